@@ -1,0 +1,3 @@
+//! The sutura command.
+#![forbid(unsafe_code)]
+fn main() {}

@@ -1,0 +1,2 @@
+//! Erasure codes.
+#![forbid(unsafe_code)]

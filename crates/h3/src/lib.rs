@@ -1,0 +1,2 @@
+//! Sans-IO HTTP/3.
+#![forbid(unsafe_code)]

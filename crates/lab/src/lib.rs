@@ -1,0 +1,2 @@
+//! Experiments.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! A network link.
+#![forbid(unsafe_code)]

@@ -1,0 +1,1 @@
+//! Packet protection and the handshake.

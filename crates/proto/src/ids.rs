@@ -1,0 +1,178 @@
+//! Names for the things that a connection counts: sides, directions, streams, spaces, identifiers.
+
+use std::fmt;
+
+/// Which end of the connection this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The end that opened the connection.
+    Client,
+    /// The end that accepted it.
+    Server,
+}
+
+impl Side {
+    /// The other end.
+    #[must_use]
+    pub const fn peer(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+
+    /// Whether this is the client.
+    #[must_use]
+    pub const fn is_client(self) -> bool {
+        matches!(self, Self::Client)
+    }
+
+    /// Whether this is the server.
+    #[must_use]
+    pub const fn is_server(self) -> bool {
+        matches!(self, Self::Server)
+    }
+}
+
+/// Whether one or both ends send on a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Dir {
+    /// Both ends send.
+    Bi,
+    /// Only the initiator sends.
+    Uni,
+}
+
+impl Dir {
+    /// Both directions, for loops over per-direction state.
+    pub const ALL: [Self; 2] = [Self::Bi, Self::Uni];
+
+    /// 0 for bidirectional and 1 for unidirectional: an index into per-direction arrays.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// A stream identifier (RFC 9000 section 2.1), at most 2^62 - 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u64);
+
+impl StreamId {
+    /// The `index`-th stream of that direction opened by `initiator`.
+    #[must_use]
+    pub const fn new(initiator: Side, dir: Dir, index: u64) -> Self {
+        let dir = (dir as u64) << 1;
+        Self(index << 2 | dir | initiator as u64)
+    }
+
+    /// Who opened the stream.
+    #[must_use]
+    pub const fn initiator(self) -> Side {
+        if self.0 & 1 == 0 { Side::Client } else { Side::Server }
+    }
+
+    /// Whether the stream is bidirectional.
+    #[must_use]
+    pub const fn dir(self) -> Dir {
+        if self.0 & 2 == 0 { Dir::Bi } else { Dir::Uni }
+    }
+
+    /// The stream's number among those of its initiator and direction.
+    #[must_use]
+    pub const fn index(self) -> u64 {
+        self.0 >> 2
+    }
+}
+
+impl fmt::Display for StreamId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// A packet number space (RFC 9000 section 12.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SpaceId {
+    /// Initial packets.
+    Initial,
+    /// Handshake packets.
+    Handshake,
+    /// 0-RTT and 1-RTT packets.
+    Data,
+}
+
+impl SpaceId {
+    /// All three, in the order in which a connection uses them.
+    pub const ALL: [Self; 3] = [Self::Initial, Self::Handshake, Self::Data];
+}
+
+/// Bytes of the longest connection identifier in QUIC v1.
+pub const MAX_CID_SIZE: usize = 20;
+
+/// A connection identifier: 0 to 20 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct ConnectionId {
+    len: u8,
+    bytes: [u8; MAX_CID_SIZE],
+}
+
+impl ConnectionId {
+    /// Copies `bytes`; `None` if there are more than [`MAX_CID_SIZE`].
+    #[must_use]
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let mut id = Self { len: u8::try_from(bytes.len()).ok()?, ..Self::default() };
+        id.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(id)
+    }
+
+    /// The identifier's bytes.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+
+    /// Its length in bytes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether it has no bytes.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl fmt::Debug for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_slice().iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stream_id_bits_follow_rfc9000_table_1() {
+        assert_eq!(StreamId::new(Side::Client, Dir::Bi, 0).0, 0);
+        assert_eq!(StreamId::new(Side::Server, Dir::Bi, 0).0, 1);
+        assert_eq!(StreamId::new(Side::Client, Dir::Uni, 0).0, 2);
+        let id = StreamId::new(Side::Server, Dir::Uni, 7);
+        assert_eq!((id.0, id.initiator(), id.dir(), id.index()), (31, Side::Server, Dir::Uni, 7));
+    }
+
+    #[test]
+    fn connection_id_is_bounded() {
+        assert!(ConnectionId::new(&[0; 21]).is_none());
+        assert_eq!(ConnectionId::new(&[1, 2]).unwrap().to_string(), "0102");
+    }
+}

@@ -1,0 +1,118 @@
+//! Round-trip time estimation (RFC 9002 section 5).
+
+use std::time::{Duration, Instant};
+
+/// Assumed before the first sample (RFC 9002 section 6.2.2).
+pub const INITIAL_RTT: Duration = Duration::from_millis(333);
+/// The system's timer granularity (RFC 9002 section 6.1.2).
+pub const GRANULARITY: Duration = Duration::from_millis(1);
+
+/// The round-trip time of a path.
+#[derive(Debug, Clone)]
+pub struct RttEstimator {
+    latest: Duration,
+    smoothed: Duration,
+    variance: Duration,
+    min: Duration,
+    first_sample: Option<Instant>,
+}
+
+impl Default for RttEstimator {
+    fn default() -> Self {
+        Self::new(INITIAL_RTT)
+    }
+}
+
+impl RttEstimator {
+    /// Starts from an assumed round-trip time.
+    #[must_use]
+    pub fn new(initial: Duration) -> Self {
+        Self {
+            latest: initial,
+            smoothed: initial,
+            variance: initial / 2,
+            min: initial,
+            first_sample: None,
+        }
+    }
+
+    /// Takes a sample: `sample` since the newest acknowledged packet was sent, of which the peer
+    /// says it spent `ack_delay` itself. `ack_delay` must already be capped as section 5.3 asks.
+    pub fn update(&mut self, now: Instant, sample: Duration, ack_delay: Duration) {
+        self.latest = sample;
+        if self.first_sample.is_none() {
+            self.first_sample = Some(now);
+            self.min = sample;
+            self.smoothed = sample;
+            self.variance = sample / 2;
+            return;
+        }
+        self.min = self.min.min(sample);
+        // An acknowledgement delay that would take the sample below the minimum is not believed.
+        let adjusted = if sample >= self.min + ack_delay { sample - ack_delay } else { sample };
+        let deviation = self.smoothed.abs_diff(adjusted);
+        self.variance = (3 * self.variance + deviation) / 4;
+        self.smoothed = (7 * self.smoothed + adjusted) / 8;
+    }
+
+    /// The newest sample.
+    #[must_use]
+    pub fn latest(&self) -> Duration {
+        self.latest
+    }
+
+    /// The smoothed round-trip time.
+    #[must_use]
+    pub fn smoothed(&self) -> Duration {
+        self.smoothed
+    }
+
+    /// The mean deviation.
+    #[must_use]
+    pub fn variance(&self) -> Duration {
+        self.variance
+    }
+
+    /// The smallest sample.
+    #[must_use]
+    pub fn min(&self) -> Duration {
+        self.min
+    }
+
+    /// When the first sample was taken, if any was.
+    #[must_use]
+    pub fn first_sample(&self) -> Option<Instant> {
+        self.first_sample
+    }
+
+    /// The probe timeout without acknowledgement delay and backoff (section 6.2.1).
+    #[must_use]
+    pub fn pto_base(&self) -> Duration {
+        self.smoothed + (4 * self.variance).max(GRANULARITY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn first_sample_replaces_the_assumption() {
+        let mut rtt = RttEstimator::default();
+        rtt.update(Instant::now(), 100 * MS, 50 * MS);
+        assert_eq!((rtt.smoothed(), rtt.variance(), rtt.min()), (100 * MS, 50 * MS, 100 * MS));
+    }
+
+    #[test]
+    fn ack_delay_counts_only_above_the_minimum() {
+        let mut rtt = RttEstimator::default();
+        let t = Instant::now();
+        rtt.update(t, 100 * MS, Duration::ZERO);
+        rtt.update(t, 110 * MS, 20 * MS);
+        assert_eq!(rtt.smoothed(), (7 * 100 * MS + 110 * MS) / 8);
+        rtt.update(t, 140 * MS, 20 * MS);
+        assert_eq!(rtt.smoothed(), (7 * (7 * 100 * MS + 110 * MS) / 8 + 120 * MS) / 8);
+    }
+}

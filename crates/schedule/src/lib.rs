@@ -1,0 +1,2 @@
+//! Stream schedulers.
+#![forbid(unsafe_code)]

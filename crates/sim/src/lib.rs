@@ -1,0 +1,2 @@
+//! Simulator.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Async QUIC.
+#![forbid(unsafe_code)]

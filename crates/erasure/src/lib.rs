@@ -1,2 +1,75 @@
-//! Erasure codes.
+//! Erasure codes for packets.
+//!
+//! A network that loses packets costs its users a round trip for every loss: the receiver has to
+//! notice, say so, and wait for the bytes to be sent again. An erasure code spends a little rate
+//! instead. The sender adds *repair symbols*, each a linear combination of many *source symbols*,
+//! and any of them can stand in for any source symbol that it covers.
+//!
+//! This crate is a sliding-window random linear code (the family of RFC 8681) over GF(256). It
+//! knows bytes and symbol numbers, and nothing of transports: no sockets, no clock, no randomness
+//! of its own. The words are those of RFC 8406. What is coded, the field and the coefficients are
+//! specified to the bit in `docs/extension.md`, section "Erasure code".
+//!
+//! * [`Encoder`] holds the source symbols that may still need protection and makes repair symbols
+//!   over any run of them. Symbols may differ in length.
+//! * [`Decoder`] takes source and repair symbols in any order, any number of times, and gives back
+//!   each lost symbol at the first moment that the symbols received determine it.
+//!
+//! ```
+//! use sutura_erasure::{Decoder, DecoderLimits, Encoder, WindowLimits};
+//!
+//! let mut encoder = Encoder::new(WindowLimits::default());
+//! for text in ["a symbol", "another one", "and the last"] {
+//!     encoder.push(text.as_bytes())?;
+//! }
+//! let mut repair = Vec::new();
+//! encoder.repair(0..3, 7, &mut repair)?;
+//!
+//! let mut decoder = Decoder::new(DecoderLimits::default());
+//! decoder.source(0, b"a symbol")?;
+//! decoder.source(2, b"and the last")?; // symbol 1 is lost
+//! decoder.repair(0..3, 7, &repair)?;
+//! assert_eq!(decoder.pop_recovered(), Some(1));
+//! assert_eq!(decoder.symbol(1), Some(&b"another one"[..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Cost
+//!
+//! A repair symbol over `n` source symbols costs one multiply-accumulate over each of them. A
+//! decoder does no arithmetic at all while nothing is missing. A repair symbol that helps costs
+//! one multiply-accumulate for each known symbol it covers and for each equation that it meets;
+//! one that does not help is recognised from its coefficients, before its bytes are read.
+//!
+//! # Trust
+//!
+//! Everything that a [`Decoder`] is given may come from a hostile peer. Ids, spans and sizes that
+//! make no sense are errors, contradictions between symbols are errors, and memory is bounded by
+//! [`DecoderLimits`] whatever arrives. A code is not a signature, though: whoever can alter a
+//! repair symbol can alter what is recovered from it, so symbols belong inside authenticated
+//! packets.
+#![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod coefficient;
+mod decoder;
+mod encoder;
+#[doc(hidden)]
+pub mod fuzz;
+pub mod gf256;
+pub mod kernel;
+mod limits;
+mod pool;
+mod symbol;
+
+pub use coefficient::{Coefficients, coefficient};
+pub use decoder::{Arrival, DecodeError, Decoder, RepairOutcome};
+pub use encoder::{Encoder, PushError, SpanError};
+pub use limits::{
+    DecoderLimits, MAX_REPAIRS, MAX_SYMBOL_SIZE, MAX_WINDOW_SYMBOLS, WindowLimits,
+};
+pub use symbol::{MAX_SYMBOL_ID, PREFIX, SymbolId};

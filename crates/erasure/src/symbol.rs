@@ -1,0 +1,87 @@
+//! What is coded for a source symbol: its length, then its bytes.
+
+use alloc::vec::Vec;
+
+/// The number of a source symbol, counted from 0 in each window and never used twice.
+pub type SymbolId = u64;
+
+/// The largest symbol id: ids travel as QUIC variable-length integers (RFC 9000, section 16).
+pub const MAX_SYMBOL_ID: SymbolId = (1 << 62) - 1;
+
+/// Bytes that coding puts before a symbol: its length as a big-endian `u16`.
+///
+/// A repair symbol is this much longer than the longest source symbol that it covers.
+pub const PREFIX: usize = 2;
+
+/// Makes `buffer` the coded form of `bytes`. The caller has checked the length against its limits,
+/// which are never above `u16::MAX`.
+pub(crate) fn frame(buffer: &mut Vec<u8>, bytes: &[u8]) {
+    buffer.clear();
+    buffer.extend_from_slice(&length(bytes.len()).to_be_bytes());
+    buffer.extend_from_slice(bytes);
+}
+
+/// The length prefix of a symbol of `len` bytes.
+pub(crate) fn length(len: usize) -> u16 {
+    debug_assert!(len <= usize::from(u16::MAX), "limits keep symbols below 64 KiB");
+    u16::try_from(len).unwrap_or(u16::MAX)
+}
+
+/// The bytes of a symbol in coded form.
+pub(crate) fn content(coded: &[u8]) -> &[u8] {
+    coded.get(PREFIX..).unwrap_or_default()
+}
+
+/// Cuts the padding off a solved row, which leaves a symbol in coded form.
+///
+/// `false` if the row is no symbol: its length is zero or more than there is, or the padding is
+/// not zero. Then at least one of the symbols that went into it was not what its sender coded.
+#[must_use]
+pub(crate) fn trim(row: &mut Vec<u8>) -> bool {
+    let Some((prefix, rest)) = row.split_first_chunk::<PREFIX>() else {
+        return false;
+    };
+    let len = usize::from(u16::from_be_bytes(*prefix));
+    let Some((bytes, padding)) = rest.split_at_checked(len) else {
+        return false;
+    };
+    if bytes.is_empty() || padding.iter().any(|&byte| byte != 0) {
+        return false;
+    }
+    row.truncate(PREFIX + len);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn a_framed_and_padded_symbol_is_trimmed_to_itself() {
+        let mut row = Vec::new();
+        frame(&mut row, b"abc");
+        assert_eq!(row, [0, 3, b'a', b'b', b'c']);
+        row.resize(20, 0);
+        assert!(trim(&mut row));
+        assert_eq!(content(&row), b"abc");
+    }
+
+    #[test]
+    fn what_is_no_symbol_is_refused() {
+        let rows = [
+            vec![],
+            vec![0],
+            vec![0, 0],
+            vec![0, 0, 0],
+            vec![0, 2, 9],
+            vec![0xff, 0xff, 9, 9],
+            vec![0, 1, 9, 0, 1],
+        ];
+        for mut row in rows {
+            let before = row.clone();
+            assert!(!trim(&mut row), "{before:?}");
+            assert_eq!(row, before);
+        }
+    }
+}

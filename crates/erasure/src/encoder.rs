@@ -333,7 +333,10 @@ mod tests {
         encoder.release_below(1);
         let mut out = Vec::new();
         for span in [0..2, 1..5, 9..10, 0..u64::MAX] {
-            assert_eq!(encoder.repair(span.clone(), 0, &mut out), Err(SpanError::OutsideWindow));
+            assert_eq!(
+                encoder.repair(span.clone(), 0, &mut out),
+                Err(SpanError::OutsideWindow)
+            );
             assert_eq!(encoder.repair_size(span), Err(SpanError::OutsideWindow));
         }
         let reversed = Range { start: 3, end: 2 };
@@ -353,7 +356,10 @@ mod tests {
         let mut encoder = Encoder::new(limits);
         for round in 0..20_000u64 {
             let len = if (round / 137) % 2 == 0 { 1500 } else { 20 };
-            while encoder.push_with(len, |b| b.resize(b.len() + len, 1)).is_err() {
+            while encoder
+                .push_with(len, |b| b.resize(b.len() + len, 1))
+                .is_err()
+            {
                 encoder.release_below(encoder.window().start + 1);
             }
             assert!(encoder.bytes() <= limits.bytes);

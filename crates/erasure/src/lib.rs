@@ -69,7 +69,5 @@ mod symbol;
 pub use coefficient::{Coefficients, coefficient};
 pub use decoder::{Arrival, DecodeError, Decoder, RepairOutcome};
 pub use encoder::{Encoder, PushError, SpanError};
-pub use limits::{
-    DecoderLimits, MAX_REPAIRS, MAX_SYMBOL_SIZE, MAX_WINDOW_SYMBOLS, WindowLimits,
-};
+pub use limits::{DecoderLimits, MAX_REPAIRS, MAX_SYMBOL_SIZE, MAX_WINDOW_SYMBOLS, WindowLimits};
 pub use symbol::{MAX_SYMBOL_ID, PREFIX, SymbolId};

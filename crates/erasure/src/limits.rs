@@ -116,7 +116,7 @@ impl DecoderLimits {
             + limits.bytes
             + PREFIX * limits.symbols
             + limits.equations()
-            + limits.repairs * limits.symbols
+            + 2 * (limits.repairs + 2) * limits.symbols
     }
 
     /// Buffer bytes that may be held with no regard to how well they are used, see

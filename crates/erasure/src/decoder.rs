@@ -1,0 +1,397 @@
+//! The receiver's side: source and repair symbols in, lost source symbols out.
+
+mod matrix;
+#[cfg(test)]
+mod tests;
+
+use alloc::{collections::VecDeque, vec::Vec};
+use core::{fmt, ops::Range};
+
+use crate::{
+    coefficient::Coefficients,
+    gf256, kernel,
+    limits::DecoderLimits,
+    pool::Pool,
+    symbol::{self, MAX_SYMBOL_ID, PREFIX, SymbolId},
+};
+use matrix::{Contradiction, Matrix};
+
+/// Recovers lost source symbols of one sliding window.
+///
+/// The decoder follows a window of ids, from [`lower_bound`](Self::lower_bound) to
+/// [`upper_bound`](Self::upper_bound). Every id in it is either held or missing. The upper bound
+/// follows the newest id that any symbol refers to. The lower bound follows
+/// [`release_below`](Self::release_below), and it yields when the window would exceed a limit: the
+/// oldest ids are given up then, held or missing, so that no loss can block the decoder for ever.
+/// A sender whose own window is within the decoder's limits never causes that for symbols that it
+/// still protects.
+///
+/// A symbol is recovered as soon as it is determined, whether or not others still are not.
+#[derive(Debug)]
+pub struct Decoder {
+    limits: DecoderLimits,
+    /// The id of the first slot.
+    lower: SymbolId,
+    /// The window, by id: symbols held in coded form. Those missing are the matrix's unknowns.
+    slots: VecDeque<Option<Vec<u8>>>,
+    /// Bytes of all symbols held, without their length prefixes.
+    bytes: usize,
+    matrix: Matrix,
+    /// Symbols recovered and not popped yet.
+    recovered: VecDeque<SymbolId>,
+    given_up: u64,
+    pool: Pool,
+}
+
+impl Decoder {
+    /// A decoder of which nothing has been asked. Limits beyond those of the code are lowered
+    /// ([`DecoderLimits::effective`]).
+    #[must_use]
+    pub fn new(limits: DecoderLimits) -> Self {
+        let limits = limits.effective();
+        Self {
+            limits,
+            lower: 0,
+            slots: VecDeque::new(),
+            bytes: 0,
+            matrix: Matrix::default(),
+            recovered: VecDeque::new(),
+            given_up: 0,
+            pool: Pool::new(limits.budget()),
+        }
+    }
+
+    /// The limits in force.
+    #[must_use]
+    pub fn limits(&self) -> DecoderLimits {
+        self.limits
+    }
+
+    /// Takes a source symbol.
+    ///
+    /// A symbol whose id was [`missing`](Self::missing) may complete others: see
+    /// [`pop_recovered`](Self::pop_recovered).
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError::SymbolId`] and [`DecodeError::SymbolSize`] leave the decoder unchanged.
+    /// With [`DecodeError::Contradiction`] the symbol has been taken in, and symbols may have been
+    /// recovered.
+    pub fn source(&mut self, id: SymbolId, bytes: &[u8]) -> Result<Arrival, DecodeError> {
+        if id > MAX_SYMBOL_ID {
+            return Err(DecodeError::SymbolId);
+        }
+        if bytes.is_empty() || bytes.len() > self.limits.symbol_size {
+            return Err(DecodeError::SymbolSize);
+        }
+        if id < self.lower {
+            return Ok(Arrival::Old);
+        }
+        if self.symbol(id).is_some() {
+            return Ok(Arrival::Duplicate);
+        }
+        let mut coded = self.pool.take(PREFIX + bytes.len());
+        symbol::frame(&mut coded, bytes);
+        let learned = if id < self.upper_bound() {
+            self.matrix.learn(id, &coded, &mut self.pool)
+        } else {
+            self.extend_to(id);
+            self.make_room_for_newest();
+            self.slots.push_back(None);
+            Ok(())
+        };
+        self.hold(id, coded);
+        let collected = self.collect_solved();
+        learned.and(collected.map(|_| ()))?;
+        Ok(Arrival::New)
+    }
+
+    /// Takes the repair symbol with `key` over the source symbols of `span`.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError::Span`] and [`DecodeError::RepairSize`] leave the decoder unchanged. After
+    /// [`DecodeError::Contradiction`] the decoder goes on without the symbols concerned, as far as
+    /// they can be told; others may have been recovered.
+    pub fn repair(
+        &mut self,
+        span: Range<SymbolId>,
+        key: u32,
+        payload: &[u8],
+    ) -> Result<RepairOutcome, DecodeError> {
+        self.check_repair(&span, payload)?;
+        self.extend_to(span.end);
+        if span.start < self.lower {
+            return Ok(RepairOutcome::Old);
+        }
+        let columns = self.matrix.columns(&span);
+        if columns.is_empty() {
+            return Ok(RepairOutcome::Unneeded);
+        }
+        let coefficients = Coefficients::new(key);
+        let Some(candidate) = self.matrix.reduce(columns, coefficients) else {
+            return Ok(RepairOutcome::Dependent);
+        };
+        let full = self.matrix.rows() >= self.limits.repairs;
+        if full && self.matrix.is_oldest_and_unsolved(&candidate) {
+            self.matrix.dismiss(candidate);
+            return Ok(RepairOutcome::Dropped);
+        }
+        if self
+            .known(&span)
+            .any(|coded| coded.is_some_and(|c| c.len() > payload.len()))
+        {
+            self.matrix.dismiss(candidate);
+            return Err(DecodeError::Contradiction);
+        }
+        let residual = self.residual(&span, coefficients, candidate.scale(), payload);
+        self.matrix.admit(candidate, residual);
+        let collected = self.collect_solved();
+        while self.matrix.rows() > self.limits.repairs {
+            self.matrix.drop_oldest_row(&mut self.pool);
+        }
+        let recovered = collected?;
+        Ok(RepairOutcome::Innovative { recovered })
+    }
+
+    fn check_repair(&self, span: &Range<SymbolId>, payload: &[u8]) -> Result<(), DecodeError> {
+        let symbols = self.limits.symbols as u64;
+        if span.is_empty() || span.end > MAX_SYMBOL_ID + 1 || span.end - span.start > symbols {
+            return Err(DecodeError::Span);
+        }
+        if payload.len() <= PREFIX || payload.len() > PREFIX + self.limits.symbol_size {
+            return Err(DecodeError::RepairSize);
+        }
+        Ok(())
+    }
+
+    /// `scale` times the payload less all symbols of the span that are known.
+    fn residual(
+        &mut self,
+        span: &Range<SymbolId>,
+        coefficients: Coefficients,
+        scale: u8,
+        payload: &[u8],
+    ) -> Vec<u8> {
+        // Room for the longest row that this one may be added to, so that rows never grow.
+        let mut residual = self.pool.take(PREFIX + self.limits.symbol_size);
+        residual.resize(payload.len(), 0);
+        kernel::mad(&mut residual, payload, scale);
+        let symbols = self.known(span).zip(coefficients.from(span.start));
+        let terms = symbols.filter_map(|(coded, c)| Some((gf256::mul(scale, c), coded?)));
+        kernel::dot(&mut residual, terms);
+        residual
+    }
+
+    /// The symbols of a span inside the window, in coded form; `None` for those missing.
+    fn known(&self, span: &Range<SymbolId>) -> impl Iterator<Item = Option<&[u8]>> {
+        // Both differences are at most the length of the window.
+        let from = (span.start - self.lower) as usize;
+        let to = (span.end - self.lower) as usize;
+        self.slots.range(from..to).map(Option::as_deref)
+    }
+
+    /// Moves every row that is solved into its slot, and returns how many there were.
+    fn collect_solved(&mut self) -> Result<usize, Contradiction> {
+        let mut recovered = 0;
+        let mut result = Ok(());
+        while let Some(solved) = self.matrix.pop_solved(&mut self.pool) {
+            match solved {
+                Ok((id, mut coded)) => {
+                    let capacity = coded.capacity();
+                    self.pool.settle(&mut coded, capacity);
+                    if self.hold(id, coded) {
+                        self.recovered.push_back(id);
+                        recovered += 1;
+                    }
+                }
+                Err(contradiction) => result = Err(contradiction),
+            }
+        }
+        result.map(|()| recovered)
+    }
+
+    /// Puts a symbol into its slot, if the window is still there after room was made for its bytes.
+    fn hold(&mut self, id: SymbolId, coded: Vec<u8>) -> bool {
+        let len = symbol::content(&coded).len();
+        while self.bytes + len > self.limits.bytes && self.lower <= id {
+            self.give_up_below(self.lower + 1);
+        }
+        let index = id
+            .checked_sub(self.lower)
+            .and_then(|index| usize::try_from(index).ok());
+        let Some(slot) = index.and_then(|index| self.slots.get_mut(index)) else {
+            self.pool.give(coded);
+            return false;
+        };
+        debug_assert!(slot.is_none(), "a symbol is held once");
+        *slot = Some(coded);
+        self.bytes += len;
+        true
+    }
+
+    /// Makes all ids up to `upper` part of the window, as missing symbols.
+    fn extend_to(&mut self, upper: SymbolId) {
+        if upper <= self.upper_bound() {
+            return;
+        }
+        self.give_up_below(upper.saturating_sub(self.limits.symbols as u64));
+        for id in self.upper_bound()..upper {
+            self.slots.push_back(None);
+            self.matrix.push_unknown(id);
+        }
+    }
+
+    /// Makes sure that one more id fits into the window.
+    fn make_room_for_newest(&mut self) {
+        if self.slots.len() >= self.limits.symbols {
+            self.give_up_below(self.lower + 1);
+        }
+    }
+
+    /// The next symbol that was recovered since the last call, in the order of recovery. Its bytes
+    /// are those of [`symbol`](Self::symbol).
+    pub fn pop_recovered(&mut self) -> Option<SymbolId> {
+        self.recovered.pop_front()
+    }
+
+    /// The symbol with `id`, if it was received or recovered and is in the window.
+    #[must_use]
+    pub fn symbol(&self, id: SymbolId) -> Option<&[u8]> {
+        let index = usize::try_from(id.checked_sub(self.lower)?).ok()?;
+        self.slots.get(index)?.as_deref().map(symbol::content)
+    }
+
+    /// Moves the window's lower end up to `lower`: all symbols below it are forgotten, and those
+    /// missing are no longer waited for. No repair symbol that covers one of them is of use later.
+    ///
+    /// Symbols that were recovered and not popped are forgotten too.
+    pub fn release_below(&mut self, lower: SymbolId) {
+        self.give_up_below(lower.min(MAX_SYMBOL_ID + 1));
+    }
+
+    fn give_up_below(&mut self, lower: SymbolId) {
+        if lower <= self.lower {
+            return;
+        }
+        let unseen = lower.saturating_sub(self.upper_bound());
+        // At most the length of the window.
+        let count = (lower.min(self.upper_bound()) - self.lower) as usize;
+        for coded in self.slots.drain(..count).flatten() {
+            self.bytes -= symbol::content(&coded).len();
+            self.pool.give(coded);
+        }
+        let missing = self.matrix.give_up_below(lower, &mut self.pool);
+        self.given_up += unseen + missing as u64;
+        self.lower = lower;
+        self.recovered.retain(|&id| id >= lower);
+    }
+
+    /// The missing symbols, ascending: ids in the window that were neither received nor recovered.
+    pub fn missing(&self) -> impl DoubleEndedIterator<Item = SymbolId> + ExactSizeIterator + '_ {
+        self.matrix.unknowns().copied()
+    }
+
+    /// The lowest id in the window. Symbols below it are of no interest any more; whether they
+    /// all arrived is another matter, see [`given_up`](Self::given_up).
+    #[must_use]
+    pub fn lower_bound(&self) -> SymbolId {
+        self.lower
+    }
+
+    /// One more than the highest id in the window, which is the highest that was referred to.
+    #[must_use]
+    pub fn upper_bound(&self) -> SymbolId {
+        self.lower + self.slots.len() as u64
+    }
+
+    /// How many ids fell below the window while they were missing.
+    #[must_use]
+    pub fn given_up(&self) -> u64 {
+        self.given_up
+    }
+
+    /// Bytes of source symbols held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Unsolved equations held.
+    #[must_use]
+    pub fn repairs(&self) -> usize {
+        self.matrix.rows()
+    }
+
+    /// Bytes of buffers held, in use or kept for reuse; at most [`DecoderLimits::memory`].
+    #[must_use]
+    pub fn allocated(&self) -> usize {
+        self.pool.held() + self.matrix.allocated()
+    }
+}
+
+/// What became of a source symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// It was not known before.
+    New,
+    /// It was received or recovered before.
+    Duplicate,
+    /// It is below the window.
+    Old,
+}
+
+/// What became of a repair symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RepairOutcome {
+    /// It says something new about the missing symbols, which determined this many of them.
+    Innovative {
+        /// Symbols recovered at once.
+        recovered: usize,
+    },
+    /// Nothing that it covers is missing.
+    Unneeded,
+    /// It says nothing that earlier repair symbols do not.
+    Dependent,
+    /// It covers symbols below the window.
+    Old,
+    /// It is about the oldest missing symbols and the limit on equations is reached.
+    Dropped,
+}
+
+/// What a decoder refuses. A sender that follows the code never causes any of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecodeError {
+    /// The symbol id is above [`MAX_SYMBOL_ID`].
+    SymbolId,
+    /// The source symbol is empty or longer than the limit.
+    SymbolSize,
+    /// The repair symbol's span is empty, reaches beyond [`MAX_SYMBOL_ID`] or covers more symbols
+    /// than the limit.
+    Span,
+    /// The repair symbol is too short to cover any source symbol, or longer than the longest
+    /// source symbol makes it.
+    RepairSize,
+    /// Symbols contradict each other: they cannot all come from one encoder.
+    Contradiction,
+}
+
+impl From<Contradiction> for DecodeError {
+    fn from(_: Contradiction) -> Self {
+        Self::Contradiction
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SymbolId => "the symbol id is too large",
+            Self::SymbolSize => "the source symbol is empty or too long",
+            Self::Span => "the repair symbol covers no symbols or too many",
+            Self::RepairSize => "the repair symbol is too short or too long",
+            Self::Contradiction => "source and repair symbols contradict each other",
+        })
+    }
+}
+
+impl core::error::Error for DecodeError {}

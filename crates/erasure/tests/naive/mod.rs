@@ -1,0 +1,136 @@
+//! A solver to compare with, written from the specification and sharing nothing with the crate:
+//! products bit by bit, the whole system solved anew each time.
+
+use std::{collections::BTreeMap, ops::Range};
+
+/// A product in GF(256) with the polynomial 0x11D.
+pub fn mul(a: u8, b: u8) -> u8 {
+    let (mut a, mut product) = (u16::from(a), 0);
+    for bit in 0..8 {
+        if b >> bit & 1 == 1 {
+            product ^= a;
+        }
+        a <<= 1;
+        if a & 0x100 != 0 {
+            a ^= 0x11D;
+        }
+    }
+    product as u8
+}
+
+/// a to the power of 254, which is its inverse.
+fn inverse(a: u8) -> u8 {
+    (0..254).fold(1, |power, _| mul(power, a))
+}
+
+fn split_mix_64(seed: u64, output: u64) -> u64 {
+    let z = seed.wrapping_add(output.wrapping_add(1).wrapping_mul(0x9E3779B97F4A7C15));
+    let z = (z ^ z >> 30).wrapping_mul(0xBF58476D1CE4E5B9);
+    let z = (z ^ z >> 27).wrapping_mul(0x94D049BB133111EB);
+    z ^ z >> 31
+}
+
+/// The coefficient of a symbol in a repair symbol.
+pub fn coefficient(key: u32, id: u64) -> u8 {
+    let seed = split_mix_64(0, u64::from(key));
+    let byte = (split_mix_64(seed, id / 8) >> (8 * (id % 8))) as u8;
+    byte.max(1)
+}
+
+/// What is coded for a symbol, padded to `size`.
+pub fn framed(bytes: &[u8], size: usize) -> Vec<u8> {
+    let mut coded = (bytes.len() as u16).to_be_bytes().to_vec();
+    coded.extend_from_slice(bytes);
+    assert!(coded.len() <= size);
+    coded.resize(size, 0);
+    coded
+}
+
+/// Length of all rows' payloads here.
+const SIZE: usize = 26;
+
+/// Everything received, as equations over all symbols.
+#[derive(Default)]
+pub struct Naive {
+    /// Coefficients from symbol 0 on, and payload.
+    equations: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Naive {
+    pub fn source(&mut self, id: u64, bytes: &[u8]) {
+        let mut coefficients = vec![0; id as usize + 1];
+        coefficients[id as usize] = 1;
+        self.equations.push((coefficients, framed(bytes, SIZE)));
+    }
+
+    pub fn repair(&mut self, span: Range<u64>, key: u32, payload: &[u8]) {
+        let coefficients = (0..span.end).map(|id| {
+            if id < span.start {
+                0
+            } else {
+                coefficient(key, id)
+            }
+        });
+        let mut payload = payload.to_vec();
+        payload.resize(SIZE, 0);
+        self.equations.push((coefficients.collect(), payload));
+    }
+
+    /// The number of independent equations.
+    pub fn rank(&self) -> usize {
+        self.eliminate().len()
+    }
+
+    /// The symbols that are determined, in coded form.
+    pub fn solve(&self) -> BTreeMap<u64, Vec<u8>> {
+        let rows = self.eliminate().into_iter();
+        rows.filter(|(_, coefficients, _)| coefficients.iter().filter(|&&c| c != 0).count() == 1)
+            .map(|(pivot, _, payload)| (pivot as u64, payload))
+            .collect()
+    }
+
+    /// Gauss-Jordan elimination: pivot, coefficients and payload of each row.
+    fn eliminate(&self) -> Vec<(usize, Vec<u8>, Vec<u8>)> {
+        let columns = self
+            .equations
+            .iter()
+            .map(|(c, _)| c.len())
+            .max()
+            .unwrap_or(0);
+        let mut rest: Vec<_> = self.equations.clone();
+        for (coefficients, _) in &mut rest {
+            coefficients.resize(columns, 0);
+        }
+        let mut done: Vec<(usize, Vec<u8>, Vec<u8>)> = Vec::new();
+        for column in 0..columns {
+            let Some(index) = rest.iter().position(|(c, _)| c[column] != 0) else {
+                continue;
+            };
+            let (mut coefficients, mut payload) = rest.swap_remove(index);
+            let factor = inverse(coefficients[column]);
+            for byte in coefficients.iter_mut().chain(&mut payload) {
+                *byte = mul(*byte, factor);
+            }
+            let done_rows = done.iter_mut().map(|(_, c, p)| (c, p));
+            for (c, p) in rest.iter_mut().map(|(c, p)| (c, p)).chain(done_rows) {
+                let factor = c[column];
+                if factor != 0 {
+                    add(c, &coefficients, factor);
+                    add(p, &payload, factor);
+                }
+            }
+            done.push((column, coefficients, payload));
+        }
+        assert!(
+            rest.iter()
+                .all(|(_, payload)| payload.iter().all(|&byte| byte == 0))
+        );
+        done
+    }
+}
+
+fn add(dst: &mut [u8], src: &[u8], factor: u8) {
+    for (d, s) in dst.iter_mut().zip(src) {
+        *d ^= mul(*s, factor);
+    }
+}

@@ -19,8 +19,8 @@ use crate::{Grant, Priority, Scheduler, StreamKey, Urgency};
 ///   stream sends only while no more urgent one can.
 /// * Within one urgency the non-incremental streams go first, one after the other in order of their
 ///   keys: a response that is of use only when it is complete gains nothing from sharing. The RFC
-///   leaves open how a mix is served; here an incremental stream waits for the non-incremental ones
-///   of its urgency.
+///   recommends to avoid, where possible, that either kind starves the other, and leaves the split
+///   open; here an incremental stream waits, and is kept from waiting by a more urgent priority.
 /// * Then the incremental streams share: whoever has waited longest is granted all of the room, and
 ///   once it is charged for anything it stands behind all others. Turns are counted in packets, so
 ///   a repair symbol or a retransmission that is charged to a stream is a turn too.

@@ -1,2 +1,37 @@
-//! Stream schedulers.
+//! Stream schedulers: which stream sends next, and how many bytes.
+//!
+//! A [`Scheduler`] is told which streams exist, how they are prioritised and which of them have
+//! bytes that may be sent now. Whenever the packet being built has room it is asked for a
+//! [`Grant`]. It sees keys, priorities and byte counts; it never sees data, a packet number, a
+//! clock or the network.
+//!
+//! Every scheme lives in a file of its own and has one line in the table [`Scheme`], by which it is
+//! found by name:
+//!
+//! ```
+//! use sutura_schedule::{Priority, Scheme};
+//!
+//! let mut scheduler = "eps".parse::<Scheme>()?.build();
+//! scheduler.insert(4, Priority::default());
+//! scheduler.insert(0, Priority::default());
+//! scheduler.activate(4);
+//! scheduler.activate(0);
+//!
+//! let grant = scheduler.next(1200).ok_or("a stream is active")?;
+//! assert_eq!((grant.stream, grant.bytes), (0, 1200));
+//! scheduler.charge(grant.stream, 700); // its last 700 bytes
+//! scheduler.remove(grant.stream);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
+
+mod eps;
+mod hash;
+mod priority;
+mod scheduler;
+mod scheme;
+
+pub use eps::Eps;
+pub use priority::{Priority, Urgency};
+pub use scheduler::{Grant, Scheduler, StreamKey};
+pub use scheme::{ParseSchemeError, Scheme};

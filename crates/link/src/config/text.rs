@@ -1,0 +1,162 @@
+//! Configurations as text.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::LinkConfig;
+use crate::text::DurationText;
+use crate::{ParseError, parse_duration};
+
+/// Configurations by name, with the settings that they stand for.
+///
+/// The `paper` ones are the path on which FEC for HTTP/3 was evaluated by Holzinger et al. (2025),
+/// with a queue of one and a half bandwidth-delay products. The published numbers of the loss model
+/// can be read as fractions and as percentages, hence `paper-percent`; `paper-time` has the same
+/// loss in bad periods as long as four packets of 1500 bytes at 10 Mbit/s, whatever is sent;
+/// `paper-background` has its cross traffic.
+pub const PRESETS: &[(&str, &str)] = &[
+    ("perfect", ""),
+    (
+        "paper",
+        "rate=10mbit queue=187500b delay=50ms loss=ge:0.005,0.25,0.95,0.005",
+    ),
+    (
+        "paper-percent",
+        "rate=10mbit queue=187500b delay=50ms loss=ge:0.005%,0.25%,0.95%,0.005%",
+    ),
+    (
+        "paper-time",
+        "rate=10mbit queue=187500b delay=50ms loss=gt:240,4.8,0.95,0.005",
+    ),
+    (
+        "paper-background",
+        "rate=10mbit queue=187500b delay=50ms loss=ge:0.005,0.25,0.95,0.005 background=10mbit",
+    ),
+];
+
+const KEYS: &str = "rate, overhead, queue, delay, jitter, reorder, duplicate, corrupt, loss, \
+                    background, outage";
+
+impl LinkConfig {
+    /// Applies settings, the later over the earlier.
+    pub(super) fn with<'a>(
+        mut self,
+        settings: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self, ParseError> {
+        for setting in settings {
+            let (key, value) = setting.split_once('=').ok_or_else(|| {
+                ParseError::new("link", setting, "expected a setting such as delay=50ms")
+            })?;
+            self.set(key, value)?;
+        }
+        Ok(self)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), ParseError> {
+        match key {
+            "rate" => self.rate = optional(value)?,
+            "overhead" => {
+                let problem = "expected a number of bytes";
+                let number = value.parse();
+                self.overhead = number.map_err(|_| ParseError::new("overhead", value, problem))?;
+            }
+            "queue" => self.queue = value.parse()?,
+            "delay" => self.delay = parse_duration(value)?,
+            "jitter" => self.jitter = value.parse()?,
+            "reorder" => self.reorder = optional(value)?,
+            "duplicate" => self.duplicate = value.parse()?,
+            "corrupt" => self.corrupt = value.parse()?,
+            "loss" => self.loss = value.parse()?,
+            "background" => self.background = optional(value)?,
+            "outage" => match optional(value)? {
+                Some(outage) => self.outages.push(outage),
+                None => self.outages.clear(),
+            },
+            _ => {
+                let problem = format!("expected one of {KEYS}");
+                return Err(ParseError::new("link setting", key, problem));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn optional<T: FromStr>(value: &str) -> Result<Option<T>, T::Err> {
+    if value == "none" {
+        Ok(None)
+    } else {
+        value.parse().map(Some)
+    }
+}
+
+impl FromStr for LinkConfig {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let mut words = text.split_whitespace().peekable();
+        let preset = words.next_if(|word| !word.contains('='));
+        let start = match preset {
+            None => Self::default(),
+            Some(name) => Self::preset(name).ok_or_else(|| {
+                let names: Vec<&str> = PRESETS.iter().map(|&(name, _)| name).collect();
+                let problem = format!(
+                    "expected a setting such as delay=50ms, or one of {}",
+                    names.join(", ")
+                );
+                ParseError::new("link", name, problem)
+            })?,
+        };
+        start.with(words)
+    }
+}
+
+impl fmt::Display for LinkConfig {
+    /// Writes the settings that differ from the default; `perfect` if there is none.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let normal = Self::default();
+        let mut separator = "";
+        let mut write = |key: &str, value: &dyn fmt::Display| {
+            write!(f, "{separator}{key}={value}")?;
+            separator = " ";
+            Ok(())
+        };
+        if let Some(rate) = &self.rate {
+            write("rate", rate)?;
+        }
+        if self.overhead != normal.overhead {
+            write("overhead", &self.overhead)?;
+        }
+        if self.queue != normal.queue {
+            write("queue", &self.queue)?;
+        }
+        if self.delay != normal.delay {
+            write("delay", &DurationText(self.delay))?;
+        }
+        if self.jitter != normal.jitter {
+            write("jitter", &self.jitter)?;
+        }
+        if let Some(reorder) = &self.reorder {
+            write("reorder", reorder)?;
+        }
+        if self.duplicate != normal.duplicate {
+            write("duplicate", &self.duplicate)?;
+        }
+        if self.corrupt != normal.corrupt {
+            write("corrupt", &self.corrupt)?;
+        }
+        if self.loss != normal.loss {
+            write("loss", &self.loss)?;
+        }
+        if let Some(background) = &self.background {
+            write("background", background)?;
+        }
+        for outage in &self.outages {
+            write("outage", outage)?;
+        }
+        if separator.is_empty() {
+            f.write_str("perfect")
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The source of all randomness: xoshiro256++ seeded by SplitMix64.
+
+/// A small, fast pseudo-random number generator, not for cryptography.
+///
+/// It is part of this crate so that a seed means the same for ever. The draws use integers and the
+/// four basic operations on floating-point numbers only, which are exact on every platform.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rng {
+    state: [u64; 4],
+}
+
+impl Rng {
+    /// The generator of a seed. All seeds are good, zero included.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let mut seeder = SplitMix64(seed);
+        Self {
+            state: std::array::from_fn(|_| seeder.next()),
+        }
+    }
+
+    /// One of many generators that belong to the same seed and know nothing of each other.
+    #[must_use]
+    pub fn stream(seed: u64, stream: u64) -> Self {
+        let mut mixer = SplitMix64(stream);
+        Self::new(SplitMix64(seed).next() ^ mixer.next().rotate_left(32))
+    }
+
+    /// 64 random bits.
+    pub fn next_u64(&mut self) -> u64 {
+        let [s0, s1, s2, s3] = &mut self.state;
+        let result = s0.wrapping_add(*s3).rotate_left(23).wrapping_add(*s0);
+        let shifted = *s1 << 17;
+        *s2 ^= *s0;
+        *s3 ^= *s1;
+        *s1 ^= *s2;
+        *s0 ^= *s3;
+        *s2 ^= shifted;
+        *s3 = s3.rotate_left(45);
+        result
+    }
+
+    /// A number from 0 up to and without 1, in steps of 2^-53.
+    pub fn unit(&mut self) -> f64 {
+        const STEP: f64 = 1.0 / (1u64 << 53) as f64;
+        (self.next_u64() >> 11) as f64 * STEP
+    }
+
+    /// True with probability `p`: never at 0 or below, always at 1 or above. Always one draw.
+    pub fn chance(&mut self, p: f64) -> bool {
+        self.unit() < p
+    }
+
+    /// A number below `bound`, or 0 if that is 0. Always one draw; the bias is below
+    /// `bound` / 2^64.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
+    }
+
+    /// A number with exponential distribution, of mean `mean`, rounded down.
+    ///
+    /// By von Neumann's method, which compares uniform numbers instead of taking a logarithm: the
+    /// length of the first falling run that starts at x is odd with probability e^-x.
+    pub fn exponential(&mut self, mean: u64) -> u64 {
+        let mut whole = 0u64;
+        loop {
+            let first = self.next_u64();
+            let mut last = first;
+            let mut odd = true;
+            loop {
+                let number = self.next_u64();
+                if number >= last {
+                    break;
+                }
+                last = number;
+                odd = !odd;
+            }
+            if odd {
+                let fraction = ((u128::from(first) * u128::from(mean)) >> 64) as u64;
+                return mean.saturating_mul(whole).saturating_add(fraction);
+            }
+            whole += 1;
+        }
+    }
+}
+
+/// A counter behind a mixing function, to turn any seed into many unrelated words.
+struct SplitMix64(u64);
+
+impl SplitMix64 {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn split_mix_gives_the_known_numbers() {
+        let mut mixer = SplitMix64(1_234_567);
+        assert_eq!(mixer.next(), 6_457_827_717_110_365_317);
+        assert_eq!(mixer.next(), 3_203_168_211_198_807_973);
+        assert_eq!(mixer.next(), 9_817_491_932_198_370_423);
+    }
+
+    #[test]
+    fn xoshiro_gives_the_known_numbers() {
+        let mut rng = Rng {
+            state: [1, 2, 3, 4],
+        };
+        let expected = [
+            41_943_041,
+            58_720_359,
+            3_588_806_011_781_223,
+            3_591_011_842_654_386,
+            9_228_616_714_210_784_205,
+            9_973_669_472_204_895_162,
+            14_011_001_112_246_962_877,
+            12_406_186_145_184_390_807,
+            15_849_039_046_786_891_736,
+            10_450_023_813_501_588_000,
+        ];
+        assert_eq!(expected.map(|_| rng.next_u64()), expected);
+    }
+
+    #[test]
+    fn streams_of_one_seed_and_one_stream_of_many_seeds_differ() {
+        let first = |seed, stream| Rng::stream(seed, stream).next_u64();
+        let mut all: Vec<u64> = (0..1000).map(|n| first(7, n)).collect();
+        all.extend((0..1000).map(|n| first(n + 8, 3)));
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 2000);
+        assert_eq!(first(7, 3), first(7, 3));
+    }
+
+    #[test]
+    fn uniform_numbers_have_their_mean_and_their_bounds() {
+        let mut rng = Rng::new(0);
+        let n = 100_000;
+        let mean = (0..n).map(|_| rng.unit()).sum::<f64>() / f64::from(n);
+        // The standard deviation of the mean is 0.0009.
+        assert!((mean - 0.5).abs() < 0.005, "{mean}");
+        assert!((0..n).all(|_| (0.0..1.0).contains(&rng.unit())));
+        assert!((0..n).all(|_| rng.below(10) < 10));
+        assert!((0..10).all(|digit| (0..1000).any(|_| rng.below(10) == digit)));
+        assert_eq!(rng.below(0), 0);
+        assert!((0..n).all(|_| !rng.chance(0.0) && rng.chance(1.0)));
+    }
+
+    #[test]
+    fn exponential_numbers_have_their_mean_and_their_tail() {
+        let mut rng = Rng::new(5);
+        let n = 100_000;
+        let draws: Vec<u64> = (0..n).map(|_| rng.exponential(1_000_000)).collect();
+        let mean = draws.iter().sum::<u64>() as f64 / 1e6 / f64::from(n);
+        assert!((mean - 1.0).abs() < 0.02, "{mean}");
+        for limit in [0.1f64, 0.5, 1.0, 2.0, 4.0] {
+            let above = draws.iter().filter(|&&x| x as f64 > limit * 1e6).count();
+            let share = above as f64 / f64::from(n);
+            assert!(
+                (share - (-limit).exp()).abs() < 0.008,
+                "P(x > {limit}) = {share}"
+            );
+        }
+        assert_eq!(rng.exponential(0), 0);
+    }
+}

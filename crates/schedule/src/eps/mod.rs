@@ -1,0 +1,188 @@
+//! The Extensible Prioritization Scheme (RFC 9218).
+
+mod heap;
+mod node;
+mod ring;
+#[cfg(test)]
+mod tests;
+
+use heap::Heap;
+use node::{Node, Place, Slot};
+use ring::Ring;
+
+use crate::hash::KeyMap;
+use crate::{Grant, Priority, Scheduler, StreamKey, Urgency};
+
+/// The scheduler that RFC 9218, section 10 advises.
+///
+/// * Streams are served in order of urgency, [`Urgency::CONTROL`] before urgency 0. A less urgent
+///   stream sends only while no more urgent one can.
+/// * Within one urgency the non-incremental streams go first, one after the other in order of their
+///   keys: a response that is of use only when it is complete gains nothing from sharing. The RFC
+///   recommends to avoid, where possible, that either kind starves the other, and leaves the split
+///   open; here an incremental stream waits, and is kept from waiting by a more urgent priority.
+/// * Then the incremental streams share: whoever has waited longest is granted all of the room, and
+///   once it is charged for anything it stands behind all others. Turns are counted in packets, so
+///   a repair symbol or a retransmission that is charged to a stream is a turn too.
+///
+/// A stream that becomes active stands behind the incremental streams that are active already.
+///
+/// Each decision takes constant time; activating and deactivating take constant time for
+/// incremental streams and O(log n) for others. Memory grows with the largest number of streams
+/// inserted at once, after which nothing is allocated.
+#[derive(Clone, Debug, Default)]
+pub struct Eps {
+    nodes: Vec<Node>,
+    vacant: Vec<Slot>,
+    slots: KeyMap<Slot>,
+    classes: [Class; Urgency::CLASSES],
+    /// Bit `n` is set while class `n` has an active stream.
+    occupied: u16,
+}
+
+/// The active streams of one urgency.
+#[derive(Clone, Debug, Default)]
+struct Class {
+    sequential: Heap,
+    incremental: Ring,
+}
+
+impl Eps {
+    /// A scheduler without streams.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many streams are inserted, active or not.
+    #[must_use]
+    pub fn streams(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn slot(&self, stream: StreamKey) -> Option<Slot> {
+        self.slots.get(&stream).copied()
+    }
+
+    /// Puts a stream into the queue of its priority, unless it waits in one already.
+    fn enqueue(&mut self, slot: Slot) {
+        let Node {
+            priority, place, ..
+        } = self.nodes[slot];
+        if place != Place::Nowhere {
+            return;
+        }
+        let index = priority.urgency.class();
+        let class = &mut self.classes[index];
+        if priority.incremental {
+            class.incremental.push_back(&mut self.nodes, slot);
+        } else {
+            class.sequential.push(&mut self.nodes, slot);
+        }
+        self.occupied |= 1 << index;
+    }
+
+    /// Takes a stream out of the queue that it waits in; says whether it waited in one.
+    fn dequeue(&mut self, slot: Slot) -> bool {
+        let Node {
+            priority, place, ..
+        } = self.nodes[slot];
+        let index = priority.urgency.class();
+        let class = &mut self.classes[index];
+        match place {
+            Place::Nowhere => return false,
+            Place::Heap(position) => class.sequential.remove(&mut self.nodes, position),
+            Place::Ring { .. } => class.incremental.remove(&mut self.nodes, slot),
+        }
+        if class.sequential.is_empty() && class.incremental.is_empty() {
+            self.occupied &= !(1 << index);
+        }
+        true
+    }
+}
+
+impl Scheduler for Eps {
+    fn insert(&mut self, stream: StreamKey, priority: Priority) {
+        if self.slots.contains_key(&stream) {
+            return self.reprioritize(stream, priority);
+        }
+        let node = Node {
+            key: stream,
+            priority,
+            place: Place::Nowhere,
+        };
+        let slot = if let Some(slot) = self.vacant.pop() {
+            self.nodes[slot] = node;
+            slot
+        } else {
+            self.nodes.push(node);
+            self.nodes.len() - 1
+        };
+        self.slots.insert(stream, slot);
+    }
+
+    fn remove(&mut self, stream: StreamKey) {
+        if let Some(slot) = self.slots.remove(&stream) {
+            self.dequeue(slot);
+            self.vacant.push(slot);
+        }
+    }
+
+    fn reprioritize(&mut self, stream: StreamKey, priority: Priority) {
+        let Some(slot) = self.slot(stream) else {
+            return;
+        };
+        if self.nodes[slot].priority == priority {
+            return;
+        }
+        let waited = self.dequeue(slot);
+        self.nodes[slot].priority = priority;
+        if waited {
+            self.enqueue(slot);
+        }
+    }
+
+    fn activate(&mut self, stream: StreamKey) {
+        if let Some(slot) = self.slot(stream) {
+            self.enqueue(slot);
+        }
+    }
+
+    fn deactivate(&mut self, stream: StreamKey) {
+        if let Some(slot) = self.slot(stream) {
+            self.dequeue(slot);
+        }
+    }
+
+    fn next(&mut self, room: usize) -> Option<Grant> {
+        if room == 0 {
+            return None;
+        }
+        let class = self.classes.get(self.occupied.trailing_zeros() as usize)?;
+        let slot = class
+            .sequential
+            .first()
+            .or_else(|| class.incremental.first())?;
+        Some(Grant {
+            stream: self.nodes[slot].key,
+            bytes: room,
+        })
+    }
+
+    fn charge(&mut self, stream: StreamKey, bytes: usize) {
+        let Some(slot) = self.slot(stream) else {
+            return;
+        };
+        let Node {
+            priority, place, ..
+        } = self.nodes[slot];
+        if bytes > 0 && matches!(place, Place::Ring { .. }) {
+            let class = &mut self.classes[priority.urgency.class()];
+            class.incremental.move_to_back(&mut self.nodes, slot);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.occupied == 0
+    }
+}

@@ -110,9 +110,7 @@ mod tests {
     const LENGTHS: [usize; 12] = [0, 1, 2, 7, 8, 15, 16, 17, 31, 33, 100, 1500];
 
     fn region(len: usize, salt: usize) -> Vec<u8> {
-        (0..len)
-            .map(|i| (i * 31 + (i >> 8) + salt * 97) as u8)
-            .collect()
+        (0..len).map(|i| (i * 31 + (i >> 8) + salt * 97) as u8).collect()
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Coefficients {
         let mut word = split_mix(self.seed, first >> BLOCK_BITS);
         let mut next = first;
         core::iter::repeat_with(move || {
-            if next % 8 == 0 {
+            if next.is_multiple_of(8) {
                 word = split_mix(self.seed, next >> BLOCK_BITS);
             }
             let c = pick(word, next);

@@ -99,7 +99,14 @@ impl IncomingStreams {
             let kind = match read_type(quic, id, reader) {
                 TypeRead::Blocked => continue,
                 TypeRead::Gone => None,
-                TypeRead::Type(kind) => self.admit(quic, id, kind)?,
+                TypeRead::Type { kind, finished } => {
+                    let kind = self.admit(quic, id, kind)?;
+                    if finished && kind.is_some() {
+                        let reason = "critical stream closed";
+                        return Err(Error::new(Code::CLOSED_CRITICAL_STREAM, reason));
+                    }
+                    kind
+                }
             };
             at -= 1;
             match kind {
@@ -181,19 +188,21 @@ enum TypeRead {
     /// The stream ended or was reset before it said what it is, which is no error
     /// (RFC 9114 section 6.2).
     Gone,
-    Type(u64),
+    Type {
+        kind: u64,
+        /// Whether nothing follows the type.
+        finished: bool,
+    },
 }
 
 fn read_type<T: Transport>(quic: &mut T, id: StreamId, reader: &mut VarintReader) -> TypeRead {
     loop {
         match quic.read(id, reader.spare()) {
             Ok(Read { bytes, finished }) => match reader.advance(bytes) {
-                Some(kind) if !finished => return TypeRead::Type(kind),
-                // A stream that ends with its type is only of interest if it must not end.
-                Some(kind) if kind <= DECODER => return TypeRead::Type(kind),
-                None if bytes > 0 && !finished => {}
-                None if !finished => return TypeRead::Blocked,
-                _ => return TypeRead::Gone,
+                Some(kind) => return TypeRead::Type { kind, finished },
+                None if finished => return TypeRead::Gone,
+                None if bytes == 0 => return TypeRead::Blocked,
+                None => {}
             },
             Err(ReadError::Blocked | ReadError::Closed) => return TypeRead::Blocked,
             Err(ReadError::Reset(_)) => return TypeRead::Gone,

@@ -151,6 +151,7 @@ impl Connection {
     }
 
     fn drive<T: Transport>(&mut self, quic: &mut T) -> Result<(), Error> {
+        debug_assert_eq!(quic.side(), self.side, "the transport is the other end's");
         self.outgoing
             .process(quic, &self.config, self.goaway_sent)?;
         self.incoming.accept(quic)?;

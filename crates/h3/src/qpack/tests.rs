@@ -76,7 +76,11 @@ fn instructions_may_be_split_and_are_checked_to_the_end() {
         decoder.receive(&[0xff]).unwrap_err().code,
         Code::QPACK_DECODER_STREAM_ERROR
     );
-    assert!(DecoderStream::default().receive(&[0x7f; 16]).is_err());
+    assert!(
+        DecoderStream::default()
+            .receive(&[&[0x7f][..], &[0xff; 16]].concat())
+            .is_err()
+    );
 }
 
 #[test]

@@ -158,7 +158,7 @@ fn priorities_of_requests_to_come_are_kept_for_a_few() {
     for _ in 0..100 {
         for index in 0..100u16 {
             bytes.extend_from_slice(&[0x80, 0x0f, 0x07, 0x00, 0x05]);
-            bytes.extend_from_slice(&(0x4000 | index * 4).to_be_bytes());
+            bytes.extend_from_slice(&(0x4000 | (index * 4)).to_be_bytes());
             bytes.extend_from_slice(b"u=1");
         }
     }
@@ -230,7 +230,7 @@ fn goaway_flood_is_one_event() {
     let mut bytes = vec![0x00, 0x04, 0x00];
     for id in (0..4000u16).rev() {
         bytes.extend_from_slice(&[0x07, 0x02]);
-        bytes.extend_from_slice(&(0x4000 | id * 4).to_be_bytes());
+        bytes.extend_from_slice(&(0x4000 | (id * 4)).to_be_bytes());
     }
     bench.play(&[script(Uni, &bytes, Open)], usize::MAX);
     assert!(matches!(

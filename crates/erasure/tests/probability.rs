@@ -32,6 +32,7 @@ fn failures(trials: u32, lost: u64) -> [u32; 2] {
             decoder.repair(span.clone(), key, &payload).unwrap();
             key += 1;
             used += 1;
+            assert!(used < lost + 10, "repair symbols do not recover the window");
         }
         assert!(used >= lost, "no code does with less");
         more_than[0] += u32::from(used > lost);

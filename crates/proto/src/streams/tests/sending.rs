@@ -274,7 +274,7 @@ fn a_protected_stream_says_when_it_is_flushed() {
     assert!(streams.has_unsent(id));
     send_frame(&mut streams).unwrap();
     assert!(!streams.has_unsent(id));
-    assert_eq!(streams.drain_flushed(), Some(Flushed { id, fin: false }));
+    assert_eq!(streams.drain_flushed(), Some(transmit::Flushed { id, fin: false }));
     assert_eq!(streams.drain_flushed(), None);
     // Sending again what was lost is no flush.
     streams.lost(&Token::Stream(lost));
@@ -287,7 +287,7 @@ fn a_protected_stream_says_when_it_is_flushed() {
     assert_eq!(streams.drain_flushed(), None);
     streams.finish(id).unwrap();
     send_frame(&mut streams).unwrap();
-    assert_eq!(streams.drain_flushed(), Some(Flushed { id, fin: true }));
+    assert_eq!(streams.drain_flushed(), Some(transmit::Flushed { id, fin: true }));
 }
 
 #[test]
@@ -296,12 +296,12 @@ fn a_bare_fin_is_a_flush_of_its_own() {
     streams.protect(id, Some(PROTECTION)).unwrap();
     streams.write(id, b"x").unwrap();
     send_frame(&mut streams).unwrap();
-    assert_eq!(streams.drain_flushed(), Some(Flushed { id, fin: false }));
+    assert_eq!(streams.drain_flushed(), Some(transmit::Flushed { id, fin: false }));
     streams.finish(id).unwrap();
     assert!(streams.has_unsent(id));
     assert_eq!(streams.poll_data(ROOM).unwrap().protection, Some(PROTECTION));
     send_frame(&mut streams).unwrap();
-    assert_eq!(streams.drain_flushed(), Some(Flushed { id, fin: true }));
+    assert_eq!(streams.drain_flushed(), Some(transmit::Flushed { id, fin: true }));
 }
 
 #[test]

@@ -17,14 +17,9 @@ const WINDOW: usize = 60;
 const INTERVAL: u64 = 12;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut encoder = Encoder::new(WindowLimits {
-        symbols: WINDOW,
-        ..WindowLimits::default()
-    });
-    let mut decoder = Decoder::new(DecoderLimits {
-        symbols: 2 * WINDOW,
-        ..DecoderLimits::default()
-    });
+    let mut encoder = Encoder::new(WindowLimits { symbols: WINDOW, ..WindowLimits::default() });
+    let mut decoder =
+        Decoder::new(DecoderLimits { symbols: 2 * WINDOW, ..DecoderLimits::default() });
     let mut network = Network { state: 2026 };
     let mut repair = Vec::new();
     let (mut lost, mut recovered, mut repairs, mut waited) = (0, 0, 0, 0);
@@ -58,10 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     println!("{PACKETS} packets sent, {lost} lost, and {repairs} repair symbols");
-    println!(
-        "{recovered} packets recovered, after {} more on average",
-        waited / recovered.max(1)
-    );
+    println!("{recovered} packets recovered, after {} more on average", waited / recovered.max(1));
     println!("{} packets given up", decoder.given_up());
     println!("{} bytes of buffers in the decoder", decoder.allocated());
     Ok(())
@@ -69,9 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Packets of different lengths.
 fn packet(id: u64) -> Vec<u8> {
-    (0..400 + id * 97 % 1000)
-        .map(|at| (id + at) as u8)
-        .collect()
+    (0..400 + id * 97 % 1000).map(|at| (id + at) as u8).collect()
 }
 
 /// Loses two packets in a hundred, and then the next with a probability of one in three.
@@ -83,10 +73,7 @@ impl Network {
     fn delivers(&mut self) -> bool {
         let lost_before = self.state & 1 == 1;
         // A linear congruential generator's upper bits decide; the last bit remembers.
-        self.state = self
-            .state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695);
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
         let percent = (self.state >> 33) % 100;
         let lost = percent < if lost_before { 33 } else { 2 };
         self.state = (self.state & !1) | u64::from(lost);

@@ -43,9 +43,7 @@ impl Coefficients {
     /// The coefficients of repair symbols with `key`.
     #[must_use]
     pub const fn new(key: u32) -> Self {
-        Self {
-            seed: split_mix(0, key as u64),
-        }
+        Self { seed: split_mix(0, key as u64) }
     }
 
     /// The coefficient of symbol `id`, from 1 to 255.
@@ -60,7 +58,7 @@ impl Coefficients {
         let mut word = split_mix(self.seed, first >> BLOCK_BITS);
         let mut next = first;
         core::iter::repeat_with(move || {
-            if next % 8 == 0 {
+            if next.is_multiple_of(8) {
                 word = split_mix(self.seed, next >> BLOCK_BITS);
             }
             let c = pick(word, next);
@@ -114,9 +112,8 @@ mod tests {
 
     #[test]
     fn keys_do_not_share_runs() {
-        let runs: BTreeSet<[u8; 8]> = (0..20_000)
-            .map(|key| core::array::from_fn(|id| coefficient(key, id as u64)))
-            .collect();
+        let runs: BTreeSet<[u8; 8]> =
+            (0..20_000).map(|key| core::array::from_fn(|id| coefficient(key, id as u64))).collect();
         assert_eq!(runs.len(), 20_000);
     }
 }

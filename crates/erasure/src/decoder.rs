@@ -137,10 +137,7 @@ impl Decoder {
             self.matrix.dismiss(candidate);
             return Ok(RepairOutcome::Dropped);
         }
-        if self
-            .known(&span)
-            .any(|coded| coded.is_some_and(|c| c.len() > payload.len()))
-        {
+        if self.known(&span).any(|coded| coded.is_some_and(|c| c.len() > payload.len())) {
             self.matrix.dismiss(candidate);
             return Err(DecodeError::Contradiction);
         }
@@ -217,9 +214,7 @@ impl Decoder {
         while self.bytes + len > self.limits.bytes && self.lower <= id {
             self.give_up_below(self.lower + 1);
         }
-        let index = id
-            .checked_sub(self.lower)
-            .and_then(|index| usize::try_from(index).ok());
+        let index = id.checked_sub(self.lower).and_then(|index| usize::try_from(index).ok());
         let Some(slot) = index.and_then(|index| self.slots.get_mut(index)) else {
             self.pool.give(coded);
             return false;

@@ -246,11 +246,7 @@ mod tests {
     use crate::{coefficient::coefficient, gf256};
 
     fn small() -> Encoder {
-        Encoder::new(WindowLimits {
-            symbols: 4,
-            bytes: 100,
-            symbol_size: 60,
-        })
+        Encoder::new(WindowLimits { symbols: 4, bytes: 100, symbol_size: 60 })
     }
 
     #[test]
@@ -333,10 +329,7 @@ mod tests {
         encoder.release_below(1);
         let mut out = Vec::new();
         for span in [0..2, 1..5, 9..10, 0..u64::MAX] {
-            assert_eq!(
-                encoder.repair(span.clone(), 0, &mut out),
-                Err(SpanError::OutsideWindow)
-            );
+            assert_eq!(encoder.repair(span.clone(), 0, &mut out), Err(SpanError::OutsideWindow));
             assert_eq!(encoder.repair_size(span), Err(SpanError::OutsideWindow));
         }
         let reversed = Range { start: 3, end: 2 };
@@ -348,18 +341,11 @@ mod tests {
 
     #[test]
     fn a_sliding_window_of_mixed_sizes_stays_within_its_memory() {
-        let limits = WindowLimits {
-            symbols: 100,
-            bytes: 20_000,
-            symbol_size: 1500,
-        };
+        let limits = WindowLimits { symbols: 100, bytes: 20_000, symbol_size: 1500 };
         let mut encoder = Encoder::new(limits);
         for round in 0..20_000u64 {
             let len = if (round / 137) % 2 == 0 { 1500 } else { 20 };
-            while encoder
-                .push_with(len, |b| b.resize(b.len() + len, 1))
-                .is_err()
-            {
+            while encoder.push_with(len, |b| b.resize(b.len() + len, 1)).is_err() {
                 encoder.release_below(encoder.window().start + 1);
             }
             assert!(encoder.bytes() <= limits.bytes);

@@ -11,12 +11,8 @@ use crate::{
 };
 
 /// Small, so that input of a few hundred bytes reaches every bound.
-const LIMITS: DecoderLimits = DecoderLimits {
-    symbols: 16,
-    bytes: 200,
-    symbol_size: 40,
-    repairs: 5,
-};
+const LIMITS: DecoderLimits =
+    DecoderLimits { symbols: 16, bytes: 200, symbol_size: 40, repairs: 5 };
 
 /// Reads actions from fuzzer input.
 struct Input<'a>(&'a [u8]);
@@ -138,10 +134,7 @@ struct Repair {
 /// was sent.
 pub fn round_trip(data: &[u8]) {
     let mut input = Input(data);
-    let mut encoder = Encoder::new(WindowLimits {
-        symbols: 12,
-        ..LIMITS.window()
-    });
+    let mut encoder = Encoder::new(WindowLimits { symbols: 12, ..LIMITS.window() });
     let mut decoder = Decoder::new(LIMITS);
     let mut delayed = VecDeque::new();
     let mut key = 0;
@@ -154,9 +147,7 @@ pub fn round_trip(data: &[u8]) {
                 // The original once more, or late.
                 let back = SymbolId::from(argument) + 1;
                 if let Some(id) = encoder.next_id().checked_sub(back) {
-                    decoder
-                        .source(id, &content(id))
-                        .expect("an honest source symbol");
+                    decoder.source(id, &content(id)).expect("an honest source symbol");
                 }
             }
             4 | 5 => {
@@ -206,17 +197,13 @@ fn make_repair(encoder: &Encoder, skip: u8, key: u32) -> Option<Repair> {
     let skip = SymbolId::from(skip).checked_rem(window.end - window.start)?;
     let span = window.start + skip..window.end;
     let mut payload = Vec::new();
-    encoder
-        .repair(span.clone(), key, &mut payload)
-        .expect("a span of the window");
+    encoder.repair(span.clone(), key, &mut payload).expect("a span of the window");
     Some(Repair { span, key, payload })
 }
 
 fn deliver(decoder: &mut Decoder, repair: Option<Repair>) {
     if let Some(Repair { span, key, payload }) = repair {
-        decoder
-            .repair(span, key, &payload)
-            .expect("an honest repair symbol");
+        decoder.repair(span, key, &payload).expect("an honest repair symbol");
     }
 }
 

@@ -6,9 +6,6 @@
 
 use crate::gf256;
 
-/// Bytes worked on at a time, which is the vector register that every 64-bit machine has.
-const LANES: usize = 16;
-
 /// Adds `src` to `dst`.
 pub fn xor(dst: &mut [u8], src: &[u8]) {
     for (d, s) in dst.iter_mut().zip(src) {
@@ -24,19 +21,8 @@ pub fn mad(dst: &mut [u8], src: &[u8], c: u8) {
         _ => {}
     }
     let multiples = multiples(c);
-    let len = dst.len().min(src.len());
-    let (dst_blocks, dst_tail) = dst[..len].as_chunks_mut::<LANES>();
-    let (src_blocks, src_tail) = src[..len].as_chunks::<LANES>();
-    for (d, s) in dst_blocks.iter_mut().zip(src_blocks) {
-        let product = times(*s, &multiples);
-        for (d, p) in d.iter_mut().zip(product) {
-            *d ^= p;
-        }
-    }
-    if !src_tail.is_empty() {
-        let mut block = [0; LANES];
-        block[..src_tail.len()].copy_from_slice(src_tail);
-        xor(dst_tail, &times(block, &multiples));
+    for (d, s) in dst.iter_mut().zip(src) {
+        *d ^= times(*s, &multiples);
     }
 }
 
@@ -46,15 +32,8 @@ pub fn scale(dst: &mut [u8], c: u8) {
         return;
     }
     let multiples = multiples(c);
-    let (blocks, tail) = dst.as_chunks_mut::<LANES>();
-    for block in blocks {
-        *block = times(*block, &multiples);
-    }
-    if !tail.is_empty() {
-        let mut block = [0; LANES];
-        block[..tail.len()].copy_from_slice(tail);
-        let len = tail.len();
-        tail.copy_from_slice(&times(block, &multiples)[..len]);
+    for d in dst {
+        *d = times(*d, &multiples);
     }
 }
 
@@ -87,17 +66,17 @@ fn multiples(c: u8) -> [u8; 8] {
     multiples
 }
 
-/// Each lane times the constant of `multiples`, from the highest bit down. There are no look-ups
-/// and no branches: a lane's top bit becomes a mask, which is one comparison in vector code.
+/// An element times the constant of `multiples`, from the element's highest bit down.
+///
+/// There are no look-ups and no branches: the top bit becomes a mask. Compilers make this a loop
+/// over 16 or 32 elements at a time, which is several times as fast as any table.
 #[inline(always)]
-fn times(mut lanes: [u8; LANES], multiples: &[u8; 8]) -> [u8; LANES] {
-    let mut product = [0; LANES];
+fn times(mut element: u8, multiples: &[u8; 8]) -> u8 {
+    let mut product = 0;
     for multiple in multiples.iter().rev() {
-        for (p, lane) in product.iter_mut().zip(&mut lanes) {
-            let mask = (lane.cast_signed() >> 7).cast_unsigned();
-            *p ^= mask & multiple;
-            *lane <<= 1;
-        }
+        let mask = (element.cast_signed() >> 7).cast_unsigned();
+        product ^= mask & multiple;
+        element <<= 1;
     }
     product
 }
@@ -110,9 +89,7 @@ mod tests {
     const LENGTHS: [usize; 12] = [0, 1, 2, 7, 8, 15, 16, 17, 31, 33, 100, 1500];
 
     fn region(len: usize, salt: usize) -> Vec<u8> {
-        (0..len)
-            .map(|i| (i * 31 + (i >> 8) + salt * 97) as u8)
-            .collect()
+        (0..len).map(|i| (i * 31 + (i >> 8) + salt * 97) as u8).collect()
     }
 
     #[test]

@@ -25,11 +25,7 @@ pub struct WindowLimits {
 impl Default for WindowLimits {
     /// 1024 symbols, 1.5 MiB, symbols of up to 1500 bytes.
     fn default() -> Self {
-        Self {
-            symbols: 1024,
-            bytes: 3 << 19,
-            symbol_size: 1500,
-        }
+        Self { symbols: 1024, bytes: 3 << 19, symbol_size: 1500 }
     }
 }
 
@@ -70,17 +66,8 @@ pub struct DecoderLimits {
 impl Default for DecoderLimits {
     /// The default [`WindowLimits`] and 128 equations.
     fn default() -> Self {
-        let WindowLimits {
-            symbols,
-            bytes,
-            symbol_size,
-        } = WindowLimits::default();
-        Self {
-            symbols,
-            bytes,
-            symbol_size,
-            repairs: 128,
-        }
+        let WindowLimits { symbols, bytes, symbol_size } = WindowLimits::default();
+        Self { symbols, bytes, symbol_size, repairs: 128 }
     }
 }
 
@@ -100,11 +87,7 @@ impl DecoderLimits {
     /// The window of an encoder that this decoder can follow without giving anything up.
     #[must_use]
     pub fn window(self) -> WindowLimits {
-        WindowLimits {
-            symbols: self.symbols,
-            bytes: self.bytes,
-            symbol_size: self.symbol_size,
-        }
+        WindowLimits { symbols: self.symbols, bytes: self.bytes, symbol_size: self.symbol_size }
     }
 
     /// The bound on the buffers that a decoder ever holds for symbols and equations, in bytes.
@@ -151,27 +134,11 @@ mod tests {
 
     #[test]
     fn no_limit_is_zero_and_smaller_ones_bind_larger_ones() {
-        let none = DecoderLimits {
-            symbols: 0,
-            bytes: 0,
-            symbol_size: 0,
-            repairs: 0,
-        }
-        .effective();
-        let one = DecoderLimits {
-            symbols: 1,
-            bytes: 1,
-            symbol_size: 1,
-            repairs: 1,
-        };
+        let none = DecoderLimits { symbols: 0, bytes: 0, symbol_size: 0, repairs: 0 }.effective();
+        let one = DecoderLimits { symbols: 1, bytes: 1, symbol_size: 1, repairs: 1 };
         assert_eq!(none, one);
-        let tight = DecoderLimits {
-            symbols: 4,
-            bytes: 100,
-            symbol_size: 1500,
-            repairs: 9,
-        }
-        .effective();
+        let tight =
+            DecoderLimits { symbols: 4, bytes: 100, symbol_size: 1500, repairs: 9 }.effective();
         assert_eq!((tight.symbol_size, tight.repairs), (100, 4));
     }
 }

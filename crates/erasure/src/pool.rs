@@ -19,11 +19,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn new(budget: usize) -> Self {
-        Self {
-            spare: Vec::new(),
-            held: 0,
-            budget,
-        }
+        Self { spare: Vec::new(), held: 0, budget }
     }
 
     /// Capacity of all buffers, spare ones and those handed out.

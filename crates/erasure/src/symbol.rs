@@ -23,10 +23,7 @@ pub(crate) fn frame(buffer: &mut Vec<u8>, bytes: &[u8]) {
 
 /// The length prefix of a symbol of `len` bytes.
 pub(crate) fn length(len: usize) -> u16 {
-    debug_assert!(
-        len <= usize::from(u16::MAX),
-        "limits keep symbols below 64 KiB"
-    );
+    debug_assert!(len <= usize::from(u16::MAX), "limits keep symbols below 64 KiB");
     u16::try_from(len).unwrap_or(u16::MAX)
 }
 

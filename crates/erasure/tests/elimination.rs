@@ -18,11 +18,7 @@ enum Event {
     Again { back: usize },
     /// A new repair symbol over `width` symbols that ends `back` before the newest. If it does not
     /// arrive now, it may later.
-    Repair {
-        back: usize,
-        width: usize,
-        arrives: bool,
-    },
+    Repair { back: usize, width: usize, arrives: bool },
     /// An earlier repair symbol arrives late or once more.
     RepairAgain { which: usize },
     /// The receiver moves its window.
@@ -54,17 +50,9 @@ struct Run {
 
 impl Run {
     fn new(symbols: usize) -> Self {
-        let limits = DecoderLimits {
-            symbols,
-            bytes: 1 << 16,
-            symbol_size: 24,
-            repairs: symbols,
-        };
+        let limits = DecoderLimits { symbols, bytes: 1 << 16, symbol_size: 24, repairs: symbols };
         Self {
-            encoder: Encoder::new(WindowLimits {
-                symbols: 256,
-                ..limits.window()
-            }),
+            encoder: Encoder::new(WindowLimits { symbols: 256, ..limits.window() }),
             decoder: Decoder::new(limits),
             naive: Naive::default(),
             repairs: Vec::new(),
@@ -77,9 +65,7 @@ impl Run {
         match *event {
             Event::Source { len, arrives } => {
                 let id = self.content.len() as u64;
-                let bytes: Vec<u8> = (0..len)
-                    .map(|at| (id as usize * 41 + at * 7) as u8)
-                    .collect();
+                let bytes: Vec<u8> = (0..len).map(|at| (id as usize * 41 + at * 7) as u8).collect();
                 assert_eq!(self.encoder.push(&bytes), Ok(id));
                 self.content.push(bytes);
                 if arrives {
@@ -91,11 +77,7 @@ impl Run {
                     self.source(id as u64);
                 }
             }
-            Event::Repair {
-                back,
-                width,
-                arrives,
-            } => self.new_repair(back, width, arrives),
+            Event::Repair { back, width, arrives } => self.new_repair(back, width, arrives),
             Event::RepairAgain { which } => {
                 if !self.repairs.is_empty() {
                     self.repair(which % self.repairs.len());
@@ -103,8 +85,7 @@ impl Run {
             }
             Event::Release { forward } => {
                 let lower = self.decoder.lower_bound() + forward;
-                self.decoder
-                    .release_below(lower.min(self.content.len() as u64));
+                self.decoder.release_below(lower.min(self.content.len() as u64));
             }
         }
     }
@@ -122,9 +103,7 @@ impl Run {
         if start < end {
             let (span, key) = (start as u64..end as u64, self.repairs.len() as u32);
             let mut payload = Vec::new();
-            self.encoder
-                .repair(span.clone(), key, &mut payload)
-                .unwrap();
+            self.encoder.repair(span.clone(), key, &mut payload).unwrap();
             self.repairs.push((span, key, payload));
             if arrives {
                 self.repair(self.repairs.len() - 1);
@@ -150,10 +129,7 @@ impl Run {
     /// Whether the decoder knows just what can be known.
     fn check(&mut self) {
         while let Some(id) = self.decoder.pop_recovered() {
-            assert!(
-                !self.recovered.contains(&id),
-                "symbol {id} is recovered once"
-            );
+            assert!(!self.recovered.contains(&id), "symbol {id} is recovered once");
             self.recovered.push(id);
         }
         let determined = self.naive.solve();
@@ -166,10 +142,7 @@ impl Run {
             .collect();
         assert_eq!(self.decoder.missing().collect::<Vec<_>>(), missing);
         for (id, coded) in determined {
-            assert_eq!(
-                coded,
-                naive::framed(&self.content[id as usize], coded.len())
-            );
+            assert_eq!(coded, naive::framed(&self.content[id as usize], coded.len()));
         }
     }
 }
@@ -207,25 +180,14 @@ fn a_window_of_hundreds_with_burst_losses_agrees_with_the_textbook() {
     let mut run = Run::new(256);
     for id in 0..200usize {
         let lost = id % 50 >= 38 || id % 11 == 3;
-        run.apply(&Event::Source {
-            len: 1 + id * 5 % 23,
-            arrives: !lost,
-        });
+        run.apply(&Event::Source { len: 1 + id * 5 % 23, arrives: !lost });
         if id % 3 == 0 {
-            run.apply(&Event::Repair {
-                back: id % 4,
-                width: 1 + id * 17 % 120,
-                arrives: true,
-            });
+            run.apply(&Event::Repair { back: id % 4, width: 1 + id * 17 % 120, arrives: true });
         }
         if id % 29 == 28 {
             run.apply(&Event::Again { back: id % 14 });
         }
     }
     run.check();
-    assert!(
-        run.recovered.len() > 30,
-        "{} recovered",
-        run.recovered.len()
-    );
+    assert!(run.recovered.len() > 30, "{} recovered", run.recovered.len());
 }

@@ -6,12 +6,8 @@ use sutura_erasure::{
     Arrival, DecodeError, Decoder, DecoderLimits, Encoder, MAX_SYMBOL_ID, RepairOutcome,
 };
 
-const LIMITS: DecoderLimits = DecoderLimits {
-    symbols: 256,
-    bytes: 64 * 1024,
-    symbol_size: 1400,
-    repairs: 32,
-};
+const LIMITS: DecoderLimits =
+    DecoderLimits { symbols: 256, bytes: 64 * 1024, symbol_size: 1400, repairs: 32 };
 
 fn check(decoder: &Decoder) {
     assert!(decoder.upper_bound() - decoder.lower_bound() <= LIMITS.symbols as u64);
@@ -51,10 +47,7 @@ fn gaps_of_every_size() {
     }
     assert!(decoder.upper_bound() > 1 << 61);
     assert_eq!(decoder.source(MAX_SYMBOL_ID, b"x"), Ok(Arrival::New));
-    assert_eq!(
-        decoder.source(MAX_SYMBOL_ID + 1, b"x"),
-        Err(DecodeError::SymbolId)
-    );
+    assert_eq!(decoder.source(MAX_SYMBOL_ID + 1, b"x"), Err(DecodeError::SymbolId));
     assert_eq!(decoder.source(0, b"x"), Ok(Arrival::Old));
     check(&decoder);
 }

@@ -7,19 +7,13 @@ const VECTORS: &str = include_str!("vectors.txt");
 
 /// The fields of every line that starts with `kind`.
 fn lines(kind: &str) -> impl Iterator<Item = Vec<&str>> {
-    let fields = VECTORS
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>());
-    fields
-        .filter(move |fields| fields.first() == Some(&kind))
-        .map(|fields| fields[1..].to_vec())
+    let fields = VECTORS.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    fields.filter(move |fields| fields.first() == Some(&kind)).map(|fields| fields[1..].to_vec())
 }
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digits = hex.as_bytes().chunks(2);
-    digits
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-        .collect()
+    digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
 fn byte(hex: &str) -> u8 {
@@ -40,11 +34,7 @@ fn encoder() -> Encoder {
 fn products() {
     assert!(lines("product").count() >= 5);
     for line in lines("product") {
-        assert_eq!(
-            gf256::mul(byte(line[0]), byte(line[1])),
-            byte(line[2]),
-            "{line:?}"
-        );
+        assert_eq!(gf256::mul(byte(line[0]), byte(line[1])), byte(line[2]), "{line:?}");
     }
 }
 
@@ -66,9 +56,7 @@ fn repair_symbols() {
         let count: u64 = line[1].parse().unwrap();
         let mut payload = Vec::new();
         let key = line[2].parse().unwrap();
-        encoder
-            .repair(first..first + count, key, &mut payload)
-            .unwrap();
+        encoder.repair(first..first + count, key, &mut payload).unwrap();
         assert_eq!(payload, bytes(line[3]), "{line:?}");
     }
 }
@@ -81,9 +69,7 @@ fn the_published_repair_symbols_recover_the_published_window() {
         let first: u64 = line[0].parse().unwrap();
         let count: u64 = line[1].parse().unwrap();
         let key = line[2].parse().unwrap();
-        decoder
-            .repair(first..first + count, key, &bytes(line[3]))
-            .unwrap();
+        decoder.repair(first..first + count, key, &bytes(line[3])).unwrap();
     }
     assert_eq!((decoder.missing().len(), decoder.repairs()), (0, 0));
     for id in encoder.window() {
@@ -95,8 +81,5 @@ fn the_published_repair_symbols_recover_the_published_window() {
 fn the_specification_quotes_the_vectors() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/extension.md");
     let specification = std::fs::read_to_string(path).unwrap();
-    assert!(
-        specification.contains(VECTORS),
-        "{path} does not quote vectors.txt as it is"
-    );
+    assert!(specification.contains(VECTORS), "{path} does not quote vectors.txt as it is");
 }

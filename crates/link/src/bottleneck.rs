@@ -55,11 +55,7 @@ impl FromStr for Queue {
         let units = &[UNITS, &[("p", 1)]].concat();
         let limit = parse_quantity("queue", text, units)?;
         let packets = text.ends_with(['p', 'P']);
-        Ok(if packets {
-            Self::Packets(limit)
-        } else {
-            Self::Bytes(limit)
-        })
+        Ok(if packets { Self::Packets(limit) } else { Self::Bytes(limit) })
     }
 }
 
@@ -89,14 +85,7 @@ pub(crate) struct Bottleneck {
 impl Bottleneck {
     pub(crate) fn new(rate: Option<Rate>, queue: Queue) -> Self {
         let (waiting, backlog) = (VecDeque::new(), Backlog::default());
-        Self {
-            rate,
-            queue,
-            free_at: 0,
-            remainder: 0,
-            waiting,
-            backlog,
-        }
+        Self { rate, queue, free_at: 0, remainder: 0, waiting, backlog }
     }
 
     /// When a packet of `size` bytes that comes now will have been sent; `None` if it is dropped.
@@ -168,10 +157,7 @@ mod tests {
             assert_eq!(written.parse(), Ok(queue));
         }
         let error = "100".parse::<Queue>().unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "queue `100`: expected a number and a unit (mb, kb, b, p)"
-        );
+        assert_eq!(error, "queue `100`: expected a number and a unit (mb, kb, b, p)");
     }
 
     #[test]
@@ -203,21 +189,9 @@ mod tests {
         assert!(accepted(&mut link, 0, 1000));
         assert!(!accepted(&mut link, 0, 501));
         assert!(accepted(&mut link, 0, 500));
-        assert_eq!(
-            link.backlog(0),
-            Backlog {
-                packets: 3,
-                bytes: 2500
-            }
-        );
+        assert_eq!(link.backlog(0), Backlog { packets: 3, bytes: 2500 });
         assert!(!accepted(&mut link, 999, 1));
-        assert_eq!(
-            link.backlog(1000),
-            Backlog {
-                packets: 2,
-                bytes: 1500
-            }
-        );
+        assert_eq!(link.backlog(1000), Backlog { packets: 2, bytes: 1500 });
         assert!(accepted(&mut link, 1000, 1000));
         assert_eq!(link.backlog(1_000_000), Backlog::default());
     }
@@ -225,17 +199,8 @@ mod tests {
     #[test]
     fn empty_packets_do_not_wait_without_bound() {
         let mut link = Bottleneck::new(rate(1), Queue::Bytes(50));
-        assert_eq!(
-            (0..1000).filter(|_| link.accept(0, 0).is_some()).count(),
-            51
-        );
-        assert_eq!(
-            link.backlog(0),
-            Backlog {
-                packets: 50,
-                bytes: 50
-            }
-        );
+        assert_eq!((0..1000).filter(|_| link.accept(0, 0).is_some()).count(), 51);
+        assert_eq!(link.backlog(0), Backlog { packets: 50, bytes: 50 });
     }
 
     #[test]

@@ -20,12 +20,7 @@ pub struct Jitter {
 
 impl fmt::Display for Jitter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}{}",
-            DurationText(self.max),
-            if self.reorders { ",reorder" } else { "" }
-        )
+        write!(f, "{}{}", DurationText(self.max), if self.reorders { ",reorder" } else { "" })
     }
 }
 

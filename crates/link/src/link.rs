@@ -195,9 +195,7 @@ impl Link {
             self.stats.overflow += 1;
             return None;
         };
-        let mut at = sent_at
-            .saturating_add(self.delay)
-            .saturating_add(event.jitter);
+        let mut at = sent_at.saturating_add(self.delay).saturating_add(event.jitter);
         if !self.jitter.reorders {
             at = at.max(self.last_arrival);
         }
@@ -211,10 +209,7 @@ impl Link {
         self.stats.delivered += 1;
         self.stats.delivered_bytes = self.stats.delivered_bytes.saturating_add(size);
         self.stats.corrupted += u64::from(event.corrupt.is_some());
-        Some(Delivery {
-            at: Duration::from_nanos(at),
-            corrupt: event.corrupt,
-        })
+        Some(Delivery { at: Duration::from_nanos(at), corrupt: event.corrupt })
     }
 }
 
@@ -242,9 +237,7 @@ impl Luck {
     fn new(config: &LinkConfig, seed: u64, stream: u64) -> Self {
         Self {
             max_jitter: nanos(config.jitter.max),
-            hold: config
-                .reorder
-                .map_or(0.0, |reorder| reorder.probability.value()),
+            hold: config.reorder.map_or(0.0, |reorder| reorder.probability.value()),
             damage: config.corrupt.value(),
             jitter: Rng::stream(seed, stream),
             holds: Rng::stream(seed, stream + 1),
@@ -261,10 +254,6 @@ impl Luck {
         };
         let held_back = on(self.hold) && self.holds.chance(self.hold);
         let damaged = on(self.damage) && self.damages.chance(self.damage);
-        Event {
-            jitter,
-            held_back,
-            corrupt: damaged.then(|| self.seeds.next_u64()),
-        }
+        Event { jitter, held_back, corrupt: damaged.then(|| self.seeds.next_u64()) }
     }
 }

@@ -27,19 +27,11 @@ impl FromStr for Outage {
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let error = |problem| ParseError::new("outage", text, problem);
-        let (from, to) = text
-            .split_once("..")
-            .ok_or_else(|| error("expected two times such as 2s..2500ms"))?;
+        let (from, to) =
+            text.split_once("..").ok_or_else(|| error("expected two times such as 2s..2500ms"))?;
         let time = |text| parse_duration(text).map_err(|e: ParseError| e.inside("outage", text));
-        let outage = Self {
-            from: time(from)?,
-            to: time(to)?,
-        };
-        if outage.from < outage.to {
-            Ok(outage)
-        } else {
-            Err(error("ends before it begins"))
-        }
+        let outage = Self { from: time(from)?, to: time(to)? };
+        if outage.from < outage.to { Ok(outage) } else { Err(error("ends before it begins")) }
     }
 }
 
@@ -97,10 +89,7 @@ mod tests {
             ("2s", "outage `2s`: expected two times such as 2s..2500ms"),
             ("2s..1s", "outage `2s..1s`: ends before it begins"),
             ("2s..2s", "outage `2s..2s`: ends before it begins"),
-            (
-                "2..3s",
-                "outage `2`: duration `2`: expected a number and a unit (s, ms, us, ns)",
-            ),
+            ("2..3s", "outage `2`: duration `2`: expected a number and a unit (s, ms, us, ns)"),
         ] {
             assert_eq!(text.parse::<Outage>().unwrap_err().to_string(), problem);
         }

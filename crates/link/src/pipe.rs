@@ -37,11 +37,7 @@ impl<T> Pipe<T> {
     /// An empty pipe over a link that comes up at time zero.
     #[must_use]
     pub fn new(config: &LinkConfig, seed: u64) -> Self {
-        Self {
-            link: Link::new(config, seed),
-            pending: BinaryHeap::new(),
-            sequence: 0,
-        }
+        Self { link: Link::new(config, seed), pending: BinaryHeap::new(), sequence: 0 }
     }
 
     /// Sends a packet of `size` bytes; see [`Link::send`]. It comes out by [`pop`](Self::pop), as
@@ -54,11 +50,7 @@ impl<T> Pipe<T> {
         let fate = self.link.send_within(now, size, room);
         if let Fate::Delivered(deliveries) = fate {
             if let Some(copy) = deliveries.copy {
-                self.push(
-                    deliveries.original.at,
-                    deliveries.original.corrupt,
-                    payload.clone(),
-                );
+                self.push(deliveries.original.at, deliveries.original.corrupt, payload.clone());
                 self.push(copy.at, copy.corrupt, payload);
             } else {
                 self.push(deliveries.original.at, deliveries.original.corrupt, payload);
@@ -100,15 +92,8 @@ impl<T> Pipe<T> {
     }
 
     fn push(&mut self, at: Duration, corrupt: Option<u64>, payload: T) {
-        let arrival = Arrival {
-            at,
-            payload,
-            corrupt,
-        };
-        self.pending.push(Pending {
-            arrival,
-            sequence: self.sequence,
-        });
+        let arrival = Arrival { at, payload, corrupt };
+        self.pending.push(Pending { arrival, sequence: self.sequence });
         self.sequence += 1;
     }
 }
@@ -165,19 +150,11 @@ mod tests {
         pipe.send(2 * MS, 100, 'b');
         assert_eq!((pipe.len(), pipe.next_time()), (2, Some(51 * MS)));
         assert_eq!(pipe.pop(51 * MS - Duration::from_nanos(1)), None);
-        let arrival = Arrival {
-            at: 51 * MS,
-            payload: 'a',
-            corrupt: None,
-        };
+        let arrival = Arrival { at: 51 * MS, payload: 'a', corrupt: None };
         assert_eq!(pipe.pop(51 * MS), Some(arrival));
         assert_eq!(pipe.pop(51 * MS), None);
         // However late it is taken out, it says when it arrived.
-        let arrival = Arrival {
-            at: 52 * MS,
-            payload: 'b',
-            corrupt: None,
-        };
+        let arrival = Arrival { at: 52 * MS, payload: 'b', corrupt: None };
         assert_eq!(pipe.pop(900 * MS), Some(arrival));
         assert!(pipe.is_empty());
     }
@@ -188,9 +165,7 @@ mod tests {
         for n in 0..1000 {
             pipe.send(MS, 100, n);
         }
-        let out: Vec<i32> = std::iter::from_fn(|| pipe.pop(6 * MS))
-            .map(|a| a.payload)
-            .collect();
+        let out: Vec<i32> = std::iter::from_fn(|| pipe.pop(6 * MS)).map(|a| a.payload).collect();
         assert_eq!(out, (0..1000).collect::<Vec<_>>());
     }
 
@@ -198,9 +173,7 @@ mod tests {
     fn a_duplicate_comes_out_twice_and_a_lost_packet_never() {
         let mut twice = pipe("duplicate=1");
         twice.send(MS, 100, "packet");
-        let out: Vec<_> = std::iter::from_fn(|| twice.pop(MS))
-            .map(|a| a.payload)
-            .collect();
+        let out: Vec<_> = std::iter::from_fn(|| twice.pop(MS)).map(|a| a.payload).collect();
         assert_eq!(out, ["packet"; 2]);
         let mut never = pipe("loss=bern:1");
         assert_eq!(never.send(MS, 100, ()), Fate::Dropped(DropCause::Loss));
@@ -217,17 +190,11 @@ mod tests {
         }
         assert_eq!(pipe.len(), limit);
         let stats = *pipe.link().stats();
-        assert_eq!(
-            stats.sent + stats.duplicated,
-            stats.overflow + stats.delivered
-        );
+        assert_eq!(stats.sent + stats.duplicated, stats.overflow + stats.delivered);
         assert_eq!(stats.delivered, limit as u64);
         assert_eq!(pipe.send(MS, 100, ()), Fate::Dropped(DropCause::Overflow));
         // Once packets have come out, there is room again.
         while pipe.pop(4000 * 1000 * MS).is_some() {}
-        assert!(matches!(
-            pipe.send(4000 * 1000 * MS, 100, ()),
-            Fate::Delivered(_)
-        ));
+        assert!(matches!(pipe.send(4000 * 1000 * MS, 100, ()), Fate::Delivered(_)));
     }
 }

@@ -50,9 +50,7 @@ impl FromStr for Probability {
             Some(percent) => (percent, 100.0),
             None => (text, 1.0),
         };
-        let plain = number
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         let value = plain.then(|| number.parse::<f64>().ok()).flatten();
         let value = value.ok_or_else(|| error("expected a number such as 0.02 or 2%"))?;
         Self::new(value / scale).ok_or_else(|| error("is above 1"))
@@ -65,14 +63,9 @@ mod tests {
 
     #[test]
     fn probabilities_are_read_as_fractions_and_percentages() {
-        for (text, value) in [
-            ("0", 0.0),
-            ("1", 1.0),
-            ("0.02", 0.02),
-            ("2%", 0.02),
-            ("100%", 1.0),
-            ("0.5%", 0.005),
-        ] {
+        for (text, value) in
+            [("0", 0.0), ("1", 1.0), ("0.02", 0.02), ("2%", 0.02), ("100%", 1.0), ("0.5%", 0.005)]
+        {
             let probability: Probability = text.parse().unwrap();
             assert_eq!(probability.value(), value);
             assert_eq!(probability.to_string().parse(), Ok(probability));
@@ -93,9 +86,6 @@ mod tests {
             assert_eq!(error, format!("probability `{text}`: {problem}"));
         }
         assert_eq!(Probability::new(f64::NAN), None);
-        assert_eq!(
-            Probability::new(-0.0).map(|p| p.to_string()),
-            Some("0".to_owned())
-        );
+        assert_eq!(Probability::new(-0.0).map(|p| p.to_string()), Some("0".to_owned()));
     }
 }

@@ -12,12 +12,8 @@ use crate::text::{parse_quantity, write_quantity};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(NonZeroU64);
 
-const UNITS: &[(&str, u64)] = &[
-    ("gbit", 1_000_000_000),
-    ("mbit", 1_000_000),
-    ("kbit", 1_000),
-    ("bit", 1),
-];
+const UNITS: &[(&str, u64)] =
+    &[("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1_000), ("bit", 1)];
 
 impl Rate {
     /// A rate of so many bits per second; `None` for 0.
@@ -76,10 +72,7 @@ mod tests {
         for (text, problem) in [
             ("0mbit", "is zero"),
             ("10", "expected a number and a unit (gbit, mbit, kbit, bit)"),
-            (
-                "10mbps",
-                "expected a number and a unit (gbit, mbit, kbit, bit)",
-            ),
+            ("10mbps", "expected a number and a unit (gbit, mbit, kbit, bit)"),
             ("0.5bit", "finer than the smallest unit"),
         ] {
             let error = text.parse::<Rate>().unwrap_err().to_string();

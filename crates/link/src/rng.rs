@@ -14,9 +14,7 @@ impl Rng {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut seeder = SplitMix64(seed);
-        Self {
-            state: std::array::from_fn(|_| seeder.next()),
-        }
+        Self { state: std::array::from_fn(|_| seeder.next()) }
     }
 
     /// One of many generators that belong to the same seed and know nothing of each other.
@@ -111,9 +109,7 @@ mod tests {
 
     #[test]
     fn xoshiro_gives_the_known_numbers() {
-        let mut rng = Rng {
-            state: [1, 2, 3, 4],
-        };
+        let mut rng = Rng { state: [1, 2, 3, 4] };
         let expected = [
             41_943_041,
             58_720_359,
@@ -164,10 +160,7 @@ mod tests {
         for limit in [0.1f64, 0.5, 1.0, 2.0, 4.0] {
             let above = draws.iter().filter(|&&x| x as f64 > limit * 1e6).count();
             let share = above as f64 / f64::from(n);
-            assert!(
-                (share - (-limit).exp()).abs() < 0.008,
-                "P(x > {limit}) = {share}"
-            );
+            assert!((share - (-limit).exp()).abs() < 0.008, "P(x > {limit}) = {share}");
         }
         assert_eq!(rng.exponential(0), 0);
     }

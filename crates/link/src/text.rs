@@ -12,9 +12,7 @@ pub struct ParseError {
 impl ParseError {
     /// `what` names the kind of thing, `text` is what was given for it.
     pub(crate) fn new(what: &str, text: &str, problem: impl fmt::Display) -> Self {
-        Self {
-            message: format!("{what} `{text}`: {problem}"),
-        }
+        Self { message: format!("{what} `{text}`: {problem}") }
     }
 
     /// The same problem, seen from the thing around it.
@@ -32,12 +30,8 @@ impl fmt::Display for ParseError {
 impl std::error::Error for ParseError {}
 
 /// Units of time in nanoseconds, the largest first.
-const TIME_UNITS: &[(&str, u64)] = &[
-    ("s", 1_000_000_000),
-    ("ms", 1_000_000),
-    ("us", 1_000),
-    ("ns", 1),
-];
+const TIME_UNITS: &[(&str, u64)] =
+    &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
 
 /// Reads a duration such as `50ms`, `1.5s`, `20us` or `7ns`. The unit is not optional, except after
 /// a bare `0`.
@@ -74,13 +68,9 @@ pub(crate) fn parse_quantity(
     text: &str,
     units: &[(&str, u64)],
 ) -> Result<u64, ParseError> {
-    let end = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, suffix) = text.split_at(end);
-    let unit = units
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(suffix));
+    let unit = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(suffix));
     let Some(&(_, scale)) = unit else {
         let names: Vec<&str> = units.iter().map(|&(name, _)| name).collect();
         let problem = format!("expected a number and a unit ({})", names.join(", "));
@@ -102,10 +92,7 @@ pub(crate) fn parse_decimal(number: &str, scale: u64) -> Result<u64, &'static st
         return Err("too many digits");
     }
     // 20 digits times the largest scale of any unit, 10^9, stay far below 2^128.
-    let read = |part: &str| {
-        part.bytes()
-            .fold(0, |sum, b| sum * 10 + u128::from(b - b'0'))
-    };
+    let read = |part: &str| part.bytes().fold(0, |sum, b| sum * 10 + u128::from(b - b'0'));
     let parts = 10u128.pow(u32::try_from(fraction.len()).unwrap_or_default());
     let fraction = read(fraction) * u128::from(scale);
     if !fraction.is_multiple_of(parts) {
@@ -126,10 +113,7 @@ pub(crate) fn write_quantity(
     if amount == 0 {
         return write!(f, "0{zero}");
     }
-    match units
-        .iter()
-        .find(|(_, scale)| amount.is_multiple_of(*scale))
-    {
+    match units.iter().find(|(_, scale)| amount.is_multiple_of(*scale)) {
         Some((name, scale)) => write!(f, "{}{name}", amount / scale),
         None => write!(f, "{amount}"),
     }
@@ -154,11 +138,7 @@ mod tests {
             ("3S", 3_000_000_000),
             ("18446744073709551615ns", u64::MAX),
         ] {
-            assert_eq!(
-                parse_duration(text),
-                Ok(Duration::from_nanos(nanos)),
-                "{text}"
-            );
+            assert_eq!(parse_duration(text), Ok(Duration::from_nanos(nanos)), "{text}");
         }
     }
 
@@ -187,10 +167,7 @@ mod tests {
     #[test]
     fn durations_are_written_in_the_largest_whole_unit() {
         for text in ["0ms", "1s", "1500ms", "4800us", "20us", "1001ns"] {
-            assert_eq!(
-                DurationText(parse_duration(text).unwrap()).to_string(),
-                text
-            );
+            assert_eq!(DurationText(parse_duration(text).unwrap()).to_string(), text);
         }
     }
 }

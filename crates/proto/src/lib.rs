@@ -2,18 +2,67 @@
 //! retransmission and congestion control are policies, with erasure coding inside.
 //!
 //! Time is an argument, randomness is injected, output is data: this crate has no socket, thread,
-//! clock or async in it.
+//! clock or async in it. An [`Endpoint`] says which [`Connection`] a datagram belongs to; a
+//! connection takes datagrams, timeouts and the application's calls, and gives datagrams, timeouts
+//! and [`Event`]s.
 #![forbid(unsafe_code)]
 
+mod config;
 mod congestion;
 mod connection;
-mod crypto;
+pub mod crypto;
+mod endpoint;
 mod error;
 mod fec;
 mod ids;
+mod observe;
 mod recovery;
 mod streams;
 mod wire;
 
+pub use config::{
+    ClientConfig, EndpointConfig, FecConfig, MAX_UDP_PAYLOAD, MIN_UDP_PAYLOAD, ServerConfig,
+    TransportConfig,
+};
+pub use congestion::{Algorithm, UnknownAlgorithm};
+pub use connection::{
+    Connection, ConnectionStats, Datagrams, EcnCodepoint, EndpointEvent, Event, RecvStream,
+    SendDatagramError, SendStream, TrafficStats, Transmit,
+};
+pub use endpoint::{ConnectError, ConnectionHandle, DatagramEvent, Endpoint};
 pub use error::{ConnectionError, TransportError, TransportErrorCode};
+pub use fec::{FecStats, Protection, Retransmission};
 pub use ids::{ConnectionId, Dir, MAX_CID_SIZE, Side, SpaceId, StreamId};
+pub use observe::{Metrics, Observation, Observer};
+pub use streams::{ClosedStream, Outcome, Read, ReadError, StreamEvent, WriteError};
+pub use sutura_schedule::{Priority, Scheme, Urgency};
+
+/// The seams: traits that decide, and what they decide from. The mechanisms that ask them are in
+/// the core.
+pub mod policy {
+    pub use crate::congestion::{Acked, Builder, CongestionController, Lost, Packet, PacketState};
+    pub use crate::fec::{
+        Decision, HoldForRepair, Immediate, Incremental, LostData, RedundancyPolicy,
+        RetransmissionPolicy, SessionView, Slot, Tail, Verdict,
+    };
+    pub use crate::recovery::rtt::RttEstimator;
+}
+
+/// Frames and transport parameters, as an [`Observer`] may want to read them.
+pub mod wire_format {
+    pub use crate::fec::SymbolRef;
+    pub use crate::wire::frame::{
+        AckFrame, AckRanges, Carrier, Close, EcnCounts, Frame, FrameInfo, FrameIter, FrameKind,
+        NewConnectionId, Repair, RepairHeader, SourceSymbol, StreamFrame, StreamHeader, SymbolAck,
+        SymbolRanges, SymbolWindow,
+    };
+    pub use crate::wire::transport_parameters::{
+        FecParameters, Grease, HandshakeIds, PreferredAddress, TransportParameters,
+    };
+}
+
+#[doc(hidden)]
+pub mod fuzz {
+    //! Entry points for fuzzers.
+    pub use crate::wire::fuzz::*;
+}

@@ -27,11 +27,7 @@ impl Urgency {
     /// Urgency `value`, or `None` above 7.
     #[must_use]
     pub const fn new(value: u8) -> Option<Self> {
-        if value <= 7 {
-            Some(Self(value + 1))
-        } else {
-            None
-        }
+        if value <= 7 { Some(Self(value + 1)) } else { None }
     }
 
     /// The value of RFC 9218, 0 to 7; `None` for [`Urgency::CONTROL`].
@@ -81,19 +77,13 @@ pub struct Priority {
 impl Priority {
     /// The priority of the streams that carry the protocol itself: before every urgency, one after
     /// the other.
-    pub const CONTROL: Self = Self {
-        urgency: Urgency::CONTROL,
-        incremental: false,
-    };
+    pub const CONTROL: Self = Self { urgency: Urgency::CONTROL, incremental: false };
 
     /// Shorthand for the two fields; `None` if `urgency` is above 7.
     #[must_use]
     pub const fn new(urgency: u8, incremental: bool) -> Option<Self> {
         match Urgency::new(urgency) {
-            Some(urgency) => Some(Self {
-                urgency,
-                incremental,
-            }),
+            Some(urgency) => Some(Self { urgency, incremental }),
             None => None,
         }
     }
@@ -102,12 +92,7 @@ impl Priority {
 impl fmt::Display for Priority {
     /// In the notation of the `Priority` header field: `u=3` or `u=3, i`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "u={}{}",
-            self.urgency,
-            if self.incremental { ", i" } else { "" }
-        )
+        write!(f, "u={}{}", self.urgency, if self.incremental { ", i" } else { "" })
     }
 }
 

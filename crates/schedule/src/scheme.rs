@@ -45,13 +45,8 @@ impl FromStr for Scheme {
     type Err = ParseSchemeError;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let known = Self::ALL
-            .iter()
-            .copied()
-            .find(|scheme| scheme.name() == name);
-        known.ok_or_else(|| ParseSchemeError {
-            name: name.to_owned(),
-        })
+        let known = Self::ALL.iter().copied().find(|scheme| scheme.name() == name);
+        known.ok_or_else(|| ParseSchemeError { name: name.to_owned() })
     }
 }
 
@@ -63,11 +58,7 @@ pub struct ParseSchemeError {
 
 impl fmt::Display for ParseSchemeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "unknown scheduling scheme `{}`, expected one of:",
-            self.name
-        )?;
+        write!(f, "unknown scheduling scheme `{}`, expected one of:", self.name)?;
         for (i, scheme) in Scheme::ALL.iter().enumerate() {
             write!(f, "{} {scheme}", if i == 0 { "" } else { "," })?;
         }
@@ -90,13 +81,7 @@ mod tests {
             assert!(scheduler.is_empty());
             scheduler.insert(8, Priority::default());
             scheduler.activate(8);
-            assert_eq!(
-                scheduler.next(1200),
-                Some(Grant {
-                    stream: 8,
-                    bytes: 1200
-                })
-            );
+            assert_eq!(scheduler.next(1200), Some(Grant { stream: 8, bytes: 1200 }));
             assert!(!scheduler.is_empty());
         }
     }
@@ -104,9 +89,6 @@ mod tests {
     #[test]
     fn an_unknown_name_is_an_error_that_lists_the_known_ones() {
         let error = "EPS ".parse::<Scheme>().unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "unknown scheduling scheme `EPS `, expected one of: eps"
-        );
+        assert_eq!(error.to_string(), "unknown scheduling scheme `EPS `, expected one of: eps");
     }
 }

@@ -281,11 +281,7 @@ impl Matrix {
     /// Puts back a row whose pivot became known.
     fn pivot_again(&mut self, mut row: Row, pool: &mut Pool) -> Result<(), Contradiction> {
         let Some(pivot) = row.coefficients.iter().position(|&c| c != 0) else {
-            let result = if kernel::is_zero(&row.payload) {
-                Ok(())
-            } else {
-                Err(Contradiction)
-            };
+            let result = if kernel::is_zero(&row.payload) { Ok(()) } else { Err(Contradiction) };
             self.recycle(row, pool);
             return result;
         };

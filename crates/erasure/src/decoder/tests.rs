@@ -12,9 +12,7 @@ fn encoder(count: u64) -> Encoder {
 }
 
 fn content(id: SymbolId) -> Vec<u8> {
-    (0..3 + id * 7 % 11)
-        .map(|at| (id * 13 + at) as u8)
-        .collect()
+    (0..3 + id * 7 % 11).map(|at| (id * 13 + at) as u8).collect()
 }
 
 fn repair(encoder: &Encoder, span: Range<SymbolId>, key: u32) -> Vec<u8> {
@@ -65,11 +63,7 @@ fn default() -> Decoder {
 }
 
 fn with_symbols(symbols: usize, repairs: usize) -> Decoder {
-    Decoder::new(DecoderLimits {
-        symbols,
-        repairs,
-        ..DecoderLimits::default()
-    })
+    Decoder::new(DecoderLimits { symbols, repairs, ..DecoderLimits::default() })
 }
 
 #[test]
@@ -77,10 +71,7 @@ fn nothing_happens_while_nothing_is_missing() {
     let encoder = encoder(5);
     let mut decoder = default();
     give(&mut decoder, 0..5);
-    assert_eq!(
-        give_repair(&mut decoder, &encoder, 0..5, 1),
-        RepairOutcome::Unneeded
-    );
+    assert_eq!(give_repair(&mut decoder, &encoder, 0..5, 1), RepairOutcome::Unneeded);
     // The bytes of a symbol that is not needed are not looked at.
     let nonsense = decoder.repair(1..4, 1, &[0xaa; 3]);
     assert_eq!(nonsense, Ok(RepairOutcome::Unneeded));
@@ -138,10 +129,7 @@ fn a_late_original_solves_the_equations_that_waited_for_it() {
         give(&mut decoder, [late]);
         let rest: Vec<_> = (0..3).filter(|&id| id != late).collect();
         assert_eq!(recovered(&mut decoder), rest);
-        assert_eq!(
-            decoder.source(rest[0], &content(rest[0])),
-            Ok(Arrival::Duplicate)
-        );
+        assert_eq!(decoder.source(rest[0], &content(rest[0])), Ok(Arrival::Duplicate));
     }
 }
 
@@ -163,10 +151,7 @@ fn a_dependent_repair_symbol_is_refused_unread() {
     give(&mut decoder, [0]);
     give_repair(&mut decoder, &encoder, 0..4, 1);
     give_repair(&mut decoder, &encoder, 0..4, 2);
-    assert_eq!(
-        give_repair(&mut decoder, &encoder, 0..4, 1),
-        RepairOutcome::Dependent
-    );
+    assert_eq!(give_repair(&mut decoder, &encoder, 0..4, 1), RepairOutcome::Dependent);
     // The same equation in the missing symbols, and a payload that contradicts it.
     let nonsense = decoder.repair(1..4, 2, &[0x55; 3]);
     assert_eq!(nonsense, Ok(RepairOutcome::Dependent));
@@ -185,10 +170,7 @@ fn released_symbols_are_gone_and_the_rest_is_unharmed() {
     assert_eq!((decoder.given_up(), decoder.repairs()), (1, 0));
     assert_eq!(decoder.symbol(0), None);
     assert_eq!(decoder.source(1, &content(1)), Ok(Arrival::Old));
-    assert_eq!(
-        give_repair(&mut decoder, &encoder, 1..6, 2),
-        RepairOutcome::Old
-    );
+    assert_eq!(give_repair(&mut decoder, &encoder, 1..6, 2), RepairOutcome::Old);
     assert_eq!(give_repair(&mut decoder, &encoder, 2..6, 3), innovative(1));
     assert_eq!(recovered(&mut decoder), [3]);
     decoder.release_below(1);
@@ -262,9 +244,7 @@ fn a_jump_moves_the_window_and_forgets_what_is_behind() {
     assert_eq!(decoder.lower_bound(), (1 << 40) + 1 - 8);
     assert_eq!((decoder.missing().len(), decoder.bytes()), (7, 3));
     assert_eq!(decoder.given_up(), (1 << 40) + 1 - 8 - 3);
-    decoder
-        .repair(MAX_SYMBOL_ID - 2..MAX_SYMBOL_ID + 1, 0, &[3; 9])
-        .unwrap();
+    decoder.repair(MAX_SYMBOL_ID - 2..MAX_SYMBOL_ID + 1, 0, &[3; 9]).unwrap();
     assert_eq!(decoder.upper_bound(), MAX_SYMBOL_ID + 1);
     assert_eq!((decoder.missing().len(), decoder.bytes()), (8, 0));
     decoder.source(MAX_SYMBOL_ID, b"last").unwrap();
@@ -273,12 +253,8 @@ fn a_jump_moves_the_window_and_forgets_what_is_behind() {
 
 #[test]
 fn the_oldest_symbols_yield_to_the_limit_on_bytes() {
-    let mut decoder = Decoder::new(DecoderLimits {
-        symbols: 100,
-        bytes: 30,
-        symbol_size: 20,
-        repairs: 4,
-    });
+    let mut decoder =
+        Decoder::new(DecoderLimits { symbols: 100, bytes: 30, symbol_size: 20, repairs: 4 });
     for id in 0..5 {
         decoder.source(id, &[1; 10]).unwrap();
         assert!(decoder.bytes() <= 30);
@@ -305,10 +281,7 @@ fn the_oldest_equations_yield_to_the_limit_on_equations() {
     // About the very oldest: nothing would come of it.
     assert_eq!(give_repair(&mut decoder, &encoder, 0..5, 3), innovative(0));
     assert_eq!(decoder.repairs(), 2);
-    assert_eq!(
-        give_repair(&mut decoder, &encoder, 0..5, 4),
-        RepairOutcome::Dropped
-    );
+    assert_eq!(give_repair(&mut decoder, &encoder, 0..5, 4), RepairOutcome::Dropped);
     // Newer ones are let in, and solved.
     give_repair(&mut decoder, &encoder, 7..10, 5);
     give_repair(&mut decoder, &encoder, 7..10, 6);
@@ -336,12 +309,8 @@ fn an_equation_that_completes_a_full_system_is_used() {
 
 #[test]
 fn what_no_encoder_sends_is_an_error_and_changes_nothing() {
-    let mut decoder = Decoder::new(DecoderLimits {
-        symbols: 8,
-        bytes: 1000,
-        symbol_size: 100,
-        repairs: 4,
-    });
+    let mut decoder =
+        Decoder::new(DecoderLimits { symbols: 8, bytes: 1000, symbol_size: 100, repairs: 4 });
     for id in [MAX_SYMBOL_ID + 1, u64::MAX] {
         assert_eq!(decoder.source(id, b"x"), Err(DecodeError::SymbolId));
     }
@@ -364,10 +333,7 @@ fn what_no_encoder_sends_is_an_error_and_changes_nothing() {
 fn a_repair_symbol_shorter_than_a_symbol_it_covers_is_a_contradiction() {
     let mut decoder = default();
     decoder.source(0, &[1; 50]).unwrap();
-    assert_eq!(
-        decoder.repair(0..2, 0, &[1; 51]),
-        Err(DecodeError::Contradiction)
-    );
+    assert_eq!(decoder.repair(0..2, 0, &[1; 51]), Err(DecodeError::Contradiction));
     assert_eq!((decoder.repairs(), missing(&decoder)), (0, vec![1]));
     // The same, when the symbol comes later.
     assert_eq!(decoder.repair(1..3, 0, &[1; 10]), Ok(innovative(0)));
@@ -379,27 +345,14 @@ fn a_repair_symbol_shorter_than_a_symbol_it_covers_is_a_contradiction() {
 #[test]
 fn a_solution_that_is_no_symbol_is_a_contradiction() {
     let c = coefficient(9, 0);
-    let of = |coded: &[u8]| {
-        coded
-            .iter()
-            .map(|&byte| gf256::mul(c, byte))
-            .collect::<Vec<_>>()
-    };
-    for coded in [
-        &[0, 0, 0][..],
-        &[0, 9, 1, 2],
-        &[0xff, 0xff, 1],
-        &[0, 1, 5, 6],
-    ] {
+    let of = |coded: &[u8]| coded.iter().map(|&byte| gf256::mul(c, byte)).collect::<Vec<_>>();
+    for coded in [&[0, 0, 0][..], &[0, 9, 1, 2], &[0xff, 0xff, 1], &[0, 1, 5, 6]] {
         let mut decoder = default();
         let result = decoder.repair(0..1, 9, &of(coded));
         assert_eq!(result, Err(DecodeError::Contradiction), "{coded:?}");
         assert_eq!((decoder.repairs(), missing(&decoder)), (0, vec![0]));
         // The symbol can still come.
-        assert_eq!(
-            decoder.repair(0..1, 9, &of(&[0, 1, 5, 0])),
-            Ok(innovative(1))
-        );
+        assert_eq!(decoder.repair(0..1, 9, &of(&[0, 1, 5, 0])), Ok(innovative(1)));
         assert_eq!(decoder.symbol(0), Some(&[5][..]));
     }
 }
@@ -411,22 +364,14 @@ fn one_contradiction_does_not_hide_what_else_is_solved() {
     give_repair(&mut decoder, &encoder, 0..2, 1);
     decoder.repair(0..3, 2, &[0x77; 20]).unwrap();
     // Symbol 0 determines 1 from the first equation, and with it a symbol 2 that never was.
-    assert_eq!(
-        decoder.source(0, &content(0)),
-        Err(DecodeError::Contradiction)
-    );
+    assert_eq!(decoder.source(0, &content(0)), Err(DecodeError::Contradiction));
     assert_eq!(recovered(&mut decoder), [1]);
     assert_eq!((decoder.repairs(), missing(&decoder)), (0, vec![2]));
 }
 
 #[test]
 fn a_lossy_stream_without_end_neither_grows_nor_sticks() {
-    let limits = DecoderLimits {
-        symbols: 64,
-        bytes: 64 * 40,
-        symbol_size: 40,
-        repairs: 16,
-    };
+    let limits = DecoderLimits { symbols: 64, bytes: 64 * 40, symbol_size: 40, repairs: 16 };
     let mut encoder = Encoder::new(limits.window());
     let mut decoder = Decoder::new(limits);
     let (mut key, mut recoveries) = (0, 0);
@@ -457,10 +402,7 @@ fn a_lossy_stream_without_end_neither_grows_nor_sticks() {
     assert_eq!(decoder.allocated(), settled, "buffers are used again");
     let lost = 20_000 / 20 + 7 * 50;
     let unsolved = usize::try_from(decoder.given_up()).unwrap();
-    assert!(
-        recoveries >= 900,
-        "{recoveries} of about {lost} recovered, {unsolved} given up"
-    );
+    assert!(recoveries >= 900, "{recoveries} of about {lost} recovered, {unsolved} given up");
     // The last burst is long past, and what was lost since is known.
     assert!(decoder.missing().len() <= 1);
 }

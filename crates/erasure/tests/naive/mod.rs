@@ -64,13 +64,8 @@ impl Naive {
     }
 
     pub fn repair(&mut self, span: Range<u64>, key: u32, payload: &[u8]) {
-        let coefficients = (0..span.end).map(|id| {
-            if id < span.start {
-                0
-            } else {
-                coefficient(key, id)
-            }
-        });
+        let coefficients =
+            (0..span.end).map(|id| if id < span.start { 0 } else { coefficient(key, id) });
         let mut payload = payload.to_vec();
         payload.resize(SIZE, 0);
         self.equations.push((coefficients.collect(), payload));
@@ -91,12 +86,7 @@ impl Naive {
 
     /// Gauss-Jordan elimination: pivot, coefficients and payload of each row.
     fn eliminate(&self) -> Vec<(usize, Vec<u8>, Vec<u8>)> {
-        let columns = self
-            .equations
-            .iter()
-            .map(|(c, _)| c.len())
-            .max()
-            .unwrap_or(0);
+        let columns = self.equations.iter().map(|(c, _)| c.len()).max().unwrap_or(0);
         let mut rest: Vec<_> = self.equations.clone();
         for (coefficients, _) in &mut rest {
             coefficients.resize(columns, 0);
@@ -121,10 +111,7 @@ impl Naive {
             }
             done.push((column, coefficients, payload));
         }
-        assert!(
-            rest.iter()
-                .all(|(_, payload)| payload.iter().all(|&byte| byte == 0))
-        );
+        assert!(rest.iter().all(|(_, payload)| payload.iter().all(|&byte| byte == 0)));
         done
     }
 }

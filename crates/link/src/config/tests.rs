@@ -23,11 +23,7 @@ fn the_presets_are_the_paths_they_claim_to_be() {
     let paper = parse("paper");
     assert_eq!(paper.rate.map(Rate::bits_per_second), Some(10_000_000));
     assert_eq!(paper.delay, Duration::from_millis(50));
-    assert!(
-        (paper.loss.mean() - 0.0235).abs() < 0.0001,
-        "{}",
-        paper.loss.mean()
-    );
+    assert!((paper.loss.mean() - 0.0235).abs() < 0.0001, "{}", paper.loss.mean());
     assert!((parse("paper-time").loss.mean() - 0.0235).abs() < 0.0001);
     assert!((parse("paper-percent").loss.mean() - 0.000_235).abs() < 0.000_001);
     assert!(parse("paper-background").background.is_some());
@@ -64,37 +60,19 @@ fn what_is_no_configuration_is_an_error_that_says_why() {
             "link `papier`: expected a setting such as delay=50ms, or one of perfect, paper, \
              paper-percent, paper-time, paper-background",
         ),
-        (
-            "delay=50ms paper",
-            "link `paper`: expected a setting such as delay=50ms",
-        ),
+        ("delay=50ms paper", "link `paper`: expected a setting such as delay=50ms"),
         (
             "speed=3",
             "link setting `speed`: expected one of rate, overhead, queue, delay, jitter, reorder, \
              duplicate, corrupt, loss, background, outage",
         ),
         ("overhead=-1", "overhead `-1`: expected a number of bytes"),
-        (
-            "jitter=5",
-            "jitter `5`: duration `5`: expected a number and a unit (s, ms, us, ns)",
-        ),
-        (
-            "jitter=5ms,x",
-            "jitter `5ms,x`: expected `reorder` instead of `x`",
-        ),
-        (
-            "reorder=1%",
-            "reorder `1%`: expected a probability and a duration such as 0.01,10ms",
-        ),
-        (
-            "reorder=2,5ms",
-            "reorder `2,5ms`: probability `2`: is above 1",
-        ),
+        ("jitter=5", "jitter `5`: duration `5`: expected a number and a unit (s, ms, us, ns)"),
+        ("jitter=5ms,x", "jitter `5ms,x`: expected `reorder` instead of `x`"),
+        ("reorder=1%", "reorder `1%`: expected a probability and a duration such as 0.01,10ms"),
+        ("reorder=2,5ms", "reorder `2,5ms`: probability `2`: is above 1"),
         ("duplicate=5", "probability `5`: is above 1"),
-        (
-            "background=10mbit,0",
-            "background `10mbit,0`: expected a packet size in bytes",
-        ),
+        ("background=10mbit,0", "background `10mbit,0`: expected a packet size in bytes"),
         ("background=0bit", "background `0bit`: rate `0bit`: is zero"),
     ] {
         assert_eq!(text.parse::<LinkConfig>().unwrap_err().to_string(), message);
@@ -123,20 +101,10 @@ fn any_loss() -> impl Strategy<Value = Loss> {
         Just(Loss::None),
         p().prop_map(Loss::Bernoulli),
         (p(), p(), p(), p()).prop_map(|(p, r, loss_bad, loss_good)| {
-            Loss::GilbertElliott {
-                p,
-                r,
-                loss_bad,
-                loss_good,
-            }
+            Loss::GilbertElliott { p, r, loss_bad, loss_good }
         }),
         (sojourn(), sojourn(), p(), p()).prop_map(|(mean_good, mean_bad, loss_bad, loss_good)| {
-            Loss::GilbertElliottTime {
-                mean_good,
-                mean_bad,
-                loss_bad,
-                loss_good,
-            }
+            Loss::GilbertElliottTime { mean_good, mean_bad, loss_bad, loss_good }
         }),
         prop::collection::vec(any::<bool>(), 1..40)
             .prop_map(|lost| Loss::Trace(Trace::new(lost).unwrap())),
@@ -144,19 +112,13 @@ fn any_loss() -> impl Strategy<Value = Loss> {
 }
 
 fn any_queue() -> impl Strategy<Value = Queue> {
-    prop_oneof![
-        any::<u64>().prop_map(Queue::Packets),
-        any::<u64>().prop_map(Queue::Bytes)
-    ]
+    prop_oneof![any::<u64>().prop_map(Queue::Packets), any::<u64>().prop_map(Queue::Bytes)]
 }
 
 fn any_outage() -> impl Strategy<Value = Outage> {
     (any::<u32>(), 1..u32::MAX).prop_map(|(from, length)| {
         let from = Duration::from_micros(u64::from(from));
-        Outage {
-            from,
-            to: from + Duration::from_nanos(u64::from(length)),
-        }
+        Outage { from, to: from + Duration::from_nanos(u64::from(length)) }
     })
 }
 

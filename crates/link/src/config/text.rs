@@ -16,18 +16,9 @@ use crate::{ParseError, parse_duration};
 /// `paper-background` has its cross traffic.
 pub const PRESETS: &[(&str, &str)] = &[
     ("perfect", ""),
-    (
-        "paper",
-        "rate=10mbit queue=187500b delay=50ms loss=ge:0.005,0.25,0.95,0.005",
-    ),
-    (
-        "paper-percent",
-        "rate=10mbit queue=187500b delay=50ms loss=ge:0.005%,0.25%,0.95%,0.005%",
-    ),
-    (
-        "paper-time",
-        "rate=10mbit queue=187500b delay=50ms loss=gt:240,4.8,0.95,0.005",
-    ),
+    ("paper", "rate=10mbit queue=187500b delay=50ms loss=ge:0.005,0.25,0.95,0.005"),
+    ("paper-percent", "rate=10mbit queue=187500b delay=50ms loss=ge:0.005%,0.25%,0.95%,0.005%"),
+    ("paper-time", "rate=10mbit queue=187500b delay=50ms loss=gt:240,4.8,0.95,0.005"),
     (
         "paper-background",
         "rate=10mbit queue=187500b delay=50ms loss=ge:0.005,0.25,0.95,0.005 background=10mbit",
@@ -82,11 +73,7 @@ impl LinkConfig {
 }
 
 fn optional<T: FromStr>(value: &str) -> Result<Option<T>, T::Err> {
-    if value == "none" {
-        Ok(None)
-    } else {
-        value.parse().map(Some)
-    }
+    if value == "none" { Ok(None) } else { value.parse().map(Some) }
 }
 
 impl FromStr for LinkConfig {
@@ -153,10 +140,6 @@ impl fmt::Display for LinkConfig {
         for outage in &self.outages {
             write("outage", outage)?;
         }
-        if separator.is_empty() {
-            f.write_str("perfect")
-        } else {
-            Ok(())
-        }
+        if separator.is_empty() { f.write_str("perfect") } else { Ok(()) }
     }
 }

@@ -24,27 +24,15 @@ fn fates(config: &str, seed: u64, packets: u32) -> Vec<Fate> {
 }
 
 fn arrivals(config: &str, seed: u64, packets: u32) -> Vec<Option<Duration>> {
-    fates(config, seed, packets)
-        .into_iter()
-        .map(arrival)
-        .collect()
+    fates(config, seed, packets).into_iter().map(arrival).collect()
 }
 
 #[test]
 fn a_perfect_link_delivers_at_once() {
     let fates = fates("perfect", 1, 10);
     for (n, fate) in (0..).zip(fates) {
-        let original = Delivery {
-            at: n * MS,
-            corrupt: None,
-        };
-        assert_eq!(
-            fate,
-            Fate::Delivered(Deliveries {
-                original,
-                copy: None
-            })
-        );
+        let original = Delivery { at: n * MS, corrupt: None };
+        assert_eq!(fate, Fate::Delivered(Deliveries { original, copy: None }));
     }
 }
 
@@ -53,10 +41,7 @@ fn the_rate_is_exact_and_counts_the_overhead() {
     // 1222 + 28 bytes are 10 000 bits: 1 ms at 10 Mbit/s.
     let mut busy = link("rate=10mbit delay=50ms queue=1000p", 1);
     for n in 1..=500 {
-        assert_eq!(
-            arrival(busy.send(Duration::ZERO, 1222)),
-            Some((50 + n) * MS)
-        );
+        assert_eq!(arrival(busy.send(Duration::ZERO, 1222)), Some((50 + n) * MS));
     }
     let mut bare = link("rate=10mbit overhead=0", 1);
     assert_eq!(arrival(bare.send(MS, 1250)), Some(2 * MS));
@@ -67,31 +52,15 @@ fn the_rate_is_exact_and_counts_the_overhead() {
 #[test]
 fn the_queue_is_bounded_in_packets_and_in_bytes() {
     let mut packets = link("rate=10mbit queue=10p", 1);
-    let accepted = (0..50)
-        .filter(|_| arrival(packets.send(MS, 1222)).is_some())
-        .count();
+    let accepted = (0..50).filter(|_| arrival(packets.send(MS, 1222)).is_some()).count();
     assert_eq!(accepted, 11); // ten that wait, and one that is being sent
-    assert_eq!(
-        packets.backlog(MS),
-        Backlog {
-            packets: 10,
-            bytes: 12_500
-        }
-    );
+    assert_eq!(packets.backlog(MS), Backlog { packets: 10, bytes: 12_500 });
     assert_eq!(packets.stats().overflow, 39);
-    assert_eq!(
-        packets.backlog(3 * MS),
-        Backlog {
-            packets: 8,
-            bytes: 10_000
-        }
-    );
+    assert_eq!(packets.backlog(3 * MS), Backlog { packets: 8, bytes: 10_000 });
     assert!(arrival(packets.send(3 * MS, 1222)).is_some());
 
     let mut bytes = link("rate=10mbit queue=5000b", 1);
-    let accepted = (0..50)
-        .filter(|_| arrival(bytes.send(MS, 1222)).is_some())
-        .count();
+    let accepted = (0..50).filter(|_| arrival(bytes.send(MS, 1222)).is_some()).count();
     assert_eq!(accepted, 5);
     assert_eq!(bytes.send(MS, 0), Fate::Dropped(DropCause::Overflow));
 }
@@ -100,10 +69,7 @@ fn the_queue_is_bounded_in_packets_and_in_bytes() {
 fn a_lost_packet_takes_no_capacity() {
     let mut lossy = link("rate=10mbit loss=trace:10", 1);
     for n in 1..=10 {
-        assert_eq!(
-            lossy.send(Duration::ZERO, 1222),
-            Fate::Dropped(DropCause::Loss)
-        );
+        assert_eq!(lossy.send(Duration::ZERO, 1222), Fate::Dropped(DropCause::Loss));
         assert_eq!(arrival(lossy.send(Duration::ZERO, 1222)), Some(n * MS));
     }
 }
@@ -125,12 +91,7 @@ fn jitter_is_uniform_within_its_bounds_and_keeps_the_order() {
     }
     let dense = arrivals("delay=50ms jitter=8ms", 1, 4000);
     assert!(dense.is_sorted());
-    assert!(
-        dense
-            .iter()
-            .zip(0u32..)
-            .all(|(at, n)| *at <= Some((n + 58) * MS))
-    );
+    assert!(dense.iter().zip(0u32..).all(|(at, n)| *at <= Some((n + 58) * MS)));
     assert!(!arrivals("delay=50ms jitter=8ms,reorder", 1, 4000).is_sorted());
 }
 
@@ -166,10 +127,7 @@ fn a_duplicate_takes_capacity_and_room_of_its_own() {
         panic!("there was room")
     };
     assert_eq!((deliveries.original.at, deliveries.copy), (3 * MS, None));
-    assert_eq!(
-        double.send(Duration::ZERO, 1222),
-        Fate::Dropped(DropCause::Overflow)
-    );
+    assert_eq!(double.send(Duration::ZERO, 1222), Fate::Dropped(DropCause::Overflow));
     let expected = LinkStats {
         sent: 3,
         sent_bytes: 3666,
@@ -188,11 +146,7 @@ fn duplicates_and_damage_have_their_probability() {
     let mut seeds = Vec::new();
     for n in 0..20_000 {
         if let Fate::Delivered(deliveries) = link.send(n * MS, 1200) {
-            seeds.extend(
-                deliveries
-                    .into_iter()
-                    .filter_map(|delivery| delivery.corrupt),
-            );
+            seeds.extend(deliveries.into_iter().filter_map(|delivery| delivery.corrupt));
         }
     }
     let stats = link.stats();
@@ -201,25 +155,13 @@ fn duplicates_and_damage_have_their_probability() {
     assert_eq!(seeds.len() as u64, stats.corrupted);
     seeds.sort_unstable();
     seeds.dedup();
-    assert_eq!(
-        seeds.len() as u64,
-        stats.corrupted,
-        "each damage has a seed of its own"
-    );
+    assert_eq!(seeds.len() as u64, stats.corrupted, "each damage has a seed of its own");
 }
 
 #[test]
 fn everything_is_lost_during_an_outage_and_nothing_else_changes() {
-    let with = fates(
-        "delay=50ms jitter=9ms loss=ge:0.05,0.25,0.9,0.01 outage=2s..3s",
-        5,
-        6000,
-    );
-    let without = fates(
-        "delay=50ms jitter=9ms,reorder loss=ge:0.05,0.25,0.9,0.01",
-        5,
-        6000,
-    );
+    let with = fates("delay=50ms jitter=9ms loss=ge:0.05,0.25,0.9,0.01 outage=2s..3s", 5, 6000);
+    let without = fates("delay=50ms jitter=9ms,reorder loss=ge:0.05,0.25,0.9,0.01", 5, 6000);
     for (n, (with, without)) in with.iter().zip(&without).enumerate() {
         if (2000..3000).contains(&n) {
             assert_eq!(*with, Fate::Dropped(DropCause::Outage));
@@ -244,16 +186,9 @@ fn the_fates_of_a_seed_are_these_for_ever() {
     let lost = |config: &str| {
         let fates = fates(config, 42, 400);
         let lost = |(n, fate): (usize, &Fate)| matches!(fate, Fate::Dropped(_)).then_some(n);
-        fates
-            .iter()
-            .enumerate()
-            .filter_map(lost)
-            .collect::<Vec<_>>()
+        fates.iter().enumerate().filter_map(lost).collect::<Vec<_>>()
     };
-    assert_eq!(
-        lost("loss=bern:0.02"),
-        [60, 68, 87, 146, 160, 172, 233, 308, 311, 376, 396]
-    );
+    assert_eq!(lost("loss=bern:0.02"), [60, 68, 87, 146, 160, 172, 233, 308, 311, 376, 396]);
     assert_eq!(
         lost("loss=ge:0.02,0.25,0.95,0.005"),
         [
@@ -287,36 +222,21 @@ fn switching_one_thing_on_leaves_the_draws_of_the_others() {
     let plain = arrivals(base, 9, 3000);
     // Loss takes packets away; the others arrive when they did.
     let lossy = arrivals(&format!("{base} loss=bern:0.3"), 9, 3000);
-    assert!(
-        lossy
-            .iter()
-            .zip(&plain)
-            .all(|(lossy, plain)| lossy.is_none() || lossy == plain)
-    );
+    assert!(lossy.iter().zip(&plain).all(|(lossy, plain)| lossy.is_none() || lossy == plain));
     assert!(lossy.iter().filter(|at| at.is_none()).count() > 700);
     // So do duplicates and damage.
     let doubled = arrivals(&format!("{base} duplicate=0.5 corrupt=0.5"), 9, 3000);
     assert_eq!(doubled, plain);
     // Which packets are lost depends on nothing else.
     let lost = |config: &str| -> Vec<bool> {
-        fates(config, 9, 3000)
-            .iter()
-            .map(|fate| matches!(fate, Fate::Dropped(_)))
-            .collect()
+        fates(config, 9, 3000).iter().map(|fate| matches!(fate, Fate::Dropped(_))).collect()
     };
-    for loss in [
-        "loss=bern:0.1",
-        "loss=ge:0.05,0.25,0.9,0.01",
-        "loss=gt:20,5,0.9,0.01",
-    ] {
+    for loss in ["loss=bern:0.1", "loss=ge:0.05,0.25,0.9,0.01", "loss=gt:20,5,0.9,0.01"] {
         let alone = lost(loss);
         let rest = "rate=100mbit delay=9ms jitter=9ms reorder=0.1,9ms duplicate=0.2 corrupt=0.3";
         assert_eq!(lost(&format!("{loss} {rest}")), alone, "{loss}");
     }
-    assert_ne!(
-        arrivals("jitter=4ms,reorder", 8, 3000),
-        arrivals("jitter=4ms,reorder", 9, 3000)
-    );
+    assert_ne!(arrivals("jitter=4ms,reorder", 8, 3000), arrivals("jitter=4ms,reorder", 9, 3000));
 }
 
 #[test]
@@ -329,10 +249,7 @@ fn time_does_not_go_back() {
 
 #[test]
 fn extremes_do_not_overflow() {
-    let mut link = link(
-        "rate=1bit delay=18446744073s jitter=18446744073s,reorder queue=5p",
-        1,
-    );
+    let mut link = link("rate=1bit delay=18446744073s jitter=18446744073s,reorder queue=5p", 1);
     for _ in 0..10 {
         link.send(Duration::MAX, usize::MAX);
     }
@@ -343,10 +260,8 @@ fn extremes_do_not_overflow() {
 fn any_link() -> impl Strategy<Value = LinkConfig> {
     let p = || prop_oneof![Just(0.0), 0.0..0.5f64];
     let p = move || p().prop_map(|p| Probability::new(p).unwrap());
-    let queue = prop_oneof![
-        (0..50u64).prop_map(Queue::Packets),
-        (0..50_000u64).prop_map(Queue::Bytes),
-    ];
+    let queue =
+        prop_oneof![(0..50u64).prop_map(Queue::Packets), (0..50_000u64).prop_map(Queue::Bytes),];
     let time = || (0..20_000u32).prop_map(|us| us * US);
     (
         prop::option::of(1_000u64..1_000_000_000),
@@ -356,32 +271,22 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
         (p(), p(), p(), p()),
         any::<bool>(),
     )
-        .prop_map(
-            |(rate, queue, (delay, max, reorders), reorder, chances, outage)| {
-                let (duplicate, corrupt, loss_bad, loss_good) = chances;
-                let change = Probability::new(0.1).unwrap();
-                LinkConfig {
-                    rate: rate.and_then(Rate::from_bits_per_second),
-                    queue,
-                    delay,
-                    jitter: Jitter { max, reorders },
-                    reorder: reorder.map(|(probability, delay)| Reorder { probability, delay }),
-                    duplicate,
-                    corrupt,
-                    loss: crate::Loss::GilbertElliott {
-                        p: change,
-                        r: change,
-                        loss_bad,
-                        loss_good,
-                    },
-                    outages: outage
-                        .then(|| "10ms..20ms".parse().unwrap())
-                        .into_iter()
-                        .collect(),
-                    ..LinkConfig::default()
-                }
-            },
-        )
+        .prop_map(|(rate, queue, (delay, max, reorders), reorder, chances, outage)| {
+            let (duplicate, corrupt, loss_bad, loss_good) = chances;
+            let change = Probability::new(0.1).unwrap();
+            LinkConfig {
+                rate: rate.and_then(Rate::from_bits_per_second),
+                queue,
+                delay,
+                jitter: Jitter { max, reorders },
+                reorder: reorder.map(|(probability, delay)| Reorder { probability, delay }),
+                duplicate,
+                corrupt,
+                loss: crate::Loss::GilbertElliott { p: change, r: change, loss_bad, loss_good },
+                outages: outage.then(|| "10ms..20ms".parse().unwrap()).into_iter().collect(),
+                ..LinkConfig::default()
+            }
+        })
 }
 
 proptest! {

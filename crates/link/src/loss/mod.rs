@@ -68,18 +68,10 @@ impl Loss {
         match *self {
             Self::None => 0.0,
             Self::Bernoulli(p) => p.value(),
-            Self::GilbertElliott {
-                p,
-                r,
-                loss_bad,
-                loss_good,
-            } => mix(share(p.value(), r.value()), loss_bad, loss_good),
-            Self::GilbertElliottTime {
-                mean_good,
-                mean_bad,
-                loss_bad,
-                loss_good,
-            } => {
+            Self::GilbertElliott { p, r, loss_bad, loss_good } => {
+                mix(share(p.value(), r.value()), loss_bad, loss_good)
+            }
+            Self::GilbertElliottTime { mean_good, mean_bad, loss_bad, loss_good } => {
                 let bad = share(sojourn(mean_bad) as f64, sojourn(mean_good) as f64);
                 mix(bad, loss_bad, loss_good)
             }
@@ -90,11 +82,7 @@ impl Loss {
 
 /// `part` of `part + rest`; nothing of nothing.
 fn share(part: f64, rest: f64) -> f64 {
-    if part > 0.0 {
-        part / (part + rest)
-    } else {
-        0.0
-    }
+    if part > 0.0 { part / (part + rest) } else { 0.0 }
 }
 
 /// The mean of a sojourn in nanoseconds. The lower bound keeps the work per packet in proportion to

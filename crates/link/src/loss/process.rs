@@ -22,19 +22,9 @@ pub(crate) struct LossProcess {
 enum Model {
     None,
     Bernoulli(Probability),
-    Packets {
-        chain: Chain,
-        losses: Losses,
-        background: Option<Passing>,
-    },
-    Time {
-        sojourns: Sojourns,
-        losses: Losses,
-    },
-    Trace {
-        trace: Trace,
-        next: usize,
-    },
+    Packets { chain: Chain, losses: Losses, background: Option<Passing> },
+    Time { sojourns: Sojourns, losses: Losses },
+    Trace { trace: Trace, next: usize },
 }
 
 impl LossProcess {
@@ -43,41 +33,18 @@ impl LossProcess {
         let model = match *loss {
             Loss::None => Model::None,
             Loss::Bernoulli(p) => Model::Bernoulli(p),
-            Loss::GilbertElliott {
-                p,
-                r,
-                loss_bad,
-                loss_good,
-            } => Model::Packets {
+            Loss::GilbertElliott { p, r, loss_bad, loss_good } => Model::Packets {
                 chain: Chain::new(p.value(), r.value(), &mut state),
-                losses: Losses {
-                    bad: loss_bad,
-                    good: loss_good,
-                },
+                losses: Losses { bad: loss_bad, good: loss_good },
                 background: background.map(|traffic| Passing::new(traffic, seed)),
             },
-            Loss::GilbertElliottTime {
-                mean_good,
-                mean_bad,
-                loss_bad,
-                loss_good,
-            } => Model::Time {
+            Loss::GilbertElliottTime { mean_good, mean_bad, loss_bad, loss_good } => Model::Time {
                 sojourns: Sojourns::new(sojourn(mean_good), sojourn(mean_bad), &mut state),
-                losses: Losses {
-                    bad: loss_bad,
-                    good: loss_good,
-                },
+                losses: Losses { bad: loss_bad, good: loss_good },
             },
-            Loss::Trace(ref trace) => Model::Trace {
-                trace: trace.clone(),
-                next: 0,
-            },
+            Loss::Trace(ref trace) => Model::Trace { trace: trace.clone(), next: 0 },
         };
-        Self {
-            model,
-            loss: Rng::stream(seed, LOSS),
-            state,
-        }
+        Self { model, loss: Rng::stream(seed, LOSS), state }
     }
 
     /// Whether the packet that is sent now is lost. `now` is in nanoseconds and never goes back.
@@ -85,11 +52,7 @@ impl LossProcess {
         match &mut self.model {
             Model::None => false,
             Model::Bernoulli(p) => self.loss.chance(p.value()),
-            Model::Packets {
-                chain,
-                losses,
-                background,
-            } => {
+            Model::Packets { chain, losses, background } => {
                 if let Some(background) = background {
                     background.step(chain, now);
                 }
@@ -134,11 +97,7 @@ struct Chain {
 
 impl Chain {
     fn new(p: f64, r: f64, rng: &mut Rng) -> Self {
-        Self {
-            p,
-            r,
-            bad: rng.chance(share(p, r)),
-        }
+        Self { p, r, bad: rng.chance(share(p, r)) }
     }
 
     fn step(&mut self, rng: &mut Rng) {
@@ -187,11 +146,7 @@ struct Passing {
 
 impl Passing {
     fn new(traffic: Background, seed: u64) -> Self {
-        Self {
-            traffic,
-            passed: 0,
-            rng: Rng::stream(seed, OTHERS),
-        }
+        Self { traffic, passed: 0, rng: Rng::stream(seed, OTHERS) }
     }
 
     fn step(&mut self, chain: &mut Chain, now: u64) {
@@ -218,22 +173,13 @@ impl Sojourns {
         let bad = rng.chance(share(mean_bad as f64, mean_good as f64));
         // The rest of an exponential sojourn is distributed like a whole one.
         let until = rng.exponential(if bad { mean_bad } else { mean_good });
-        Self {
-            mean_good,
-            mean_bad,
-            bad,
-            until,
-        }
+        Self { mean_good, mean_bad, bad, until }
     }
 
     fn is_bad(&mut self, now: u64, rng: &mut Rng) -> bool {
         while self.until <= now && self.until < u64::MAX {
             self.bad = !self.bad;
-            let mean = if self.bad {
-                self.mean_bad
-            } else {
-                self.mean_good
-            };
+            let mean = if self.bad { self.mean_bad } else { self.mean_good };
             self.until = self.until.saturating_add(rng.exponential(mean).max(1));
         }
         self.bad
@@ -261,11 +207,7 @@ mod tests {
     #[test]
     fn a_chain_that_never_changes_is_not_moved_by_any_number_of_steps() {
         for bad in [false, true] {
-            let chain = Chain {
-                p: 0.0,
-                r: 0.0,
-                bad,
-            };
+            let chain = Chain { p: 0.0, r: 0.0, bad };
             assert_eq!(chain.bad_after(u64::MAX), f64::from(u8::from(bad)));
         }
     }

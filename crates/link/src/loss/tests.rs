@@ -68,11 +68,7 @@ fn gilbert_elliott_has_the_mean_and_the_bursts_of_theory() {
     for seed in 1..4 {
         let lost = losses(PAPER, None, MILLIS, MANY, seed);
         assert_near(mean(&lost), loss(PAPER).mean(), 0.12);
-        assert_near(
-            mean_burst(&lost),
-            expected_burst(0.005, 0.25, 0.95, 0.005),
-            0.1,
-        );
+        assert_near(mean_burst(&lost), expected_burst(0.005, 0.25, 0.95, 0.005), 0.1);
         // Everything lost in the bad state and nothing in the good: bursts as long as the state.
         let lost = losses("ge:0.01,0.2,1,0", None, MILLIS, MANY, seed);
         assert_near(mean(&lost), 0.01 / 0.21, 0.1);
@@ -82,10 +78,7 @@ fn gilbert_elliott_has_the_mean_and_the_bursts_of_theory() {
 
 #[test]
 fn the_chain_is_stepped_by_packets_and_not_by_time() {
-    assert_eq!(
-        losses(PAPER, None, MILLIS, 10_000, 3),
-        losses(PAPER, None, 70 * MILLIS, 10_000, 3)
-    );
+    assert_eq!(losses(PAPER, None, MILLIS, 10_000, 3), losses(PAPER, None, 70 * MILLIS, 10_000, 3));
 }
 
 #[test]
@@ -104,9 +97,7 @@ fn the_state_changes_after_the_packet_that_saw_it() {
 #[test]
 fn the_first_packet_meets_the_bad_state_with_its_long_term_probability() {
     for text in ["ge:0.1,0.3,1,0", "gt:30,10,1,0"] {
-        let first = (0..8000)
-            .filter(|&seed| losses(text, None, MILLIS, 1, seed)[0])
-            .count();
+        let first = (0..8000).filter(|&seed| losses(text, None, MILLIS, 1, seed)[0]).count();
         assert_near(first as f64 / 8000.0, 0.25, 0.1);
     }
     // A chain that cannot leave its state is in the good one.
@@ -132,11 +123,7 @@ fn background_traffic_shortens_the_bursts_that_the_flow_sees() {
 fn background_traffic_steps_nothing_but_the_chain() {
     for text in ["none", "bern:0.1", "gt:20,5,0.9,0.01", "trace:0010111"] {
         let alone = losses(text, None, MILLIS, 5000, 1);
-        assert_eq!(
-            losses(text, Some("1gbit"), MILLIS, 5000, 1),
-            alone,
-            "{text}"
-        );
+        assert_eq!(losses(text, Some("1gbit"), MILLIS, 5000, 1), alone, "{text}");
     }
 }
 
@@ -155,12 +142,7 @@ fn background_packets_are_counted_by_time_alone() {
 
 #[test]
 fn time_stepped_gilbert_elliott_has_the_mean_and_the_bursts_of_theory() {
-    for (gap, seed) in [
-        (1_200_000, 1),
-        (1_200_000, 2),
-        (5 * MILLIS, 3),
-        (300_000, 4),
-    ] {
+    for (gap, seed) in [(1_200_000, 1), (1_200_000, 2), (5 * MILLIS, 3), (300_000, 4)] {
         let lost = losses(PAPER_TIME, None, gap, 4 * MANY, seed);
         assert_near(mean(&lost), loss(PAPER_TIME).mean(), 0.15);
         let (good, bad) = (1.0 / 240e6, 1.0 / 4.8e6);
@@ -174,12 +156,7 @@ fn time_stepped_gilbert_elliott_has_the_mean_and_the_bursts_of_theory() {
 fn the_bad_times_are_the_same_whatever_is_sent() {
     let dense = losses("gt:24,6,1,0", None, 100_000, 100_000, 7);
     let sparse = losses("gt:24,6,1,0", None, 700_000, 14_285, 7);
-    assert!(
-        sparse
-            .iter()
-            .enumerate()
-            .all(|(n, &lost)| lost == dense[7 * n])
-    );
+    assert!(sparse.iter().enumerate().all(|(n, &lost)| lost == dense[7 * n]));
     assert_near(mean(&dense), 0.2, 0.3);
 }
 
@@ -187,11 +164,7 @@ fn the_bad_times_are_the_same_whatever_is_sent() {
 fn a_trace_is_repeated_packet_by_packet() {
     let lost = losses("trace:0110 0", None, MILLIS, 12, 1);
     let expected = [false, true, true, false, false];
-    assert!(
-        lost.iter()
-            .zip(expected.iter().cycle())
-            .all(|(lost, expected)| lost == expected)
-    );
+    assert!(lost.iter().zip(expected.iter().cycle()).all(|(lost, expected)| lost == expected));
     assert_eq!(loss("trace:01100").mean(), 0.4);
     let trace: Trace = "0 1\n0\t0".parse().unwrap();
     assert_eq!(trace.as_slice(), [false, true, false, false]);
@@ -222,25 +195,13 @@ fn what_is_no_model_is_an_error_that_says_why() {
         ("", FORMS),
         ("none:", FORMS),
         ("gilbert:1", FORMS),
-        (
-            "bern",
-            "probability ``: expected a number such as 0.02 or 2%",
-        ),
+        ("bern", "probability ``: expected a number such as 0.02 or 2%"),
         ("bern:2", "probability `2`: is above 1"),
         ("ge:0.1,0.2,0.3", "expected four probabilities"),
         ("ge:0.1,0.2,0.3,0.4,0.5", "expected four probabilities"),
-        (
-            "ge:0.1,0.2,x,0.4",
-            "probability `x`: expected a number such as 0.02 or 2%",
-        ),
-        (
-            "gt:240,4.8",
-            "expected two times in milliseconds and two probabilities",
-        ),
-        (
-            "gt:240ms,4.8,1,0",
-            "milliseconds `240ms`: expected a decimal number such as 4 or 0.5",
-        ),
+        ("ge:0.1,0.2,x,0.4", "probability `x`: expected a number such as 0.02 or 2%"),
+        ("gt:240,4.8", "expected two times in milliseconds and two probabilities"),
+        ("gt:240ms,4.8,1,0", "milliseconds `240ms`: expected a decimal number such as 4 or 0.5"),
         ("gt:240,0,1,0", "milliseconds `0`: is below a microsecond"),
     ] {
         let error = text.parse::<Loss>().unwrap_err().to_string();

@@ -18,20 +18,10 @@ impl fmt::Display for Loss {
         match self {
             Self::None => f.write_str("none"),
             Self::Bernoulli(p) => write!(f, "bern:{p}"),
-            Self::GilbertElliott {
-                p,
-                r,
-                loss_bad,
-                loss_good,
-            } => {
+            Self::GilbertElliott { p, r, loss_bad, loss_good } => {
                 write!(f, "ge:{p},{r},{loss_bad},{loss_good}")
             }
-            Self::GilbertElliottTime {
-                mean_good,
-                mean_bad,
-                loss_bad,
-                loss_good,
-            } => {
+            Self::GilbertElliottTime { mean_good, mean_bad, loss_bad, loss_good } => {
                 let (good, bad) = (Millis(*mean_good), Millis(*mean_bad));
                 write!(f, "gt:{good},{bad},{loss_bad},{loss_good}")
             }
@@ -126,16 +116,10 @@ impl FromStr for Background {
             None => (text, Ok(Self::DEFAULT_PACKET_SIZE)),
             Some((rate, size)) => (rate, size.parse()),
         };
-        let rate = rate
-            .parse()
-            .map_err(|e: ParseError| e.inside("background", text))?;
+        let rate = rate.parse().map_err(|e: ParseError| e.inside("background", text))?;
         match packet_size {
             Ok(packet_size) if packet_size > 0 => Ok(Self { rate, packet_size }),
-            _ => Err(ParseError::new(
-                "background",
-                text,
-                "expected a packet size in bytes",
-            )),
+            _ => Err(ParseError::new("background", text, "expected a packet size in bytes")),
         }
     }
 }

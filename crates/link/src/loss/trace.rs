@@ -37,20 +37,13 @@ impl Trace {
 
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.lost
-            .iter()
-            .try_for_each(|&lost| f.write_str(if lost { "1" } else { "0" }))
+        self.lost.iter().try_for_each(|&lost| f.write_str(if lost { "1" } else { "0" }))
     }
 }
 
 impl fmt::Debug for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Trace({} packets, {:.3} % lost)",
-            self.lost.len(),
-            100.0 * self.mean()
-        )
+        write!(f, "Trace({} packets, {:.3} % lost)", self.lost.len(), 100.0 * self.mean())
     }
 }
 

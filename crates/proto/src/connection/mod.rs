@@ -1,1 +1,398 @@
-//! The connection.
+//! One QUIC connection, sans-IO: datagrams, timeouts and application calls go in; datagrams,
+//! timeouts and events come out.
+
+mod api;
+mod assemble;
+pub(crate) mod cids;
+mod close;
+mod crypto_stream;
+mod datagrams;
+mod event;
+mod handshake;
+mod outcome;
+mod path;
+mod receive;
+mod space;
+mod stats;
+mod timer;
+mod transmit;
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::recovery::ack::EcnCodepoint;
+pub use api::{Datagrams, RecvStream, SendStream};
+pub use datagrams::SendDatagramError;
+pub use event::{EndpointEvent, Event};
+pub use stats::{ConnectionStats, TrafficStats};
+pub use transmit::Transmit;
+
+use crate::config::TransportConfig;
+use crate::congestion::{Acked, CongestionController, Lost, Pacer, PacketState};
+use crate::crypto::{ClientCryptoConfig, Keys, ServerCryptoConfig, Session, StartError};
+use crate::endpoint::ConnectError;
+use crate::error::{ConnectionError, TransportError};
+use crate::fec::{ReceiveSessions, SendSessions};
+use crate::ids::{ConnectionId, Side, SpaceId};
+use crate::observe::{Metrics, Observation, Observer};
+use crate::recovery::Recovery;
+use crate::recovery::loss::LostPacket;
+use crate::recovery::sent::SentPacket;
+use crate::streams::Streams;
+use crate::wire::packet::VERSION_1;
+use crate::wire::transport_parameters::TransportParameters;
+use cids::{LocalCids, RemoteCids};
+use close::CloseState;
+use datagrams::DatagramQueue;
+use handshake::Handshake;
+use path::Path;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use receive::EarlyPackets;
+use space::Space;
+use stats::LossEstimate;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use timer::{Timer, TimerTable};
+
+/// What an endpoint tells a connection that it makes.
+pub struct NewConnection {
+    pub side: Side,
+    pub remote: SocketAddr,
+    pub transport: Arc<TransportConfig>,
+    /// The destination identifier of the client's first Initial.
+    pub original_dcid: ConnectionId,
+    pub local_cid: ConnectionId,
+    pub seed: [u8; 32],
+}
+
+/// Where the connection is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    Handshaking,
+    Established,
+    /// This end closed; the peer is told so again when it still sends.
+    Closing,
+    /// The peer closed; nothing is sent any more.
+    Draining,
+    Drained,
+}
+
+/// A QUIC connection.
+pub struct Connection {
+    side: Side,
+    config: Arc<TransportConfig>,
+    rng: StdRng,
+    state: State,
+    handshake: Handshake,
+    spaces: [Space; 3],
+    recovery: Recovery<PacketState>,
+    congestion: Box<dyn CongestionController>,
+    pacer: Pacer,
+    /// Whether the last packets left room in the congestion window for want of data.
+    app_limited: bool,
+    path: Path,
+    local_cids: LocalCids,
+    remote_cids: RemoteCids,
+    peer: TransportParameters,
+    streams: Streams,
+    early: EarlyPackets,
+    datagrams_in: DatagramQueue,
+    datagrams_out: DatagramQueue,
+    fec_out: SendSessions,
+    fec_in: ReceiveSessions,
+    timers: TimerTable,
+    close: CloseState,
+    events: VecDeque<Event>,
+    endpoint_events: VecDeque<EndpointEvent>,
+    observer: Option<Box<dyn Observer>>,
+    stats: ConnectionStats,
+    loss_estimate: LossEstimate,
+    /// Whether an ack-eliciting packet was sent since the last packet was received.
+    sent_since_receive: bool,
+    scratch: Scratch,
+}
+
+/// Buffers that are used again and again.
+#[derive(Default)]
+struct Scratch {
+    packets: Vec<SentPacket<PacketState>>,
+    late: Vec<LostPacket<PacketState>>,
+    acked: Vec<Acked>,
+    lost: Vec<Lost>,
+    recovered: Vec<u8>,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection")
+            .field("side", &self.side)
+            .field("state", &self.state)
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// A client's connection, its first flight ready to be sent.
+    pub(crate) fn client(
+        now: Instant,
+        new: NewConnection,
+        crypto: &dyn ClientCryptoConfig,
+        server_name: &str,
+    ) -> Result<Self, ConnectError> {
+        let remote_cid = new.original_dcid;
+        let keys = crypto.initial_keys(VERSION_1, &new.original_dcid)?;
+        let mut connection = Self::new(new, remote_cid, keys, |params| {
+            crypto.start_session(VERSION_1, server_name, params)
+        })?;
+        connection.drive_handshake(now).map_err(ConnectError::Handshake)?;
+        Ok(connection)
+    }
+
+    /// A server's connection, for the client that chose `remote_cid`.
+    pub(crate) fn server(
+        new: NewConnection,
+        crypto: &dyn ServerCryptoConfig,
+        remote_cid: ConnectionId,
+    ) -> Result<Self, ConnectError> {
+        let keys = crypto.initial_keys(VERSION_1, &new.original_dcid)?;
+        Self::new(new, remote_cid, keys, |params| crypto.start_session(VERSION_1, params))
+    }
+
+    fn new(
+        new: NewConnection,
+        remote_cid: ConnectionId,
+        initial_keys: Keys,
+        start: impl FnOnce(Vec<u8>) -> Result<Box<dyn Session>, StartError>,
+    ) -> Result<Self, ConnectError> {
+        let NewConnection { side, remote, transport: config, original_dcid, local_cid, seed } = new;
+        let mut rng = StdRng::from_seed(seed);
+        let local = handshake::local_parameters(&config, side, local_cid, original_dcid, &mut rng);
+        let mut parameters = Vec::new();
+        local.encode(side, &mut parameters);
+        let session = start(parameters)?;
+        let mut spaces: [Space; 3] = SpaceId::ALL.map(|id| Space::new(id, config.max_ack_delay));
+        spaces[0].keys = Some(initial_keys);
+        let mtu = config.udp_payload_size;
+        let congestion = config.congestion.builder(mtu).seed(rng.random()).build();
+        let streams =
+            Streams::new(side, handshake::stream_limits(&config), config.scheduler.build());
+        Ok(Self {
+            side,
+            state: State::Handshaking,
+            handshake: Handshake::new(session, local, local_cid, original_dcid),
+            spaces,
+            recovery: Recovery::new(side, config.initial_rtt),
+            congestion,
+            pacer: Pacer::new(mtu),
+            app_limited: true,
+            path: Path::new(remote, mtu, side.is_client()),
+            local_cids: LocalCids::new(local_cid),
+            remote_cids: RemoteCids::new(remote_cid, handshake::ACTIVE_CID_LIMIT as usize),
+            peer: TransportParameters::default(),
+            streams,
+            early: EarlyPackets::default(),
+            datagrams_in: DatagramQueue::new(config.datagram_receive_buffer.unwrap_or(0)),
+            datagrams_out: DatagramQueue::new(config.datagram_send_buffer),
+            fec_out: SendSessions::new(config.retransmission.build()),
+            fec_in: ReceiveSessions::new(config.fec),
+            timers: TimerTable::default(),
+            close: CloseState::default(),
+            events: VecDeque::new(),
+            endpoint_events: VecDeque::new(),
+            observer: None,
+            stats: ConnectionStats::default(),
+            loss_estimate: LossEstimate::default(),
+            sent_since_receive: false,
+            scratch: Scratch::default(),
+            rng,
+            config,
+        })
+    }
+
+    /// Which end this is.
+    #[must_use]
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// Whether the handshake is still under way.
+    #[must_use]
+    pub fn is_handshaking(&self) -> bool {
+        self.state == State::Handshaking
+    }
+
+    /// Whether the connection is over, though the peer may not know yet.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.state >= State::Closing
+    }
+
+    /// Whether nothing more is to be done and the connection may be dropped.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.state == State::Drained
+    }
+
+    /// The peer's address.
+    #[must_use]
+    pub fn remote_address(&self) -> SocketAddr {
+        self.path.remote
+    }
+
+    /// The application protocol that was agreed on.
+    #[must_use]
+    pub fn alpn(&self) -> Option<Vec<u8>> {
+        self.handshake.session.alpn().map(<[u8]>::to_vec)
+    }
+
+    /// The peer's certificates in DER, its own first.
+    #[must_use]
+    pub fn peer_certificates(&self) -> Option<Vec<Vec<u8>>> {
+        let chain = self.handshake.session.peer_certificates()?;
+        Some(chain.iter().map(|der| der.as_ref().to_vec()).collect())
+    }
+
+    /// The name that the client asked for, at a server.
+    #[must_use]
+    pub fn server_name(&self) -> Option<String> {
+        self.handshake.session.server_name().map(str::to_owned)
+    }
+
+    /// The peer's transport parameters, as far as they are known.
+    #[must_use]
+    pub fn peer_parameters(&self) -> &TransportParameters {
+        &self.peer
+    }
+
+    /// Counters and gauges.
+    #[must_use]
+    pub fn stats(&self) -> ConnectionStats {
+        let mut stats = self.stats;
+        stats.loss_estimate = self.loss_estimate.get();
+        stats.rtt = self.recovery.rtt().smoothed();
+        stats.min_rtt = self.recovery.rtt().min();
+        stats.congestion_window = self.congestion.window();
+        stats.bytes_in_flight = self.recovery.bytes_in_flight();
+        stats.fec = self.fec_out.stats();
+        stats.fec.negotiated = self.config.fec.is_some() && self.peer.fec.is_some();
+        self.fec_in.add_stats(&mut stats.fec);
+        stats
+    }
+
+    /// Tells `observer` everything from now on.
+    pub fn set_observer(&mut self, now: Instant, mut observer: Box<dyn Observer>) {
+        let original_dcid = self.handshake.original_dcid;
+        observer.observe(now, &Observation::Started { side: self.side, original_dcid });
+        let parameters = &self.handshake.local;
+        observer.observe(now, &Observation::Parameters { local: true, parameters });
+        self.observer = Some(observer);
+    }
+
+    fn observe(&mut self, now: Instant, observation: &Observation<'_>) {
+        if let Some(observer) = &mut self.observer {
+            observer.observe(now, observation);
+        }
+    }
+
+    fn observe_metrics(&mut self, now: Instant) {
+        let Some(observer) = &mut self.observer else { return };
+        let rtt = self.recovery.rtt();
+        observer.observe(
+            now,
+            &Observation::Metrics(Metrics {
+                smoothed_rtt: rtt.smoothed(),
+                latest_rtt: rtt.latest(),
+                min_rtt: rtt.min(),
+                congestion_window: self.congestion.window(),
+                bytes_in_flight: self.recovery.bytes_in_flight(),
+                pacing_rate: self.congestion.pacing_rate(rtt),
+            }),
+        );
+    }
+
+    /// The next thing that the application should know.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        self.streams.poll_event().map(Event::Stream)
+    }
+
+    /// The next thing that the endpoint must know.
+    pub fn poll_endpoint_event(&mut self) -> Option<EndpointEvent> {
+        self.endpoint_events.pop_front()
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) wants to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    /// Lets the timers that are due at `now` fire. Calling it early does no harm.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        for timer in Timer::ALL {
+            if self.timers.take_expired(timer, now) {
+                self.on_timer(now, timer);
+            }
+        }
+    }
+
+    fn on_timer(&mut self, now: Instant, timer: Timer) {
+        match timer {
+            Timer::Close => self.drained(now),
+            Timer::Idle => {
+                self.lost(now, ConnectionError::TimedOut);
+                self.drained(now);
+            }
+            Timer::LossDetection => self.on_loss_timer(now),
+            Timer::KeepAlive => self.spaces[SpaceId::Data as usize].ping = true,
+            Timer::Redundancy => {
+                self.fec_out.release_held(now);
+                self.update_loss_timer(now);
+            }
+            // Both only let the next call of `poll_transmit` send.
+            Timer::AckDelay | Timer::Pacing => {}
+        }
+    }
+
+    /// The connection is over for `error`; tells the application once.
+    fn lost(&mut self, now: Instant, error: ConnectionError) {
+        if self.close.announced {
+            return;
+        }
+        self.close.announced = true;
+        let reason = error.to_string();
+        self.observe(now, &Observation::Closed { reason: &reason });
+        self.events.push_back(Event::ConnectionLost(error));
+    }
+
+    /// Something that the peer did, or that this end cannot cope with, ends the connection.
+    fn fail(&mut self, now: Instant, error: TransportError) {
+        if self.is_closed() {
+            return;
+        }
+        self.lost(now, ConnectionError::Transport(error.clone()));
+        self.start_closing(now, close::CloseReason::Transport(error));
+    }
+
+    /// The probe timeout of 1-RTT packets without backoff, as the periods of closing, idling and
+    /// holding need it.
+    fn pto(&self) -> Duration {
+        self.recovery.pto(SpaceId::Data)
+    }
+
+    fn reset_idle_timer(&mut self, now: Instant) {
+        let peer = Duration::from_millis(self.peer.max_idle_timeout);
+        let timeouts = [self.config.max_idle_timeout.unwrap_or_default(), peer];
+        let timeout = timeouts.into_iter().filter(|t| !t.is_zero()).min();
+        let at = timeout.map(|t| now + t.max(3 * self.pto()));
+        self.timers.set(Timer::Idle, at);
+        let keep_alive = self.config.keep_alive.filter(|_| self.state == State::Established);
+        self.timers.set(Timer::KeepAlive, keep_alive.map(|t| now + t));
+    }
+}

@@ -1,4 +1,21 @@
-//! Erasure-coding sessions.
+//! Erasure-coding sessions: a coding window in one direction each, with a policy of its own.
+//!
+//! A session is a numbered slot. Streams join a session and leave it again; its source symbols are
+//! numbered on and on, so that a slot can serve one stream after another without any signalling.
+//! The wire format is in `docs/extension.md`.
+
+mod policy;
+mod recv;
+mod retransmission;
+mod send;
+mod session;
+
+pub use policy::{Decision, Incremental, Protection, RedundancyPolicy, SessionView, Slot, Tail};
+pub use recv::{MAX_SYMBOL_SIZE, ReceiveSessions};
+pub use retransmission::{
+    HoldForRepair, Immediate, LostData, Retransmission, RetransmissionPolicy, Verdict,
+};
+pub use send::{Fate, SendSessions};
 
 /// A source symbol: which session, which symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -7,4 +24,31 @@ pub struct SymbolRef {
     pub session: u16,
     /// The symbol's identifier, counted from 0 in each session.
     pub id: u64,
+}
+
+/// Counters of erasure coding on one connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FecStats {
+    /// Whether the peer decodes what we protect.
+    pub can_send: bool,
+    /// Whether we announced a decoder and the peer one of its own.
+    pub negotiated: bool,
+    /// Packets sent with a source symbol, those sent again included.
+    pub source_symbols_sent: u64,
+    /// Packets sent with a repair symbol.
+    pub repair_symbols_sent: u64,
+    /// Bytes of REPAIR frames sent.
+    pub repair_bytes_sent: u64,
+    /// Source symbols that the peer reported as recovered.
+    pub recovered_by_peer: u64,
+    /// Losses whose retransmission was held back for a repair symbol on its way.
+    pub held: u64,
+    /// Source symbols received.
+    pub source_symbols_received: u64,
+    /// Repair symbols received.
+    pub repair_symbols_received: u64,
+    /// Source symbols computed from repair symbols.
+    pub recovered: u64,
+    /// Bytes of frames computed from repair symbols.
+    pub recovered_bytes: u64,
 }

@@ -1,1 +1,151 @@
-//! Placeholder.
+//! When a packet is lost, when losses are persistent congestion, and which losses were none
+//! (RFC 9002 sections 6.1 and 7.6).
+
+use super::rtt::{GRANULARITY, RttEstimator};
+use super::sent::{SentPacket, Skipped};
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
+
+/// A packet this far below the largest acknowledged one is lost (RFC 9002 section 6.1.1).
+pub const PACKET_THRESHOLD: u64 = 3;
+/// Persistent congestion lasts longer than this many probe timeouts (RFC 9002 section 7.6.1).
+pub const PERSISTENT_CONGESTION_THRESHOLD: u32 = 3;
+/// Lost packets that a space remembers, to recognise a late acknowledgement; the oldest go first.
+pub const MAX_LOST_REMEMBERED: usize = 256;
+
+/// How long after a packet was sent it is lost, if a later one was acknowledged: 9/8 round-trip
+/// times (RFC 9002 section 6.1.2).
+pub fn loss_delay(rtt: &RttEstimator) -> Duration {
+    let rtt = rtt.latest().max(rtt.smoothed());
+    rtt.saturating_add(rtt / 8).max(GRANULARITY)
+}
+
+/// A run of lost packets with nothing acknowledged among them, within one space.
+///
+/// Losses of a space are declared in the order of packet numbers, and whatever is older than a
+/// lost packet was acknowledged or lost before it. So no packet between two lost ones was
+/// acknowledged exactly if all numbers between were lost or never sent. A run goes on across calls.
+#[derive(Debug, Default)]
+pub struct LossRun {
+    /// One past the run's last packet number.
+    next: u64,
+    /// First ack-eliciting packet that was sent after the first round-trip time sample.
+    start: Option<(u64, Instant)>,
+}
+
+impl LossRun {
+    /// Adds a lost packet. Returns when the run's first and last packets that count towards
+    /// persistent congestion were sent, if there are two and this is the last.
+    pub fn on_lost<C>(
+        &mut self,
+        packet: &SentPacket<C>,
+        skipped: &Skipped,
+        first_rtt_sample: Option<Instant>,
+    ) -> Option<(Instant, Instant)> {
+        if !skipped.covers(self.next..packet.pn) {
+            self.start = None;
+        }
+        self.next = packet.pn.saturating_add(1);
+        if !packet.ack_eliciting || first_rtt_sample.is_none_or(|sample| packet.time <= sample) {
+            return None;
+        }
+        match self.start {
+            Some((_, start)) => Some((start, packet.time)),
+            None => {
+                self.start = Some((packet.pn, packet.time));
+                None
+            }
+        }
+    }
+
+    /// A packet that was taken for lost has been acknowledged after all.
+    pub fn on_late_ack(&mut self, pn: u64) {
+        if self.start.is_some_and(|(first, _)| first <= pn) {
+            self.start = None;
+        }
+    }
+
+    /// Persistent congestion was established; the next must last as long again.
+    pub fn restart(&mut self) {
+        self.start = None;
+    }
+}
+
+/// What is remembered of a packet after its loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LostPacket<C> {
+    /// Its packet number.
+    pub pn: u64,
+    /// When it was sent.
+    pub time: Instant,
+    /// When it was declared lost.
+    pub declared: Instant,
+    /// Its bytes in the UDP payload.
+    pub size: u16,
+    /// Whether it counted towards the bytes in flight.
+    pub in_flight: bool,
+    /// The congestion controller's state when it was sent.
+    pub cc: C,
+}
+
+/// The last losses of a space, so that a late acknowledgement shows which were reordering.
+#[derive(Debug)]
+pub struct LostPackets<C> {
+    /// Ascending in packet number and in the time of the declaration.
+    packets: VecDeque<LostPacket<C>>,
+}
+
+impl<C> Default for LostPackets<C> {
+    fn default() -> Self {
+        Self { packets: VecDeque::new() }
+    }
+}
+
+impl<C: Copy> LostPackets<C> {
+    /// Remembers a packet that was just declared lost.
+    pub fn push(&mut self, now: Instant, packet: &SentPacket<C>) {
+        if self.packets.len() == MAX_LOST_REMEMBERED {
+            self.packets.pop_front();
+        }
+        self.packets.push_back(LostPacket {
+            pn: packet.pn,
+            time: packet.time,
+            declared: now,
+            size: packet.size,
+            in_flight: packet.in_flight,
+            cc: packet.cc,
+        });
+    }
+
+    /// Forgets what was declared lost longer than `retention` ago.
+    pub fn expire(&mut self, now: Instant, retention: Duration) {
+        let old = |lost: &LostPacket<C>| now.saturating_duration_since(lost.declared) > retention;
+        while self.packets.front().is_some_and(old) {
+            self.packets.pop_front();
+        }
+    }
+
+    /// Moves the packets whose numbers are in `ranges` (descending) to `late`.
+    pub fn take_acked(
+        &mut self,
+        ranges: impl Iterator<Item = RangeInclusive<u64>>,
+        late: &mut Vec<LostPacket<C>>,
+    ) {
+        let Some(oldest) = self.packets.front().map(|lost| lost.pn) else {
+            return;
+        };
+        for range in ranges.take_while(|range| *range.end() >= oldest) {
+            let first = self.packets.partition_point(|lost| lost.pn < *range.start());
+            let end = self.packets.partition_point(|lost| lost.pn <= *range.end());
+            if first < end {
+                late.extend(self.packets.drain(first..end));
+            }
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.packets.clear();
+    }
+}

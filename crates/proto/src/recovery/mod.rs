@@ -1,7 +1,340 @@
-//! Loss recovery (RFC 9002).
+//! Loss recovery (RFC 9002): which packets arrived, which were lost, and when to probe.
+//!
+//! [`Recovery`] is the sender's side, over all three packet number spaces; [`ack::AckTracker`] the
+//! receiver's, one for each. Neither decides what a loss means: the owners of a packet's tokens do.
 
 pub mod ack;
 pub mod loss;
+pub mod pto;
 pub mod rtt;
 pub mod sent;
 pub mod token;
+
+#[cfg(test)]
+mod tests;
+
+use crate::error::{TransportError, TransportErrorCode};
+use crate::ids::{Side, SpaceId};
+use loss::{LossRun, LostPacket, LostPackets};
+use rtt::RttEstimator;
+use sent::{SentPacket, SentPackets, Skipped};
+use std::collections::vec_deque;
+use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
+
+/// What an ACK frame brought.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AckOutcome {
+    /// Whether it acknowledged a packet that was outstanding.
+    pub newly_acked: bool,
+    /// Whether one of those was ack-eliciting.
+    pub ack_eliciting: bool,
+    /// Whether its largest packet number is larger than that of any ACK frame before. Only then
+    /// do its ECN counts say anything (RFC 9000 section 13.4.2.1).
+    pub largest_raised: bool,
+    /// The round-trip time sample that it gave (RFC 9002 section 5.1), acknowledgement delay
+    /// included.
+    pub rtt_sample: Option<Duration>,
+}
+
+/// One packet number space.
+#[derive(Debug)]
+struct Space<C> {
+    sent: SentPackets<C>,
+    skipped: Skipped,
+    lost: LostPackets<C>,
+    run: LossRun,
+    largest_acked: Option<u64>,
+    /// When the newest packet that is acknowledged was sent.
+    newest_acked: Option<Instant>,
+    /// When the oldest outstanding packet below the largest acknowledged will be lost.
+    loss_time: Option<Instant>,
+    /// When the last packet was sent that the probe timeout watches.
+    last_ack_eliciting: Option<Instant>,
+    /// Outstanding packets that the probe timeout watches.
+    probed: usize,
+}
+
+impl<C> Default for Space<C> {
+    fn default() -> Self {
+        Self {
+            sent: SentPackets::default(),
+            skipped: Skipped::default(),
+            lost: LostPackets::default(),
+            run: LossRun::default(),
+            largest_acked: None,
+            newest_acked: None,
+            loss_time: None,
+            last_ack_eliciting: None,
+            probed: 0,
+        }
+    }
+}
+
+impl<C> Space<C> {
+    /// Refuses the acknowledgement of what was never sent (RFC 9000 section 13.1).
+    fn validate(
+        &self,
+        largest: u64,
+        ranges: impl Iterator<Item = RangeInclusive<u64>>,
+    ) -> Result<(), TransportError> {
+        let reason = if largest >= self.sent.next_pn() {
+            "acknowledgement of a packet that was not sent yet"
+        } else if self.skipped.intersects(ranges) {
+            "acknowledgement of a skipped packet number"
+        } else {
+            return Ok(());
+        };
+        Err(TransportError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason))
+    }
+}
+
+/// The sender's side of loss recovery. `C` is what the congestion controller remembers with each
+/// packet.
+#[derive(Debug)]
+pub struct Recovery<C> {
+    side: Side,
+    spaces: [Space<C>; 3],
+    rtt: RttEstimator,
+    max_ack_delay: Duration,
+    bytes_in_flight: u64,
+    pto_count: u32,
+    /// When the probe timeout expired last, since the last acknowledgement.
+    last_pto: Option<Instant>,
+    /// When an ack-eliciting packet was sent, or packets were acknowledged or discarded, last.
+    last_activity: Option<Instant>,
+    handshake_acked: bool,
+    handshake_confirmed: bool,
+}
+
+impl<C: Copy> Recovery<C> {
+    /// `initial_rtt` is assumed until there is a sample.
+    pub fn new(side: Side, initial_rtt: Duration) -> Self {
+        Self {
+            side,
+            spaces: std::array::from_fn(|_| Space::default()),
+            rtt: RttEstimator::new(initial_rtt),
+            max_ack_delay: Duration::ZERO,
+            bytes_in_flight: 0,
+            pto_count: 0,
+            last_pto: None,
+            last_activity: None,
+            handshake_acked: false,
+            handshake_confirmed: false,
+        }
+    }
+
+    /// Takes the peer's `max_ack_delay` transport parameter.
+    pub fn set_max_ack_delay(&mut self, max_ack_delay: Duration) {
+        self.max_ack_delay = max_ack_delay;
+    }
+
+    /// The handshake is confirmed (RFC 9001 section 4.1.2): the Data space has a probe timeout
+    /// from now on.
+    pub fn on_handshake_confirmed(&mut self) {
+        self.handshake_confirmed = true;
+    }
+
+    /// The round-trip time of the path.
+    pub fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    /// Forgets the round-trip time, for a new path (RFC 9000 section 9.4).
+    pub fn reset_rtt(&mut self, initial: Duration) {
+        self.rtt = RttEstimator::new(initial);
+    }
+
+    /// Bytes of packets in flight, in all spaces.
+    pub fn bytes_in_flight(&self) -> u64 {
+        self.bytes_in_flight
+    }
+
+    /// Whether an ack-eliciting packet of the space is in flight.
+    pub fn has_ack_eliciting_in_flight(&self, space: SpaceId) -> bool {
+        self.spaces[space as usize].probed > 0
+    }
+
+    /// The largest packet number of the space that the peer acknowledged.
+    pub fn largest_acked(&self, space: SpaceId) -> Option<u64> {
+        self.spaces[space as usize].largest_acked
+    }
+
+    /// The outstanding packets of a space, oldest first: what a probe may repeat.
+    pub fn sent(&self, space: SpaceId) -> vec_deque::Iter<'_, SentPacket<C>> {
+        self.spaces[space as usize].sent.iter()
+    }
+
+    /// Notes a packet that is being sent. Packet numbers between the space's last packet and this
+    /// one are skipped: an acknowledgement of one is an error of the peer.
+    pub fn on_packet_sent(&mut self, space: SpaceId, packet: SentPacket<C>) {
+        let state = &mut self.spaces[space as usize];
+        state.skipped.push(state.sent.next_pn()..packet.pn);
+        if packet.in_flight {
+            self.bytes_in_flight += u64::from(packet.size);
+        }
+        if packet.is_probed() {
+            state.probed += 1;
+            state.last_ack_eliciting = Some(packet.time);
+            self.last_activity = Some(packet.time);
+        }
+        state.sent.insert(packet);
+    }
+
+    /// Acts on an ACK frame of the space: `ranges` are descending and disjoint, `ack_delay` is in
+    /// time units and capped as RFC 9002 section 5.3 asks. Newly acknowledged packets go to the end
+    /// of `acked`, oldest first. Packets that were wrongly taken for lost go to `late`.
+    ///
+    /// Losses are not detected yet: other frames of the same packet may say more about what
+    /// arrived. Call [`Self::detect_lost`] after them, before the next ACK frame.
+    ///
+    /// # Errors
+    /// PROTOCOL_VIOLATION if a packet number was never sent or was skipped. Nothing is changed then.
+    pub fn on_ack_received<R>(
+        &mut self,
+        now: Instant,
+        space: SpaceId,
+        ranges: R,
+        ack_delay: Duration,
+        acked: &mut Vec<SentPacket<C>>,
+        late: &mut Vec<LostPacket<C>>,
+    ) -> Result<AckOutcome, TransportError>
+    where
+        R: Iterator<Item = RangeInclusive<u64>> + Clone,
+    {
+        let Some(largest) = ranges.clone().next().map(|range| *range.end()) else {
+            return Ok(AckOutcome::default());
+        };
+        let retention = self.pto(space);
+        let state = &mut self.spaces[space as usize];
+        state.validate(largest, ranges.clone())?;
+        let largest_raised = state.largest_acked.is_none_or(|old| old < largest);
+        if largest_raised {
+            state.largest_acked = Some(largest);
+        }
+        state.lost.expire(now, retention);
+        let first_late = late.len();
+        state.lost.take_acked(ranges.clone(), late);
+        for lost in &late[first_late..] {
+            state.run.on_late_ack(lost.pn);
+            state.newest_acked = state.newest_acked.max(Some(lost.time));
+        }
+        let first_acked = acked.len();
+        state.sent.take_acked(ranges, acked);
+        let newly = &acked[first_acked..];
+        let Some(newest) = newly.last() else {
+            return Ok(AckOutcome { largest_raised, ..AckOutcome::default() });
+        };
+        state.newest_acked = state.newest_acked.max(Some(newest.time));
+        let ack_eliciting = newly.iter().any(|packet| packet.ack_eliciting);
+        let sample = (newest.pn == largest && ack_eliciting)
+            .then(|| now.saturating_duration_since(newest.time));
+        for packet in newly {
+            self.remove_from_flight(space, packet);
+        }
+        if let Some(sample) = sample {
+            // A delay longer than the sample is never subtracted, and its sum could overflow.
+            let ack_delay = if ack_delay > sample { Duration::ZERO } else { ack_delay };
+            self.rtt.update(now, sample, ack_delay);
+        }
+        self.last_activity = self.last_activity.max(Some(now));
+        self.handshake_acked |= space == SpaceId::Handshake;
+        if self.peer_validated_address() {
+            // Before that, an Initial's acknowledgement does not show that the server can go on
+            // (RFC 9002 section 6.2.1).
+            self.reset_backoff();
+        }
+        Ok(AckOutcome { newly_acked: true, ack_eliciting, largest_raised, rtt_sample: sample })
+    }
+
+    /// Moves the packets of the space that are lost by now to the end of `lost`, oldest first, and
+    /// sets the loss timer for the next (RFC 9002 section 6.1). Not all of them were in flight.
+    /// Returns whether the losses establish persistent congestion (section 7.6).
+    pub fn detect_lost(
+        &mut self,
+        now: Instant,
+        space: SpaceId,
+        lost: &mut Vec<SentPacket<C>>,
+    ) -> bool {
+        let delay = loss::loss_delay(&self.rtt);
+        let lasting = self.pto(SpaceId::Data).saturating_mul(loss::PERSISTENT_CONGESTION_THRESHOLD);
+        let others = SpaceId::ALL.into_iter().filter(|id| *id != space);
+        let others = others.filter_map(|id| self.spaces[id as usize].newest_acked).max();
+        let state = &mut self.spaces[space as usize];
+        state.loss_time = None;
+        let Some(largest) = state.largest_acked else {
+            return false;
+        };
+        let first = lost.len();
+        let mut persistent = false;
+        while let Some(oldest) = state.sent.front().filter(|oldest| oldest.pn <= largest) {
+            let deadline = oldest.time.checked_add(delay);
+            if largest - oldest.pn < loss::PACKET_THRESHOLD && deadline.is_none_or(|at| at > now) {
+                // Packets after it were sent later.
+                state.loss_time = deadline;
+                break;
+            }
+            let Some(packet) = state.sent.pop_front() else {
+                break;
+            };
+            state.lost.push(now, &packet);
+            let span = state.run.on_lost(&packet, &state.skipped, self.rtt.first_sample());
+            if let Some((start, end)) = span {
+                let acked_elsewhere = others.is_some_and(|newest| newest >= start);
+                if end.saturating_duration_since(start) > lasting && !acked_elsewhere {
+                    persistent = true;
+                    state.run.restart();
+                }
+            }
+            lost.push(packet);
+        }
+        for packet in &lost[first..] {
+            self.remove_from_flight(space, packet);
+        }
+        persistent
+    }
+
+    /// Gives up the outstanding packets of a space, with no loss: its keys are discarded
+    /// (RFC 9002 section 6.4), a Retry came for the Initial space (section 6.3), or the server
+    /// rejected the 0-RTT packets of the Data space. Backoff and the space's timers start anew.
+    /// Packet numbers go on.
+    pub fn discard_space(
+        &mut self,
+        now: Instant,
+        space: SpaceId,
+    ) -> vec_deque::Drain<'_, SentPacket<C>> {
+        self.reset_backoff();
+        self.last_activity = self.last_activity.max(Some(now));
+        let state = &mut self.spaces[space as usize];
+        state.probed = 0;
+        state.last_ack_eliciting = None;
+        state.loss_time = None;
+        state.lost.clear();
+        state.run.restart();
+        let in_flight = state.sent.iter().filter(|packet| packet.in_flight);
+        let bytes: u64 = in_flight.map(|packet| u64::from(packet.size)).sum();
+        self.bytes_in_flight = self.bytes_in_flight.saturating_sub(bytes);
+        state.sent.drain()
+    }
+
+    /// Whether the peer is known to have validated our address (RFC 9002 section 6.2.2.1). Clients
+    /// validate no addresses, so to a server they always have.
+    fn peer_validated_address(&self) -> bool {
+        self.side.is_server() || self.handshake_acked || self.handshake_confirmed
+    }
+
+    fn reset_backoff(&mut self) {
+        self.pto_count = 0;
+        self.last_pto = None;
+    }
+
+    fn remove_from_flight(&mut self, space: SpaceId, packet: &SentPacket<C>) {
+        if packet.in_flight {
+            self.bytes_in_flight = self.bytes_in_flight.saturating_sub(u64::from(packet.size));
+        }
+        if packet.is_probed() {
+            let probed = &mut self.spaces[space as usize].probed;
+            *probed = probed.saturating_sub(1);
+        }
+    }
+}

@@ -1,1 +1,377 @@
-//! Placeholder.
+//! Sent packets that are neither acknowledged nor lost yet, and the packet numbers that were never
+//! used.
+
+use super::token::Tokens;
+use std::collections::VecDeque;
+use std::collections::vec_deque;
+use std::ops::{Range, RangeInclusive};
+use std::time::Instant;
+
+/// Packets outside the congestion controller's count (ACK only) that are remembered in a space.
+/// Nothing but their own acknowledgement limits them, and a peer owes them none: the oldest are
+/// forgotten, at the latest when there are twice as many.
+pub const MAX_NOT_IN_FLIGHT: usize = 256;
+/// Runs of deliberately skipped packet numbers that are remembered in a space; older ones go first.
+pub const MAX_SKIPPED: usize = 32;
+
+/// What is remembered of a sent packet. `C` is the congestion controller's snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentPacket<C> {
+    /// Its packet number.
+    pub pn: u64,
+    /// When it was sent.
+    pub time: Instant,
+    /// Its bytes in the UDP payload.
+    pub size: u16,
+    /// Whether the peer must acknowledge it in time (RFC 9002 section 2).
+    pub ack_eliciting: bool,
+    /// Whether it counts towards the bytes in flight (RFC 9002 section 2).
+    pub in_flight: bool,
+    /// Whether it left with the ECT(0) mark.
+    pub ect0: bool,
+    /// The congestion controller's state when it was sent.
+    pub cc: C,
+    /// What its frames meant.
+    pub tokens: Tokens,
+}
+
+impl<C> SentPacket<C> {
+    /// Whether the probe timeout watches over it.
+    pub fn is_probed(&self) -> bool {
+        self.ack_eliciting && self.in_flight
+    }
+}
+
+/// The outstanding packets of one space, in the order of their numbers.
+///
+/// Packets stand in a queue without holes, so memory follows what is outstanding and not the span
+/// of packet numbers, which a peer that acknowledges nothing can stretch. After each ACK whatever
+/// is three numbers older than the largest acknowledged is lost, so removals happen within a few
+/// places of the front, and each packet is moved O(1) times in its life.
+#[derive(Debug)]
+pub struct SentPackets<C> {
+    packets: VecDeque<SentPacket<C>>,
+    /// One past the largest packet number ever sent.
+    next: u64,
+    not_in_flight: usize,
+}
+
+impl<C> Default for SentPackets<C> {
+    fn default() -> Self {
+        Self { packets: VecDeque::new(), next: 0, not_in_flight: 0 }
+    }
+}
+
+impl<C> SentPackets<C> {
+    /// Adds the newest packet. Its number must be larger than all before; otherwise it is a bug of
+    /// ours and the packet is not tracked.
+    pub fn insert(&mut self, packet: SentPacket<C>) {
+        debug_assert!(packet.pn >= self.next, "packet number used twice");
+        if packet.pn < self.next {
+            return;
+        }
+        self.next = packet.pn + 1;
+        self.not_in_flight += usize::from(!packet.in_flight);
+        self.packets.push_back(packet);
+        if self.not_in_flight >= 2 * MAX_NOT_IN_FLIGHT {
+            self.forget_not_in_flight();
+        }
+    }
+
+    /// One past the largest packet number ever sent; the smallest that may be sent next.
+    pub fn next_pn(&self) -> u64 {
+        self.next
+    }
+
+    /// The outstanding packet with this number.
+    pub fn get(&self, pn: u64) -> Option<&SentPacket<C>> {
+        let first = self.packets.front()?.pn;
+        // Without gaps the packet stands at its distance from the first.
+        let guess = usize::try_from(pn.checked_sub(first)?).ok();
+        if let Some(packet) = guess.and_then(|i| self.packets.get(i)).filter(|p| p.pn == pn) {
+            return Some(packet);
+        }
+        let index = self.packets.binary_search_by_key(&pn, |p| p.pn).ok()?;
+        self.packets.get(index)
+    }
+
+    /// The oldest outstanding packet.
+    pub fn front(&self) -> Option<&SentPacket<C>> {
+        self.packets.front()
+    }
+
+    /// Removes the oldest outstanding packet.
+    pub fn pop_front(&mut self) -> Option<SentPacket<C>> {
+        let packet = self.packets.pop_front()?;
+        self.not_in_flight -= usize::from(!packet.in_flight);
+        Some(packet)
+    }
+
+    /// The outstanding packets, oldest first.
+    pub fn iter(&self) -> vec_deque::Iter<'_, SentPacket<C>> {
+        self.packets.iter()
+    }
+
+    /// How many packets are outstanding.
+    pub fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// Whether no packet is outstanding.
+    pub fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    /// Moves the packets whose numbers are in `ranges` (descending, disjoint) to the end of
+    /// `acked`, oldest first.
+    ///
+    /// Walks down from the largest acknowledged packet over packets of ours, so the width of a
+    /// range costs nothing.
+    pub fn take_acked(
+        &mut self,
+        mut ranges: impl Iterator<Item = RangeInclusive<u64>>,
+        acked: &mut Vec<SentPacket<C>>,
+    ) {
+        let Some(mut range) = ranges.next() else {
+            return;
+        };
+        let old_len = acked.len();
+        let upper = self.packets.partition_point(|p| p.pn <= *range.end());
+        // Of the packets below `upper`, those from `kept` on stay, as do those below `lower`.
+        let (mut kept, mut lower) = (upper, upper);
+        'packets: while lower > 0 {
+            let pn = self.packets[lower - 1].pn;
+            while pn < *range.start() {
+                match ranges.next() {
+                    Some(next) => range = next,
+                    None => break 'packets,
+                }
+            }
+            lower -= 1;
+            if pn > *range.end() {
+                kept -= 1;
+                self.packets.swap(lower, kept);
+            }
+        }
+        acked.extend(self.packets.drain(lower..kept));
+        let newly = &mut acked[old_len..];
+        if kept < upper {
+            // Packets that stayed were exchanged with ones that went.
+            newly.sort_unstable_by_key(|p| p.pn);
+        }
+        self.not_in_flight -= newly.iter().filter(|p| !p.in_flight).count();
+    }
+
+    /// Removes everything. The next packet number does not change.
+    pub fn drain(&mut self) -> vec_deque::Drain<'_, SentPacket<C>> {
+        self.not_in_flight = 0;
+        self.packets.drain(..)
+    }
+
+    fn forget_not_in_flight(&mut self) {
+        let mut excess = self.not_in_flight.saturating_sub(MAX_NOT_IN_FLIGHT);
+        self.not_in_flight -= excess;
+        self.packets.retain(|p| {
+            let forget = excess > 0 && !p.in_flight;
+            excess -= usize::from(forget);
+            !forget
+        });
+    }
+}
+
+/// Packet numbers below the largest sent that no packet has: an honest peer never acknowledges
+/// one, so they unmask a peer that acknowledges what it did not receive (RFC 9000 section 21.4).
+#[derive(Debug, Default)]
+pub struct Skipped {
+    /// Ascending.
+    runs: VecDeque<Range<u64>>,
+}
+
+impl Skipped {
+    /// Notes that no packet will have a number in `run`, which is above all earlier ones.
+    pub fn push(&mut self, run: Range<u64>) {
+        if run.is_empty() {
+            return;
+        }
+        if self.runs.len() == MAX_SKIPPED {
+            self.runs.pop_front();
+        }
+        self.runs.push_back(run);
+    }
+
+    /// Whether any number in `ranges` (descending) was skipped.
+    pub fn intersects(&self, ranges: impl Iterator<Item = RangeInclusive<u64>>) -> bool {
+        let Some(oldest) = self.runs.front().map(|run| run.start) else {
+            return false;
+        };
+        ranges.take_while(|range| *range.end() >= oldest).any(|range| {
+            let next = self.runs.partition_point(|run| run.end <= *range.start());
+            self.runs.get(next).is_some_and(|run| run.start <= *range.end())
+        })
+    }
+
+    /// Whether all of `gap` was skipped; an empty one was.
+    pub fn covers(&self, gap: Range<u64>) -> bool {
+        let next = self.runs.partition_point(|run| run.end <= gap.start);
+        let run = self.runs.get(next);
+        gap.is_empty() || run.is_some_and(|run| run.start <= gap.start && gap.end <= run.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn packet(pn: u64, in_flight: bool) -> SentPacket<()> {
+        SentPacket {
+            pn,
+            time: Instant::now(),
+            size: 100,
+            ack_eliciting: in_flight,
+            in_flight,
+            ect0: false,
+            cc: (),
+            tokens: Tokens::new(),
+        }
+    }
+
+    fn numbers(packets: &[SentPacket<()>]) -> Vec<u64> {
+        packets.iter().map(|p| p.pn).collect()
+    }
+
+    #[test]
+    fn finds_packets_across_gaps() {
+        let mut sent = SentPackets::default();
+        for pn in [0, 1, 5, 1 << 40, (1 << 40) + 1] {
+            sent.insert(packet(pn, true));
+        }
+        for pn in [0, 1, 5, 1 << 40, (1 << 40) + 1] {
+            assert_eq!(sent.get(pn).map(|p| p.pn), Some(pn));
+        }
+        assert!([2, 4, 6, (1 << 40) + 2, u64::MAX].iter().all(|pn| sent.get(*pn).is_none()));
+        assert_eq!(sent.next_pn(), (1 << 40) + 2);
+    }
+
+    #[test]
+    fn takes_acked_packets_in_order_and_keeps_the_others_in_order() {
+        let mut sent = SentPackets::default();
+        (0..12).for_each(|pn| sent.insert(packet(pn, true)));
+        let mut acked = Vec::new();
+        sent.take_acked([8..=9, 5..=6, 2..=3].into_iter(), &mut acked);
+        assert_eq!(numbers(&acked), [2, 3, 5, 6, 8, 9]);
+        let left: Vec<_> = sent.iter().map(|p| p.pn).collect();
+        assert_eq!(left, [0, 1, 4, 7, 10, 11]);
+    }
+
+    #[test]
+    fn acknowledging_the_whole_number_space_is_cheap() {
+        let mut sent = SentPackets::default();
+        (0..4).for_each(|pn| sent.insert(packet(pn, true)));
+        let mut acked = Vec::new();
+        sent.take_acked(std::iter::once(0..=(1 << 62) - 1), &mut acked);
+        assert_eq!(numbers(&acked), [0, 1, 2, 3]);
+        assert_eq!(sent.next_pn(), 4);
+    }
+
+    #[test]
+    fn flood_of_unacknowledged_acks_is_bounded() {
+        let mut sent = SentPackets::default();
+        // A packet in flight at the front that nobody acknowledges must not pin the rest.
+        sent.insert(packet(0, true));
+        for pn in 1..20_000 {
+            sent.insert(packet(pn, pn % 5_000 == 0));
+            assert!(sent.len() < 2 * MAX_NOT_IN_FLIGHT + 5);
+        }
+        let in_flight: Vec<_> = sent.iter().filter(|p| p.in_flight).map(|p| p.pn).collect();
+        assert_eq!(in_flight, [0, 5_000, 10_000, 15_000]);
+        assert_eq!(sent.iter().next_back().map(|p| p.pn), Some(19_999));
+        assert!(sent.packets.capacity() <= 4 * MAX_NOT_IN_FLIGHT);
+    }
+
+    #[test]
+    fn skipped_numbers_are_bounded_and_found() {
+        let mut skipped = Skipped::default();
+        skipped.push(3..3);
+        assert!(!skipped.intersects(std::iter::once(0..=u64::MAX)));
+        for i in 0..1_000 {
+            skipped.push(10 * i..10 * i + 2);
+        }
+        assert_eq!(skipped.runs.len(), MAX_SKIPPED);
+        assert!(skipped.intersects([9_992..=9_995, 9_985..=9_990].into_iter()));
+        assert!(skipped.intersects([9_995..=9_999, 9_981..=9_989].into_iter()));
+        assert!(!skipped.intersects([9_992..=9_999, 9_982..=9_989].into_iter()));
+        assert!(skipped.covers(9_990..9_992) && skipped.covers(9_991..9_992));
+        assert!(!skipped.covers(9_990..9_993) && !skipped.covers(9_989..9_991));
+        assert!(skipped.covers(7..7));
+    }
+
+    #[derive(Debug, Clone)]
+    enum Op {
+        Send { skip: u64, in_flight: bool },
+        Ack(Vec<(u64, u64)>),
+        PopFront,
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            6 => (prop_oneof![4 => Just(0), 1 => 1..4_u64], any::<bool>())
+                .prop_map(|(skip, in_flight)| Op::Send { skip, in_flight }),
+            2 => prop::collection::vec((0..6_u64, 0..6_u64), 1..6).prop_map(Op::Ack),
+            1 => Just(Op::PopFront),
+        ]
+    }
+
+    /// Descending ranges from `next` down, each `gap + 1` numbers below the one before.
+    fn ranges(next: u64, steps: &[(u64, u64)]) -> Vec<RangeInclusive<u64>> {
+        let mut below = next;
+        let mut ranges = Vec::new();
+        for (gap, len) in steps {
+            let Some(end) = below.checked_sub(gap + 1) else {
+                break;
+            };
+            let start = end.saturating_sub(*len);
+            ranges.push(start..=end);
+            let Some(next) = start.checked_sub(1) else {
+                break;
+            };
+            below = next;
+        }
+        ranges
+    }
+
+    proptest! {
+        #[test]
+        fn behaves_like_a_map(ops in prop::collection::vec(op(), 1..200)) {
+            let mut sent = SentPackets::default();
+            let mut model = BTreeMap::new();
+            for op in ops {
+                match op {
+                    Op::Send { skip, in_flight } => {
+                        let pn = sent.next_pn() + skip;
+                        sent.insert(packet(pn, in_flight));
+                        model.insert(pn, in_flight);
+                    }
+                    Op::Ack(steps) => {
+                        let ranges = ranges(sent.next_pn() + 3, &steps);
+                        let mut acked = vec![packet(u64::MAX, true)];
+                        sent.take_acked(ranges.iter().cloned(), &mut acked);
+                        let covered = |pn: &u64| ranges.iter().any(|r| r.contains(pn));
+                        let expected: Vec<_> = model.keys().copied().filter(covered).collect();
+                        prop_assert_eq!(&numbers(&acked)[1..], &expected[..]);
+                        model.retain(|pn, _| !covered(pn));
+                    }
+                    Op::PopFront => prop_assert_eq!(
+                        sent.pop_front().map(|p| p.pn),
+                        model.pop_first().map(|(pn, _)| pn)
+                    ),
+                }
+                prop_assert!(sent.iter().map(|p| p.pn).eq(model.keys().copied()));
+                prop_assert!(model.keys().all(|pn| sent.get(*pn).is_some_and(|p| p.pn == *pn)));
+                let not_in_flight = model.values().filter(|in_flight| !**in_flight).count();
+                prop_assert_eq!(sent.not_in_flight, not_in_flight);
+            }
+        }
+    }
+}

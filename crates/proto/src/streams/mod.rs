@@ -1,1 +1,335 @@
-//! Streams and flow control.
+//! Streams and flow control (RFC 9000 sections 2 to 4): the whole stream layer of one connection.
+//!
+//! [`Streams`] takes the contents of frames ([`receive`]), serves the application ([`app`]), and
+//! fills packets: control frames ([`control`]), lost bytes first and then new ones as the
+//! [`Scheduler`] decides ([`transmit`]). It knows no packets; what becomes of a frame comes back
+//! as its [`Token`](crate::recovery::token::Token).
+
+mod app;
+mod assembler;
+mod control;
+mod encode;
+mod events;
+mod flow;
+mod ranges;
+mod receive;
+mod recv;
+mod send;
+mod send_buffer;
+mod table;
+mod transmit;
+
+#[cfg(test)]
+mod tests;
+
+pub use encode::Length;
+pub use events::StreamEvent;
+pub use transmit::Pending;
+
+pub use crate::fec::Protection;
+use crate::ids::{Dir, Side, StreamId};
+use control::Control;
+use events::Events;
+use flow::RecvWindow;
+use recv::RecvHalf;
+use send::SendHalf;
+use sutura_schedule::Scheduler;
+use table::{Half, MAX_STREAM_COUNT, Stream, Table};
+use transmit::Outgoing;
+
+/// What this endpoint allows the peer, and itself, to use. The limits for the peer are those of
+/// the transport parameters (RFC 9000 section 18.2).
+#[derive(Debug, Clone)]
+pub struct StreamLimits {
+    /// Unfinished bidirectional streams that the peer may have (`initial_max_streams_bidi`).
+    pub bidi_streams: u64,
+    /// Unfinished unidirectional streams that the peer may have (`initial_max_streams_uni`).
+    pub uni_streams: u64,
+    /// Receive window of a stream in bytes, to begin with (all three `initial_max_stream_data_*`).
+    pub stream_window: u64,
+    /// The most that it may grow to.
+    pub max_stream_window: u64,
+    /// Receive window of the connection in bytes, to begin with (`initial_max_data`).
+    pub connection_window: u64,
+    /// The most that it may grow to.
+    pub max_connection_window: u64,
+    /// Bytes that a stream's send buffer holds until they are acknowledged.
+    pub send_buffer: usize,
+}
+
+impl Default for StreamLimits {
+    fn default() -> Self {
+        Self {
+            bidi_streams: 100,
+            uni_streams: 100,
+            stream_window: 1 << 20,
+            max_stream_window: 16 << 20,
+            connection_window: 3 << 19,
+            max_connection_window: 24 << 20,
+            send_buffer: 4 << 20,
+        }
+    }
+}
+
+/// What the peer's transport parameters allow us (RFC 9000 section 18.2).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PeerLimits {
+    /// `initial_max_data`.
+    pub max_data: u64,
+    /// `initial_max_stream_data_bidi_local`: for streams that the peer opens.
+    pub max_stream_data_bidi_local: u64,
+    /// `initial_max_stream_data_bidi_remote`: for streams that we open.
+    pub max_stream_data_bidi_remote: u64,
+    /// `initial_max_stream_data_uni`.
+    pub max_stream_data_uni: u64,
+    /// `initial_max_streams_bidi`, at most 2^60.
+    pub max_streams_bidi: u64,
+    /// `initial_max_streams_uni`, at most 2^60.
+    pub max_streams_uni: u64,
+}
+
+impl PeerLimits {
+    /// The limit for what we send on a stream.
+    fn stream_data(&self, side: Side, id: StreamId) -> u64 {
+        match id.dir() {
+            Dir::Uni => self.max_stream_data_uni,
+            Dir::Bi if id.initiator() == side => self.max_stream_data_bidi_remote,
+            Dir::Bi => self.max_stream_data_bidi_local,
+        }
+    }
+}
+
+/// What became of a sending half.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The peer has everything up to the end, or knows of the reset; or the stream never was.
+    Finished,
+    /// The peer did not want it, with this code.
+    Stopped(u64),
+}
+
+/// The stream, or this half of it, can no longer be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ClosedStream {
+    /// The peer asked us to stop, with this code, and the stream was reset.
+    #[error("stopped by peer: code {0}")]
+    Stopped(u64),
+    /// It is finished, was reset or stopped by us, or never was.
+    #[error("stream is closed")]
+    Closed,
+}
+
+/// Why nothing was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// The send buffer is full; [`StreamEvent::Writable`] will follow.
+    #[error("send buffer is full")]
+    Blocked,
+    /// The peer asked us to stop, with this code, and the stream was reset.
+    #[error("stopped by peer: code {0}")]
+    Stopped(u64),
+    /// The stream is finished, was reset, or never was.
+    #[error("stream is closed")]
+    Closed,
+}
+
+impl From<ClosedStream> for WriteError {
+    fn from(closed: ClosedStream) -> Self {
+        match closed {
+            ClosedStream::Stopped(code) => Self::Stopped(code),
+            ClosedStream::Closed => Self::Closed,
+        }
+    }
+}
+
+/// What was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Read {
+    /// So many bytes.
+    Data(usize),
+    /// The stream ended; reported once.
+    Fin,
+}
+
+/// Why nothing was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// Nothing is there yet; [`StreamEvent::Readable`] will follow.
+    #[error("nothing to read yet")]
+    Blocked,
+    /// The peer abandoned the stream, with this code; reported once.
+    #[error("reset by peer: code {0}")]
+    Reset(u64),
+    /// Everything was read, the stream was stopped by us, or never was.
+    #[error("stream is closed")]
+    Closed,
+}
+
+/// What the stream layer holds and has moved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StreamStats {
+    /// Streams with state.
+    pub streams: usize,
+    /// Bytes in send buffers.
+    pub send_buffered: usize,
+    /// Bytes of storage for received data that was not read.
+    pub receive_buffered: usize,
+    /// Events that the application did not fetch.
+    pub events: usize,
+    /// New stream bytes sent, as flow control counts them.
+    pub sent: u64,
+    /// Stream bytes received, as flow control counts them.
+    pub received: u64,
+}
+
+/// All streams of one connection.
+#[derive(Debug)]
+pub struct Streams {
+    limits: StreamLimits,
+    peer: PeerLimits,
+    table: Table,
+    /// The connection's receive window.
+    window: RecvWindow,
+    /// What counts against it: the sum of all streams' highest offsets.
+    received: u64,
+    out: Outgoing,
+    control: Control,
+    events: Events,
+}
+
+impl Streams {
+    /// No streams. What `limits` allow the peer must be what the transport parameters say; nothing
+    /// can be opened before [`Self::set_peer_limits`].
+    #[must_use]
+    pub fn new(side: Side, limits: StreamLimits, scheduler: Box<dyn Scheduler>) -> Self {
+        let table = Table::new(side, [limits.bidi_streams, limits.uni_streams]);
+        let window = RecvWindow::new(limits.connection_window, limits.max_connection_window);
+        Self {
+            limits,
+            peer: PeerLimits::default(),
+            table,
+            window,
+            received: 0,
+            out: Outgoing::new(scheduler),
+            control: Control::default(),
+            events: Events::default(),
+        }
+    }
+
+    /// Takes the limits of the peer's transport parameters. Those that were remembered for 0-RTT
+    /// may be followed by the real ones: limits only rise (RFC 9000 section 7.4.1).
+    pub fn set_peer_limits(&mut self, peer: PeerLimits) {
+        self.peer = peer;
+        self.raise_max_data(peer.max_data);
+        self.raise_max_streams(Dir::Bi, peer.max_streams_bidi.min(MAX_STREAM_COUNT));
+        self.raise_max_streams(Dir::Uni, peer.max_streams_uni.min(MAX_STREAM_COUNT));
+        let side = self.table.side;
+        for stream in self.table.iter_mut() {
+            if let Some(send) = &mut stream.send {
+                send.raise_max_data(peer.stream_data(side, stream.id));
+                self.out.refresh(stream, &mut self.control);
+            }
+        }
+    }
+
+    /// The next thing that the application should know.
+    pub fn poll_event(&mut self) -> Option<StreamEvent> {
+        while let Some(event) = self.events.pop() {
+            match event {
+                StreamEvent::Readable { id } => match self.table.get_mut(id) {
+                    Some(stream) => stream.readable_queued = false,
+                    None => continue,
+                },
+                StreamEvent::Writable { id } => match self.table.get_mut(id) {
+                    Some(stream) => stream.writable_queued = false,
+                    None => continue,
+                },
+                _ => {}
+            }
+            return Some(event);
+        }
+        None
+    }
+
+    /// What is held and was moved. Visits every stream: not for every packet.
+    #[must_use]
+    pub fn stats(&self) -> StreamStats {
+        let mut stats = StreamStats {
+            streams: self.table.len(),
+            events: self.events.len(),
+            sent: self.out.credit.used(),
+            received: self.received,
+            ..StreamStats::default()
+        };
+        for stream in self.table.iter() {
+            stats.send_buffered += stream.send.as_ref().map_or(0, |send| send.buffer.retained());
+            stats.receive_buffered += stream.recv.as_ref().map_or(0, RecvHalf::allocated);
+        }
+        stats
+    }
+
+    /// Makes the state of an open stream.
+    fn create(&mut self, id: StreamId, accepted: bool) -> &mut Stream {
+        let side = self.table.side;
+        let ours = id.initiator() == side;
+        let send = (ours || id.dir() == Dir::Bi)
+            .then(|| SendHalf::new(self.peer.stream_data(side, id), self.limits.send_buffer));
+        let recv = (!ours || id.dir() == Dir::Bi).then(|| {
+            let window = RecvWindow::new(self.limits.stream_window, self.limits.max_stream_window);
+            RecvHalf::new(window)
+        });
+        if let Some(send) = &send {
+            self.out.scheduler.insert(id.0, send.priority);
+        }
+        let stream = self.table.insert(Stream::new(id, send, recv));
+        stream.accepted = accepted;
+        stream
+    }
+
+    /// Frees a stream with which both ends are done, and gives its place back to the peer.
+    fn reap(&mut self, id: StreamId) {
+        let Some(stream) = self.table.get(id).filter(|stream| stream.is_done()) else {
+            return;
+        };
+        if stream.send.is_some() {
+            self.out.scheduler.remove(id.0);
+        }
+        let dir = id.dir().index();
+        if self.table.remove(id) && self.table.remote[dir].is_due() {
+            self.control.max_streams[dir] = true;
+        }
+    }
+
+    /// Gives received bytes that were read, or that nobody will read, back to the connection's
+    /// window.
+    fn release(&mut self, bytes: u64) {
+        self.window.consume(bytes);
+        if bytes > 0 && self.window.is_due() {
+            self.control.max_data = true;
+        }
+    }
+
+    /// Raises the connection's limit for what we send.
+    fn raise_max_data(&mut self, limit: u64) {
+        self.out.credit.raise(limit);
+        self.out.report_blocked(&mut self.control);
+    }
+
+    /// Raises the limit for streams that we open.
+    fn raise_max_streams(&mut self, dir: Dir, limit: u64) {
+        let local = &mut self.table.local[dir.index()];
+        if limit > local.max {
+            local.max = limit;
+            if std::mem::take(&mut local.wanted) {
+                self.events.available(dir);
+            }
+        }
+    }
+
+    /// Tells the application, once, that it can read.
+    fn notify_readable(events: &mut Events, stream: &mut Stream) {
+        if stream.accepted && !std::mem::replace(&mut stream.readable_queued, true) {
+            events.push(StreamEvent::Readable { id: stream.id });
+        }
+    }
+}

@@ -66,9 +66,7 @@ impl Eps {
 
     /// Puts a stream into the queue of its priority, unless it waits in one already.
     fn enqueue(&mut self, slot: Slot) {
-        let Node {
-            priority, place, ..
-        } = self.nodes[slot];
+        let Node { priority, place, .. } = self.nodes[slot];
         if place != Place::Nowhere {
             return;
         }
@@ -84,9 +82,7 @@ impl Eps {
 
     /// Takes a stream out of the queue that it waits in; says whether it waited in one.
     fn dequeue(&mut self, slot: Slot) -> bool {
-        let Node {
-            priority, place, ..
-        } = self.nodes[slot];
+        let Node { priority, place, .. } = self.nodes[slot];
         let index = priority.urgency.class();
         let class = &mut self.classes[index];
         match place {
@@ -106,11 +102,7 @@ impl Scheduler for Eps {
         if self.slots.contains_key(&stream) {
             return self.reprioritize(stream, priority);
         }
-        let node = Node {
-            key: stream,
-            priority,
-            place: Place::Nowhere,
-        };
+        let node = Node { key: stream, priority, place: Place::Nowhere };
         let slot = if let Some(slot) = self.vacant.pop() {
             self.nodes[slot] = node;
             slot
@@ -159,23 +151,15 @@ impl Scheduler for Eps {
             return None;
         }
         let class = self.classes.get(self.occupied.trailing_zeros() as usize)?;
-        let slot = class
-            .sequential
-            .first()
-            .or_else(|| class.incremental.first())?;
-        Some(Grant {
-            stream: self.nodes[slot].key,
-            bytes: room,
-        })
+        let slot = class.sequential.first().or_else(|| class.incremental.first())?;
+        Some(Grant { stream: self.nodes[slot].key, bytes: room })
     }
 
     fn charge(&mut self, stream: StreamKey, bytes: usize) {
         let Some(slot) = self.slot(stream) else {
             return;
         };
-        let Node {
-            priority, place, ..
-        } = self.nodes[slot];
+        let Node { priority, place, .. } = self.nodes[slot];
         if bytes > 0 && matches!(place, Place::Ring { .. }) {
             let class = &mut self.classes[priority.urgency.class()];
             class.incremental.move_to_back(&mut self.nodes, slot);

@@ -21,18 +21,12 @@ impl Ring {
     /// Adds a member behind all others.
     pub(super) fn push_back(&mut self, nodes: &mut [Node], slot: Slot) {
         let Some(head) = self.head else {
-            nodes[slot].place = Place::Ring {
-                previous: slot,
-                next: slot,
-            };
+            nodes[slot].place = Place::Ring { previous: slot, next: slot };
             self.head = Some(slot);
             return;
         };
         let (tail, _) = neighbours(nodes, head);
-        nodes[slot].place = Place::Ring {
-            previous: tail,
-            next: head,
-        };
+        nodes[slot].place = Place::Ring { previous: tail, next: head };
         set_next(nodes, tail, slot);
         set_previous(nodes, head, slot);
     }

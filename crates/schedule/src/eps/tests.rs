@@ -46,18 +46,11 @@ impl Scheduler for Model {
     fn next(&mut self, room: usize) -> Option<Grant> {
         let rank = |&(at, stream): &(usize, &StreamKey)| {
             let priority = self.known[stream];
-            let order = if priority.incremental {
-                at as u64
-            } else {
-                *stream
-            };
+            let order = if priority.incremental { at as u64 } else { *stream };
             (priority.urgency, priority.incremental, order)
         };
         let (_, &stream) = self.active.iter().enumerate().min_by_key(rank)?;
-        (room > 0).then_some(Grant {
-            stream,
-            bytes: room,
-        })
+        (room > 0).then_some(Grant { stream, bytes: room })
     }
 
     fn charge(&mut self, stream: StreamKey, bytes: usize) {
@@ -104,10 +97,7 @@ fn apply(scheduler: &mut dyn Scheduler, call: &Call) -> Option<Grant> {
 
 fn any_priority() -> impl Strategy<Value = Priority> {
     (0..=8u8, any::<bool>()).prop_map(|(class, incremental)| Priority {
-        urgency: class
-            .checked_sub(1)
-            .and_then(Urgency::new)
-            .unwrap_or(Urgency::CONTROL),
+        urgency: class.checked_sub(1).and_then(Urgency::new).unwrap_or(Urgency::CONTROL),
         incremental,
     })
 }
@@ -163,11 +153,7 @@ fn serve(scheduler: &mut Eps, packets: usize) -> Vec<StreamKey> {
 fn a_more_urgent_stream_goes_first_whatever_the_order_of_arrival() {
     let mut eps = Eps::new();
     for urgency in (0..=7u8).rev() {
-        active(
-            &mut eps,
-            100 - u64::from(urgency),
-            priority(urgency, urgency % 2 == 0),
-        );
+        active(&mut eps, 100 - u64::from(urgency), priority(urgency, urgency % 2 == 0));
     }
     active(&mut eps, 1000, Priority::CONTROL);
     let mut order = Vec::new();
@@ -226,13 +212,7 @@ fn a_turn_ends_with_a_charge_and_not_before() {
     active(&mut eps, 0, priority(3, true));
     active(&mut eps, 4, priority(3, true));
     for room in [1200, 40, 1] {
-        assert_eq!(
-            eps.next(room),
-            Some(Grant {
-                stream: 0,
-                bytes: room
-            })
-        );
+        assert_eq!(eps.next(room), Some(Grant { stream: 0, bytes: room }));
         eps.charge(0, 0);
     }
     assert_eq!(eps.next(0), None);
@@ -321,15 +301,8 @@ fn ten_thousand_streams_of_all_priorities() {
     let mut expected: Vec<u64> = (0..STREAMS).collect();
     let arrival = |stream: u64| (0..STREAMS).find(|n| n * 7919 % STREAMS == stream);
     expected.sort_by_cached_key(|&stream| {
-        let Priority {
-            urgency,
-            incremental,
-        } = of(stream);
-        let order = if incremental {
-            arrival(stream).unwrap()
-        } else {
-            stream
-        };
+        let Priority { urgency, incremental } = of(stream);
+        let order = if incremental { arrival(stream).unwrap() } else { stream };
         (urgency, incremental, order)
     });
     assert_eq!(done, expected);

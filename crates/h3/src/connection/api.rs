@@ -1,0 +1,497 @@
+//! Sending and reading messages.
+
+use bytes::Bytes;
+use sutura_proto::{Dir, Side, StreamId};
+
+use super::exchange::Exchange;
+use super::outgoing::final_goaway;
+use super::send::{Failure, Phase, Send};
+use super::{Connection, receive};
+use crate::codec::{VARINT_MAX, put_varint};
+use crate::error::{Code, Error, ReceiveError, SendError};
+use crate::fields::{Field, Fields};
+use crate::frame::FrameType;
+use crate::message;
+use crate::priority::{Priority, PriorityParameters};
+use crate::settings::Settings;
+use crate::transport::Transport;
+
+impl Connection {
+    /// Which end this is.
+    #[must_use]
+    pub const fn side(&self) -> Side {
+        self.side
+    }
+
+    /// The peer's SETTINGS, once they arrived.
+    #[must_use]
+    pub const fn peer_settings(&self) -> Option<&Settings> {
+        self.peer.as_ref()
+    }
+
+    /// How many exchanges are not complete.
+    #[must_use]
+    pub fn exchanges(&self) -> usize {
+        self.exchanges.len()
+    }
+
+    /// The priority of an exchange's response, as both ends have it so far: what the client asked
+    /// for, overridden by the `priority` field of the response (RFC 9218 section 8).
+    #[must_use]
+    pub fn priority(&self, stream: StreamId) -> Option<Priority> {
+        self.exchanges.get(&stream).map(Exchange::priority)
+    }
+
+    /// Sends a request (client). `priority` becomes its `priority` field, unless `fields` have
+    /// one, and the order in which its own body is sent. `fin` if neither body nor trailers follow.
+    ///
+    /// # Errors
+    /// `StreamsBlocked`, `GoingAway`, `Malformed`, `FieldSectionTooLarge`, `InvalidState` at a
+    /// server; nothing was sent then.
+    pub fn send_request<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        fields: &Fields,
+        priority: Option<&Priority>,
+        fin: bool,
+    ) -> Result<StreamId, SendError> {
+        self.check()?;
+        if self.side.is_server() {
+            return Err(SendError::InvalidState("servers send no requests"));
+        }
+        if self.goaway_received.is_some() || self.goaway_sent.is_some() {
+            return Err(SendError::GoingAway);
+        }
+        let head = message::check_request(fields)?;
+        let field = priority
+            .filter(|_| fields.get("priority").is_none())
+            .map(|priority| Field::new("priority", priority.to_field_value()));
+        let size = fields
+            .size()
+            .saturating_add(field.as_ref().map_or(0, Field::size));
+        self.check_size(size)?;
+        let stream = quic.open(Dir::Bi).ok_or(SendError::StreamsBlocked)?;
+        let mut exchange = Exchange::new(self.side);
+        exchange.method = head.method;
+        if let Some(priority) = priority {
+            exchange.client = PriorityParameters {
+                urgency: Some(priority.urgency),
+                incremental: Some(priority.incremental),
+                burst: Some(priority.burst),
+                delay: Some(priority.delay),
+            };
+            quic.set_priority(stream, priority.stream_priority());
+        }
+        self.exchanges.insert(stream, exchange);
+        self.send(quic, stream, |quic, send| {
+            send.phase = Phase::Body;
+            send.section(quic, stream, fields.iter().chain(&field))?;
+            if fin {
+                Ok(send.finish(quic, stream)?)
+            } else {
+                Ok(())
+            }
+        })?;
+        Ok(stream)
+    }
+
+    /// Sends a response (server): any number of interim ones, then the final one. `fin` if neither
+    /// body nor trailers follow.
+    ///
+    /// The stream gets the priority and protection that the request asked for, overridden by the
+    /// `priority` field in `fields`.
+    ///
+    /// # Errors
+    /// `InvalidState` before the request or after the final response, or if `fin` goes with an
+    /// interim response; `Blocked` if an earlier response waits; `Malformed`,
+    /// `FieldSectionTooLarge`, `Stopped`, `UnknownStream`.
+    pub fn send_response<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+        fields: &Fields,
+        fin: bool,
+    ) -> Result<(), SendError> {
+        self.check()?;
+        if self.side.is_client() {
+            return Err(SendError::InvalidState("clients send no responses"));
+        }
+        let head = message::check_response(fields)?;
+        if fin && head.is_interim() {
+            return Err(SendError::InvalidState(
+                "a final response follows an interim one",
+            ));
+        }
+        self.check_size(fields.size())?;
+        let exchange = self
+            .exchanges
+            .get_mut(&stream)
+            .ok_or(SendError::UnknownStream)?;
+        if !exchange.has_head() {
+            return Err(SendError::InvalidState("the request has not arrived"));
+        }
+        self.send(quic, stream, |quic, send| {
+            send.ready(quic, stream, Phase::Head)
+        })?;
+        if let Some(exchange) = self.exchanges.get_mut(&stream) {
+            if !head.is_interim() {
+                exchange.server = PriorityParameters::from_fields(fields);
+            }
+            exchange.responding = true;
+            exchange.apply_priority(quic, stream);
+        }
+        self.send(quic, stream, |quic, send| {
+            if !head.is_interim() {
+                send.phase = Phase::Body;
+            }
+            send.section(quic, stream, fields)?;
+            if fin {
+                Ok(send.finish(quic, stream)?)
+            } else {
+                Ok(())
+            }
+        })
+    }
+
+    /// Sends a prefix of `data`, at most [`MAX_DATA_COPY`](crate::MAX_DATA_COPY) bytes, as body;
+    /// how many bytes.
+    ///
+    /// # Errors
+    /// `Blocked` if none, `InvalidState` before the head or after the end, `Stopped`,
+    /// `UnknownStream`.
+    pub fn send_body<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+        data: &[u8],
+    ) -> Result<usize, SendError> {
+        self.check()?;
+        self.send(quic, stream, |quic, send| {
+            send.ready(quic, stream, Phase::Body)?;
+            Ok(send.data(quic, stream, data)?)
+        })
+    }
+
+    /// Sends all of `chunk` as body, without copying it here.
+    ///
+    /// # Errors
+    /// As [`Self::send_body`]; `chunk` was not sent then.
+    pub fn send_body_chunk<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+        chunk: Bytes,
+    ) -> Result<(), SendError> {
+        self.check()?;
+        self.send(quic, stream, |quic, send| {
+            send.ready(quic, stream, Phase::Body)?;
+            Ok(send.chunk(quic, stream, chunk)?)
+        })
+    }
+
+    /// Ends a message with a trailer section.
+    ///
+    /// # Errors
+    /// `Blocked` if body waits; `InvalidState` before the head, after the end, or for CONNECT;
+    /// `Malformed`, `FieldSectionTooLarge`, `Stopped`, `UnknownStream`.
+    pub fn send_trailers<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+        fields: &Fields,
+    ) -> Result<(), SendError> {
+        self.check()?;
+        message::check_trailers(fields)?;
+        self.check_size(fields.size())?;
+        let exchange = self
+            .exchanges
+            .get(&stream)
+            .ok_or(SendError::UnknownStream)?;
+        if exchange.method == message::Method::Connect {
+            return Err(SendError::InvalidState("a tunnel has no trailers"));
+        }
+        self.send(quic, stream, |quic, send| {
+            send.ready(quic, stream, Phase::Body)?;
+            send.section(quic, stream, fields)?;
+            Ok(send.finish(quic, stream)?)
+        })
+    }
+
+    /// Ends a message after what was sent of its body. Never `Blocked`.
+    ///
+    /// # Errors
+    /// `InvalidState` before the head or after the end, `Stopped`, `UnknownStream`.
+    pub fn finish<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+    ) -> Result<(), SendError> {
+        self.check()?;
+        self.send(quic, stream, |quic, send| {
+            match send.ready(quic, stream, Phase::Body) {
+                Ok(()) | Err(Failure::Rule(SendError::Blocked)) => {}
+                Err(failure) => return Err(failure),
+            }
+            Ok(send.finish(quic, stream)?)
+        })
+    }
+
+    /// Lets `act` send on an exchange and deals with what the transport answers.
+    fn send<T: Transport, R>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+        act: impl FnOnce(&mut T, &mut Send) -> Result<R, Failure>,
+    ) -> Result<R, SendError> {
+        let exchange = self
+            .exchanges
+            .get_mut(&stream)
+            .ok_or(SendError::UnknownStream)?;
+        let outcome = act(quic, &mut exchange.send);
+        match outcome {
+            Ok(result) => {
+                self.retire(stream);
+                Ok(result)
+            }
+            Err(Failure::Rule(error)) => Err(error),
+            Err(Failure::Transport(error)) => {
+                self.on_write_error(quic, stream, error);
+                Err(match error {
+                    crate::transport::WriteError::Stopped(code) => SendError::Stopped(code),
+                    _ => SendError::UnknownStream,
+                })
+            }
+        }
+    }
+
+    /// Moves body from the transport into `buffer`, which is not empty: how many bytes. `Ok(0)`
+    /// after the last, when trailers or the end were found; events tell which.
+    ///
+    /// # Errors
+    /// `Blocked` if none are there, or the head has not arrived; `UnknownStream` once the exchange
+    /// is over, which events tell.
+    pub fn read_body<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+        buffer: &mut [u8],
+    ) -> Result<usize, ReceiveError> {
+        self.check()?;
+        let exchange = self
+            .exchanges
+            .get_mut(&stream)
+            .ok_or(ReceiveError::UnknownStream)?;
+        exchange.told_data = false;
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        let outcome = self.read_on(quic, stream, buffer);
+        outcome.map_err(|error| match error {
+            ReceiveError::Connection(error) => self.fail(quic, error).into(),
+            error => error,
+        })
+    }
+
+    fn read_on<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+        buffer: &mut [u8],
+    ) -> Result<usize, ReceiveError> {
+        // Twice at most: up to a payload, and then from it.
+        loop {
+            let exchange = self
+                .exchanges
+                .get_mut(&stream)
+                .ok_or(ReceiveError::UnknownStream)?;
+            if exchange.receive.in_data() {
+                let read = match exchange.receive.read_data(quic, stream, buffer) {
+                    Ok(read) => read,
+                    Err(fault) => {
+                        self.on_fault(quic, stream, fault)?;
+                        return Err(ReceiveError::UnknownStream);
+                    }
+                };
+                // An end that is known already is told now rather than with the next packet.
+                if exchange.receive.at_end() {
+                    self.receive(quic, stream, false)?;
+                }
+                return read.ok_or(ReceiveError::Blocked);
+            }
+            if exchange.receive.is_done() {
+                return Ok(0);
+            }
+            self.receive(quic, stream, false)?;
+            let Some(exchange) = self.exchanges.get(&stream) else {
+                // Complete, or abandoned.
+                let finished = self.events.back() == Some(&crate::Event::Finished { stream });
+                return if finished {
+                    Ok(0)
+                } else {
+                    Err(ReceiveError::UnknownStream)
+                };
+            };
+            match exchange.receive.phase {
+                _ if exchange.receive.in_data() => {}
+                receive::Phase::Trailed | receive::Phase::Done => return Ok(0),
+                receive::Phase::Head | receive::Phase::Body => return Err(ReceiveError::Blocked),
+            }
+        }
+    }
+
+    /// Abandons our message (RFC 9114 section 4.1.1).
+    ///
+    /// # Errors
+    /// `UnknownStream`.
+    pub fn reset<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+        code: Code,
+    ) -> Result<(), SendError> {
+        self.check()?;
+        let exchange = self
+            .exchanges
+            .get_mut(&stream)
+            .ok_or(SendError::UnknownStream)?;
+        if !exchange.send.is_done() {
+            exchange.send.give_up(None);
+            quic.reset(stream, code);
+        }
+        self.retire(stream);
+        Ok(())
+    }
+
+    /// Wants no more of the peer's message. With [`Code::NO_ERROR`] that is how a server says that
+    /// its response needs no more of the request (RFC 9114 section 4.1).
+    ///
+    /// # Errors
+    /// `UnknownStream`.
+    pub fn stop<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+        code: Code,
+    ) -> Result<(), SendError> {
+        self.check()?;
+        let exchange = self
+            .exchanges
+            .get_mut(&stream)
+            .ok_or(SendError::UnknownStream)?;
+        if !exchange.receive.is_done() {
+            exchange.receive.give_up();
+            quic.stop(stream, code);
+        }
+        self.retire(stream);
+        Ok(())
+    }
+
+    /// Gives up an exchange in both directions: [`Code::REQUEST_CANCELLED`] cancels it,
+    /// [`Code::REQUEST_REJECTED`] tells a client that nothing was done with its request.
+    ///
+    /// # Errors
+    /// `UnknownStream`.
+    pub fn cancel<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+        code: Code,
+    ) -> Result<(), SendError> {
+        self.check()?;
+        if !self.exchanges.contains_key(&stream) {
+            return Err(SendError::UnknownStream);
+        }
+        self.abandon(quic, stream, code);
+        Ok(())
+    }
+
+    /// Tells the server the priority of a request's response anew (client, RFC 9218 section 7.2).
+    ///
+    /// # Errors
+    /// `UnknownStream` once the exchange is over, `Blocked` if too much waits on the control
+    /// stream, `InvalidState` at a server.
+    pub fn send_priority_update<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+        priority: &Priority,
+    ) -> Result<(), SendError> {
+        self.check()?;
+        if self.side.is_server() {
+            return Err(SendError::InvalidState("servers send no PRIORITY_UPDATE"));
+        }
+        let exchange = self
+            .exchanges
+            .get_mut(&stream)
+            .ok_or(SendError::UnknownStream)?;
+        let mut payload = Vec::new();
+        put_varint(&mut payload, stream.0);
+        payload.extend_from_slice(priority.to_field_value().as_bytes());
+        if !self
+            .outgoing
+            .push_control(FrameType::PRIORITY_UPDATE_REQUEST, &payload)
+        {
+            return Err(SendError::Blocked);
+        }
+        exchange.client = PriorityParameters {
+            urgency: Some(priority.urgency),
+            incremental: Some(priority.incremental),
+            burst: Some(priority.burst),
+            delay: Some(priority.delay),
+        };
+        quic.set_priority(stream, priority.stream_priority());
+        self.flush_control(quic)
+    }
+
+    /// Asks the peer to send no further requests, which are still answered (RFC 9114 section 5.2).
+    /// A round trip or more later [`Self::goaway`] draws the line.
+    ///
+    /// # Errors
+    /// `Blocked` if too much waits on the control stream.
+    pub fn announce_goaway<T: Transport>(&mut self, quic: &mut T) -> Result<(), SendError> {
+        let largest = VARINT_MAX & !0b11;
+        self.send_goaway(quic, if self.side.is_server() { largest } else { 0 })
+    }
+
+    /// Takes no further requests: those that have not arrived are rejected, so that the peer can
+    /// safely send them elsewhere (RFC 9114 section 5.2). At a client, sends no further ones.
+    ///
+    /// # Errors
+    /// `Blocked` if too much waits on the control stream.
+    pub fn goaway<T: Transport>(&mut self, quic: &mut T) -> Result<(), SendError> {
+        self.send_goaway(quic, final_goaway(self.side, self.next_request))
+    }
+
+    fn send_goaway<T: Transport>(&mut self, quic: &mut T, id: u64) -> Result<(), SendError> {
+        self.check()?;
+        if self.goaway_sent.is_some_and(|sent| sent <= id) {
+            return Ok(());
+        }
+        let mut payload = Vec::new();
+        put_varint(&mut payload, id);
+        // Before the control stream is open, its beginning will say it.
+        if self.outgoing.is_open() && !self.outgoing.push_control(FrameType::GOAWAY, &payload) {
+            return Err(SendError::Blocked);
+        }
+        self.goaway_sent = Some(id);
+        self.flush_control(quic)
+    }
+
+    fn flush_control<T: Transport>(&mut self, quic: &mut T) -> Result<(), SendError> {
+        let outcome = self.outgoing.process(quic, &self.config, self.goaway_sent);
+        outcome.map_err(|error| self.fail(quic, error).into())
+    }
+
+    /// Whether the connection is open.
+    fn check(&self) -> Result<(), Error> {
+        self.error.map_or(Ok(()), Err)
+    }
+
+    /// Whether the peer takes a section of that size (RFC 9114 section 4.2.2).
+    fn check_size(&self, size: u64) -> Result<(), SendError> {
+        match self.peer.and_then(|peer| peer.max_field_section_size) {
+            Some(limit) if size > limit => Err(SendError::FieldSectionTooLarge(limit)),
+            _ => Ok(()),
+        }
+    }
+}

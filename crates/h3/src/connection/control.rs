@@ -1,0 +1,185 @@
+//! The frames of the peer's control stream (RFC 9114 sections 6.2.1 and 7.2).
+
+use sutura_proto::{Side, StreamId};
+
+use crate::codec::take_varint;
+use crate::error::{Code, Error};
+use crate::frame::{FrameHeader, FrameType, HeaderReader};
+use crate::settings::Settings;
+use crate::transport::{Read, ReadError, Transport};
+
+/// Largest payload of a SETTINGS or PRIORITY_UPDATE frame that is taken, in bytes.
+pub const MAX_CONTROL_PAYLOAD: usize = 4096;
+
+/// Bytes that are read at once.
+const SCRATCH: usize = 512;
+
+/// What the peer says on its control stream.
+#[derive(Debug)]
+pub(super) enum ControlFrame {
+    Settings(Settings),
+    GoAway(u64),
+    MaxPushId(u64),
+    PriorityUpdate { id: u64, value: Vec<u8> },
+}
+
+/// Reads the control stream.
+#[derive(Debug)]
+pub(super) struct ControlReader {
+    side: Side,
+    began: bool,
+    header: HeaderReader,
+    /// The frame whose payload is being read, and how much of it is missing.
+    frame: Option<(FrameType, u64)>,
+    /// The payload so far; stays empty for a frame that is skipped.
+    payload: Vec<u8>,
+}
+
+impl ControlReader {
+    /// The stream after its type, received by `side`.
+    pub(super) fn new(side: Side) -> Self {
+        let header = HeaderReader::default();
+        Self {
+            side,
+            began: false,
+            header,
+            frame: None,
+            payload: Vec::new(),
+        }
+    }
+
+    /// The next frame that means something; `None` until more arrives.
+    pub(super) fn next<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+    ) -> Result<Option<ControlFrame>, Error> {
+        loop {
+            let Some((kind, left)) = &mut self.frame else {
+                match read_critical(quic, id, self.header.spare())? {
+                    None => return Ok(None),
+                    Some(n) => {
+                        if let Some(header) = self.header.advance(n) {
+                            self.begin_frame(header)?;
+                        }
+                    }
+                }
+                continue;
+            };
+            if *left > 0 {
+                let mut scratch = [0; SCRATCH];
+                let n = usize::try_from(*left).map_or(SCRATCH, |left| left.min(SCRATCH));
+                let buffer = scratch.get_mut(..n).unwrap_or_default();
+                let Some(n) = read_critical(quic, id, buffer)? else {
+                    return Ok(None);
+                };
+                *left -= n as u64;
+                if is_known(*kind) {
+                    self.payload
+                        .extend_from_slice(buffer.get(..n).unwrap_or_default());
+                }
+                continue;
+            }
+            let kind = *kind;
+            self.frame = None;
+            let frame = parse(kind, &self.payload)?;
+            self.payload.clear();
+            if frame.is_some() {
+                return Ok(frame);
+            }
+        }
+    }
+
+    /// Decides by its header whether a frame may stand here (RFC 9114 section 7, table 1).
+    fn begin_frame(&mut self, header: FrameHeader) -> Result<(), Error> {
+        let unexpected = |reason| Err(Error::new(Code::FRAME_UNEXPECTED, reason));
+        let FrameHeader { kind, len } = header;
+        if !self.began && kind != FrameType::SETTINGS {
+            return Err(Error::new(
+                Code::MISSING_SETTINGS,
+                "first frame is not SETTINGS",
+            ));
+        }
+        match kind {
+            FrameType::SETTINGS if self.began => return unexpected("second SETTINGS"),
+            FrameType::DATA | FrameType::HEADERS | FrameType::PUSH_PROMISE => {
+                return unexpected("frame of a request on the control stream");
+            }
+            FrameType::MAX_PUSH_ID
+            | FrameType::PRIORITY_UPDATE_REQUEST
+            | FrameType::PRIORITY_UPDATE_PUSH
+                if self.side.is_client() =>
+            {
+                return unexpected("frame that only clients send");
+            }
+            // Nothing is ever pushed: every identifier is one that was never promised
+            // (RFC 9114 section 7.2.3, RFC 9218 section 7.2).
+            FrameType::CANCEL_PUSH | FrameType::PRIORITY_UPDATE_PUSH => {
+                return Err(Error::new(Code::ID_ERROR, "push that was never promised"));
+            }
+            FrameType::GOAWAY | FrameType::MAX_PUSH_ID if !matches!(len, 1 | 2 | 4 | 8) => {
+                return Err(Error::new(Code::FRAME_ERROR, "payload is not one integer"));
+            }
+            kind if kind.is_http2() => return unexpected("frame type of HTTP/2"),
+            kind if is_known(kind) && len > MAX_CONTROL_PAYLOAD as u64 => {
+                return Err(Error::new(Code::EXCESSIVE_LOAD, "control frame too large"));
+            }
+            _ => {}
+        }
+        self.began = true;
+        self.frame = Some((kind, len));
+        Ok(())
+    }
+}
+
+/// Whether the payload means something, rather than being skipped unseen.
+const fn is_known(kind: FrameType) -> bool {
+    matches!(
+        kind,
+        FrameType::SETTINGS
+            | FrameType::GOAWAY
+            | FrameType::MAX_PUSH_ID
+            | FrameType::PRIORITY_UPDATE_REQUEST
+    )
+}
+
+fn parse(kind: FrameType, mut payload: &[u8]) -> Result<Option<ControlFrame>, Error> {
+    const MALFORMED: Error = Error::new(Code::FRAME_ERROR, "malformed control frame");
+    let frame = match kind {
+        FrameType::SETTINGS => {
+            return Settings::decode(payload)
+                .map(ControlFrame::Settings)
+                .map(Some);
+        }
+        FrameType::GOAWAY => ControlFrame::GoAway(take_varint(&mut payload).ok_or(MALFORMED)?),
+        FrameType::MAX_PUSH_ID => {
+            ControlFrame::MaxPushId(take_varint(&mut payload).ok_or(MALFORMED)?)
+        }
+        FrameType::PRIORITY_UPDATE_REQUEST => {
+            let id = take_varint(&mut payload).ok_or(MALFORMED)?;
+            let value = std::mem::take(&mut payload).to_vec();
+            ControlFrame::PriorityUpdate { id, value }
+        }
+        _ => return Ok(None),
+    };
+    if payload.is_empty() {
+        Ok(Some(frame))
+    } else {
+        Err(MALFORMED)
+    }
+}
+
+/// Reads from a stream that must not end (RFC 9114 section 6.2.1, RFC 9204 section 4.2); `None` if
+/// it pauses, never 0 bytes.
+pub(super) fn read_critical<T: Transport>(
+    quic: &mut T,
+    id: StreamId,
+    buffer: &mut [u8],
+) -> Result<Option<usize>, Error> {
+    const CLOSED: Error = Error::new(Code::CLOSED_CRITICAL_STREAM, "critical stream closed");
+    match quic.read(id, buffer) {
+        Ok(Read { finished: true, .. }) | Err(ReadError::Reset(_)) => Err(CLOSED),
+        Ok(Read { bytes, .. }) => Ok((bytes > 0).then_some(bytes)),
+        Err(ReadError::Blocked | ReadError::Closed) => Ok(None),
+    }
+}

@@ -1,0 +1,136 @@
+//! One request and its response: what belongs to a bidirectional stream.
+
+use sutura_proto::{Side, StreamId};
+
+use super::receive::{Fault, Phase, Receive};
+use super::send::Send;
+use crate::error::Code;
+use crate::event::Event;
+use crate::fields::Fields;
+use crate::message::{self, Method, ResponseHead};
+use crate::priority::{Priority, PriorityParameters};
+use crate::transport::Transport;
+
+/// Interim responses to one request; more are excessive load.
+pub const MAX_INTERIM_RESPONSES: u32 = 16;
+
+/// State of an exchange, alike at both ends.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub(super) receive: Receive,
+    pub(super) send: Send,
+    pub(super) method: Method,
+    /// What the client wants, and whether a PRIORITY_UPDATE said it rather than the header.
+    pub(super) client: PriorityParameters,
+    pub(super) updated: bool,
+    /// What the response's own `priority` field says.
+    pub(super) server: PriorityParameters,
+    /// Whether the response has begun, so that its stream has its priority.
+    pub(super) responding: bool,
+    protected: bool,
+    interim: u32,
+    /// Whether it waits in the connection's list of exchanges to look after.
+    pub(super) queued: bool,
+    /// Whether the peer stopped our message, and how.
+    pub(super) stopped: Option<Code>,
+    /// Events that wait to be polled and need not be told twice.
+    pub(super) told_data: bool,
+    pub(super) told_update: bool,
+}
+
+impl Exchange {
+    /// An exchange of which `side` sees its half.
+    pub(super) fn new(side: Side) -> Self {
+        Self {
+            receive: Receive::new(side),
+            send: Send::new(),
+            method: Method::Other,
+            client: PriorityParameters::default(),
+            updated: false,
+            server: PriorityParameters::default(),
+            responding: false,
+            protected: false,
+            interim: 0,
+            queued: false,
+            stopped: None,
+            told_data: false,
+            told_update: false,
+        }
+    }
+
+    /// Whether nothing more happens in it.
+    pub(super) fn is_done(&self) -> bool {
+        self.receive.is_done() && self.send.is_done()
+    }
+
+    /// Whether the peer's head has arrived.
+    pub(super) fn has_head(&self) -> bool {
+        self.receive.phase != Phase::Head
+    }
+
+    /// The priority that the response has (RFC 9218 section 8).
+    pub(super) fn priority(&self) -> Priority {
+        self.client.overridden_by(self.server).resolve()
+    }
+
+    /// Gives the response's stream its priority and protection.
+    pub(super) fn apply_priority<T: Transport>(&mut self, quic: &mut T, id: StreamId) {
+        let priority = self.priority();
+        quic.set_priority(id, priority.stream_priority());
+        let protection = priority.protection();
+        if protection.is_some() || self.protected {
+            self.protected = protection.is_some();
+            quic.protect(id, protection);
+        }
+    }
+
+    /// A field section came: what it is.
+    pub(super) fn on_section(
+        &mut self,
+        side: Side,
+        stream: StreamId,
+        fields: Fields,
+    ) -> Result<Event, Fault> {
+        if self.has_head() {
+            message::check_trailers(&fields)?;
+            self.receive.phase = Phase::Trailed;
+            return Ok(Event::Trailers { stream, fields });
+        }
+        match side {
+            Side::Server => {
+                let head = message::check_request(&fields)?;
+                self.method = head.method;
+                self.receive.tunnel = head.method == Method::Connect;
+                if !self.updated {
+                    self.client = PriorityParameters::from_fields(&fields);
+                }
+                self.receive.begin_body(head.content_length);
+            }
+            Side::Client => {
+                let head = message::check_response(&fields)?;
+                if head.is_interim() {
+                    return self.on_interim(stream, fields);
+                }
+                self.on_response(head);
+            }
+        }
+        Ok(Event::Headers { stream, fields })
+    }
+
+    fn on_response(&mut self, head: ResponseHead) {
+        let success = (200..300).contains(&head.status);
+        self.receive.tunnel = self.method == Method::Connect && success;
+        self.receive.begin_body(head.body_length(self.method));
+    }
+
+    fn on_interim(&mut self, stream: StreamId, fields: Fields) -> Result<Event, Fault> {
+        self.interim += 1;
+        if self.interim > MAX_INTERIM_RESPONSES {
+            return Err(Fault::Stream(
+                Code::EXCESSIVE_LOAD,
+                "too many interim responses",
+            ));
+        }
+        Ok(Event::Interim { stream, fields })
+    }
+}

@@ -1,0 +1,223 @@
+//! The peer's unidirectional streams (RFC 9114 section 6.2, RFC 9204 section 4.2).
+
+use sutura_proto::{Dir, Side, StreamId};
+
+use super::control::{ControlFrame, ControlReader, read_critical};
+use crate::codec::VarintReader;
+use crate::error::{Code, Error};
+use crate::qpack::{DecoderStream, EncoderStream};
+use crate::transport::{Read, ReadError, Transport};
+
+/// Streams whose type has not arrived. The next one is accepted when one of them says its type.
+pub const MAX_UNTYPED_STREAMS: usize = 32;
+
+/// Bytes of a QPACK stream that are read at once.
+const SCRATCH: usize = 256;
+
+/// Stream types.
+pub(super) const CONTROL: u64 = 0x0;
+const PUSH: u64 = 0x1;
+pub(super) const ENCODER: u64 = 0x2;
+pub(super) const DECODER: u64 = 0x3;
+
+/// What a stream is.
+#[derive(Debug)]
+enum Kind {
+    Untyped(VarintReader),
+    Control(ControlReader),
+    Encoder(EncoderStream),
+    Decoder(DecoderStream),
+}
+
+/// A stream of the peer's.
+#[derive(Debug)]
+struct Incoming {
+    id: StreamId,
+    kind: Kind,
+    readable: bool,
+}
+
+/// The peer's streams that matter.
+#[derive(Debug)]
+pub(super) struct IncomingStreams {
+    side: Side,
+    streams: Vec<Incoming>,
+    /// Which of the three types has been seen; each may be opened once.
+    seen: [bool; 3],
+}
+
+impl IncomingStreams {
+    /// Streams that `side` receives.
+    pub(super) const fn new(side: Side) -> Self {
+        Self {
+            side,
+            streams: Vec::new(),
+            seen: [false; 3],
+        }
+    }
+
+    /// Bytes arrived.
+    pub(super) fn readable(&mut self, id: StreamId) {
+        if let Some(stream) = self.streams.iter_mut().find(|stream| stream.id == id) {
+            stream.readable = true;
+        }
+    }
+
+    /// Takes streams from the transport and learns their types.
+    pub(super) fn accept<T: Transport>(&mut self, quic: &mut T) -> Result<(), Error> {
+        self.type_streams(quic)?;
+        loop {
+            let untyped = |stream: &&Incoming| matches!(stream.kind, Kind::Untyped(_));
+            if self.streams.iter().filter(untyped).count() >= MAX_UNTYPED_STREAMS {
+                return Ok(());
+            }
+            let Some(id) = quic.accept(Dir::Uni) else {
+                return Ok(());
+            };
+            let kind = Kind::Untyped(VarintReader::default());
+            self.streams.push(Incoming {
+                id,
+                kind,
+                readable: true,
+            });
+            self.type_streams(quic)?;
+        }
+    }
+
+    /// Reads the types of streams that have none.
+    fn type_streams<T: Transport>(&mut self, quic: &mut T) -> Result<(), Error> {
+        let mut at = 0;
+        while let Some(stream) = self.streams.get_mut(at) {
+            at += 1;
+            let Kind::Untyped(reader) = &mut stream.kind else {
+                continue;
+            };
+            if !std::mem::take(&mut stream.readable) {
+                continue;
+            }
+            let id = stream.id;
+            let kind = match read_type(quic, id, reader) {
+                TypeRead::Blocked => continue,
+                TypeRead::Gone => None,
+                TypeRead::Type { kind, finished } => {
+                    let kind = self.admit(quic, id, kind)?;
+                    if finished && kind.is_some() {
+                        let reason = "critical stream closed";
+                        return Err(Error::new(Code::CLOSED_CRITICAL_STREAM, reason));
+                    }
+                    kind
+                }
+            };
+            at -= 1;
+            match kind {
+                Some(kind) => {
+                    if let Some(stream) = self.streams.get_mut(at) {
+                        (stream.kind, stream.readable) = (kind, true);
+                    }
+                }
+                None => drop(self.streams.swap_remove(at)),
+            }
+        }
+        Ok(())
+    }
+
+    /// What a stream of type `kind` is to us; `None` if it is ignored.
+    fn admit<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        kind: u64,
+    ) -> Result<Option<Kind>, Error> {
+        let (slot, kind) = match kind {
+            CONTROL => (0, Kind::Control(ControlReader::new(self.side))),
+            ENCODER => (1, Kind::Encoder(EncoderStream::default())),
+            DECODER => (2, Kind::Decoder(DecoderStream::default())),
+            PUSH if self.side.is_server() => {
+                return Err(Error::new(
+                    Code::STREAM_CREATION_ERROR,
+                    "push from a client",
+                ));
+            }
+            PUSH => return Err(Error::new(Code::ID_ERROR, "push beyond MAX_PUSH_ID")),
+            _ => {
+                quic.stop(id, Code::STREAM_CREATION_ERROR);
+                return Ok(None);
+            }
+        };
+        match self.seen.get_mut(slot) {
+            Some(seen) if !*seen => {
+                *seen = true;
+                Ok(Some(kind))
+            }
+            _ => Err(Error::new(
+                Code::STREAM_CREATION_ERROR,
+                "second critical stream of a type",
+            )),
+        }
+    }
+
+    /// Reads on where something arrived, up to the next control frame.
+    pub(super) fn next<T: Transport>(
+        &mut self,
+        quic: &mut T,
+    ) -> Result<Option<ControlFrame>, Error> {
+        for stream in self.streams.iter_mut().filter(|stream| stream.readable) {
+            let id = stream.id;
+            match &mut stream.kind {
+                Kind::Untyped(_) => continue,
+                Kind::Control(reader) => {
+                    if let Some(frame) = reader.next(quic, id)? {
+                        return Ok(Some(frame));
+                    }
+                }
+                Kind::Encoder(encoder) => {
+                    read_all(quic, id, |bytes| encoder.receive(bytes))?;
+                }
+                Kind::Decoder(decoder) => {
+                    read_all(quic, id, |bytes| decoder.receive(bytes))?;
+                }
+            }
+            stream.readable = false;
+        }
+        Ok(None)
+    }
+}
+
+enum TypeRead {
+    Blocked,
+    /// The stream ended or was reset before it said what it is, which is no error
+    /// (RFC 9114 section 6.2).
+    Gone,
+    Type {
+        kind: u64,
+        /// Whether nothing follows the type.
+        finished: bool,
+    },
+}
+
+fn read_type<T: Transport>(quic: &mut T, id: StreamId, reader: &mut VarintReader) -> TypeRead {
+    loop {
+        match quic.read(id, reader.spare()) {
+            Ok(Read { bytes, finished }) => match reader.advance(bytes) {
+                Some(kind) => return TypeRead::Type { kind, finished },
+                None if finished => return TypeRead::Gone,
+                None if bytes == 0 => return TypeRead::Blocked,
+                None => {}
+            },
+            Err(ReadError::Blocked | ReadError::Closed) => return TypeRead::Blocked,
+            Err(ReadError::Reset(_)) => return TypeRead::Gone,
+        }
+    }
+}
+
+fn read_all<T: Transport>(
+    quic: &mut T,
+    id: StreamId,
+    mut receive: impl FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut scratch = [0; SCRATCH];
+    while let Some(n) = read_critical(quic, id, &mut scratch)? {
+        receive(scratch.get(..n).unwrap_or_default())?;
+    }
+    Ok(())
+}

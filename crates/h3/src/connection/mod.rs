@@ -1,0 +1,468 @@
+//! An HTTP/3 connection: what arrives is taken apart here; messages are sent and read in `api`.
+
+mod api;
+mod control;
+mod exchange;
+mod incoming;
+mod outgoing;
+mod receive;
+mod send;
+mod updates;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use sutura_proto::{Dir, Side, StreamId};
+
+use self::control::ControlFrame;
+use self::exchange::Exchange;
+use self::incoming::IncomingStreams;
+use self::outgoing::OutgoingStreams;
+use self::receive::{Fault, Progress};
+use self::updates::PriorityUpdates;
+use crate::config::Config;
+use crate::error::{Code, Error};
+use crate::event::Event;
+use crate::priority::PriorityParameters;
+use crate::settings::Settings;
+use crate::transport::{Transport, WriteError};
+
+pub use self::control::MAX_CONTROL_PAYLOAD;
+pub use self::exchange::MAX_INTERIM_RESPONSES;
+pub use self::incoming::MAX_UNTYPED_STREAMS;
+pub use self::outgoing::MAX_CONTROL_BACKLOG;
+pub use self::send::MAX_DATA_COPY;
+pub use self::updates::MAX_PRIORITY_UPDATES;
+
+/// One end of an HTTP/3 connection.
+///
+/// There is one exchange (a request and its response) for each bidirectional stream that the
+/// transport permits at a time. See the crate's documentation for how to drive it.
+#[derive(Debug)]
+pub struct Connection {
+    side: Side,
+    config: Config,
+    /// Why the connection is over.
+    error: Option<Error>,
+    events: VecDeque<Event>,
+    outgoing: OutgoingStreams,
+    incoming: IncomingStreams,
+    peer: Option<Settings>,
+    exchanges: BTreeMap<StreamId, Exchange>,
+    /// Exchanges to look after in `process`.
+    queue: Vec<StreamId>,
+    updates: PriorityUpdates,
+    /// Index of the next request that the server accepts.
+    next_request: u64,
+    max_push_id: Option<u64>,
+    goaway_sent: Option<u64>,
+    goaway_received: Option<u64>,
+    /// Whether an event about the latter waits to be polled.
+    told_goaway: bool,
+}
+
+impl Connection {
+    /// The end that sends requests.
+    #[must_use]
+    pub fn client(config: Config) -> Self {
+        Self::new(Side::Client, config)
+    }
+
+    /// The end that answers them.
+    #[must_use]
+    pub fn server(config: Config) -> Self {
+        Self::new(Side::Server, config)
+    }
+
+    fn new(side: Side, config: Config) -> Self {
+        Self {
+            side,
+            error: None,
+            events: VecDeque::new(),
+            outgoing: OutgoingStreams::new(&config),
+            incoming: IncomingStreams::new(side),
+            config,
+            peer: None,
+            exchanges: BTreeMap::new(),
+            queue: Vec::new(),
+            updates: PriorityUpdates::default(),
+            next_request: 0,
+            max_push_id: None,
+            goaway_sent: None,
+            goaway_received: None,
+            told_goaway: false,
+        }
+    }
+
+    /// The transport has bytes, an end or a reset for `id`.
+    pub fn readable(&mut self, id: StreamId) {
+        match id.dir() {
+            Dir::Uni => self.incoming.readable(id),
+            Dir::Bi => self.queue(id),
+        }
+    }
+
+    /// The transport takes bytes again for `id`.
+    pub fn writable(&mut self, id: StreamId) {
+        // Control and QPACK streams are looked after whenever `process` runs.
+        self.queue(id);
+    }
+
+    /// The peer sent STOP_SENDING with `code` for `id`.
+    pub fn stopped(&mut self, id: StreamId, code: Code) {
+        if self.outgoing.is_critical(id) {
+            let reason = "critical stream stopped";
+            self.error
+                .get_or_insert(Error::new(Code::CLOSED_CRITICAL_STREAM, reason));
+        } else if let Some(exchange) = self.exchanges.get_mut(&id) {
+            exchange.stopped = Some(code);
+            self.queue(id);
+        }
+    }
+
+    fn queue(&mut self, id: StreamId) {
+        if let Some(exchange) = self.exchanges.get_mut(&id)
+            && !std::mem::replace(&mut exchange.queued, true)
+        {
+            self.queue.push(id);
+        }
+    }
+
+    /// Accepts streams, reads and understands what arrived, and sends what waited. To be called
+    /// after the transport made progress, and once at the start.
+    ///
+    /// # Errors
+    /// The connection error (RFC 9114 section 8) with which the transport was closed; the same
+    /// ever after.
+    pub fn process<T: Transport>(&mut self, quic: &mut T) -> Result<(), Error> {
+        let outcome = match self.error {
+            Some(error) => Err(error),
+            None => self.drive(quic),
+        };
+        outcome.map_err(|error| self.fail(quic, error))
+    }
+
+    /// Closes the connection for good.
+    fn fail<T: Transport>(&mut self, quic: &mut T, error: Error) -> Error {
+        quic.close(error.code, error.reason.as_bytes());
+        self.exchanges.clear();
+        self.queue.clear();
+        self.error = Some(error);
+        error
+    }
+
+    fn drive<T: Transport>(&mut self, quic: &mut T) -> Result<(), Error> {
+        debug_assert_eq!(quic.side(), self.side, "the transport is the other end's");
+        self.outgoing
+            .process(quic, &self.config, self.goaway_sent)?;
+        self.incoming.accept(quic)?;
+        self.accept_requests(quic)?;
+        // Before requests, so that what is said about them is known.
+        while let Some(frame) = self.incoming.next(quic)? {
+            self.on_control_frame(quic, frame)?;
+        }
+        let mut queue = std::mem::take(&mut self.queue);
+        for &id in &queue {
+            let Some(exchange) = self.exchanges.get_mut(&id) else {
+                continue;
+            };
+            exchange.queued = false;
+            if let Some(code) = exchange.stopped.take() {
+                self.on_stopped(quic, id, code);
+            }
+            self.flush(quic, id);
+            self.receive(quic, id, true)?;
+        }
+        // Nothing was queued meanwhile: only hints and accepting do that.
+        queue.clear();
+        self.queue = queue;
+        Ok(())
+    }
+
+    /// Takes the peer's bidirectional streams (RFC 9114 section 6.1).
+    fn accept_requests<T: Transport>(&mut self, quic: &mut T) -> Result<(), Error> {
+        while let Some(id) = quic.accept(Dir::Bi) {
+            if self.side.is_client() {
+                let reason = "bidirectional stream from a server";
+                return Err(Error::new(Code::STREAM_CREATION_ERROR, reason));
+            }
+            self.next_request = self.next_request.max(id.index() + 1);
+            let update = self.updates.remove(id);
+            if self.goaway_sent.is_some_and(|goaway| id.0 >= goaway) {
+                quic.stop(id, Code::REQUEST_REJECTED);
+                quic.reset(id, Code::REQUEST_REJECTED);
+                continue;
+            }
+            let mut exchange = Exchange::new(self.side);
+            exchange.updated = update.is_some();
+            exchange.client = update.unwrap_or_default();
+            self.exchanges.insert(id, exchange);
+            self.queue(id);
+        }
+        Ok(())
+    }
+
+    fn on_control_frame<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        frame: ControlFrame,
+    ) -> Result<(), Error> {
+        match frame {
+            ControlFrame::Settings(settings) => {
+                self.peer = Some(settings);
+                self.events.push_back(Event::Settings(settings));
+                Ok(())
+            }
+            ControlFrame::GoAway(id) => self.on_goaway(quic, id),
+            ControlFrame::MaxPushId(id) => {
+                // RFC 9114 section 7.2.7.
+                if self
+                    .max_push_id
+                    .replace(id)
+                    .is_some_and(|before| id < before)
+                {
+                    return Err(Error::new(Code::ID_ERROR, "MAX_PUSH_ID shrinks"));
+                }
+                Ok(())
+            }
+            ControlFrame::PriorityUpdate { id, value } => {
+                self.on_priority_update(quic, StreamId(id), &value)
+            }
+        }
+    }
+
+    /// RFC 9114 section 5.2.
+    fn on_goaway<T: Transport>(&mut self, quic: &mut T, id: u64) -> Result<(), Error> {
+        let stream = StreamId(id);
+        if self.side.is_client() && (stream.initiator(), stream.dir()) != (Side::Client, Dir::Bi) {
+            return Err(Error::new(Code::ID_ERROR, "GOAWAY names no request"));
+        }
+        match self.goaway_received.replace(id) {
+            Some(before) if id > before => {
+                return Err(Error::new(Code::ID_ERROR, "GOAWAY grows"));
+            }
+            Some(before) if id == before => return Ok(()),
+            _ => {}
+        }
+        if !std::mem::replace(&mut self.told_goaway, true) {
+            self.events.push_back(Event::GoAway { id });
+        }
+        if self.side.is_client() {
+            while let Some((&id, _)) = self.exchanges.range(stream..).next() {
+                self.abandon(quic, id, Code::REQUEST_CANCELLED);
+                let (code, reason) = (Code::REQUEST_REJECTED, "the server is going away");
+                self.events.push_back(Event::Failed {
+                    stream: id,
+                    code,
+                    reason,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// RFC 9218 section 7.2.
+    fn on_priority_update<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        value: &[u8],
+    ) -> Result<(), Error> {
+        let is_request = (id.initiator(), id.dir()) == (Side::Client, Dir::Bi);
+        if !is_request || id.index() >= quic.stream_limit(Dir::Bi) {
+            return Err(Error::new(
+                Code::ID_ERROR,
+                "PRIORITY_UPDATE names no request",
+            ));
+        }
+        let Some(parameters) = PriorityParameters::parse(value) else {
+            return Ok(());
+        };
+        let Some(exchange) = self.exchanges.get_mut(&id) else {
+            if id.index() >= self.next_request {
+                self.updates.insert(id, parameters);
+            } else {
+                // All of the response was handed to the transport, which may still have to send
+                // it; it ignores streams that are gone.
+                let priority = parameters.resolve();
+                quic.set_priority(id, priority.stream_priority());
+                quic.protect(id, priority.protection());
+            }
+            return Ok(());
+        };
+        exchange.client = parameters;
+        exchange.updated = true;
+        if exchange.responding {
+            exchange.apply_priority(quic, id);
+        }
+        if exchange.has_head() && !std::mem::replace(&mut exchange.told_update, true) {
+            let priority = exchange.priority();
+            self.events.push_back(Event::PriorityUpdate {
+                stream: id,
+                priority,
+            });
+        }
+        Ok(())
+    }
+
+    /// Reads on in an exchange. `tell` whether to say that there is body.
+    fn receive<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        tell: bool,
+    ) -> Result<(), Error> {
+        let limits = self.config.limits();
+        loop {
+            let Some(exchange) = self.exchanges.get_mut(&id) else {
+                return Ok(());
+            };
+            if exchange.receive.is_done() {
+                return Ok(());
+            }
+            let outcome = match exchange.receive.next(quic, id, limits) {
+                Ok(Progress::Blocked) => return Ok(()),
+                Ok(Progress::Data) => {
+                    if tell && !std::mem::replace(&mut exchange.told_data, true) {
+                        self.events.push_back(Event::Data { stream: id });
+                    }
+                    return Ok(());
+                }
+                Ok(Progress::Section(fields)) => exchange.on_section(self.side, id, fields),
+                Ok(Progress::End) => exchange
+                    .receive
+                    .end()
+                    .map(|()| Event::Finished { stream: id }),
+                Err(fault) => Err(fault),
+            };
+            match outcome {
+                Ok(event) => self.events.push_back(event),
+                Err(fault) => return self.on_fault(quic, id, fault),
+            }
+            self.retire(id);
+        }
+    }
+
+    /// Ends the connection or the exchange.
+    fn on_fault<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        fault: Fault,
+    ) -> Result<(), Error> {
+        match fault {
+            Fault::Connection(error) => return Err(error),
+            Fault::Stream(code, reason) => {
+                self.abandon(quic, id, code);
+                self.events.push_back(Event::Failed {
+                    stream: id,
+                    code,
+                    reason,
+                });
+            }
+            Fault::Reset(code) => {
+                // Without the rest of the peer's message there is nothing to answer or to be
+                // answered (RFC 9114 section 4.1.1).
+                if let Some(exchange) = self.exchanges.get_mut(&id) {
+                    exchange.receive.give_up();
+                }
+                self.abandon(quic, id, Code::REQUEST_CANCELLED);
+                self.events.push_back(Event::Reset { stream: id, code });
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives up what is left of an exchange, in both directions, and forgets it.
+    fn abandon<T: Transport>(&mut self, quic: &mut T, id: StreamId, code: Code) {
+        let Some(exchange) = self.exchanges.remove(&id) else {
+            return;
+        };
+        if !exchange.receive.is_done() {
+            quic.stop(id, code);
+        }
+        if !exchange.send.is_done() {
+            quic.reset(id, code);
+        }
+    }
+
+    /// Forgets an exchange in which nothing more happens.
+    fn retire(&mut self, id: StreamId) {
+        if self.exchanges.get(&id).is_some_and(Exchange::is_done) {
+            self.exchanges.remove(&id);
+        }
+    }
+
+    /// Sends what waits of our message.
+    fn flush<T: Transport>(&mut self, quic: &mut T, id: StreamId) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else {
+            return;
+        };
+        if exchange.send.is_done() {
+            return;
+        }
+        match exchange.send.flush(quic, id) {
+            Ok(_) => {
+                if exchange.send.take_wakeup() {
+                    self.events.push_back(Event::Writable { stream: id });
+                }
+                self.retire(id);
+            }
+            Err(error) => self.on_write_error(quic, id, error),
+        }
+    }
+
+    fn on_write_error<T: Transport>(&mut self, quic: &mut T, id: StreamId, error: WriteError) {
+        match error {
+            WriteError::Blocked => {}
+            WriteError::Stopped(code) => self.on_stopped(quic, id, code),
+            WriteError::Closed => {
+                if let Some(exchange) = self.exchanges.get_mut(&id) {
+                    exchange.send.give_up(None);
+                }
+                self.retire(id);
+            }
+        }
+    }
+
+    /// The peer wants no more of our message, which says nothing about its own
+    /// (RFC 9114 section 4.1).
+    fn on_stopped<T: Transport>(&mut self, quic: &mut T, id: StreamId, code: Code) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else {
+            return;
+        };
+        if exchange.send.is_done() {
+            return;
+        }
+        exchange.send.give_up(Some(code));
+        quic.reset(id, Code::REQUEST_CANCELLED);
+        self.events.push_back(Event::Stopped { stream: id, code });
+        self.retire(id);
+    }
+
+    /// What happened, oldest first.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        loop {
+            let event = self.events.pop_front()?;
+            match event {
+                Event::PriorityUpdate { stream, .. } => {
+                    // Updates that followed are told as one.
+                    let Some(exchange) = self.exchanges.get_mut(&stream) else {
+                        continue;
+                    };
+                    exchange.told_update = false;
+                    return Some(Event::PriorityUpdate {
+                        stream,
+                        priority: exchange.priority(),
+                    });
+                }
+                Event::GoAway { id } => {
+                    self.told_goaway = false;
+                    return Some(Event::GoAway {
+                        id: self.goaway_received.unwrap_or(id),
+                    });
+                }
+                event => return Some(event),
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Our unidirectional streams: control, QPACK encoder and decoder, and one for the peer to ignore.
+
+use sutura_proto::{Dir, Side, StreamId};
+
+use super::incoming::{CONTROL, DECODER, ENCODER};
+use crate::codec::put_varint;
+use crate::config::Config;
+use crate::error::{Code, Error};
+use crate::frame::{self, FrameType};
+use crate::transport::{StreamPriority, Transport, WriteError};
+
+/// Bytes of control frames that may wait for the transport; sending more is `Blocked`.
+pub const MAX_CONTROL_BACKLOG: usize = 64 << 10;
+
+/// A stream of ours and what it still has to send.
+#[derive(Debug)]
+struct Outgoing {
+    id: StreamId,
+    pending: Vec<u8>,
+    at: usize,
+}
+
+impl Outgoing {
+    fn flush<T: Transport>(&mut self, quic: &mut T) -> Result<(), Error> {
+        while let Some(rest) = self.pending.get(self.at..).filter(|rest| !rest.is_empty()) {
+            match quic.write(self.id, rest) {
+                Ok(n) if n > 0 => self.at += n.min(rest.len()),
+                Err(WriteError::Stopped(_)) => {
+                    return Err(Error::new(
+                        Code::CLOSED_CRITICAL_STREAM,
+                        "critical stream stopped",
+                    ));
+                }
+                Ok(_) | Err(WriteError::Blocked | WriteError::Closed) => return Ok(()),
+            }
+        }
+        self.pending.clear();
+        self.at = 0;
+        Ok(())
+    }
+}
+
+/// The streams that this end opens as soon as it may.
+#[derive(Debug)]
+pub(super) struct OutgoingStreams {
+    /// The control stream first: it has SETTINGS.
+    streams: Vec<Outgoing>,
+    grease: Option<u64>,
+}
+
+/// Types of our streams in the order in which they are opened.
+const KINDS: [u64; 3] = [CONTROL, ENCODER, DECODER];
+
+impl OutgoingStreams {
+    pub(super) fn new(config: &Config) -> Self {
+        Self {
+            streams: Vec::with_capacity(KINDS.len()),
+            grease: config.grease,
+        }
+    }
+
+    /// Opens what is not open yet and sends what waits.
+    pub(super) fn process<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        config: &Config,
+        goaway: Option<u64>,
+    ) -> Result<(), Error> {
+        while let Some(&kind) = KINDS.get(self.streams.len()) {
+            let Some(id) = quic.open(Dir::Uni) else { break };
+            quic.set_priority(id, StreamPriority::Control);
+            let mut pending = Vec::new();
+            put_varint(&mut pending, kind);
+            if kind == CONTROL {
+                put_preface(&mut pending, config);
+                if let Some(id) = goaway {
+                    frame::put_integer_frame(&mut pending, FrameType::GOAWAY, id);
+                }
+            }
+            self.streams.push(Outgoing { id, pending, at: 0 });
+        }
+        for stream in &mut self.streams {
+            stream.flush(quic)?;
+        }
+        if self.streams.len() == KINDS.len()
+            && let Some(seed) = self.grease.take()
+            && let Some(id) = quic.open(Dir::Uni)
+        {
+            send_reserved_stream(quic, id, seed);
+        }
+        Ok(())
+    }
+
+    /// Queues a frame on the control stream. `false` if there is no room for it, or no stream yet.
+    pub(super) fn push_control(&mut self, kind: FrameType, payload: &[u8]) -> bool {
+        let Some(control) = self.streams.first_mut() else {
+            return false;
+        };
+        let backlog = control.pending.len() - control.at;
+        if backlog + payload.len() + frame::MAX_HEADER_SIZE > MAX_CONTROL_BACKLOG {
+            return false;
+        }
+        frame::put_frame(&mut control.pending, kind, payload);
+        true
+    }
+
+    /// Whether the control stream is open.
+    pub(super) fn is_open(&self) -> bool {
+        !self.streams.is_empty()
+    }
+
+    /// Whether `id` is one of the streams that must stay open.
+    pub(super) fn is_critical(&self, id: StreamId) -> bool {
+        self.streams.iter().any(|stream| stream.id == id)
+    }
+}
+
+/// What the control stream starts with.
+fn put_preface(out: &mut Vec<u8>, config: &Config) {
+    let setting = config
+        .grease
+        .map(|seed| (reserved(seed, 0), mix(seed, 1) & 0x3fff));
+    let mut payload = Vec::new();
+    config.settings().encode(setting, &mut payload);
+    frame::put_frame(out, FrameType::SETTINGS, &payload);
+    if let Some(seed) = config.grease {
+        let payload = mix(seed, 2).to_be_bytes();
+        frame::put_frame(
+            out,
+            FrameType(reserved(seed, 3)),
+            &payload[..(seed % 8) as usize],
+        );
+    }
+}
+
+/// A stream of a reserved type with arbitrary bytes. It matters to nobody whether they arrive.
+fn send_reserved_stream<T: Transport>(quic: &mut T, id: StreamId, seed: u64) {
+    let mut bytes = Vec::new();
+    put_varint(&mut bytes, reserved(seed, 4));
+    bytes.extend_from_slice(&mix(seed, 5).to_be_bytes());
+    let _ = quic.write(id, &bytes);
+    let _ = quic.finish(id);
+}
+
+/// A reserved code point, 0x1f * N + 0x21 (RFC 9114 section 7.2.8), of four bytes at most.
+fn reserved(seed: u64, use_case: u64) -> u64 {
+    0x1f * (mix(seed, use_case) & 0xf_ffff) + 0x21
+}
+
+/// Different arbitrary numbers from one seed (the SplitMix64 finaliser).
+const fn mix(seed: u64, use_case: u64) -> u64 {
+    let mut z = seed.wrapping_add((use_case + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// The identifier that a final GOAWAY of `side` carries: the first request not accepted, or no
+/// push (RFC 9114 section 5.2).
+pub(super) const fn final_goaway(side: Side, next_request: u64) -> u64 {
+    match side {
+        Side::Server => StreamId::new(Side::Client, Dir::Bi, next_request).0,
+        Side::Client => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserved_code_points_are_reserved_and_short() {
+        for seed in 0..1000 {
+            for use_case in [0, 3, 4] {
+                let code = reserved(seed, use_case);
+                assert_eq!((code - 0x21) % 0x1f, 0);
+                assert!(code < 1 << 30);
+            }
+        }
+        assert_ne!(reserved(1, 0), reserved(2, 0));
+    }
+}

@@ -1,0 +1,336 @@
+//! The frames of one message, read from a request stream (RFC 9114 section 4.1).
+
+use bytes::Bytes;
+use sutura_proto::{Side, StreamId};
+
+use crate::error::{Code, Error};
+use crate::fields::Fields;
+use crate::frame::{FrameHeader, FrameType, HeaderReader};
+use crate::message::MessageError;
+use crate::qpack::{Decoder, FieldLimits, SectionError};
+use crate::transport::{Read, ReadError, Transport};
+
+/// Bytes that are thrown away at once.
+const SCRATCH: usize = 1024;
+
+/// First piece of memory for a field section that arrives in pieces, in bytes.
+const FIRST_PIECE: u64 = 1024;
+
+/// How reading can end other than by waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The connection is to be closed.
+    Connection(Error),
+    /// The exchange is to be abandoned.
+    Stream(Code, &'static str),
+    /// The peer abandoned its message.
+    Reset(Code),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Connection(error)
+    }
+}
+
+impl From<MessageError> for Fault {
+    fn from(error: MessageError) -> Self {
+        Self::Stream(Code::MESSAGE_ERROR, error.reason())
+    }
+}
+
+/// Where the message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Before the (final) header section.
+    Head,
+    /// After it.
+    Body,
+    /// After the trailer section.
+    Trailed,
+    /// The message is whole, or no longer wanted.
+    Done,
+}
+
+/// The frame whose payload is being read.
+#[derive(Debug)]
+enum Payload {
+    /// Between frames.
+    None,
+    Data(u64),
+    Section {
+        left: u64,
+        block: Vec<u8>,
+    },
+    Skipped(u64),
+}
+
+/// What comes next on the stream.
+#[derive(Debug)]
+pub(super) enum Progress {
+    /// Nothing until more arrives.
+    Blocked,
+    /// A field section.
+    Section(Fields),
+    /// The payload of a DATA frame, by [`Receive::read_data`].
+    Data,
+    /// The end.
+    End,
+}
+
+/// The receiving half of an exchange.
+#[derive(Debug)]
+pub(super) struct Receive {
+    side: Side,
+    pub(super) phase: Phase,
+    /// Whether a CONNECT succeeded, so that only DATA may follow (RFC 9114 section 4.4).
+    pub(super) tunnel: bool,
+    header: HeaderReader,
+    payload: Payload,
+    /// Whether the transport has no more than was read.
+    fin: bool,
+    /// What the head says about the body's length, and what DATA frames made of it.
+    expected: Option<u64>,
+    announced: u64,
+}
+
+impl Receive {
+    /// The stream's beginning, received by `side`.
+    pub(super) fn new(side: Side) -> Self {
+        Self {
+            side,
+            phase: Phase::Head,
+            tunnel: false,
+            header: HeaderReader::default(),
+            payload: Payload::None,
+            fin: false,
+            expected: None,
+            announced: 0,
+        }
+    }
+
+    /// The head was read; `expected` bytes of body follow, if that is known.
+    pub(super) fn begin_body(&mut self, expected: Option<u64>) {
+        self.phase = Phase::Body;
+        self.expected = expected;
+    }
+
+    /// The message is no longer wanted.
+    pub(super) fn give_up(&mut self) {
+        self.phase = Phase::Done;
+        self.payload = Payload::None;
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.phase == Phase::Done
+    }
+
+    /// Whether a DATA payload waits to be read.
+    pub(super) fn in_data(&self) -> bool {
+        matches!(self.payload, Payload::Data(1..))
+    }
+
+    /// Whether the stream has ended and only what it leads to is left to find out.
+    pub(super) fn at_end(&self) -> bool {
+        self.fin && !self.is_done() && !self.in_data()
+    }
+
+    /// Reads on until something is there.
+    pub(super) fn next<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        limits: FieldLimits,
+    ) -> Result<Progress, Fault> {
+        loop {
+            match &mut self.payload {
+                Payload::Data(1..) if self.fin => return Err(truncated()),
+                Payload::Data(1..) => return Ok(Progress::Data),
+                Payload::Skipped(left @ 1..) => {
+                    let mut scratch = [0; SCRATCH];
+                    let buffer = prefix(&mut scratch, *left);
+                    match read(quic, id, &mut self.fin, buffer)? {
+                        None => return Ok(Progress::Blocked),
+                        Some(0) => return Err(truncated()),
+                        Some(n) => *left -= n as u64,
+                    }
+                }
+                Payload::Section {
+                    left: left @ 1..,
+                    block,
+                } => match read_section(quic, id, &mut self.fin, left, block)? {
+                    None => return Ok(Progress::Blocked),
+                    Some(0) => return Err(truncated()),
+                    Some(_) => {}
+                },
+                Payload::Section { left: 0, block } => {
+                    let block = Bytes::from(std::mem::take(block));
+                    self.payload = Payload::None;
+                    return decode(&block, limits).map(Progress::Section);
+                }
+                Payload::None | Payload::Data(0) | Payload::Skipped(0) => {
+                    match read(quic, id, &mut self.fin, self.header.spare())? {
+                        None => return Ok(Progress::Blocked),
+                        Some(0) if self.header.is_empty() => return Ok(Progress::End),
+                        Some(0) => return Err(truncated()),
+                        Some(n) => {
+                            if let Some(header) = self.header.advance(n) {
+                                self.payload = self.begin_frame(header, limits)?;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Decides what a frame's payload is for (RFC 9114 section 7, table 1).
+    fn begin_frame(&mut self, header: FrameHeader, limits: FieldLimits) -> Result<Payload, Fault> {
+        let unexpected = |reason| Err(Error::new(Code::FRAME_UNEXPECTED, reason).into());
+        match header.kind {
+            FrameType::DATA => {
+                if self.phase != Phase::Body {
+                    return unexpected("DATA before HEADERS or after trailers");
+                }
+                self.announced = self.announced.saturating_add(header.len);
+                if self
+                    .expected
+                    .is_some_and(|expected| self.announced > expected)
+                {
+                    return Err(MessageError::BodyLength.into());
+                }
+                Ok(Payload::Data(header.len))
+            }
+            FrameType::HEADERS => {
+                if self.phase == Phase::Trailed || self.tunnel {
+                    return unexpected("HEADERS after trailers or in a tunnel");
+                }
+                // An encoder that picks the shorter form of each string never needs more than the
+                // decoded size: two bytes of prefix, and a field's overhead outweighs its lengths.
+                if header.len > limits.size.saturating_add(2) {
+                    return Err(too_large());
+                }
+                let block = Vec::with_capacity(header.len.min(FIRST_PIECE) as usize);
+                Ok(Payload::Section {
+                    left: header.len,
+                    block,
+                })
+            }
+            FrameType::PUSH_PROMISE if self.side.is_client() => {
+                Err(Error::new(Code::ID_ERROR, "push beyond MAX_PUSH_ID").into())
+            }
+            FrameType::PUSH_PROMISE
+            | FrameType::CANCEL_PUSH
+            | FrameType::SETTINGS
+            | FrameType::GOAWAY
+            | FrameType::MAX_PUSH_ID
+            | FrameType::PRIORITY_UPDATE_REQUEST
+            | FrameType::PRIORITY_UPDATE_PUSH => unexpected("frame not permitted on its stream"),
+            kind if kind.is_http2() => unexpected("frame type of HTTP/2"),
+            _ => Ok(Payload::Skipped(header.len)),
+        }
+    }
+
+    /// Moves body into `buffer`, which is not empty: how many bytes; `None` if none are there.
+    /// Only while [`Self::in_data`].
+    pub(super) fn read_data<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        buffer: &mut [u8],
+    ) -> Result<Option<usize>, Fault> {
+        let Payload::Data(left) = &mut self.payload else {
+            return Ok(None);
+        };
+        match read(quic, id, &mut self.fin, prefix(buffer, *left))? {
+            Some(0) => Err(truncated()),
+            Some(n) => {
+                *left -= n as u64;
+                Ok(Some(n))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// The stream has ended: whether the message has, too.
+    pub(super) fn end(&mut self) -> Result<(), Fault> {
+        if self.phase == Phase::Head {
+            return Err(match self.side {
+                Side::Server => Fault::Stream(Code::REQUEST_INCOMPLETE, "no request"),
+                Side::Client => Fault::Stream(Code::MESSAGE_ERROR, "no response"),
+            });
+        }
+        if self
+            .expected
+            .is_some_and(|expected| self.announced != expected)
+        {
+            return Err(MessageError::BodyLength.into());
+        }
+        self.phase = Phase::Done;
+        Ok(())
+    }
+}
+
+/// At most `left` bytes of `buffer`.
+fn prefix(buffer: &mut [u8], left: u64) -> &mut [u8] {
+    let n = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
+    buffer.get_mut(..n).unwrap_or_default()
+}
+
+/// Appends what there is of a field section. Memory grows with what arrived, not with what a
+/// header promised.
+fn read_section<T: Transport>(
+    quic: &mut T,
+    id: StreamId,
+    fin: &mut bool,
+    left: &mut u64,
+    block: &mut Vec<u8>,
+) -> Result<Option<usize>, Fault> {
+    let mut scratch = [0; SCRATCH];
+    let buffer = prefix(&mut scratch, *left);
+    let read = read(quic, id, fin, buffer)?;
+    if let Some(bytes) = read.and_then(|n| buffer.get(..n)) {
+        block.extend_from_slice(bytes);
+        *left -= bytes.len() as u64;
+    }
+    Ok(read)
+}
+
+fn decode(block: &Bytes, limits: FieldLimits) -> Result<Fields, Fault> {
+    Decoder::decode(block, limits).map_err(|error| match error {
+        SectionError::Malformed(reason) => {
+            Error::new(Code::QPACK_DECOMPRESSION_FAILED, reason).into()
+        }
+        SectionError::TooLarge => too_large(),
+    })
+}
+
+fn too_large() -> Fault {
+    Fault::Stream(Code::EXCESSIVE_LOAD, "field section larger than the limit")
+}
+
+/// RFC 9114 section 7.1.
+fn truncated() -> Fault {
+    Error::new(Code::FRAME_ERROR, "stream ends within a frame").into()
+}
+
+/// Reads some bytes; `Some(0)` at the stream's end, `None` if it pauses.
+fn read<T: Transport>(
+    quic: &mut T,
+    id: StreamId,
+    fin: &mut bool,
+    buffer: &mut [u8],
+) -> Result<Option<usize>, Fault> {
+    if *fin {
+        return Ok(Some(0));
+    }
+    match quic.read(id, buffer) {
+        Ok(Read { bytes, finished }) => {
+            *fin = finished;
+            Ok((bytes > 0 || finished).then_some(bytes))
+        }
+        // Closed: the connection is over and the transport says so by itself.
+        Err(ReadError::Blocked | ReadError::Closed) => Ok(None),
+        Err(ReadError::Reset(code)) => Err(Fault::Reset(code)),
+    }
+}

@@ -1,0 +1,214 @@
+//! One message, written to a request stream with backpressure (RFC 9114 section 4.1).
+
+use bytes::{Buf, Bytes};
+use sutura_proto::StreamId;
+
+use crate::error::{Code, SendError};
+use crate::fields::Field;
+use crate::frame::{self, FrameType};
+use crate::qpack;
+use crate::transport::{Transport, WriteError};
+
+/// Bytes of body that one call takes from a slice. What the transport has no room for of them is
+/// copied; a chunk of [`Bytes`] is not.
+pub const MAX_DATA_COPY: usize = 16 << 10;
+
+/// Where the message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Before the (final) header section.
+    Head,
+    /// After it.
+    Body,
+    /// All of it was handed over, but the transport has not taken all yet.
+    Ending,
+    /// The transport has all, or the message was abandoned.
+    Done,
+}
+
+/// The sending half of an exchange.
+#[derive(Debug)]
+pub(super) struct Send {
+    pub(super) phase: Phase,
+    /// Bytes that go first, from `at` on.
+    pending: Vec<u8>,
+    at: usize,
+    /// Body that goes after them.
+    chunk: Bytes,
+    /// Whether someone was told to wait.
+    waits: bool,
+    /// With which code the peer stopped the message.
+    stopped: Option<Code>,
+}
+
+impl Send {
+    /// A message of which nothing was sent.
+    pub(super) const fn new() -> Self {
+        Self {
+            phase: Phase::Head,
+            pending: Vec::new(),
+            at: 0,
+            chunk: Bytes::new(),
+            waits: false,
+            stopped: None,
+        }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.phase == Phase::Done
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.at == self.pending.len() && self.chunk.is_empty()
+    }
+
+    /// Gives the transport what waits. Whether nothing does any more.
+    pub(super) fn flush<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+    ) -> Result<bool, WriteError> {
+        while let Some(rest) = self.pending.get(self.at..).filter(|rest| !rest.is_empty()) {
+            match quic.write(id, rest) {
+                Ok(n) if n > 0 => self.at += n.min(rest.len()),
+                Ok(_) | Err(WriteError::Blocked) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        self.pending.clear();
+        self.at = 0;
+        while !self.chunk.is_empty() {
+            match quic.write_chunk(id, self.chunk.clone()) {
+                Ok(n) if n > 0 => self.chunk.advance(n.min(self.chunk.len())),
+                Ok(_) | Err(WriteError::Blocked) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        if self.phase == Phase::Ending {
+            quic.finish(id)?;
+            self.phase = Phase::Done;
+        }
+        Ok(true)
+    }
+
+    /// Whether everything went out that someone was told to wait for. Once.
+    pub(super) fn take_wakeup(&mut self) -> bool {
+        self.phase == Phase::Body && self.is_flushed() && std::mem::take(&mut self.waits)
+    }
+
+    /// Makes sure that the message is at `phase` and the way is free.
+    pub(super) fn ready<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        phase: Phase,
+    ) -> Result<(), Failure> {
+        if let Some(code) = self.stopped {
+            return Err(SendError::Stopped(code).into());
+        }
+        if self.phase != phase {
+            return Err(SendError::InvalidState(match self.phase {
+                Phase::Head => "the header section was not sent",
+                Phase::Body => "the header section was sent",
+                Phase::Ending | Phase::Done => "the message was ended",
+            })
+            .into());
+        }
+        if !self.flush(quic, id)? {
+            self.waits = true;
+            return Err(SendError::Blocked.into());
+        }
+        Ok(())
+    }
+
+    /// Sends a HEADERS frame. Only when [`Self::ready`].
+    pub(super) fn section<'a, T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        fields: impl IntoIterator<Item = &'a Field>,
+    ) -> Result<(), WriteError> {
+        let mut block = Vec::with_capacity(256);
+        qpack::encode(fields, &mut block);
+        frame::put_frame(&mut self.pending, FrameType::HEADERS, &block);
+        self.flush(quic, id).map(drop)
+    }
+
+    /// Sends a prefix of `data` in a DATA frame: its length. Only when [`Self::ready`].
+    pub(super) fn data<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        data: &[u8],
+    ) -> Result<usize, WriteError> {
+        let data = data.get(..MAX_DATA_COPY).unwrap_or(data);
+        if data.is_empty() {
+            return Ok(0);
+        }
+        frame::put_header(&mut self.pending, FrameType::DATA, data.len() as u64);
+        let mut rest = data;
+        while self.flush(quic, id)? && !rest.is_empty() {
+            match quic.write(id, rest) {
+                Ok(n) => rest = rest.get(n..).unwrap_or_default(),
+                Err(WriteError::Blocked) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        // The frame's header promises all of `data`.
+        self.pending.extend_from_slice(rest);
+        Ok(data.len())
+    }
+
+    /// Sends all of `chunk` in a DATA frame. Only when [`Self::ready`].
+    pub(super) fn chunk<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        chunk: Bytes,
+    ) -> Result<(), WriteError> {
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        frame::put_header(&mut self.pending, FrameType::DATA, chunk.len() as u64);
+        self.chunk = chunk;
+        self.flush(quic, id).map(drop)
+    }
+
+    /// Ends the message after what waits.
+    pub(super) fn finish<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+    ) -> Result<(), WriteError> {
+        self.phase = Phase::Ending;
+        self.flush(quic, id).map(drop)
+    }
+
+    /// The message is abandoned.
+    pub(super) fn give_up(&mut self, stopped: Option<Code>) {
+        *self = Self {
+            phase: Phase::Done,
+            stopped,
+            ..Self::new()
+        };
+    }
+}
+
+/// Why sending failed: by a rule, or by the transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    Rule(SendError),
+    Transport(WriteError),
+}
+
+impl From<SendError> for Failure {
+    fn from(error: SendError) -> Self {
+        Self::Rule(error)
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
+        Self::Transport(error)
+    }
+}

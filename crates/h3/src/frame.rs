@@ -1,0 +1,185 @@
+//! Frame types and frame headers (RFC 9114 section 7).
+
+use crate::codec::{put_varint, varint_size_from};
+
+/// A frame type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FrameType(pub(crate) u64);
+
+impl FrameType {
+    pub(crate) const DATA: Self = Self(0x0);
+    pub(crate) const HEADERS: Self = Self(0x1);
+    pub(crate) const CANCEL_PUSH: Self = Self(0x3);
+    pub(crate) const SETTINGS: Self = Self(0x4);
+    pub(crate) const PUSH_PROMISE: Self = Self(0x5);
+    pub(crate) const GOAWAY: Self = Self(0x7);
+    pub(crate) const MAX_PUSH_ID: Self = Self(0xd);
+    /// PRIORITY_UPDATE for a request (RFC 9218 section 7.2).
+    pub(crate) const PRIORITY_UPDATE_REQUEST: Self = Self(0xf0700);
+    /// PRIORITY_UPDATE for a push (RFC 9218 section 7.2).
+    pub(crate) const PRIORITY_UPDATE_PUSH: Self = Self(0xf0701);
+
+    /// PRIORITY, PING, WINDOW_UPDATE and CONTINUATION of HTTP/2, which have no place in HTTP/3
+    /// (RFC 9114 section 7.2.8).
+    pub(crate) const fn is_http2(self) -> bool {
+        matches!(self.0, 0x2 | 0x6 | 0x8 | 0x9)
+    }
+}
+
+/// The type of a frame and the bytes of its payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FrameHeader {
+    pub(crate) kind: FrameType,
+    pub(crate) len: u64,
+}
+
+/// Bytes of the longest frame header.
+pub(crate) const MAX_HEADER_SIZE: usize = 16;
+
+/// Appends a frame's header.
+pub(crate) fn put_header(out: &mut Vec<u8>, kind: FrameType, len: u64) {
+    put_varint(out, kind.0);
+    put_varint(out, len);
+}
+
+/// Appends a whole frame.
+pub(crate) fn put_frame(out: &mut Vec<u8>, kind: FrameType, payload: &[u8]) {
+    put_header(out, kind, payload.len() as u64);
+    out.extend_from_slice(payload);
+}
+
+/// Appends a frame whose payload is one integer.
+pub(crate) fn put_integer_frame(out: &mut Vec<u8>, kind: FrameType, value: u64) {
+    put_header(out, kind, 1 << (put_varint_prefix(value) >> 6));
+    put_varint(out, value);
+}
+
+/// The first byte of the shortest encoding of `value`.
+fn put_varint_prefix(value: u64) -> u8 {
+    match value {
+        0..=0x3f => 0,
+        0x40..=0x3fff => 0x40,
+        0x4000..=0x3fff_ffff => 0x80,
+        _ => 0xc0,
+    }
+}
+
+/// Puts frame headers together from a stream that may pause anywhere.
+///
+/// It never asks for a byte past the header, so that the payload of a DATA frame can be read
+/// from the transport right into the reader's buffer.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct HeaderReader {
+    bytes: [u8; MAX_HEADER_SIZE],
+    len: usize,
+}
+
+impl HeaderReader {
+    /// Whether no byte of a header has been read.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many bytes the header has, as far as that is known.
+    fn target(&self) -> usize {
+        if self.len == 0 {
+            return 2;
+        }
+        let kind = varint_size_from(self.bytes[0]);
+        match self.bytes.get(kind) {
+            Some(&first) if self.len > kind => kind + varint_size_from(first),
+            _ => kind + 1,
+        }
+    }
+
+    /// Where the header's next bytes go. Never empty.
+    pub(crate) fn spare(&mut self) -> &mut [u8] {
+        let target = self.target();
+        self.bytes.get_mut(self.len..target).unwrap_or_default()
+    }
+
+    /// `n` bytes were put into [`Self::spare`]; once the header is whole, it is returned and the
+    /// next one begins.
+    pub(crate) fn advance(&mut self, n: usize) -> Option<FrameHeader> {
+        self.len += n;
+        if self.len < self.target() {
+            return None;
+        }
+        let mut bytes = self.bytes.get(..self.len)?;
+        let kind = FrameType(crate::codec::take_varint(&mut bytes)?);
+        let len = crate::codec::take_varint(&mut bytes)?;
+        self.len = 0;
+        Some(FrameHeader { kind, len })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::VARINT_MAX;
+    use proptest::prelude::*;
+
+    /// Feeds `bytes` in pieces of at most `step`; the header and what was not taken.
+    fn read(bytes: &[u8], step: usize) -> Option<(FrameHeader, usize)> {
+        let mut reader = HeaderReader::default();
+        let mut at = 0;
+        loop {
+            let spare = reader.spare();
+            assert!(!spare.is_empty());
+            let n = spare.len().min(step).min(bytes.len() - at);
+            if n == 0 {
+                return None;
+            }
+            spare[..n].copy_from_slice(&bytes[at..at + n]);
+            at += n;
+            if let Some(header) = reader.advance(n) {
+                assert!(reader.is_empty());
+                return Some((header, bytes.len() - at));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn headers_survive_any_split(
+            kind in 0..=VARINT_MAX, len in 0..=VARINT_MAX, a in 0u32..62, b in 0u32..62,
+            step in 1usize..17,
+        ) {
+            let header = FrameHeader { kind: FrameType(kind >> a), len: len >> b };
+            let mut out = Vec::new();
+            put_header(&mut out, header.kind, header.len);
+            let size = out.len();
+            for cut in 0..size {
+                prop_assert_eq!(read(&out[..cut], step), None);
+            }
+            out.extend_from_slice(b"payload");
+            prop_assert_eq!(read(&out, step), Some((header, 7)));
+        }
+    }
+
+    #[test]
+    fn integer_frames_have_their_length() {
+        for value in [
+            0,
+            0x3f,
+            0x40,
+            0x3fff,
+            0x4000,
+            0x3fff_ffff,
+            0x4000_0000,
+            VARINT_MAX,
+        ] {
+            let mut out = Vec::new();
+            put_integer_frame(&mut out, FrameType::GOAWAY, value);
+            let (header, rest) = read(&out, 16).unwrap();
+            assert_eq!(
+                header,
+                FrameHeader {
+                    kind: FrameType::GOAWAY,
+                    len: rest as u64
+                }
+            );
+            assert_eq!(crate::codec::take_varint(&mut &out[2..]), Some(value));
+        }
+    }
+}

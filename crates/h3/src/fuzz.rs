@@ -1,0 +1,197 @@
+//! Entry points for fuzzing: each takes arbitrary bytes and must neither panic nor grow beyond the
+//! limits.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use sutura_proto::{Dir, Side, StreamId};
+
+use crate::qpack::{Decoder, DecoderStream, EncoderStream, FieldLimits};
+use crate::{
+    Code, Config, Connection, Event, Fields, PriorityParameters, Protection, Read, ReadError,
+    StreamPriority, Transport, WriteError,
+};
+
+/// Decodes a field section and the two QPACK streams; what decodes survives a round trip.
+pub fn qpack(data: &[u8]) {
+    let limits = FieldLimits {
+        size: 4096,
+        lines: 64,
+    };
+    if let Ok(fields) = Decoder::decode(&Bytes::copy_from_slice(data), limits) {
+        assert!(fields.size() <= limits.size && fields.len() <= limits.lines);
+        let mut block = Vec::new();
+        crate::qpack::encode(&fields, &mut block);
+        assert_eq!(Decoder::decode(&block.into(), limits), Ok(fields));
+    }
+    let _ = EncoderStream::default().receive(data);
+    let _ = DecoderStream::default().receive(data);
+}
+
+/// Parses a priority field value; what it says survives a round trip.
+pub fn priority(data: &[u8]) {
+    if let Some(parameters) = PriorityParameters::parse(data) {
+        let priority = parameters.resolve();
+        let again = PriorityParameters::parse(priority.to_field_value().as_bytes());
+        assert_eq!(again.map(PriorityParameters::resolve), Some(priority));
+    }
+}
+
+/// Feeds a connection. The first byte picks the side and how many bytes a read gives at most, the
+/// second splits the rest into a unidirectional and a request stream.
+pub fn frames(data: &[u8]) {
+    let [first, split, rest @ ..] = data else {
+        return;
+    };
+    let side = if first & 1 == 0 {
+        Side::Server
+    } else {
+        Side::Client
+    };
+    let (uni, request) = rest.split_at(usize::from(*split).min(rest.len()));
+    let mut feed = Feed::new(side, usize::from(first >> 1) + 1);
+    feed.offer(StreamId::new(side.peer(), Dir::Uni, 0), uni);
+    let mut connection = match side {
+        Side::Client => Connection::client(Config::default()),
+        Side::Server => Connection::server(Config::default()),
+    };
+    if side.is_client() {
+        let fields = Fields::request("GET", "https", "example.com", "/");
+        let _ = connection.send_request(&mut feed, &fields, None, true);
+    }
+    feed.offer(StreamId::new(Side::Client, Dir::Bi, 0), request);
+    // Every pass reads all that there is; a second one finds the ends.
+    for _ in 0..2 {
+        if connection.process(&mut feed).is_err() {
+            return;
+        }
+        while let Some(event) = connection.poll_event() {
+            if let Event::Data { stream } = event {
+                let mut buffer = [0; 64];
+                while connection
+                    .read_body(&mut feed, stream, &mut buffer)
+                    .is_ok_and(|n| n > 0)
+                {}
+            }
+        }
+        for id in feed.streams.keys() {
+            connection.readable(*id);
+        }
+    }
+}
+
+/// A transport that has some streams to read, all of them finished, and swallows what is written.
+struct Feed {
+    side: Side,
+    step: usize,
+    streams: BTreeMap<StreamId, (Vec<u8>, usize)>,
+    accepted: [u64; 2],
+    opened: [u64; 2],
+}
+
+impl Feed {
+    fn new(side: Side, step: usize) -> Self {
+        Self {
+            side,
+            step,
+            streams: BTreeMap::new(),
+            accepted: [0; 2],
+            opened: [0; 2],
+        }
+    }
+
+    fn offer(&mut self, id: StreamId, bytes: &[u8]) {
+        self.streams.insert(id, (bytes.to_vec(), 0));
+    }
+}
+
+impl Transport for Feed {
+    fn side(&self) -> Side {
+        self.side
+    }
+
+    fn open(&mut self, dir: Dir) -> Option<StreamId> {
+        let index = self.opened[dir.index()];
+        self.opened[dir.index()] += 1;
+        Some(StreamId::new(self.side, dir, index))
+    }
+
+    fn accept(&mut self, dir: Dir) -> Option<StreamId> {
+        let id = StreamId::new(self.side.peer(), dir, self.accepted[dir.index()]);
+        self.streams.contains_key(&id).then(|| {
+            self.accepted[dir.index()] += 1;
+            id
+        })
+    }
+
+    fn stream_limit(&self, _: Dir) -> u64 {
+        100
+    }
+
+    fn write(&mut self, _: StreamId, data: &[u8]) -> Result<usize, WriteError> {
+        Ok(data.len())
+    }
+
+    fn write_chunk(&mut self, _: StreamId, chunk: Bytes) -> Result<usize, WriteError> {
+        Ok(chunk.len())
+    }
+
+    fn finish(&mut self, _: StreamId) -> Result<(), WriteError> {
+        Ok(())
+    }
+
+    fn reset(&mut self, _: StreamId, _: Code) {}
+
+    fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Result<Read, ReadError> {
+        let (bytes, at) = self.streams.get_mut(&id).ok_or(ReadError::Closed)?;
+        let rest = bytes.get(*at..).unwrap_or_default();
+        let n = rest.len().min(buffer.len()).min(self.step);
+        for (to, from) in buffer.iter_mut().zip(rest.iter().take(n)) {
+            *to = *from;
+        }
+        *at += n;
+        Ok(Read {
+            bytes: n,
+            finished: *at == bytes.len(),
+        })
+    }
+
+    fn stop(&mut self, id: StreamId, _: Code) {
+        self.streams.remove(&id);
+    }
+
+    fn set_priority(&mut self, _: StreamId, _: StreamPriority) {}
+
+    fn protect(&mut self, _: StreamId, _: Option<Protection>) {}
+
+    fn close(&mut self, _: Code, _: &[u8]) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn nothing_panics(data in prop::collection::vec(any::<u8>(), 0..300)) {
+            super::qpack(&data);
+            super::qpack(&[&[0, 0][..], &data].concat());
+            super::priority(&data);
+            super::frames(&data);
+        }
+
+        /// Frames that are likely to be taken for what they are.
+        #[test]
+        fn plausible_frames_do_not_panic(
+            side in 0u8..4,
+            frames in prop::collection::vec((0u8..14, prop::collection::vec(0u8..64, 0..20)), 0..12),
+        ) {
+            let mut data = vec![side, 40, 0, 4, 0];
+            for (kind, payload) in frames {
+                data.extend_from_slice(&[kind, payload.len() as u8]);
+                data.extend_from_slice(&payload);
+            }
+            super::frames(&data);
+        }
+    }
+}

@@ -1,0 +1,524 @@
+//! Well-formed messages (RFC 9114 sections 4.1 to 4.3): which fields a request, a response and a
+//! trailer section may and must have.
+
+use crate::fields::{Field, Fields};
+
+/// Why a message is malformed (RFC 9114 section 4.1.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum MessageError {
+    /// A name is empty or has characters that a name does not have, upper case among them.
+    #[error("invalid field name")]
+    InvalidName,
+    /// A value has control characters, or spaces at its ends.
+    #[error("invalid field value")]
+    InvalidValue,
+    /// A pseudo-header field stands after a field that is none, or among trailers.
+    #[error("misplaced pseudo-header field")]
+    MisplacedPseudo,
+    /// A pseudo-header field is not defined for this kind of message.
+    #[error("unexpected pseudo-header field")]
+    UnexpectedPseudo,
+    /// A pseudo-header field stands twice.
+    #[error("repeated pseudo-header field")]
+    RepeatedPseudo,
+    /// A mandatory pseudo-header field is missing.
+    #[error("missing {0}")]
+    Missing(&'static str),
+    /// A pseudo-header field has a value that it may not have.
+    #[error("invalid {0}")]
+    Invalid(&'static str),
+    /// A field belongs to a connection of HTTP/1.1.
+    #[error("connection-specific field")]
+    ConnectionSpecific,
+    /// `:authority` and `Host` differ or are both missing.
+    #[error(":authority and host missing or different")]
+    Authority,
+    /// `content-length` is no number or says different things.
+    #[error("invalid content-length")]
+    ContentLength,
+    /// The body is longer or shorter than `content-length`, or present where none may be.
+    #[error("body and content-length differ")]
+    BodyLength,
+}
+
+impl MessageError {
+    /// The message without details, for a reason phrase.
+    pub(crate) const fn reason(self) -> &'static str {
+        match self {
+            Self::InvalidName => "invalid field name",
+            Self::InvalidValue => "invalid field value",
+            Self::MisplacedPseudo => "misplaced pseudo-header field",
+            Self::UnexpectedPseudo => "unexpected pseudo-header field",
+            Self::RepeatedPseudo => "repeated pseudo-header field",
+            Self::Missing(_) => "missing pseudo-header field",
+            Self::Invalid(_) => "invalid pseudo-header field",
+            Self::ConnectionSpecific => "connection-specific field",
+            Self::Authority => ":authority and host missing or different",
+            Self::ContentLength => "invalid content-length",
+            Self::BodyLength => "body and content-length differ",
+        }
+    }
+}
+
+/// How a request's method changes what belongs to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Method {
+    /// The response has no body.
+    Head,
+    /// The stream becomes a tunnel.
+    Connect,
+    #[default]
+    Other,
+}
+
+/// What a well-formed request head says about the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RequestHead {
+    pub(crate) method: Method,
+    pub(crate) content_length: Option<u64>,
+}
+
+/// What a well-formed response head says about the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ResponseHead {
+    pub(crate) status: u16,
+    pub(crate) content_length: Option<u64>,
+}
+
+impl ResponseHead {
+    /// Whether a final response follows.
+    pub(crate) const fn is_interim(&self) -> bool {
+        self.status < 200
+    }
+
+    /// Bytes of body that follow, as far as that is known.
+    pub(crate) const fn body_length(&self, request: Method) -> Option<u64> {
+        match (request, self.status) {
+            (Method::Head, _) | (_, 204 | 304) => Some(0),
+            (Method::Connect, 200..=299) => None,
+            _ => self.content_length,
+        }
+    }
+}
+
+/// The pseudo-header fields of a message.
+#[derive(Default)]
+struct Pseudo<'a> {
+    method: Option<&'a [u8]>,
+    scheme: Option<&'a [u8]>,
+    authority: Option<&'a [u8]>,
+    path: Option<&'a [u8]>,
+    status: Option<&'a [u8]>,
+}
+
+impl<'a> Pseudo<'a> {
+    fn set(&mut self, field: &'a Field) -> Result<(), MessageError> {
+        let slot = match field.name.as_ref() {
+            b":method" => &mut self.method,
+            b":scheme" => &mut self.scheme,
+            b":authority" => &mut self.authority,
+            b":path" => &mut self.path,
+            b":status" => &mut self.status,
+            _ => return Err(MessageError::UnexpectedPseudo),
+        };
+        match slot.replace(&field.value) {
+            None => Ok(()),
+            Some(_) => Err(MessageError::RepeatedPseudo),
+        }
+    }
+}
+
+/// Checks every line and gathers the pseudo-header fields, which stand first.
+fn check_lines(fields: &Fields) -> Result<Pseudo<'_>, MessageError> {
+    let mut pseudo = Pseudo::default();
+    let mut regular = false;
+    for field in fields {
+        check_value(&field.value)?;
+        if field.name.first() == Some(&b':') {
+            if regular {
+                return Err(MessageError::MisplacedPseudo);
+            }
+            pseudo.set(field)?;
+        } else {
+            regular = true;
+            check_regular(field)?;
+        }
+    }
+    Ok(pseudo)
+}
+
+/// RFC 9110 section 5.5: visible characters, with spaces and tabs between.
+fn check_value(value: &[u8]) -> Result<(), MessageError> {
+    let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    let is_control = |&byte: &u8| (byte < b' ' && byte != b'\t') || byte == 0x7f;
+    if is_space(value.first()) || is_space(value.last()) || value.iter().any(is_control) {
+        return Err(MessageError::InvalidValue);
+    }
+    Ok(())
+}
+
+/// RFC 9110 section 5.1 and RFC 9114 section 4.2: a token in lower case that does not concern the
+/// connection.
+fn check_regular(field: &Field) -> Result<(), MessageError> {
+    let name = field.name.as_ref();
+    if name.is_empty() || !name.iter().all(|&byte| is_lower_token(byte)) {
+        return Err(MessageError::InvalidName);
+    }
+    match name {
+        b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade" => {
+            Err(MessageError::ConnectionSpecific)
+        }
+        b"te" if !field.value.eq_ignore_ascii_case(b"trailers") => {
+            Err(MessageError::ConnectionSpecific)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_lower_token(byte: u8) -> bool {
+    matches!(byte, b'a'..=b'z' | b'0'..=b'9') || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+fn is_token(value: &[u8]) -> bool {
+    !value.is_empty()
+        && value
+            .iter()
+            .all(|byte| is_lower_token(byte.to_ascii_lowercase()))
+}
+
+/// The head of a request (RFC 9114 sections 4.3.1 and 4.4).
+pub(crate) fn check_request(fields: &Fields) -> Result<RequestHead, MessageError> {
+    let pseudo = check_lines(fields)?;
+    if pseudo.status.is_some() {
+        return Err(MessageError::UnexpectedPseudo);
+    }
+    let method = pseudo.method.ok_or(MessageError::Missing(":method"))?;
+    if !is_token(method) {
+        return Err(MessageError::Invalid(":method"));
+    }
+    let content_length = content_length(fields)?;
+    if method == b"CONNECT" {
+        check_connect(&pseudo)?;
+        return Ok(RequestHead {
+            method: Method::Connect,
+            content_length: None,
+        });
+    }
+    let scheme = pseudo.scheme.ok_or(MessageError::Missing(":scheme"))?;
+    if !is_scheme(scheme) {
+        return Err(MessageError::Invalid(":scheme"));
+    }
+    let path = pseudo.path.ok_or(MessageError::Missing(":path"))?;
+    if scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https") {
+        check_authority(&pseudo, fields)?;
+        let asterisk = method == b"OPTIONS" && path == b"*";
+        if path.first() != Some(&b'/') && !asterisk {
+            return Err(MessageError::Invalid(":path"));
+        }
+    }
+    if path.contains(&b' ') || path.contains(&b'\t') {
+        return Err(MessageError::Invalid(":path"));
+    }
+    let method = if method == b"HEAD" {
+        Method::Head
+    } else {
+        Method::Other
+    };
+    Ok(RequestHead {
+        method,
+        content_length,
+    })
+}
+
+/// RFC 9114 section 4.4: CONNECT names host and port and nothing else.
+fn check_connect(pseudo: &Pseudo<'_>) -> Result<(), MessageError> {
+    if pseudo.scheme.is_some() || pseudo.path.is_some() {
+        return Err(MessageError::UnexpectedPseudo);
+    }
+    match pseudo.authority {
+        None => Err(MessageError::Missing(":authority")),
+        Some(b"") => Err(MessageError::Invalid(":authority")),
+        Some(_) => Ok(()),
+    }
+}
+
+/// RFC 3986 section 3.1.
+fn is_scheme(scheme: &[u8]) -> bool {
+    scheme.first().is_some_and(u8::is_ascii_alphabetic)
+        && scheme
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
+}
+
+/// RFC 9114 section 4.3.1: a request for http or https has an authority, without user
+/// information, in `:authority` or `Host`, and if in both then the same.
+fn check_authority(pseudo: &Pseudo<'_>, fields: &Fields) -> Result<(), MessageError> {
+    let mut authority = pseudo.authority;
+    for host in fields.get_all("host") {
+        if *authority.get_or_insert(host) != host {
+            return Err(MessageError::Authority);
+        }
+    }
+    match authority {
+        None | Some(b"") => Err(MessageError::Authority),
+        Some(authority) if authority.contains(&b'@') => Err(MessageError::Invalid(":authority")),
+        Some(_) => Ok(()),
+    }
+}
+
+/// The head of a response (RFC 9114 section 4.3.2).
+pub(crate) fn check_response(fields: &Fields) -> Result<ResponseHead, MessageError> {
+    let pseudo = check_lines(fields)?;
+    let others = [pseudo.method, pseudo.scheme, pseudo.authority, pseudo.path];
+    if others.iter().any(Option::is_some) {
+        return Err(MessageError::UnexpectedPseudo);
+    }
+    let status = pseudo.status.ok_or(MessageError::Missing(":status"))?;
+    // RFC 9114 section 4.5: there is nothing to switch to, hence no 101.
+    let status = parse_status(status)
+        .filter(|&status| status >= 100 && status != 101)
+        .ok_or(MessageError::Invalid(":status"))?;
+    Ok(ResponseHead {
+        status,
+        content_length: content_length(fields)?,
+    })
+}
+
+/// A trailer section (RFC 9114 section 4.1): no pseudo-header fields.
+pub(crate) fn check_trailers(fields: &Fields) -> Result<(), MessageError> {
+    for field in fields {
+        if field.name.first() == Some(&b':') {
+            return Err(MessageError::MisplacedPseudo);
+        }
+        check_value(&field.value)?;
+        check_regular(field)?;
+    }
+    Ok(())
+}
+
+/// Three digits.
+pub(crate) fn parse_status(value: &[u8]) -> Option<u16> {
+    (value.len() == 3)
+        .then(|| parse_number(value))
+        .flatten()?
+        .try_into()
+        .ok()
+}
+
+fn parse_number(digits: &[u8]) -> Option<u64> {
+    let add = |value: u64, &byte: &u8| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        value.checked_mul(10)?.checked_add(digit)
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0, add)
+}
+
+/// What `content-length` says; lines that repeat one another are one (RFC 9110 section 8.6).
+fn content_length(fields: &Fields) -> Result<Option<u64>, MessageError> {
+    let mut length = None;
+    for value in fields.get_all("content-length") {
+        let value = parse_number(value).ok_or(MessageError::ContentLength)?;
+        if *length.get_or_insert(value) != value {
+            return Err(MessageError::ContentLength);
+        }
+    }
+    Ok(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request() -> Fields {
+        Fields::request("GET", "https", "example.com", "/")
+    }
+
+    /// A section of `name: value` pairs.
+    fn section(lines: &[(&str, &str)]) -> Fields {
+        lines
+            .iter()
+            .map(|(n, v)| Field::new(n.to_string(), v.to_string()))
+            .collect()
+    }
+
+    #[test]
+    fn good_requests() {
+        for fields in [
+            request(),
+            request().with("te", "trailers").with("host", "example.com"),
+            request().with("x-empty", "").with("x", "a\tb c\u{e9}"),
+            request()
+                .with("content-length", "5")
+                .with("content-length", "5"),
+            section(&[(":method", "CONNECT"), (":authority", "example.com:443")]),
+            section(&[
+                (":path", "/"),
+                (":scheme", "http"),
+                (":method", "GET"),
+                ("host", "a"),
+            ]),
+            Fields::request("OPTIONS", "https", "example.com", "*"),
+            section(&[(":method", "GET"), (":scheme", "data"), (":path", "x")]),
+        ] {
+            assert!(check_request(&fields).is_ok(), "{fields:?}");
+        }
+        let head = check_request(&request().with("content-length", "7")).unwrap();
+        assert_eq!(
+            head,
+            RequestHead {
+                method: Method::Other,
+                content_length: Some(7)
+            }
+        );
+    }
+
+    #[test]
+    fn bad_requests() {
+        use MessageError::*;
+        let connect = Fields::new().with(":method", "CONNECT");
+        for (fields, error) in [
+            (Fields::new(), Missing(":method")),
+            (
+                section(&[(":method", "GET"), (":path", "/")]),
+                Missing(":scheme"),
+            ),
+            (
+                section(&[(":method", "GET"), (":scheme", "https")]),
+                Missing(":path"),
+            ),
+            (
+                section(&[(":method", "GET"), (":scheme", "https"), (":path", "/")]),
+                Authority,
+            ),
+            (Fields::request("GET", "https", "", "/"), Authority),
+            (
+                Fields::request("GET", "https", "u@example.com", "/"),
+                Invalid(":authority"),
+            ),
+            (
+                Fields::request("G T", "https", "a", "/"),
+                Invalid(":method"),
+            ),
+            (Fields::request("", "https", "a", "/"), Invalid(":method")),
+            (
+                Fields::request("GET", "1https", "a", "/"),
+                Invalid(":scheme"),
+            ),
+            (Fields::request("GET", "https", "a", ""), Invalid(":path")),
+            (Fields::request("GET", "https", "a", "*"), Invalid(":path")),
+            (
+                Fields::request("GET", "https", "a", "/ x"),
+                Invalid(":path"),
+            ),
+            (request().with("host", "other"), Authority),
+            (request().with(":path", "/"), RepeatedPseudo),
+            (request().with(":status", "200"), UnexpectedPseudo),
+            (request().with(":protocol", "websocket"), UnexpectedPseudo),
+            (
+                Fields::new().with("a", "b").with(":method", "GET"),
+                MisplacedPseudo,
+            ),
+            (request().with("Accept", "x"), InvalidName),
+            (request().with("", "x"), InvalidName),
+            (request().with("a b", "x"), InvalidName),
+            (request().with("a:", "x"), InvalidName),
+            (request().with("a", "x\r\ny"), InvalidValue),
+            (request().with("a", "x\0"), InvalidValue),
+            (request().with("a", "\x7f"), InvalidValue),
+            (request().with("a", " x"), InvalidValue),
+            (request().with("a", "x\t"), InvalidValue),
+            (request().with("connection", "close"), ConnectionSpecific),
+            (request().with("keep-alive", "1"), ConnectionSpecific),
+            (request().with("proxy-connection", "1"), ConnectionSpecific),
+            (
+                request().with("transfer-encoding", "chunked"),
+                ConnectionSpecific,
+            ),
+            (request().with("upgrade", "h2c"), ConnectionSpecific),
+            (request().with("te", "gzip"), ConnectionSpecific),
+            (request().with("content-length", ""), ContentLength),
+            (request().with("content-length", "+1"), ContentLength),
+            (
+                request().with("content-length", "99999999999999999999"),
+                ContentLength,
+            ),
+            (
+                request()
+                    .with("content-length", "1")
+                    .with("content-length", "2"),
+                ContentLength,
+            ),
+            (connect.clone(), Missing(":authority")),
+            (
+                connect.clone().with(":authority", ""),
+                Invalid(":authority"),
+            ),
+            (
+                connect.with(":authority", "a:1").with(":path", "/"),
+                UnexpectedPseudo,
+            ),
+        ] {
+            assert_eq!(check_request(&fields), Err(error), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn responses() {
+        let head = check_response(&Fields::response(200).with("content-length", "3")).unwrap();
+        assert_eq!(
+            head,
+            ResponseHead {
+                status: 200,
+                content_length: Some(3)
+            }
+        );
+        assert_eq!(head.body_length(Method::Other), Some(3));
+        assert_eq!(head.body_length(Method::Head), Some(0));
+        assert_eq!(head.body_length(Method::Connect), None);
+        let status = |status| ResponseHead {
+            status,
+            content_length: Some(3),
+        };
+        assert_eq!(status(304).body_length(Method::Other), Some(0));
+        assert_eq!(status(204).body_length(Method::Other), Some(0));
+        assert!(check_response(&Fields::response(103)).unwrap().is_interim());
+        for value in ["", "20", "2000", "099", "101", "2x0", "-20"] {
+            let fields = Fields::new().with(":status", value);
+            assert_eq!(
+                check_response(&fields),
+                Err(MessageError::Invalid(":status")),
+                "{value}"
+            );
+        }
+        assert_eq!(
+            check_response(&Fields::new()),
+            Err(MessageError::Missing(":status"))
+        );
+        assert_eq!(
+            check_response(&request()),
+            Err(MessageError::UnexpectedPseudo)
+        );
+    }
+
+    #[test]
+    fn trailers() {
+        assert_eq!(
+            check_trailers(&Fields::new().with("grpc-status", "0")),
+            Ok(())
+        );
+        for (fields, error) in [
+            (Fields::response(200), MessageError::MisplacedPseudo),
+            (Fields::new().with("A", "b"), MessageError::InvalidName),
+            (Fields::new().with("a", "\n"), MessageError::InvalidValue),
+            (
+                Fields::new().with("upgrade", "x"),
+                MessageError::ConnectionSpecific,
+            ),
+        ] {
+            assert_eq!(check_trailers(&fields), Err(error));
+        }
+    }
+}

@@ -1,0 +1,490 @@
+//! Two ends of a transport in memory, with small buffers and reads and writes as short as asked.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use sutura_h3::{
+    Code, Config, Connection, Error, Event, Fields, Protection, Read, ReadError, StreamPriority,
+    Transport, WriteError,
+};
+use sutura_proto::{Dir, Side, StreamId};
+
+/// One direction of a stream.
+#[derive(Debug, Default)]
+struct Half {
+    buffer: VecDeque<u8>,
+    fin: bool,
+    ended: bool,
+    reset: Option<Code>,
+    stopped: Option<Code>,
+    told_stop: bool,
+}
+
+/// A repeatable source of short reads and refusals.
+#[derive(Debug, Clone)]
+pub struct Rng(pub u64);
+
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        (self.next() >> 11) % n
+    }
+}
+
+/// The transport between two ends.
+#[derive(Debug)]
+pub struct Pair {
+    halves: BTreeMap<(StreamId, bool), Half>,
+    opened: [[u64; 2]; 2],
+    accepted: [[u64; 2]; 2],
+    /// Streams that a side may open, by side and direction.
+    pub limits: [[u64; 2]; 2],
+    /// Bytes that one direction of a stream holds.
+    pub window: usize,
+    /// Makes reads and writes short and refuses some.
+    pub rng: Option<Rng>,
+    /// With what each side closed.
+    pub closed: [Option<Code>; 2],
+    pub priorities: Vec<(Side, StreamId, StreamPriority)>,
+    pub protections: Vec<(Side, StreamId, Option<Protection>)>,
+    /// Resets and stops by side, stream and code.
+    pub resets: Vec<(Side, StreamId, Code)>,
+    pub stops: Vec<(Side, StreamId, Code)>,
+    /// Operations that moved something.
+    pub moved: u64,
+}
+
+impl Default for Pair {
+    fn default() -> Self {
+        Self {
+            halves: BTreeMap::new(),
+            opened: [[0; 2]; 2],
+            accepted: [[0; 2]; 2],
+            limits: [[100; 2]; 2],
+            window: 64 << 10,
+            rng: None,
+            closed: [None; 2],
+            priorities: Vec::new(),
+            protections: Vec::new(),
+            resets: Vec::new(),
+            stops: Vec::new(),
+            moved: 0,
+        }
+    }
+}
+
+impl Pair {
+    pub fn end(&mut self, side: Side) -> End<'_> {
+        End { pair: self, side }
+    }
+
+    fn half(&mut self, id: StreamId, sender: Side) -> Option<&mut Half> {
+        self.halves.get_mut(&(id, sender.is_client()))
+    }
+
+    /// How many bytes of `wanted` an operation moves; `None` if it is refused.
+    fn some_of(&mut self, wanted: usize) -> Option<usize> {
+        let Some(rng) = &mut self.rng else {
+            return Some(wanted);
+        };
+        if rng.below(4) == 0 {
+            return None;
+        }
+        let most = if rng.below(2) == 0 { 3 } else { 2000 };
+        Some(wanted.min(1 + rng.below(most) as usize))
+    }
+
+    /// Writes past the window, as a raw peer.
+    pub fn inject(&mut self, side: Side, id: StreamId, bytes: &[u8]) {
+        if let Some(half) = self.half(id, side).filter(|half| half.stopped.is_none()) {
+            half.buffer.extend(bytes);
+        }
+    }
+
+    /// Bytes that wait to be read.
+    pub fn waiting(&mut self, id: StreamId, sender: Side) -> usize {
+        self.half(id, sender).map_or(0, |half| half.buffer.len())
+    }
+
+    /// All that `sender` wrote and nobody read.
+    pub fn take(&mut self, id: StreamId, sender: Side) -> Vec<u8> {
+        self.half(id, sender)
+            .map_or(Vec::new(), |half| half.buffer.drain(..).collect())
+    }
+
+    /// Whether `sender` ended the stream cleanly.
+    pub fn is_finished(&mut self, id: StreamId, sender: Side) -> bool {
+        self.half(id, sender).is_some_and(|half| half.fin)
+    }
+
+    /// Tells `connection` what happened on every stream.
+    pub fn hint(&mut self, side: Side, connection: &mut Connection) {
+        for (&(id, from_client), half) in &mut self.halves {
+            if from_client == side.is_client() {
+                if let Some(code) = half.stopped.filter(|_| !half.told_stop) {
+                    half.told_stop = true;
+                    connection.stopped(id, code);
+                }
+                connection.writable(id);
+            } else {
+                connection.readable(id);
+            }
+        }
+    }
+}
+
+/// One side's view.
+pub struct End<'a> {
+    pair: &'a mut Pair,
+    side: Side,
+}
+
+impl End<'_> {
+    fn writable(&mut self, id: StreamId) -> Result<usize, WriteError> {
+        let window = self.pair.window;
+        let half = self.pair.half(id, self.side).ok_or(WriteError::Closed)?;
+        if let Some(code) = half.stopped {
+            return Err(WriteError::Stopped(code));
+        }
+        if half.fin || half.reset.is_some() {
+            return Err(WriteError::Closed);
+        }
+        Ok(window.saturating_sub(half.buffer.len()))
+    }
+}
+
+impl Transport for End<'_> {
+    fn side(&self) -> Side {
+        self.side
+    }
+
+    fn open(&mut self, dir: Dir) -> Option<StreamId> {
+        let side = self.side as usize;
+        let index = self.pair.opened[side][dir.index()];
+        if index >= self.pair.limits[side][dir.index()] {
+            return None;
+        }
+        self.pair.opened[side][dir.index()] += 1;
+        let id = StreamId::new(self.side, dir, index);
+        self.pair
+            .halves
+            .insert((id, self.side.is_client()), Half::default());
+        if dir == Dir::Bi {
+            self.pair
+                .halves
+                .insert((id, !self.side.is_client()), Half::default());
+        }
+        Some(id)
+    }
+
+    fn accept(&mut self, dir: Dir) -> Option<StreamId> {
+        let (side, peer) = (self.side as usize, self.side.peer());
+        let index = self.pair.accepted[side][dir.index()];
+        (index < self.pair.opened[peer as usize][dir.index()]).then(|| {
+            self.pair.accepted[side][dir.index()] += 1;
+            StreamId::new(peer, dir, index)
+        })
+    }
+
+    fn stream_limit(&self, dir: Dir) -> u64 {
+        self.pair.limits[self.side.peer() as usize][dir.index()]
+    }
+
+    fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
+        assert!(!data.is_empty());
+        let room = self.writable(id)?.min(data.len());
+        let n = self
+            .pair
+            .some_of(room)
+            .filter(|&n| n > 0)
+            .ok_or(WriteError::Blocked)?;
+        self.pair.moved += 1;
+        let half = self.pair.half(id, self.side).unwrap();
+        half.buffer.extend(&data[..n]);
+        Ok(n)
+    }
+
+    fn write_chunk(&mut self, id: StreamId, chunk: Bytes) -> Result<usize, WriteError> {
+        self.write(id, &chunk)
+    }
+
+    fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
+        self.writable(id)?;
+        self.pair.moved += 1;
+        self.pair.half(id, self.side).unwrap().fin = true;
+        Ok(())
+    }
+
+    fn reset(&mut self, id: StreamId, code: Code) {
+        self.pair.resets.push((self.side, id, code));
+        self.pair.moved += 1;
+        if let Some(half) = self.pair.half(id, self.side) {
+            half.reset.get_or_insert(code);
+            half.buffer.clear();
+        }
+    }
+
+    fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Result<Read, ReadError> {
+        assert!(!buffer.is_empty());
+        let half = self
+            .pair
+            .half(id, self.side.peer())
+            .ok_or(ReadError::Closed)?;
+        if let Some(code) = half.reset {
+            return Err(ReadError::Reset(code));
+        }
+        if half.ended || half.stopped.is_some() {
+            return Err(ReadError::Closed);
+        }
+        let (available, fin) = (half.buffer.len().min(buffer.len()), half.fin);
+        if available == 0 && !fin {
+            return Err(ReadError::Blocked);
+        }
+        let n = self.pair.some_of(available).ok_or(ReadError::Blocked)?;
+        self.pair.moved += 1;
+        let half = self.pair.half(id, self.side.peer()).unwrap();
+        for (to, from) in buffer.iter_mut().zip(half.buffer.drain(..n)) {
+            *to = from;
+        }
+        half.ended = fin && half.buffer.is_empty();
+        Ok(Read {
+            bytes: n,
+            finished: half.ended,
+        })
+    }
+
+    fn stop(&mut self, id: StreamId, code: Code) {
+        self.pair.stops.push((self.side, id, code));
+        self.pair.moved += 1;
+        if let Some(half) = self.pair.half(id, self.side.peer()) {
+            half.stopped.get_or_insert(code);
+            half.buffer.clear();
+        }
+    }
+
+    fn set_priority(&mut self, id: StreamId, priority: StreamPriority) {
+        self.pair.priorities.push((self.side, id, priority));
+    }
+
+    fn protect(&mut self, id: StreamId, protection: Option<Protection>) {
+        self.pair.protections.push((self.side, id, protection));
+    }
+
+    fn close(&mut self, code: Code, _: &[u8]) {
+        self.pair.closed[self.side as usize].get_or_insert(code);
+    }
+}
+
+/// A client and a server of ours.
+pub struct World {
+    pub pair: Pair,
+    pub client: Connection,
+    pub server: Connection,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self::new(Config::default(), Config::default())
+    }
+}
+
+impl World {
+    pub fn new(client: Config, server: Config) -> Self {
+        let (client, server) = (Connection::client(client), Connection::server(server));
+        Self {
+            pair: Pair::default(),
+            client,
+            server,
+        }
+    }
+
+    /// Lets both ends work once.
+    pub fn turn(&mut self) {
+        self.pair.hint(Side::Client, &mut self.client);
+        self.client
+            .process(&mut self.pair.end(Side::Client))
+            .unwrap();
+        self.pair.hint(Side::Server, &mut self.server);
+        self.server
+            .process(&mut self.pair.end(Side::Server))
+            .unwrap();
+    }
+
+    /// Until nothing moves any more.
+    pub fn settle(&mut self) {
+        let mut idle = 0;
+        while idle < if self.pair.rng.is_some() { 50 } else { 1 } {
+            let before = self.pair.moved;
+            self.turn();
+            idle = if self.pair.moved == before {
+                idle + 1
+            } else {
+                0
+            };
+        }
+    }
+
+    pub fn request(&mut self, fields: &Fields, fin: bool) -> StreamId {
+        self.client
+            .send_request(&mut self.pair.end(Side::Client), fields, None, fin)
+            .unwrap()
+    }
+
+    pub fn respond(&mut self, stream: StreamId, fields: &Fields, fin: bool) {
+        self.server
+            .send_response(&mut self.pair.end(Side::Server), stream, fields, fin)
+            .unwrap();
+    }
+
+    pub fn client_events(&mut self) -> Vec<Event> {
+        events(&mut self.client)
+    }
+
+    pub fn server_events(&mut self) -> Vec<Event> {
+        events(&mut self.server)
+    }
+}
+
+/// All events but the SETTINGS.
+pub fn events(connection: &mut Connection) -> Vec<Event> {
+    std::iter::from_fn(|| connection.poll_event())
+        .filter(|event| !matches!(event, Event::Settings(_)))
+        .collect()
+}
+
+pub fn get() -> Fields {
+    Fields::request("GET", "https", "example.com", "/")
+}
+
+/// A stream that a raw peer feeds.
+#[derive(Debug, Clone)]
+pub struct Script {
+    pub stream: Stream,
+    pub bytes: Vec<u8>,
+    pub end: Ending,
+}
+
+/// Which stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// A new unidirectional one.
+    Uni,
+    /// A new bidirectional one.
+    Bi,
+    /// The answer on the first request's.
+    Response,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    Open,
+    Fin,
+    Reset,
+}
+
+pub fn script(stream: Stream, bytes: &[u8], end: Ending) -> Script {
+    Script {
+        stream,
+        bytes: bytes.to_vec(),
+        end,
+    }
+}
+
+/// One end of ours against raw bytes.
+pub struct Bench {
+    pub pair: Pair,
+    pub connection: Connection,
+    pub events: Vec<Event>,
+    pub outcome: Result<(), Error>,
+}
+
+impl Bench {
+    pub fn new(side: Side) -> Self {
+        let config = Config {
+            grease: None,
+            ..Config::default()
+        };
+        let connection = match side {
+            Side::Client => Connection::client(config),
+            Side::Server => Connection::server(config),
+        };
+        let mut bench = Self {
+            pair: Pair::default(),
+            connection,
+            events: Vec::new(),
+            outcome: Ok(()),
+        };
+        bench.work();
+        bench
+    }
+
+    fn side(&self) -> Side {
+        self.connection.side()
+    }
+
+    /// Lets the connection work and reads every body to the end of what there is.
+    pub fn work(&mut self) {
+        let side = self.side();
+        self.pair.hint(side, &mut self.connection);
+        let outcome = self.connection.process(&mut self.pair.end(side));
+        if self.outcome.is_ok() {
+            self.outcome = outcome;
+        }
+        while let Some(event) = self.connection.poll_event() {
+            if let Event::Data { stream } = event {
+                let mut buffer = [0; 100];
+                let mut end = self.pair.end(side);
+                while self
+                    .connection
+                    .read_body(&mut end, stream, &mut buffer)
+                    .is_ok_and(|n| n > 0)
+                {}
+            }
+            self.events.push(event);
+        }
+        if self.outcome.is_ok() {
+            self.outcome = self.connection.process(&mut self.pair.end(side));
+            self.events.extend(events(&mut self.connection));
+        }
+    }
+
+    /// Plays the scripts one after the other, `step` bytes at a time.
+    pub fn play(&mut self, scripts: &[Script], step: usize) {
+        let peer = self.side().peer();
+        for script in scripts {
+            let id = match script.stream {
+                Stream::Uni => self.pair.end(peer).open(Dir::Uni).unwrap(),
+                Stream::Bi => self.pair.end(peer).open(Dir::Bi).unwrap(),
+                Stream::Response => StreamId::new(Side::Client, Dir::Bi, 0),
+            };
+            let mut rest = &script.bytes[..];
+            loop {
+                let (now, later) = rest.split_at(step.min(rest.len()));
+                self.pair.inject(peer, id, now);
+                rest = later;
+                if rest.is_empty() {
+                    match script.end {
+                        Ending::Open => {}
+                        Ending::Fin => drop(self.pair.end(peer).finish(id)),
+                        Ending::Reset => {
+                            self.work();
+                            self.pair.end(peer).reset(id, Code::INTERNAL_ERROR);
+                        }
+                    }
+                }
+                self.work();
+                if rest.is_empty() {
+                    break;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What an application may set.
+
+use crate::congestion::Algorithm;
+use crate::crypto::{ClientCrypto, ServerCrypto};
+use crate::fec::Retransmission;
+use std::time::Duration;
+use sutura_schedule::Scheme;
+
+/// The smallest UDP payload that a QUIC path must carry (RFC 9000 section 14).
+pub const MIN_UDP_PAYLOAD: u16 = 1200;
+/// The largest that this implementation builds.
+pub const MAX_UDP_PAYLOAD: u16 = 9000;
+
+/// What this endpoint's decoder can hold, as announced to the peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FecConfig {
+    /// Coding windows that the peer may use at a time.
+    pub max_sessions: u16,
+    /// Source symbols that each may hold.
+    pub max_window_symbols: u32,
+    /// Bytes that they may sum up to.
+    pub max_window_bytes: u32,
+}
+
+impl Default for FecConfig {
+    fn default() -> Self {
+        Self { max_sessions: 16, max_window_symbols: 256, max_window_bytes: 384 * 1024 }
+    }
+}
+
+/// The parameters of a connection.
+#[derive(Debug, Clone)]
+pub struct TransportConfig {
+    /// Silence after which the connection is given up; `None` to wait for ever.
+    pub max_idle_timeout: Option<Duration>,
+    /// After this long without traffic a PING keeps the connection alive; `None` to let it go.
+    pub keep_alive: Option<Duration>,
+    /// Bidirectional streams that the peer may have open.
+    pub max_concurrent_bidi_streams: u64,
+    /// Unidirectional streams that the peer may have open.
+    pub max_concurrent_uni_streams: u64,
+    /// Bytes that the peer may send on a stream before the application read any.
+    pub stream_receive_window: u64,
+    /// What auto-tuning may raise a stream's window to.
+    pub max_stream_receive_window: u64,
+    /// Bytes that the peer may send on all streams before the application read any.
+    pub receive_window: u64,
+    /// What auto-tuning may raise the connection's window to.
+    pub max_receive_window: u64,
+    /// Bytes that a stream takes from the application before they are acknowledged.
+    pub send_buffer: usize,
+    /// The congestion control algorithm.
+    pub congestion: Algorithm,
+    /// Which stream sends next.
+    pub scheduler: Scheme,
+    /// What becomes of lost data that repair symbols may mend.
+    pub retransmission: Retransmission,
+    /// Erasure coding; `None` not to offer it.
+    pub fec: Option<FecConfig>,
+    /// The round-trip time assumed before the first sample.
+    pub initial_rtt: Duration,
+    /// Bytes of UDP payload that this end sends per datagram, [`MIN_UDP_PAYLOAD`] at least. The
+    /// path must be known to carry more.
+    pub udp_payload_size: u16,
+    /// Bytes of received datagrams kept for the application; `None` refuses DATAGRAM frames.
+    pub datagram_receive_buffer: Option<usize>,
+    /// Bytes of datagrams kept to be sent; older ones make room for newer ones.
+    pub datagram_send_buffer: usize,
+    /// How long an acknowledgement may be delayed.
+    pub max_ack_delay: Duration,
+    /// Whether to send reserved values, so that peers stay tolerant of what they do not know.
+    pub grease: bool,
+}
+
+impl Default for TransportConfig {
+    fn default() -> Self {
+        Self {
+            max_idle_timeout: Some(Duration::from_secs(30)),
+            keep_alive: None,
+            max_concurrent_bidi_streams: 100,
+            max_concurrent_uni_streams: 100,
+            stream_receive_window: 1 << 20,
+            max_stream_receive_window: 8 << 20,
+            receive_window: 3 << 19,
+            max_receive_window: 16 << 20,
+            send_buffer: 1 << 20,
+            congestion: Algorithm::default(),
+            scheduler: Scheme::default(),
+            retransmission: Retransmission::default(),
+            fec: Some(FecConfig::default()),
+            initial_rtt: crate::recovery::rtt::INITIAL_RTT,
+            udp_payload_size: MIN_UDP_PAYLOAD,
+            datagram_receive_buffer: Some(1 << 20),
+            datagram_send_buffer: 1 << 20,
+            max_ack_delay: Duration::from_millis(25),
+            grease: true,
+        }
+    }
+}
+
+/// The parameters of an endpoint.
+#[derive(Debug, Clone)]
+pub struct EndpointConfig {
+    /// Handshakes that may be under way at a time as a server; further ones are ignored.
+    pub max_handshakes: usize,
+    /// Connections that may exist at a time.
+    pub max_connections: usize,
+}
+
+impl Default for EndpointConfig {
+    fn default() -> Self {
+        Self { max_handshakes: 1000, max_connections: 100_000 }
+    }
+}
+
+/// How to accept connections.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Certificates, keys and application protocols.
+    pub crypto: ServerCrypto,
+    /// Parameters of every accepted connection.
+    pub transport: std::sync::Arc<TransportConfig>,
+}
+
+/// How to open a connection.
+#[derive(Debug, Clone)]
+pub struct ClientConfig {
+    /// Trusted roots and application protocols.
+    pub crypto: ClientCrypto,
+    /// Parameters of the connection.
+    pub transport: std::sync::Arc<TransportConfig>,
+}

@@ -1,0 +1,62 @@
+//! Saturating arithmetic on bytes, rates (bytes per second) and times.
+
+use std::time::Duration;
+
+const NANOS_PER_SECOND: u128 = 1_000_000_000;
+
+fn narrow(value: u128) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
+
+/// `value * numerator / denominator` without overflow in between; a denominator of 0 counts as 1.
+pub(super) fn mul_div(value: u64, numerator: u64, denominator: u64) -> u64 {
+    narrow(u128::from(value) * u128::from(numerator) / u128::from(denominator.max(1)))
+}
+
+/// `percent` hundredths of `value`.
+pub(super) fn percent(value: u64, percent: u64) -> u64 {
+    mul_div(value, percent, 100)
+}
+
+/// Bytes that pass within `time` at `rate` bytes per second.
+pub(super) fn bytes_within(rate: u64, time: Duration) -> u64 {
+    narrow(u128::from(rate).saturating_mul(time.as_nanos()) / NANOS_PER_SECOND)
+}
+
+/// Bytes per second when `bytes` take `time`; 0 if no time passed, because then nothing is known.
+pub(super) fn rate_of(bytes: u64, time: Duration) -> u64 {
+    match time.as_nanos() {
+        0 => 0,
+        nanos => narrow(u128::from(bytes) * NANOS_PER_SECOND / nanos),
+    }
+}
+
+/// Time that `bytes` take at `rate` bytes per second, rounded up; a rate of 0 counts as 1.
+pub(super) fn time_for(bytes: u64, rate: u64) -> Duration {
+    let nanos = (u128::from(bytes) * NANOS_PER_SECOND).div_ceil(u128::from(rate.max(1)));
+    Duration::from_nanos(narrow(nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_overflows() {
+        assert_eq!(mul_div(u64::MAX, u64::MAX, 1), u64::MAX);
+        assert_eq!(mul_div(7, 3, 0), 21);
+        assert_eq!(bytes_within(u64::MAX, Duration::MAX), u64::MAX);
+        assert_eq!(rate_of(u64::MAX, Duration::from_nanos(1)), u64::MAX);
+        assert_eq!(rate_of(1, Duration::ZERO), 0);
+        assert_eq!(time_for(u64::MAX, 0), Duration::from_nanos(u64::MAX));
+    }
+
+    #[test]
+    fn rates_and_times_agree() {
+        assert_eq!(bytes_within(1_000_000, Duration::from_millis(40)), 40_000);
+        assert_eq!(rate_of(40_000, Duration::from_millis(40)), 1_000_000);
+        assert_eq!(time_for(40_000, 1_000_000), Duration::from_millis(40));
+        assert_eq!(time_for(1, 3), Duration::from_nanos(333_333_334));
+        assert_eq!(percent(14_720, 277), 40_774);
+    }
+}

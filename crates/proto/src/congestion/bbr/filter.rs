@@ -1,0 +1,111 @@
+//! Windowed maximum filters.
+
+/// Most rounds that [`RoundMax`] can look back.
+pub(super) const MAX_ROUNDS: usize = 10;
+
+/// The highest delivery rate of this probing cycle and the one before (section 5.5.6).
+#[derive(Debug, Clone, Default)]
+pub(super) struct MaxBandwidth {
+    previous: u64,
+    current: u64,
+}
+
+impl MaxBandwidth {
+    /// Bytes per second; 0 before the first sample.
+    pub(super) fn get(&self) -> u64 {
+        self.previous.max(self.current)
+    }
+
+    /// Takes a sample of the current cycle.
+    pub(super) fn update(&mut self, rate: u64) {
+        self.current = self.current.max(rate);
+    }
+
+    /// Begins a new cycle. One without samples is no cycle: what was known stays known.
+    pub(super) fn advance(&mut self) {
+        if self.current > 0 {
+            self.previous = self.current;
+            self.current = 0;
+        }
+    }
+}
+
+/// The highest value of the last few rounds, one slot each.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RoundMax {
+    slots: [u64; MAX_ROUNDS],
+    round: u64,
+}
+
+impl RoundMax {
+    /// Takes a value of `round` (rounds never go back).
+    pub(super) fn update(&mut self, round: u64, value: u64) {
+        let passed = round.saturating_sub(self.round).min(MAX_ROUNDS as u64);
+        for skipped in 0..passed {
+            if let Some(slot) = self.slots.get_mut(Self::slot(round - skipped)) {
+                *slot = 0;
+            }
+        }
+        self.round = self.round.max(round);
+        if let Some(slot) = self.slots.get_mut(Self::slot(self.round)) {
+            *slot = (*slot).max(value);
+        }
+    }
+
+    /// The highest value of the newest `rounds` rounds, the current one included.
+    pub(super) fn get(&self, rounds: usize) -> u64 {
+        let newest = (0..rounds.min(MAX_ROUNDS) as u64).filter_map(|age| {
+            let round = self.round.checked_sub(age)?;
+            self.slots.get(Self::slot(round)).copied()
+        });
+        newest.max().unwrap_or(0)
+    }
+
+    fn slot(round: u64) -> usize {
+        (round % MAX_ROUNDS as u64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bandwidth_outlives_one_cycle_and_not_two() {
+        let mut filter = MaxBandwidth::default();
+        filter.update(100);
+        filter.advance();
+        filter.update(40);
+        assert_eq!(filter.get(), 100);
+        filter.advance();
+        assert_eq!(filter.get(), 40);
+    }
+
+    #[test]
+    fn empty_cycles_forget_nothing() {
+        let mut filter = MaxBandwidth::default();
+        filter.update(100);
+        for _ in 0..5 {
+            filter.advance();
+        }
+        assert_eq!(filter.get(), 100);
+    }
+
+    #[test]
+    fn round_maximum_matches_a_plain_scan() {
+        let mut filter = RoundMax::default();
+        let mut prng = crate::congestion::prng::Prng::new(3);
+        let mut all: Vec<(u64, u64)> = Vec::new();
+        let mut round = 0;
+        for _ in 0..2_000 {
+            round += prng.below(16).saturating_sub(12);
+            let value = prng.below(1_000);
+            all.push((round, value));
+            filter.update(round, value);
+            for window in [1, 5, MAX_ROUNDS] {
+                let recent = all.iter().filter(|(at, _)| at + window as u64 > round);
+                assert_eq!(filter.get(window), recent.map(|&(_, v)| v).max().unwrap());
+            }
+        }
+    }
+}

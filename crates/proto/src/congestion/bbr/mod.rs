@@ -1,0 +1,314 @@
+//! BBR version 3 (draft-ietf-ccwg-bbr-06): a model of the path, its bandwidth and round-trip time,
+//! decides what is sent; losses above a threshold and the short-term model bound it.
+//!
+//! Section numbers in this module are those of the draft. Where the draft leaves room, or this differs:
+//!
+//! * ECN-CE is a congestion signal that needs no threshold (section 3.7): a mark while probing
+//!   ends the probe, a mark in Startup ends it after the round, any other mark adapts the
+//!   short-term model as a loss does.
+//! * A recovery period is that of RFC 9002: it ends when a packet sent after it began is
+//!   acknowledged. State to undo a spurious one is saved when it begins.
+//! * Two lost packets are forgiven before the loss rate is compared with the threshold of 2 % (the
+//!   draft forgives none): in a small flight that is less than two packets, which random loss
+//!   reaches often.
+//! * Persistent congestion stands for the retransmission timeout: the window collapses to the
+//!   minimum window and is not restored but grown again.
+
+mod control;
+mod filter;
+mod loss;
+mod model;
+mod probe_bw;
+mod probe_rtt;
+mod startup;
+#[cfg(test)]
+mod tests;
+
+use super::delivery::{DeliverySampler, PacketState, RateSample};
+use super::episode::{Cause, Episode};
+use super::prng::Prng;
+use super::{Acked, CongestionController, Lost, WindowLimits};
+use crate::recovery::rtt::RttEstimator;
+use loss::{LossRound, Undo};
+use model::{Aggregation, Model, Rounds};
+use probe_bw::ProbeBw;
+use probe_rtt::MinRtt;
+use startup::FullPipe;
+use std::time::Instant;
+
+/// A bound that is not set.
+const UNBOUNDED: u64 = u64::MAX;
+/// The least window that keeps packets and acknowledgements flowing, packets (MinPipeCwnd).
+const MIN_PIPE_PACKETS: u64 = 4;
+
+/// What a flow is doing (section 5.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Doubling the rate every round.
+    Startup,
+    /// Draining the queue that Startup made.
+    Drain,
+    /// Steady state.
+    ProbeBw(Phase),
+    /// Emptying the path to see its round-trip time.
+    ProbeRtt,
+}
+
+/// A phase of the steady state (section 5.3.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Slower than the path, to drain queues.
+    Down,
+    /// As fast as the path.
+    Cruise,
+    /// As fast as the path, short-term bounds forgotten: fills the pipe before the probe.
+    Refill,
+    /// Faster than the path.
+    Up,
+}
+
+impl State {
+    /// Gains on bandwidth and on the bandwidth-delay product, percent (section 5.6.1).
+    fn gains(self) -> (u64, u64) {
+        match self {
+            Self::Startup => (277, 200),
+            Self::Drain => (50, 200),
+            Self::ProbeBw(Phase::Down) => (90, 200),
+            Self::ProbeBw(Phase::Cruise | Phase::Refill) => (100, 200),
+            Self::ProbeBw(Phase::Up) => (125, 225),
+            Self::ProbeRtt => (100, 50),
+        }
+    }
+
+    fn is_probe_bw(self) -> bool {
+        matches!(self, Self::ProbeBw(_))
+    }
+
+    /// Whether the flow tests if more is possible, so that losses are an answer and no surprise.
+    fn is_probing(self) -> bool {
+        matches!(self, Self::Startup | Self::ProbeBw(Phase::Refill | Phase::Up))
+    }
+}
+
+/// The BBR controller.
+#[derive(Debug)]
+pub struct Bbr {
+    limits: WindowLimits,
+    prng: Prng,
+    sampler: DeliverySampler,
+    /// The newest sample (RS).
+    sample: RateSample,
+    /// Bytes in flight, as last told.
+    in_flight: u64,
+    state: State,
+    /// C.cwnd.
+    window: u64,
+    /// The window before recovery or ProbeRTT narrowed it; 0 if there is none to restore.
+    prior_window: u64,
+    /// Bytes per second.
+    pacing_rate: u64,
+    /// Whether the initial rate was set from a measured round-trip time.
+    rate_initialised: bool,
+    window_use: WindowUse,
+    /// No acknowledgement came since the flow restarted from idle.
+    idle_restart: bool,
+    rounds: Rounds,
+    model: Model,
+    aggregation: Aggregation,
+    full_pipe: FullPipe,
+    /// Round in which Drain was entered.
+    drain_start_round: u64,
+    probe: ProbeBw,
+    min_rtt: MinRtt,
+    loss_round: LossRound,
+    episode: Episode,
+    undo: Undo,
+}
+
+/// Whether the window held the flow back, in this round or the one before (C.is_cwnd_limited).
+#[derive(Debug, Clone, Copy, Default)]
+struct WindowUse {
+    this_round: bool,
+    last_round: bool,
+}
+
+impl Bbr {
+    /// A controller in Startup with the initial window; `seed` spreads its probes.
+    #[must_use]
+    pub fn new(limits: WindowLimits, seed: u64) -> Self {
+        let mut bbr = Self {
+            limits,
+            prng: Prng::new(seed),
+            sampler: DeliverySampler::default(),
+            sample: RateSample::default(),
+            in_flight: 0,
+            state: State::Startup,
+            window: limits.initial(),
+            prior_window: 0,
+            pacing_rate: 0,
+            rate_initialised: false,
+            window_use: WindowUse::default(),
+            idle_restart: false,
+            rounds: Rounds::default(),
+            model: Model::default(),
+            aggregation: Aggregation::default(),
+            full_pipe: FullPipe::default(),
+            drain_start_round: 0,
+            probe: ProbeBw::default(),
+            min_rtt: MinRtt::default(),
+            loss_round: LossRound::default(),
+            episode: Episode::default(),
+            undo: Undo::default(),
+        };
+        bbr.init_pacing_rate(None);
+        bbr
+    }
+
+    fn mtu(&self) -> u64 {
+        self.limits.mtu()
+    }
+
+    /// MinPipeCwnd in bytes, within the window's bounds.
+    fn min_pipe(&self) -> u64 {
+        self.limits.clamp(self.mtu().saturating_mul(MIN_PIPE_PACKETS))
+    }
+
+    fn is_window_limited(&self) -> bool {
+        self.window_use.this_round || self.window_use.last_round
+    }
+
+    /// UpdateModelAndState of section 5.2.3.
+    fn update_model_and_state(&mut self, now: Instant) {
+        self.update_latest_delivery_signals();
+        self.update_congestion_signals();
+        self.update_ack_aggregation(now);
+        self.check_full_bandwidth_reached();
+        self.check_startup_done();
+        self.check_drain_done(now);
+        self.update_probe_bw_phase(now);
+        self.update_min_rtt(now);
+        self.check_probe_rtt(now);
+        self.advance_latest_delivery_signals();
+        self.bound_bandwidth_for_model();
+    }
+
+    /// HandleRestartFromIdle of section 5.4.1: nothing is in flight and nothing was to send.
+    fn restart_from_idle(&mut self, now: Instant) {
+        self.idle_restart = true;
+        self.aggregation.restart(now);
+        match self.state {
+            State::ProbeBw(_) => self.set_pacing_rate_with_gain(100),
+            State::ProbeRtt => self.check_probe_rtt_done(now),
+            State::Startup | State::Drain => {}
+        }
+    }
+}
+
+impl CongestionController for Bbr {
+    fn on_packet_sent(
+        &mut self,
+        now: Instant,
+        bytes: u64,
+        in_flight: u64,
+        app_limited: bool,
+    ) -> PacketState {
+        let state = self.sampler.on_packet_sent(now, bytes, in_flight, app_limited);
+        if in_flight == 0 && self.sampler.is_app_limited() {
+            self.restart_from_idle(now);
+        }
+        self.in_flight = in_flight.saturating_add(bytes);
+        if self.in_flight.saturating_add(self.mtu()) > self.window {
+            self.window_use.this_round = true;
+        }
+        state
+    }
+
+    fn on_packets_acked(
+        &mut self,
+        now: Instant,
+        acked: &[Acked],
+        rtt: &RttEstimator,
+        in_flight: u64,
+        app_limited: bool,
+    ) {
+        let Some(sample) = self.sampler.on_packets_acked(now, acked, rtt.min()) else {
+            return;
+        };
+        if app_limited {
+            self.sampler.mark_app_limited(in_flight);
+        }
+        self.sample = sample;
+        self.in_flight = in_flight;
+        if !self.rate_initialised && rtt.first_sample().is_some() {
+            self.init_pacing_rate(Some(rtt.smoothed()));
+        }
+        self.update_model_and_state(now);
+        // Recovery ends after the model has seen the round that it lasted.
+        let ended = acked.iter().any(|packet| self.episode.on_acked(packet.sent));
+        if ended {
+            self.restore_window();
+        }
+        self.set_pacing_rate();
+        self.set_window();
+    }
+
+    fn on_packets_lost(
+        &mut self,
+        now: Instant,
+        lost: &[Lost],
+        persistent_congestion: bool,
+        in_flight: u64,
+    ) {
+        if lost.is_empty() {
+            return;
+        }
+        self.in_flight = in_flight;
+        for packet in lost {
+            if !self.episode.covers(packet.sent) {
+                self.begin_recovery(now, Cause::Loss);
+            }
+            self.handle_lost_packet(now, packet);
+        }
+        self.episode.on_lost(lost);
+        if persistent_congestion {
+            self.collapse();
+        }
+    }
+
+    fn on_ecn_ce(&mut self, now: Instant, sent: Instant, _newly_marked: u64, in_flight: u64) {
+        self.in_flight = in_flight;
+        if self.episode.covers(sent) {
+            self.episode.confirm();
+        } else {
+            self.begin_recovery(now, Cause::EcnCe);
+        }
+        self.handle_mark(now);
+    }
+
+    fn on_spurious_loss(&mut self, _now: Instant, packets: &[Lost]) {
+        if self.episode.on_spurious(packets) {
+            self.undo_recovery();
+        }
+    }
+
+    fn on_discarded(&mut self, bytes: u64) {
+        self.sampler.on_discarded(bytes);
+        self.in_flight = self.in_flight.saturating_sub(bytes);
+    }
+
+    fn on_mtu_changed(&mut self, mtu: u16) {
+        self.window = self.limits.change_mtu(mtu, self.window);
+    }
+
+    fn window(&self) -> u64 {
+        self.window
+    }
+
+    fn pacing_rate(&self, _rtt: &RttEstimator) -> Option<u64> {
+        Some(self.pacing_rate)
+    }
+
+    fn name(&self) -> &'static str {
+        "bbr"
+    }
+}

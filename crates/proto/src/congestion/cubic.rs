@@ -1,0 +1,426 @@
+//! CUBIC (RFC 9438), with HyStart++ (RFC 9406) in the initial slow start.
+//!
+//! Where the RFC reduces to a share of the bytes in flight, this reduces to that share of the
+//! window: section 4.6 allows it to senders that do not let an under-used window grow, as QUIC
+//! asks (RFC 9002 section 7.8).
+
+use super::delivery::PacketState;
+use super::episode::{Cause, Episode, newest_sent};
+use super::hystart::{Growth, HyStart};
+use super::{Acked, CongestionController, Lost, WindowLimits};
+use crate::recovery::rtt::RttEstimator;
+use std::time::{Duration, Instant};
+
+/// The window's scaling constant, segments per second cubed.
+const C: f64 = 0.4;
+/// What is left of the window after a congestion event.
+const BETA: f64 = 0.7;
+/// Additive increase, segments per round trip, that makes a multiplicative decrease of `BETA` as
+/// fast as Reno's one of a half (RFC 9438 section 4.3).
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+/// The window grows by no more than half per round trip in congestion avoidance.
+const MAX_GROWTH: f64 = 1.5;
+
+/// One stretch of congestion avoidance; windows in segments, times in seconds.
+#[derive(Debug, Clone, Copy)]
+struct Epoch {
+    start: Instant,
+    /// The plateau of the curve.
+    w_max: f64,
+    /// Time until the curve reaches its plateau.
+    k: f64,
+    /// What Reno would have.
+    w_est: f64,
+    /// The window before the congestion event that this epoch follows.
+    w_prior: f64,
+}
+
+impl Epoch {
+    /// An epoch that starts below the plateau with a window of `window` segments (section 4.2).
+    fn new(start: Instant, window: f64, w_max: f64, w_prior: f64) -> Self {
+        let w_max = w_max.max(window);
+        Self { start, w_max, k: ((w_max - window) / C).cbrt(), w_est: window, w_prior }
+    }
+
+    /// The window of the curve `elapsed` after the start (equation 1).
+    fn window(&self, elapsed: Duration) -> f64 {
+        let t = elapsed.as_secs_f64() - self.k;
+        C * t * t * t + self.w_max
+    }
+}
+
+/// What a congestion event changes, to take it back (section 4.9).
+#[derive(Debug, Clone, Copy)]
+struct Saved {
+    window: u64,
+    ssthresh: u64,
+    w_max: f64,
+    w_prior: f64,
+    epoch: Option<Epoch>,
+}
+
+/// The CUBIC controller.
+#[derive(Debug)]
+pub struct Cubic {
+    limits: WindowLimits,
+    window: u64,
+    /// Growth below one byte that the window is still owed.
+    fraction: f64,
+    ssthresh: u64,
+    /// Plateau for the next epoch and window before the newest congestion event, segments; 0
+    /// until there was one.
+    w_max: f64,
+    w_prior: f64,
+    epoch: Option<Epoch>,
+    /// Since when nothing but application-limited acknowledgements came: the curve stands still.
+    limited_since: Option<Instant>,
+    hystart: HyStart,
+    episode: Episode,
+    saved: Option<Saved>,
+}
+
+impl Cubic {
+    /// A controller in slow start with the initial window.
+    #[must_use]
+    pub fn new(limits: WindowLimits) -> Self {
+        Self {
+            limits,
+            window: limits.initial(),
+            fraction: 0.0,
+            ssthresh: u64::MAX,
+            w_max: 0.0,
+            w_prior: 0.0,
+            epoch: None,
+            limited_since: None,
+            hystart: HyStart::default(),
+            episode: Episode::default(),
+            saved: None,
+        }
+    }
+
+    fn segments(&self, bytes: u64) -> f64 {
+        bytes as f64 / self.limits.mtu() as f64
+    }
+
+    fn grow_by(&mut self, bytes: f64) {
+        let total = bytes.max(0.0) + self.fraction;
+        self.fraction = total.fract();
+        self.window = self.limits.clamp(self.window.saturating_add(total as u64));
+    }
+
+    fn slow_start(&mut self, now: Instant, newest: Instant, bytes: u64, rtt: &RttEstimator) {
+        // Only the first slow start has no better bound than the rise of the round-trip time.
+        if self.ssthresh != u64::MAX {
+            self.window = self.limits.clamp(self.window.saturating_add(bytes));
+            return;
+        }
+        match self.hystart.on_ack(now, newest, rtt.latest()) {
+            Growth::Standard => self.grow_by(bytes as f64),
+            Growth::Divided(divisor) => self.grow_by(bytes as f64 / divisor as f64),
+            Growth::Over => self.ssthresh = self.window,
+        }
+    }
+
+    fn avoid_congestion(&mut self, now: Instant, bytes: u64, rtt: &RttEstimator) {
+        let window = self.segments(self.window);
+        let (w_max, w_prior) = (self.w_max, self.w_prior);
+        let mut epoch = *self.epoch.get_or_insert_with(|| Epoch::new(now, window, w_max, w_prior));
+        // Time in which the application held the window back is not time on the curve (5.8).
+        if let Some(since) = self.limited_since.take() {
+            let pause = now.saturating_duration_since(since.max(epoch.start));
+            epoch.start = epoch.start.checked_add(pause).unwrap_or(now);
+        }
+        let acked = self.segments(bytes);
+        let alpha = if epoch.w_est < epoch.w_prior { ALPHA } else { 1.0 };
+        // Held like the window is: an estimate that runs away would let it jump later.
+        epoch.w_est = (epoch.w_est + alpha * acked / window).min(self.segments(self.limits.max()));
+        self.epoch = Some(epoch);
+
+        let elapsed = now.saturating_duration_since(epoch.start);
+        if epoch.window(elapsed) < epoch.w_est {
+            let gain = (epoch.w_est - window) * self.limits.mtu() as f64;
+            // The estimate is absolute: nothing is owed from before.
+            self.fraction = 0.0;
+            self.grow_by(gain);
+            return;
+        }
+        let target = epoch.window(elapsed.saturating_add(rtt.smoothed()));
+        let target = target.clamp(window, window * MAX_GROWTH);
+        self.grow_by((target - window) / window * bytes as f64);
+    }
+
+    fn reduce(&mut self, now: Instant, cause: Cause) {
+        self.saved = Some(Saved {
+            window: self.window,
+            ssthresh: self.ssthresh,
+            w_max: self.w_max,
+            w_prior: self.w_prior,
+            epoch: self.epoch,
+        });
+        self.episode.begin(now, cause);
+        let window = self.segments(self.window);
+        self.w_prior = window;
+        // Fast convergence (4.7): a flow that lost before it was back at its plateau makes room.
+        self.w_max = if window < self.w_max { window * (1.0 + BETA) / 2.0 } else { window };
+        self.window = self.limits.clamp((self.window as f64 * BETA) as u64);
+        self.ssthresh = self.window;
+        self.fraction = 0.0;
+        self.epoch = None;
+    }
+}
+
+impl CongestionController for Cubic {
+    fn on_packet_sent(&mut self, _: Instant, _: u64, _: u64, _: bool) -> PacketState {
+        PacketState::default()
+    }
+
+    fn on_packets_acked(
+        &mut self,
+        now: Instant,
+        acked: &[Acked],
+        rtt: &RttEstimator,
+        _in_flight: u64,
+        app_limited: bool,
+    ) {
+        let Some(newest) = newest_sent(acked) else {
+            return;
+        };
+        self.episode.on_acked(newest);
+        let news = acked.iter().filter(|packet| !self.episode.covers(packet.sent));
+        let bytes = news.fold(0u64, |sum, packet| sum.saturating_add(packet.bytes));
+        if app_limited {
+            self.limited_since.get_or_insert(now);
+        } else if bytes > 0 && self.window < self.ssthresh {
+            self.slow_start(now, newest, bytes, rtt);
+        } else if bytes > 0 {
+            self.avoid_congestion(now, bytes, rtt);
+        }
+    }
+
+    fn on_packets_lost(&mut self, now: Instant, lost: &[Lost], persistent: bool, _: u64) {
+        let Some(newest) = newest_sent(lost) else {
+            return;
+        };
+        if !self.episode.covers(newest) {
+            self.reduce(now, Cause::Loss);
+        }
+        self.episode.on_lost(lost);
+        if persistent {
+            self.window = self.limits.min();
+            self.epoch = None;
+            self.saved = None;
+            self.episode.clear();
+            // After a collapse the first curve starts at its plateau (4.8).
+            self.w_max = 0.0;
+        }
+    }
+
+    fn on_ecn_ce(&mut self, now: Instant, sent: Instant, _newly_marked: u64, _in_flight: u64) {
+        if self.episode.covers(sent) {
+            self.episode.confirm();
+        } else {
+            self.reduce(now, Cause::EcnCe);
+        }
+    }
+
+    fn on_spurious_loss(&mut self, _now: Instant, packets: &[Lost]) {
+        if !self.episode.on_spurious(packets) {
+            return;
+        }
+        let Some(saved) = self.saved.take() else {
+            return;
+        };
+        if self.window < saved.window {
+            self.window = self.limits.clamp(saved.window);
+            self.ssthresh = saved.ssthresh;
+            self.w_max = saved.w_max;
+            self.w_prior = saved.w_prior;
+            self.epoch = saved.epoch;
+            self.fraction = 0.0;
+        }
+    }
+
+    fn on_discarded(&mut self, _bytes: u64) {}
+
+    fn on_mtu_changed(&mut self, mtu: u16) {
+        let old = self.limits.mtu() as f64;
+        self.window = self.limits.change_mtu(mtu, self.window);
+        // What is counted in segments keeps its size in bytes.
+        let scale = old / self.limits.mtu() as f64;
+        self.w_max *= scale;
+        self.w_prior *= scale;
+        self.saved = None;
+        self.epoch = None;
+    }
+
+    fn window(&self) -> u64 {
+        self.window
+    }
+
+    fn slow_start_threshold(&self) -> Option<u64> {
+        (self.ssthresh != u64::MAX).then_some(self.ssthresh)
+    }
+
+    fn name(&self) -> &'static str {
+        "cubic"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MTU: u16 = 1_000;
+    const MS: Duration = Duration::from_millis(1);
+
+    fn cubic() -> Cubic {
+        Cubic::new(WindowLimits::new(MTU, u64::MAX))
+    }
+
+    fn packet(pn: u64, sent: Instant) -> Lost {
+        Lost { pn, bytes: u64::from(MTU), sent, state: PacketState::default() }
+    }
+
+    fn near(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-6 * b.abs().max(1.0)
+    }
+
+    #[test]
+    fn curve_matches_the_formula() {
+        let start = Instant::now();
+        // 100 segments cut to 70: K = cbrt(30 / 0.4) = 4.217 163 s.
+        let epoch = Epoch::new(start, 70.0, 100.0, 100.0);
+        assert!(near(epoch.k, 4.217_163_326_508_746), "{}", epoch.k);
+        assert!(near(epoch.window(Duration::ZERO), 70.0));
+        assert!(near(epoch.window(Duration::from_secs_f64(epoch.k)), 100.0));
+        // 0.4 * (10 - 4.217163)^3 + 100
+        assert!(near(epoch.window(Duration::from_secs(10)), 177.353999));
+    }
+
+    #[test]
+    fn a_curve_without_loss_before_starts_at_its_plateau() {
+        let epoch = Epoch::new(Instant::now(), 50.0, 0.0, 0.0);
+        assert!(near(epoch.k, 0.0) && near(epoch.window(Duration::ZERO), 50.0));
+    }
+
+    #[test]
+    fn a_loss_leaves_seven_tenths_and_remembers_the_plateau() {
+        let (t, mut cubic) = (Instant::now(), cubic());
+        cubic.window = 100_000;
+        cubic.on_packets_lost(t + 50 * MS, &[packet(1, t)], false, 0);
+        assert_eq!((cubic.window, cubic.ssthresh), (70_000, 70_000));
+        assert!(near(cubic.w_max, 100.0) && near(cubic.w_prior, 100.0));
+        // A second loss of the same flight changes nothing.
+        cubic.on_packets_lost(t + 60 * MS, &[packet(2, t + 40 * MS)], false, 0);
+        assert_eq!(cubic.window, 70_000);
+        // One of the next flight comes below the old plateau: fast convergence.
+        cubic.on_packets_lost(t + 150 * MS, &[packet(3, t + 60 * MS)], false, 0);
+        assert_eq!(cubic.window, 49_000);
+        assert!(near(cubic.w_max, 70.0 * 1.7 / 2.0));
+    }
+
+    #[test]
+    fn the_window_follows_the_curve_back_to_the_plateau() {
+        let (t, mut cubic) = (Instant::now(), cubic());
+        let mut rtt = RttEstimator::default();
+        rtt.update(t, 100 * MS, Duration::ZERO);
+        cubic.window = 1_000_000;
+        cubic.on_packets_lost(t, &[packet(0, t - 100 * MS)], false, 0);
+        assert_eq!(cubic.window, 700_000);
+        // K = cbrt(300 / 0.4) = 9.0856 s. A window of packets is acknowledged per round trip.
+        let mut now = t;
+        let mut reached = None;
+        for round in 0..120u64 {
+            now += 100 * MS;
+            let acked: Vec<_> = (0..cubic.window / 1_000)
+                .map(|i| packet(round * 10_000 + i, now - 50 * MS))
+                .collect();
+            cubic.on_packets_acked(now, &acked, &rtt, 0, false);
+            let epoch = cubic.epoch.unwrap();
+            let elapsed = now - epoch.start;
+            let ahead = epoch.window(elapsed + 100 * MS) * 1_000.0;
+            assert!(cubic.window as f64 <= ahead + 1.0, "ahead of the curve at {elapsed:?}");
+            if reached.is_none() && cubic.window >= 990_000 {
+                reached = Some(elapsed.as_secs_f64());
+            }
+        }
+        // The curve is at 990 segments (25 / 1)^(1/3) = 2.92 s before K.
+        let reached = reached.unwrap();
+        assert!((5.9..6.4).contains(&reached), "{reached}");
+        assert!(cubic.window > 1_000_000, "beyond the plateau after K");
+    }
+
+    #[test]
+    fn small_windows_grow_like_reno() {
+        let (t, mut cubic) = (Instant::now(), cubic());
+        let mut rtt = RttEstimator::default();
+        rtt.update(t, 10 * MS, Duration::ZERO);
+        cubic.window = 10_000;
+        cubic.on_packets_lost(t, &[packet(0, t - 10 * MS)], false, 0);
+        let mut now = t;
+        for round in 0..100u64 {
+            now += 10 * MS;
+            let acked: Vec<_> =
+                (0..cubic.window / 1_000).map(|i| packet(round * 100 + i, now - MS)).collect();
+            cubic.on_packets_acked(now, &acked, &rtt, 0, false);
+        }
+        // After 1 s the curve has hardly moved; Reno gains 0.53 segments a round up to the old
+        // window, 1 a round from there on.
+        let segments = cubic.window / 1_000;
+        assert!((85..=105).contains(&segments), "{segments}");
+        let curve = cubic.epoch.unwrap().window(Duration::from_secs(1));
+        assert!(curve < 12.0, "{curve}");
+    }
+
+    #[test]
+    fn a_spurious_loss_is_taken_back_only_if_it_stands_alone() {
+        for (refuted, expected) in [(1, 70_000), (2, 100_000)] {
+            let (t, mut cubic) = (Instant::now(), cubic());
+            cubic.window = 100_000;
+            let lost = [packet(1, t), packet(2, t + MS)];
+            cubic.on_packets_lost(t + 50 * MS, &lost, false, 0);
+            cubic.on_spurious_loss(t + 60 * MS, &lost[..refuted]);
+            assert_eq!(cubic.window, expected);
+        }
+        let (t, mut cubic) = (Instant::now(), cubic());
+        cubic.window = 100_000;
+        cubic.on_packets_lost(t + 50 * MS, &[packet(1, t)], false, 0);
+        cubic.on_ecn_ce(t + 51 * MS, t, 1, 0);
+        cubic.on_spurious_loss(t + 60 * MS, &[packet(1, t)]);
+        assert_eq!(cubic.window, 70_000, "a mark stands behind the reduction too");
+    }
+
+    #[test]
+    fn time_without_data_is_not_time_on_the_curve() {
+        let t = Instant::now();
+        let run = |pause: bool| {
+            let mut cubic = cubic();
+            let mut rtt = RttEstimator::default();
+            rtt.update(t, 100 * MS, Duration::ZERO);
+            cubic.window = 100_000;
+            cubic.on_packets_lost(t, &[packet(0, t - 100 * MS)], false, 0);
+            let mut now = t + 100 * MS;
+            cubic.on_packets_acked(now, &[packet(1, now - MS)], &rtt, 0, false);
+            if pause {
+                cubic.on_packets_acked(now, &[packet(2, now - MS)], &rtt, 0, true);
+                now += Duration::from_secs(20);
+            }
+            cubic.on_packets_acked(now + 100 * MS, &[packet(3, now + MS)], &rtt, 0, false);
+            cubic.window
+        };
+        // Twenty seconds further up the curve it would take half a segment more.
+        let (paused, straight) = (run(true), run(false));
+        assert!((70_000..=straight).contains(&paused), "{paused} instead of {straight}");
+    }
+
+    #[test]
+    fn persistent_congestion_collapses_and_starts_over() {
+        let (t, mut cubic) = (Instant::now(), cubic());
+        cubic.window = 100_000;
+        cubic.on_packets_lost(t + MS, &[packet(1, t)], true, 0);
+        assert_eq!((cubic.window, cubic.ssthresh), (2_000, 70_000));
+        let acked = [packet(2, t + 2 * MS)];
+        cubic.on_packets_acked(t + 9 * MS, &acked, &RttEstimator::default(), 0, false);
+        assert_eq!(cubic.window, 3_000, "slow start");
+    }
+}

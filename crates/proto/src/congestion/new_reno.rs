@@ -1,0 +1,134 @@
+//! NewReno as QUIC does it (RFC 9002 section 7.3 and appendix B).
+
+use super::arithmetic::mul_div;
+use super::delivery::PacketState;
+use super::episode::{Cause, Episode, newest_sent};
+use super::{Acked, CongestionController, Lost, WindowLimits};
+use crate::recovery::rtt::RttEstimator;
+use std::time::Instant;
+
+/// What is left of the window after a congestion event: one half.
+const LOSS_REDUCTION: (u64, u64) = (1, 2);
+
+/// The NewReno controller.
+#[derive(Debug)]
+pub struct NewReno {
+    limits: WindowLimits,
+    window: u64,
+    ssthresh: u64,
+    /// Bytes acknowledged in congestion avoidance since the window last grew.
+    acked: u64,
+    episode: Episode,
+    /// Window and threshold before the newest congestion event.
+    before: (u64, u64),
+}
+
+impl NewReno {
+    /// A controller in slow start with the initial window.
+    #[must_use]
+    pub fn new(limits: WindowLimits) -> Self {
+        let window = limits.initial();
+        let ssthresh = u64::MAX;
+        let episode = Episode::default();
+        Self { limits, window, ssthresh, acked: 0, episode, before: (window, ssthresh) }
+    }
+
+    fn grow(&mut self, bytes: u64) {
+        if self.window < self.ssthresh {
+            self.window = self.limits.clamp(self.window.saturating_add(bytes));
+            return;
+        }
+        self.acked = self.acked.saturating_add(bytes);
+        // One datagram per window of acknowledged bytes; what is over counts for the next.
+        if self.acked >= self.window {
+            self.acked -= self.window;
+            self.window = self.limits.clamp(self.window.saturating_add(self.limits.mtu()));
+        }
+    }
+
+    /// Bytes counted towards the next datagram of the window.
+    #[cfg(test)]
+    pub(super) fn acked_since_growth(&self) -> u64 {
+        self.acked
+    }
+
+    fn reduce(&mut self, now: Instant, cause: Cause) {
+        self.before = (self.window, self.ssthresh);
+        self.episode.begin(now, cause);
+        self.acked = 0;
+        let (numerator, denominator) = LOSS_REDUCTION;
+        self.window = self.limits.clamp(mul_div(self.window, numerator, denominator));
+        self.ssthresh = self.window;
+    }
+}
+
+impl CongestionController for NewReno {
+    fn on_packet_sent(&mut self, _: Instant, _: u64, _: u64, _: bool) -> PacketState {
+        PacketState::default()
+    }
+
+    fn on_packets_acked(
+        &mut self,
+        _now: Instant,
+        acked: &[Acked],
+        _rtt: &RttEstimator,
+        _in_flight: u64,
+        app_limited: bool,
+    ) {
+        for packet in acked {
+            self.episode.on_acked(packet.sent);
+            if !app_limited && !self.episode.covers(packet.sent) {
+                self.grow(packet.bytes);
+            }
+        }
+    }
+
+    fn on_packets_lost(&mut self, now: Instant, lost: &[Lost], persistent: bool, _: u64) {
+        let Some(newest) = newest_sent(lost) else {
+            return;
+        };
+        if !self.episode.covers(newest) {
+            self.reduce(now, Cause::Loss);
+        }
+        self.episode.on_lost(lost);
+        if persistent {
+            self.window = self.limits.min();
+            self.acked = 0;
+            self.episode.clear();
+        }
+    }
+
+    fn on_ecn_ce(&mut self, now: Instant, sent: Instant, _newly_marked: u64, _in_flight: u64) {
+        if self.episode.covers(sent) {
+            self.episode.confirm();
+        } else {
+            self.reduce(now, Cause::EcnCe);
+        }
+    }
+
+    fn on_spurious_loss(&mut self, _now: Instant, packets: &[Lost]) {
+        if self.episode.on_spurious(packets) {
+            let (window, ssthresh) = self.before;
+            self.window = self.window.max(self.limits.clamp(window));
+            self.ssthresh = self.ssthresh.max(ssthresh);
+        }
+    }
+
+    fn on_discarded(&mut self, _bytes: u64) {}
+
+    fn on_mtu_changed(&mut self, mtu: u16) {
+        self.window = self.limits.change_mtu(mtu, self.window);
+    }
+
+    fn window(&self) -> u64 {
+        self.window
+    }
+
+    fn slow_start_threshold(&self) -> Option<u64> {
+        (self.ssthresh != u64::MAX).then_some(self.ssthresh)
+    }
+
+    fn name(&self) -> &'static str {
+        "newreno"
+    }
+}

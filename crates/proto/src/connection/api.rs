@@ -1,0 +1,225 @@
+//! The application's handles to streams and datagrams. They borrow the connection; nothing is
+//! shared.
+
+use super::{Connection, SendDatagramError};
+use crate::fec::Protection;
+use crate::ids::{Dir, StreamId};
+use crate::streams::{Outcome, Read, ReadError, WriteError};
+use crate::wire::coding::varint_size;
+use bytes::Bytes;
+use sutura_schedule::Priority;
+
+impl Connection {
+    /// Opens a stream. `None` while the peer allows no more, or when the connection is closed;
+    /// a [`StreamEvent::Available`](crate::StreamEvent::Available) tells when it does again.
+    pub fn open(&mut self, dir: Dir) -> Option<StreamId> {
+        if self.is_closed() {
+            return None;
+        }
+        self.streams.open(dir)
+    }
+
+    /// Whether there is something to tell the peer about what may be sent to this end, after the
+    /// application read, accepted or stopped: if so, datagrams should be polled.
+    #[must_use]
+    pub fn wants_to_grant_credit(&self) -> bool {
+        self.streams.wants_control()
+    }
+
+    /// The next stream that the peer opened.
+    pub fn accept(&mut self, dir: Dir) -> Option<StreamId> {
+        self.streams.accept(dir)
+    }
+
+    /// The sending half of a stream.
+    pub fn send_stream(&mut self, id: StreamId) -> SendStream<'_> {
+        SendStream { connection: self, id }
+    }
+
+    /// The receiving half of a stream.
+    pub fn recv_stream(&mut self, id: StreamId) -> RecvStream<'_> {
+        RecvStream { connection: self, id }
+    }
+
+    /// Unreliable datagrams.
+    pub fn datagrams(&mut self) -> Datagrams<'_> {
+        Datagrams { connection: self }
+    }
+}
+
+/// The sending half of a stream.
+#[derive(Debug)]
+pub struct SendStream<'a> {
+    connection: &'a mut Connection,
+    id: StreamId,
+}
+
+impl SendStream<'_> {
+    /// Takes as much of `data` as the stream's buffer has room for, and says how much.
+    ///
+    /// # Errors
+    /// The buffer is full, the peer does not want the data, or the stream is finished.
+    pub fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
+        self.check()?;
+        self.connection.streams.write(self.id, data)
+    }
+
+    /// As [`write`](Self::write), without copying.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    pub fn write_chunk(&mut self, data: Bytes) -> Result<usize, WriteError> {
+        self.check()?;
+        self.connection.streams.write_chunk(self.id, data)
+    }
+
+    /// Ends the stream after what was written.
+    ///
+    /// # Errors
+    /// The peer does not want the data, or the stream is finished.
+    pub fn finish(&mut self) -> Result<(), WriteError> {
+        self.check()?;
+        Ok(self.connection.streams.finish(self.id)?)
+    }
+
+    /// Gives up: what was not acknowledged is not sent again, and the peer is told `code`.
+    ///
+    /// # Errors
+    /// The stream is finished.
+    pub fn reset(&mut self, code: u64) -> Result<(), WriteError> {
+        Ok(self.connection.streams.reset(self.id, code)?)
+    }
+
+    /// Decides who goes first when several streams have data.
+    ///
+    /// # Errors
+    /// The stream is finished.
+    pub fn set_priority(&mut self, priority: Priority) -> Result<(), WriteError> {
+        Ok(self.connection.streams.set_priority(self.id, priority)?)
+    }
+
+    /// The stream's priority.
+    ///
+    /// # Errors
+    /// The stream is finished.
+    pub fn priority(&self) -> Result<Priority, WriteError> {
+        self.connection.streams.priority(self.id).ok_or(WriteError::Closed)
+    }
+
+    /// Protects what is sent from now on by erasure coding; `None` stops that. Without effect
+    /// towards a peer that does not decode. The protection is used as soon as it is known that
+    /// the peer does.
+    ///
+    /// # Errors
+    /// The stream is finished.
+    pub fn protect(&mut self, protection: Option<Protection>) -> Result<(), WriteError> {
+        let streams = &mut self.connection.streams;
+        let changed = streams.protection(self.id) != protection;
+        streams.protect(self.id, protection)?;
+        if let Some(session) = streams.session(self.id).filter(|_| changed) {
+            streams.set_session(self.id, None);
+            self.connection.fec_out.detach(session, self.id);
+        }
+        Ok(())
+    }
+
+    /// What became of the stream: `None` while the peer may still get something of it.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.connection.streams.outcome(self.id)
+    }
+
+    fn check(&self) -> Result<(), WriteError> {
+        if self.connection.is_closed() { Err(WriteError::Closed) } else { Ok(()) }
+    }
+}
+
+/// The receiving half of a stream.
+#[derive(Debug)]
+pub struct RecvStream<'a> {
+    connection: &'a mut Connection,
+    id: StreamId,
+}
+
+impl RecvStream<'_> {
+    /// Copies what is next in order into `out`.
+    ///
+    /// # Errors
+    /// Nothing is there yet, the peer reset the stream, or it was read to its end before.
+    pub fn read(&mut self, out: &mut [u8]) -> Result<Read, ReadError> {
+        self.connection.streams.read(self.id, out)
+    }
+
+    /// What is next in order, at most `max` bytes, without copying. `None` at the end.
+    ///
+    /// # Errors
+    /// Nothing is there yet, the peer reset the stream, or it was read to its end before.
+    pub fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, ReadError> {
+        self.connection.streams.read_chunk(self.id, max)
+    }
+
+    /// Says that nothing more will be read; the peer is asked to stop with `code`.
+    ///
+    /// # Errors
+    /// The stream was read to its end, or stopped before.
+    pub fn stop(&mut self, code: u64) -> Result<(), ReadError> {
+        self.connection.streams.stop(self.id, code).map_err(|_| ReadError::Closed)
+    }
+}
+
+/// Unreliable datagrams (RFC 9221).
+#[derive(Debug)]
+pub struct Datagrams<'a> {
+    connection: &'a mut Connection,
+}
+
+impl Datagrams<'_> {
+    /// Queues a datagram. If the queue is full the oldest ones in it are dropped.
+    ///
+    /// # Errors
+    /// The peer takes no datagrams, or none of this size, or the connection is closed.
+    pub fn send(&mut self, data: Bytes) -> Result<(), SendDatagramError> {
+        if self.connection.is_closed() {
+            return Err(SendDatagramError::Closed);
+        }
+        let max = self.max_size().ok_or(SendDatagramError::UnsupportedByPeer)?;
+        if data.len() > max {
+            return Err(SendDatagramError::TooLarge);
+        }
+        self.connection.datagrams_out.push(data);
+        Ok(())
+    }
+
+    /// The next datagram that was received.
+    pub fn recv(&mut self) -> Option<Bytes> {
+        self.connection.datagrams_in.pop()
+    }
+
+    /// The largest datagram that can be sent; `None` if the peer takes none, or is not known yet.
+    #[must_use]
+    pub fn max_size(&self) -> Option<usize> {
+        let c = &*self.connection;
+        let peer = usize::try_from(c.peer.max_datagram_frame_size).unwrap_or(usize::MAX);
+        if peer == 0 {
+            return None;
+        }
+        let overhead = 1 + c.remote_cids.active().len() + 4 + super::transmit::TAG_SIZE;
+        let frame = usize::from(c.path.mtu).saturating_sub(overhead).min(peer);
+        frame.checked_sub(1 + varint_size(frame as u64))
+    }
+}
+
+impl Connection {
+    /// The session that protects what a stream sends, if it asks for protection and the peer
+    /// decodes. Chosen when the stream first sends, as it may have asked before the peer was known.
+    pub(super) fn session_of(&mut self, id: StreamId, wanted: Option<Protection>) -> Option<u16> {
+        let wanted = wanted.filter(|_| self.fec_out.is_enabled())?;
+        if let Some(session) = self.streams.session(id) {
+            return Some(session);
+        }
+        let streams = &self.streams;
+        let session = self.fec_out.attach(id, wanted, |id| streams.session(id).is_some());
+        self.streams.set_session(id, session);
+        session
+    }
+}

@@ -1,0 +1,371 @@
+//! Connection identifiers: those that we issue and those that the peer issues (RFC 9000 sections
+//! 5.1, 19.15 and 19.16).
+
+use crate::error::{TransportError, TransportErrorCode};
+use crate::ids::ConnectionId;
+use std::collections::VecDeque;
+use std::fmt;
+
+/// Identifiers of ours that a peer may have at once, however many it would hold.
+pub const MAX_LOCAL_CIDS: usize = 4;
+/// Unacknowledged RETIRE_CONNECTION_ID frames that a peer may make us keep, in multiples of the
+/// `active_connection_id_limit` that we told it. RFC 9000 section 5.1.2 asks for at least 2.
+pub const MAX_RETIRE_FACTOR: usize = 10;
+/// Bytes of a stateless reset token.
+pub const RESET_TOKEN_SIZE: usize = 16;
+
+/// A stateless reset token (RFC 9000 section 10.3). Comparison takes the same time for all values;
+/// who sees a token can end the connection, so it is not printed.
+#[derive(Clone, Copy, Eq)]
+pub struct ResetToken(pub [u8; RESET_TOKEN_SIZE]);
+
+impl PartialEq for ResetToken {
+    fn eq(&self, other: &Self) -> bool {
+        let difference = self.0.iter().zip(&other.0).fold(0, |sum, (a, b)| sum | (a ^ b));
+        std::hint::black_box(difference) == 0
+    }
+}
+
+impl fmt::Debug for ResetToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ResetToken(..)")
+    }
+}
+
+fn violation(reason: &'static str) -> TransportError {
+    TransportError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason)
+}
+
+/// An identifier of ours that is announced by a NEW_CONNECTION_ID frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewCid {
+    /// Its sequence number.
+    pub seq: u64,
+    /// The identifier.
+    pub cid: ConnectionId,
+    /// The token of a stateless reset for it.
+    pub token: ResetToken,
+}
+
+#[derive(Debug)]
+struct LocalCid {
+    seq: u64,
+    cid: ConnectionId,
+    /// `None` for the handshake's, which no frame announces.
+    token: Option<ResetToken>,
+    /// Whether the peer can know it.
+    announced: bool,
+}
+
+/// The identifiers that the peer addresses us by.
+#[derive(Debug)]
+pub struct LocalCids {
+    /// Ascending in sequence number, at most [`MAX_LOCAL_CIDS`].
+    cids: Vec<LocalCid>,
+    /// Sequence numbers to announce, each of `cids` at most once.
+    queue: VecDeque<u64>,
+    next_seq: u64,
+    limit: usize,
+}
+
+impl LocalCids {
+    /// `handshake` is the Source Connection ID of our first packets. If it is empty, the peer never
+    /// gets another.
+    pub fn new(handshake: ConnectionId) -> Self {
+        let first = LocalCid { seq: 0, cid: handshake, token: None, announced: true };
+        Self { cids: vec![first], queue: VecDeque::new(), next_seq: 1, limit: 1 }
+    }
+
+    /// Takes the peer's `active_connection_id_limit` transport parameter.
+    pub fn set_peer_limit(&mut self, limit: u64) {
+        self.limit = usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, MAX_LOCAL_CIDS);
+    }
+
+    /// Issues identifiers up to the limit and queues their announcement. `generate` makes one for
+    /// a sequence number, of the same length as the first, and lets the endpoint know it.
+    /// To be called once the peer's limit is known, and after each retirement.
+    pub fn issue(&mut self, mut generate: impl FnMut(u64) -> (ConnectionId, ResetToken)) {
+        if self.is_zero_length() {
+            return;
+        }
+        while self.cids.len() < self.limit {
+            let seq = self.next_seq;
+            self.next_seq += 1;
+            let (cid, token) = generate(seq);
+            self.cids.push(LocalCid { seq, cid, token: Some(token), announced: false });
+            self.queue.push_back(seq);
+        }
+    }
+
+    /// What the next NEW_CONNECTION_ID frame announces (its Retire Prior To is 0); call
+    /// [`Self::on_announced`] once it is written.
+    pub fn next_announcement(&self) -> Option<NewCid> {
+        let seq = *self.queue.front()?;
+        let LocalCid { cid, token, .. } = self.cids.iter().find(|cid| cid.seq == seq)?;
+        Some(NewCid { seq, cid: *cid, token: (*token)? })
+    }
+
+    /// A NEW_CONNECTION_ID frame with this sequence number was written into a packet.
+    pub fn on_announced(&mut self, seq: u64) {
+        self.queue.retain(|queued| *queued != seq);
+        if let Some(cid) = self.cids.iter_mut().find(|cid| cid.seq == seq) {
+            cid.announced = true;
+        }
+    }
+
+    /// The packet with a NEW_CONNECTION_ID frame was lost: it is sent again, unless the identifier
+    /// is retired already.
+    pub fn on_announcement_lost(&mut self, seq: u64) {
+        if self.cids.iter().any(|cid| cid.seq == seq) && !self.queue.contains(&seq) {
+            self.queue.push_back(seq);
+        }
+    }
+
+    /// A packet with a NEW_CONNECTION_ID frame was acknowledged: a repetition that waits is not
+    /// needed.
+    pub fn on_announcement_acked(&mut self, seq: u64) {
+        self.queue.retain(|queued| *queued != seq);
+    }
+
+    /// Acts on a RETIRE_CONNECTION_ID frame in a packet that was sent to `destination`. Returns the
+    /// identifier that the endpoint may forget now; `None` if that was said before.
+    ///
+    /// # Errors
+    /// PROTOCOL_VIOLATION if the sequence number was never announced, or is that of `destination`.
+    pub fn on_retire(
+        &mut self,
+        seq: u64,
+        destination: &ConnectionId,
+    ) -> Result<Option<ConnectionId>, TransportError> {
+        if self.is_zero_length() {
+            return Err(violation("retirement of an empty connection id"));
+        }
+        if seq >= self.next_seq {
+            return Err(violation("retirement of a connection id that was not issued"));
+        }
+        let Some(index) = self.cids.iter().position(|cid| cid.seq == seq) else {
+            return Ok(None);
+        };
+        if !self.cids[index].announced {
+            return Err(violation("retirement of a connection id that was not issued"));
+        }
+        if self.cids[index].cid == *destination {
+            return Err(violation("retirement of the connection id that it was sent to"));
+        }
+        self.queue.retain(|queued| *queued != seq);
+        Ok(Some(self.cids.remove(index).cid))
+    }
+
+    /// The identifiers that the peer may use, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        self.cids.iter().map(|cid| cid.cid)
+    }
+
+    /// Only the handshake's identifier can be empty, and then it is never retired.
+    fn is_zero_length(&self) -> bool {
+        self.cids.first().is_some_and(|cid| cid.cid.is_empty())
+    }
+}
+
+#[derive(Debug)]
+struct RemoteCid {
+    seq: u64,
+    cid: ConnectionId,
+    token: Option<ResetToken>,
+}
+
+/// A RETIRE_CONNECTION_ID frame that is not acknowledged yet.
+#[derive(Debug)]
+struct Retirement {
+    seq: u64,
+    /// Whether it waits to be sent, or sent again.
+    queued: bool,
+}
+
+/// The identifiers that we address the peer by.
+///
+/// The one in use has the smallest sequence number of all that are held. So one that comes late,
+/// with a smaller number, may have been used and retired before; it is retired (again) at once.
+#[derive(Debug)]
+pub struct RemoteCids {
+    /// The identifier in use.
+    active: RemoteCid,
+    /// The others, ascending in sequence number.
+    spare: Vec<RemoteCid>,
+    /// Identifiers below are to be retired: the peer said so, or we used and left them.
+    retire_below: u64,
+    retirements: Vec<Retirement>,
+    limit: usize,
+}
+
+impl RemoteCids {
+    /// `handshake` is the identifier that the first packets are sent to; `limit` what we told the
+    /// peer as `active_connection_id_limit`, at least 2.
+    pub fn new(handshake: ConnectionId, limit: usize) -> Self {
+        Self {
+            active: RemoteCid { seq: 0, cid: handshake, token: None },
+            spare: Vec::new(),
+            retire_below: 0,
+            retirements: Vec::new(),
+            limit: limit.max(2),
+        }
+    }
+
+    /// The identifier to send to.
+    pub fn active(&self) -> ConnectionId {
+        self.active.cid
+    }
+
+    /// The token of a stateless reset for the identifier in use, if the peer gave one.
+    pub fn active_token(&self) -> Option<ResetToken> {
+        self.active.token
+    }
+
+    /// Takes the identifier that the peer chose in its first packet or Retry (RFC 9000 section
+    /// 7.2). Does nothing once another is in use.
+    pub fn set_handshake_cid(&mut self, cid: ConnectionId) {
+        if self.active.seq == 0 {
+            self.active.cid = cid;
+        }
+    }
+
+    /// Takes the server's `stateless_reset_token` transport parameter, which belongs to the
+    /// handshake's identifier.
+    pub fn set_handshake_token(&mut self, token: ResetToken) {
+        if self.active.seq == 0 {
+            self.active.token = Some(token);
+        }
+    }
+
+    /// Whether these are the last bytes of a stateless reset for the identifier in use. Tokens of
+    /// others do not count (RFC 9000 section 10.3.1).
+    pub fn is_reset(&self, token: &ResetToken) -> bool {
+        self.active.token.is_some_and(|ours| ours == *token)
+    }
+
+    /// Acts on a NEW_CONNECTION_ID frame (or the preferred address's identifier: sequence number
+    /// 1). Returns whether the identifier in use has changed.
+    ///
+    /// # Errors
+    /// PROTOCOL_VIOLATION if the peer uses an empty identifier, or contradicts itself;
+    /// CONNECTION_ID_LIMIT_ERROR if it issues more than we allow, or retires faster than it
+    /// acknowledges; FRAME_ENCODING_ERROR if the fields make no sense.
+    pub fn on_new_cid(
+        &mut self,
+        new: NewCid,
+        retire_prior_to: u64,
+    ) -> Result<bool, TransportError> {
+        if self.active.cid.is_empty() {
+            return Err(violation("connection id from a peer whose connection id is empty"));
+        }
+        if retire_prior_to > new.seq || new.cid.is_empty() {
+            let code = TransportErrorCode::FRAME_ENCODING_ERROR;
+            return Err(TransportError::new(code, "malformed NEW_CONNECTION_ID"));
+        }
+        let known = self.find(&new)?;
+        self.retire_below = self.retire_below.max(retire_prior_to);
+        self.retire_old_spares()?;
+        if new.seq < self.retire_below {
+            // Retired before we knew it (RFC 9000 section 19.15), if it is not the one in use.
+            if !known {
+                self.retire(new.seq)?;
+            }
+        } else if !known {
+            let index = self.spare.partition_point(|cid| cid.seq < new.seq);
+            let cid = RemoteCid { seq: new.seq, cid: new.cid, token: Some(new.token) };
+            self.spare.insert(index, cid);
+        }
+        let changed = self.active.seq < self.retire_below && self.leave_active()?;
+        if self.spare.len() >= self.limit {
+            let code = TransportErrorCode::CONNECTION_ID_LIMIT_ERROR;
+            return Err(TransportError::new(code, "more connection ids than allowed"));
+        }
+        Ok(changed)
+    }
+
+    /// Goes over to the next identifier and retires the one in use, for a new path (RFC 9000
+    /// section 9.5). `Ok(false)` if there is no other.
+    ///
+    /// # Errors
+    /// CONNECTION_ID_LIMIT_ERROR if the peer does not acknowledge retirements.
+    pub fn advance(&mut self) -> Result<bool, TransportError> {
+        self.leave_active()
+    }
+
+    /// The sequence number of the next RETIRE_CONNECTION_ID frame; call
+    /// [`Self::on_retirement_sent`] once it is written.
+    pub fn next_retirement(&self) -> Option<u64> {
+        self.retirements.iter().find(|retirement| retirement.queued).map(|next| next.seq)
+    }
+
+    /// A RETIRE_CONNECTION_ID frame was written into a packet.
+    pub fn on_retirement_sent(&mut self, seq: u64) {
+        self.set_queued(seq, false);
+    }
+
+    /// The packet with a RETIRE_CONNECTION_ID frame was lost: it is sent again.
+    pub fn on_retirement_lost(&mut self, seq: u64) {
+        self.set_queued(seq, true);
+    }
+
+    /// The packet with a RETIRE_CONNECTION_ID frame was acknowledged.
+    pub fn on_retirement_acked(&mut self, seq: u64) {
+        self.retirements.retain(|retirement| retirement.seq != seq);
+    }
+
+    /// Whether this identifier is held already.
+    fn find(&self, new: &NewCid) -> Result<bool, TransportError> {
+        let mut held = self.spare.iter().chain(std::iter::once(&self.active));
+        let Some(old) = held.find(|old| old.seq == new.seq || old.cid == new.cid) else {
+            return Ok(false);
+        };
+        let same_token = old.token.is_none_or(|token| token == new.token);
+        if old.seq == new.seq && old.cid == new.cid && same_token {
+            Ok(true)
+        } else {
+            Err(violation("connection id issued twice"))
+        }
+    }
+
+    fn retire_old_spares(&mut self) -> Result<(), TransportError> {
+        while let Some(seq) = self.spare.first().map(|cid| cid.seq)
+            && seq < self.retire_below
+        {
+            self.spare.remove(0);
+            self.retire(seq)?;
+        }
+        Ok(())
+    }
+
+    fn leave_active(&mut self) -> Result<bool, TransportError> {
+        if self.spare.is_empty() {
+            return Ok(false);
+        }
+        let next = self.spare.remove(0);
+        let old = std::mem::replace(&mut self.active, next);
+        self.retire_below = self.retire_below.max(self.active.seq);
+        self.retire(old.seq)?;
+        Ok(true)
+    }
+
+    fn retire(&mut self, seq: u64) -> Result<(), TransportError> {
+        if self.retirements.iter().any(|retirement| retirement.seq == seq) {
+            return Ok(());
+        }
+        if self.retirements.len() >= MAX_RETIRE_FACTOR * self.limit {
+            let code = TransportErrorCode::CONNECTION_ID_LIMIT_ERROR;
+            return Err(TransportError::new(code, "too many connection ids to retire"));
+        }
+        self.retirements.push(Retirement { seq, queued: true });
+        Ok(())
+    }
+
+    fn set_queued(&mut self, seq: u64, queued: bool) {
+        if let Some(retirement) = self.retirements.iter_mut().find(|one| one.seq == seq) {
+            retirement.queued = queued;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

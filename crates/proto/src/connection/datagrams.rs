@@ -1,0 +1,96 @@
+//! DATAGRAM frames (RFC 9221): queues in both directions, bounded in bytes.
+
+use bytes::Bytes;
+use std::collections::VecDeque;
+
+/// What a queued datagram costs beyond its bytes, so that a flood of empty ones is bounded too.
+const OVERHEAD: usize = 64;
+
+/// Why a datagram was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SendDatagramError {
+    /// The peer does not take datagrams.
+    #[error("datagrams not supported by peer")]
+    UnsupportedByPeer,
+    /// It does not fit in a packet, or exceeds what the peer takes.
+    #[error("datagram too large")]
+    TooLarge,
+    /// The connection is over.
+    #[error("connection closed")]
+    Closed,
+}
+
+/// A queue of datagrams that drops its oldest to stay within a number of bytes.
+#[derive(Debug)]
+pub struct DatagramQueue {
+    items: VecDeque<Bytes>,
+    cost: usize,
+    limit: usize,
+    dropped: u64,
+}
+
+impl DatagramQueue {
+    /// A queue of at most `limit` bytes, counting 64 bytes more for each datagram.
+    pub fn new(limit: usize) -> Self {
+        Self { items: VecDeque::new(), cost: 0, limit, dropped: 0 }
+    }
+
+    /// Adds a datagram; the oldest make room for it. Returns whether any was dropped.
+    pub fn push(&mut self, data: Bytes) -> bool {
+        self.cost += data.len() + OVERHEAD;
+        self.items.push_back(data);
+        let before = self.dropped;
+        while self.cost > self.limit {
+            let Some(_) = self.pop() else { break };
+            self.dropped += 1;
+        }
+        self.dropped > before
+    }
+
+    /// Takes the oldest datagram.
+    pub fn pop(&mut self) -> Option<Bytes> {
+        let item = self.items.pop_front()?;
+        self.cost -= item.len() + OVERHEAD;
+        Some(item)
+    }
+
+    /// The oldest datagram's size.
+    pub fn peek_size(&self) -> Option<usize> {
+        self.items.front().map(Bytes::len)
+    }
+
+    /// Whether nothing is queued.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Datagrams dropped to make room.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn oldest_make_room() {
+        let mut q = DatagramQueue::new(2 * (10 + OVERHEAD));
+        assert!(!q.push(Bytes::from_static(b"aaaaaaaaaa")));
+        assert!(!q.push(Bytes::from_static(b"bbbbbbbbbb")));
+        assert!(q.push(Bytes::from_static(b"cccccccccc")));
+        assert_eq!(q.pop().unwrap()[0], b'b');
+        assert_eq!((q.dropped(), q.peek_size()), (1, Some(10)));
+    }
+
+    #[test]
+    fn flood_of_empty_datagrams_is_bounded() {
+        let mut q = DatagramQueue::new(64 * 100);
+        for _ in 0..100_000 {
+            q.push(Bytes::new());
+        }
+        assert_eq!(q.items.len(), 100);
+        assert_eq!(q.cost, 6400);
+    }
+}

@@ -1,0 +1,276 @@
+//! The handshake: what TLS says goes into CRYPTO frames and back, keys are installed and
+//! discarded, and the peer's transport parameters are checked (RFC 9001 section 4, RFC 9000
+//! section 7).
+
+use super::cids::ResetToken;
+use super::{Connection, EndpointEvent, Event, State};
+use crate::config::{FecConfig, MAX_UDP_PAYLOAD, TransportConfig};
+use crate::crypto::{KeyChange, Keys, Session};
+use crate::error::{TransportError, TransportErrorCode};
+use crate::fec::MAX_SYMBOL_SIZE;
+use crate::ids::{ConnectionId, Side, SpaceId};
+use crate::observe::Observation;
+use crate::streams::{PeerLimits, StreamLimits};
+use crate::wire::coding::VARINT_MAX;
+use crate::wire::transport_parameters::{
+    FecParameters, Grease, HandshakeIds, MAX_ACK_DELAY_BOUND, TransportParameters,
+};
+use rand::RngCore;
+use rand::rngs::StdRng;
+use std::time::{Duration, Instant};
+
+/// Connection identifiers of the peer that this end remembers.
+pub const ACTIVE_CID_LIMIT: u64 = 4;
+/// What is left of a 1-RTT packet for frames besides header and tag: flags 1, packet number 4.
+const ONE_RTT_OVERHEAD: usize = 1 + 4;
+
+/// The state of the handshake.
+pub struct Handshake {
+    pub session: Box<dyn Session>,
+    /// What this end announced.
+    pub local: TransportParameters,
+    /// The source identifier of this end's packets.
+    pub local_cid: ConnectionId,
+    /// The destination identifier of the client's first Initial.
+    pub original_dcid: ConnectionId,
+    /// The source identifier of the peer's first Initial, which later ones must repeat.
+    pub peer_scid: Option<ConnectionId>,
+    /// The space that TLS writes into.
+    write_space: SpaceId,
+    /// Keys of 1-RTT packets, until the handshake is complete and they may be used to receive.
+    pub complete: bool,
+    /// Whether both ends know that it is complete (RFC 9001 section 4.1.2).
+    pub confirmed: bool,
+    pub peer_parameters_known: bool,
+    /// Whether a HANDSHAKE_DONE is to be sent.
+    pub done_due: bool,
+}
+
+impl Handshake {
+    /// A handshake in its first step.
+    pub fn new(
+        session: Box<dyn Session>,
+        local: TransportParameters,
+        local_cid: ConnectionId,
+        original_dcid: ConnectionId,
+    ) -> Self {
+        Self {
+            session,
+            local_cid,
+            local,
+            original_dcid,
+            peer_scid: None,
+            write_space: SpaceId::Initial,
+            complete: false,
+            confirmed: false,
+            peer_parameters_known: false,
+            done_due: false,
+        }
+    }
+}
+
+/// What this end announces.
+pub fn local_parameters(
+    config: &TransportConfig,
+    side: Side,
+    local_cid: ConnectionId,
+    original_dcid: ConnectionId,
+    rng: &mut StdRng,
+) -> TransportParameters {
+    let datagrams = config.datagram_receive_buffer.is_some();
+    TransportParameters {
+        original_destination_connection_id: side.is_server().then_some(original_dcid),
+        initial_source_connection_id: Some(local_cid),
+        max_idle_timeout: millis(config.max_idle_timeout.unwrap_or_default()),
+        max_udp_payload_size: MAX_UDP_PAYLOAD.into(),
+        initial_max_data: config.receive_window,
+        initial_max_stream_data_bidi_local: config.stream_receive_window,
+        initial_max_stream_data_bidi_remote: config.stream_receive_window,
+        initial_max_stream_data_uni: config.stream_receive_window,
+        initial_max_streams_bidi: config.max_concurrent_bidi_streams,
+        initial_max_streams_uni: config.max_concurrent_uni_streams,
+        max_ack_delay: millis(config.max_ack_delay).min(MAX_ACK_DELAY_BOUND - 1),
+        active_connection_id_limit: ACTIVE_CID_LIMIT,
+        disable_active_migration: true,
+        max_datagram_frame_size: if datagrams { MAX_UDP_PAYLOAD.into() } else { 0 },
+        grease: config.grease.then(|| Grease::new(rand::Rng::random(rng))),
+        fec: config.fec.map(|fec| FecParameters {
+            max_sessions: fec.max_sessions.into(),
+            max_window_symbols: fec.max_window_symbols.into(),
+            max_window_bytes: fec.max_window_bytes.into(),
+            max_symbol_size: MAX_SYMBOL_SIZE as u64,
+        }),
+        ..TransportParameters::default()
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(VARINT_MAX).min(VARINT_MAX)
+}
+
+/// What the stream layer has to know of the configuration.
+pub fn stream_limits(config: &TransportConfig) -> StreamLimits {
+    StreamLimits {
+        bidi_streams: config.max_concurrent_bidi_streams,
+        uni_streams: config.max_concurrent_uni_streams,
+        stream_window: config.stream_receive_window,
+        max_stream_window: config.max_stream_receive_window,
+        connection_window: config.receive_window,
+        max_connection_window: config.max_receive_window,
+        send_buffer: config.send_buffer,
+    }
+}
+
+impl Connection {
+    /// Gives TLS what came and sends what it answers.
+    pub(super) fn on_crypto_data(
+        &mut self,
+        now: Instant,
+        space: SpaceId,
+    ) -> Result<(), TransportError> {
+        while let Some(data) = self.spaces[space as usize].crypto.take_input() {
+            self.handshake.session.read_handshake(space, &data)?;
+        }
+        self.drive_handshake(now)
+    }
+
+    /// Moves what TLS has to say into CRYPTO streams, installs keys, and notices completion.
+    pub(super) fn drive_handshake(&mut self, now: Instant) -> Result<(), TransportError> {
+        self.learn_peer_parameters(now)?;
+        loop {
+            let space = self.handshake.write_space;
+            let out = self.spaces[space as usize].crypto.output();
+            let before = out.len();
+            let change = self.handshake.session.write_handshake(out);
+            let wrote = out.len() > before;
+            match change {
+                Some(KeyChange::Handshake(keys)) => self.install(SpaceId::Handshake, keys),
+                Some(KeyChange::OneRtt { keys, .. }) => self.install(SpaceId::Data, keys),
+                None if !wrote => break,
+                None => {}
+            }
+        }
+        if !self.handshake.complete && !self.handshake.session.is_handshaking() {
+            self.complete_handshake(now)?;
+        }
+        Ok(())
+    }
+
+    fn install(&mut self, space: SpaceId, keys: Keys) {
+        self.spaces[space as usize].keys = Some(keys);
+        self.handshake.write_space = space;
+    }
+
+    fn complete_handshake(&mut self, now: Instant) -> Result<(), TransportError> {
+        if !self.handshake.peer_parameters_known {
+            let code = TransportErrorCode::crypto(109);
+            return Err(TransportError::new(code, "no transport parameters"));
+        }
+        self.handshake.complete = true;
+        if self.state == State::Handshaking {
+            self.state = State::Established;
+        }
+        self.events.push_back(Event::Connected);
+        self.endpoint_events.push_back(EndpointEvent::HandshakeDone);
+        self.issue_cids();
+        if self.side.is_server() {
+            // The client has proven that it got what only this server could send.
+            self.handshake.done_due = true;
+            self.confirm_handshake(now);
+            self.endpoint_events.push_back(EndpointEvent::RemoveCid(self.handshake.original_dcid));
+        }
+        Ok(())
+    }
+
+    /// Both ends know that the handshake is complete: its keys are not needed any more.
+    pub(super) fn confirm_handshake(&mut self, now: Instant) {
+        if self.handshake.confirmed {
+            return;
+        }
+        self.handshake.confirmed = true;
+        self.recovery.on_handshake_confirmed();
+        self.discard_space(now, SpaceId::Handshake);
+    }
+
+    /// Forgets a space: its keys, what is in flight, what was to be sent (RFC 9001 section 4.9).
+    pub(super) fn discard_space(&mut self, now: Instant, space: SpaceId) {
+        if self.spaces[space as usize].keys.take().is_none() {
+            return;
+        }
+        let s = &mut self.spaces[space as usize];
+        s.crypto = Default::default();
+        s.probes = 0;
+        s.ping = false;
+        let before = self.recovery.bytes_in_flight();
+        drop(self.recovery.discard_space(now, space));
+        self.congestion.on_discarded(before.saturating_sub(self.recovery.bytes_in_flight()));
+        self.update_loss_timer(now);
+    }
+
+    /// Offers the peer more identifiers for this end.
+    pub(super) fn issue_cids(&mut self) {
+        let (rng, events) = (&mut self.rng, &mut self.endpoint_events);
+        self.local_cids.set_peer_limit(self.peer.active_connection_id_limit);
+        self.local_cids.issue(|_| {
+            let mut bytes = [0; crate::endpoint::LOCAL_CID_SIZE];
+            let mut token = [0; 16];
+            rng.fill_bytes(&mut bytes);
+            rng.fill_bytes(&mut token);
+            let cid = ConnectionId::new(&bytes).unwrap_or_default();
+            events.push_back(EndpointEvent::AddCid(cid));
+            (cid, ResetToken(token))
+        });
+    }
+
+    fn learn_peer_parameters(&mut self, now: Instant) -> Result<(), TransportError> {
+        if self.handshake.peer_parameters_known {
+            return Ok(());
+        }
+        let Some(raw) = self.handshake.session.transport_parameters() else { return Ok(()) };
+        let peer = TransportParameters::decode(raw, self.side.peer())?;
+        peer.authenticate(
+            self.side.peer(),
+            &HandshakeIds {
+                peer_initial_source: self.handshake.peer_scid.unwrap_or_default(),
+                original_destination: self.handshake.original_dcid,
+                retry_source: None,
+            },
+        )?;
+        self.observe(now, &Observation::Parameters { local: false, parameters: &peer });
+        self.handshake.peer_parameters_known = true;
+        let max_ack_delay = Duration::from_millis(peer.max_ack_delay);
+        self.recovery.set_max_ack_delay(max_ack_delay);
+        self.streams.set_peer_limits(PeerLimits {
+            max_data: peer.initial_max_data,
+            max_stream_data_bidi_local: peer.initial_max_stream_data_bidi_local,
+            max_stream_data_bidi_remote: peer.initial_max_stream_data_bidi_remote,
+            max_stream_data_uni: peer.initial_max_stream_data_uni,
+            max_streams_bidi: peer.initial_max_streams_bidi,
+            max_streams_uni: peer.initial_max_streams_uni,
+        });
+        self.path.mtu =
+            self.path.mtu.min(u16::try_from(peer.max_udp_payload_size).unwrap_or(u16::MAX));
+        if let Some(token) = peer.stateless_reset_token {
+            self.remote_cids.set_handshake_token(ResetToken(token));
+        }
+        self.enable_fec(&peer);
+        self.peer = peer;
+        self.reset_idle_timer(now);
+        Ok(())
+    }
+
+    /// Erasure coding is used towards a peer that decodes, if this end offered it too.
+    fn enable_fec(&mut self, peer: &TransportParameters) {
+        let (Some(_), Some(fec)) = (self.config.fec, &peer.fec) else { return };
+        let room = usize::from(self.path.mtu).saturating_sub(
+            ONE_RTT_OVERHEAD + self.remote_cids.active().len() + super::transmit::TAG_SIZE,
+        );
+        let decoder = FecConfig {
+            max_sessions: u16::try_from(fec.max_sessions).unwrap_or(u16::MAX),
+            max_window_symbols: u32::try_from(fec.max_window_symbols).unwrap_or(u32::MAX),
+            max_window_bytes: u32::try_from(fec.max_window_bytes).unwrap_or(u32::MAX),
+        };
+        let symbol_size = usize::try_from(fec.max_symbol_size).unwrap_or(usize::MAX);
+        self.fec_out.enable(&decoder, symbol_size, room);
+    }
+}

@@ -1,0 +1,254 @@
+//! What becomes of sent packets: each frame's owner hears whether it was acknowledged or lost.
+
+use super::timer::Timer;
+use super::{Connection, SpaceId};
+use crate::congestion::{Acked, Lost, PacketState};
+use crate::error::TransportError;
+use crate::fec::Fate;
+use crate::observe::Observation;
+use crate::recovery::pto::{PtoContext, Timeout};
+use crate::recovery::sent::SentPacket;
+use crate::recovery::token::{StreamToken, Token};
+use crate::wire::frame::AckFrame;
+use smallvec::SmallVec;
+use std::time::{Duration, Instant};
+
+/// The exponent of the ACK delays that this end reports (the default).
+pub const ACK_DELAY_EXPONENT: u32 = 3;
+
+impl Connection {
+    /// An ACK frame came.
+    pub(super) fn on_ack(
+        &mut self,
+        now: Instant,
+        space: SpaceId,
+        ack: &AckFrame<'_>,
+    ) -> Result<(), TransportError> {
+        let delay = self.decode_ack_delay(space, ack.delay);
+        let mut packets = std::mem::take(&mut self.scratch.packets);
+        let ranges = ack.ranges().map(|r| r.start..=r.end - 1);
+        let late = &mut self.scratch.late;
+        self.recovery.on_ack_received(now, space, ranges, delay, &mut packets, late)?;
+        for packet in packets.drain(..) {
+            for token in &packet.tokens {
+                self.on_token_acked(now, space, token);
+            }
+            self.loss_estimate.on_packet(false);
+            if packet.in_flight {
+                self.scratch.acked.push(Acked {
+                    pn: packet.pn,
+                    bytes: packet.size.into(),
+                    sent: packet.time,
+                    state: packet.cc,
+                });
+            }
+        }
+        self.scratch.packets = packets;
+        Ok(())
+    }
+
+    /// Draws the conclusions of an ACK frame, once all frames of its packet were processed: what
+    /// a SYMBOL_ACK beside it reports as recovered is not to be sent again.
+    pub(super) fn finish_ack(&mut self, now: Instant, space: SpaceId) {
+        let mut packets = std::mem::take(&mut self.scratch.packets);
+        let persistent = self.recovery.detect_lost(now, space, &mut packets);
+        self.on_lost(now, space, packets, persistent);
+        if !self.scratch.late.is_empty() {
+            self.stats.spurious_losses += self.scratch.late.len() as u64;
+            let late: SmallVec<[Lost; 4]> = self
+                .scratch
+                .late
+                .drain(..)
+                .map(|p| Lost { pn: p.pn, bytes: p.size.into(), sent: p.time, state: p.cc })
+                .collect();
+            self.congestion.on_spurious_loss(now, &late);
+        }
+        if !self.scratch.acked.is_empty() {
+            self.congestion.on_packets_acked(
+                now,
+                &self.scratch.acked,
+                self.recovery.rtt(),
+                self.recovery.bytes_in_flight(),
+                self.app_limited,
+            );
+            self.scratch.acked.clear();
+        }
+        self.pacer.update(now, &*self.congestion, self.recovery.rtt());
+        self.observe_metrics(now);
+    }
+
+    /// The delay is given in units of the peer's choice, and only believed up to what it promised
+    /// once the handshake is confirmed (RFC 9002 section 5.3).
+    fn decode_ack_delay(&self, space: SpaceId, raw: u64) -> Duration {
+        if space != SpaceId::Data {
+            return Duration::ZERO;
+        }
+        let exponent = u32::from(self.peer.ack_delay_exponent);
+        let micros = raw.checked_shl(exponent).filter(|v| v >> exponent == raw);
+        let delay = Duration::from_micros(micros.unwrap_or(u64::MAX));
+        let promised = Duration::from_millis(self.peer.max_ack_delay);
+        if self.handshake.confirmed { delay.min(promised) } else { delay }
+    }
+
+    /// Packets were declared lost: tells everyone.
+    fn on_lost(
+        &mut self,
+        now: Instant,
+        space: SpaceId,
+        mut packets: Vec<SentPacket<PacketState>>,
+        persistent: bool,
+    ) {
+        self.scratch.lost.clear();
+        let pto = self.pto();
+        for packet in packets.drain(..) {
+            self.stats.packets_lost += 1;
+            self.stats.bytes_lost += u64::from(packet.size);
+            self.loss_estimate.on_packet(true);
+            if packet.in_flight {
+                self.scratch.lost.push(Lost {
+                    pn: packet.pn,
+                    bytes: packet.size.into(),
+                    sent: packet.time,
+                    state: packet.cc,
+                });
+            }
+            let size = packet.size.into();
+            self.observe(now, &Observation::PacketLost { space, pn: packet.pn, size });
+            for token in &packet.tokens {
+                self.on_token_lost(now, space, token, pto);
+            }
+        }
+        self.scratch.packets = packets;
+        if !self.scratch.lost.is_empty() {
+            self.congestion.on_packets_lost(
+                now,
+                &self.scratch.lost,
+                persistent,
+                self.recovery.bytes_in_flight(),
+            );
+        }
+        self.settle_orphans();
+    }
+
+    fn on_token_acked(&mut self, now: Instant, space: SpaceId, token: &Token) {
+        match *token {
+            Token::Ack { largest } => self.spaces[space as usize].acks.on_ack_acked(largest),
+            Token::Crypto { offset, len } => {
+                self.spaces[space as usize].crypto.on_acked(offset..offset + u64::from(len));
+            }
+            Token::Stream(stream) => {
+                self.streams.delivered(&stream);
+                if let Some(symbol) = stream.symbol {
+                    self.fec_out.on_acked(now, symbol, self.recovery.rtt());
+                }
+            }
+            Token::Repair { session, first, end } => {
+                self.fec_out.on_repair_settled(session, first, end);
+            }
+            Token::NewConnectionId(seq) => self.local_cids.on_announcement_acked(seq),
+            Token::RetireConnectionId(seq) => self.remote_cids.on_retirement_acked(seq),
+            Token::HandshakeDone
+            | Token::Datagram { .. }
+            | Token::SymbolAck(_)
+            | Token::SymbolWindow(_) => {}
+            _ => self.streams.acked(token),
+        }
+    }
+
+    fn on_token_lost(&mut self, now: Instant, space: SpaceId, token: &Token, pto: Duration) {
+        match *token {
+            Token::Crypto { offset, len } => {
+                self.spaces[space as usize].crypto.on_lost(offset..offset + u64::from(len));
+            }
+            Token::Stream(stream) => self.on_stream_lost(now, &stream, pto),
+            Token::Repair { session, first, end } => {
+                self.fec_out.on_repair_settled(session, first, end);
+            }
+            Token::HandshakeDone => self.handshake.done_due = true,
+            Token::NewConnectionId(seq) => self.local_cids.on_announcement_lost(seq),
+            Token::RetireConnectionId(seq) => self.remote_cids.on_retirement_lost(seq),
+            // Not repeated: a newer one says more, or nobody waits for it.
+            Token::Ack { .. }
+            | Token::Datagram { .. }
+            | Token::SymbolAck(_)
+            | Token::SymbolWindow(_) => {}
+            _ => self.streams.lost(token),
+        }
+    }
+
+    /// The decision point between "declared lost" and "queued to be sent again".
+    fn on_stream_lost(&mut self, now: Instant, stream: &StreamToken, pto: Duration) {
+        if let Some(symbol) = stream.symbol {
+            let wanted = self.streams.is_missing(stream);
+            let fate = self.fec_out.on_lost(now, symbol, self.recovery.rtt(), pto, wanted);
+            if fate == Fate::Kept {
+                return;
+            }
+        }
+        self.retransmit(stream);
+    }
+
+    fn retransmit(&mut self, stream: &StreamToken) {
+        if self.streams.retransmit(stream) {
+            self.stats.stream_bytes_retransmitted += u64::from(stream.len);
+        }
+    }
+
+    /// Frames of symbols that left their window unacknowledged take the ordinary way.
+    pub(super) fn settle_orphans(&mut self) {
+        let mut orphans = std::mem::take(self.fec_out.orphans());
+        for stream in orphans.drain(..) {
+            self.retransmit(&stream);
+        }
+        *self.fec_out.orphans() = orphans;
+    }
+
+    fn pto_context(&self) -> PtoContext {
+        PtoContext {
+            handshake_keys: self.spaces[SpaceId::Handshake as usize].keys.is_some(),
+            amplification_limited: self.path.is_blocked(),
+        }
+    }
+
+    pub(super) fn update_loss_timer(&mut self, now: Instant) {
+        let context = self.pto_context();
+        self.timers.set(Timer::LossDetection, self.recovery.timeout(context));
+        let redundancy = if self.fec_out.is_enabled() { self.fec_out.timeout() } else { None };
+        // What is due already waits for a slot, not for the time.
+        self.timers.set(Timer::Redundancy, redundancy.filter(|at| *at > now));
+    }
+
+    pub(super) fn on_loss_timer(&mut self, now: Instant) {
+        let context = self.pto_context();
+        let mut packets = std::mem::take(&mut self.scratch.packets);
+        match self.recovery.on_timeout(now, context, &mut packets) {
+            Timeout::Loss { space, persistent_congestion } => {
+                self.on_lost(now, space, packets, persistent_congestion);
+            }
+            Timeout::Probe { space, count } => {
+                self.scratch.packets = packets;
+                self.stats.probe_timeouts += 1;
+                self.probe(now, space, count);
+            }
+            Timeout::Early => self.scratch.packets = packets,
+        }
+        self.observe_metrics(now);
+        self.update_loss_timer(now);
+    }
+
+    /// Packets that ask whether anything arrives at all. They carry what was sent last and is not
+    /// acknowledged, which helps at once if it was lost; it is not declared lost by that.
+    fn probe(&mut self, now: Instant, space: SpaceId, count: u8) {
+        self.spaces[space as usize].probes = count;
+        if space != SpaceId::Data {
+            self.spaces[space as usize].crypto.resend_unacked();
+            return;
+        }
+        let pto = self.pto();
+        let oldest = self.recovery.sent(space).filter(|p| p.is_probed()).take(count.into());
+        let tokens: SmallVec<[Token; 4]> = oldest.flat_map(|p| p.tokens.iter().copied()).collect();
+        for token in tokens {
+            self.on_token_lost(now, space, &token, pto);
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! A packet's way in: datagram, header, AEAD, frames.
+
+use super::cids::{NewCid, ResetToken};
+use super::timer::Timer;
+use super::{Connection, EndpointEvent, Event, State};
+use crate::error::{ConnectionError, TransportError, TransportErrorCode};
+use crate::ids::{ConnectionId, SpaceId};
+use crate::observe::Observation;
+use crate::wire::frame::{Carrier, Close, Frame, FrameIter};
+use crate::wire::packet::{Coalesced, Packet, PacketType, ProtectedPacket};
+use bytes::Bytes;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use crate::recovery::ack::EcnCodepoint;
+
+/// Packets kept until their keys are known.
+const MAX_UNDECRYPTABLE: usize = 10;
+/// Bytes of such packets.
+const MAX_UNDECRYPTABLE_BYTES: usize = 20 * 1024;
+
+/// Packets that came before their keys.
+#[derive(Debug, Default)]
+pub struct EarlyPackets {
+    packets: Vec<(Option<EcnCodepoint>, Vec<u8>)>,
+    bytes: usize,
+}
+
+impl EarlyPackets {
+    fn push(&mut self, ecn: Option<EcnCodepoint>, packet: &[u8]) {
+        let fits = self.packets.len() < MAX_UNDECRYPTABLE
+            && self.bytes + packet.len() <= MAX_UNDECRYPTABLE_BYTES;
+        if fits {
+            self.bytes += packet.len();
+            self.packets.push((ecn, packet.to_vec()));
+        }
+    }
+}
+
+/// A packet whose protection was removed.
+struct Opened<'a> {
+    carrier: Carrier,
+    pn: u64,
+    payload: &'a [u8],
+    /// Whether the reserved bits are in order.
+    reserved: Result<(), TransportError>,
+}
+
+fn violation(reason: &'static str) -> TransportError {
+    TransportError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason)
+}
+
+impl Connection {
+    /// Processes a UDP datagram that came from `remote`, decrypting it in place.
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        ecn: Option<EcnCodepoint>,
+        datagram: &mut [u8],
+    ) {
+        if remote != self.path.remote || self.is_drained() {
+            return;
+        }
+        self.stats.received.datagrams += 1;
+        self.stats.received.bytes += datagram.len() as u64;
+        let was_blocked = self.path.is_blocked();
+        self.path.on_received(datagram.len());
+        self.handle_packets(now, ecn, datagram);
+        if !self.early.packets.is_empty() && self.can_open_data() {
+            for (ecn, mut packet) in std::mem::take(&mut self.early).packets {
+                self.handle_packets(now, ecn, &mut packet);
+            }
+        }
+        self.fec_out.release_held(now);
+        if was_blocked || !self.is_closed() {
+            self.update_loss_timer(now);
+        }
+    }
+
+    /// 1-RTT packets are not processed before the handshake is complete (RFC 9001 section 5.7).
+    fn can_open_data(&self) -> bool {
+        self.handshake.complete && self.spaces[SpaceId::Data as usize].keys.is_some()
+    }
+
+    fn handle_packets(&mut self, now: Instant, ecn: Option<EcnCodepoint>, datagram: &mut [u8]) {
+        let mut packets = Coalesced::new(crate::endpoint::LOCAL_CID_SIZE);
+        while let Some(Ok(packet)) = packets.next(datagram) {
+            // Retry and Version Negotiation only mean something to a client that waits for its
+            // first answer; they are not acted on.
+            let Packet::Protected(packet) = packet else { continue };
+            if packet.ty != PacketType::ZeroRtt {
+                self.handle_packet(now, ecn, &packet, datagram);
+            }
+            if self.is_drained() {
+                return;
+            }
+        }
+    }
+
+    fn handle_packet(
+        &mut self,
+        now: Instant,
+        ecn: Option<EcnCodepoint>,
+        packet: &ProtectedPacket,
+        datagram: &mut [u8],
+    ) {
+        let space = packet.ty.space();
+        let ready = match space {
+            SpaceId::Data => self.can_open_data(),
+            _ => self.spaces[space as usize].keys.is_some(),
+        };
+        if !ready {
+            if self.state == State::Handshaking && space != SpaceId::Initial {
+                self.early.push(ecn, &datagram[packet.start..packet.end]);
+            }
+            return;
+        }
+        let Some(opened) = self.remove_protection(packet, datagram) else {
+            self.stats.undecryptable += 1;
+            return;
+        };
+        if self.is_closed() {
+            if self.state == State::Closing {
+                self.close.on_received();
+            }
+            self.handle_while_closing(now, &opened);
+            return;
+        }
+        if let Err(error) = self.on_packet(now, ecn, packet, &opened) {
+            self.fail(now, error);
+        }
+    }
+
+    /// Removes header protection and packet protection.
+    fn remove_protection<'a>(
+        &self,
+        packet: &ProtectedPacket,
+        datagram: &'a mut [u8],
+    ) -> Option<Opened<'a>> {
+        let space = &self.spaces[packet.ty.space() as usize];
+        let keys = &space.keys.as_ref()?.remote;
+        let whole = datagram.get_mut(packet.start..packet.end)?;
+        keys.header.unprotect(whole, packet.number - packet.start).ok()?;
+        let header = packet.unprotected(datagram).ok()?;
+        let pn = header.number.expand(space.acks.largest().map_or(0, |l| l + 1));
+        let (before, payload) = datagram.split_at_mut_checked(header.payload.start)?;
+        let payload = payload.get_mut(..header.payload.len())?;
+        let associated = before.get(header.header.clone())?;
+        let len = keys.packet.open(pn, associated, payload).ok()?;
+        let carrier = packet.ty.carrier();
+        Some(Opened {
+            carrier,
+            pn,
+            payload: payload.get(..len)?,
+            reserved: header.check_reserved(),
+        })
+    }
+
+    fn on_packet(
+        &mut self,
+        now: Instant,
+        ecn: Option<EcnCodepoint>,
+        packet: &ProtectedPacket,
+        opened: &Opened<'_>,
+    ) -> Result<(), TransportError> {
+        let space = packet.ty.space();
+        let &Opened { pn, payload, ref reserved, .. } = opened;
+        reserved.clone()?;
+        if payload.is_empty() {
+            return Err(violation("packet without frames"));
+        }
+        if self.spaces[space as usize].acks.is_duplicate(pn) {
+            return Ok(());
+        }
+        self.stats.received.packets += 1;
+        let size = packet.end - packet.start;
+        self.observe(now, &Observation::PacketReceived { space, pn, size, payload });
+        if packet.ty.is_long() {
+            self.learn_peer_cid(space, packet.scid)?;
+        }
+        if space == SpaceId::Handshake && self.side.is_server() {
+            self.path.validate();
+            self.discard_space(now, SpaceId::Initial);
+        }
+        self.sent_since_receive = false;
+        self.reset_idle_timer(now);
+        let ack_eliciting = self.on_frames(now, packet, payload)?;
+        let acks = &mut self.spaces[space as usize].acks;
+        acks.on_packet_received(now, pn, ack_eliciting, ecn);
+        self.timers.set(Timer::AckDelay, self.spaces[SpaceId::Data as usize].acks.timeout());
+        Ok(())
+    }
+
+    /// The peer's first packet says which identifier it chose for itself; later ones must not say
+    /// otherwise (RFC 9000 section 7.2).
+    fn learn_peer_cid(&mut self, space: SpaceId, scid: ConnectionId) -> Result<(), TransportError> {
+        match self.handshake.peer_scid {
+            None if space == SpaceId::Initial => {
+                self.handshake.peer_scid = Some(scid);
+                self.remote_cids.set_handshake_cid(scid);
+                Ok(())
+            }
+            Some(known) if known == scid => Ok(()),
+            _ => Err(violation("source connection id changed")),
+        }
+    }
+
+    /// Processes the frames of a packet; returns whether it must be acknowledged.
+    fn on_frames(
+        &mut self,
+        now: Instant,
+        packet: &ProtectedPacket,
+        payload: &[u8],
+    ) -> Result<bool, TransportError> {
+        let space = packet.ty.space();
+        let mut ack_eliciting = false;
+        let mut acked = false;
+        let mut crypto = false;
+        for frame in FrameIter::new(payload, packet.ty.carrier()) {
+            let frame = frame?;
+            let info = frame.kind().info();
+            ack_eliciting |= info.ack_eliciting;
+            match frame {
+                Frame::Ack(ack) => {
+                    if acked {
+                        self.finish_ack(now, space);
+                    }
+                    self.on_ack(now, space, &ack)?;
+                    acked = true;
+                }
+                Frame::Crypto { offset, data } => {
+                    self.spaces[space as usize].crypto.receive(offset, data)?;
+                    crypto = true;
+                }
+                Frame::Close(close) => {
+                    self.on_close_frame(now, close_reason(&close));
+                    return Ok(false);
+                }
+                other => self
+                    .on_frame(now, &other, &packet.dcid)
+                    .map_err(|e| e.in_frame(info.first_type))?,
+            }
+        }
+        if crypto {
+            self.on_crypto_data(now, space)?;
+        }
+        if acked {
+            // After all frames: what a SYMBOL_ACK of the same packet reports as recovered is not
+            // to be sent again.
+            self.finish_ack(now, space);
+        }
+        Ok(ack_eliciting)
+    }
+
+    /// Processes a frame that stands in 1-RTT packets only.
+    pub(super) fn on_frame(
+        &mut self,
+        now: Instant,
+        frame: &Frame<'_>,
+        dcid: &ConnectionId,
+    ) -> Result<(), TransportError> {
+        match *frame {
+            Frame::SourceSymbol(source) => {
+                self.fec_in.on_source(source.symbol.session, source.symbol.id, source.frames)?;
+                self.on_protected_frames(source.frames)?;
+                self.take_recovered(now)
+            }
+            Frame::Repair(repair) => {
+                let header = repair.header;
+                self.fec_in.on_repair(header.session, header.span(), header.key, repair.payload)?;
+                self.take_recovered(now)
+            }
+            Frame::SymbolWindow(window) => {
+                self.fec_in.on_window(window.session, window.lower_bound)
+            }
+            Frame::SymbolAck(ack) => {
+                let rtt = self.recovery.rtt();
+                let (count, delivered) = self.fec_out.on_symbol_ack(now, &ack, rtt)?;
+                for stream in &delivered {
+                    self.streams.delivered(stream);
+                }
+                let session = ack.session;
+                self.observe(now, &Observation::SymbolsRecoveredByPeer { session, count });
+                Ok(())
+            }
+            Frame::NewConnectionId(new) => {
+                let cid =
+                    NewCid { seq: new.sequence, cid: new.id, token: ResetToken(new.reset_token) };
+                self.remote_cids.on_new_cid(cid, new.retire_prior_to).map(|_| ())
+            }
+            Frame::RetireConnectionId(sequence) => {
+                if let Some(retired) = self.local_cids.on_retire(sequence, dcid)? {
+                    self.endpoint_events.push_back(EndpointEvent::RemoveCid(retired));
+                    self.issue_cids();
+                }
+                Ok(())
+            }
+            Frame::PathChallenge(data) => {
+                self.path.on_challenge(data);
+                Ok(())
+            }
+            Frame::PathResponse(_) => Ok(()),
+            Frame::HandshakeDone if self.side.is_client() => {
+                if !self.handshake.complete {
+                    return Err(violation("HANDSHAKE_DONE before the handshake was done"));
+                }
+                self.confirm_handshake(now);
+                Ok(())
+            }
+            Frame::HandshakeDone | Frame::NewToken(_) if self.side.is_server() => {
+                Err(violation("frame that only servers send"))
+            }
+            _ => self.on_data_frame(frame),
+        }
+    }
+
+    /// Processes a frame of streams or datagrams.
+    fn on_data_frame(&mut self, frame: &Frame<'_>) -> Result<(), TransportError> {
+        match *frame {
+            Frame::Stream(s) => self.streams.received(s.id, s.offset, s.data, s.fin),
+            Frame::Datagram(data) => self.on_datagram_frame(data),
+            Frame::ResetStream { id, code, final_size } => {
+                self.streams.received_reset(id, code, final_size)
+            }
+            Frame::StopSending { id, code } => self.streams.received_stop_sending(id, code),
+            Frame::MaxData(max) => {
+                self.streams.received_max_data(max);
+                Ok(())
+            }
+            Frame::MaxStreamData { id, max } => self.streams.received_max_stream_data(id, max),
+            Frame::MaxStreams { dir, max } => self.streams.received_max_streams(dir, max),
+            Frame::StreamDataBlocked { id, .. } => self.streams.received_stream_data_blocked(id),
+            Frame::StreamsBlocked { dir, limit } => {
+                self.streams.received_streams_blocked(dir, limit)
+            }
+            // Windows grow as the application reads, not as the peer asks.
+            _ => Ok(()),
+        }
+    }
+
+    fn on_datagram_frame(&mut self, data: &[u8]) -> Result<(), TransportError> {
+        if self.config.datagram_receive_buffer.is_none() {
+            return Err(violation("DATAGRAM was not negotiated"));
+        }
+        if self.datagrams_in.is_empty() {
+            self.events.push_back(Event::DatagramReceived);
+        }
+        self.datagrams_in.push(Bytes::copy_from_slice(data));
+        Ok(())
+    }
+
+    /// Processes the frames of a source symbol, which are whole and only of two kinds.
+    fn on_protected_frames(&mut self, frames: &[u8]) -> Result<(), TransportError> {
+        for frame in FrameIter::new(frames, Carrier::SourceSymbol) {
+            let frame = frame?;
+            self.on_data_frame(&frame).map_err(|e| e.in_frame(frame.kind().info().first_type))?;
+        }
+        Ok(())
+    }
+
+    /// Gives what the decoder recovered the way that it would have taken by itself.
+    fn take_recovered(&mut self, now: Instant) -> Result<(), TransportError> {
+        let mut frames = std::mem::take(&mut self.scratch.recovered);
+        while let Some(recovered) = self.fec_in.pop_recovered(&mut frames) {
+            let session = recovered.symbol.session;
+            let (id, size) = (recovered.symbol.id, recovered.size);
+            self.observe(now, &Observation::SymbolRecovered { session, id, size });
+            self.on_protected_frames(&frames)?;
+            // The sender should hear at once: it may be about to send the data again.
+            self.spaces[SpaceId::Data as usize].acks.set_immediate();
+        }
+        self.scratch.recovered = frames;
+        Ok(())
+    }
+
+    /// This end has closed: only the peer's own close still matters.
+    fn handle_while_closing(&mut self, now: Instant, opened: &Opened<'_>) {
+        let mut frames = FrameIter::new(opened.payload, opened.carrier).map_while(Result::ok);
+        if let Some(Frame::Close(close)) = frames.find(|f| matches!(f, Frame::Close(_))) {
+            self.on_close_frame(now, close_reason(&close));
+        }
+    }
+}
+
+fn close_reason(close: &Close<'_>) -> ConnectionError {
+    match *close {
+        Close::Transport { code, frame, reason } => ConnectionError::ClosedByPeer(TransportError {
+            code,
+            frame: frame.filter(|f| *f != 0),
+            reason: String::from_utf8_lossy(reason).into_owned().into(),
+        }),
+        Close::Application { code, reason } => {
+            ConnectionError::ApplicationClosed { code, reason: reason.to_vec() }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What belongs to one packet number space.
+
+use super::crypto_stream::CryptoStream;
+use crate::crypto::Keys;
+use crate::ids::SpaceId;
+use crate::recovery::ack::AckTracker;
+use rand::Rng;
+use rand::rngs::StdRng;
+use std::time::Duration;
+
+/// On average one packet number in this many is left out, so that a peer which acknowledges
+/// packets that it did not receive is found out (RFC 9000 section 21.4).
+const SKIP_INTERVAL: u64 = 512;
+
+/// One packet number space.
+#[derive(Debug)]
+pub struct Space {
+    /// Present from when packets can be protected until the space is discarded.
+    pub keys: Option<Keys>,
+    /// What was received.
+    pub acks: AckTracker,
+    /// The handshake's bytes.
+    pub crypto: CryptoStream,
+    /// Packets that must be sent whatever the congestion window says.
+    pub probes: u8,
+    /// Whether something ack-eliciting should be sent.
+    pub ping: bool,
+    next_pn: u64,
+    skip_at: u64,
+}
+
+impl Space {
+    /// A space without keys.
+    pub fn new(id: SpaceId, max_ack_delay: Duration) -> Self {
+        Self {
+            keys: None,
+            acks: AckTracker::new(id, max_ack_delay),
+            crypto: CryptoStream::default(),
+            probes: 0,
+            ping: false,
+            next_pn: 0,
+            skip_at: 0,
+        }
+    }
+
+    /// The number that the next packet would have.
+    pub fn peek_pn(&self) -> u64 {
+        self.next_pn
+    }
+
+    /// Takes the next packet number. If `skip`, the one after it may be left out for good.
+    pub fn take_pn(&mut self, skip: bool, rng: &mut StdRng) -> u64 {
+        let pn = self.next_pn;
+        self.next_pn += 1;
+        if skip && self.next_pn >= self.skip_at {
+            if self.skip_at > 0 {
+                self.next_pn += 1;
+            }
+            self.skip_at = self.next_pn + rng.random_range(1..2 * SKIP_INTERVAL);
+        }
+        pn
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+
+    #[test]
+    fn some_packet_numbers_are_skipped() {
+        let mut rng = StdRng::from_seed([1; 32]);
+        let mut space = Space::new(SpaceId::Data, Duration::ZERO);
+        let numbers: Vec<u64> = (0..100_000).map(|_| space.take_pn(true, &mut rng)).collect();
+        let gaps = numbers.windows(2).map(|pair| pair[1] - pair[0]).inspect(|gap| {
+            assert!((1..=2).contains(gap));
+        });
+        let skipped = gaps.filter(|gap| *gap == 2).count();
+        let expected = 100_000 / SKIP_INTERVAL as usize;
+        assert!((expected / 2..expected * 2).contains(&skipped), "{skipped}");
+    }
+}

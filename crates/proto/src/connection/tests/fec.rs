@@ -1,0 +1,179 @@
+//! Erasure coding between two connections.
+
+use super::pair::{Pair, pattern};
+use crate::{Connection, Dir, FecConfig, Protection, Side, StreamId, TransportConfig};
+use std::time::Duration;
+
+const TAIL: Protection = Protection { burst: 3, delay: Duration::ZERO, incremental: false };
+
+/// Sends `len` bytes from the server on a protected stream, of which the datagrams with these
+/// numbers are lost; returns how long the client waited for the end.
+fn lossy_transfer(pair: &mut Pair, protection: Option<Protection>, lost: &[usize]) -> Duration {
+    let data = pattern(6_500);
+    let id = pair.server.conn().open(Dir::Uni).unwrap();
+    pair.server.conn().send_stream(id).protect(protection).unwrap();
+    pair.server.conn().send_stream(id).write(&data).unwrap();
+    pair.server.conn().send_stream(id).finish().unwrap();
+    let (lost, mut n) = (lost.to_vec(), 0);
+    pair.filter = Box::new(move |from, _| {
+        if from == Side::Client {
+            return true;
+        }
+        n += 1;
+        !lost.contains(&(n - 1))
+    });
+    let start = pair.now;
+    assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), data);
+    let waited = pair.now - start;
+    pair.run_for(Duration::from_secs(2));
+    waited
+}
+
+#[test]
+fn is_negotiated_and_says_so() {
+    let mut pair = Pair::connected();
+    assert!(pair.client.conn().stats().fec.negotiated);
+    assert!(pair.server.conn().stats().fec.negotiated);
+    let without = TransportConfig { fec: None, ..TransportConfig::default() };
+    let mut pair = Pair::with(without, TransportConfig::default());
+    pair.handshake();
+    assert!(!pair.server.conn().stats().fec.negotiated);
+    // The stream asks in vain, and is sent as plain QUIC.
+    lossy_transfer(&mut pair, Some(TAIL), &[3]);
+    assert_eq!(pair.server.conn().stats().fec.source_symbols_sent, 0);
+    assert_eq!(pair.client.conn().stats().fec.source_symbols_received, 0);
+}
+
+#[test]
+fn losses_are_mended_without_a_round_trip() {
+    for lost in [&[0][..], &[2], &[5], &[0, 2, 5], &[3, 4, 5]] {
+        let mut pair = Pair::connected();
+        let waited = lossy_transfer(&mut pair, Some(TAIL), lost);
+        assert!(waited < Duration::from_millis(90), "{lost:?}: {waited:?}");
+        let (client, server) = (pair.client.conn().stats(), pair.server.conn().stats());
+        assert_eq!(client.fec.recovered, lost.len() as u64, "{lost:?}");
+        assert_eq!(server.fec.recovered_by_peer, lost.len() as u64, "{lost:?}");
+        assert_eq!(server.fec.repair_symbols_sent, 3);
+        assert_eq!(server.stream_bytes_retransmitted, 0, "{lost:?}");
+        assert_eq!(server.packets_lost, lost.len() as u64, "congestion control hears of each");
+
+        let mut pair = Pair::connected();
+        assert!(lossy_transfer(&mut pair, None, lost) > Duration::from_millis(140));
+    }
+}
+
+#[test]
+fn more_losses_than_repair_symbols_are_sent_again() {
+    let mut pair = Pair::connected();
+    lossy_transfer(&mut pair, Some(TAIL), &[1, 2, 3, 4]);
+    let server = pair.server.conn().stats();
+    assert!(server.stream_bytes_retransmitted > 0);
+    assert_eq!(server.packets_lost, 4);
+}
+
+#[test]
+fn lost_repair_symbols_hold_nothing_back() {
+    let mut pair = Pair::connected();
+    let waited = lossy_transfer(&mut pair, Some(TAIL), &[4, 6, 7, 8]);
+    assert!(waited < Duration::from_millis(400), "{waited:?}");
+    assert_eq!(pair.client.conn().stats().fec.recovered, 0);
+}
+
+#[test]
+fn incremental_data_is_protected_piece_by_piece() {
+    let mut pair = Pair::connected();
+    let protection = Protection { incremental: true, ..TAIL };
+    let id = pair.server.conn().open(Dir::Uni).unwrap();
+    pair.server.conn().send_stream(id).protect(Some(protection)).unwrap();
+    let mut n = 0;
+    pair.filter = Box::new(move |from, bytes| {
+        n += usize::from(from == Side::Server && bytes.len() > 200);
+        from == Side::Client || n % 40 != 3
+    });
+    let mut received = 0;
+    let mut client_id = None;
+    for piece in 1..=30usize {
+        assert_eq!(pair.server.conn().send_stream(id).write(&pattern(5000)), Ok(5000));
+        pair.run_for(Duration::from_millis(200));
+        received += drain(&mut pair, &mut client_id);
+        assert_eq!(received, piece * 5000, "each piece arrives within its path's delay");
+    }
+    assert!(pair.client.conn().stats().fec.recovered >= 5);
+    assert_eq!(pair.server.conn().stats().stream_bytes_retransmitted, 0);
+}
+
+/// Reads what is there of the only stream.
+fn drain(pair: &mut Pair, id: &mut Option<StreamId>) -> usize {
+    let conn: &mut Connection = pair.client.conn();
+    let Some(id) = id.or_else(|| conn.accept(Dir::Uni)).inspect(|i| *id = Some(*i)) else {
+        return 0;
+    };
+    let mut total = 0;
+    while let Ok(Some(chunk)) = conn.recv_stream(id).read_chunk(usize::MAX) {
+        total += chunk.len();
+    }
+    total
+}
+
+#[test]
+fn sessions_serve_one_stream_after_another_and_are_shared_when_scarce() {
+    let fec = Some(FecConfig { max_sessions: 2, ..FecConfig::default() });
+    let config = || TransportConfig { fec, ..TransportConfig::default() };
+    let mut pair = Pair::with(config(), config());
+    pair.handshake();
+    for _ in 0..10 {
+        lossy_transfer(&mut pair, Some(TAIL), &[]);
+    }
+    lossy_transfer(&mut pair, Some(TAIL), &[3]);
+    assert_eq!(pair.client.conn().stats().fec.recovered, 1);
+    let data = pattern(9_000);
+    for _ in 0..5 {
+        let id = pair.server.conn().open(Dir::Uni).unwrap();
+        let mut stream = pair.server.conn().send_stream(id);
+        stream.protect(Some(TAIL)).unwrap();
+        stream.write(&data).unwrap();
+        stream.finish().unwrap();
+    }
+    for _ in 0..5 {
+        assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), data);
+    }
+}
+
+#[test]
+fn windows_slide_over_a_long_lossy_transfer() {
+    let mut pair = Pair::connected();
+    let data = pattern(1_500_000);
+    let id = pair.server.conn().open(Dir::Uni).unwrap();
+    pair.server.conn().send_stream(id).protect(Some(TAIL)).unwrap();
+    let mut n = 0u64;
+    pair.filter = Box::new(move |_, _| {
+        n += 1;
+        n % 17 != 0
+    });
+    let mut rest = &data[..];
+    let mut got = 0;
+    let mut client_id = None;
+    while got < data.len() {
+        if !rest.is_empty()
+            && let Ok(written) = pair.server.conn().send_stream(id).write(rest)
+        {
+            rest = &rest[written..];
+        }
+        let until = pair.now + Duration::from_secs(5);
+        assert!(pair.step(until), "stalled at {got}");
+        got += drain(&mut pair, &mut client_id);
+    }
+    assert_eq!(got, data.len());
+}
+
+#[test]
+fn frames_of_the_extension_are_refused_if_none_was_offered() {
+    use crate::TransportErrorCode;
+    use crate::wire::frame::{Frame, SymbolWindow};
+    let without = TransportConfig { fec: None, ..TransportConfig::default() };
+    let mut pair = Pair::with(without, TransportConfig::default());
+    pair.handshake();
+    let frame = Frame::SymbolWindow(SymbolWindow { session: 0, lower_bound: 1 });
+    let error = pair.client.conn().inject_frame(&frame).unwrap_err();
+    assert_eq!(error.code, TransportErrorCode::PROTOCOL_VIOLATION);
+}

@@ -1,0 +1,93 @@
+//! The connection's timers: a handful, so a flat table.
+
+use std::time::Instant;
+
+/// What a timer is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timer {
+    /// Nothing was heard for the idle timeout.
+    Idle,
+    /// Loss detection or a probe timeout.
+    LossDetection,
+    /// A delayed acknowledgement is due.
+    AckDelay,
+    /// The pacer lets the next packet go.
+    Pacing,
+    /// The closing or draining period ends.
+    Close,
+    /// A redundancy policy wants to be asked, or held data goes out.
+    Redundancy,
+    /// The connection is to be kept alive.
+    KeepAlive,
+}
+
+impl Timer {
+    /// All timers, in the order in which simultaneous ones fire.
+    pub const ALL: [Self; 7] = [
+        Self::Close,
+        Self::Idle,
+        Self::LossDetection,
+        Self::AckDelay,
+        Self::Redundancy,
+        Self::Pacing,
+        Self::KeepAlive,
+    ];
+}
+
+/// When each timer fires.
+#[derive(Debug, Default)]
+pub struct TimerTable {
+    at: [Option<Instant>; Timer::ALL.len()],
+}
+
+impl TimerTable {
+    /// Sets or clears `timer`.
+    pub fn set(&mut self, timer: Timer, at: Option<Instant>) {
+        self.at[timer as usize] = at;
+    }
+
+    /// When `timer` fires.
+    pub fn get(&self, timer: Timer) -> Option<Instant> {
+        self.at[timer as usize]
+    }
+
+    /// Clears everything.
+    pub fn clear(&mut self) {
+        self.at = Default::default();
+    }
+
+    /// When the first timer fires.
+    pub fn next(&self) -> Option<Instant> {
+        self.at.iter().flatten().min().copied()
+    }
+
+    /// Clears `timer` and says so, if it is due at `now`.
+    pub fn take_expired(&mut self, timer: Timer, now: Instant) -> bool {
+        let slot = &mut self.at[timer as usize];
+        let due = slot.is_some_and(|at| at <= now);
+        if due {
+            *slot = None;
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn earliest_first_and_each_once() {
+        let now = Instant::now();
+        let mut timers = TimerTable::default();
+        timers.set(Timer::Idle, Some(now + Duration::from_secs(2)));
+        timers.set(Timer::AckDelay, Some(now + Duration::from_secs(1)));
+        assert_eq!(timers.next(), Some(now + Duration::from_secs(1)));
+        assert!(!timers.take_expired(Timer::AckDelay, now));
+        assert!(timers.take_expired(Timer::AckDelay, now + Duration::from_secs(1)));
+        assert!(!timers.take_expired(Timer::AckDelay, now + Duration::from_secs(1)));
+        timers.clear();
+        assert_eq!(timers.next(), None);
+    }
+}

@@ -1,0 +1,280 @@
+//! A packet's way out: batches of datagrams, coalesced packets, padding, protection.
+
+use super::timer::Timer;
+use super::{Connection, State};
+use crate::config::MIN_UDP_PAYLOAD;
+use crate::congestion::PacketState;
+use crate::ids::SpaceId;
+use crate::observe::Observation;
+use crate::recovery::ack::EcnCodepoint;
+use crate::recovery::sent::SentPacket;
+use crate::recovery::token::Tokens;
+use crate::wire::packet::{Layout, LongHeader, LongType, ShortHeader, TruncatedNumber};
+use std::net::SocketAddr;
+use std::time::Instant;
+
+/// Bytes of the tag that every AEAD of QUIC v1 appends.
+pub const TAG_SIZE: usize = 16;
+/// Less room than this is not worth another coalesced packet: a long header, a tag, a frame.
+const MIN_PACKET_ROOM: usize = 80;
+/// A datagram that is this much shorter than the path allows does not set the size of a batch.
+const SEGMENT_SLACK: usize = 64;
+
+/// Datagrams to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transmit {
+    /// Where to.
+    pub destination: SocketAddr,
+    /// The mark to set.
+    pub ecn: Option<EcnCodepoint>,
+    /// Bytes that were appended to the buffer.
+    pub size: usize,
+    /// The bytes are several datagrams of this size; only the last may be shorter. `None` if they
+    /// are one datagram.
+    pub segment_size: Option<usize>,
+}
+
+/// A packet that is being built at the end of the buffer.
+pub(super) struct OpenPacket {
+    pub(super) space: SpaceId,
+    pub(super) pn: u64,
+    layout: Layout,
+    /// Where what is not an acknowledgement starts.
+    pub(super) frames_start: usize,
+    pub(super) has_ack: bool,
+    pub(super) tokens: Tokens,
+    pub(super) ack_eliciting: bool,
+    /// Whether it counts against the congestion window.
+    pub(super) in_flight: bool,
+    /// Whether it carries redundancy only, so that it says nothing of the application's supply.
+    pub(super) redundant: bool,
+    /// Whether the whole datagram must be padded.
+    pub(super) pad: bool,
+}
+
+impl OpenPacket {
+    /// Whether anything but acknowledgements was written.
+    pub(super) fn has_frames(&self, out: &[u8]) -> bool {
+        out.len() > self.frames_start
+    }
+}
+
+impl Connection {
+    /// Appends the next datagrams to `out`: at most `max_datagrams`, all for one destination, and
+    /// all of one size but the last. `None` when there is nothing to send for now.
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        max_datagrams: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let start = out.len();
+        let mut segment = None;
+        let mut count = 0;
+        while count < max_datagrams {
+            let before = out.len();
+            let limit = segment.unwrap_or(usize::from(self.path.mtu));
+            if !self.build_datagram(now, limit, segment.is_none(), out) {
+                break;
+            }
+            let size = out.len() - before;
+            count += 1;
+            self.path.on_sent(size);
+            self.stats.sent.datagrams += 1;
+            self.stats.sent.bytes += size as u64;
+            let is_full = size + SEGMENT_SLACK >= usize::from(self.path.mtu);
+            if segment.is_some_and(|s| size < s) || !is_full {
+                break;
+            }
+            segment = segment.or(Some(size));
+        }
+        let size = out.len() - start;
+        if size == 0 {
+            return None;
+        }
+        self.update_loss_timer(now);
+        let segment_size = segment.filter(|s| size > *s);
+        Some(Transmit { destination: self.path.remote, ecn: None, size, segment_size })
+    }
+
+    /// Appends one datagram of at most `limit` bytes. `first` if no batch restricts its size.
+    fn build_datagram(
+        &mut self,
+        now: Instant,
+        limit: usize,
+        first: bool,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let allowance = usize::try_from(self.path.allowance()).unwrap_or(usize::MAX);
+        let limit = limit.min(allowance);
+        let closing = self.state == State::Closing && self.close.due;
+        if self.state >= State::Draining || (self.state == State::Closing && !closing) {
+            return false;
+        }
+        let begin = out.len();
+        let mut open: Option<OpenPacket> = None;
+        let mut pad = false;
+        for space in SpaceId::ALL {
+            if self.spaces[space as usize].keys.is_none() || !self.may_send_in(space) {
+                continue;
+            }
+            let reserve = if open.is_some() { TAG_SIZE } else { 0 };
+            if out.len() - begin + reserve + MIN_PACKET_ROOM > limit {
+                break;
+            }
+            let end = out.len();
+            // Room for the tag of the packet before, which is sealed when it is known whether
+            // anything follows it.
+            out.resize(end + reserve, 0);
+            let mut packet = self.start_packet(space, out);
+            let frames_end = begin + limit - TAG_SIZE;
+            let wrote = if closing {
+                packet.pad = space == SpaceId::Initial;
+                self.write_close(space, frames_end.saturating_sub(out.len()), out);
+                true
+            } else {
+                self.write_frames(now, &mut packet, first, frames_end, out)
+            };
+            if !wrote {
+                out.truncate(end);
+                continue;
+            }
+            pad |= packet.pad;
+            // Header protection samples 16 bytes from 4 bytes behind the packet number's first
+            // (RFC 9001 section 5.4.2).
+            let shortest = packet.layout.number + 4;
+            if out.len() < shortest {
+                out.resize(shortest, 0);
+            }
+            if let Some(before) = open.replace(packet) {
+                self.seal(now, before, end, out);
+            }
+        }
+        let Some(last) = open else { return false };
+        if pad {
+            let target = begin + usize::from(MIN_UDP_PAYLOAD).min(limit) - TAG_SIZE;
+            if out.len() < target {
+                out.resize(target, 0);
+            }
+        }
+        let end = out.len();
+        out.resize(end + TAG_SIZE, 0);
+        self.seal(now, last, end, out);
+        if closing {
+            self.close.due = false;
+        }
+        true
+    }
+
+    /// Before the handshake is complete a server has 1-RTT keys and may use them; a client has
+    /// them only when it is complete.
+    fn may_send_in(&self, space: SpaceId) -> bool {
+        space != SpaceId::Data || self.handshake.complete || self.side.is_server()
+    }
+
+    /// Appends a header; frames may follow.
+    fn start_packet(&mut self, space: SpaceId, out: &mut Vec<u8>) -> OpenPacket {
+        let pn = self.spaces[space as usize].peek_pn();
+        let dcid = self.remote_cids.active();
+        let number = TruncatedNumber::new(pn, self.recovery.largest_acked(space));
+        let ty = match space {
+            SpaceId::Initial => Some(LongType::Initial { token: &[] }),
+            SpaceId::Handshake => Some(LongType::Handshake),
+            SpaceId::Data => None,
+        };
+        let layout = match ty {
+            Some(ty) => LongHeader { ty, dcid, scid: self.handshake.local_cid }.encode(number, out),
+            None => ShortHeader { dcid, spin: false, key_phase: false }.encode(number, out),
+        };
+        OpenPacket {
+            space,
+            pn,
+            layout,
+            frames_start: layout.payload,
+            has_ack: false,
+            tokens: Tokens::new(),
+            ack_eliciting: false,
+            in_flight: false,
+            redundant: false,
+            pad: false,
+        }
+    }
+
+    /// Protects the packet whose payload ends at `end`; room for the tag follows it in `out`.
+    fn seal(&mut self, now: Instant, packet: OpenPacket, end: usize, out: &mut [u8]) {
+        let Layout { start, number, payload } = packet.layout;
+        let (space, pn) = (packet.space, packet.pn);
+        let size = end + TAG_SIZE - start;
+        self.observe(
+            now,
+            &Observation::PacketSent { space, pn, size, payload: &out[payload..end] },
+        );
+        let whole = &mut out[..end + TAG_SIZE];
+        // The first cannot fail for a packet that fits in a datagram, nor the second for one that
+        // has at least a tag and a sample.
+        let length = packet.layout.finish(0, whole);
+        debug_assert!(length.is_ok());
+        if let Some(keys) = &self.spaces[space as usize].keys {
+            let sealed =
+                keys.local.protect(pn, &mut whole[start..], number - start, payload - number);
+            debug_assert!(sealed.is_ok());
+        }
+        self.on_packet_sent(now, packet, size);
+    }
+
+    fn on_packet_sent(&mut self, now: Instant, packet: OpenPacket, size: usize) {
+        let space = packet.space;
+        let skip = space == SpaceId::Data && self.handshake.confirmed;
+        let pn = self.spaces[space as usize].take_pn(skip, &mut self.rng);
+        debug_assert_eq!(pn, packet.pn);
+        self.stats.sent.packets += 1;
+        let in_flight_before = self.recovery.bytes_in_flight();
+        let cc = if packet.in_flight {
+            self.pacer.on_sent(now, size as u64);
+            let limited = self.app_limited || packet.redundant;
+            self.congestion.on_packet_sent(now, size as u64, in_flight_before, limited)
+        } else {
+            PacketState::default()
+        };
+        if packet.has_ack {
+            let acks = &mut self.spaces[space as usize].acks;
+            acks.on_ack_sent(packet.ack_eliciting);
+            if space == SpaceId::Data {
+                self.timers.set(Timer::AckDelay, acks.timeout());
+            }
+        }
+        if packet.ack_eliciting && !self.sent_since_receive {
+            self.sent_since_receive = true;
+            self.reset_idle_timer(now);
+        }
+        self.recovery.on_packet_sent(
+            space,
+            SentPacket {
+                pn,
+                time: now,
+                size: u16::try_from(size).unwrap_or(u16::MAX),
+                ack_eliciting: packet.ack_eliciting,
+                in_flight: packet.in_flight,
+                ect0: false,
+                tokens: packet.tokens,
+                cc,
+            },
+        );
+        if space == SpaceId::Handshake && self.side.is_client() {
+            self.discard_space(now, SpaceId::Initial);
+        }
+    }
+
+    /// Whether the congestion window and the pacer let a packet of `size` bytes go now. If only
+    /// the pacer does not, its timer is set.
+    pub(super) fn may_send_data(&mut self, now: Instant, size: usize) -> bool {
+        let size = size as u64;
+        if self.recovery.bytes_in_flight() + size > self.congestion.window() {
+            self.app_limited = false;
+            return false;
+        }
+        let wait = self.pacer.delay_until(now, size);
+        self.timers.set(Timer::Pacing, wait);
+        wait.is_none()
+    }
+}

@@ -1,0 +1,324 @@
+//! The null handshake: two hellos, a server's flight of extensions, certificate and Finished, and
+//! the client's Finished, at the levels where TLS 1.3 has them.
+
+use std::collections::VecDeque;
+use std::mem;
+
+use ::rustls::pki_types::CertificateDer;
+
+use super::super::{ExportError, KeyChange, PacketKeys, Session, TAG_LEN, check_level};
+use super::keys::{Checksum, derive, directional_secret, keys, packet_keys};
+use super::message::{
+    Alert, ClientHello, EncryptedExtensions, HEADER_SIZE, Kind, Message, SERVER_HELLO_SIZE,
+    VERIFY_DATA_SIZE, put_message,
+};
+use crate::error::{TransportError, TransportErrorCode};
+use crate::ids::{Side, SpaceId};
+use crate::wire::coding::Reader;
+
+/// The message that a session waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Awaiting {
+    ClientHello,
+    ClientFinished,
+    ServerHello,
+    EncryptedExtensions,
+    Certificate,
+    ServerFinished,
+    Nothing,
+}
+
+impl Awaiting {
+    const fn level(self) -> SpaceId {
+        match self {
+            Self::ClientHello | Self::ServerHello => SpaceId::Initial,
+            Self::Nothing => SpaceId::Data,
+            _ => SpaceId::Handshake,
+        }
+    }
+}
+
+/// CRYPTO bytes and the keys that come after them.
+struct Flight {
+    bytes: Vec<u8>,
+    keys: Option<KeyChange>,
+}
+
+/// One end of one null handshake.
+pub(super) struct NullSession {
+    side: Side,
+    awaiting: Awaiting,
+    /// What has arrived of a message that is not complete.
+    incoming: Vec<u8>,
+    outgoing: VecDeque<Flight>,
+    /// Over all messages so far, in both directions.
+    transcript: Checksum,
+    handshake_secret: u64,
+    /// Of the next key phase to hand out.
+    phase_secret: Option<u64>,
+    exporter_secret: Option<u64>,
+    /// Application protocols to offer, or to choose from.
+    protocols: Vec<Vec<u8>>,
+    protocol: Option<Vec<u8>>,
+    server_name: Option<String>,
+    /// A server's own, until it has sent them.
+    local_parameters: Vec<u8>,
+    peer_parameters: Option<Vec<u8>>,
+    certificate_size: u16,
+}
+
+impl NullSession {
+    fn new(side: Side, awaiting: Awaiting, protocols: Vec<Vec<u8>>) -> Self {
+        Self {
+            side,
+            awaiting,
+            incoming: Vec::new(),
+            outgoing: VecDeque::new(),
+            transcript: Checksum::new(0),
+            handshake_secret: 0,
+            phase_secret: None,
+            exporter_secret: None,
+            protocols,
+            protocol: None,
+            server_name: None,
+            local_parameters: Vec::new(),
+            peer_parameters: None,
+            certificate_size: 0,
+        }
+    }
+
+    /// A client. Its caller has checked that every part fits a message.
+    pub fn client(server_name: &str, protocols: Vec<Vec<u8>>, parameters: &[u8]) -> Self {
+        let mut session = Self::new(Side::Client, Awaiting::ServerHello, protocols);
+        session.server_name = Some(server_name.to_owned());
+        let hello = ClientHello::encode(server_name, &session.protocols, parameters);
+        let mut bytes = Vec::new();
+        session.say(&mut bytes, Kind::ClientHello, &hello);
+        session.outgoing.push_back(Flight { bytes, keys: None });
+        session
+    }
+
+    /// A server. Its caller has checked that every part fits a message.
+    pub fn server(protocols: Vec<Vec<u8>>, parameters: Vec<u8>, certificate_size: u16) -> Self {
+        let mut session = Self::new(Side::Server, Awaiting::ClientHello, protocols);
+        session.local_parameters = parameters;
+        session.certificate_size = certificate_size;
+        session
+    }
+
+    /// Writes a message and remembers that it was said.
+    fn say(&mut self, out: &mut Vec<u8>, kind: Kind, body: &[u8]) {
+        let start = out.len();
+        put_message(out, kind, body);
+        self.transcript = self.transcript.bytes(out.get(start..).unwrap_or_default());
+    }
+
+    fn hear(&mut self, message: Message<'_>) {
+        self.transcript = self.transcript.bytes(message.bytes);
+    }
+
+    fn process(&mut self, message: Message<'_>) -> Result<(), Alert> {
+        match (self.awaiting, message.kind) {
+            (Awaiting::ClientHello, Some(Kind::ClientHello)) => self.on_client_hello(message),
+            (Awaiting::ServerHello, Some(Kind::ServerHello)) => {
+                self.on_server_hello(message);
+                Ok(())
+            }
+            (Awaiting::EncryptedExtensions, Some(Kind::EncryptedExtensions)) => {
+                self.on_encrypted_extensions(message)
+            }
+            (Awaiting::Certificate, Some(Kind::Certificate)) => {
+                self.hear(message);
+                self.awaiting = Awaiting::ServerFinished;
+                Ok(())
+            }
+            (Awaiting::ServerFinished, Some(Kind::Finished)) => self.on_server_finished(message),
+            (Awaiting::ClientFinished, Some(Kind::Finished)) => {
+                self.check_finished(message)?;
+                self.awaiting = Awaiting::Nothing;
+                Ok(())
+            }
+            _ => Err(Alert::UnexpectedMessage),
+        }
+    }
+
+    fn on_client_hello(&mut self, message: Message<'_>) -> Result<(), Alert> {
+        let hello = ClientHello::parse(message.body)?;
+        for ours in &self.protocols {
+            if hello.offers(ours)? {
+                self.protocol = Some(ours.clone());
+                break;
+            }
+        }
+        let protocol = self.protocol.clone().ok_or(Alert::NoApplicationProtocol)?;
+        self.peer_parameters = Some(hello.transport_parameters.to_vec());
+        self.server_name = (!hello.server_name.is_empty()).then(|| hello.server_name.to_owned());
+        self.hear(message);
+
+        let parameters = mem::take(&mut self.local_parameters);
+        let mut bytes = Vec::new();
+        let mut random = Checksum::new(0).bytes(&parameters).tag().to_vec();
+        random.resize(SERVER_HELLO_SIZE - HEADER_SIZE, 0);
+        self.say(&mut bytes, Kind::ServerHello, &random);
+        let keys = Some(self.handshake_keys());
+        self.outgoing.push_back(Flight { bytes, keys });
+
+        let mut bytes = Vec::new();
+        let extensions =
+            EncryptedExtensions { protocol: &protocol, transport_parameters: &parameters };
+        self.say(&mut bytes, Kind::EncryptedExtensions, &extensions.encode());
+        let certificate = vec![0; usize::from(self.certificate_size)];
+        self.say(&mut bytes, Kind::Certificate, &certificate);
+        let finished = self.verify_data(Side::Server);
+        self.say(&mut bytes, Kind::Finished, &finished);
+        let keys = Some(self.traffic_keys());
+        self.outgoing.push_back(Flight { bytes, keys });
+        self.awaiting = Awaiting::ClientFinished;
+        Ok(())
+    }
+
+    fn on_server_hello(&mut self, message: Message<'_>) {
+        self.hear(message);
+        let keys = Some(self.handshake_keys());
+        self.outgoing.push_back(Flight { bytes: Vec::new(), keys });
+        self.awaiting = Awaiting::EncryptedExtensions;
+    }
+
+    fn on_encrypted_extensions(&mut self, message: Message<'_>) -> Result<(), Alert> {
+        let extensions = EncryptedExtensions::parse(message.body)?;
+        if extensions.protocol.is_empty() {
+            return Err(Alert::NoApplicationProtocol);
+        }
+        if !self.protocols.iter().any(|offered| offered == extensions.protocol) {
+            return Err(Alert::IllegalParameter);
+        }
+        self.protocol = Some(extensions.protocol.to_vec());
+        self.peer_parameters = Some(extensions.transport_parameters.to_vec());
+        self.hear(message);
+        self.awaiting = Awaiting::Certificate;
+        Ok(())
+    }
+
+    fn on_server_finished(&mut self, message: Message<'_>) -> Result<(), Alert> {
+        self.check_finished(message)?;
+        let keys = Some(self.traffic_keys());
+        let mut bytes = Vec::new();
+        let finished = self.verify_data(Side::Client);
+        self.say(&mut bytes, Kind::Finished, &finished);
+        self.outgoing.push_back(Flight { bytes, keys });
+        self.awaiting = Awaiting::Nothing;
+        Ok(())
+    }
+
+    fn check_finished(&mut self, message: Message<'_>) -> Result<(), Alert> {
+        if message.body != self.verify_data(self.side.peer()) {
+            return Err(Alert::DecryptError);
+        }
+        self.hear(message);
+        Ok(())
+    }
+
+    /// What `sender`'s Finished must say at this point of the transcript.
+    fn verify_data(&self, sender: Side) -> [u8; VERIFY_DATA_SIZE] {
+        let secret = directional_secret(self.handshake_secret, sender);
+        let tag = Checksum::new(secret).number(self.transcript.finish()).tag();
+        let mut data = [0; VERIFY_DATA_SIZE];
+        data.chunks_mut(TAG_LEN).for_each(|half| half.copy_from_slice(&tag));
+        data
+    }
+
+    /// To be called when both hellos have been said.
+    fn handshake_keys(&mut self) -> KeyChange {
+        self.handshake_secret = derive(self.transcript.finish(), "handshake");
+        KeyChange::Handshake(keys(self.handshake_secret, self.side))
+    }
+
+    /// To be called when the server's Finished has been said.
+    fn traffic_keys(&mut self) -> KeyChange {
+        let first = derive(self.transcript.finish(), "traffic");
+        self.exporter_secret = Some(derive(self.transcript.finish(), "exporter"));
+        let second = derive(first, "key update");
+        self.phase_secret = Some(derive(second, "key update"));
+        KeyChange::OneRtt { keys: keys(first, self.side), next: packet_keys(second, self.side) }
+    }
+
+    fn process_all(&mut self, incoming: &[u8]) -> Result<usize, TransportError> {
+        let mut reader = Reader::new(incoming);
+        while let Some(message) = Message::read(&mut reader)? {
+            let level = self.awaiting.level();
+            self.process(message)?;
+            if self.awaiting.level() != level && !reader.is_empty() {
+                return Err(TransportError::new(
+                    TransportErrorCode::PROTOCOL_VIOLATION,
+                    "handshake data beyond the last message of its level",
+                ));
+            }
+        }
+        Ok(incoming.len() - reader.remaining())
+    }
+}
+
+impl Session for NullSession {
+    fn read_handshake(&mut self, level: SpaceId, data: &[u8]) -> Result<(), TransportError> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        check_level(self.awaiting.level(), level)?;
+        let mut incoming = mem::take(&mut self.incoming);
+        incoming.extend_from_slice(data);
+        let consumed = self.process_all(&incoming)?;
+        incoming.drain(..consumed);
+        self.incoming = incoming;
+        Ok(())
+    }
+
+    fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<KeyChange> {
+        let flight = self.outgoing.pop_front()?;
+        out.extend_from_slice(&flight.bytes);
+        flight.keys
+    }
+
+    fn transport_parameters(&self) -> Option<&[u8]> {
+        self.peer_parameters.as_deref()
+    }
+
+    fn is_handshaking(&self) -> bool {
+        self.awaiting != Awaiting::Nothing
+    }
+
+    fn alpn(&self) -> Option<&[u8]> {
+        self.protocol.as_deref()
+    }
+
+    fn peer_certificates(&self) -> Option<&[CertificateDer<'static>]> {
+        None
+    }
+
+    fn server_name(&self) -> Option<&str> {
+        self.server_name.as_deref()
+    }
+
+    fn next_1rtt_keys(&mut self) -> Option<PacketKeys> {
+        let secret = self.phase_secret?;
+        self.phase_secret = Some(derive(secret, "key update"));
+        Some(packet_keys(secret, self.side))
+    }
+
+    fn export_keying_material(
+        &self,
+        output: &mut [u8],
+        label: &[u8],
+        context: Option<&[u8]>,
+    ) -> Result<(), ExportError> {
+        let secret = self.exporter_secret.filter(|_| !self.is_handshaking()).ok_or(ExportError)?;
+        if output.is_empty() {
+            return Err(ExportError);
+        }
+        let seed = Checksum::new(secret).bytes(label).bytes(context.unwrap_or_default());
+        for (index, block) in output.chunks_mut(TAG_LEN).enumerate() {
+            let tag = seed.number(index as u64).tag();
+            block.iter_mut().zip(tag).for_each(|(to, from)| *to = from);
+        }
+        Ok(())
+    }
+}

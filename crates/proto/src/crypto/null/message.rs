@@ -1,0 +1,208 @@
+//! The messages of the null handshake: framed as in TLS (RFC 8446 section 4), with simpler insides.
+//!
+//! A field is a 16-bit length and that many bytes.
+
+use super::super::TAG_LEN;
+use crate::error::{TransportError, TransportErrorCode};
+use crate::wire::coding::{Reader, UnexpectedEnd};
+
+/// Bytes of the longest field that this end puts into a message.
+pub const MAX_FIELD: usize = 4096;
+
+/// Bytes of the longest message body that is read. Longer ones are refused by their header, so no
+/// more than one of these is ever buffered.
+pub const MAX_BODY: usize = 0xffff;
+
+/// Bytes of type and length.
+pub const HEADER_SIZE: usize = 4;
+
+/// Bytes of a ClientHello, unless what it carries is longer.
+pub const CLIENT_HELLO_SIZE: usize = 280;
+
+/// Bytes of a ServerHello.
+pub const SERVER_HELLO_SIZE: usize = 90;
+
+/// Bytes of a Finished message's body: a SHA-256 hash, were it one.
+pub const VERIFY_DATA_SIZE: usize = 2 * TAG_LEN;
+
+/// TLS alerts that this handshake can end with (RFC 8446 section 6.2, RFC 7301 section 3.2).
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Alert {
+    UnexpectedMessage = 10,
+    IllegalParameter = 47,
+    DecodeError = 50,
+    DecryptError = 51,
+    NoApplicationProtocol = 120,
+}
+
+impl From<Alert> for TransportError {
+    fn from(alert: Alert) -> Self {
+        let reason = match alert {
+            Alert::UnexpectedMessage => "unexpected handshake message",
+            Alert::IllegalParameter => "application protocol that was not offered",
+            Alert::DecodeError => "malformed handshake message",
+            Alert::DecryptError => "Finished does not match the handshake",
+            Alert::NoApplicationProtocol => "no application protocol in common",
+        };
+        Self::new(TransportErrorCode::crypto(alert as u8), reason)
+    }
+}
+
+impl From<UnexpectedEnd> for Alert {
+    fn from(_: UnexpectedEnd) -> Self {
+        Self::DecodeError
+    }
+}
+
+/// What a message is (RFC 8446 section 4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    ClientHello = 1,
+    ServerHello = 2,
+    EncryptedExtensions = 8,
+    Certificate = 11,
+    Finished = 20,
+}
+
+/// A received message.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Message<'a> {
+    /// Its type; `None` if this handshake has no such message.
+    pub kind: Option<Kind>,
+    /// What follows the header.
+    pub body: &'a [u8],
+    /// All of it.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// Reads the next message; `None`, without consuming anything, if it is not complete.
+    ///
+    /// # Errors
+    /// The message is longer than [`MAX_BODY`].
+    pub fn read(reader: &mut Reader<'a>) -> Result<Option<Self>, Alert> {
+        let Some((&[kind, high, middle, low], _)) = reader.peek_rest().split_first_chunk() else {
+            return Ok(None);
+        };
+        let length = u32::from_be_bytes([0, high, middle, low]) as usize;
+        if length > MAX_BODY {
+            return Err(Alert::DecodeError);
+        }
+        let Ok(bytes) = reader.bytes(HEADER_SIZE + length) else {
+            return Ok(None);
+        };
+        let kind = [
+            Kind::ClientHello,
+            Kind::ServerHello,
+            Kind::EncryptedExtensions,
+            Kind::Certificate,
+            Kind::Finished,
+        ]
+        .into_iter()
+        .find(|&known| known as u8 == kind);
+        Ok(Some(Self { kind, body: bytes.get(HEADER_SIZE..).unwrap_or_default(), bytes }))
+    }
+}
+
+/// A ClientHello.
+#[derive(Debug)]
+pub(super) struct ClientHello<'a> {
+    /// The server's name.
+    pub server_name: &'a str,
+    /// The protocols offered: each a length byte and a name.
+    protocols: &'a [u8],
+    /// Encoded transport parameters.
+    pub transport_parameters: &'a [u8],
+}
+
+impl<'a> ClientHello<'a> {
+    /// Parses a body.
+    ///
+    /// # Errors
+    /// It is cut short or its name is not UTF-8.
+    pub fn parse(body: &'a [u8]) -> Result<Self, Alert> {
+        let mut reader = Reader::new(body);
+        Ok(Self {
+            server_name: std::str::from_utf8(field(&mut reader)?)
+                .map_err(|_| Alert::DecodeError)?,
+            protocols: field(&mut reader)?,
+            transport_parameters: field(&mut reader)?,
+        })
+    }
+
+    /// The body with padding.
+    pub fn encode(server_name: &str, protocols: &[Vec<u8>], parameters: &[u8]) -> Vec<u8> {
+        let mut list = Vec::new();
+        for protocol in protocols {
+            list.push(protocol.len() as u8);
+            list.extend_from_slice(protocol);
+        }
+        let mut body = Vec::with_capacity(CLIENT_HELLO_SIZE);
+        put_field(&mut body, server_name.as_bytes());
+        put_field(&mut body, &list);
+        put_field(&mut body, parameters);
+        body.resize(body.len().max(CLIENT_HELLO_SIZE - HEADER_SIZE), 0);
+        body
+    }
+
+    /// Whether the client offers `protocol`.
+    ///
+    /// # Errors
+    /// The list is malformed.
+    pub fn offers(&self, protocol: &[u8]) -> Result<bool, Alert> {
+        let mut reader = Reader::new(self.protocols);
+        let mut found = false;
+        while !reader.is_empty() {
+            let length = reader.u8()?;
+            found |= reader.bytes(usize::from(length))? == protocol;
+        }
+        Ok(found)
+    }
+}
+
+/// The server's EncryptedExtensions.
+#[derive(Debug)]
+pub(super) struct EncryptedExtensions<'a> {
+    /// The protocol selected; empty if none.
+    pub protocol: &'a [u8],
+    /// Encoded transport parameters.
+    pub transport_parameters: &'a [u8],
+}
+
+impl<'a> EncryptedExtensions<'a> {
+    /// Parses a body.
+    ///
+    /// # Errors
+    /// It is cut short.
+    pub fn parse(body: &'a [u8]) -> Result<Self, Alert> {
+        let mut reader = Reader::new(body);
+        Ok(Self { protocol: field(&mut reader)?, transport_parameters: field(&mut reader)? })
+    }
+
+    /// The body.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        put_field(&mut body, self.protocol);
+        put_field(&mut body, self.transport_parameters);
+        body
+    }
+}
+
+/// Appends a message. `body` has at most [`MAX_BODY`] bytes.
+pub(super) fn put_message(out: &mut Vec<u8>, kind: Kind, body: &[u8]) {
+    debug_assert!(body.len() <= MAX_BODY);
+    let [_, high, middle, low] = (body.len() as u32).to_be_bytes();
+    out.extend_from_slice(&[kind as u8, high, middle, low]);
+    out.extend_from_slice(body);
+}
+
+fn put_field(out: &mut Vec<u8>, bytes: &[u8]) {
+    debug_assert!(bytes.len() <= MAX_FIELD);
+    out.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
+    out.extend_from_slice(bytes);
+}
+
+fn field<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], UnexpectedEnd> {
+    let length = u16::from_be_bytes(reader.array()?);
+    reader.bytes(usize::from(length))
+}

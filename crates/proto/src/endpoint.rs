@@ -1,0 +1,251 @@
+//! Which connection does a datagram belong to? The endpoint answers that, accepts and opens
+//! connections, and owns none of them.
+
+use crate::config::{ClientConfig, EndpointConfig, MIN_UDP_PAYLOAD, ServerConfig, TransportConfig};
+use crate::connection::{Connection, EndpointEvent, NewConnection};
+use crate::crypto::StartError;
+use crate::error::TransportError;
+use crate::ids::{ConnectionId, Side};
+use crate::wire::packet::{self, Packet, PacketType};
+use rand::rngs::StdRng;
+use rand::{RngCore, SeedableRng};
+use slab::Slab;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Bytes of the connection identifiers that this implementation chooses.
+pub const LOCAL_CID_SIZE: usize = 8;
+/// Fewer bytes than this in the identifier of a client's first Initial are too few
+/// (RFC 9000 section 7.2).
+const MIN_INITIAL_DCID: usize = 8;
+
+/// Names a connection at its endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionHandle(pub usize);
+
+/// What became of a datagram.
+#[derive(Debug)]
+pub enum DatagramEvent {
+    /// It is for nobody here.
+    Drop,
+    /// It is for this connection.
+    Connection(ConnectionHandle),
+    /// It opens a connection, and is to be given to it.
+    NewConnection(ConnectionHandle, Box<Connection>),
+}
+
+/// Why a connection could not be opened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// The server's name or the TLS configuration is of no use.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// TLS has nothing to say.
+    #[error("cannot start the handshake: {0}")]
+    Handshake(TransportError),
+    /// [`EndpointConfig::max_connections`] are open.
+    #[error("too many connections")]
+    TooManyConnections,
+    /// Addresses that nothing can be sent to.
+    #[error("invalid remote address: {0}")]
+    InvalidRemoteAddress(SocketAddr),
+}
+
+#[derive(Debug)]
+struct Entry {
+    cids: Vec<ConnectionId>,
+    handshaking: bool,
+    side: Side,
+}
+
+/// Routes datagrams to connections.
+#[derive(Debug)]
+pub struct Endpoint {
+    config: Arc<EndpointConfig>,
+    server: Option<Arc<ServerConfig>>,
+    rng: StdRng,
+    connections: Slab<Entry>,
+    /// All identifiers that a datagram may name, ours and those that clients chose for their first
+    /// packets; the hasher is keyed at random, as the peer chooses some of the keys.
+    routes: HashMap<ConnectionId, ConnectionHandle>,
+    handshakes: usize,
+}
+
+impl Endpoint {
+    /// An endpoint that draws all its randomness from `seed`, which must be unpredictable
+    /// outside of simulations. It accepts connections if `server` is given.
+    #[must_use]
+    pub fn new(
+        config: Arc<EndpointConfig>,
+        server: Option<Arc<ServerConfig>>,
+        seed: [u8; 32],
+    ) -> Self {
+        Self {
+            config,
+            server,
+            rng: StdRng::from_seed(seed),
+            connections: Slab::new(),
+            routes: HashMap::new(),
+            handshakes: 0,
+        }
+    }
+
+    /// Replaces how connections are accepted from now on.
+    pub fn set_server_config(&mut self, server: Option<Arc<ServerConfig>>) {
+        self.server = server;
+    }
+
+    /// Connections that are not drained yet.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Whether there is no connection.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.connections.is_empty()
+    }
+
+    /// Opens a connection to `server_name` at `remote`.
+    ///
+    /// # Errors
+    /// The name, the address or the configuration is of no use, or there are too many connections.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        config: ClientConfig,
+        remote: SocketAddr,
+        server_name: &str,
+    ) -> Result<(ConnectionHandle, Box<Connection>), ConnectError> {
+        if remote.port() == 0 || remote.ip().is_unspecified() {
+            return Err(ConnectError::InvalidRemoteAddress(remote));
+        }
+        if self.connections.len() >= self.config.max_connections {
+            return Err(ConnectError::TooManyConnections);
+        }
+        let original_dcid = self.random_cid();
+        let local_cid = self.fresh_cid();
+        let seed = self.random_seed();
+        let transport = config.transport.clone();
+        let new = self.describe(Side::Client, remote, transport, original_dcid, local_cid, seed);
+        let connection = Connection::client(now, new, &*config.crypto, server_name)?;
+        let handle = self.register(Side::Client, &[local_cid]);
+        Ok((handle, Box::new(connection)))
+    }
+
+    fn describe(
+        &self,
+        side: Side,
+        remote: SocketAddr,
+        transport: Arc<TransportConfig>,
+        original_dcid: ConnectionId,
+        local_cid: ConnectionId,
+        seed: [u8; 32],
+    ) -> NewConnection {
+        NewConnection { side, remote, transport, original_dcid, local_cid, seed }
+    }
+
+    /// Says where a datagram that came from `remote` goes.
+    pub fn handle(&mut self, remote: SocketAddr, datagram: &[u8]) -> DatagramEvent {
+        let Ok(invariants) = packet::parse_invariants(datagram, LOCAL_CID_SIZE) else {
+            return DatagramEvent::Drop;
+        };
+        let Some(dcid) = ConnectionId::new(invariants.dcid) else { return DatagramEvent::Drop };
+        if let Some(&handle) = self.routes.get(&dcid) {
+            return DatagramEvent::Connection(handle);
+        }
+        if datagram.len() < usize::from(MIN_UDP_PAYLOAD) || !invariants.is_long() {
+            return DatagramEvent::Drop;
+        }
+        match packet::parse(datagram, 0, LOCAL_CID_SIZE) {
+            Ok(Packet::Protected(packet)) if packet.ty == PacketType::Initial => {
+                self.accept(remote, packet.dcid, packet.scid)
+            }
+            _ => DatagramEvent::Drop,
+        }
+    }
+
+    fn accept(
+        &mut self,
+        remote: SocketAddr,
+        dcid: ConnectionId,
+        scid: ConnectionId,
+    ) -> DatagramEvent {
+        let Some(server) = self.server.clone() else { return DatagramEvent::Drop };
+        if dcid.len() < MIN_INITIAL_DCID
+            || self.handshakes >= self.config.max_handshakes
+            || self.connections.len() >= self.config.max_connections
+        {
+            return DatagramEvent::Drop;
+        }
+        let local_cid = self.fresh_cid();
+        let seed = self.random_seed();
+        let transport = server.transport.clone();
+        let new = self.describe(Side::Server, remote, transport, dcid, local_cid, seed);
+        let Ok(connection) = Connection::server(new, &*server.crypto, scid) else {
+            return DatagramEvent::Drop;
+        };
+        let handle = self.register(Side::Server, &[local_cid, dcid]);
+        DatagramEvent::NewConnection(handle, Box::new(connection))
+    }
+
+    fn register(&mut self, side: Side, cids: &[ConnectionId]) -> ConnectionHandle {
+        let entry = Entry { cids: cids.to_vec(), handshaking: true, side };
+        let handle = ConnectionHandle(self.connections.insert(entry));
+        self.routes.extend(cids.iter().map(|&cid| (cid, handle)));
+        self.handshakes += usize::from(side.is_server());
+        handle
+    }
+
+    /// Takes note of what a connection has to say.
+    pub fn handle_event(&mut self, handle: ConnectionHandle, event: EndpointEvent) {
+        let Some(entry) = self.connections.get_mut(handle.0) else { return };
+        match event {
+            EndpointEvent::AddCid(cid) => {
+                if self.routes.insert(cid, handle).is_none() {
+                    entry.cids.push(cid);
+                }
+            }
+            EndpointEvent::RemoveCid(cid) => {
+                entry.cids.retain(|c| *c != cid);
+                self.routes.remove(&cid);
+            }
+            EndpointEvent::HandshakeDone => {
+                let was = std::mem::replace(&mut entry.handshaking, false);
+                self.handshakes -= usize::from(was && entry.side.is_server());
+            }
+            EndpointEvent::Drained => {
+                let entry = self.connections.remove(handle.0);
+                self.handshakes -= usize::from(entry.handshaking && entry.side.is_server());
+                for cid in entry.cids {
+                    self.routes.remove(&cid);
+                }
+            }
+        }
+    }
+
+    fn random_seed(&mut self) -> [u8; 32] {
+        let mut seed = [0; 32];
+        self.rng.fill_bytes(&mut seed);
+        seed
+    }
+
+    fn random_cid(&mut self) -> ConnectionId {
+        let mut bytes = [0; LOCAL_CID_SIZE];
+        self.rng.fill_bytes(&mut bytes);
+        ConnectionId::new(&bytes).unwrap_or_default()
+    }
+
+    /// An identifier that no connection has.
+    fn fresh_cid(&mut self) -> ConnectionId {
+        loop {
+            let cid = self.random_cid();
+            if !self.routes.contains_key(&cid) {
+                return cid;
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What a connection tells an observer, such as a qlog writer.
+
+use crate::ids::{ConnectionId, Side, SpaceId};
+use crate::wire::transport_parameters::TransportParameters;
+use std::time::{Duration, Instant};
+
+/// One thing that happened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Observation<'a> {
+    /// The connection began.
+    Started {
+        /// Which end this is.
+        side: Side,
+        /// The destination identifier of the client's first Initial.
+        original_dcid: ConnectionId,
+    },
+    /// Transport parameters were set.
+    Parameters {
+        /// Whether they are this end's.
+        local: bool,
+        /// The parameters.
+        parameters: &'a TransportParameters,
+    },
+    /// A packet was built.
+    PacketSent {
+        /// Its packet number space.
+        space: SpaceId,
+        /// Its number.
+        pn: u64,
+        /// Its bytes on the wire, without UDP and IP.
+        size: usize,
+        /// Its frames, before protection.
+        payload: &'a [u8],
+    },
+    /// A packet was opened.
+    PacketReceived {
+        /// Its packet number space.
+        space: SpaceId,
+        /// Its number.
+        pn: u64,
+        /// Its bytes on the wire, without UDP and IP.
+        size: usize,
+        /// Its frames.
+        payload: &'a [u8],
+    },
+    /// A packet was declared lost.
+    PacketLost {
+        /// Its packet number space.
+        space: SpaceId,
+        /// Its number.
+        pn: u64,
+        /// Its bytes on the wire.
+        size: usize,
+    },
+    /// Recovery's figures changed.
+    Metrics(Metrics),
+    /// A source symbol that was not received was computed from repair symbols.
+    SymbolRecovered {
+        /// The session.
+        session: u16,
+        /// The symbol.
+        id: u64,
+        /// Its bytes.
+        size: usize,
+    },
+    /// The peer reported symbols as recovered whose packets were not acknowledged.
+    SymbolsRecoveredByPeer {
+        /// The session.
+        session: u16,
+        /// How many.
+        count: u32,
+    },
+    /// The connection is over.
+    Closed {
+        /// Why, for people to read.
+        reason: &'a str,
+    },
+}
+
+/// Recovery's figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metrics {
+    /// Smoothed round-trip time.
+    pub smoothed_rtt: Duration,
+    /// Newest sample.
+    pub latest_rtt: Duration,
+    /// Smallest sample.
+    pub min_rtt: Duration,
+    /// Congestion window in bytes.
+    pub congestion_window: u64,
+    /// Bytes in flight.
+    pub bytes_in_flight: u64,
+    /// Pacing rate in bytes per second.
+    pub pacing_rate: Option<u64>,
+}
+
+/// Hears what a connection does. Called in the order of events; must not block.
+pub trait Observer: Send {
+    /// `observation` happened at `now`.
+    fn observe(&mut self, now: Instant, observation: &Observation<'_>);
+}

@@ -1,0 +1,142 @@
+//! The one timer of loss detection, and what its expiry asks for (RFC 9002 section 6.2).
+
+use super::Recovery;
+use super::sent::SentPacket;
+use crate::ids::SpaceId;
+use std::time::{Duration, Instant};
+
+/// The probe timeout is doubled at most this many times.
+pub const MAX_BACKOFF: u32 = 16;
+/// Ack-eliciting packets for one probe timeout (RFC 9002 section 6.2.4).
+pub const PROBES: u8 = 2;
+
+/// What the connection knows that decides whether and where a probe is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PtoContext {
+    /// Whether Handshake packets can be sent.
+    pub handshake_keys: bool,
+    /// Whether the anti-amplification limit of RFC 9000 section 8.1 forbids to send now. The timer
+    /// would then expire in vain (RFC 9002 section 6.2.2.1).
+    pub amplification_limited: bool,
+}
+
+/// Why the loss detection timer expired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timeout {
+    /// It has not expired yet.
+    Early,
+    /// Packets were lost by the time threshold. There may be none of them if the round-trip time
+    /// has grown meanwhile; the timer was set anew then.
+    Loss {
+        /// The space that they were sent in.
+        space: SpaceId,
+        /// Whether the losses establish persistent congestion.
+        persistent_congestion: bool,
+    },
+    /// A probe timeout: ack-eliciting packets must be sent, whatever the congestion window says.
+    Probe {
+        /// The space to send them in.
+        space: SpaceId,
+        /// How many to send at most; at least one.
+        count: u8,
+    },
+}
+
+/// When and where to probe.
+struct Probe {
+    time: Instant,
+    space: SpaceId,
+    count: u8,
+}
+
+impl<C: Copy> Recovery<C> {
+    /// The probe timeout of `space` without backoff (RFC 9002 section 6.2.1): the peer delays
+    /// acknowledgements in the Data space only.
+    pub fn pto(&self, space: SpaceId) -> Duration {
+        match space {
+            SpaceId::Initial | SpaceId::Handshake => self.rtt.pto_base(),
+            SpaceId::Data => self.rtt.pto_base().saturating_add(self.max_ack_delay),
+        }
+    }
+
+    /// How often in a row the probe timeout expired.
+    pub fn pto_count(&self) -> u32 {
+        self.pto_count
+    }
+
+    /// When [`Self::on_timeout`] is to be called. May be in the past.
+    pub fn timeout(&self, context: PtoContext) -> Option<Instant> {
+        match self.loss_time() {
+            Some((time, _)) => Some(time),
+            None => self.probe(context).map(|probe| probe.time),
+        }
+    }
+
+    /// Acts on the expiry of the timer; packets that are lost by now go to the end of `lost`.
+    ///
+    /// After each call [`Self::timeout`] is later than `now`, but where another space has a loss
+    /// timer that is due too: that one is next.
+    pub fn on_timeout(
+        &mut self,
+        now: Instant,
+        context: PtoContext,
+        lost: &mut Vec<SentPacket<C>>,
+    ) -> Timeout {
+        if let Some((time, space)) = self.loss_time() {
+            if time > now {
+                return Timeout::Early;
+            }
+            let persistent_congestion = self.detect_lost(now, space, lost);
+            return Timeout::Loss { space, persistent_congestion };
+        }
+        match self.probe(context) {
+            Some(Probe { time, space, count }) if time <= now => {
+                self.pto_count = self.pto_count.saturating_add(1);
+                self.last_pto = Some(now);
+                Timeout::Probe { space, count }
+            }
+            _ => Timeout::Early,
+        }
+    }
+
+    /// The earliest loss timer of all spaces.
+    fn loss_time(&self) -> Option<(Instant, SpaceId)> {
+        let times =
+            SpaceId::ALL.map(|id| self.spaces[id as usize].loss_time.map(|time| (time, id)));
+        times.into_iter().flatten().min()
+    }
+
+    fn probe(&self, context: PtoContext) -> Option<Probe> {
+        if context.amplification_limited {
+            return None;
+        }
+        let watched = SpaceId::ALL.into_iter().filter_map(|space| self.probe_in(space));
+        let first = watched.min_by_key(|probe| probe.time);
+        if first.is_some() || self.peer_validated_address() {
+            return first;
+        }
+        // RFC 9002 section 6.2.2.1: the server may have exhausted its limit, and only a datagram
+        // from here lets it go on. It need not carry anything that is missing.
+        let space = if context.handshake_keys { SpaceId::Handshake } else { SpaceId::Initial };
+        let time = self.probe_time(self.last_activity?, space)?;
+        Some(Probe { time, space, count: 1 })
+    }
+
+    fn probe_in(&self, space: SpaceId) -> Option<Probe> {
+        // 1-RTT packets cannot be acknowledged before the peer can open them (section 6.2.1).
+        if space == SpaceId::Data && !self.handshake_confirmed {
+            return None;
+        }
+        let state = &self.spaces[space as usize];
+        let sent = state.last_ack_eliciting.filter(|_| state.probed > 0)?;
+        Some(Probe { time: self.probe_time(sent, space)?, space, count: PROBES })
+    }
+
+    /// `since` is usually when the last packet was sent. A timeout since then counts as well: the
+    /// packet that it asked for may not have left, and the timer must not spin meanwhile.
+    fn probe_time(&self, since: Instant, space: SpaceId) -> Option<Instant> {
+        let factor = 1 << self.pto_count.min(MAX_BACKOFF);
+        let since = self.last_pto.map_or(since, |last| last.max(since));
+        since.checked_add(self.pto(space).saturating_mul(factor))
+    }
+}

@@ -1,0 +1,152 @@
+//! Against the naive algorithm.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone)]
+enum Op {
+    Send {
+        skip: u64,
+        kind: Kind,
+    },
+    Wait(u32),
+    /// Gaps and lengths of ranges, from the largest packet sent down.
+    Ack(Vec<(u64, u64)>),
+    Timer,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let kind = prop_oneof![4 => Just(Kind::Data), 1 => Just(Kind::Padding), 1 => Just(Kind::Ack)];
+    prop_oneof![
+        8 => (prop_oneof![8 => Just(0), 1 => 1..3_u64], kind)
+            .prop_map(|(skip, kind)| Op::Send { skip, kind }),
+        3 => (0..60_u32).prop_map(Op::Wait),
+        3 => prop::collection::vec((0..5_u64, 0..6_u64), 1..5).prop_map(Op::Ack),
+        1 => Just(Op::Timer),
+    ]
+}
+
+#[derive(Debug, Default)]
+struct Model {
+    next: u64,
+    live: BTreeMap<u64, (Instant, Kind)>,
+    skipped: Vec<u64>,
+    largest_acked: Option<u64>,
+    /// When each was declared lost.
+    lost: BTreeMap<u64, Instant>,
+}
+
+impl Model {
+    fn ranges(&self, steps: &[(u64, u64)]) -> Vec<RangeInclusive<u64>> {
+        let mut below = self.next;
+        let mut ranges = Vec::new();
+        for (gap, len) in steps {
+            let Some(end) = below.checked_sub(gap + 1) else {
+                break;
+            };
+            let start = end.saturating_sub(*len);
+            ranges.push(start..=end);
+            let Some(next) = start.checked_sub(1) else {
+                break;
+            };
+            below = next;
+        }
+        ranges
+    }
+
+    fn detect(&mut self, now: Instant, delay: Duration) -> Vec<u64> {
+        let Some(largest) = self.largest_acked else {
+            return vec![];
+        };
+        let is_lost = |pn: u64, time: Instant| {
+            pn <= largest && (largest - pn >= PACKET_THRESHOLD || time + delay <= now)
+        };
+        let found = self.live.iter().filter(|(pn, (time, _))| is_lost(**pn, *time));
+        let found: Vec<_> = found.map(|(pn, _)| *pn).collect();
+        for pn in &found {
+            self.live.remove(pn);
+            self.lost.insert(*pn, now);
+        }
+        found
+    }
+
+    fn loss_time(&self, delay: Duration) -> Option<Instant> {
+        let largest = self.largest_acked?;
+        self.live.range(..=largest).map(|(_, (time, _))| *time + delay).min()
+    }
+
+    fn bytes_in_flight(&self) -> u64 {
+        1_000 * self.live.values().filter(|(_, kind)| *kind != Kind::Ack).count() as u64
+    }
+}
+
+proptest! {
+    #[test]
+    fn behaves_like_the_naive_algorithm(ops in prop::collection::vec(op(), 1..250)) {
+        let mut rig = Rig::new(Side::Server);
+        let mut model = Model::default();
+        for op in ops {
+            match op {
+                Op::Send { skip, kind } => {
+                    let pn = model.next + skip;
+                    model.skipped.extend(model.next..pn);
+                    model.next = pn + 1;
+                    model.live.insert(pn, (rig.now, kind));
+                    rig.send_as(Data, pn, kind);
+                }
+                Op::Wait(ms) => rig.wait(ms),
+                Op::Ack(steps) => {
+                    let ranges = model.ranges(&steps);
+                    let Some(largest) = ranges.first().map(|range| *range.end()) else { continue };
+                    let covered = |pn: u64| ranges.iter().any(|range| range.contains(&pn));
+                    let retention = rig.recovery.pto(Data);
+                    let result = rig.try_ack(Data, &ranges, Duration::ZERO);
+                    if model.skipped.iter().rev().take(16).any(|pn| covered(*pn)) {
+                        prop_assert!(result.is_err());
+                        continue;
+                    }
+                    let Ok(outcome) = result else {
+                        prop_assert!(model.skipped.iter().any(|pn| covered(*pn)));
+                        continue;
+                    };
+                    let acked: Vec<_> = model.live.keys().copied().filter(|pn| covered(*pn)).collect();
+                    let kinds: Vec<_> = acked.iter().filter_map(|pn| model.live.remove(pn)).collect();
+                    prop_assert_eq!(&rig.acked, &acked);
+                    let eliciting = kinds.iter().any(|(_, kind)| *kind == Kind::Data);
+                    prop_assert_eq!(outcome.newly_acked, !acked.is_empty());
+                    prop_assert_eq!(outcome.ack_eliciting, eliciting);
+                    prop_assert_eq!(outcome.largest_raised, model.largest_acked < Some(largest));
+                    let sampled = eliciting && acked.last() == Some(&largest);
+                    let sample = kinds.last().filter(|_| sampled).map(|(time, _)| rig.now - *time);
+                    prop_assert_eq!(outcome.rtt_sample, sample);
+                    model.lost.retain(|_, declared| rig.now - *declared <= retention);
+                    let mut late: Vec<_> = rig.late.iter().map(|lost| lost.pn).collect();
+                    late.sort_unstable();
+                    let expected = model.lost.keys().copied().filter(|pn| covered(*pn));
+                    prop_assert!(late.into_iter().eq(expected));
+                    model.lost.retain(|pn, _| !covered(*pn));
+                    model.largest_acked = model.largest_acked.max(Some(largest));
+                    let delay = loss_delay(rig.recovery.rtt());
+                    rig.detect(Data);
+                    prop_assert_eq!(&rig.lost, &model.detect(rig.now, delay));
+                    prop_assert_eq!(rig.recovery.timeout(FREE), model.loss_time(delay));
+                }
+                Op::Timer => {
+                    let due = rig.recovery.timeout(FREE).is_some_and(|timeout| timeout <= rig.now);
+                    let timeout = rig.recovery.on_timeout(rig.now, FREE, &mut Vec::new());
+                    prop_assert_eq!(timeout != Timeout::Early, due);
+                    if due {
+                        model.detect(rig.now, loss_delay(rig.recovery.rtt()));
+                    }
+                }
+            }
+            prop_assert!(rig.recovery.sent(Data).map(|p| p.pn).eq(model.live.keys().copied()));
+            prop_assert_eq!(rig.recovery.bytes_in_flight(), model.bytes_in_flight());
+            prop_assert_eq!(
+                rig.recovery.has_ack_eliciting_in_flight(Data),
+                model.live.values().any(|(_, kind)| *kind == Kind::Data)
+            );
+        }
+    }
+}

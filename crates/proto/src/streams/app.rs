@@ -1,0 +1,269 @@
+//! What the application does with streams (RFC 9000 section 2.4).
+
+use super::table::Stream;
+use super::{
+    ClosedStream, Half, Protection, Read, ReadError, RecvHalf, SendHalf, StreamEvent, Streams,
+    WriteError,
+};
+use crate::ids::{Dir, StreamId};
+use crate::wire::coding::VARINT_MAX;
+use bytes::Bytes;
+use sutura_schedule::Priority;
+
+impl Streams {
+    /// Opens a stream; `None` while the peer allows no more of that direction, after which
+    /// [`StreamEvent::Available`] follows when it does (section 4.6).
+    pub fn open(&mut self, dir: Dir) -> Option<StreamId> {
+        let local = &mut self.table.local[dir.index()];
+        if local.next >= local.max {
+            local.wanted = true;
+            if local.blocked_at.replace(local.max) != Some(local.max) {
+                self.control.streams_blocked[dir.index()] = true;
+            }
+            return None;
+        }
+        let id = StreamId::new(self.table.side, dir, local.next);
+        local.next += 1;
+        self.create(id, true);
+        Some(id)
+    }
+
+    /// Takes the next stream that the peer opened, in the order of identifiers. If it can be read
+    /// already, [`StreamEvent::Readable`] follows.
+    pub fn accept(&mut self, dir: Dir) -> Option<StreamId> {
+        let remote = &mut self.table.remote[dir.index()];
+        if remote.accepted >= remote.next {
+            return None;
+        }
+        let id = StreamId::new(self.table.side.peer(), dir, remote.accepted);
+        remote.accepted += 1;
+        if self.table.is_implicit(id) {
+            self.create(id, true);
+        }
+        if let Some(stream) = self.table.get_mut(id) {
+            stream.accepted = true;
+            if stream.recv.as_ref().is_some_and(RecvHalf::is_readable) {
+                Self::notify_readable(&mut self.events, stream);
+            }
+        }
+        Some(id)
+    }
+
+    fn stream_mut(&mut self, id: StreamId, half: Half) -> Result<&mut Stream, ClosedStream> {
+        let stream = self.table.get_mut(id).ok_or(ClosedStream::Closed)?;
+        let has_half = match half {
+            Half::Send => stream.send.is_some(),
+            Half::Recv => stream.recv.is_some(),
+        };
+        if has_half { Ok(stream) } else { Err(ClosedStream::Closed) }
+    }
+
+    /// Runs `act` on the sending part of a stream, and follows what it changed.
+    fn sending<T, E: From<ClosedStream>>(
+        &mut self,
+        id: StreamId,
+        act: impl FnOnce(&mut SendHalf) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let stream = self.table.get_mut(id).ok_or(ClosedStream::Closed)?;
+        let result = act(stream.send.as_mut().ok_or(ClosedStream::Closed)?);
+        self.out.refresh(stream, &mut self.control);
+        result
+    }
+
+    /// Copies as much of `data` into the send buffer as there is room for; returns how many bytes.
+    ///
+    /// # Errors
+    /// The buffer is full, or the stream takes no more data.
+    pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
+        self.sending(id, |send| send.write(data))
+    }
+
+    /// Takes a prefix of `data`, as much as there is room for, without copying it (unless it is
+    /// very short); returns how many bytes.
+    ///
+    /// # Errors
+    /// The buffer is full, or the stream takes no more data.
+    pub fn write_chunk(&mut self, id: StreamId, data: Bytes) -> Result<usize, WriteError> {
+        self.sending(id, |send| send.write_chunk(data))
+    }
+
+    /// Ends the stream after what was written.
+    ///
+    /// # Errors
+    /// The stream was ended, reset or stopped before.
+    pub fn finish(&mut self, id: StreamId) -> Result<(), ClosedStream> {
+        self.sending(id, SendHalf::finish)
+    }
+
+    /// Abandons the sending part of the stream: nothing more is sent or sent again. Without
+    /// effect if the peer has everything or the stream was reset before.
+    ///
+    /// # Errors
+    /// There is no such stream, or not to send on.
+    pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
+        let stream = self.stream_mut(id, Half::Send)?;
+        if stream.send.as_mut().is_some_and(|send| send.reset(code.min(VARINT_MAX))) {
+            stream.pending.reset = true;
+        }
+        let Some(stream) = self.table.get_mut(id) else {
+            return Ok(());
+        };
+        self.control.queue(stream);
+        self.out.refresh(stream, &mut self.control);
+        Ok(())
+    }
+
+    /// Asks the peer to abandon the stream, and throws away what comes of it (section 3.5).
+    ///
+    /// # Errors
+    /// There is no such stream, or nothing more to read from it.
+    pub fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
+        let stream = self.stream_mut(id, Half::Recv)?;
+        let stopped = stream.recv.as_mut().and_then(|recv| recv.stop(code.min(VARINT_MAX)));
+        let (released, tell) = stopped.ok_or(ClosedStream::Closed)?;
+        if tell {
+            stream.pending.stop = true;
+            stream.pending.max_data = false;
+            if let Some(stream) = self.table.get_mut(id) {
+                self.control.queue(stream);
+            }
+        }
+        self.release(released);
+        self.reap(id);
+        Ok(())
+    }
+
+    /// Reads into `out`.
+    ///
+    /// # Errors
+    /// Nothing is there yet, the peer reset the stream, or everything was read.
+    pub fn read(&mut self, id: StreamId, out: &mut [u8]) -> Result<Read, ReadError> {
+        let recv = self.receiving(id)?;
+        let result = recv.read(out);
+        let len = if let Ok(Read::Data(len)) = result { len } else { 0 };
+        self.after_read(id, len);
+        result
+    }
+
+    /// Reads at most `max` bytes that lie together in memory, without copying; `None` is the end of
+    /// the stream.
+    ///
+    /// # Errors
+    /// Nothing is there yet, the peer reset the stream, or everything was read.
+    pub fn read_chunk(&mut self, id: StreamId, max: usize) -> Result<Option<Bytes>, ReadError> {
+        let recv = self.receiving(id)?;
+        let result = recv.read_chunk(max);
+        let len = if let Ok(Some(chunk)) = &result { chunk.len() } else { 0 };
+        self.after_read(id, len);
+        result
+    }
+
+    fn receiving(&mut self, id: StreamId) -> Result<&mut RecvHalf, ReadError> {
+        let stream = self.table.get_mut(id);
+        stream.and_then(|stream| stream.recv.as_mut()).ok_or(ReadError::Closed)
+    }
+
+    /// Moves the windows and frees the stream, as reading `len` bytes demands.
+    fn after_read(&mut self, id: StreamId, len: usize) {
+        if len == 0 {
+            self.reap(id);
+            return;
+        }
+        self.release(len as u64);
+        let Some(stream) = self.table.get_mut(id) else {
+            return;
+        };
+        if stream.recv.as_ref().is_some_and(RecvHalf::wants_update) {
+            stream.pending.max_data = true;
+            self.control.queue(stream);
+        }
+    }
+
+    /// Changes how the stream is scheduled against others.
+    ///
+    /// # Errors
+    /// There is no such stream, or not to send on.
+    pub fn set_priority(&mut self, id: StreamId, priority: Priority) -> Result<(), ClosedStream> {
+        let stream = self.stream_mut(id, Half::Send)?;
+        if let Some(send) = stream.send.as_mut().filter(|send| send.priority != priority) {
+            send.priority = priority;
+            self.out.scheduler.reprioritize(id.0, priority);
+        }
+        Ok(())
+    }
+
+    /// How the stream is scheduled.
+    #[must_use]
+    pub fn priority(&self, id: StreamId) -> Option<Priority> {
+        self.send_half(id).map(|send| send.priority)
+    }
+
+    /// Sets how what is sent on the stream is protected, or that it is not. The session that
+    /// protects it is chosen elsewhere, see [`Self::set_session`].
+    ///
+    /// # Errors
+    /// There is no such stream, or not to send on.
+    pub fn protect(
+        &mut self,
+        id: StreamId,
+        protection: Option<Protection>,
+    ) -> Result<(), ClosedStream> {
+        self.sending(id, |send| {
+            send.protection = protection;
+            Ok(())
+        })
+    }
+
+    /// How what is sent on the stream is protected.
+    #[must_use]
+    pub fn protection(&self, id: StreamId) -> Option<Protection> {
+        self.send_half(id).and_then(|send| send.protection)
+    }
+
+    /// Remembers which erasure-coding session the stream belongs to.
+    pub fn set_session(&mut self, id: StreamId, session: Option<u16>) {
+        if let Some(send) = self.table.get_mut(id).and_then(|stream| stream.send.as_mut()) {
+            send.session = session;
+        }
+    }
+
+    /// The erasure-coding session that the stream belongs to.
+    #[must_use]
+    pub fn session(&self, id: StreamId) -> Option<u16> {
+        self.send_half(id).and_then(|send| send.session)
+    }
+
+    /// Whether bytes wait that were never sent and that the stream's flow control lets go.
+    #[must_use]
+    pub fn has_sendable(&self, id: StreamId) -> bool {
+        self.send_half(id).is_some_and(|send| send.new_bytes() > 0)
+    }
+
+    /// What became of what was sent; `None` while the peer may still get something of it.
+    #[must_use]
+    pub fn outcome(&self, id: StreamId) -> Option<super::Outcome> {
+        match self.send_half(id) {
+            None => Some(super::Outcome::Finished),
+            Some(send) => send.stopped.map(super::Outcome::Stopped),
+        }
+    }
+
+    /// Whether bytes, or the end of the stream, were written and never sent: for want of a turn or
+    /// of flow-control credit.
+    #[must_use]
+    pub fn has_unsent(&self, id: StreamId) -> bool {
+        self.send_half(id).is_some_and(SendHalf::has_unsent)
+    }
+
+    pub(super) fn send_half(&self, id: StreamId) -> Option<&SendHalf> {
+        self.table.get(id).and_then(|stream| stream.send.as_ref())
+    }
+
+    /// Tells a blocked writer, once, that there is room again.
+    pub(super) fn notify_writable(events: &mut super::Events, stream: &mut Stream) {
+        let wake = stream.send.as_mut().is_some_and(SendHalf::take_writable);
+        if wake && !std::mem::replace(&mut stream.writable_queued, true) {
+            events.push(StreamEvent::Writable { id: stream.id });
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Control frames that wait to be sent, and what becomes of them.
+//!
+//! What waits is a mark, not a frame: values are read when the frame is written, so that a frame
+//! that was lost is sent again with what is true by then, or not at all.
+
+use super::encode;
+use super::table::{PendingControl, Stream};
+use super::{Streams, flow};
+use crate::ids::{Dir, StreamId};
+use crate::recovery::token::{Token, Tokens};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Marks of the connection, and the streams that have marks.
+#[derive(Debug, Default)]
+pub(super) struct Control {
+    pub(super) max_data: bool,
+    pub(super) data_blocked: bool,
+    pub(super) max_streams: [bool; 2],
+    pub(super) streams_blocked: [bool; 2],
+    streams: VecDeque<StreamId>,
+}
+
+impl Control {
+    /// Queues a stream that has something to say, once.
+    pub(super) fn queue(&mut self, stream: &mut Stream) {
+        let PendingControl { reset, stop, max_data, blocked } = stream.pending;
+        if (reset || stop || max_data || blocked) && !stream.control_queued {
+            stream.control_queued = true;
+            self.streams.push_back(stream.id);
+        }
+    }
+
+    /// Whether nothing waits.
+    fn is_empty(&self) -> bool {
+        let flags = [self.max_data, self.data_blocked];
+        !flags.iter().chain(&self.max_streams).chain(&self.streams_blocked).any(|&flag| flag)
+            && self.streams.is_empty()
+    }
+}
+
+/// The part of a packet that control frames may fill.
+struct Page<'a> {
+    out: &'a mut Vec<u8>,
+    start: usize,
+    room: usize,
+    tokens: &'a mut Tokens,
+}
+
+impl Page<'_> {
+    /// Writes a frame if it fits; says whether it did.
+    fn put(&mut self, fields: &[u64], token: Token) -> bool {
+        let fits = encode::integers(self.out, self.start, self.room, fields);
+        if fits {
+            self.tokens.push(token);
+        }
+        fits
+    }
+}
+
+impl Streams {
+    /// Whether a control frame waits to be sent.
+    #[must_use]
+    pub fn wants_control(&self) -> bool {
+        !self.control.is_empty()
+    }
+
+    /// Appends at most `room` bytes of control frames to `out`, and a token for each to `tokens`.
+    /// `rtt`, the smoothed round-trip time, is what receive windows are tuned by.
+    pub fn write_control(
+        &mut self,
+        now: Instant,
+        rtt: Duration,
+        out: &mut Vec<u8>,
+        room: usize,
+        tokens: &mut Tokens,
+    ) {
+        let mut page = Page { start: out.len(), out, room, tokens };
+        if !self.write_connection_control(now, rtt, &mut page) {
+            return;
+        }
+        while let Some(&id) = self.control.streams.front() {
+            if let Some(stream) = self.table.get_mut(id) {
+                if !write_stream_control(stream, now, rtt, &mut page) {
+                    return;
+                }
+                stream.control_queued = false;
+            }
+            self.control.streams.pop_front();
+        }
+    }
+
+    /// Writes the connection's own frames; false if not all of them fit.
+    fn write_connection_control(&mut self, now: Instant, rtt: Duration, page: &mut Page) -> bool {
+        if self.control.max_data {
+            let update = self.window.propose(now, rtt);
+            if !page.put(&[encode::MAX_DATA, update.limit], Token::MaxData) {
+                return false;
+            }
+            self.window.commit(now, update);
+            self.control.max_data = false;
+        }
+        for dir in Dir::ALL {
+            let remote = &mut self.table.remote[dir.index()];
+            if self.control.max_streams[dir.index()] {
+                let limit = remote.allowance().max(remote.max);
+                if !page.put(&[encode::max_streams(dir), limit], Token::MaxStreams(dir)) {
+                    return false;
+                }
+                remote.max = limit;
+                self.control.max_streams[dir.index()] = false;
+            }
+        }
+        if self.control.data_blocked {
+            let limit = self.out.credit.limit();
+            if self.out.is_blocked()
+                && !page.put(&[encode::DATA_BLOCKED, limit], Token::DataBlocked(limit))
+            {
+                return false;
+            }
+            self.control.data_blocked = false;
+        }
+        for dir in Dir::ALL {
+            let local = &self.table.local[dir.index()];
+            if self.control.streams_blocked[dir.index()] {
+                let limit = local.max;
+                let fields = [encode::streams_blocked(dir), limit];
+                if local.next >= limit
+                    && local.blocked_at == Some(limit)
+                    && !page.put(&fields, Token::StreamsBlocked(dir, limit))
+                {
+                    return false;
+                }
+                self.control.streams_blocked[dir.index()] = false;
+            }
+        }
+        true
+    }
+
+    /// Takes note that the packet with this frame was acknowledged. Tokens of others are ignored.
+    pub fn acked(&mut self, token: &Token) {
+        match *token {
+            Token::Stream(ref token) => self.delivered(token),
+            Token::ResetStream(id) => {
+                if let Some(send) = self.table.get_mut(id).and_then(|stream| stream.send.as_mut()) {
+                    send.reset_acked();
+                    self.reap(id);
+                }
+            }
+            Token::StopSending(id) => {
+                if let Some(recv) = self.table.get_mut(id).and_then(|stream| stream.recv.as_mut()) {
+                    recv.stop_acked();
+                    self.reap(id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes note that the packet with this frame was lost: what is still needed of it is queued to
+    /// be sent again, stream bytes as by [`Self::retransmit`]. Tokens of others are ignored.
+    pub fn lost(&mut self, token: &Token) {
+        match *token {
+            Token::Stream(ref token) => {
+                self.retransmit(token);
+            }
+            Token::ResetStream(id) => self.again(id, |stream| {
+                stream.pending.reset = true;
+            }),
+            Token::StopSending(id) => self.again(id, |stream| {
+                stream.pending.stop = true;
+            }),
+            Token::MaxStreamData(id) => self.again(id, |stream| {
+                stream.pending.max_data = true;
+            }),
+            Token::StreamDataBlocked(id, limit) => self.again(id, |stream| {
+                let send = stream.send.as_ref();
+                stream.pending.blocked |=
+                    send.is_some_and(|send| send.is_blocked() && send.max_data() == limit);
+            }),
+            Token::MaxData => self.control.max_data = true,
+            Token::MaxStreams(dir) => self.control.max_streams[dir.index()] = true,
+            Token::DataBlocked(limit) => {
+                self.control.data_blocked |=
+                    self.out.credit.limit() == limit && self.out.is_blocked();
+            }
+            Token::StreamsBlocked(dir, limit) => {
+                let local = &self.table.local[dir.index()];
+                self.control.streams_blocked[dir.index()] |=
+                    local.max == limit && local.next >= limit;
+            }
+            _ => {}
+        }
+    }
+
+    /// Marks a control frame of a live stream to be sent again.
+    fn again(&mut self, id: StreamId, mark: impl FnOnce(&mut Stream)) {
+        if let Some(stream) = self.table.get_mut(id) {
+            mark(stream);
+            self.control.queue(stream);
+        }
+    }
+}
+
+/// Writes a stream's frames as far as they are still true; false if not all of them fit.
+fn write_stream_control(stream: &mut Stream, now: Instant, rtt: Duration, page: &mut Page) -> bool {
+    let id = stream.id;
+    let Stream { send, recv, pending, .. } = stream;
+    if pending.reset {
+        if let Some((code, size)) = send.as_ref().and_then(|send| send.reset_frame())
+            && !page.put(&[encode::RESET_STREAM, id.0, code, size], Token::ResetStream(id))
+        {
+            return false;
+        }
+        pending.reset = false;
+    }
+    if pending.stop {
+        if let Some(code) = recv.as_ref().and_then(|recv| recv.stop_frame())
+            && !page.put(&[encode::STOP_SENDING, id.0, code], Token::StopSending(id))
+        {
+            return false;
+        }
+        pending.stop = false;
+    }
+    if pending.max_data {
+        if let Some(recv) = recv.as_mut().filter(|recv| recv.may_update()) {
+            let update: flow::Update = recv.window.propose(now, rtt);
+            let fields = [encode::MAX_STREAM_DATA, id.0, update.limit];
+            if !page.put(&fields, Token::MaxStreamData(id)) {
+                return false;
+            }
+            recv.window.commit(now, update);
+        }
+        pending.max_data = false;
+    }
+    if pending.blocked {
+        if let Some(send) = send.as_ref().filter(|send| send.is_blocked()) {
+            let limit = send.max_data();
+            let fields = [encode::STREAM_DATA_BLOCKED, id.0, limit];
+            if !page.put(&fields, Token::StreamDataBlocked(id, limit)) {
+                return false;
+            }
+        }
+        pending.blocked = false;
+    }
+    true
+}

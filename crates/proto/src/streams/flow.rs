@@ -1,0 +1,196 @@
+//! Flow control (RFC 9000 section 4): how far the peer may send, how far we may.
+
+use crate::wire::coding::VARINT_MAX;
+use std::time::{Duration, Instant};
+
+/// A new limit, to be announced and then committed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Update {
+    /// The limit to announce.
+    pub(super) limit: u64,
+    size: u64,
+}
+
+/// How far the peer may send, on a stream or on the connection.
+///
+/// The limit moves when half of the window is consumed. The window doubles, up to a maximum, when
+/// it is consumed so fast that it, and not the path, may be what holds the peer back.
+#[derive(Debug)]
+pub(super) struct RecvWindow {
+    limit: u64,
+    size: u64,
+    max_size: u64,
+    consumed: u64,
+    /// When the limit was last announced, and what was consumed by then.
+    epoch: Option<(Instant, u64)>,
+}
+
+impl RecvWindow {
+    /// A window of `size` bytes that may grow to `max_size`. The peer knows it already, from the
+    /// transport parameters.
+    pub(super) fn new(size: u64, max_size: u64) -> Self {
+        let size = size.min(VARINT_MAX);
+        Self { limit: size, size, max_size: max_size.max(size), consumed: 0, epoch: None }
+    }
+
+    /// First offset that the peer must not send.
+    pub(super) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Notes that the application is done with `bytes` more.
+    pub(super) fn consume(&mut self, bytes: u64) {
+        self.consumed = self.consumed.saturating_add(bytes);
+    }
+
+    /// Whether half of the window is consumed, so that the peer should hear of a new limit.
+    pub(super) fn is_due(&self) -> bool {
+        self.limit.saturating_sub(self.consumed) <= self.size / 2
+    }
+
+    /// The limit to announce now. Never below one that was announced before.
+    pub(super) fn propose(&self, now: Instant, rtt: Duration) -> Update {
+        let mut size = self.size;
+        if self.is_due()
+            && let Some((since, consumed)) = self.epoch
+        {
+            // At this rate, would all of the window be consumed within two round trips?
+            let elapsed = now.saturating_duration_since(since).as_nanos();
+            let spent = u128::from(self.consumed.saturating_sub(consumed));
+            let budget = rtt.as_nanos().saturating_mul(2).saturating_mul(spent);
+            if elapsed.saturating_mul(u128::from(size)) < budget {
+                size = size.saturating_mul(2).min(self.max_size);
+            }
+        }
+        let limit = self.consumed.saturating_add(size).min(VARINT_MAX).max(self.limit);
+        Update { limit, size }
+    }
+
+    /// Notes that `update` was announced.
+    pub(super) fn commit(&mut self, now: Instant, update: Update) {
+        self.limit = update.limit;
+        self.size = update.size;
+        self.epoch = Some((now, self.consumed));
+    }
+
+    /// Bytes of the window.
+    #[cfg(test)]
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+}
+
+/// How far we may send on the connection.
+#[derive(Debug, Default)]
+pub(super) struct SendCredit {
+    limit: u64,
+    used: u64,
+    /// The limit for which DATA_BLOCKED was queued.
+    blocked_at: Option<u64>,
+}
+
+impl SendCredit {
+    /// The peer's limit.
+    pub(super) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Bytes that may still be sent.
+    pub(super) fn available(&self) -> u64 {
+        self.limit.saturating_sub(self.used)
+    }
+
+    /// Bytes sent.
+    pub(super) fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Notes that `bytes` new bytes were sent.
+    pub(super) fn charge(&mut self, bytes: u64) {
+        self.used = self.used.saturating_add(bytes);
+    }
+
+    /// Raises the limit; lower ones are old news (RFC 9000 section 4.1).
+    pub(super) fn raise(&mut self, limit: u64) {
+        self.limit = self.limit.max(limit);
+    }
+
+    /// Notes that data waits for credit; true the first time for each limit.
+    pub(super) fn block(&mut self) -> bool {
+        self.available() == 0 && self.blocked_at.replace(self.limit) != Some(self.limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    /// Consumes half windows, one each `period`; returns the sizes.
+    fn sizes(period: Duration, rounds: usize) -> Vec<u64> {
+        let mut now = Instant::now();
+        let mut window = RecvWindow::new(1000, 5000);
+        let mut sizes = Vec::new();
+        for _ in 0..rounds {
+            let half = window.size() / 2;
+            window.consume(half - 1);
+            assert!(!window.is_due());
+            window.consume(1);
+            assert!(window.is_due());
+            let before = window.limit();
+            let update = window.propose(now, RTT);
+            window.commit(now, update);
+            assert!(window.limit() > before && !window.is_due());
+            assert_eq!(window.limit() - window.consumed, window.size());
+            sizes.push(window.size());
+            now += period;
+        }
+        sizes
+    }
+
+    #[test]
+    fn doubles_up_to_the_maximum_while_consumed_within_two_round_trips() {
+        assert_eq!(sizes(RTT / 2, 6), [1000, 2000, 4000, 5000, 5000, 5000]);
+    }
+
+    #[test]
+    fn stays_when_the_path_is_the_limit() {
+        // Half a window per round trip and a bit: a whole one takes more than two.
+        assert_eq!(sizes(RTT + Duration::from_millis(1), 4), [1000; 4]);
+    }
+
+    #[test]
+    fn a_lost_announcement_is_repeated_and_never_lowers_the_limit() {
+        let now = Instant::now();
+        let mut window = RecvWindow::new(1000, 1000);
+        window.consume(700);
+        let update = window.propose(now, RTT);
+        window.commit(now, update);
+        assert_eq!(window.propose(now, RTT).limit, 1700);
+        window.consume(100);
+        assert_eq!(window.propose(now, RTT).limit, 1800);
+    }
+
+    #[test]
+    fn limits_stay_within_a_varint() {
+        let mut window = RecvWindow::new(u64::MAX, u64::MAX);
+        assert_eq!(window.limit(), VARINT_MAX);
+        window.consume(VARINT_MAX);
+        assert_eq!(window.propose(Instant::now(), RTT).limit, VARINT_MAX);
+    }
+
+    #[test]
+    fn credit_never_shrinks_and_blocks_once_per_limit() {
+        let mut credit = SendCredit::default();
+        assert!(credit.block());
+        assert!(!credit.block());
+        credit.raise(10);
+        credit.raise(5);
+        assert_eq!(credit.available(), 10);
+        assert!(!credit.block());
+        credit.charge(10);
+        assert!(credit.block());
+        assert!(!credit.block());
+    }
+}

@@ -1,0 +1,180 @@
+//! Frames about streams and flow control that the peer sends (RFC 9000 section 19).
+
+use super::encode;
+use super::recv::Received;
+use super::table::{Lookup, MAX_STREAM_COUNT};
+use super::{Half, StreamEvent, Streams};
+use crate::error::{TransportError, TransportErrorCode};
+use crate::ids::{Dir, StreamId};
+
+impl Streams {
+    /// STREAM (section 19.8): `data` starts at stream offset `offset`.
+    ///
+    /// # Errors
+    /// The stream cannot be received on or not be opened; a window is exceeded; the final size is
+    /// contradicted; the data is cut into hostile fragments.
+    pub fn received(
+        &mut self,
+        id: StreamId,
+        offset: u64,
+        data: &[u8],
+        fin: bool,
+    ) -> Result<(), TransportError> {
+        self.receive(id, |half, credit| half.received(offset, data, fin, credit))
+            .map_err(|error| error.in_frame(encode::STREAM))
+    }
+
+    /// RESET_STREAM (section 19.4).
+    ///
+    /// # Errors
+    /// The stream cannot be received on or not be opened; a window is exceeded; the final size is
+    /// contradicted.
+    pub fn received_reset(
+        &mut self,
+        id: StreamId,
+        code: u64,
+        final_size: u64,
+    ) -> Result<(), TransportError> {
+        self.receive(id, |half, credit| half.received_reset(code, final_size, credit))
+            .map_err(|error| error.in_frame(encode::RESET_STREAM))
+    }
+
+    /// Gives a frame to the receiving part of its stream and follows what it changed.
+    fn receive(
+        &mut self,
+        id: StreamId,
+        act: impl FnOnce(&mut super::RecvHalf, u64) -> Result<Received, TransportError>,
+    ) -> Result<(), TransportError> {
+        let credit = self.window.limit().saturating_sub(self.received);
+        if !self.open_by_peer(id, Half::Recv)? {
+            return Ok(());
+        }
+        let Some(stream) = self.table.get_mut(id) else {
+            return Ok(());
+        };
+        let Some(half) = stream.recv.as_mut() else {
+            return Ok(());
+        };
+        let Received { readable, growth, released } = act(half, credit)?;
+        if !half.may_update() {
+            stream.pending.max_data = false;
+        }
+        if readable {
+            Self::notify_readable(&mut self.events, stream);
+        }
+        self.received += growth;
+        if released > 0 {
+            self.release(released);
+        }
+        self.reap(id);
+        Ok(())
+    }
+
+    /// Opens the stream that a frame names, if the peer does so by this frame; returns whether it
+    /// has state.
+    fn open_by_peer(&mut self, id: StreamId, half: Half) -> Result<bool, TransportError> {
+        let (lookup, opened) = self.table.resolve(id, half)?;
+        if opened {
+            self.events.opened(id.dir());
+        }
+        if lookup == Lookup::Fresh {
+            self.create(id, false);
+        }
+        Ok(lookup != Lookup::Gone)
+    }
+
+    /// STOP_SENDING (section 19.5): the stream is reset with the peer's code, and the application
+    /// told, unless everything was delivered.
+    ///
+    /// # Errors
+    /// The stream cannot be sent on or not be opened.
+    pub fn received_stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), TransportError> {
+        let exists = self
+            .open_by_peer(id, Half::Send)
+            .map_err(|error| error.in_frame(encode::STOP_SENDING))?;
+        let Some(stream) = self.table.get_mut(id).filter(|_| exists) else {
+            return Ok(());
+        };
+        let Some(send) = stream.send.as_mut() else {
+            return Ok(());
+        };
+        if send.stop(code) {
+            stream.pending.reset = send.reset(code);
+            self.control.queue(stream);
+            self.out.refresh(stream, &mut self.control);
+            self.events.push(StreamEvent::Stopped { id, code });
+        }
+        Ok(())
+    }
+
+    /// MAX_DATA (section 19.9).
+    pub fn received_max_data(&mut self, limit: u64) {
+        self.raise_max_data(limit);
+    }
+
+    /// MAX_STREAM_DATA (section 19.10).
+    ///
+    /// # Errors
+    /// The stream cannot be sent on or not be opened.
+    pub fn received_max_stream_data(
+        &mut self,
+        id: StreamId,
+        limit: u64,
+    ) -> Result<(), TransportError> {
+        let exists = self
+            .open_by_peer(id, Half::Send)
+            .map_err(|error| error.in_frame(encode::MAX_STREAM_DATA))?;
+        let Some(stream) = self.table.get_mut(id).filter(|_| exists) else {
+            return Ok(());
+        };
+        if let Some(send) = &mut stream.send {
+            send.raise_max_data(limit);
+            self.out.refresh(stream, &mut self.control);
+        }
+        Ok(())
+    }
+
+    /// MAX_STREAMS (section 19.11).
+    ///
+    /// # Errors
+    /// More than 2^60 streams.
+    pub fn received_max_streams(&mut self, dir: Dir, limit: u64) -> Result<(), TransportError> {
+        Self::check_stream_count(limit, encode::max_streams(dir))?;
+        self.raise_max_streams(dir, limit);
+        Ok(())
+    }
+
+    /// DATA_BLOCKED (section 19.12): nothing to do, limits rise as data is consumed.
+    pub fn received_data_blocked(&mut self, _limit: u64) {}
+
+    /// STREAM_DATA_BLOCKED (section 19.13): opens the stream and changes nothing else.
+    ///
+    /// # Errors
+    /// The stream cannot be received on or not be opened.
+    pub fn received_stream_data_blocked(&mut self, id: StreamId) -> Result<(), TransportError> {
+        self.open_by_peer(id, Half::Recv)
+            .map(drop)
+            .map_err(|error| error.in_frame(encode::STREAM_DATA_BLOCKED))
+    }
+
+    /// STREAMS_BLOCKED (section 19.14): whatever became free is announced without waiting for more.
+    ///
+    /// # Errors
+    /// More than 2^60 streams.
+    pub fn received_streams_blocked(&mut self, dir: Dir, limit: u64) -> Result<(), TransportError> {
+        Self::check_stream_count(limit, encode::streams_blocked(dir))?;
+        let remote = &self.table.remote[dir.index()];
+        if remote.allowance() > remote.max {
+            self.control.max_streams[dir.index()] = true;
+        }
+        Ok(())
+    }
+
+    fn check_stream_count(limit: u64, frame: u64) -> Result<(), TransportError> {
+        if limit <= MAX_STREAM_COUNT {
+            return Ok(());
+        }
+        let code = TransportErrorCode::FRAME_ENCODING_ERROR;
+        Err(TransportError::new(code, "more streams than there can be").in_frame(frame))
+    }
+}

@@ -1,0 +1,332 @@
+//! The sending part of a stream (RFC 9000 section 3.1).
+
+use super::Protection;
+use super::send_buffer::SendBuffer;
+use super::{ClosedStream, WriteError};
+use bytes::Bytes;
+use std::ops::Range;
+use sutura_schedule::Priority;
+
+/// States of RFC 9000 section 3.1, figure 2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SendState {
+    /// Nothing was sent.
+    Ready,
+    /// Bytes were sent, or their lack of credit was reported.
+    Send,
+    /// All bytes and the end of the stream were sent.
+    DataSent,
+    /// The peer has them all.
+    DataRecvd,
+    /// The stream was abandoned.
+    ResetSent,
+    /// The peer knows that.
+    ResetRecvd,
+}
+
+/// How far the end of the stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fin {
+    /// More may be written.
+    Open,
+    /// Nothing more is written; the peer must be told.
+    Due,
+    /// The peer was told.
+    Sent,
+    /// The peer was told and the frame was lost.
+    Lost,
+    /// The peer knows.
+    Acked,
+}
+
+/// A stretch to send: where it starts, how many bytes there are, and whether the stream ends after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sendable {
+    pub(super) offset: u64,
+    pub(super) len: u64,
+    /// The stream ends after `len` bytes, so that FIN is set if all of them are sent.
+    pub(super) fin: bool,
+}
+
+/// The sending part of a stream.
+#[derive(Debug)]
+pub(super) struct SendHalf {
+    state: SendState,
+    pub(super) buffer: SendBuffer,
+    fin: Fin,
+    /// The peer's limit for this stream.
+    max_data: u64,
+    /// The limit for which STREAM_DATA_BLOCKED was queued.
+    blocked_at: Option<u64>,
+    /// The code of the peer's STOP_SENDING.
+    pub(super) stopped: Option<u64>,
+    /// The code of our RESET_STREAM.
+    reset: Option<u64>,
+    /// A write found no room and nobody was told yet that there is some again.
+    wants_room: bool,
+    pub(super) priority: Priority,
+    pub(super) protection: Option<Protection>,
+    pub(super) session: Option<u16>,
+    /// The scheduler believes that there are new bytes to send.
+    pub(super) scheduled: bool,
+    /// The stream stands in the queue of bare FINs.
+    pub(super) fin_queued: bool,
+    /// The stream stands in the queue of flushed streams.
+    pub(super) flush_queued: bool,
+}
+
+impl SendHalf {
+    pub(super) fn new(max_data: u64, buffer_limit: usize) -> Self {
+        Self {
+            state: SendState::Ready,
+            buffer: SendBuffer::new(buffer_limit),
+            fin: Fin::Open,
+            max_data,
+            blocked_at: None,
+            stopped: None,
+            reset: None,
+            wants_room: false,
+            priority: Priority::default(),
+            protection: None,
+            session: None,
+            scheduled: false,
+            fin_queued: false,
+            flush_queued: false,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn state(&self) -> SendState {
+        self.state
+    }
+
+    /// Whether the peer has everything, or knows that it will not get it.
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.state, SendState::DataRecvd | SendState::ResetRecvd)
+    }
+
+    /// Whether frames with stream bytes may still be sent.
+    pub(super) fn is_sending(&self) -> bool {
+        matches!(self.state, SendState::Ready | SendState::Send | SendState::DataSent)
+    }
+
+    /// Why nothing can be written, if so.
+    fn writable(&self) -> Result<(), ClosedStream> {
+        if let Some(code) = self.stopped {
+            return Err(ClosedStream::Stopped(code));
+        }
+        if self.fin == Fin::Open && self.is_sending() { Ok(()) } else { Err(ClosedStream::Closed) }
+    }
+
+    /// Copies a prefix of `data`; see [`super::Streams::write`].
+    pub(super) fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
+        self.accept(data.len(), |buffer| buffer.write(data))
+    }
+
+    /// Takes a prefix of `data`; see [`super::Streams::write_chunk`].
+    pub(super) fn write_chunk(&mut self, data: Bytes) -> Result<usize, WriteError> {
+        self.accept(data.len(), |buffer| buffer.write_chunk(data))
+    }
+
+    fn accept(
+        &mut self,
+        len: usize,
+        write: impl FnOnce(&mut SendBuffer) -> usize,
+    ) -> Result<usize, WriteError> {
+        self.writable()?;
+        if len > 0 && self.buffer.room() == 0 {
+            self.wants_room = true;
+            return Err(WriteError::Blocked);
+        }
+        Ok(write(&mut self.buffer))
+    }
+
+    /// Nothing more will be written.
+    pub(super) fn finish(&mut self) -> Result<(), ClosedStream> {
+        self.writable()?;
+        self.fin = Fin::Due;
+        Ok(())
+    }
+
+    /// Abandons the stream; returns whether the peer must be told.
+    pub(super) fn reset(&mut self, code: u64) -> bool {
+        if !self.is_sending() {
+            return false;
+        }
+        self.state = SendState::ResetSent;
+        self.reset = Some(code);
+        self.buffer.discard();
+        true
+    }
+
+    /// The peer asks us to stop; returns whether that is news.
+    pub(super) fn stop(&mut self, code: u64) -> bool {
+        let news = self.stopped.is_none() && self.is_sending();
+        if news {
+            self.stopped = Some(code);
+        }
+        news
+    }
+
+    /// The code and final size to send in RESET_STREAM, unless the peer has them.
+    pub(super) fn reset_frame(&self) -> Option<(u64, u64)> {
+        let code = self.reset.filter(|_| self.state == SendState::ResetSent)?;
+        Some((code, self.buffer.unsent()))
+    }
+
+    /// The peer knows of the reset.
+    pub(super) fn reset_acked(&mut self) {
+        if self.state == SendState::ResetSent {
+            self.state = SendState::ResetRecvd;
+        }
+    }
+
+    /// The peer's limit for this stream.
+    pub(super) fn max_data(&self) -> u64 {
+        self.max_data
+    }
+
+    /// Raises the peer's limit; a lower one is old news.
+    pub(super) fn raise_max_data(&mut self, limit: u64) {
+        self.max_data = self.max_data.max(limit);
+    }
+
+    /// Whether written bytes wait for the peer to raise the stream's limit.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.is_sending()
+            && self.buffer.end() > self.buffer.unsent()
+            && self.buffer.unsent() >= self.max_data
+    }
+
+    /// Notes that bytes wait for stream credit; true the first time for each limit.
+    pub(super) fn block(&mut self) -> bool {
+        let news = self.is_blocked() && self.blocked_at != Some(self.max_data);
+        if news {
+            self.blocked_at = Some(self.max_data);
+            self.state = SendState::Send;
+        }
+        news
+    }
+
+    /// New bytes that stream flow control allows.
+    pub(super) fn new_bytes(&self) -> u64 {
+        if !self.is_sending() {
+            return 0;
+        }
+        self.buffer.end().min(self.max_data).saturating_sub(self.buffer.unsent())
+    }
+
+    /// Whether only the end of the stream is left to send.
+    pub(super) fn wants_bare_fin(&self) -> bool {
+        self.is_sending() && self.fin == Fin::Due && self.buffer.unsent() == self.buffer.end()
+    }
+
+    /// Whether anything written was never sent: bytes, or the end of the stream.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.is_sending() && (self.fin == Fin::Due || self.buffer.unsent() < self.buffer.end())
+    }
+
+    /// Whether all was sent up to the end of the stream.
+    pub(super) fn is_data_sent(&self) -> bool {
+        matches!(self.state, SendState::DataSent | SendState::DataRecvd)
+    }
+
+    /// At most `max` new bytes, or the bare end of the stream.
+    pub(super) fn next_new(&self, max: u64) -> Option<Sendable> {
+        let offset = self.buffer.unsent();
+        let len = self.new_bytes().min(max);
+        if len == 0 && !self.wants_bare_fin() {
+            return None;
+        }
+        Some(Sendable { offset, len, fin: self.ends_at(offset + len) })
+    }
+
+    /// What of `range`, and of the stream's end if `fin`, has to be sent again. It may reach
+    /// further than `range` if what follows was lost as well.
+    pub(super) fn next_lost(&self, range: &Range<u64>, fin: bool) -> Option<Sendable> {
+        if !self.is_sending() {
+            return None;
+        }
+        if let Some(lost) = self.buffer.lost_within(range) {
+            let len = lost.end - lost.start;
+            return Some(Sendable { offset: lost.start, len, fin: self.ends_at(lost.end) });
+        }
+        let end = self.buffer.end();
+        (fin && self.fin == Fin::Lost).then_some(Sendable { offset: end, len: 0, fin: true })
+    }
+
+    /// Whether a frame that ends at `offset` has to carry FIN.
+    fn ends_at(&self, offset: u64) -> bool {
+        self.fin != Fin::Open && offset == self.buffer.end()
+    }
+
+    /// Notes that a frame was written.
+    pub(super) fn on_frame(&mut self, range: Range<u64>, fin: bool) {
+        let unsent = self.buffer.unsent();
+        if range.start < unsent {
+            self.buffer.resent(range);
+        } else {
+            self.buffer.sent(range.end - range.start);
+        }
+        if self.state == SendState::Ready {
+            self.state = SendState::Send;
+        }
+        if fin {
+            if self.fin != Fin::Acked {
+                self.fin = Fin::Sent;
+            }
+            if self.state == SendState::Send {
+                self.state = SendState::DataSent;
+            }
+        }
+    }
+
+    /// Queues for retransmission what is missing of a frame; returns whether anything is.
+    pub(super) fn retransmit(&mut self, range: Range<u64>, fin: bool) -> bool {
+        if !self.is_sending() {
+            return false;
+        }
+        let fin = fin && self.fin == Fin::Sent;
+        if fin {
+            self.fin = Fin::Lost;
+        }
+        self.buffer.retransmit(range) || fin
+    }
+
+    /// Whether the peer is not known to hold all of a frame, and still should.
+    pub(super) fn is_missing(&self, range: &Range<u64>, fin: bool) -> bool {
+        self.is_sending() && (!self.buffer.is_acked(range) || (fin && self.fin != Fin::Acked))
+    }
+
+    /// The peer holds what a frame carried. Returns whether that completes the stream.
+    pub(super) fn acked(&mut self, range: Range<u64>, fin: bool) -> bool {
+        if !self.is_sending() {
+            return false;
+        }
+        self.buffer.acked(range);
+        if fin {
+            self.fin = Fin::Acked;
+        }
+        let done = self.state == SendState::DataSent
+            && self.fin == Fin::Acked
+            && self.buffer.is_all_acked();
+        if done {
+            self.state = SendState::DataRecvd;
+            self.buffer.discard();
+        }
+        done
+    }
+
+    /// Whether a blocked writer should be told that there is room again; true once.
+    ///
+    /// A quarter of the buffer has to be free, so that the application is not woken for every
+    /// acknowledged packet.
+    pub(super) fn take_writable(&mut self) -> bool {
+        let enough = self.buffer.room() >= (self.buffer.limit() / 4).max(1);
+        let wake = self.wants_room && enough && self.writable().is_ok();
+        if wake {
+            self.wants_room = false;
+        }
+        wake
+    }
+}

@@ -1,0 +1,301 @@
+//! What a stream still has to deliver: bytes are kept until the peer holds them.
+
+use super::ranges::Ranges;
+use bytes::{Buf, Bytes, BytesMut};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Chunks shorter than this are copied into a shared block: keeping them apart would cost more
+/// memory than it saves copying, and bounds what bookkeeping an application can cause.
+const COPY_BELOW: usize = 512;
+/// The first block for copied bytes.
+const MIN_BLOCK: usize = 1024;
+/// The largest.
+const MAX_BLOCK: usize = 16 * 1024;
+
+/// A stretch of the stream that is still needed.
+#[derive(Debug)]
+struct Chunk {
+    start: u64,
+    bytes: Bytes,
+}
+
+impl Chunk {
+    fn end(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+}
+
+/// The bytes of a stream from the first that is not acknowledged to the last that was written.
+///
+/// Offsets below `acked_prefix` are gone. Above it, acknowledged stretches are remembered as
+/// ranges and a chunk's storage is freed as soon as all of it is acknowledged, wherever it stands:
+/// a peer that acknowledges only tails pins no memory but the hole.
+#[derive(Debug)]
+pub(super) struct SendBuffer {
+    /// Needed chunks in stream order; between them may be acknowledged holes.
+    chunks: VecDeque<Chunk>,
+    /// The end of the stream: copied bytes that are still in a block that grows.
+    tail: BytesMut,
+    /// Size of the next block.
+    block: usize,
+    /// Most bytes that `chunks` and `tail` may hold.
+    limit: usize,
+    /// Bytes that they do hold.
+    retained: usize,
+    /// Every byte below is acknowledged.
+    acked_prefix: u64,
+    /// First byte never sent.
+    unsent: u64,
+    /// End of what was written.
+    end: u64,
+    /// Acknowledged bytes above `acked_prefix`.
+    acked: Ranges,
+    /// Bytes to send again.
+    lost: Ranges,
+}
+
+impl SendBuffer {
+    /// An empty buffer for at most `limit` bytes.
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            chunks: VecDeque::new(),
+            tail: BytesMut::new(),
+            block: MIN_BLOCK,
+            limit,
+            retained: 0,
+            acked_prefix: 0,
+            unsent: 0,
+            end: 0,
+            acked: Ranges::default(),
+            lost: Ranges::default(),
+        }
+    }
+
+    /// Bytes that can be written now.
+    pub(super) fn room(&self) -> usize {
+        self.limit.saturating_sub(self.retained)
+    }
+
+    /// Most bytes that are held.
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Bytes held.
+    pub(super) fn retained(&self) -> usize {
+        self.retained
+    }
+
+    /// End of what was written.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// First byte that was never sent.
+    pub(super) fn unsent(&self) -> u64 {
+        self.unsent
+    }
+
+    /// Whether everything written is acknowledged.
+    pub(super) fn is_all_acked(&self) -> bool {
+        self.acked_prefix == self.end
+    }
+
+    /// Copies as much of `data` as there is room for; returns how much.
+    pub(super) fn write(&mut self, data: &[u8]) -> usize {
+        let accepted = data.len().min(self.room());
+        let mut rest = data.get(..accepted).unwrap_or_default();
+        while !rest.is_empty() {
+            if self.tail.len() == self.tail.capacity() {
+                self.start_block(rest.len());
+            }
+            let take = rest.len().min(self.tail.capacity() - self.tail.len());
+            let (head, later) = rest.split_at(take);
+            self.tail.extend_from_slice(head);
+            self.end += take as u64;
+            rest = later;
+        }
+        self.retained += accepted;
+        accepted
+    }
+
+    /// Takes as much of `data` as there is room for, without copying unless it is short; returns
+    /// how much.
+    pub(super) fn write_chunk(&mut self, mut data: Bytes) -> usize {
+        if data.len() < COPY_BELOW {
+            return self.write(&data);
+        }
+        data.truncate(self.room());
+        let accepted = data.len();
+        if accepted > 0 {
+            self.seal_tail();
+            self.chunks.push_back(Chunk { start: self.end, bytes: data });
+            self.end += accepted as u64;
+            self.retained += accepted;
+        }
+        accepted
+    }
+
+    /// Stream offset of the first byte of the tail.
+    fn tail_start(&self) -> u64 {
+        self.end - self.tail.len() as u64
+    }
+
+    /// Makes what the tail holds a chunk; the rest of its block stays usable.
+    fn seal_tail(&mut self) {
+        let range = self.tail_start()..self.end;
+        if !range.is_empty() {
+            let bytes = self.tail.split().freeze();
+            self.chunks.push_back(Chunk { start: range.start, bytes });
+            self.free(&range);
+        }
+    }
+
+    /// Begins a block that suits `len` more bytes. Blocks grow as the stream does.
+    fn start_block(&mut self, len: usize) {
+        self.seal_tail();
+        let size = len.clamp(self.block, MAX_BLOCK);
+        self.block = (size * 2).min(MAX_BLOCK);
+        self.tail.reserve(size);
+    }
+
+    /// Appends the bytes of `range` to `out`. All of it must still be held.
+    pub(super) fn copy_to(&self, range: Range<u64>, out: &mut Vec<u8>) {
+        let mut at = range.start;
+        let mut index = self.chunks.partition_point(|chunk| chunk.end() <= at);
+        while at < range.end {
+            let (start, bytes) = match self.chunks.get(index) {
+                Some(chunk) => (chunk.start, &chunk.bytes[..]),
+                None => (self.tail_start(), &self.tail[..]),
+            };
+            let wanted = (range.end - start).min(bytes.len() as u64) as usize;
+            let piece = at.checked_sub(start).and_then(|skip| bytes.get(skip as usize..wanted));
+            let Some(piece) = piece.filter(|piece| !piece.is_empty()) else {
+                debug_assert!(false, "bytes {at}..{} are not held", range.end);
+                return;
+            };
+            out.extend_from_slice(piece);
+            at += piece.len() as u64;
+            index += 1;
+        }
+    }
+
+    /// Notes that the next `len` new bytes were sent.
+    pub(super) fn sent(&mut self, len: u64) {
+        self.unsent = self.unsent.saturating_add(len).min(self.end);
+    }
+
+    /// Notes that the peer holds `range`, however it got there: its storage is freed and it will
+    /// not be sent again.
+    pub(super) fn acked(&mut self, range: Range<u64>) {
+        let range = range.start.max(self.acked_prefix)..range.end.min(self.unsent);
+        if range.is_empty() {
+            return;
+        }
+        self.lost.remove(range.clone());
+        self.acked.insert(range.clone());
+        if let Some(first) = self.acked.first().filter(|first| first.start <= self.acked_prefix) {
+            self.acked_prefix = first.end;
+            self.acked.remove(first);
+        }
+        self.free(&range);
+        self.free_tail();
+    }
+
+    /// Whether the peer holds all of `range`.
+    pub(super) fn is_acked(&self, range: &Range<u64>) -> bool {
+        let start = range.start.max(self.acked_prefix);
+        start >= range.end || self.acked.contains_range(&(start..range.end))
+    }
+
+    /// Frees what is acknowledged: all below the prefix, and the chunks that touch `range` if
+    /// nothing of them is needed any more.
+    fn free(&mut self, range: &Range<u64>) {
+        while let Some(front) = self.chunks.front_mut() {
+            if front.end() <= self.acked_prefix {
+                self.retained -= front.bytes.len();
+                self.chunks.pop_front();
+                continue;
+            }
+            // What was acknowledged of the first chunk counts as free, although it is pinned: one
+            // large chunk does not stop the writer until its last byte is through.
+            let done = self.acked_prefix.saturating_sub(front.start);
+            front.bytes.advance(done as usize);
+            front.start += done;
+            self.retained -= done as usize;
+            break;
+        }
+        if self.acked.is_empty() {
+            return;
+        }
+        let mut index = self.chunks.partition_point(|chunk| chunk.end() <= range.start);
+        while let Some(chunk) = self.chunks.get(index).filter(|chunk| chunk.start < range.end) {
+            if self.acked.contains_range(&(chunk.start..chunk.end())) {
+                self.retained -= chunk.bytes.len();
+                self.chunks.remove(index);
+            } else {
+                index += 1;
+            }
+        }
+    }
+
+    /// Frees the acknowledged beginning of the tail.
+    fn free_tail(&mut self) {
+        let done = self.acked_prefix.saturating_sub(self.tail_start());
+        if done > 0 {
+            self.tail.advance(done as usize);
+            self.retained -= done as usize;
+        }
+    }
+
+    /// Queues what the peer does not hold of `range` to be sent again; returns whether there is
+    /// anything.
+    pub(super) fn retransmit(&mut self, range: Range<u64>) -> bool {
+        let range = range.start.max(self.acked_prefix)..range.end.min(self.unsent);
+        let mut any = false;
+        for gap in self.acked.gaps(range) {
+            any = true;
+            self.lost.insert(gap);
+        }
+        any
+    }
+
+    /// The first queued stretch that starts in `range`, or holds its start; it may reach further
+    /// than `range` does.
+    pub(super) fn lost_within(&self, range: &Range<u64>) -> Option<Range<u64>> {
+        if let Some(held) = self.lost.range_of(range.start) {
+            return Some(range.start..held.end);
+        }
+        let from = self.lost.gaps(range.clone()).next()?.end;
+        (from < range.end).then(|| self.lost.range_of(from)).flatten()
+    }
+
+    /// Notes that queued bytes were sent again.
+    pub(super) fn resent(&mut self, range: Range<u64>) {
+        self.lost.remove(range);
+    }
+
+    /// Whether anything waits to be sent again.
+    #[cfg(test)]
+    pub(super) fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// Forgets all bytes: the stream is reset, and nothing will be sent any more.
+    pub(super) fn discard(&mut self) {
+        self.chunks = VecDeque::new();
+        self.tail = BytesMut::new();
+        self.retained = 0;
+        self.acked.clear();
+        self.lost.clear();
+        self.end = self.unsent;
+        self.acked_prefix = self.unsent;
+    }
+
+    /// Chunks held apart.
+    #[cfg(test)]
+    pub(super) fn chunks(&self) -> usize {
+        self.chunks.len()
+    }
+}

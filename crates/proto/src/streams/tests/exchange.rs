@@ -1,0 +1,209 @@
+//! Two endpoints that exchange packets of which many are lost, late or recovered by other means:
+//! every byte arrives once, and nothing is left behind.
+
+use super::*;
+use bytes::Bytes;
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+/// Byte `offset` of stream `id`.
+fn byte(id: StreamId, offset: u64) -> u8 {
+    (offset ^ (offset >> 8) ^ id.0.wrapping_mul(77)).wrapping_mul(31) as u8
+}
+
+/// One endpoint with the application on top.
+struct Host {
+    streams: Streams,
+    /// Sent packets whose fate is not decided.
+    flight: Vec<Packet>,
+    /// Streams to open, and to write on: how much was written of how much.
+    to_open: u64,
+    size: u64,
+    writing: HashMap<StreamId, u64>,
+    reading: HashMap<StreamId, u64>,
+    finished: u64,
+    received: u64,
+}
+
+impl Host {
+    fn new(side: Side, limits: &StreamLimits, to_open: u64, size: u64) -> Self {
+        Self {
+            streams: endpoint(side, limits),
+            flight: Vec::new(),
+            to_open,
+            size,
+            writing: HashMap::new(),
+            reading: HashMap::new(),
+            finished: 0,
+            received: 0,
+        }
+    }
+
+    /// Opens, accepts, writes and reads as far as possible.
+    fn run(&mut self, random: &mut Random) {
+        while self.to_open > 0
+            && let Some(id) = self.streams.open(Dir::Bi)
+        {
+            self.to_open -= 1;
+            self.writing.insert(id, 0);
+            self.reading.insert(id, 0);
+        }
+        while let Some(id) = self.streams.accept(Dir::Bi) {
+            self.writing.insert(id, 0);
+            self.reading.insert(id, 0);
+        }
+        for event in events(&mut self.streams) {
+            if let StreamEvent::Finished { .. } = event {
+                self.finished += 1;
+            }
+        }
+        let mut ids: Vec<_> = self.writing.keys().copied().collect();
+        ids.sort();
+        for id in ids {
+            self.write(id, random);
+        }
+        let mut ids: Vec<_> = self.reading.keys().copied().collect();
+        ids.sort();
+        for id in ids {
+            self.read(id, random);
+        }
+    }
+
+    fn write(&mut self, id: StreamId, random: &mut Random) {
+        let written = self.writing.get_mut(&id).unwrap();
+        let end = (*written + random.below(3000)).min(self.size);
+        let data: Vec<u8> = (*written..end).map(|offset| byte(id, offset)).collect();
+        let result = if random.below(2) == 0 {
+            self.streams.write(id, &data)
+        } else {
+            self.streams.write_chunk(id, Bytes::from(data))
+        };
+        match result {
+            Ok(len) => *written += len as u64,
+            Err(error) => assert_eq!(error, WriteError::Blocked),
+        }
+        if *written == self.size {
+            self.streams.finish(id).unwrap();
+            self.writing.remove(&id);
+        }
+    }
+
+    fn read(&mut self, id: StreamId, random: &mut Random) {
+        loop {
+            let offset = self.reading.get_mut(&id).unwrap();
+            let max = 1 + random.below(2000) as usize;
+            match self.streams.read_chunk(id, max) {
+                Ok(Some(chunk)) => {
+                    assert!(chunk.len() <= max);
+                    for &b in &chunk {
+                        assert_eq!(b, byte(id, *offset), "stream {id} offset {offset}");
+                        *offset += 1;
+                        self.received += 1;
+                    }
+                }
+                Ok(None) => {
+                    assert_eq!(*offset, self.size);
+                    self.reading.remove(&id);
+                    return;
+                }
+                Err(error) => {
+                    assert_eq!(error, ReadError::Blocked);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Sends some packets, and decides the fate of some that were sent before.
+    fn exchange(&mut self, peer: &mut Self, now: Instant, random: &mut Random, loss: u64) {
+        for _ in 0..random.below(12) {
+            let Some(packet) = packet(&mut self.streams, now) else {
+                break;
+            };
+            self.flight.push(packet);
+        }
+        for _ in 0..random.below(12) {
+            if self.flight.is_empty() {
+                return;
+            }
+            let index = random.below(self.flight.len() as u64) as usize;
+            let packet = self.flight.swap_remove(index);
+            let lost = random.below(100) < loss;
+            if !lost || random.below(4) == 0 {
+                deliver(&mut peer.streams, &packet.bytes).unwrap();
+            }
+            for token in &packet.tokens {
+                if !lost {
+                    self.streams.acked(token);
+                } else {
+                    // Perhaps declared lost although it arrived.
+                    self.streams.lost(token);
+                }
+            }
+            if !lost && random.below(10) == 0 {
+                // A late duplicate, or bytes that were recovered and then came.
+                deliver(&mut peer.streams, &packet.bytes).unwrap();
+                for token in &packet.tokens {
+                    if let Token::Stream(token) = token {
+                        self.streams.delivered(token);
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.to_open == 0
+            && self.writing.is_empty()
+            && self.reading.is_empty()
+            && self.flight.is_empty()
+            && self.streams.stats().streams == 0
+    }
+}
+
+fn run(seed: u64, limits: &StreamLimits, count: u64, size: u64, loss: u64) {
+    let mut random = Random(seed);
+    let mut now = Instant::now();
+    let mut a = Host::new(Side::Client, limits, count, size);
+    let mut b = Host::new(Side::Server, limits, count, size);
+    let mut rounds = 0;
+    while !(a.is_done() && b.is_done() && a.received == 2 * count * size) {
+        a.run(&mut random);
+        b.run(&mut random);
+        a.exchange(&mut b, now, &mut random, loss);
+        b.exchange(&mut a, now, &mut random, loss);
+        now += RTT / 4;
+        rounds += 1;
+        assert!(rounds < 100_000, "stuck: {:?} {:?}", a.streams.stats(), b.streams.stats());
+    }
+    for host in [&mut a, &mut b] {
+        host.run(&mut random);
+        assert_eq!((host.received, host.finished), (2 * count * size, 2 * count));
+        let StreamStats { send_buffered, receive_buffered, .. } = host.streams.stats();
+        assert_eq!((send_buffered, receive_buffered), (0, 0));
+        while packet(&mut host.streams, now).is_some() {}
+        assert!(!host.streams.wants_control() && !host.streams.wants_data());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn every_byte_arrives_whatever_is_lost(
+        seed: u64,
+        count in 1..20u64,
+        size in prop_oneof![Just(0), 1..100u64, 1000..30_000u64],
+        loss in 0..60u64,
+    ) {
+        run(seed, &small(), count, size, loss);
+    }
+}
+
+#[test]
+fn windows_that_grow_lose_nothing_either() {
+    let mut limits = small();
+    limits.max_stream_window = 200_000;
+    limits.max_connection_window = 400_000;
+    limits.send_buffer = 100_000;
+    run(1, &limits, 3, 600_000, 10);
+}

@@ -1,0 +1,184 @@
+//! Tests of the stream layer as a whole, and of parts against models.
+
+mod exchange;
+mod floods;
+mod flow_control;
+mod ids;
+mod receiving;
+mod send_buffer;
+mod sending;
+
+use super::*;
+use crate::error::{TransportError, TransportErrorCode};
+use crate::recovery::token::{StreamToken, Token, Tokens};
+use crate::wire::coding::Reader;
+use std::time::{Duration, Instant};
+use sutura_schedule::Eps;
+
+const RTT: Duration = Duration::from_millis(50);
+/// Room for frames in one packet.
+const ROOM: usize = 1200;
+
+/// Limits that tests can reach.
+fn small() -> StreamLimits {
+    StreamLimits {
+        bidi_streams: 8,
+        uni_streams: 8,
+        stream_window: 10_000,
+        max_stream_window: 10_000,
+        connection_window: 15_000,
+        max_connection_window: 15_000,
+        send_buffer: 20_000,
+    }
+}
+
+/// What a peer with `limits` says in its transport parameters.
+fn advertised(limits: &StreamLimits) -> PeerLimits {
+    PeerLimits {
+        max_data: limits.connection_window,
+        max_stream_data_bidi_local: limits.stream_window,
+        max_stream_data_bidi_remote: limits.stream_window,
+        max_stream_data_uni: limits.stream_window,
+        max_streams_bidi: limits.bidi_streams,
+        max_streams_uni: limits.uni_streams,
+    }
+}
+
+/// An endpoint with `limits`, whose peer has the same.
+fn endpoint(side: Side, limits: &StreamLimits) -> Streams {
+    let mut streams = Streams::new(side, limits.clone(), Box::new(Eps::default()));
+    streams.set_peer_limits(advertised(limits));
+    streams
+}
+
+fn client() -> Streams {
+    endpoint(Side::Client, &small())
+}
+
+fn server() -> Streams {
+    endpoint(Side::Server, &small())
+}
+
+/// A stream that the client opens.
+fn client_stream(dir: Dir, index: u64) -> StreamId {
+    StreamId::new(Side::Client, dir, index)
+}
+
+/// The frames of a packet, and what they meant.
+#[derive(Debug, Default)]
+struct Packet {
+    bytes: Vec<u8>,
+    tokens: Tokens,
+}
+
+/// Fills a packet; `None` if there is nothing to send.
+fn packet(streams: &mut Streams, now: Instant) -> Option<Packet> {
+    let mut packet = Packet::default();
+    streams.write_control(now, RTT, &mut packet.bytes, ROOM, &mut packet.tokens);
+    while let Some(pending) = streams.poll_data(ROOM - packet.bytes.len()) {
+        let room = ROOM - packet.bytes.len();
+        let written = streams.write_stream(&pending, &mut packet.bytes, room, Length::Explicit);
+        let Some(token) = written else { break };
+        packet.tokens.push(Token::Stream(token));
+    }
+    assert!(packet.bytes.len() <= ROOM);
+    assert_eq!(packet.bytes.is_empty(), packet.tokens.is_empty());
+    (!packet.bytes.is_empty()).then_some(packet)
+}
+
+/// Fills a packet with control frames only and decodes them into their integers.
+fn control(streams: &mut Streams) -> Vec<Vec<u64>> {
+    control_tokens(streams).0
+}
+
+fn control_tokens(streams: &mut Streams) -> (Vec<Vec<u64>>, Tokens) {
+    let (mut bytes, mut tokens) = (Vec::new(), Tokens::new());
+    streams.write_control(Instant::now(), RTT, &mut bytes, ROOM, &mut tokens);
+    assert!(!streams.wants_control());
+    let mut reader = Reader::new(&bytes);
+    let mut frames = Vec::new();
+    while !reader.is_empty() {
+        let kind = reader.varint().unwrap();
+        let fields = match kind {
+            encode::RESET_STREAM => 3,
+            encode::STOP_SENDING | encode::MAX_STREAM_DATA | encode::STREAM_DATA_BLOCKED => 2,
+            _ => 1,
+        };
+        let fields = (0..fields).map(|_| reader.varint().unwrap());
+        frames.push(std::iter::once(kind).chain(fields).collect());
+    }
+    assert_eq!(frames.len(), tokens.len());
+    (frames, tokens)
+}
+
+/// Writes one STREAM frame, if there is any to write, and drops its bytes.
+fn send_frame(streams: &mut Streams) -> Option<StreamToken> {
+    let pending = streams.poll_data(ROOM)?;
+    streams.write_stream(&pending, &mut Vec::new(), ROOM, Length::Explicit)
+}
+
+/// Gives the frames of a packet to an endpoint.
+fn deliver(streams: &mut Streams, bytes: &[u8]) -> Result<(), TransportError> {
+    let mut reader = Reader::new(bytes);
+    while !reader.is_empty() {
+        let mut next = || reader.varint().unwrap();
+        match next() {
+            encode::RESET_STREAM => streams.received_reset(StreamId(next()), next(), next())?,
+            encode::STOP_SENDING => streams.received_stop_sending(StreamId(next()), next())?,
+            encode::MAX_DATA => streams.received_max_data(next()),
+            encode::MAX_STREAM_DATA => {
+                streams.received_max_stream_data(StreamId(next()), next())?;
+            }
+            encode::MAX_STREAMS_BIDI => streams.received_max_streams(Dir::Bi, next())?,
+            encode::MAX_STREAMS_UNI => streams.received_max_streams(Dir::Uni, next())?,
+            encode::DATA_BLOCKED => streams.received_data_blocked(next()),
+            encode::STREAM_DATA_BLOCKED => {
+                streams.received_stream_data_blocked(StreamId(next()))?;
+                next();
+            }
+            encode::STREAMS_BLOCKED_BIDI => streams.received_streams_blocked(Dir::Bi, next())?,
+            encode::STREAMS_BLOCKED_UNI => streams.received_streams_blocked(Dir::Uni, next())?,
+            kind => {
+                assert_eq!(kind & !7, encode::STREAM, "unknown frame type {kind:#x}");
+                let id = StreamId(next());
+                let offset = if kind & encode::STREAM_OFF != 0 { next() } else { 0 };
+                let data = if kind & encode::STREAM_LEN != 0 {
+                    reader.varint_bytes().unwrap()
+                } else {
+                    reader.rest()
+                };
+                let fin = kind & encode::STREAM_FIN != 0;
+                assert!(fin || !data.is_empty(), "an empty frame says nothing");
+                streams.received(id, offset, data, fin)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every event that waits.
+fn events(streams: &mut Streams) -> Vec<StreamEvent> {
+    std::iter::from_fn(|| streams.poll_event()).collect()
+}
+
+/// The code of the error that a frame caused.
+fn code(result: Result<(), TransportError>) -> TransportErrorCode {
+    result.unwrap_err().code
+}
+
+/// Deterministic pseudo-random numbers (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}

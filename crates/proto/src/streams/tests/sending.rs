@@ -1,0 +1,334 @@
+//! The sending part of streams: states, retransmission, buffer limits, protection.
+
+use super::*;
+use crate::streams::send::SendState;
+use bytes::Bytes;
+use sutura_schedule::Priority;
+
+fn state(streams: &Streams, id: StreamId) -> SendState {
+    streams.send_half(id).unwrap().state()
+}
+
+fn opened() -> (Streams, StreamId) {
+    let mut streams = client();
+    let id = streams.open(Dir::Uni).unwrap();
+    (streams, id)
+}
+
+#[test]
+fn states_follow_what_is_sent_and_acknowledged() {
+    let (mut streams, id) = opened();
+    assert_eq!(state(&streams, id), SendState::Ready);
+    assert_eq!(streams.poll_data(ROOM), None, "an empty stream has nothing to say");
+    streams.write(id, b"hello").unwrap();
+    let first = send_frame(&mut streams).unwrap();
+    assert_eq!(state(&streams, id), SendState::Send);
+    streams.finish(id).unwrap();
+    assert_eq!(streams.finish(id), Err(ClosedStream::Closed));
+    assert_eq!(streams.write(id, b"x"), Err(WriteError::Closed));
+    assert_eq!(state(&streams, id), SendState::Send);
+    let last = send_frame(&mut streams).unwrap();
+    assert_eq!((last.offset, last.len, last.fin), (5, 0, true));
+    assert_eq!(state(&streams, id), SendState::DataSent);
+    assert_eq!(send_frame(&mut streams), None);
+    streams.acked(&Token::Stream(last));
+    assert_eq!(state(&streams, id), SendState::DataSent);
+    assert!(events(&mut streams).is_empty());
+    streams.acked(&Token::Stream(first));
+    assert_eq!(events(&mut streams), [StreamEvent::Finished { id }]);
+    assert_eq!(streams.stats(), StreamStats { sent: 5, ..StreamStats::default() });
+}
+
+#[test]
+fn fin_goes_with_the_last_byte() {
+    let (mut streams, id) = opened();
+    streams.write(id, &[1; 1500]).unwrap();
+    streams.finish(id).unwrap();
+    assert!(!send_frame(&mut streams).unwrap().fin);
+    assert!(send_frame(&mut streams).unwrap().fin);
+    assert_eq!(send_frame(&mut streams), None);
+}
+
+#[test]
+fn an_empty_stream_ends_with_an_empty_frame() {
+    let (mut streams, id) = opened();
+    streams.finish(id).unwrap();
+    let token = send_frame(&mut streams).unwrap();
+    assert_eq!((token.offset, token.len, token.fin), (0, 0, true));
+    streams.lost(&Token::Stream(token));
+    assert_eq!(send_frame(&mut streams), Some(token));
+    streams.acked(&Token::Stream(token));
+    assert_eq!(events(&mut streams), [StreamEvent::Finished { id }]);
+}
+
+#[test]
+fn lost_bytes_go_first_and_in_the_order_of_loss() {
+    let mut streams = client();
+    let a = streams.open(Dir::Uni).unwrap();
+    let b = streams.open(Dir::Uni).unwrap();
+    let send = |streams: &mut Streams, id| {
+        streams.write(id, &[0; 100]).unwrap();
+        send_frame(streams).unwrap()
+    };
+    let first = send(&mut streams, a);
+    let _held = send(&mut streams, a);
+    let third = send(&mut streams, a);
+    let other = send(&mut streams, b);
+    streams.write(b, &[0; 50]).unwrap();
+    for token in [third, other, first] {
+        assert!(streams.is_missing(&token));
+        assert!(streams.retransmit(&token));
+    }
+    for expected in [third, other, first] {
+        assert!(streams.poll_data(ROOM).unwrap().is_retransmission());
+        assert_eq!(send_frame(&mut streams), Some(expected));
+    }
+    assert!(!streams.poll_data(ROOM).unwrap().is_retransmission());
+    assert_eq!(send_frame(&mut streams).unwrap().len, 50);
+}
+
+#[test]
+fn neighbours_that_were_lost_share_a_frame() {
+    let (mut streams, id) = opened();
+    let mut tokens = Vec::new();
+    for _ in 0..3 {
+        streams.write(id, &[0; 100]).unwrap();
+        tokens.push(send_frame(&mut streams).unwrap());
+    }
+    streams.finish(id).unwrap();
+    tokens.push(send_frame(&mut streams).unwrap());
+    tokens.iter().for_each(|token| streams.lost(&Token::Stream(*token)));
+    let token = send_frame(&mut streams).unwrap();
+    assert_eq!((token.offset, token.len, token.fin), (0, 300, true));
+    assert_eq!(send_frame(&mut streams), None);
+    assert!(!streams.wants_data());
+}
+
+#[test]
+fn delivery_by_another_way_cancels_a_retransmission() {
+    let (mut streams, id) = opened();
+    streams.write(id, &[0; 100]).unwrap();
+    streams.finish(id).unwrap();
+    let token = send_frame(&mut streams).unwrap();
+    streams.lost(&Token::Stream(token));
+    assert!(streams.wants_data());
+    streams.delivered(&token);
+    assert!(!streams.wants_data() && !streams.is_missing(&token));
+    assert_eq!(send_frame(&mut streams), None);
+    assert_eq!(events(&mut streams), [StreamEvent::Finished { id }]);
+    streams.acked(&Token::Stream(token));
+    streams.lost(&Token::Stream(token));
+    assert_eq!(streams.stats().streams, 0);
+}
+
+#[test]
+fn partial_delivery_leaves_the_rest_to_be_sent() {
+    let (mut streams, id) = opened();
+    streams.write(id, &[0; 300]).unwrap();
+    let token = send_frame(&mut streams).unwrap();
+    streams.delivered(&StreamToken { offset: 100, len: 100, ..token });
+    streams.lost(&Token::Stream(token));
+    let pieces = [send_frame(&mut streams).unwrap(), send_frame(&mut streams).unwrap()];
+    assert_eq!(pieces.map(|piece| (piece.offset, piece.len)), [(0, 100), (200, 100)]);
+    assert_eq!(send_frame(&mut streams), None);
+}
+
+#[test]
+fn a_frame_that_does_not_fit_changes_nothing() {
+    let (mut streams, id) = opened();
+    streams.write(id, b"hello").unwrap();
+    let pending = streams.poll_data(ROOM).unwrap();
+    let mut out = vec![9];
+    for room in 0..4 {
+        assert_eq!(streams.write_stream(&pending, &mut out, room, Length::Explicit), None);
+    }
+    assert_eq!(out, [9]);
+    let token = streams.write_stream(&pending, &mut out, 4, Length::Explicit).unwrap();
+    assert_eq!((token.len, &out[1..]), (1, &[0x0a, 2, 1, b'h'][..]));
+    let pending = streams.poll_data(ROOM).unwrap();
+    out.clear();
+    let token = streams.write_stream(&pending, &mut out, 6, Length::ToEnd).unwrap();
+    assert_eq!((token.offset, token.len, &out[..]), (1, 3, &[0x0c, 2, 1, b'e', b'l', b'l'][..]));
+}
+
+#[test]
+fn what_was_polled_may_have_gone_before_it_is_written() {
+    let (mut streams, id) = opened();
+    streams.write(id, b"hello").unwrap();
+    let new = streams.poll_data(ROOM).unwrap();
+    let token = send_frame(&mut streams).unwrap();
+    assert_eq!(streams.write_stream(&new, &mut Vec::new(), ROOM, Length::Explicit), None);
+    streams.lost(&Token::Stream(token));
+    let lost = streams.poll_data(ROOM).unwrap();
+    streams.reset(id, 0).unwrap();
+    assert_eq!(streams.write_stream(&lost, &mut Vec::new(), ROOM, Length::Explicit), None);
+    assert_eq!(streams.write_stream(&new, &mut Vec::new(), ROOM, Length::Explicit), None);
+}
+
+#[test]
+fn a_full_buffer_blocks_until_a_quarter_is_free() {
+    let mut limits = small();
+    limits.send_buffer = 4_000;
+    let mut streams = endpoint(Side::Client, &limits);
+    let id = streams.open(Dir::Uni).unwrap();
+    assert_eq!(streams.write(id, &[0; 9_000]), Ok(4_000));
+    assert_eq!(streams.write(id, &[0; 9_000]), Err(WriteError::Blocked));
+    assert_eq!(streams.write_chunk(id, Bytes::from(vec![0; 900])), Err(WriteError::Blocked));
+    assert_eq!(streams.write(id, &[]), Ok(0));
+    let tokens: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).collect();
+    assert_eq!(tokens.len(), 4);
+    streams.delivered(&StreamToken { len: 999, ..tokens[0] });
+    assert!(events(&mut streams).is_empty());
+    streams.delivered(&tokens[0]);
+    streams.delivered(&tokens[1]);
+    assert_eq!(events(&mut streams), [StreamEvent::Writable { id }], "once");
+    streams.delivered(&tokens[2]);
+    assert!(events(&mut streams).is_empty(), "nobody waits");
+    assert!(streams.write(id, &[0; 9_000]).unwrap() >= 2_000);
+}
+
+#[test]
+fn reset_ends_everything_and_is_repeated_until_acknowledged() {
+    let (mut streams, id) = opened();
+    streams.write(id, &[0; 2_000]).unwrap();
+    let token = send_frame(&mut streams).unwrap();
+    streams.retransmit(&token);
+    streams.reset(id, 77).unwrap();
+    streams.reset(id, 78).unwrap();
+    assert_eq!(state(&streams, id), SendState::ResetSent);
+    assert_eq!(streams.poll_data(ROOM), None);
+    assert_eq!(streams.stats().send_buffered, 0);
+    assert_eq!(streams.write(id, b"x"), Err(WriteError::Closed));
+    let size = u64::from(token.len);
+    let (frames, tokens) = control_tokens(&mut streams);
+    assert_eq!(frames, [[encode::RESET_STREAM, id.0, 77, size]]);
+    streams.lost(&Token::Stream(token));
+    assert_eq!(streams.poll_data(ROOM), None);
+    streams.lost(&tokens[0]);
+    assert_eq!(control(&mut streams), [[encode::RESET_STREAM, id.0, 77, size]]);
+    // Late acknowledgements of data do not finish a stream that was reset.
+    streams.acked(&Token::Stream(token));
+    streams.acked(&tokens[0]);
+    assert!(events(&mut streams).is_empty());
+    assert_eq!(streams.stats().streams, 0);
+    streams.lost(&tokens[0]);
+    assert!(!streams.wants_control());
+}
+
+#[test]
+fn stop_sending_resets_the_stream_with_its_code() {
+    for finished in [false, true] {
+        let (mut streams, id) = opened();
+        streams.write(id, &[0; 100]).unwrap();
+        if finished {
+            streams.finish(id).unwrap();
+        }
+        send_frame(&mut streams).unwrap();
+        streams.received_stop_sending(id, 33).unwrap();
+        streams.received_stop_sending(id, 34).unwrap();
+        assert_eq!(events(&mut streams), [StreamEvent::Stopped { id, code: 33 }]);
+        assert_eq!(control(&mut streams), [[encode::RESET_STREAM, id.0, 33, 100]]);
+        assert_eq!(streams.write(id, b"x"), Err(WriteError::Stopped(33)));
+        assert_eq!(streams.finish(id), Err(ClosedStream::Stopped(33)));
+        streams.acked(&Token::ResetStream(id));
+        assert_eq!(streams.stats().streams, 0);
+    }
+}
+
+#[test]
+fn stop_sending_after_our_own_reset_changes_nothing() {
+    let (mut streams, id) = opened();
+    streams.reset(id, 1).unwrap();
+    streams.received_stop_sending(id, 2).unwrap();
+    assert!(events(&mut streams).is_empty());
+    assert_eq!(control(&mut streams), [[encode::RESET_STREAM, id.0, 1, 0]]);
+}
+
+#[test]
+fn the_scheduler_decides_among_new_bytes() {
+    let mut streams = client();
+    let a = streams.open(Dir::Uni).unwrap();
+    let b = streams.open(Dir::Uni).unwrap();
+    streams.write(a, &[0; 5_000]).unwrap();
+    streams.write(b, &[0; 1_500]).unwrap();
+    streams.set_priority(b, Priority::CONTROL).unwrap();
+    assert_eq!(streams.priority(b), Some(Priority::CONTROL));
+    let order: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams).map(|t| t.id)).collect();
+    assert_eq!(order, [b, b, a, a, a, a, a]);
+}
+
+const PROTECTION: Protection =
+    Protection { burst: 3, delay: Duration::from_millis(20), incremental: true };
+
+#[test]
+fn a_protected_stream_says_when_it_is_flushed() {
+    let (mut streams, id) = opened();
+    streams.protect(id, Some(PROTECTION)).unwrap();
+    streams.set_session(id, Some(4));
+    assert_eq!((streams.protection(id), streams.session(id)), (Some(PROTECTION), Some(4)));
+    streams.write(id, &[0; 1_500]).unwrap();
+    let pending = streams.poll_data(ROOM).unwrap();
+    assert_eq!((pending.protection, pending.session), (Some(PROTECTION), Some(4)));
+    let lost = send_frame(&mut streams).unwrap();
+    assert_eq!(streams.drain_flushed(), None);
+    assert!(streams.has_unsent(id));
+    send_frame(&mut streams).unwrap();
+    assert!(!streams.has_unsent(id));
+    assert_eq!(streams.drain_flushed(), Some(transmit::Flushed { id, fin: false }));
+    assert_eq!(streams.drain_flushed(), None);
+    // Sending again what was lost is no flush.
+    streams.lost(&Token::Stream(lost));
+    send_frame(&mut streams).unwrap();
+    assert_eq!(streams.drain_flushed(), None);
+    // Flushed, and written to again before anybody asked.
+    streams.write(id, b"x").unwrap();
+    send_frame(&mut streams).unwrap();
+    streams.write(id, b"y").unwrap();
+    assert_eq!(streams.drain_flushed(), None);
+    streams.finish(id).unwrap();
+    send_frame(&mut streams).unwrap();
+    assert_eq!(streams.drain_flushed(), Some(transmit::Flushed { id, fin: true }));
+}
+
+#[test]
+fn a_bare_fin_is_a_flush_of_its_own() {
+    let (mut streams, id) = opened();
+    streams.protect(id, Some(PROTECTION)).unwrap();
+    streams.write(id, b"x").unwrap();
+    send_frame(&mut streams).unwrap();
+    assert_eq!(streams.drain_flushed(), Some(transmit::Flushed { id, fin: false }));
+    streams.finish(id).unwrap();
+    assert!(streams.has_unsent(id));
+    assert_eq!(streams.poll_data(ROOM).unwrap().protection, Some(PROTECTION));
+    send_frame(&mut streams).unwrap();
+    assert_eq!(streams.drain_flushed(), Some(transmit::Flushed { id, fin: true }));
+}
+
+#[test]
+fn streams_without_protection_are_not_reported_as_flushed() {
+    let (mut streams, id) = opened();
+    streams.write(id, b"x").unwrap();
+    send_frame(&mut streams).unwrap();
+    assert_eq!(streams.drain_flushed(), None);
+}
+
+#[test]
+fn control_frames_stay_within_their_room() {
+    let mut streams = client();
+    for code in 0..8 {
+        let id = streams.open(Dir::Uni).unwrap();
+        streams.reset(id, code).unwrap();
+    }
+    let (mut frames, mut tokens) = (Vec::new(), Tokens::new());
+    let mut rounds = 0;
+    while streams.wants_control() {
+        let mut out = vec![0xff; 3];
+        // Four bytes each: two fit, not three.
+        streams.write_control(Instant::now(), RTT, &mut out, 11, &mut tokens);
+        assert_eq!(out.len(), 3 + 8);
+        frames.extend_from_slice(&out[3..]);
+        rounds += 1;
+    }
+    assert_eq!((rounds, tokens.len()), (4, 8));
+    assert!(frames.chunks(4).zip(0..).all(|(frame, code)| frame[2] == code));
+}

@@ -1,0 +1,182 @@
+//! From bytes to frames.
+
+use super::{
+    AckFrame, Carrier, Close, Frame, FrameKind, MAX_STREAMS, Malformed, NewConnectionId, Repair,
+    SourceSymbol, StreamFrame, SymbolAck, SymbolWindow,
+};
+use crate::error::{TransportError, TransportErrorCode};
+use crate::ids::{ConnectionId, Dir, StreamId};
+use crate::wire::coding::{Reader, VARINT_MAX, varint_size};
+use std::iter::FusedIterator;
+
+/// Flag bits of STREAM's type (RFC 9000 section 19.8).
+const STREAM_FIN: u64 = 0x01;
+const STREAM_LEN: u64 = 0x02;
+const STREAM_OFF: u64 = 0x04;
+
+/// The frames of a packet's payload, or of a source symbol. A run of PADDING is one item; after
+/// an error there are no more items.
+///
+/// # Errors
+/// FRAME_ENCODING_ERROR for an unknown type and for a malformed frame; PROTOCOL_VIOLATION for a
+/// type that is not in its shortest encoding and for a frame that the carrier must not have
+/// (RFC 9000 section 12.4). A payload without any frame is for the caller to reject.
+#[derive(Debug, Clone)]
+pub struct FrameIter<'a> {
+    reader: Reader<'a>,
+    carrier: Carrier,
+}
+
+impl<'a> FrameIter<'a> {
+    /// Starts at the first frame of `payload`.
+    #[must_use]
+    pub const fn new(payload: &'a [u8], carrier: Carrier) -> Self {
+        Self { reader: Reader::new(payload), carrier }
+    }
+
+    fn read(&mut self) -> Result<Frame<'a>, TransportError> {
+        let before = self.reader.remaining();
+        let wire_type = self.reader.varint().map_err(|_| {
+            let code = TransportErrorCode::FRAME_ENCODING_ERROR;
+            TransportError::new(code, "frame type cut short")
+        })?;
+        if before - self.reader.remaining() != varint_size(wire_type) {
+            return Err(violation("frame type in a longer encoding than needed", wire_type));
+        }
+        let Some(kind) = FrameKind::of(wire_type) else {
+            return Err(Malformed("unknown frame type").in_frame(wire_type));
+        };
+        if !kind.info().allowed_in(self.carrier) {
+            let reason = match self.carrier {
+                Carrier::SourceSymbol => "frame not allowed in a source symbol",
+                _ => "frame not allowed in this packet type",
+            };
+            return Err(violation(reason, wire_type));
+        }
+        decode(kind, wire_type, &mut self.reader).map_err(|e| e.in_frame(wire_type))
+    }
+}
+
+fn violation(reason: &'static str, wire_type: u64) -> TransportError {
+    TransportError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason).in_frame(wire_type)
+}
+
+impl<'a> Iterator for FrameIter<'a> {
+    type Item = Result<Frame<'a>, TransportError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.reader.is_empty() {
+            return None;
+        }
+        let frame = self.read();
+        if frame.is_err() {
+            self.reader.rest();
+        }
+        Some(frame)
+    }
+}
+
+impl FusedIterator for FrameIter<'_> {}
+
+fn decode<'a>(kind: FrameKind, wire_type: u64, r: &mut Reader<'a>) -> Result<Frame<'a>, Malformed> {
+    Ok(match kind {
+        FrameKind::Padding => padding(r)?,
+        FrameKind::Ping => Frame::Ping,
+        FrameKind::Ack => Frame::Ack(AckFrame::decode(r, wire_type & 1 == 1)?),
+        FrameKind::ResetStream => {
+            Frame::ResetStream { id: stream_id(r)?, code: r.varint()?, final_size: r.varint()? }
+        }
+        FrameKind::StopSending => Frame::StopSending { id: stream_id(r)?, code: r.varint()? },
+        FrameKind::Crypto => crypto(r)?,
+        FrameKind::NewToken => match r.varint_bytes()? {
+            [] => return Err(Malformed("empty token")),
+            token => Frame::NewToken(token),
+        },
+        FrameKind::Stream => Frame::Stream(stream(wire_type, r)?),
+        FrameKind::MaxData => Frame::MaxData(r.varint()?),
+        FrameKind::MaxStreamData => Frame::MaxStreamData { id: stream_id(r)?, max: r.varint()? },
+        FrameKind::MaxStreams => Frame::MaxStreams { dir: dir(wire_type), max: stream_limit(r)? },
+        FrameKind::DataBlocked => Frame::DataBlocked(r.varint()?),
+        FrameKind::StreamDataBlocked => {
+            Frame::StreamDataBlocked { id: stream_id(r)?, limit: r.varint()? }
+        }
+        FrameKind::StreamsBlocked => {
+            Frame::StreamsBlocked { dir: dir(wire_type), limit: stream_limit(r)? }
+        }
+        FrameKind::NewConnectionId => Frame::NewConnectionId(new_connection_id(r)?),
+        FrameKind::RetireConnectionId => Frame::RetireConnectionId(r.varint()?),
+        FrameKind::PathChallenge => Frame::PathChallenge(r.array()?),
+        FrameKind::PathResponse => Frame::PathResponse(r.array()?),
+        FrameKind::ConnectionClose => Frame::Close(Close::Transport {
+            code: TransportErrorCode(r.varint()?),
+            frame: Some(r.varint()?).filter(|&frame| frame != 0),
+            reason: r.varint_bytes()?,
+        }),
+        FrameKind::ApplicationClose => {
+            Frame::Close(Close::Application { code: r.varint()?, reason: r.varint_bytes()? })
+        }
+        FrameKind::HandshakeDone => Frame::HandshakeDone,
+        FrameKind::Datagram if wire_type & 1 == 1 => Frame::Datagram(r.varint_bytes()?),
+        FrameKind::Datagram => Frame::Datagram(r.rest()),
+        FrameKind::SourceSymbol => Frame::SourceSymbol(SourceSymbol::decode(r)?),
+        FrameKind::Repair => Frame::Repair(Repair::decode(r)?),
+        FrameKind::SymbolAck => Frame::SymbolAck(SymbolAck::decode(r)?),
+        FrameKind::SymbolWindow => Frame::SymbolWindow(SymbolWindow::decode(r)?),
+    })
+}
+
+/// Skips the PADDING that follows the one whose type was read.
+fn padding<'a>(r: &mut Reader<'a>) -> Result<Frame<'a>, Malformed> {
+    let rest = r.peek_rest();
+    let run = rest.iter().position(|&byte| byte != 0).unwrap_or(rest.len());
+    r.bytes(run)?;
+    Ok(Frame::Padding)
+}
+
+fn stream_id(r: &mut Reader<'_>) -> Result<StreamId, Malformed> {
+    Ok(StreamId(r.varint()?))
+}
+
+/// The direction in the lowest bit of the types of MAX_STREAMS and STREAMS_BLOCKED.
+const fn dir(wire_type: u64) -> Dir {
+    if wire_type & 1 == 0 { Dir::Bi } else { Dir::Uni }
+}
+
+fn stream_limit(r: &mut Reader<'_>) -> Result<u64, Malformed> {
+    match r.varint()? {
+        limit if limit <= MAX_STREAMS => Ok(limit),
+        _ => Err(Malformed("more than 2^60 streams")),
+    }
+}
+
+/// `data`, if its last byte has an offset that can be written down.
+fn at(offset: u64, data: &[u8]) -> Result<&[u8], Malformed> {
+    if offset + data.len() as u64 > VARINT_MAX {
+        return Err(Malformed("offset out of range"));
+    }
+    Ok(data)
+}
+
+fn crypto<'a>(r: &mut Reader<'a>) -> Result<Frame<'a>, Malformed> {
+    let offset = r.varint()?;
+    Ok(Frame::Crypto { offset, data: at(offset, r.varint_bytes()?)? })
+}
+
+fn stream<'a>(wire_type: u64, r: &mut Reader<'a>) -> Result<StreamFrame<'a>, Malformed> {
+    let id = stream_id(r)?;
+    let offset = if wire_type & STREAM_OFF != 0 { r.varint()? } else { 0 };
+    let data = if wire_type & STREAM_LEN != 0 { r.varint_bytes()? } else { r.rest() };
+    Ok(StreamFrame { id, offset, fin: wire_type & STREAM_FIN != 0, data: at(offset, data)? })
+}
+
+fn new_connection_id(r: &mut Reader<'_>) -> Result<NewConnectionId, Malformed> {
+    let (sequence, retire_prior_to) = (r.varint()?, r.varint()?);
+    if retire_prior_to > sequence {
+        return Err(Malformed("retires its own connection id"));
+    }
+    let len = usize::from(r.u8()?);
+    let id = ConnectionId::new(r.bytes(len)?)
+        .filter(|id| !id.is_empty())
+        .ok_or(Malformed("connection id not 1 to 20 bytes"))?;
+    Ok(NewConnectionId { sequence, retire_prior_to, id, reset_token: r.array()? })
+}

@@ -1,0 +1,232 @@
+//! Frames (RFC 9000 section 19, RFC 9221, and the erasure-coding extension).
+
+mod ack;
+mod decode;
+mod encode;
+mod fec;
+mod registry;
+#[cfg(test)]
+mod tests;
+
+pub use ack::{AckFrame, AckRanges, EcnCounts, encode_ack};
+pub use decode::FrameIter;
+pub use encode::{
+    StreamHeader, crypto_capacity, datagram_capacity, encode_crypto, encode_datagram,
+};
+pub use fec::{
+    Repair, RepairHeader, SourceSymbol, SymbolAck, SymbolRanges, SymbolWindow, encode_symbol_ack,
+};
+pub use registry::{Carrier, FrameInfo, FrameKind};
+
+use crate::error::{TransportError, TransportErrorCode};
+use crate::ids::{ConnectionId, Dir, StreamId};
+use crate::wire::coding::UnexpectedEnd;
+use std::borrow::Cow;
+
+/// The largest value of MAX_STREAMS and STREAMS_BLOCKED: 2^60 (RFC 9000 section 4.6).
+pub const MAX_STREAMS: u64 = 1 << 60;
+
+/// Bytes of a stateless reset token (RFC 9000 section 10.3).
+pub const RESET_TOKEN_SIZE: usize = 16;
+
+/// A frame; what has variable length is borrowed from the packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frame<'a> {
+    /// One or more PADDING frames in a row.
+    Padding,
+    /// PING.
+    Ping,
+    /// ACK.
+    Ack(AckFrame<'a>),
+    /// RESET_STREAM.
+    ResetStream {
+        /// The stream whose sender gives up.
+        id: StreamId,
+        /// The application's reason.
+        code: u64,
+        /// Bytes of the stream that count for flow control.
+        final_size: u64,
+    },
+    /// STOP_SENDING.
+    StopSending {
+        /// The stream whose receiver gives up.
+        id: StreamId,
+        /// The application's reason.
+        code: u64,
+    },
+    /// CRYPTO; `offset + data.len()` is at most 2^62 - 1.
+    Crypto {
+        /// First byte's offset in the handshake stream of the packet's space.
+        offset: u64,
+        /// Handshake bytes.
+        data: &'a [u8],
+    },
+    /// NEW_TOKEN; never empty.
+    NewToken(&'a [u8]),
+    /// STREAM.
+    Stream(StreamFrame<'a>),
+    /// MAX_DATA: bytes allowed on all streams together.
+    MaxData(u64),
+    /// MAX_STREAM_DATA.
+    MaxStreamData {
+        /// The stream.
+        id: StreamId,
+        /// Bytes allowed on it.
+        max: u64,
+    },
+    /// MAX_STREAMS.
+    MaxStreams {
+        /// The direction.
+        dir: Dir,
+        /// Streams that may be opened in all, at most [`MAX_STREAMS`].
+        max: u64,
+    },
+    /// DATA_BLOCKED at this limit.
+    DataBlocked(u64),
+    /// STREAM_DATA_BLOCKED.
+    StreamDataBlocked {
+        /// The stream.
+        id: StreamId,
+        /// The limit that blocks it.
+        limit: u64,
+    },
+    /// STREAMS_BLOCKED.
+    StreamsBlocked {
+        /// The direction.
+        dir: Dir,
+        /// The limit that blocks, at most [`MAX_STREAMS`].
+        limit: u64,
+    },
+    /// NEW_CONNECTION_ID.
+    NewConnectionId(NewConnectionId),
+    /// RETIRE_CONNECTION_ID of this sequence number.
+    RetireConnectionId(u64),
+    /// PATH_CHALLENGE.
+    PathChallenge([u8; 8]),
+    /// PATH_RESPONSE.
+    PathResponse([u8; 8]),
+    /// CONNECTION_CLOSE.
+    Close(Close<'a>),
+    /// HANDSHAKE_DONE.
+    HandshakeDone,
+    /// DATAGRAM.
+    Datagram(&'a [u8]),
+    /// SOURCE_SYMBOL.
+    SourceSymbol(SourceSymbol<'a>),
+    /// REPAIR.
+    Repair(Repair<'a>),
+    /// SYMBOL_ACK.
+    SymbolAck(SymbolAck<'a>),
+    /// SYMBOL_WINDOW.
+    SymbolWindow(SymbolWindow),
+}
+
+impl Frame<'_> {
+    /// The frame's line in the registry.
+    #[must_use]
+    pub const fn kind(&self) -> FrameKind {
+        match self {
+            Self::Padding => FrameKind::Padding,
+            Self::Ping => FrameKind::Ping,
+            Self::Ack(_) => FrameKind::Ack,
+            Self::ResetStream { .. } => FrameKind::ResetStream,
+            Self::StopSending { .. } => FrameKind::StopSending,
+            Self::Crypto { .. } => FrameKind::Crypto,
+            Self::NewToken(_) => FrameKind::NewToken,
+            Self::Stream(_) => FrameKind::Stream,
+            Self::MaxData(_) => FrameKind::MaxData,
+            Self::MaxStreamData { .. } => FrameKind::MaxStreamData,
+            Self::MaxStreams { .. } => FrameKind::MaxStreams,
+            Self::DataBlocked(_) => FrameKind::DataBlocked,
+            Self::StreamDataBlocked { .. } => FrameKind::StreamDataBlocked,
+            Self::StreamsBlocked { .. } => FrameKind::StreamsBlocked,
+            Self::NewConnectionId(_) => FrameKind::NewConnectionId,
+            Self::RetireConnectionId(_) => FrameKind::RetireConnectionId,
+            Self::PathChallenge(_) => FrameKind::PathChallenge,
+            Self::PathResponse(_) => FrameKind::PathResponse,
+            Self::Close(Close::Transport { .. }) => FrameKind::ConnectionClose,
+            Self::Close(Close::Application { .. }) => FrameKind::ApplicationClose,
+            Self::HandshakeDone => FrameKind::HandshakeDone,
+            Self::Datagram(_) => FrameKind::Datagram,
+            Self::SourceSymbol(_) => FrameKind::SourceSymbol,
+            Self::Repair(_) => FrameKind::Repair,
+            Self::SymbolAck(_) => FrameKind::SymbolAck,
+            Self::SymbolWindow(_) => FrameKind::SymbolWindow,
+        }
+    }
+}
+
+/// STREAM; `offset + data.len()` is at most 2^62 - 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamFrame<'a> {
+    /// The stream.
+    pub id: StreamId,
+    /// First byte's offset.
+    pub offset: u64,
+    /// Whether the stream ends with this frame.
+    pub fin: bool,
+    /// The bytes; may be empty.
+    pub data: &'a [u8],
+}
+
+/// NEW_CONNECTION_ID; the identifier has 1 to 20 bytes and `retire_prior_to <= sequence`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewConnectionId {
+    /// The identifier's number.
+    pub sequence: u64,
+    /// Identifiers with smaller numbers are to be retired.
+    pub retire_prior_to: u64,
+    /// The identifier.
+    pub id: ConnectionId,
+    /// The stateless reset token that belongs to it.
+    pub reset_token: [u8; RESET_TOKEN_SIZE],
+}
+
+/// CONNECTION_CLOSE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Close<'a> {
+    /// Type 0x1c: closed by the transport.
+    Transport {
+        /// The error.
+        code: TransportErrorCode,
+        /// The type of the frame that caused it, if known. PADDING (0) cannot be told from none.
+        frame: Option<u64>,
+        /// A reason for people to read; should be UTF-8, might be anything.
+        reason: &'a [u8],
+    },
+    /// Type 0x1d: closed by the application.
+    Application {
+        /// The application's code.
+        code: u64,
+        /// A reason for people to read.
+        reason: &'a [u8],
+    },
+}
+
+impl<'a> Close<'a> {
+    /// The frame's reason.
+    #[must_use]
+    pub const fn reason(&self) -> &'a [u8] {
+        match *self {
+            Self::Transport { reason, .. } | Self::Application { reason, .. } => reason,
+        }
+    }
+}
+
+/// Why the bytes of a frame are not one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Malformed(&'static str);
+
+impl From<UnexpectedEnd> for Malformed {
+    fn from(_: UnexpectedEnd) -> Self {
+        Self("cut short")
+    }
+}
+
+impl Malformed {
+    fn in_frame(self, wire_type: u64) -> TransportError {
+        let Self(reason) = self;
+        TransportError::new(TransportErrorCode::FRAME_ENCODING_ERROR, Cow::Borrowed(reason))
+            .in_frame(wire_type)
+    }
+}

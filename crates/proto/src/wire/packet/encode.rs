@@ -1,0 +1,169 @@
+//! From packet headers to bytes.
+
+use super::{
+    FIXED, FORM_LONG, HeaderError, KEY_PHASE, LONG_TYPE_SHIFT, PacketType, SPIN, TruncatedNumber,
+    VERSION_1,
+};
+use crate::ids::ConnectionId;
+use crate::wire::coding::{put_varint, put_varint2, varint_size};
+
+/// Bytes of the Length field, which is written before the length is known.
+const LENGTH_SIZE: usize = 2;
+
+/// The largest value of a Length field of that size.
+const MAX_LENGTH: usize = (1 << 14) - 1;
+
+/// The types of long headers that carry frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LongType<'a> {
+    /// Initial.
+    Initial {
+        /// The token of a Retry or NEW_TOKEN; empty if there is none.
+        token: &'a [u8],
+    },
+    /// 0-RTT.
+    ZeroRtt,
+    /// Handshake.
+    Handshake,
+}
+
+/// A long header with a packet number (RFC 9000 section 17.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LongHeader<'a> {
+    /// The packet's type.
+    pub ty: LongType<'a>,
+    /// Destination connection identifier.
+    pub dcid: ConnectionId,
+    /// Source connection identifier.
+    pub scid: ConnectionId,
+}
+
+impl LongHeader<'_> {
+    /// The type that a packet with this header has.
+    #[must_use]
+    pub const fn packet_type(&self) -> PacketType {
+        match self.ty {
+            LongType::Initial { .. } => PacketType::Initial,
+            LongType::ZeroRtt => PacketType::ZeroRtt,
+            LongType::Handshake => PacketType::Handshake,
+        }
+    }
+
+    /// Bytes that [`encode`](Self::encode) appends.
+    #[must_use]
+    pub const fn size(&self, number: TruncatedNumber) -> usize {
+        let token = match self.ty {
+            LongType::Initial { token } => varint_size(token.len() as u64) + token.len(),
+            LongType::ZeroRtt | LongType::Handshake => 0,
+        };
+        let cids = 1 + self.dcid.len() + 1 + self.scid.len();
+        1 + 4 + cids + token + LENGTH_SIZE + number.size()
+    }
+
+    /// Appends the header; its Length is set by [`Layout::finish`].
+    pub fn encode(&self, number: TruncatedNumber, out: &mut Vec<u8>) -> Layout {
+        let start = out.len();
+        let ty = match self.ty {
+            LongType::Initial { .. } => 0,
+            LongType::ZeroRtt => 1,
+            LongType::Handshake => 2,
+        };
+        out.push(FORM_LONG | FIXED | ty << LONG_TYPE_SHIFT | number_bits(number));
+        put_version_and_cids(self.dcid, self.scid, out);
+        if let LongType::Initial { token } = self.ty {
+            put_varint(out, token.len() as u64);
+            out.extend_from_slice(token);
+        }
+        put_varint2(out, 0);
+        let layout = Layout { start, number: out.len(), payload: out.len() + number.size() };
+        number.encode(out);
+        layout
+    }
+}
+
+/// A short header (RFC 9000 section 17.3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShortHeader {
+    /// Destination connection identifier.
+    pub dcid: ConnectionId,
+    /// The latency spin bit.
+    pub spin: bool,
+    /// The key phase.
+    pub key_phase: bool,
+}
+
+impl ShortHeader {
+    /// Bytes that [`encode`](Self::encode) appends.
+    #[must_use]
+    pub const fn size(&self, number: TruncatedNumber) -> usize {
+        1 + self.dcid.len() + number.size()
+    }
+
+    /// Appends the header.
+    pub fn encode(&self, number: TruncatedNumber, out: &mut Vec<u8>) -> Layout {
+        let start = out.len();
+        let spin = if self.spin { SPIN } else { 0 };
+        let key_phase = if self.key_phase { KEY_PHASE } else { 0 };
+        out.push(FIXED | spin | key_phase | number_bits(number));
+        out.extend_from_slice(self.dcid.as_slice());
+        let layout = Layout { start, number: out.len(), payload: out.len() + number.size() };
+        number.encode(out);
+        layout
+    }
+}
+
+/// Where in the output the parts of a packet being built are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// The first byte of the header.
+    pub start: usize,
+    /// The first byte of the packet number; header protection samples from 4 bytes behind it.
+    pub number: usize,
+    /// The first byte of the payload.
+    pub payload: usize,
+}
+
+impl Layout {
+    /// Sets the Length of a long header; to be called before the packet is sealed, because the
+    /// AEAD covers it. The packet ends where `out` ends, plus `trailer` bytes still to come (the
+    /// AEAD's tag). Does nothing to a short header, which has no Length.
+    ///
+    /// # Errors
+    /// [`HeaderError::TooLong`] for 2^14 bytes or more.
+    pub fn finish(&self, trailer: usize, out: &mut [u8]) -> Result<(), HeaderError> {
+        if out.get(self.start).is_none_or(|first| first & FORM_LONG == 0) {
+            return Ok(());
+        }
+        let length = (out.len() + trailer).saturating_sub(self.number);
+        if length > MAX_LENGTH {
+            return Err(HeaderError::TooLong);
+        }
+        let field = out.get_mut(self.number - LENGTH_SIZE..self.number);
+        let field = field.ok_or(HeaderError::Truncated)?;
+        field.copy_from_slice(&(0x4000 | length as u16).to_be_bytes());
+        Ok(())
+    }
+}
+
+/// Appends a Retry packet without its integrity tag (RFC 9000 section 17.2.5). `token` must not be
+/// empty.
+#[cfg_attr(not(test), expect(dead_code, reason = "Retry is not sent yet"))]
+pub fn encode_retry(dcid: ConnectionId, scid: ConnectionId, token: &[u8], out: &mut Vec<u8>) {
+    debug_assert!(!token.is_empty(), "clients discard a Retry without a token");
+    // The low four bits are unused and may have any value.
+    out.push(FORM_LONG | FIXED | 3 << LONG_TYPE_SHIFT | 0x0f);
+    put_version_and_cids(dcid, scid, out);
+    out.extend_from_slice(token);
+}
+
+fn put_version_and_cids(dcid: ConnectionId, scid: ConnectionId, out: &mut Vec<u8>) {
+    out.extend_from_slice(&VERSION_1.to_be_bytes());
+    for cid in [dcid, scid] {
+        out.push(cid.len() as u8);
+        out.extend_from_slice(cid.as_slice());
+    }
+}
+
+const fn number_bits(number: TruncatedNumber) -> u8 {
+    number.size() as u8 - 1
+}

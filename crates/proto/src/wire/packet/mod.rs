@@ -1,0 +1,271 @@
+//! Packet headers: the version-independent ones (RFC 8999) and those of QUIC v1 (RFC 9000
+//! section 17).
+
+mod encode;
+mod number;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+pub use encode::{Layout, LongHeader, LongType, ShortHeader};
+pub use number::{MAX_NUMBER_SIZE, TruncatedNumber};
+pub use parse::{Coalesced, parse, parse_invariants};
+
+use super::frame::Carrier;
+use crate::error::{TransportError, TransportErrorCode};
+use crate::ids::{ConnectionId, SpaceId};
+use std::fmt;
+use std::ops::Range;
+
+/// The version number of QUIC v1 (RFC 9000).
+pub const VERSION_1: u32 = 1;
+
+/// Bytes of the ciphertext that header protection samples (RFC 9001 section 5.4.2).
+pub const SAMPLE_SIZE: usize = 16;
+
+/// Bytes of a Retry packet's integrity tag (RFC 9001 section 5.8).
+pub const RETRY_TAG_SIZE: usize = 16;
+
+/// Header form: set in long headers (RFC 8999 section 5.1).
+const FORM_LONG: u8 = 0x80;
+/// The fixed bit, 1 in all packets of v1 but Version Negotiation.
+const FIXED: u8 = 0x40;
+/// Where a long header has its type.
+const LONG_TYPE_SHIFT: u8 = 4;
+/// The low bits, which hold one less than the packet number's size.
+const NUMBER_SIZE_MASK: u8 = 0x03;
+/// Reserved bits of a long header.
+const LONG_RESERVED: u8 = 0x0c;
+/// Reserved bits of a short header.
+const SHORT_RESERVED: u8 = 0x18;
+/// The spin bit of a short header.
+const SPIN: u8 = 0x20;
+/// The key phase of a short header.
+const KEY_PHASE: u8 = 0x04;
+
+/// Why bytes are not a packet that we can read. Such packets are dropped and are no reason to
+/// close a connection: anyone can send them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeaderError {
+    /// The header or the length that it tells goes beyond the datagram.
+    Truncated,
+    /// The fixed bit is 0: not QUIC v1, or the padding behind a packet.
+    FixedBit,
+    /// A connection identifier of more than 20 bytes.
+    ConnectionIdTooLong,
+    /// A long header of a version other than 1. Its invariant part is still readable.
+    UnsupportedVersion(u32),
+    /// Too short to hold the sample for header protection (RFC 9001 section 5.4.2).
+    NoSample,
+    /// A Retry without a token, or Version Negotiation with part of a version.
+    Malformed,
+    /// A packet to send is longer than its Length field can tell.
+    TooLong,
+}
+
+impl fmt::Display for HeaderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated => f.write_str("packet cut short"),
+            Self::FixedBit => f.write_str("fixed bit not set"),
+            Self::ConnectionIdTooLong => f.write_str("connection id longer than 20 bytes"),
+            Self::UnsupportedVersion(version) => write!(f, "unsupported version {version:#010x}"),
+            Self::NoSample => f.write_str("packet too short to sample"),
+            Self::Malformed => f.write_str("malformed packet"),
+            Self::TooLong => f.write_str("packet longer than its length field can tell"),
+        }
+    }
+}
+
+impl std::error::Error for HeaderError {}
+
+/// The types of packets that carry frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PacketType {
+    /// Initial.
+    Initial,
+    /// 0-RTT.
+    ZeroRtt,
+    /// Handshake.
+    Handshake,
+    /// 1-RTT, with a short header.
+    OneRtt,
+}
+
+impl PacketType {
+    /// The packet number space that packets of this type are counted in.
+    #[must_use]
+    pub const fn space(self) -> SpaceId {
+        match self {
+            Self::Initial => SpaceId::Initial,
+            Self::Handshake => SpaceId::Handshake,
+            Self::ZeroRtt | Self::OneRtt => SpaceId::Data,
+        }
+    }
+
+    /// The carrier that packets of this type are to their frames.
+    #[must_use]
+    pub const fn carrier(self) -> Carrier {
+        match self {
+            Self::Initial => Carrier::Initial,
+            Self::ZeroRtt => Carrier::ZeroRtt,
+            Self::Handshake => Carrier::Handshake,
+            Self::OneRtt => Carrier::OneRtt,
+        }
+    }
+
+    /// Whether the header is a long one.
+    #[must_use]
+    pub const fn is_long(self) -> bool {
+        !matches!(self, Self::OneRtt)
+    }
+}
+
+/// A packet found in a datagram. It owns what it says and names bytes by their offset in the
+/// datagram, so that the datagram can be decrypted in place meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Packet {
+    /// A packet with packet protection.
+    Protected(ProtectedPacket),
+    /// Retry.
+    Retry(RetryPacket),
+    /// Version Negotiation.
+    VersionNegotiation(VersionNegotiationPacket),
+}
+
+impl Packet {
+    /// The destination connection identifier.
+    #[must_use]
+    pub const fn dcid(&self) -> &ConnectionId {
+        match self {
+            Self::Protected(packet) => &packet.dcid,
+            Self::Retry(packet) => &packet.dcid,
+            Self::VersionNegotiation(packet) => &packet.dcid,
+        }
+    }
+
+    /// Where the datagram's next packet starts, if any.
+    #[must_use]
+    pub const fn end(&self) -> usize {
+        match self {
+            Self::Protected(packet) => packet.end,
+            Self::Retry(packet) => packet.tag.end,
+            Self::VersionNegotiation(packet) => packet.versions.end,
+        }
+    }
+}
+
+/// A packet with a payload, whose header and payload are still protected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProtectedPacket {
+    /// Its type.
+    pub ty: PacketType,
+    /// Destination connection identifier.
+    pub dcid: ConnectionId,
+    /// Source connection identifier; empty in a short header, which has none.
+    pub scid: ConnectionId,
+    /// An Initial's token; empty otherwise.
+    pub token: Range<usize>,
+    /// The first byte.
+    pub start: usize,
+    /// The first byte of the packet number. At least 4 + [`SAMPLE_SIZE`] bytes of the packet
+    /// follow from here on.
+    pub number: usize,
+    /// One past the last byte, which belongs to the AEAD's tag.
+    pub end: usize,
+}
+
+impl ProtectedPacket {
+    /// The bytes that header protection samples.
+    #[must_use]
+    pub const fn sample(&self) -> Range<usize> {
+        let start = self.number + MAX_NUMBER_SIZE;
+        start..start + SAMPLE_SIZE
+    }
+
+    /// Reads what header protection hid, once it was removed from `datagram`.
+    ///
+    /// # Errors
+    /// [`HeaderError::Truncated`] if `datagram` is not the one that the packet was found in.
+    pub fn unprotected(&self, datagram: &[u8]) -> Result<UnprotectedHeader, HeaderError> {
+        let first = *datagram.get(self.start).ok_or(HeaderError::Truncated)?;
+        let size = usize::from(first & NUMBER_SIZE_MASK) + 1;
+        let payload = self.number + size;
+        let number = datagram.get(self.number..payload).ok_or(HeaderError::Truncated)?;
+        let number = TruncatedNumber::from_bytes(number).ok_or(HeaderError::Truncated)?;
+        let is_short = self.ty == PacketType::OneRtt;
+        let reserved = if is_short { SHORT_RESERVED } else { LONG_RESERVED };
+        Ok(UnprotectedHeader {
+            number,
+            header: self.start..payload,
+            payload: payload..self.end,
+            spin: is_short && first & SPIN != 0,
+            key_phase: is_short && first & KEY_PHASE != 0,
+            reserved_zero: first & reserved == 0,
+        })
+    }
+}
+
+/// The rest of a header, readable after header protection was removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnprotectedHeader {
+    /// The packet number as far as it was sent.
+    pub number: TruncatedNumber,
+    /// The whole header: the AEAD's associated data.
+    pub header: Range<usize>,
+    /// What the AEAD opens, with its tag at the end.
+    pub payload: Range<usize>,
+    /// The spin bit; `false` in long headers.
+    pub spin: bool,
+    /// The key phase; `false` in long headers.
+    pub key_phase: bool,
+    reserved_zero: bool,
+}
+
+impl UnprotectedHeader {
+    /// Checks the reserved bits; to be asked only after the payload was opened, because before
+    /// that anyone may have set them.
+    ///
+    /// # Errors
+    /// PROTOCOL_VIOLATION if one is set (RFC 9000 sections 17.2 and 17.3.1).
+    pub fn check_reserved(&self) -> Result<(), TransportError> {
+        if self.reserved_zero {
+            return Ok(());
+        }
+        Err(TransportError::new(TransportErrorCode::PROTOCOL_VIOLATION, "reserved bit set"))
+    }
+}
+
+/// Retry (RFC 9000 section 17.2.5).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetryPacket {
+    /// Destination connection identifier.
+    pub dcid: ConnectionId,
+    /// Source connection identifier: the destination of what the client sends from now on.
+    pub scid: ConnectionId,
+    /// The first byte; the integrity tag covers everything from here to itself.
+    pub start: usize,
+    /// The token; never empty.
+    pub token: Range<usize>,
+    /// The integrity tag, [`RETRY_TAG_SIZE`] bytes at the datagram's end.
+    pub tag: Range<usize>,
+}
+
+/// Version Negotiation (RFC 9000 section 17.2.1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VersionNegotiationPacket {
+    /// Destination connection identifier.
+    pub dcid: ConnectionId,
+    /// Source connection identifier.
+    pub scid: ConnectionId,
+    /// The versions that the server speaks, four bytes each, to the datagram's end; never empty.
+    pub versions: Range<usize>,
+}
+
+impl VersionNegotiationPacket {
+    /// The versions, read from the datagram that the packet was found in.
+    pub fn versions<'a>(&self, datagram: &'a [u8]) -> impl Iterator<Item = u32> + use<'a> {
+        let bytes = datagram.get(self.versions.clone()).unwrap_or_default();
+        bytes.as_chunks::<4>().0.iter().map(|&version| u32::from_be_bytes(version))
+    }
+}

@@ -1,0 +1,224 @@
+//! From datagrams to packets.
+
+use super::{
+    FIXED, FORM_LONG, HeaderError, LONG_TYPE_SHIFT, MAX_NUMBER_SIZE, Packet, PacketType,
+    ProtectedPacket, RETRY_TAG_SIZE, RetryPacket, SAMPLE_SIZE, VERSION_1, VersionNegotiationPacket,
+};
+use crate::ids::ConnectionId;
+use crate::wire::coding::{Reader, UnexpectedEnd};
+use std::ops::Range;
+
+impl From<UnexpectedEnd> for HeaderError {
+    fn from(_: UnexpectedEnd) -> Self {
+        Self::Truncated
+    }
+}
+
+/// What every version of QUIC has in its header (RFC 8999 section 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Invariants<'a> {
+    /// The version in a long header, 0 for Version Negotiation; none in a short header.
+    pub version: Option<u32>,
+    /// Destination connection identifier; in other versions up to 255 bytes.
+    pub dcid: &'a [u8],
+    /// Source connection identifier; empty in a short header, which has none.
+    pub scid: &'a [u8],
+}
+
+impl Invariants<'_> {
+    /// Whether the header is a long one.
+    #[must_use]
+    pub const fn is_long(&self) -> bool {
+        self.version.is_some()
+    }
+}
+
+/// Reads the version-independent header of a datagram's first packet: enough to find its
+/// connection, or to answer with Version Negotiation. `local_cid_len` is the length of the
+/// identifiers that we hand out, which a short header does not tell.
+///
+/// # Errors
+/// [`HeaderError::Truncated`].
+pub fn parse_invariants(
+    datagram: &[u8],
+    local_cid_len: usize,
+) -> Result<Invariants<'_>, HeaderError> {
+    let mut r = Reader::new(datagram);
+    if r.u8()? & FORM_LONG == 0 {
+        return Ok(Invariants { version: None, dcid: r.bytes(local_cid_len)?, scid: &[] });
+    }
+    let version = Some(r.u32()?);
+    let (dcid, scid) = (invariant_cid(&mut r)?, invariant_cid(&mut r)?);
+    Ok(Invariants { version, dcid, scid })
+}
+
+fn invariant_cid<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], UnexpectedEnd> {
+    let len = usize::from(r.u8()?);
+    r.bytes(len)
+}
+
+/// Reads the packet that starts at offset `start` of `datagram`. `local_cid_len` is the length of
+/// the identifiers that we hand out.
+///
+/// # Errors
+/// A [`HeaderError`]: the rest of the datagram cannot be read. Packets before it are not affected.
+pub fn parse(datagram: &[u8], start: usize, local_cid_len: usize) -> Result<Packet, HeaderError> {
+    let cursor = Cursor {
+        reader: Reader::new(datagram.get(start..).ok_or(HeaderError::Truncated)?),
+        len: datagram.len(),
+    };
+    match cursor.reader.peek_rest().first() {
+        None => Err(HeaderError::Truncated),
+        Some(&first) if first & FORM_LONG == 0 => {
+            parse_short(cursor, first, local_cid_len).map(Packet::Protected)
+        }
+        Some(&first) => parse_long(cursor, first),
+    }
+}
+
+/// A reader that knows its offset in the datagram.
+struct Cursor<'a> {
+    reader: Reader<'a>,
+    len: usize,
+}
+
+impl Cursor<'_> {
+    const fn offset(&self) -> usize {
+        self.len - self.reader.remaining()
+    }
+
+    /// A v1 connection identifier behind its length.
+    fn cid(&mut self) -> Result<ConnectionId, HeaderError> {
+        ConnectionId::new(invariant_cid(&mut self.reader)?).ok_or(HeaderError::ConnectionIdTooLong)
+    }
+
+    /// The bytes that a length in front of them announces.
+    fn prefixed(&mut self) -> Result<Range<usize>, HeaderError> {
+        let bytes = self.reader.varint_bytes()?;
+        Ok(self.offset() - bytes.len()..self.offset())
+    }
+}
+
+fn parse_short(
+    mut cursor: Cursor<'_>,
+    first: u8,
+    local_cid_len: usize,
+) -> Result<ProtectedPacket, HeaderError> {
+    if first & FIXED == 0 {
+        return Err(HeaderError::FixedBit);
+    }
+    let start = cursor.offset();
+    cursor.reader.u8()?;
+    let dcid = ConnectionId::new(cursor.reader.bytes(local_cid_len)?)
+        .ok_or(HeaderError::ConnectionIdTooLong)?;
+    let number = cursor.offset();
+    sampled(ProtectedPacket {
+        ty: PacketType::OneRtt,
+        dcid,
+        scid: ConnectionId::default(),
+        token: number..number,
+        start,
+        number,
+        end: cursor.len,
+    })
+}
+
+fn parse_long(mut cursor: Cursor<'_>, first: u8) -> Result<Packet, HeaderError> {
+    let start = cursor.offset();
+    cursor.reader.u8()?;
+    let version = cursor.reader.u32()?;
+    if version != 0 && version != VERSION_1 {
+        return Err(HeaderError::UnsupportedVersion(version));
+    }
+    let (dcid, scid) = (cursor.cid()?, cursor.cid()?);
+    if version == 0 {
+        return version_negotiation(&cursor, dcid, scid).map(Packet::VersionNegotiation);
+    }
+    if first & FIXED == 0 {
+        return Err(HeaderError::FixedBit);
+    }
+    let ty = match (first >> LONG_TYPE_SHIFT) & 0x03 {
+        0 => PacketType::Initial,
+        1 => PacketType::ZeroRtt,
+        2 => PacketType::Handshake,
+        _ => return retry(&cursor, start, dcid, scid).map(Packet::Retry),
+    };
+    let token = if ty == PacketType::Initial {
+        cursor.prefixed()?
+    } else {
+        cursor.offset()..cursor.offset()
+    };
+    let Range { start: number, end } = cursor.prefixed()?;
+    sampled(ProtectedPacket { ty, dcid, scid, token, start, number, end }).map(Packet::Protected)
+}
+
+/// The packet, if it is long enough for header protection to be removed.
+fn sampled(packet: ProtectedPacket) -> Result<ProtectedPacket, HeaderError> {
+    if packet.end - packet.number < MAX_NUMBER_SIZE + SAMPLE_SIZE {
+        return Err(HeaderError::NoSample);
+    }
+    Ok(packet)
+}
+
+fn retry(
+    cursor: &Cursor<'_>,
+    start: usize,
+    dcid: ConnectionId,
+    scid: ConnectionId,
+) -> Result<RetryPacket, HeaderError> {
+    let tag = cursor.len.checked_sub(RETRY_TAG_SIZE).ok_or(HeaderError::Truncated)?;
+    let token = cursor.offset();
+    match tag.checked_sub(token) {
+        None => Err(HeaderError::Truncated),
+        Some(0) => Err(HeaderError::Malformed),
+        Some(_) => Ok(RetryPacket { dcid, scid, start, token: token..tag, tag: tag..cursor.len }),
+    }
+}
+
+fn version_negotiation(
+    cursor: &Cursor<'_>,
+    dcid: ConnectionId,
+    scid: ConnectionId,
+) -> Result<VersionNegotiationPacket, HeaderError> {
+    match cursor.reader.remaining() {
+        0 => Err(HeaderError::Truncated),
+        n if n % 4 != 0 => Err(HeaderError::Malformed),
+        _ => Ok(VersionNegotiationPacket { dcid, scid, versions: cursor.offset()..cursor.len }),
+    }
+}
+
+/// Walks over the packets of a datagram (RFC 9000 section 12.2). The datagram is given anew each
+/// time, so that what was found can be decrypted in place between the steps.
+#[derive(Debug, Clone)]
+pub struct Coalesced {
+    next: usize,
+    local_cid_len: usize,
+    dcid: Option<ConnectionId>,
+}
+
+impl Coalesced {
+    /// A walk from the start of a datagram.
+    #[must_use]
+    pub const fn new(local_cid_len: usize) -> Self {
+        Self { next: 0, local_cid_len, dcid: None }
+    }
+
+    /// The next packet; packets for another connection identifier than the first are skipped.
+    /// After an error, which the padding behind the last packet also is, there are no more.
+    pub fn next(&mut self, datagram: &[u8]) -> Option<Result<Packet, HeaderError>> {
+        while self.next < datagram.len() {
+            let packet = match parse(datagram, self.next, self.local_cid_len) {
+                Ok(packet) => packet,
+                Err(error) => {
+                    self.next = datagram.len();
+                    return Some(Err(error));
+                }
+            };
+            self.next = packet.end();
+            if self.dcid.get_or_insert(*packet.dcid()) == packet.dcid() {
+                return Some(Ok(packet));
+            }
+        }
+        None
+    }
+}

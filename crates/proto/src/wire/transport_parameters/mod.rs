@@ -1,0 +1,498 @@
+//! Transport parameters (RFC 9000 section 18, RFC 9221 section 3, and the one of the erasure-coding
+//! extension).
+
+#[cfg(test)]
+mod tests;
+
+use super::coding::{Reader, UnexpectedEnd, put_varint, varint_size};
+use super::frame::{MAX_STREAMS, RESET_TOKEN_SIZE};
+use crate::error::{TransportError, TransportErrorCode};
+use crate::ids::{ConnectionId, Dir, Side};
+use std::borrow::Cow;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
+use std::ops::RangeInclusive;
+
+/// Identifiers of the parameters.
+mod id {
+    pub(super) const ORIGINAL_DESTINATION_CONNECTION_ID: u64 = 0x00;
+    pub(super) const MAX_IDLE_TIMEOUT: u64 = 0x01;
+    pub(super) const STATELESS_RESET_TOKEN: u64 = 0x02;
+    pub(super) const MAX_UDP_PAYLOAD_SIZE: u64 = 0x03;
+    pub(super) const INITIAL_MAX_DATA: u64 = 0x04;
+    pub(super) const INITIAL_MAX_STREAM_DATA_BIDI_LOCAL: u64 = 0x05;
+    pub(super) const INITIAL_MAX_STREAM_DATA_BIDI_REMOTE: u64 = 0x06;
+    pub(super) const INITIAL_MAX_STREAM_DATA_UNI: u64 = 0x07;
+    pub(super) const INITIAL_MAX_STREAMS_BIDI: u64 = 0x08;
+    pub(super) const INITIAL_MAX_STREAMS_UNI: u64 = 0x09;
+    pub(super) const ACK_DELAY_EXPONENT: u64 = 0x0a;
+    pub(super) const MAX_ACK_DELAY: u64 = 0x0b;
+    pub(super) const DISABLE_ACTIVE_MIGRATION: u64 = 0x0c;
+    pub(super) const PREFERRED_ADDRESS: u64 = 0x0d;
+    pub(super) const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
+    pub(super) const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
+    pub(super) const RETRY_SOURCE_CONNECTION_ID: u64 = 0x10;
+    pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
+    /// Of the erasure-coding extension; see `docs/wire-fec.md`.
+    pub(super) const FEC: u64 = 0x3f53_5554;
+}
+
+/// The smallest `max_udp_payload_size` (RFC 9000 section 18.2).
+pub const MIN_UDP_PAYLOAD_SIZE: u64 = 1200;
+
+/// The largest `ack_delay_exponent` (RFC 9000 section 18.2).
+pub const MAX_ACK_DELAY_EXPONENT: u64 = 20;
+
+/// The bound of `max_ack_delay`, in milliseconds, which stays below it (RFC 9000 section 18.2).
+pub const MAX_ACK_DELAY_BOUND: u64 = 1 << 14;
+
+/// The smallest `active_connection_id_limit` (RFC 9000 section 18.2).
+pub const MIN_ACTIVE_CONNECTION_ID_LIMIT: u64 = 2;
+
+/// The version of the erasure-coding extension that is implemented here.
+pub const FEC_VERSION: u64 = 1;
+
+/// What one end tells the other during the handshake. Parameters that are absent have the value
+/// that RFC 9000 section 18.2 gives them, which is also that of `default()`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TransportParameters {
+    /// The destination of the client's first Initial. Server only.
+    pub original_destination_connection_id: Option<ConnectionId>,
+    /// The idle timeout in milliseconds; 0 is none.
+    pub max_idle_timeout: u64,
+    /// The token that resets the connection identifier of the handshake. Server only.
+    pub stateless_reset_token: Option<[u8; RESET_TOKEN_SIZE]>,
+    /// The largest UDP payload that this end is willing to receive, at least
+    /// [`MIN_UDP_PAYLOAD_SIZE`].
+    pub max_udp_payload_size: u64,
+    /// Bytes that may be sent on all streams together.
+    pub initial_max_data: u64,
+    /// Bytes that may be sent on a bidirectional stream that this end opens.
+    pub initial_max_stream_data_bidi_local: u64,
+    /// Bytes that may be sent on a bidirectional stream that the other end opens.
+    pub initial_max_stream_data_bidi_remote: u64,
+    /// Bytes that may be sent on a unidirectional stream.
+    pub initial_max_stream_data_uni: u64,
+    /// Bidirectional streams that the other end may open, at most 2^60.
+    pub initial_max_streams_bidi: u64,
+    /// Unidirectional streams that the other end may open, at most 2^60.
+    pub initial_max_streams_uni: u64,
+    /// How many bits this end's ACK Delay fields are shifted, at most [`MAX_ACK_DELAY_EXPONENT`].
+    pub ack_delay_exponent: u8,
+    /// How many milliseconds this end may wait with an acknowledgement, below
+    /// [`MAX_ACK_DELAY_BOUND`].
+    pub max_ack_delay: u64,
+    /// Whether this end refuses migration to the address of the handshake.
+    pub disable_active_migration: bool,
+    /// Where the server would rather be reached. Server only.
+    pub preferred_address: Option<PreferredAddress>,
+    /// How many connection identifiers this end stores, at least
+    /// [`MIN_ACTIVE_CONNECTION_ID_LIMIT`].
+    pub active_connection_id_limit: u64,
+    /// The source of this end's first Initial.
+    pub initial_source_connection_id: Option<ConnectionId>,
+    /// The source of the Retry. Server only.
+    pub retry_source_connection_id: Option<ConnectionId>,
+    /// The largest DATAGRAM frame, in bytes, that this end receives; 0 is none (RFC 9221).
+    pub max_datagram_frame_size: u64,
+    /// What this end's decoders hold; without it no FEC frame may be sent to this end.
+    pub fec: Option<FecParameters>,
+    /// A parameter without meaning. Written if present; never read.
+    pub grease: Option<Grease>,
+}
+
+impl Default for TransportParameters {
+    fn default() -> Self {
+        Self {
+            original_destination_connection_id: None,
+            max_idle_timeout: 0,
+            stateless_reset_token: None,
+            max_udp_payload_size: 65_527,
+            initial_max_data: 0,
+            initial_max_stream_data_bidi_local: 0,
+            initial_max_stream_data_bidi_remote: 0,
+            initial_max_stream_data_uni: 0,
+            initial_max_streams_bidi: 0,
+            initial_max_streams_uni: 0,
+            ack_delay_exponent: 3,
+            max_ack_delay: 25,
+            disable_active_migration: false,
+            preferred_address: None,
+            active_connection_id_limit: MIN_ACTIVE_CONNECTION_ID_LIMIT,
+            initial_source_connection_id: None,
+            retry_source_connection_id: None,
+            max_datagram_frame_size: 0,
+            fec: None,
+            grease: None,
+        }
+    }
+}
+
+/// A server's preferred address (RFC 9000 section 18.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PreferredAddress {
+    /// Over IPv4, if any.
+    pub ipv4: Option<SocketAddrV4>,
+    /// Over IPv6, if any.
+    pub ipv6: Option<SocketAddrV6>,
+    /// The connection identifier to use there; 1 to 20 bytes.
+    pub connection_id: ConnectionId,
+    /// The stateless reset token that belongs to it.
+    pub reset_token: [u8; RESET_TOKEN_SIZE],
+}
+
+/// What this end's erasure decoders can hold: the value of the FEC parameter, version 1. All are
+/// at least 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FecParameters {
+    /// Sessions at a time; the peer numbers them from 0 up to one less than this.
+    pub max_sessions: u64,
+    /// Source symbols in the window of one session.
+    pub max_window_symbols: u64,
+    /// Bytes of source symbols in the window of one session.
+    pub max_window_bytes: u64,
+    /// Bytes of one source symbol.
+    pub max_symbol_size: u64,
+}
+
+/// A reserved parameter, whose only purpose is that peers keep ignoring what they do not know
+/// (RFC 9000 section 18.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grease {
+    n: u32,
+    len: usize,
+    value: [u8; 8],
+}
+
+impl Grease {
+    /// Derives an identifier and a value of 0 to 8 bytes from a random number.
+    #[must_use]
+    pub const fn new(random: u64) -> Self {
+        Self { n: (random >> 32) as u32, len: (random % 9) as usize, value: random.to_be_bytes() }
+    }
+
+    const fn id(&self) -> u64 {
+        31 * self.n as u64 + 27
+    }
+}
+
+/// The connection identifiers of a handshake, as this end saw them, that the peer's parameters
+/// must confirm (RFC 9000 section 7.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HandshakeIds {
+    /// The source of the peer's first Initial.
+    pub peer_initial_source: ConnectionId,
+    /// The destination of the client's very first Initial. Only a client compares it.
+    pub original_destination: ConnectionId,
+    /// The source of the Retry, if there was one. Only a client compares it.
+    pub retry_source: Option<ConnectionId>,
+}
+
+/// Why parameters are refused; always a TRANSPORT_PARAMETER_ERROR.
+struct Invalid(&'static str);
+
+impl From<UnexpectedEnd> for Invalid {
+    fn from(_: UnexpectedEnd) -> Self {
+        Self("transport parameter cut short")
+    }
+}
+
+impl From<Invalid> for TransportError {
+    fn from(Invalid(reason): Invalid) -> Self {
+        Self::new(TransportErrorCode::TRANSPORT_PARAMETER_ERROR, Cow::Borrowed(reason))
+    }
+}
+
+impl TransportParameters {
+    /// Reads the parameters that the end `from` sent. Unknown ones are ignored, and so is an FEC
+    /// parameter of another version than [`FEC_VERSION`].
+    ///
+    /// # Errors
+    /// TRANSPORT_PARAMETER_ERROR if one is malformed, out of range, there twice, or not allowed
+    /// from that end. Connection identifiers are only read; see [`authenticate`](Self::authenticate).
+    pub fn decode(bytes: &[u8], from: Side) -> Result<Self, TransportError> {
+        let mut parameters = Self::default();
+        let mut seen = Seen::default();
+        let mut r = Reader::new(bytes);
+        while !r.is_empty() {
+            parameters.read_one(&mut r, from, &mut seen)?;
+        }
+        Ok(parameters)
+    }
+
+    fn read_one(&mut self, r: &mut Reader<'_>, from: Side, seen: &mut Seen) -> Result<(), Invalid> {
+        let id = r.varint()?;
+        let mut value = Reader::new(r.varint_bytes()?);
+        if from.is_client() && is_server_only(id) {
+            return Err(Invalid("transport parameter that only servers send"));
+        }
+        if !self.set(id, &mut value)? {
+            return Ok(());
+        }
+        if !value.is_empty() {
+            return Err(Invalid("transport parameter with bytes left over"));
+        }
+        if !seen.insert(id) {
+            return Err(Invalid("transport parameter sent twice"));
+        }
+        Ok(())
+    }
+
+    /// Reads one parameter's value; whether the parameter is a known one.
+    fn set(&mut self, id: u64, r: &mut Reader<'_>) -> Result<bool, Invalid> {
+        const ANY: RangeInclusive<u64> = 0..=u64::MAX;
+        match id {
+            id::ORIGINAL_DESTINATION_CONNECTION_ID => {
+                self.original_destination_connection_id = Some(connection_id(r)?);
+            }
+            id::MAX_IDLE_TIMEOUT => self.max_idle_timeout = r.varint()?,
+            id::STATELESS_RESET_TOKEN => self.stateless_reset_token = Some(r.array()?),
+            id::MAX_UDP_PAYLOAD_SIZE => {
+                self.max_udp_payload_size = integer(r, MIN_UDP_PAYLOAD_SIZE..=u64::MAX)?;
+            }
+            id::INITIAL_MAX_DATA => self.initial_max_data = integer(r, ANY)?,
+            id::INITIAL_MAX_STREAM_DATA_BIDI_LOCAL => {
+                self.initial_max_stream_data_bidi_local = integer(r, ANY)?;
+            }
+            id::INITIAL_MAX_STREAM_DATA_BIDI_REMOTE => {
+                self.initial_max_stream_data_bidi_remote = integer(r, ANY)?;
+            }
+            id::INITIAL_MAX_STREAM_DATA_UNI => self.initial_max_stream_data_uni = integer(r, ANY)?,
+            id::INITIAL_MAX_STREAMS_BIDI => {
+                self.initial_max_streams_bidi = integer(r, 0..=MAX_STREAMS)?;
+            }
+            id::INITIAL_MAX_STREAMS_UNI => {
+                self.initial_max_streams_uni = integer(r, 0..=MAX_STREAMS)?;
+            }
+            id::ACK_DELAY_EXPONENT => {
+                // At most 20, so nothing is lost.
+                self.ack_delay_exponent = integer(r, 0..=MAX_ACK_DELAY_EXPONENT)? as u8;
+            }
+            id::MAX_ACK_DELAY => self.max_ack_delay = integer(r, 0..=MAX_ACK_DELAY_BOUND - 1)?,
+            id::DISABLE_ACTIVE_MIGRATION => self.disable_active_migration = true,
+            id::PREFERRED_ADDRESS => self.preferred_address = Some(PreferredAddress::read(r)?),
+            id::ACTIVE_CONNECTION_ID_LIMIT => {
+                let range = MIN_ACTIVE_CONNECTION_ID_LIMIT..=u64::MAX;
+                self.active_connection_id_limit = integer(r, range)?;
+            }
+            id::INITIAL_SOURCE_CONNECTION_ID => {
+                self.initial_source_connection_id = Some(connection_id(r)?);
+            }
+            id::RETRY_SOURCE_CONNECTION_ID => {
+                self.retry_source_connection_id = Some(connection_id(r)?);
+            }
+            id::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_size = integer(r, ANY)?,
+            id::FEC => self.fec = FecParameters::read(r)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Appends the parameters as the end `from` sends them: those that only servers send are left
+    /// out for a client, and so are those with their default value.
+    pub fn encode(&self, from: Side, out: &mut Vec<u8>) {
+        let default = Self::default();
+        let integers = [
+            (id::MAX_IDLE_TIMEOUT, self.max_idle_timeout, default.max_idle_timeout),
+            (id::MAX_UDP_PAYLOAD_SIZE, self.max_udp_payload_size, default.max_udp_payload_size),
+            (id::INITIAL_MAX_DATA, self.initial_max_data, 0),
+            (id::INITIAL_MAX_STREAM_DATA_BIDI_LOCAL, self.initial_max_stream_data_bidi_local, 0),
+            (id::INITIAL_MAX_STREAM_DATA_BIDI_REMOTE, self.initial_max_stream_data_bidi_remote, 0),
+            (id::INITIAL_MAX_STREAM_DATA_UNI, self.initial_max_stream_data_uni, 0),
+            (id::INITIAL_MAX_STREAMS_BIDI, self.initial_max_streams_bidi, 0),
+            (id::INITIAL_MAX_STREAMS_UNI, self.initial_max_streams_uni, 0),
+            (
+                id::ACK_DELAY_EXPONENT,
+                self.ack_delay_exponent.into(),
+                default.ack_delay_exponent.into(),
+            ),
+            (id::MAX_ACK_DELAY, self.max_ack_delay, default.max_ack_delay),
+            (
+                id::ACTIVE_CONNECTION_ID_LIMIT,
+                self.active_connection_id_limit,
+                default.active_connection_id_limit,
+            ),
+            (id::MAX_DATAGRAM_FRAME_SIZE, self.max_datagram_frame_size, 0),
+        ];
+        for (id, value, default) in integers {
+            if value != default {
+                put_varint(out, id);
+                put_varint(out, varint_size(value) as u64);
+                put_varint(out, value);
+            }
+        }
+        if self.disable_active_migration {
+            put_bytes(id::DISABLE_ACTIVE_MIGRATION, &[], out);
+        }
+        if let Some(id) = self.initial_source_connection_id {
+            put_bytes(id::INITIAL_SOURCE_CONNECTION_ID, id.as_slice(), out);
+        }
+        if let Some(fec) = self.fec {
+            fec.encode(out);
+        }
+        if let Some(grease) = &self.grease {
+            put_bytes(grease.id(), grease.value.get(..grease.len).unwrap_or_default(), out);
+        }
+        if from.is_server() {
+            self.encode_server_only(out);
+        }
+    }
+
+    fn encode_server_only(&self, out: &mut Vec<u8>) {
+        if let Some(id) = self.original_destination_connection_id {
+            put_bytes(id::ORIGINAL_DESTINATION_CONNECTION_ID, id.as_slice(), out);
+        }
+        if let Some(token) = &self.stateless_reset_token {
+            put_bytes(id::STATELESS_RESET_TOKEN, token, out);
+        }
+        if let Some(address) = &self.preferred_address {
+            address.encode(out);
+        }
+        if let Some(id) = self.retry_source_connection_id {
+            put_bytes(id::RETRY_SOURCE_CONNECTION_ID, id.as_slice(), out);
+        }
+    }
+
+    /// Checks that the parameters, which came from the end `from`, name the connection identifiers
+    /// that were really used: otherwise someone on the path replaced one.
+    ///
+    /// # Errors
+    /// TRANSPORT_PARAMETER_ERROR (RFC 9000 section 7.3).
+    pub fn authenticate(&self, from: Side, ids: &HandshakeIds) -> Result<(), TransportError> {
+        let mut matches = self.initial_source_connection_id == Some(ids.peer_initial_source);
+        if from.is_server() {
+            matches &= self.original_destination_connection_id == Some(ids.original_destination);
+            matches &= self.retry_source_connection_id == ids.retry_source;
+        }
+        if matches {
+            return Ok(());
+        }
+        Err(Invalid("connection ids of the handshake not confirmed").into())
+    }
+
+    /// How many streams of direction `dir` the other end may open.
+    #[must_use]
+    pub const fn initial_max_streams(&self, dir: Dir) -> u64 {
+        match dir {
+            Dir::Bi => self.initial_max_streams_bidi,
+            Dir::Uni => self.initial_max_streams_uni,
+        }
+    }
+}
+
+/// Which known parameters were read already.
+#[derive(Default)]
+struct Seen(u64);
+
+impl Seen {
+    /// Notes a known parameter; `false` if it was noted before.
+    fn insert(&mut self, id: u64) -> bool {
+        // All known identifiers are below 63 but one, which takes the last bit.
+        let bit = 1 << id.min(63);
+        let is_new = self.0 & bit == 0;
+        self.0 |= bit;
+        is_new
+    }
+}
+
+const fn is_server_only(id: u64) -> bool {
+    matches!(
+        id,
+        id::ORIGINAL_DESTINATION_CONNECTION_ID
+            | id::STATELESS_RESET_TOKEN
+            | id::PREFERRED_ADDRESS
+            | id::RETRY_SOURCE_CONNECTION_ID
+    )
+}
+
+fn integer(r: &mut Reader<'_>, allowed: RangeInclusive<u64>) -> Result<u64, Invalid> {
+    let value = r.varint()?;
+    if !allowed.contains(&value) {
+        return Err(Invalid("transport parameter out of range"));
+    }
+    Ok(value)
+}
+
+fn connection_id(r: &mut Reader<'_>) -> Result<ConnectionId, Invalid> {
+    ConnectionId::new(r.rest()).ok_or(Invalid("connection id longer than 20 bytes"))
+}
+
+fn put_bytes(id: u64, value: &[u8], out: &mut Vec<u8>) {
+    put_varint(out, id);
+    put_varint(out, value.len() as u64);
+    out.extend_from_slice(value);
+}
+
+impl PreferredAddress {
+    /// IPv4 address and port, IPv6 address and port, the identifier's length, the token.
+    const FIXED_SIZE: usize = 4 + 2 + 16 + 2 + 1 + RESET_TOKEN_SIZE;
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, Invalid> {
+        let ipv4 = SocketAddrV4::new(Ipv4Addr::from(r.array::<4>()?), port(r)?);
+        let ipv6 = SocketAddrV6::new(Ipv6Addr::from(r.array::<16>()?), port(r)?, 0, 0);
+        let len = usize::from(r.u8()?);
+        let connection_id = ConnectionId::new(r.bytes(len)?)
+            .filter(|id| !id.is_empty())
+            .ok_or(Invalid("preferred address needs a connection id of 1 to 20 bytes"))?;
+        let is_set = |port: u16, is_unspecified: bool| port != 0 || !is_unspecified;
+        Ok(Self {
+            ipv4: Some(ipv4).filter(|a| is_set(a.port(), a.ip().is_unspecified())),
+            ipv6: Some(ipv6).filter(|a| is_set(a.port(), a.ip().is_unspecified())),
+            connection_id,
+            reset_token: r.array()?,
+        })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_varint(out, id::PREFERRED_ADDRESS);
+        put_varint(out, (Self::FIXED_SIZE + self.connection_id.len()) as u64);
+        let ipv4 = self.ipv4.unwrap_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
+        out.extend_from_slice(&ipv4.ip().octets());
+        out.extend_from_slice(&ipv4.port().to_be_bytes());
+        let ipv6 = self.ipv6.unwrap_or(SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, 0, 0, 0));
+        out.extend_from_slice(&ipv6.ip().octets());
+        out.extend_from_slice(&ipv6.port().to_be_bytes());
+        out.push(self.connection_id.len() as u8);
+        out.extend_from_slice(self.connection_id.as_slice());
+        out.extend_from_slice(&self.reset_token);
+    }
+}
+
+fn port(r: &mut Reader<'_>) -> Result<u16, Invalid> {
+    Ok(u16::from_be_bytes(r.array()?))
+}
+
+impl FecParameters {
+    /// Reads the value of the parameter; `None` for a version that is not ours, whatever follows.
+    fn read(r: &mut Reader<'_>) -> Result<Option<Self>, Invalid> {
+        match r.varint()? {
+            0 => return Err(Invalid("FEC version 0")),
+            FEC_VERSION => {}
+            _ => {
+                r.rest();
+                return Ok(None);
+            }
+        }
+        let at_least_one = 1..=u64::MAX;
+        Ok(Some(Self {
+            max_sessions: integer(r, at_least_one.clone())?,
+            max_window_symbols: integer(r, at_least_one.clone())?,
+            max_window_bytes: integer(r, at_least_one.clone())?,
+            max_symbol_size: integer(r, at_least_one)?,
+        }))
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let fields = [
+            FEC_VERSION,
+            self.max_sessions,
+            self.max_window_symbols,
+            self.max_window_bytes,
+            self.max_symbol_size,
+        ];
+        put_varint(out, id::FEC);
+        put_varint(out, fields.into_iter().map(varint_size).sum::<usize>() as u64);
+        for field in fields {
+            put_varint(out, field);
+        }
+    }
+}

@@ -21,7 +21,7 @@ Exit codes:
 /// The exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Exit {
+pub(crate) enum Exit {
     Success = 0,
     Other = 1,
     Usage = 2,

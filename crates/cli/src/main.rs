@@ -8,7 +8,6 @@ mod failure;
 mod fec;
 mod get;
 mod interrupt;
-mod lab;
 mod link;
 mod output;
 mod qlog;
@@ -48,8 +47,6 @@ enum Command {
     Link(link::Args),
     /// Load a page over a lossy link, without and with erasure coding, and compare
     Demo(demo::Args),
-    /// Run the experiments
-    Lab(lab::Args),
 }
 
 fn main() -> ExitCode {
@@ -58,7 +55,6 @@ fn main() -> ExitCode {
         Command::Get(args) => block_on(get::run(args)),
         Command::Link(args) => block_on(link::run(args)),
         Command::Demo(args) => block_on(demo::run(args)),
-        Command::Lab(args) => lab::run(&args),
     };
     result.unwrap_or_else(|failure| failure.report()).into()
 }
@@ -73,4 +69,14 @@ fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit
     // A name lookup or a write to a full pipe may take for ever; nobody waits for it.
     runtime.shutdown_timeout(Duration::from_secs(1));
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
 }

@@ -43,7 +43,7 @@ pub async fn load(
     let start = Instant::now();
     let mut loaded = Loaded::default();
     let mut under_way = JoinSet::new();
-    let mut ask_for_children_of = |parent: Option<usize>, under_way: &mut JoinSet<_>| {
+    let ask_for_children_of = |parent: Option<usize>, under_way: &mut JoinSet<_>| {
         for (index, resource) in page.resources.iter().enumerate() {
             if resource.parent == parent {
                 let (client, progress) = (client.clone(), progress.clone());

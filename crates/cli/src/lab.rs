@@ -1,1 +1,0 @@
-//! `sutura lab`: the experiments.

@@ -16,7 +16,8 @@ fn path(rng: &mut Rng) -> LinkConfig {
     let p = 0.25 * loss / (0.95 - loss);
     let loss = match rng.below(2) {
         0 => format!("bern:{loss}"),
-        _ => format!("ge:{p},0.25,0.95,0"),
+        // Other traffic moves the bursts on, or a host that fell silent would stay in one.
+        _ => format!("ge:{p},0.25,0.95,0 background=5mbit"),
     };
     let text = format!(
         "rate={}mbit queue={}p delay={}ms jitter={}us{} reorder={},{}ms duplicate={} corrupt={} \

@@ -30,11 +30,14 @@ fn download(
         .unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// Transfers of 32 kB one after the other on one connection.
+/// Transfers of 32 kB one after the other on one connection, which is warm: BBR, and a first
+/// transfer that does not count, so that each fits the window.
 fn downloads(seed: u64, down: &str, count: usize, protection: Option<Protection>) -> BulkOutcome {
     Scenario::new(seed)
         .link(&link("rate=20mbit delay=25ms"), &link(down))
+        .transport(&TransportConfig { congestion: Algorithm::Bbr, ..TransportConfig::default() })
         .protect(protection)
+        .transfer(Transfer::download(MEGABYTE))
         .transfers(std::iter::repeat_n(Transfer::download(32_000), count))
         .gap(200 * MS)
         .run()
@@ -103,7 +106,7 @@ fn what_was_recovered_is_not_sent_again() {
     for seed in 0..4 {
         eprintln!("seed {seed}");
         let again = |outcome: &BulkOutcome| -> u64 {
-            outcome.transfers.iter().map(|t| t.retransmitted_down).sum()
+            outcome.transfers[1..].iter().map(|t| t.retransmitted_down).sum()
         };
         let plain = downloads(seed, path, 200, None);
         let protected = downloads(seed, path, 200, tail(3));
@@ -114,7 +117,7 @@ fn what_was_recovered_is_not_sent_again() {
         assert!(with * 4 < plain, "seed {seed}: {with} bytes again, {plain} without protection");
         // A transfer that lost some and mended all of it sent nothing twice.
         let mended = |t: &&sutura_sim::TransferReport| t.recovered > 0 && t.recovered >= t.lost_down;
-        for transfer in protected.transfers.iter().filter(mended) {
+        for transfer in protected.transfers[1..].iter().filter(mended) {
             assert_eq!(transfer.retransmitted_down, 0, "seed {seed}: {transfer:?}");
         }
     }
@@ -147,12 +150,12 @@ fn a_stream_takes_the_delay_of_the_path_where_nothing_is_lost() {
 
 #[test]
 fn datagrams_arrive_or_are_lost_with_their_packets() {
-    let up = link("rate=10mbit delay=30ms loss=bern:0.1");
+    let up = link("rate=10mbit delay=30ms loss=bern:0.03");
     let plan = DatagramPlan { size: 900, interval: 20 * MS, count: 1000 };
     let outcome =
         Scenario::new(1).link(&up, &link("rate=10mbit delay=30ms")).datagrams(plan).unwrap();
     let arrived = outcome.delays.len() as u64;
-    assert!((820..1000).contains(&arrived), "{arrived} arrived");
+    assert!((940..1000).contains(&arrived), "{arrived} arrived");
     let lost = 1000 - arrived;
     assert!(lost.abs_diff(outcome.ends.up.lost) <= 5, "{lost}, {}", outcome.ends.up.lost);
     assert!(outcome.delays.is_sorted_by_key(|(number, _)| *number));

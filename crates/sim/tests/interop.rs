@@ -10,7 +10,9 @@ use common::quinn::QuinnHost;
 use common::{link, tail, tls};
 use sutura_proto::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
 use sutura_proto::{ClientConfig, ServerConfig, TransportConfig};
-use sutura_sim::{BulkClient, BulkServer, Clock, Host, Network, NodeId, Transfer};
+use sutura_sim::{
+    BulkClient, BulkServer, Clock, FailureKind, Host, Network, NodeId, TraceLog, Transfer,
+};
 
 const SEEDS: u64 = 12;
 const BYTES: u64 = 300_000;
@@ -32,7 +34,23 @@ fn transfers() -> Vec<Transfer> {
     vec![Transfer::both(BYTES), Transfer::download(0), Transfer::upload(20_000)]
 }
 
+/// Fails with the seed and the last events.
+#[track_caller]
+fn check(network: &Network, seed: u64, error: Option<String>) {
+    if let Some(error) = error {
+        let failure = network.failure(FailureKind::App(error));
+        panic!("seed {seed}: {failure}");
+    }
+}
+
+/// What is wrong with a host of ours.
+fn error(host: &Host) -> Option<String> {
+    let of_app = host.app_error().map(ToString::to_string);
+    of_app.or_else(|| Some(host.connection_error()?.to_string()))
+}
+
 fn lay(network: &mut Network, client: NodeId, server: NodeId, seed: u64) {
+    network.set_tracer(Box::new(TraceLog::new(60)));
     network.connect(client, server, &path(seed), 2 * seed);
     network.connect(server, client, &path(seed), 2 * seed + 1);
 }
@@ -70,9 +88,7 @@ fn our_client_and_their_server() {
         run(&mut network, seed, |network| {
             let (ours, theirs) = (network.node::<Host>(client), network.node::<QuinnHost>(server));
             let (ours, theirs) = (ours.unwrap(), theirs.unwrap());
-            assert_eq!(ours.app_error(), None, "seed {seed}");
-            assert_eq!(ours.connection_error(), None, "seed {seed}");
-            assert_eq!(theirs.error(), None, "seed {seed}");
+            check(network, seed, error(ours).or_else(|| theirs.error()));
             ours.app::<BulkClient>(handle).unwrap().is_done()
         });
         let (_, connection) = network.node::<Host>(client).unwrap().connections().next().unwrap();
@@ -105,9 +121,7 @@ fn their_client_and_our_server() {
         run(&mut network, seed, |network| {
             let (theirs, ours) = (network.node::<QuinnHost>(client), network.node::<Host>(server));
             let (theirs, ours) = (theirs.unwrap(), ours.unwrap());
-            assert_eq!(theirs.error(), None, "seed {seed}");
-            assert_eq!(ours.app_error(), None, "seed {seed}");
-            assert_eq!(ours.connection_error(), None, "seed {seed}");
+            check(network, seed, error(ours).or_else(|| theirs.error()));
             theirs.app::<BulkClient>().unwrap().is_done()
         });
         let now = network.clock().at(network.now());

@@ -104,7 +104,6 @@ fn congestion_control_hears_of_every_loss() {
 fn what_was_recovered_is_not_sent_again() {
     let path = "rate=20mbit delay=25ms loss=bern:0.02";
     for seed in 0..4 {
-        eprintln!("seed {seed}");
         let again = |outcome: &BulkOutcome| -> u64 {
             outcome.transfers[1..].iter().map(|t| t.retransmitted_down).sum()
         };
@@ -112,7 +111,6 @@ fn what_was_recovered_is_not_sent_again() {
         let protected = downloads(seed, path, 200, tail(3));
         let (plain, with) = (again(&plain), again(&protected));
         let stats = protected.ends;
-        eprintln!("{with} {plain} {:?}", stats.client.fec);
         assert!(stats.client.fec.recovered > 20, "seed {seed}: {:?}", stats.client.fec);
         assert!(with * 4 < plain, "seed {seed}: {with} bytes again, {plain} without protection");
         // A transfer that lost some and mended all of it sent nothing twice.
@@ -152,14 +150,19 @@ fn a_stream_takes_the_delay_of_the_path_where_nothing_is_lost() {
 fn datagrams_arrive_or_are_lost_with_their_packets() {
     let up = link("rate=10mbit delay=30ms loss=bern:0.03");
     let plan = DatagramPlan { size: 900, interval: 20 * MS, count: 1000 };
+    // BBR, so that the window stays larger than the load.
+    let config = TransportConfig { congestion: Algorithm::Bbr, ..TransportConfig::default() };
+    let down = link("rate=10mbit delay=30ms");
     let outcome =
-        Scenario::new(1).link(&up, &link("rate=10mbit delay=30ms")).datagrams(plan).unwrap();
+        Scenario::new(1).link(&up, &down).transport(&config).datagrams(plan).unwrap();
     let arrived = outcome.delays.len() as u64;
     assert!((940..1000).contains(&arrived), "{arrived} arrived");
     let lost = 1000 - arrived;
     assert!(lost.abs_diff(outcome.ends.up.lost) <= 5, "{lost}, {}", outcome.ends.up.lost);
     assert!(outcome.delays.is_sorted_by_key(|(number, _)| *number));
-    assert!(outcome.delays.iter().all(|(_, delay)| (30 * MS..100 * MS).contains(delay)));
+    let delays = outcome.delays.iter().map(|(_, delay)| *delay);
+    let (min, max) = (delays.clone().min().unwrap(), delays.max().unwrap());
+    assert!(min > 30 * MS && max < 60 * MS, "{min:?} to {max:?}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::{MS, incremental, tail};
 use sutura_link::{LinkConfig, Rng};
-use sutura_proto::{Algorithm, Protection, TransportConfig};
+use sutura_proto::{Algorithm, FecConfig, Protection, TransportConfig};
 use sutura_sim::{Scenario, Transfer};
 
 /// A path that follows from the seed: 0 to 20 % of loss in each direction, alone or in bursts.
@@ -45,48 +45,70 @@ fn protection(rng: &mut Rng) -> Option<Protection> {
     }
 }
 
-/// The handshake, and a megabyte each way at the same time.
-fn soak(seeds: std::ops::Range<u64>) {
-    for seed in seeds {
-        let mut rng = Rng::new(seed);
-        let (up, down) = (path(&mut rng), path(&mut rng));
-        let congestion = Algorithm::ALL[rng.below(Algorithm::ALL.len() as u64) as usize];
-        let mut config = TransportConfig { congestion, ..TransportConfig::default() };
-        if seed % 4 == 0 {
-            config.fec = None;
-        }
-        let transfer = Transfer { protection: protection(&mut rng), ..Transfer::both(1_000_000) };
-        let outcome = Scenario::new(seed)
-            .link(&up, &down)
-            .transport(&config)
-            .protect(protection(&mut rng))
-            .transfer(transfer)
-            .trace(40)
-            .run();
-        if let Err(failure) = outcome {
-            panic!("{failure}\nseed {seed}: {congestion:?}, {transfer:?}\nup {up}\ndown {down}");
-        }
+/// Settings that follow from the seed: small windows and buffers now and then, so that flow control
+/// is what limits.
+fn settings(rng: &mut Rng) -> TransportConfig {
+    let small = rng.below(4) == 0;
+    let window = if small { 20_000 + rng.below(100_000) } else { 1 << 20 };
+    TransportConfig {
+        congestion: Algorithm::ALL[rng.below(Algorithm::ALL.len() as u64) as usize],
+        fec: if rng.below(4) == 0 { None } else { Some(FecConfig::default()) },
+        stream_receive_window: window,
+        receive_window: window + window / 2,
+        send_buffer: if small { 64 << 10 } else { 1 << 20 },
+        udp_payload_size: 1200 + rng.below(253) as u16,
+        ..TransportConfig::default()
     }
 }
 
-// Four tests, so that they share the processors.
+/// The handshake, and a megabyte each way at the same time, on one stream or on several.
+fn soak(seed: u64) {
+    let mut rng = Rng::new(seed);
+    let (up, down) = (path(&mut rng), path(&mut rng));
+    let (client, server) = (settings(&mut rng), settings(&mut rng));
+    let streams = [1, 1, 2, 10, 50][rng.below(5) as usize];
+    let transfer =
+        Transfer { protection: protection(&mut rng), ..Transfer::both(1_000_000 / streams) };
+    let outcome = Scenario::new(seed)
+        .link(&up, &down)
+        .client(&client)
+        .server(&server)
+        .protect(protection(&mut rng))
+        .transfers(std::iter::repeat_n(transfer, streams as usize))
+        .parallel(streams as usize)
+        .trace(40)
+        .run();
+    if let Err(failure) = outcome {
+        panic!(
+            "{failure}\nseed {seed}: {streams} streams, {transfer:?}\nup {up}\ndown {down}\n\
+             client {client:?}\nserver {server:?}"
+        );
+    }
+}
+
+/// A quarter of all seeds; four tests, so that they share the processors. `SUTURA_SOAK` sets how
+/// many there are.
+fn quarter(quarter: u64) {
+    let count = std::env::var("SUTURA_SOAK").map_or(500, |n| n.parse().expect("a number of seeds"));
+    (0..count).filter(|seed| seed % 4 == quarter).for_each(soak);
+}
 
 #[test]
 fn soak_a() {
-    soak(0..125);
+    quarter(0);
 }
 
 #[test]
 fn soak_b() {
-    soak(125..250);
+    quarter(1);
 }
 
 #[test]
 fn soak_c() {
-    soak(250..375);
+    quarter(2);
 }
 
 #[test]
 fn soak_d() {
-    soak(375..500);
+    quarter(3);
 }

@@ -275,6 +275,7 @@ impl Connection {
         stats.loss_estimate = self.loss_estimate.get();
         stats.rtt = self.recovery.rtt().smoothed();
         stats.min_rtt = self.recovery.rtt().min();
+        stats.probe_timeout = self.recovery.pto_with_backoff(SpaceId::Data);
         stats.congestion_window = self.congestion.window();
         stats.bytes_in_flight = self.recovery.bytes_in_flight();
         stats.fec = self.fec_out.stats();

@@ -39,6 +39,8 @@ pub struct ConnectionStats {
     pub rtt: Duration,
     /// Smallest round-trip time.
     pub min_rtt: Duration,
+    /// The probe timeout of 1-RTT packets, with its backoff.
+    pub probe_timeout: Duration,
     /// Congestion window in bytes.
     pub congestion_window: u64,
     /// Bytes in flight.

@@ -255,7 +255,9 @@ impl Node for Host {
         let first = self.next.unwrap_or(ConnectionHandle(0));
         let turn = self.guests.range_mut(first..).map(|(handle, guest)| (*handle, guest));
         let (handle, transmit) = turn
-            .filter_map(|(h, guest)| Some((h, guest.connection.poll_transmit(now, MAX_BATCH, out)?)))
+            .filter_map(|(h, guest)| {
+                Some((h, guest.connection.poll_transmit(now, MAX_BATCH, out)?))
+            })
             .next()
             .or_else(|| {
                 let turn = self.guests.range_mut(..first);

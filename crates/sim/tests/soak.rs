@@ -1,4 +1,5 @@
 //! Many seeds of everything that a network can do to a connection.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 

@@ -112,7 +112,11 @@ impl Recorder {
         }
         let last = counters(ends);
         let later = self.snapshots.iter().skip(1).chain([&last]);
-        self.snapshots.iter().zip(later).map(|(earlier, later)| difference(later, earlier)).collect()
+        self.snapshots
+            .iter()
+            .zip(later)
+            .map(|(earlier, later)| difference(later, earlier))
+            .collect()
     }
 }
 

@@ -139,9 +139,9 @@ impl Run {
             .node_mut(self.nodes[0])
             .ok_or_else(|| Failure::new(Duration::ZERO, FailureKind::Quiescent))?;
         let opened = host.connect(now, config, server_address(), "server.example", app);
-        opened.map(|_| ()).map_err(|e| {
-            Failure::new(Duration::ZERO, FailureKind::Connect(e.to_string()))
-        })
+        opened
+            .map(|_| ())
+            .map_err(|e| Failure::new(Duration::ZERO, FailureKind::Connect(e.to_string())))
     }
 
     fn work<C, S>(

@@ -191,13 +191,18 @@ impl Scenario {
         let clock = Clock::default();
         let mut delays = Vec::new();
         let source = DatagramSource::new(plan, clock);
-        let ends = self.drive(clock, source, move || DatagramSink::new(clock), |view| {
-            if let Some(sink) = view.server {
-                delays.clear();
-                delays.extend_from_slice(sink.delays());
-            }
-            drive::Progress { done: view.client.is_done(), busy: false }
-        })?;
+        let ends = self.drive(
+            clock,
+            source,
+            move || DatagramSink::new(clock),
+            |view| {
+                if let Some(sink) = view.server {
+                    delays.clear();
+                    delays.extend_from_slice(sink.delays());
+                }
+                drive::Progress { done: view.client.is_done(), busy: false }
+            },
+        )?;
         Ok(DatagramOutcome { delays, ends })
     }
 

@@ -72,6 +72,13 @@ impl Connection {
                 self.handle_packets(now, ecn, &mut packet);
             }
         }
+        if self.side.is_server() && self.stats.received.packets == 0 && !self.is_closed() {
+            // Nobody is there whom to answer, and no timer runs: garbage must not take up memory. A
+            // client whose packet was damaged will send another, which opens another connection.
+            self.lost(now, violation("the first datagram cannot be opened").into());
+            self.drained(now);
+            return;
+        }
         self.fec_out.release_held(now);
         if was_blocked || !self.is_closed() {
             self.update_loss_timer(now);

@@ -145,7 +145,10 @@ impl Connection {
             let wrote = out.len() > before;
             match change {
                 Some(KeyChange::Handshake(keys)) => self.install(SpaceId::Handshake, keys),
-                Some(KeyChange::OneRtt { keys, .. }) => self.install(SpaceId::Data, keys),
+                Some(KeyChange::OneRtt { keys, next }) => {
+                    self.install(SpaceId::Data, keys);
+                    self.key_phases.begin(next);
+                }
                 None if !wrote => break,
                 None => {}
             }

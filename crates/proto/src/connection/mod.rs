@@ -9,6 +9,7 @@ mod crypto_stream;
 mod datagrams;
 mod event;
 mod handshake;
+mod key_update;
 mod outcome;
 mod path;
 mod receive;
@@ -45,6 +46,7 @@ use cids::{LocalCids, RemoteCids};
 use close::CloseState;
 use datagrams::DatagramQueue;
 use handshake::Handshake;
+use key_update::KeyPhases;
 use path::Path;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -99,6 +101,7 @@ pub struct Connection {
     peer: TransportParameters,
     streams: Streams,
     early: EarlyPackets,
+    key_phases: KeyPhases,
     datagrams_in: DatagramQueue,
     datagrams_out: DatagramQueue,
     fec_out: SendSessions,
@@ -195,6 +198,7 @@ impl Connection {
             peer: TransportParameters::default(),
             streams,
             early: EarlyPackets::default(),
+            key_phases: KeyPhases::default(),
             datagrams_in: DatagramQueue::new(config.datagram_receive_buffer.unwrap_or(0)),
             datagrams_out: DatagramQueue::new(config.datagram_send_buffer),
             fec_out: SendSessions::new(config.retransmission.build()),
@@ -275,6 +279,7 @@ impl Connection {
         stats.loss_estimate = self.loss_estimate.get();
         stats.rtt = self.recovery.rtt().smoothed();
         stats.min_rtt = self.recovery.rtt().min();
+        stats.probe_timeout = self.recovery.pto_with_backoff(SpaceId::Data);
         stats.congestion_window = self.congestion.window();
         stats.bytes_in_flight = self.recovery.bytes_in_flight();
         stats.fec = self.fec_out.stats();
@@ -351,6 +356,7 @@ impl Connection {
             }
             Timer::LossDetection => self.on_loss_timer(now),
             Timer::KeepAlive => self.spaces[SpaceId::Data as usize].ping = true,
+            Timer::OldKeys => self.key_phases.forget_previous(),
             Timer::Redundancy => {
                 self.fec_out.release_held(now);
                 self.update_loss_timer(now);

@@ -1,6 +1,7 @@
 //! A packet's way in: datagram, header, AEAD, frames.
 
 use super::cids::{NewCid, ResetToken};
+use super::key_update::Phase;
 use super::timer::Timer;
 use super::{Connection, EndpointEvent, Event, State};
 use crate::error::{ConnectionError, TransportError, TransportErrorCode};
@@ -41,6 +42,7 @@ impl EarlyPackets {
 struct Opened<'a> {
     carrier: Carrier,
     pn: u64,
+    phase: Phase,
     payload: &'a [u8],
     /// Whether the reserved bits are in order.
     reserved: Result<(), TransportError>,
@@ -71,6 +73,13 @@ impl Connection {
             for (ecn, mut packet) in std::mem::take(&mut self.early).packets {
                 self.handle_packets(now, ecn, &mut packet);
             }
+        }
+        if self.side.is_server() && self.stats.received.packets == 0 && !self.is_closed() {
+            // Nobody is there whom to answer, and no timer runs: garbage must not take up memory. A
+            // client whose packet was damaged will send another, which opens another connection.
+            self.lost(now, violation("the first datagram cannot be opened").into());
+            self.drained(now);
+            return;
         }
         self.fec_out.release_held(now);
         if was_blocked || !self.is_closed() {
@@ -117,9 +126,12 @@ impl Connection {
             return;
         }
         let Some(opened) = self.remove_protection(packet, datagram) else {
-            self.stats.undecryptable += 1;
+            self.on_undecryptable(now, space);
             return;
         };
+        if space == SpaceId::Data {
+            self.on_opened(now, opened.phase, opened.pn);
+        }
         if self.is_closed() {
             if self.state == State::Closing {
                 self.close.on_received();
@@ -144,14 +156,21 @@ impl Connection {
         keys.header.unprotect(whole, packet.number - packet.start).ok()?;
         let header = packet.unprotected(datagram).ok()?;
         let pn = header.number.expand(space.acks.largest().map_or(0, |l| l + 1));
+        // A failed attempt spoils the payload, so the key must be the right one from the start.
+        let phase = match packet.ty.space() {
+            SpaceId::Data => self.key_phases.of(header.key_phase, pn),
+            _ => Phase::Current,
+        };
+        let key = self.key_phases.opener(phase, &*keys.packet)?;
         let (before, payload) = datagram.split_at_mut_checked(header.payload.start)?;
         let payload = payload.get_mut(..header.payload.len())?;
         let associated = before.get(header.header.clone())?;
-        let len = keys.packet.open(pn, associated, payload).ok()?;
+        let len = key.open(pn, associated, payload).ok()?;
         let carrier = packet.ty.carrier();
         Some(Opened {
             carrier,
             pn,
+            phase,
             payload: payload.get(..len)?,
             reserved: header.check_reserved(),
         })

@@ -68,6 +68,7 @@ impl Connection {
         max_datagrams: usize,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
+        self.spare_keys(now);
         let start = out.len();
         let mut segment = None;
         let mut count = 0;
@@ -184,7 +185,7 @@ impl Connection {
         };
         let layout = match ty {
             Some(ty) => LongHeader { ty, dcid, scid: self.handshake.local_cid }.encode(number, out),
-            None => ShortHeader { dcid, spin: false, key_phase: false }.encode(number, out),
+            None => ShortHeader { dcid, spin: false, key_phase: self.key_phases.bit }.encode(number, out),
         };
         OpenPacket {
             space,
@@ -214,6 +215,9 @@ impl Connection {
         // has at least a tag and a sample.
         let length = packet.layout.finish(0, whole);
         debug_assert!(length.is_ok());
+        if space == SpaceId::Data {
+            self.key_phases.on_sealed();
+        }
         if let Some(keys) = &self.spaces[space as usize].keys {
             let sealed =
                 keys.local.protect(pn, &mut whole[start..], number - start, payload - number);

@@ -82,7 +82,15 @@ mod tests {
     fn every_exit_code_is_documented() {
         use Exit::*;
         for exit in [
-            Success, Other, Usage, Local, UnknownHost, NoConnection, Certificate, Status, Broken,
+            Success,
+            Other,
+            Usage,
+            Local,
+            UnknownHost,
+            NoConnection,
+            Certificate,
+            Status,
+            Broken,
             Interrupted,
         ] {
             let code = format!("\n  {:<5}", exit as u8);

@@ -8,6 +8,7 @@ mod failure;
 mod fec;
 mod get;
 mod interrupt;
+mod lab;
 mod link;
 mod output;
 mod qlog;
@@ -44,17 +45,20 @@ enum Command {
     /// Fetch URLs over HTTP/3
     Get(get::Args),
     /// Relay UDP through an emulated lossy link
-    Link(link::Args),
+    Link(Box<link::Args>),
     /// Load a page over a lossy link, without and with erasure coding, and compare
     Demo(demo::Args),
+    /// Run the experiments
+    Lab(lab::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(args) => block_on(serve::run(args)),
         Command::Get(args) => block_on(get::run(args)),
-        Command::Link(args) => block_on(link::run(args)),
+        Command::Link(args) => block_on(link::run(*args)),
         Command::Demo(args) => block_on(demo::run(args)),
+        Command::Lab(args) => lab::run(&args),
     };
     result.unwrap_or_else(|failure| failure.report()).into()
 }

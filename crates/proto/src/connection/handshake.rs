@@ -180,7 +180,6 @@ impl Connection {
             // The client has proven that it got what only this server could send.
             self.handshake.done_due = true;
             self.confirm_handshake(now);
-            self.endpoint_events.push_back(EndpointEvent::RemoveCid(self.handshake.original_dcid));
         }
         Ok(())
     }

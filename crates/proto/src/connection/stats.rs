@@ -1,6 +1,7 @@
 //! Counters and gauges of a connection.
 
 use crate::fec::FecStats;
+use crate::streams::StreamStats;
 use std::time::Duration;
 
 /// Counters of UDP datagrams and QUIC packets.
@@ -47,6 +48,12 @@ pub struct ConnectionStats {
     pub congestion_window: u64,
     /// Bytes in flight.
     pub bytes_in_flight: u64,
+    /// DATAGRAM frames received that were dropped because the application did not fetch them.
+    pub datagrams_dropped_in: u64,
+    /// Datagrams of the application that were dropped because they could not be sent in time.
+    pub datagrams_dropped_out: u64,
+    /// Streams and flow control.
+    pub streams: StreamStats,
     /// Erasure coding.
     pub fec: FecStats,
 }

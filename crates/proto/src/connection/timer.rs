@@ -49,11 +49,6 @@ impl TimerTable {
         self.at[timer as usize] = at;
     }
 
-    /// When `timer` fires.
-    pub fn get(&self, timer: Timer) -> Option<Instant> {
-        self.at[timer as usize]
-    }
-
     /// Clears everything.
     pub fn clear(&mut self) {
         self.at = Default::default();

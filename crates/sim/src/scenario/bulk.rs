@@ -120,7 +120,7 @@ impl Recorder {
     }
 }
 
-pub(super) fn run(scenario: Scenario) -> Result<BulkOutcome, Failure> {
+pub(super) fn run(scenario: &Scenario) -> Result<BulkOutcome, Failure> {
     let clock = Clock::default();
     let (client, server) = scenario.bulk_apps();
     let mut recorder = Recorder::default();

@@ -161,7 +161,7 @@ impl Scenario {
     /// They do not complete, bytes are wrong, somebody falls silent, or a connection remains in
     /// memory after it was closed.
     pub fn run(self) -> Result<BulkOutcome, Failure> {
-        bulk::run(self)
+        bulk::run(&self)
     }
 
     /// Streams messages from the server to the client.

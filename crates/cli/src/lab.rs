@@ -1,0 +1,1 @@
+//! `sutura lab`: the experiments.

@@ -17,9 +17,9 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 /// Packets kept until their keys are known.
-const MAX_UNDECRYPTABLE: usize = 10;
+pub(super) const MAX_UNDECRYPTABLE: usize = 10;
 /// Bytes of such packets.
-const MAX_UNDECRYPTABLE_BYTES: usize = 20 * 1024;
+pub(super) const MAX_UNDECRYPTABLE_BYTES: usize = 20 * 1024;
 
 /// A packet that came before its keys.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ struct EarlyPacket {
 #[derive(Debug, Default)]
 pub struct EarlyPackets {
     packets: Vec<EarlyPacket>,
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 impl EarlyPackets {

@@ -1,4 +1,5 @@
 //! The claims of Holzinger et al. 2025, section V-B, on a tenth of the repetitions.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 
@@ -27,8 +28,8 @@ fn half_of_the_small_transfers_that_waited_need_not() {
 /// The share of bytes that are late because of loss: what BBR delays by itself, when it measures the
 /// round-trip time every five seconds, is late without loss, too.
 fn late_by_loss(channel: Channel, burst: u32) -> (f64, Summary) {
-    let setups = [channel, Channel::Lossless]
-        .map(|channel| Setup { channel, burst, delay: Duration::ZERO });
+    let setups =
+        [channel, Channel::Lossless].map(|channel| Setup { channel, burst, delay: Duration::ZERO });
     let summaries = holzinger_stream::measure(&setups, 4000, &Options::default()).unwrap();
     let [lossy, lossless] = &summaries[..] else { panic!("{summaries:?}") };
     assert_eq!(lossy.delays.total(), 4000 * 5000);

@@ -2,11 +2,11 @@
 //! connections, and owns none of them.
 
 use crate::config::{ClientConfig, EndpointConfig, MIN_UDP_PAYLOAD, ServerConfig, TransportConfig};
-use crate::connection::{Connection, EndpointEvent, NewConnection};
+use crate::connection::{self, Connection, EndpointEvent, NewConnection};
 use crate::crypto::StartError;
 use crate::error::TransportError;
 use crate::ids::{ConnectionId, Side};
-use crate::wire::packet::{self, Packet, PacketType};
+use crate::wire::packet::{self, Packet, PacketType, ProtectedPacket};
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 use slab::Slab;
@@ -129,9 +129,9 @@ impl Endpoint {
         let original_dcid = self.random_cid();
         let local_cid = self.fresh_cid();
         let seed = self.random_seed();
-        let transport = config.transport.clone();
+        let ClientConfig { crypto, transport } = config;
         let new = self.describe(Side::Client, remote, transport, original_dcid, local_cid, seed);
-        let connection = Connection::client(now, new, &*config.crypto, server_name)?;
+        let connection = Connection::client(now, new, &*crypto, server_name)?;
         let handle = self.register(Side::Client, &[local_cid]);
         Ok((handle, Box::new(connection)))
     }
@@ -162,7 +162,7 @@ impl Endpoint {
         }
         match packet::parse(datagram, 0, LOCAL_CID_SIZE) {
             Ok(Packet::Protected(packet)) if packet.ty == PacketType::Initial => {
-                self.accept(remote, packet.dcid, packet.scid)
+                self.accept(remote, &packet, datagram)
             }
             _ => DatagramEvent::Drop,
         }
@@ -171,21 +171,27 @@ impl Endpoint {
     fn accept(
         &mut self,
         remote: SocketAddr,
-        dcid: ConnectionId,
-        scid: ConnectionId,
+        packet: &ProtectedPacket,
+        datagram: &[u8],
     ) -> DatagramEvent {
         let Some(server) = self.server.clone() else { return DatagramEvent::Drop };
+        let dcid = packet.dcid;
         if dcid.len() < MIN_INITIAL_DCID
             || self.handshakes >= self.config.max_handshakes
             || self.connections.len() >= self.config.max_connections
         {
             return DatagramEvent::Drop;
         }
+        // What does not open would leave a connection behind that nobody ever speaks to.
+        let keys = server.crypto.initial_keys(packet::VERSION_1, &dcid);
+        if !keys.is_ok_and(|keys| connection::is_authentic(&keys, packet, datagram)) {
+            return DatagramEvent::Drop;
+        }
         let local_cid = self.fresh_cid();
         let seed = self.random_seed();
         let transport = server.transport.clone();
         let new = self.describe(Side::Server, remote, transport, dcid, local_cid, seed);
-        let Ok(connection) = Connection::server(new, &*server.crypto, scid) else {
+        let Ok(connection) = Connection::server(new, &*server.crypto, packet.scid) else {
             return DatagramEvent::Drop;
         };
         let handle = self.register(Side::Server, &[local_cid, dcid]);

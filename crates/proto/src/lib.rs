@@ -11,6 +11,7 @@ mod config;
 mod congestion;
 mod connection;
 pub mod crypto;
+mod ecn;
 mod endpoint;
 mod error;
 mod fec;
@@ -26,15 +27,16 @@ pub use config::{
 };
 pub use congestion::{Algorithm, UnknownAlgorithm};
 pub use connection::{
-    Connection, ConnectionStats, Datagrams, EcnCodepoint, EndpointEvent, Event, RecvStream,
-    SendDatagramError, SendStream, TrafficStats, Transmit,
+    Connection, ConnectionStats, Datagrams, EndpointEvent, Event, RecvStream, SendDatagramError,
+    SendStream, TrafficStats, Transmit,
 };
+pub use ecn::EcnCodepoint;
 pub use endpoint::{ConnectError, ConnectionHandle, DatagramEvent, Endpoint};
 pub use error::{ConnectionError, TransportError, TransportErrorCode};
 pub use fec::{FecStats, Protection, Retransmission};
 pub use ids::{ConnectionId, Dir, MAX_CID_SIZE, Side, SpaceId, StreamId};
 pub use observe::{Metrics, Observation, Observer};
-pub use streams::{ClosedStream, Outcome, Read, ReadError, StreamEvent, WriteError};
+pub use streams::{ClosedStream, Outcome, Read, ReadError, StreamEvent, StreamStats, WriteError};
 pub use sutura_schedule::{Priority, Scheme, Urgency};
 
 /// The seams: traits that decide, and what they decide from. The mechanisms that ask them are in

@@ -34,6 +34,8 @@ struct Guest {
 pub struct Finished {
     /// Its name at the endpoint, which may have passed on to another one.
     pub handle: ConnectionHandle,
+    /// Whether it was ever established.
+    pub connected: bool,
     /// How it ended.
     pub lost: Option<ConnectionError>,
     /// What it did.
@@ -139,11 +141,15 @@ impl Host {
         self.guests.get(&handle).is_some_and(|guest| guest.connected && guest.lost.is_none())
     }
 
-    /// Why a connection was lost that this end did not close, if there is one.
+    /// Why a connection was lost that this end did not close, if there is one. Connections that a
+    /// server began to accept do not count: damaged packets and late copies may begin some.
     #[must_use]
     pub fn connection_error(&self) -> Option<&ConnectionError> {
-        let present = self.guests.values().filter_map(|guest| guest.lost.as_ref());
-        let past = self.finished.iter().filter_map(|finished| finished.lost.as_ref());
+        let counts = |connected| connected || self.accept.is_none();
+        let present = self.guests.values().filter(|guest| counts(guest.connected));
+        let past = self.finished.iter().filter(|finished| counts(finished.connected));
+        let present = present.filter_map(|guest| guest.lost.as_ref());
+        let past = past.filter_map(|finished| finished.lost.as_ref());
         present.chain(past).find(|error| **error != ConnectionError::LocallyClosed)
     }
 
@@ -183,7 +189,8 @@ impl Host {
             && let Some(guest) = self.guests.remove(&handle)
         {
             let stats = guest.connection.stats();
-            self.finished.push(Finished { handle, lost: guest.lost, stats });
+            let Guest { connected, lost, .. } = guest;
+            self.finished.push(Finished { handle, connected, lost, stats });
         }
     }
 }
@@ -255,7 +262,9 @@ impl Node for Host {
         let first = self.next.unwrap_or(ConnectionHandle(0));
         let turn = self.guests.range_mut(first..).map(|(handle, guest)| (*handle, guest));
         let (handle, transmit) = turn
-            .filter_map(|(h, guest)| Some((h, guest.connection.poll_transmit(now, MAX_BATCH, out)?)))
+            .filter_map(|(h, guest)| {
+                Some((h, guest.connection.poll_transmit(now, MAX_BATCH, out)?))
+            })
             .next()
             .or_else(|| {
                 let turn = self.guests.range_mut(..first);

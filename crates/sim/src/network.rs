@@ -212,8 +212,7 @@ impl Network {
     fn send(&mut self, from: usize, transmit: &Transmit, buffer: &[u8]) {
         self.last_sent = Some(self.now);
         let to = self.places.iter().position(|p| p.address == transmit.destination);
-        let route =
-            self.routes.iter_mut().find(|r| r.from == from && Some(r.to) == to);
+        let route = self.routes.iter_mut().find(|r| r.from == from && Some(r.to) == to);
         let segment = transmit.segment_size.unwrap_or(transmit.size).max(1);
         let batch = &buffer[..transmit.size.min(buffer.len())];
         let Some(route) = route else {

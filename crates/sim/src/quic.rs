@@ -23,6 +23,9 @@ pub trait Quic {
     /// What the connection tells its application.
     type Event;
 
+    /// Whether the handshake is complete.
+    fn is_established(&self) -> bool;
+
     /// Opens a bidirectional stream; `None` as long as the peer allows no more.
     fn open(&mut self) -> Option<u64>;
 
@@ -69,6 +72,10 @@ fn unexpected(what: &str, stream: u64, error: impl std::fmt::Display) -> AppErro
 
 impl Quic for Connection {
     type Event = Event;
+
+    fn is_established(&self) -> bool {
+        !self.is_handshaking() && !self.is_closed()
+    }
 
     fn open(&mut self) -> Option<u64> {
         Self::open(self, Dir::Bi).map(|id| id.0)

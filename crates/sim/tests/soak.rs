@@ -1,4 +1,5 @@
 //! Many seeds of everything that a network can do to a connection.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -56,6 +57,8 @@ fn settings(rng: &mut Rng) -> TransportConfig {
         stream_receive_window: window,
         receive_window: window + window / 2,
         send_buffer: if small { 64 << 10 } else { 1 << 20 },
+        // Nine lost in a row is not unheard of.
+        max_idle_timeout: Some(Duration::from_secs(120)),
         udp_payload_size: 1200 + rng.below(253) as u16,
         ..TransportConfig::default()
     }

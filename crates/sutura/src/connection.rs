@@ -147,7 +147,7 @@ impl State {
             Event::DatagramReceived => Waiters::wake(&mut w.datagram),
             Event::Stream(StreamEvent::Opened { dir }) => Waiters::wake(&mut w.accept[dir.index()]),
             Event::Stream(StreamEvent::Available { dir }) => {
-                Waiters::wake(&mut w.open[dir.index()])
+                Waiters::wake(&mut w.open[dir.index()]);
             }
             Event::Stream(StreamEvent::Readable { id }) => {
                 Waiters::wake_stream(&mut w.readable, id);

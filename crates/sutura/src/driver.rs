@@ -230,7 +230,7 @@ impl Driver {
         for _ in 0..SEND_BATCHES {
             let mut state = shared.lock();
             state.process(Instant::now(), |event| {
-                lock(&self.inner.state).proto.handle_event(handle, event)
+                lock(&self.inner.state).proto.handle_event(handle, event);
             });
             if state.quic.is_drained() {
                 let error = state.error.clone().unwrap_or(ConnectionError::LocallyClosed);

@@ -148,7 +148,7 @@ impl UdpSocket {
 
     /// Sends at most `segments` datagrams in one system call, for devices whose segmentation
     /// offload does not work. 1 switches it off.
-    #[must_use]
+    #[cfg(test)]
     pub fn with_segment_limit(mut self, segments: usize) -> Self {
         self.segment_limit = segments.max(1);
         self
@@ -167,13 +167,6 @@ impl UdpSocket {
     #[must_use]
     pub fn max_segments(&self) -> usize {
         self.state.max_gso_segments().min(self.segment_limit)
-    }
-
-    /// Whether the IP layer may cut datagrams into fragments, which makes path MTU discovery
-    /// (RFC 8899) pointless.
-    #[must_use]
-    pub fn may_fragment(&self) -> bool {
-        self.state.may_fragment()
     }
 
     /// Sends `transmit`, waiting for room in the kernel. What has been sent is taken off the front

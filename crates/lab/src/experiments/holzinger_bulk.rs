@@ -117,9 +117,8 @@ fn summarize(setup: Setup, transfers: &[TransferReport], lossless: Duration) -> 
     let share = |test: &dyn Fn(&TransferReport) -> bool| {
         transfers.iter().filter(|t| test(t)).count() as f64 / count
     };
-    let sum = |value: &dyn Fn(&TransferReport) -> u64| {
-        transfers.iter().map(value).sum::<u64>() as f64
-    };
+    let sum =
+        |value: &dyn Fn(&TransferReport) -> u64| transfers.iter().map(value).sum::<u64>() as f64;
     Summary {
         setup,
         times: Distribution::of(transfers.iter().map(|t| t.time)),
@@ -151,8 +150,22 @@ pub fn run(options: &Options) -> Result<Report, Error> {
 
 fn report(summaries: &[Summary]) -> Report {
     let columns = [
-        "channel", "bytes", "BLT", "transfers", "waited", "waited twice", "resent", "TTC p50",
-        "p90", "p95", "p99", "bytes resent", "wire/byte", "repairs", "recovered", "loss",
+        "channel",
+        "bytes",
+        "BLT",
+        "transfers",
+        "waited",
+        "waited twice",
+        "resent",
+        "TTC p50",
+        "p90",
+        "p95",
+        "p99",
+        "bytes resent",
+        "wire/byte",
+        "repairs",
+        "recovered",
+        "loss",
     ];
     let row = |s: &Summary| -> Vec<Cell> {
         vec![

@@ -61,8 +61,7 @@ fn batch(setup: Setup, count: u64, seed: u64) -> Result<Batch, Error> {
         protection: protection(setup.burst, setup.delay, true),
         ..StreamPlan::frames(WARM_UP + count)
     };
-    let outcome =
-        Scenario::new(seed).link(&path, &path).transport(&transport()).stream(plan)?;
+    let outcome = Scenario::new(seed).link(&path, &path).transport(&transport()).stream(plan)?;
     let mut skip = WARM_UP * plan.size as u64;
     let mut delays = Vec::new();
     for delay in &outcome.delays {
@@ -119,12 +118,13 @@ fn summarize(setup: Setup, batches: &[&Batch]) -> Summary {
 /// A simulation fails.
 pub fn run(options: &Options) -> Result<Report, Error> {
     let mut setups = Vec::new();
-    let channels =
-        [Channel::Lossless, Channel::Fractions, Channel::Percentages, Channel::Time];
+    let channels = [Channel::Lossless, Channel::Fractions, Channel::Percentages, Channel::Time];
     for channel in channels {
         let kinds = [(0, 0), (3, 0), (3, 25)];
-        setups.extend(kinds.map(|(burst, delay)| {
-            Setup { channel, burst, delay: Duration::from_millis(delay) }
+        setups.extend(kinds.map(|(burst, delay)| Setup {
+            channel,
+            burst,
+            delay: Duration::from_millis(delay),
         }));
     }
     let summaries = measure(&setups, options.reduced(MESSAGES), options)?;
@@ -133,8 +133,21 @@ pub fn run(options: &Options) -> Result<Report, Error> {
 
 fn report(summaries: &[Summary]) -> Report {
     let columns = [
-        "channel", "BLT", "RDT", "bytes", "on time", "late", "p50", "p99", "p99.9", "max",
-        "wire/byte", "resent/byte", "repairs", "recovered", "loss",
+        "channel",
+        "BLT",
+        "RDT",
+        "bytes",
+        "on time",
+        "late",
+        "p50",
+        "p99",
+        "p99.9",
+        "max",
+        "wire/byte",
+        "resent/byte",
+        "repairs",
+        "recovered",
+        "loss",
     ];
     let row = |s: &Summary| -> Vec<Cell> {
         vec![

@@ -6,6 +6,7 @@
 
 use super::Connection;
 use super::transmit::OpenPacket;
+use crate::ecn::EcnCounts;
 use crate::ids::SpaceId;
 use crate::recovery::token::{StreamToken, Token};
 use crate::streams::{Length, Pending};
@@ -33,58 +34,56 @@ impl Connection {
         let space = packet.space;
         let start = out.len();
         let wants = self.wants_to_send(now, space);
-        if !wants && !self.spaces[space as usize].acks.is_due(now) {
-            if space == SpaceId::Data && first {
-                self.app_limited = true;
-            }
-            return false;
-        }
-        let probe = self.spaces[space as usize].probes > 0;
-        let may_send = probe || self.may_send_data(now, end + super::transmit::TAG_SIZE - start);
         let ack_due = self.spaces[space as usize].acks.is_due(now);
-        if !ack_due && !(wants && may_send) {
+        if !wants && !ack_due {
+            self.app_limited |= space == SpaceId::Data && first;
             return false;
         }
-        self.write_ack(now, packet, end, out);
-        let after_acks = out.len();
-        packet.frames_start = after_acks;
+        let may_send = wants && self.may_send(now, packet, end);
+        if !ack_due && !may_send {
+            return false;
+        }
+        // An acknowledgement that need not go now must not keep a coded symbol from going.
+        let symbol = if may_send && !ack_due { self.next_symbol_size(now, space) } else { 0 };
+        self.write_ack(now, packet, end.saturating_sub(symbol), out);
+        packet.frames_start = out.len();
         if may_send {
             self.write_crypto(packet, end, out);
             if space == SpaceId::Data {
                 self.write_data(now, packet, first, end, out);
             }
+            if !packet.has_frames(out) && self.wants_ping(now, space) {
+                Frame::Ping.encode(out);
+            }
         }
-        if out.len() == after_acks && (self.wants_ping(space) && may_send) {
-            Frame::Ping.encode(out);
-        }
-        if out.len() > after_acks {
+        if packet.has_frames(out) {
             packet.ack_eliciting = true;
             packet.in_flight = true;
-            self.spaces[space as usize].ping = false;
-            let probes = &mut self.spaces[space as usize].probes;
-            *probes = probes.saturating_sub(1);
+            let s = &mut self.spaces[space as usize];
+            s.ping = false;
+            s.probes = s.probes.saturating_sub(1);
             packet.pad |= space == SpaceId::Initial;
-        } else if space == SpaceId::Initial && self.side.is_client() && out.len() > start {
-            packet.pad = true;
+            return true;
         }
-        if packet.pad {
-            // Padding counts as in flight (RFC 9002 section 2).
-            packet.in_flight = true;
-        }
-        if out.len() == start && space == SpaceId::Data && first && may_send {
-            self.app_limited = true;
-        }
-        out.len() > start
+        self.app_limited |= space == SpaceId::Data && first && may_send;
+        packet.pad |= space == SpaceId::Initial && self.side.is_client();
+        // Acknowledgements never go alone before their time: two ends would answer each other's.
+        ack_due && out.len() > start
     }
 
-    fn wants_ping(&self, space: SpaceId) -> bool {
+    fn may_send(&mut self, now: Instant, packet: &OpenPacket, end: usize) -> bool {
+        let size = end + super::transmit::TAG_SIZE - packet.datagram;
+        self.spaces[packet.space as usize].probes > 0 || self.may_send_data(now, size)
+    }
+
+    fn wants_ping(&self, now: Instant, space: SpaceId) -> bool {
         let s = &self.spaces[space as usize];
-        s.ping || s.probes > 0
+        s.ping || s.probes > 0 || (s.acks.wants_ping() && s.acks.is_due(now))
     }
 
     /// Whether there is anything ack-eliciting to send in `space`, if the window lets it.
     fn wants_to_send(&mut self, now: Instant, space: SpaceId) -> bool {
-        if self.wants_ping(space) || self.spaces[space as usize].crypto.has_output() {
+        if self.wants_ping(now, space) || self.spaces[space as usize].crypto.has_output() {
             return true;
         }
         if space != SpaceId::Data {
@@ -99,6 +98,16 @@ impl Connection {
             || !self.datagrams_out.is_empty()
             || self.fec_out.poll_resend().is_some()
             || self.wants_repair(now).is_some()
+    }
+
+    /// Bytes of the frame that would carry a source symbol again, or a repair symbol, if one is to
+    /// be sent next; 0 otherwise.
+    fn next_symbol_size(&mut self, now: Instant, space: SpaceId) -> usize {
+        if space != SpaceId::Data {
+            return 0;
+        }
+        let resend = self.fec_out.poll_resend().map(|(_, size)| size);
+        resend.or_else(|| self.wants_repair(now).map(|(_, size)| size)).unwrap_or(0)
     }
 
     fn wants_repair(&mut self, now: Instant) -> Option<(u16, usize)> {
@@ -124,7 +133,8 @@ impl Connection {
             >> super::outcome::ACK_DELAY_EXPONENT;
         let ranges = s.acks.ranges().map(|r| *r.start()..*r.end() + 1);
         let room = end.saturating_sub(out.len());
-        if encode_ack(ranges, delay.min(VARINT_MAX), None, room, out).is_some() {
+        let ecn = Some(s.acks.ecn()).filter(|counts| *counts != EcnCounts::default());
+        if encode_ack(ranges, delay.min(VARINT_MAX), ecn.as_ref(), room, out).is_some() {
             packet.tokens.push(Token::Ack { largest });
             packet.has_ack = true;
             s.ping |= s.acks.wants_ping();
@@ -157,8 +167,8 @@ impl Connection {
         end: usize,
         out: &mut Vec<u8>,
     ) {
-        self.write_control(now, packet, end, out);
-        if self.write_resend(packet, end, out) {
+        self.write_control(now, packet, first, end, out);
+        if self.write_resend(packet, first, end, out) {
             return;
         }
         while out.len() + MIN_STREAM_ROOM <= end {
@@ -175,7 +185,7 @@ impl Connection {
             }
             // It does not fit here. If that is because of what stands before it, or of the
             // batch's size, the next datagram is its own.
-            if !first || packet.has_frames(out) {
+            if !first || packet.has_room_for(size, end) {
                 return;
             }
         }
@@ -191,6 +201,7 @@ impl Connection {
         &mut self,
         now: Instant,
         packet: &mut OpenPacket,
+        first: bool,
         end: usize,
         out: &mut Vec<u8>,
     ) {
@@ -200,7 +211,10 @@ impl Connection {
             Frame::HandshakeDone.encode(out);
             packet.tokens.push(Token::HandshakeDone);
         }
-        if room(out) >= 9
+        // The datagram must not be smaller than a path has to carry (RFC 9000 section 8.2.2), which
+        // one in the middle of a batch may be.
+        if first
+            && room(out) >= 9
             && let Some(data) = self.path.response_due.take()
         {
             Frame::PathResponse(data).encode(out);
@@ -240,22 +254,34 @@ impl Connection {
     }
 
     /// Sends a lost source symbol again, byte for byte, so that it fills the same place in the
-    /// peer's decoder.
-    fn write_resend(&mut self, packet: &mut OpenPacket, end: usize, out: &mut Vec<u8>) -> bool {
+    /// peer's decoder. Returns whether the packet is complete.
+    fn write_resend(
+        &mut self,
+        packet: &mut OpenPacket,
+        first: bool,
+        end: usize,
+        out: &mut Vec<u8>,
+    ) -> bool {
         while let Some((_, size)) = self.fec_out.poll_resend() {
             let frames = self.fec_out.resend_frames();
             if !frames.iter().any(|f| self.streams.is_missing(f)) {
                 self.fec_out.skip_resend();
                 continue;
             }
-            if out.len() + size > end {
-                return packet.has_frames(out);
+            if out.len() + size <= end {
+                let frames = self.fec_out.write_resend(out);
+                let bytes: u64 = frames.iter().map(|f| u64::from(f.len)).sum();
+                self.stats.stream_bytes_retransmitted += bytes;
+                packet.tokens.extend(frames.into_iter().map(Token::Stream));
+                return true;
             }
-            let frames = self.fec_out.write_resend(out);
-            let bytes: u64 = frames.iter().map(|f| u64::from(f.len)).sum();
-            self.stats.stream_bytes_retransmitted += bytes;
-            packet.tokens.extend(frames.into_iter().map(Token::Stream));
-            return true;
+            if !first || packet.has_room_for(size, end) {
+                // The next datagram is its own.
+                return true;
+            }
+            // Not even a whole datagram has room: the peer's identifier has grown.
+            self.fec_out.orphan_resend();
+            self.settle_orphans();
         }
         false
     }

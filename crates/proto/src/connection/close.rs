@@ -75,11 +75,14 @@ impl Connection {
     /// The peer closed.
     pub(super) fn on_close_frame(&mut self, now: Instant, error: ConnectionError) {
         self.lost(now, error);
-        if self.state < State::Draining {
-            self.state = State::Draining;
-            self.close.due = false;
-            self.start_close_period(now);
+        self.close.due = false;
+        match self.state {
+            State::Handshaking | State::Established => self.start_close_period(now),
+            // The period of closing goes on (RFC 9000 section 10.2.2).
+            State::Closing => {}
+            State::Draining | State::Drained => return,
         }
+        self.state = State::Draining;
     }
 
     fn start_close_period(&mut self, now: Instant) {

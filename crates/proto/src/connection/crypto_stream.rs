@@ -9,6 +9,10 @@ use std::ops::Range;
 /// a ClientHello with a post-quantum key share and long certificate chains fit in this.
 pub const MAX_CRYPTO_BUFFER: u64 = 64 * 1024;
 
+/// Gaps that the peer may leave in them: packets are lost and reordered, but not by the hundred
+/// during a handshake.
+pub const MAX_CRYPTO_GAPS: usize = 128;
+
 /// Both directions of a CRYPTO stream.
 #[derive(Debug, Default)]
 pub struct CryptoStream {
@@ -76,12 +80,14 @@ impl CryptoStream {
     /// Bytes came.
     ///
     /// # Errors
-    /// More than [`MAX_CRYPTO_BUFFER`] are ahead of what TLS has taken.
+    /// More than [`MAX_CRYPTO_BUFFER`] are ahead of what TLS has taken, or they have more than
+    /// [`MAX_CRYPTO_GAPS`].
     pub fn receive(&mut self, offset: u64, data: &[u8]) -> Result<(), TransportError> {
+        let exceeded =
+            |reason| Err(TransportError::new(TransportErrorCode::CRYPTO_BUFFER_EXCEEDED, reason));
         let end = offset.saturating_add(data.len() as u64);
         if end > self.taken + MAX_CRYPTO_BUFFER {
-            let code = TransportErrorCode::CRYPTO_BUFFER_EXCEEDED;
-            return Err(TransportError::new(code, "too much handshake data out of order"));
+            return exceeded("too much handshake data out of order");
         }
         if end <= self.taken || data.is_empty() {
             return Ok(());
@@ -94,6 +100,9 @@ impl CryptoStream {
         }
         self.input[at..at + data.len()].copy_from_slice(data);
         self.have.insert(start..end);
+        if self.have.len() > MAX_CRYPTO_GAPS {
+            return exceeded("handshake data in too many pieces");
+        }
         Ok(())
     }
 
@@ -150,9 +159,15 @@ mod tests {
         let error = s.receive(MAX_CRYPTO_BUFFER, b"x").unwrap_err();
         assert_eq!(error.code, TransportErrorCode::CRYPTO_BUFFER_EXCEEDED);
         s.receive(u64::MAX >> 2, b"x").unwrap_err();
-        for offset in (1..MAX_CRYPTO_BUFFER).step_by(2) {
-            s.receive(offset, b"x").unwrap();
-        }
+        s.receive(MAX_CRYPTO_BUFFER - 1, b"x").unwrap();
         assert!(s.input.len() as u64 <= MAX_CRYPTO_BUFFER);
+    }
+
+    #[test]
+    fn pieces_are_bounded() {
+        let mut s = CryptoStream::default();
+        let taken = (1..).step_by(2).take_while(|offset| s.receive(*offset, b"x").is_ok()).count();
+        assert_eq!(taken, MAX_CRYPTO_GAPS);
+        assert_eq!(s.have.len(), MAX_CRYPTO_GAPS + 1);
     }
 }

@@ -145,7 +145,10 @@ impl Connection {
             let wrote = out.len() > before;
             match change {
                 Some(KeyChange::Handshake(keys)) => self.install(SpaceId::Handshake, keys),
-                Some(KeyChange::OneRtt { keys, .. }) => self.install(SpaceId::Data, keys),
+                Some(KeyChange::OneRtt { keys, next }) => {
+                    self.install(SpaceId::Data, keys);
+                    self.key_phases.begin(next);
+                }
                 None if !wrote => break,
                 None => {}
             }
@@ -177,7 +180,6 @@ impl Connection {
             // The client has proven that it got what only this server could send.
             self.handshake.done_due = true;
             self.confirm_handshake(now);
-            self.endpoint_events.push_back(EndpointEvent::RemoveCid(self.handshake.original_dcid));
         }
         Ok(())
     }

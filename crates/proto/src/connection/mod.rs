@@ -9,6 +9,7 @@ mod crypto_stream;
 mod datagrams;
 mod event;
 mod handshake;
+mod key_update;
 mod outcome;
 mod path;
 mod receive;
@@ -20,7 +21,6 @@ mod transmit;
 #[cfg(test)]
 mod tests;
 
-pub use crate::recovery::ack::EcnCodepoint;
 pub use api::{Datagrams, RecvStream, SendStream};
 pub use datagrams::SendDatagramError;
 pub use event::{EndpointEvent, Event};
@@ -38,17 +38,19 @@ use crate::observe::{Metrics, Observation, Observer};
 use crate::recovery::Recovery;
 use crate::recovery::loss::LostPacket;
 use crate::recovery::sent::SentPacket;
-use crate::streams::Streams;
+use crate::streams::{StreamStats, Streams};
 use crate::wire::packet::VERSION_1;
 use crate::wire::transport_parameters::TransportParameters;
 use cids::{LocalCids, RemoteCids};
 use close::CloseState;
 use datagrams::DatagramQueue;
 use handshake::Handshake;
+use key_update::KeyPhases;
 use path::Path;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use receive::EarlyPackets;
+pub(crate) use receive::is_authentic;
 use space::Space;
 use stats::LossEstimate;
 use std::collections::VecDeque;
@@ -99,6 +101,7 @@ pub struct Connection {
     peer: TransportParameters,
     streams: Streams,
     early: EarlyPackets,
+    key_phases: KeyPhases,
     datagrams_in: DatagramQueue,
     datagrams_out: DatagramQueue,
     fec_out: SendSessions,
@@ -106,6 +109,8 @@ pub struct Connection {
     timers: TimerTable,
     close: CloseState,
     events: VecDeque<Event>,
+    /// Whether an [`Event::DatagramReceived`] waits to be fetched.
+    datagram_announced: bool,
     endpoint_events: VecDeque<EndpointEvent>,
     observer: Option<Box<dyn Observer>>,
     stats: ConnectionStats,
@@ -195,6 +200,7 @@ impl Connection {
             peer: TransportParameters::default(),
             streams,
             early: EarlyPackets::default(),
+            key_phases: KeyPhases::default(),
             datagrams_in: DatagramQueue::new(config.datagram_receive_buffer.unwrap_or(0)),
             datagrams_out: DatagramQueue::new(config.datagram_send_buffer),
             fec_out: SendSessions::new(config.retransmission.build()),
@@ -202,6 +208,7 @@ impl Connection {
             timers: TimerTable::default(),
             close: CloseState::default(),
             events: VecDeque::new(),
+            datagram_announced: false,
             endpoint_events: VecDeque::new(),
             observer: None,
             stats: ConnectionStats::default(),
@@ -268,7 +275,7 @@ impl Connection {
         &self.peer
     }
 
-    /// Counters and gauges.
+    /// Counters and gauges. Visits every stream: not for every packet.
     #[must_use]
     pub fn stats(&self) -> ConnectionStats {
         let mut stats = self.stats;
@@ -278,10 +285,19 @@ impl Connection {
         stats.probe_timeout = self.recovery.pto_with_backoff(SpaceId::Data);
         stats.congestion_window = self.congestion.window();
         stats.bytes_in_flight = self.recovery.bytes_in_flight();
+        stats.datagrams_dropped_in = self.datagrams_in.dropped();
+        stats.datagrams_dropped_out = self.datagrams_out.dropped();
+        stats.streams = self.streams.stats();
         stats.fec = self.fec_out.stats();
         stats.fec.negotiated = self.config.fec.is_some() && self.peer.fec.is_some();
         self.fec_in.add_stats(&mut stats.fec);
         stats
+    }
+
+    /// What the streams hold. Visits every stream: not for every packet.
+    #[must_use]
+    pub fn stream_stats(&self) -> StreamStats {
+        self.streams.stats()
     }
 
     /// Tells `observer` everything from now on.
@@ -318,6 +334,7 @@ impl Connection {
     /// The next thing that the application should know.
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
+            self.datagram_announced &= event != Event::DatagramReceived;
             return Some(event);
         }
         self.streams.poll_event().map(Event::Stream)
@@ -352,6 +369,7 @@ impl Connection {
             }
             Timer::LossDetection => self.on_loss_timer(now),
             Timer::KeepAlive => self.spaces[SpaceId::Data as usize].ping = true,
+            Timer::OldKeys => self.key_phases.forget_previous(),
             Timer::Redundancy => {
                 self.fec_out.release_held(now);
                 self.update_loss_timer(now);
@@ -388,6 +406,9 @@ impl Connection {
     }
 
     fn reset_idle_timer(&mut self, now: Instant) {
+        if self.is_closed() {
+            return;
+        }
         let peer = Duration::from_millis(self.peer.max_idle_timeout);
         let timeouts = [self.config.max_idle_timeout.unwrap_or_default(), peer];
         let timeout = timeouts.into_iter().filter(|t| !t.is_zero()).min();

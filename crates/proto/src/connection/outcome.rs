@@ -28,7 +28,7 @@ impl Connection {
         let mut packets = std::mem::take(&mut self.scratch.packets);
         let ranges = ack.ranges().map(|r| r.start..=r.end - 1);
         let late = &mut self.scratch.late;
-        self.recovery.on_ack_received(now, space, ranges, delay, &mut packets, late)?;
+        let outcome = self.recovery.on_ack_received(now, space, ranges, delay, &mut packets, late);
         for packet in packets.drain(..) {
             for token in &packet.tokens {
                 self.on_token_acked(now, space, token);
@@ -44,7 +44,7 @@ impl Connection {
             }
         }
         self.scratch.packets = packets;
-        Ok(())
+        outcome.map(drop)
     }
 
     /// Draws the conclusions of an ACK frame, once all frames of its packet were processed: what
@@ -153,10 +153,7 @@ impl Connection {
             }
             Token::NewConnectionId(seq) => self.local_cids.on_announcement_acked(seq),
             Token::RetireConnectionId(seq) => self.remote_cids.on_retirement_acked(seq),
-            Token::HandshakeDone
-            | Token::Datagram { .. }
-            | Token::SymbolAck(_)
-            | Token::SymbolWindow(_) => {}
+            Token::HandshakeDone | Token::Datagram { .. } | Token::SymbolWindow(_) => {}
             _ => self.streams.acked(token),
         }
     }
@@ -174,10 +171,7 @@ impl Connection {
             Token::NewConnectionId(seq) => self.local_cids.on_announcement_lost(seq),
             Token::RetireConnectionId(seq) => self.remote_cids.on_retirement_lost(seq),
             // Not repeated: a newer one says more, or nobody waits for it.
-            Token::Ack { .. }
-            | Token::Datagram { .. }
-            | Token::SymbolAck(_)
-            | Token::SymbolWindow(_) => {}
+            Token::Ack { .. } | Token::Datagram { .. } | Token::SymbolWindow(_) => {}
             _ => self.streams.lost(token),
         }
     }
@@ -217,11 +211,12 @@ impl Connection {
     }
 
     pub(super) fn update_loss_timer(&mut self, now: Instant) {
+        if self.is_closed() {
+            return;
+        }
         let context = self.pto_context();
         self.timers.set(Timer::LossDetection, self.recovery.timeout(context));
-        let redundancy = if self.fec_out.is_enabled() { self.fec_out.timeout() } else { None };
-        // What is due already waits for a slot, not for the time.
-        self.timers.set(Timer::Redundancy, redundancy.filter(|at| *at > now));
+        self.timers.set(Timer::Redundancy, self.fec_out.timeout(now));
     }
 
     pub(super) fn on_loss_timer(&mut self, now: Instant) {
@@ -238,6 +233,8 @@ impl Connection {
             }
             Timeout::Early => self.scratch.packets = packets,
         }
+        self.fec_out.release_held(now);
+        self.pacer.update(now, &*self.congestion, self.recovery.rtt());
         self.observe_metrics(now);
         self.update_loss_timer(now);
     }
@@ -254,7 +251,22 @@ impl Connection {
         let oldest = self.recovery.sent(space).filter(|p| p.is_probed()).take(count.into());
         let tokens: SmallVec<[Token; 4]> = oldest.flat_map(|p| p.tokens.iter().copied()).collect();
         for token in tokens {
-            self.on_token_lost(now, space, &token, pto);
+            match token {
+                Token::Stream(stream) => self.repeat_stream(&stream),
+                // Still in flight, and never sent again.
+                Token::Repair { .. } => {}
+                _ => self.on_token_lost(now, space, &token, pto),
+            }
         }
+    }
+
+    /// Sends stream data in a probe, whatever the retransmission policy would rather wait for.
+    fn repeat_stream(&mut self, stream: &StreamToken) {
+        if let Some(symbol) = stream.symbol
+            && self.fec_out.on_probe(symbol, self.streams.is_missing(stream)) == Fate::Kept
+        {
+            return;
+        }
+        self.retransmit(stream);
     }
 }

@@ -1,5 +1,6 @@
 //! The network path: the peer's address and what may be sent there.
 
+use crate::config::MIN_UDP_PAYLOAD;
 use std::net::SocketAddr;
 
 /// How many times the bytes received a server may send before it knows that the client is where
@@ -47,11 +48,6 @@ impl Path {
         self.validated = true;
     }
 
-    /// Whether the peer proved to be reachable at its address.
-    pub fn is_validated(&self) -> bool {
-        self.validated
-    }
-
     /// Bytes that may still be sent.
     pub fn allowance(&self) -> u64 {
         if self.validated {
@@ -60,10 +56,11 @@ impl Path {
         (AMPLIFICATION_LIMIT.saturating_mul(self.received)).saturating_sub(self.sent)
     }
 
-    /// Whether not even a small packet may be sent until more is heard from the peer. A server
-    /// pads what it sends, so anything below a full datagram counts as blocked.
+    /// Whether nothing but a close may be sent until more is heard from the peer. A server pads
+    /// what it sends before the peer's address is validated (RFC 9000 section 14.1), so anything
+    /// below a padded datagram counts as blocked.
     pub fn is_blocked(&self) -> bool {
-        self.allowance() < u64::from(self.mtu)
+        self.allowance() < u64::from(MIN_UDP_PAYLOAD)
     }
 }
 

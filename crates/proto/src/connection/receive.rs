@@ -1,39 +1,57 @@
 //! A packet's way in: datagram, header, AEAD, frames.
 
 use super::cids::{NewCid, ResetToken};
+use super::key_update::Phase;
 use super::timer::Timer;
 use super::{Connection, EndpointEvent, Event, State};
+use crate::config::{MAX_UDP_PAYLOAD, MIN_UDP_PAYLOAD};
+use crate::crypto::{DirectionalKeys, Keys, PacketKey};
+use crate::ecn::EcnCodepoint;
 use crate::error::{ConnectionError, TransportError, TransportErrorCode};
 use crate::ids::{ConnectionId, SpaceId};
 use crate::observe::Observation;
 use crate::wire::frame::{Carrier, Close, Frame, FrameIter};
-use crate::wire::packet::{Coalesced, Packet, PacketType, ProtectedPacket};
+use crate::wire::packet::{Coalesced, Packet, PacketType, ProtectedPacket, UnprotectedHeader};
 use bytes::Bytes;
 use std::net::SocketAddr;
 use std::time::Instant;
-
-use crate::recovery::ack::EcnCodepoint;
 
 /// Packets kept until their keys are known.
 const MAX_UNDECRYPTABLE: usize = 10;
 /// Bytes of such packets.
 const MAX_UNDECRYPTABLE_BYTES: usize = 20 * 1024;
 
+/// A packet that came before its keys.
+#[derive(Debug)]
+struct EarlyPacket {
+    space: SpaceId,
+    ecn: Option<EcnCodepoint>,
+    bytes: Vec<u8>,
+}
+
 /// Packets that came before their keys.
 #[derive(Debug, Default)]
 pub struct EarlyPackets {
-    packets: Vec<(Option<EcnCodepoint>, Vec<u8>)>,
+    packets: Vec<EarlyPacket>,
     bytes: usize,
 }
 
 impl EarlyPackets {
-    fn push(&mut self, ecn: Option<EcnCodepoint>, packet: &[u8]) {
+    fn push(&mut self, space: SpaceId, ecn: Option<EcnCodepoint>, packet: &[u8]) {
         let fits = self.packets.len() < MAX_UNDECRYPTABLE
             && self.bytes + packet.len() <= MAX_UNDECRYPTABLE_BYTES;
         if fits {
             self.bytes += packet.len();
-            self.packets.push((ecn, packet.to_vec()));
+            self.packets.push(EarlyPacket { space, ecn, bytes: packet.to_vec() });
         }
+    }
+
+    /// Takes the first packet of a space that is `ready` by now.
+    fn take(&mut self, ready: impl Fn(SpaceId) -> bool) -> Option<EarlyPacket> {
+        let index = self.packets.iter().position(|packet| ready(packet.space))?;
+        let packet = self.packets.remove(index);
+        self.bytes -= packet.bytes.len();
+        Some(packet)
     }
 }
 
@@ -41,6 +59,7 @@ impl EarlyPackets {
 struct Opened<'a> {
     carrier: Carrier,
     pn: u64,
+    phase: Phase,
     payload: &'a [u8],
     /// Whether the reserved bits are in order.
     reserved: Result<(), TransportError>,
@@ -59,28 +78,34 @@ impl Connection {
         ecn: Option<EcnCodepoint>,
         datagram: &mut [u8],
     ) {
-        if remote != self.path.remote || self.is_drained() {
+        if remote != self.path.remote || self.state >= State::Draining {
             return;
         }
         self.stats.received.datagrams += 1;
         self.stats.received.bytes += datagram.len() as u64;
-        let was_blocked = self.path.is_blocked();
         self.path.on_received(datagram.len());
         self.handle_packets(now, ecn, datagram);
-        if !self.early.packets.is_empty() && self.can_open_data() {
-            for (ecn, mut packet) in std::mem::take(&mut self.early).packets {
-                self.handle_packets(now, ecn, &mut packet);
-            }
+        while let Some(mut early) = self.take_early() {
+            self.handle_packets(now, early.ecn, &mut early.bytes);
+        }
+        if self.is_closed() {
+            self.early = EarlyPackets::default();
+            return;
         }
         self.fec_out.release_held(now);
-        if was_blocked || !self.is_closed() {
-            self.update_loss_timer(now);
-        }
+        self.update_loss_timer(now);
     }
 
-    /// 1-RTT packets are not processed before the handshake is complete (RFC 9001 section 5.7).
-    fn can_open_data(&self) -> bool {
-        self.handshake.complete && self.spaces[SpaceId::Data as usize].keys.is_some()
+    fn take_early(&mut self) -> Option<EarlyPacket> {
+        let ready = SpaceId::ALL.map(|space| self.can_open(space));
+        self.early.take(|space| ready[space as usize])
+    }
+
+    /// Whether packets of `space` can be processed now. Those with 1-RTT keys are not before the
+    /// handshake is complete (RFC 9001 section 5.7).
+    fn can_open(&self, space: SpaceId) -> bool {
+        let allowed = space != SpaceId::Data || self.handshake.complete;
+        allowed && self.spaces[space as usize].keys.is_some()
     }
 
     fn handle_packets(&mut self, now: Instant, ecn: Option<EcnCodepoint>, datagram: &mut [u8]) {
@@ -92,7 +117,7 @@ impl Connection {
             if packet.ty != PacketType::ZeroRtt {
                 self.handle_packet(now, ecn, &packet, datagram);
             }
-            if self.is_drained() {
+            if self.state >= State::Draining {
                 return;
             }
         }
@@ -106,25 +131,30 @@ impl Connection {
         datagram: &mut [u8],
     ) {
         let space = packet.ty.space();
-        let ready = match space {
-            SpaceId::Data => self.can_open_data(),
-            _ => self.spaces[space as usize].keys.is_some(),
-        };
-        if !ready {
+        if !self.can_open(space) {
             if self.state == State::Handshaking && space != SpaceId::Initial {
-                self.early.push(ecn, &datagram[packet.start..packet.end]);
+                self.early.push(space, ecn, &datagram[packet.start..packet.end]);
             }
             return;
         }
+        let is_small = datagram.len() < usize::from(MIN_UDP_PAYLOAD);
+        if is_small && space == SpaceId::Initial && self.side.is_server() {
+            // RFC 9000 section 14.1.
+            return;
+        }
         let Some(opened) = self.remove_protection(packet, datagram) else {
-            self.stats.undecryptable += 1;
+            self.on_undecryptable(now, space);
             return;
         };
-        if self.is_closed() {
-            if self.state == State::Closing {
-                self.close.on_received();
-            }
+        if space == SpaceId::Data {
+            self.on_opened(now, opened.phase, opened.pn);
+        }
+        if self.state == State::Closing {
+            self.close.on_received();
             self.handle_while_closing(now, &opened);
+            return;
+        }
+        if packet.ty.is_long() && !self.is_from_peer(space, packet.scid) {
             return;
         }
         if let Err(error) = self.on_packet(now, ecn, packet, &opened) {
@@ -140,21 +170,16 @@ impl Connection {
     ) -> Option<Opened<'a>> {
         let space = &self.spaces[packet.ty.space() as usize];
         let keys = &space.keys.as_ref()?.remote;
-        let whole = datagram.get_mut(packet.start..packet.end)?;
-        keys.header.unprotect(whole, packet.number - packet.start).ok()?;
-        let header = packet.unprotected(datagram).ok()?;
-        let pn = header.number.expand(space.acks.largest().map_or(0, |l| l + 1));
-        let (before, payload) = datagram.split_at_mut_checked(header.payload.start)?;
-        let payload = payload.get_mut(..header.payload.len())?;
-        let associated = before.get(header.header.clone())?;
-        let len = keys.packet.open(pn, associated, payload).ok()?;
-        let carrier = packet.ty.carrier();
-        Some(Opened {
-            carrier,
-            pn,
-            payload: payload.get(..len)?,
-            reserved: header.check_reserved(),
-        })
+        let (header, pn) = unprotect(keys, space.acks.largest(), packet, datagram)?;
+        // A failed attempt spoils the payload, so the key must be the right one from the start.
+        let phase = match packet.ty.space() {
+            SpaceId::Data => self.key_phases.of(header.key_phase, pn),
+            _ => Phase::Current,
+        };
+        let key = self.key_phases.opener(phase, &*keys.packet)?;
+        let payload = open(key, &header, pn, datagram)?;
+        let reserved = header.check_reserved();
+        Some(Opened { carrier: packet.ty.carrier(), pn, phase, payload, reserved })
     }
 
     fn on_packet(
@@ -176,9 +201,6 @@ impl Connection {
         self.stats.received.packets += 1;
         let size = packet.end - packet.start;
         self.observe(now, &Observation::PacketReceived { space, pn, size, payload });
-        if packet.ty.is_long() {
-            self.learn_peer_cid(space, packet.scid)?;
-        }
         if space == SpaceId::Handshake && self.side.is_server() {
             self.path.validate();
             self.discard_space(now, SpaceId::Initial);
@@ -186,24 +208,23 @@ impl Connection {
         self.sent_since_receive = false;
         self.reset_idle_timer(now);
         let ack_eliciting = self.on_frames(now, packet, payload)?;
+        if self.is_closed() {
+            return Ok(());
+        }
         let acks = &mut self.spaces[space as usize].acks;
         acks.on_packet_received(now, pn, ack_eliciting, ecn);
         self.timers.set(Timer::AckDelay, self.spaces[SpaceId::Data as usize].acks.timeout());
         Ok(())
     }
 
-    /// The peer's first packet says which identifier it chose for itself; later ones must not say
-    /// otherwise (RFC 9000 section 7.2).
-    fn learn_peer_cid(&mut self, space: SpaceId, scid: ConnectionId) -> Result<(), TransportError> {
-        match self.handshake.peer_scid {
-            None if space == SpaceId::Initial => {
-                self.handshake.peer_scid = Some(scid);
-                self.remote_cids.set_handshake_cid(scid);
-                Ok(())
-            }
-            Some(known) if known == scid => Ok(()),
-            _ => Err(violation("source connection id changed")),
+    /// The peer's first packet says which identifier it chose for itself; packets that say
+    /// otherwise later are discarded (RFC 9000 section 7.2).
+    fn is_from_peer(&mut self, space: SpaceId, scid: ConnectionId) -> bool {
+        if self.handshake.peer_scid.is_none() && space == SpaceId::Initial {
+            self.handshake.peer_scid = Some(scid);
+            self.remote_cids.set_handshake_cid(scid);
         }
+        self.handshake.peer_scid == Some(scid)
     }
 
     /// Processes the frames of a packet; returns whether it must be acknowledged.
@@ -226,11 +247,12 @@ impl Connection {
                     if acked {
                         self.finish_ack(now, space);
                     }
-                    self.on_ack(now, space, &ack)?;
+                    self.on_ack(now, space, &ack).map_err(|e| e.in_frame(info.first_type))?;
                     acked = true;
                 }
                 Frame::Crypto { offset, data } => {
-                    self.spaces[space as usize].crypto.receive(offset, data)?;
+                    let stream = &mut self.spaces[space as usize].crypto;
+                    stream.receive(offset, data).map_err(|e| e.in_frame(info.first_type))?;
                     crypto = true;
                 }
                 Frame::Close(close) => {
@@ -262,8 +284,10 @@ impl Connection {
     ) -> Result<(), TransportError> {
         match *frame {
             Frame::SourceSymbol(source) => {
-                self.fec_in.on_source(source.symbol.session, source.symbol.id, source.frames)?;
-                self.on_protected_frames(source.frames)?;
+                let symbol = source.symbol;
+                if self.fec_in.on_source(symbol.session, symbol.id, source.frames)? {
+                    self.on_protected_frames(source.frames)?;
+                }
                 self.take_recovered(now)
             }
             Frame::Repair(repair) => {
@@ -343,10 +367,13 @@ impl Connection {
         if self.config.datagram_receive_buffer.is_none() {
             return Err(violation("DATAGRAM was not negotiated"));
         }
-        if self.datagrams_in.is_empty() {
-            self.events.push_back(Event::DatagramReceived);
+        if data.len() >= usize::from(MAX_UDP_PAYLOAD) {
+            return Err(violation("DATAGRAM longer than announced"));
         }
         self.datagrams_in.push(Bytes::copy_from_slice(data));
+        if !self.datagrams_in.is_empty() && !std::mem::replace(&mut self.datagram_announced, true) {
+            self.events.push_back(Event::DatagramReceived);
+        }
         Ok(())
     }
 
@@ -362,16 +389,17 @@ impl Connection {
     /// Gives what the decoder recovered the way that it would have taken by itself.
     fn take_recovered(&mut self, now: Instant) -> Result<(), TransportError> {
         let mut frames = std::mem::take(&mut self.scratch.recovered);
+        let mut result = Ok(());
         while let Some(recovered) = self.fec_in.pop_recovered(&mut frames) {
             let session = recovered.symbol.session;
             let (id, size) = (recovered.symbol.id, recovered.size);
             self.observe(now, &Observation::SymbolRecovered { session, id, size });
-            self.on_protected_frames(&frames)?;
+            result = result.and_then(|()| self.on_protected_frames(&frames));
             // The sender should hear at once: it may be about to send the data again.
             self.spaces[SpaceId::Data as usize].acks.set_immediate();
         }
         self.scratch.recovered = frames;
-        Ok(())
+        result
     }
 
     /// This end has closed: only the peer's own close still matters.
@@ -381,6 +409,40 @@ impl Connection {
             self.on_close_frame(now, close_reason(&close));
         }
     }
+}
+
+/// Removes header protection; returns the header and the whole packet number.
+fn unprotect(
+    keys: &DirectionalKeys,
+    largest: Option<u64>,
+    packet: &ProtectedPacket,
+    datagram: &mut [u8],
+) -> Option<(UnprotectedHeader, u64)> {
+    let whole = datagram.get_mut(packet.start..packet.end)?;
+    keys.header.unprotect(whole, packet.number - packet.start).ok()?;
+    let header = packet.unprotected(datagram).ok()?;
+    let pn = header.number.expand(largest.map_or(0, |largest| largest + 1));
+    Some((header, pn))
+}
+
+/// Removes packet protection in place; returns the frames.
+fn open<'a>(
+    key: &dyn PacketKey,
+    header: &UnprotectedHeader,
+    pn: u64,
+    datagram: &'a mut [u8],
+) -> Option<&'a [u8]> {
+    let (before, payload) = datagram.split_at_mut_checked(header.payload.start)?;
+    let payload = payload.get_mut(..header.payload.len())?;
+    let len = key.open(pn, before.get(header.header.clone())?, payload).ok()?;
+    payload.get(..len)
+}
+
+/// Whether the first packet of `datagram` was sealed with `keys`. Works on a copy.
+pub fn is_authentic(keys: &Keys, packet: &ProtectedPacket, datagram: &[u8]) -> bool {
+    let mut copy = datagram.get(..packet.end).unwrap_or_default().to_vec();
+    let unprotected = unprotect(&keys.remote, None, packet, &mut copy);
+    unprotected.is_some_and(|(h, pn)| open(&*keys.remote.packet, &h, pn, &mut copy).is_some())
 }
 
 fn close_reason(close: &Close<'_>) -> ConnectionError {

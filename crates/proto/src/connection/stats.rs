@@ -1,6 +1,7 @@
 //! Counters and gauges of a connection.
 
 use crate::fec::FecStats;
+use crate::streams::StreamStats;
 use std::time::Duration;
 
 /// Counters of UDP datagrams and QUIC packets.
@@ -33,6 +34,8 @@ pub struct ConnectionStats {
     pub probe_timeouts: u64,
     /// Packets received that could not be opened.
     pub undecryptable: u64,
+    /// Changes of the keys of 1-RTT packets, whoever began.
+    pub key_updates: u64,
     /// Share of recently sent packets that were lost: a moving average over about 256 packets.
     pub loss_estimate: f64,
     /// Smoothed round-trip time.
@@ -45,6 +48,12 @@ pub struct ConnectionStats {
     pub congestion_window: u64,
     /// Bytes in flight.
     pub bytes_in_flight: u64,
+    /// DATAGRAM frames received that were dropped because the application did not fetch them.
+    pub datagrams_dropped_in: u64,
+    /// Datagrams of the application that were dropped because they could not be sent in time.
+    pub datagrams_dropped_out: u64,
+    /// Streams and flow control.
+    pub streams: StreamStats,
     /// Erasure coding.
     pub fec: FecStats,
 }

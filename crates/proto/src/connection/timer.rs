@@ -19,11 +19,13 @@ pub enum Timer {
     Redundancy,
     /// The connection is to be kept alive.
     KeepAlive,
+    /// The keys of the phase before are not needed any more.
+    OldKeys,
 }
 
 impl Timer {
     /// All timers, in the order in which simultaneous ones fire.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Close,
         Self::Idle,
         Self::LossDetection,
@@ -31,6 +33,7 @@ impl Timer {
         Self::Redundancy,
         Self::Pacing,
         Self::KeepAlive,
+        Self::OldKeys,
     ];
 }
 
@@ -44,11 +47,6 @@ impl TimerTable {
     /// Sets or clears `timer`.
     pub fn set(&mut self, timer: Timer, at: Option<Instant>) {
         self.at[timer as usize] = at;
-    }
-
-    /// When `timer` fires.
-    pub fn get(&self, timer: Timer) -> Option<Instant> {
-        self.at[timer as usize]
     }
 
     /// Clears everything.

@@ -4,9 +4,9 @@ use super::timer::Timer;
 use super::{Connection, State};
 use crate::config::MIN_UDP_PAYLOAD;
 use crate::congestion::PacketState;
+use crate::ecn::EcnCodepoint;
 use crate::ids::SpaceId;
 use crate::observe::Observation;
-use crate::recovery::ack::EcnCodepoint;
 use crate::recovery::sent::SentPacket;
 use crate::recovery::token::Tokens;
 use crate::wire::packet::{Layout, LongHeader, LongType, ShortHeader, TruncatedNumber};
@@ -36,6 +36,8 @@ pub struct Transmit {
 
 /// A packet that is being built at the end of the buffer.
 pub(super) struct OpenPacket {
+    /// Where the datagram starts in the buffer.
+    pub(super) datagram: usize,
     pub(super) space: SpaceId,
     pub(super) pn: u64,
     layout: Layout,
@@ -57,6 +59,11 @@ impl OpenPacket {
     pub(super) fn has_frames(&self, out: &[u8]) -> bool {
         out.len() > self.frames_start
     }
+
+    /// Whether a frame of `size` bytes would fit if nothing stood before it.
+    pub(super) fn has_room_for(&self, size: usize, end: usize) -> bool {
+        self.layout.payload + size <= end
+    }
 }
 
 impl Connection {
@@ -68,6 +75,7 @@ impl Connection {
         max_datagrams: usize,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
+        self.spare_keys(now);
         let start = out.len();
         let mut segment = None;
         let mut count = 0;
@@ -88,11 +96,11 @@ impl Connection {
             }
             segment = segment.or(Some(size));
         }
+        self.update_loss_timer(now);
         let size = out.len() - start;
         if size == 0 {
             return None;
         }
-        self.update_loss_timer(now);
         let segment_size = segment.filter(|s| size > *s);
         Some(Transmit { destination: self.path.remote, ecn: None, size, segment_size })
     }
@@ -105,17 +113,21 @@ impl Connection {
         first: bool,
         out: &mut Vec<u8>,
     ) -> bool {
-        let allowance = usize::try_from(self.path.allowance()).unwrap_or(usize::MAX);
-        let limit = limit.min(allowance);
         let closing = self.state == State::Closing && self.close.due;
-        if self.state >= State::Draining || (self.state == State::Closing && !closing) {
+        if !closing && (self.is_closed() || self.path.is_blocked()) {
             return false;
         }
+        let allowance = usize::try_from(self.path.allowance()).unwrap_or(usize::MAX);
+        let limit = limit.min(allowance);
         let begin = out.len();
         let mut open: Option<OpenPacket> = None;
         let mut pad = false;
         for space in SpaceId::ALL {
             if self.spaces[space as usize].keys.is_none() || !self.may_send_in(space) {
+                continue;
+            }
+            if space == SpaceId::Initial && !first && limit < usize::from(MIN_UDP_PAYLOAD) {
+                // It could not be padded as it must be.
                 continue;
             }
             let reserve = if open.is_some() { TAG_SIZE } else { 0 };
@@ -126,7 +138,7 @@ impl Connection {
             // Room for the tag of the packet before, which is sealed when it is known whether
             // anything follows it.
             out.resize(end + reserve, 0);
-            let mut packet = self.start_packet(space, out);
+            let mut packet = self.start_packet(space, begin, out);
             let frames_end = begin + limit - TAG_SIZE;
             let wrote = if closing {
                 packet.pad = space == SpaceId::Initial;
@@ -150,12 +162,15 @@ impl Connection {
                 self.seal(now, before, end, out);
             }
         }
-        let Some(last) = open else { return false };
-        if pad {
-            let target = begin + usize::from(MIN_UDP_PAYLOAD).min(limit) - TAG_SIZE;
-            if out.len() < target {
-                out.resize(target, 0);
-            }
+        let Some(mut last) = open else { return false };
+        let target = begin + usize::from(MIN_UDP_PAYLOAD).min(limit) - TAG_SIZE;
+        if pad && out.len() < target {
+            // In front, because the last frame may be one that reaches to the packet's end.
+            let at = last.layout.payload;
+            let missing = target - out.len();
+            out.splice(at..at, std::iter::repeat_n(0, missing));
+            // Padding counts as in flight (RFC 9002 section 2).
+            last.in_flight = true;
         }
         let end = out.len();
         out.resize(end + TAG_SIZE, 0);
@@ -173,7 +188,7 @@ impl Connection {
     }
 
     /// Appends a header; frames may follow.
-    fn start_packet(&mut self, space: SpaceId, out: &mut Vec<u8>) -> OpenPacket {
+    fn start_packet(&self, space: SpaceId, datagram: usize, out: &mut Vec<u8>) -> OpenPacket {
         let pn = self.spaces[space as usize].peek_pn();
         let dcid = self.remote_cids.active();
         let number = TruncatedNumber::new(pn, self.recovery.largest_acked(space));
@@ -184,9 +199,11 @@ impl Connection {
         };
         let layout = match ty {
             Some(ty) => LongHeader { ty, dcid, scid: self.handshake.local_cid }.encode(number, out),
-            None => ShortHeader { dcid, spin: false, key_phase: false }.encode(number, out),
+            None => ShortHeader { dcid, spin: false, key_phase: self.key_phases.bit }
+                .encode(number, out),
         };
         OpenPacket {
+            datagram,
             space,
             pn,
             layout,
@@ -214,6 +231,9 @@ impl Connection {
         // has at least a tag and a sample.
         let length = packet.layout.finish(0, whole);
         debug_assert!(length.is_ok());
+        if space == SpaceId::Data {
+            self.key_phases.on_sealed();
+        }
         if let Some(keys) = &self.spaces[space as usize].keys {
             let sealed =
                 keys.local.protect(pn, &mut whole[start..], number - start, payload - number);
@@ -240,8 +260,13 @@ impl Connection {
             let acks = &mut self.spaces[space as usize].acks;
             acks.on_ack_sent(packet.ack_eliciting);
             if space == SpaceId::Data {
+                self.fec_in.on_symbol_acks_sent();
                 self.timers.set(Timer::AckDelay, acks.timeout());
             }
+        }
+        if space != SpaceId::Data {
+            // There may be no acknowledgement yet that would have told the pacer a rate.
+            self.pacer.update(now, &*self.congestion, self.recovery.rtt());
         }
         if packet.ack_eliciting && !self.sent_since_receive {
             self.sent_since_receive = true;
@@ -265,8 +290,9 @@ impl Connection {
         }
     }
 
-    /// Whether the congestion window and the pacer let a packet of `size` bytes go now. If only
-    /// the pacer does not, its timer is set.
+    /// Whether the congestion window and the pacer let a datagram of `size` bytes go now. If only
+    /// the pacer does not, its timer is set. Either is what limits the sender then, and not its
+    /// application (RFC 9002 section 7.8).
     pub(super) fn may_send_data(&mut self, now: Instant, size: usize) -> bool {
         let size = size as u64;
         if self.recovery.bytes_in_flight() + size > self.congestion.window() {
@@ -275,6 +301,7 @@ impl Connection {
         }
         let wait = self.pacer.delay_until(now, size);
         self.timers.set(Timer::Pacing, wait);
+        self.app_limited &= wait.is_none();
         wait.is_none()
     }
 }

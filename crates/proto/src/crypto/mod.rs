@@ -17,6 +17,7 @@ use ::rustls::pki_types::CertificateDer;
 
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{ConnectionId, SpaceId};
+use crate::wire::packet::VERSION_1;
 
 /// Bytes that sealing adds to a packet. The tags of all AEADs of QUIC v1 have this length
 /// (RFC 9001 section 5.3).
@@ -30,9 +31,6 @@ pub const SAMPLE_OFFSET: usize = 4;
 
 /// Bytes of a header protection mask: one for the first byte, four for the packet number.
 pub const MASK_LEN: usize = 5;
-
-/// The wire version of QUIC v1, the only one spoken (RFC 9000 section 15).
-const QUIC_V1: u32 = 1;
 
 /// A packet could not be protected or unprotected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -341,7 +339,7 @@ pub type ClientCrypto = Arc<dyn ClientCryptoConfig>;
 pub type ServerCrypto = Arc<dyn ServerCryptoConfig>;
 
 fn check_version(version: u32) -> Result<(), StartError> {
-    if version == QUIC_V1 { Ok(()) } else { Err(StartError::UnsupportedVersion(version)) }
+    if version == VERSION_1 { Ok(()) } else { Err(StartError::UnsupportedVersion(version)) }
 }
 
 /// CRYPTO bytes must come in packets of the level that the handshake has reached (RFC 9001

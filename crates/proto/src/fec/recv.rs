@@ -6,7 +6,7 @@ use crate::error::{TransportError, TransportErrorCode};
 use crate::wire::frame::encode_symbol_ack;
 use crate::wire::range_set::RangeSet;
 use std::ops::Range;
-use sutura_erasure::{Decoder, DecoderLimits};
+use sutura_erasure::{Arrival, Decoder, DecoderLimits};
 
 /// The longest source symbol that this end takes: what fits in the largest datagram.
 pub const MAX_SYMBOL_SIZE: usize = 1472;
@@ -30,10 +30,45 @@ pub struct Recovered {
 #[derive(Debug)]
 struct ReceiveSession {
     decoder: Decoder,
-    /// Symbols received, recovered, or given up by the peer.
+    /// Symbols received or recovered; the oldest ranges are forgotten.
     held: RangeSet,
+    /// Symbols below are no longer wanted, or all held: what SYMBOL_ACK calls the lower bound.
+    lower: u64,
     /// How many more times to report what is held.
     reports: u8,
+    /// Whether a report stands in the packet that is being built.
+    reporting: bool,
+}
+
+impl ReceiveSession {
+    fn new(config: &FecConfig) -> Self {
+        let decoder = Decoder::new(DecoderLimits {
+            symbols: config.max_window_symbols as usize,
+            bytes: config.max_window_bytes as usize,
+            symbol_size: MAX_SYMBOL_SIZE,
+            repairs: MAX_PENDING_REPAIRS,
+        });
+        let held = RangeSet::with_cap(MAX_REPORTED_RANGES);
+        Self { decoder, held, lower: 0, reports: 0, reporting: false }
+    }
+
+    /// No repair symbol will cover a symbol below `lower` any more.
+    fn give_up_below(&mut self, lower: u64) {
+        self.lower = self.lower.max(lower);
+        self.advance();
+    }
+
+    fn hold(&mut self, id: u64) {
+        self.held.insert(id..id + 1);
+        self.advance();
+    }
+
+    /// Moves the lower bound over what is held.
+    fn advance(&mut self) {
+        if let Some(range) = self.held.range_of(self.lower) {
+            self.lower = range.end;
+        }
+    }
 }
 
 /// All sessions in which the peer protects data.
@@ -76,22 +111,11 @@ impl ReceiveSessions {
         if self.sessions.len() <= index {
             self.sessions.resize_with(index + 1, || None);
         }
-        Ok(self.sessions[index].get_or_insert_with(|| {
-            let decoder = Decoder::new(DecoderLimits {
-                symbols: config.max_window_symbols as usize,
-                bytes: config.max_window_bytes as usize,
-                symbol_size: MAX_SYMBOL_SIZE,
-                repairs: MAX_PENDING_REPAIRS,
-            });
-            Box::new(ReceiveSession {
-                decoder,
-                held: RangeSet::with_cap(MAX_REPORTED_RANGES),
-                reports: 0,
-            })
-        }))
+        Ok(self.sessions[index].get_or_insert_with(|| Box::new(ReceiveSession::new(&config))))
     }
 
-    /// A source symbol came. Its frames are the caller's to process, whatever this returns.
+    /// A source symbol came. Returns whether its frames are to be processed: those of a duplicate
+    /// were already.
     ///
     /// # Errors
     /// The session or the symbol breaks what was announced.
@@ -100,13 +124,15 @@ impl ReceiveSessions {
         session: u16,
         id: u64,
         frames: &[u8],
-    ) -> Result<(), TransportError> {
+    ) -> Result<bool, TransportError> {
         let s = self.session(session)?;
-        s.decoder.source(id, frames).map_err(|_| violation("source symbol out of bounds"))?;
-        s.held.insert_one(id);
+        let arrival =
+            s.decoder.source(id, frames).map_err(|_| violation("source symbol out of bounds"))?;
+        let known = arrival == Arrival::Duplicate || s.held.contains(id);
+        s.hold(id);
         self.source_symbols += 1;
         self.fruitful = Some(session);
-        Ok(())
+        Ok(!known)
     }
 
     /// A repair symbol came.
@@ -125,7 +151,7 @@ impl ReceiveSessions {
         s.decoder
             .repair(span, key, payload)
             .map_err(|_| violation("repair symbol out of bounds"))?;
-        s.held.insert(0..first);
+        s.give_up_below(first);
         self.repair_symbols += 1;
         self.fruitful = Some(session);
         Ok(())
@@ -138,7 +164,7 @@ impl ReceiveSessions {
     pub fn on_window(&mut self, session: u16, lower_bound: u64) -> Result<(), TransportError> {
         let s = self.session(session)?;
         s.decoder.release_below(lower_bound);
-        s.held.insert(0..lower_bound);
+        s.give_up_below(lower_bound);
         Ok(())
     }
 
@@ -151,7 +177,7 @@ impl ReceiveSessions {
             let Some(bytes) = s.decoder.symbol(id) else { continue };
             frames.clear();
             frames.extend_from_slice(bytes);
-            s.held.insert_one(id);
+            s.hold(id);
             s.reports = REPORTS;
             self.recovered += 1;
             self.recovered_bytes += frames.len() as u64;
@@ -167,10 +193,14 @@ impl ReceiveSessions {
         for (session, s) in (0u16..).zip(&mut self.sessions) {
             let Some(s) = s.as_mut().filter(|s| s.reports > 0) else { continue };
             let room = room.saturating_sub(out.len() - start);
-            let lower = s.held.first().filter(|r| r.start == 0).map_or(0, |r| r.end);
-            if encode_symbol_ack(session, lower, &s.held, room, out).is_some() {
-                s.reports -= 1;
-            }
+            s.reporting = encode_symbol_ack(session, s.lower, &s.held, room, out).is_some();
+        }
+    }
+
+    /// The packet that the reports were written into is being sent.
+    pub fn on_symbol_acks_sent(&mut self) {
+        for s in self.sessions.iter_mut().flatten() {
+            s.reports -= u8::from(std::mem::take(&mut s.reporting) && s.reports > 0);
         }
     }
 

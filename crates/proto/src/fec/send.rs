@@ -23,6 +23,10 @@ pub const MAX_SEND_WINDOW_SYMBOLS: u32 = 1024;
 /// Bytes of source symbols that this end keeps per session, whatever the peer would allow.
 pub const MAX_SEND_WINDOW_BYTES: u32 = 1536 * 1024;
 
+/// A peer that takes only shorter source symbols than this gets none: a STREAM frame's header would
+/// be a large part of each.
+const MIN_SYMBOL_SIZE: usize = 64;
+
 /// The most that a REPAIR frame adds to the longest source symbol of its span: type 2, session 2,
 /// first identifier 8, count 4, key 2, and the length of the symbol, 2.
 const REPAIR_OVERHEAD: usize = 20;
@@ -46,8 +50,6 @@ pub struct SendSessions {
     resend: VecDeque<SymbolRef>,
     /// Frames of symbols that left the window while they waited to be sent again.
     orphans: Vec<StreamToken>,
-    /// How many symbols are held.
-    held: usize,
     pub(super) stats: FecStats,
 }
 
@@ -61,21 +63,22 @@ impl SendSessions {
             retransmission,
             resend: VecDeque::new(),
             orphans: Vec::new(),
-            held: 0,
             stats: FecStats::default(),
         }
     }
 
     /// The peer announced a decoder. `packet_room` is what a full packet has room for in frames.
     pub fn enable(&mut self, peer: &FecConfig, peer_symbol_size: usize, packet_room: usize) {
-        let symbol_size = packet_room.saturating_sub(REPAIR_OVERHEAD).min(peer_symbol_size);
+        let bytes = peer.max_window_bytes.min(MAX_SEND_WINDOW_BYTES) as usize;
+        let symbol_size =
+            packet_room.saturating_sub(REPAIR_OVERHEAD).min(peer_symbol_size).min(bytes);
         self.max_sessions = peer.max_sessions.min(MAX_SEND_SESSIONS);
-        if symbol_size < 64 || self.max_sessions == 0 || peer.max_window_symbols == 0 {
+        if symbol_size < MIN_SYMBOL_SIZE || self.max_sessions == 0 || peer.max_window_symbols == 0 {
             return;
         }
         self.limits = Some(WindowLimits {
             symbols: peer.max_window_symbols.min(MAX_SEND_WINDOW_SYMBOLS) as usize,
-            bytes: peer.max_window_bytes.min(MAX_SEND_WINDOW_BYTES) as usize,
+            bytes,
             symbol_size,
         });
         self.stats.can_send = true;
@@ -191,10 +194,7 @@ impl SendSessions {
     /// The packet with `symbol` was acknowledged.
     pub fn on_acked(&mut self, now: Instant, symbol: SymbolRef, rtt: &RttEstimator) {
         let Some(s) = self.sessions.get_mut(usize::from(symbol.session)) else { return };
-        let was_held =
-            matches!(s.symbol(symbol.id), Some(x) if matches!(x.state, SymbolState::Held { .. }));
         if s.done(symbol.id).is_some() {
-            self.held -= usize::from(was_held);
             s.slide();
             let view = s.view(rtt.smoothed());
             s.policy.on_acked(now, &view);
@@ -215,9 +215,10 @@ impl SendSessions {
             return Fate::Unprotected;
         };
         let repair_sent = s.repair_covering(symbol.id);
-        let Some(entry) = s.symbol(symbol.id) else { return Fate::Unprotected };
-        if entry.state != SymbolState::InFlight {
-            return Fate::Kept;
+        match s.symbol(symbol.id).map(|entry| entry.state) {
+            None => return Fate::Unprotected,
+            Some(SymbolState::InFlight) => {}
+            Some(_) => return Fate::Kept,
         }
         if !wanted {
             s.done(symbol.id);
@@ -227,14 +228,30 @@ impl SendSessions {
         let lost = LostData { repair_sent, rtt: rtt.smoothed(), pto };
         match self.retransmission.on_lost(now, &lost) {
             Verdict::Resend => {
-                entry.state = SymbolState::Resend;
+                s.set_state(symbol.id, SymbolState::Resend);
                 self.resend.push_back(symbol);
             }
             Verdict::Hold { until } => {
-                entry.state = SymbolState::Held { until };
-                self.held += 1;
+                s.set_state(symbol.id, SymbolState::Held { until });
                 self.stats.held += 1;
             }
+        }
+        Fate::Kept
+    }
+
+    /// A probe is due, and `symbol` is in a packet that it should repeat: nothing is held back
+    /// from it.
+    pub fn on_probe(&mut self, symbol: SymbolRef, wanted: bool) -> Fate {
+        let Some(s) = self.sessions.get_mut(usize::from(symbol.session)) else {
+            return Fate::Unprotected;
+        };
+        match s.symbol(symbol.id).map(|entry| entry.state) {
+            None => return Fate::Unprotected,
+            Some(SymbolState::InFlight | SymbolState::Held { .. }) if wanted => {
+                s.set_state(symbol.id, SymbolState::Resend);
+                self.resend.push_back(symbol);
+            }
+            Some(_) => {}
         }
         Fate::Kept
     }
@@ -264,10 +281,8 @@ impl SendSessions {
                 return Err(violation("acknowledged a symbol that was never sent"));
             }
             for id in range.start.max(first)..range.end {
-                let was = s.symbol(id).map(|x| x.state);
                 if let Some(frames) = s.done(id) {
                     recovered += 1;
-                    self.held -= usize::from(matches!(was, Some(SymbolState::Held { .. })));
                     delivered.extend(frames);
                 }
             }
@@ -301,8 +316,8 @@ impl SendSessions {
         SourceSymbol::encode_header(symbol, out);
         out.extend_from_slice(s.encoder.symbol(symbol.id).unwrap_or_default());
         self.stats.source_symbols_sent += 1;
+        s.set_state(symbol.id, SymbolState::InFlight);
         let Some(entry) = s.symbol(symbol.id) else { return SmallVec::new() };
-        entry.state = SymbolState::InFlight;
         entry.frames.iter().map(|f| StreamToken { symbol: Some(symbol), ..*f }).collect()
     }
 
@@ -314,6 +329,14 @@ impl SendSessions {
             s.done(symbol.id);
             s.slide();
         }
+    }
+
+    /// Gives up on sending the symbol that [`poll_resend`](Self::poll_resend) named again as it is:
+    /// packets have become too small for it. Its frames go the ordinary way.
+    pub fn orphan_resend(&mut self) {
+        let frames = self.resend_frames();
+        self.skip_resend();
+        self.orphans.extend(frames);
     }
 
     /// The frames of the symbol that [`poll_resend`](Self::poll_resend) named.
@@ -388,10 +411,10 @@ impl SendSessions {
     /// Lets go of held symbols that no repair symbol in flight can mend any more, or whose time is
     /// over. To be called after the frames of a packet were processed, and on the timer.
     pub fn release_held(&mut self, now: Instant) {
-        if self.held == 0 {
-            return;
-        }
-        for (index, s) in self.sessions.iter_mut().enumerate() {
+        for (session, s) in (0u16..).zip(&mut self.sessions) {
+            if !s.holds_any() {
+                continue;
+            }
             let due: SmallVec<[u64; 8]> = s
                 .symbols()
                 .filter(|(id, x)| match x.state {
@@ -401,12 +424,8 @@ impl SendSessions {
                 .map(|(id, _)| id)
                 .collect();
             for id in due {
-                if let Some(symbol) = s.symbol(id) {
-                    symbol.state = SymbolState::Resend;
-                    self.held -= 1;
-                    let session = u16::try_from(index).unwrap_or(u16::MAX);
-                    self.resend.push_back(SymbolRef { session, id });
-                }
+                s.set_state(id, SymbolState::Resend);
+                self.resend.push_back(SymbolRef { session, id });
             }
         }
     }
@@ -429,15 +448,13 @@ impl SendSessions {
         tokens
     }
 
-    /// When a policy wants to be asked again, or a held symbol is let go.
-    pub fn timeout(&self) -> Option<Instant> {
+    /// When a policy wants to be asked again, or a held symbol is let go. A policy whose time has
+    /// come at `now` waits for a slot, and not for the time.
+    pub fn timeout(&self, now: Instant) -> Option<Instant> {
         let policies = self.sessions.iter().filter(|s| !s.is_quiet());
-        let policy = policies.filter_map(|s| s.policy.timeout()).min();
-        if self.held == 0 {
-            return policy;
-        }
-        let held = self.sessions.iter().flat_map(Session::symbols);
-        let held = held.filter_map(|(_, s)| match s.state {
+        let policy = policies.filter_map(|s| s.policy.timeout().filter(|at| *at > now)).min();
+        let holding = self.sessions.iter().filter(|s| s.holds_any());
+        let held = holding.flat_map(Session::symbols).filter_map(|(_, s)| match s.state {
             SymbolState::Held { until } => Some(until),
             _ => None,
         });

@@ -47,6 +47,8 @@ pub(super) struct Session {
     symbols: VecDeque<Symbol>,
     /// Symbols of the window that are not [`SymbolState::Done`].
     open: u32,
+    /// Symbols of the window that are [`SymbolState::Held`].
+    held: u32,
     /// Repair symbols in flight, oldest first: when sent, and the span.
     repairs: VecDeque<RepairInFlight>,
     next_key: u32,
@@ -70,6 +72,7 @@ impl Session {
             streams: Vec::new(),
             symbols: VecDeque::new(),
             open: 0,
+            held: 0,
             repairs: VecDeque::new(),
             next_key: 0,
             told: 0,
@@ -110,6 +113,20 @@ impl Session {
         (self.first()..).zip(&self.symbols)
     }
 
+    /// Whether a symbol waits for a repair symbol on its way.
+    pub(super) fn holds_any(&self) -> bool {
+        self.held > 0
+    }
+
+    /// Changes what becomes of a symbol that is not done.
+    pub(super) fn set_state(&mut self, id: u64, state: SymbolState) {
+        if let Some(symbol) = self.symbol(id) {
+            let old = std::mem::replace(&mut symbol.state, state);
+            self.held -= u32::from(matches!(old, SymbolState::Held { .. }));
+            self.held += u32::from(matches!(state, SymbolState::Held { .. }));
+        }
+    }
+
     /// Remembers a symbol that was just sent as `bytes`. Oldest symbols leave the window to make
     /// room; the frames of those that still waited to be sent again go to `orphans`.
     pub(super) fn push(
@@ -132,15 +149,15 @@ impl Session {
     }
 
     fn evict(&mut self, orphans: &mut Vec<StreamToken>) {
-        if let Some(symbol) = self.symbols.pop_front() {
-            match symbol.state {
-                SymbolState::Held { .. } | SymbolState::Resend => orphans.extend(symbol.frames),
-                SymbolState::InFlight | SymbolState::Done => {}
-            }
-            if symbol.state != SymbolState::Done {
-                self.open -= 1;
-            }
+        let first = self.first();
+        let waits = self
+            .symbol(first)
+            .is_some_and(|s| matches!(s.state, SymbolState::Held { .. } | SymbolState::Resend));
+        let frames = self.done(first);
+        if waits {
+            orphans.extend(frames.into_iter().flatten());
         }
+        self.symbols.pop_front();
         self.encoder.release_below(self.first());
     }
 
@@ -150,8 +167,8 @@ impl Session {
         if symbol.state == SymbolState::Done {
             return None;
         }
-        symbol.state = SymbolState::Done;
         let frames = std::mem::take(&mut symbol.frames);
+        self.set_state(id, SymbolState::Done);
         self.open -= 1;
         Some(frames)
     }

@@ -1,5 +1,6 @@
 //! What was received and when to say so (RFC 9000 section 13.2).
 
+use crate::ecn::{EcnCodepoint, EcnCounts};
 use crate::ids::SpaceId;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
@@ -16,51 +17,6 @@ pub const MAX_ACK_ONLY: u32 = 1_000;
 pub const MAX_LONG_ACK_ONLY: u32 = 32;
 /// From this many ranges on, an ACK frame is long.
 pub const LONG_ACK_RANGES: usize = 16;
-
-/// The mark in a packet's IP header (RFC 3168 section 5). No value: not ECN-capable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EcnCodepoint {
-    /// ECT(1).
-    Ect1 = 0b01,
-    /// ECT(0).
-    Ect0 = 0b10,
-    /// Congestion experienced.
-    Ce = 0b11,
-}
-
-impl EcnCodepoint {
-    /// Reads the two low bits of a traffic class.
-    pub const fn from_bits(bits: u8) -> Option<Self> {
-        match bits & 0b11 {
-            0b01 => Some(Self::Ect1),
-            0b10 => Some(Self::Ect0),
-            0b11 => Some(Self::Ce),
-            _ => None,
-        }
-    }
-}
-
-/// Packets received with each mark: the ECN section of an ACK frame (RFC 9000 section 19.3.2).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct EcnCounts {
-    /// With ECT(0).
-    pub ect0: u64,
-    /// With ECT(1).
-    pub ect1: u64,
-    /// With congestion experienced.
-    pub ce: u64,
-}
-
-impl EcnCounts {
-    fn add(&mut self, mark: EcnCodepoint) {
-        let count = match mark {
-            EcnCodepoint::Ect0 => &mut self.ect0,
-            EcnCodepoint::Ect1 => &mut self.ect1,
-            EcnCodepoint::Ce => &mut self.ce,
-        };
-        *count += 1;
-    }
-}
 
 /// The packet numbers received: at most [`MAX_ACK_RANGES`] ranges above a floor.
 #[derive(Debug, Default)]

@@ -65,6 +65,7 @@ impl<C: Copy> Recovery<C> {
     }
 
     /// How often in a row the probe timeout expired.
+    #[cfg(test)]
     pub fn pto_count(&self) -> u32 {
         self.pto_count
     }

@@ -84,6 +84,7 @@ impl<C> SentPackets<C> {
     }
 
     /// The outstanding packet with this number.
+    #[cfg(test)]
     pub fn get(&self, pn: u64) -> Option<&SentPacket<C>> {
         let first = self.packets.front()?.pn;
         // Without gaps the packet stands at its distance from the first.
@@ -113,13 +114,9 @@ impl<C> SentPackets<C> {
     }
 
     /// How many packets are outstanding.
+    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.packets.len()
-    }
-
-    /// Whether no packet is outstanding.
-    pub fn is_empty(&self) -> bool {
-        self.packets.is_empty()
     }
 
     /// Moves the packets whose numbers are in `ranges` (descending, disjoint) to the end of

@@ -59,8 +59,6 @@ pub enum Token {
         /// One past the last.
         end: u64,
     },
-    /// A SYMBOL_ACK for this session.
-    SymbolAck(u16),
     /// A SYMBOL_WINDOW for this session.
     SymbolWindow(u16),
 }

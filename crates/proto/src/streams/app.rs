@@ -260,6 +260,7 @@ impl Streams {
     /// Whether bytes, or the end of the stream, were written and never sent: for want of a turn or
     /// of flow-control credit.
     #[must_use]
+    #[cfg(test)]
     pub fn has_unsent(&self, id: StreamId) -> bool {
         self.send_half(id).is_some_and(SendHalf::has_unsent)
     }

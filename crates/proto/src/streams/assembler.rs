@@ -1,6 +1,6 @@
 //! Reassembly of a stream's bytes.
 
-use super::ranges::Ranges;
+use crate::wire::range_set::RangeSet;
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -46,7 +46,7 @@ struct Block {
     /// capacity that it was made with.
     buf: BytesMut,
     /// Received stream offsets.
-    filled: Ranges,
+    filled: RangeSet,
 }
 
 impl Block {
@@ -90,6 +90,7 @@ pub(super) struct Assembler {
 
 impl Assembler {
     /// First byte that was not delivered yet.
+    #[cfg(test)]
     pub(super) fn read_offset(&self) -> u64 {
         self.read
     }
@@ -142,7 +143,7 @@ impl Assembler {
                     start,
                     end: bounds.end,
                     buf: BytesMut::with_capacity(size),
-                    filled: Ranges::default(),
+                    filled: RangeSet::default(),
                 },
             );
         }

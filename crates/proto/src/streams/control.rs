@@ -3,11 +3,11 @@
 //! What waits is a mark, not a frame: values are read when the frame is written, so that a frame
 //! that was lost is sent again with what is true by then, or not at all.
 
-use super::encode;
 use super::table::{PendingControl, Stream};
 use super::{Streams, flow};
 use crate::ids::{Dir, StreamId};
 use crate::recovery::token::{Token, Tokens};
+use crate::wire::frame::Frame;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -49,9 +49,10 @@ struct Page<'a> {
 
 impl Page<'_> {
     /// Writes a frame if it fits; says whether it did.
-    fn put(&mut self, fields: &[u64], token: Token) -> bool {
-        let fits = encode::integers(self.out, self.start, self.room, fields);
+    fn put(&mut self, frame: &Frame<'_>, token: Token) -> bool {
+        let fits = (self.out.len() - self.start).saturating_add(frame.size()) <= self.room;
         if fits {
+            frame.encode(self.out);
             self.tokens.push(token);
         }
         fits
@@ -94,7 +95,7 @@ impl Streams {
     fn write_connection_control(&mut self, now: Instant, rtt: Duration, page: &mut Page) -> bool {
         if self.control.max_data {
             let update = self.window.propose(now, rtt);
-            if !page.put(&[encode::MAX_DATA, update.limit], Token::MaxData) {
+            if !page.put(&Frame::MaxData(update.limit), Token::MaxData) {
                 return false;
             }
             self.window.commit(now, update);
@@ -104,7 +105,7 @@ impl Streams {
             let remote = &mut self.table.remote[dir.index()];
             if self.control.max_streams[dir.index()] {
                 let limit = remote.allowance().max(remote.max);
-                if !page.put(&[encode::max_streams(dir), limit], Token::MaxStreams(dir)) {
+                if !page.put(&Frame::MaxStreams { dir, max: limit }, Token::MaxStreams(dir)) {
                     return false;
                 }
                 remote.max = limit;
@@ -114,7 +115,7 @@ impl Streams {
         if self.control.data_blocked {
             let limit = self.out.credit.limit();
             if self.out.is_blocked()
-                && !page.put(&[encode::DATA_BLOCKED, limit], Token::DataBlocked(limit))
+                && !page.put(&Frame::DataBlocked(limit), Token::DataBlocked(limit))
             {
                 return false;
             }
@@ -124,10 +125,10 @@ impl Streams {
             let local = &self.table.local[dir.index()];
             if self.control.streams_blocked[dir.index()] {
                 let limit = local.max;
-                let fields = [encode::streams_blocked(dir), limit];
+                let frame = Frame::StreamsBlocked { dir, limit };
                 if local.next >= limit
                     && local.blocked_at == Some(limit)
-                    && !page.put(&fields, Token::StreamsBlocked(dir, limit))
+                    && !page.put(&frame, Token::StreamsBlocked(dir, limit))
                 {
                     return false;
                 }
@@ -207,8 +208,8 @@ fn write_stream_control(stream: &mut Stream, now: Instant, rtt: Duration, page: 
     let id = stream.id;
     let Stream { send, recv, pending, .. } = stream;
     if pending.reset {
-        if let Some((code, size)) = send.as_ref().and_then(|send| send.reset_frame())
-            && !page.put(&[encode::RESET_STREAM, id.0, code, size], Token::ResetStream(id))
+        if let Some((code, final_size)) = send.as_ref().and_then(|send| send.reset_frame())
+            && !page.put(&Frame::ResetStream { id, code, final_size }, Token::ResetStream(id))
         {
             return false;
         }
@@ -216,7 +217,7 @@ fn write_stream_control(stream: &mut Stream, now: Instant, rtt: Duration, page: 
     }
     if pending.stop {
         if let Some(code) = recv.as_ref().and_then(|recv| recv.stop_frame())
-            && !page.put(&[encode::STOP_SENDING, id.0, code], Token::StopSending(id))
+            && !page.put(&Frame::StopSending { id, code }, Token::StopSending(id))
         {
             return false;
         }
@@ -225,8 +226,8 @@ fn write_stream_control(stream: &mut Stream, now: Instant, rtt: Duration, page: 
     if pending.max_data {
         if let Some(recv) = recv.as_mut().filter(|recv| recv.may_update()) {
             let update: flow::Update = recv.window.propose(now, rtt);
-            let fields = [encode::MAX_STREAM_DATA, id.0, update.limit];
-            if !page.put(&fields, Token::MaxStreamData(id)) {
+            let frame = Frame::MaxStreamData { id, max: update.limit };
+            if !page.put(&frame, Token::MaxStreamData(id)) {
                 return false;
             }
             recv.window.commit(now, update);
@@ -236,8 +237,8 @@ fn write_stream_control(stream: &mut Stream, now: Instant, rtt: Duration, page: 
     if pending.blocked {
         if let Some(send) = send.as_ref().filter(|send| send.is_blocked()) {
             let limit = send.max_data();
-            let fields = [encode::STREAM_DATA_BLOCKED, id.0, limit];
-            if !page.put(&fields, Token::StreamDataBlocked(id, limit)) {
+            let frame = Frame::StreamDataBlocked { id, limit };
+            if !page.put(&frame, Token::StreamDataBlocked(id, limit)) {
                 return false;
             }
         }

@@ -11,7 +11,6 @@ mod control;
 mod encode;
 mod events;
 mod flow;
-mod ranges;
 mod receive;
 mod recv;
 mod send;

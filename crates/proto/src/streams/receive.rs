@@ -1,11 +1,11 @@
 //! Frames about streams and flow control that the peer sends (RFC 9000 section 19).
 
-use super::encode;
 use super::recv::Received;
 use super::table::{Lookup, MAX_STREAM_COUNT};
 use super::{Half, StreamEvent, Streams};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{Dir, StreamId};
+use crate::wire::frame::FrameKind;
 
 impl Streams {
     /// STREAM (section 19.8): `data` starts at stream offset `offset`.
@@ -21,7 +21,7 @@ impl Streams {
         fin: bool,
     ) -> Result<(), TransportError> {
         self.receive(id, |half, credit| half.received(offset, data, fin, credit))
-            .map_err(|error| error.in_frame(encode::STREAM))
+            .map_err(|error| error.in_frame(FrameKind::Stream.wire_type()))
     }
 
     /// RESET_STREAM (section 19.4).
@@ -36,7 +36,7 @@ impl Streams {
         final_size: u64,
     ) -> Result<(), TransportError> {
         self.receive(id, |half, credit| half.received_reset(code, final_size, credit))
-            .map_err(|error| error.in_frame(encode::RESET_STREAM))
+            .map_err(|error| error.in_frame(FrameKind::ResetStream.wire_type()))
     }
 
     /// Gives a frame to the receiving part of its stream and follows what it changed.
@@ -91,7 +91,7 @@ impl Streams {
     pub fn received_stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), TransportError> {
         let exists = self
             .open_by_peer(id, Half::Send)
-            .map_err(|error| error.in_frame(encode::STOP_SENDING))?;
+            .map_err(|error| error.in_frame(FrameKind::StopSending.wire_type()))?;
         let Some(stream) = self.table.get_mut(id).filter(|_| exists) else {
             return Ok(());
         };
@@ -123,7 +123,7 @@ impl Streams {
     ) -> Result<(), TransportError> {
         let exists = self
             .open_by_peer(id, Half::Send)
-            .map_err(|error| error.in_frame(encode::MAX_STREAM_DATA))?;
+            .map_err(|error| error.in_frame(FrameKind::MaxStreamData.wire_type()))?;
         let Some(stream) = self.table.get_mut(id).filter(|_| exists) else {
             return Ok(());
         };
@@ -139,13 +139,10 @@ impl Streams {
     /// # Errors
     /// More than 2^60 streams.
     pub fn received_max_streams(&mut self, dir: Dir, limit: u64) -> Result<(), TransportError> {
-        Self::check_stream_count(limit, encode::max_streams(dir))?;
+        Self::check_stream_count(limit, FrameKind::MaxStreams.wire_type() | dir as u64)?;
         self.raise_max_streams(dir, limit);
         Ok(())
     }
-
-    /// DATA_BLOCKED (section 19.12): nothing to do, limits rise as data is consumed.
-    pub fn received_data_blocked(&mut self, _limit: u64) {}
 
     /// STREAM_DATA_BLOCKED (section 19.13): opens the stream and changes nothing else.
     ///
@@ -154,7 +151,7 @@ impl Streams {
     pub fn received_stream_data_blocked(&mut self, id: StreamId) -> Result<(), TransportError> {
         self.open_by_peer(id, Half::Recv)
             .map(drop)
-            .map_err(|error| error.in_frame(encode::STREAM_DATA_BLOCKED))
+            .map_err(|error| error.in_frame(FrameKind::StreamDataBlocked.wire_type()))
     }
 
     /// STREAMS_BLOCKED (section 19.14): whatever became free is announced without waiting for more.
@@ -162,7 +159,7 @@ impl Streams {
     /// # Errors
     /// More than 2^60 streams.
     pub fn received_streams_blocked(&mut self, dir: Dir, limit: u64) -> Result<(), TransportError> {
-        Self::check_stream_count(limit, encode::streams_blocked(dir))?;
+        Self::check_stream_count(limit, FrameKind::StreamsBlocked.wire_type() | dir as u64)?;
         let remote = &self.table.remote[dir.index()];
         if remote.allowance() > remote.max {
             self.control.max_streams[dir.index()] = true;

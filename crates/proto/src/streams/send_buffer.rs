@@ -1,6 +1,6 @@
 //! What a stream still has to deliver: bytes are kept until the peer holds them.
 
-use super::ranges::Ranges;
+use crate::wire::range_set::RangeSet;
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -50,9 +50,9 @@ pub(super) struct SendBuffer {
     /// End of what was written.
     end: u64,
     /// Acknowledged bytes above `acked_prefix`.
-    acked: Ranges,
+    acked: RangeSet,
     /// Bytes to send again.
-    lost: Ranges,
+    lost: RangeSet,
 }
 
 impl SendBuffer {
@@ -67,8 +67,8 @@ impl SendBuffer {
             acked_prefix: 0,
             unsent: 0,
             end: 0,
-            acked: Ranges::default(),
-            lost: Ranges::default(),
+            acked: RangeSet::default(),
+            lost: RangeSet::default(),
         }
     }
 

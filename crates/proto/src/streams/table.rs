@@ -1,10 +1,10 @@
 //! Which streams there are: identifiers, limits, and the state of the live ones.
 
-use super::ranges::Ranges;
 use super::recv::RecvHalf;
 use super::send::SendHalf;
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{Dir, Side, StreamId};
+use crate::wire::range_set::RangeSet;
 use std::collections::HashMap;
 
 /// Most streams of a kind that identifiers can name (RFC 9000 section 4.6).
@@ -87,7 +87,7 @@ pub(super) struct RemoteStreams {
     /// Index of the first one that the application did not accept.
     pub(super) accepted: u64,
     /// Open ones without state: a higher identifier opened them, no frame came yet.
-    implicit: Ranges,
+    implicit: RangeSet,
     /// Most that may be unfinished at a time.
     pub(super) concurrent: u64,
     /// Finished ones.

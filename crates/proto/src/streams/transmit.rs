@@ -8,6 +8,7 @@ use super::table::{Stream, Table};
 use super::{Protection, StreamEvent, Streams};
 use crate::ids::StreamId;
 use crate::recovery::token::StreamToken;
+use crate::wire::frame::StreamHeader;
 use std::collections::VecDeque;
 use std::ops::Range;
 use sutura_schedule::Scheduler;
@@ -40,6 +41,7 @@ impl Pending {
 
     /// Whether these bytes were sent before and lost.
     #[must_use]
+    #[cfg(test)]
     pub fn is_retransmission(&self) -> bool {
         self.source == Source::Lost
     }
@@ -158,6 +160,7 @@ impl Outgoing {
 impl Streams {
     /// Which stream's bytes go next into a packet with `room` bytes left: lost ones first, then
     /// new ones. Nothing changes until [`Self::write_stream`].
+    #[cfg(test)]
     pub fn poll_data(&mut self, room: usize) -> Option<Pending> {
         self.poll_retransmission().or_else(|| self.poll_new(room))
     }
@@ -203,8 +206,10 @@ impl Streams {
                 self.send_half(id)?.next_new(max.min(self.out.credit.available()))?
             }
         };
-        let len = encode::stream_fit(id, next.offset, next.len, room, length)?;
-        let fin = next.fin && len as u64 == next.len;
+        let mut header = StreamHeader { id, offset: next.offset, fin: next.fin };
+        let len = encode::stream_fit(&header, next.len, room, length)?;
+        header.fin &= len as u64 == next.len;
+        let fin = header.fin;
         let range = next.offset..next.offset + len as u64;
         let token = StreamToken {
             id,
@@ -215,7 +220,7 @@ impl Streams {
         };
         let stream = self.table.get_mut(id)?;
         let send = stream.send.as_mut()?;
-        encode::stream_header(out, id, next.offset, len, fin, length);
+        header.encode((length == Length::Explicit).then_some(len), out);
         send.buffer.copy_to(range.clone(), out);
         send.on_frame(range, fin);
         if let Source::New(_) = pending.source {

@@ -26,21 +26,19 @@ impl DatagramPlan {
     }
 }
 
-/// Sends datagrams: the client's end. A stream that is opened and ended first holds the server
-/// back from nothing; datagrams may overtake it.
+/// Sends datagrams: the client's end.
 pub struct DatagramSource {
     plan: DatagramPlan,
     clock: Clock,
-    connected: bool,
     next_at: Option<Instant>,
     sent: u64,
 }
 
 impl DatagramSource {
-    /// Datagrams as planned, as soon as the peer is known to take them.
+    /// Datagrams as planned, as soon as the connection is established.
     #[must_use]
     pub const fn new(plan: DatagramPlan, clock: Clock) -> Self {
-        Self { plan, clock, connected: false, next_at: None, sent: 0 }
+        Self { plan, clock, next_at: None, sent: 0 }
     }
 
     /// How many were sent.
@@ -58,9 +56,7 @@ impl DatagramSource {
 
 impl<Q: Quic> App<Q> for DatagramSource {
     fn poll(&mut self, now: Instant, quic: &mut Q) -> Result<Option<Instant>, AppError> {
-        // Streams can be opened when the peer's parameters are known.
-        self.connected = self.connected || quic.open().is_some();
-        if !self.connected {
+        if !quic.is_established() {
             return Ok(None);
         }
         let mut at = *self.next_at.get_or_insert(now);

@@ -200,7 +200,7 @@ impl Meter {
             self.measure(now, if within < 8 { 0 } else { n as u64 });
             self.received += n as u64;
             data = rest;
-            if self.received % self.size as u64 == 0 {
+            if self.received.is_multiple_of(self.size as u64) {
                 self.header = Number::default();
             }
         }

@@ -112,11 +112,15 @@ impl Recorder {
         }
         let last = counters(ends);
         let later = self.snapshots.iter().skip(1).chain([&last]);
-        self.snapshots.iter().zip(later).map(|(earlier, later)| difference(later, earlier)).collect()
+        self.snapshots
+            .iter()
+            .zip(later)
+            .map(|(earlier, later)| difference(later, earlier))
+            .collect()
     }
 }
 
-pub(super) fn run(scenario: Scenario) -> Result<BulkOutcome, Failure> {
+pub(super) fn run(scenario: &Scenario) -> Result<BulkOutcome, Failure> {
     let clock = Clock::default();
     let (client, server) = scenario.bulk_apps();
     let mut recorder = Recorder::default();

@@ -14,6 +14,8 @@ use crate::{App, Clock, Failure, FailureKind, Host, Network, NodeId, TraceLog};
 const ALPN: &[u8] = b"perf";
 /// A silence shorter than this is never too long: it saves asking for the probe timeout.
 const SHORT: Duration = Duration::from_millis(10);
+/// How long it may take until the ends of streams are acknowledged where packets are lost.
+const MAX_STREAM_REST: Duration = Duration::from_secs(60);
 /// How many probe timeouts nobody may send anything though there is something to send.
 const MAX_SILENCE: u32 = 3;
 
@@ -139,9 +141,9 @@ impl Run {
             .node_mut(self.nodes[0])
             .ok_or_else(|| Failure::new(Duration::ZERO, FailureKind::Quiescent))?;
         let opened = host.connect(now, config, server_address(), "server.example", app);
-        opened.map(|_| ()).map_err(|e| {
-            Failure::new(Duration::ZERO, FailureKind::Connect(e.to_string()))
-        })
+        opened
+            .map(|_| ())
+            .map_err(|e| Failure::new(Duration::ZERO, FailureKind::Connect(e.to_string())))
     }
 
     fn work<C, S>(
@@ -172,6 +174,7 @@ impl Run {
         let duration = self.network.now();
         self.network.run_until(duration + scenario.linger)?;
         self.look(watch)?;
+        self.empty()?;
         let ends = Ends {
             duration,
             longest_silence: self.longest_silence,
@@ -238,6 +241,23 @@ impl Run {
         let both = || both.iter().flatten();
         let waiting = both().filter(|s| s.bytes_in_flight > 0).map(|s| s.probe_timeout).max();
         waiting.or_else(|| both().map(|s| s.probe_timeout).max()).unwrap_or(Duration::MAX / 4)
+    }
+
+    /// Waits until nobody remembers a stream.
+    fn empty(&mut self) -> Result<(), Failure> {
+        let deadline = self.network.now() + MAX_STREAM_REST;
+        loop {
+            let stats = self
+                .nodes
+                .map(|node| first_connection(&self.network, node).map(|(_, c)| c.stream_stats()));
+            let Some(stats) = stats.into_iter().flatten().find(|stats| stats.streams > 0) else {
+                return Ok(());
+            };
+            if self.network.now() > deadline || !self.network.step()? {
+                let what = format!("streams: {stats:?}");
+                return Err(self.network.failure(FailureKind::Leftover(what)));
+            }
+        }
     }
 
     /// Closes the connection from the client, and waits until nobody knows it any more.

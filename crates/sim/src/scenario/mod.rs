@@ -161,7 +161,7 @@ impl Scenario {
     /// They do not complete, bytes are wrong, somebody falls silent, or a connection remains in
     /// memory after it was closed.
     pub fn run(self) -> Result<BulkOutcome, Failure> {
-        bulk::run(self)
+        bulk::run(&self)
     }
 
     /// Streams messages from the server to the client.
@@ -191,13 +191,18 @@ impl Scenario {
         let clock = Clock::default();
         let mut delays = Vec::new();
         let source = DatagramSource::new(plan, clock);
-        let ends = self.drive(clock, source, move || DatagramSink::new(clock), |view| {
-            if let Some(sink) = view.server {
-                delays.clear();
-                delays.extend_from_slice(sink.delays());
-            }
-            drive::Progress { done: view.client.is_done(), busy: false }
-        })?;
+        let ends = self.drive(
+            clock,
+            source,
+            move || DatagramSink::new(clock),
+            |view| {
+                if let Some(sink) = view.server {
+                    delays.clear();
+                    delays.extend_from_slice(sink.delays());
+                }
+                drive::Progress { done: view.client.is_done(), busy: false }
+            },
+        )?;
         Ok(DatagramOutcome { delays, ends })
     }
 

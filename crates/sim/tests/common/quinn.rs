@@ -32,6 +32,10 @@ fn failed(error: impl std::fmt::Display) -> AppError {
 impl Quic for Connection {
     type Event = quinn::Event;
 
+    fn is_established(&self) -> bool {
+        !self.0.is_handshaking() && !self.0.is_closed()
+    }
+
     fn open(&mut self) -> Option<u64> {
         self.0.streams().open(quinn::Dir::Bi).map(number)
     }

@@ -94,33 +94,35 @@ impl HttpState {
     }
 
     fn on_event(&mut self, event: Event) {
-        let exchanges = &mut self.exchanges;
-        let (stream, change): (StreamId, Box<dyn FnOnce(&mut Exchange)>) = match event {
+        match event {
             Event::Headers { stream, fields } if self.h3.side().is_server() => {
-                exchanges.entry(stream).or_default();
+                self.exchanges.entry(stream).or_default();
                 self.incoming.push_back((stream, fields));
                 self.accepting.drain(..).for_each(Waker::wake);
-                return;
             }
-            Event::Headers { stream, fields } => (stream, Box::new(move |x| x.head = Some(fields))),
+            Event::Headers { stream, fields } => self.change(stream, |x| x.head = Some(fields)),
             Event::Trailers { stream, fields } => {
-                (stream, Box::new(move |x| x.trailers = Some(fields)))
+                self.change(stream, |x| x.trailers = Some(fields));
             }
-            Event::Finished { stream } => (stream, Box::new(|x| x.finished = true)),
+            Event::Finished { stream } => self.change(stream, |x| x.finished = true),
             Event::Reset { stream, code } => {
-                (stream, Box::new(move |x| x.failed = Some(Error::Reset(code))))
+                self.change(stream, |x| x.failed = Some(Error::Reset(code)));
             }
             Event::Failed { stream, code, reason } => {
-                (stream, Box::new(move |x| x.failed = Some(Error::Message { code, reason })))
+                self.change(stream, |x| x.failed = Some(Error::Message { code, reason }));
             }
-            Event::Stopped { stream, code } => (stream, Box::new(move |x| x.stopped = Some(code))),
-            Event::Data { stream } | Event::Writable { stream } => (stream, Box::new(|_| {})),
+            Event::Stopped { stream, code } => self.change(stream, |x| x.stopped = Some(code)),
+            Event::Data { stream } | Event::Writable { stream } => self.change(stream, |_| {}),
             Event::Settings(_)
             | Event::Interim { .. }
             | Event::PriorityUpdate { .. }
-            | Event::GoAway { .. } => return,
-        };
-        if let Some(exchange) = exchanges.get_mut(&stream) {
+            | Event::GoAway { .. } => {}
+        }
+    }
+
+    /// Changes an exchange that the application still holds, and wakes who waits for it.
+    fn change(&mut self, stream: StreamId, change: impl FnOnce(&mut Exchange)) {
+        if let Some(exchange) = self.exchanges.get_mut(&stream) {
             change(exchange);
             exchange.wake();
         }

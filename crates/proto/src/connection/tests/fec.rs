@@ -148,7 +148,7 @@ fn windows_slide_over_a_long_lossy_transfer() {
     let mut n = 0u64;
     pair.filter = Box::new(move |_, _| {
         n += 1;
-        n % 17 != 0
+        !n.is_multiple_of(17)
     });
     let mut rest = &data[..];
     let mut got = 0;

@@ -30,10 +30,12 @@ impl Pair {
     fn start(&self) -> (End, End) {
         let client = self
             .client
-            .start_session(QUIC_V1, SERVER_NAME, CLIENT_PARAMETERS.to_vec())
+            .start_session(VERSION_1, SERVER_NAME, CLIENT_PARAMETERS.to_vec())
             .expect("client session");
-        let server =
-            self.server.start_session(QUIC_V1, SERVER_PARAMETERS.to_vec()).expect("server session");
+        let server = self
+            .server
+            .start_session(VERSION_1, SERVER_PARAMETERS.to_vec())
+            .expect("server session");
         (End::new(client), End::new(server))
     }
 
@@ -110,8 +112,8 @@ fn shake(client: &mut End, server: &mut End, piece: usize) -> Result<(), (Side, 
 fn initial_keys(pair: &Pair, dcid: &[u8]) -> (Keys, Keys) {
     let dcid = ConnectionId::new(dcid).expect("short enough");
     (
-        pair.client.initial_keys(QUIC_V1, &dcid).expect("version 1"),
-        pair.server.initial_keys(QUIC_V1, &dcid).expect("version 1"),
+        pair.client.initial_keys(VERSION_1, &dcid).expect("version 1"),
+        pair.server.initial_keys(VERSION_1, &dcid).expect("version 1"),
     )
 }
 
@@ -368,7 +370,7 @@ fn only_version_1_is_spoken() {
 #[test]
 fn an_unusable_server_name_is_refused() {
     for pair in Pair::both() {
-        let session = pair.client.start_session(QUIC_V1, "", Vec::new());
+        let session = pair.client.start_session(VERSION_1, "", Vec::new());
         assert_eq!(session.err(), Some(StartError::InvalidServerName(String::new())));
     }
 }

@@ -109,7 +109,6 @@ fn queues_do_not_grow_with_what_the_peer_repeats() {
         streams.received_max_stream_data(id, 10_000 + round).unwrap();
         streams.received_stream_data_blocked(id).unwrap();
         streams.received_streams_blocked(Dir::Bi, 8).unwrap();
-        streams.received_data_blocked(15_000);
         streams.received_stop_sending(id, round).unwrap();
     }
     assert!(streams.stats().events <= 3, "{:?}", events(&mut streams));

@@ -1,20 +1,10 @@
 //! ACK frames (RFC 9000 section 19.3).
 
 use super::{FrameKind, Malformed};
+use crate::ecn::EcnCounts;
 use crate::wire::coding::{Reader, put_varint, varint_size};
 use std::iter::FusedIterator;
 use std::ops::Range;
-
-/// How many packets arrived with each ECN codepoint, over the life of a packet number space.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct EcnCounts {
-    /// Packets marked ECT(0).
-    pub ect0: u64,
-    /// Packets marked ECT(1).
-    pub ect1: u64,
-    /// Packets marked CE.
-    pub ce: u64,
-}
 
 impl EcnCounts {
     fn size(&self) -> usize {

@@ -8,7 +8,8 @@ mod registry;
 #[cfg(test)]
 mod tests;
 
-pub use ack::{AckFrame, AckRanges, EcnCounts, encode_ack};
+pub use crate::ecn::EcnCounts;
+pub use ack::{AckFrame, AckRanges, encode_ack};
 pub use decode::FrameIter;
 pub use encode::{
     StreamHeader, crypto_capacity, datagram_capacity, encode_crypto, encode_datagram,

@@ -1,11 +1,12 @@
 //! From packet headers to bytes.
 
 use super::{
-    FIXED, FORM_LONG, HeaderError, KEY_PHASE, LONG_TYPE_SHIFT, PacketType, SPIN, TruncatedNumber,
-    VERSION_1,
+    FIXED, FORM_LONG, HeaderError, KEY_PHASE, LONG_TYPE_SHIFT, SPIN, TruncatedNumber, VERSION_1,
 };
 use crate::ids::ConnectionId;
-use crate::wire::coding::{put_varint, put_varint2, varint_size};
+#[cfg(test)]
+use crate::wire::coding::varint_size;
+use crate::wire::coding::{put_varint, put_varint2};
 
 /// Bytes of the Length field, which is written before the length is known.
 const LENGTH_SIZE: usize = 2;
@@ -41,7 +42,9 @@ pub struct LongHeader<'a> {
 impl LongHeader<'_> {
     /// The type that a packet with this header has.
     #[must_use]
-    pub const fn packet_type(&self) -> PacketType {
+    #[cfg(test)]
+    pub const fn packet_type(&self) -> super::PacketType {
+        use super::PacketType;
         match self.ty {
             LongType::Initial { .. } => PacketType::Initial,
             LongType::ZeroRtt => PacketType::ZeroRtt,
@@ -51,6 +54,7 @@ impl LongHeader<'_> {
 
     /// Bytes that [`encode`](Self::encode) appends.
     #[must_use]
+    #[cfg(test)]
     pub const fn size(&self, number: TruncatedNumber) -> usize {
         let token = match self.ty {
             LongType::Initial { token } => varint_size(token.len() as u64) + token.len(),
@@ -95,6 +99,7 @@ pub struct ShortHeader {
 impl ShortHeader {
     /// Bytes that [`encode`](Self::encode) appends.
     #[must_use]
+    #[cfg(test)]
     pub const fn size(&self, number: TruncatedNumber) -> usize {
         1 + self.dcid.len() + number.size()
     }

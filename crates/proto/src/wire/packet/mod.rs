@@ -178,6 +178,7 @@ pub struct ProtectedPacket {
 impl ProtectedPacket {
     /// The bytes that header protection samples.
     #[must_use]
+    #[cfg(test)]
     pub const fn sample(&self) -> Range<usize> {
         let start = self.number + MAX_NUMBER_SIZE;
         start..start + SAMPLE_SIZE

@@ -74,6 +74,7 @@ impl TruncatedNumber {
 
     /// The bytes that are sent.
     #[must_use]
+    #[cfg(test)]
     pub const fn value(self) -> u32 {
         self.value
     }

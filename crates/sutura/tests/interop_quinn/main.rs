@@ -1,0 +1,9 @@
+//! This stack against quinn and h3, in both roles, over loopback and over a lossy link.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod http;
+mod lossy;
+mod peers;
+mod quic;
+mod transport;

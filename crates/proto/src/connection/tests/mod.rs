@@ -1,6 +1,7 @@
 //! Two connections against each other.
 
 mod fec;
+mod first_answer;
 mod pair;
 
 use crate::{Dir, Side};

@@ -149,12 +149,12 @@ impl Pair {
         self.wire.insert((self.now + self.latency, self.sent), (from.peer(), datagram));
     }
 
-    fn receive(&mut self, side: Side, mut datagram: Vec<u8>) {
+    pub(super) fn receive(&mut self, side: Side, mut datagram: Vec<u8>) {
         let now = self.now;
         let from = self.end(side.peer()).address;
         let end = self.end(side);
         match end.endpoint.handle(from, &datagram) {
-            DatagramEvent::Drop => return,
+            DatagramEvent::Drop | DatagramEvent::Respond(_) => return,
             DatagramEvent::Connection(_) => {}
             DatagramEvent::NewConnection(handle, connection) => {
                 if end.connection.is_none() {

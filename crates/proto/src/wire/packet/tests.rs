@@ -306,7 +306,7 @@ proptest! {
     #[test]
     fn retry_round_trips(dcid in any_cid(), scid in any_cid(), token in vec(any::<u8>(), 1..100)) {
         let mut out = Vec::new();
-        encode::encode_retry(dcid, scid, &token, &mut out);
+        encode_retry(dcid, scid, &token, &mut out);
         let tag = out.len();
         out.extend([9; RETRY_TAG_SIZE]);
         let Ok(Packet::Retry(retry)) = parse(&out, 0, 8) else { panic!("not a Retry") };

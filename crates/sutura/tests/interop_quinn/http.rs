@@ -69,8 +69,7 @@ pub fn they_serve(server: quinn::Endpoint) {
             let Ok(connection) = incoming.await else { continue };
             tokio::spawn(async move {
                 let connection = h3_quinn::Connection::new(connection);
-                let mut server =
-                    h3::server::Connection::<_, Bytes>::new(connection).await.unwrap();
+                let mut server = h3::server::Connection::<_, Bytes>::new(connection).await.unwrap();
                 while let Ok(Some(resolver)) = server.accept().await {
                     tokio::spawn(async move {
                         let (request, stream) = resolver.resolve_request().await.unwrap();
@@ -141,7 +140,10 @@ impl TheirClient {
         sum.insert("x-sum", len.into());
         let sent = Some(sum.clone());
         let (response, body, trailers) = self.send(post, pattern(len).into(), sent).await;
-        assert_eq!((response.status(), &response.headers()["x-tag"]), (StatusCode::OK, &sum["x-sum"]));
+        assert_eq!(
+            (response.status(), &response.headers()["x-tag"]),
+            (StatusCode::OK, &sum["x-sum"])
+        );
         assert!(body == pattern(len), "{len} bytes differ");
         assert_eq!(trailers, Some(sum));
     }

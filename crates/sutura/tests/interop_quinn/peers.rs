@@ -81,7 +81,10 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-pub fn quinn_client_config(trusted: CertificateDer<'static>, protocol: &[u8]) -> quinn::ClientConfig {
+pub fn quinn_client_config(
+    trusted: CertificateDer<'static>,
+    protocol: &[u8],
+) -> quinn::ClientConfig {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(trusted).unwrap();
     let mut tls = rustls::ClientConfig::builder_with_provider(provider())

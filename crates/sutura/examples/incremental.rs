@@ -49,7 +49,7 @@ async fn measure(link: &str, protection: Option<Protection>) -> Result<(Vec<Dura
         ServerConfig::with_single_cert(vec![certificate.clone()], key.into(), &[PROTOCOL])?;
     let server = Endpoint::server(config, "127.0.0.1:0".parse()?)?;
     let config = Config::new("127.0.0.1:0".parse()?, server.local_addr()?);
-    let relay = Relay::start(config.link(&link.parse()?).seed(7))?;
+    let relay = Relay::start(&config.link(&link.parse()?).seed(7))?;
 
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate)?;

@@ -32,8 +32,9 @@ impl Client {
         Ok(Self { connection })
     }
 
-    /// Sends a request's head, once the server permits one more request. A request without body
-    /// is to be [`finished`](RequestStream::finish) at once.
+    /// Begins a request, once the server permits one more. Its head goes out with the next call on
+    /// the stream, so that a request without body, which is to be
+    /// [`finished`](RequestStream::finish) at once, takes one packet.
     ///
     /// # Errors
     /// The fields are malformed, the server goes away, or the connection is over.
@@ -64,9 +65,10 @@ impl Client {
             })?;
             if result == Err(SendError::StreamsBlocked) {
                 state.wait_open(Dir::Bi, cx);
+                // The server is told that a stream is wanted.
+                self.connection.0.touch();
             }
             drop(state);
-            self.connection.0.touch();
             match result {
                 Ok(id) => Poll::Ready(Ok(id)),
                 Err(SendError::StreamsBlocked) => Poll::Pending,

@@ -30,6 +30,8 @@ pub struct RequestStream {
     id: StreamId,
     sent_all: bool,
     received_all: bool,
+    /// Whether the driver was told of the request.
+    announced: bool,
 }
 
 /// Fields as applications see them: without pseudo-header fields.
@@ -69,7 +71,7 @@ pub(super) fn with_http<T>(
 
 impl RequestStream {
     pub(super) fn new(connection: Connection, id: StreamId) -> Self {
-        Self { connection, id, sent_all: false, received_all: false }
+        Self { connection, id, sent_all: false, received_all: false, announced: false }
     }
 
     /// The stream that carries the exchange.
@@ -127,9 +129,14 @@ impl RequestStream {
     /// The peer does not want it, or the connection is over.
     pub async fn finish(&mut self) -> Result<(), Error> {
         let id = self.id;
-        self.send(|http, quic| http.h3.finish(quic, id)).await?;
+        let result = self.send(|http, quic| http.h3.finish(quic, id)).await;
         self.sent_all = true;
-        Ok(())
+        match result {
+            // The peer has its answer ready, or sent, and needs no more of the request (RFC 9114
+            // section 4.1).
+            Err(Error::Stopped(Code::NO_ERROR)) => Ok(()),
+            result => result,
+        }
     }
 
     async fn send(
@@ -193,7 +200,7 @@ impl RequestStream {
         Ok(data)
     }
 
-    fn poll_data(&self, cx: &Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
+    fn poll_data(&mut self, cx: &Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
         let id = self.id;
         self.receive(|http, quic| {
             let mut buffer = BytesMut::zeroed(READ_SIZE);
@@ -236,14 +243,15 @@ impl RequestStream {
     }
 
     fn receive<T>(
-        &self,
+        &mut self,
         step: impl FnOnce(&mut HttpState, &mut Quic<'_>) -> Poll<Result<T, Error>>,
     ) -> Poll<Result<T, Error>> {
         let mut state = self.connection.0.lock();
         let result = with_http(&mut state, step)?;
-        let credit = state.quic.wants_to_grant_credit();
+        let news = state.quic.wants_to_grant_credit() || !self.announced;
         drop(state);
-        if credit {
+        if news {
+            self.announced = true;
             self.connection.0.touch();
         }
         result

@@ -124,9 +124,8 @@ pub fn default_state_dir() -> Result<PathBuf, Failure> {
 }
 
 fn generate() -> Result<(rcgen::Certificate, KeyPair), Failure> {
-    let failure = |e: rcgen::Error| {
-        Failure::new(Exit::Other, format!("cannot make a certificate: {e}"))
-    };
+    let failure =
+        |e: rcgen::Error| Failure::new(Exit::Other, format!("cannot make a certificate: {e}"));
     let mut params = CertificateParams::new(NAMES.map(String::from)).map_err(failure)?;
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, "Sutura self-signed");

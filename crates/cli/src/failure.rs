@@ -21,7 +21,7 @@ Exit codes:
 /// The exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Exit {
+pub(crate) enum Exit {
     Success = 0,
     Other = 1,
     Usage = 2,
@@ -82,7 +82,15 @@ mod tests {
     fn every_exit_code_is_documented() {
         use Exit::*;
         for exit in [
-            Success, Other, Usage, Local, UnknownHost, NoConnection, Certificate, Status, Broken,
+            Success,
+            Other,
+            Usage,
+            Local,
+            UnknownHost,
+            NoConnection,
+            Certificate,
+            Status,
+            Broken,
             Interrupted,
         ] {
             let code = format!("\n  {:<5}", exit as u8);

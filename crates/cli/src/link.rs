@@ -77,7 +77,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         config.down = down;
     }
     let (up, down) = (config.up.to_string(), config.down.to_string());
-    let relay = Relay::start(config)
+    let relay = Relay::start(&config)
         .map_err(|e| Failure::local(format!("cannot listen on {}: {e}", args.listen)))?;
     let start = Instant::now();
     if args.json {

@@ -45,7 +45,7 @@ enum Command {
     /// Fetch URLs over HTTP/3
     Get(get::Args),
     /// Relay UDP through an emulated lossy link
-    Link(link::Args),
+    Link(Box<link::Args>),
     /// Load a page over a lossy link, without and with erasure coding, and compare
     Demo(demo::Args),
     /// Run the experiments
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(args) => block_on(serve::run(args)),
         Command::Get(args) => block_on(get::run(args)),
-        Command::Link(args) => block_on(link::run(args)),
+        Command::Link(args) => block_on(link::run(*args)),
         Command::Demo(args) => block_on(demo::run(args)),
         Command::Lab(args) => lab::run(&args),
     };
@@ -73,4 +73,14 @@ fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit
     // A name lookup or a write to a full pipe may take for ever; nobody waits for it.
     runtime.shutdown_timeout(Duration::from_secs(1));
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
 }

@@ -11,8 +11,8 @@ use crate::output;
 #[derive(Debug, Clone, clap::Args)]
 pub struct QlogArgs {
     /// Record every connection as a qlog file in this directory
-    #[arg(long = "qlog", value_name = "DIR")]
-    directory: Option<PathBuf>,
+    #[arg(long, value_name = "DIR")]
+    qlog: Option<PathBuf>,
 }
 
 impl QlogArgs {
@@ -21,7 +21,7 @@ impl QlogArgs {
     /// # Errors
     /// It cannot be made.
     pub fn prepare(&self) -> Result<(), Failure> {
-        let Some(directory) = &self.directory else { return Ok(()) };
+        let Some(directory) = &self.qlog else { return Ok(()) };
         std::fs::create_dir_all(directory)
             .map_err(|e| Failure::local(format!("cannot make {}: {e}", directory.display())))
     }
@@ -29,7 +29,7 @@ impl QlogArgs {
     /// Records the connection, if that is wanted. A record that cannot be written is complained
     /// about, but does not stop the connection.
     pub fn record(&self, connection: &Connection, side: Side, title: &str) {
-        let Some(directory) = &self.directory else { return };
+        let Some(directory) = &self.qlog else { return };
         match QlogWriter::create(directory, side, title) {
             Ok(observer) => connection.observe(observer),
             Err(error) => {

@@ -131,17 +131,35 @@ fn parse_path(text: &str) -> Result<String, &'static str> {
         if character.is_ascii_control() {
             return Err("a control character in the URL");
         }
-        if character.is_ascii() && !matches!(character, ' ' | '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}')
+        if character.is_ascii()
+            && !matches!(character, ' ' | '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}')
         {
             path.push(character);
         } else {
-            let mut buffer = [0; 4];
-            for byte in character.encode_utf8(&mut buffer).bytes() {
-                path.push_str(&format!("%{byte:02X}"));
-            }
+            push_encoded(character, &mut path);
         }
     }
     Ok(path)
+}
+
+fn push_encoded(character: char, into: &mut String) {
+    let mut buffer = [0; 4];
+    for byte in character.encode_utf8(&mut buffer).bytes() {
+        into.push_str(&format!("%{byte:02X}"));
+    }
+}
+
+/// A file name as a segment of a path.
+pub fn encode_segment(name: &str) -> String {
+    let mut segment = String::with_capacity(name.len());
+    for character in name.chars() {
+        if character.is_ascii_alphanumeric() || "-._~".contains(character) {
+            segment.push(character);
+        } else {
+            push_encoded(character, &mut segment);
+        }
+    }
+    segment
 }
 
 #[cfg(test)]
@@ -207,6 +225,11 @@ mod tests {
         for text in ["https://a", "https://a/b/", "https://a/..", "https://a/.?x"] {
             assert_eq!(url(text).file_name(), None, "{text}");
         }
+    }
+
+    #[test]
+    fn any_file_name_can_stand_in_a_path() {
+        assert_eq!(encode_segment("a b?#%/ä.png"), "a%20b%3F%23%25%2F%C3%A4.png");
     }
 
     proptest! {

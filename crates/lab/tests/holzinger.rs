@@ -25,25 +25,30 @@ fn half_of_the_small_transfers_that_waited_need_not() {
     }
 }
 
-/// The share of bytes that are late because of loss: what BBR delays by itself, when it measures the
-/// round-trip time every five seconds, is late without loss, too.
-fn late_by_loss(channel: Channel, burst: u32) -> (f64, Summary) {
-    let setups =
-        [channel, Channel::Lossless].map(|channel| Setup { channel, burst, delay: Duration::ZERO });
-    let summaries = holzinger_stream::measure(&setups, 4000, &Options::default()).unwrap();
-    let [lossy, lossless] = &summaries[..] else { panic!("{summaries:?}") };
-    assert_eq!(lossy.delays.total(), 4000 * 5000);
-    assert!(lossless.late < 0.06, "{}", lossless.late);
-    (lossy.late - lossless.late, lossy.clone())
+/// The share of bytes later than the path and 10 ms, with so many repair symbols behind each message.
+fn late(channel: Channel, burst: u32) -> Summary {
+    let setup = Setup { channel, burst, delay: Duration::ZERO };
+    let mut summaries = holzinger_stream::measure(&[setup], 4000, &Options::default()).unwrap();
+    let summary = summaries.remove(0);
+    assert_eq!(summary.delays.total(), 4000 * 5000);
+    summary
 }
 
 #[test]
-fn a_tenth_of_the_bytes_that_loss_made_late_are() {
-    for (channel, times) in [(Channel::Fractions, 10.0), (Channel::Time, 4.0)] {
-        let ((without, _), (with, summary)) = (late_by_loss(channel, 0), late_by_loss(channel, 3));
-        assert!(without > 0.1, "{channel:?}: {without}");
-        assert!(with <= without / times, "{channel:?}: {with} with, {without} without");
-        assert!(summary.resent < 0.001 && summary.recovered > 0.05, "{channel:?}");
+fn nothing_is_late_without_loss() {
+    for burst in [0, 3] {
+        assert!(late(Channel::Lossless, burst).late < 0.001);
+    }
+}
+
+#[test]
+fn at_most_a_tenth_of_the_bytes_is_late_that_would_be_without_repair() {
+    let readings = [(Channel::Fractions, 0.1, 10.0), (Channel::Percentages, 0.001, 10.0)];
+    for (channel, at_least, times) in readings.into_iter().chain([(Channel::Time, 0.1, 2.0)]) {
+        let (without, with) = (late(channel, 0), late(channel, 3));
+        assert!(without.late > at_least, "{channel:?}: {}", without.late);
+        assert!(with.late <= without.late / times, "{channel:?}: {} {}", with.late, without.late);
+        assert!(with.resent < 0.001, "{channel:?}");
     }
 }
 

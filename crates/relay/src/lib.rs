@@ -14,9 +14,8 @@
 //! use sutura_relay::{Config, Relay};
 //!
 //! let link: sutura_link::LinkConfig = "paper".parse()?;
-//! let relay = Relay::start(Config::new("127.0.0.1:5000".parse()?, "127.0.0.1:4433".parse()?)
-//!     .link(&link)
-//!     .seed(7))?;
+//! let config = Config::new("127.0.0.1:5000".parse()?, "127.0.0.1:4433".parse()?);
+//! let relay = Relay::start(&config.link(&link).seed(7))?;
 //! std::thread::sleep(std::time::Duration::from_secs(60));
 //! let stats = relay.stop();
 //! println!("{} datagrams lost on the way down", stats.down.lost);
@@ -70,7 +69,7 @@ impl Relay {
     ///
     /// # Errors
     /// The address cannot be bound, or the system has no more sockets or threads.
-    pub fn start(config: Config) -> io::Result<Self> {
+    pub fn start(config: &Config) -> io::Result<Self> {
         let socket = UdpSocket::bind(config.listen)?;
         let address = socket.local_addr()?;
         let waker = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;

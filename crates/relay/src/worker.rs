@@ -57,7 +57,7 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(
-        config: Config,
+        config: &Config,
         socket: UdpSocket,
         waker: UdpSocket,
         shared: Arc<Shared>,

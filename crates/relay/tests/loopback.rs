@@ -27,7 +27,7 @@ fn relay(to: &UdpSocket, up: &str, down: &str, seed: u64) -> Relay {
     let mut config = Config::new(local(0), to.local_addr().unwrap()).seed(seed);
     config.up = up.parse().unwrap();
     config.down = down.parse().unwrap();
-    Relay::start(config).unwrap()
+    Relay::start(&config).unwrap()
 }
 
 fn wait_for(relay: &Relay, what: impl Fn(&Stats) -> bool) -> Stats {
@@ -162,7 +162,7 @@ fn clients_beyond_the_limit_are_refused_until_another_is_idle() {
     let mut config = Config::new(local(0), server.local_addr().unwrap());
     config.max_clients = 1;
     config.idle_timeout = Duration::from_millis(1);
-    let relay = Relay::start(config).unwrap();
+    let relay = Relay::start(&config).unwrap();
     // Who comes back is served, one at a time, however many there were.
     for n in 0..5u8 {
         let client = socket();
@@ -206,7 +206,7 @@ fn a_destination_that_is_not_there_does_no_harm() {
 fn an_address_in_use_is_an_error() {
     let server = socket();
     let taken = Config::new(server.local_addr().unwrap(), local(9));
-    let error = Relay::start(taken).unwrap_err();
+    let error = Relay::start(&taken).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
 }
 

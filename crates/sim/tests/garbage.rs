@@ -40,7 +40,5 @@ fn garbage_leaves_nothing_behind() {
         assert!(host.transmit(now, &mut out).is_none(), "nothing is sent to who may not be there");
         assert_eq!((host.endpoint_len(), host.connections().count()), (0, 0));
     }
-    // All of them did look like connections.
-    assert_eq!(host.finished().len(), 2000);
     assert_eq!(host.next_timeout(), None);
 }

@@ -13,9 +13,9 @@ use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use sutura::{ClientConfig, Connection, Endpoint, Protection, ServerConfig};
 use sutura_relay::{Config, Relay};
 
-const PARTS: u32 = 300;
+const PARTS: u32 = 200;
 const PART: usize = 1000;
-const INTERVAL: Duration = Duration::from_millis(10);
+const INTERVAL: Duration = Duration::from_millis(25);
 const PROTOCOL: &[u8] = b"parts";
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -49,7 +49,7 @@ async fn measure(link: &str, protection: Option<Protection>) -> Result<(Vec<Dura
         ServerConfig::with_single_cert(vec![certificate.clone()], key.into(), &[PROTOCOL])?;
     let server = Endpoint::server(config, "127.0.0.1:0".parse()?)?;
     let config = Config::new("127.0.0.1:0".parse()?, server.local_addr()?);
-    let relay = Relay::start(config.link(&link.parse()?).seed(7))?;
+    let relay = Relay::start(&config.link(&link.parse()?).seed(7))?;
 
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate)?;

@@ -168,7 +168,8 @@ impl Driver {
                 return;
             }
             DatagramEvent::Connection(handle) => handle,
-            DatagramEvent::NewConnection(handle, connection) => {
+            DatagramEvent::NewConnection(handle, mut connection) => {
+                self.inner.observe(now, &mut connection);
                 let shared = Shared::new(handle, connection, self.inner.dirty.clone());
                 if !self.inner.offer(shared.clone()) {
                     lock(&self.inner.state).proto.handle_event(handle, EndpointEvent::Drained);

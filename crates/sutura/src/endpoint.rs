@@ -14,10 +14,13 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 use sutura_proto as proto;
 use sutura_proto::crypto::StartError;
-use sutura_proto::{ConnectError, ConnectionError};
+use sutura_proto::{ConnectError, ConnectionError, Observer, Side};
 
 /// Accepted connections that wait for the application to take them.
 const MAX_BACKLOG: usize = 1024;
+
+/// Makes observers for an endpoint's connections.
+type MakeObserver = Arc<dyn Fn(Side) -> Option<Box<dyn Observer>> + Send + Sync>;
 
 /// What the endpoint's handles and its driver share.
 #[derive(Debug)]
@@ -28,10 +31,21 @@ pub(crate) struct Inner {
     pub(crate) dirty: Arc<Dirty>,
 }
 
+/// Who observes the endpoint's connections.
+#[derive(Default)]
+struct Observers(Option<MakeObserver>);
+
+impl std::fmt::Debug for Observers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Observers").field(&self.0.is_some()).finish()
+    }
+}
+
 /// What changes under the endpoint's lock.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) proto: proto::Endpoint,
+    observers: Observers,
     /// Opened by the application, not yet adopted by the driver.
     opened: Vec<Arc<Shared>>,
     /// Accepted, not yet taken by the application.
@@ -55,6 +69,14 @@ impl Inner {
         state.backlog.push_back(shared);
         state.accepting.drain(..).for_each(Waker::wake);
         true
+    }
+
+    /// Sets the observer of a new connection, if there is one for it.
+    pub(crate) fn observe(&self, now: Instant, connection: &mut proto::Connection) {
+        let make = lock(&self.state).observers.0.clone();
+        if let Some(observer) = make.and_then(|make| make(connection.side())) {
+            connection.set_observer(now, observer);
+        }
     }
 
     pub(crate) fn take_opened(&self) -> Vec<Arc<Shared>> {
@@ -166,6 +188,7 @@ impl Endpoint {
             receiver: Mutex::new(ReceiveBuffers::new()),
             state: Mutex::new(State {
                 proto,
+                observers: Observers::default(),
                 opened: Vec::new(),
                 backlog: VecDeque::new(),
                 accepting: Vec::new(),
@@ -190,6 +213,16 @@ impl Endpoint {
     pub fn set_server_config(&self, config: Option<ServerConfig>) {
         let config = config.map(|c| Arc::new(c.into_proto()));
         lock(&self.inner.state).proto.set_server_config(config);
+    }
+
+    /// Has every connection from now on observed from its first packet on, by what `make` makes
+    /// for its side; see [`QlogWriter`](crate::qlog::QlogWriter). It is called by the task that
+    /// does the endpoint's input and output, so it should not take long.
+    pub fn observe_with(
+        &self,
+        make: impl Fn(Side) -> Option<Box<dyn Observer>> + Send + Sync + 'static,
+    ) {
+        lock(&self.inner.state).observers = Observers(Some(Arc::new(make)));
     }
 
     /// The address that the endpoint is bound to.
@@ -228,8 +261,11 @@ impl Endpoint {
         let now = Instant::now();
         let address = self.inner.reachable(address);
         let mut state = lock(&self.inner.state);
-        let (handle, connection) =
+        let (handle, mut connection) =
             state.proto.connect(now, config.into_proto(), address, server_name)?;
+        drop(state);
+        self.inner.observe(now, &mut connection);
+        let mut state = lock(&self.inner.state);
         let shared = Shared::new(handle, connection, self.inner.dirty.clone());
         state.connections += 1;
         let connecting = Connecting(Some(Connection::new(shared.clone())));

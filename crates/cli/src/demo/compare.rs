@@ -54,7 +54,7 @@ impl Samples {
             "resource_ms": times(self.resources()),
             "page_ms": times(self.pages()),
             "page_samples_ms": pages,
-            "pauses": self.sum(|s| s.loaded.pauses),
+            "waits": self.sum(|s| s.loaded.waits),
             "packets_sent": self.sum(|s| s.server.sent.packets),
             "bytes_sent": self.sum(|s| s.server.sent.bytes),
             "packets_lost": self.sum(|s| s.server.packets_lost),
@@ -85,7 +85,8 @@ pub struct Comparison {
 impl Comparison {
     /// A table for people to read.
     pub fn table(&self) -> String {
-        let mut table = format!("{:44}{:>12}{:>12}{:>10}\n", "", "without FEC", "with FEC", "change");
+        let mut table =
+            format!("{:56}{:>12}{:>12}{:>10}\n", "", "without FEC", "with FEC", "change");
         type Times = fn(&Samples) -> Vec<Duration>;
         let times: [(&str, Times, usize); 4] = [
             ("resource, request to end, median", Samples::resources, 50),
@@ -99,7 +100,7 @@ impl Comparison {
         }
         type Count = fn(&Sample) -> u64;
         let counts: [(&str, Count); 5] = [
-            ("pauses of a round trip within responses", |s| s.loaded.pauses),
+            ("retransmission waits (a round trip or more)", |s| s.loaded.waits),
             ("packets lost", |s| s.server.packets_lost),
             ("packets recovered without waiting", |s| s.client.fec.recovered),
             ("probe timeouts", |s| s.server.probe_timeouts),
@@ -107,13 +108,15 @@ impl Comparison {
         ];
         for (name, of) in counts {
             let [a, b] = self.both(|s| s.per_load(of));
-            table += &row(&format!("{name}, per load"), &format!("{a:.1}"), &format!("{b:.1}"), None);
+            table +=
+                &row(&format!("{name}, per load"), &format!("{a:.1}"), &format!("{b:.1}"), None);
         }
         let [a, b] = self.both(|s| s.per_load(|s| s.server.stream_bytes_retransmitted));
         let [a, b] = [a, b].map(|bytes| output::bytes(bytes as u64));
         table += &row("data sent again, per load", &a, &b, None);
         let [a, b] = self.both(|s| s.overhead() * 100.0);
-        table += &row("repair bytes to other bytes", &format!("{a:.1} %"), &format!("{b:.1} %"), None);
+        table +=
+            &row("repair bytes to other bytes", &format!("{a:.1} %"), &format!("{b:.1} %"), None);
         table.truncate(table.trim_end().len());
         table
     }
@@ -132,7 +135,7 @@ fn row(name: &str, without: &str, with: &str, change: Option<(f64, f64)>) -> Str
         Some((a, b)) if a > 0.0 => format!("{:+.0} %", (b / a - 1.0) * 100.0),
         _ => String::new(),
     };
-    let row = format!("{name:44}{without:>12}{with:>12}{change:>10}");
+    let row = format!("{name:56}{without:>12}{with:>12}{change:>10}");
     format!("{}\n", row.trim_end())
 }
 
@@ -152,7 +155,7 @@ mod tests {
     #[test]
     fn rows_line_up_and_tell_the_change() {
         let text = row("page", "200 ms", "150 ms", Some((200.0, 150.0)));
-        assert_eq!(text, format!("{:44}{:>12}{:>12}{:>10}\n", "page", "200 ms", "150 ms", "-25 %"));
+        assert_eq!(text, format!("{:56}{:>12}{:>12}{:>10}\n", "page", "200 ms", "150 ms", "-25 %"));
         assert!(!row("x", "0", "1", Some((0.0, 1.0))).contains('%'));
     }
 }

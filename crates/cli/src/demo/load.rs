@@ -18,8 +18,8 @@ pub struct Loaded {
     pub resources: Vec<Duration>,
     /// From the first request to the end of the last response.
     pub page: Duration,
-    /// Pauses within responses of a round trip or more.
-    pub pauses: u64,
+    /// Pauses within responses of a round trip or more, which is what a retransmission takes.
+    pub waits: u64,
 }
 
 /// One response.
@@ -27,7 +27,7 @@ pub struct Loaded {
 struct Fetched {
     index: usize,
     took: Duration,
-    pauses: u64,
+    waits: u64,
 }
 
 /// Loads the page: a resource is asked for as soon as the one that names it is there.
@@ -43,7 +43,7 @@ pub async fn load(
     let start = Instant::now();
     let mut loaded = Loaded::default();
     let mut under_way = JoinSet::new();
-    let mut ask_for_children_of = |parent: Option<usize>, under_way: &mut JoinSet<_>| {
+    let ask_for_children_of = |parent: Option<usize>, under_way: &mut JoinSet<_>| {
         for (index, resource) in page.resources.iter().enumerate() {
             if resource.parent == parent {
                 let (client, progress) = (client.clone(), progress.clone());
@@ -57,7 +57,7 @@ pub async fn load(
         let fetched: Fetched = fetched
             .map_err(|e| Failure::new(Exit::Other, format!("a task ended unexpectedly: {e}")))??;
         loaded.resources.push(fetched.took);
-        loaded.pauses += fetched.pauses;
+        loaded.waits += fetched.waits;
         ask_for_children_of(Some(fetched.index), &mut under_way);
     }
     loaded.page = start.elapsed();
@@ -90,19 +90,19 @@ async fn fetch(
         return Err(Failure::new(Exit::Status, message));
     }
     let mut last = Instant::now();
-    let (mut bytes, mut pauses) = (0, 0);
+    let (mut bytes, mut waits) = (0, 0);
     while let Some(data) = stream.recv_data().await.map_err(failed)? {
         let now = Instant::now();
-        pauses += u64::from(now - last >= round_trip);
+        waits += u64::from(now - last >= round_trip);
         last = now;
         bytes += data.len() as u64;
         progress.inc(data.len() as u64);
     }
     // The end may come later than the last byte.
-    pauses += u64::from(last.elapsed() >= round_trip);
+    waits += u64::from(last.elapsed() >= round_trip);
     if bytes != resource.size {
         let message = format!("{} ended after {bytes} of {} bytes", resource.path, resource.size);
         return Err(Failure::new(Exit::Broken, message));
     }
-    Ok(Fetched { index, took: start.elapsed(), pauses })
+    Ok(Fetched { index, took: start.elapsed(), waits })
 }

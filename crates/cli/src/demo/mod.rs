@@ -53,18 +53,19 @@ Examples:
 pub struct Args {
     /// Directory with the page to load [default: sizes, types and order of a real page]
     directory: Option<PathBuf>,
-    /// The link in both directions, as in `sutura link`
-    #[arg(long, value_name = "SPEC", default_value = "paper")]
+    /// The link in both directions, as in `sutura link`. By default, other traffic moves its bursts
+    /// of loss on, so that they are as short for a lone acknowledgement as for a full link
+    #[arg(long, value_name = "SPEC", default_value = "paper-background")]
     profile: LinkConfig,
     /// The first seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Seeds, each for two loads
-    #[arg(long, value_name = "N", default_value = "10")]
+    #[arg(long, value_name = "N", default_value = "20")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
     /// Repair symbols on each occasion, and for how many milliseconds they may be delayed
-    #[arg(long, value_name = "BLT[,RDT]", default_value = "3")]
+    #[arg(long, value_name = "BLT[,RDT]", default_value = "1,25")]
     fec: Fec,
     /// Congestion control: newreno, cubic or bbr
     #[arg(long = "cc", value_name = "NAME", default_value = "bbr", value_parser = parse_algorithm)]
@@ -148,10 +149,9 @@ impl Demo {
             max_idle_timeout: Some(IDLE_TIMEOUT),
             ..TransportConfig::default()
         };
-        let config =
-            ServerConfig::with_single_cert(identity.chain, identity.key, &[http::ALPN])
-                .map_err(|e| Failure::new(Exit::Other, e.to_string()))?
-                .transport(transport.clone());
+        let config = ServerConfig::with_single_cert(identity.chain, identity.key, &[http::ALPN])
+            .map_err(|e| Failure::new(Exit::Other, e.to_string()))?
+            .transport(transport.clone());
         let endpoint = Endpoint::server(config, (Ipv4Addr::LOCALHOST, 0).into())
             .map_err(|e| Failure::local(format!("cannot serve on loopback: {e}")))?;
         let server = endpoint
@@ -209,17 +209,12 @@ impl Demo {
     async fn load(&self, args: &Args, seed: u64, fec: Option<Fec>) -> Result<Sample, Failure> {
         let kind = if fec.is_some() { "with FEC" } else { "without FEC" };
         self.progress.set_message(format!("seed {seed}, {kind}"));
-        let connector = Connector::new(
-            &self.trust,
-            self.transport.clone(),
-            IDLE_TIMEOUT,
-            args.qlog.clone(),
-        )?;
+        let connector =
+            Connector::new(&self.trust, self.transport.clone(), IDLE_TIMEOUT, args.qlog.clone())?;
         let config = Config::new((Ipv4Addr::LOCALHOST, 0).into(), self.server);
-        let relay = Relay::start(config.link(&args.profile).seed(seed))
+        let relay = Relay::start(&config.link(&args.profile).seed(seed))
             .map_err(|e| Failure::local(format!("cannot relay on loopback: {e}")))?;
-        let authority =
-            Authority { host: "127.0.0.1".into(), port: relay.local_addr().port() };
+        let authority = Authority { host: "127.0.0.1".into(), port: relay.local_addr().port() };
         let connected = connector.connect(&authority).await?;
         let loaded = load::load(&connected.client, &self.page, fec, &self.progress).await?;
         let server = self.accepted.lock().await.recv().await;

@@ -9,6 +9,7 @@ use sutura::http;
 use crate::content_type;
 use crate::failure::{Exit, Failure};
 use crate::serve::site::{Site, Synthetic};
+use crate::url::encode_segment;
 
 /// Sizes, order and priorities of a real page; see NOTICE.
 const SHIPPED: &str = include_str!("../../data/page.json");
@@ -110,12 +111,12 @@ impl Page {
 fn collect(directory: &Path, path: &str, found: &mut Vec<Resource>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        let kind = entry.file_type()?;
         if found.len() >= MAX_FILES {
             return Ok(());
         }
+        let kind = entry.file_type()?;
+        // What has no name in Unicode has none in a URL.
+        let Some(name) = entry.file_name().to_str().map(encode_segment) else { continue };
         if kind.is_dir() {
             collect(&entry.path(), &format!("{path}/{name}"), found)?;
         } else if kind.is_file() {

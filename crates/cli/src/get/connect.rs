@@ -184,12 +184,10 @@ impl Connector {
         authority: &Authority,
         address: SocketAddr,
     ) -> Result<impl Future<Output = Result<Connection, Failure>> + use<>, Failure> {
-        let connecting = self
-            .endpoint
-            .connect_with(self.config.clone(), address, &authority.host)
-            .map_err(|e| {
-                Failure::new(Exit::NoConnection, format!("cannot connect to {authority}: {e}"))
-            })?;
+        let connecting =
+            self.endpoint.connect_with(self.config.clone(), address, &authority.host).map_err(
+                |e| Failure::new(Exit::NoConnection, format!("cannot connect to {authority}: {e}")),
+            )?;
         if let Some(connection) = connecting.connection() {
             self.qlog.record(connection, Side::Client, "sutura get");
         }
@@ -229,16 +227,27 @@ fn refused(authority: &Authority, error: &ConnectionError) -> Failure {
     if let ConnectionError::Transport(error) = error
         && is_about_certificates(error.code)
     {
-        let message = format!("the certificate of {authority} is not trusted: {error}");
+        let why = if error.code == TransportErrorCode::crypto(ACCESS_DENIED) {
+            "its fingerprint is another one"
+        } else if error.reason.is_empty() {
+            "for a reason unknown"
+        } else {
+            &error.reason
+        };
+        let message = format!("the certificate of {authority} is not trusted: {why}");
         return Failure::new(Exit::Certificate, message);
     }
     Failure::new(Exit::NoConnection, format!("cannot connect to {authority}: {error}"))
 }
 
+/// The alert that stands for a certificate that is valid but not wanted.
+const ACCESS_DENIED: u8 = 49;
+
 /// Whether an error is one of the alerts about certificates (RFC 8446 section 6.2): from
-/// bad_certificate to certificate_unknown, unknown_ca, and those about their status.
+/// bad_certificate to certificate_unknown, unknown_ca, access_denied, decrypt_error, and the one about
+/// their status.
 fn is_about_certificates(code: TransportErrorCode) -> bool {
-    const ALERTS: [u8; 8] = [42, 43, 44, 45, 46, 48, 51, 113];
+    const ALERTS: [u8; 9] = [42, 43, 44, 45, 46, 48, ACCESS_DENIED, 51, 113];
     ALERTS.into_iter().any(|alert| code == TransportErrorCode::crypto(alert))
 }
 

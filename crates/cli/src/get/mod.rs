@@ -133,8 +133,10 @@ async fn fetch_all(args: &Args, targets: Vec<Target>) -> Result<Exit, Failure> {
         progress: progress(),
     });
     let mut by_authority: BTreeMap<Authority, Vec<(usize, Job)>> = BTreeMap::new();
+    let (priority, priority_field) = priority(args);
     for (index, (url, target)) in args.urls.iter().zip(targets).enumerate() {
-        let job = Job { url: url.clone(), target, priority: priority(args) };
+        let priority_field = priority_field.clone();
+        let job = Job { url: url.clone(), target, priority, priority_field };
         by_authority.entry(url.authority.clone()).or_default().push((index, job));
     }
     let mut servers = JoinSet::new();
@@ -172,13 +174,19 @@ fn connector(args: &Args) -> Result<Connector, Failure> {
     Connector::new(&trust, transport, args.timeout, args.qlog.clone())
 }
 
-fn priority(args: &Args) -> http::Priority {
+/// The priority of all requests, and the field that says so.
+fn priority(args: &Args) -> (http::Priority, String) {
     let mut priority = args.priority;
     if let Some(fec) = &args.fec {
         priority.burst = fec.burst;
         priority.delay_ms = u64::try_from(fec.delay.as_millis()).unwrap_or(u64::MAX);
     }
-    priority
+    let mut field = priority.to_string();
+    if args.fec.is_some_and(|fec| fec.burst == 0) {
+        // Left out, it would leave the server free to protect the response.
+        field += ", exp_b=0";
+    }
+    (priority, field)
 }
 
 fn progress() -> MultiProgress {
@@ -223,11 +231,8 @@ async fn fetch_one(
     client: &http::Client,
     job: &Job,
 ) -> Result<Outcome, Failure> {
-    let _permit = context
-        .room
-        .acquire()
-        .await
-        .map_err(|e| Failure::new(Exit::Other, e.to_string()))?;
+    let _permit =
+        context.room.acquire().await.map_err(|e| Failure::new(Exit::Other, e.to_string()))?;
     let bar = context.progress.add(ProgressBar::no_length());
     let style = "{msg:40!} {bytes:>10}/{total_bytes:10} {bytes_per_sec:>12} {bar:20}";
     if let Ok(style) = ProgressStyle::with_template(style) {

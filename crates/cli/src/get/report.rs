@@ -1,5 +1,6 @@
 //! What became of it all.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ impl ConnectionReport {
         let stats = connection.stats();
         let json = json!({
             "authority": authority.to_string(),
-            "remote": connection.remote_address().to_string(),
+            "remote": canonical(connection.remote_address()).to_string(),
             "connect_ms": millis(took),
             "rtt_ms": millis(stats.rtt),
             "min_rtt_ms": millis(stats.min_rtt),
@@ -49,6 +50,11 @@ impl ConnectionReport {
         let json = json!({ "authority": authority.to_string(), "error": failure.message });
         Self { authority: authority.clone(), json, failure: Some(failure), connect: None }
     }
+}
+
+/// An address without the disguise that IPv4 wears on an IPv6 socket.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// All connections and all URLs, these in the order of the command line.
@@ -136,8 +142,10 @@ mod tests {
 
     #[test]
     fn the_first_failure_decides_the_exit_code() {
-        let urls: Vec<Url> =
-            ["https://a/1", "https://a/2", "https://b/3"].iter().map(|u| u.parse().unwrap()).collect();
+        let urls: Vec<Url> = ["https://a/1", "https://a/2", "https://b/3"]
+            .iter()
+            .map(|u| u.parse().unwrap())
+            .collect();
         let mut report = Report::new(&urls);
         assert_eq!(report.exit(), Exit::Other);
         let good = Outcome {

@@ -121,8 +121,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_appears_when_it_is_whole_and_leaves_no_litter_when_not() {
-        let directory =
-            std::env::temp_dir().join(format!("sutura-sink-{}", std::process::id()));
+        let directory = std::env::temp_dir().join(format!("sutura-sink-{}", std::process::id()));
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir_all(&directory).unwrap();
         let names = || -> Vec<String> {

@@ -16,6 +16,8 @@ pub struct Job {
     pub url: Url,
     pub target: Target,
     pub priority: http::Priority,
+    /// The `priority` field, which says more: no protection can be what is asked for.
+    pub priority_field: String,
 }
 
 /// A response that arrived whole.
@@ -42,7 +44,11 @@ pub async fn fetch(
     let failed = |error: http::Error| broken(&name, &error);
     let start = Instant::now();
     let user_agent = concat!("sutura/", env!("CARGO_PKG_VERSION"));
-    let fields = [("user-agent", user_agent.as_bytes()), ("accept", b"*/*")];
+    let fields = [
+        ("user-agent", user_agent.as_bytes()),
+        ("accept", b"*/*"),
+        ("priority", job.priority_field.as_bytes()),
+    ];
     let authority = job.url.authority.to_string();
     let mut stream = client
         .request("GET", &authority, &job.url.path, &fields, Some(job.priority))

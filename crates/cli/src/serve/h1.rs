@@ -62,7 +62,7 @@ where
             status,
             bytes,
             start,
-            error: result.as_ref().err().map(|e| e as _),
+            error: result.as_ref().err().map(ToString::to_string),
         });
         result?;
         if !request.keep_alive {

@@ -81,7 +81,7 @@ async fn respond(
         status,
         bytes,
         start,
-        error: result.as_ref().err().map(|e| e as _),
+        error: result.as_ref().err().map(ToString::to_string),
     });
 }
 

@@ -37,7 +37,7 @@ pub struct Access<'a> {
     pub bytes: u64,
     pub start: Instant,
     /// Why the response is not complete.
-    pub error: Option<&'a dyn fmt::Display>,
+    pub error: Option<String>,
 }
 
 impl Log {

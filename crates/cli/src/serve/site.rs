@@ -97,7 +97,10 @@ impl Resource {
                 let mut buffer = vec![0; want];
                 let got = file.read(&mut buffer).await?;
                 if got == 0 {
-                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "file became shorter"));
+                    return Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        "file became shorter",
+                    ));
                 }
                 buffer.truncate(got);
                 Bytes::from(buffer)
@@ -203,8 +206,21 @@ mod tests {
         assert_eq!(relative("/a//b%20c.html"), Some("a/b c.html".into()));
         assert_eq!(relative("/%C3%A4"), Some("ä".into()));
         for path in [
-            "", "a", "/..", "/a/../b", "/%2e%2e/x", "/.%2E", "/a%2fb", "/a%5cb", "/a\\b", "/%00",
-            "/%", "/%4", "/%zz", "/%ff", "/.",
+            "",
+            "a",
+            "/..",
+            "/a/../b",
+            "/%2e%2e/x",
+            "/.%2E",
+            "/a%2fb",
+            "/a%5cb",
+            "/a\\b",
+            "/%00",
+            "/%",
+            "/%4",
+            "/%zz",
+            "/%ff",
+            "/.",
         ] {
             assert_eq!(relative(path), None, "{path}");
         }

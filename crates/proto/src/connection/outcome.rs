@@ -244,7 +244,14 @@ impl Connection {
     fn probe(&mut self, now: Instant, space: SpaceId, count: u8) {
         self.spaces[space as usize].probes = count;
         if space != SpaceId::Data {
-            self.spaces[space as usize].crypto.resend_unacked();
+            // In both spaces (RFC 9002 section 6.2.4): neither must starve because the window is
+            // full of what was lost in the other.
+            for s in self.spaces.iter_mut().take(2).filter(|s| s.keys.is_some()) {
+                s.crypto.resend_unacked();
+                if s.crypto.has_output() {
+                    s.probes = count;
+                }
+            }
             return;
         }
         let pto = self.pto();

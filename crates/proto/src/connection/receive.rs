@@ -17,9 +17,9 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 /// Packets kept until their keys are known.
-const MAX_UNDECRYPTABLE: usize = 10;
+pub(super) const MAX_UNDECRYPTABLE: usize = 10;
 /// Bytes of such packets.
-const MAX_UNDECRYPTABLE_BYTES: usize = 20 * 1024;
+pub(super) const MAX_UNDECRYPTABLE_BYTES: usize = 20 * 1024;
 
 /// A packet that came before its keys.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ struct EarlyPacket {
 #[derive(Debug, Default)]
 pub struct EarlyPackets {
     packets: Vec<EarlyPacket>,
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 impl EarlyPackets {
@@ -52,6 +52,12 @@ impl EarlyPackets {
         let packet = self.packets.remove(index);
         self.bytes -= packet.bytes.len();
         Some(packet)
+    }
+
+    /// How many packets wait.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.packets.len()
     }
 }
 

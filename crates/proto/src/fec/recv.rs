@@ -204,6 +204,12 @@ impl ReceiveSessions {
         }
     }
 
+    /// Bytes of buffers that the decoders hold.
+    #[cfg(test)]
+    pub fn allocated(&self) -> usize {
+        self.sessions.iter().flatten().map(|s| s.decoder.allocated()).sum()
+    }
+
     /// Adds what was received to `stats`.
     pub fn add_stats(&self, stats: &mut super::FecStats) {
         stats.source_symbols_received = self.source_symbols;

@@ -73,7 +73,7 @@ impl Peers {
 fn between(server: SocketAddr, link: Option<&str>) -> (SocketAddr, Option<Relay>) {
     let Some(link) = link else { return (server, None) };
     let config = sutura_relay::Config::new(localhost(), server).link(&link.parse().unwrap());
-    let relay = Relay::start(config.seed(1)).unwrap();
+    let relay = Relay::start(&config.seed(1)).unwrap();
     (relay.local_addr(), Some(relay))
 }
 

@@ -1,10 +1,20 @@
 //! Two connections against each other.
 
+mod acknowledgement;
+mod amplification;
+mod close;
+mod datagrams;
 mod fec;
+mod fec_limits;
 mod first_answer;
+mod handshake;
+mod identifiers;
 mod pair;
+mod streams;
+mod violations;
 
-use crate::{Dir, Side};
+use crate::wire_format::Frame;
+use crate::{Connection, Dir, Side, TransportError};
 use pair::{Pair, pattern};
 use std::time::Duration;
 
@@ -19,12 +29,9 @@ fn handshake_and_a_stream_each_way() {
     pair.run_for(Duration::from_secs(1));
 }
 
-impl crate::Connection {
+impl Connection {
     /// Processes a frame as if it had come in a 1-RTT packet.
-    fn inject_frame(
-        &mut self,
-        frame: &crate::wire_format::Frame<'_>,
-    ) -> Result<(), crate::TransportError> {
+    fn inject_frame(&mut self, frame: &Frame<'_>) -> Result<(), TransportError> {
         let dcid = self.handshake.local_cid;
         self.on_frame(std::time::Instant::now(), frame, &dcid)
     }

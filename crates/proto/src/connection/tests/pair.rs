@@ -1,9 +1,13 @@
 //! Two endpoints and a wire between them, in virtual time.
 
 use crate::crypto::null::{NullClientConfig, NullServerConfig};
+use crate::recovery::sent::SentPacket;
+use crate::wire::packet::{LongHeader, LongType, ShortHeader, TruncatedNumber};
+use crate::wire_format::Frame;
 use crate::{
-    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig,
-    Event, Read, ReadError, ServerConfig, Side, StreamId, TransportConfig, WriteError,
+    ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionId, DatagramEvent, Dir,
+    EcnCodepoint, Endpoint, EndpointConfig, Event, Read, ReadError, ServerConfig, Side, SpaceId,
+    StreamId, TransportConfig, TransportErrorCode, WriteError,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -36,6 +40,8 @@ impl End {
 }
 
 type Filter = Box<dyn FnMut(Side, &mut Vec<u8>) -> bool>;
+/// For a sender and the number of its datagram: how much later than usual each copy arrives.
+type Copies = Box<dyn FnMut(Side, usize) -> Vec<Duration>>;
 
 /// A client, a server and the time.
 pub(super) struct Pair {
@@ -45,6 +51,9 @@ pub(super) struct Pair {
     pub(super) latency: Duration,
     /// Sees each datagram with its sender, may change it, and says whether it arrives.
     pub(super) filter: Filter,
+    pub(super) copies: Copies,
+    /// The mark that all datagrams arrive with.
+    pub(super) ecn: Option<EcnCodepoint>,
     /// Datagrams on the wire by arrival and order: receiver and bytes.
     wire: BTreeMap<(Instant, u64), (Side, Vec<u8>)>,
     sent: u64,
@@ -68,23 +77,30 @@ impl Pair {
     }
 
     pub(super) fn with(client: TransportConfig, server: TransportConfig) -> Self {
-        let alpn = vec![b"test".to_vec()];
-        let server = Arc::new(ServerConfig {
-            crypto: Arc::new(NullServerConfig::new(alpn.clone())),
-            transport: Arc::new(server),
-        });
+        Self::with_crypto(client, server, NullServerConfig::new(vec![b"test".to_vec()]))
+    }
+
+    pub(super) fn with_crypto(
+        client: TransportConfig,
+        server: TransportConfig,
+        crypto: NullServerConfig,
+    ) -> Self {
+        let server =
+            Arc::new(ServerConfig { crypto: Arc::new(crypto), transport: Arc::new(server) });
         let mut pair = Self {
             client: end(None, 1, 1),
             server: end(Some(server), 2, 2),
             now: Instant::now(),
             latency: Duration::from_millis(50),
             filter: Box::new(|_, _| true),
+            copies: Box::new(|_, _| vec![Duration::ZERO]),
+            ecn: None,
             wire: BTreeMap::new(),
             sent: 0,
             datagrams: [Vec::new(), Vec::new()],
         };
         let config = ClientConfig {
-            crypto: Arc::new(NullClientConfig::new(alpn)),
+            crypto: Arc::new(NullClientConfig::new(vec![b"test".to_vec()])),
             transport: Arc::new(client),
         };
         let remote = pair.server.address;
@@ -139,18 +155,17 @@ impl Pair {
     fn put(&mut self, from: Side, mut datagram: Vec<u8>) {
         self.datagrams[from as usize].push(datagram.len());
         if (self.filter)(from, &mut datagram) {
-            self.deliver_later(from, datagram);
+            for late in (self.copies)(from, self.datagrams[from as usize].len() - 1) {
+                self.sent += 1;
+                let arrival = (self.now + self.latency + late, self.sent);
+                self.wire.insert(arrival, (from.peer(), datagram.clone()));
+            }
         }
     }
 
-    /// Puts a datagram on the wire as if `from` had sent it.
-    pub(super) fn deliver_later(&mut self, from: Side, datagram: Vec<u8>) {
-        self.sent += 1;
-        self.wire.insert((self.now + self.latency, self.sent), (from.peer(), datagram));
-    }
-
+    /// Hands a datagram to an end at once.
     pub(super) fn receive(&mut self, side: Side, mut datagram: Vec<u8>) {
-        let now = self.now;
+        let (now, ecn) = (self.now, self.ecn);
         let from = self.end(side.peer()).address;
         let end = self.end(side);
         match end.endpoint.handle(from, &datagram) {
@@ -164,7 +179,7 @@ impl Pair {
             }
         }
         if let Some(connection) = &mut end.connection {
-            connection.handle_datagram(now, from, None, &mut datagram);
+            connection.handle_datagram(now, from, ecn, &mut datagram);
         }
         end.settle();
     }
@@ -257,6 +272,96 @@ impl Pair {
             assert!(self.step(until), "no stream came");
         };
         self.read_to_end(side, id, Duration::from_secs(120))
+    }
+}
+
+/// What a forged packet has that a proper one has not.
+#[derive(Default, Clone, Copy)]
+pub(super) struct Forgery {
+    pub(super) dcid: Option<ConnectionId>,
+    pub(super) scid: Option<ConnectionId>,
+    /// Bits of the first byte to turn on.
+    pub(super) bits: u8,
+}
+
+impl Pair {
+    /// A packet that `from` could have sent, with this payload.
+    pub(super) fn forge(
+        &mut self,
+        from: Side,
+        space: SpaceId,
+        payload: &[u8],
+        forgery: Forgery,
+    ) -> Vec<u8> {
+        let now = self.now;
+        let connection = self.end(from).conn();
+        let pn = connection.spaces[space as usize].peek_pn();
+        let dcid = forgery.dcid.unwrap_or(connection.remote_cids.active());
+        let scid = forgery.scid.unwrap_or(connection.handshake.local_cid);
+        let number = TruncatedNumber::with_size(pn, 4);
+        let mut out = Vec::new();
+        let layout = match space {
+            SpaceId::Data => {
+                ShortHeader { dcid, spin: false, key_phase: false }.encode(number, &mut out)
+            }
+            _ => {
+                let ty = match space {
+                    SpaceId::Initial => LongType::Initial { token: &[] },
+                    _ => LongType::Handshake,
+                };
+                LongHeader { ty, dcid, scid }.encode(number, &mut out)
+            }
+        };
+        out[0] |= forgery.bits;
+        out.extend_from_slice(payload);
+        out.extend_from_slice(&[0; 16]);
+        layout.finish(0, &mut out).unwrap();
+        let keys = connection.spaces[space as usize].keys.as_ref().expect("no keys");
+        keys.local.protect(pn, &mut out, layout.number, layout.payload - layout.number).unwrap();
+        connection.spaces[space as usize].take_pn(false, &mut connection.rng);
+        connection.recovery.on_packet_sent(
+            space,
+            SentPacket {
+                pn,
+                time: now,
+                size: 100,
+                ack_eliciting: false,
+                in_flight: false,
+                ect0: false,
+                cc: Default::default(),
+                tokens: Default::default(),
+            },
+        );
+        out
+    }
+
+    /// Lets `from` send 1-RTT frames that it never would.
+    pub(super) fn inject(&mut self, from: Side, frames: &[Frame<'_>]) {
+        let mut payload = Vec::new();
+        frames.iter().for_each(|frame| frame.encode(&mut payload));
+        let datagram = self.forge(from, SpaceId::Data, &payload, Forgery::default());
+        self.receive(from.peer(), datagram);
+    }
+
+    /// Why an end gave up.
+    pub(super) fn loss(&mut self, side: Side) -> Option<ConnectionError> {
+        self.end(side).events.iter().find_map(|event| match event {
+            Event::ConnectionLost(error) => Some(error.clone()),
+            _ => None,
+        })
+    }
+
+    /// The code of the error that an end found in what its peer did.
+    pub(super) fn error(&mut self, side: Side) -> Option<TransportErrorCode> {
+        match self.loss(side)? {
+            ConnectionError::Transport(error) => Some(error.code),
+            other => panic!("{other}"),
+        }
+    }
+
+    /// Bytes of UDP payload that an end has put on the wire.
+    pub(super) fn bytes_sent(&self, side: Side) -> usize {
+        self.datagrams[side as usize].iter().sum()
     }
 }
 

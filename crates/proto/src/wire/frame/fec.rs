@@ -1,4 +1,4 @@
-//! The frames of the erasure-coding extension; `docs/wire-fec.md` defines them to the bit.
+//! The frames of the erasure-coding extension; `docs/extension.md` defines them to the bit.
 
 use super::{FrameKind, Malformed};
 use crate::fec::SymbolRef;

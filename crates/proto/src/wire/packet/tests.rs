@@ -102,7 +102,7 @@ fn rfc9001_appendix_a4_retry() {
     assert_eq!(&datagram[retry.token.clone()], b"token");
     assert_eq!(datagram[retry.tag.clone()], hex("04a265ba2eff4d829058fb3f0f2496ba"));
     let mut out = Vec::new();
-    encode::encode_retry(retry.dcid, retry.scid, b"token", &mut out);
+    encode_retry(retry.dcid, retry.scid, b"token", &mut out);
     assert_eq!(out, datagram[..retry.tag.start]);
 }
 

@@ -32,7 +32,7 @@ mod id {
     pub(super) const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
     pub(super) const RETRY_SOURCE_CONNECTION_ID: u64 = 0x10;
     pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
-    /// Of the erasure-coding extension; see `docs/wire-fec.md`.
+    /// Of the erasure-coding extension; see `docs/extension.md`.
     pub(super) const FEC: u64 = 0x3f53_5554;
 }
 

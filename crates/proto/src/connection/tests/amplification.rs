@@ -1,0 +1,59 @@
+//! The anti-amplification limit (RFC 9000 section 8.1) and the deadlock that it could cause.
+
+use super::pair::Pair;
+use crate::crypto::null::NullServerConfig;
+use crate::{Event, Side, TransportConfig};
+use std::time::Duration;
+
+/// A server whose certificates do not fit into three datagrams.
+fn talkative() -> Pair {
+    let crypto = NullServerConfig::new(vec![b"test".to_vec()]).with_certificate_size(9_000);
+    Pair::with_crypto(TransportConfig::default(), TransportConfig::default(), crypto)
+}
+
+#[test]
+fn an_unvalidated_client_gets_three_times_what_it_sent() {
+    let mut pair = talkative();
+    let mut n = 0;
+    pair.filter = Box::new(move |from, _| {
+        n += usize::from(from == Side::Client);
+        from == Side::Client && n == 1
+    });
+    pair.run_for(Duration::from_secs(20));
+    let (received, sent) = (pair.datagrams[0][0], pair.bytes_sent(Side::Server));
+    assert!(sent <= 3 * received && sent > 2 * received, "{sent}");
+    assert!(pair.server.conn().path.is_blocked());
+    assert_eq!(pair.server.conn().stats().probe_timeouts, 0, "there is nothing to probe with");
+    // Neither does a close exceed the limit, when hardly anything is left of it.
+    let now = pair.now;
+    pair.server.conn().close(now, 1, b"a reason");
+    pair.flush(Side::Server);
+    assert!(pair.bytes_sent(Side::Server) <= 3 * received);
+}
+
+#[test]
+fn a_client_frees_a_server_that_ran_into_the_limit() {
+    let mut pair = talkative();
+    // All that the server may send at first is lost, and it does not know.
+    let mut sent = 0;
+    pair.filter = Box::new(move |from, bytes| {
+        sent += if from == Side::Server { bytes.len() } else { 0 };
+        from == Side::Client || sent > 3_600
+    });
+    pair.run_for(Duration::from_secs(10));
+    assert!(pair.client.events.contains(&Event::Connected));
+    assert!(pair.server.events.contains(&Event::Connected));
+}
+
+#[test]
+fn a_client_with_nothing_in_flight_still_probes() {
+    let mut pair = talkative();
+    // The server's Initial arrives and acknowledges the client's, and then nothing else does.
+    let mut n = 0;
+    pair.filter = Box::new(move |from, _| {
+        n += usize::from(from == Side::Server);
+        from == Side::Client || n == 1 || n > 6
+    });
+    pair.run_for(Duration::from_secs(20));
+    assert!(pair.client.events.contains(&Event::Connected));
+}

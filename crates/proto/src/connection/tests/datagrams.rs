@@ -1,0 +1,60 @@
+//! Unreliable datagrams (RFC 9221).
+
+use super::pair::{Pair, pattern};
+use crate::wire_format::Frame;
+use crate::{Event, SendDatagramError, Side, TransportConfig, TransportErrorCode};
+use bytes::Bytes;
+use std::time::Duration;
+
+#[test]
+fn the_largest_one_fits_and_one_byte_more_does_not() {
+    let mut pair = Pair::connected();
+    let max = pair.client.conn().datagrams().max_size().unwrap();
+    assert!(max > 1150);
+    let data = Bytes::from(pattern(max + 1));
+    let sent = pair.client.conn().datagrams().send(data.slice(..max));
+    assert_eq!(sent, Ok(()));
+    let sent = pair.client.conn().datagrams().send(data.clone());
+    assert_eq!(sent, Err(SendDatagramError::TooLarge));
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.server.events, [Event::DatagramReceived]);
+    assert_eq!(pair.server.conn().datagrams().recv(), Some(data.slice(..max)));
+    assert_eq!(pair.server.conn().datagrams().recv(), None);
+}
+
+#[test]
+fn a_peer_that_takes_none_gets_none() {
+    let without = TransportConfig { datagram_receive_buffer: None, ..TransportConfig::default() };
+    let mut pair = Pair::with(TransportConfig::default(), without);
+    pair.handshake();
+    let sent = pair.client.conn().datagrams().send(Bytes::from_static(b"x"));
+    assert_eq!(sent, Err(SendDatagramError::UnsupportedByPeer));
+    pair.inject(Side::Client, &[Frame::Datagram(b"x")]);
+    assert_eq!(pair.error(Side::Server), Some(TransportErrorCode::PROTOCOL_VIOLATION));
+}
+
+#[test]
+fn floods_cost_bounded_memory_and_one_event() {
+    for buffer in [0, 64 * 100] {
+        let config =
+            TransportConfig { datagram_receive_buffer: Some(buffer), ..TransportConfig::default() };
+        let mut pair = Pair::with(TransportConfig::default(), config);
+        pair.handshake();
+        for _ in 0..5_000 {
+            pair.server.conn().inject_frame(&Frame::Datagram(b"")).unwrap();
+        }
+        assert!(pair.server.conn().events.len() <= 1);
+        assert_eq!(pair.server.conn().stats().datagrams_dropped_in, 5_000 - buffer as u64 / 64);
+    }
+}
+
+#[test]
+fn lost_ones_are_not_sent_again() {
+    let mut pair = Pair::connected();
+    pair.filter = Box::new(|from, bytes| from == Side::Server || bytes.len() < 600);
+    pair.client.conn().datagrams().send(Bytes::from(pattern(1_000))).unwrap();
+    pair.run_for(Duration::from_secs(5));
+    assert!(pair.client.conn().stats().packets_lost > 0);
+    assert_eq!(pair.server.conn().datagrams().recv(), None);
+    assert_eq!(pair.client.conn().recovery.bytes_in_flight(), 0);
+}

@@ -1,0 +1,250 @@
+//! Erasure coding: what it must not do, and what a peer must not do with it.
+
+use super::pair::{Pair, pattern};
+use crate::wire_format::{
+    Carrier, Frame, FrameIter, Repair, RepairHeader, SourceSymbol, StreamFrame, SymbolRef,
+    SymbolWindow,
+};
+use crate::{Dir, FecConfig, Protection, Side, StreamId, TransportConfig, TransportErrorCode};
+use std::time::Duration;
+
+const TAIL: Protection = Protection { burst: 3, delay: Duration::ZERO, incremental: false };
+const SECOND: Duration = Duration::from_secs(1);
+
+fn symbol(id: u64, frames: &[u8]) -> Frame<'_> {
+    Frame::SourceSymbol(SourceSymbol { symbol: SymbolRef { session: 0, id }, frames })
+}
+
+/// A protected stream of the server with `len` bytes and its end.
+fn protected(pair: &mut Pair, len: usize) -> StreamId {
+    let id = pair.server.conn().open(Dir::Uni).unwrap();
+    let mut stream = pair.server.conn().send_stream(id);
+    stream.protect(Some(TAIL)).unwrap();
+    stream.write(&pattern(len)).unwrap();
+    stream.finish().unwrap();
+    id
+}
+
+/// A SYMBOL_ACK frame.
+fn symbol_ack(session: u16, lower: u64, ranges: &[(u64, u64)]) -> Vec<u8> {
+    let mut out = vec![0x7f, 0x55];
+    let pairs = ranges.iter().flat_map(|&(gap, len)| [gap, len]);
+    let fields = [session.into(), lower, ranges.len() as u64];
+    fields.into_iter().chain(pairs).for_each(|v| crate::wire::coding::put_varint(&mut out, v));
+    out
+}
+
+/// What the server says to a SYMBOL_ACK after it sent some symbols of session 0.
+fn verdict(pair: &mut Pair, ack: &[u8]) -> Result<(), TransportErrorCode> {
+    let frame = FrameIter::new(ack, Carrier::OneRtt).next().unwrap().unwrap();
+    pair.server.conn().inject_frame(&frame).map_err(|error| error.code)
+}
+
+#[test]
+fn a_lying_report_frees_what_was_claimed_and_nothing_else() {
+    let mut pair = Pair::connected();
+    pair.filter = Box::new(|from, _| from == Side::Client);
+    let id = protected(&mut pair, 5_000);
+    pair.flush(Side::Server);
+    let sent = pair.server.conn().stats().fec.source_symbols_sent;
+    assert_eq!(sent, 5);
+    let in_flight = pair.server.conn().recovery.bytes_in_flight();
+    let violation = Err(TransportErrorCode::PROTOCOL_VIOLATION);
+    assert_eq!(verdict(&mut pair, &symbol_ack(0, sent + 1, &[])), violation);
+    assert_eq!(verdict(&mut pair, &symbol_ack(0, 0, &[(sent, 1)])), violation);
+    assert_eq!(verdict(&mut pair, &symbol_ack(0, 0, &[(1, 1), (1 << 60, 1 << 60)])), violation);
+    assert_eq!(verdict(&mut pair, &symbol_ack(9, 0, &[])), violation);
+    // Within what was sent it may claim what it likes; its stream has a hole then.
+    assert_eq!(verdict(&mut pair, &symbol_ack(0, 0, &[(1, 2)])), Ok(()));
+    assert!(pair.server.conn().send_stream(id).outcome().is_none());
+    assert_eq!(pair.server.conn().recovery.bytes_in_flight(), in_flight, "packets stay in flight");
+    pair.filter = Box::new(|_, _| true);
+    pair.run_for(5 * SECOND);
+    assert!(pair.server.conn().stats().packets_lost >= 5, "each was lost all the same");
+    assert!(pair.server.conn().send_stream(id).outcome().is_some());
+}
+
+#[test]
+fn absurd_symbols_cost_no_more_than_was_announced() {
+    let fec = FecConfig { max_sessions: 2, max_window_symbols: 16, max_window_bytes: 20_000 };
+    let config = TransportConfig { fec: Some(fec), ..TransportConfig::default() };
+    let mut pair = Pair::with(TransportConfig::default(), config);
+    pair.handshake();
+    let mut frames = Vec::new();
+    let id = StreamId::new(Side::Client, Dir::Uni, 0);
+    Frame::Stream(StreamFrame { id, offset: 0, fin: false, data: &[7; 1000] }).encode(&mut frames);
+    let server = pair.server.conn();
+    let top = (1u64 << 62) - 3;
+    for i in 0..3_000u64 {
+        let id = if i % 3 == 0 { i << 48 } else { i * i };
+        let _ = server.inject_frame(&symbol(id.min(top), &frames));
+        let header = RepairHeader { session: 0, first: id.min(top) / 2, count: i % 16 + 1, key: 3 };
+        let payload = [i as u8; 1002];
+        let _ = server.inject_frame(&Frame::Repair(Repair { header, payload: &payload }));
+    }
+    let lower_bound = top;
+    let window = Frame::SymbolWindow(SymbolWindow { session: 0, lower_bound });
+    assert_eq!(server.inject_frame(&window), Ok(()));
+    assert!(server.fec_in.allocated() < 300_000, "{}", server.fec_in.allocated());
+    assert_eq!(server.stats().streams.received, 1_000, "counted once");
+
+    let violation = TransportErrorCode::PROTOCOL_VIOLATION;
+    let code = |result: Result<(), crate::TransportError>| result.unwrap_err().code;
+    let window = Frame::SymbolWindow(SymbolWindow { session: 2, lower_bound: 0 });
+    assert_eq!(code(server.inject_frame(&window)), violation, "a third session");
+    let header = RepairHeader { session: 1, first: 0, count: 17, key: 0 };
+    let wide = Frame::Repair(Repair { header, payload: &[0; 10] });
+    assert_eq!(code(server.inject_frame(&wide)), violation, "a span beyond the window");
+    let long = vec![0; 1473];
+    assert_eq!(code(server.inject_frame(&symbol(0, &long))), violation, "a symbol too long");
+    let header = RepairHeader { session: 1, first: 0, count: 1, key: 0 };
+    let long = Frame::Repair(Repair { header, payload: &[0; 1475] });
+    assert_eq!(code(server.inject_frame(&long)), violation, "a repair symbol too long");
+}
+
+#[test]
+fn a_late_original_is_a_duplicate() {
+    let mut pair = Pair::connected();
+    let server = pair.server.conn();
+    let mut frames = Vec::new();
+    Frame::Datagram(b"once").encode(&mut frames);
+    let mut encoder = sutura_erasure::Encoder::new(sutura_erasure::WindowLimits {
+        symbols: 4,
+        bytes: 1000,
+        symbol_size: 100,
+    });
+    encoder.push(&frames).unwrap();
+    let mut payload = Vec::new();
+    encoder.repair(0..1, 5, &mut payload).unwrap();
+    let header = RepairHeader { session: 0, first: 0, count: 1, key: 5 };
+    server.inject_frame(&Frame::Repair(Repair { header, payload: &payload })).unwrap();
+    server.inject_frame(&symbol(0, &frames)).unwrap();
+    // The window moves on, and another copy comes even later.
+    let window = Frame::SymbolWindow(SymbolWindow { session: 0, lower_bound: 1 });
+    server.inject_frame(&window).unwrap();
+    server.inject_frame(&symbol(0, &frames)).unwrap();
+    assert_eq!(server.datagrams().recv().as_deref(), Some(&b"once"[..]));
+    assert_eq!(server.datagrams().recv(), None);
+    assert_eq!(server.stats().fec.recovered, 1);
+}
+
+#[test]
+fn a_symbol_that_was_given_up_still_delivers_its_frames() {
+    let mut pair = Pair::connected();
+    let server = pair.server.conn();
+    let window = Frame::SymbolWindow(SymbolWindow { session: 0, lower_bound: 10 });
+    server.inject_frame(&window).unwrap();
+    let mut frames = Vec::new();
+    Frame::Datagram(b"late").encode(&mut frames);
+    server.inject_frame(&symbol(3, &frames)).unwrap();
+    assert_eq!(server.datagrams().recv().as_deref(), Some(&b"late"[..]));
+}
+
+#[test]
+fn only_protectable_frames_stand_in_a_symbol() {
+    let mut pair = Pair::connected();
+    let inner = [Frame::Ping, Frame::MaxData(9), Frame::Padding, Frame::HandshakeDone];
+    for (id, inner) in (0..).zip(inner) {
+        let mut frames = Vec::new();
+        inner.encode(&mut frames);
+        let error = pair.server.conn().inject_frame(&symbol(id, &frames)).unwrap_err();
+        assert_eq!(error.code, TransportErrorCode::PROTOCOL_VIOLATION, "{inner:?}");
+    }
+}
+
+#[test]
+fn padding_does_not_get_into_a_symbol() {
+    let mut pair = Pair::connected();
+    protected(&mut pair, 100);
+    pair.inject(Side::Client, &[Frame::PathChallenge([1; 8])]);
+    let before = pair.datagrams[Side::Server as usize].len();
+    assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(100));
+    assert_eq!(pair.datagrams[Side::Server as usize][before], 1200);
+    assert!(pair.client.conn().stats().fec.source_symbols_received > 0);
+    assert_eq!(pair.loss(Side::Client), None);
+}
+
+#[test]
+fn redundancy_stays_within_the_congestion_window() {
+    let mut pair = Pair::connected();
+    let mut n = 0u32;
+    pair.filter = Box::new(move |from, _| {
+        n += u32::from(from == Side::Server);
+        from == Side::Client || !n.is_multiple_of(20)
+    });
+    let incremental = Protection { incremental: true, burst: 32, ..TAIL };
+    let id = pair.server.conn().open(Dir::Uni).unwrap();
+    pair.server.conn().send_stream(id).protect(Some(incremental)).unwrap();
+    let mut full = 0;
+    for _ in 0..100 {
+        let _ = pair.server.conn().send_stream(id).write(&pattern(3_000));
+        // New packets go only while there is room for them; a loss may shrink the window below
+        // what is in flight already.
+        let before = pair.server.conn().recovery.bytes_in_flight();
+        pair.flush(Side::Server);
+        let connection = pair.server.conn();
+        let (after, window) =
+            (connection.recovery.bytes_in_flight(), connection.congestion.window());
+        assert!(after <= window.max(before), "{after} of {window}");
+        full += u32::from(after + 1_200 > window);
+        pair.run_for(Duration::from_millis(20));
+    }
+    assert!(full > 0, "the window was never tried");
+    let sent = pair.server.conn().stats();
+    assert!(sent.fec.repair_symbols_sent > 50, "{sent:?}");
+}
+
+#[test]
+fn a_probe_repeats_a_symbol_that_is_held_back() {
+    let mut pair = Pair::connected();
+    // Everything that the server sends at first is lost, repair symbols too.
+    let mut n = 0;
+    pair.filter = Box::new(move |from, _| {
+        n += usize::from(from == Side::Server);
+        from == Side::Client || n > 9
+    });
+    protected(&mut pair, 5_000);
+    let start = pair.now;
+    assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(5_000));
+    assert!(pair.now - start < SECOND, "{:?}", pair.now - start);
+}
+
+#[test]
+fn symbols_are_sent_again_while_every_packet_could_carry_an_acknowledgement() {
+    let mut pair = Pair::connected();
+    let up = pair.client.conn().open(Dir::Uni).unwrap();
+    let id = protected(&mut pair, 300_000);
+    let mut n = 0u32;
+    pair.filter = Box::new(move |from, bytes| {
+        n += u32::from(from == Side::Server && bytes.len() > 1_000);
+        from == Side::Client || !n.is_multiple_of(7)
+    });
+    let until = pair.now + 20 * SECOND;
+    while pair.server.conn().send_stream(id).outcome().is_none() {
+        let _ = pair.client.conn().send_stream(up).write(&[0; 500]);
+        assert!(pair.step(until), "starved");
+    }
+    assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(300_000));
+}
+
+#[test]
+fn a_peer_with_a_tiny_decoder_is_not_overrun() {
+    for fec in [
+        FecConfig { max_sessions: 1, max_window_symbols: 2, max_window_bytes: 1 << 20 },
+        FecConfig { max_sessions: 1, max_window_symbols: 100, max_window_bytes: 300 },
+        FecConfig { max_sessions: 1, max_window_symbols: 100, max_window_bytes: 1 },
+    ] {
+        let config = TransportConfig { fec: Some(fec), ..TransportConfig::default() };
+        let mut pair = Pair::with(config, TransportConfig::default());
+        pair.handshake();
+        let mut n = 0u32;
+        pair.filter = Box::new(move |from, _| {
+            n += u32::from(from == Side::Server);
+            from == Side::Client || !n.is_multiple_of(5)
+        });
+        protected(&mut pair, 50_000);
+        assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(50_000));
+        let coded = pair.server.conn().stats().fec.source_symbols_sent;
+        assert_eq!(coded == 0, fec.max_window_bytes == 1);
+    }
+}

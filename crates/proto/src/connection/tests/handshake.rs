@@ -1,0 +1,227 @@
+//! Handshakes over bad wires, and with bad peers.
+
+use super::pair::{Forgery, Pair, pattern};
+use crate::connection::receive::{MAX_UNDECRYPTABLE, MAX_UNDECRYPTABLE_BYTES};
+use crate::crypto::null::NullServerConfig;
+use crate::wire_format::{Close, Frame};
+use crate::{
+    ConnectionError, DatagramEvent, Dir, Event, Side, SpaceId, TransportConfig, TransportErrorCode,
+};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::time::Duration;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Both ends become connected and can talk.
+fn completes(pair: &mut Pair) {
+    let until = pair.now + Duration::from_secs(20);
+    while !pair.client.conn().handshake.confirmed {
+        assert!(pair.step(until), "the handshake stalled");
+    }
+    let data = pattern(20_000);
+    pair.send(Side::Client, Dir::Uni, &data);
+    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+    pair.run_for(Duration::from_secs(2));
+    assert_eq!((pair.loss(Side::Client), pair.loss(Side::Server)), (None, None));
+    assert_eq!(pair.server.endpoint.len(), 1, "no datagram opens a connection twice");
+    for side in [Side::Client, Side::Server] {
+        let connection = pair.end(side).conn();
+        assert!(connection.spaces[..2].iter().all(|space| space.keys.is_none()));
+        assert_eq!(connection.recovery.bytes_in_flight(), 0);
+    }
+}
+
+#[test]
+fn loss_of_each_datagram_in_turn() {
+    for lost in 0..12 {
+        let mut pair = Pair::new();
+        let mut n = 0;
+        pair.filter = Box::new(move |_, _| {
+            n += 1;
+            n - 1 != lost
+        });
+        completes(&mut pair);
+    }
+}
+
+#[test]
+fn loss_of_each_pair_of_datagrams() {
+    for first in 0..7 {
+        for second in first + 1..8 {
+            let mut pair = Pair::new();
+            let mut n = 0;
+            pair.filter = Box::new(move |_, _| {
+                n += 1;
+                n - 1 != first && n - 1 != second
+            });
+            completes(&mut pair);
+        }
+    }
+}
+
+#[test]
+fn reordering_duplication_and_damage() {
+    for seed in 0..30 {
+        let mut pair = Pair::new();
+        let mut rng = StdRng::seed_from_u64(seed);
+        pair.copies = Box::new(move |_, _| {
+            (0..rng.random_range(1..4)).map(|_| rng.random_range(0..80) * MS).collect()
+        });
+        let mut rng = StdRng::seed_from_u64(seed + 1000);
+        pair.filter = Box::new(move |_, bytes| {
+            if rng.random_ratio(1, 5) {
+                let at = rng.random_range(0..bytes.len());
+                bytes[at] ^= 1 << rng.random_range(0..8);
+            }
+            true
+        });
+        completes(&mut pair);
+    }
+}
+
+#[test]
+fn handshake_packets_before_the_initial_are_kept_for_their_keys() {
+    let mut pair = Pair::new();
+    // The server's first datagram, with its Initial, comes after its second.
+    pair.copies = Box::new(|from, n| {
+        vec![if from == Side::Server && n == 0 { 20 * MS } else { Duration::ZERO }]
+    });
+    let until = pair.now + 130 * MS;
+    while pair.step(until) {}
+    assert!(pair.datagrams[Side::Server as usize].len() > 1);
+    assert!(pair.client.events.contains(&Event::Connected), "nothing had to be sent again");
+    assert_eq!(pair.client.conn().stats().probe_timeouts, 0);
+}
+
+#[test]
+fn packets_without_keys_are_kept_within_bounds() {
+    let mut pair = Pair::new();
+    pair.flush(Side::Client);
+    let dcid = pair.client.conn().handshake.local_cid;
+    for len in (0..60).map(|i| 100 + i * 100) {
+        // A Handshake packet of the right form and no content.
+        let mut datagram = vec![0xe0, 0, 0, 0, 1, 8];
+        datagram.extend_from_slice(dcid.as_slice());
+        datagram.extend_from_slice(&[0, 0x40 | (len >> 8) as u8, len as u8]);
+        datagram.resize(datagram.len() + len, 7);
+        pair.receive(Side::Client, datagram);
+    }
+    let early = &pair.client.conn().early;
+    assert_eq!(early.len(), MAX_UNDECRYPTABLE);
+    assert!(early.bytes <= MAX_UNDECRYPTABLE_BYTES);
+    completes(&mut pair);
+    assert_eq!(pair.client.conn().early.len(), 0);
+}
+
+/// Whether the first packet of a datagram is an Initial.
+fn is_initial(datagram: &[u8]) -> bool {
+    datagram[0] & 0xf0 == 0xc0
+}
+
+#[test]
+fn datagrams_with_initials_are_padded() {
+    let mut pair = Pair::new();
+    pair.filter = Box::new(|from, bytes| {
+        if is_initial(bytes) {
+            assert!(bytes.len() >= 1200, "{from:?}: {}", bytes.len());
+        }
+        true
+    });
+    completes(&mut pair);
+}
+
+#[test]
+fn a_server_ignores_initials_in_small_datagrams() {
+    let mut pair = Pair::new();
+    let ping = pair.forge(Side::Client, SpaceId::Initial, &[1; 100], Forgery::default());
+    pair.receive(Side::Server, ping);
+    assert!(pair.server.connection.is_none());
+    // Nor do they mean anything to a connection that exists.
+    pair.step(pair.now + 51 * MS);
+    let mut close = Vec::new();
+    let code = TransportErrorCode::NO_ERROR;
+    Frame::Close(Close::Transport { code, frame: None, reason: b"" }).encode(&mut close);
+    let small = pair.forge(Side::Client, SpaceId::Initial, &close, Forgery::default());
+    pair.receive(Side::Server, small);
+    assert!(!pair.server.conn().is_closed());
+    close.resize(1200, 0);
+    let large = pair.forge(Side::Client, SpaceId::Initial, &close, Forgery::default());
+    pair.receive(Side::Server, large);
+    assert!(pair.server.conn().is_closed());
+}
+
+#[test]
+fn garbage_opens_no_connection() {
+    let mut pair = Pair::new();
+    let address = ([127, 0, 0, 1], 9).into();
+    let mut datagram = pair.forge(Side::Client, SpaceId::Initial, &[1; 1200], Forgery::default());
+    let good = datagram.clone();
+    for at in [6, 30, 100, datagram.len() - 1] {
+        datagram.clone_from(&good);
+        datagram[at] ^= 1;
+        let event = pair.server.endpoint.handle(address, &datagram);
+        assert!(matches!(event, DatagramEvent::Drop), "{at}");
+    }
+    assert!(pair.server.endpoint.is_empty());
+    let event = pair.server.endpoint.handle(address, &good);
+    assert!(matches!(event, DatagramEvent::NewConnection(..)));
+}
+
+#[test]
+fn handshake_done_has_its_time_and_its_sender() {
+    let mut pair = Pair::new();
+    let code = TransportErrorCode::PROTOCOL_VIOLATION;
+    let early = pair.client.conn().inject_frame(&Frame::HandshakeDone);
+    assert_eq!(early.unwrap_err().code, code);
+    let mut pair = Pair::connected();
+    pair.inject(Side::Client, &[Frame::HandshakeDone]);
+    assert_eq!(pair.error(Side::Server), Some(code));
+    let mut pair = Pair::connected();
+    pair.inject(Side::Server, &[Frame::HandshakeDone, Frame::HandshakeDone]);
+    assert_eq!(pair.loss(Side::Client), None);
+    pair.inject(Side::Client, &[Frame::NewToken(b"token")]);
+    assert_eq!(pair.error(Side::Server), Some(code));
+}
+
+#[test]
+fn alerts_of_tls_become_error_codes() {
+    let config = TransportConfig::default;
+    let crypto = NullServerConfig::new(vec![b"other".to_vec()]);
+    let mut pair = Pair::with_crypto(config(), config(), crypto);
+    pair.run_for(Duration::from_secs(1));
+    let no_application_protocol = TransportErrorCode::crypto(120);
+    assert_eq!(pair.error(Side::Server), Some(no_application_protocol));
+    let Some(ConnectionError::ClosedByPeer(error)) = pair.loss(Side::Client) else {
+        panic!("the client was not told")
+    };
+    assert_eq!(error.code, no_application_protocol);
+}
+
+#[test]
+fn reserved_parameters_are_sent_and_tolerated() {
+    let mut pair = Pair::connected();
+    assert!(pair.client.conn().handshake.local.grease.is_some());
+    assert!(pair.server.conn().handshake.local.grease.is_some());
+}
+
+#[test]
+fn one_rtt_packets_wait_for_the_end_of_the_handshake() {
+    let mut pair = Pair::new();
+    // The client's second flight, which completes the handshake, is lost; what follows is not.
+    let mut n = 0;
+    pair.filter = Box::new(move |from, _| {
+        n += usize::from(from == Side::Client);
+        from == Side::Server || n != 2
+    });
+    let until = pair.now + 101 * MS;
+    while pair.step(until) {}
+    assert!(pair.client.conn().handshake.complete && !pair.server.conn().handshake.complete);
+    let id = pair.client.conn().open(Dir::Uni).unwrap();
+    pair.client.conn().send_stream(id).write(b"early").unwrap();
+    pair.run_for(60 * MS);
+    assert!(pair.server.conn().accept(Dir::Uni).is_none());
+    assert!(pair.server.conn().early.len() > 0);
+    pair.client.conn().send_stream(id).finish().unwrap();
+    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), b"early");
+}

@@ -1,0 +1,82 @@
+//! Connection identifiers between two ends (RFC 9000 section 5.1).
+
+use super::pair::{Pair, pattern};
+use crate::wire_format::{Frame, NewConnectionId};
+use crate::{ConnectionId, Dir, Side, TransportErrorCode};
+use std::time::Duration;
+
+fn new_id(sequence: u64, retire_prior_to: u64) -> Frame<'static> {
+    let bytes = (0x5555_0000_0000_0000 + sequence).to_be_bytes();
+    Frame::NewConnectionId(NewConnectionId {
+        sequence,
+        retire_prior_to,
+        id: ConnectionId::new(&bytes).unwrap(),
+        reset_token: [sequence as u8; 16],
+    })
+}
+
+#[test]
+fn spare_identifiers_are_issued_and_replaced_when_retired() {
+    let mut pair = Pair::connected();
+    assert_eq!(pair.server.conn().local_cids.iter().count(), 4);
+    let old: Vec<_> = pair.server.conn().local_cids.iter().collect();
+    assert_eq!(pair.client.conn().remote_cids.advance(), Ok(true));
+    pair.run_for(Duration::from_secs(1));
+    let new: Vec<_> = pair.server.conn().local_cids.iter().collect();
+    assert_eq!(new.len(), 4);
+    assert!(!new.contains(&old[0]));
+    assert_eq!(pair.loss(Side::Server), None);
+}
+
+#[test]
+fn an_end_goes_over_to_a_new_identifier_when_told_to() {
+    let mut pair = Pair::connected();
+    let before = pair.client.conn().remote_cids.active();
+    // The server has issued 0 to 3 by itself.
+    for side in [Side::Client, Side::Server] {
+        pair.end(side).events.clear();
+    }
+    let spare = pair.server.conn().local_cids.iter().nth(2).unwrap();
+    let retire = Frame::NewConnectionId(NewConnectionId {
+        sequence: 4,
+        retire_prior_to: 2,
+        id: ConnectionId::new(&[9; 8]).unwrap(),
+        reset_token: [1; 16],
+    });
+    pair.client.conn().inject_frame(&retire).unwrap();
+    assert_ne!(pair.client.conn().remote_cids.active(), before);
+    assert_eq!(pair.client.conn().remote_cids.active(), spare);
+    let data = pattern(10_000);
+    pair.send(Side::Client, Dir::Uni, &data);
+    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+    assert!(!pair.server.conn().local_cids.iter().any(|cid| cid == before), "it was retired");
+}
+
+#[test]
+fn wrong_retirements_are_violations() {
+    for sequence in [0, 4, 1 << 40] {
+        let mut pair = Pair::connected();
+        // 0 is what the packet is sent to; the others were never issued.
+        pair.inject(Side::Client, &[Frame::RetireConnectionId(sequence)]);
+        assert_eq!(pair.error(Side::Server), Some(TransportErrorCode::PROTOCOL_VIOLATION));
+    }
+}
+
+#[test]
+fn a_flood_of_identifiers_ends_the_connection() {
+    // More than the limit at a time.
+    let mut pair = Pair::connected();
+    pair.inject(Side::Client, &[new_id(4, 0), new_id(5, 0)]);
+    let limit = Some(TransportErrorCode::CONNECTION_ID_LIMIT_ERROR);
+    assert_eq!(pair.error(Side::Server), limit);
+    // Or one after another, with retirements that are never acknowledged.
+    let mut pair = Pair::connected();
+    pair.filter = Box::new(|_, _| false);
+    let mut sequence = 3;
+    while pair.loss(Side::Server).is_none() {
+        sequence += 1;
+        pair.inject(Side::Client, &[new_id(sequence, sequence)]);
+        assert!(sequence < 100, "unbounded");
+    }
+    assert_eq!(pair.error(Side::Server), limit);
+}

@@ -1,0 +1,136 @@
+//! What two ends tell each other about streams, and what they must not.
+
+use super::pair::{Pair, pattern};
+use crate::wire_format::{Frame, StreamFrame};
+use crate::{
+    Dir, Event, Outcome, ReadError, Side, StreamEvent, StreamId, TransportConfig,
+    TransportErrorCode, WriteError,
+};
+use std::time::Duration;
+
+/// The client's unidirectional stream with this index.
+fn uni(index: u64) -> StreamId {
+    StreamId::new(Side::Client, Dir::Uni, index)
+}
+
+const fn stream(id: StreamId, offset: u64, fin: bool, data: &[u8]) -> Frame<'_> {
+    Frame::Stream(StreamFrame { id, offset, fin, data })
+}
+
+#[test]
+fn errors_have_their_codes() {
+    use TransportErrorCode as Code;
+    let ours = StreamId::new(Side::Server, Dir::Uni, 0);
+    let unopened = StreamId::new(Side::Server, Dir::Bi, 0);
+    let window = TransportConfig::default().stream_receive_window;
+    let total = TransportConfig::default().receive_window;
+    let reset = |id, final_size| Frame::ResetStream { id, code: 0, final_size };
+    let cases: [(&[Frame<'_>], Code); 14] = [
+        (&[stream(uni(100), 0, false, b"x")], Code::STREAM_LIMIT_ERROR),
+        (&[reset(uni(100), 0)], Code::STREAM_LIMIT_ERROR),
+        (&[Frame::StreamDataBlocked { id: uni(100), limit: 0 }], Code::STREAM_LIMIT_ERROR),
+        (&[stream(ours, 0, false, b"x")], Code::STREAM_STATE_ERROR),
+        (&[stream(unopened, 0, false, b"x")], Code::STREAM_STATE_ERROR),
+        (&[Frame::StopSending { id: uni(0), code: 0 }], Code::STREAM_STATE_ERROR),
+        (&[Frame::MaxStreamData { id: uni(0), max: 9 }], Code::STREAM_STATE_ERROR),
+        (&[Frame::MaxStreamData { id: unopened, max: 9 }], Code::STREAM_STATE_ERROR),
+        (&[stream(uni(0), window, false, b"x")], Code::FLOW_CONTROL_ERROR),
+        (&[reset(uni(0), window + 1)], Code::FLOW_CONTROL_ERROR),
+        (&[reset(uni(0), window), reset(uni(1), total - window + 1)], Code::FLOW_CONTROL_ERROR),
+        (&[stream(uni(0), 5, true, b"x"), stream(uni(0), 6, false, b"y")], Code::FINAL_SIZE_ERROR),
+        (&[stream(uni(0), 5, true, b"x"), reset(uni(0), 5)], Code::FINAL_SIZE_ERROR),
+        (&[stream(uni(0), 5, false, b"x"), stream(uni(0), 0, true, b"y")], Code::FINAL_SIZE_ERROR),
+    ];
+    for (frames, code) in cases {
+        let mut pair = Pair::connected();
+        pair.inject(Side::Client, frames);
+        assert_eq!(pair.error(Side::Server), Some(code), "{frames:?}");
+    }
+}
+
+#[test]
+fn a_source_symbol_obeys_the_same_limits() {
+    use crate::wire_format::{SourceSymbol, SymbolRef};
+    let window = TransportConfig::default().stream_receive_window;
+    let cases = [
+        (stream(uni(0), window, false, b"x"), TransportErrorCode::FLOW_CONTROL_ERROR),
+        (stream(uni(100), 0, false, b"x"), TransportErrorCode::STREAM_LIMIT_ERROR),
+    ];
+    for (inner, code) in cases {
+        let mut pair = Pair::connected();
+        let mut frames = Vec::new();
+        inner.encode(&mut frames);
+        let symbol = SymbolRef { session: 0, id: 0 };
+        let frame = Frame::SourceSymbol(SourceSymbol { symbol, frames: &frames });
+        pair.inject(Side::Client, &[frame]);
+        assert_eq!(pair.error(Side::Server), Some(code));
+    }
+}
+
+#[test]
+fn a_reset_and_a_stop_reach_the_other_end_even_when_lost_once() {
+    let mut pair = Pair::connected();
+    let id = pair.send(Side::Client, Dir::Bi, &pattern(2_000));
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.server.conn().accept(Dir::Bi), Some(id));
+    let mut lost = 0;
+    pair.filter = Box::new(move |_, _| {
+        lost += 1;
+        lost > 2
+    });
+    pair.server.conn().send_stream(id).reset(7).unwrap();
+    pair.server.conn().recv_stream(id).stop(8).unwrap();
+    pair.run_for(Duration::from_secs(5));
+    let mut buffer = [0; 10];
+    assert_eq!(pair.client.conn().recv_stream(id).read(&mut buffer), Err(ReadError::Reset(7)));
+    // All had arrived: there was nothing to stop.
+    assert_eq!(pair.client.conn().send_stream(id).outcome(), Some(Outcome::Finished));
+}
+
+#[test]
+fn a_stop_ends_the_senders_half() {
+    let mut pair = Pair::connected();
+    let id = pair.client.conn().open(Dir::Uni).unwrap();
+    pair.client.conn().send_stream(id).write(b"hello").unwrap();
+    pair.run_for(Duration::from_secs(1));
+    pair.server.conn().accept(Dir::Uni).unwrap();
+    pair.server.conn().recv_stream(id).stop(8).unwrap();
+    pair.run_for(Duration::from_secs(1));
+    assert!(pair.client.events.contains(&Event::Stream(StreamEvent::Stopped { id, code: 8 })));
+    assert_eq!(pair.client.conn().send_stream(id).write(b"more"), Err(WriteError::Closed));
+}
+
+#[test]
+fn more_streams_are_allowed_as_others_end() {
+    let few = TransportConfig { max_concurrent_uni_streams: 2, ..TransportConfig::default() };
+    let mut pair = Pair::with(TransportConfig::default(), few);
+    pair.handshake();
+    for _ in 0..20 {
+        while pair.client.conn().open(Dir::Uni).is_some_and(|id| {
+            pair.client.conn().send_stream(id).write(b"x").unwrap();
+            pair.client.conn().send_stream(id).finish().is_ok()
+        }) {}
+        assert!(pair.client.conn().open(Dir::Uni).is_none());
+        assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), b"x");
+        assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), b"x");
+        pair.run_for(Duration::from_secs(1));
+    }
+}
+
+#[test]
+fn windows_open_as_the_application_reads() {
+    let small = TransportConfig {
+        stream_receive_window: 5_000,
+        max_stream_receive_window: 5_000,
+        receive_window: 8_000,
+        max_receive_window: 8_000,
+        ..TransportConfig::default()
+    };
+    let mut pair = Pair::with(TransportConfig::default(), small);
+    pair.handshake();
+    let data = pattern(100_000);
+    pair.send(Side::Client, Dir::Uni, &data);
+    pair.run_for(Duration::from_secs(5));
+    assert_eq!(pair.server.conn().stats().streams.received, 5_000);
+    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+}

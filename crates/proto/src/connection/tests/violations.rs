@@ -1,0 +1,146 @@
+//! Packets that must be refused, and packets that must be ignored.
+
+use super::pair::{Forgery, Pair};
+use crate::wire_format::{Close, Frame};
+use crate::{ConnectionId, Side, SpaceId, TransportErrorCode};
+use std::time::Duration;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// What a server says to a 1-RTT packet with this payload and these bits in its first byte.
+fn verdict(payload: &[u8], bits: u8) -> Option<TransportErrorCode> {
+    let mut pair = Pair::connected();
+    let forgery = Forgery { bits, ..Forgery::default() };
+    let datagram = pair.forge(Side::Client, SpaceId::Data, payload, forgery);
+    pair.receive(Side::Server, datagram);
+    pair.error(Side::Server)
+}
+
+#[test]
+fn malformed_payloads() {
+    use TransportErrorCode as Code;
+    let cases: [(&[u8], u8, Option<Code>); 9] = [
+        (&[1, 0, 0, 0], 0, None),
+        (&[], 0, Some(Code::PROTOCOL_VIOLATION)),
+        // Reserved bits.
+        (&[1, 0, 0, 0], 0x08, Some(Code::PROTOCOL_VIOLATION)),
+        (&[1, 0, 0, 0], 0x10, Some(Code::PROTOCOL_VIOLATION)),
+        // Types that nobody knows, and reserved ones: there is no greasing of frames.
+        (&[0x3f, 0, 0, 0], 0, Some(Code::FRAME_ENCODING_ERROR)),
+        (&[0x40, 0x3f, 0, 0], 0, Some(Code::PROTOCOL_VIOLATION)),
+        // PING in two bytes.
+        (&[0x40, 1, 0, 0], 0, Some(Code::PROTOCOL_VIOLATION)),
+        // Cut short.
+        (&[0x10, 0x40], 0, Some(Code::FRAME_ENCODING_ERROR)),
+        // An ACK range below zero.
+        (&[2, 0, 0, 0, 1], 0, Some(Code::FRAME_ENCODING_ERROR)),
+    ];
+    for (payload, bits, expected) in cases {
+        assert_eq!(verdict(payload, bits), expected, "{payload:x?} {bits:#x}");
+    }
+}
+
+#[test]
+fn frames_in_packets_that_must_not_have_them() {
+    let mut pair = Pair::new();
+    pair.step(pair.now + 51 * MS);
+    let mut payload = vec![0x08, 0, b'x'];
+    payload.resize(1200, 0);
+    let datagram = pair.forge(Side::Client, SpaceId::Initial, &payload, Forgery::default());
+    pair.receive(Side::Server, datagram);
+    assert_eq!(pair.error(Side::Server), Some(TransportErrorCode::PROTOCOL_VIOLATION));
+}
+
+fn close_frame() -> Vec<u8> {
+    let mut close = Vec::new();
+    let code = TransportErrorCode::NO_ERROR;
+    Frame::Close(Close::Transport { code, frame: None, reason: b"" }).encode(&mut close);
+    close
+}
+
+#[test]
+fn coalesced_packets_for_somebody_else_are_ignored_and_harm_none() {
+    let mut pair = Pair::new();
+    pair.step(pair.now + 51 * MS);
+    let other = Forgery { dcid: ConnectionId::new(&[7; 8]), ..Forgery::default() };
+    let mut ping = vec![1];
+    ping.resize(1200, 0);
+    let mut datagram = pair.forge(Side::Client, SpaceId::Initial, &ping, Forgery::default());
+    datagram.extend(pair.forge(Side::Client, SpaceId::Initial, &close_frame(), other));
+    let before = pair.server.conn().stats().received.packets;
+    pair.receive(Side::Server, datagram);
+    assert_eq!(pair.server.conn().stats().received.packets, before + 1);
+    assert!(!pair.server.conn().is_closed());
+}
+
+#[test]
+fn a_damaged_packet_does_not_cost_its_neighbours() {
+    let mut pair = Pair::new();
+    pair.step(pair.now + 51 * MS);
+    let mut ping = vec![1];
+    ping.resize(1200, 0);
+    let mut datagram = pair.forge(Side::Client, SpaceId::Initial, &ping, Forgery::default());
+    datagram[700] ^= 1;
+    datagram.extend(pair.forge(Side::Client, SpaceId::Initial, &ping, Forgery::default()));
+    let before = pair.server.conn().stats();
+    pair.receive(Side::Server, datagram);
+    let after = pair.server.conn().stats();
+    assert_eq!(after.undecryptable, before.undecryptable + 1);
+    assert_eq!(after.received.packets, before.received.packets + 1);
+}
+
+#[test]
+fn packets_from_another_source_identifier_are_discarded() {
+    let mut pair = Pair::new();
+    let other = Forgery { scid: ConnectionId::new(&[7; 8]), ..Forgery::default() };
+    let mut payload = close_frame();
+    payload.resize(1200, 0);
+    // The server answers, and the client knows its identifier from then on.
+    pair.run_for(101 * MS);
+    let mut pair_before = Pair::new();
+    while pair_before.server.connection.is_none() {
+        pair_before.step(pair_before.now + 51 * MS);
+    }
+    let pair = &mut pair_before;
+    let datagram = pair.forge(Side::Client, SpaceId::Initial, &payload, other);
+    pair.receive(Side::Server, datagram);
+    assert!(!pair.server.conn().is_closed());
+    // What cannot be authenticated does not choose the identifier either.
+    let mut datagram = pair.forge(Side::Server, SpaceId::Initial, &payload, other);
+    let last = datagram.len() - 1;
+    datagram[last] ^= 1;
+    pair.receive(Side::Client, datagram);
+    assert_eq!(pair.client.conn().handshake.peer_scid, None);
+    pair.run_for(Duration::from_secs(1));
+    assert!(pair.client.conn().handshake.confirmed);
+}
+
+#[test]
+fn duplicates_are_dropped() {
+    let mut pair = Pair::connected();
+    let datagram = pair.forge(Side::Client, SpaceId::Data, &[1, 0, 0, 0], Forgery::default());
+    let before = pair.server.conn().stats().received.packets;
+    for _ in 0..5 {
+        pair.receive(Side::Server, datagram.clone());
+    }
+    assert_eq!(pair.server.conn().stats().received.packets, before + 1);
+}
+
+#[test]
+fn path_challenges_are_answered_once_in_a_padded_datagram() {
+    let mut pair = Pair::connected();
+    let before = pair.datagrams[Side::Server as usize].len();
+    for n in 0..100 {
+        pair.inject(Side::Client, &[Frame::PathChallenge([n; 8])]);
+    }
+    pair.flush(Side::Server);
+    let answers = &pair.datagrams[Side::Server as usize][before..];
+    assert_eq!(answers, [1200]);
+}
+
+#[test]
+fn handshake_data_out_of_order_is_bounded() {
+    let mut pair = Pair::connected();
+    pair.inject(Side::Client, &[Frame::Crypto { offset: 1 << 20, data: b"x" }]);
+    assert_eq!(pair.error(Side::Server), Some(TransportErrorCode::CRYPTO_BUFFER_EXCEEDED));
+}

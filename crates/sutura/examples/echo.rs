@@ -57,6 +57,7 @@ async fn echo(incoming: Incoming) -> Result<(), Box<dyn Error + Send + Sync>> {
         send.write_chunk(chunk).await?;
     }
     send.finish()?;
-    send.stopped().await?;
+    // The client has everything when it closes the connection.
+    connection.closed().await;
     Ok(())
 }

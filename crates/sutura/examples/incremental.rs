@@ -13,9 +13,9 @@ use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use sutura::{ClientConfig, Connection, Endpoint, Protection, ServerConfig};
 use sutura_relay::{Config, Relay};
 
-const PARTS: u32 = 300;
+const PARTS: u32 = 150;
 const PART: usize = 1000;
-const INTERVAL: Duration = Duration::from_millis(10);
+const INTERVAL: Duration = Duration::from_millis(50);
 const PROTOCOL: &[u8] = b"parts";
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;

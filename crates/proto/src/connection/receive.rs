@@ -53,6 +53,12 @@ impl EarlyPackets {
         self.bytes -= packet.bytes.len();
         Some(packet)
     }
+
+    /// How many packets wait.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.packets.len()
+    }
 }
 
 /// A packet whose protection was removed.

@@ -19,7 +19,7 @@ pub fn line(text: &str) -> Result<(), Failure> {
 /// Writes a value as a line of JSON to standard output.
 ///
 /// # Errors
-/// As for [`line`].
+/// As for [`line()`].
 pub fn json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(value);
     line(&text.map_err(|e| Failure::new(Exit::Other, format!("cannot write JSON: {e}")))?)

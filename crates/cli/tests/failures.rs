@@ -193,7 +193,7 @@ fn a_server_that_dies_leaves_no_partial_file() {
     let mut server = Listening::serve(&site, &scratch, &[]);
     let link = Listening::link(&server, "rate=1mbit");
     let url = [link.url("/a.bin")];
-    let client = Process::spawn(get(&server, &url, &out, &["--timeout", "1"]));
+    let client = Process::spawn(get(&server, &url, &out, &["--timeout", "2"]));
     wait_until("the transfer to begin", || {
         let partial = names(&out).into_iter().find(|name| name.ends_with(".part"));
         partial.is_some_and(|name| {

@@ -250,7 +250,8 @@ impl Node for Host {
                 self.admit(handle, connection, app);
                 handle
             }
-            DatagramEvent::Drop => return,
+            // Nobody here speaks another version, so nobody waits for an answer.
+            DatagramEvent::Drop | DatagramEvent::Respond(_) => return,
         };
         if let Some(guest) = self.guests.get_mut(&handle) {
             guest.connection.handle_datagram(now, from, ecn, payload);

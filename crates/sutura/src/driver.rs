@@ -9,6 +9,7 @@ use crate::endpoint::Inner;
 use crate::udp::{self, Received};
 use std::collections::BTreeSet;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
@@ -20,6 +21,8 @@ use tokio::time::Sleep;
 
 /// Batches of datagrams received before others get their turn.
 const RECEIVE_BATCHES: usize = 16;
+/// Answers kept for clients that no connection is made for; further ones are not answered.
+const MAX_RESPONSES: usize = 64;
 /// Datagrams that a connection builds at a time, as one batch for the kernel: so many as fit into
 /// 64 KiB, the most that it takes at once, on paths of the usual 1500 bytes.
 const MAX_SEGMENTS: usize = 44;
@@ -117,6 +120,8 @@ pub(crate) struct Driver {
     timers: BTreeSet<(Instant, ConnectionHandle)>,
     sleep: Pin<Box<Sleep>>,
     active: Vec<ConnectionHandle>,
+    /// What is to be sent on behalf of no connection.
+    responses: Vec<(SocketAddr, Vec<u8>)>,
     /// Bytes that the socket did not take yet.
     unsent: Option<Unsent>,
     buffer: Vec<u8>,
@@ -131,6 +136,7 @@ impl Driver {
             timers: BTreeSet::new(),
             sleep: Box::pin(tokio::time::sleep_until(tokio::time::Instant::now())),
             active: Vec::new(),
+            responses: Vec::new(),
             unsent: None,
             buffer: Vec::new(),
             touched: Vec::new(),
@@ -186,6 +192,12 @@ impl Driver {
         let event = lock(&self.inner.state).proto.handle(meta.remote, datagram);
         let handle = match event {
             DatagramEvent::Drop => return,
+            DatagramEvent::Respond(response) => {
+                if self.responses.len() < MAX_RESPONSES {
+                    self.responses.push((meta.remote, response));
+                }
+                return;
+            }
             DatagramEvent::Connection(handle) => handle,
             DatagramEvent::NewConnection(handle, mut connection) => {
                 self.inner.observe(now, &mut connection);
@@ -223,6 +235,13 @@ impl Driver {
     fn drive(&mut self, cx: &mut Context<'_>) -> std::io::Result<bool> {
         if !self.flush(cx)? {
             return Ok(false);
+        }
+        while let Some((destination, contents)) = self.responses.pop() {
+            let size = contents.len();
+            let transmit = Transmit { destination, ecn: None, size, segment_size: None };
+            if !self.send(cx, Unsent { transmit, contents, sent: 0 })? {
+                return Ok(false);
+            }
         }
         let mut again = Vec::new();
         let mut active = std::mem::take(&mut self.active);

@@ -53,8 +53,9 @@ Examples:
 pub struct Args {
     /// Directory with the page to load [default: sizes, types and order of a real page]
     directory: Option<PathBuf>,
-    /// The link in both directions, as in `sutura link`
-    #[arg(long, value_name = "SPEC", default_value = "paper")]
+    /// The link in both directions, as in `sutura link`. By default, other traffic moves its bursts
+    /// of loss on, so that they are as short for a lone acknowledgement as for a full link
+    #[arg(long, value_name = "SPEC", default_value = "paper-background")]
     profile: LinkConfig,
     /// The first seed
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -64,7 +65,7 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
     /// Repair symbols on each occasion, and for how many milliseconds they may be delayed
-    #[arg(long, value_name = "BLT[,RDT]", default_value = "1")]
+    #[arg(long, value_name = "BLT[,RDT]", default_value = "1,25")]
     fec: Fec,
     /// Congestion control: newreno, cubic or bbr
     #[arg(long = "cc", value_name = "NAME", default_value = "bbr", value_parser = parse_algorithm)]

@@ -59,7 +59,7 @@ An interruption lets responses under way finish; a second one does not.";
 pub struct Args {
     /// Directory to serve; index.html stands for a directory
     directory: PathBuf,
-    /// UDP and TCP address to listen on [default: [::]:4433]
+    /// UDP and TCP address to listen on; port 4433 of all addresses by default
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
     /// Certificate chain in PEM form

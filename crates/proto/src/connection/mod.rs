@@ -8,6 +8,7 @@ mod close;
 mod crypto_stream;
 mod datagrams;
 mod event;
+mod first_answer;
 mod handshake;
 mod key_update;
 mod outcome;
@@ -29,7 +30,7 @@ pub use transmit::Transmit;
 
 use crate::config::TransportConfig;
 use crate::congestion::{Acked, CongestionController, Lost, Pacer, PacketState};
-use crate::crypto::{ClientCryptoConfig, Keys, ServerCryptoConfig, Session, StartError};
+use crate::crypto::{ClientCrypto, Keys, ServerCryptoConfig, Session, StartError};
 use crate::endpoint::ConnectError;
 use crate::error::{ConnectionError, TransportError};
 use crate::fec::{ReceiveSessions, SendSessions};
@@ -145,7 +146,7 @@ impl Connection {
     pub(crate) fn client(
         now: Instant,
         new: NewConnection,
-        crypto: &dyn ClientCryptoConfig,
+        crypto: ClientCrypto,
         server_name: &str,
     ) -> Result<Self, ConnectError> {
         let remote_cid = new.original_dcid;
@@ -153,6 +154,7 @@ impl Connection {
         let mut connection = Self::new(new, remote_cid, keys, |params| {
             crypto.start_session(VERSION_1, server_name, params)
         })?;
+        connection.handshake.retry.crypto = Some(crypto);
         connection.drive_handshake(now).map_err(ConnectError::Handshake)?;
         Ok(connection)
     }

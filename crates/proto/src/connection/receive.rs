@@ -117,11 +117,13 @@ impl Connection {
     fn handle_packets(&mut self, now: Instant, ecn: Option<EcnCodepoint>, datagram: &mut [u8]) {
         let mut packets = Coalesced::new(crate::endpoint::LOCAL_CID_SIZE);
         while let Some(Ok(packet)) = packets.next(datagram) {
-            // Retry and Version Negotiation only mean something to a client that waits for its
-            // first answer; they are not acted on.
-            let Packet::Protected(packet) = packet else { continue };
-            if packet.ty != PacketType::ZeroRtt {
-                self.handle_packet(now, ecn, &packet, datagram);
+            match packet {
+                Packet::Protected(packet) if packet.ty == PacketType::ZeroRtt => {}
+                Packet::Protected(packet) => self.handle_packet(now, ecn, &packet, datagram),
+                Packet::Retry(packet) => self.on_retry(now, &packet, datagram),
+                Packet::VersionNegotiation(packet) => {
+                    self.on_version_negotiation(now, &packet, datagram);
+                }
             }
             if self.state >= State::Draining {
                 return;

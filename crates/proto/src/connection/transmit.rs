@@ -193,7 +193,7 @@ impl Connection {
         let dcid = self.remote_cids.active();
         let number = TruncatedNumber::new(pn, self.recovery.largest_acked(space));
         let ty = match space {
-            SpaceId::Initial => Some(LongType::Initial { token: &[] }),
+            SpaceId::Initial => Some(LongType::Initial { token: &self.handshake.retry.token }),
             SpaceId::Handshake => Some(LongType::Handshake),
             SpaceId::Data => None,
         };

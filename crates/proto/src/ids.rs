@@ -1,6 +1,7 @@
 //! Names for the things that a connection counts: sides, directions, streams, spaces, identifiers.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 /// Which end of the connection this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -111,7 +112,7 @@ impl SpaceId {
 pub const MAX_CID_SIZE: usize = 20;
 
 /// A connection identifier: 0 to 20 bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct ConnectionId {
     len: u8,
     bytes: [u8; MAX_CID_SIZE],
@@ -142,6 +143,13 @@ impl ConnectionId {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
+    }
+}
+
+impl Hash for ConnectionId {
+    /// Every datagram's identifier is looked up: only the bytes that it has are hashed.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(self.as_slice());
     }
 }
 

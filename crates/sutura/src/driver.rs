@@ -7,7 +7,7 @@
 use crate::connection::{Shared, lock};
 use crate::endpoint::Inner;
 use crate::udp::{self, Received};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -23,8 +23,9 @@ use tokio::time::Sleep;
 const RECEIVE_BATCHES: usize = 16;
 /// Answers kept for clients that no connection is made for; further ones are not answered.
 const MAX_RESPONSES: usize = 64;
-/// Datagrams that a connection builds at a time, as one batch for the kernel.
-const MAX_SEGMENTS: usize = 32;
+/// Datagrams that a connection builds at a time, as one batch for the kernel: so many as fit into
+/// 64 KiB, the most that it takes at once, on paths of the usual 1500 bytes.
+const MAX_SEGMENTS: usize = 44;
 /// Batches that a connection sends before others get their turn.
 const SEND_BATCHES: usize = 8;
 
@@ -73,6 +74,36 @@ struct Entry {
     active: bool,
 }
 
+/// Connections by their handles, which are small numbers that are used again.
+#[derive(Debug, Default)]
+struct Entries {
+    slots: Vec<Option<Entry>>,
+    len: usize,
+}
+
+impl Entries {
+    fn insert(&mut self, handle: ConnectionHandle, entry: Entry) {
+        if handle.0 >= self.slots.len() {
+            self.slots.resize_with(handle.0 + 1, || None);
+        }
+        self.len += usize::from(self.slots[handle.0].replace(entry).is_none());
+    }
+
+    fn get(&self, handle: ConnectionHandle) -> Option<&Entry> {
+        self.slots.get(handle.0)?.as_ref()
+    }
+
+    fn get_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Entry> {
+        self.slots.get_mut(handle.0)?.as_mut()
+    }
+
+    fn remove(&mut self, handle: ConnectionHandle) -> Option<Entry> {
+        let entry = self.slots.get_mut(handle.0)?.take()?;
+        self.len -= 1;
+        Some(entry)
+    }
+}
+
 /// A batch of which the socket did not take everything.
 #[derive(Debug)]
 struct Unsent {
@@ -85,7 +116,7 @@ struct Unsent {
 #[derive(Debug)]
 pub(crate) struct Driver {
     inner: Arc<Inner>,
-    connections: HashMap<ConnectionHandle, Entry>,
+    connections: Entries,
     timers: BTreeSet<(Instant, ConnectionHandle)>,
     sleep: Pin<Box<Sleep>>,
     active: Vec<ConnectionHandle>,
@@ -101,7 +132,7 @@ impl Driver {
     pub(crate) fn new(inner: Arc<Inner>) -> Self {
         Self {
             inner,
-            connections: HashMap::new(),
+            connections: Entries::default(),
             timers: BTreeSet::new(),
             sleep: Box::pin(tokio::time::sleep_until(tokio::time::Instant::now())),
             active: Vec::new(),
@@ -113,7 +144,7 @@ impl Driver {
     }
 
     fn activate(&mut self, handle: ConnectionHandle) {
-        if let Some(entry) = self.connections.get_mut(&handle)
+        if let Some(entry) = self.connections.get_mut(handle)
             && !std::mem::replace(&mut entry.active, true)
         {
             self.active.push(handle);
@@ -179,7 +210,7 @@ impl Driver {
                 handle
             }
         };
-        if let Some(entry) = self.connections.get(&handle) {
+        if let Some(entry) = self.connections.get(handle) {
             let ecn = meta.ecn.and_then(|mark| EcnCodepoint::from_bits(mark as u8));
             entry.shared.lock().quic.handle_datagram(now, meta.remote, ecn, datagram);
             self.activate(handle);
@@ -192,7 +223,7 @@ impl Driver {
                 break;
             }
             self.timers.pop_first();
-            if let Some(entry) = self.connections.get_mut(&handle) {
+            if let Some(entry) = self.connections.get_mut(handle) {
                 entry.timer = None;
                 entry.shared.lock().quic.handle_timeout(now);
             }
@@ -222,7 +253,7 @@ impl Driver {
             }
             match self.drive_connection(cx, handle)? {
                 Progress::Done => {
-                    if let Some(entry) = self.connections.get_mut(&handle) {
+                    if let Some(entry) = self.connections.get_mut(handle) {
                         entry.active = false;
                     }
                 }
@@ -244,7 +275,7 @@ impl Driver {
         cx: &mut Context<'_>,
         handle: ConnectionHandle,
     ) -> std::io::Result<Progress> {
-        let Some(entry) = self.connections.get(&handle) else { return Ok(Progress::Done) };
+        let Some(entry) = self.connections.get(handle) else { return Ok(Progress::Done) };
         let shared = entry.shared.clone();
         let mut progress = Progress::More;
         for _ in 0..SEND_BATCHES {
@@ -310,7 +341,7 @@ impl Driver {
     }
 
     fn reschedule(&mut self, handle: ConnectionHandle) {
-        let Some(entry) = self.connections.get_mut(&handle) else { return };
+        let Some(entry) = self.connections.get_mut(handle) else { return };
         let at = entry.shared.lock().quic.poll_timeout();
         if at != entry.timer {
             if let Some(old) = entry.timer.take() {
@@ -322,18 +353,18 @@ impl Driver {
     }
 
     fn forget(&mut self, handle: ConnectionHandle) {
-        if let Some(entry) = self.connections.remove(&handle)
+        if let Some(entry) = self.connections.remove(handle)
             && let Some(at) = entry.timer
         {
             self.timers.remove(&(at, handle));
         }
-        self.inner.connection_gone(self.connections.len());
+        self.inner.connection_gone(self.connections.len);
     }
 
     /// The socket failed for good: nobody will hear anything any more.
     fn give_up(&mut self, error: &std::io::Error) {
         tracing::error!(%error, "socket failed");
-        for (_, entry) in self.connections.drain() {
+        for entry in std::mem::take(&mut self.connections).slots.into_iter().flatten() {
             entry.shared.lock().abandon(ConnectionError::TimedOut);
         }
         self.inner.shut_down();
@@ -371,7 +402,7 @@ impl Future for Driver {
                 return Poll::Ready(());
             }
         }
-        if this.connections.is_empty() && this.inner.is_abandoned() {
+        if this.connections.len == 0 && this.inner.is_abandoned() {
             this.inner.shut_down();
             return Poll::Ready(());
         }

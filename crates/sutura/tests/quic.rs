@@ -82,6 +82,19 @@ async fn ten_megabytes_with_backpressure() {
 }
 
 #[tokio::test]
+async fn a_client_comes_back_with_a_ticket() {
+    let (server, client, address) = pair(b"echo", &TransportConfig::default());
+    echo(server);
+    for _ in 0..3 {
+        let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+        let (mut send, mut recv) = connection.open_bi().await.unwrap();
+        send.write_all(b"again").await.unwrap();
+        send.finish().unwrap();
+        assert_eq!(recv.read_to_end(5).await.unwrap(), b"again");
+    }
+}
+
+#[tokio::test]
 async fn datagrams_both_ways() {
     let (server, client, address) = pair(b"dgram", &TransportConfig::default());
     let accept = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });

@@ -243,8 +243,9 @@ pub trait Session: Send {
     /// until it returns `None`, which may come with bytes too.
     fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<KeyChange>;
 
-    /// The peer's transport parameters as encoded, once they have arrived. They are authentic only
-    /// when the handshake is complete (RFC 9001 section 8.2).
+    /// The peer's transport parameters as encoded, once they have arrived: at a server with the
+    /// ClientHello, when they are not authentic yet; at a client when the handshake is complete
+    /// (RFC 9001 section 8.2).
     fn transport_parameters(&self) -> Option<&[u8]>;
 
     /// Whether the handshake is not complete yet (RFC 9001 section 4.1.1).

@@ -213,6 +213,11 @@ impl Session for RustlsSession {
     }
 
     fn transport_parameters(&self) -> Option<&[u8]> {
+        // A client that resumes a session is given those of the session before, until the server's
+        // own arrive.
+        if matches!(self.tls, quic::Connection::Client(_)) && self.tls.is_handshaking() {
+            return None;
+        }
         self.tls.quic_transport_parameters()
     }
 

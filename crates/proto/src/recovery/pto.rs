@@ -107,9 +107,15 @@ impl<C: Copy> Recovery<C> {
 
     /// The earliest loss timer of all spaces.
     fn loss_time(&self) -> Option<(Instant, SpaceId)> {
-        let times =
-            SpaceId::ALL.map(|id| self.spaces[id as usize].loss_time.map(|time| (time, id)));
-        times.into_iter().flatten().min()
+        let mut first: Option<(Instant, SpaceId)> = None;
+        for id in SpaceId::ALL {
+            if let Some(time) = self.spaces[id as usize].loss_time
+                && first.is_none_or(|(earliest, _)| time < earliest)
+            {
+                first = Some((time, id));
+            }
+        }
+        first
     }
 
     fn probe(&self, context: PtoContext) -> Option<Probe> {

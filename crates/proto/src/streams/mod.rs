@@ -11,6 +11,7 @@ mod control;
 mod encode;
 mod events;
 mod flow;
+mod hash;
 mod receive;
 mod recv;
 mod send;

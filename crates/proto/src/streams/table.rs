@@ -1,11 +1,11 @@
 //! Which streams there are: identifiers, limits, and the state of the live ones.
 
+use super::hash::StreamMap;
 use super::recv::RecvHalf;
 use super::send::SendHalf;
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{Dir, Side, StreamId};
 use crate::wire::range_set::RangeSet;
-use std::collections::HashMap;
 
 /// Most streams of a kind that identifiers can name (RFC 9000 section 4.6).
 pub(super) const MAX_STREAM_COUNT: u64 = 1 << 60;
@@ -123,8 +123,7 @@ pub(super) enum Lookup {
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) side: Side,
-    /// The peer chooses the keys: the standard library's keyed hash keeps them from colliding.
-    streams: HashMap<StreamId, Box<Stream>>,
+    streams: StreamMap<Box<Stream>>,
     pub(super) local: [LocalStreams; 2],
     pub(super) remote: [RemoteStreams; 2],
 }
@@ -140,7 +139,7 @@ impl Table {
             let concurrent = concurrent.min(MAX_STREAM_COUNT);
             RemoteStreams { max: concurrent, concurrent, ..RemoteStreams::default() }
         });
-        Self { side, streams: HashMap::new(), local: Default::default(), remote }
+        Self { side, streams: StreamMap::default(), local: Default::default(), remote }
     }
 
     /// The state of a live stream.

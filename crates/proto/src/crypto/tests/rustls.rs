@@ -171,6 +171,17 @@ fn early_data_is_never_offered() {
 }
 
 #[test]
+fn parameters_of_an_earlier_session_are_not_the_servers() {
+    let pair = pair();
+    pair.connect();
+    let (mut client, mut server) = pair.start();
+    let hello = client.flush().remove(0).1;
+    assert!(client.session.transport_parameters().is_none());
+    server.session.read_handshake(SpaceId::Initial, &hello).expect("ClientHello");
+    assert!(server.session.transport_parameters().is_some());
+}
+
+#[test]
 fn every_cipher_suite_works_and_has_its_limits() {
     for (suite, confidentiality, integrity) in [
         (CipherSuite::TLS13_AES_128_GCM_SHA256, 1 << 23, 1 << 52),

@@ -34,10 +34,7 @@ pub(crate) fn take_varint(input: &mut &[u8]) -> Option<u64> {
 /// The value of a complete encoding of 1, 2, 4 or 8 bytes.
 fn value_of(integer: &[u8]) -> u64 {
     let bits = integer.len() as u32 * 8 - 2;
-    integer
-        .iter()
-        .fold(0, |value, &byte| value << 8 | u64::from(byte))
-        & ((1 << bits) - 1)
+    integer.iter().fold(0, |value, &byte| value << 8 | u64::from(byte)) & ((1 << bits) - 1)
 }
 
 /// Puts one integer together from a stream that may end anywhere, never taking a byte too many.
@@ -50,11 +47,7 @@ pub(crate) struct VarintReader {
 impl VarintReader {
     /// Where the integer's next bytes go. Never empty.
     pub(crate) fn spare(&mut self) -> &mut [u8] {
-        let target = if self.len == 0 {
-            1
-        } else {
-            varint_size_from(self.bytes[0])
-        };
+        let target = if self.len == 0 { 1 } else { varint_size_from(self.bytes[0]) };
         self.bytes.get_mut(self.len..target).unwrap_or_default()
     }
 
@@ -76,10 +69,7 @@ mod tests {
     #[test]
     fn rfc9000_a1_samples() {
         for (mut bytes, value) in [
-            (
-                &[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c][..],
-                151_288_809_941_952_652,
-            ),
+            (&[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c][..], 151_288_809_941_952_652),
             (&[0x9d, 0x7f, 0x3e, 0x7d], 494_878_333),
             (&[0x7b, 0xbd], 15_293),
             (&[0x25], 37),

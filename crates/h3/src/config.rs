@@ -18,11 +18,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            max_field_section_size: 64 << 10,
-            max_field_lines: 128,
-            grease: Some(0),
-        }
+        Self { max_field_section_size: 64 << 10, max_field_lines: 128, grease: Some(0) }
     }
 }
 
@@ -36,9 +32,6 @@ impl Config {
     }
 
     pub(crate) const fn limits(&self) -> FieldLimits {
-        FieldLimits {
-            size: self.max_field_section_size,
-            lines: self.max_field_lines,
-        }
+        FieldLimits { size: self.max_field_section_size, lines: self.max_field_lines }
     }
 }

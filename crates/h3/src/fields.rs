@@ -20,11 +20,7 @@ pub struct Field {
 impl Field {
     /// A field that may be compressed.
     pub fn new(name: impl Into<Bytes>, value: impl Into<Bytes>) -> Self {
-        Self {
-            name: name.into(),
-            value: value.into(),
-            sensitive: false,
-        }
+        Self { name: name.into(), value: value.into(), sensitive: false }
     }
 
     /// Its size in the measure of SETTINGS_MAX_FIELD_SECTION_SIZE, in bytes.
@@ -83,10 +79,7 @@ impl Fields {
     #[must_use]
     pub fn get(&self, name: impl AsRef<[u8]>) -> Option<&[u8]> {
         let name = name.as_ref();
-        self.lines
-            .iter()
-            .find(|field| field.name == name)
-            .map(|field| field.value.as_ref())
+        self.lines.iter().find(|field| field.name == name).map(|field| field.value.as_ref())
     }
 
     /// The values of all lines with that name, in order.
@@ -124,9 +117,7 @@ impl Fields {
     /// 4.2.2), in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
-        self.lines
-            .iter()
-            .fold(0, |sum, field| sum.saturating_add(field.size()))
+        self.lines.iter().fold(0, |sum, field| sum.saturating_add(field.size()))
     }
 }
 
@@ -150,8 +141,6 @@ impl IntoIterator for Fields {
 
 impl FromIterator<Field> for Fields {
     fn from_iter<I: IntoIterator<Item = Field>>(lines: I) -> Self {
-        Self {
-            lines: lines.into_iter().collect(),
-        }
+        Self { lines: lines.into_iter().collect() }
     }
 }

@@ -159,26 +159,11 @@ mod tests {
 
     #[test]
     fn integer_frames_have_their_length() {
-        for value in [
-            0,
-            0x3f,
-            0x40,
-            0x3fff,
-            0x4000,
-            0x3fff_ffff,
-            0x4000_0000,
-            VARINT_MAX,
-        ] {
+        for value in [0, 0x3f, 0x40, 0x3fff, 0x4000, 0x3fff_ffff, 0x4000_0000, VARINT_MAX] {
             let mut out = Vec::new();
             put_integer_frame(&mut out, FrameType::GOAWAY, value);
             let (header, rest) = read(&out, 16).unwrap();
-            assert_eq!(
-                header,
-                FrameHeader {
-                    kind: FrameType::GOAWAY,
-                    len: rest as u64
-                }
-            );
+            assert_eq!(header, FrameHeader { kind: FrameType::GOAWAY, len: rest as u64 });
             assert_eq!(crate::codec::take_varint(&mut &out[2..]), Some(value));
         }
     }

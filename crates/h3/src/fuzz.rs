@@ -14,10 +14,7 @@ use crate::{
 
 /// Decodes a field section and the two QPACK streams; what decodes survives a round trip.
 pub fn qpack(data: &[u8]) {
-    let limits = FieldLimits {
-        size: 4096,
-        lines: 64,
-    };
+    let limits = FieldLimits { size: 4096, lines: 64 };
     if let Ok(fields) = Decoder::decode(&Bytes::copy_from_slice(data), limits) {
         assert!(fields.size() <= limits.size && fields.len() <= limits.lines);
         let mut block = Vec::new();
@@ -43,11 +40,7 @@ pub fn frames(data: &[u8]) {
     let [first, split, rest @ ..] = data else {
         return;
     };
-    let side = if first & 1 == 0 {
-        Side::Server
-    } else {
-        Side::Client
-    };
+    let side = if first & 1 == 0 { Side::Server } else { Side::Client };
     let (uni, request) = rest.split_at(usize::from(*split).min(rest.len()));
     let mut feed = Feed::new(side, usize::from(first >> 1) + 1);
     feed.offer(StreamId::new(side.peer(), Dir::Uni, 0), uni);
@@ -68,10 +61,7 @@ pub fn frames(data: &[u8]) {
         while let Some(event) = connection.poll_event() {
             if let Event::Data { stream } = event {
                 let mut buffer = [0; 64];
-                while connection
-                    .read_body(&mut feed, stream, &mut buffer)
-                    .is_ok_and(|n| n > 0)
-                {}
+                while connection.read_body(&mut feed, stream, &mut buffer).is_ok_and(|n| n > 0) {}
             }
         }
         for id in feed.streams.keys() {
@@ -91,13 +81,7 @@ struct Feed {
 
 impl Feed {
     fn new(side: Side, step: usize) -> Self {
-        Self {
-            side,
-            step,
-            streams: BTreeMap::new(),
-            accepted: [0; 2],
-            opened: [0; 2],
-        }
+        Self { side, step, streams: BTreeMap::new(), accepted: [0; 2], opened: [0; 2] }
     }
 
     fn offer(&mut self, id: StreamId, bytes: &[u8]) {
@@ -150,10 +134,7 @@ impl Transport for Feed {
             *to = *from;
         }
         *at += n;
-        Ok(Read {
-            bytes: n,
-            finished: *at == bytes.len(),
-        })
+        Ok(Read { bytes: n, finished: *at == bytes.len() })
     }
 
     fn stop(&mut self, id: StreamId, _: Code) {

@@ -180,10 +180,7 @@ fn is_lower_token(byte: u8) -> bool {
 }
 
 fn is_token(value: &[u8]) -> bool {
-    !value.is_empty()
-        && value
-            .iter()
-            .all(|byte| is_lower_token(byte.to_ascii_lowercase()))
+    !value.is_empty() && value.iter().all(|byte| is_lower_token(byte.to_ascii_lowercase()))
 }
 
 /// The head of a request (RFC 9114 sections 4.3.1 and 4.4).
@@ -199,10 +196,7 @@ pub(crate) fn check_request(fields: &Fields) -> Result<RequestHead, MessageError
     let content_length = content_length(fields)?;
     if method == b"CONNECT" {
         check_connect(&pseudo)?;
-        return Ok(RequestHead {
-            method: Method::Connect,
-            content_length: None,
-        });
+        return Ok(RequestHead { method: Method::Connect, content_length: None });
     }
     let scheme = pseudo.scheme.ok_or(MessageError::Missing(":scheme"))?;
     if !is_scheme(scheme) {
@@ -219,15 +213,8 @@ pub(crate) fn check_request(fields: &Fields) -> Result<RequestHead, MessageError
     if path.contains(&b' ') || path.contains(&b'\t') {
         return Err(MessageError::Invalid(":path"));
     }
-    let method = if method == b"HEAD" {
-        Method::Head
-    } else {
-        Method::Other
-    };
-    Ok(RequestHead {
-        method,
-        content_length,
-    })
+    let method = if method == b"HEAD" { Method::Head } else { Method::Other };
+    Ok(RequestHead { method, content_length })
 }
 
 /// RFC 9114 section 4.4: CONNECT names host and port and nothing else.
@@ -245,9 +232,7 @@ fn check_connect(pseudo: &Pseudo<'_>) -> Result<(), MessageError> {
 /// RFC 3986 section 3.1.
 fn is_scheme(scheme: &[u8]) -> bool {
     scheme.first().is_some_and(u8::is_ascii_alphabetic)
-        && scheme
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
+        && scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
 }
 
 /// RFC 9114 section 4.3.1: a request for http or https has an authority, without user
@@ -278,10 +263,7 @@ pub(crate) fn check_response(fields: &Fields) -> Result<ResponseHead, MessageErr
     let status = parse_status(status)
         .filter(|&status| status >= 100 && status != 101)
         .ok_or(MessageError::Invalid(":status"))?;
-    Ok(ResponseHead {
-        status,
-        content_length: content_length(fields)?,
-    })
+    Ok(ResponseHead { status, content_length: content_length(fields)? })
 }
 
 /// A trailer section (RFC 9114 section 4.1): no pseudo-header fields.
@@ -298,11 +280,7 @@ pub(crate) fn check_trailers(fields: &Fields) -> Result<(), MessageError> {
 
 /// Three digits.
 pub(crate) fn parse_status(value: &[u8]) -> Option<u16> {
-    (value.len() == 3)
-        .then(|| parse_number(value))
-        .flatten()?
-        .try_into()
-        .ok()
+    (value.len() == 3).then(|| parse_number(value)).flatten()?.try_into().ok()
 }
 
 fn parse_number(digits: &[u8]) -> Option<u64> {
@@ -338,10 +316,7 @@ mod tests {
 
     /// A section of `name: value` pairs.
     fn section(lines: &[(&str, &str)]) -> Fields {
-        lines
-            .iter()
-            .map(|(n, v)| Field::new(n.to_string(), v.to_string()))
-            .collect()
+        lines.iter().map(|(n, v)| Field::new(n.to_string(), v.to_string())).collect()
     }
 
     #[test]
@@ -350,29 +325,16 @@ mod tests {
             request(),
             request().with("te", "trailers").with("host", "example.com"),
             request().with("x-empty", "").with("x", "a\tb c\u{e9}"),
-            request()
-                .with("content-length", "5")
-                .with("content-length", "5"),
+            request().with("content-length", "5").with("content-length", "5"),
             section(&[(":method", "CONNECT"), (":authority", "example.com:443")]),
-            section(&[
-                (":path", "/"),
-                (":scheme", "http"),
-                (":method", "GET"),
-                ("host", "a"),
-            ]),
+            section(&[(":path", "/"), (":scheme", "http"), (":method", "GET"), ("host", "a")]),
             Fields::request("OPTIONS", "https", "example.com", "*"),
             section(&[(":method", "GET"), (":scheme", "data"), (":path", "x")]),
         ] {
             assert!(check_request(&fields).is_ok(), "{fields:?}");
         }
         let head = check_request(&request().with("content-length", "7")).unwrap();
-        assert_eq!(
-            head,
-            RequestHead {
-                method: Method::Other,
-                content_length: Some(7)
-            }
-        );
+        assert_eq!(head, RequestHead { method: Method::Other, content_length: Some(7) });
     }
 
     #[test]
@@ -381,46 +343,22 @@ mod tests {
         let connect = Fields::new().with(":method", "CONNECT");
         for (fields, error) in [
             (Fields::new(), Missing(":method")),
-            (
-                section(&[(":method", "GET"), (":path", "/")]),
-                Missing(":scheme"),
-            ),
-            (
-                section(&[(":method", "GET"), (":scheme", "https")]),
-                Missing(":path"),
-            ),
-            (
-                section(&[(":method", "GET"), (":scheme", "https"), (":path", "/")]),
-                Authority,
-            ),
+            (section(&[(":method", "GET"), (":path", "/")]), Missing(":scheme")),
+            (section(&[(":method", "GET"), (":scheme", "https")]), Missing(":path")),
+            (section(&[(":method", "GET"), (":scheme", "https"), (":path", "/")]), Authority),
             (Fields::request("GET", "https", "", "/"), Authority),
-            (
-                Fields::request("GET", "https", "u@example.com", "/"),
-                Invalid(":authority"),
-            ),
-            (
-                Fields::request("G T", "https", "a", "/"),
-                Invalid(":method"),
-            ),
+            (Fields::request("GET", "https", "u@example.com", "/"), Invalid(":authority")),
+            (Fields::request("G T", "https", "a", "/"), Invalid(":method")),
             (Fields::request("", "https", "a", "/"), Invalid(":method")),
-            (
-                Fields::request("GET", "1https", "a", "/"),
-                Invalid(":scheme"),
-            ),
+            (Fields::request("GET", "1https", "a", "/"), Invalid(":scheme")),
             (Fields::request("GET", "https", "a", ""), Invalid(":path")),
             (Fields::request("GET", "https", "a", "*"), Invalid(":path")),
-            (
-                Fields::request("GET", "https", "a", "/ x"),
-                Invalid(":path"),
-            ),
+            (Fields::request("GET", "https", "a", "/ x"), Invalid(":path")),
             (request().with("host", "other"), Authority),
             (request().with(":path", "/"), RepeatedPseudo),
             (request().with(":status", "200"), UnexpectedPseudo),
             (request().with(":protocol", "websocket"), UnexpectedPseudo),
-            (
-                Fields::new().with("a", "b").with(":method", "GET"),
-                MisplacedPseudo,
-            ),
+            (Fields::new().with("a", "b").with(":method", "GET"), MisplacedPseudo),
             (request().with("Accept", "x"), InvalidName),
             (request().with("", "x"), InvalidName),
             (request().with("a b", "x"), InvalidName),
@@ -433,33 +371,16 @@ mod tests {
             (request().with("connection", "close"), ConnectionSpecific),
             (request().with("keep-alive", "1"), ConnectionSpecific),
             (request().with("proxy-connection", "1"), ConnectionSpecific),
-            (
-                request().with("transfer-encoding", "chunked"),
-                ConnectionSpecific,
-            ),
+            (request().with("transfer-encoding", "chunked"), ConnectionSpecific),
             (request().with("upgrade", "h2c"), ConnectionSpecific),
             (request().with("te", "gzip"), ConnectionSpecific),
             (request().with("content-length", ""), ContentLength),
             (request().with("content-length", "+1"), ContentLength),
-            (
-                request().with("content-length", "99999999999999999999"),
-                ContentLength,
-            ),
-            (
-                request()
-                    .with("content-length", "1")
-                    .with("content-length", "2"),
-                ContentLength,
-            ),
+            (request().with("content-length", "99999999999999999999"), ContentLength),
+            (request().with("content-length", "1").with("content-length", "2"), ContentLength),
             (connect.clone(), Missing(":authority")),
-            (
-                connect.clone().with(":authority", ""),
-                Invalid(":authority"),
-            ),
-            (
-                connect.with(":authority", "a:1").with(":path", "/"),
-                UnexpectedPseudo,
-            ),
+            (connect.clone().with(":authority", ""), Invalid(":authority")),
+            (connect.with(":authority", "a:1").with(":path", "/"), UnexpectedPseudo),
         ] {
             assert_eq!(check_request(&fields), Err(error), "{fields:?}");
         }
@@ -468,55 +389,30 @@ mod tests {
     #[test]
     fn responses() {
         let head = check_response(&Fields::response(200).with("content-length", "3")).unwrap();
-        assert_eq!(
-            head,
-            ResponseHead {
-                status: 200,
-                content_length: Some(3)
-            }
-        );
+        assert_eq!(head, ResponseHead { status: 200, content_length: Some(3) });
         assert_eq!(head.body_length(Method::Other), Some(3));
         assert_eq!(head.body_length(Method::Head), Some(0));
         assert_eq!(head.body_length(Method::Connect), None);
-        let status = |status| ResponseHead {
-            status,
-            content_length: Some(3),
-        };
+        let status = |status| ResponseHead { status, content_length: Some(3) };
         assert_eq!(status(304).body_length(Method::Other), Some(0));
         assert_eq!(status(204).body_length(Method::Other), Some(0));
         assert!(check_response(&Fields::response(103)).unwrap().is_interim());
         for value in ["", "20", "2000", "099", "101", "2x0", "-20"] {
             let fields = Fields::new().with(":status", value);
-            assert_eq!(
-                check_response(&fields),
-                Err(MessageError::Invalid(":status")),
-                "{value}"
-            );
+            assert_eq!(check_response(&fields), Err(MessageError::Invalid(":status")), "{value}");
         }
-        assert_eq!(
-            check_response(&Fields::new()),
-            Err(MessageError::Missing(":status"))
-        );
-        assert_eq!(
-            check_response(&request()),
-            Err(MessageError::UnexpectedPseudo)
-        );
+        assert_eq!(check_response(&Fields::new()), Err(MessageError::Missing(":status")));
+        assert_eq!(check_response(&request()), Err(MessageError::UnexpectedPseudo));
     }
 
     #[test]
     fn trailers() {
-        assert_eq!(
-            check_trailers(&Fields::new().with("grpc-status", "0")),
-            Ok(())
-        );
+        assert_eq!(check_trailers(&Fields::new().with("grpc-status", "0")), Ok(()));
         for (fields, error) in [
             (Fields::response(200), MessageError::MisplacedPseudo),
             (Fields::new().with("A", "b"), MessageError::InvalidName),
             (Fields::new().with("a", "\n"), MessageError::InvalidValue),
-            (
-                Fields::new().with("upgrade", "x"),
-                MessageError::ConnectionSpecific,
-            ),
+            (Fields::new().with("upgrade", "x"), MessageError::ConnectionSpecific),
         ] {
             assert_eq!(check_trailers(&fields), Err(error));
         }

@@ -44,12 +44,7 @@ pub struct Priority {
 
 impl Default for Priority {
     fn default() -> Self {
-        Self {
-            urgency: DEFAULT_URGENCY,
-            incremental: false,
-            burst: 0,
-            delay: Duration::ZERO,
-        }
+        Self { urgency: DEFAULT_URGENCY, incremental: false, burst: 0, delay: Duration::ZERO }
     }
 }
 
@@ -73,9 +68,7 @@ impl Priority {
             let millis = self.delay.min(MAX_DELAY).as_millis() as u32;
             let _ = dictionary.bare_item(DELAY, Integer::from(millis));
         }
-        dictionary
-            .finish()
-            .unwrap_or_else(|| format!("u={DEFAULT_URGENCY}"))
+        dictionary.finish().unwrap_or_else(|| format!("u={DEFAULT_URGENCY}"))
     }
 
     /// Where the stream that carries the response stands.
@@ -186,9 +179,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn parsed(value: &str) -> Priority {
-        PriorityParameters::parse(value.as_bytes())
-            .unwrap()
-            .resolve()
+        PriorityParameters::parse(value.as_bytes()).unwrap().resolve()
     }
 
     #[test]
@@ -196,111 +187,21 @@ mod tests {
         let default = Priority::default();
         for (value, expected) in [
             ("", default),
-            (
-                "u=0",
-                Priority {
-                    urgency: 0,
-                    ..default
-                },
-            ),
-            (
-                "i",
-                Priority {
-                    incremental: true,
-                    ..default
-                },
-            ),
-            (
-                "u=5, i=?0",
-                Priority {
-                    urgency: 5,
-                    ..default
-                },
-            ),
-            (
-                "u=8, i",
-                Priority {
-                    incremental: true,
-                    ..default
-                },
-            ),
-            (
-                "u=-1, i",
-                Priority {
-                    incremental: true,
-                    ..default
-                },
-            ),
-            (
-                "u=1.0, i",
-                Priority {
-                    incremental: true,
-                    ..default
-                },
-            ),
-            (
-                "u=\"1\";a=b, i",
-                Priority {
-                    incremental: true,
-                    ..default
-                },
-            ),
-            (
-                "i=1, u=2",
-                Priority {
-                    urgency: 2,
-                    ..default
-                },
-            ),
-            (
-                "u=(1 2), i",
-                Priority {
-                    incremental: true,
-                    ..default
-                },
-            ),
-            (
-                "u=999999999999999, exp_b=2",
-                Priority {
-                    burst: 2,
-                    ..default
-                },
-            ),
-            (
-                "u=1, u=2",
-                Priority {
-                    urgency: 2,
-                    ..default
-                },
-            ),
-            (
-                "exp_b=-3, u=1",
-                Priority {
-                    urgency: 1,
-                    ..default
-                },
-            ),
-            (
-                "exp_b=3.5, u=1",
-                Priority {
-                    urgency: 1,
-                    ..default
-                },
-            ),
-            (
-                "exp_b=256, u=1",
-                Priority {
-                    urgency: 1,
-                    ..default
-                },
-            ),
-            (
-                "exp_d=60001, u=1",
-                Priority {
-                    urgency: 1,
-                    ..default
-                },
-            ),
+            ("u=0", Priority { urgency: 0, ..default }),
+            ("i", Priority { incremental: true, ..default }),
+            ("u=5, i=?0", Priority { urgency: 5, ..default }),
+            ("u=8, i", Priority { incremental: true, ..default }),
+            ("u=-1, i", Priority { incremental: true, ..default }),
+            ("u=1.0, i", Priority { incremental: true, ..default }),
+            ("u=\"1\";a=b, i", Priority { incremental: true, ..default }),
+            ("i=1, u=2", Priority { urgency: 2, ..default }),
+            ("u=(1 2), i", Priority { incremental: true, ..default }),
+            ("u=999999999999999, exp_b=2", Priority { burst: 2, ..default }),
+            ("u=1, u=2", Priority { urgency: 2, ..default }),
+            ("exp_b=-3, u=1", Priority { urgency: 1, ..default }),
+            ("exp_b=3.5, u=1", Priority { urgency: 1, ..default }),
+            ("exp_b=256, u=1", Priority { urgency: 1, ..default }),
+            ("exp_d=60001, u=1", Priority { urgency: 1, ..default }),
         ] {
             assert_eq!(parsed(value), expected, "{value}");
         }
@@ -309,45 +210,24 @@ mod tests {
     #[test]
     fn the_value_of_the_papers_example() {
         let value = r#"u=3, i, exp_b=3, exp_d=80, exp_p=("ivp";u=3;i;exp_w=0.4 "img";u=1)"#;
-        let expected = Priority {
-            urgency: 3,
-            incremental: true,
-            burst: 3,
-            delay: Duration::from_millis(80),
-        };
+        let expected =
+            Priority { urgency: 3, incremental: true, burst: 3, delay: Duration::from_millis(80) };
         assert_eq!(parsed(value), expected);
     }
 
     #[test]
     fn what_is_no_dictionary_is_none() {
-        for value in [
-            &b"u="[..],
-            b"U=1",
-            b"u=1,",
-            b"\xff",
-            b"u=1 i",
-            b"u=1000000000000000",
-        ] {
+        for value in [&b"u="[..], b"U=1", b"u=1,", b"\xff", b"u=1 i", b"u=1000000000000000"] {
             assert_eq!(PriorityParameters::parse(value), None, "{value:?}");
         }
-        assert_eq!(
-            PriorityParameters::parse(&vec![b' '; MAX_PRIORITY_SIZE + 1]),
-            None
-        );
+        assert_eq!(PriorityParameters::parse(&vec![b' '; MAX_PRIORITY_SIZE + 1]), None);
         assert!(PriorityParameters::parse(&vec![b' '; MAX_PRIORITY_SIZE]).is_some());
     }
 
     #[test]
     fn lines_combine() {
-        let fields = Fields::new()
-            .with("priority", "u=1")
-            .with("priority", "i, exp_b=1");
-        let expected = Priority {
-            urgency: 1,
-            incremental: true,
-            burst: 1,
-            ..Priority::default()
-        };
+        let fields = Fields::new().with("priority", "u=1").with("priority", "i, exp_b=1");
+        let expected = Priority { urgency: 1, incremental: true, burst: 1, ..Priority::default() };
         assert_eq!(PriorityParameters::from_fields(&fields).resolve(), expected);
     }
 
@@ -356,11 +236,7 @@ mod tests {
     fn the_server_overrides_what_it_names() {
         let client = PriorityParameters::parse(b"u=5, i").unwrap();
         let server = PriorityParameters::parse(b"u=1, i=1").unwrap();
-        let expected = Priority {
-            urgency: 1,
-            incremental: true,
-            ..Priority::default()
-        };
+        let expected = Priority { urgency: 1, incremental: true, ..Priority::default() };
         assert_eq!(client.overridden_by(server).resolve(), expected);
     }
 

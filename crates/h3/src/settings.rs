@@ -90,10 +90,7 @@ mod tests {
         settings.encode(Some((0x21, 9)), &mut out);
         assert_eq!(Settings::decode(&out), Ok(settings));
         for cut in [1, 3, out.len() - 1] {
-            assert_eq!(
-                Settings::decode(&out[..cut]).unwrap_err().code,
-                Code::FRAME_ERROR
-            );
+            assert_eq!(Settings::decode(&out[..cut]).unwrap_err().code, Code::FRAME_ERROR);
         }
         assert_eq!(Settings::decode(&[]), Ok(Settings::default()));
     }
@@ -101,24 +98,15 @@ mod tests {
     #[test]
     fn reserved_repeated_and_too_many_are_errors() {
         for id in [0, 2, 3, 4, 5] {
-            assert_eq!(
-                Settings::decode(&[id, 0]).unwrap_err().code,
-                Code::SETTINGS_ERROR
-            );
+            assert_eq!(Settings::decode(&[id, 0]).unwrap_err().code, Code::SETTINGS_ERROR);
         }
-        assert_eq!(
-            Settings::decode(&[33, 0, 33, 1]).unwrap_err().code,
-            Code::SETTINGS_ERROR
-        );
+        assert_eq!(Settings::decode(&[33, 0, 33, 1]).unwrap_err().code, Code::SETTINGS_ERROR);
         let mut out = Vec::new();
         for i in 0..=MAX_SETTINGS as u64 {
             put_varint(&mut out, 0x1000 + i);
             put_varint(&mut out, 0);
         }
-        assert_eq!(
-            Settings::decode(&out).unwrap_err().code,
-            Code::EXCESSIVE_LOAD
-        );
+        assert_eq!(Settings::decode(&out).unwrap_err().code, Code::EXCESSIVE_LOAD);
         assert!(Settings::decode(&out[..3 * MAX_SETTINGS]).is_ok());
     }
 }

@@ -1,9 +1,5 @@
 //! Whole exchanges between a client and a server of ours.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -54,20 +50,14 @@ struct Half {
 
 /// Sends on with `message` where it can.
 fn send(world: &mut World, side: Side, stream: StreamId, message: &Message, half: &mut Half) {
-    let connection = if side.is_client() {
-        &mut world.client
-    } else {
-        &mut world.server
-    };
+    let connection = if side.is_client() { &mut world.client } else { &mut world.server };
     let mut end = world.pair.end(side);
     while !half.done {
         let rest = &message.body[half.sent..];
         let outcome = if !rest.is_empty() && message.chunks {
             let chunk = Bytes::copy_from_slice(&rest[..rest.len().min(5000)]);
             let n = chunk.len();
-            connection
-                .send_body_chunk(&mut end, stream, chunk)
-                .map(|()| half.sent += n)
+            connection.send_body_chunk(&mut end, stream, chunk).map(|()| half.sent += n)
         } else if !rest.is_empty() {
             connection.send_body(&mut end, stream, rest).map(|n| {
                 assert!(n > 0);
@@ -77,9 +67,7 @@ fn send(world: &mut World, side: Side, stream: StreamId, message: &Message, half
             let sent = connection.send_trailers(&mut end, stream, &message.trailers());
             sent.map(|()| half.done = true)
         } else {
-            connection
-                .finish(&mut end, stream)
-                .map(|()| half.done = true)
+            connection.finish(&mut end, stream).map(|()| half.done = true)
         };
         match outcome {
             Ok(()) => {}
@@ -91,11 +79,7 @@ fn send(world: &mut World, side: Side, stream: StreamId, message: &Message, half
 
 /// Takes what events tell and reads bodies.
 fn receive(world: &mut World, side: Side, halves: &mut BTreeMap<StreamId, Half>) {
-    let connection = if side.is_client() {
-        &mut world.client
-    } else {
-        &mut world.server
-    };
+    let connection = if side.is_client() { &mut world.client } else { &mut world.server };
     while let Some(event) = connection.poll_event() {
         match event {
             Event::Headers { stream, fields } => {
@@ -133,12 +117,7 @@ fn receive(world: &mut World, side: Side, halves: &mut BTreeMap<StreamId, Half>)
 fn check(half: &Half, head: &Fields, message: &Message) {
     assert!(half.finished);
     assert_eq!(half.head.as_ref(), Some(head));
-    assert!(
-        half.body == message.body,
-        "{} of {}",
-        half.body.len(),
-        message.body.len()
-    );
+    assert!(half.body == message.body, "{} of {}", half.body.len(), message.body.len());
     assert_eq!(half.trailers, message.trailers.then(|| message.trailers()));
 }
 
@@ -148,13 +127,7 @@ fn run(world: &mut World, exchanges: &[(Message, Message)]) {
     let (mut clients, mut servers) = (BTreeMap::new(), BTreeMap::new());
     for (request, _) in exchanges {
         let stream = world.request(&request.head(get()), false);
-        clients.insert(
-            stream,
-            Half {
-                head_sent: true,
-                ..Half::default()
-            },
-        );
+        clients.insert(stream, Half { head_sent: true, ..Half::default() });
         streams.push(stream);
     }
     let done = |half: &Half| half.finished && half.done;
@@ -164,13 +137,7 @@ fn run(world: &mut World, exchanges: &[(Message, Message)]) {
         receive(world, Side::Client, &mut clients);
         receive(world, Side::Server, &mut servers);
         for (stream, (request, response)) in streams.iter().zip(exchanges) {
-            send(
-                world,
-                Side::Client,
-                *stream,
-                request,
-                clients.get_mut(stream).unwrap(),
-            );
+            send(world, Side::Client, *stream, request, clients.get_mut(stream).unwrap());
             let Some(half) = servers.get_mut(stream).filter(|half| half.head.is_some()) else {
                 continue;
             };
@@ -188,11 +155,7 @@ fn run(world: &mut World, exchanges: &[(Message, Message)]) {
     }
     for (stream, (request, response)) in streams.iter().zip(exchanges) {
         check(&servers[stream], &request.head(get()), request);
-        check(
-            &clients[stream],
-            &response.head(Fields::response(200)),
-            response,
-        );
+        check(&clients[stream], &response.head(Fields::response(200)), response);
     }
     assert_eq!((world.client.exchanges(), world.server.exchanges()), (0, 0));
     assert_eq!(world.pair.closed, [None, None]);
@@ -202,12 +165,7 @@ fn message() -> impl Strategy<Value = Message> {
     let size = prop_oneof![Just(0usize), 1usize..100, 1000usize..60_000];
     (size, any::<[bool; 3]>()).prop_map(|(size, [trailers, chunks, declared])| {
         let body = (0..size).map(|i| (i * 31 % 251) as u8).collect();
-        Message {
-            body,
-            trailers,
-            chunks,
-            declared,
-        }
+        Message { body, trailers, chunks, declared }
     })
 }
 
@@ -230,33 +188,21 @@ proptest! {
 fn many_concurrent_requests() {
     let mut world = World::default();
     world.pair.window = 500;
-    let message = |size| Message {
-        body: vec![7; size],
-        trailers: true,
-        chunks: false,
-        declared: true,
-    };
-    let exchanges: Vec<_> = (0..100)
-        .map(|i| (message(i * 10), message(3000 - i)))
-        .collect();
+    let message =
+        |size| Message { body: vec![7; size], trailers: true, chunks: false, declared: true };
+    let exchanges: Vec<_> = (0..100).map(|i| (message(i * 10), message(3000 - i))).collect();
     run(&mut world, &exchanges);
 }
 
 #[test]
 fn settings_arrive_and_grease_is_ignored() {
     for seed in 0..64 {
-        let config = Config {
-            grease: Some(seed),
-            ..Config::default()
-        };
+        let config = Config { grease: Some(seed), ..Config::default() };
         let mut world = World::new(config.clone(), config);
         // The reserved stream is written once and may be cut short, which is not of interest here.
         world.pair.rng = (seed % 2 == 1).then_some(Rng(seed));
         world.settle();
-        let expected = Settings {
-            max_field_section_size: Some(65_536),
-            ..Settings::default()
-        };
+        let expected = Settings { max_field_section_size: Some(65_536), ..Settings::default() };
         for connection in [&mut world.client, &mut world.server] {
             assert_eq!(connection.poll_event(), Some(Event::Settings(expected)));
             assert_eq!(connection.poll_event(), None);
@@ -269,12 +215,7 @@ fn settings_arrive_and_grease_is_ignored() {
             }
             let reserved = StreamId::new(side.peer(), Dir::Uni, 3);
             assert_eq!(
-                world
-                    .pair
-                    .stops
-                    .iter()
-                    .filter(|stop| stop.0 == side)
-                    .collect::<Vec<_>>(),
+                world.pair.stops.iter().filter(|stop| stop.0 == side).collect::<Vec<_>>(),
                 [&(side, reserved, Code::STREAM_CREATION_ERROR)]
             );
             for index in 0..3 {
@@ -289,24 +230,13 @@ fn settings_arrive_and_grease_is_ignored() {
 #[test]
 fn grease_is_there() {
     let mut bench = Bench::new(Side::Client);
-    let plain = bench
-        .pair
-        .take(StreamId::new(Side::Client, Dir::Uni, 0), Side::Client);
+    let plain = bench.pair.take(StreamId::new(Side::Client, Dir::Uni, 0), Side::Client);
     assert_eq!(plain, [0, 4, 5, 6, 0x80, 1, 0, 0]);
     let mut world = World::default();
-    world
-        .client
-        .process(&mut world.pair.end(Side::Client))
-        .unwrap();
-    let greased = world
-        .pair
-        .take(StreamId::new(Side::Client, Dir::Uni, 0), Side::Client);
+    world.client.process(&mut world.pair.end(Side::Client)).unwrap();
+    let greased = world.pair.take(StreamId::new(Side::Client, Dir::Uni, 0), Side::Client);
     assert!(greased.len() > plain.len() + 4);
-    assert!(
-        world
-            .pair
-            .is_finished(StreamId::new(Side::Client, Dir::Uni, 3), Side::Client)
-    );
+    assert!(world.pair.is_finished(StreamId::new(Side::Client, Dir::Uni, 3), Side::Client));
 }
 
 #[test]
@@ -319,10 +249,7 @@ fn our_streams_wait_for_the_peers_permission() {
     assert_eq!(world.client.poll_event(), None);
     world.pair.limits[Side::Server as usize][Dir::Uni.index()] = 2;
     world.settle();
-    assert!(matches!(
-        world.client.poll_event(),
-        Some(Event::Settings(_))
-    ));
+    assert!(matches!(world.client.poll_event(), Some(Event::Settings(_))));
     assert_eq!(world.server.poll_event(), None);
 }
 
@@ -349,18 +276,9 @@ fn interim_responses_come_before_the_final_one() {
     assert_eq!(
         world.client_events(),
         [
-            Event::Interim {
-                stream,
-                fields: hints
-            },
-            Event::Interim {
-                stream,
-                fields: Fields::response(100)
-            },
-            Event::Headers {
-                stream,
-                fields: Fields::response(204)
-            },
+            Event::Interim { stream, fields: hints },
+            Event::Interim { stream, fields: Fields::response(100) },
+            Event::Headers { stream, fields: Fields::response(204) },
             Event::Finished { stream },
         ]
     );
@@ -377,10 +295,7 @@ fn a_blocked_body_becomes_writable() {
     let body = [1; 1000];
     let mut end = world.pair.end(Side::Server);
     assert_eq!(world.server.send_body(&mut end, stream, &body), Ok(1000));
-    assert_eq!(
-        world.server.send_body(&mut end, stream, &body),
-        Err(SendError::Blocked)
-    );
+    assert_eq!(world.server.send_body(&mut end, stream, &body), Err(SendError::Blocked));
     assert_eq!(
         world.server.send_trailers(&mut end, stream, &Fields::new()),
         Err(SendError::Blocked)
@@ -392,27 +307,15 @@ fn a_blocked_body_becomes_writable() {
     for _ in 0..20 {
         world.turn();
         let mut end = world.pair.end(Side::Client);
-        got += world
-            .client
-            .read_body(&mut end, stream, &mut buffer)
-            .unwrap_or(0);
+        got += world.client.read_body(&mut end, stream, &mut buffer).unwrap_or(0);
     }
     assert_eq!(got, 1000);
     assert_eq!(world.server_events(), [Event::Writable { stream }]);
-    world
-        .server
-        .finish(&mut world.pair.end(Side::Server), stream)
-        .unwrap();
+    world.server.finish(&mut world.pair.end(Side::Server), stream).unwrap();
     world.settle();
-    assert_eq!(
-        world.client_events().last(),
-        Some(&Event::Finished { stream })
-    );
+    assert_eq!(world.client_events().last(), Some(&Event::Finished { stream }));
     let mut end = world.pair.end(Side::Server);
-    assert_eq!(
-        world.server.finish(&mut end, stream),
-        Err(SendError::UnknownStream)
-    );
+    assert_eq!(world.server.finish(&mut end, stream), Err(SendError::UnknownStream));
 }
 
 /// The payload of a DATA frame goes straight to the caller: nothing of it is read before.
@@ -423,10 +326,7 @@ fn bodies_stay_in_the_transport_until_read() {
     world.settle();
     world.respond(stream, &Fields::response(200), false);
     let mut end = world.pair.end(Side::Server);
-    assert_eq!(
-        world.server.send_body(&mut end, stream, &[5; 10_000]),
-        Ok(10_000)
-    );
+    assert_eq!(world.server.send_body(&mut end, stream, &[5; 10_000]), Ok(10_000));
     world.settle();
     assert_eq!(world.pair.waiting(stream, Side::Server), 10_000);
     let events = world.client_events();
@@ -434,18 +334,11 @@ fn bodies_stay_in_the_transport_until_read() {
     world.settle();
     assert_eq!(world.client_events(), [], "told once");
     let mut end = world.pair.end(Side::Client);
-    assert_eq!(
-        world.client.read_body(&mut end, stream, &mut [0; 100]),
-        Ok(100)
-    );
+    assert_eq!(world.client.read_body(&mut end, stream, &mut [0; 100]), Ok(100));
     assert_eq!(world.client.read_body(&mut end, stream, &mut []), Ok(0));
     assert_eq!(world.pair.waiting(stream, Side::Server), 9_900);
     world.settle();
-    assert_eq!(
-        world.client_events(),
-        [Event::Data { stream }],
-        "told again"
-    );
+    assert_eq!(world.client_events(), [Event::Data { stream }], "told again");
 }
 
 #[test]
@@ -455,28 +348,18 @@ fn cancelled_by_the_client() {
     world.settle();
     world.server_events();
     let mut end = world.pair.end(Side::Client);
-    world
-        .client
-        .cancel(&mut end, stream, Code::REQUEST_CANCELLED)
-        .unwrap();
-    let again = world
-        .client
-        .cancel(&mut end, stream, Code::REQUEST_CANCELLED);
+    world.client.cancel(&mut end, stream, Code::REQUEST_CANCELLED).unwrap();
+    let again = world.client.cancel(&mut end, stream, Code::REQUEST_CANCELLED);
     assert_eq!(again, Err(SendError::UnknownStream));
     world.settle();
     let code = Code::REQUEST_CANCELLED;
     assert_eq!(
         world.server_events(),
-        [
-            Event::Stopped { stream, code },
-            Event::Reset { stream, code }
-        ]
+        [Event::Stopped { stream, code }, Event::Reset { stream, code }]
     );
     assert_eq!((world.client.exchanges(), world.server.exchanges()), (0, 0));
     let mut end = world.pair.end(Side::Server);
-    let sent = world
-        .server
-        .send_response(&mut end, stream, &Fields::response(200), true);
+    let sent = world.server.send_response(&mut end, stream, &Fields::response(200), true);
     assert_eq!(sent, Err(SendError::UnknownStream));
     assert!(world.pair.resets.contains(&(Side::Server, stream, code)));
 }
@@ -489,19 +372,12 @@ fn cancelled_while_the_response_is_sent() {
     world.settle();
     world.respond(stream, &Fields::response(200), false);
     let mut end = world.pair.end(Side::Server);
-    world
-        .server
-        .send_body(&mut end, stream, &[0; 1000])
-        .unwrap();
+    world.server.send_body(&mut end, stream, &[0; 1000]).unwrap();
     world.settle();
     world.server_events();
     world
         .client
-        .cancel(
-            &mut world.pair.end(Side::Client),
-            stream,
-            Code::REQUEST_CANCELLED,
-        )
+        .cancel(&mut world.pair.end(Side::Client), stream, Code::REQUEST_CANCELLED)
         .unwrap();
     // The server finds out by writing, without having been told.
     let mut end = world.pair.end(Side::Server);
@@ -519,18 +395,12 @@ fn rejected_by_the_server() {
     let stream = world.request(&get(), false);
     world.settle();
     let mut end = world.pair.end(Side::Server);
-    world
-        .server
-        .cancel(&mut end, stream, Code::REQUEST_REJECTED)
-        .unwrap();
+    world.server.cancel(&mut end, stream, Code::REQUEST_REJECTED).unwrap();
     world.settle();
     let code = Code::REQUEST_REJECTED;
     assert_eq!(
         world.client_events(),
-        [
-            Event::Stopped { stream, code },
-            Event::Reset { stream, code }
-        ]
+        [Event::Stopped { stream, code }, Event::Reset { stream, code }]
     );
     assert_eq!(world.client.exchanges(), 0);
 }
@@ -543,28 +413,16 @@ fn early_response_stops_the_request() {
     let stream = world.request(&get(), false);
     world.settle();
     let mut end = world.pair.end(Side::Client);
-    world
-        .client
-        .send_body(&mut end, stream, &[0; 1000])
-        .unwrap();
+    world.client.send_body(&mut end, stream, &[0; 1000]).unwrap();
     world.respond(stream, &Fields::response(413), true);
-    world
-        .server
-        .stop(&mut world.pair.end(Side::Server), stream, Code::NO_ERROR)
-        .unwrap();
+    world.server.stop(&mut world.pair.end(Side::Server), stream, Code::NO_ERROR).unwrap();
     assert_eq!(world.server.exchanges(), 0);
     world.settle();
     assert_eq!(
         world.client_events(),
         [
-            Event::Stopped {
-                stream,
-                code: Code::NO_ERROR
-            },
-            Event::Headers {
-                stream,
-                fields: Fields::response(413)
-            },
+            Event::Stopped { stream, code: Code::NO_ERROR },
+            Event::Headers { stream, fields: Fields::response(413) },
             Event::Finished { stream },
         ]
     );
@@ -583,9 +441,7 @@ fn what_may_not_be_sent() {
     let large = get().with("x", vec![b'x'; 66_000]);
     let sent = connection.send_request(&mut client, &large, None, true);
     assert_eq!(sent, Err(SendError::FieldSectionTooLarge(65_536)));
-    let stream = connection
-        .send_request(&mut client, &get(), None, false)
-        .unwrap();
+    let stream = connection.send_request(&mut client, &get(), None, false).unwrap();
     assert_eq!(connection.send_body(&mut client, stream, &[]), Ok(0));
     let large = Fields::new().with("x", vec![b'x'; 66_000]);
     let sent = connection.send_trailers(&mut client, stream, &large);
@@ -593,10 +449,7 @@ fn what_may_not_be_sent() {
     let sent = connection.send_trailers(&mut client, stream, &Fields::response(200));
     assert!(matches!(sent, Err(SendError::Malformed(_))));
     connection.finish(&mut client, stream).unwrap();
-    assert!(matches!(
-        connection.finish(&mut client, stream),
-        Err(SendError::InvalidState(_))
-    ));
+    assert!(matches!(connection.finish(&mut client, stream), Err(SendError::InvalidState(_))));
     let sent = connection.send_body(&mut client, stream, b"x");
     assert!(matches!(sent, Err(SendError::InvalidState(_))));
     let sent = connection.send_response(&mut client, stream, &Fields::response(200), true);
@@ -605,24 +458,14 @@ fn what_may_not_be_sent() {
     let mut server = world.pair.end(Side::Server);
     let sent = world.server.send_request(&mut server, &get(), None, true);
     assert!(matches!(sent, Err(SendError::InvalidState(_))));
-    let sent = world
-        .server
-        .send_response(&mut server, stream, &Fields::response(200), true);
+    let sent = world.server.send_response(&mut server, stream, &Fields::response(200), true);
     assert_eq!(sent, Err(SendError::UnknownStream), "not accepted yet");
     world.settle();
     let mut server = world.pair.end(Side::Server);
     let sent = world.server.send_body(&mut server, stream, b"x");
-    assert!(
-        matches!(sent, Err(SendError::InvalidState(_))),
-        "before the head"
-    );
-    assert!(matches!(
-        world.server.finish(&mut server, stream),
-        Err(SendError::InvalidState(_))
-    ));
-    let sent = world
-        .server
-        .send_response(&mut server, stream, &Fields::response(101), true);
+    assert!(matches!(sent, Err(SendError::InvalidState(_))), "before the head");
+    assert!(matches!(world.server.finish(&mut server, stream), Err(SendError::InvalidState(_))));
+    let sent = world.server.send_response(&mut server, stream, &Fields::response(101), true);
     assert!(matches!(sent, Err(SendError::Malformed(_))));
 }
 
@@ -643,10 +486,7 @@ fn goaway_draws_a_line() {
     let first = world.request(&get(), true);
     world.settle();
     world.server_events();
-    world
-        .server
-        .announce_goaway(&mut world.pair.end(Side::Server))
-        .unwrap();
+    world.server.announce_goaway(&mut world.pair.end(Side::Server)).unwrap();
     // On its way before the announcement arrives: still served.
     let second = world.request(&get(), true);
     world.settle();
@@ -654,10 +494,7 @@ fn goaway_draws_a_line() {
     let mut end = world.pair.end(Side::Client);
     let sent = world.client.send_request(&mut end, &get(), None, true);
     assert_eq!(sent, Err(SendError::GoingAway));
-    world
-        .server
-        .goaway(&mut world.pair.end(Side::Server))
-        .unwrap();
+    world.server.goaway(&mut world.pair.end(Side::Server)).unwrap();
     world.settle();
     assert_eq!(world.client_events(), [Event::GoAway { id: 8 }]);
     for stream in [first, second] {
@@ -678,22 +515,11 @@ fn goaway_rejects_what_had_not_arrived() {
     world.server_events();
     let second = world.request(&get(), false);
     let third = world.request(&get(), true);
-    world
-        .server
-        .goaway(&mut world.pair.end(Side::Server))
-        .unwrap();
-    world
-        .server
-        .process(&mut world.pair.end(Side::Server))
-        .unwrap();
+    world.server.goaway(&mut world.pair.end(Side::Server)).unwrap();
+    world.server.process(&mut world.pair.end(Side::Server)).unwrap();
     assert_eq!(world.server.exchanges(), 1);
     for stream in [second, third] {
-        assert!(
-            world
-                .pair
-                .resets
-                .contains(&(Side::Server, stream, Code::REQUEST_REJECTED))
-        );
+        assert!(world.pair.resets.contains(&(Side::Server, stream, Code::REQUEST_REJECTED)));
     }
     world.settle();
     let code = Code::REQUEST_REJECTED;
@@ -704,32 +530,18 @@ fn goaway_rejects_what_had_not_arrived() {
         assert_eq!(events.iter().filter(failed).count(), 1);
     }
     assert_eq!(world.client.exchanges(), 1);
-    assert!(
-        world
-            .client
-            .finish(&mut world.pair.end(Side::Client), first)
-            .is_ok()
-    );
+    assert!(world.client.finish(&mut world.pair.end(Side::Client), first).is_ok());
     assert_eq!(world.server_events(), []);
 }
 
 #[test]
 fn goaway_before_the_control_stream_is_open() {
     let mut world = World::default();
-    world
-        .server
-        .goaway(&mut world.pair.end(Side::Server))
-        .unwrap();
+    world.server.goaway(&mut world.pair.end(Side::Server)).unwrap();
     world.settle();
     assert_eq!(world.client_events(), [Event::GoAway { id: 0 }]);
-    world
-        .client
-        .goaway(&mut world.pair.end(Side::Client))
-        .unwrap();
-    world
-        .client
-        .goaway(&mut world.pair.end(Side::Client))
-        .unwrap();
+    world.client.goaway(&mut world.pair.end(Side::Client)).unwrap();
+    world.client.goaway(&mut world.pair.end(Side::Client)).unwrap();
     world.settle();
     assert_eq!(world.server_events(), [Event::GoAway { id: 0 }]);
     assert_eq!(world.pair.closed, [None, None]);
@@ -740,10 +552,7 @@ fn goaway_before_the_control_stream_is_open() {
 fn trickled_response() {
     let mut bench = Bench::new(Side::Client);
     let mut end = bench.pair.end(Side::Client);
-    let stream = bench
-        .connection
-        .send_request(&mut end, &get(), None, true)
-        .unwrap();
+    let stream = bench.connection.send_request(&mut end, &get(), None, true).unwrap();
     assert_eq!(stream, StreamId::new(Side::Client, Dir::Bi, 0));
     let bytes = [
         &[0x01, 0x03, 0x00, 0x00, 0xd8][..],                     // 103
@@ -753,11 +562,8 @@ fn trickled_response() {
     ]
     .concat();
     bench.play(&[script(Stream::Response, &bytes, Ending::Fin)], 1);
-    let kept: Vec<_> = bench
-        .events
-        .iter()
-        .filter(|event| !matches!(event, Event::Data { .. }))
-        .collect();
+    let kept: Vec<_> =
+        bench.events.iter().filter(|event| !matches!(event, Event::Data { .. })).collect();
     assert!(matches!(
         kept[..],
         [
@@ -779,23 +585,10 @@ fn a_reset_response_is_told_once() {
     world.respond(stream, &Fields::response(200), false);
     world.settle();
     world.client_events();
-    world
-        .server
-        .reset(
-            &mut world.pair.end(Side::Server),
-            stream,
-            Code::INTERNAL_ERROR,
-        )
-        .unwrap();
+    world.server.reset(&mut world.pair.end(Side::Server), stream, Code::INTERNAL_ERROR).unwrap();
     assert_eq!(world.server.exchanges(), 1, "the request may still be read");
     world.settle();
-    assert_eq!(
-        world.client_events(),
-        [Event::Reset {
-            stream,
-            code: Code::INTERNAL_ERROR
-        }]
-    );
+    assert_eq!(world.client_events(), [Event::Reset { stream, code: Code::INTERNAL_ERROR }]);
     let mut end = world.pair.end(Side::Client);
     let read = world.client.read_body(&mut end, stream, &mut [0]);
     assert_eq!(read, Err(ReceiveError::UnknownStream));

@@ -1,9 +1,5 @@
 //! Floods: what a peer can make this end hold or do is bounded.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -42,10 +38,7 @@ fn header_bombs_fail_their_exchange_only() {
                 let mut bench = Bench::new(side);
                 if side.is_client() {
                     let mut end = bench.pair.end(side);
-                    bench
-                        .connection
-                        .send_request(&mut end, &get(), None, true)
-                        .unwrap();
+                    bench.connection.send_request(&mut end, &get(), None, true).unwrap();
                 }
                 let bytes = [before, &headers(&block)].concat();
                 bench.play(&[script(stream, &bytes, Fin)], 4096);
@@ -65,34 +58,21 @@ fn header_bombs_fail_their_exchange_only() {
 /// A section that is announced too large is refused before any of it is held.
 #[test]
 fn encoded_sections_are_bounded() {
-    let config = Config {
-        max_field_section_size: 1000,
-        ..Config::default()
-    };
+    let config = Config { max_field_section_size: 1000, ..Config::default() };
     let mut world = World::new(Config::default(), config);
     world.pair.end(Side::Client).open(Dir::Bi).unwrap();
     let stream = StreamId::new(Side::Client, Dir::Bi, 0);
     world.pair.inject(Side::Client, stream, &[0x01, 0x43, 0xeb]);
     world.settle();
     let failed = world.server_events();
-    assert!(matches!(
-        failed[..],
-        [Event::Failed {
-            code: Code::EXCESSIVE_LOAD,
-            ..
-        }]
-    ));
+    assert!(matches!(failed[..], [Event::Failed { code: Code::EXCESSIVE_LOAD, .. }]));
 }
 
 #[test]
 fn unknown_frames_of_any_size_are_skipped_without_being_held() {
     // 2^30 - 1 bytes announced; 16 MiB of them come and go.
     let header = [&[0x21][..], &varint4((1 << 30) - 1)].concat();
-    for (stream, before) in [
-        (Bi, vec![]),
-        (Bi, GET.to_vec()),
-        (Uni, vec![0x00, 0x04, 0x00]),
-    ] {
+    for (stream, before) in [(Bi, vec![]), (Bi, GET.to_vec()), (Uni, vec![0x00, 0x04, 0x00])] {
         let mut bench = Bench::new(Side::Server);
         bench.play(&[script(stream, &[&before[..], &header].concat(), Open)], 5);
         let dir = if stream == Bi { Dir::Bi } else { Dir::Uni };
@@ -121,13 +101,7 @@ fn many_small_frames_leave_nothing_behind() {
 #[test]
 fn a_flood_of_priority_updates_is_one_event() {
     let mut bench = Bench::new(Side::Server);
-    bench.play(
-        &[
-            script(Uni, &[0x00, 0x04, 0x00], Open),
-            script(Bi, GET, Open),
-        ],
-        100,
-    );
+    bench.play(&[script(Uni, &[0x00, 0x04, 0x00], Open), script(Bi, GET, Open)], 100);
     bench.events.clear();
     let control = StreamId::new(Side::Client, Dir::Uni, 0);
     let request = StreamId::new(Side::Client, Dir::Bi, 0);
@@ -138,17 +112,8 @@ fn a_flood_of_priority_updates_is_one_event() {
     }
     bench.pair.inject(Side::Client, control, &bytes);
     bench.work();
-    let priority = Priority {
-        urgency: 7,
-        ..Priority::default()
-    };
-    assert_eq!(
-        bench.events,
-        [Event::PriorityUpdate {
-            stream: request,
-            priority
-        }]
-    );
+    let priority = Priority { urgency: 7, ..Priority::default() };
+    assert_eq!(bench.events, [Event::PriorityUpdate { stream: request, priority }]);
 }
 
 #[test]
@@ -168,14 +133,7 @@ fn priorities_of_requests_to_come_are_kept_for_a_few() {
         bench.play(&[script(Bi, GET, Open)], 100);
         let stream = StreamId::new(Side::Client, Dir::Bi, index);
         let urgency = bench.connection.priority(stream).unwrap().urgency;
-        assert_eq!(
-            urgency,
-            if index < MAX_PRIORITY_UPDATES as u64 {
-                1
-            } else {
-                3
-            }
-        );
+        assert_eq!(urgency, if index < MAX_PRIORITY_UPDATES as u64 { 1 } else { 3 });
     }
 }
 
@@ -192,10 +150,7 @@ fn streams_without_a_type_wait_their_turn() {
     bench.pair.inject(Side::Client, first, &[0x21]);
     bench.work();
     assert!(matches!(bench.events[..], [Event::Settings(_)]));
-    assert_eq!(
-        bench.pair.stops,
-        [(Side::Server, first, Code::STREAM_CREATION_ERROR)]
-    );
+    assert_eq!(bench.pair.stops, [(Side::Server, first, Code::STREAM_CREATION_ERROR)]);
 }
 
 /// Streams opened and reset at once leave no state.
@@ -209,15 +164,9 @@ fn rapid_resets_leave_nothing_behind() {
         end.stop(id, Code::REQUEST_CANCELLED);
         bench.pair.inject(Side::Client, id, GET);
         bench.work();
-        bench
-            .pair
-            .end(Side::Client)
-            .reset(id, Code::REQUEST_CANCELLED);
+        bench.pair.end(Side::Client).reset(id, Code::REQUEST_CANCELLED);
         bench.connection.readable(id);
-        bench
-            .connection
-            .process(&mut bench.pair.end(Side::Server))
-            .unwrap();
+        bench.connection.process(&mut bench.pair.end(Side::Server)).unwrap();
         bench.events.clear();
         assert_eq!(bench.connection.exchanges(), 0);
         common::events(&mut bench.connection);
@@ -233,10 +182,7 @@ fn goaway_flood_is_one_event() {
         bytes.extend_from_slice(&(0x4000 | (id * 4)).to_be_bytes());
     }
     bench.play(&[script(Uni, &bytes, Open)], usize::MAX);
-    assert!(matches!(
-        bench.events[..],
-        [Event::Settings(_), Event::GoAway { id: 0 }]
-    ));
+    assert!(matches!(bench.events[..], [Event::Settings(_), Event::GoAway { id: 0 }]));
 }
 
 #[test]
@@ -247,15 +193,9 @@ fn our_control_stream_pushes_back() {
     world.pair.window = 0;
     let mut sent = 0;
     let blocked = loop {
-        let priority = Priority {
-            urgency: (sent % 7) as u8,
-            ..Priority::default()
-        };
+        let priority = Priority { urgency: (sent % 7) as u8, ..Priority::default() };
         let mut end = world.pair.end(Side::Client);
-        match world
-            .client
-            .send_priority_update(&mut end, stream, &priority)
-        {
+        match world.client.send_priority_update(&mut end, stream, &priority) {
             Ok(()) => sent += 1,
             Err(error) => break error,
         }

@@ -1,9 +1,5 @@
 //! From a priority field or PRIORITY_UPDATE frame to the stream that carries the response.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -16,10 +12,7 @@ use sutura_h3::{Event, Fields, Priority, Protection, StreamPriority};
 use sutura_proto::{Dir, Side, StreamId};
 
 fn request(urgency: u8, incremental: bool) -> StreamPriority {
-    StreamPriority::Request {
-        urgency,
-        incremental,
-    }
+    StreamPriority::Request { urgency, incremental }
 }
 
 /// What the server set last on `stream`.
@@ -31,29 +24,16 @@ fn last(world: &World, stream: StreamId) -> Option<StreamPriority> {
 
 fn protected(world: &World, stream: StreamId) -> Vec<Option<Protection>> {
     let of = |entry: &&(Side, StreamId, Option<Protection>)| entry.1 == stream;
-    world
-        .pair
-        .protections
-        .iter()
-        .filter(of)
-        .map(|entry| entry.2)
-        .collect()
+    world.pair.protections.iter().filter(of).map(|entry| entry.2).collect()
 }
 
-const STREAMING: Priority = Priority {
-    urgency: 1,
-    incremental: true,
-    burst: 3,
-    delay: Duration::from_millis(80),
-};
+const STREAMING: Priority =
+    Priority { urgency: 1, incremental: true, burst: 3, delay: Duration::from_millis(80) };
 
 fn start(priority: &Priority) -> (World, StreamId) {
     let mut world = World::default();
     let mut end = world.pair.end(Side::Client);
-    let stream = world
-        .client
-        .send_request(&mut end, &get(), Some(priority), true)
-        .unwrap();
+    let stream = world.client.send_request(&mut end, &get(), Some(priority), true).unwrap();
     world.settle();
     (world, stream)
 }
@@ -64,19 +44,12 @@ fn the_request_decides() {
     let Some(Event::Headers { fields, .. }) = world.server_events().into_iter().next() else {
         panic!("no request");
     };
-    assert_eq!(
-        fields.get("priority"),
-        Some(&b"u=1, i, exp_b=3, exp_d=80"[..])
-    );
+    assert_eq!(fields.get("priority"), Some(&b"u=1, i, exp_b=3, exp_d=80"[..]));
     assert_eq!(world.server.priority(stream), Some(STREAMING));
     assert_eq!(last(&world, stream), None, "not before the response");
     world.respond(stream, &Fields::response(200), false);
     assert_eq!(last(&world, stream), Some(request(1, true)));
-    let protection = Protection {
-        burst: 3,
-        delay: Duration::from_millis(80),
-        incremental: true,
-    };
+    let protection = Protection { burst: 3, delay: Duration::from_millis(80), incremental: true };
     assert_eq!(protected(&world, stream), [Some(protection)]);
 }
 
@@ -95,10 +68,7 @@ fn an_own_priority_field_is_kept() {
     let mut world = World::default();
     let fields = get().with("priority", "u=6");
     let mut end = world.pair.end(Side::Client);
-    let stream = world
-        .client
-        .send_request(&mut end, &fields, Some(&STREAMING), true)
-        .unwrap();
+    let stream = world.client.send_request(&mut end, &fields, Some(&STREAMING), true).unwrap();
     world.settle();
     let events = world.server_events();
     assert_eq!(events[0], Event::Headers { stream, fields });
@@ -113,17 +83,9 @@ fn the_responses_field_overrides_what_it_names() {
     assert_eq!(last(&world, stream), Some(request(5, true)));
     assert_eq!(protected(&world, stream), []);
     let (mut world, stream) = start(&Priority::default());
-    world.respond(
-        stream,
-        &Fields::response(200).with("priority", "i, exp_b=2"),
-        false,
-    );
+    world.respond(stream, &Fields::response(200).with("priority", "i, exp_b=2"), false);
     assert_eq!(last(&world, stream), Some(request(3, true)));
-    let protection = Protection {
-        burst: 2,
-        delay: Duration::ZERO,
-        incremental: true,
-    };
+    let protection = Protection { burst: 2, delay: Duration::ZERO, incremental: true };
     assert_eq!(protected(&world, stream), [Some(protection)]);
 }
 
@@ -133,25 +95,11 @@ fn updates_apply_before_and_during_the_response() {
     world.server_events();
     let update = |world: &mut World, priority: &Priority| {
         let mut end = world.pair.end(Side::Client);
-        world
-            .client
-            .send_priority_update(&mut end, stream, priority)
-            .unwrap();
+        world.client.send_priority_update(&mut end, stream, priority).unwrap();
         world.settle();
-        assert_eq!(
-            world.server_events(),
-            [Event::PriorityUpdate {
-                stream,
-                priority: *priority
-            }]
-        );
+        assert_eq!(world.server_events(), [Event::PriorityUpdate { stream, priority: *priority }]);
     };
-    let later = Priority {
-        urgency: 7,
-        incremental: false,
-        burst: 1,
-        delay: Duration::ZERO,
-    };
+    let later = Priority { urgency: 7, incremental: false, burst: 1, delay: Duration::ZERO };
     update(&mut world, &later);
     assert_eq!(last(&world, stream), None);
     world.respond(stream, &Fields::response(200), false);
@@ -167,20 +115,10 @@ fn updates_apply_before_and_during_the_response() {
     };
     assert_eq!(
         protected(&world, stream),
-        [
-            Some(protection(1, 0, false)),
-            Some(protection(3, 80, true)),
-            None,
-        ]
+        [Some(protection(1, 0, false)), Some(protection(3, 80, true)), None,]
     );
     // Nothing to take back: nothing is said.
-    update(
-        &mut world,
-        &Priority {
-            urgency: 2,
-            ..Priority::default()
-        },
-    );
+    update(&mut world, &Priority { urgency: 2, ..Priority::default() });
     assert_eq!(protected(&world, stream).len(), 3);
 }
 
@@ -191,17 +129,11 @@ fn updates_reach_responses_that_were_handed_over() {
     world.respond(stream, &Fields::response(200), false);
     world.server_events();
     let mut end = world.pair.end(Side::Server);
-    world
-        .server
-        .send_body(&mut end, stream, &[0; 10_000])
-        .unwrap();
+    world.server.send_body(&mut end, stream, &[0; 10_000]).unwrap();
     world.server.finish(&mut end, stream).unwrap();
     assert_eq!(world.server.exchanges(), 0);
     let mut end = world.pair.end(Side::Client);
-    world
-        .client
-        .send_priority_update(&mut end, stream, &STREAMING)
-        .unwrap();
+    world.client.send_priority_update(&mut end, stream, &STREAMING).unwrap();
     world.settle();
     assert_eq!(last(&world, stream), Some(request(1, true)));
     assert_eq!(protected(&world, stream).len(), 1);
@@ -212,17 +144,7 @@ fn updates_reach_responses_that_were_handed_over() {
 #[test]
 fn updates_that_come_first_win() {
     let update = |value: &str| {
-        let mut frame = vec![
-            0x00,
-            0x04,
-            0x00,
-            0x80,
-            0x0f,
-            0x07,
-            0x00,
-            1 + value.len() as u8,
-            0,
-        ];
+        let mut frame = vec![0x00, 0x04, 0x00, 0x80, 0x0f, 0x07, 0x00, 1 + value.len() as u8, 0];
         frame.extend_from_slice(value.as_bytes());
         frame
     };
@@ -239,24 +161,11 @@ fn updates_that_come_first_win() {
         let mut bench = Bench::new(Side::Server);
         let mut get = get.clone();
         get[1] = (get.len() - 2) as u8;
-        bench.play(
-            &[script(Uni, &update(value), Open), script(Bi, &get, Open)],
-            3,
-        );
+        bench.play(&[script(Uni, &update(value), Open), script(Bi, &get, Open)], 3);
         assert_eq!(bench.outcome, Ok(()));
-        let priority = bench
-            .connection
-            .priority(StreamId::new(Side::Client, Dir::Bi, 0))
-            .unwrap();
-        assert_eq!(
-            (priority.urgency, priority.incremental),
-            (urgency, incremental),
-            "{value}"
-        );
-        let told = bench
-            .events
-            .iter()
-            .any(|event| matches!(event, Event::PriorityUpdate { .. }));
+        let priority = bench.connection.priority(StreamId::new(Side::Client, Dir::Bi, 0)).unwrap();
+        assert_eq!((priority.urgency, priority.incremental), (urgency, incremental), "{value}");
+        let told = bench.events.iter().any(|event| matches!(event, Event::PriorityUpdate { .. }));
         assert!(!told, "the request's own event says it all");
     }
 }
@@ -264,12 +173,7 @@ fn updates_that_come_first_win() {
 #[test]
 fn the_clients_own_body_has_the_priority_too() {
     let (world, stream) = start(&STREAMING);
-    assert!(
-        world
-            .pair
-            .priorities
-            .contains(&(Side::Client, stream, request(1, true)))
-    );
+    assert!(world.pair.priorities.contains(&(Side::Client, stream, request(1, true))));
 }
 
 #[test]
@@ -278,8 +182,6 @@ fn ended_exchanges_take_no_updates() {
     world.respond(stream, &Fields::response(204), true);
     world.settle();
     let mut end = world.pair.end(Side::Client);
-    let sent = world
-        .client
-        .send_priority_update(&mut end, stream, &STREAMING);
+    let sent = world.client.send_priority_update(&mut end, stream, &STREAMING);
     assert!(sent.is_err());
 }

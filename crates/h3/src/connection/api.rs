@@ -66,9 +66,7 @@ impl Connection {
         let field = priority
             .filter(|_| fields.get("priority").is_none())
             .map(|priority| Field::new("priority", priority.to_field_value()));
-        let size = fields
-            .size()
-            .saturating_add(field.as_ref().map_or(0, Field::size));
+        let size = fields.size().saturating_add(field.as_ref().map_or(0, Field::size));
         self.check_size(size)?;
         let stream = quic.open(Dir::Bi).ok_or(SendError::StreamsBlocked)?;
         let mut exchange = Exchange::new(self.side);
@@ -86,11 +84,7 @@ impl Connection {
         self.send(quic, stream, |quic, send| {
             send.phase = Phase::Body;
             send.section(quic, stream, fields.iter().chain(&field))?;
-            if fin {
-                Ok(send.finish(quic, stream)?)
-            } else {
-                Ok(())
-            }
+            if fin { Ok(send.finish(quic, stream)?) } else { Ok(()) }
         })?;
         Ok(stream)
     }
@@ -118,21 +112,14 @@ impl Connection {
         }
         let head = message::check_response(fields)?;
         if fin && head.is_interim() {
-            return Err(SendError::InvalidState(
-                "a final response follows an interim one",
-            ));
+            return Err(SendError::InvalidState("a final response follows an interim one"));
         }
         self.check_size(fields.size())?;
-        let exchange = self
-            .exchanges
-            .get_mut(&stream)
-            .ok_or(SendError::UnknownStream)?;
+        let exchange = self.exchanges.get_mut(&stream).ok_or(SendError::UnknownStream)?;
         if !exchange.has_head() {
             return Err(SendError::InvalidState("the request has not arrived"));
         }
-        self.send(quic, stream, |quic, send| {
-            send.ready(quic, stream, Phase::Head)
-        })?;
+        self.send(quic, stream, |quic, send| send.ready(quic, stream, Phase::Head))?;
         if let Some(exchange) = self.exchanges.get_mut(&stream) {
             if !head.is_interim() {
                 exchange.server = PriorityParameters::from_fields(fields);
@@ -145,11 +132,7 @@ impl Connection {
                 send.phase = Phase::Body;
             }
             send.section(quic, stream, fields)?;
-            if fin {
-                Ok(send.finish(quic, stream)?)
-            } else {
-                Ok(())
-            }
+            if fin { Ok(send.finish(quic, stream)?) } else { Ok(()) }
         })
     }
 
@@ -203,10 +186,7 @@ impl Connection {
         self.check()?;
         message::check_trailers(fields)?;
         self.check_size(fields.size())?;
-        let exchange = self
-            .exchanges
-            .get(&stream)
-            .ok_or(SendError::UnknownStream)?;
+        let exchange = self.exchanges.get(&stream).ok_or(SendError::UnknownStream)?;
         if exchange.method == message::Method::Connect {
             return Err(SendError::InvalidState("a tunnel has no trailers"));
         }
@@ -243,10 +223,7 @@ impl Connection {
         stream: StreamId,
         act: impl FnOnce(&mut T, &mut Send) -> Result<R, Failure>,
     ) -> Result<R, SendError> {
-        let exchange = self
-            .exchanges
-            .get_mut(&stream)
-            .ok_or(SendError::UnknownStream)?;
+        let exchange = self.exchanges.get_mut(&stream).ok_or(SendError::UnknownStream)?;
         let outcome = act(quic, &mut exchange.send);
         match outcome {
             Ok(result) => {
@@ -277,10 +254,7 @@ impl Connection {
         buffer: &mut [u8],
     ) -> Result<usize, ReceiveError> {
         self.check()?;
-        let exchange = self
-            .exchanges
-            .get_mut(&stream)
-            .ok_or(ReceiveError::UnknownStream)?;
+        let exchange = self.exchanges.get_mut(&stream).ok_or(ReceiveError::UnknownStream)?;
         exchange.told_data = false;
         if buffer.is_empty() {
             return Ok(0);
@@ -300,10 +274,7 @@ impl Connection {
     ) -> Result<usize, ReceiveError> {
         // Twice at most: up to a payload, and then from it.
         loop {
-            let exchange = self
-                .exchanges
-                .get_mut(&stream)
-                .ok_or(ReceiveError::UnknownStream)?;
+            let exchange = self.exchanges.get_mut(&stream).ok_or(ReceiveError::UnknownStream)?;
             if exchange.receive.in_data() {
                 let read = match exchange.receive.read_data(quic, stream, buffer) {
                     Ok(read) => read,
@@ -325,11 +296,7 @@ impl Connection {
             let Some(exchange) = self.exchanges.get(&stream) else {
                 // Complete, or abandoned.
                 let finished = self.events.back() == Some(&crate::Event::Finished { stream });
-                return if finished {
-                    Ok(0)
-                } else {
-                    Err(ReceiveError::UnknownStream)
-                };
+                return if finished { Ok(0) } else { Err(ReceiveError::UnknownStream) };
             };
             match exchange.receive.phase {
                 _ if exchange.receive.in_data() => {}
@@ -350,10 +317,7 @@ impl Connection {
         code: Code,
     ) -> Result<(), SendError> {
         self.check()?;
-        let exchange = self
-            .exchanges
-            .get_mut(&stream)
-            .ok_or(SendError::UnknownStream)?;
+        let exchange = self.exchanges.get_mut(&stream).ok_or(SendError::UnknownStream)?;
         if !exchange.send.is_done() {
             exchange.send.give_up(None);
             quic.reset(stream, code);
@@ -374,10 +338,7 @@ impl Connection {
         code: Code,
     ) -> Result<(), SendError> {
         self.check()?;
-        let exchange = self
-            .exchanges
-            .get_mut(&stream)
-            .ok_or(SendError::UnknownStream)?;
+        let exchange = self.exchanges.get_mut(&stream).ok_or(SendError::UnknownStream)?;
         if !exchange.receive.is_done() {
             exchange.receive.give_up();
             quic.stop(stream, code);
@@ -420,17 +381,11 @@ impl Connection {
         if self.side.is_server() {
             return Err(SendError::InvalidState("servers send no PRIORITY_UPDATE"));
         }
-        let exchange = self
-            .exchanges
-            .get_mut(&stream)
-            .ok_or(SendError::UnknownStream)?;
+        let exchange = self.exchanges.get_mut(&stream).ok_or(SendError::UnknownStream)?;
         let mut payload = Vec::new();
         put_varint(&mut payload, stream.0);
         payload.extend_from_slice(priority.to_field_value().as_bytes());
-        if !self
-            .outgoing
-            .push_control(FrameType::PRIORITY_UPDATE_REQUEST, &payload)
-        {
+        if !self.outgoing.push_control(FrameType::PRIORITY_UPDATE_REQUEST, &payload) {
             return Err(SendError::Blocked);
         }
         exchange.client = PriorityParameters {

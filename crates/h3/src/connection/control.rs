@@ -39,13 +39,7 @@ impl ControlReader {
     /// The stream after its type, received by `side`.
     pub(super) fn new(side: Side) -> Self {
         let header = HeaderReader::default();
-        Self {
-            side,
-            began: false,
-            header,
-            frame: None,
-            payload: Vec::new(),
-        }
+        Self { side, began: false, header, frame: None, payload: Vec::new() }
     }
 
     /// The next frame that means something; `None` until more arrives.
@@ -75,8 +69,7 @@ impl ControlReader {
                 };
                 *left -= n as u64;
                 if is_known(*kind) {
-                    self.payload
-                        .extend_from_slice(buffer.get(..n).unwrap_or_default());
+                    self.payload.extend_from_slice(buffer.get(..n).unwrap_or_default());
                 }
                 continue;
             }
@@ -95,10 +88,7 @@ impl ControlReader {
         let unexpected = |reason| Err(Error::new(Code::FRAME_UNEXPECTED, reason));
         let FrameHeader { kind, len } = header;
         if !self.began && kind != FrameType::SETTINGS {
-            return Err(Error::new(
-                Code::MISSING_SETTINGS,
-                "first frame is not SETTINGS",
-            ));
+            return Err(Error::new(Code::MISSING_SETTINGS, "first frame is not SETTINGS"));
         }
         match kind {
             FrameType::SETTINGS if self.began => return unexpected("second SETTINGS"),
@@ -147,9 +137,7 @@ fn parse(kind: FrameType, mut payload: &[u8]) -> Result<Option<ControlFrame>, Er
     const MALFORMED: Error = Error::new(Code::FRAME_ERROR, "malformed control frame");
     let frame = match kind {
         FrameType::SETTINGS => {
-            return Settings::decode(payload)
-                .map(ControlFrame::Settings)
-                .map(Some);
+            return Settings::decode(payload).map(ControlFrame::Settings).map(Some);
         }
         FrameType::GOAWAY => ControlFrame::GoAway(take_varint(&mut payload).ok_or(MALFORMED)?),
         FrameType::MAX_PUSH_ID => {
@@ -162,11 +150,7 @@ fn parse(kind: FrameType, mut payload: &[u8]) -> Result<Option<ControlFrame>, Er
         }
         _ => return Ok(None),
     };
-    if payload.is_empty() {
-        Ok(Some(frame))
-    } else {
-        Err(MALFORMED)
-    }
+    if payload.is_empty() { Ok(Some(frame)) } else { Err(MALFORMED) }
 }
 
 /// Reads from a stream that must not end (RFC 9114 section 6.2.1, RFC 9204 section 4.2); `None` if

@@ -126,10 +126,7 @@ impl Exchange {
     fn on_interim(&mut self, stream: StreamId, fields: Fields) -> Result<Event, Fault> {
         self.interim += 1;
         if self.interim > MAX_INTERIM_RESPONSES {
-            return Err(Fault::Stream(
-                Code::EXCESSIVE_LOAD,
-                "too many interim responses",
-            ));
+            return Err(Fault::Stream(Code::EXCESSIVE_LOAD, "too many interim responses"));
         }
         Ok(Event::Interim { stream, fields })
     }

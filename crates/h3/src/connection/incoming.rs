@@ -49,11 +49,7 @@ pub(super) struct IncomingStreams {
 impl IncomingStreams {
     /// Streams that `side` receives.
     pub(super) const fn new(side: Side) -> Self {
-        Self {
-            side,
-            streams: Vec::new(),
-            seen: [false; 3],
-        }
+        Self { side, streams: Vec::new(), seen: [false; 3] }
     }
 
     /// Bytes arrived.
@@ -75,11 +71,7 @@ impl IncomingStreams {
                 return Ok(());
             };
             let kind = Kind::Untyped(VarintReader::default());
-            self.streams.push(Incoming {
-                id,
-                kind,
-                readable: true,
-            });
+            self.streams.push(Incoming { id, kind, readable: true });
             self.type_streams(quic)?;
         }
     }
@@ -133,10 +125,7 @@ impl IncomingStreams {
             ENCODER => (1, Kind::Encoder(EncoderStream::default())),
             DECODER => (2, Kind::Decoder(DecoderStream::default())),
             PUSH if self.side.is_server() => {
-                return Err(Error::new(
-                    Code::STREAM_CREATION_ERROR,
-                    "push from a client",
-                ));
+                return Err(Error::new(Code::STREAM_CREATION_ERROR, "push from a client"));
             }
             PUSH => return Err(Error::new(Code::ID_ERROR, "push beyond MAX_PUSH_ID")),
             _ => {
@@ -149,10 +138,7 @@ impl IncomingStreams {
                 *seen = true;
                 Ok(Some(kind))
             }
-            _ => Err(Error::new(
-                Code::STREAM_CREATION_ERROR,
-                "second critical stream of a type",
-            )),
+            _ => Err(Error::new(Code::STREAM_CREATION_ERROR, "second critical stream of a type")),
         }
     }
 

@@ -111,8 +111,7 @@ impl Connection {
     pub fn stopped(&mut self, id: StreamId, code: Code) {
         if self.outgoing.is_critical(id) {
             let reason = "critical stream stopped";
-            self.error
-                .get_or_insert(Error::new(Code::CLOSED_CRITICAL_STREAM, reason));
+            self.error.get_or_insert(Error::new(Code::CLOSED_CRITICAL_STREAM, reason));
         } else if let Some(exchange) = self.exchanges.get_mut(&id) {
             exchange.stopped = Some(code);
             self.queue(id);
@@ -152,8 +151,7 @@ impl Connection {
 
     fn drive<T: Transport>(&mut self, quic: &mut T) -> Result<(), Error> {
         debug_assert_eq!(quic.side(), self.side, "the transport is the other end's");
-        self.outgoing
-            .process(quic, &self.config, self.goaway_sent)?;
+        self.outgoing.process(quic, &self.config, self.goaway_sent)?;
         self.incoming.accept(quic)?;
         self.accept_requests(quic)?;
         // Before requests, so that what is said about them is known.
@@ -215,11 +213,7 @@ impl Connection {
             ControlFrame::GoAway(id) => self.on_goaway(quic, id),
             ControlFrame::MaxPushId(id) => {
                 // RFC 9114 section 7.2.7.
-                if self
-                    .max_push_id
-                    .replace(id)
-                    .is_some_and(|before| id < before)
-                {
+                if self.max_push_id.replace(id).is_some_and(|before| id < before) {
                     return Err(Error::new(Code::ID_ERROR, "MAX_PUSH_ID shrinks"));
                 }
                 Ok(())
@@ -250,11 +244,7 @@ impl Connection {
             while let Some((&id, _)) = self.exchanges.range(stream..).next() {
                 self.abandon(quic, id, Code::REQUEST_CANCELLED);
                 let (code, reason) = (Code::REQUEST_REJECTED, "the server is going away");
-                self.events.push_back(Event::Failed {
-                    stream: id,
-                    code,
-                    reason,
-                });
+                self.events.push_back(Event::Failed { stream: id, code, reason });
             }
         }
         Ok(())
@@ -269,10 +259,7 @@ impl Connection {
     ) -> Result<(), Error> {
         let is_request = (id.initiator(), id.dir()) == (Side::Client, Dir::Bi);
         if !is_request || id.index() >= quic.stream_limit(Dir::Bi) {
-            return Err(Error::new(
-                Code::ID_ERROR,
-                "PRIORITY_UPDATE names no request",
-            ));
+            return Err(Error::new(Code::ID_ERROR, "PRIORITY_UPDATE names no request"));
         }
         let Some(parameters) = PriorityParameters::parse(value) else {
             return Ok(());
@@ -296,10 +283,7 @@ impl Connection {
         }
         if exchange.has_head() && !std::mem::replace(&mut exchange.told_update, true) {
             let priority = exchange.priority();
-            self.events.push_back(Event::PriorityUpdate {
-                stream: id,
-                priority,
-            });
+            self.events.push_back(Event::PriorityUpdate { stream: id, priority });
         }
         Ok(())
     }
@@ -328,10 +312,9 @@ impl Connection {
                     return Ok(());
                 }
                 Ok(Progress::Section(fields)) => exchange.on_section(self.side, id, fields),
-                Ok(Progress::End) => exchange
-                    .receive
-                    .end()
-                    .map(|()| Event::Finished { stream: id }),
+                Ok(Progress::End) => {
+                    exchange.receive.end().map(|()| Event::Finished { stream: id })
+                }
                 Err(fault) => Err(fault),
             };
             match outcome {
@@ -353,11 +336,7 @@ impl Connection {
             Fault::Connection(error) => return Err(error),
             Fault::Stream(code, reason) => {
                 self.abandon(quic, id, code);
-                self.events.push_back(Event::Failed {
-                    stream: id,
-                    code,
-                    reason,
-                });
+                self.events.push_back(Event::Failed { stream: id, code, reason });
             }
             Fault::Reset(code) => {
                 // Without the rest of the peer's message there is nothing to answer or to be
@@ -450,16 +429,11 @@ impl Connection {
                         continue;
                     };
                     exchange.told_update = false;
-                    return Some(Event::PriorityUpdate {
-                        stream,
-                        priority: exchange.priority(),
-                    });
+                    return Some(Event::PriorityUpdate { stream, priority: exchange.priority() });
                 }
                 Event::GoAway { id } => {
                     self.told_goaway = false;
-                    return Some(Event::GoAway {
-                        id: self.goaway_received.unwrap_or(id),
-                    });
+                    return Some(Event::GoAway { id: self.goaway_received.unwrap_or(id) });
                 }
                 event => return Some(event),
             }

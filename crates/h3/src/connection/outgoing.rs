@@ -53,10 +53,7 @@ const KINDS: [u64; 3] = [CONTROL, ENCODER, DECODER];
 
 impl OutgoingStreams {
     pub(super) fn new(config: &Config) -> Self {
-        Self {
-            streams: Vec::with_capacity(KINDS.len()),
-            grease: config.grease,
-        }
+        Self { streams: Vec::with_capacity(KINDS.len()), grease: config.grease }
     }
 
     /// Opens what is not open yet and sends what waits.
@@ -117,19 +114,13 @@ impl OutgoingStreams {
 
 /// What the control stream starts with.
 fn put_preface(out: &mut Vec<u8>, config: &Config) {
-    let setting = config
-        .grease
-        .map(|seed| (reserved(seed, 0), mix(seed, 1) & 0x3fff));
+    let setting = config.grease.map(|seed| (reserved(seed, 0), mix(seed, 1) & 0x3fff));
     let mut payload = Vec::new();
     config.settings().encode(setting, &mut payload);
     frame::put_frame(out, FrameType::SETTINGS, &payload);
     if let Some(seed) = config.grease {
         let payload = mix(seed, 2).to_be_bytes();
-        frame::put_frame(
-            out,
-            FrameType(reserved(seed, 3)),
-            &payload[..(seed % 8) as usize],
-        );
+        frame::put_frame(out, FrameType(reserved(seed, 3)), &payload[..(seed % 8) as usize]);
     }
 }
 

@@ -155,14 +155,13 @@ impl Receive {
                         Some(n) => *left -= n as u64,
                     }
                 }
-                Payload::Section {
-                    left: left @ 1..,
-                    block,
-                } => match read_section(quic, id, &mut self.fin, left, block)? {
-                    None => return Ok(Progress::Blocked),
-                    Some(0) => return Err(truncated()),
-                    Some(_) => {}
-                },
+                Payload::Section { left: left @ 1.., block } => {
+                    match read_section(quic, id, &mut self.fin, left, block)? {
+                        None => return Ok(Progress::Blocked),
+                        Some(0) => return Err(truncated()),
+                        Some(_) => {}
+                    }
+                }
                 Payload::Section { left: 0, block } => {
                     let block = Bytes::from(std::mem::take(block));
                     self.payload = Payload::None;
@@ -193,10 +192,7 @@ impl Receive {
                     return unexpected("DATA before HEADERS or after trailers");
                 }
                 self.announced = self.announced.saturating_add(header.len);
-                if self
-                    .expected
-                    .is_some_and(|expected| self.announced > expected)
-                {
+                if self.expected.is_some_and(|expected| self.announced > expected) {
                     return Err(MessageError::BodyLength.into());
                 }
                 Ok(Payload::Data(header.len))
@@ -211,10 +207,7 @@ impl Receive {
                     return Err(too_large());
                 }
                 let block = Vec::with_capacity(header.len.min(FIRST_PIECE) as usize);
-                Ok(Payload::Section {
-                    left: header.len,
-                    block,
-                })
+                Ok(Payload::Section { left: header.len, block })
             }
             FrameType::PUSH_PROMISE if self.side.is_client() => {
                 Err(Error::new(Code::ID_ERROR, "push beyond MAX_PUSH_ID").into())
@@ -260,10 +253,7 @@ impl Receive {
                 Side::Client => Fault::Stream(Code::MESSAGE_ERROR, "no response"),
             });
         }
-        if self
-            .expected
-            .is_some_and(|expected| self.announced != expected)
-        {
+        if self.expected.is_some_and(|expected| self.announced != expected) {
             return Err(MessageError::BodyLength.into());
         }
         self.phase = Phase::Done;

@@ -186,11 +186,7 @@ impl Send {
 
     /// The message is abandoned.
     pub(super) fn give_up(&mut self, stopped: Option<Code>) {
-        *self = Self {
-            phase: Phase::Done,
-            stopped,
-            ..Self::new()
-        };
+        *self = Self { phase: Phase::Done, stopped, ..Self::new() };
     }
 }
 

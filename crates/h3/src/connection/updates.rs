@@ -33,10 +33,7 @@ mod tests {
 
     #[test]
     fn a_flood_keeps_the_first_ids_and_their_newest_values() {
-        let urgency = |u| PriorityParameters {
-            urgency: Some(u),
-            ..PriorityParameters::default()
-        };
+        let urgency = |u| PriorityParameters { urgency: Some(u), ..PriorityParameters::default() };
         let mut updates = PriorityUpdates::default();
         for round in 0..3 {
             for id in 0..10_000 {
@@ -46,9 +43,6 @@ mod tests {
         assert_eq!(updates.parameters.len(), MAX_PRIORITY_UPDATES);
         assert_eq!(updates.remove(StreamId(0)), Some(urgency(2)));
         assert_eq!(updates.remove(StreamId(0)), None);
-        assert_eq!(
-            updates.remove(StreamId(4 * MAX_PRIORITY_UPDATES as u64)),
-            None
-        );
+        assert_eq!(updates.remove(StreamId(4 * MAX_PRIORITY_UPDATES as u64)), None);
     }
 }

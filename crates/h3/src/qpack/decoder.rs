@@ -47,11 +47,7 @@ pub(crate) struct Decoder<'a> {
 impl<'a> Decoder<'a> {
     /// Decodes the section `block`.
     pub(crate) fn decode(block: &'a Bytes, limits: FieldLimits) -> Result<Fields, SectionError> {
-        let mut decoder = Self {
-            block,
-            rest: block,
-            budget: limits.size,
-        };
+        let mut decoder = Self { block, rest: block, budget: limits.size };
         decoder.prefix()?;
         let mut fields = Fields::new();
         while let Some(&first) = decoder.rest.first() {
@@ -68,9 +64,7 @@ impl<'a> Decoder<'a> {
     /// invalid.
     fn prefix(&mut self) -> Result<(), SectionError> {
         if integer::decode(&mut self.rest, 8)? != 0 {
-            return Err(SectionError::Malformed(
-                "Required Insert Count without a dynamic table",
-            ));
+            return Err(SectionError::Malformed("Required Insert Count without a dynamic table"));
         }
         let sign = self.rest.first().is_some_and(|&first| first & 0x80 != 0);
         integer::decode(&mut self.rest, 7)?;
@@ -96,22 +90,14 @@ impl<'a> Decoder<'a> {
                 self.spend(name.len() as u64)?;
                 let value = self.string(7)?;
                 let sensitive = first & 0b0010_0000 != 0;
-                Ok(Field {
-                    name: Bytes::from_static(name.as_bytes()),
-                    value,
-                    sensitive,
-                })
+                Ok(Field { name: Bytes::from_static(name.as_bytes()), value, sensitive })
             }
             // Literal field line with literal name (section 4.5.6).
             0b0010_0000..=0b0011_1111 => {
                 let sensitive = first & 0b0001_0000 != 0;
                 let name = self.string(3)?;
                 let value = self.string(7)?;
-                Ok(Field {
-                    name,
-                    value,
-                    sensitive,
-                })
+                Ok(Field { name, value, sensitive })
             }
             _ => Err(DYNAMIC),
         }
@@ -125,10 +111,7 @@ impl<'a> Decoder<'a> {
 
     /// A string literal (section 4.1.2); the bit above the length's prefix tells its coding.
     fn string(&mut self, prefix: u32) -> Result<Bytes, SectionError> {
-        let coded = self
-            .rest
-            .first()
-            .is_some_and(|&first| first & 1 << prefix != 0);
+        let coded = self.rest.first().is_some_and(|&first| first & 1 << prefix != 0);
         let len = integer::decode(&mut self.rest, prefix)?;
         let cut = SectionError::Malformed("field section cut short");
         let len = usize::try_from(len).map_err(|_| cut)?;
@@ -151,10 +134,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn spend(&mut self, bytes: u64) -> Result<(), SectionError> {
-        self.budget = self
-            .budget
-            .checked_sub(bytes)
-            .ok_or(SectionError::TooLarge)?;
+        self.budget = self.budget.checked_sub(bytes).ok_or(SectionError::TooLarge)?;
         Ok(())
     }
 }

@@ -30,20 +30,12 @@ fn encode_line(field: &Field, out: &mut Vec<u8>) {
             integer::encode(out, INDEXED_STATIC, 6, index);
         }
         Match::Line(index) | Match::Name(index) => {
-            let never = if field.sensitive {
-                NAME_REFERENCE_NEVER
-            } else {
-                0
-            };
+            let never = if field.sensitive { NAME_REFERENCE_NEVER } else { 0 };
             integer::encode(out, NAME_REFERENCE_STATIC | never, 4, index);
             encode_string(&field.value, 0, 7, out);
         }
         Match::None => {
-            let never = if field.sensitive {
-                LITERAL_NAME_NEVER
-            } else {
-                0
-            };
+            let never = if field.sensitive { LITERAL_NAME_NEVER } else { 0 };
             encode_string(&field.name, LITERAL_NAME | never, 3, out);
             encode_string(&field.value, 0, 7, out);
         }

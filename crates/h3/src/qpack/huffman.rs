@@ -123,10 +123,7 @@ pub(crate) enum HuffmanError {
 
 /// Bytes that `string` takes when encoded.
 pub(crate) fn encoded_size(string: &[u8]) -> usize {
-    let bits: usize = string
-        .iter()
-        .map(|&byte| usize::from(LENGTHS[usize::from(byte)]))
-        .sum();
+    let bits: usize = string.iter().map(|&byte| usize::from(LENGTHS[usize::from(byte)])).sum();
     bits.div_ceil(8)
 }
 
@@ -173,11 +170,7 @@ pub(crate) fn decode(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()
         let (symbol, length) = lookup(next);
         if u32::from(length) > count {
             let padding = count < 8 && next == u32::MAX;
-            return if padding {
-                Ok(())
-            } else {
-                Err(HuffmanError::Invalid)
-            };
+            return if padding { Ok(()) } else { Err(HuffmanError::Invalid) };
         }
         let symbol = u8::try_from(symbol).map_err(|_| HuffmanError::Invalid)?;
         left = left.checked_sub(1).ok_or(HuffmanError::TooLong)?;
@@ -235,11 +228,7 @@ mod tests {
             (255, 0x3ff_ffee, 26),
             (256, 0x3fff_ffff, 30),
         ] {
-            assert_eq!(
-                (CODES[symbol], LENGTHS[symbol]),
-                (code, length),
-                "symbol {symbol}"
-            );
+            assert_eq!((CODES[symbol], LENGTHS[symbol]), (code, length), "symbol {symbol}");
         }
     }
 
@@ -299,10 +288,7 @@ mod tests {
     #[test]
     fn the_limit_is_exact() {
         let code = encoded(&[b'0'; 100]);
-        assert_eq!(
-            decode(&code, 99, &mut Vec::new()),
-            Err(HuffmanError::TooLong)
-        );
+        assert_eq!(decode(&code, 99, &mut Vec::new()), Err(HuffmanError::TooLong));
         assert_eq!(decode(&code, 100, &mut Vec::new()), Ok(()));
     }
 

@@ -35,10 +35,7 @@ pub(crate) const fn start(first: u8, prefix: u32) -> Step {
     if first & mask < mask {
         Step::Done((first & mask) as u64)
     } else {
-        Step::More(Partial {
-            value: mask as u64,
-            bytes: 0,
-        })
+        Step::More(Partial { value: mask as u64, bytes: 0 })
     }
 }
 
@@ -50,22 +47,15 @@ impl Partial {
         }
         let part = u64::from(byte & 0x7f);
         let shift = 7 * self.bytes;
-        let shifted = part
-            .checked_shl(shift)
-            .filter(|shifted| shifted >> shift == part);
+        let shifted = part.checked_shl(shift).filter(|shifted| shifted >> shift == part);
         // A shift by 64 or more gives nothing; only zeros may stand there.
         let shifted = if part == 0 { Some(0) } else { shifted };
         let value = shifted.and_then(|shifted| self.value.checked_add(shifted));
-        let value = value
-            .filter(|&value| value <= MAX)
-            .ok_or(IntegerError::Overflow)?;
+        let value = value.filter(|&value| value <= MAX).ok_or(IntegerError::Overflow)?;
         if byte & 0x80 == 0 {
             return Ok(Step::Done(value));
         }
-        Ok(Step::More(Self {
-            value,
-            bytes: self.bytes + 1,
-        }))
+        Ok(Step::More(Self { value, bytes: self.bytes + 1 }))
     }
 }
 

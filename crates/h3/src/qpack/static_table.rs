@@ -113,12 +113,7 @@ static BY_NAME: [u8; SIZE] = {
     let mut n = 0;
     while n < SIZE {
         let mut at = n;
-        while at > 0
-            && is_less(
-                TABLE[n].0.as_bytes(),
-                TABLE[order[at - 1] as usize].0.as_bytes(),
-            )
-        {
+        while at > 0 && is_less(TABLE[n].0.as_bytes(), TABLE[order[at - 1] as usize].0.as_bytes()) {
             order[at] = order[at - 1];
             at -= 1;
         }
@@ -183,10 +178,7 @@ mod tests {
     #[test]
     fn every_entry_is_found_at_its_index() {
         for (index, (name, value)) in TABLE.iter().enumerate() {
-            assert_eq!(
-                find(name.as_bytes(), value.as_bytes()),
-                Match::Line(index as u64)
-            );
+            assert_eq!(find(name.as_bytes(), value.as_bytes()), Match::Line(index as u64));
             assert_eq!(get(index as u64), Some((*name, *value)));
         }
         assert_eq!(get(99), None);

@@ -5,10 +5,7 @@ use super::*;
 use crate::error::Code;
 use crate::fields::{Field, Fields};
 
-const LIMITS: FieldLimits = FieldLimits {
-    size: 4096,
-    lines: 16,
-};
+const LIMITS: FieldLimits = FieldLimits { size: 4096, lines: 16 };
 
 fn decode(block: &[u8]) -> Result<Fields, SectionError> {
     Decoder::decode(&Bytes::copy_from_slice(block), LIMITS)
@@ -34,10 +31,7 @@ fn rfc9204_b1_literal_with_name_reference() {
 #[test]
 fn rfc9204_b2_to_b5_need_a_dynamic_table() {
     for section in [&b"\x03\x81\x10\x11"[..], b"\x05\x00\x80\xc1\x81"] {
-        assert!(
-            matches!(decode(section), Err(SectionError::Malformed(_))),
-            "{section:x?}"
-        );
+        assert!(matches!(decode(section), Err(SectionError::Malformed(_))), "{section:x?}");
     }
     for stream in [
         &b"\x3f\xbd\x01"[..],
@@ -62,25 +56,15 @@ fn instructions_may_be_split_and_are_checked_to_the_end() {
     let mut encoder = EncoderStream::default();
     assert_eq!(encoder.receive(b"\x20\x20"), Ok(()));
     assert_eq!(encoder.receive(b"\x3f"), Ok(()));
-    assert_eq!(
-        encoder.receive(b"\x00").unwrap_err().code,
-        Code::QPACK_ENCODER_STREAM_ERROR
-    );
+    assert_eq!(encoder.receive(b"\x00").unwrap_err().code, Code::QPACK_ENCODER_STREAM_ERROR);
     assert!(EncoderStream::default().receive(&[0x3f; 16]).is_err());
 
     let mut decoder = DecoderStream::default();
     for byte in b"\x7f\x80\x80\x01\x48" {
         assert_eq!(decoder.receive(&[*byte]), Ok(()));
     }
-    assert_eq!(
-        decoder.receive(&[0xff]).unwrap_err().code,
-        Code::QPACK_DECODER_STREAM_ERROR
-    );
-    assert!(
-        DecoderStream::default()
-            .receive(&[&[0x7f][..], &[0xff; 16]].concat())
-            .is_err()
-    );
+    assert_eq!(decoder.receive(&[0xff]).unwrap_err().code, Code::QPACK_DECODER_STREAM_ERROR);
+    assert!(DecoderStream::default().receive(&[&[0x7f][..], &[0xff; 16]].concat()).is_err());
 }
 
 #[test]
@@ -103,25 +87,12 @@ fn malformed_sections() {
         (b"\x00\x00\x21a", "no value"),
         (b"\x00\x00\x51\x81\x00", "Huffman padding"),
         (b"\x00\x00\x51\x84\xff\xff\xff\xff", "Huffman EOS"),
-        (
-            b"\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
-            "integer overflow",
-        ),
-        (
-            b"\x00\x00\x51\x7f\xff\xff\xff\xff\xff\xff\xff\xff\x3f",
-            "length near 2^62",
-        ),
+        (b"\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "integer overflow"),
+        (b"\x00\x00\x51\x7f\xff\xff\xff\xff\xff\xff\xff\xff\x3f", "length near 2^62"),
     ] {
-        assert!(
-            matches!(decode(section), Err(SectionError::Malformed(_))),
-            "{what}"
-        );
+        assert!(matches!(decode(section), Err(SectionError::Malformed(_))), "{what}");
     }
-    assert_eq!(
-        decode(b"\x00\x7f\x05").unwrap().len(),
-        0,
-        "any Base goes with no references"
-    );
+    assert_eq!(decode(b"\x00\x7f\x05").unwrap().len(), 0, "any Base goes with no references");
 }
 
 #[test]
@@ -148,28 +119,15 @@ fn a_bomb_of_indexed_lines_stops_at_the_limit() {
     let mut block = vec![0, 0];
     block.resize(60_000, 0xc0 | 58);
     assert_eq!(decode(&block), Err(SectionError::TooLarge));
-    let lines = FieldLimits {
-        size: u64::MAX,
-        lines: 128,
-    };
-    assert_eq!(
-        Decoder::decode(&block.into(), lines),
-        Err(SectionError::TooLarge)
-    );
+    let lines = FieldLimits { size: u64::MAX, lines: 128 };
+    assert_eq!(Decoder::decode(&block.into(), lines), Err(SectionError::TooLarge));
 }
 
 #[test]
 fn the_never_indexed_bit_survives_and_forbids_indexing() {
-    for (name, value) in [
-        (":method", "GET"),
-        ("authorization", "secret"),
-        ("x-key", "secret"),
-    ] {
+    for (name, value) in [(":method", "GET"), ("authorization", "secret"), ("x-key", "secret")] {
         let mut fields = Fields::new();
-        fields.push(Field {
-            sensitive: true,
-            ..Field::new(name, value)
-        });
+        fields.push(Field { sensitive: true, ..Field::new(name, value) });
         assert_eq!(decode(&encoded(&fields)), Ok(fields));
     }
 }
@@ -178,15 +136,11 @@ fn field() -> impl Strategy<Value = Field> {
     let known = (0u64..99).prop_map(|index| static_table::get(index).unwrap());
     let bytes = || prop::collection::vec(any::<u8>(), 0..40);
     prop_oneof![
-        (known.clone(), any::<bool>()).prop_map(|((n, v), sensitive)| Field {
-            sensitive,
-            ..Field::new(n, v)
-        }),
+        (known.clone(), any::<bool>())
+            .prop_map(|((n, v), sensitive)| Field { sensitive, ..Field::new(n, v) }),
         (known, bytes()).prop_map(|((name, _), value)| Field::new(name, value)),
-        (bytes(), bytes(), any::<bool>()).prop_map(|(n, v, sensitive)| Field {
-            sensitive,
-            ..Field::new(n, v)
-        }),
+        (bytes(), bytes(), any::<bool>())
+            .prop_map(|(n, v, sensitive)| Field { sensitive, ..Field::new(n, v) }),
     ]
 }
 

@@ -116,8 +116,7 @@ impl Pair {
 
     /// All that `sender` wrote and nobody read.
     pub fn take(&mut self, id: StreamId, sender: Side) -> Vec<u8> {
-        self.half(id, sender)
-            .map_or(Vec::new(), |half| half.buffer.drain(..).collect())
+        self.half(id, sender).map_or(Vec::new(), |half| half.buffer.drain(..).collect())
     }
 
     /// Whether `sender` ended the stream cleanly.
@@ -174,13 +173,9 @@ impl Transport for End<'_> {
         }
         self.pair.opened[side][dir.index()] += 1;
         let id = StreamId::new(self.side, dir, index);
-        self.pair
-            .halves
-            .insert((id, self.side.is_client()), Half::default());
+        self.pair.halves.insert((id, self.side.is_client()), Half::default());
         if dir == Dir::Bi {
-            self.pair
-                .halves
-                .insert((id, !self.side.is_client()), Half::default());
+            self.pair.halves.insert((id, !self.side.is_client()), Half::default());
         }
         Some(id)
     }
@@ -201,11 +196,7 @@ impl Transport for End<'_> {
     fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
         assert!(!data.is_empty());
         let room = self.writable(id)?.min(data.len());
-        let n = self
-            .pair
-            .some_of(room)
-            .filter(|&n| n > 0)
-            .ok_or(WriteError::Blocked)?;
+        let n = self.pair.some_of(room).filter(|&n| n > 0).ok_or(WriteError::Blocked)?;
         self.pair.moved += 1;
         let half = self.pair.half(id, self.side).unwrap();
         half.buffer.extend(&data[..n]);
@@ -234,10 +225,7 @@ impl Transport for End<'_> {
 
     fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Result<Read, ReadError> {
         assert!(!buffer.is_empty());
-        let half = self
-            .pair
-            .half(id, self.side.peer())
-            .ok_or(ReadError::Closed)?;
+        let half = self.pair.half(id, self.side.peer()).ok_or(ReadError::Closed)?;
         if let Some(code) = half.reset {
             return Err(ReadError::Reset(code));
         }
@@ -255,10 +243,7 @@ impl Transport for End<'_> {
             *to = from;
         }
         half.ended = fin && half.buffer.is_empty();
-        Ok(Read {
-            bytes: n,
-            finished: half.ended,
-        })
+        Ok(Read { bytes: n, finished: half.ended })
     }
 
     fn stop(&mut self, id: StreamId, code: Code) {
@@ -299,23 +284,15 @@ impl Default for World {
 impl World {
     pub fn new(client: Config, server: Config) -> Self {
         let (client, server) = (Connection::client(client), Connection::server(server));
-        Self {
-            pair: Pair::default(),
-            client,
-            server,
-        }
+        Self { pair: Pair::default(), client, server }
     }
 
     /// Lets both ends work once.
     pub fn turn(&mut self) {
         self.pair.hint(Side::Client, &mut self.client);
-        self.client
-            .process(&mut self.pair.end(Side::Client))
-            .unwrap();
+        self.client.process(&mut self.pair.end(Side::Client)).unwrap();
         self.pair.hint(Side::Server, &mut self.server);
-        self.server
-            .process(&mut self.pair.end(Side::Server))
-            .unwrap();
+        self.server.process(&mut self.pair.end(Side::Server)).unwrap();
     }
 
     /// Until nothing moves any more.
@@ -324,24 +301,16 @@ impl World {
         while idle < if self.pair.rng.is_some() { 50 } else { 1 } {
             let before = self.pair.moved;
             self.turn();
-            idle = if self.pair.moved == before {
-                idle + 1
-            } else {
-                0
-            };
+            idle = if self.pair.moved == before { idle + 1 } else { 0 };
         }
     }
 
     pub fn request(&mut self, fields: &Fields, fin: bool) -> StreamId {
-        self.client
-            .send_request(&mut self.pair.end(Side::Client), fields, None, fin)
-            .unwrap()
+        self.client.send_request(&mut self.pair.end(Side::Client), fields, None, fin).unwrap()
     }
 
     pub fn respond(&mut self, stream: StreamId, fields: &Fields, fin: bool) {
-        self.server
-            .send_response(&mut self.pair.end(Side::Server), stream, fields, fin)
-            .unwrap();
+        self.server.send_response(&mut self.pair.end(Side::Server), stream, fields, fin).unwrap();
     }
 
     pub fn client_events(&mut self) -> Vec<Event> {
@@ -391,11 +360,7 @@ pub enum Ending {
 }
 
 pub fn script(stream: Stream, bytes: &[u8], end: Ending) -> Script {
-    Script {
-        stream,
-        bytes: bytes.to_vec(),
-        end,
-    }
+    Script { stream, bytes: bytes.to_vec(), end }
 }
 
 /// One end of ours against raw bytes.
@@ -408,20 +373,13 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(side: Side) -> Self {
-        let config = Config {
-            grease: None,
-            ..Config::default()
-        };
+        let config = Config { grease: None, ..Config::default() };
         let connection = match side {
             Side::Client => Connection::client(config),
             Side::Server => Connection::server(config),
         };
-        let mut bench = Self {
-            pair: Pair::default(),
-            connection,
-            events: Vec::new(),
-            outcome: Ok(()),
-        };
+        let mut bench =
+            Self { pair: Pair::default(), connection, events: Vec::new(), outcome: Ok(()) };
         bench.work();
         bench
     }
@@ -442,11 +400,9 @@ impl Bench {
             if let Event::Data { stream } = event {
                 let mut buffer = [0; 100];
                 let mut end = self.pair.end(side);
-                while self
-                    .connection
-                    .read_body(&mut end, stream, &mut buffer)
-                    .is_ok_and(|n| n > 0)
-                {}
+                while self.connection.read_body(&mut end, stream, &mut buffer).is_ok_and(|n| n > 0)
+                {
+                }
             }
             self.events.push(event);
         }

@@ -8,6 +8,7 @@ mod close;
 mod crypto_stream;
 mod datagrams;
 mod event;
+pub(crate) mod fuzz;
 mod handshake;
 mod outcome;
 mod path;

@@ -42,7 +42,7 @@ fn mutate(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
         match random.below(7) {
             0 | 1 if at < data.len() => data[at] ^= 1 << random.below(8),
             2 if at < data.len() => {
-                data[at] = [0, 0x3f, 0x40, 0x7f, 0x80, 0xbf, 0xc0, 0xff][random.below(8)]
+                data[at] = [0, 0x3f, 0x40, 0x7f, 0x80, 0xbf, 0xc0, 0xff][random.below(8)];
             }
             3 => data.truncate(at),
             4 => drop(data.splice(at..at, vec![0xff; random.below(9)])),
@@ -94,7 +94,8 @@ fn frames() -> Vec<Vec<u8>> {
 }
 
 fn hex(digits: &[u8]) -> u8 {
-    u8::from_str_radix(str::from_utf8(digits).unwrap(), 16).unwrap()
+    let digits = str::from_utf8(digits).expect("ASCII");
+    u8::from_str_radix(digits, 16).expect("hexadecimal digits")
 }
 
 #[test]
@@ -110,9 +111,13 @@ fn decoding_packets() {
         transport: Arc::new(TransportConfig::default()),
     };
     let (now, remote) = (Instant::now(), ([127, 0, 0, 1], 1).into());
-    let (_, mut client) = endpoint.connect(now, config, remote, "localhost").unwrap();
+    let (_, mut client) = endpoint
+        .connect(now, config, remote, "localhost")
+        .expect("a client that can connect and has something to send");
     let mut initial = Vec::new();
-    client.poll_transmit(now, 1, &mut initial).unwrap();
+    client
+        .poll_transmit(now, 1, &mut initial)
+        .expect("a client that can connect and has something to send");
     let mut handshake = initial.clone();
     handshake[0] |= 0x20;
     let short = [vec![0x45; 60], vec![0; 40]].concat();

@@ -66,5 +66,6 @@ pub mod wire_format {
 #[doc(hidden)]
 pub mod fuzz {
     //! Entry points for fuzzers.
+    pub use crate::connection::fuzz::connection;
     pub use crate::wire::fuzz::*;
 }

@@ -123,7 +123,7 @@ pub trait CongestionController: Send + fmt::Debug {
     }
 
     /// The rate to send at in bytes per second, if the algorithm has one of its own. If not, the
-    /// [`Pacer`] derives one from window and round-trip time.
+    /// the pacer derives one from window and round-trip time.
     fn pacing_rate(&self, _rtt: &RttEstimator) -> Option<u64> {
         None
     }
@@ -195,7 +195,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Bounds the window, bytes. Never above [`MAX_WINDOW`], which is also the default.
+    /// Bounds the window, bytes. Never above `MAX_WINDOW`, which is also the default.
     #[must_use]
     pub fn max_window(mut self, bytes: u64) -> Self {
         self.max_window = bytes;

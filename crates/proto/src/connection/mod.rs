@@ -9,6 +9,7 @@ mod crypto_stream;
 mod datagrams;
 mod event;
 mod first_answer;
+pub(crate) mod fuzz;
 mod handshake;
 mod key_update;
 mod outcome;

@@ -210,24 +210,6 @@ fn a_probe_repeats_a_symbol_that_is_held_back() {
 }
 
 #[test]
-fn symbols_are_sent_again_while_every_packet_could_carry_an_acknowledgement() {
-    let mut pair = Pair::connected();
-    let up = pair.client.conn().open(Dir::Uni).unwrap();
-    let id = protected(&mut pair, 300_000);
-    let mut n = 0u32;
-    pair.filter = Box::new(move |from, bytes| {
-        n += u32::from(from == Side::Server && bytes.len() > 1_000);
-        from == Side::Client || !n.is_multiple_of(7)
-    });
-    let until = pair.now + 20 * SECOND;
-    while pair.server.conn().send_stream(id).outcome().is_none() {
-        let _ = pair.client.conn().send_stream(up).write(&[0; 500]);
-        assert!(pair.step(until), "starved");
-    }
-    assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(300_000));
-}
-
-#[test]
 fn a_peer_with_a_tiny_decoder_is_not_overrun() {
     for fec in [
         FecConfig { max_sessions: 1, max_window_symbols: 2, max_window_bytes: 1 << 20 },

@@ -100,7 +100,7 @@ impl RepairHeader {
 pub struct Repair<'a> {
     /// What it was made from.
     pub header: RepairHeader,
-    /// The repair symbol, at least [`MIN_REPAIR_SYMBOL`] bytes.
+    /// The repair symbol, at least 3 bytes.
     pub payload: &'a [u8],
 }
 

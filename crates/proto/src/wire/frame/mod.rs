@@ -79,7 +79,7 @@ pub enum Frame<'a> {
     MaxStreams {
         /// The direction.
         dir: Dir,
-        /// Streams that may be opened in all, at most [`MAX_STREAMS`].
+        /// Streams that may be opened in all, at most 2^60.
         max: u64,
     },
     /// DATA_BLOCKED at this limit.
@@ -95,7 +95,7 @@ pub enum Frame<'a> {
     StreamsBlocked {
         /// The direction.
         dir: Dir,
-        /// The limit that blocks, at most [`MAX_STREAMS`].
+        /// The limit that blocks, at most 2^60.
         limit: u64,
     },
     /// NEW_CONNECTION_ID.

@@ -62,7 +62,7 @@ pub struct TransportParameters {
     /// The token that resets the connection identifier of the handshake. Server only.
     pub stateless_reset_token: Option<[u8; RESET_TOKEN_SIZE]>,
     /// The largest UDP payload that this end is willing to receive, at least
-    /// [`MIN_UDP_PAYLOAD_SIZE`].
+    /// 1200.
     pub max_udp_payload_size: u64,
     /// Bytes that may be sent on all streams together.
     pub initial_max_data: u64,
@@ -76,17 +76,17 @@ pub struct TransportParameters {
     pub initial_max_streams_bidi: u64,
     /// Unidirectional streams that the other end may open, at most 2^60.
     pub initial_max_streams_uni: u64,
-    /// How many bits this end's ACK Delay fields are shifted, at most [`MAX_ACK_DELAY_EXPONENT`].
+    /// How many bits this end's ACK Delay fields are shifted, at most 20.
     pub ack_delay_exponent: u8,
     /// How many milliseconds this end may wait with an acknowledgement, below
-    /// [`MAX_ACK_DELAY_BOUND`].
+    /// 2^14.
     pub max_ack_delay: u64,
     /// Whether this end refuses migration to the address of the handshake.
     pub disable_active_migration: bool,
     /// Where the server would rather be reached. Server only.
     pub preferred_address: Option<PreferredAddress>,
     /// How many connection identifiers this end stores, at least
-    /// [`MIN_ACTIVE_CONNECTION_ID_LIMIT`].
+    /// 2.
     pub active_connection_id_limit: u64,
     /// The source of this end's first Initial.
     pub initial_source_connection_id: Option<ConnectionId>,
@@ -204,7 +204,7 @@ impl From<Invalid> for TransportError {
 
 impl TransportParameters {
     /// Reads the parameters that the end `from` sent. Unknown ones are ignored, and so is an FEC
-    /// parameter of another version than [`FEC_VERSION`].
+    /// parameter of another version than 1.
     ///
     /// # Errors
     /// TRANSPORT_PARAMETER_ERROR if one is malformed, out of range, there twice, or not allowed

@@ -1,0 +1,77 @@
+//! The fuzz targets on seeded input: what a machine without a fuzzer can do.
+//!
+//! `FUZZ_ITERATIONS` sets how many inputs each target gets.
+
+use sutura_erasure::fuzz;
+
+fn iterations() -> u64 {
+    std::env::var("FUZZ_ITERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000)
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+}
+
+/// Random bytes, seeds, and changes to both.
+fn input(random: &mut Random, seeds: &[&[u8]]) -> Vec<u8> {
+    let len = random.below(400);
+    let mut data: Vec<u8> = match random.below(3) {
+        // Small values reach more than large ones: most are counts, kinds or lengths.
+        0 => (0..len).map(|_| (random.next() % 24) as u8).collect(),
+        1 => (0..len).map(|_| random.next() as u8).collect(),
+        _ => seeds[random.below(seeds.len())].to_vec(),
+    };
+    for _ in 0..random.below(4) {
+        let at = random.below(data.len());
+        if let Some(byte) = data.get_mut(at) {
+            *byte ^= 1 << random.below(8);
+        }
+        let other = seeds[random.below(seeds.len())];
+        let from = random.below(other.len());
+        match random.below(4) {
+            0 => data.truncate(at),
+            1 => data.extend_from_slice(&other[from..]),
+            2 => drop(data.splice(at.min(data.len())..at.min(data.len()), other.iter().copied())),
+            _ => {}
+        }
+    }
+    data
+}
+
+fn run(target: fn(&[u8]), seeds: &[&[u8]]) {
+    let mut random = Random(5);
+    for _ in 0..iterations() {
+        target(&input(&mut random, seeds));
+    }
+}
+
+const SEEDS: [&[u8]; 2] = [
+    // Source symbols 0 and 2, then repair symbols over 0..4.
+    &[
+        0, 0, 3, 1, 2, 3, 0, 2, 3, 4, 5, 6, 3, 0, 4, 1, 5, 9, 8, 7, 6, 5, 3, 0, 4, 2, 5, 1, 2, 3,
+        4, 5,
+    ],
+    &[6, 6, 7, 1, 0, 1, 8, 1, 2, 3, 4, 5, 6, 7, 8],
+];
+
+#[test]
+fn decoding_what_no_encoder_made() {
+    run(fuzz::decoder, &SEEDS);
+}
+
+#[test]
+fn decoding_what_an_encoder_made() {
+    run(fuzz::round_trip, &SEEDS);
+}

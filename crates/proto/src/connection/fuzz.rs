@@ -1,0 +1,264 @@
+//! Two connections whose packets a fuzzer rewrites: what is inside them, not only the ciphertext.
+//!
+//! With null cryptography a packet's payload is readable, and whoever has the sender's keys can
+//! seal it again after a change. So hostile frames get past packet protection, as those of a
+//! hostile peer would.
+
+use super::Connection;
+use crate::crypto::null::{NullClientConfig, NullServerConfig};
+use crate::endpoint::{ConnectionHandle, DatagramEvent, Endpoint, LOCAL_CID_SIZE};
+use crate::ids::{Dir, Side, StreamId};
+use crate::wire::packet::{Coalesced, Packet, ProtectedPacket};
+use crate::{ClientConfig, EndpointConfig, Protection, ServerConfig, TransportConfig};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Things that happen in one run.
+const MAX_STEPS: usize = 600;
+/// How often a connection may want its timers handled at one instant.
+const MAX_TIMEOUTS: usize = 8;
+/// Datagrams that a connection may send at one instant.
+const MAX_DATAGRAMS: usize = 2_000;
+const LATENCY: Duration = Duration::from_millis(10);
+/// Time passes in steps of at most this, so that applications act while packets are on their way.
+const STEP: Duration = Duration::from_millis(4);
+
+/// Reads actions from the fuzzer's input; zeros when it ends.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn byte(&mut self) -> u8 {
+        let Some((&byte, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        byte
+    }
+
+    fn index(&mut self, len: usize) -> usize {
+        let value = usize::from(self.byte()) << 8 | usize::from(self.byte());
+        value.checked_rem(len).unwrap_or(0)
+    }
+
+    fn bytes(&mut self, max: usize) -> &'a [u8] {
+        let len = usize::from(self.byte()).min(max).min(self.0.len());
+        let (bytes, rest) = self.0.split_at(len);
+        self.0 = rest;
+        bytes
+    }
+}
+
+struct End {
+    endpoint: Endpoint,
+    connection: Option<(ConnectionHandle, Box<Connection>)>,
+    address: SocketAddr,
+    streams: Vec<StreamId>,
+}
+
+struct World {
+    ends: [End; 2],
+    now: Instant,
+    /// Arrival, receiver and bytes of the datagrams on their way.
+    wire: VecDeque<(Instant, Side, Vec<u8>)>,
+}
+
+/// Lets two connections talk while `data` says what becomes of their packets and what their
+/// applications do. Panics if a timer spins or a connection never stops sending.
+pub fn connection(data: &[u8]) {
+    let mut input = Input(data);
+    let Some(mut world) = World::new(input.byte()) else { return };
+    for _ in 0..MAX_STEPS {
+        for side in [Side::Client, Side::Server] {
+            world.act(side, &mut input);
+            world.transmit(side, &mut input);
+        }
+        let patience = if input.0.is_empty() { Duration::MAX } else { STEP };
+        if !world.advance(patience) {
+            break;
+        }
+    }
+}
+
+impl World {
+    fn new(seed: u8) -> Option<Self> {
+        let alpn = vec![b"fuzz".to_vec()];
+        let transport = Arc::new(TransportConfig::default());
+        let crypto = Arc::new(NullServerConfig::new(alpn.clone()));
+        let server = Arc::new(ServerConfig { crypto, transport: transport.clone() });
+        let end = |server, port, seed| End {
+            endpoint: Endpoint::new(Arc::new(EndpointConfig::default()), server, [seed; 32]),
+            connection: None,
+            address: ([127, 0, 0, 1], port).into(),
+            streams: Vec::new(),
+        };
+        let mut ends = [end(None, 1, seed), end(Some(server), 2, !seed)];
+        let now = Instant::now();
+        let crypto = Arc::new(NullClientConfig::new(alpn));
+        let config = ClientConfig { crypto, transport };
+        let remote = ends[1].address;
+        let opened = ends[0].endpoint.connect(now, config, remote, "localhost");
+        ends[0].connection = Some(opened.ok()?);
+        Some(Self { ends, now, wire: VecDeque::new() })
+    }
+
+    /// What the application does.
+    fn act(&mut self, side: Side, input: &mut Input<'_>) {
+        let (now, End { connection, streams, .. }) = (self.now, &mut self.ends[side as usize]);
+        let Some((_, connection)) = connection else { return };
+        while connection.poll_event().is_some() {}
+        streams.extend(Dir::ALL.into_iter().filter_map(|dir| connection.accept(dir)));
+        match input.byte() % 16 {
+            1 | 2 => streams.extend(connection.open(Dir::Uni)),
+            3 => streams.extend(connection.open(Dir::Bi)),
+            4 => {
+                let _ = connection.datagrams().send(Bytes::from_static(&[7; 100]));
+            }
+            5 if input.byte() == 255 => connection.close(now, 3, b"fuzz"),
+            _ => {}
+        }
+        let index = input.index(streams.len());
+        let Some(&id) = streams.get(index) else { return };
+        match input.byte() % 12 {
+            0..=3 => {
+                let _ = connection.send_stream(id).write(&[1; 2_500]);
+            }
+            4 | 5 => {
+                let burst = u32::from(input.byte() % 5);
+                let delay = Duration::from_millis(u64::from(input.byte() % 30));
+                let protection = Protection { burst, delay, incremental: burst % 2 == 1 };
+                let _ = connection.send_stream(id).protect(Some(protection));
+            }
+            6 => drop(connection.send_stream(id).finish()),
+            7 => drop(connection.send_stream(id).reset(1)),
+            8 => drop(connection.recv_stream(id).stop(1)),
+            _ => while let Ok(Some(_)) = connection.recv_stream(id).read_chunk(1_000) {},
+        }
+    }
+
+    /// Lets an end send, and the fuzzer lay hands on it.
+    fn transmit(&mut self, side: Side, input: &mut Input<'_>) {
+        let (now, end) = (self.now, &mut self.ends[side as usize]);
+        let Some((handle, connection)) = &mut end.connection else { return };
+        let mut out = Vec::new();
+        for sent in 0.. {
+            assert!(sent < MAX_DATAGRAMS, "a connection never stops sending");
+            out.clear();
+            let Some(transmit) = connection.poll_transmit(now, 10, &mut out) else { break };
+            assert_eq!(transmit.size, out.len());
+            for datagram in out.chunks(transmit.segment_size.unwrap_or(out.len())) {
+                let mut datagram = datagram.to_vec();
+                let copies = tamper(connection, &mut datagram, input);
+                for _ in 0..copies {
+                    self.wire.push_back((now + LATENCY, side.peer(), datagram.clone()));
+                }
+            }
+        }
+        while let Some(event) = connection.poll_endpoint_event() {
+            end.endpoint.handle_event(*handle, event);
+        }
+    }
+
+    /// Goes to the next instant at which something happens, or lets `patience` pass; false if
+    /// nothing will ever happen.
+    fn advance(&mut self, patience: Duration) -> bool {
+        let connections = self.ends.iter().filter_map(|end| end.connection.as_ref());
+        let timer = connections.filter_map(|(_, connection)| connection.poll_timeout()).min();
+        let arrival = self.wire.front().map(|(at, ..)| *at);
+        let Some(next) = timer.into_iter().chain(arrival).min() else { return false };
+        let latest = self.now.checked_add(patience).unwrap_or(next);
+        self.now = self.now.max(next.min(latest));
+        while let Some((_, side, datagram)) = self.wire.pop_front_if(|entry| entry.0 <= self.now) {
+            self.receive(side, datagram);
+        }
+        for end in &mut self.ends {
+            let Some((_, connection)) = &mut end.connection else { continue };
+            let due = |connection: &Connection| {
+                connection.poll_timeout().is_some_and(|at| at <= self.now)
+            };
+            let mut fired = 0;
+            while due(connection) {
+                connection.handle_timeout(self.now);
+                fired += 1;
+                assert!(fired < MAX_TIMEOUTS, "a timer spins");
+            }
+        }
+        true
+    }
+
+    fn receive(&mut self, side: Side, mut datagram: Vec<u8>) {
+        let remote = self.ends[side.peer() as usize].address;
+        let end = &mut self.ends[side as usize];
+        match end.endpoint.handle(remote, &datagram) {
+            DatagramEvent::Drop => return,
+            DatagramEvent::NewConnection(handle, connection) if end.connection.is_none() => {
+                end.connection = Some((handle, connection));
+            }
+            DatagramEvent::NewConnection(..) | DatagramEvent::Connection(_) => {}
+        }
+        if let Some((_, connection)) = &mut end.connection {
+            connection.handle_datagram(self.now, remote, None, &mut datagram);
+        }
+    }
+}
+
+/// Changes a datagram of `sender`; returns how many copies of it arrive.
+fn tamper(sender: &Connection, datagram: &mut [u8], input: &mut Input<'_>) -> usize {
+    match input.byte() {
+        0..=150 => return 1,
+        151..=170 => return 0,
+        171..=180 => return 2,
+        181..=190 => {
+            let at = input.index(datagram.len());
+            if let Some(byte) = datagram.get_mut(at) {
+                *byte ^= 1 << (input.byte() % 8);
+            }
+            return 1;
+        }
+        _ => {}
+    }
+    let mut packets = Coalesced::new(LOCAL_CID_SIZE);
+    while let Some(Ok(packet)) = packets.next(datagram) {
+        if let Packet::Protected(packet) = packet {
+            let _ = rewrite(sender, &packet, datagram, input);
+        }
+    }
+    1
+}
+
+/// Changes the payload of a packet and seals it again, if the sender still has the keys.
+fn rewrite(
+    sender: &Connection,
+    packet: &ProtectedPacket,
+    datagram: &mut [u8],
+    input: &mut Input<'_>,
+) -> Option<()> {
+    let space = &sender.spaces[packet.ty.space() as usize];
+    let keys = &space.keys.as_ref()?.local;
+    let whole = datagram.get_mut(packet.start..packet.end)?;
+    let pn_len = keys.header.unprotect(whole, packet.number - packet.start).ok()?;
+    let header = packet.unprotected(datagram).ok()?;
+    let pn = header.number.expand(space.peek_pn());
+    let end = header.payload.end.checked_sub(super::transmit::TAG_SIZE)?;
+    let payload = datagram.get_mut(header.payload.start..end)?;
+    match input.byte() % 3 {
+        // Frames of the fuzzer's own and nothing else but padding, or something somewhere.
+        0 => {
+            payload.fill(0);
+            overwrite(payload, 0, input.bytes(200));
+        }
+        1 => overwrite(payload, input.index(payload.len()), input.bytes(20)),
+        _ => {
+            let (at, frames) = (input.index(payload.len()), input.bytes(200));
+            payload.get_mut(at..)?.fill(0);
+            overwrite(payload, at, frames);
+        }
+    }
+    let whole = datagram.get_mut(packet.start..packet.end)?;
+    keys.protect(pn, whole, packet.number - packet.start, pn_len).ok()
+}
+
+fn overwrite(payload: &mut [u8], at: usize, bytes: &[u8]) {
+    let room = payload.get_mut(at..).unwrap_or_default();
+    room.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+}

@@ -1,0 +1,175 @@
+//! The fuzz targets on seeded, mutated valid input: what a machine without a fuzzer can do.
+//!
+//! `FUZZ_ITERATIONS` sets how many inputs each target gets.
+
+use std::sync::Arc;
+use std::time::Instant;
+use sutura_proto::crypto::null::NullClientConfig;
+use sutura_proto::wire_format::{Frame, StreamFrame, TransportParameters};
+use sutura_proto::{
+    ClientConfig, ConnectionId, Endpoint, EndpointConfig, Side, StreamId, TransportConfig, fuzz,
+};
+
+fn iterations(default: u64) -> u64 {
+    std::env::var("FUZZ_ITERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    fn bytes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| self.next() as u8).collect()
+    }
+}
+
+/// Flips, overwrites, cuts, doubles and splices.
+fn mutate(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
+    let mut data = seeds[random.below(seeds.len())].clone();
+    for _ in 0..random.below(5) {
+        let at = random.below(data.len() + 1).min(data.len());
+        match random.below(7) {
+            0 | 1 if at < data.len() => data[at] ^= 1 << random.below(8),
+            2 if at < data.len() => {
+                data[at] = [0, 0x3f, 0x40, 0x7f, 0x80, 0xbf, 0xc0, 0xff][random.below(8)];
+            }
+            3 => data.truncate(at),
+            4 => drop(data.splice(at..at, vec![0xff; random.below(9)])),
+            5 => {
+                let other = &seeds[random.below(seeds.len())];
+                data.truncate(at);
+                data.extend_from_slice(&other[random.below(other.len() + 1).min(other.len())..]);
+            }
+            _ => data.extend_from_within(at..),
+        }
+        data.truncate(4_096);
+    }
+    data
+}
+
+fn run(target: fn(&[u8]), seeds: &[Vec<u8>], default: u64) {
+    let mut random = Random(7);
+    for _ in 0..iterations(default) {
+        target(&mutate(&mut random, seeds));
+    }
+}
+
+/// The valid examples of all kinds of frames in the test vectors, as far as they are in hex.
+fn frames() -> Vec<Vec<u8>> {
+    let mut seeds: Vec<Vec<u8>> = include_str!("data/fec-frames.txt")
+        .split_whitespace()
+        .filter(|word| word.len() % 2 == 0 && word.bytes().all(|b| b.is_ascii_hexdigit()))
+        .map(|word| word.as_bytes().chunks(2).map(hex).collect())
+        .collect();
+    assert!(seeds.len() > 5);
+    let id = StreamId::new(Side::Client, sutura_proto::Dir::Bi, 9);
+    let plain = [
+        Frame::Stream(StreamFrame { id, offset: 70_000, fin: true, data: b"some data" }),
+        Frame::ResetStream { id, code: 5, final_size: 1 << 40 },
+        Frame::Crypto { offset: 300, data: b"some handshake" },
+        Frame::NewToken(b"token"),
+        Frame::MaxStreams { dir: sutura_proto::Dir::Uni, max: 1 << 60 },
+        Frame::PathChallenge([3; 8]),
+        Frame::Datagram(b"datagram"),
+    ];
+    for frame in plain {
+        let mut bytes = Vec::new();
+        frame.encode(&mut bytes);
+        seeds.push(bytes);
+    }
+    seeds.push(vec![2, 0x44, 0, 5, 3, 2, 0, 1, 9, 9, 4, 4]);
+    seeds.push(vec![3, 0x44, 0, 5, 1, 2, 0, 1, 7, 8, 9]);
+    seeds
+}
+
+fn hex(digits: &[u8]) -> u8 {
+    let digits = str::from_utf8(digits).expect("ASCII");
+    u8::from_str_radix(digits, 16).expect("hexadecimal digits")
+}
+
+#[test]
+fn decoding_frames() {
+    run(fuzz::frames, &frames(), 40_000);
+}
+
+#[test]
+fn decoding_packets() {
+    let mut endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), None, [1; 32]);
+    let config = ClientConfig {
+        crypto: Arc::new(NullClientConfig::new(vec![b"x".to_vec()])),
+        transport: Arc::new(TransportConfig::default()),
+    };
+    let (now, remote) = (Instant::now(), ([127, 0, 0, 1], 1).into());
+    let (_, mut client) = endpoint
+        .connect(now, config, remote, "localhost")
+        .expect("a client that can connect and has something to send");
+    let mut initial = Vec::new();
+    client
+        .poll_transmit(now, 1, &mut initial)
+        .expect("a client that can connect and has something to send");
+    let mut handshake = initial.clone();
+    handshake[0] |= 0x20;
+    let short = [vec![0x45; 60], vec![0; 40]].concat();
+    let negotiation = b"\x80\0\0\0\0\x08dcid-dci\x08scid-sci\0\0\0\x01\x0a\x1a\x2a\x3a".to_vec();
+    let retry = b"\xf0\0\0\0\x01\x08dcid-dci\x08scid-scitokentoken0123456789abcdef".to_vec();
+    run(fuzz::packets, &[initial, handshake, short, negotiation, retry], 20_000);
+}
+
+#[test]
+fn decoding_transport_parameters() {
+    let seeds = [Side::Client, Side::Server].map(|side| {
+        let cid = ConnectionId::new(&[5; 8]);
+        let parameters = TransportParameters {
+            original_destination_connection_id: cid.filter(|_| side == Side::Server),
+            initial_source_connection_id: cid,
+            max_idle_timeout: 30_000,
+            initial_max_data: 1 << 20,
+            max_datagram_frame_size: 1_200,
+            ..TransportParameters::default()
+        };
+        let mut out = Vec::new();
+        parameters.encode(side, &mut out);
+        out
+    });
+    run(fuzz::transport_parameters, &seeds, 20_000);
+}
+
+#[test]
+fn two_connections_whose_packets_are_rewritten() {
+    let mut random = Random(11);
+    let frames = frames();
+    for _ in 0..iterations(150) {
+        // Mostly untouched packets, so that the handshake goes through, and frames in between.
+        let mut data = vec![0; 20 + random.below(200)];
+        while data.len() < 5_000 {
+            let chunk = match random.below(5) {
+                0 => replacement(&mutate(&mut random, &frames)),
+                1 => replacement(&frames[random.below(frames.len())]),
+                2 | 3 => vec![0; random.below(60)],
+                _ => {
+                    let len = random.below(40);
+                    random.bytes(len)
+                }
+            };
+            data.extend(chunk);
+        }
+        fuzz::connection(&data);
+    }
+}
+
+/// What tells the fuzz target to put `frames` in the place of a packet's own.
+fn replacement(frames: &[u8]) -> Vec<u8> {
+    let len = frames.len().min(200);
+    [&[200, 0, len as u8], &frames[..len]].concat()
+}

@@ -190,7 +190,7 @@ impl World {
         let remote = self.ends[side.peer() as usize].address;
         let end = &mut self.ends[side as usize];
         match end.endpoint.handle(remote, &datagram) {
-            DatagramEvent::Drop => return,
+            DatagramEvent::Drop | DatagramEvent::Respond(_) => return,
             DatagramEvent::NewConnection(handle, connection) if end.connection.is_none() => {
                 end.connection = Some((handle, connection));
             }

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use sutura::Endpoint;
 use sutura::qlog::QlogWriter;
-use sutura::{Connection, Side};
 
 use crate::failure::Failure;
 use crate::output;
@@ -26,15 +26,18 @@ impl QlogArgs {
             .map_err(|e| Failure::local(format!("cannot make {}: {e}", directory.display())))
     }
 
-    /// Records the connection, if that is wanted. A record that cannot be written is complained
-    /// about, but does not stop the connection.
-    pub fn record(&self, connection: &Connection, side: Side, title: &str) {
-        let Some(directory) = &self.qlog else { return };
-        match QlogWriter::create(directory, side, title) {
-            Ok(observer) => connection.observe(observer),
-            Err(error) => {
-                output::complain(&format!("cannot record in {}: {error}", directory.display()));
-            }
-        }
+    /// Records every connection of `endpoint` from now on, if that is wanted. A record that cannot
+    /// be written is complained about, but does not stop the connection.
+    pub fn watch(&self, endpoint: &Endpoint, title: &'static str) {
+        let Some(directory) = self.qlog.clone() else { return };
+        endpoint.observe_with(move |side| {
+            let writer = QlogWriter::create(&directory, side, title);
+            writer
+                .inspect_err(|error| {
+                    let place = directory.display();
+                    output::complain(&format!("cannot record in {place}: {error}"));
+                })
+                .ok()
+        });
     }
 }

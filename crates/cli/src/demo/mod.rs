@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
-use sutura::{Connection, Endpoint, ServerConfig, Side, TransportConfig, http};
+use sutura::{Connection, Endpoint, ServerConfig, TransportConfig, http};
 use sutura_link::LinkConfig;
 use sutura_relay::{Config, Relay};
 use tokio::sync::{mpsc, watch};
@@ -162,7 +162,8 @@ impl Demo {
         let (stop, stopped) = watch::channel(false);
         let (sender, accepted) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
-        tasks.spawn(accept(endpoint, service, args.qlog.clone(), stopped, sender));
+        args.qlog.watch(&endpoint, "sutura demo");
+        tasks.spawn(accept(endpoint, service, stopped, sender));
         let total = page.size().saturating_mul(2 * u64::from(args.runs));
         Ok(Self {
             page,
@@ -210,7 +211,7 @@ impl Demo {
         let kind = if fec.is_some() { "with FEC" } else { "without FEC" };
         self.progress.set_message(format!("seed {seed}, {kind}"));
         let connector =
-            Connector::new(&self.trust, self.transport.clone(), IDLE_TIMEOUT, args.qlog.clone())?;
+            Connector::new(&self.trust, self.transport.clone(), IDLE_TIMEOUT, &args.qlog)?;
         let config = Config::new((Ipv4Addr::LOCALHOST, 0).into(), self.server);
         let relay = Relay::start(&config.link(&args.profile).seed(seed))
             .map_err(|e| Failure::local(format!("cannot relay on loopback: {e}")))?;
@@ -250,7 +251,6 @@ fn progress(total: u64) -> ProgressBar {
 async fn accept(
     endpoint: Endpoint,
     service: Arc<Service>,
-    qlog: QlogArgs,
     stopped: watch::Receiver<bool>,
     accepted: mpsc::UnboundedSender<Connection>,
 ) {
@@ -259,9 +259,6 @@ async fn accept(
         tokio::select! {
             incoming = endpoint.accept() => {
                 let Some(incoming) = incoming else { return };
-                if let Some(connection) = incoming.connection() {
-                    qlog.record(connection, Side::Server, "sutura demo");
-                }
                 let (service, stopped) = (service.clone(), stopped.clone());
                 let accepted = accepted.clone();
                 connections.spawn(async move {

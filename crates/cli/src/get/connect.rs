@@ -8,8 +8,7 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use sutura::{
-    ClientConfig, Connection, ConnectionError, Endpoint, Side, TransportConfig, TransportErrorCode,
-    http,
+    ClientConfig, Connection, ConnectionError, Endpoint, TransportConfig, TransportErrorCode, http,
 };
 use tokio::task::JoinSet;
 
@@ -90,7 +89,6 @@ pub struct Connector {
     endpoint: Endpoint,
     config: ClientConfig,
     handshake_limit: Duration,
-    qlog: QlogArgs,
 }
 
 /// A connection that requests can be sent on.
@@ -110,14 +108,15 @@ impl Connector {
         trust: &Trust,
         transport: TransportConfig,
         timeout: Duration,
-        qlog: QlogArgs,
+        qlog: &QlogArgs,
     ) -> Result<Self, Failure> {
         let config = trust.client_config()?.transport(transport);
         let bind = |ip: IpAddr| Endpoint::client((ip, 0).into());
         let endpoint = bind(Ipv6Addr::UNSPECIFIED.into())
             .or_else(|_| bind(Ipv4Addr::UNSPECIFIED.into()))
             .map_err(|e| Failure::local(format!("cannot open a UDP socket: {e}")))?;
-        Ok(Self { endpoint, config, handshake_limit: timeout.min(MAX_HANDSHAKE), qlog })
+        qlog.watch(&endpoint, "sutura get");
+        Ok(Self { endpoint, config, handshake_limit: timeout.min(MAX_HANDSHAKE) })
     }
 
     /// Opens a connection to a server, at whichever of its addresses answers first.
@@ -188,9 +187,6 @@ impl Connector {
             self.endpoint.connect_with(self.config.clone(), address, &authority.host).map_err(
                 |e| Failure::new(Exit::NoConnection, format!("cannot connect to {authority}: {e}")),
             )?;
-        if let Some(connection) = connecting.connection() {
-            self.qlog.record(connection, Side::Client, "sutura get");
-        }
         let (limit, authority) = (self.handshake_limit, authority.clone());
         Ok(async move {
             match tokio::time::timeout(limit, connecting).await {

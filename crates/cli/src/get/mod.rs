@@ -171,7 +171,7 @@ fn connector(args: &Args) -> Result<Connector, Failure> {
     if args.no_fec {
         transport.fec = None;
     }
-    Connector::new(&trust, transport, args.timeout, args.qlog.clone())
+    Connector::new(&trust, transport, args.timeout, &args.qlog)
 }
 
 /// The priority of all requests, and the field that says so.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use sutura::{Endpoint, EndpointConfig, ServerConfig, Side};
+use sutura::{Endpoint, EndpointConfig, ServerConfig};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -107,7 +107,8 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     let (stop, stopped) = watch::channel(false);
     let over_tcp = accept_tcp(tcp, TlsAcceptor::from(Arc::new(tls)), service.clone());
     let over_tcp = tokio::spawn(over_tcp);
-    let over_quic = accept_quic(endpoint.clone(), service, args.qlog.clone(), stopped);
+    args.qlog.watch(&endpoint, "sutura serve");
+    let over_quic = accept_quic(endpoint.clone(), service, stopped);
     let mut over_quic = tokio::spawn(over_quic);
     interrupted().await?;
     endpoint.stop_accepting();
@@ -214,20 +215,12 @@ fn announce(
 }
 
 /// Answers everybody over HTTP/3 until told to stop, and then those who are there.
-async fn accept_quic(
-    endpoint: Endpoint,
-    service: Arc<Service>,
-    qlog: QlogArgs,
-    stopped: watch::Receiver<bool>,
-) {
+async fn accept_quic(endpoint: Endpoint, service: Arc<Service>, stopped: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             incoming = endpoint.accept() => {
                 let Some(incoming) = incoming else { break };
-                if let Some(connection) = incoming.connection() {
-                    qlog.record(connection, Side::Server, "sutura serve");
-                }
                 let (service, stopped) = (service.clone(), stopped.clone());
                 connections.spawn(async move {
                     let remote = incoming.remote_address();

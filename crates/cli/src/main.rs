@@ -1,3 +1,86 @@
 //! The sutura command.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod cert;
+mod content_type;
+mod demo;
+mod failure;
+mod fec;
+mod get;
+mod interrupt;
+mod lab;
+mod link;
+mod output;
+mod qlog;
+mod serve;
+mod transport;
+mod url;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+
+use failure::{Exit, Failure};
+
+const EXAMPLES: &str = "\
+Examples:
+  sutura serve ./public
+  sutura link --listen [::1]:5000 --to [::1]:4433 --profile paper --seed 7
+  sutura get https://localhost:5000/ --insecure --fec 3 --out page.html
+  sutura demo";
+
+/// HTTP/3 over a QUIC that mends its own losses with erasure coding.
+#[derive(Debug, Parser)]
+#[command(name = "sutura", version, after_help = format!("{EXAMPLES}\n\n{}", failure::EXIT_CODES))]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve a directory over HTTP/3, and over HTTPS for browsers to find it
+    Serve(serve::Args),
+    /// Fetch URLs over HTTP/3
+    Get(get::Args),
+    /// Relay UDP through an emulated lossy link
+    Link(Box<link::Args>),
+    /// Load a page over a lossy link, without and with erasure coding, and compare
+    Demo(demo::Args),
+    /// Run the experiments
+    Lab(lab::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Serve(args) => block_on(serve::run(args)),
+        Command::Get(args) => block_on(get::run(args)),
+        Command::Link(args) => block_on(link::run(*args)),
+        Command::Demo(args) => block_on(demo::run(args)),
+        Command::Lab(args) => lab::run(&args),
+    };
+    result.unwrap_or_else(|failure| failure.report()).into()
+}
+
+/// Runs a command. Everything that it left behind is dropped before this returns.
+fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::local(format!("cannot start: {e}")))?;
+    let result = runtime.block_on(command);
+    // A name lookup or a write to a full pipe may take for ever; nobody waits for it.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

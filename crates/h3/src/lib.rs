@@ -24,6 +24,7 @@ mod frame;
 mod message;
 mod priority;
 mod qpack;
+mod quic;
 mod settings;
 mod transport;
 
@@ -40,6 +41,7 @@ pub use event::Event;
 pub use fields::{FIELD_OVERHEAD, Field, Fields};
 pub use message::MessageError;
 pub use priority::{MAX_BURST, MAX_DELAY, MAX_PRIORITY_SIZE, Priority, PriorityParameters};
+pub use quic::Quic;
 pub use settings::{MAX_SETTINGS, Settings};
 pub use transport::{Protection, Read, ReadError, StreamPriority, Transport, WriteError};
 

@@ -6,7 +6,7 @@ use crate::connection::{self, Connection, EndpointEvent, NewConnection};
 use crate::crypto::StartError;
 use crate::error::TransportError;
 use crate::ids::{ConnectionId, Side};
-use crate::wire::packet::{self, Packet, PacketType, ProtectedPacket};
+use crate::wire::packet::{self, Invariants, Packet, PacketType, ProtectedPacket};
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 use slab::Slab;
@@ -30,6 +30,9 @@ pub struct ConnectionHandle(pub usize);
 pub enum DatagramEvent {
     /// It is for nobody here.
     Drop,
+    /// It asks for a version that is not spoken here: these bytes, one datagram, go back to where
+    /// it came from.
+    Respond(Vec<u8>),
     /// It is for this connection.
     Connection(ConnectionHandle),
     /// It opens a connection, and is to be given to it.
@@ -131,7 +134,7 @@ impl Endpoint {
         let seed = self.random_seed();
         let ClientConfig { crypto, transport } = config;
         let new = self.describe(Side::Client, remote, transport, original_dcid, local_cid, seed);
-        let connection = Connection::client(now, new, &*crypto, server_name)?;
+        let connection = Connection::client(now, new, crypto, server_name)?;
         let handle = self.register(Side::Client, &[local_cid]);
         Ok((handle, Box::new(connection)))
     }
@@ -153,12 +156,16 @@ impl Endpoint {
         let Ok(invariants) = packet::parse_invariants(datagram, LOCAL_CID_SIZE) else {
             return DatagramEvent::Drop;
         };
-        let Some(dcid) = ConnectionId::new(invariants.dcid) else { return DatagramEvent::Drop };
-        if let Some(&handle) = self.routes.get(&dcid) {
+        // Identifiers of other versions may be longer than any of ours.
+        let dcid = ConnectionId::new(invariants.dcid);
+        if let Some(&handle) = dcid.and_then(|dcid| self.routes.get(&dcid)) {
             return DatagramEvent::Connection(handle);
         }
         if datagram.len() < usize::from(MIN_UDP_PAYLOAD) || !invariants.is_long() {
             return DatagramEvent::Drop;
+        }
+        if !matches!(invariants.version, Some(0 | packet::VERSION_1)) {
+            return self.negotiate_version(&invariants);
         }
         match packet::parse(datagram, 0, LOCAL_CID_SIZE) {
             Ok(Packet::Protected(packet)) if packet.ty == PacketType::Initial => {
@@ -166,6 +173,20 @@ impl Endpoint {
             }
             _ => DatagramEvent::Drop,
         }
+    }
+
+    /// Tells a client which version this server speaks (RFC 9000 section 6.1). What is sent is much
+    /// shorter than what came, so it amplifies nothing.
+    fn negotiate_version(&mut self, client: &Invariants<'_>) -> DatagramEvent {
+        if self.server.is_none() {
+            return DatagramEvent::Drop;
+        }
+        // A reserved version keeps clients tolerant of versions to come (RFC 9000 section 6.3).
+        let reserved = self.rng.next_u32() & 0xf0f0_f0f0 | 0x0a0a_0a0a;
+        let mut out = Vec::new();
+        let versions = [reserved, packet::VERSION_1];
+        packet::encode_version_negotiation(client.scid, client.dcid, &versions, &mut out);
+        DatagramEvent::Respond(out)
     }
 
     fn accept(

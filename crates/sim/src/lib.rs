@@ -1,2 +1,46 @@
-//! Simulator.
+//! A deterministic network simulator: hosts and links on a virtual clock.
+//!
+//! A [`Network`] holds [`Node`]s and, between them, links of [`sutura_link`]. Its event loop goes
+//! from one event to the next without waiting, so that hours pass in seconds, and everything that
+//! happens follows from the configuration and a seed. A [`Host`] is the node of this project's
+//! transport; an [`App`] is what runs on its connections.
+//!
+//! A [`Scenario`] is the short way to two hosts, a link and something to transfer:
+//!
+//! ```
+//! use sutura_sim::{Scenario, Transfer};
+//!
+//! let path = "rate=10mbit delay=50ms loss=bern:0.02".parse()?;
+//! let outcome = Scenario::new(7).link(&path, &path).transfer(Transfer::download(32_000)).run()?;
+//! assert_eq!(outcome.transfers.len(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
+
+mod app;
+mod apps;
+mod clock;
+mod failure;
+mod host;
+mod network;
+mod node;
+mod pattern;
+mod quic;
+mod scenario;
+mod trace;
+
+pub use app::{App, AppError};
+pub use apps::bulk::{BulkClient, BulkServer, Completed, Transfer};
+pub use apps::datagram::{DatagramPlan, DatagramSink, DatagramSource};
+pub use apps::stream::{Delay, StreamPlan, StreamSink, StreamSource};
+pub use clock::Clock;
+pub use failure::{Failure, FailureKind};
+pub use host::{Accept, Finished, Host};
+pub use network::{Network, NodeId};
+pub use node::Node;
+pub use pattern::Pattern;
+pub use quic::{Quic, Received};
+pub use scenario::{
+    BulkOutcome, DatagramOutcome, Ends, Scenario, StreamOutcome, TransferReport, View,
+};
+pub use trace::{TraceEvent, TraceLog, Tracer};

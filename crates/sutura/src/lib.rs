@@ -1,2 +1,49 @@
-//! Async QUIC.
+//! QUIC and HTTP/3 that mend their own losses: an async API on tokio.
+//!
+//! The shape is quinn's: an [`Endpoint`] opens and accepts [`Connection`]s, which open and accept
+//! streams. On top of it, a [`SendStream`] can ask for erasure coding with
+//! [`protect`](SendStream::protect), and [`Connection::stats`] tells what that did. HTTP/3 is in
+//! [`http`].
+//!
+//! ```no_run
+//! # async fn run(roots: rustls::RootCertStore) -> Result<(), Box<dyn std::error::Error>> {
+//! use std::time::Duration;
+//! use sutura::{ClientConfig, Endpoint, Protection};
+//!
+//! let mut endpoint = Endpoint::client("0.0.0.0:0".parse()?)?;
+//! endpoint.set_default_client_config(ClientConfig::with_root_certificates(roots, &[b"echo"])?);
+//! let connection = endpoint.connect("192.0.2.1:4433".parse()?, "example.org")?.await?;
+//! let (mut send, mut recv) = connection.open_bi().await?;
+//! // Two repair symbols whenever there is nothing more to send for now.
+//! send.protect(Some(Protection { burst: 2, delay: Duration::ZERO, incremental: false }))?;
+//! send.write_all(b"hello").await?;
+//! send.finish()?;
+//! let answer = recv.read_to_end(1024).await?;
+//! println!("{} bytes, {:?}", answer.len(), connection.stats().fec);
+//! # Ok(()) }
+//! ```
 #![forbid(unsafe_code)]
+
+mod config;
+mod connection;
+mod driver;
+mod endpoint;
+pub mod http;
+pub mod qlog;
+mod recv_stream;
+mod send_stream;
+mod udp;
+
+pub use config::{
+    ClientConfig, ConfigError, EndpointConfig, ServerConfig, TransportConfig,
+    certificate_fingerprint,
+};
+pub use connection::Connection;
+pub use endpoint::{Connecting, Endpoint, Incoming};
+pub use recv_stream::{ReadError, ReadExactError, ReadToEndError, RecvStream};
+pub use send_stream::{SendStream, WriteError};
+pub use sutura_proto::{
+    Algorithm, ConnectError, ConnectionError, ConnectionStats, Dir, FecConfig, FecStats, Observer,
+    Priority, Protection, Retransmission, Scheme, SendDatagramError, Side, StreamId,
+    TransportError, TransportErrorCode,
+};

@@ -19,6 +19,13 @@ impl Connection {
         self.streams.open(dir)
     }
 
+    /// Streams of that direction that the peer may have opened so far in all: what MAX_STREAMS
+    /// told it.
+    #[must_use]
+    pub fn peer_stream_limit(&self, dir: Dir) -> u64 {
+        self.streams.peer_stream_limit(dir)
+    }
+
     /// Whether there is something to tell the peer about what may be sent to this end, after the
     /// application read, accepted or stopped: if so, datagrams should be polled.
     #[must_use]

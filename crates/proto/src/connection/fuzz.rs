@@ -191,6 +191,10 @@ impl World {
         let end = &mut self.ends[side as usize];
         match end.endpoint.handle(remote, &datagram) {
             DatagramEvent::Drop => return,
+            DatagramEvent::Respond(bytes) => {
+                self.wire.push_back((self.now + LATENCY, side.peer(), bytes));
+                return;
+            }
             DatagramEvent::NewConnection(handle, connection) if end.connection.is_none() => {
                 end.connection = Some((handle, connection));
             }

@@ -3,6 +3,7 @@
 //! section 7).
 
 use super::cids::ResetToken;
+use super::first_answer::RetryState;
 use super::{Connection, EndpointEvent, Event, State};
 use crate::config::{FecConfig, MAX_UDP_PAYLOAD, TransportConfig};
 use crate::crypto::{KeyChange, Keys, Session};
@@ -35,6 +36,8 @@ pub struct Handshake {
     pub original_dcid: ConnectionId,
     /// The source identifier of the peer's first Initial, which later ones must repeat.
     pub peer_scid: Option<ConnectionId>,
+    /// The Retry that was followed, if one was.
+    pub retry: RetryState,
     /// The space that TLS writes into.
     write_space: SpaceId,
     /// Keys of 1-RTT packets, until the handshake is complete and they may be used to receive.
@@ -60,6 +63,7 @@ impl Handshake {
             local,
             original_dcid,
             peer_scid: None,
+            retry: RetryState::default(),
             write_space: SpaceId::Initial,
             complete: false,
             confirmed: false,
@@ -145,7 +149,10 @@ impl Connection {
             let wrote = out.len() > before;
             match change {
                 Some(KeyChange::Handshake(keys)) => self.install(SpaceId::Handshake, keys),
-                Some(KeyChange::OneRtt { keys, .. }) => self.install(SpaceId::Data, keys),
+                Some(KeyChange::OneRtt { keys, next }) => {
+                    self.install(SpaceId::Data, keys);
+                    self.key_phases.begin(next);
+                }
                 None if !wrote => break,
                 None => {}
             }
@@ -232,7 +239,7 @@ impl Connection {
             &HandshakeIds {
                 peer_initial_source: self.handshake.peer_scid.unwrap_or_default(),
                 original_destination: self.handshake.original_dcid,
-                retry_source: None,
+                retry_source: self.handshake.retry.source,
             },
         )?;
         self.observe(now, &Observation::Parameters { local: false, parameters: &peer });

@@ -8,8 +8,10 @@ mod close;
 mod crypto_stream;
 mod datagrams;
 mod event;
+mod first_answer;
 pub(crate) mod fuzz;
 mod handshake;
+mod key_update;
 mod outcome;
 mod path;
 mod receive;
@@ -29,7 +31,7 @@ pub use transmit::Transmit;
 
 use crate::config::TransportConfig;
 use crate::congestion::{Acked, CongestionController, Lost, Pacer, PacketState};
-use crate::crypto::{ClientCryptoConfig, Keys, ServerCryptoConfig, Session, StartError};
+use crate::crypto::{ClientCrypto, Keys, ServerCryptoConfig, Session, StartError};
 use crate::endpoint::ConnectError;
 use crate::error::{ConnectionError, TransportError};
 use crate::fec::{ReceiveSessions, SendSessions};
@@ -38,13 +40,14 @@ use crate::observe::{Metrics, Observation, Observer};
 use crate::recovery::Recovery;
 use crate::recovery::loss::LostPacket;
 use crate::recovery::sent::SentPacket;
-use crate::streams::Streams;
+use crate::streams::{StreamStats, Streams};
 use crate::wire::packet::VERSION_1;
 use crate::wire::transport_parameters::TransportParameters;
 use cids::{LocalCids, RemoteCids};
 use close::CloseState;
 use datagrams::DatagramQueue;
 use handshake::Handshake;
+use key_update::KeyPhases;
 use path::Path;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -100,6 +103,7 @@ pub struct Connection {
     peer: TransportParameters,
     streams: Streams,
     early: EarlyPackets,
+    key_phases: KeyPhases,
     datagrams_in: DatagramQueue,
     datagrams_out: DatagramQueue,
     fec_out: SendSessions,
@@ -143,7 +147,7 @@ impl Connection {
     pub(crate) fn client(
         now: Instant,
         new: NewConnection,
-        crypto: &dyn ClientCryptoConfig,
+        crypto: ClientCrypto,
         server_name: &str,
     ) -> Result<Self, ConnectError> {
         let remote_cid = new.original_dcid;
@@ -151,6 +155,7 @@ impl Connection {
         let mut connection = Self::new(new, remote_cid, keys, |params| {
             crypto.start_session(VERSION_1, server_name, params)
         })?;
+        connection.handshake.retry.crypto = Some(crypto);
         connection.drive_handshake(now).map_err(ConnectError::Handshake)?;
         Ok(connection)
     }
@@ -198,6 +203,7 @@ impl Connection {
             peer: TransportParameters::default(),
             streams,
             early: EarlyPackets::default(),
+            key_phases: KeyPhases::default(),
             datagrams_in: DatagramQueue::new(config.datagram_receive_buffer.unwrap_or(0)),
             datagrams_out: DatagramQueue::new(config.datagram_send_buffer),
             fec_out: SendSessions::new(config.retransmission.build()),
@@ -279,6 +285,7 @@ impl Connection {
         stats.loss_estimate = self.loss_estimate.get();
         stats.rtt = self.recovery.rtt().smoothed();
         stats.min_rtt = self.recovery.rtt().min();
+        stats.probe_timeout = self.recovery.pto_with_backoff(SpaceId::Data);
         stats.congestion_window = self.congestion.window();
         stats.bytes_in_flight = self.recovery.bytes_in_flight();
         stats.datagrams_dropped_in = self.datagrams_in.dropped();
@@ -288,6 +295,12 @@ impl Connection {
         stats.fec.negotiated = self.config.fec.is_some() && self.peer.fec.is_some();
         self.fec_in.add_stats(&mut stats.fec);
         stats
+    }
+
+    /// What the streams hold. Visits every stream: not for every packet.
+    #[must_use]
+    pub fn stream_stats(&self) -> StreamStats {
+        self.streams.stats()
     }
 
     /// Tells `observer` everything from now on.
@@ -359,6 +372,7 @@ impl Connection {
             }
             Timer::LossDetection => self.on_loss_timer(now),
             Timer::KeepAlive => self.spaces[SpaceId::Data as usize].ping = true,
+            Timer::OldKeys => self.key_phases.forget_previous(),
             Timer::Redundancy => {
                 self.fec_out.release_held(now);
                 self.update_loss_timer(now);

@@ -119,6 +119,12 @@ impl Connection {
             }
         }
         self.scratch.packets = packets;
+        // 1-RTT packets cannot be acknowledged before the peer has this, so that a window full of
+        // them would never open; one packet may go when recovery begins (RFC 9002 section 7.3.2).
+        let s = &mut self.spaces[space as usize];
+        if space != SpaceId::Data && s.crypto.has_output() {
+            s.probes = s.probes.max(1);
+        }
         if !self.scratch.lost.is_empty() {
             self.congestion.on_packets_lost(
                 now,

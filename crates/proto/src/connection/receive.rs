@@ -1,16 +1,17 @@
 //! A packet's way in: datagram, header, AEAD, frames.
 
 use super::cids::{NewCid, ResetToken};
+use super::key_update::Phase;
 use super::timer::Timer;
 use super::{Connection, EndpointEvent, Event, State};
 use crate::config::{MAX_UDP_PAYLOAD, MIN_UDP_PAYLOAD};
-use crate::crypto::{DirectionalKeys, Keys};
+use crate::crypto::{DirectionalKeys, Keys, PacketKey};
 use crate::ecn::EcnCodepoint;
 use crate::error::{ConnectionError, TransportError, TransportErrorCode};
 use crate::ids::{ConnectionId, SpaceId};
 use crate::observe::Observation;
 use crate::wire::frame::{Carrier, Close, Frame, FrameIter};
-use crate::wire::packet::{Coalesced, Packet, PacketType, ProtectedPacket};
+use crate::wire::packet::{Coalesced, Packet, PacketType, ProtectedPacket, UnprotectedHeader};
 use bytes::Bytes;
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -64,6 +65,7 @@ impl EarlyPackets {
 struct Opened<'a> {
     carrier: Carrier,
     pn: u64,
+    phase: Phase,
     payload: &'a [u8],
     /// Whether the reserved bits are in order.
     reserved: Result<(), TransportError>,
@@ -115,11 +117,13 @@ impl Connection {
     fn handle_packets(&mut self, now: Instant, ecn: Option<EcnCodepoint>, datagram: &mut [u8]) {
         let mut packets = Coalesced::new(crate::endpoint::LOCAL_CID_SIZE);
         while let Some(Ok(packet)) = packets.next(datagram) {
-            // Retry and Version Negotiation only mean something to a client that waits for its
-            // first answer; they are not acted on.
-            let Packet::Protected(packet) = packet else { continue };
-            if packet.ty != PacketType::ZeroRtt {
-                self.handle_packet(now, ecn, &packet, datagram);
+            match packet {
+                Packet::Protected(packet) if packet.ty == PacketType::ZeroRtt => {}
+                Packet::Protected(packet) => self.handle_packet(now, ecn, &packet, datagram),
+                Packet::Retry(packet) => self.on_retry(now, &packet, datagram),
+                Packet::VersionNegotiation(packet) => {
+                    self.on_version_negotiation(now, &packet, datagram);
+                }
             }
             if self.state >= State::Draining {
                 return;
@@ -146,12 +150,13 @@ impl Connection {
             // RFC 9000 section 14.1.
             return;
         }
-        let state = &self.spaces[space as usize];
-        let Some(keys) = &state.keys else { return };
-        let Some(opened) = open(&keys.remote, state.acks.largest(), packet, datagram) else {
-            self.stats.undecryptable += 1;
+        let Some(opened) = self.remove_protection(packet, datagram) else {
+            self.on_undecryptable(now, space);
             return;
         };
+        if space == SpaceId::Data {
+            self.on_opened(now, opened.phase, opened.pn);
+        }
         if self.state == State::Closing {
             self.close.on_received();
             self.handle_while_closing(now, &opened);
@@ -163,6 +168,26 @@ impl Connection {
         if let Err(error) = self.on_packet(now, ecn, packet, &opened) {
             self.fail(now, error);
         }
+    }
+
+    /// Removes header protection and packet protection.
+    fn remove_protection<'a>(
+        &self,
+        packet: &ProtectedPacket,
+        datagram: &'a mut [u8],
+    ) -> Option<Opened<'a>> {
+        let space = &self.spaces[packet.ty.space() as usize];
+        let keys = &space.keys.as_ref()?.remote;
+        let (header, pn) = unprotect(keys, space.acks.largest(), packet, datagram)?;
+        // A failed attempt spoils the payload, so the key must be the right one from the start.
+        let phase = match packet.ty.space() {
+            SpaceId::Data => self.key_phases.of(header.key_phase, pn),
+            _ => Phase::Current,
+        };
+        let key = self.key_phases.opener(phase, &*keys.packet)?;
+        let payload = open(key, &header, pn, datagram)?;
+        let reserved = header.check_reserved();
+        Some(Opened { carrier: packet.ty.carrier(), pn, phase, payload, reserved })
     }
 
     fn on_packet(
@@ -394,30 +419,38 @@ impl Connection {
     }
 }
 
-/// Removes header protection and packet protection. `largest` is the largest packet number that was
-/// received in the packet's space.
-fn open<'a>(
+/// Removes header protection; returns the header and the whole packet number.
+fn unprotect(
     keys: &DirectionalKeys,
     largest: Option<u64>,
     packet: &ProtectedPacket,
-    datagram: &'a mut [u8],
-) -> Option<Opened<'a>> {
+    datagram: &mut [u8],
+) -> Option<(UnprotectedHeader, u64)> {
     let whole = datagram.get_mut(packet.start..packet.end)?;
     keys.header.unprotect(whole, packet.number - packet.start).ok()?;
     let header = packet.unprotected(datagram).ok()?;
     let pn = header.number.expand(largest.map_or(0, |largest| largest + 1));
+    Some((header, pn))
+}
+
+/// Removes packet protection in place; returns the frames.
+fn open<'a>(
+    key: &dyn PacketKey,
+    header: &UnprotectedHeader,
+    pn: u64,
+    datagram: &'a mut [u8],
+) -> Option<&'a [u8]> {
     let (before, payload) = datagram.split_at_mut_checked(header.payload.start)?;
     let payload = payload.get_mut(..header.payload.len())?;
-    let associated = before.get(header.header.clone())?;
-    let len = keys.packet.open(pn, associated, payload).ok()?;
-    let payload = payload.get(..len)?;
-    Some(Opened { carrier: packet.ty.carrier(), pn, payload, reserved: header.check_reserved() })
+    let len = key.open(pn, before.get(header.header.clone())?, payload).ok()?;
+    payload.get(..len)
 }
 
 /// Whether the first packet of `datagram` was sealed with `keys`. Works on a copy.
 pub fn is_authentic(keys: &Keys, packet: &ProtectedPacket, datagram: &[u8]) -> bool {
     let mut copy = datagram.get(..packet.end).unwrap_or_default().to_vec();
-    open(&keys.remote, None, packet, &mut copy).is_some()
+    let unprotected = unprotect(&keys.remote, None, packet, &mut copy);
+    unprotected.is_some_and(|(h, pn)| open(&*keys.remote.packet, &h, pn, &mut copy).is_some())
 }
 
 fn close_reason(close: &Close<'_>) -> ConnectionError {

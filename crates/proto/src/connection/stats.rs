@@ -34,12 +34,16 @@ pub struct ConnectionStats {
     pub probe_timeouts: u64,
     /// Packets received that could not be opened.
     pub undecryptable: u64,
+    /// Changes of the keys of 1-RTT packets, whoever began.
+    pub key_updates: u64,
     /// Share of recently sent packets that were lost: a moving average over about 256 packets.
     pub loss_estimate: f64,
     /// Smoothed round-trip time.
     pub rtt: Duration,
     /// Smallest round-trip time.
     pub min_rtt: Duration,
+    /// The probe timeout of 1-RTT packets, with its backoff.
+    pub probe_timeout: Duration,
     /// Congestion window in bytes.
     pub congestion_window: u64,
     /// Bytes in flight.

@@ -19,11 +19,13 @@ pub enum Timer {
     Redundancy,
     /// The connection is to be kept alive.
     KeepAlive,
+    /// The keys of the phase before are not needed any more.
+    OldKeys,
 }
 
 impl Timer {
     /// All timers, in the order in which simultaneous ones fire.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Close,
         Self::Idle,
         Self::LossDetection,
@@ -31,6 +33,7 @@ impl Timer {
         Self::Redundancy,
         Self::Pacing,
         Self::KeepAlive,
+        Self::OldKeys,
     ];
 }
 

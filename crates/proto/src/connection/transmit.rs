@@ -75,6 +75,7 @@ impl Connection {
         max_datagrams: usize,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
+        self.spare_keys(now);
         let start = out.len();
         let mut segment = None;
         let mut count = 0;
@@ -192,13 +193,14 @@ impl Connection {
         let dcid = self.remote_cids.active();
         let number = TruncatedNumber::new(pn, self.recovery.largest_acked(space));
         let ty = match space {
-            SpaceId::Initial => Some(LongType::Initial { token: &[] }),
+            SpaceId::Initial => Some(LongType::Initial { token: &self.handshake.retry.token }),
             SpaceId::Handshake => Some(LongType::Handshake),
             SpaceId::Data => None,
         };
         let layout = match ty {
             Some(ty) => LongHeader { ty, dcid, scid: self.handshake.local_cid }.encode(number, out),
-            None => ShortHeader { dcid, spin: false, key_phase: false }.encode(number, out),
+            None => ShortHeader { dcid, spin: false, key_phase: self.key_phases.bit }
+                .encode(number, out),
         };
         OpenPacket {
             datagram,
@@ -229,6 +231,9 @@ impl Connection {
         // has at least a tag and a sample.
         let length = packet.layout.finish(0, whole);
         debug_assert!(length.is_ok());
+        if space == SpaceId::Data {
+            self.key_phases.on_sealed();
+        }
         if let Some(keys) = &self.spaces[space as usize].keys {
             let sealed =
                 keys.local.protect(pn, &mut whole[start..], number - start, payload - number);

@@ -59,6 +59,11 @@ impl<C: Copy> Recovery<C> {
         }
     }
 
+    /// [`pto`](Self::pto), doubled for each expiry without an acknowledgement in between.
+    pub fn pto_with_backoff(&self, space: SpaceId) -> Duration {
+        self.pto(space).saturating_mul(1 << self.pto_count.min(MAX_BACKOFF))
+    }
+
     /// How often in a row the probe timeout expired.
     #[cfg(test)]
     pub fn pto_count(&self) -> u32 {
@@ -136,8 +141,7 @@ impl<C: Copy> Recovery<C> {
     /// `since` is usually when the last packet was sent. A timeout since then counts as well: the
     /// packet that it asked for may not have left, and the timer must not spin meanwhile.
     fn probe_time(&self, since: Instant, space: SpaceId) -> Option<Instant> {
-        let factor = 1 << self.pto_count.min(MAX_BACKOFF);
         let since = self.last_pto.map_or(since, |last| last.max(since));
-        since.checked_add(self.pto(space).saturating_mul(factor))
+        since.checked_add(self.pto_with_backoff(space))
     }
 }

@@ -233,6 +233,12 @@ impl Streams {
         self.send_half(id).and_then(|send| send.session)
     }
 
+    /// Streams of that direction that the peer may have opened so far in all.
+    #[must_use]
+    pub fn peer_stream_limit(&self, dir: Dir) -> u64 {
+        self.table.remote[dir.index()].max
+    }
+
     /// Whether bytes wait that were never sent and that the stream's flow control lets go.
     #[must_use]
     pub fn has_sendable(&self, id: StreamId) -> bool {
@@ -244,7 +250,10 @@ impl Streams {
     pub fn outcome(&self, id: StreamId) -> Option<super::Outcome> {
         match self.send_half(id) {
             None => Some(super::Outcome::Finished),
-            Some(send) => send.stopped.map(super::Outcome::Stopped),
+            Some(send) => match send.stopped {
+                Some(code) => Some(super::Outcome::Stopped(code)),
+                None => send.is_done().then_some(super::Outcome::Finished),
+            },
         }
     }
 

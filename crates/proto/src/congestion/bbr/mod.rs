@@ -8,6 +8,9 @@
 //!   short-term model as a loss does.
 //! * A recovery period is that of RFC 9002: it ends when a packet sent after it began is
 //!   acknowledged. State to undo a spurious one is saved when it begins.
+//! * An application-limited flow whose round trips stay near the minimum enters no ProbeRTT (the
+//!   draft exempts only flows that fall idle): a steady stream below the path's rate would stall
+//!   every five seconds to measure what it sees with every packet.
 //! * Two lost packets are forgiven before the loss rate is compared with the threshold of 2 % (the
 //!   draft forgives none): in a small flight that is less than two packets, which random loss
 //!   reaches often.

@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 const MIN_RTT_FILTER: Duration = Duration::from_secs(10);
 /// How long the flow goes on without seeing the path empty.
 const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
+/// An application-limited flow whose round trips stay within this of the minimum, in eighths, keeps
+/// no queue: it sees the path empty all the time and need not empty it.
+const SIMILAR_RTT_EIGHTHS: u32 = 9;
 /// How long the path is kept empty.
 const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
 
@@ -44,7 +47,10 @@ impl Bbr {
         let rtt = self.sample.rtt;
         filter.expired = filter.probed.is_some_and(|(_, at)| passed(now, at, PROBE_RTT_INTERVAL));
         let probed = match filter.probed {
-            Some((min, at)) if rtt >= min && !filter.expired => (min, at),
+            Some((min, at)) if rtt >= min && !filter.expired => {
+                let empty = self.sample.app_limited && rtt <= min / 8 * SIMILAR_RTT_EIGHTHS;
+                (min, if empty { now } else { at })
+            }
             _ => (rtt, now),
         };
         filter.probed = Some(probed);

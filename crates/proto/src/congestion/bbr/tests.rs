@@ -221,6 +221,17 @@ fn restarts_from_idle_at_the_rate_it_knew() {
 }
 
 #[test]
+fn a_steady_stream_below_the_rate_is_never_stalled_to_probe() {
+    let mut simulation = simulate(Path::new(20, 40, 300));
+    // An eighth of the rate, sixty times a second.
+    simulation.application = Application::Chunks(5_200, Duration::from_micros(16_667));
+    simulation.ready_is_nothing();
+    let changes = trace(&mut simulation, 30.0);
+    let probed = changes.iter().any(|&(_, state)| state == State::ProbeRtt);
+    assert!(!probed, "the path is seen empty all the time");
+}
+
+#[test]
 fn follows_the_bandwidth_up_and_down() {
     for (to, within) in [(40, 10.0), (10, 10.0)] {
         let mut simulation = simulate(Path::new(20, 40, 300));

@@ -6,6 +6,7 @@ mod close;
 mod datagrams;
 mod fec;
 mod fec_limits;
+mod first_answer;
 mod handshake;
 mod identifiers;
 mod pair;

@@ -169,7 +169,7 @@ impl Pair {
         let from = self.end(side.peer()).address;
         let end = self.end(side);
         match end.endpoint.handle(from, &datagram) {
-            DatagramEvent::Drop => return,
+            DatagramEvent::Drop | DatagramEvent::Respond(_) => return,
             DatagramEvent::Connection(_) => {}
             DatagramEvent::NewConnection(handle, connection) => {
                 if end.connection.is_none() {

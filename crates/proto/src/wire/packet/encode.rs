@@ -152,13 +152,29 @@ impl Layout {
 
 /// Appends a Retry packet without its integrity tag (RFC 9000 section 17.2.5). `token` must not be
 /// empty.
-#[cfg_attr(not(test), expect(dead_code, reason = "Retry is not sent yet"))]
+#[cfg(test)]
 pub fn encode_retry(dcid: ConnectionId, scid: ConnectionId, token: &[u8], out: &mut Vec<u8>) {
     debug_assert!(!token.is_empty(), "clients discard a Retry without a token");
     // The low four bits are unused and may have any value.
     out.push(FORM_LONG | FIXED | 3 << LONG_TYPE_SHIFT | 0x0f);
     put_version_and_cids(dcid, scid, out);
     out.extend_from_slice(token);
+}
+
+/// Appends a Version Negotiation packet (RFC 9000 section 17.2.1). The identifiers are those of the
+/// packet that it answers, exchanged; other versions may have ones of up to 255 bytes.
+pub fn encode_version_negotiation(dcid: &[u8], scid: &[u8], versions: &[u32], out: &mut Vec<u8>) {
+    // The other bits are unused. With the fixed bit set, the packet is told from other protocols.
+    out.push(FORM_LONG | FIXED);
+    out.extend_from_slice(&0u32.to_be_bytes());
+    for cid in [dcid, scid] {
+        debug_assert!(cid.len() <= usize::from(u8::MAX));
+        out.push(cid.len() as u8);
+        out.extend_from_slice(cid);
+    }
+    for version in versions {
+        out.extend_from_slice(&version.to_be_bytes());
+    }
 }
 
 fn put_version_and_cids(dcid: ConnectionId, scid: ConnectionId, out: &mut Vec<u8>) {

@@ -7,9 +7,11 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
-pub use encode::{Layout, LongHeader, LongType, ShortHeader};
+#[cfg(test)]
+pub use encode::encode_retry;
+pub use encode::{Layout, LongHeader, LongType, ShortHeader, encode_version_negotiation};
 pub use number::{MAX_NUMBER_SIZE, TruncatedNumber};
-pub use parse::{Coalesced, parse, parse_invariants};
+pub use parse::{Coalesced, Invariants, parse, parse_invariants};
 
 use super::frame::Carrier;
 use crate::error::{TransportError, TransportErrorCode};

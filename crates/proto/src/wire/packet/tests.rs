@@ -102,7 +102,7 @@ fn rfc9001_appendix_a4_retry() {
     assert_eq!(&datagram[retry.token.clone()], b"token");
     assert_eq!(datagram[retry.tag.clone()], hex("04a265ba2eff4d829058fb3f0f2496ba"));
     let mut out = Vec::new();
-    encode::encode_retry(retry.dcid, retry.scid, b"token", &mut out);
+    encode_retry(retry.dcid, retry.scid, b"token", &mut out);
     assert_eq!(out, datagram[..retry.tag.start]);
 }
 
@@ -306,7 +306,7 @@ proptest! {
     #[test]
     fn retry_round_trips(dcid in any_cid(), scid in any_cid(), token in vec(any::<u8>(), 1..100)) {
         let mut out = Vec::new();
-        encode::encode_retry(dcid, scid, &token, &mut out);
+        encode_retry(dcid, scid, &token, &mut out);
         let tag = out.len();
         out.extend([9; RETRY_TAG_SIZE]);
         let Ok(Packet::Retry(retry)) = parse(&out, 0, 8) else { panic!("not a Retry") };

@@ -1,0 +1,90 @@
+//! What the parent asks its children to do, and what they answer: a line of JSON each.
+
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+
+/// An implementation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum StackName {
+    Sutura,
+    Quinn,
+}
+
+impl std::fmt::Display for StackName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Sutura => "sutura",
+            Self::Quinn => "quinn",
+        })
+    }
+}
+
+/// What both ends are set up with.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Settings {
+    pub stack: StackName,
+    /// Bytes of UDP payload per datagram.
+    pub payload: u16,
+    /// Certificate and private key in DER.
+    pub certificate: Vec<u8>,
+    pub key: Vec<u8>,
+}
+
+/// A child's job.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Job {
+    pub settings: Settings,
+    pub role: Role,
+}
+
+/// Which end the child is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Says where it listens, then its usage for every line that it reads.
+    Server,
+    Client {
+        server: SocketAddr,
+        task: Task,
+    },
+}
+
+/// What a client does.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Task {
+    /// One connection, one download.
+    Bulk { bytes: u64 },
+    /// Opens so many connections, says so, and holds them until it reads another line.
+    Idle { connections: usize },
+    /// So many connections, one download each, all at the same time.
+    Concurrent { connections: usize, bytes: u64 },
+}
+
+/// Where a server listens.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Listening {
+    pub address: SocketAddr,
+}
+
+/// What a process has used.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Usage {
+    /// User and system time of all its threads, in seconds.
+    pub cpu_seconds: f64,
+    /// Resident memory in KiB, and its maximum so far.
+    pub resident_kib: u64,
+    pub peak_kib: u64,
+}
+
+/// What a client did.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Done {
+    /// From the request to the last byte.
+    pub seconds: f64,
+    /// Bytes of streams received.
+    pub bytes: u64,
+    /// What that used, without setting up the process.
+    pub usage: Usage,
+}

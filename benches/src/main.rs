@@ -1,0 +1,60 @@
+//! Bulk goodput, CPU time and memory of Sutura beside quinn, over the loopback device.
+//!
+//! Server and client are processes of their own: this program starts itself with `--child`. Each
+//! round measures every stack once, so that what the machine does in the meantime meets all of
+//! them; only numbers of one round are compared with each other.
+
+mod child;
+mod job;
+mod parent;
+mod report;
+mod stack;
+mod stacks;
+mod usage;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+/// Whatever goes wrong; a bench only reports it.
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// Loopback goodput, CPU time and memory of Sutura beside quinn.
+#[derive(Debug, Parser)]
+struct Options {
+    /// Interleaved rounds
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Bytes of each bulk download
+    #[arg(long, default_value_t = 256 << 20)]
+    bytes: u64,
+    /// UDP payload sizes of the bulk downloads
+    #[arg(long, value_delimiter = ',', default_values_t = [1452, 1200])]
+    payload: Vec<u16>,
+    /// Stacks to measure
+    #[arg(long, value_delimiter = ',', default_values = ["sutura", "quinn"])]
+    stacks: Vec<job::StackName>,
+    /// Idle connections to measure the memory of; 0 skips that
+    #[arg(long, default_value_t = 1000)]
+    idle: usize,
+    /// Connections that download 1 MB at the same time for the peak of memory; 0 skips that
+    #[arg(long, default_value_t = 100)]
+    concurrent: usize,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Serve a job that the parent process writes to the standard input
+    #[arg(long, hide = true)]
+    child: bool,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let result = if options.child { child::run() } else { parent::run(&options) };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("loopback: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! The server's certificate: the user's, or one made on first use.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use time::OffsetDateTime;
+
+use crate::failure::{Exit, Failure};
+
+/// The names that a certificate of our own is for.
+const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+/// How long a certificate of our own is valid; browsers take none that is valid for longer.
+const VALIDITY: Duration = Duration::from_secs(397 * 86_400);
+/// At what age it is replaced.
+const RENEWAL: Duration = Duration::from_secs(366 * 86_400);
+/// Clocks of clients may be behind by this much.
+const SKEW: Duration = Duration::from_secs(86_400);
+
+/// A certificate chain and its key.
+#[derive(Debug)]
+pub struct Identity {
+    pub chain: Vec<CertificateDer<'static>>,
+    pub key: PrivateKeyDer<'static>,
+}
+
+impl Identity {
+    /// The SHA-256 fingerprint of the server's own certificate, in hexadecimal digits.
+    pub fn fingerprint(&self) -> String {
+        self.chain.first().map_or_else(String::new, |certificate| {
+            hex(&sutura::certificate_fingerprint(certificate.as_ref()))
+        })
+    }
+
+    /// Reads a chain and a key in PEM form.
+    ///
+    /// # Errors
+    /// A file cannot be read, or has none.
+    pub fn load(chain: &Path, key: &Path) -> Result<Self, Failure> {
+        let unusable = |path: &Path, what: &str, problem: &dyn std::fmt::Display| {
+            Failure::local(format!("no {what} in {}: {problem}", path.display()))
+        };
+        let certificates = CertificateDer::pem_file_iter(chain)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(|e| unusable(chain, "certificate", &e))?;
+        if certificates.is_empty() {
+            return Err(unusable(chain, "certificate", &"it holds no CERTIFICATE section"));
+        }
+        let key =
+            PrivateKeyDer::from_pem_file(key).map_err(|e| unusable(key, "private key", &e))?;
+        Ok(Self { chain: certificates, key })
+    }
+
+    /// A new self-signed certificate for this machine.
+    ///
+    /// # Errors
+    /// There is no randomness, or no time of day.
+    pub fn generate() -> Result<Self, Failure> {
+        let (certificate, key) = generate()?;
+        let key = PrivateKeyDer::try_from(key.serialize_der())
+            .map_err(|e| Failure::new(Exit::Other, format!("cannot use the new key: {e}")))?;
+        Ok(Self { chain: vec![certificate.der().clone()], key })
+    }
+
+    /// The self-signed certificate that is kept in `directory`; made now if there is none, or if
+    /// it gets old.
+    ///
+    /// # Errors
+    /// It cannot be read or written.
+    pub fn keep_in(directory: &Path) -> Result<(Self, PathBuf), Failure> {
+        let path = directory.join("self-signed.pem");
+        if !is_fresh(&path) {
+            let (certificate, key) = generate()?;
+            let pem = certificate.pem() + &key.serialize_pem();
+            write_private(directory, &path, &pem)
+                .map_err(|e| Failure::local(format!("cannot write {}: {e}", path.display())))?;
+        }
+        Ok((Self::load(&path, &path)?, path))
+    }
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A SHA-256 fingerprint from hexadecimal digits, with or without colons.
+///
+/// # Errors
+/// It is something else; says what was expected.
+pub fn parse_fingerprint(text: &str) -> Result<[u8; 32], &'static str> {
+    let problem = "expected a SHA-256 fingerprint: 64 hexadecimal digits";
+    let digits: Option<Vec<u8>> = text
+        .chars()
+        .filter(|&c| c != ':')
+        .map(|c| c.to_digit(16).and_then(|d| u8::try_from(d).ok()))
+        .collect();
+    let digits = digits.filter(|d| d.len() == 64).ok_or(problem)?;
+    let mut fingerprint = [0; 32];
+    for (byte, pair) in fingerprint.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = pair.iter().fold(0, |byte, digit| byte << 4 | digit);
+    }
+    Ok(fingerprint)
+}
+
+/// Where this user's programs keep what should survive them.
+///
+/// # Errors
+/// The environment does not say.
+pub fn default_state_dir() -> Result<PathBuf, Failure> {
+    let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let base = if cfg!(windows) {
+        variable("LOCALAPPDATA")
+    } else {
+        variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")))
+    };
+    base.map(|base| base.join("sutura")).ok_or_else(|| {
+        Failure::local("no home directory to keep the certificate in; say --state-dir")
+    })
+}
+
+fn generate() -> Result<(rcgen::Certificate, KeyPair), Failure> {
+    let failure =
+        |e: rcgen::Error| Failure::new(Exit::Other, format!("cannot make a certificate: {e}"));
+    let mut params = CertificateParams::new(NAMES.map(String::from)).map_err(failure)?;
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, "Sutura self-signed");
+    let now = SystemTime::now();
+    params.not_before = OffsetDateTime::from(now - SKEW);
+    params.not_after = OffsetDateTime::from(now + VALIDITY);
+    let key = KeyPair::generate().map_err(failure)?;
+    let certificate = params.self_signed(&key).map_err(failure)?;
+    Ok((certificate, key))
+}
+
+fn is_fresh(path: &Path) -> bool {
+    let modified = fs::metadata(path).and_then(|m| m.modified());
+    modified.is_ok_and(|made| made.elapsed().map_or(true, |age| age < RENEWAL))
+}
+
+/// Writes a file that only its owner may read, whole or not at all.
+fn write_private(directory: &Path, path: &Path, text: &str) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    let temporary = directory.join(format!(".self-signed.{}.part", std::process::id()));
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let write = || {
+        let mut file = options.open(&temporary)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    };
+    write().inspect_err(|_| {
+        let _ = fs::remove_file(&temporary);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("sutura-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_made_once_and_kept_from_others() {
+        let scratch = Scratch::new("cert");
+        let state = scratch.0.join("deep/state");
+        let (first, path) = Identity::keep_in(&state).unwrap();
+        let (second, _) = Identity::keep_in(&state).unwrap();
+        assert_eq!(first.chain, second.chain);
+        assert_eq!(first.fingerprint().len(), 64);
+        assert_ne!(first.fingerprint(), Identity::generate().unwrap().fingerprint());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        assert_eq!(fs::read_dir(&state).unwrap().count(), 1);
+        assert!(Identity::load(&path, &path).is_ok());
+    }
+
+    #[test]
+    fn files_without_certificate_or_key_are_failures_that_name_them() {
+        let scratch = Scratch::new("nocert");
+        let empty = scratch.0.join("empty.pem");
+        fs::write(&empty, "nothing").unwrap();
+        let missing = scratch.0.join("missing.pem");
+        for path in [&empty, &missing] {
+            let failure = Identity::load(path, path).unwrap_err();
+            assert_eq!(failure.exit, Exit::Local);
+            assert!(failure.message.contains(&path.display().to_string()), "{}", failure.message);
+        }
+    }
+
+    #[test]
+    fn fingerprints_are_read_with_and_without_colons() {
+        let fingerprint: [u8; 32] = std::array::from_fn(|i| (i * 7) as u8);
+        let text = hex(&fingerprint);
+        assert_eq!(parse_fingerprint(&text), Ok(fingerprint));
+        let pairs: Vec<String> = fingerprint.iter().map(|b| format!("{b:02X}")).collect();
+        assert_eq!(parse_fingerprint(&pairs.join(":")), Ok(fingerprint));
+        for text in ["", "abc", &text[1..], &format!("{text}0"), &text.replace('0', "x")] {
+            assert!(parse_fingerprint(text).is_err());
+        }
+    }
+}

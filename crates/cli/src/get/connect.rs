@@ -1,0 +1,263 @@
+//! Connections to servers.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use sutura::{
+    ClientConfig, Connection, ConnectionError, Endpoint, Side, TransportConfig, TransportErrorCode,
+    http,
+};
+use tokio::task::JoinSet;
+
+use crate::failure::{Exit, Failure};
+use crate::qlog::QlogArgs;
+use crate::url::Authority;
+
+/// After this long, an attempt at a host's next address begins (RFC 8305 section 5).
+const STAGGER: Duration = Duration::from_millis(250);
+/// Addresses of a host that are tried at most.
+const MAX_ADDRESSES: usize = 8;
+/// The longest handshake.
+const MAX_HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Which servers to trust.
+#[derive(Debug, Clone)]
+pub enum Trust {
+    /// Those whose certificates the system trusts.
+    System,
+    /// Those whose certificates lead to one in this file.
+    File(PathBuf),
+    /// The one with this certificate.
+    Fingerprint([u8; 32]),
+    /// All.
+    Everybody,
+}
+
+impl Trust {
+    /// The configuration of a client that trusts so.
+    ///
+    /// # Errors
+    /// There are no certificates to trust.
+    pub fn client_config(&self) -> Result<ClientConfig, Failure> {
+        let protocols = &[http::ALPN];
+        let config = match self {
+            Self::System => ClientConfig::with_root_certificates(system_roots()?, protocols),
+            Self::File(path) => ClientConfig::with_root_certificates(file_roots(path)?, protocols),
+            Self::Fingerprint(fingerprint) => {
+                ClientConfig::with_fingerprint(*fingerprint, protocols)
+            }
+            Self::Everybody => ClientConfig::without_verification(protocols),
+        };
+        config.map_err(|e| Failure::new(Exit::Other, e.to_string()))
+    }
+}
+
+fn system_roots() -> Result<RootCertStore, Failure> {
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let why = found.errors.first().map(|e| format!(": {e}")).unwrap_or_default();
+        return Err(Failure::local(format!(
+            "the system trusts no certificates{why}; say --ca, --fingerprint or --insecure"
+        )));
+    }
+    Ok(roots)
+}
+
+fn file_roots(path: &Path) -> Result<RootCertStore, Failure> {
+    let unusable = |problem: &dyn std::fmt::Display| {
+        Failure::local(format!("no certificate in {}: {problem}", path.display()))
+    };
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(path).map_err(|e| unusable(&e))? {
+        let certificate = certificate.map_err(|e| unusable(&e))?;
+        roots.add(certificate).map_err(|e| unusable(&e))?;
+    }
+    if roots.is_empty() {
+        return Err(unusable(&"it holds no CERTIFICATE section"));
+    }
+    Ok(roots)
+}
+
+/// Opens connections.
+#[derive(Debug)]
+pub struct Connector {
+    endpoint: Endpoint,
+    config: ClientConfig,
+    handshake_limit: Duration,
+    qlog: QlogArgs,
+}
+
+/// A connection that requests can be sent on.
+#[derive(Debug)]
+pub struct Connected {
+    pub client: http::Client,
+    /// How long it took, name resolution included.
+    pub took: Duration,
+}
+
+impl Connector {
+    /// A connector with a socket of its own.
+    ///
+    /// # Errors
+    /// There is no socket, or nobody to trust.
+    pub fn new(
+        trust: &Trust,
+        transport: TransportConfig,
+        timeout: Duration,
+        qlog: QlogArgs,
+    ) -> Result<Self, Failure> {
+        let config = trust.client_config()?.transport(transport);
+        let bind = |ip: IpAddr| Endpoint::client((ip, 0).into());
+        let endpoint = bind(Ipv6Addr::UNSPECIFIED.into())
+            .or_else(|_| bind(Ipv4Addr::UNSPECIFIED.into()))
+            .map_err(|e| Failure::local(format!("cannot open a UDP socket: {e}")))?;
+        Ok(Self { endpoint, config, handshake_limit: timeout.min(MAX_HANDSHAKE), qlog })
+    }
+
+    /// Opens a connection to a server, at whichever of its addresses answers first.
+    ///
+    /// # Errors
+    /// The host is unknown, does not answer, or is not trusted.
+    pub async fn connect(&self, authority: &Authority) -> Result<Connected, Failure> {
+        let start = Instant::now();
+        let addresses = resolve(authority).await?;
+        let connection = self.race(authority, addresses).await?;
+        let client = http::Client::new(connection, http::Config::default())
+            .await
+            .map_err(|e| broken(&authority.to_string(), &e))?;
+        Ok(Connected { client, took: start.elapsed() })
+    }
+
+    /// Waits until the servers could hear that the connections are closed.
+    pub async fn close(self) {
+        const PATIENCE: Duration = Duration::from_millis(250);
+        let _ = tokio::time::timeout(PATIENCE, self.endpoint.wait_idle()).await;
+    }
+
+    async fn race(
+        &self,
+        authority: &Authority,
+        addresses: Vec<SocketAddr>,
+    ) -> Result<Connection, Failure> {
+        let mut addresses = addresses.into_iter();
+        let mut attempts = JoinSet::new();
+        let mut failure = None;
+        loop {
+            if let Some(address) = addresses.next() {
+                match self.begin(authority, address) {
+                    Ok(attempt) => {
+                        attempts.spawn(attempt);
+                    }
+                    Err(error) => {
+                        failure.get_or_insert(error);
+                        continue;
+                    }
+                }
+            } else if attempts.is_empty() {
+                let nothing = || Failure::new(Exit::NoConnection, format!("no way to {authority}"));
+                return Err(failure.unwrap_or_else(nothing));
+            }
+            tokio::select! {
+                Some(outcome) = attempts.join_next() => match outcome {
+                    Ok(Ok(connection)) => return Ok(connection),
+                    // Who is not trusted at one address will not be at another.
+                    Ok(Err(error)) if error.exit == Exit::Certificate => return Err(error),
+                    Ok(Err(error)) => {
+                        failure.get_or_insert(error);
+                    }
+                    Err(_) => {}
+                },
+                () = tokio::time::sleep(STAGGER), if addresses.len() > 0 => {}
+            }
+        }
+    }
+
+    /// Begins a handshake.
+    fn begin(
+        &self,
+        authority: &Authority,
+        address: SocketAddr,
+    ) -> Result<impl Future<Output = Result<Connection, Failure>> + use<>, Failure> {
+        let connecting =
+            self.endpoint.connect_with(self.config.clone(), address, &authority.host).map_err(
+                |e| Failure::new(Exit::NoConnection, format!("cannot connect to {authority}: {e}")),
+            )?;
+        if let Some(connection) = connecting.connection() {
+            self.qlog.record(connection, Side::Client, "sutura get");
+        }
+        let (limit, authority) = (self.handshake_limit, authority.clone());
+        Ok(async move {
+            match tokio::time::timeout(limit, connecting).await {
+                Ok(Ok(connection)) => Ok(connection),
+                Ok(Err(ConnectionError::TimedOut)) | Err(_) => Err(no_answer(&authority, limit)),
+                Ok(Err(error)) => Err(refused(&authority, &error)),
+            }
+        })
+    }
+}
+
+async fn resolve(authority: &Authority) -> Result<Vec<SocketAddr>, Failure> {
+    let Authority { host, port } = authority;
+    let unknown = |why: &dyn std::fmt::Display| {
+        Failure::new(Exit::UnknownHost, format!("unknown host {host}: {why}"))
+    };
+    let found = tokio::net::lookup_host((host.as_str(), *port)).await.map_err(|e| unknown(&e))?;
+    let mut addresses: Vec<SocketAddr> = Vec::new();
+    for address in found.take(MAX_ADDRESSES) {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    if addresses.is_empty() { Err(unknown(&"it has no address")) } else { Ok(addresses) }
+}
+
+fn no_answer(authority: &Authority, limit: Duration) -> Failure {
+    let message = format!("{authority} does not answer over QUIC within {} s", limit.as_secs_f64());
+    Failure::new(Exit::NoConnection, message)
+}
+
+/// Why a handshake failed.
+fn refused(authority: &Authority, error: &ConnectionError) -> Failure {
+    if let ConnectionError::Transport(error) = error
+        && is_about_certificates(error.code)
+    {
+        let why = if error.code == TransportErrorCode::crypto(ACCESS_DENIED) {
+            "its fingerprint is another one"
+        } else if error.reason.is_empty() {
+            "for a reason unknown"
+        } else {
+            &error.reason
+        };
+        let message = format!("the certificate of {authority} is not trusted: {why}");
+        return Failure::new(Exit::Certificate, message);
+    }
+    Failure::new(Exit::NoConnection, format!("cannot connect to {authority}: {error}"))
+}
+
+/// The alert that stands for a certificate that is valid but not wanted.
+const ACCESS_DENIED: u8 = 49;
+
+/// Whether an error is one of the alerts about certificates (RFC 8446 section 6.2): from
+/// bad_certificate to certificate_unknown, unknown_ca, access_denied, decrypt_error, and the one about
+/// their status.
+fn is_about_certificates(code: TransportErrorCode) -> bool {
+    const ALERTS: [u8; 9] = [42, 43, 44, 45, 46, 48, ACCESS_DENIED, 51, 113];
+    ALERTS.into_iter().any(|alert| code == TransportErrorCode::crypto(alert))
+}
+
+/// A transfer or connection that began and did not go well.
+pub fn broken(what: &str, error: &http::Error) -> Failure {
+    let message = match error {
+        http::Error::Connection(ConnectionError::TimedOut) => {
+            format!("{what}: the server fell silent")
+        }
+        error => format!("{what}: {error}"),
+    };
+    Failure::new(Exit::Broken, message)
+}

@@ -1,0 +1,251 @@
+//! `sutura get`: fetches URLs over HTTP/3.
+
+pub mod connect;
+mod plan;
+mod report;
+mod sink;
+mod transfer;
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use sutura::http;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::cert::parse_fingerprint;
+use crate::failure::{Exit, Failure};
+use crate::fec::Fec;
+use crate::interrupt::interrupted;
+use crate::output;
+use crate::qlog::QlogArgs;
+use crate::transport::TransportArgs;
+use crate::url::{Authority, Url};
+use connect::{Connector, Trust};
+use report::{ConnectionReport, Report};
+use sink::Target;
+use transfer::{Job, Outcome};
+
+const EXAMPLES: &str = "\
+Examples:
+  sutura get https://example.org/
+  sutura get --out page.html --fec 3,25 https://example.org/
+  sutura get --out pages/ --json https://example.org/a.css https://example.org/b.js
+  sutura get --fingerprint 9f86d0...0a08 --priority 'u=1, i' --out - https://localhost:4433/
+
+A response is written under another name and renamed when it is whole.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// What to fetch; all at once, over one connection per server
+    #[arg(required = true, value_name = "URL")]
+    urls: Vec<Url>,
+    /// Directory or file to write to, or - for standard output [default: the current directory]
+    #[arg(short, long, value_name = "DIR|FILE|-")]
+    out: Option<PathBuf>,
+    /// Priority of the responses (RFC 9218), such as 'u=1, i'
+    #[arg(long, value_name = "FIELD", default_value = "u=3")]
+    priority: http::Priority,
+    /// Ask for erasure coding: repair symbols on each occasion, and for how many milliseconds they
+    /// may be delayed
+    #[arg(long, value_name = "BLT[,RDT]")]
+    fec: Option<Fec>,
+    /// Do not offer erasure coding to the server
+    #[arg(long, conflicts_with = "fec")]
+    no_fec: bool,
+    /// Trust the certificate with this SHA-256 fingerprint, and no other
+    #[arg(long, value_name = "SHA256", value_parser = parse_fingerprint)]
+    #[arg(conflicts_with_all = ["ca", "insecure"])]
+    fingerprint: Option<[u8; 32]>,
+    /// Trust certificates that lead to one in this PEM file, and no other
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    ca: Option<PathBuf>,
+    /// Trust everybody
+    #[arg(long)]
+    insecure: bool,
+    /// Give up on a server that is silent for this many seconds
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
+    timeout: Duration,
+    /// Give up on everything after this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    max_time: Option<Duration>,
+    /// Requests under way at the same time
+    #[arg(long, value_name = "N", default_value = "64")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
+    parallel: u16,
+    #[command(flatten)]
+    transport: TransportArgs,
+    #[command(flatten)]
+    qlog: QlogArgs,
+    /// Print times and counters as JSON to standard output
+    #[arg(long)]
+    json: bool,
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds: Option<f64> = text.parse().ok().filter(|s| (0.001..=86_400.0).contains(s));
+    seconds.map(Duration::from_secs_f64).ok_or("expected 0.001 to 86400 seconds".into())
+}
+
+/// What all connections share.
+#[derive(Debug)]
+struct Context {
+    connector: Connector,
+    room: Semaphore,
+    progress: MultiProgress,
+}
+
+/// A job, the place of its URL on the command line, and how it ended.
+type Done = (usize, Result<Outcome, Failure>);
+
+/// Fetches everything.
+pub async fn run(args: Args) -> Result<Exit, Failure> {
+    let targets = plan::plan(&args.urls, args.out.as_deref())?;
+    if args.json && targets.contains(&Target::Stdout) {
+        return Err(Failure::usage("--json and --out - both want standard output"));
+    }
+    args.qlog.prepare()?;
+    let late = async {
+        match args.max_time {
+            Some(limit) => tokio::time::sleep(limit).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        result = fetch_all(&args, targets) => result,
+        result = interrupted() => Err(result.err().unwrap_or_else(Failure::interrupted)),
+        () = late => {
+            let limit = args.max_time.unwrap_or_default().as_secs_f64();
+            Err(Failure::new(Exit::Broken, format!("not done within {limit} s")))
+        }
+    }
+}
+
+async fn fetch_all(args: &Args, targets: Vec<Target>) -> Result<Exit, Failure> {
+    let context = Arc::new(Context {
+        connector: connector(args)?,
+        room: Semaphore::new(args.parallel.into()),
+        progress: progress(),
+    });
+    let mut by_authority: BTreeMap<Authority, Vec<(usize, Job)>> = BTreeMap::new();
+    let (priority, priority_field) = priority(args);
+    for (index, (url, target)) in args.urls.iter().zip(targets).enumerate() {
+        let priority_field = priority_field.clone();
+        let job = Job { url: url.clone(), target, priority, priority_field };
+        by_authority.entry(url.authority.clone()).or_default().push((index, job));
+    }
+    let mut servers = JoinSet::new();
+    for (authority, jobs) in by_authority {
+        servers.spawn(fetch_from(context.clone(), authority, jobs));
+    }
+    let mut report = Report::new(&args.urls);
+    while let Some(server) = servers.join_next().await {
+        let (connection, done) = server
+            .map_err(|e| Failure::new(Exit::Other, format!("a task ended unexpectedly: {e}")))?;
+        report.add(connection, done);
+    }
+    if let Some(context) = Arc::into_inner(context) {
+        let _ = context.progress.clear();
+        context.connector.close().await;
+    }
+    report.complain();
+    if args.json {
+        output::json(&report.to_json())?;
+    }
+    Ok(report.exit())
+}
+
+fn connector(args: &Args) -> Result<Connector, Failure> {
+    let trust = match (&args.fingerprint, &args.ca) {
+        (Some(fingerprint), _) => Trust::Fingerprint(*fingerprint),
+        (None, Some(path)) => Trust::File(path.clone()),
+        (None, None) if args.insecure => Trust::Everybody,
+        (None, None) => Trust::System,
+    };
+    let mut transport = args.transport.config(args.timeout);
+    if args.no_fec {
+        transport.fec = None;
+    }
+    Connector::new(&trust, transport, args.timeout, args.qlog.clone())
+}
+
+/// The priority of all requests, and the field that says so.
+fn priority(args: &Args) -> (http::Priority, String) {
+    let mut priority = args.priority;
+    if let Some(fec) = &args.fec {
+        priority.burst = fec.burst;
+        priority.delay_ms = u64::try_from(fec.delay.as_millis()).unwrap_or(u64::MAX);
+    }
+    let mut field = priority.to_string();
+    if args.fec.is_some_and(|fec| fec.burst == 0) {
+        // Left out, it would leave the server free to protect the response.
+        field += ", exp_b=0";
+    }
+    (priority, field)
+}
+
+fn progress() -> MultiProgress {
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    MultiProgress::with_draw_target(target)
+}
+
+/// Fetches what one server has.
+async fn fetch_from(
+    context: Arc<Context>,
+    authority: Authority,
+    jobs: Vec<(usize, Job)>,
+) -> (ConnectionReport, Vec<Done>) {
+    let connected = match context.connector.connect(&authority).await {
+        Ok(connected) => connected,
+        Err(failure) => {
+            let done = jobs.iter().map(|(index, _)| (*index, Err(failure.clone()))).collect();
+            return (ConnectionReport::failed(&authority, failure), done);
+        }
+    };
+    let mut transfers = JoinSet::new();
+    for (index, job) in jobs {
+        let (context, client) = (context.clone(), connected.client.clone());
+        transfers.spawn(async move { (index, fetch_one(&context, &client, &job).await) });
+    }
+    let mut done = Vec::new();
+    while let Some(transfer) = transfers.join_next().await {
+        done.extend(transfer);
+    }
+    let connection = connected.client.connection();
+    let report = ConnectionReport::of(&authority, connection, connected.took);
+    connection.close(http::Code::NO_ERROR.0, b"");
+    (report, done)
+}
+
+async fn fetch_one(
+    context: &Context,
+    client: &http::Client,
+    job: &Job,
+) -> Result<Outcome, Failure> {
+    let _permit =
+        context.room.acquire().await.map_err(|e| Failure::new(Exit::Other, e.to_string()))?;
+    let bar = context.progress.add(ProgressBar::no_length());
+    let style = "{msg:40!} {bytes:>10}/{total_bytes:10} {bytes_per_sec:>12} {bar:20}";
+    if let Ok(style) = ProgressStyle::with_template(style) {
+        bar.set_style(style);
+    }
+    bar.set_message(job.url.to_string());
+    let start = Instant::now();
+    let result = transfer::fetch(client, job, &bar).await;
+    bar.finish_and_clear();
+    if let Ok(outcome) = &result {
+        let bytes = output::bytes(outcome.bytes);
+        let millis = output::millis(start.elapsed());
+        let _ = context.progress.println(format!("{} {bytes} in {millis:.0} ms", job.url));
+    }
+    result
+}

@@ -1,0 +1,175 @@
+//! What became of it all.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sutura::Connection;
+
+use super::Done;
+use super::transfer::Outcome;
+use crate::failure::{Exit, Failure};
+use crate::output::millis;
+use crate::url::{Authority, Url};
+
+/// A connection at its end.
+#[derive(Debug)]
+pub struct ConnectionReport {
+    authority: Authority,
+    json: Value,
+    /// Why it never came about.
+    failure: Option<Failure>,
+    connect: Option<Duration>,
+}
+
+impl ConnectionReport {
+    pub fn of(authority: &Authority, connection: &Connection, took: Duration) -> Self {
+        let stats = connection.stats();
+        let json = json!({
+            "authority": authority.to_string(),
+            "remote": canonical(connection.remote_address()).to_string(),
+            "connect_ms": millis(took),
+            "rtt_ms": millis(stats.rtt),
+            "min_rtt_ms": millis(stats.min_rtt),
+            "packets_sent": stats.sent.packets,
+            "packets_received": stats.received.packets,
+            "bytes_sent": stats.sent.bytes,
+            "bytes_received": stats.received.bytes,
+            "fec": {
+                "negotiated": stats.fec.negotiated,
+                "source_symbols_received": stats.fec.source_symbols_received,
+                "repair_symbols_received": stats.fec.repair_symbols_received,
+                "recovered": stats.fec.recovered,
+                "recovered_bytes": stats.fec.recovered_bytes,
+            },
+        });
+        Self { authority: authority.clone(), json, failure: None, connect: Some(took) }
+    }
+
+    pub fn failed(authority: &Authority, failure: Failure) -> Self {
+        let json = json!({ "authority": authority.to_string(), "error": failure.message });
+        Self { authority: authority.clone(), json, failure: Some(failure), connect: None }
+    }
+}
+
+/// An address without the disguise that IPv4 wears on an IPv6 socket.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// All connections and all URLs, these in the order of the command line.
+#[derive(Debug)]
+pub struct Report<'a> {
+    connections: Vec<ConnectionReport>,
+    transfers: Vec<(&'a Url, Option<Result<Outcome, Failure>>)>,
+}
+
+impl<'a> Report<'a> {
+    pub fn new(urls: &'a [Url]) -> Self {
+        let transfers = urls.iter().map(|url| (url, None)).collect();
+        Self { connections: Vec::new(), transfers }
+    }
+
+    pub fn add(&mut self, connection: ConnectionReport, done: Vec<Done>) {
+        self.connections.push(connection);
+        for (index, result) in done {
+            if let Some((_, slot)) = self.transfers.get_mut(index) {
+                *slot = Some(result);
+            }
+        }
+    }
+
+    /// Tells of every failure once: that of a connection does not repeat with each of its URLs.
+    pub fn complain(&self) {
+        for failure in self.connections.iter().filter_map(|c| c.failure.as_ref()) {
+            failure.report();
+        }
+        for (url, result) in &self.transfers {
+            if let Some(Err(failure)) = result
+                && self.connection(url).is_none_or(|c| c.failure.is_none())
+            {
+                failure.report();
+            }
+        }
+    }
+
+    /// The exit code of the first URL that failed.
+    pub fn exit(&self) -> Exit {
+        let code = |(_, result): &(_, Option<Result<_, Failure>>)| match result {
+            Some(Ok(_)) => None,
+            Some(Err(failure)) => Some(failure.exit),
+            None => Some(Exit::Other),
+        };
+        self.transfers.iter().find_map(code).unwrap_or(Exit::Success)
+    }
+
+    pub fn to_json(&self) -> Value {
+        let transfers: Vec<Value> = self
+            .transfers
+            .iter()
+            .map(|(url, result)| {
+                let connect = self.connection(url).and_then(|c| c.connect).map(millis);
+                match result {
+                    Some(Ok(outcome)) => json!({
+                        "url": url.to_string(),
+                        "status": outcome.status,
+                        "bytes": outcome.bytes,
+                        "connect_ms": connect,
+                        "first_byte_ms": millis(outcome.first_byte),
+                        "total_ms": millis(outcome.total),
+                    }),
+                    Some(Err(failure)) => json!({
+                        "url": url.to_string(),
+                        "connect_ms": connect,
+                        "error": failure.message,
+                    }),
+                    None => json!({ "url": url.to_string(), "error": "not fetched" }),
+                }
+            })
+            .collect();
+        let connections: Vec<&Value> = self.connections.iter().map(|c| &c.json).collect();
+        json!({ "transfers": transfers, "connections": connections })
+    }
+
+    fn connection(&self, url: &Url) -> Option<&ConnectionReport> {
+        self.connections.iter().find(|c| c.authority == url.authority)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_failure_decides_the_exit_code() {
+        let urls: Vec<Url> = ["https://a/1", "https://a/2", "https://b/3"]
+            .iter()
+            .map(|u| u.parse().unwrap())
+            .collect();
+        let mut report = Report::new(&urls);
+        assert_eq!(report.exit(), Exit::Other);
+        let good = Outcome {
+            status: 200,
+            bytes: 1,
+            first_byte: Duration::from_millis(1),
+            total: Duration::from_millis(2),
+        };
+        let lost = Failure::new(Exit::Broken, "lost");
+        let unknown = Failure::new(Exit::UnknownHost, "unknown");
+        let a = ConnectionReport {
+            authority: urls[0].authority.clone(),
+            json: Value::Null,
+            failure: None,
+            connect: Some(Duration::from_millis(3)),
+        };
+        report.add(a, vec![(1, Err(lost)), (0, Ok(good))]);
+        let b = ConnectionReport::failed(&urls[2].authority, unknown.clone());
+        report.add(b, vec![(2, Err(unknown))]);
+        assert_eq!(report.exit(), Exit::Broken);
+        let json = report.to_json();
+        assert_eq!(json["transfers"][0]["total_ms"], 2.0);
+        assert_eq!(json["transfers"][1]["error"], "lost");
+        assert_eq!(json["transfers"][1]["connect_ms"], 3.0);
+        assert_eq!(json["transfers"][2]["connect_ms"], Value::Null);
+    }
+}

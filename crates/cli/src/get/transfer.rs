@@ -1,0 +1,115 @@
+//! One request and its response.
+
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+use sutura::http;
+
+use super::connect::broken;
+use super::sink::{Sink, Target};
+use crate::failure::{Exit, Failure};
+use crate::url::Url;
+
+/// What to fetch and where to put it.
+#[derive(Debug, Clone)]
+pub struct Job {
+    pub url: Url,
+    pub target: Target,
+    pub priority: http::Priority,
+    /// The `priority` field, which says more: no protection can be what is asked for.
+    pub priority_field: String,
+}
+
+/// A response that arrived whole.
+#[derive(Debug, Clone, Copy)]
+pub struct Outcome {
+    pub status: u16,
+    pub bytes: u64,
+    /// From the request to the response's head.
+    pub first_byte: Duration,
+    /// From the request to the response's end.
+    pub total: Duration,
+}
+
+/// Fetches what the job says. Nothing is left behind unless all of it arrived.
+///
+/// # Errors
+/// The response is no success, does not arrive whole, or cannot be written.
+pub async fn fetch(
+    client: &http::Client,
+    job: &Job,
+    progress: &ProgressBar,
+) -> Result<Outcome, Failure> {
+    let name = job.url.to_string();
+    let failed = |error: http::Error| broken(&name, &error);
+    let start = Instant::now();
+    let user_agent = concat!("sutura/", env!("CARGO_PKG_VERSION"));
+    let fields = [
+        ("user-agent", user_agent.as_bytes()),
+        ("accept", b"*/*"),
+        ("priority", job.priority_field.as_bytes()),
+    ];
+    let authority = job.url.authority.to_string();
+    let mut stream = client
+        .request("GET", &authority, &job.url.path, &fields, Some(job.priority))
+        .await
+        .map_err(failed)?;
+    stream.finish().await.map_err(failed)?;
+    let response = final_response(&mut stream).await.map_err(failed)?;
+    let first_byte = start.elapsed();
+    if !(200..300).contains(&response.status) {
+        return Err(Failure::new(Exit::Status, format!("{name}: {}", describe(&response))));
+    }
+    let length = content_length(&response);
+    progress.set_length(length.unwrap_or(0));
+    let mut sink = Sink::open(&job.target)?;
+    let mut bytes = 0;
+    loop {
+        let data = stream.recv_data().await.map_err(|error| {
+            let of = length.map(|length| format!(" of {length}")).unwrap_or_default();
+            broken(&format!("{name} broke off after {bytes}{of} bytes"), &error)
+        })?;
+        let Some(data) = data else { break };
+        bytes += data.len() as u64;
+        sink.write(&data).await?;
+        progress.set_position(bytes);
+    }
+    if let Some(length) = length
+        && length != bytes
+    {
+        let message = format!("{name} ended after {bytes} of {length} bytes");
+        return Err(Failure::new(Exit::Broken, message));
+    }
+    sink.finish().await?;
+    Ok(Outcome { status: response.status, bytes, first_byte, total: start.elapsed() })
+}
+
+/// The response after interim ones (RFC 9110 section 15.2).
+async fn final_response(stream: &mut http::RequestStream) -> Result<http::Response, http::Error> {
+    loop {
+        let response = stream.recv_response().await?;
+        if !(100..200).contains(&response.status) {
+            return Ok(response);
+        }
+    }
+}
+
+fn field<'a>(response: &'a http::Response, name: &str) -> Option<&'a [u8]> {
+    response.fields.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_slice())
+}
+
+fn content_length(response: &http::Response) -> Option<u64> {
+    std::str::from_utf8(field(response, "content-length")?).ok()?.trim().parse().ok()
+}
+
+/// A response that is no success.
+fn describe(response: &http::Response) -> String {
+    match field(response, "location") {
+        Some(location) if (300..400).contains(&response.status) => format!(
+            "status {}, moved to {} (redirections are not followed)",
+            response.status,
+            String::from_utf8_lossy(location)
+        ),
+        _ => format!("status {}", response.status),
+    }
+}

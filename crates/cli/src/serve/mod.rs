@@ -1,0 +1,285 @@
+//! `sutura serve`: a directory over HTTP/3, and over HTTPS for browsers to find it.
+
+pub mod date;
+pub mod h1;
+pub mod h3;
+pub mod reply;
+pub mod service;
+pub mod site;
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use sutura::{Endpoint, EndpointConfig, ServerConfig, Side};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use crate::cert::{self, Identity};
+use crate::failure::{Exit, Failure};
+use crate::fec::Fec;
+use crate::interrupt::interrupted;
+use crate::output;
+use crate::qlog::QlogArgs;
+use crate::transport::TransportArgs;
+use service::{Log, Service};
+use site::Site;
+
+/// HTTP/1.1 connections at a time.
+const MAX_TCP_CONNECTIONS: usize = 256;
+/// How long a TLS handshake over TCP may take.
+const TLS_TIMEOUT: Duration = Duration::from_secs(10);
+/// Silence after which a QUIC connection is given up.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long responses under way may take after an interruption.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the news that connections are closed may take to leave.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Ports tried until one is free for UDP and TCP.
+const PORT_ATTEMPTS: usize = 16;
+
+const EXAMPLES: &str = "\
+Without --cert and --key, a self-signed certificate is made on first use and kept. Clients trust it
+by its fingerprint: sutura get --fingerprint <SHA256> https://localhost:4433/
+
+Examples:
+  sutura serve ./public
+  sutura serve ./public --listen [::]:443 --cert fullchain.pem --key privkey.pem
+  sutura serve ./public --fec 3,25 --cc bbr -v
+
+An interruption lets responses under way finish; a second one does not.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Directory to serve; index.html stands for a directory
+    directory: PathBuf,
+    /// UDP and TCP address to listen on; port 4433 of all addresses by default
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// Certificate chain in PEM form
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// Private key of the certificate in PEM form
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// Where the self-signed certificate is kept [default: the user's state directory]
+    #[arg(long, value_name = "DIR", conflicts_with = "cert")]
+    state_dir: Option<PathBuf>,
+    /// Protect responses whose request has no exp_b: repair symbols on each occasion, and for how
+    /// many milliseconds they may be delayed
+    #[arg(long, value_name = "BLT[,RDT]")]
+    fec: Option<Fec>,
+    #[command(flatten)]
+    transport: TransportArgs,
+    #[command(flatten)]
+    qlog: QlogArgs,
+    /// Write a line per request to standard error
+    #[arg(short, long)]
+    verbose: bool,
+    /// Print what is listened on as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Serves until interrupted.
+pub async fn run(args: Args) -> Result<Exit, Failure> {
+    let site = Site::directory(&args.directory)?;
+    args.qlog.prepare()?;
+    let (identity, origin) = identity(&args)?;
+    let fingerprint = identity.fingerprint();
+    let (quic, tls) = server_configs(identity)?;
+    let quic = quic.transport(args.transport.config(IDLE_TIMEOUT));
+    let (endpoint, tcp, address) = bind(args.listen, &quic)?;
+    let service = Arc::new(Service {
+        site,
+        fec: args.fec,
+        alt_svc: Some(format!("h3=\":{}\"; ma=86400", address.port())),
+        log: Log { enabled: args.verbose },
+    });
+    announce(&args, address, &fingerprint, &origin)?;
+
+    let (stop, stopped) = watch::channel(false);
+    let over_tcp = accept_tcp(tcp, TlsAcceptor::from(Arc::new(tls)), service.clone());
+    let over_tcp = tokio::spawn(over_tcp);
+    let over_quic = accept_quic(endpoint.clone(), service, args.qlog.clone(), stopped);
+    let mut over_quic = tokio::spawn(over_quic);
+    interrupted().await?;
+    endpoint.stop_accepting();
+    over_tcp.abort();
+    // Nobody may be listening any more; then there is nothing to stop.
+    let _ = stop.send(true);
+    tokio::select! {
+        _ = tokio::time::timeout(DRAIN_TIMEOUT, &mut over_quic) => {}
+        result = interrupted() => result?,
+    }
+    over_quic.abort();
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, endpoint.wait_idle()).await;
+    Ok(Exit::Success)
+}
+
+/// The certificate and where it comes from.
+fn identity(args: &Args) -> Result<(Identity, PathBuf), Failure> {
+    if let (Some(cert), Some(key)) = (&args.cert, &args.key) {
+        return Ok((Identity::load(cert, key)?, cert.clone()));
+    }
+    let directory = match &args.state_dir {
+        Some(directory) => directory.clone(),
+        None => cert::default_state_dir()?,
+    };
+    Identity::keep_in(&directory)
+}
+
+/// The TLS configurations for QUIC and for TCP.
+fn server_configs(identity: Identity) -> Result<(ServerConfig, rustls::ServerConfig), Failure> {
+    let unusable = |e: &dyn std::fmt::Display| {
+        Failure::local(format!("certificate and key cannot be used: {e}"))
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| {
+            let key = identity.key.clone_key();
+            builder.with_no_client_auth().with_single_cert(identity.chain.clone(), key)
+        })
+        .map_err(|e| unusable(&e))?;
+    tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+    let quic = ServerConfig::with_single_cert(identity.chain, identity.key, &[b"h3"])
+        .map_err(|e| unusable(&e))?;
+    Ok((quic, tls))
+}
+
+/// Binds UDP and TCP to the same address.
+fn bind(
+    listen: Option<SocketAddr>,
+    config: &ServerConfig,
+) -> Result<(Endpoint, TcpListener, SocketAddr), Failure> {
+    const DEFAULT_PORT: u16 = 4433;
+    let address = listen.unwrap_or((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT).into());
+    let mut result = bind_both(address, config);
+    if listen.is_none() && result.as_ref().is_err_and(lacks_ipv6) {
+        result = bind_both((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT).into(), config);
+    }
+    result.map_err(|e| Failure::local(format!("cannot listen on {address}: {e}")))
+}
+
+fn lacks_ipv6(error: &io::Error) -> bool {
+    use io::ErrorKind::{AddrInUse, PermissionDenied};
+    !matches!(error.kind(), AddrInUse | PermissionDenied)
+}
+
+fn bind_both(
+    address: SocketAddr,
+    config: &ServerConfig,
+) -> io::Result<(Endpoint, TcpListener, SocketAddr)> {
+    let mut attempts = 0;
+    loop {
+        let tcp = std::net::TcpListener::bind(address)?;
+        tcp.set_nonblocking(true)?;
+        let bound = tcp.local_addr()?;
+        match Endpoint::bind(EndpointConfig::default(), Some(config.clone()), bound) {
+            Ok(endpoint) => return Ok((endpoint, TcpListener::from_std(tcp)?, bound)),
+            // A port that was free for TCP may be taken for UDP; another one may not be.
+            Err(_) if address.port() == 0 && attempts < PORT_ATTEMPTS => attempts += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn announce(
+    args: &Args,
+    address: SocketAddr,
+    fingerprint: &str,
+    origin: &std::path::Path,
+) -> Result<(), Failure> {
+    if args.json {
+        return output::json(&json!({
+            "listening": address.to_string(),
+            "port": address.port(),
+            "fingerprint": fingerprint,
+            "certificate": origin,
+        }));
+    }
+    output::line(&format!(
+        "https://localhost:{}/ serves {}\ncertificate {}\nfingerprint {fingerprint}",
+        address.port(),
+        args.directory.display(),
+        origin.display(),
+    ))
+}
+
+/// Answers everybody over HTTP/3 until told to stop, and then those who are there.
+async fn accept_quic(
+    endpoint: Endpoint,
+    service: Arc<Service>,
+    qlog: QlogArgs,
+    stopped: watch::Receiver<bool>,
+) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            incoming = endpoint.accept() => {
+                let Some(incoming) = incoming else { break };
+                if let Some(connection) = incoming.connection() {
+                    qlog.record(connection, Side::Server, "sutura serve");
+                }
+                let (service, stopped) = (service.clone(), stopped.clone());
+                connections.spawn(async move {
+                    let remote = incoming.remote_address();
+                    match incoming.await {
+                        Ok(connection) => h3::serve(connection, service, stopped).await,
+                        Err(error) => {
+                            if let Some(remote) = remote {
+                                service.log.connection(remote, &error);
+                            }
+                        }
+                    }
+                });
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+    while connections.join_next().await.is_some() {}
+}
+
+/// Answers everybody over HTTP/1.1.
+async fn accept_tcp(listener: TcpListener, tls: TlsAcceptor, service: Arc<Service>) {
+    let room = Arc::new(Semaphore::new(MAX_TCP_CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let Ok(permit) = room.clone().acquire_owned().await else { return };
+        let (stream, remote) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Such as too many open files: what is open may be closed soon.
+                output::complain(&format!("cannot accept over TCP: {error}"));
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let (tls, service) = (tls.clone(), service.clone());
+        connections.spawn(async move {
+            if let Err(error) = answer_tcp(stream, remote, &tls, &service).await {
+                service.log.connection(remote, &error);
+            }
+            drop(permit);
+        });
+    }
+}
+
+async fn answer_tcp(
+    stream: TcpStream,
+    remote: SocketAddr,
+    tls: &TlsAcceptor,
+    service: &Service,
+) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let stream = tokio::time::timeout(TLS_TIMEOUT, tls.accept(stream)).await??;
+    h1::serve(stream, remote, service).await
+}

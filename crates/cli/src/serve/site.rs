@@ -1,0 +1,260 @@
+//! What there is to fetch: a directory, or a page made up to given sizes.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use tokio::io::AsyncReadExt;
+
+use crate::content_type;
+use crate::failure::Failure;
+
+/// How much of a resource is in memory at a time.
+pub const CHUNK: usize = 64 * 1024;
+
+/// Longest path of a request, in bytes.
+const MAX_PATH: usize = 4096;
+
+/// Something that answers to paths.
+#[derive(Debug)]
+pub enum Site {
+    /// The files below a directory, given by its canonical path.
+    Directory(PathBuf),
+    /// Resources that exist by size and type only.
+    Synthetic(HashMap<String, Synthetic>),
+}
+
+/// A resource that is made up when it is fetched.
+#[derive(Debug, Clone, Copy)]
+pub struct Synthetic {
+    pub content_type: &'static str,
+    pub length: u64,
+}
+
+/// What a path leads to.
+#[derive(Debug)]
+pub enum Found {
+    Resource(Resource),
+    /// A directory was asked for without its slash; this is its path with it.
+    Moved(String),
+    Nothing,
+}
+
+/// Something that can be sent.
+#[derive(Debug)]
+pub struct Resource {
+    pub content_type: &'static str,
+    pub length: u64,
+    left: u64,
+    file: Option<tokio::fs::File>,
+}
+
+impl Site {
+    /// The files below `path`.
+    ///
+    /// # Errors
+    /// It is no directory that can be read.
+    pub fn directory(path: &Path) -> Result<Self, Failure> {
+        let canonical = std::fs::canonicalize(path)
+            .and_then(|canonical| std::fs::read_dir(&canonical).map(|_| canonical));
+        let canonical = canonical
+            .map_err(|e| Failure::local(format!("cannot serve {}: {e}", path.display())))?;
+        Ok(Self::Directory(canonical))
+    }
+
+    /// What the path of a request leads to. Nothing outside of the site does, also not through a
+    /// symbolic link.
+    pub async fn find(&self, target: &str) -> Found {
+        let path = target.split('?').next().unwrap_or("");
+        match self {
+            Self::Directory(root) => find_file(root, path).await.unwrap_or(Found::Nothing),
+            Self::Synthetic(resources) => resources.get(path).map_or(Found::Nothing, |found| {
+                Found::Resource(Resource {
+                    content_type: found.content_type,
+                    length: found.length,
+                    left: found.length,
+                    file: None,
+                })
+            }),
+        }
+    }
+}
+
+impl Resource {
+    /// The next part, in order; `None` at the end.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has become shorter.
+    pub async fn next_chunk(&mut self) -> io::Result<Option<Bytes>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let want = usize::try_from(self.left).unwrap_or(CHUNK).min(CHUNK);
+        let chunk = match &mut self.file {
+            None => Bytes::from_static(&PATTERN).slice(..want),
+            Some(file) => {
+                let mut buffer = vec![0; want];
+                let got = file.read(&mut buffer).await?;
+                if got == 0 {
+                    return Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        "file became shorter",
+                    ));
+                }
+                buffer.truncate(got);
+                Bytes::from(buffer)
+            }
+        };
+        self.left -= chunk.len() as u64;
+        Ok(Some(chunk))
+    }
+}
+
+/// What synthetic resources are made of.
+static PATTERN: [u8; CHUNK] = pattern();
+
+const fn pattern() -> [u8; CHUNK] {
+    let mut bytes = [0; CHUNK];
+    let mut state = 1u32;
+    let mut at = 0;
+    while at < CHUNK {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        bytes[at] = (state >> 24) as u8;
+        at += 1;
+    }
+    bytes
+}
+
+async fn find_file(root: &Path, path: &str) -> io::Result<Found> {
+    let Some(relative) = relative_path(path) else { return Ok(Found::Nothing) };
+    let mut found = tokio::fs::canonicalize(root.join(relative)).await?;
+    if !found.starts_with(root) {
+        return Ok(Found::Nothing);
+    }
+    let mut metadata = tokio::fs::metadata(&found).await?;
+    if metadata.is_dir() {
+        found = tokio::fs::canonicalize(found.join("index.html")).await?;
+        if !found.starts_with(root) {
+            return Ok(Found::Nothing);
+        }
+        if !path.ends_with('/') {
+            return Ok(Found::Moved(moved(path)));
+        }
+        metadata = tokio::fs::metadata(&found).await?;
+    } else if path.ends_with('/') {
+        return Ok(Found::Nothing);
+    }
+    // To open a pipe or a device could take for ever.
+    if !metadata.is_file() {
+        return Ok(Found::Nothing);
+    }
+    let file = tokio::fs::File::open(&found).await?;
+    let length = file.metadata().await?.len();
+    let content_type = content_type::of(&found);
+    Ok(Found::Resource(Resource { content_type, length, left: length, file: Some(file) }))
+}
+
+/// A `location` that stays on this server: two slashes at the beginning would name another one.
+fn moved(path: &str) -> String {
+    format!("/{}/", path.trim_start_matches('/'))
+}
+
+/// The path below the root that a request's path stands for; `None` for one that no file can have.
+fn relative_path(path: &str) -> Option<PathBuf> {
+    if path.len() > MAX_PATH || !path.starts_with('/') {
+        return None;
+    }
+    let mut relative = PathBuf::new();
+    for segment in path.split('/').filter(|segment| !segment.is_empty()) {
+        let name = percent_decode(segment)?;
+        let odd = |c: char| c == '\0' || std::path::is_separator(c) || c == '\\';
+        let drive = cfg!(windows) && name.contains(':');
+        if name == "." || name == ".." || name.contains(odd) || drive {
+            return None;
+        }
+        relative.push(name);
+    }
+    Some(relative)
+}
+
+fn percent_decode(text: &str) -> Option<String> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' {
+            let value = digit(bytes.next())? << 4 | digit(bytes.next())?;
+            decoded.push(u8::try_from(value).ok()?);
+        } else {
+            decoded.push(byte);
+        }
+    }
+    String::from_utf8(decoded).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn paths_stay_below_the_root() {
+        let relative = |path| relative_path(path).map(|p| p.to_string_lossy().into_owned());
+        assert_eq!(relative("/"), Some(String::new()));
+        assert_eq!(relative("/a//b%20c.html"), Some("a/b c.html".into()));
+        assert_eq!(relative("/%C3%A4"), Some("ä".into()));
+        for path in [
+            "",
+            "a",
+            "/..",
+            "/a/../b",
+            "/%2e%2e/x",
+            "/.%2E",
+            "/a%2fb",
+            "/a%5cb",
+            "/a\\b",
+            "/%00",
+            "/%",
+            "/%4",
+            "/%zz",
+            "/%ff",
+            "/.",
+        ] {
+            assert_eq!(relative(path), None, "{path}");
+        }
+        assert_eq!(relative(&"/a".repeat(MAX_PATH)), None);
+    }
+
+    #[test]
+    fn a_redirection_stays_on_the_server() {
+        assert_eq!(moved("/a"), "/a/");
+        assert_eq!(moved("//evil.example/a"), "/evil.example/a/");
+    }
+
+    #[tokio::test]
+    async fn synthetic_resources_have_their_size() {
+        let size = 3 * CHUNK as u64 + 17;
+        let resource = Synthetic { content_type: "image/png", length: size };
+        let site = Site::Synthetic([("/a.png".to_owned(), resource)].into());
+        let Found::Resource(mut found) = site.find("/a.png?x").await else { panic!() };
+        let mut sum = 0;
+        while let Some(chunk) = found.next_chunk().await.unwrap() {
+            assert!(chunk.len() <= CHUNK);
+            sum += chunk.len() as u64;
+        }
+        assert_eq!((sum, found.length, found.content_type), (size, size, "image/png"));
+        assert!(matches!(site.find("/b.png").await, Found::Nothing));
+    }
+
+    proptest! {
+        #[test]
+        fn no_path_leaves_the_root(path in "/(\\.|%2e|%2F|/|%5c|a|%|%00|\\\\){0,12}") {
+            if let Some(relative) = relative_path(&path) {
+                let normal = |c| matches!(c, std::path::Component::Normal(_));
+                prop_assert!(relative.components().all(normal), "{}", relative.display());
+            }
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! URLs of the https scheme (RFC 9110 section 4.2.2, RFC 3986).
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+/// The port of the https scheme.
+const DEFAULT_PORT: u16 = 443;
+/// Longest URL that is taken, in bytes.
+const MAX_LENGTH: usize = 8192;
+/// Longest host name (RFC 1035 section 2.3.4), in bytes.
+const MAX_HOST_LENGTH: usize = 253;
+
+/// Where a server is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Authority {
+    /// A name or an IP address, without brackets, in lower case.
+    pub host: String,
+    pub port: u16,
+}
+
+impl fmt::Display for Authority {
+    /// As in an `:authority` field: the port of the scheme is left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]", self.host)?;
+        } else {
+            f.write_str(&self.host)?;
+        }
+        if self.port != DEFAULT_PORT {
+            write!(f, ":{}", self.port)?;
+        }
+        Ok(())
+    }
+}
+
+/// An https URL without its fragment.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Url {
+    pub authority: Authority,
+    /// Path and query; begins with a slash.
+    pub path: String,
+}
+
+impl Url {
+    /// The last segment of the path, which names no directory; `None` if that is empty.
+    pub fn file_name(&self) -> Option<&str> {
+        let path = self.path.split('?').next().unwrap_or("");
+        let name = path.rsplit('/').next().unwrap_or("");
+        (!matches!(name, "" | "." | "..")).then_some(name)
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "https://{}{}", self.authority, self.path)
+    }
+}
+
+impl FromStr for Url {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.len() > MAX_LENGTH {
+            return Err("the URL is too long");
+        }
+        let (scheme, rest) = text
+            .split_once("://")
+            .ok_or("expected a URL such as https://example.org/index.html")?;
+        if !scheme.eq_ignore_ascii_case("https") {
+            return Err("only https URLs can be fetched over HTTP/3");
+        }
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        Ok(Self { authority: parse_authority(authority)?, path: parse_path(path)? })
+    }
+}
+
+fn parse_authority(text: &str) -> Result<Authority, &'static str> {
+    if text.contains('@') {
+        return Err("a URL with a user name is not supported");
+    }
+    let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+        let (host, port) = rest.split_once(']').ok_or("a bracket is not closed")?;
+        let address: Ipv6Addr = host.parse().map_err(|_| "not an IPv6 address in brackets")?;
+        (address.to_string(), port)
+    } else {
+        let at = text.find(':').unwrap_or(text.len());
+        let (host, port) = text.split_at(at);
+        (parse_host(host)?, port)
+    };
+    let port = match port.strip_prefix(':') {
+        None if port.is_empty() => DEFAULT_PORT,
+        Some("") => DEFAULT_PORT,
+        Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => {
+            digits.parse().ok().filter(|&p| p > 0).ok_or("the port is not between 1 and 65535")?
+        }
+        _ => return Err("the port is not a number"),
+    };
+    Ok(Authority { host, port })
+}
+
+fn parse_host(host: &str) -> Result<String, &'static str> {
+    if host.is_empty() {
+        return Err("the host is missing");
+    }
+    if !host.is_ascii() {
+        return Err("an international host name must be written in its xn-- form");
+    }
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    if host.len() > MAX_HOST_LENGTH || !host.bytes().all(allowed) {
+        return Err("not a host name");
+    }
+    // What ends in a number is an IPv4 address or wrong.
+    let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or("");
+    let numeric = last.bytes().all(|b| b.is_ascii_digit());
+    if numeric && host.parse::<Ipv4Addr>().is_err() {
+        return Err("not an IPv4 address");
+    }
+    Ok(host.to_ascii_lowercase())
+}
+
+/// What a request may ask for: characters that do not belong into a URL are percent-encoded.
+fn parse_path(text: &str) -> Result<String, &'static str> {
+    let text = text.split('#').next().unwrap_or("");
+    let mut path = String::with_capacity(text.len() + 1);
+    if !text.starts_with('/') {
+        path.push('/');
+    }
+    for character in text.chars() {
+        if character.is_ascii_control() {
+            return Err("a control character in the URL");
+        }
+        if character.is_ascii()
+            && !matches!(character, ' ' | '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}')
+        {
+            path.push(character);
+        } else {
+            push_encoded(character, &mut path);
+        }
+    }
+    Ok(path)
+}
+
+fn push_encoded(character: char, into: &mut String) {
+    let mut buffer = [0; 4];
+    for byte in character.encode_utf8(&mut buffer).bytes() {
+        into.push_str(&format!("%{byte:02X}"));
+    }
+}
+
+/// A file name as a segment of a path.
+pub fn encode_segment(name: &str) -> String {
+    let mut segment = String::with_capacity(name.len());
+    for character in name.chars() {
+        if character.is_ascii_alphanumeric() || "-._~".contains(character) {
+            segment.push(character);
+        } else {
+            push_encoded(character, &mut segment);
+        }
+    }
+    segment
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn urls_are_taken_apart() {
+        for (text, host, port, path) in [
+            ("https://example.org", "example.org", 443, "/"),
+            ("HTTPS://Example.ORG:443/", "example.org", 443, "/"),
+            ("https://localhost:4433/a/b?c=d&e#f", "localhost", 4433, "/a/b?c=d&e"),
+            ("https://[::1]:5000/x", "::1", 5000, "/x"),
+            ("https://[0:0::1]", "::1", 443, "/"),
+            ("https://127.0.0.1?q", "127.0.0.1", 443, "/?q"),
+            ("https://a:/ä b", "a", 443, "/%C3%A4%20b"),
+        ] {
+            let url = url(text);
+            assert_eq!((url.authority.host.as_str(), url.authority.port), (host, port), "{text}");
+            assert_eq!(url.path, path);
+        }
+    }
+
+    #[test]
+    fn what_is_no_https_url_is_an_error_that_says_why() {
+        for (text, problem) in [
+            ("", "expected a URL such as https://example.org/index.html"),
+            ("example.org/x", "expected a URL such as https://example.org/index.html"),
+            ("http://example.org", "only https URLs can be fetched over HTTP/3"),
+            ("https://", "the host is missing"),
+            ("https:///path", "the host is missing"),
+            ("https://:80/", "the host is missing"),
+            ("https://u:p@example.org", "a URL with a user name is not supported"),
+            ("https://[::1", "a bracket is not closed"),
+            ("https://[::g]", "not an IPv6 address in brackets"),
+            ("https://[::1]x", "the port is not a number"),
+            ("https://a:b", "the port is not a number"),
+            ("https://a:-1", "the port is not a number"),
+            ("https://a:+1", "the port is not a number"),
+            ("https://a:0", "the port is not between 1 and 65535"),
+            ("https://a:65536", "the port is not between 1 and 65535"),
+            ("https://256.1.1.1", "not an IPv4 address"),
+            ("https://1.2.3", "not an IPv4 address"),
+            ("https://exa mple.org", "not a host name"),
+            ("https://münchen.de", "an international host name must be written in its xn-- form"),
+            ("https://a/\u{1b}", "a control character in the URL"),
+        ] {
+            assert_eq!(text.parse::<Url>(), Err(problem), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_name_never_leaves_its_directory() {
+        assert_eq!(url("https://a/b/c.html?x=/y").file_name(), Some("c.html"));
+        assert_eq!(url("https://a/b%2Fc").file_name(), Some("b%2Fc"));
+        assert_eq!(url(r"https://a/..\c").file_name(), Some("..%5Cc"));
+        for text in ["https://a", "https://a/b/", "https://a/..", "https://a/.?x"] {
+            assert_eq!(url(text).file_name(), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn any_file_name_can_stand_in_a_path() {
+        assert_eq!(encode_segment("a b?#%/ä.png"), "a%20b%3F%23%25%2F%C3%A4.png");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics_and_what_is_read_is_written_alike(
+            text in "(https://)?[a-z0-9.:/?#@%\\[\\] \u{0}-\u{20}\u{e4}-]{0,40}",
+        ) {
+            if let Ok(url) = text.parse::<Url>() {
+                prop_assert!(url.path.starts_with('/') && url.path.is_ascii());
+                prop_assert_eq!(url.to_string().parse::<Url>(), Ok(url));
+            }
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Whatever goes wrong ends in one clear line and an exit code of its own.
+#![cfg(unix)]
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in helpers")]
+
+#[allow(dead_code, reason = "each test uses a part of it")]
+mod support;
+
+use std::fs;
+use std::net::{TcpListener, UdpSocket};
+use std::path::Path;
+
+use support::*;
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Asserts that the command complains about its arguments.
+fn wrong_usage(args: &[&str], problem: &str) {
+    let output = run(args);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
+    assert!(text.contains(problem), "{args:?}: {text}");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn what_is_served_must_be_a_directory() {
+    let scratch = Scratch::new();
+    let file = scratch.0.join("file");
+    fs::write(&file, "").unwrap();
+    for path in [&file, &scratch.0.join("none")] {
+        let output = run(["serve", "--listen", "127.0.0.1:0", text(path)]);
+        assert!(complaint(&output, 3).contains(text(path)));
+    }
+    let empty = scratch.dir("empty");
+    assert!(complaint(&run(["demo", text(&empty)]), 3).contains("no files"));
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let scratch = Scratch::new();
+    let (site, state) = (scratch.dir("site"), scratch.dir("state"));
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let held = UdpSocket::bind(udp).unwrap();
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    for address in [udp, tcp.local_addr().unwrap()] {
+        let address = address.to_string();
+        let args = ["serve", "--state-dir", text(&state), "--listen", &address, text(&site)];
+        assert!(complaint(&run(args), 3).contains(&address));
+    }
+    let address = held.local_addr().unwrap().to_string();
+    let output = run(["link", "--listen", &address, "--to", "127.0.0.1:9"]);
+    assert!(complaint(&output, 3).contains(&address));
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_is_named() {
+    let scratch = Scratch::new();
+    let (site, one, two) = (scratch.dir("site"), scratch.dir("one"), scratch.dir("two"));
+    for state in [&one, &two] {
+        let args = ["serve", "--json", "--listen", "127.0.0.1:0", "--state-dir"];
+        let mut command = sutura(args);
+        command.arg(state).arg(&site);
+        drop(Listening::spawn(command));
+    }
+    let [one, two] = [one, two].map(|state| state.join("self-signed.pem"));
+    let serve = |cert: &Path, key: &Path| {
+        run([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--cert",
+            text(cert),
+            "--key",
+            text(key),
+            text(&site),
+        ])
+    };
+    let none = scratch.0.join("none.pem");
+    assert!(complaint(&serve(&none, &one), 3).contains(text(&none)));
+    assert!(complaint(&serve(&one, &none), 3).contains(text(&none)));
+    // The certificate of one and the key of the other.
+    assert!(complaint(&serve(&one, &two), 3).contains("certificate and key"));
+}
+
+#[test]
+fn a_server_that_is_not_trusted_gets_no_request() {
+    let scratch = Scratch::new();
+    let (site, out, other) = (scratch.dir("site"), scratch.dir("out"), scratch.dir("other"));
+    fs::write(site.join("index.html"), "home").unwrap();
+    let mut server = Listening::serve(&site, &scratch, &["-v"]);
+    let mut stranger = sutura(["serve", "--json", "--listen", "127.0.0.1:0", "--state-dir"]);
+    stranger.arg(&other).arg(&site);
+    let stranger = Listening::spawn(stranger);
+    let ca = stranger.hello["certificate"].as_str().unwrap();
+    let url = server.url("/");
+    for trust in [["--ca", ca], ["--fingerprint", stranger.fingerprint()]] {
+        let output = run(["get", &url, "--out", text(&out), trust[0], trust[1]]);
+        let text = complaint(&output, 6);
+        assert!(text.contains("certificate of 127.0.0.1"), "{text}");
+    }
+    assert!(names(&out).is_empty());
+    server.process.signal(rustix::process::Signal::INT);
+    let log = server.process.output().stderr;
+    assert!(!String::from_utf8_lossy(&log).contains("GET"));
+}
+
+#[test]
+fn an_unknown_host_is_named() {
+    let output = run(["get", "https://no-such-host.invalid/"]);
+    // Where the system trusts nobody, that is the first thing to be wrong.
+    if output.status.code() == Some(3) {
+        assert!(complaint(&output, 3).contains("trusts no certificates"));
+    }
+    let output = run([
+        "get",
+        "--insecure",
+        "https://no-such-host.invalid/a",
+        "https://no-such-host.invalid/b",
+    ]);
+    assert!(complaint(&output, 4).contains("unknown host no-such-host.invalid"));
+    let output = run(["link", "--to", "no-such-host.invalid:4433"]);
+    assert!(complaint(&output, 4).contains("no-such-host.invalid"));
+}
+
+#[test]
+fn wrong_usage_is_explained() {
+    wrong_usage(&["get", "http://a/"], "only https");
+    wrong_usage(&["get", "https:/a"], "expected a URL");
+    wrong_usage(&["get"], "URL");
+    wrong_usage(&["get", "--fec", "300", "https://a/"], "expected BLT");
+    wrong_usage(&["get", "--fec", "3", "--no-fec", "https://a/"], "--no-fec");
+    wrong_usage(&["get", "--priority", "u=;", "https://a/"], "invalid priority");
+    wrong_usage(&["get", "--fingerprint", "12", "https://a/"], "64 hexadecimal digits");
+    wrong_usage(&["get", "--timeout", "0", "https://a/"], "--timeout");
+    wrong_usage(&["get", "--cc", "vegas", "https://a/"], "newreno, cubic, bbr");
+    wrong_usage(&["get", "--out", "-", "--json", "https://a/"], "standard output");
+    wrong_usage(&["get", "--out", "-", "https://a/", "https://b/"], "one URL");
+    wrong_usage(&["get", "https://a/x", "https://b/x"], "more than one URL");
+    wrong_usage(&["link"], "--to");
+    wrong_usage(&["link", "--to", "localhost"], "address and a port");
+    wrong_usage(&["link", "--to", "localhost:port"], "localhost:port");
+    wrong_usage(&["link", "--to", "127.0.0.1:1", "--profile", "papier"], "papier");
+    wrong_usage(&["link", "--to", "127.0.0.1:1", "--up", "loss=2"], "loss");
+    wrong_usage(&["serve", ".", "--cert", "x"], "--key");
+    wrong_usage(&["serve", ".", "--listen", "here"], "--listen");
+    wrong_usage(&["lab", "no-such-experiment"], "no-such-experiment");
+    wrong_usage(&["frobnicate"], "frobnicate");
+}
+
+#[test]
+fn a_peer_that_does_not_speak_quic_is_given_up() {
+    let scratch = Scratch::new();
+    let out = scratch.dir("out");
+    let get = |address: std::net::SocketAddr| {
+        let url = format!("https://{address}/");
+        run(["get", "--insecure", "--timeout", "1", "--out", text(&out), &url])
+    };
+    // Somebody who says nothing.
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    assert!(complaint(&get(address), 5).contains("does not answer over QUIC within 1 s"));
+    // Somebody who answers with something else.
+    let echo = std::thread::spawn(move || {
+        silent.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut buffer = [0; 2048];
+        let mut answered = 0;
+        while let Ok((length, from)) = silent.recv_from(&mut buffer) {
+            if length == 1 {
+                return answered;
+            }
+            silent.send_to(b"HTTP/1.1 400 Bad Request\r\n\r\n", from).unwrap();
+            silent.send_to(&buffer[..length], from).unwrap();
+            answered += 1;
+        }
+        answered
+    });
+    complaint(&get(address), 5);
+    UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"!", address).unwrap();
+    assert!(echo.join().unwrap() > 0);
+    // Nobody.
+    complaint(&get(address), 5);
+    assert!(names(&out).is_empty());
+}
+
+#[test]
+fn a_server_that_dies_leaves_no_partial_file() {
+    let scratch = Scratch::new();
+    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    fs::write(site.join("a.bin"), noise(4_000_000)).unwrap();
+    let mut server = Listening::serve(&site, &scratch, &[]);
+    let link = Listening::link(&server, "rate=1mbit");
+    let url = [link.url("/a.bin")];
+    let client = Process::spawn(get(&server, &url, &out, &["--timeout", "2"]));
+    wait_until("the transfer to begin", || {
+        let partial = names(&out).into_iter().find(|name| name.ends_with(".part"));
+        partial.is_some_and(|name| {
+            fs::metadata(out.join(name)).is_ok_and(|metadata| metadata.len() > 0)
+        })
+    });
+    server.process.signal(rustix::process::Signal::KILL);
+    let output = client.output();
+    let text = complaint(&output, 8);
+    assert!(text.contains("broke off after") && text.contains("of 4000000 bytes"), "{text}");
+    assert!(names(&out).is_empty());
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(report["transfers"][0]["error"].as_str().unwrap().contains("broke off"));
+}
+
+#[test]
+fn a_file_that_shrinks_is_not_taken_for_whole() {
+    let scratch = Scratch::new();
+    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    let path = site.join("a.bin");
+    fs::write(&path, noise(8_000_000)).unwrap();
+    let server = Listening::serve(&site, &scratch, &[]);
+    let link = Listening::link(&server, "rate=8mbit");
+    let client = Process::spawn(get(&server, &[link.url("/a.bin")], &out, &[]));
+    wait_until("the transfer to begin", || !names(&out).is_empty());
+    fs::File::options().write(true).open(&path).unwrap().set_len(1000).unwrap();
+    complaint(&client.output(), 8);
+    assert!(names(&out).is_empty());
+}
+
+#[test]
+fn a_time_limit_is_kept() {
+    let scratch = Scratch::new();
+    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    fs::write(site.join("a.bin"), noise(4_000_000)).unwrap();
+    let server = Listening::serve(&site, &scratch, &[]);
+    let link = Listening::link(&server, "rate=1mbit");
+    let url = [link.url("/a.bin")];
+    let output = Process::spawn(get(&server, &url, &out, &["--max-time", "0.5"])).output();
+    assert!(complaint(&output, 8).contains("not done within 0.5 s"));
+    assert!(names(&out).is_empty());
+}
+
+#[test]
+fn statuses_other_than_success_are_told() {
+    let scratch = Scratch::new();
+    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    fs::create_dir(site.join("sub")).unwrap();
+    fs::write(site.join("sub/index.html"), "sub").unwrap();
+    let server = Listening::serve(&site, &scratch, &[]);
+    for (path, told) in [("/none", "status 404"), ("/sub", "status 301, moved to /sub/")] {
+        let output = Process::spawn(get(&server, &[server.url(path)], &out, &[])).output();
+        let text = complaint(&output, 7);
+        assert!(text.contains(told), "{text}");
+    }
+    // One that fails does not keep another one from arriving.
+    let urls = [server.url("/none"), server.url("/sub/")];
+    complaint(&Process::spawn(get(&server, &urls, &out, &[])).output(), 7);
+    assert_eq!(names(&out), ["index.html"]);
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_named() {
+    let scratch = Scratch::new();
+    let site = scratch.dir("site");
+    fs::write(site.join("index.html"), "home").unwrap();
+    let server = Listening::serve(&site, &scratch, &[]);
+    let place = scratch.0.join("none/file");
+    let url = server.url("/");
+    let output = run(["get", "--insecure", "--out", text(&place), &url]);
+    assert!(complaint(&output, 3).contains(text(&place)));
+    let below_a_file = site.join("index.html/");
+    let output = run(["get", "--insecure", "--out", text(&below_a_file), &url]);
+    complaint(&output, 3);
+    let output = run(["get", "--insecure", "--qlog", text(&below_a_file), &url]);
+    complaint(&output, 3);
+}

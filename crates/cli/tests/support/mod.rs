@@ -1,0 +1,248 @@
+//! What the tests of the command share: directories, processes, and patience.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// How long anything may take before a test fails.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A directory that goes away with the test.
+#[derive(Debug)]
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new() -> Self {
+        static COUNTER: AtomicU32 = AtomicU32::new(0);
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("sutura-test-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path.canonicalize().unwrap())
+    }
+
+    /// A directory within.
+    pub fn dir(&self, name: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The names in a directory, hidden ones too.
+pub fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Bytes that do not repeat soon.
+pub fn noise(length: usize) -> Vec<u8> {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    })
+    .take(length)
+    .collect()
+}
+
+/// The command under test, not started yet.
+pub fn sutura<I, S>(args: I) -> Command
+where
+    I: IntoIterator<Item = S>,
+    S: AsRef<std::ffi::OsStr>,
+{
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sutura"));
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs the command to its end.
+pub fn run<I, S>(args: I) -> Output
+where
+    I: IntoIterator<Item = S>,
+    S: AsRef<std::ffi::OsStr>,
+{
+    let process = Process::spawn(sutura(args));
+    process.output()
+}
+
+/// Asserts that the command ended with `code` and one line on standard error, and returns that.
+pub fn complaint(output: &Output, code: i32) -> String {
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    assert_eq!(text.trim_end().lines().count(), 1, "{text}");
+    assert!(text.starts_with("sutura: "), "{text}");
+    text
+}
+
+/// Asserts that the command did what it should.
+pub fn success(output: &Output) {
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+}
+
+/// A process that is killed with the test.
+#[derive(Debug)]
+pub struct Process {
+    child: Option<Child>,
+}
+
+impl Process {
+    pub fn spawn(mut command: Command) -> Self {
+        Self { child: Some(command.spawn().unwrap()) }
+    }
+
+    fn child(&mut self) -> &mut Child {
+        self.child.as_mut().unwrap()
+    }
+
+    pub fn id(&mut self) -> u32 {
+        self.child().id()
+    }
+
+    pub fn take_stdout(&mut self) -> ChildStdout {
+        self.child().stdout.take().unwrap()
+    }
+
+    pub fn take_stderr(&mut self) -> ChildStderr {
+        self.child().stderr.take().unwrap()
+    }
+
+    pub fn signal(&mut self, signal: Signal) {
+        let pid = Pid::from_child(self.child());
+        kill_process(pid, signal).unwrap();
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child().try_wait().unwrap().is_none()
+    }
+
+    /// Waits for the end.
+    pub fn output(mut self) -> Output {
+        let child = self.child.take().unwrap();
+        let pid = Pid::from_child(&child);
+        let (done, watched) = std::sync::mpsc::channel::<()>();
+        let watchdog = std::thread::spawn(move || {
+            let late = watched.recv_timeout(PATIENCE).is_err();
+            if late {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+            late
+        });
+        let output = child.wait_with_output().unwrap();
+        let _ = done.send(());
+        assert!(!watchdog.join().unwrap(), "the command does not end");
+        output
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Waits until something is so.
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "waiting for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A command that says in a line of JSON where it listens.
+#[derive(Debug)]
+pub struct Listening {
+    pub process: Process,
+    pub address: String,
+    pub hello: Value,
+    out: BufReader<ChildStdout>,
+}
+
+impl Listening {
+    pub fn spawn(command: Command) -> Self {
+        let mut process = Process::spawn(command);
+        let mut out = BufReader::new(process.take_stdout());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        let hello: Value = serde_json::from_str(&line).unwrap_or_else(|e| {
+            let mut complaint = String::new();
+            let _ = process.take_stderr().read_to_string(&mut complaint);
+            panic!("{e}: {line}{complaint}")
+        });
+        let address = hello["listening"].as_str().unwrap().to_owned();
+        Self { process, address, hello, out }
+    }
+
+    /// `sutura serve` of a directory on loopback.
+    pub fn serve(directory: &Path, scratch: &Scratch, more: &[&str]) -> Self {
+        let state = scratch.dir("state");
+        let mut command = sutura(["serve", "--listen", "127.0.0.1:0", "--json", "--state-dir"]);
+        command.arg(state).arg(directory).args(more);
+        Self::spawn(command)
+    }
+
+    /// `sutura link` to a server on loopback.
+    pub fn link(to: &Self, profile: &str) -> Self {
+        let args = ["link", "--listen", "127.0.0.1:0", "--json", "--profile", profile, "--to"];
+        let mut command = sutura(args);
+        command.arg(&to.address);
+        Self::spawn(command)
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("https://{}{path}", self.address)
+    }
+
+    pub fn fingerprint(&self) -> &str {
+        self.hello["fingerprint"].as_str().unwrap()
+    }
+
+    /// Interrupts the command, and returns its output and the line of JSON that it ended with, if
+    /// any.
+    pub fn interrupt(mut self) -> (Output, Option<Value>) {
+        self.process.signal(Signal::INT);
+        let output = self.process.output();
+        let mut rest = String::new();
+        self.out.read_to_string(&mut rest).unwrap();
+        let last = rest.lines().last().map(|line| serde_json::from_str(line).unwrap());
+        (output, last)
+    }
+}
+
+/// `sutura get` from a server whose fingerprint is known, into a directory, with JSON.
+pub fn get(server: &Listening, urls: &[String], out: &Path, more: &[&str]) -> Command {
+    let mut command = sutura(["get", "--json", "--fingerprint", server.fingerprint(), "--out"]);
+    command.arg(out.join("")).args(urls).args(more);
+    command
+}
+
+/// Runs such a `get` and returns its report.
+pub fn get_report(server: &Listening, urls: &[String], out: &Path, more: &[&str]) -> Value {
+    let output = Process::spawn(get(server, urls, out, more)).output();
+    success(&output);
+    serde_json::from_slice(&output.stdout).unwrap()
+}

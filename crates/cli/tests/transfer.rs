@@ -1,0 +1,329 @@
+//! What the command is for: serving and fetching, with and without loss.
+#![cfg(unix)]
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in helpers")]
+
+#[allow(dead_code, reason = "each test uses a part of it")]
+mod support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::process::Signal;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use support::*;
+
+fn write(directory: &Path, name: &str, data: &[u8]) {
+    let path = directory.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, data).unwrap();
+}
+
+#[test]
+fn files_arrive_as_they_are() {
+    let scratch = Scratch::new();
+    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    let big = noise(3_000_000);
+    write(&site, "index.html", b"<h1>home</h1>");
+    write(&site, "empty.txt", b"");
+    write(&site, "deep/big file.bin", &big);
+    let server = Listening::serve(&site, &scratch, &[]);
+    let urls = ["/", "/empty.txt?query", "/deep/big%20file.bin"].map(|path| server.url(path));
+    let report = get_report(&server, &urls, &out, &[]);
+    assert_eq!(names(&out), ["big%20file.bin", "empty.txt", "index.html"]);
+    assert_eq!(fs::read(out.join("index.html")).unwrap(), b"<h1>home</h1>");
+    assert_eq!(fs::read(out.join("empty.txt")).unwrap(), b"");
+    assert!(fs::read(out.join("big%20file.bin")).unwrap() == big);
+    for (n, length) in [(0, 13), (1, 0), (2, big.len())] {
+        let transfer = &report["transfers"][n];
+        assert_eq!(transfer["url"], urls[n]);
+        assert_eq!((&transfer["status"], &transfer["bytes"]), (&200.into(), &length.into()));
+        assert!(transfer["total_ms"].as_f64() >= transfer["first_byte_ms"].as_f64());
+        assert!(transfer["connect_ms"].as_f64() > Some(0.0));
+    }
+    let connections = report["connections"].as_array().unwrap();
+    assert_eq!(connections.len(), 1);
+    assert_eq!(connections[0]["fec"]["negotiated"], true);
+    assert_eq!(connections[0]["fec"]["repair_symbols_received"], 0);
+}
+
+#[test]
+fn standard_output_gets_the_response_and_nothing_else() {
+    let scratch = Scratch::new();
+    let site = scratch.dir("site");
+    let data = noise(200_000);
+    write(&site, "data", &data);
+    let server = Listening::serve(&site, &scratch, &[]);
+    let url = server.url("/data");
+    let output = run(["get", "--insecure", "--out", "-", &url]);
+    success(&output);
+    assert!(output.stdout == data && output.stderr.is_empty());
+    // Whoever reads it may have enough at any time.
+    let mut process = Process::spawn(sutura(["get", "--insecure", "--out", "-", &url]));
+    drop(process.take_stdout());
+    let output = process.output();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn a_lossy_link_is_mended_on_request() {
+    let scratch = Scratch::new();
+    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    let data = noise(60_000);
+    write(&site, "a.bin", &data);
+    write(&site, "b.bin", &data);
+    let server = Listening::serve(&site, &scratch, &[]);
+    let link = Listening::link(&server, "rate=20mbit delay=5ms loss=bern:0.05");
+    let urls = ["/a.bin", "/b.bin"].map(|path| link.url(path));
+    let report = get_report(&server, &urls, &out, &["--fec", "3", "--priority", "u=1"]);
+    for name in ["a.bin", "b.bin"] {
+        assert!(fs::read(out.join(name)).unwrap() == data);
+    }
+    let fec = &report["connections"][0]["fec"];
+    assert!(fec["source_symbols_received"].as_u64() > Some(50), "{fec}");
+    assert!(fec["repair_symbols_received"].as_u64() > Some(0), "{fec}");
+    let (output, stats) = link.interrupt();
+    success(&output);
+    let stats = stats.unwrap();
+    assert!(stats["down"]["sent"].as_u64() > Some(100), "{stats}");
+    assert!(stats["down"]["lost"].as_u64() > Some(0), "{stats}");
+    assert_eq!(stats["refused"], 0);
+}
+
+#[test]
+fn the_server_protects_by_default_what_clients_say_nothing_about() {
+    let scratch = Scratch::new();
+    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    write(&site, "a.bin", &noise(20_000));
+    let server = Listening::serve(&site, &scratch, &["--fec", "2"]);
+    let url = [server.url("/a.bin")];
+    let fec = |more: &[&str]| {
+        let report = get_report(&server, &url, &out, more);
+        let fec = &report["connections"][0]["fec"];
+        (fec["negotiated"].as_bool().unwrap(), fec["repair_symbols_received"].as_u64().unwrap())
+    };
+    let (negotiated, repairs) = fec(&[]);
+    assert!(negotiated && repairs > 0, "{repairs}");
+    assert_eq!(fec(&["--fec", "0"]), (true, 0));
+    assert_eq!(fec(&["--no-fec"]), (false, 0));
+}
+
+#[test]
+fn a_certificate_is_trusted_by_its_authority() {
+    let scratch = Scratch::new();
+    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    write(&site, "index.html", b"home");
+    let server = Listening::serve(&site, &scratch, &[]);
+    let certificate = server.hello["certificate"].as_str().unwrap();
+    let url = format!("https://localhost:{}/", server.hello["port"]);
+    let mut command = sutura(["get", "--ca", certificate, &url, "--out"]);
+    command.arg(&out);
+    success(&Process::spawn(command).output());
+    assert_eq!(names(&out), ["index.html"]);
+    // It is the same one at the next start.
+    let fingerprint = server.fingerprint().to_owned();
+    drop(server);
+    assert_eq!(Listening::serve(&site, &scratch, &[]).fingerprint(), fingerprint);
+}
+
+#[test]
+fn browsers_learn_of_http3_over_tcp() {
+    let scratch = Scratch::new();
+    let site = scratch.dir("site");
+    let data = noise(300_000);
+    write(&site, "a.bin", &data);
+    let server = Listening::serve(&site, &scratch, &[]);
+    let mut roots = rustls::RootCertStore::empty();
+    let certificate = server.hello["certificate"].as_str().unwrap();
+    roots.add(CertificateDer::from_pem_file(certificate).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let name = ServerName::try_from("localhost").unwrap();
+    let tls = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+    let tcp = std::net::TcpStream::connect(&server.address).unwrap();
+    tcp.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut stream = rustls::StreamOwned::new(tls, tcp);
+    let request = "GET /a.bin HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let at = answer.windows(4).position(|w| w == b"\r\n\r\n").unwrap();
+    let head = String::from_utf8_lossy(&answer[..at]).into_owned();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    let alt_svc = format!("alt-svc: h3=\":{}\"", server.hello["port"]);
+    assert!(head.contains(&alt_svc), "{head}");
+    assert!(answer[at + 4..] == data);
+}
+
+#[test]
+fn nothing_outside_of_the_directory_is_served() {
+    let scratch = Scratch::new();
+    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    write(&scratch.0, "secret", b"secret");
+    write(&scratch.dir("other"), "index.html", b"secret");
+    write(&site, "inside.txt", b"inside");
+    let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, site.join(name)).unwrap();
+    link("../secret", "outside.txt");
+    link("../other", "outside");
+    link("inside.txt", "alias.txt");
+    let pipe = rustix::fs::mknodat(
+        rustix::fs::CWD,
+        site.join("pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    );
+    pipe.unwrap();
+    let server = Listening::serve(&site, &scratch, &[]);
+    get_report(&server, &[server.url("/alias.txt")], &out, &[]);
+    assert_eq!(fs::read(out.join("alias.txt")).unwrap(), b"inside");
+    for path in [
+        "/outside.txt",
+        "/outside/",
+        "/outside/index.html",
+        "/../secret",
+        "/%2e%2e/secret",
+        "/..%2fsecret",
+        "/pipe",
+        "/",
+        "/inside.txt/",
+        "/none",
+    ] {
+        let out = scratch.dir("nothing");
+        let output = Process::spawn(get(&server, &[server.url(path)], &out, &[])).output();
+        let text = complaint(&output, 7);
+        assert!(text.contains("status 404"), "{path}: {text}");
+        assert!(names(&out).is_empty(), "{path}");
+    }
+}
+
+#[test]
+fn memory_does_not_grow_with_the_file() {
+    const SIZE: u64 = 96 << 20;
+    let scratch = Scratch::new();
+    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    fs::File::create(site.join("sparse")).unwrap().set_len(SIZE).unwrap();
+    let mut server = Listening::serve(&site, &scratch, &[]);
+    let report = get_report(&server, &[server.url("/sparse")], &out, &[]);
+    assert_eq!(report["transfers"][0]["bytes"], SIZE);
+    assert_eq!(fs::metadata(out.join("sparse")).unwrap().len(), SIZE);
+    let status = format!("/proc/{}/status", server.process.id());
+    if let Ok(status) = fs::read_to_string(status) {
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+        assert!(kilobytes < 64 << 10, "{kilobytes} kB");
+    }
+}
+
+#[test]
+fn an_interrupted_server_finishes_what_it_began() {
+    let scratch = Scratch::new();
+    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    let data = noise(400_000);
+    write(&site, "a.bin", &data);
+    let mut server = Listening::serve(&site, &scratch, &["-v"]);
+    let link = Listening::link(&server, "rate=4mbit delay=5ms");
+    let client = Process::spawn(get(&server, &[link.url("/a.bin")], &out, &[]));
+    wait_until("the transfer to begin", || has_partial(&out));
+    server.process.signal(Signal::INT);
+    success(&client.output());
+    assert!(fs::read(out.join("a.bin")).unwrap() == data);
+    let output = server.process.output();
+    success(&output);
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(log.lines().count(), 1, "{log}");
+    assert!(log.contains(" h3 GET /a.bin 200 400000 B "), "{log}");
+}
+
+#[test]
+fn an_interrupted_client_leaves_no_litter() {
+    let scratch = Scratch::new();
+    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    write(&site, "a.bin", &noise(4_000_000));
+    let server = Listening::serve(&site, &scratch, &[]);
+    let link = Listening::link(&server, "rate=1mbit");
+    let mut client = Process::spawn(get(&server, &[link.url("/a.bin")], &out, &[]));
+    wait_until("the transfer to begin", || has_partial(&out));
+    client.signal(Signal::TERM);
+    complaint(&client.output(), 130);
+    assert!(names(&out).is_empty());
+}
+
+/// Whether something has arrived that has not got its name yet.
+fn has_partial(directory: &Path) -> bool {
+    let partial = names(directory).into_iter().find(|name| name.ends_with(".part"));
+    partial.is_some_and(|name| {
+        fs::metadata(directory.join(name)).is_ok_and(|metadata| metadata.len() > 0)
+    })
+}
+
+#[test]
+fn connections_are_recorded_at_both_ends() {
+    let scratch = Scratch::new();
+    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    write(&site, "index.html", b"home");
+    let logs = ["server", "client"].map(|end| scratch.0.join("logs").join(end));
+    let [server_logs, client_logs] = logs.each_ref().map(|path| path.to_str().unwrap());
+    let server = Listening::serve(&site, &scratch, &["--qlog", server_logs]);
+    get_report(&server, &[server.url("/")], &out, &["--qlog", client_logs]);
+    drop(server.interrupt());
+    for logs in &logs {
+        let names = names(logs);
+        assert_eq!(names.len(), 1, "{names:?}");
+        assert!(fs::metadata(logs.join(&names[0])).unwrap().len() > 0);
+    }
+}
+
+#[test]
+fn the_demo_compares_and_ends() {
+    let args = ["demo", "--json", "--runs", "2", "--fec", "2", "--profile"];
+    let output = run(args.into_iter().chain(["rate=50mbit delay=5ms loss=bern:0.03"]));
+    success(&output);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["resources"], &report["bytes"]), (&41.into(), &600_525.into()));
+    assert_eq!(report["seeds"], 2);
+    let [without, with] = ["without_fec", "with_fec"].map(|kind| &report["result"][kind]);
+    for kind in [without, with] {
+        assert_eq!(kind["page_samples_ms"].as_array().unwrap().len(), 2);
+        assert!(kind["page_ms"]["p99"].as_f64() >= kind["resource_ms"]["p99"].as_f64(), "{kind}");
+        assert!(kind["bytes_sent"].as_f64() > Some(1_200_000.0), "{kind}");
+        assert!(kind["packets_lost"].as_f64() > Some(0.0), "{kind}");
+    }
+    assert_eq!((&without["repair_symbols_sent"], &without["overhead"]), (&0.0.into(), &0.0.into()));
+    assert!(with["repair_symbols_sent"].as_f64() > Some(0.0), "{with}");
+    assert!(with["packets_recovered"].as_f64() > Some(0.0), "{with}");
+}
+
+#[test]
+fn the_demo_loads_a_directory() {
+    let scratch = Scratch::new();
+    let site = scratch.dir("site");
+    write(&site, "index.html", b"home");
+    write(&site, "img/a b.png", &noise(30_000));
+    let mut command = sutura(["demo", "--runs", "1", "--profile", "delay=2ms"]);
+    command.arg(&site);
+    let output = Process::spawn(command).output();
+    success(&output);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("2 resources, 30.0 kB"), "{text}");
+    assert!(text.contains("whole page, median"), "{text}");
+}
+
+#[test]
+fn experiments_are_listed() {
+    let output = run(["lab"]);
+    success(&output);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    for experiment in sutura_lab::EXPERIMENTS {
+        assert!(text.contains(experiment.name), "{text}");
+    }
+}

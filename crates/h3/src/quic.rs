@@ -1,0 +1,97 @@
+//! HTTP/3 over this project's own QUIC.
+
+use crate::error::Code;
+use crate::transport::{Protection, Read, ReadError, StreamPriority, Transport, WriteError};
+use bytes::Bytes;
+use std::time::Instant;
+use sutura_proto as quic;
+use sutura_proto::{Dir, Side, StreamId};
+
+/// A QUIC connection at a moment, as HTTP/3 wants it.
+#[derive(Debug)]
+pub struct Quic<'a> {
+    /// The present.
+    pub now: Instant,
+    /// The connection.
+    pub connection: &'a mut quic::Connection,
+}
+
+fn write_error(error: quic::WriteError) -> WriteError {
+    match error {
+        quic::WriteError::Blocked => WriteError::Blocked,
+        quic::WriteError::Stopped(code) => WriteError::Stopped(Code(code)),
+        quic::WriteError::Closed => WriteError::Closed,
+    }
+}
+
+impl Transport for Quic<'_> {
+    fn side(&self) -> Side {
+        self.connection.side()
+    }
+
+    fn open(&mut self, dir: Dir) -> Option<StreamId> {
+        self.connection.open(dir)
+    }
+
+    fn accept(&mut self, dir: Dir) -> Option<StreamId> {
+        self.connection.accept(dir)
+    }
+
+    fn stream_limit(&self, dir: Dir) -> u64 {
+        self.connection.peer_stream_limit(dir)
+    }
+
+    fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
+        self.connection.send_stream(id).write(data).map_err(write_error)
+    }
+
+    fn write_chunk(&mut self, id: StreamId, chunk: Bytes) -> Result<usize, WriteError> {
+        self.connection.send_stream(id).write_chunk(chunk).map_err(write_error)
+    }
+
+    fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
+        self.connection.send_stream(id).finish().map_err(write_error)
+    }
+
+    fn reset(&mut self, id: StreamId, code: Code) {
+        // A stream that is over already has nothing to abandon.
+        let _ = self.connection.send_stream(id).reset(code.0);
+    }
+
+    fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Result<Read, ReadError> {
+        match self.connection.recv_stream(id).read(buffer) {
+            Ok(quic::Read::Data(bytes)) => Ok(Read { bytes, finished: false }),
+            Ok(quic::Read::Fin) => Ok(Read { bytes: 0, finished: true }),
+            Err(quic::ReadError::Blocked) => Err(ReadError::Blocked),
+            Err(quic::ReadError::Reset(code)) => Err(ReadError::Reset(Code(code))),
+            Err(quic::ReadError::Closed) => Err(ReadError::Closed),
+        }
+    }
+
+    fn stop(&mut self, id: StreamId, code: Code) {
+        let _ = self.connection.recv_stream(id).stop(code.0);
+    }
+
+    fn set_priority(&mut self, id: StreamId, priority: StreamPriority) {
+        let priority = match priority {
+            StreamPriority::Control => quic::Priority::CONTROL,
+            StreamPriority::Request { urgency, incremental } => {
+                quic::Priority::new(urgency, incremental).unwrap_or_default()
+            }
+        };
+        let _ = self.connection.send_stream(id).set_priority(priority);
+    }
+
+    fn protect(&mut self, id: StreamId, protection: Option<Protection>) {
+        let protection = protection.map(|p| quic::Protection {
+            burst: p.burst,
+            delay: p.delay,
+            incremental: p.incremental,
+        });
+        let _ = self.connection.send_stream(id).protect(protection);
+    }
+
+    fn close(&mut self, code: Code, reason: &[u8]) {
+        self.connection.close(self.now, code.0, reason);
+    }
+}

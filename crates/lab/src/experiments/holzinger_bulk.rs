@@ -1,0 +1,225 @@
+//! Time to completion of web objects (Holzinger et al. 2025, section V-B3 and Fig. 4): transfers of
+//! 32 kB and 1 MB with 0, 1 and 3 repair symbols behind their last byte.
+
+use std::time::Duration;
+
+use sutura_proto::Protection;
+use sutura_sim::{BulkOutcome, Failure, Scenario, Transfer, TransferReport};
+
+use super::paper_path::{Channel, ONE_WAY, protection, seed, transport};
+use crate::{Cell, Distribution, Error, Options, Report, Series, Table, parallel};
+
+/// Transfers of each configuration, as in the paper.
+const TRANSFERS: u64 = 1000;
+/// Transfers on one connection.
+const BATCH: u64 = 50;
+/// Bytes that warm a connection up and do not count: the congestion controller knows the path then.
+const WARM_UP: u64 = 1_000_000;
+/// Pause between transfers, so that the tail of one does not disturb the next.
+const GAP: Duration = Duration::from_millis(200);
+/// The round-trip time of the path.
+const RTT: Duration = Duration::from_millis(100);
+
+/// One configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// The loss of both directions.
+    pub channel: Channel,
+    /// Bytes of a transfer.
+    pub bytes: u64,
+    /// Burst loss tolerance: repair symbols at the end of a transfer.
+    pub burst: u32,
+}
+
+/// What came of one configuration.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The configuration.
+    pub setup: Setup,
+    /// Times to completion.
+    pub times: Distribution,
+    /// Share of transfers that waited for a retransmission: half a round trip or more behind a
+    /// transfer without loss.
+    pub waited: f64,
+    /// Share of those that waited for a second one: one and a half round trips or more.
+    pub waited_twice: f64,
+    /// Share of transfers of which stream data was sent again, whether they waited for it or not.
+    pub resent: f64,
+    /// Bytes of stream data sent again per transfer.
+    pub bytes_resent: f64,
+    /// Bytes from the server on the wire per byte transferred.
+    pub wire_per_byte: f64,
+    /// Repair symbols per transfer.
+    pub repair_symbols: f64,
+    /// Source symbols recovered per transfer.
+    pub recovered: f64,
+    /// Share of the server's datagrams that the link lost.
+    pub loss: f64,
+}
+
+fn batch(setup: Setup, count: u64, seed: u64) -> Result<BulkOutcome, Error> {
+    let path = setup.channel.link()?;
+    let tail: Option<Protection> = protection(setup.burst, Duration::ZERO, false);
+    let measured = std::iter::repeat_n(Transfer::download(setup.bytes), count as usize);
+    let mut outcome = Scenario::new(seed)
+        .link(&path, &path)
+        .transport(&transport())
+        .protect(tail)
+        .transfers(std::iter::once(Transfer::download(WARM_UP)).chain(measured))
+        .gap(GAP)
+        .run()
+        .map_err(|failure: Failure| Error::Simulation(failure))?;
+    outcome.transfers.remove(0);
+    Ok(outcome)
+}
+
+/// How long a transfer takes without loss, at the median.
+///
+/// # Errors
+/// The simulation fails.
+pub fn lossless(bytes: u64, options: &Options) -> Result<Duration, Error> {
+    let setup = Setup { channel: Channel::Lossless, bytes, burst: 0 };
+    let outcome = batch(setup, BATCH, seed(options.seed, 0))?;
+    Ok(Distribution::of(outcome.transfers.iter().map(|t| t.time)).quantile(0.5))
+}
+
+/// Makes `count` transfers of each of `setups`. Those that differ in nothing but their burst loss
+/// tolerance get the same seeds.
+///
+/// # Errors
+/// A simulation fails.
+pub fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Summary>, Error> {
+    let batches = count.div_ceil(BATCH);
+    let jobs: Vec<(Setup, u64)> =
+        setups.iter().flat_map(|setup| (0..batches).map(|n| (*setup, n))).collect();
+    let outcomes = parallel::map(options.threads, &jobs, |&(setup, n)| {
+        let size = BATCH.min(count - n * BATCH);
+        batch(setup, size, seed(options.seed, 1 + n))
+    })?;
+    let mut sizes: Vec<u64> = setups.iter().map(|s| s.bytes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let references = parallel::map(options.threads, &sizes, |bytes| lossless(*bytes, options))?;
+    let reference = |bytes| {
+        let found = sizes.iter().zip(&references).find(|(size, _)| **size == bytes);
+        found.map_or(Duration::ZERO, |(_, time)| *time)
+    };
+    let of_setup = |setup: &Setup| -> Vec<TransferReport> {
+        let own = jobs.iter().zip(&outcomes).filter(|((s, _), _)| s == setup);
+        own.flat_map(|(_, outcome)| outcome.transfers.iter().copied()).collect()
+    };
+    let summaries = setups.iter().map(|s| summarize(*s, &of_setup(s), reference(s.bytes)));
+    Ok(summaries.collect())
+}
+
+fn summarize(setup: Setup, transfers: &[TransferReport], lossless: Duration) -> Summary {
+    let count = transfers.len().max(1) as f64;
+    let share = |test: &dyn Fn(&TransferReport) -> bool| {
+        transfers.iter().filter(|t| test(t)).count() as f64 / count
+    };
+    let sum =
+        |value: &dyn Fn(&TransferReport) -> u64| transfers.iter().map(value).sum::<u64>() as f64;
+    Summary {
+        setup,
+        times: Distribution::of(transfers.iter().map(|t| t.time)),
+        waited: share(&|t| t.waited(lossless, RTT)),
+        waited_twice: share(&|t| t.waited(lossless + RTT, RTT)),
+        resent: share(&|t| t.retransmitted_down > 0),
+        bytes_resent: sum(&|t| t.retransmitted_down) / count,
+        wire_per_byte: sum(&|t| t.wire_down) / (setup.bytes as f64 * count),
+        repair_symbols: sum(&|t| t.repair_symbols) / count,
+        recovered: sum(&|t| t.recovered) / count,
+        loss: sum(&|t| t.lost_down) / sum(&|t| t.datagrams_down).max(1.0),
+    }
+}
+
+/// The experiment as in the paper, and on the time-stepped channel.
+///
+/// # Errors
+/// A simulation fails.
+pub fn run(options: &Options) -> Result<Report, Error> {
+    let mut setups = Vec::new();
+    for channel in [Channel::Fractions, Channel::Time] {
+        for bytes in [32_000, 1_000_000] {
+            setups.extend([0, 1, 3].map(|burst| Setup { channel, bytes, burst }));
+        }
+    }
+    let summaries = measure(&setups, options.reduced(TRANSFERS), options)?;
+    Ok(report(&summaries))
+}
+
+fn report(summaries: &[Summary]) -> Report {
+    let columns = [
+        "channel",
+        "bytes",
+        "BLT",
+        "transfers",
+        "waited",
+        "waited twice",
+        "resent",
+        "TTC p50",
+        "p90",
+        "p95",
+        "p99",
+        "bytes resent",
+        "wire/byte",
+        "repairs",
+        "recovered",
+        "loss",
+    ];
+    let row = |s: &Summary| -> Vec<Cell> {
+        vec![
+            s.setup.channel.name().into(),
+            Cell::Count(s.setup.bytes),
+            Cell::Count(s.setup.burst.into()),
+            Cell::Count(s.times.total()),
+            Cell::Share(s.waited),
+            Cell::Share(s.waited_twice),
+            Cell::Share(s.resent),
+            s.times.quantile(0.5).into(),
+            s.times.quantile(0.9).into(),
+            s.times.quantile(0.95).into(),
+            s.times.quantile(0.99).into(),
+            Cell::Number(s.bytes_resent),
+            Cell::Number(s.wire_per_byte),
+            Cell::Number(s.repair_symbols),
+            Cell::Number(s.recovered),
+            Cell::Share(s.loss),
+        ]
+    };
+    let series = |s: &Summary| {
+        let Setup { channel, bytes, burst } = s.setup;
+        let (x, y) = s.times.curve();
+        Series {
+            label: format!("{}, {bytes} bytes, BLT {burst}", channel.name()),
+            x_label: "time to completion in ms".to_owned(),
+            y_label: "share of transfers".to_owned(),
+            x,
+            y,
+        }
+    };
+    Report {
+        name: "holzinger-bulk".to_owned(),
+        title: "Time to completion with repair symbols at the end of a transfer".to_owned(),
+        text: vec![
+            format!(
+                "Holzinger et al. 2025, V-B3: 10 Mbit/s, {} ms one way, BBR, warm connections, loss \
+                 in both directions. Channel `fractions`: Gilbert-Elliott 0.005, 0.25, 0.95, 0.005 \
+                 stepped by all packets and by 10 Mbit/s of cross traffic. Channel `time-stepped`: \
+                 the same loss in each state, which lasts 240 ms (good) and 4.8 ms (bad) on average.",
+                ONE_WAY.as_millis()
+            ),
+            "BLT is the number of repair symbols at the end of each transfer. A transfer waited if \
+             it took half a round trip or more longer than the median without loss; it waited twice \
+             if one and a half or more. `resent` counts transfers of which stream data was sent \
+             again. Bytes on the wire are UDP payload from the server."
+                .to_owned(),
+        ],
+        tables: vec![Table {
+            caption: "Transfers".to_owned(),
+            columns: columns.map(str::to_owned).to_vec(),
+            rows: summaries.iter().map(row).collect(),
+        }],
+        series: summaries.iter().map(series).collect(),
+    }
+}

@@ -1,0 +1,68 @@
+//! The path of Holzinger et al., "Advancing HTTP/3 with FEC and HMM" (2025), section V-B: 10 Mbit/s,
+//! 50 ms one way, bursts of loss in both directions, and cross traffic that moves them on.
+
+use std::time::Duration;
+
+use sutura_link::{LinkConfig, ParseError};
+use sutura_proto::{Algorithm, Protection, TransportConfig};
+
+/// The delay of the path, one way.
+pub const ONE_WAY: Duration = Duration::from_millis(50);
+
+/// How the published numbers of the loss model are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channel {
+    /// As shares: 2.35 % of packets are lost, in bursts of four packets of all traffic.
+    Fractions,
+    /// As percentages, as netem takes them: 0.0235 % of packets are lost, in bad periods of four
+    /// hundred packets.
+    Percentages,
+    /// As shares, with bad periods that take as long as four packets of cross traffic, whatever is
+    /// sent: mean 4.8 ms bad, 240 ms good.
+    Time,
+    /// Without loss, for comparison.
+    Lossless,
+}
+
+impl Channel {
+    /// Its name in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fractions => "fractions",
+            Self::Percentages => "percentages",
+            Self::Time => "time-stepped",
+            Self::Lossless => "lossless",
+        }
+    }
+
+    /// One direction of the path.
+    ///
+    /// # Errors
+    /// None, as long as the link crate keeps its presets.
+    pub fn link(self) -> Result<LinkConfig, ParseError> {
+        match self {
+            Self::Fractions => "paper-background",
+            Self::Percentages => "paper-percent background=10mbit",
+            Self::Time => "paper-time",
+            Self::Lossless => "paper loss=none",
+        }
+        .parse()
+    }
+}
+
+/// The settings of both ends: BBR, as in the paper, and otherwise the defaults.
+pub fn transport() -> TransportConfig {
+    TransportConfig { congestion: Algorithm::Bbr, ..TransportConfig::default() }
+}
+
+/// The protection of a burst loss tolerance; none if that is 0.
+pub fn protection(burst: u32, delay: Duration, incremental: bool) -> Option<Protection> {
+    (burst > 0).then_some(Protection { burst, delay, incremental })
+}
+
+/// A seed for one part of an experiment. Parts that are compared get the same, so that the channel
+/// treats them alike.
+pub fn seed(base: u64, part: u64) -> u64 {
+    sutura_link::Rng::stream(base, part).next_u64()
+}

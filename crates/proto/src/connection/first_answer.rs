@@ -1,0 +1,77 @@
+//! What a server may answer to a client's first packet instead of going on with the handshake:
+//! Retry (RFC 9000 section 8.1.2) and Version Negotiation (section 6).
+
+use super::{Connection, State};
+use crate::crypto::{ClientCrypto, retry};
+use crate::error::ConnectionError;
+use crate::ids::{ConnectionId, SpaceId};
+use crate::wire::packet::{RetryPacket, VERSION_1, VersionNegotiationPacket};
+use std::time::Instant;
+
+/// A longer token would leave too little room in an Initial packet for the handshake.
+const MAX_TOKEN: usize = 768;
+
+/// What a client needs to follow a Retry, and what it keeps of one.
+#[derive(Debug, Default)]
+pub struct RetryState {
+    /// Makes Initial keys anew. A server has none.
+    pub crypto: Option<ClientCrypto>,
+    /// The source identifier of the Retry that was followed.
+    pub source: Option<ConnectionId>,
+    /// What every Initial carries from then on.
+    pub token: Vec<u8>,
+}
+
+impl Connection {
+    /// Whether nothing that the server sent was acted on yet. Both packets are for that time only:
+    /// later ones are late copies, or forged (RFC 9000 sections 6.2 and 17.2.5.2).
+    fn awaits_first_answer(&self) -> bool {
+        self.side.is_client()
+            && self.state == State::Handshaking
+            && self.handshake.peer_scid.is_none()
+            && self.handshake.retry.source.is_none()
+    }
+
+    /// Starts over towards the identifier that the server names, with its token.
+    pub(super) fn on_retry(&mut self, now: Instant, packet: &RetryPacket, datagram: &[u8]) {
+        let token = datagram.get(packet.token.clone()).unwrap_or_default();
+        let whole = datagram.get(packet.start..packet.tag.end).unwrap_or_default();
+        let original = self.handshake.original_dcid;
+        let is_ours = self.awaits_first_answer()
+            && packet.dcid == self.handshake.local_cid
+            && packet.scid != original
+            && token.len() <= MAX_TOKEN
+            && retry::is_authentic(&original, whole);
+        let Some(crypto) = self.handshake.retry.crypto.as_ref().filter(|_| is_ours) else { return };
+        let Ok(keys) = crypto.initial_keys(VERSION_1, &packet.scid) else { return };
+        self.handshake.retry.source = Some(packet.scid);
+        self.handshake.retry.token = token.to_vec();
+        self.remote_cids.set_handshake_cid(packet.scid);
+        // The same handshake message goes again, in packets with higher numbers (RFC 9000 section
+        // 17.2.5.3). That those before it were not acknowledged says nothing of congestion.
+        let before = self.recovery.bytes_in_flight();
+        drop(self.recovery.discard_space(now, SpaceId::Initial));
+        self.congestion.on_discarded(before.saturating_sub(self.recovery.bytes_in_flight()));
+        let space = &mut self.spaces[SpaceId::Initial as usize];
+        space.keys = Some(keys);
+        space.probes = 0;
+        space.ping = false;
+        space.crypto.resend_unacked();
+    }
+
+    /// Gives up if the server does not speak our version.
+    pub(super) fn on_version_negotiation(
+        &mut self,
+        now: Instant,
+        packet: &VersionNegotiationPacket,
+        datagram: &[u8],
+    ) {
+        let is_ours = self.awaits_first_answer()
+            && packet.dcid == self.handshake.local_cid
+            && packet.scid == self.handshake.original_dcid;
+        if is_ours && !packet.versions(datagram).any(|version| version == VERSION_1) {
+            self.lost(now, ConnectionError::VersionMismatch);
+            self.drained(now);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Retry and Version Negotiation, as a client and as a server.
+
+use super::pair::{Pair, pattern};
+use crate::crypto::retry::integrity_tag;
+use crate::wire::packet::{
+    Packet, VERSION_1, encode_retry, encode_version_negotiation, parse, parse_invariants,
+};
+use crate::{ConnectionError, ConnectionId, DatagramEvent, Dir, Event, Side};
+use std::time::Duration;
+
+const TOKEN: &[u8] = b"a token";
+
+fn cid(byte: u8) -> ConnectionId {
+    ConnectionId::new(&[byte; 8]).unwrap()
+}
+
+/// A pair whose client's first datagram was lost.
+fn waiting() -> Pair {
+    let mut pair = Pair::new();
+    pair.filter = Box::new(|_, _| false);
+    pair.flush(Side::Client);
+    pair.filter = Box::new(|_, _| true);
+    pair
+}
+
+fn retry(pair: &mut Pair, scid: ConnectionId, token: &[u8]) -> Vec<u8> {
+    let handshake = &pair.client.conn().handshake;
+    let mut packet = Vec::new();
+    encode_retry(handshake.local_cid, scid, token, &mut packet);
+    let tag = integrity_tag(&handshake.original_dcid, &packet).unwrap();
+    packet.extend_from_slice(&tag);
+    packet
+}
+
+/// What a client that sent nothing else would send now: the destination and token of its Initial.
+fn next_initial(pair: &mut Pair) -> Option<(ConnectionId, Vec<u8>)> {
+    let (now, mut out) = (pair.now, Vec::new());
+    pair.client.conn().poll_transmit(now, 1, &mut out)?;
+    let Ok(Packet::Protected(packet)) = parse(&out, 0, 8) else { panic!("no packet") };
+    Some((packet.dcid, out[packet.token].to_vec()))
+}
+
+#[test]
+fn a_retry_is_followed_once() {
+    let mut pair = waiting();
+    let in_flight = pair.client.conn().stats().bytes_in_flight;
+    let packet = retry(&mut pair, cid(7), TOKEN);
+    pair.receive(Side::Client, packet);
+    assert_eq!(pair.client.conn().stats().bytes_in_flight, 0);
+    assert_eq!(next_initial(&mut pair), Some((cid(7), TOKEN.to_vec())));
+    assert!(pair.client.conn().stats().bytes_in_flight >= in_flight);
+    // Numbers are not used again (RFC 9000 section 17.2.5.3).
+    assert_eq!(pair.client.conn().spaces[0].peek_pn(), 2);
+    let packet = retry(&mut pair, cid(8), b"another token");
+    pair.receive(Side::Client, packet);
+    assert_eq!(next_initial(&mut pair), None);
+}
+
+#[test]
+fn a_server_that_sent_a_retry_must_say_so() {
+    let mut pair = waiting();
+    let packet = retry(&mut pair, cid(7), TOKEN);
+    pair.receive(Side::Client, packet);
+    // The server takes the Initial to be the first one, and so does not authenticate the Retry.
+    pair.run_for(Duration::from_secs(1));
+    let lost = pair.client.events.iter().find_map(|event| match event {
+        Event::ConnectionLost(ConnectionError::Transport(error)) => Some(error.code),
+        _ => None,
+    });
+    assert_eq!(lost, Some(crate::TransportErrorCode::TRANSPORT_PARAMETER_ERROR));
+}
+
+#[test]
+fn what_is_no_retry_for_this_client_is_ignored() {
+    let mut forged = waiting();
+    let mut packet = retry(&mut forged, cid(7), TOKEN);
+    *packet.last_mut().unwrap() ^= 1;
+    let original = forged.client.conn().handshake.original_dcid;
+    let loop_back = retry(&mut forged, original, TOKEN);
+    let long = retry(&mut forged, cid(7), &[0; 1000]);
+    for packet in [packet, loop_back, long] {
+        forged.receive(Side::Client, packet);
+        assert_eq!(next_initial(&mut forged), None);
+    }
+    // The probe goes where the first Initial went, and the handshake takes place.
+    forged.run_for(Duration::from_secs(3));
+    assert!(forged.client.events.contains(&Event::Connected));
+}
+
+#[test]
+fn a_late_retry_is_ignored() {
+    let mut pair = Pair::connected();
+    let packet = retry(&mut pair, cid(7), TOKEN);
+    pair.receive(Side::Client, packet);
+    let data = pattern(5000);
+    pair.send(Side::Client, Dir::Uni, &data);
+    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+}
+
+fn negotiation(pair: &mut Pair, scid: Option<ConnectionId>, versions: &[u32]) -> Vec<u8> {
+    let handshake = &pair.client.conn().handshake;
+    let scid = scid.unwrap_or(handshake.original_dcid);
+    let mut packet = Vec::new();
+    let dcid = handshake.local_cid;
+    encode_version_negotiation(dcid.as_slice(), scid.as_slice(), versions, &mut packet);
+    packet
+}
+
+#[test]
+fn a_client_gives_up_on_a_server_of_other_versions() {
+    let mut pair = waiting();
+    let packet = negotiation(&mut pair, None, &[0x1a2a_3a4a, 2]);
+    pair.receive(Side::Client, packet);
+    let expected = Event::ConnectionLost(ConnectionError::VersionMismatch);
+    assert_eq!(pair.client.events, [expected]);
+    assert!(pair.client.conn().is_drained());
+    assert!(pair.client.endpoint.is_empty());
+}
+
+#[test]
+fn version_negotiation_that_makes_no_sense_is_ignored() {
+    let mut pair = waiting();
+    for packet in
+        [negotiation(&mut pair, None, &[2, VERSION_1]), negotiation(&mut pair, Some(cid(9)), &[2])]
+    {
+        pair.receive(Side::Client, packet);
+        assert!(!pair.client.conn().is_closed());
+    }
+    pair.run_for(Duration::from_secs(3));
+    assert!(pair.client.events.contains(&Event::Connected));
+    let packet = negotiation(&mut pair, None, &[2]);
+    pair.receive(Side::Client, packet);
+    assert!(!pair.client.conn().is_closed());
+}
+
+#[test]
+fn a_server_tells_its_version_to_large_datagrams_of_others() {
+    let mut pair = Pair::new();
+    let mut datagram = vec![0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 30];
+    datagram.extend([5; 30]);
+    datagram.push(200);
+    datagram.extend([6; 200]);
+    datagram.resize(1200, 0);
+    let from = ([127, 0, 0, 1], 9).into();
+    let DatagramEvent::Respond(answer) = pair.server.endpoint.handle(from, &datagram) else {
+        panic!("no answer")
+    };
+    let head = parse_invariants(&answer, 8).unwrap();
+    assert_eq!((head.version, head.dcid, head.scid), (Some(0), &[6; 200][..], &[5; 30][..]));
+    let versions = answer[1 + 4 + 1 + 200 + 1 + 30..].as_chunks::<4>().0;
+    assert!(versions.contains(&VERSION_1.to_be_bytes()));
+    assert!(versions.iter().any(|v| u32::from_be_bytes(*v) & 0x0f0f_0f0f == 0x0a0a_0a0a));
+    for ignored in [&datagram[..1199], &answer] {
+        assert!(matches!(pair.server.endpoint.handle(from, ignored), DatagramEvent::Drop));
+    }
+    // A client answers nobody.
+    assert!(matches!(pair.client.endpoint.handle(from, &datagram), DatagramEvent::Drop));
+}

@@ -1,0 +1,175 @@
+//! Who uses the relay.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+/// Names a client, and no later one in the same place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ClientId {
+    slot: usize,
+    generation: u64,
+}
+
+/// A client: where it sends from, and a socket that stands for it towards the destination.
+#[derive(Debug)]
+pub(crate) struct Client {
+    generation: u64,
+    pub(crate) address: SocketAddr,
+    pub(crate) socket: UdpSocket,
+    last_used: Duration,
+}
+
+/// All clients, and how many there may be.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    to: SocketAddr,
+    limit: usize,
+    idle_timeout: Duration,
+    slots: Vec<Option<Client>>,
+    by_address: HashMap<SocketAddr, ClientId>,
+    seen: u64,
+}
+
+impl Clients {
+    pub(crate) fn new(to: SocketAddr, limit: usize, idle_timeout: Duration) -> Self {
+        Self { to, limit, idle_timeout, slots: Vec::new(), by_address: HashMap::new(), seen: 0 }
+    }
+
+    /// The client at `address`, a new one if need be; `None` if there are too many.
+    ///
+    /// # Errors
+    /// The system has no further socket.
+    pub(crate) fn find_or_insert(
+        &mut self,
+        address: SocketAddr,
+        now: Duration,
+    ) -> io::Result<Option<ClientId>> {
+        if let Some(&id) = self.by_address.get(&address) {
+            self.touch(id, now);
+            return Ok(Some(id));
+        }
+        if self.by_address.len() >= self.limit {
+            self.expire(now);
+            if self.by_address.len() >= self.limit {
+                return Ok(None);
+            }
+        }
+        let socket = connected_socket(self.to)?;
+        self.seen += 1;
+        let client = Client { generation: self.seen, address, socket, last_used: now };
+        let slot = match self.slots.iter().position(Option::is_none) {
+            Some(slot) => slot,
+            None => {
+                self.slots.push(None);
+                self.slots.len() - 1
+            }
+        };
+        self.slots[slot] = Some(client);
+        let id = ClientId { slot, generation: self.seen };
+        self.by_address.insert(address, id);
+        Ok(Some(id))
+    }
+
+    pub(crate) fn get(&self, id: ClientId) -> Option<&Client> {
+        let client = self.slots.get(id.slot)?.as_ref()?;
+        (client.generation == id.generation).then_some(client)
+    }
+
+    /// The client was heard of, or from.
+    pub(crate) fn touch(&mut self, id: ClientId, now: Duration) {
+        if let Some(Some(client)) = self.slots.get_mut(id.slot)
+            && client.generation == id.generation
+        {
+            client.last_used = now;
+        }
+    }
+
+    /// Forgets who has been idle for too long.
+    pub(crate) fn expire(&mut self, now: Duration) {
+        let idle_since = |client: &Client| now.saturating_sub(client.last_used);
+        for slot in &mut self.slots {
+            if let Some(client) = slot
+                && idle_since(client) >= self.idle_timeout
+            {
+                self.by_address.remove(&client.address);
+                *slot = None;
+            }
+        }
+        while self.slots.last().is_some_and(Option::is_none) {
+            self.slots.pop();
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ClientId, &Client)> {
+        self.slots.iter().enumerate().filter_map(|(slot, client)| {
+            let client = client.as_ref()?;
+            Some((ClientId { slot, generation: client.generation }, client))
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_address.len()
+    }
+
+    pub(crate) fn seen(&self) -> u64 {
+        self.seen
+    }
+}
+
+fn connected_socket(to: SocketAddr) -> io::Result<UdpSocket> {
+    let any: IpAddr = match to {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(to)?;
+    crate::worker::prepare(&socket)?;
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn clients(limit: usize) -> Clients {
+        Clients::new("127.0.0.1:9".parse().unwrap(), limit, 10 * SECOND)
+    }
+
+    fn address(port: u16) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, port).into()
+    }
+
+    #[test]
+    fn a_client_is_known_by_its_address() {
+        let mut clients = clients(2);
+        let a = clients.find_or_insert(address(1), SECOND).unwrap().unwrap();
+        let b = clients.find_or_insert(address(2), SECOND).unwrap().unwrap();
+        assert_ne!(a, b);
+        assert_eq!(clients.find_or_insert(address(1), SECOND).unwrap(), Some(a));
+        assert_eq!(clients.get(b).unwrap().address, address(2));
+        assert_eq!((clients.len(), clients.seen()), (2, 2));
+    }
+
+    #[test]
+    fn a_flood_of_addresses_is_bounded_and_the_idle_make_room() {
+        let mut clients = clients(3);
+        let first = clients.find_or_insert(address(1), SECOND).unwrap().unwrap();
+        for port in 2..1000 {
+            let found = clients.find_or_insert(address(port), 2 * SECOND).unwrap();
+            assert_eq!(found.is_some(), port <= 3);
+        }
+        assert_eq!((clients.len(), clients.slots.len()), (3, 3));
+        // The first one is used; the others are forgotten, and their names mean nobody.
+        let second = clients.find_or_insert(address(2), 2 * SECOND).unwrap().unwrap();
+        clients.touch(first, 11 * SECOND);
+        let new = clients.find_or_insert(address(1000), 12 * SECOND).unwrap().unwrap();
+        assert_eq!(new.slot, second.slot);
+        assert!(clients.get(second).is_none());
+        assert!(clients.get(first).is_some());
+        assert_eq!(clients.len(), 2);
+    }
+}

@@ -1,0 +1,117 @@
+//! A relay between UDP sockets that behaves like a lossy link.
+//!
+//! A [`Relay`] listens on one address and passes every datagram on to another one, through a
+//! [`Pipe`](sutura_link::Pipe) in each direction. It serves any number of clients: each has a socket
+//! of its own towards the destination, so that answers find their way back. All clients share the
+//! two directions of the link.
+//!
+//! It runs in a thread of its own that sleeps in `poll` until a datagram arrives from a socket or
+//! the next one is due on the link. [`Stats::late_max`] tells how well that went.
+//!
+//! ECN marks do not survive the way through the relay.
+//!
+//! ```no_run
+//! use sutura_relay::{Config, Relay};
+//!
+//! let link: sutura_link::LinkConfig = "paper".parse()?;
+//! let config = Config::new("127.0.0.1:5000".parse()?, "127.0.0.1:4433".parse()?);
+//! let relay = Relay::start(&config.link(&link).seed(7))?;
+//! std::thread::sleep(std::time::Duration::from_secs(60));
+//! let stats = relay.stop();
+//! println!("{} datagrams lost on the way down", stats.down.lost);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod buffers;
+mod clients;
+mod config;
+mod stats;
+mod worker;
+
+pub use config::Config;
+pub use stats::Stats;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// A relay at work. Dropped, it stops.
+#[derive(Debug)]
+pub struct Relay {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    waker: UdpSocket,
+    worker: Option<JoinHandle<()>>,
+}
+
+/// What the handle and the worker share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) stop: bool,
+    pub(crate) stats: Stats,
+}
+
+impl Shared {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Relay {
+    /// Binds the address to listen on and starts to relay. The link comes up now.
+    ///
+    /// # Errors
+    /// The address cannot be bound, or the system has no more sockets or threads.
+    pub fn start(config: &Config) -> io::Result<Self> {
+        let socket = UdpSocket::bind(config.listen)?;
+        let address = socket.local_addr()?;
+        let waker = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        waker.connect(waker.local_addr()?)?;
+        let shared = Arc::new(Shared::default());
+        let worker = worker::Worker::new(config, socket, waker.try_clone()?, shared.clone())?;
+        let worker =
+            std::thread::Builder::new().name("relay".into()).spawn(move || worker.run())?;
+        Ok(Self { address, shared, waker, worker: Some(worker) })
+    }
+
+    /// The address that the relay listens on.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What has happened so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.shared.lock().stats
+    }
+
+    /// Stops the relay; what is under way is dropped. Returns what happened.
+    #[must_use]
+    pub fn stop(mut self) -> Stats {
+        self.halt();
+        self.stats()
+    }
+
+    fn halt(&mut self) {
+        if let Some(worker) = self.worker.take() {
+            self.shared.lock().stop = true;
+            // Were the wake-up lost, the worker would see the flag at its next round.
+            let _ = self.waker.send(&[0]);
+            let _ = worker.join();
+        }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.halt();
+    }
+}

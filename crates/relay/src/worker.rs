@@ -1,0 +1,238 @@
+//! The thread that relays.
+
+use std::io;
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::net::sockopt;
+use sutura_link::{Arrival, Fate, Pipe, corrupt};
+
+use crate::buffers::{BufferId, Buffers};
+use crate::clients::{ClientId, Clients};
+use crate::{Config, Shared, Stats};
+
+/// The largest datagram there is.
+const MAX_DATAGRAM: usize = 65_535;
+/// Datagrams taken from one socket before the others, and what is due, have their turn.
+const MAX_BATCH: usize = 64;
+/// What the kernel is asked to keep for a socket, so that a burst is not lost before it met the
+/// link. It may give less.
+const SOCKET_BUFFER: usize = 4 << 20;
+/// How often idle clients are looked for, and the longest sleep.
+const HOUSEKEEPING: Duration = Duration::from_secs(1);
+
+/// Makes a socket fit for the relay.
+pub(crate) fn prepare(socket: &UdpSocket) -> io::Result<()> {
+    socket.set_nonblocking(true)?;
+    // A smaller buffer than asked for is no reason to fail.
+    let _ = sockopt::set_socket_recv_buffer_size(socket, SOCKET_BUFFER);
+    let _ = sockopt::set_socket_send_buffer_size(socket, SOCKET_BUFFER);
+    Ok(())
+}
+
+/// Which way a datagram goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Up,
+    Down,
+}
+
+#[derive(Debug)]
+pub(crate) struct Worker {
+    start: Instant,
+    socket: UdpSocket,
+    waker: UdpSocket,
+    shared: Arc<Shared>,
+    clients: Clients,
+    buffers: Buffers,
+    up: Pipe<BufferId>,
+    down: Pipe<BufferId>,
+    stats: Stats,
+    scratch: Vec<u8>,
+    damaged: Vec<u8>,
+    last_housekeeping: Duration,
+}
+
+impl Worker {
+    pub(crate) fn new(
+        config: &Config,
+        socket: UdpSocket,
+        waker: UdpSocket,
+        shared: Arc<Shared>,
+    ) -> io::Result<Self> {
+        prepare(&socket)?;
+        waker.set_nonblocking(true)?;
+        Ok(Self {
+            start: Instant::now(),
+            socket,
+            waker,
+            shared,
+            up: Pipe::new(&config.up, config.up_seed()),
+            down: Pipe::new(&config.down, config.down_seed()),
+            clients: Clients::new(config.to, config.max_clients, config.idle_timeout),
+            buffers: Buffers::default(),
+            stats: Stats::default(),
+            scratch: vec![0; MAX_DATAGRAM],
+            damaged: Vec::new(),
+            last_housekeeping: Duration::ZERO,
+        })
+    }
+
+    pub(crate) fn run(mut self) {
+        let mut readable = Vec::new();
+        while self.publish() {
+            readable.clear();
+            let from_clients = self.wait(&mut readable);
+            self.forward_due();
+            if from_clients {
+                self.receive_from_clients();
+            }
+            for &client in &readable {
+                self.receive_from_destination(client);
+            }
+            self.forward_due();
+            self.keep_house();
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// Shows the statistics to others. Returns whether to go on.
+    fn publish(&mut self) -> bool {
+        self.stats.up = *self.up.link().stats();
+        self.stats.down = *self.down.link().stats();
+        self.stats.clients = self.clients.len();
+        self.stats.clients_seen = self.clients.seen();
+        let mut state = self.shared.lock();
+        state.stats = self.stats;
+        !state.stop
+    }
+
+    /// Sleeps until something is due or arrives. Returns whether clients have sent something, and
+    /// for which clients the destination has.
+    fn wait(&self, readable: &mut Vec<ClientId>) -> bool {
+        let due = [self.up.next_time(), self.down.next_time()].into_iter().flatten().min();
+        let sleep =
+            due.map_or(HOUSEKEEPING, |due| due.saturating_sub(self.now()).min(HOUSEKEEPING));
+        let timeout = Timespec {
+            tv_sec: i64::try_from(sleep.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: sleep.subsec_nanos().into(),
+        };
+        let mut polled = Vec::with_capacity(self.clients.len() + 2);
+        polled.push(PollFd::new(&self.socket, PollFlags::IN));
+        polled.push(PollFd::new(&self.waker, PollFlags::IN));
+        let (ids, clients): (Vec<_>, Vec<_>) = self.clients.iter().unzip();
+        polled.extend(clients.iter().map(|client| PollFd::new(&client.socket, PollFlags::IN)));
+        // An interrupted sleep is a short one; nothing is ready then.
+        if rustix::event::poll(&mut polled, Some(&timeout)).is_err() {
+            return false;
+        }
+        let ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        let fds = polled.iter().skip(2);
+        readable.extend(ids.into_iter().zip(fds).filter(|(_, fd)| ready(fd)).map(|(id, _)| id));
+        polled.first().is_some_and(ready)
+    }
+
+    fn receive_from_clients(&mut self) {
+        for _ in 0..MAX_BATCH {
+            let (length, address) = match self.socket.recv_from(&mut self.scratch) {
+                Ok(received) => received,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // Such as the news that an earlier datagram found nobody.
+                Err(_) => continue,
+            };
+            let now = self.now();
+            match self.clients.find_or_insert(address, now) {
+                Ok(Some(client)) => self.enter(Way::Up, now, length, client),
+                Ok(None) | Err(_) => self.stats.refused += 1,
+            }
+        }
+    }
+
+    fn receive_from_destination(&mut self, id: ClientId) {
+        for _ in 0..MAX_BATCH {
+            let Some(client) = self.clients.get(id) else { return };
+            let length = match client.socket.recv(&mut self.scratch) {
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => continue,
+            };
+            let now = self.now();
+            self.clients.touch(id, now);
+            self.enter(Way::Down, now, length, id);
+        }
+    }
+
+    /// Sends the first `length` bytes of the scratch space over the link.
+    fn enter(&mut self, way: Way, now: Duration, length: usize, client: ClientId) {
+        let Some(id) = self.scratch.get(..length).and_then(|d| self.buffers.insert(d, client))
+        else {
+            self.stats.refused += 1;
+            return;
+        };
+        let pipe = match way {
+            Way::Up => &mut self.up,
+            Way::Down => &mut self.down,
+        };
+        match pipe.send(now, length, id) {
+            Fate::Delivered(deliveries) if deliveries.copy.is_some() => self.buffers.share(id),
+            Fate::Delivered(_) => {}
+            Fate::Dropped(_) => self.buffers.release(id),
+        }
+    }
+
+    /// Sends on everything that has crossed the link.
+    fn forward_due(&mut self) {
+        loop {
+            let now = self.now();
+            if let Some(arrival) = self.up.pop(now) {
+                self.forward(Way::Up, arrival);
+            } else if let Some(arrival) = self.down.pop(now) {
+                self.forward(Way::Down, arrival);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn forward(&mut self, way: Way, arrival: Arrival<BufferId>) {
+        let id = arrival.payload;
+        if self.send(way, id, arrival.corrupt) {
+            self.stats.on_forwarded(self.now().saturating_sub(arrival.at));
+        } else {
+            self.stats.unsent += 1;
+        }
+        self.buffers.release(id);
+    }
+
+    fn send(&mut self, way: Way, id: BufferId, damage: Option<u64>) -> bool {
+        let Some((mut data, client)) = self.buffers.get(id) else { return false };
+        let Some(client) = self.clients.get(client) else { return false };
+        if let Some(seed) = damage {
+            self.damaged.clear();
+            self.damaged.extend_from_slice(data);
+            corrupt(seed, &mut self.damaged);
+            data = &self.damaged;
+        }
+        let send = || match way {
+            Way::Up => client.socket.send(data),
+            Way::Down => self.socket.send_to(data, client.address),
+        };
+        // What a socket reports may be the fate of an earlier datagram; this one was not sent then.
+        let result = send();
+        let refused = |e: &io::Error| e.kind() == io::ErrorKind::ConnectionRefused;
+        if result.as_ref().is_err_and(refused) { send().is_ok() } else { result.is_ok() }
+    }
+
+    fn keep_house(&mut self) {
+        let now = self.now();
+        if now.saturating_sub(self.last_housekeeping) >= HOUSEKEEPING {
+            self.last_housekeeping = now;
+            self.clients.expire(now);
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! Transfers of so many bytes, in either direction or both at once.
+//!
+//! A client opens a stream for each transfer and sends 8 bytes, the big-endian length of the
+//! response, and then so many bytes of its own. The server answers at once with as many bytes as it
+//! was asked for, and ends the stream when it has received all. All bytes are checked.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use sutura_proto::Protection;
+
+use super::{CHUNK, Number, read_all};
+use crate::{App, AppError, Pattern, Quic};
+
+/// What is to be transferred on one stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transfer {
+    /// Bytes from the server to the client.
+    pub download: u64,
+    /// Bytes from the client to the server.
+    pub upload: u64,
+    /// How the client protects its bytes.
+    pub protection: Option<Protection>,
+}
+
+impl Transfer {
+    /// From the server to the client.
+    #[must_use]
+    pub fn download(bytes: u64) -> Self {
+        Self { download: bytes, ..Self::default() }
+    }
+
+    /// From the client to the server.
+    #[must_use]
+    pub fn upload(bytes: u64) -> Self {
+        Self { upload: bytes, ..Self::default() }
+    }
+
+    /// So many bytes each way, at the same time.
+    #[must_use]
+    pub fn both(bytes: u64) -> Self {
+        Self { download: bytes, upload: bytes, protection: None }
+    }
+}
+
+/// When a transfer began and ended, as the client saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completed {
+    /// Which one, counted from 0.
+    pub index: usize,
+    /// When its stream was opened.
+    pub started: Instant,
+    /// When its last byte, and the word that it was the last, had been received.
+    pub completed: Instant,
+}
+
+fn upload_pattern(stream: u64) -> Pattern {
+    Pattern::new(2 * stream)
+}
+
+fn download_pattern(stream: u64) -> Pattern {
+    Pattern::new(2 * stream + 1)
+}
+
+/// One direction's bytes on their way out.
+#[derive(Debug)]
+struct Sending {
+    pattern: Pattern,
+    sent: u64,
+    total: u64,
+}
+
+impl Sending {
+    /// Writes as much as possible. Returns whether that was all.
+    fn poll(&mut self, quic: &mut impl Quic, stream: u64) -> Result<bool, AppError> {
+        let mut buffer = [0; CHUNK];
+        while self.sent < self.total {
+            let n = usize::try_from(self.total - self.sent).map_or(CHUNK, |left| left.min(CHUNK));
+            self.pattern.fill(self.sent, &mut buffer[..n]);
+            let written = quic.write(stream, &buffer[..n])?;
+            self.sent += written as u64;
+            if written < n {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// One direction's bytes on their way in.
+#[derive(Debug)]
+struct Receiving {
+    pattern: Pattern,
+    received: u64,
+}
+
+impl Receiving {
+    fn take(&mut self, stream: u64, data: &[u8]) -> Result<(), AppError> {
+        if let Some(wrong) = self.pattern.mismatch(self.received, data) {
+            return Err(AppError(format!("stream {stream}: byte {wrong} is wrong")));
+        }
+        self.received += data.len() as u64;
+        Ok(())
+    }
+}
+
+struct Active {
+    index: usize,
+    stream: u64,
+    started: Instant,
+    plan: Transfer,
+    header: usize,
+    upload: Sending,
+    finished: bool,
+    download: Receiving,
+}
+
+impl Active {
+    fn poll(&mut self, quic: &mut impl Quic) -> Result<bool, AppError> {
+        self.send(quic)?;
+        let download = &mut self.download;
+        let stream = self.stream;
+        if !read_all(quic, stream, |data| download.take(stream, data))? {
+            return Ok(false);
+        }
+        if self.download.received != self.plan.download {
+            let (got, want) = (self.download.received, self.plan.download);
+            return Err(AppError(format!("stream {stream}: {got} bytes instead of {want}")));
+        }
+        Ok(true)
+    }
+
+    fn send(&mut self, quic: &mut impl Quic) -> Result<(), AppError> {
+        if self.finished {
+            return Ok(());
+        }
+        let header = self.plan.download.to_be_bytes();
+        if self.header < header.len() {
+            self.header += quic.write(self.stream, &header[self.header..])?;
+        }
+        if self.header == header.len() && self.upload.poll(quic, self.stream)? {
+            quic.finish(self.stream)?;
+            self.finished = true;
+        }
+        Ok(())
+    }
+}
+
+/// Transfers what it is told to, one after the other or several at a time.
+pub struct BulkClient {
+    plan: VecDeque<Transfer>,
+    gap: Duration,
+    parallel: usize,
+    next_at: Option<Instant>,
+    started: usize,
+    active: Vec<Active>,
+    completed: Vec<Completed>,
+}
+
+impl BulkClient {
+    /// All that `plan` says, `parallel` at a time, each at least `gap` after the end of another.
+    #[must_use]
+    pub fn new(plan: impl IntoIterator<Item = Transfer>, parallel: usize, gap: Duration) -> Self {
+        Self {
+            plan: plan.into_iter().collect(),
+            gap,
+            parallel: parallel.max(1),
+            next_at: None,
+            started: 0,
+            active: Vec::new(),
+            completed: Vec::new(),
+        }
+    }
+
+    /// How many transfers have begun.
+    #[must_use]
+    pub const fn started(&self) -> usize {
+        self.started
+    }
+
+    /// The transfers that are complete, in the order in which they became so.
+    #[must_use]
+    pub fn completed(&self) -> &[Completed] {
+        &self.completed
+    }
+
+    /// Whether a transfer is under way.
+    #[must_use]
+    pub const fn is_busy(&self) -> bool {
+        !self.active.is_empty()
+    }
+
+    /// Whether all is complete.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.plan.is_empty() && self.active.is_empty()
+    }
+
+    fn start(&mut self, now: Instant, quic: &mut impl Quic) -> Result<(), AppError> {
+        while self.active.len() < self.parallel && self.next_at.is_none_or(|at| at <= now) {
+            let Some(&plan) = self.plan.front() else { return Ok(()) };
+            let Some(stream) = quic.open() else { return Ok(()) };
+            self.plan.pop_front();
+            if plan.protection.is_some() {
+                quic.protect(stream, plan.protection)?;
+            }
+            self.active.push(Active {
+                index: self.started,
+                stream,
+                started: now,
+                plan,
+                header: 0,
+                upload: Sending { pattern: upload_pattern(stream), sent: 0, total: plan.upload },
+                finished: false,
+                download: Receiving { pattern: download_pattern(stream), received: 0 },
+            });
+            self.started += 1;
+        }
+        Ok(())
+    }
+}
+
+impl<Q: Quic> App<Q> for BulkClient {
+    fn poll(&mut self, now: Instant, quic: &mut Q) -> Result<Option<Instant>, AppError> {
+        loop {
+            self.start(now, quic)?;
+            let before = self.completed.len();
+            let mut i = 0;
+            while let Some(active) = self.active.get_mut(i) {
+                if active.poll(quic)? {
+                    let Active { index, started, .. } = self.active.remove(i);
+                    self.completed.push(Completed { index, started, completed: now });
+                    self.next_at = Some(now + self.gap);
+                } else {
+                    i += 1;
+                }
+            }
+            if self.completed.len() == before {
+                break;
+            }
+        }
+        let waiting = self.active.len() < self.parallel && !self.plan.is_empty();
+        Ok(self.next_at.filter(|at| waiting && *at > now))
+    }
+}
+
+struct Serving {
+    stream: u64,
+    length: Number,
+    upload: Receiving,
+    upload_ended: bool,
+    download: Option<Sending>,
+}
+
+impl Serving {
+    /// Returns whether all is done.
+    fn poll(
+        &mut self,
+        quic: &mut impl Quic,
+        protection: Option<Protection>,
+    ) -> Result<bool, AppError> {
+        let stream = self.stream;
+        if !self.upload_ended {
+            let (length, upload) = (&mut self.length, &mut self.upload);
+            self.upload_ended =
+                read_all(quic, stream, |data| upload.take(stream, length.take(data)))?;
+        }
+        if self.download.is_none() {
+            let Some(total) = self.length.get() else {
+                if self.upload_ended {
+                    return Err(AppError(format!("stream {stream}: ended before its length")));
+                }
+                return Ok(false);
+            };
+            if protection.is_some() {
+                quic.protect(stream, protection)?;
+            }
+            self.download = Some(Sending { pattern: download_pattern(stream), sent: 0, total });
+        }
+        let Some(download) = &mut self.download else { return Ok(false) };
+        if !download.poll(quic, stream)? || !self.upload_ended {
+            return Ok(false);
+        }
+        quic.finish(stream)?;
+        Ok(true)
+    }
+}
+
+/// Answers [`BulkClient`].
+#[derive(Default)]
+pub struct BulkServer {
+    protection: Option<Protection>,
+    active: Vec<Serving>,
+    received: u64,
+}
+
+impl BulkServer {
+    /// Protects its answers.
+    #[must_use]
+    pub fn new(protection: Option<Protection>) -> Self {
+        Self { protection, ..Self::default() }
+    }
+
+    /// Bytes received on streams that are done, the lengths not counted.
+    #[must_use]
+    pub const fn received(&self) -> u64 {
+        self.received
+    }
+}
+
+impl<Q: Quic> App<Q> for BulkServer {
+    fn poll(&mut self, _: Instant, quic: &mut Q) -> Result<Option<Instant>, AppError> {
+        while let Some(stream) = quic.accept() {
+            self.active.push(Serving {
+                stream,
+                length: Number::default(),
+                upload: Receiving { pattern: upload_pattern(stream), received: 0 },
+                upload_ended: false,
+                download: None,
+            });
+        }
+        let mut i = 0;
+        while let Some(serving) = self.active.get_mut(i) {
+            if serving.poll(quic, self.protection)? {
+                self.received += self.active.remove(i).upload.received;
+            } else {
+                i += 1;
+            }
+        }
+        Ok(None)
+    }
+}

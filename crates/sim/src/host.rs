@@ -1,0 +1,305 @@
+//! The node of this project's transport: an endpoint, its connections and their applications.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use sutura_proto::{
+    ClientConfig, ConnectError, Connection, ConnectionError, ConnectionHandle, ConnectionStats,
+    DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig, Event, ServerConfig, Transmit,
+};
+
+use crate::{App, AppError, Node};
+
+/// Datagrams that a connection may put into one batch.
+const MAX_BATCH: usize = 10;
+
+/// Makes the application of a connection that was accepted.
+pub type Accept = Box<dyn FnMut() -> Box<dyn App<Connection>>>;
+
+struct Guest {
+    connection: Box<Connection>,
+    app: Box<dyn App<Connection>>,
+    /// When the application wants to be polled.
+    wake_at: Option<Instant>,
+    connected: bool,
+    lost: Option<ConnectionError>,
+    failed: Option<AppError>,
+}
+
+/// A connection that is over.
+#[derive(Debug)]
+pub struct Finished {
+    /// Its name at the endpoint, which may have passed on to another one.
+    pub handle: ConnectionHandle,
+    /// Whether it was ever established.
+    pub connected: bool,
+    /// How it ended.
+    pub lost: Option<ConnectionError>,
+    /// What it did.
+    pub stats: ConnectionStats,
+}
+
+/// An endpoint with its connections, each with an [`App`].
+pub struct Host {
+    endpoint: Endpoint,
+    accept: Option<Accept>,
+    guests: BTreeMap<ConnectionHandle, Guest>,
+    /// Whose turn it is to send.
+    next: Option<ConnectionHandle>,
+    finished: Vec<Finished>,
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host")
+            .field("connections", &self.guests.keys())
+            .field("finished", &self.finished)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Host {
+    /// A host that opens connections only.
+    #[must_use]
+    pub fn client(seed: u64) -> Self {
+        Self::new(None, None, seed)
+    }
+
+    /// A host that accepts connections, too, and runs on each what `accept` makes.
+    #[must_use]
+    pub fn server(config: Arc<ServerConfig>, accept: Accept, seed: u64) -> Self {
+        Self::new(Some(config), Some(accept), seed)
+    }
+
+    fn new(server: Option<Arc<ServerConfig>>, accept: Option<Accept>, seed: u64) -> Self {
+        let mut rng = sutura_link::Rng::new(seed);
+        let mut bytes = [0; 32];
+        for chunk in bytes.chunks_exact_mut(8) {
+            chunk.copy_from_slice(&rng.next_u64().to_le_bytes());
+        }
+        Self {
+            endpoint: Endpoint::new(Arc::new(EndpointConfig::default()), server, bytes),
+            accept,
+            guests: BTreeMap::new(),
+            next: None,
+            finished: Vec::new(),
+        }
+    }
+
+    /// Opens a connection and runs `app` on it.
+    ///
+    /// # Errors
+    /// The endpoint cannot open it.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        config: ClientConfig,
+        remote: SocketAddr,
+        server_name: &str,
+        app: impl App<Connection>,
+    ) -> Result<ConnectionHandle, ConnectError> {
+        let (handle, connection) = self.endpoint.connect(now, config, remote, server_name)?;
+        self.admit(handle, connection, Box::new(app));
+        Ok(handle)
+    }
+
+    /// The connections that are not over yet.
+    pub fn connections(&self) -> impl Iterator<Item = (ConnectionHandle, &Connection)> {
+        self.guests.iter().map(|(handle, guest)| (*handle, &*guest.connection))
+    }
+
+    /// A connection, for settings such as an observer.
+    pub fn connection_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
+        self.guests.get_mut(&handle).map(|guest| &mut *guest.connection)
+    }
+
+    /// The application of a connection that is not over, if it is a `T`.
+    #[must_use]
+    pub fn app<T: App<Connection>>(&self, handle: ConnectionHandle) -> Option<&T> {
+        let app: &dyn Any = &*self.guests.get(&handle)?.app;
+        app.downcast_ref()
+    }
+
+    /// The connections that are over, in the order of their ends.
+    #[must_use]
+    pub fn finished(&self) -> &[Finished] {
+        &self.finished
+    }
+
+    /// Connections that the endpoint still knows.
+    #[must_use]
+    pub fn endpoint_len(&self) -> usize {
+        self.endpoint.len()
+    }
+
+    /// Whether a connection has been established and is not over.
+    #[must_use]
+    pub fn is_connected(&self, handle: ConnectionHandle) -> bool {
+        self.guests.get(&handle).is_some_and(|guest| guest.connected && guest.lost.is_none())
+    }
+
+    /// Why a connection was lost that this end did not close, if there is one. Connections that a
+    /// server began to accept do not count: damaged packets and late copies may begin some.
+    #[must_use]
+    pub fn connection_error(&self) -> Option<&ConnectionError> {
+        let counts = |connected| connected || self.accept.is_none();
+        let present = self.guests.values().filter(|guest| counts(guest.connected));
+        let past = self.finished.iter().filter(|finished| counts(finished.connected));
+        let present = present.filter_map(|guest| guest.lost.as_ref());
+        let past = past.filter_map(|finished| finished.lost.as_ref());
+        present.chain(past).find(|error| **error != ConnectionError::LocallyClosed)
+    }
+
+    /// Why an application gave up, if one did.
+    #[must_use]
+    pub fn app_error(&self) -> Option<&AppError> {
+        self.guests.values().find_map(|guest| guest.failed.as_ref())
+    }
+
+    /// Closes a connection; what it says goes out when the host is next asked.
+    pub fn close(&mut self, now: Instant, handle: ConnectionHandle, code: u64, reason: &[u8]) {
+        if let Some(guest) = self.guests.get_mut(&handle) {
+            guest.connection.close(now, code, reason);
+            self.service(now, handle);
+        }
+    }
+
+    fn admit(
+        &mut self,
+        handle: ConnectionHandle,
+        connection: Box<Connection>,
+        app: Box<dyn App<Connection>>,
+    ) {
+        let guest =
+            Guest { connection, app, wake_at: None, connected: false, lost: None, failed: None };
+        self.guests.insert(handle, guest);
+    }
+
+    /// Passes on what a connection has to say and lets its application go on.
+    fn service(&mut self, now: Instant, handle: ConnectionHandle) {
+        let Some(guest) = self.guests.get_mut(&handle) else { return };
+        guest.run(now);
+        while let Some(event) = guest.connection.poll_endpoint_event() {
+            self.endpoint.handle_event(handle, event);
+        }
+        if guest.connection.is_drained()
+            && let Some(guest) = self.guests.remove(&handle)
+        {
+            let stats = guest.connection.stats();
+            let Guest { connected, lost, .. } = guest;
+            self.finished.push(Finished { handle, connected, lost, stats });
+        }
+    }
+}
+
+impl Guest {
+    fn run(&mut self, now: Instant) {
+        if self.failed.is_some() {
+            return;
+        }
+        if let Err(error) = self.try_run(now) {
+            self.failed = Some(error);
+            self.wake_at = None;
+        }
+    }
+
+    fn try_run(&mut self, now: Instant) -> Result<(), AppError> {
+        loop {
+            let mut told = false;
+            while let Some(event) = self.connection.poll_event() {
+                told = true;
+                match &event {
+                    Event::Connected => self.connected = true,
+                    Event::ConnectionLost(error) => self.lost = Some(error.clone()),
+                    _ => {}
+                }
+                self.app.on_event(now, &mut self.connection, event)?;
+            }
+            if self.connection.is_closed() {
+                self.wake_at = None;
+                return Ok(());
+            }
+            self.wake_at = self.app.poll(now, &mut self.connection)?;
+            if !told {
+                return Ok(());
+            }
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        [self.connection.poll_timeout(), self.wake_at].into_iter().flatten().min()
+    }
+}
+
+impl Node for Host {
+    fn receive(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        ecn: Option<EcnCodepoint>,
+        payload: &mut [u8],
+    ) {
+        let handle = match self.endpoint.handle(from, payload) {
+            DatagramEvent::Connection(handle) => handle,
+            DatagramEvent::NewConnection(handle, connection) => {
+                let Some(accept) = &mut self.accept else { return };
+                let app = accept();
+                self.admit(handle, connection, app);
+                handle
+            }
+            // Nobody here speaks another version, so nobody waits for an answer.
+            DatagramEvent::Drop | DatagramEvent::Respond(_) => return,
+        };
+        if let Some(guest) = self.guests.get_mut(&handle) {
+            guest.connection.handle_datagram(now, from, ecn, payload);
+            self.service(now, handle);
+        }
+    }
+
+    fn transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        let first = self.next.unwrap_or(ConnectionHandle(0));
+        let turn = self.guests.range_mut(first..).map(|(handle, guest)| (*handle, guest));
+        let (handle, transmit) = turn
+            .filter_map(|(h, guest)| {
+                Some((h, guest.connection.poll_transmit(now, MAX_BATCH, out)?))
+            })
+            .next()
+            .or_else(|| {
+                let turn = self.guests.range_mut(..first);
+                turn.filter_map(|(handle, guest)| {
+                    Some((*handle, guest.connection.poll_transmit(now, MAX_BATCH, out)?))
+                })
+                .next()
+            })?;
+        self.next = Some(ConnectionHandle(handle.0 + 1));
+        // Sending may retire or announce an identifier.
+        if let Some(guest) = self.guests.get_mut(&handle) {
+            while let Some(event) = guest.connection.poll_endpoint_event() {
+                self.endpoint.handle_event(handle, event);
+            }
+        }
+        Some(transmit)
+    }
+
+    fn timeout(&mut self, now: Instant) {
+        let due: Vec<ConnectionHandle> = self
+            .guests
+            .iter()
+            .filter(|(_, guest)| guest.next_timeout().is_some_and(|at| at <= now))
+            .map(|(handle, _)| *handle)
+            .collect();
+        for handle in due {
+            if let Some(guest) = self.guests.get_mut(&handle) {
+                guest.connection.handle_timeout(now);
+                self.service(now, handle);
+            }
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        self.guests.values().filter_map(Guest::next_timeout).min()
+    }
+}

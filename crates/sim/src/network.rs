@@ -1,0 +1,396 @@
+//! Nodes, the links between them, and the event loop.
+
+use std::any::Any;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use sutura_link::{LinkConfig, LinkStats, Pipe, corrupt};
+use sutura_proto::{EcnCodepoint, Transmit};
+
+use crate::{Clock, Failure, FailureKind, Node, TraceEvent, Tracer};
+
+/// So many rounds of events at one instant are no progress any more. A transfer of some megabytes
+/// over a link without delay and without limit needs a few thousand.
+const MAX_ROUNDS_PER_INSTANT: u32 = 100_000;
+/// A node that sends more datagrams than this without being asked anything else will not stop.
+const MAX_TRANSMITS_IN_A_ROW: u32 = 100_000;
+
+/// Names a node of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NodeId(pub usize);
+
+/// A datagram under way.
+#[derive(Clone)]
+struct Datagram {
+    ecn: Option<EcnCodepoint>,
+    payload: Vec<u8>,
+}
+
+struct Place {
+    address: SocketAddr,
+    node: Box<dyn Node>,
+    /// Whether something happened to the node since it was last asked what it has to send.
+    touched: bool,
+}
+
+struct Route {
+    from: usize,
+    to: usize,
+    pipe: Pipe<Datagram>,
+}
+
+/// Nodes and the links between them, on one virtual clock.
+pub struct Network {
+    clock: Clock,
+    now: Duration,
+    rounds_at_now: u32,
+    places: Vec<Place>,
+    routes: Vec<Route>,
+    tracer: Option<Box<dyn Tracer>>,
+    last_sent: Option<Duration>,
+    buffer: Vec<u8>,
+}
+
+impl std::fmt::Debug for Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Network").field("now", &self.now).finish_non_exhaustive()
+    }
+}
+
+impl Network {
+    /// An empty network at time zero of `clock`.
+    #[must_use]
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            now: Duration::ZERO,
+            rounds_at_now: 0,
+            places: Vec::new(),
+            routes: Vec::new(),
+            tracer: None,
+            last_sent: None,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Puts a node at an address.
+    pub fn add(&mut self, address: SocketAddr, node: impl Node) -> NodeId {
+        self.places.push(Place { address, node: Box::new(node), touched: true });
+        NodeId(self.places.len() - 1)
+    }
+
+    /// Lays a link in one direction. It comes up at time zero.
+    pub fn connect(&mut self, from: NodeId, to: NodeId, config: &LinkConfig, seed: u64) {
+        let pipe = Pipe::new(config, seed);
+        self.routes.push(Route { from: from.0, to: to.0, pipe });
+    }
+
+    /// Tells `tracer` every event from now on.
+    pub fn set_tracer(&mut self, tracer: Box<dyn Tracer>) {
+        self.tracer = Some(tracer);
+    }
+
+    /// The time since the start.
+    #[must_use]
+    pub const fn now(&self) -> Duration {
+        self.now
+    }
+
+    /// The clock.
+    #[must_use]
+    pub const fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// When anybody last gave a datagram to a link.
+    #[must_use]
+    pub const fn last_sent(&self) -> Option<Duration> {
+        self.last_sent
+    }
+
+    /// What the link from `from` to `to` did so far; nothing if there is none.
+    #[must_use]
+    pub fn link_stats(&self, from: NodeId, to: NodeId) -> LinkStats {
+        let route = self.routes.iter().find(|r| (r.from, r.to) == (from.0, to.0));
+        route.map(|r| *r.pipe.link().stats()).unwrap_or_default()
+    }
+
+    /// The node `id`, if it is a `T`.
+    #[must_use]
+    pub fn node<T: Node>(&self, id: NodeId) -> Option<&T> {
+        let node: &dyn Any = &*self.places.get(id.0)?.node;
+        node.downcast_ref()
+    }
+
+    /// The node `id`, if it is a `T`. What it wants to send now leaves with the next
+    /// [`flush`](Self::flush) or [`step`](Self::step).
+    pub fn node_mut<T: Node>(&mut self, id: NodeId) -> Option<&mut T> {
+        let place = self.places.get_mut(id.0)?;
+        place.touched = true;
+        let node: &mut dyn Any = &mut *place.node;
+        node.downcast_mut()
+    }
+
+    /// When the next thing happens, if ever.
+    #[must_use]
+    pub fn next_time(&self) -> Option<Duration> {
+        let arrivals = self.routes.iter().filter_map(|r| r.pipe.next_time());
+        let timeouts = self.places.iter().filter_map(|p| p.node.next_timeout());
+        let timeouts = timeouts.map(|at| self.clock.since_start(at));
+        arrivals.chain(timeouts).min().map(|at| at.max(self.now))
+    }
+
+    /// Lets everything happen that happens next: goes to its time, delivers datagrams, lets timers
+    /// fire and puts on the links what nodes have to send then. Returns whether there was anything.
+    ///
+    /// # Errors
+    /// Time does not go on: [`FailureKind::Livelock`].
+    pub fn step(&mut self) -> Result<bool, Failure> {
+        self.flush()?;
+        let Some(next) = self.next_time() else { return Ok(false) };
+        if next > self.now {
+            self.now = next;
+            self.rounds_at_now = 0;
+        }
+        self.rounds_at_now += 1;
+        if self.rounds_at_now > MAX_ROUNDS_PER_INSTANT {
+            return Err(self.failure(FailureKind::Livelock));
+        }
+        self.deliver();
+        self.fire();
+        self.flush()?;
+        Ok(true)
+    }
+
+    /// Goes on until `until`.
+    ///
+    /// # Errors
+    /// As for [`step`](Self::step).
+    pub fn run_until(&mut self, until: Duration) -> Result<(), Failure> {
+        self.flush()?;
+        while self.next_time().is_some_and(|next| next <= until) {
+            self.step()?;
+        }
+        self.now = self.now.max(until);
+        self.rounds_at_now = 0;
+        Ok(())
+    }
+
+    /// Puts on the links what nodes have to send now.
+    ///
+    /// # Errors
+    /// A node does not stop sending: [`FailureKind::Livelock`].
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        let now = self.clock.at(self.now);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        for id in 0..self.places.len() {
+            if !std::mem::take(&mut self.places[id].touched) {
+                continue;
+            }
+            let mut count = 0;
+            loop {
+                buffer.clear();
+                let Some(transmit) = self.places[id].node.transmit(now, &mut buffer) else { break };
+                self.send(id, &transmit, &buffer);
+                count += 1;
+                if count > MAX_TRANSMITS_IN_A_ROW {
+                    return Err(self.failure(FailureKind::Livelock));
+                }
+            }
+        }
+        self.buffer = buffer;
+        Ok(())
+    }
+
+    /// A failure that happens now, with what the tracer has to say.
+    #[must_use]
+    pub fn failure(&self, kind: FailureKind) -> Failure {
+        let trace = self.tracer.as_ref().map(|tracer| tracer.report()).unwrap_or_default();
+        Failure { trace, ..Failure::new(self.now, kind) }
+    }
+
+    fn send(&mut self, from: usize, transmit: &Transmit, buffer: &[u8]) {
+        self.last_sent = Some(self.now);
+        let to = self.places.iter().position(|p| p.address == transmit.destination);
+        let route = self.routes.iter_mut().find(|r| r.from == from && Some(r.to) == to);
+        let segment = transmit.segment_size.unwrap_or(transmit.size).max(1);
+        let batch = &buffer[..transmit.size.min(buffer.len())];
+        let Some(route) = route else {
+            let event = TraceEvent::Unroutable { from: NodeId(from), payload: batch };
+            record(&mut self.tracer, self.now, &event);
+            return;
+        };
+        for payload in batch.chunks(segment) {
+            let datagram = Datagram { ecn: transmit.ecn, payload: payload.to_vec() };
+            let fate = route.pipe.send(self.now, payload.len(), datagram);
+            let (from, to) = (NodeId(from), NodeId(route.to));
+            let event = TraceEvent::Sent { from, to, payload, fate };
+            record(&mut self.tracer, self.now, &event);
+        }
+    }
+
+    fn deliver(&mut self) {
+        let now = self.clock.at(self.now);
+        for route in &mut self.routes {
+            let Some(remote) = self.places.get(route.from).map(|p| p.address) else { continue };
+            let Some(place) = self.places.get_mut(route.to) else { continue };
+            while let Some(arrival) = route.pipe.pop(self.now) {
+                let Datagram { ecn, mut payload } = arrival.payload;
+                let event = TraceEvent::Arrived {
+                    from: NodeId(route.from),
+                    to: NodeId(route.to),
+                    size: payload.len(),
+                    corrupt: arrival.corrupt.is_some(),
+                };
+                record(&mut self.tracer, self.now, &event);
+                if let Some(seed) = arrival.corrupt {
+                    corrupt(seed, &mut payload);
+                }
+                place.touched = true;
+                place.node.receive(now, remote, ecn, &mut payload);
+            }
+        }
+    }
+
+    fn fire(&mut self) {
+        let now = self.clock.at(self.now);
+        for (id, place) in self.places.iter_mut().enumerate() {
+            if place.node.next_timeout().is_some_and(|at| at <= now) {
+                record(&mut self.tracer, self.now, &TraceEvent::Timeout { node: NodeId(id) });
+                place.touched = true;
+                place.node.timeout(now);
+            }
+        }
+    }
+}
+
+fn record(tracer: &mut Option<Box<dyn Tracer>>, at: Duration, event: &TraceEvent<'_>) {
+    if let Some(tracer) = tracer {
+        tracer.record(at, event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+    use std::time::Instant;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Sends what it is told, or answers everything that it gets.
+    #[derive(Default)]
+    struct Toy {
+        to: Option<SocketAddr>,
+        outgoing: Vec<Vec<u8>>,
+        incoming: Vec<(Instant, Vec<u8>)>,
+        answers: bool,
+        timer: Option<Instant>,
+        timers_fired: u32,
+        stuck: bool,
+    }
+
+    impl Node for Toy {
+        fn receive(
+            &mut self,
+            now: Instant,
+            from: SocketAddr,
+            _: Option<EcnCodepoint>,
+            payload: &mut [u8],
+        ) {
+            self.incoming.push((now, payload.to_vec()));
+            if self.answers {
+                self.to = Some(from);
+                self.outgoing.push(payload.to_vec());
+            }
+        }
+
+        fn transmit(&mut self, _: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+            let datagram = self.outgoing.pop()?;
+            out.extend_from_slice(&datagram);
+            Some(Transmit {
+                destination: self.to?,
+                ecn: None,
+                size: datagram.len(),
+                segment_size: (datagram.len() > 100).then_some(100),
+            })
+        }
+
+        fn timeout(&mut self, _: Instant) {
+            self.timers_fired += 1;
+            if !self.stuck {
+                self.timer = None;
+            }
+        }
+
+        fn next_timeout(&self) -> Option<Instant> {
+            self.timer
+        }
+    }
+
+    fn address(host: u8) -> SocketAddr {
+        (Ipv4Addr::new(192, 0, 2, host), 443).into()
+    }
+
+    fn pair(a: Toy, b: Toy, link: &str) -> (Network, NodeId, NodeId) {
+        let mut network = Network::new(Clock::default());
+        let (a, b) = (network.add(address(1), a), network.add(address(2), b));
+        let config = link.parse().unwrap();
+        network.connect(a, b, &config, 1);
+        network.connect(b, a, &config, 2);
+        (network, a, b)
+    }
+
+    #[test]
+    fn datagrams_take_as_long_as_the_link_says_and_batches_are_taken_apart() {
+        let sender = Toy { to: Some(address(2)), outgoing: vec![vec![7; 250]], ..Toy::default() };
+        let (mut network, _, b) = pair(sender, Toy::default(), "delay=50ms");
+        while network.step().unwrap() {}
+        let at = network.clock().at(50 * MS);
+        let expected = [(at, vec![7; 100]), (at, vec![7; 100]), (at, vec![7; 50])];
+        assert_eq!(network.node::<Toy>(b).unwrap().incoming, expected);
+        assert_eq!((network.now(), network.last_sent()), (50 * MS, Some(Duration::ZERO)));
+    }
+
+    #[test]
+    fn damage_is_done_on_arrival_and_who_cannot_be_reached_is_not() {
+        let outgoing = vec![vec![0; 50]];
+        let sender = Toy { to: Some(address(2)), outgoing, ..Toy::default() };
+        let (mut network, a, b) = pair(sender, Toy::default(), "corrupt=1");
+        network.step().unwrap();
+        assert_ne!(network.node::<Toy>(b).unwrap().incoming[0].1, vec![0; 50]);
+        let toy = network.node_mut::<Toy>(a).unwrap();
+        toy.to = Some(address(9));
+        toy.outgoing.push(vec![1]);
+        assert!(!network.step().unwrap());
+    }
+
+    #[test]
+    fn timers_fire_at_their_time() {
+        let (mut network, a, _) = pair(Toy::default(), Toy::default(), "");
+        let at = network.clock().at(30 * MS);
+        network.node_mut::<Toy>(a).unwrap().timer = Some(at);
+        assert!(network.step().unwrap());
+        assert_eq!((network.now(), network.node::<Toy>(a).unwrap().timers_fired), (30 * MS, 1));
+        assert!(!network.step().unwrap());
+    }
+
+    #[test]
+    fn a_timer_that_does_not_stop_and_an_endless_exchange_are_found_out() {
+        let (mut network, a, _) = pair(Toy::default(), Toy::default(), "");
+        let at = network.clock().at(30 * MS);
+        let toy = network.node_mut::<Toy>(a).unwrap();
+        (toy.timer, toy.stuck) = (Some(at), true);
+        let error = network.run_until(40 * MS).unwrap_err();
+        assert_eq!((error.at, error.kind), (30 * MS, FailureKind::Livelock));
+
+        let toy = || Toy { answers: true, ..Toy::default() };
+        let first = Toy { to: Some(address(2)), outgoing: vec![vec![1]], ..toy() };
+        let (mut network, ..) = pair(first, toy(), "");
+        network.set_tracer(Box::new(crate::TraceLog::new(3)));
+        let error = network.run_until(MS).unwrap_err();
+        assert_eq!(error.kind, FailureKind::Livelock);
+        assert_eq!(error.trace.lines().count(), 3);
+        assert!(error.trace.contains("0 <- 1: 1 bytes"), "{}", error.trace);
+    }
+}

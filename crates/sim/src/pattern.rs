@@ -1,0 +1,91 @@
+//! Data that can be made and checked at any offset.
+
+/// An endless sequence of pseudo-random bytes that follows from a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    key: u64,
+}
+
+impl Pattern {
+    /// The sequence of this key. Different keys give unrelated sequences.
+    #[must_use]
+    pub const fn new(key: u64) -> Self {
+        Self { key: mix(key) }
+    }
+
+    /// Writes the bytes from `offset` on.
+    pub fn fill(&self, offset: u64, out: &mut [u8]) {
+        self.words(offset, out.len(), |at, bytes| out[at..at + bytes.len()].copy_from_slice(bytes));
+    }
+
+    /// The offset of the first of `data` that is not what [`fill`](Self::fill) would have written.
+    #[must_use]
+    pub fn mismatch(&self, offset: u64, data: &[u8]) -> Option<u64> {
+        let mut first = None;
+        self.words(offset, data.len(), |at, bytes| {
+            let part = &data[at..at + bytes.len()];
+            if first.is_none() && part != bytes {
+                let wrong = part.iter().zip(bytes).take_while(|(a, b)| a == b).count();
+                first = Some(offset + (at + wrong) as u64);
+            }
+        });
+        first
+    }
+
+    /// Hands out `len` bytes from `offset` on, in pieces of at most eight, with their places.
+    fn words(&self, offset: u64, len: usize, mut visit: impl FnMut(usize, &[u8])) {
+        let mut index = offset / 8;
+        let mut skip = (offset % 8) as usize;
+        let mut at = 0;
+        while at < len {
+            let word = mix(self.key ^ index).to_le_bytes();
+            let end = 8.min(skip + len - at);
+            visit(at, &word[skip..end]);
+            at += end - skip;
+            skip = 0;
+            index += 1;
+        }
+    }
+}
+
+/// The mixing function of SplitMix64.
+const fn mix(word: u64) -> u64 {
+    let mut z = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_agree_with_the_whole() {
+        let pattern = Pattern::new(3);
+        let mut whole = [0; 100];
+        pattern.fill(0, &mut whole);
+        for start in 0..20 {
+            for end in start..100 {
+                let mut piece = vec![0; end - start];
+                pattern.fill(start as u64, &mut piece);
+                assert_eq!(piece, whole[start..end]);
+                assert_eq!(pattern.mismatch(start as u64, &piece), None);
+            }
+        }
+    }
+
+    #[test]
+    fn every_wrong_byte_is_found_and_so_is_a_shift() {
+        let pattern = Pattern::new(4);
+        let mut data = [0; 64];
+        pattern.fill(13, &mut data);
+        for i in 0..data.len() {
+            data[i] ^= 1;
+            assert_eq!(pattern.mismatch(13, &data), Some(13 + i as u64));
+            data[i] ^= 1;
+        }
+        assert!(pattern.mismatch(12, &data).is_some());
+        assert!(Pattern::new(5).mismatch(13, &data).is_some());
+    }
+}

@@ -1,0 +1,283 @@
+//! Runs a scenario from the handshake to the last byte of memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sutura_link::Rng;
+use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
+use sutura_proto::{ClientConfig, Connection, ConnectionHandle, ConnectionStats, ServerConfig};
+
+use super::{Ends, Scenario, client_address, server_address};
+use crate::{App, Clock, Failure, FailureKind, Host, Network, NodeId, TraceLog};
+
+/// Application protocol of everything here.
+const ALPN: &[u8] = b"perf";
+/// A silence shorter than this is never too long: it saves asking for the probe timeout.
+const SHORT: Duration = Duration::from_millis(10);
+/// How long it may take until the ends of streams are acknowledged where packets are lost.
+const MAX_STREAM_REST: Duration = Duration::from_secs(60);
+/// How many probe timeouts nobody may send anything though there is something to send.
+const MAX_SILENCE: u32 = 3;
+
+/// What can be seen of a scenario while it runs.
+#[derive(Debug)]
+pub struct View<'a, C, S> {
+    /// The time since the start.
+    pub now: Duration,
+    /// The client's application.
+    pub client: &'a C,
+    /// The server's application, once there is a connection.
+    pub server: Option<&'a S>,
+    network: &'a Network,
+    nodes: [NodeId; 2],
+}
+
+impl<C, S> View<'_, C, S> {
+    /// What both ends and both links did so far.
+    #[must_use]
+    pub fn ends(&self) -> Ends {
+        ends(self.network, self.nodes)
+    }
+}
+
+/// How far the work is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Progress {
+    /// Nothing is left to do.
+    pub done: bool,
+    /// There is something to send at one of the ends.
+    pub busy: bool,
+}
+
+impl Scenario {
+    /// Runs `client` and, on the connection that the server accepts, what `server` makes. `watch`
+    /// is asked after everything that happens. Then lets both ends come to rest, closes the
+    /// connection and waits until both have forgotten it.
+    pub(super) fn drive<C, S>(
+        &self,
+        clock: Clock,
+        client: C,
+        mut server: impl FnMut() -> S + 'static,
+        mut watch: impl FnMut(&View<'_, C, S>) -> Progress,
+    ) -> Result<Ends, Failure>
+    where
+        C: App<Connection>,
+        S: App<Connection>,
+    {
+        let accept = Box::new(move || Box::new(server()) as Box<dyn App<Connection>>);
+        let mut run = Run::new(self, clock, accept);
+        run.open(self, client)
+            .and_then(|()| run.work(self, &mut watch))
+            .map_err(|failure| Failure { seed: Some(self.seed), ..failure })
+    }
+}
+
+struct Run {
+    network: Network,
+    /// The client and the server.
+    nodes: [NodeId; 2],
+    longest_silence: Duration,
+}
+
+/// Everything is known by its place, so this is `None` only after a mistake here.
+fn host(network: &Network, node: NodeId) -> Option<&Host> {
+    network.node(node)
+}
+
+fn first_connection(network: &Network, node: NodeId) -> Option<(ConnectionHandle, &Connection)> {
+    host(network, node)?.connections().next()
+}
+
+fn app<T: App<Connection>>(network: &Network, node: NodeId) -> Option<&T> {
+    let host = host(network, node)?;
+    host.app(host.connections().next()?.0)
+}
+
+/// The statistics of a node's connection, or of its last one.
+fn stats(network: &Network, node: NodeId) -> ConnectionStats {
+    let present = first_connection(network, node).map(|(_, connection)| connection.stats());
+    let past = || Some(host(network, node)?.finished().last()?.stats);
+    present.or_else(past).unwrap_or_default()
+}
+
+fn ends(network: &Network, [client, server]: [NodeId; 2]) -> Ends {
+    Ends {
+        client: stats(network, client),
+        server: stats(network, server),
+        up: network.link_stats(client, server),
+        down: network.link_stats(server, client),
+        duration: network.now(),
+        longest_silence: Duration::ZERO,
+    }
+}
+
+impl Run {
+    fn new(scenario: &Scenario, clock: Clock, accept: crate::Accept) -> Self {
+        let mut seeds = Rng::new(scenario.seed);
+        let mut network = Network::new(clock);
+        if scenario.trace > 0 {
+            network.set_tracer(Box::new(TraceLog::new(scenario.trace)));
+        }
+        let config = ServerConfig {
+            crypto: Arc::new(NullServerConfig::new(vec![ALPN.to_vec()])),
+            transport: scenario.server_transport(),
+        };
+        let client = network.add(client_address(), Host::client(seeds.next_u64()));
+        let server = Host::server(Arc::new(config), accept, seeds.next_u64());
+        let server = network.add(server_address(), server);
+        network.connect(client, server, &scenario.up, seeds.next_u64());
+        network.connect(server, client, &scenario.down, seeds.next_u64());
+        Self { network, nodes: [client, server], longest_silence: Duration::ZERO }
+    }
+
+    fn open(&mut self, scenario: &Scenario, app: impl App<Connection>) -> Result<(), Failure> {
+        let now = self.network.clock().at(self.network.now());
+        let config = ClientConfig {
+            crypto: Arc::new(NullClientConfig::new(vec![ALPN.to_vec()])),
+            transport: scenario.client_transport(),
+        };
+        let host: &mut Host = self
+            .network
+            .node_mut(self.nodes[0])
+            .ok_or_else(|| Failure::new(Duration::ZERO, FailureKind::Quiescent))?;
+        let opened = host.connect(now, config, server_address(), "server.example", app);
+        opened
+            .map(|_| ())
+            .map_err(|e| Failure::new(Duration::ZERO, FailureKind::Connect(e.to_string())))
+    }
+
+    fn work<C, S>(
+        &mut self,
+        scenario: &Scenario,
+        watch: &mut impl FnMut(&View<'_, C, S>) -> Progress,
+    ) -> Result<Ends, Failure>
+    where
+        C: App<Connection>,
+        S: App<Connection>,
+    {
+        self.network.flush()?;
+        loop {
+            let progress = self.look(watch)?;
+            if progress.done {
+                break;
+            }
+            if self.network.now() > scenario.deadline {
+                return Err(self.network.failure(FailureKind::Deadline(scenario.deadline)));
+            }
+            if progress.busy {
+                self.check_silence()?;
+            }
+            if !self.network.step()? {
+                return Err(self.network.failure(FailureKind::Quiescent));
+            }
+        }
+        let duration = self.network.now();
+        self.network.run_until(duration + scenario.linger)?;
+        self.look(watch)?;
+        self.empty()?;
+        let ends = Ends {
+            duration,
+            longest_silence: self.longest_silence,
+            ..ends(&self.network, self.nodes)
+        };
+        self.close()?;
+        Ok(ends)
+    }
+
+    /// Looks for errors, and asks `watch`.
+    fn look<C, S>(
+        &self,
+        watch: &mut impl FnMut(&View<'_, C, S>) -> Progress,
+    ) -> Result<Progress, Failure>
+    where
+        C: App<Connection>,
+        S: App<Connection>,
+    {
+        for host in self.nodes.iter().filter_map(|node| host(&self.network, *node)) {
+            if let Some(error) = host.app_error() {
+                return Err(self.network.failure(FailureKind::App(error.to_string())));
+            }
+            if let Some(error) = host.connection_error() {
+                return Err(self.network.failure(FailureKind::ConnectionLost(error.to_string())));
+            }
+        }
+        let [client, server] = self.nodes;
+        let Some(app_of_client) = app::<C>(&self.network, client) else {
+            let kind = FailureKind::ConnectionLost("the client has no connection".to_owned());
+            return Err(self.network.failure(kind));
+        };
+        Ok(watch(&View {
+            now: self.network.now(),
+            client: app_of_client,
+            server: app::<S>(&self.network, server),
+            network: &self.network,
+            nodes: self.nodes,
+        }))
+    }
+
+    /// There is something to send, so somebody must do so within a few probe timeouts, as they
+    /// are after the last packet.
+    fn check_silence(&mut self) -> Result<(), Failure> {
+        let Some(since) = self.network.last_sent() else { return Ok(()) };
+        let next = self.network.next_time().unwrap_or(Duration::MAX);
+        let silence = next.saturating_sub(since);
+        if next == Duration::MAX || silence < SHORT {
+            return Ok(());
+        }
+        self.longest_silence = self.longest_silence.max(silence);
+        let allowed = MAX_SILENCE * self.probe_timeout();
+        if silence > allowed {
+            return Err(self.network.failure(FailureKind::Stall { silence, allowed }));
+        }
+        Ok(())
+    }
+
+    /// The longest probe timeout, with its backoff, of those who wait for an acknowledgement; or
+    /// of both, if nobody does.
+    fn probe_timeout(&self) -> Duration {
+        let both = self.nodes.map(|node| {
+            first_connection(&self.network, node).map(|(_, connection)| connection.stats())
+        });
+        let both = || both.iter().flatten();
+        let waiting = both().filter(|s| s.bytes_in_flight > 0).map(|s| s.probe_timeout).max();
+        waiting.or_else(|| both().map(|s| s.probe_timeout).max()).unwrap_or(Duration::MAX / 4)
+    }
+
+    /// Waits until nobody remembers a stream.
+    fn empty(&mut self) -> Result<(), Failure> {
+        let deadline = self.network.now() + MAX_STREAM_REST;
+        loop {
+            let stats = self
+                .nodes
+                .map(|node| first_connection(&self.network, node).map(|(_, c)| c.stream_stats()));
+            let Some(stats) = stats.into_iter().flatten().find(|stats| stats.streams > 0) else {
+                return Ok(());
+            };
+            if self.network.now() > deadline || !self.network.step()? {
+                let what = format!("streams: {stats:?}");
+                return Err(self.network.failure(FailureKind::Leftover(what)));
+            }
+        }
+    }
+
+    /// Closes the connection from the client, and waits until nobody knows it any more.
+    fn close(&mut self) -> Result<(), Failure> {
+        let now = self.network.clock().at(self.network.now());
+        if let Some(host) = self.network.node_mut::<Host>(self.nodes[0]) {
+            let handle = host.connections().next().map(|(handle, _)| handle);
+            if let Some(handle) = handle {
+                host.close(now, handle, 0, b"done");
+            }
+        }
+        while self.network.step()? {}
+        for node in self.nodes {
+            let Some(host) = host(&self.network, node) else { continue };
+            let (known, held) = (host.endpoint_len(), host.connections().count());
+            if known + held > 0 {
+                let what = format!("node {}: {known} known, {held} held", node.0);
+                return Err(self.network.failure(FailureKind::Leftover(what)));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,257 @@
+//! Two hosts, a link each way, and something to do: the short way to an experiment or a test.
+
+mod bulk;
+mod drive;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sutura_link::{LinkConfig, LinkStats};
+use sutura_proto::{ConnectionStats, Protection, TransportConfig};
+
+pub use bulk::{BulkOutcome, TransferReport};
+pub use drive::View;
+
+use crate::{
+    BulkClient, BulkServer, Clock, DatagramPlan, DatagramSink, DatagramSource, Delay, Failure,
+    StreamPlan, StreamSink, StreamSource, Transfer,
+};
+
+/// A simulated hour: no scenario here takes longer.
+const DEFAULT_DEADLINE: Duration = Duration::from_secs(3600);
+/// How long both ends are left alone after the goal is reached, so that what was under way arrives
+/// and is acknowledged before it is counted.
+const DEFAULT_LINGER: Duration = Duration::from_secs(1);
+
+fn client_address() -> SocketAddr {
+    (Ipv4Addr::new(192, 0, 2, 1), 50_000).into()
+}
+
+fn server_address() -> SocketAddr {
+    (Ipv4Addr::new(198, 51, 100, 1), 4433).into()
+}
+
+/// A client, a server, a link each way, and what is to be done over them.
+///
+/// Whatever happens follows from this and the seed. Everything but the data is as in real
+/// connections except for cryptography, which is the null one of `sutura_proto`.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    seed: u64,
+    up: LinkConfig,
+    down: LinkConfig,
+    client: TransportConfig,
+    server: TransportConfig,
+    plan: Vec<Transfer>,
+    protection: Option<Protection>,
+    parallel: usize,
+    gap: Duration,
+    linger: Duration,
+    deadline: Duration,
+    trace: usize,
+}
+
+impl Scenario {
+    /// Perfect links, default settings and nothing to do.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            up: LinkConfig::default(),
+            down: LinkConfig::default(),
+            client: TransportConfig::default(),
+            server: TransportConfig::default(),
+            plan: Vec::new(),
+            protection: None,
+            parallel: 1,
+            gap: Duration::ZERO,
+            linger: DEFAULT_LINGER,
+            deadline: DEFAULT_DEADLINE,
+            trace: 0,
+        }
+    }
+
+    /// The links from the client to the server and back.
+    #[must_use]
+    pub fn link(mut self, up: &LinkConfig, down: &LinkConfig) -> Self {
+        (self.up, self.down) = (up.clone(), down.clone());
+        self
+    }
+
+    /// The transport's settings at both ends.
+    #[must_use]
+    pub fn transport(self, config: &TransportConfig) -> Self {
+        self.client(config).server(config)
+    }
+
+    /// The transport's settings at the client.
+    #[must_use]
+    pub fn client(mut self, config: &TransportConfig) -> Self {
+        self.client = config.clone();
+        self
+    }
+
+    /// The transport's settings at the server.
+    #[must_use]
+    pub fn server(mut self, config: &TransportConfig) -> Self {
+        self.server = config.clone();
+        self
+    }
+
+    /// Adds a transfer to those of [`run`](Self::run).
+    #[must_use]
+    pub fn transfer(self, transfer: Transfer) -> Self {
+        self.transfers([transfer])
+    }
+
+    /// Adds transfers to those of [`run`](Self::run).
+    #[must_use]
+    pub fn transfers(mut self, transfers: impl IntoIterator<Item = Transfer>) -> Self {
+        self.plan.extend(transfers);
+        self
+    }
+
+    /// How the server protects the transfers' bytes.
+    #[must_use]
+    pub fn protect(mut self, protection: Option<Protection>) -> Self {
+        self.protection = protection;
+        self
+    }
+
+    /// Transfers at a time; 1 unless told.
+    #[must_use]
+    pub fn parallel(mut self, transfers: usize) -> Self {
+        self.parallel = transfers;
+        self
+    }
+
+    /// Time from the end of a transfer to the beginning of the next; none unless told.
+    #[must_use]
+    pub fn gap(mut self, gap: Duration) -> Self {
+        self.gap = gap;
+        self
+    }
+
+    /// Time from the end of the work to the closing of the connection, in which late packets and
+    /// acknowledgements still count; a second unless told.
+    #[must_use]
+    pub fn linger(mut self, linger: Duration) -> Self {
+        self.linger = linger;
+        self
+    }
+
+    /// When the work must be done; an hour unless told.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Keeps the last `events` events for the text of a failure.
+    #[must_use]
+    pub fn trace(mut self, events: usize) -> Self {
+        self.trace = events;
+        self
+    }
+
+    /// Makes the transfers.
+    ///
+    /// # Errors
+    /// They do not complete, bytes are wrong, somebody falls silent, or a connection remains in
+    /// memory after it was closed.
+    pub fn run(self) -> Result<BulkOutcome, Failure> {
+        bulk::run(&self)
+    }
+
+    /// Streams messages from the server to the client.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    pub fn stream(self, plan: StreamPlan) -> Result<StreamOutcome, Failure> {
+        let clock = Clock::default();
+        let source = move || StreamSource::new(plan, clock);
+        let mut delays = Vec::new();
+        let ends = self.drive(clock, StreamSink::new(plan, clock), source, |view| {
+            let done = view.client.is_done();
+            if done {
+                delays = view.client.delays().to_vec();
+            }
+            // The next message may be far away.
+            drive::Progress { done, busy: false }
+        })?;
+        Ok(StreamOutcome { delays, ends })
+    }
+
+    /// Sends datagrams from the client to the server.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run), except that datagrams may be lost.
+    pub fn datagrams(self, plan: DatagramPlan) -> Result<DatagramOutcome, Failure> {
+        let clock = Clock::default();
+        let mut delays = Vec::new();
+        let source = DatagramSource::new(plan, clock);
+        let ends = self.drive(
+            clock,
+            source,
+            move || DatagramSink::new(clock),
+            |view| {
+                if let Some(sink) = view.server {
+                    delays.clear();
+                    delays.extend_from_slice(sink.delays());
+                }
+                drive::Progress { done: view.client.is_done(), busy: false }
+            },
+        )?;
+        Ok(DatagramOutcome { delays, ends })
+    }
+
+    fn bulk_apps(&self) -> (BulkClient, impl FnMut() -> BulkServer + use<>) {
+        let client = BulkClient::new(self.plan.iter().copied(), self.parallel, self.gap);
+        let protection = self.protection;
+        (client, move || BulkServer::new(protection))
+    }
+
+    fn client_transport(&self) -> Arc<TransportConfig> {
+        Arc::new(self.client.clone())
+    }
+
+    fn server_transport(&self) -> Arc<TransportConfig> {
+        Arc::new(self.server.clone())
+    }
+}
+
+/// What both ends and both links did until the connection was closed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ends {
+    /// The client's connection.
+    pub client: ConnectionStats,
+    /// The server's connection.
+    pub server: ConnectionStats,
+    /// The link from the client to the server.
+    pub up: LinkStats,
+    /// The link from the server to the client.
+    pub down: LinkStats,
+    /// When the work was done.
+    pub duration: Duration,
+    /// The longest time for which nobody sent anything though a transfer was under way.
+    pub longest_silence: Duration,
+}
+
+/// What came of streaming.
+#[derive(Clone, Debug)]
+pub struct StreamOutcome {
+    /// How long each byte took, in their order.
+    pub delays: Vec<Delay>,
+    /// What it took.
+    pub ends: Ends,
+}
+
+/// What came of sending datagrams.
+#[derive(Clone, Debug)]
+pub struct DatagramOutcome {
+    /// The number and the delay of each datagram that arrived, in the order of arrival.
+    pub delays: Vec<(u64, Duration)>,
+    /// What it took.
+    pub ends: Ends,
+}

@@ -1,0 +1,26 @@
+//! What the tests share: quinn-proto as a node, and TLS for both implementations.
+#![allow(dead_code, reason = "each test uses its part")]
+
+pub mod quinn;
+pub mod tls;
+
+use std::time::Duration;
+
+use sutura_link::LinkConfig;
+use sutura_proto::Protection;
+
+pub const MS: Duration = Duration::from_millis(1);
+
+pub fn link(text: &str) -> LinkConfig {
+    text.parse().unwrap()
+}
+
+/// Repair symbols at the end of what is sent.
+pub fn tail(burst: u32) -> Option<Protection> {
+    Some(Protection { burst, delay: Duration::ZERO, incremental: false })
+}
+
+/// Repair symbols after each piece.
+pub fn incremental(burst: u32, delay: Duration) -> Option<Protection> {
+    Some(Protection { burst, delay, incremental: true })
+}

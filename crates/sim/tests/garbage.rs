@@ -1,0 +1,44 @@
+//! A server and datagrams from nobody.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use common::tls;
+use sutura_link::Rng;
+use sutura_proto::crypto::rustls::RustlsServerConfig;
+use sutura_proto::{ServerConfig, TransportConfig};
+use sutura_sim::{BulkServer, Host, Node};
+
+/// What looks like a client's first datagram, and cannot be opened.
+fn initial(rng: &mut Rng) -> Vec<u8> {
+    let mut datagram: Vec<u8> = (0..1200).map(|_| rng.next_u64() as u8).collect();
+    // Initial, version 1, identifiers of eight bytes each, no token, and all the rest.
+    datagram[..6].copy_from_slice(&[0xc0, 0, 0, 0, 1, 8]);
+    datagram[14] = 8;
+    datagram[23] = 0;
+    let length = 0x4000 | (1200 - 26u16);
+    datagram[24..26].copy_from_slice(&length.to_be_bytes());
+    datagram
+}
+
+#[test]
+fn garbage_leaves_nothing_behind() {
+    let crypto = Arc::new(RustlsServerConfig::new(tls::server()).unwrap());
+    let transport = Arc::new(TransportConfig::default());
+    let config = Arc::new(ServerConfig { crypto, transport });
+    let mut host = Host::server(config, Box::new(|| Box::new(BulkServer::default())), 1);
+    let mut rng = Rng::new(1);
+    let from: SocketAddr = (Ipv4Addr::new(192, 0, 2, 1), 50_000).into();
+    let now = Instant::now();
+    let mut out = Vec::new();
+    for _ in 0..2000 {
+        host.receive(now, from, None, &mut initial(&mut rng));
+        assert!(host.transmit(now, &mut out).is_none(), "nothing is sent to who may not be there");
+        assert_eq!((host.endpoint_len(), host.connections().count()), (0, 0));
+    }
+    assert_eq!(host.next_timeout(), None);
+}

@@ -1,0 +1,134 @@
+//! This transport against quinn-proto, in both roles, over lossy links, with real TLS.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::quinn::QuinnHost;
+use common::{link, tail, tls};
+use sutura_proto::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
+use sutura_proto::{ClientConfig, ServerConfig, TransportConfig};
+use sutura_sim::{
+    BulkClient, BulkServer, Clock, FailureKind, Host, Network, NodeId, TraceLog, Transfer,
+};
+
+const SEEDS: u64 = 12;
+const BYTES: u64 = 300_000;
+
+fn address(host: u8) -> SocketAddr {
+    (Ipv4Addr::new(192, 0, 2, host), 4433).into()
+}
+
+/// Some of everything, different for each seed.
+fn path(seed: u64) -> sutura_link::LinkConfig {
+    let loss = seed % 4 * 5;
+    link(&format!(
+        "rate=20mbit queue=100p delay=20ms jitter=5ms,reorder loss=bern:{loss}% \
+         reorder=0.02,15ms duplicate=0.01 corrupt=0.01"
+    ))
+}
+
+fn transfers() -> Vec<Transfer> {
+    vec![Transfer::both(BYTES), Transfer::download(0), Transfer::upload(20_000)]
+}
+
+/// Fails with the seed and the last events.
+#[track_caller]
+fn check(network: &Network, seed: u64, error: Option<String>) {
+    if let Some(error) = error {
+        let failure = network.failure(FailureKind::App(error));
+        panic!("seed {seed}: {failure}");
+    }
+}
+
+/// What is wrong with a host of ours.
+fn error(host: &Host) -> Option<String> {
+    let of_app = host.app_error().map(ToString::to_string);
+    of_app.or_else(|| Some(host.connection_error()?.to_string()))
+}
+
+fn lay(network: &mut Network, client: NodeId, server: NodeId, seed: u64) {
+    network.set_tracer(Box::new(TraceLog::new(60)));
+    network.connect(client, server, &path(seed), 2 * seed);
+    network.connect(server, client, &path(seed), 2 * seed + 1);
+}
+
+fn run(network: &mut Network, seed: u64, mut done: impl FnMut(&Network) -> bool) {
+    let limit = Duration::from_secs(120);
+    while !done(network) {
+        assert!(network.step().unwrap_or_else(|e| panic!("seed {seed}: {e}")), "seed {seed}: idle");
+        assert!(network.now() < limit, "seed {seed}: not done after {limit:?}");
+    }
+}
+
+fn our_transport() -> Arc<TransportConfig> {
+    Arc::new(TransportConfig::default())
+}
+
+#[test]
+fn our_client_and_their_server() {
+    for seed in 0..SEEDS {
+        let mut network = Network::new(Clock::default());
+        let client = network.add(address(1), Host::client(seed));
+        let accept = Box::new(|| Box::new(BulkServer::default()) as _);
+        let server = network.add(address(2), QuinnHost::server(accept, seed as u8));
+        lay(&mut network, client, server, seed);
+        let config = ClientConfig {
+            crypto: Arc::new(RustlsClientConfig::new(tls::client()).unwrap()),
+            transport: our_transport(),
+        };
+        // What asks for protection and does not get it must work all the same.
+        let protect = |t| Transfer { protection: tail(3), ..t };
+        let app = BulkClient::new(transfers().into_iter().map(protect), 1, Duration::ZERO);
+        let now = network.clock().at(Duration::ZERO);
+        let host = network.node_mut::<Host>(client).unwrap();
+        let handle = host.connect(now, config, address(2), tls::NAME, app).unwrap();
+        run(&mut network, seed, |network| {
+            let (ours, theirs) = (network.node::<Host>(client), network.node::<QuinnHost>(server));
+            let (ours, theirs) = (ours.unwrap(), theirs.unwrap());
+            check(network, seed, error(ours).or_else(|| theirs.error()));
+            ours.app::<BulkClient>(handle).unwrap().is_done()
+        });
+        let (_, connection) = network.node::<Host>(client).unwrap().connections().next().unwrap();
+        assert!(!connection.stats().fec.negotiated);
+        assert_eq!(connection.stats().fec.source_symbols_sent, 0);
+        assert_eq!(connection.alpn().unwrap(), b"perf");
+        let now = network.clock().at(network.now());
+        network.node_mut::<Host>(client).unwrap().close(now, handle, 0, b"");
+        while network.step().unwrap() {}
+        assert_eq!(network.node::<Host>(client).unwrap().endpoint_len(), 0, "seed {seed}");
+        assert!(network.node::<QuinnHost>(server).unwrap().is_empty(), "seed {seed}");
+    }
+}
+
+#[test]
+fn their_client_and_our_server() {
+    for seed in 0..SEEDS {
+        let mut network = Network::new(Clock::default());
+        let client = network.add(address(1), QuinnHost::client(seed as u8));
+        let config = ServerConfig {
+            crypto: Arc::new(RustlsServerConfig::new(tls::server()).unwrap()),
+            transport: our_transport(),
+        };
+        let accept = Box::new(|| Box::new(BulkServer::new(tail(3))) as _);
+        let server = network.add(address(2), Host::server(Arc::new(config), accept, seed));
+        lay(&mut network, client, server, seed);
+        let app = BulkClient::new(transfers(), 1, Duration::ZERO);
+        let now = network.clock().at(Duration::ZERO);
+        network.node_mut::<QuinnHost>(client).unwrap().connect(now, address(2), app);
+        run(&mut network, seed, |network| {
+            let (theirs, ours) = (network.node::<QuinnHost>(client), network.node::<Host>(server));
+            let (theirs, ours) = (theirs.unwrap(), ours.unwrap());
+            check(network, seed, error(ours).or_else(|| theirs.error()));
+            theirs.app::<BulkClient>().unwrap().is_done()
+        });
+        let now = network.clock().at(network.now());
+        network.node_mut::<QuinnHost>(client).unwrap().close(now);
+        while network.step().unwrap() {}
+        assert!(network.node::<QuinnHost>(client).unwrap().is_empty(), "seed {seed}");
+        assert_eq!(network.node::<Host>(server).unwrap().endpoint_len(), 0, "seed {seed}");
+    }
+}

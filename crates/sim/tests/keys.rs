@@ -1,0 +1,109 @@
+//! Key updates while packets are lost, late and damaged.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{MS, link, tls};
+use sutura_link::Rng;
+use sutura_proto::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
+use sutura_proto::{ClientConfig, Connection, ConnectionStats, ServerConfig, TransportConfig};
+use sutura_sim::{BulkClient, BulkServer, Clock, Host, Network, NodeId, Transfer};
+
+fn address(host: u8) -> SocketAddr {
+    (Ipv4Addr::new(192, 0, 2, host), 4433).into()
+}
+
+fn hosts(seed: u64) -> (Network, NodeId, NodeId) {
+    let transport = Arc::new(TransportConfig::default());
+    let mut network = Network::new(Clock::default());
+    let crypto = Arc::new(RustlsServerConfig::new(tls::server()).unwrap());
+    let config = Arc::new(ServerConfig { crypto, transport: transport.clone() });
+    let accept = Box::new(|| Box::new(BulkServer::default()) as _);
+    let client = network.add(address(1), Host::client(2 * seed));
+    let server = network.add(address(2), Host::server(config, accept, 2 * seed + 1));
+    let path = link(
+        "rate=20mbit delay=20ms jitter=5ms,reorder loss=bern:0.03 reorder=0.05,60ms \
+         duplicate=0.05 corrupt=0.02",
+    );
+    network.connect(client, server, &path, 2 * seed);
+    network.connect(server, client, &path, 2 * seed + 1);
+    let crypto = Arc::new(RustlsClientConfig::new(tls::client()).unwrap());
+    let now = network.clock().at(Duration::ZERO);
+    let app = BulkClient::new([Transfer::both(1_000_000)], 1, Duration::ZERO);
+    let config = ClientConfig { crypto, transport };
+    let host = network.node_mut::<Host>(client).unwrap();
+    host.connect(now, config, address(2), tls::NAME, app).unwrap();
+    (network, client, server)
+}
+
+fn connection(network: &mut Network, node: NodeId) -> Option<&mut Connection> {
+    let host = network.node_mut::<Host>(node).unwrap();
+    let handle = host.connections().next()?.0;
+    host.connection_mut(handle)
+}
+
+fn stats(network: &mut Network, node: NodeId) -> ConnectionStats {
+    connection(network, node).unwrap().stats()
+}
+
+/// Updates at both ends, now and then at the same time.
+#[test]
+fn keys_change_while_data_flows() {
+    for seed in 0..10 {
+        let mut rng = Rng::new(seed);
+        let (mut network, client, server) = hosts(seed);
+        let mut next = 100 * MS;
+        let mut updates = 0;
+        loop {
+            assert!(network.step().unwrap() && network.now() < Duration::from_secs(60));
+            let host = network.node::<Host>(client).unwrap();
+            assert_eq!((host.connection_error(), host.app_error()), (None, None), "seed {seed}");
+            let handle = host.connections().next().unwrap().0;
+            if host.app::<BulkClient>(handle).unwrap().is_done() {
+                break;
+            }
+            if network.now() < next {
+                continue;
+            }
+            // Far enough apart that no packet is two phases late.
+            next = network.now() + MS * (100 + rng.below(200) as u32);
+            let both = rng.below(4) == 0;
+            let client_first = rng.below(2) == 0;
+            for (node, begins) in [(client, client_first || both), (server, !client_first || both)]
+            {
+                let connection = connection(&mut network, node);
+                updates += u64::from(begins && connection.is_some_and(Connection::update_keys));
+            }
+        }
+        let until = network.now() + Duration::from_secs(2);
+        network.run_until(until).unwrap();
+        let (ours, theirs) = (stats(&mut network, client), stats(&mut network, server));
+        assert!(updates > 3, "seed {seed}: {updates} updates");
+        // Nobody follows the last one when there is nothing left to send.
+        let (ours_n, theirs_n) = (ours.key_updates, theirs.key_updates);
+        assert!(ours_n.abs_diff(theirs_n) <= 1, "seed {seed}: {ours_n} and {theirs_n}");
+        assert!((updates / 2..=updates).contains(&ours_n.max(theirs_n)), "seed {seed}");
+        // What cannot be opened was damaged, but for few that came much too late.
+        let (up, down) = (network.link_stats(client, server), network.link_stats(server, client));
+        let damaged = up.corrupted + down.corrupted;
+        let closed = ours.undecryptable + theirs.undecryptable;
+        assert!(
+            closed <= damaged + damaged / 10 + 5,
+            "seed {seed}: {closed} undecryptable, {damaged} damaged"
+        );
+    }
+}
+
+#[test]
+fn keys_do_not_change_before_the_peer_has_followed() {
+    let (mut network, client, _) = hosts(1);
+    assert!(!connection(&mut network, client).unwrap().update_keys(), "before the handshake");
+    while !connection(&mut network, client).unwrap().update_keys() {
+        network.step().unwrap();
+    }
+    assert!(!connection(&mut network, client).unwrap().update_keys(), "at once again");
+}

@@ -1,0 +1,221 @@
+//! Configuration: certificates, keys and transport parameters.
+
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::io;
+use std::sync::Arc;
+use sutura_proto as proto;
+use sutura_proto::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
+pub use sutura_proto::{EndpointConfig, TransportConfig};
+
+/// Why a configuration is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// Certificates, keys or roots are not usable.
+    #[error("TLS configuration: {0}")]
+    Tls(#[from] rustls::Error),
+    /// TLS cannot be used for QUIC as configured.
+    #[error("TLS configuration: {0}")]
+    Quic(#[from] proto::crypto::rustls::ConfigError),
+}
+
+fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// How to accept connections.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    crypto: proto::crypto::ServerCrypto,
+    transport: Arc<TransportConfig>,
+}
+
+impl ServerConfig {
+    /// A server with this certificate chain and key, for these application protocols.
+    ///
+    /// # Errors
+    /// Certificate and key are not usable.
+    pub fn with_single_cert(
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+        protocols: &[&[u8]],
+    ) -> Result<Self, ConfigError> {
+        let mut tls = rustls::ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)?;
+        tls.alpn_protocols = protocols.iter().map(|p| p.to_vec()).collect();
+        Self::with_tls(tls)
+    }
+
+    /// A server with a TLS configuration of its own.
+    ///
+    /// # Errors
+    /// It names no application protocol, or lacks a cipher suite for Initial packets.
+    pub fn with_tls(tls: rustls::ServerConfig) -> Result<Self, ConfigError> {
+        let crypto = Arc::new(RustlsServerConfig::new(tls)?);
+        Ok(Self { crypto, transport: Arc::default() })
+    }
+
+    /// Sets the parameters of every connection.
+    #[must_use]
+    pub fn transport(mut self, transport: TransportConfig) -> Self {
+        self.transport = Arc::new(transport);
+        self
+    }
+
+    pub(crate) fn into_proto(self) -> proto::ServerConfig {
+        proto::ServerConfig { crypto: self.crypto, transport: self.transport }
+    }
+}
+
+/// How to open connections.
+#[derive(Debug, Clone)]
+pub struct ClientConfig {
+    crypto: proto::crypto::ClientCrypto,
+    transport: Arc<TransportConfig>,
+}
+
+impl ClientConfig {
+    /// A client that trusts these roots, for these application protocols.
+    ///
+    /// # Errors
+    /// TLS cannot be set up.
+    pub fn with_root_certificates(
+        roots: rustls::RootCertStore,
+        protocols: &[&[u8]],
+    ) -> Result<Self, ConfigError> {
+        let mut tls = rustls::ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        tls.alpn_protocols = protocols.iter().map(|p| p.to_vec()).collect();
+        Self::with_tls(tls)
+    }
+
+    /// A client that trusts exactly the certificate with this SHA-256 fingerprint, whatever name
+    /// and dates it carries: for servers with a self-signed certificate.
+    ///
+    /// # Errors
+    /// TLS cannot be set up.
+    pub fn with_fingerprint(
+        fingerprint: [u8; 32],
+        protocols: &[&[u8]],
+    ) -> Result<Self, ConfigError> {
+        Self::with_verifier(Trust::Fingerprint(fingerprint), protocols)
+    }
+
+    /// A client that trusts everybody, and so is open to anyone on the path. For tests.
+    ///
+    /// # Errors
+    /// TLS cannot be set up.
+    pub fn without_verification(protocols: &[&[u8]]) -> Result<Self, ConfigError> {
+        Self::with_verifier(Trust::Everybody, protocols)
+    }
+
+    fn with_verifier(trust: Trust, protocols: &[&[u8]]) -> Result<Self, ConfigError> {
+        let provider = provider();
+        let verifier = Arc::new(Verifier { trust, provider: provider.clone() });
+        let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_no_client_auth();
+        tls.alpn_protocols = protocols.iter().map(|p| p.to_vec()).collect();
+        Self::with_tls(tls)
+    }
+
+    /// A client with a TLS configuration of its own.
+    ///
+    /// # Errors
+    /// It names no application protocol, or lacks a cipher suite for Initial packets.
+    pub fn with_tls(tls: rustls::ClientConfig) -> Result<Self, ConfigError> {
+        let crypto = Arc::new(RustlsClientConfig::new(tls)?);
+        Ok(Self { crypto, transport: Arc::default() })
+    }
+
+    /// Sets the parameters of every connection.
+    #[must_use]
+    pub fn transport(mut self, transport: TransportConfig) -> Self {
+        self.transport = Arc::new(transport);
+        self
+    }
+
+    pub(crate) fn into_proto(self) -> proto::ClientConfig {
+        proto::ClientConfig { crypto: self.crypto, transport: self.transport }
+    }
+}
+
+/// The SHA-256 fingerprint of a certificate in DER.
+#[must_use]
+pub fn certificate_fingerprint(der: &[u8]) -> [u8; 32] {
+    let mut fingerprint = [0; 32];
+    let digest = ring::digest::digest(&ring::digest::SHA256, der);
+    fingerprint.copy_from_slice(digest.as_ref());
+    fingerprint
+}
+
+/// Randomness from the system.
+pub(crate) fn random_seed() -> io::Result<[u8; 32]> {
+    let mut seed = [0; 32];
+    ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut seed)
+        .map_err(|_| io::Error::other("no randomness from the system"))?;
+    Ok(seed)
+}
+
+#[derive(Debug)]
+enum Trust {
+    Fingerprint([u8; 32]),
+    Everybody,
+}
+
+/// Trusts by fingerprint, or at all; signatures are checked in either case.
+#[derive(Debug)]
+struct Verifier {
+    trust: Trust,
+    provider: Arc<rustls::crypto::CryptoProvider>,
+}
+
+impl rustls::client::danger::ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _name: &rustls::pki_types::ServerName<'_>,
+        _ocsp: &[u8],
+        _now: rustls::pki_types::UnixTime,
+    ) -> Result<rustls::client::danger::ServerCertVerified, rustls::Error> {
+        match &self.trust {
+            Trust::Fingerprint(trusted) if certificate_fingerprint(certificate) != *trusted => {
+                let reason = rustls::CertificateError::ApplicationVerificationFailure;
+                Err(rustls::Error::InvalidCertificate(reason))
+            }
+            Trust::Fingerprint(_) | Trust::Everybody => {
+                Ok(rustls::client::danger::ServerCertVerified::assertion())
+            }
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &rustls::DigitallySignedStruct,
+    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &rustls::DigitallySignedStruct,
+    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,392 @@
+//! A connection, as applications hold it.
+
+use crate::driver::Dirty;
+use crate::http::HttpState;
+use crate::recv_stream::RecvStream;
+use crate::send_stream::SendStream;
+use bytes::Bytes;
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+use sutura_proto as proto;
+use sutura_proto::{
+    ConnectionError, ConnectionHandle, ConnectionStats, Dir, EndpointEvent, Event, Observer,
+    SendDatagramError, StreamEvent, StreamId,
+};
+
+/// Locks `mutex`. A panic in another task is no reason to fail here: the state is only changed by
+/// calls that leave it whole.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tasks that wait for something of a connection.
+#[derive(Debug, Default)]
+struct Waiters {
+    connected: Vec<Waker>,
+    closed: Vec<Waker>,
+    open: [Vec<Waker>; 2],
+    accept: [Vec<Waker>; 2],
+    datagram: Vec<Waker>,
+    readable: HashMap<StreamId, Waker>,
+    writable: HashMap<StreamId, Waker>,
+    finished: HashMap<StreamId, Waker>,
+}
+
+impl Waiters {
+    fn wake(list: &mut Vec<Waker>) {
+        list.drain(..).for_each(Waker::wake);
+    }
+
+    fn wake_stream(map: &mut HashMap<StreamId, Waker>, id: StreamId) {
+        if let Some(waker) = map.remove(&id) {
+            waker.wake();
+        }
+    }
+
+    fn wake_all(&mut self) {
+        let mut all = std::mem::take(self);
+        for list in [&mut all.connected, &mut all.closed, &mut all.datagram] {
+            Self::wake(list);
+        }
+        all.open.iter_mut().chain(&mut all.accept).for_each(Self::wake);
+        for map in [all.readable, all.writable, all.finished] {
+            map.into_values().for_each(Waker::wake);
+        }
+    }
+}
+
+/// Adds `waker` to `list` unless it is there.
+pub(crate) fn enlist(list: &mut Vec<Waker>, cx: &Context<'_>) {
+    if !list.iter().any(|w| w.will_wake(cx.waker())) {
+        list.push(cx.waker().clone());
+    }
+}
+
+/// A connection's protocol state and who waits for it.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) quic: Box<proto::Connection>,
+    waiters: Waiters,
+    pub(crate) connected: bool,
+    pub(crate) error: Option<ConnectionError>,
+    /// HTTP/3, if the application speaks that.
+    pub(crate) http: Option<Box<HttpState>>,
+    /// Handles that applications hold; when the last goes, the connection is closed.
+    handles: usize,
+}
+
+/// What driver and handles share of a connection.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) handle: ConnectionHandle,
+    state: Mutex<State>,
+    dirty: Arc<Dirty>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        handle: ConnectionHandle,
+        quic: Box<proto::Connection>,
+        dirty: Arc<Dirty>,
+    ) -> Arc<Self> {
+        let state = State {
+            quic,
+            waiters: Waiters::default(),
+            connected: false,
+            error: None,
+            http: None,
+            handles: 0,
+        };
+        Arc::new(Self { handle, state: Mutex::new(state), dirty })
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Tells the driver that there may be something to send.
+    pub(crate) fn touch(&self) {
+        self.dirty.push(self.handle);
+    }
+}
+
+impl State {
+    /// Passes on what happened: events to those who wait, the rest to the endpoint.
+    pub(crate) fn process(&mut self, now: Instant, mut endpoint: impl FnMut(EndpointEvent)) {
+        while let Some(event) = self.quic.poll_event() {
+            if let (Some(http), Event::Stream(event)) = (&mut self.http, &event) {
+                http.on_stream_event(event);
+            }
+            self.on_event(event);
+        }
+        if let Some(http) = &mut self.http {
+            http.process(now, &mut self.quic, self.error.is_some());
+        }
+        while let Some(event) = self.quic.poll_endpoint_event() {
+            endpoint(event);
+        }
+    }
+
+    fn on_event(&mut self, event: Event) {
+        let w = &mut self.waiters;
+        match event {
+            Event::Connected => {
+                self.connected = true;
+                Waiters::wake(&mut w.connected);
+                // The peer's limits are known now.
+                w.open.iter_mut().for_each(Waiters::wake);
+            }
+            Event::ConnectionLost(error) => {
+                self.error.get_or_insert(error);
+                w.wake_all();
+            }
+            Event::DatagramReceived => Waiters::wake(&mut w.datagram),
+            Event::Stream(StreamEvent::Opened { dir }) => Waiters::wake(&mut w.accept[dir.index()]),
+            Event::Stream(StreamEvent::Available { dir }) => {
+                Waiters::wake(&mut w.open[dir.index()]);
+            }
+            Event::Stream(StreamEvent::Readable { id }) => {
+                Waiters::wake_stream(&mut w.readable, id);
+            }
+            Event::Stream(StreamEvent::Writable { id }) => {
+                Waiters::wake_stream(&mut w.writable, id);
+            }
+            Event::Stream(StreamEvent::Finished { id } | StreamEvent::Stopped { id, .. }) => {
+                Waiters::wake_stream(&mut w.writable, id);
+                Waiters::wake_stream(&mut w.finished, id);
+            }
+        }
+    }
+
+    /// Ends the connection's life from the driver's side.
+    pub(crate) fn abandon(&mut self, error: ConnectionError) {
+        self.error.get_or_insert(error);
+        self.waiters.wake_all();
+        if let Some(http) = &mut self.http {
+            http.wake_all();
+        }
+    }
+
+    pub(crate) fn wait_connected(&mut self, cx: &Context<'_>) {
+        enlist(&mut self.waiters.connected, cx);
+    }
+
+    pub(crate) fn wait_open(&mut self, dir: Dir, cx: &Context<'_>) {
+        enlist(&mut self.waiters.open[dir.index()], cx);
+    }
+
+    pub(crate) fn wait_readable(&mut self, id: StreamId, cx: &Context<'_>) {
+        self.waiters.readable.insert(id, cx.waker().clone());
+    }
+
+    pub(crate) fn wait_writable(&mut self, id: StreamId, cx: &Context<'_>) {
+        self.waiters.writable.insert(id, cx.waker().clone());
+    }
+
+    pub(crate) fn wait_finished(&mut self, id: StreamId, cx: &Context<'_>) {
+        self.waiters.finished.insert(id, cx.waker().clone());
+    }
+
+    /// Forgets who waits for a sending half whose handle is gone.
+    pub(crate) fn forget_sender(&mut self, id: StreamId) {
+        self.waiters.writable.remove(&id);
+        self.waiters.finished.remove(&id);
+    }
+
+    /// Forgets who waits for a receiving half whose handle is gone.
+    pub(crate) fn forget_receiver(&mut self, id: StreamId) {
+        self.waiters.readable.remove(&id);
+    }
+
+    /// Why the connection is over, if it is.
+    pub(crate) fn check(&self) -> Result<(), ConnectionError> {
+        self.error.clone().map_or(Ok(()), Err)
+    }
+}
+
+/// A QUIC connection. Cheap to clone; it is closed when the last clone and the last stream are
+/// dropped.
+#[derive(Debug)]
+pub struct Connection(pub(crate) Arc<Shared>);
+
+impl Clone for Connection {
+    fn clone(&self) -> Self {
+        Self::new(self.0.clone())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.handles -= 1;
+        if state.handles == 0 && !state.quic.is_closed() {
+            state.quic.close(Instant::now(), 0, b"");
+            drop(state);
+            self.0.touch();
+        }
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        shared.lock().handles += 1;
+        Self(shared)
+    }
+
+    /// Opens a bidirectional stream, once the peer allows one more. The peer learns of it when
+    /// something is sent on it.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
+        let id = poll_fn(|cx| self.poll_open(cx, Dir::Bi)).await?;
+        Ok((SendStream::new(self.clone(), id), RecvStream::new(self.clone(), id)))
+    }
+
+    /// Opens a unidirectional stream, once the peer allows one more.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
+        let id = poll_fn(|cx| self.poll_open(cx, Dir::Uni)).await?;
+        Ok(SendStream::new(self.clone(), id))
+    }
+
+    fn poll_open(&self, cx: &Context<'_>, dir: Dir) -> Poll<Result<StreamId, ConnectionError>> {
+        let mut state = self.0.lock();
+        state.check()?;
+        if let Some(id) = state.quic.open(dir) {
+            return Poll::Ready(Ok(id));
+        }
+        enlist(&mut state.waiters.open[dir.index()], cx);
+        drop(state);
+        // The peer is told that a stream is wanted.
+        self.0.touch();
+        Poll::Pending
+    }
+
+    /// The next bidirectional stream that the peer opens.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
+        let id = poll_fn(|cx| self.poll_accept(cx, Dir::Bi)).await?;
+        Ok((SendStream::new(self.clone(), id), RecvStream::new(self.clone(), id)))
+    }
+
+    /// The next unidirectional stream that the peer opens.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn accept_uni(&self) -> Result<RecvStream, ConnectionError> {
+        let id = poll_fn(|cx| self.poll_accept(cx, Dir::Uni)).await?;
+        Ok(RecvStream::new(self.clone(), id))
+    }
+
+    fn poll_accept(&self, cx: &Context<'_>, dir: Dir) -> Poll<Result<StreamId, ConnectionError>> {
+        let mut state = self.0.lock();
+        if let Some(id) = state.quic.accept(dir) {
+            return Poll::Ready(Ok(id));
+        }
+        state.check()?;
+        enlist(&mut state.waiters.accept[dir.index()], cx);
+        Poll::Pending
+    }
+
+    /// Sends a datagram, unreliably. When too many wait to be sent, the oldest are dropped.
+    ///
+    /// # Errors
+    /// The peer takes no datagrams or none of this size, or the connection is over.
+    pub fn send_datagram(&self, data: Bytes) -> Result<(), SendDatagramError> {
+        self.0.lock().quic.datagrams().send(data)?;
+        self.0.touch();
+        Ok(())
+    }
+
+    /// The largest datagram that can be sent; `None` if the peer takes none.
+    #[must_use]
+    pub fn max_datagram_size(&self) -> Option<usize> {
+        self.0.lock().quic.datagrams().max_size()
+    }
+
+    /// The next datagram that was received.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn read_datagram(&self) -> Result<Bytes, ConnectionError> {
+        poll_fn(|cx| {
+            let mut state = self.0.lock();
+            if let Some(data) = state.quic.datagrams().recv() {
+                return Poll::Ready(Ok(data));
+            }
+            state.check()?;
+            enlist(&mut state.waiters.datagram, cx);
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Closes the connection at once: data that the peer has not acknowledged is lost.
+    pub fn close(&self, code: u64, reason: &[u8]) {
+        self.0.lock().quic.close(Instant::now(), code, reason);
+        self.0.touch();
+    }
+
+    /// Waits for the end of the connection and tells why it came.
+    pub async fn closed(&self) -> ConnectionError {
+        poll_fn(|cx| {
+            let mut state = self.0.lock();
+            if let Some(error) = &state.error {
+                return Poll::Ready(error.clone());
+            }
+            enlist(&mut state.waiters.closed, cx);
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Why the connection is over, if it is.
+    #[must_use]
+    pub fn close_reason(&self) -> Option<ConnectionError> {
+        self.0.lock().error.clone()
+    }
+
+    /// Counters and gauges, those of erasure coding among them.
+    #[must_use]
+    pub fn stats(&self) -> ConnectionStats {
+        self.0.lock().quic.stats()
+    }
+
+    /// The peer's address.
+    #[must_use]
+    pub fn remote_address(&self) -> SocketAddr {
+        self.0.lock().quic.remote_address()
+    }
+
+    /// The application protocol that was agreed on.
+    #[must_use]
+    pub fn alpn(&self) -> Option<Vec<u8>> {
+        self.0.lock().quic.alpn()
+    }
+
+    /// The peer's certificates in DER, its own first.
+    #[must_use]
+    pub fn peer_certificates(&self) -> Option<Vec<Vec<u8>>> {
+        self.0.lock().quic.peer_certificates()
+    }
+
+    /// The name that the client asked for, at a server.
+    #[must_use]
+    pub fn server_name(&self) -> Option<String> {
+        self.0.lock().quic.server_name()
+    }
+
+    /// Tells `observer` everything that the connection does from now on.
+    pub fn observe(&self, observer: Box<dyn Observer>) {
+        self.0.lock().quic.set_observer(Instant::now(), observer);
+    }
+}

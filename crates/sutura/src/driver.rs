@@ -1,0 +1,380 @@
+//! The task that does all input and output of an endpoint: one socket, all its connections.
+//!
+//! Applications change a connection's state under its lock and mark it dirty; the driver finds the
+//! dirty ones, those that a datagram came for and those whose timer is due, lets each of them say
+//! what it wants sent, and sends it.
+
+use crate::connection::{Shared, lock};
+use crate::endpoint::Inner;
+use crate::udp::{self, Received};
+use std::collections::{BTreeSet, HashMap};
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+use sutura_proto::{
+    ConnectionError, ConnectionHandle, DatagramEvent, EcnCodepoint, EndpointEvent, Transmit,
+};
+use tokio::time::Sleep;
+
+/// Batches of datagrams received before others get their turn.
+const RECEIVE_BATCHES: usize = 16;
+/// Answers kept for clients that no connection is made for; further ones are not answered.
+const MAX_RESPONSES: usize = 64;
+/// Datagrams that a connection builds at a time, as one batch for the kernel.
+const MAX_SEGMENTS: usize = 32;
+/// Batches that a connection sends before others get their turn.
+const SEND_BATCHES: usize = 8;
+
+/// Connections that applications did something to.
+#[derive(Debug, Default)]
+pub(crate) struct Dirty(Mutex<DirtyState>);
+
+#[derive(Debug, Default)]
+struct DirtyState {
+    handles: Vec<ConnectionHandle>,
+    waker: Option<Waker>,
+}
+
+impl Dirty {
+    /// Marks a connection, and wakes the driver.
+    pub(crate) fn push(&self, handle: ConnectionHandle) {
+        let mut state = lock(&self.0);
+        if state.handles.last() != Some(&handle) {
+            state.handles.push(handle);
+        }
+        if let Some(waker) = state.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// Wakes the driver.
+    pub(crate) fn wake(&self) {
+        if let Some(waker) = lock(&self.0).waker.take() {
+            waker.wake();
+        }
+    }
+
+    fn take(&self, into: &mut Vec<ConnectionHandle>, cx: &Context<'_>) {
+        let mut state = lock(&self.0);
+        into.append(&mut state.handles);
+        state.waker = Some(cx.waker().clone());
+    }
+}
+
+/// A connection as the driver keeps it.
+#[derive(Debug)]
+struct Entry {
+    shared: Arc<Shared>,
+    /// Its place in the timer queue.
+    timer: Option<Instant>,
+    active: bool,
+}
+
+/// A batch of which the socket did not take everything.
+#[derive(Debug)]
+struct Unsent {
+    transmit: Transmit,
+    contents: Vec<u8>,
+    sent: usize,
+}
+
+/// The driver of one endpoint.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    inner: Arc<Inner>,
+    connections: HashMap<ConnectionHandle, Entry>,
+    timers: BTreeSet<(Instant, ConnectionHandle)>,
+    sleep: Pin<Box<Sleep>>,
+    active: Vec<ConnectionHandle>,
+    /// What is to be sent on behalf of no connection.
+    responses: Vec<(SocketAddr, Vec<u8>)>,
+    /// Bytes that the socket did not take yet.
+    unsent: Option<Unsent>,
+    buffer: Vec<u8>,
+    touched: Vec<ConnectionHandle>,
+}
+
+impl Driver {
+    pub(crate) fn new(inner: Arc<Inner>) -> Self {
+        Self {
+            inner,
+            connections: HashMap::new(),
+            timers: BTreeSet::new(),
+            sleep: Box::pin(tokio::time::sleep_until(tokio::time::Instant::now())),
+            active: Vec::new(),
+            responses: Vec::new(),
+            unsent: None,
+            buffer: Vec::new(),
+            touched: Vec::new(),
+        }
+    }
+
+    fn activate(&mut self, handle: ConnectionHandle) {
+        if let Some(entry) = self.connections.get_mut(&handle)
+            && !std::mem::replace(&mut entry.active, true)
+        {
+            self.active.push(handle);
+        }
+    }
+
+    fn adopt(&mut self, shared: Arc<Shared>) {
+        let handle = shared.handle;
+        self.connections.insert(handle, Entry { shared, timer: None, active: false });
+        self.activate(handle);
+    }
+
+    /// Takes what applications did since the last turn.
+    fn take_dirty(&mut self, cx: &Context<'_>) {
+        self.inner.dirty.take(&mut self.touched, cx);
+        for shared in self.inner.take_opened() {
+            self.adopt(shared);
+        }
+        let mut touched = std::mem::take(&mut self.touched);
+        for handle in touched.drain(..) {
+            self.activate(handle);
+        }
+        self.touched = touched;
+    }
+
+    /// Receives datagrams and gives them to their connections. Returns whether there may be more.
+    fn receive(&mut self, cx: &mut Context<'_>) -> std::io::Result<bool> {
+        let inner = self.inner.clone();
+        for _ in 0..RECEIVE_BATCHES {
+            let mut receiver = lock(&inner.receiver);
+            let now = Instant::now();
+            let result = inner.socket.poll_recv(cx, &mut receiver, |meta, datagram| {
+                self.on_datagram(now, &meta, datagram);
+            });
+            match result {
+                Poll::Pending => return Ok(false),
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(error)) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    fn on_datagram(&mut self, now: Instant, meta: &Received, datagram: &mut [u8]) {
+        let event = lock(&self.inner.state).proto.handle(meta.remote, datagram);
+        let handle = match event {
+            DatagramEvent::Drop => return,
+            DatagramEvent::Respond(response) => {
+                if self.responses.len() < MAX_RESPONSES {
+                    self.responses.push((meta.remote, response));
+                }
+                return;
+            }
+            DatagramEvent::Connection(handle) => handle,
+            DatagramEvent::NewConnection(handle, mut connection) => {
+                self.inner.observe(now, &mut connection);
+                let shared = Shared::new(handle, connection, self.inner.dirty.clone());
+                if !self.inner.offer(shared.clone()) {
+                    lock(&self.inner.state).proto.handle_event(handle, EndpointEvent::Drained);
+                    return;
+                }
+                self.adopt(shared);
+                handle
+            }
+        };
+        if let Some(entry) = self.connections.get(&handle) {
+            let ecn = meta.ecn.and_then(|mark| EcnCodepoint::from_bits(mark as u8));
+            entry.shared.lock().quic.handle_datagram(now, meta.remote, ecn, datagram);
+            self.activate(handle);
+        }
+    }
+
+    fn fire_timers(&mut self, now: Instant) {
+        while let Some(&(at, handle)) = self.timers.first() {
+            if at > now {
+                break;
+            }
+            self.timers.pop_first();
+            if let Some(entry) = self.connections.get_mut(&handle) {
+                entry.timer = None;
+                entry.shared.lock().quic.handle_timeout(now);
+            }
+            self.activate(handle);
+        }
+    }
+
+    /// Lets the active connections speak. Returns whether there may be more to send.
+    fn drive(&mut self, cx: &mut Context<'_>) -> std::io::Result<bool> {
+        if !self.flush(cx)? {
+            return Ok(false);
+        }
+        while let Some((destination, contents)) = self.responses.pop() {
+            let size = contents.len();
+            let transmit = Transmit { destination, ecn: None, size, segment_size: None };
+            if !self.send(cx, Unsent { transmit, contents, sent: 0 })? {
+                return Ok(false);
+            }
+        }
+        let mut again = Vec::new();
+        let mut active = std::mem::take(&mut self.active);
+        let mut blocked = false;
+        for handle in active.drain(..) {
+            if blocked {
+                again.push(handle);
+                continue;
+            }
+            match self.drive_connection(cx, handle)? {
+                Progress::Done => {
+                    if let Some(entry) = self.connections.get_mut(&handle) {
+                        entry.active = false;
+                    }
+                }
+                Progress::More => again.push(handle),
+                Progress::Blocked => {
+                    again.push(handle);
+                    blocked = true;
+                }
+            }
+        }
+        let more = !again.is_empty() && !blocked;
+        again.append(&mut self.active);
+        self.active = again;
+        Ok(more)
+    }
+
+    fn drive_connection(
+        &mut self,
+        cx: &mut Context<'_>,
+        handle: ConnectionHandle,
+    ) -> std::io::Result<Progress> {
+        let Some(entry) = self.connections.get(&handle) else { return Ok(Progress::Done) };
+        let shared = entry.shared.clone();
+        let mut progress = Progress::More;
+        for _ in 0..SEND_BATCHES {
+            let mut state = shared.lock();
+            state.process(Instant::now(), |event| {
+                lock(&self.inner.state).proto.handle_event(handle, event);
+            });
+            if state.quic.is_drained() {
+                let error = state.error.clone().unwrap_or(ConnectionError::LocallyClosed);
+                state.abandon(error);
+                drop(state);
+                self.forget(handle);
+                return Ok(Progress::Done);
+            }
+            self.buffer.clear();
+            let segments = self.inner.socket.max_segments().min(MAX_SEGMENTS);
+            let transmit = state.quic.poll_transmit(Instant::now(), segments, &mut self.buffer);
+            drop(state);
+            let Some(transmit) = transmit else {
+                progress = Progress::Done;
+                break;
+            };
+            let contents = std::mem::take(&mut self.buffer);
+            if !self.send(cx, Unsent { transmit, contents, sent: 0 })? {
+                progress = Progress::Blocked;
+                break;
+            }
+        }
+        self.reschedule(handle);
+        Ok(progress)
+    }
+
+    /// Sends, or keeps what the socket does not take now; returns whether it did.
+    fn send(&mut self, cx: &mut Context<'_>, mut batch: Unsent) -> std::io::Result<bool> {
+        let mut outgoing = udp::Transmit {
+            destination: batch.transmit.destination,
+            source: None,
+            ecn: batch.transmit.ecn.and_then(|mark| udp::EcnCodepoint::from_bits(mark as u8)),
+            contents: &batch.contents[batch.sent..],
+            segment_size: batch.transmit.segment_size,
+        };
+        let result = self.inner.socket.poll_send(cx, &mut outgoing);
+        let left = outgoing.contents.len();
+        match result {
+            Poll::Ready(Ok(())) => {
+                self.buffer = batch.contents;
+                Ok(true)
+            }
+            Poll::Ready(Err(error)) => Err(error),
+            Poll::Pending => {
+                batch.sent = batch.contents.len() - left;
+                self.unsent = Some(batch);
+                Ok(false)
+            }
+        }
+    }
+
+    fn flush(&mut self, cx: &mut Context<'_>) -> std::io::Result<bool> {
+        match self.unsent.take() {
+            Some(batch) => self.send(cx, batch),
+            None => Ok(true),
+        }
+    }
+
+    fn reschedule(&mut self, handle: ConnectionHandle) {
+        let Some(entry) = self.connections.get_mut(&handle) else { return };
+        let at = entry.shared.lock().quic.poll_timeout();
+        if at != entry.timer {
+            if let Some(old) = entry.timer.take() {
+                self.timers.remove(&(old, handle));
+            }
+            entry.timer = at;
+            self.timers.extend(at.map(|at| (at, handle)));
+        }
+    }
+
+    fn forget(&mut self, handle: ConnectionHandle) {
+        if let Some(entry) = self.connections.remove(&handle)
+            && let Some(at) = entry.timer
+        {
+            self.timers.remove(&(at, handle));
+        }
+        self.inner.connection_gone(self.connections.len());
+    }
+
+    /// The socket failed for good: nobody will hear anything any more.
+    fn give_up(&mut self, error: &std::io::Error) {
+        tracing::error!(%error, "socket failed");
+        for (_, entry) in self.connections.drain() {
+            entry.shared.lock().abandon(ConnectionError::TimedOut);
+        }
+        self.inner.shut_down();
+    }
+}
+
+/// How far a connection got.
+enum Progress {
+    Done,
+    More,
+    Blocked,
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        let mut turn = || -> std::io::Result<bool> {
+            this.take_dirty(cx);
+            let mut more = this.receive(cx)?;
+            this.fire_timers(Instant::now());
+            more |= this.drive(cx)?;
+            if let Some(&(at, _)) = this.timers.first() {
+                this.sleep.as_mut().reset(at.into());
+                more |= this.sleep.as_mut().poll(cx).is_ready();
+            }
+            Ok(more)
+        };
+        match turn() {
+            Ok(true) => cx.waker().wake_by_ref(),
+            Ok(false) => {}
+            Err(error) => {
+                this.give_up(&error);
+                return Poll::Ready(());
+            }
+        }
+        if this.connections.is_empty() && this.inner.is_abandoned() {
+            this.inner.shut_down();
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,391 @@
+//! The endpoint: one UDP socket, connections opened and accepted.
+
+use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
+use crate::connection::{Connection, Shared, enlist, lock};
+use crate::driver::{Dirty, Driver};
+use crate::udp::{ReceiveBuffers, UdpSocket};
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+use sutura_proto as proto;
+use sutura_proto::crypto::StartError;
+use sutura_proto::{ConnectError, ConnectionError, Observer, Side};
+
+/// Accepted connections that wait for the application to take them.
+const MAX_BACKLOG: usize = 1024;
+
+/// Makes observers for an endpoint's connections.
+type MakeObserver = Arc<dyn Fn(Side) -> Option<Box<dyn Observer>> + Send + Sync>;
+
+/// What the endpoint's handles and its driver share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) socket: UdpSocket,
+    pub(crate) receiver: Mutex<ReceiveBuffers>,
+    pub(crate) state: Mutex<State>,
+    pub(crate) dirty: Arc<Dirty>,
+}
+
+/// Who observes the endpoint's connections.
+#[derive(Default)]
+struct Observers(Option<MakeObserver>);
+
+impl std::fmt::Debug for Observers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Observers").field(&self.0.is_some()).finish()
+    }
+}
+
+/// What changes under the endpoint's lock.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) proto: proto::Endpoint,
+    observers: Observers,
+    /// Opened by the application, not yet adopted by the driver.
+    opened: Vec<Arc<Shared>>,
+    /// Accepted, not yet taken by the application.
+    backlog: VecDeque<Arc<Shared>>,
+    accepting: Vec<Waker>,
+    idle: Vec<Waker>,
+    connections: usize,
+    handles: usize,
+    closed: bool,
+    shut_down: bool,
+}
+
+impl Inner {
+    /// Offers a connection to the application. Returns false if it takes no more.
+    pub(crate) fn offer(&self, shared: Arc<Shared>) -> bool {
+        let mut state = lock(&self.state);
+        if state.closed || state.backlog.len() >= MAX_BACKLOG {
+            return false;
+        }
+        state.connections += 1;
+        state.backlog.push_back(shared);
+        state.accepting.drain(..).for_each(Waker::wake);
+        true
+    }
+
+    /// Sets the observer of a new connection, if there is one for it.
+    pub(crate) fn observe(&self, now: Instant, connection: &mut proto::Connection) {
+        let make = lock(&self.state).observers.0.clone();
+        if let Some(observer) = make.and_then(|make| make(connection.side())) {
+            connection.set_observer(now, observer);
+        }
+    }
+
+    pub(crate) fn take_opened(&self) -> Vec<Arc<Shared>> {
+        std::mem::take(&mut lock(&self.state).opened)
+    }
+
+    pub(crate) fn connection_gone(&self, left: usize) {
+        let mut state = lock(&self.state);
+        state.connections = left + state.opened.len();
+        if state.connections == 0 {
+            state.idle.drain(..).for_each(Waker::wake);
+        }
+    }
+
+    /// How a dual-stack socket writes an address.
+    fn reachable(&self, address: SocketAddr) -> SocketAddr {
+        match (self.socket.local_addr(), address) {
+            (Ok(SocketAddr::V6(_)), SocketAddr::V4(v4)) => {
+                SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
+            }
+            _ => address,
+        }
+    }
+
+    /// Whether nobody holds the endpoint any more.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        let state = lock(&self.state);
+        state.handles == 0 && state.opened.is_empty()
+    }
+
+    /// The driver ends.
+    pub(crate) fn shut_down(&self) {
+        let mut state = lock(&self.state);
+        state.shut_down = true;
+        state.closed = true;
+        state.connections = 0;
+        state.backlog.clear();
+        for shared in std::mem::take(&mut state.opened) {
+            shared.lock().abandon(ConnectionError::LocallyClosed);
+        }
+        let State { accepting, idle, .. } = &mut *state;
+        accepting.drain(..).chain(idle.drain(..)).for_each(Waker::wake);
+    }
+}
+
+/// A QUIC endpoint. Cheap to clone. Its driver lives as long as a clone or a connection does.
+#[derive(Debug)]
+pub struct Endpoint {
+    inner: Arc<Inner>,
+    client: Option<ClientConfig>,
+}
+
+impl Clone for Endpoint {
+    fn clone(&self) -> Self {
+        lock(&self.inner.state).handles += 1;
+        Self { inner: self.inner.clone(), client: self.client.clone() }
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        let mut state = lock(&self.inner.state);
+        state.handles -= 1;
+        if state.handles == 0 {
+            // Nobody can take these any more.
+            let backlog = std::mem::take(&mut state.backlog);
+            drop(state);
+            for shared in backlog {
+                drop(Connection::new(shared));
+            }
+            self.inner.dirty.wake();
+        }
+    }
+}
+
+impl Endpoint {
+    /// An endpoint that opens connections only.
+    ///
+    /// # Errors
+    /// The address cannot be bound. Must be called within a tokio runtime.
+    pub fn client(address: SocketAddr) -> io::Result<Self> {
+        Self::bind(EndpointConfig::default(), None, address)
+    }
+
+    /// An endpoint that accepts connections; it can open some too.
+    ///
+    /// # Errors
+    /// The address cannot be bound. Must be called within a tokio runtime.
+    pub fn server(config: ServerConfig, address: SocketAddr) -> io::Result<Self> {
+        Self::bind(EndpointConfig::default(), Some(config), address)
+    }
+
+    /// An endpoint with limits of its own.
+    ///
+    /// # Errors
+    /// The address cannot be bound. Must be called within a tokio runtime.
+    pub fn bind(
+        config: EndpointConfig,
+        server: Option<ServerConfig>,
+        address: SocketAddr,
+    ) -> io::Result<Self> {
+        let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
+        let socket = UdpSocket::bind(address)?;
+        let seed = crate::config::random_seed()?;
+        let server = server.map(|s| Arc::new(s.into_proto()));
+        let proto = proto::Endpoint::new(Arc::new(config), server, seed);
+        let inner = Arc::new(Inner {
+            socket,
+            receiver: Mutex::new(ReceiveBuffers::new()),
+            state: Mutex::new(State {
+                proto,
+                observers: Observers::default(),
+                opened: Vec::new(),
+                backlog: VecDeque::new(),
+                accepting: Vec::new(),
+                idle: Vec::new(),
+                connections: 0,
+                handles: 1,
+                closed: false,
+                shut_down: false,
+            }),
+            dirty: Arc::default(),
+        });
+        runtime.spawn(Driver::new(inner.clone()));
+        Ok(Self { inner, client: None })
+    }
+
+    /// What [`connect`](Self::connect) uses.
+    pub fn set_default_client_config(&mut self, config: ClientConfig) {
+        self.client = Some(config);
+    }
+
+    /// Replaces how connections are accepted from now on; `None` accepts no more.
+    pub fn set_server_config(&self, config: Option<ServerConfig>) {
+        let config = config.map(|c| Arc::new(c.into_proto()));
+        lock(&self.inner.state).proto.set_server_config(config);
+    }
+
+    /// Has every connection from now on observed from its first packet on, by what `make` makes
+    /// for its side; see [`QlogWriter`](crate::qlog::QlogWriter). It is called by the task that
+    /// does the endpoint's input and output, so it should not take long.
+    pub fn observe_with(
+        &self,
+        make: impl Fn(Side) -> Option<Box<dyn Observer>> + Send + Sync + 'static,
+    ) {
+        lock(&self.inner.state).observers = Observers(Some(Arc::new(make)));
+    }
+
+    /// The address that the endpoint is bound to.
+    ///
+    /// # Errors
+    /// The socket does not say.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.inner.socket.local_addr()
+    }
+
+    /// Opens a connection to `server_name` at `address`, with the default configuration.
+    ///
+    /// # Errors
+    /// There is no default configuration, or the name or address is of no use.
+    pub fn connect(
+        &self,
+        address: SocketAddr,
+        server_name: &str,
+    ) -> Result<Connecting, ConnectError> {
+        let config = self.client.clone().ok_or_else(|| {
+            ConnectError::Start(StartError::Tls("no client configuration was set".into()))
+        })?;
+        self.connect_with(config, address, server_name)
+    }
+
+    /// Opens a connection with a configuration of its own.
+    ///
+    /// # Errors
+    /// The name, the address or the configuration is of no use.
+    pub fn connect_with(
+        &self,
+        config: ClientConfig,
+        address: SocketAddr,
+        server_name: &str,
+    ) -> Result<Connecting, ConnectError> {
+        let now = Instant::now();
+        let address = self.inner.reachable(address);
+        let mut state = lock(&self.inner.state);
+        let (handle, mut connection) =
+            state.proto.connect(now, config.into_proto(), address, server_name)?;
+        drop(state);
+        self.inner.observe(now, &mut connection);
+        let mut state = lock(&self.inner.state);
+        let shared = Shared::new(handle, connection, self.inner.dirty.clone());
+        state.connections += 1;
+        let connecting = Connecting(Some(Connection::new(shared.clone())));
+        if state.shut_down {
+            shared.lock().abandon(ConnectionError::LocallyClosed);
+        } else {
+            state.opened.push(shared);
+        }
+        drop(state);
+        self.inner.dirty.wake();
+        Ok(connecting)
+    }
+
+    /// The next connection that a client opens; `None` when the endpoint was closed. Its
+    /// handshake may not be complete.
+    pub async fn accept(&self) -> Option<Incoming> {
+        poll_fn(|cx| {
+            let mut state = lock(&self.inner.state);
+            if let Some(shared) = state.backlog.pop_front() {
+                drop(state);
+                return Poll::Ready(Some(Incoming(Connecting(Some(Connection::new(shared))))));
+            }
+            if state.closed {
+                return Poll::Ready(None);
+            }
+            enlist(&mut state.accepting, cx);
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Accepts no more connections. Those that exist go on.
+    pub fn stop_accepting(&self) {
+        let mut state = lock(&self.inner.state);
+        state.closed = true;
+        state.proto.set_server_config(None);
+        state.accepting.drain(..).for_each(Waker::wake);
+    }
+
+    /// Connections that are not drained yet.
+    #[must_use]
+    pub fn open_connections(&self) -> usize {
+        lock(&self.inner.state).connections
+    }
+
+    /// Waits until every connection has ended and the peers could hear of it.
+    pub async fn wait_idle(&self) {
+        poll_fn(|cx| {
+            let mut state = lock(&self.inner.state);
+            if state.connections == 0 {
+                return Poll::Ready(());
+            }
+            enlist(&mut state.idle, cx);
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// A connection whose handshake is under way.
+#[derive(Debug)]
+pub struct Connecting(Option<Connection>);
+
+impl Connecting {
+    /// The connection as it is, for an observer to be set before the handshake is complete.
+    #[must_use]
+    pub fn connection(&self) -> Option<&Connection> {
+        self.0.as_ref()
+    }
+}
+
+impl Future for Connecting {
+    type Output = Result<Connection, ConnectionError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(connection) = &self.0 else {
+            return Poll::Ready(Err(ConnectionError::LocallyClosed));
+        };
+        let mut state = connection.0.lock();
+        if !state.connected {
+            if let Err(error) = state.check() {
+                return Poll::Ready(Err(error));
+            }
+            state.wait_connected(cx);
+            return Poll::Pending;
+        }
+        drop(state);
+        Poll::Ready(self.0.take().ok_or(ConnectionError::LocallyClosed))
+    }
+}
+
+/// A connection that a client opens.
+#[derive(Debug)]
+pub struct Incoming(Connecting);
+
+impl Incoming {
+    /// The client's address, which is not validated yet.
+    #[must_use]
+    pub fn remote_address(&self) -> Option<SocketAddr> {
+        self.0.connection().map(Connection::remote_address)
+    }
+
+    /// The connection as it is, for an observer to be set before the handshake is complete.
+    #[must_use]
+    pub fn connection(&self) -> Option<&Connection> {
+        self.0.connection()
+    }
+
+    /// Turns the client away.
+    pub fn refuse(self) {
+        if let Some(connection) = self.0.connection() {
+            connection.close(0, b"refused");
+        }
+    }
+}
+
+impl Future for Incoming {
+    type Output = Result<Connection, ConnectionError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}

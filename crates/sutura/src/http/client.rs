@@ -1,0 +1,101 @@
+//! HTTP/3 as a client.
+
+use super::exchange::{RequestStream, push_fields, send_error, with_http};
+use super::{Config, Error, HttpState, Priority};
+use crate::connection::Connection;
+use std::future::poll_fn;
+use std::task::Poll;
+use std::time::Instant;
+use sutura_h3::{Fields, SendError};
+use sutura_proto::Dir;
+
+/// An HTTP/3 client on one connection. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Client {
+    connection: Connection,
+}
+
+impl Client {
+    /// Speaks HTTP/3 on `connection`, which no one else may use for streams.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn new(connection: Connection, config: Config) -> Result<Self, Error> {
+        let mut state = connection.0.lock();
+        state.check()?;
+        let mut http = HttpState::new(sutura_h3::Connection::client(config));
+        http.process(Instant::now(), &mut state.quic, false);
+        http.check()?;
+        state.http = Some(Box::new(http));
+        drop(state);
+        connection.0.touch();
+        Ok(Self { connection })
+    }
+
+    /// Sends a request's head, once the server permits one more request. A request without body
+    /// is to be [`finished`](RequestStream::finish) at once.
+    ///
+    /// # Errors
+    /// The fields are malformed, the server goes away, or the connection is over.
+    pub async fn request(
+        &self,
+        method: &str,
+        authority: &str,
+        path: &str,
+        fields: &[(&str, &[u8])],
+        priority: Option<Priority>,
+    ) -> Result<RequestStream, Error> {
+        let mut head = Fields::request(
+            method.to_owned(),
+            "https".to_owned(),
+            authority.to_owned(),
+            path.to_owned(),
+        );
+        push_fields(&mut head, fields);
+        let priority = priority.map(sutura_h3::Priority::from);
+        let id = poll_fn(|cx| {
+            let mut state = self.connection.0.lock();
+            let result = with_http(&mut state, |http, quic| {
+                let result = http.h3.send_request(quic, &head, priority.as_ref(), false);
+                if let Ok(id) = result {
+                    http.open(id);
+                }
+                result
+            })?;
+            if result == Err(SendError::StreamsBlocked) {
+                state.wait_open(Dir::Bi, cx);
+            }
+            drop(state);
+            self.connection.0.touch();
+            match result {
+                Ok(id) => Poll::Ready(Ok(id)),
+                Err(SendError::StreamsBlocked) => Poll::Pending,
+                Err(error) => Poll::Ready(Err(send_error(error))),
+            }
+        })
+        .await?;
+        Ok(RequestStream::new(self.connection.clone(), id))
+    }
+
+    /// Changes the priority of a request that was sent.
+    ///
+    /// # Errors
+    /// The exchange or the connection is over.
+    pub fn set_priority(&self, request: &RequestStream, priority: Priority) -> Result<(), Error> {
+        let mut state = self.connection.0.lock();
+        let priority = priority.into();
+        with_http(&mut state, |http, quic| {
+            http.h3.send_priority_update(quic, request.id(), &priority)
+        })?
+        .map_err(send_error)?;
+        drop(state);
+        self.connection.0.touch();
+        Ok(())
+    }
+
+    /// The connection underneath.
+    #[must_use]
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+}

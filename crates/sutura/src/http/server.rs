@@ -1,0 +1,124 @@
+//! HTTP/3 as a server.
+
+use super::exchange::{RequestStream, plain_fields, with_http};
+use super::{Config, Error, HttpState};
+use crate::connection::Connection;
+use std::future::poll_fn;
+use std::task::Poll;
+use std::time::Instant;
+use sutura_h3::{Code, Fields};
+use sutura_proto::ConnectionError;
+
+/// A request's head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The method, such as `GET`.
+    pub method: String,
+    /// The scheme, such as `https`.
+    pub scheme: String,
+    /// Host and port as the client named them.
+    pub authority: String,
+    /// Path and query.
+    pub path: String,
+    /// The fields, without pseudo-header fields.
+    pub fields: Vec<(String, Vec<u8>)>,
+}
+
+impl Request {
+    fn new(fields: &Fields) -> Self {
+        let text = |name: &str| {
+            let value = fields.get(name).unwrap_or_default();
+            String::from_utf8_lossy(value).into_owned()
+        };
+        let authority = match text(":authority") {
+            empty if empty.is_empty() => text("host"),
+            authority => authority,
+        };
+        Self {
+            method: text(":method"),
+            scheme: text(":scheme"),
+            authority,
+            path: text(":path"),
+            fields: plain_fields(fields),
+        }
+    }
+
+    /// The first value of a field.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&[u8]> {
+        self.fields.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_slice())
+    }
+}
+
+/// An HTTP/3 server on one connection.
+#[derive(Debug)]
+pub struct Server {
+    connection: Connection,
+}
+
+impl Server {
+    /// Speaks HTTP/3 on `connection`, which no one else may use for streams.
+    #[must_use]
+    pub fn new(connection: Connection, config: Config) -> Self {
+        let mut state = connection.0.lock();
+        let mut http = HttpState::new(sutura_h3::Connection::server(config));
+        let over = state.error.is_some();
+        http.process(Instant::now(), &mut state.quic, over);
+        state.http = Some(Box::new(http));
+        drop(state);
+        connection.0.touch();
+        Self { connection }
+    }
+
+    /// The next request; `None` when the connection ended without an error.
+    ///
+    /// # Errors
+    /// The connection ended with one.
+    pub async fn accept(&mut self) -> Result<Option<(Request, RequestStream)>, Error> {
+        let next = poll_fn(|cx| {
+            let mut state = self.connection.0.lock();
+            let next = with_http(&mut state, |http, _| {
+                let next = http.next_request();
+                if next.is_none() {
+                    http.wait_request(cx);
+                }
+                next
+            });
+            match next {
+                Ok(Some(next)) => Poll::Ready(Ok(Some(next))),
+                Ok(None) => Poll::Pending,
+                Err(error) if is_clean(&error) => Poll::Ready(Ok(None)),
+                Err(error) => Poll::Ready(Err(error)),
+            }
+        })
+        .await?;
+        Ok(next.map(|(id, fields)| {
+            (Request::new(&fields), RequestStream::new(self.connection.clone(), id))
+        }))
+    }
+
+    /// Tells the client to send no more requests; those that it sent are still answered.
+    pub fn goaway(&self) {
+        let mut state = self.connection.0.lock();
+        let _ = with_http(&mut state, |http, quic| http.h3.goaway(quic));
+        drop(state);
+        self.connection.0.touch();
+    }
+
+    /// The connection underneath.
+    #[must_use]
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+}
+
+/// Whether a connection's end is the ordinary one.
+fn is_clean(error: &Error) -> bool {
+    match error {
+        Error::Connection(ConnectionError::ApplicationClosed { code, .. }) => {
+            *code == 0 || Code(*code) == Code::NO_ERROR
+        }
+        Error::Connection(ConnectionError::LocallyClosed | ConnectionError::TimedOut) => true,
+        _ => false,
+    }
+}

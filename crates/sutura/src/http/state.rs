@@ -1,0 +1,160 @@
+//! What a connection knows of its HTTP/3: the protocol state and who waits for what.
+
+use super::Error;
+use crate::connection::enlist;
+use std::collections::{HashMap, VecDeque};
+use std::task::{Context, Waker};
+use std::time::Instant;
+use sutura_h3 as h3;
+use sutura_h3::{Code, Event, Fields, Quic};
+use sutura_proto::{Connection, StreamEvent, StreamId};
+
+/// HTTP/3 on one connection.
+#[derive(Debug)]
+pub(crate) struct HttpState {
+    pub(crate) h3: h3::Connection,
+    exchanges: HashMap<StreamId, Exchange>,
+    /// Requests that the application has not taken yet.
+    incoming: VecDeque<(StreamId, Fields)>,
+    accepting: Vec<Waker>,
+    pub(crate) error: Option<h3::Error>,
+    over: bool,
+}
+
+/// One request and its response.
+#[derive(Debug, Default)]
+pub(crate) struct Exchange {
+    pub(crate) head: Option<Fields>,
+    pub(crate) trailers: Option<Fields>,
+    /// Whether the peer's message is whole.
+    pub(crate) finished: bool,
+    /// Why there will be no more of the peer's message.
+    pub(crate) failed: Option<Error>,
+    /// The peer wants no more of ours.
+    pub(crate) stopped: Option<Code>,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+impl Exchange {
+    fn wake(&mut self) {
+        for waker in [self.reader.take(), self.writer.take()].into_iter().flatten() {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn wait_readable(&mut self, cx: &Context<'_>) {
+        self.reader = Some(cx.waker().clone());
+    }
+
+    pub(crate) fn wait_writable(&mut self, cx: &Context<'_>) {
+        self.writer = Some(cx.waker().clone());
+    }
+}
+
+impl HttpState {
+    pub(crate) fn new(h3: h3::Connection) -> Self {
+        Self {
+            h3,
+            exchanges: HashMap::new(),
+            incoming: VecDeque::new(),
+            accepting: Vec::new(),
+            error: None,
+            over: false,
+        }
+    }
+
+    /// Passes on what happened to a stream.
+    pub(crate) fn on_stream_event(&mut self, event: &StreamEvent) {
+        match *event {
+            StreamEvent::Readable { id } => self.h3.readable(id),
+            StreamEvent::Writable { id } => self.h3.writable(id),
+            StreamEvent::Stopped { id, code } => self.h3.stopped(id, Code(code)),
+            _ => {}
+        }
+    }
+
+    /// Lets HTTP/3 act on what arrived.
+    pub(crate) fn process(&mut self, now: Instant, connection: &mut Connection, over: bool) {
+        self.over = over;
+        if let Err(error) = self.h3.process(&mut Quic { now, connection }) {
+            self.error = Some(error);
+        }
+        self.pump();
+        if over || self.error.is_some() {
+            self.wake_all();
+        }
+    }
+
+    /// Hands out what HTTP/3 has to tell.
+    pub(crate) fn pump(&mut self) {
+        while let Some(event) = self.h3.poll_event() {
+            self.on_event(event);
+        }
+    }
+
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Headers { stream, fields } if self.h3.side().is_server() => {
+                self.exchanges.entry(stream).or_default();
+                self.incoming.push_back((stream, fields));
+                self.accepting.drain(..).for_each(Waker::wake);
+            }
+            Event::Headers { stream, fields } => self.change(stream, |x| x.head = Some(fields)),
+            Event::Trailers { stream, fields } => {
+                self.change(stream, |x| x.trailers = Some(fields));
+            }
+            Event::Finished { stream } => self.change(stream, |x| x.finished = true),
+            Event::Reset { stream, code } => {
+                self.change(stream, |x| x.failed = Some(Error::Reset(code)));
+            }
+            Event::Failed { stream, code, reason } => {
+                self.change(stream, |x| x.failed = Some(Error::Message { code, reason }));
+            }
+            Event::Stopped { stream, code } => self.change(stream, |x| x.stopped = Some(code)),
+            Event::Data { stream } | Event::Writable { stream } => self.change(stream, |_| {}),
+            Event::Settings(_)
+            | Event::Interim { .. }
+            | Event::PriorityUpdate { .. }
+            | Event::GoAway { .. } => {}
+        }
+    }
+
+    /// Changes an exchange that the application still holds, and wakes who waits for it.
+    fn change(&mut self, stream: StreamId, change: impl FnOnce(&mut Exchange)) {
+        if let Some(exchange) = self.exchanges.get_mut(&stream) {
+            change(exchange);
+            exchange.wake();
+        }
+    }
+
+    pub(crate) fn wake_all(&mut self) {
+        self.accepting.drain(..).for_each(Waker::wake);
+        self.exchanges.values_mut().for_each(Exchange::wake);
+    }
+
+    pub(crate) fn open(&mut self, stream: StreamId) {
+        self.exchanges.insert(stream, Exchange::default());
+    }
+
+    pub(crate) fn exchange(&mut self, stream: StreamId) -> &mut Exchange {
+        self.exchanges.entry(stream).or_default()
+    }
+
+    pub(crate) fn forget(&mut self, stream: StreamId) {
+        self.exchanges.remove(&stream);
+    }
+
+    pub(crate) fn next_request(&mut self) -> Option<(StreamId, Fields)> {
+        self.incoming.pop_front()
+    }
+
+    pub(crate) fn wait_request(&mut self, cx: &Context<'_>) {
+        enlist(&mut self.accepting, cx);
+    }
+
+    /// Why HTTP/3 is over, if it is.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.error.map_or(Ok(()), |error| Err(Error::Protocol(error)))
+    }
+}

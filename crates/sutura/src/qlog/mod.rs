@@ -1,0 +1,15 @@
+//! qlog: what a connection did, one file for each, for tools such as qvis.
+//!
+//! The files are JSON text sequences (RFC 7464) in version 0.3 of qlog, the newest that qvis opens:
+//! a header, then one record for each event of the schema for QUIC (`transport`, `recovery`,
+//! `connectivity`), and of a category of its own, `fec`, for what erasure coding recovered. Stream
+//! data and reset tokens are not recorded.
+
+mod frames;
+mod parameters;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use writer::QlogWriter;

@@ -1,0 +1,227 @@
+//! The sending half of a stream.
+
+use crate::connection::Connection;
+use bytes::Bytes;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use sutura_proto::{ConnectionError, Outcome, Priority, Protection, StreamId};
+use tokio::io::AsyncWrite;
+
+/// Why a stream does not take data.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// The peer does not want the data, for this reason of its application's.
+    #[error("stopped by peer: code {0}")]
+    Stopped(u64),
+    /// The stream was finished or reset.
+    #[error("stream closed")]
+    ClosedStream,
+    /// The connection is over.
+    #[error("connection lost: {0}")]
+    ConnectionLost(#[from] ConnectionError),
+}
+
+impl From<WriteError> for io::Error {
+    fn from(error: WriteError) -> Self {
+        let kind = match error {
+            WriteError::Stopped(_) => io::ErrorKind::ConnectionReset,
+            WriteError::ClosedStream | WriteError::ConnectionLost(_) => io::ErrorKind::NotConnected,
+        };
+        Self::new(kind, error)
+    }
+}
+
+/// The sending half of a stream. Dropped without [`finish`](Self::finish) or
+/// [`reset`](Self::reset), it is finished.
+#[derive(Debug)]
+pub struct SendStream {
+    connection: Connection,
+    id: StreamId,
+}
+
+impl SendStream {
+    pub(crate) fn new(connection: Connection, id: StreamId) -> Self {
+        Self { connection, id }
+    }
+
+    /// The stream's identifier.
+    #[must_use]
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// Writes as much of `data` as there is room for, waiting for room if there is none; returns
+    /// how much.
+    ///
+    /// # Errors
+    /// The stream takes nothing more.
+    pub async fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
+        poll_fn(|cx| self.poll_write_bytes(cx, data)).await
+    }
+
+    /// Writes all of `data`.
+    ///
+    /// # Errors
+    /// The stream takes nothing more; how much of `data` it took is not known.
+    pub async fn write_all(&mut self, mut data: &[u8]) -> Result<(), WriteError> {
+        while !data.is_empty() {
+            let n = self.write(data).await?;
+            data = &data[n..];
+        }
+        Ok(())
+    }
+
+    /// Writes all of `data` without copying it.
+    ///
+    /// # Errors
+    /// The stream takes nothing more; how much of `data` it took is not known.
+    pub async fn write_chunk(&mut self, mut data: Bytes) -> Result<(), WriteError> {
+        while !data.is_empty() {
+            let n = poll_fn(|cx| {
+                let offer = data.clone();
+                self.poll_with(cx, |s| s.write_chunk(offer.clone()))
+            })
+            .await?;
+            let _ = data.split_to(n);
+        }
+        Ok(())
+    }
+
+    fn poll_write_bytes(&self, cx: &Context<'_>, data: &[u8]) -> Poll<Result<usize, WriteError>> {
+        self.poll_with(cx, |s| s.write(data))
+    }
+
+    fn poll_with(
+        &self,
+        cx: &Context<'_>,
+        mut write: impl FnMut(
+            &mut sutura_proto::SendStream<'_>,
+        ) -> Result<usize, sutura_proto::WriteError>,
+    ) -> Poll<Result<usize, WriteError>> {
+        let mut state = self.connection.0.lock();
+        state.check()?;
+        let result = write(&mut state.quic.send_stream(self.id));
+        if result == Err(sutura_proto::WriteError::Blocked) {
+            state.wait_writable(self.id, cx);
+            return Poll::Pending;
+        }
+        drop(state);
+        self.connection.0.touch();
+        Poll::Ready(result.map_err(convert))
+    }
+
+    /// Ends the stream after what was written. Does not wait for anything.
+    ///
+    /// # Errors
+    /// The stream is finished already, or the peer does not want it.
+    pub fn finish(&mut self) -> Result<(), WriteError> {
+        let mut state = self.connection.0.lock();
+        state.check()?;
+        state.quic.send_stream(self.id).finish().map_err(convert)?;
+        drop(state);
+        self.connection.0.touch();
+        Ok(())
+    }
+
+    /// Gives up: what was not acknowledged is not sent any more; the peer is told `code`.
+    ///
+    /// # Errors
+    /// The stream is over already.
+    pub fn reset(&mut self, code: u64) -> Result<(), WriteError> {
+        let mut state = self.connection.0.lock();
+        state.check()?;
+        state.quic.send_stream(self.id).reset(code).map_err(convert)?;
+        drop(state);
+        self.connection.0.touch();
+        Ok(())
+    }
+
+    /// Waits until the peer has acknowledged everything up to the end (`None`), or does not want
+    /// it any more (its code).
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn stopped(&mut self) -> Result<Option<u64>, ConnectionError> {
+        poll_fn(|cx| {
+            let mut state = self.connection.0.lock();
+            state.check()?;
+            match state.quic.send_stream(self.id).outcome() {
+                None => {
+                    state.wait_finished(self.id, cx);
+                    Poll::Pending
+                }
+                Some(Outcome::Finished) => Poll::Ready(Ok(None)),
+                Some(Outcome::Stopped(code)) => Poll::Ready(Ok(Some(code))),
+            }
+        })
+        .await
+    }
+
+    /// Decides who goes first when several streams have data.
+    ///
+    /// # Errors
+    /// The stream is finished.
+    pub fn set_priority(&self, priority: Priority) -> Result<(), WriteError> {
+        let mut state = self.connection.0.lock();
+        state.quic.send_stream(self.id).set_priority(priority).map_err(convert)
+    }
+
+    /// The stream's priority.
+    ///
+    /// # Errors
+    /// The stream is finished.
+    pub fn priority(&self) -> Result<Priority, WriteError> {
+        self.connection.0.lock().quic.send_stream(self.id).priority().map_err(convert)
+    }
+
+    /// Protects what is sent from now on by erasure coding (`burst` is the burst loss tolerance,
+    /// `delay` the repair delay tolerance), or stops that. Without effect towards a peer that
+    /// cannot decode.
+    ///
+    /// # Errors
+    /// The stream is finished.
+    pub fn protect(&self, protection: Option<Protection>) -> Result<(), WriteError> {
+        let mut state = self.connection.0.lock();
+        state.quic.send_stream(self.id).protect(protection).map_err(convert)
+    }
+}
+
+fn convert(error: sutura_proto::WriteError) -> WriteError {
+    match error {
+        sutura_proto::WriteError::Stopped(code) => WriteError::Stopped(code),
+        sutura_proto::WriteError::Blocked | sutura_proto::WriteError::Closed => {
+            WriteError::ClosedStream
+        }
+    }
+}
+
+impl Drop for SendStream {
+    fn drop(&mut self) {
+        let mut state = self.connection.0.lock();
+        state.forget_sender(self.id);
+        if state.error.is_none() && state.quic.send_stream(self.id).finish().is_ok() {
+            drop(state);
+            self.connection.0.touch();
+        }
+    }
+}
+
+impl AsyncWrite for SendStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_bytes(cx, data).map_err(Into::into)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.finish().map_err(Into::into))
+    }
+}

@@ -1,0 +1,312 @@
+//! UDP on tokio: batches of datagrams in and out by segmentation offload, with their ECN marks.
+//!
+//! One system call sends up to 64 datagrams of equal size (GSO) and receives up to 32 buffers that
+//! the kernel has filled with up to 64 datagrams each (GRO). Where the system has no such thing,
+//! the same calls move one datagram at a time.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
+use std::task::{Context, Poll, ready};
+use std::{array, fmt};
+
+pub use quinn_udp::EcnCodepoint;
+use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSocketState};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::Interest;
+
+/// Bytes of one receive buffer: no UDP payload and no coalesced batch of them is longer.
+const RECEIVE_BUFFER_SIZE: usize = 1 << 16;
+
+/// The longest UDP payload that fits an IPv4 packet, and with it the longest batch to send at once.
+const MAX_PAYLOAD: usize = 65_507;
+
+/// What the kernel is asked to hold of received datagrams, in bytes: 30 ms at 1 Gbit/s.
+const SOCKET_RECEIVE_BUFFER: usize = 4 << 20;
+
+/// What the kernel is asked to hold of datagrams to send, in bytes. Pacing decides when to send, so
+/// this need not hold more than a few batches.
+const SOCKET_SEND_BUFFER: usize = 1 << 20;
+
+/// Datagrams to send: one, or several of equal size to one destination.
+#[derive(Debug, Clone)]
+pub struct Transmit<'a> {
+    /// Where to.
+    pub destination: SocketAddr,
+    /// The local address to send from; the system chooses if there is none.
+    pub source: Option<IpAddr>,
+    /// The ECN mark of each datagram (RFC 3168).
+    pub ecn: Option<EcnCodepoint>,
+    /// The payloads, one after the other.
+    pub contents: &'a [u8],
+    /// Bytes of each datagram but the last, which may be shorter. `None` means that `contents` is
+    /// one datagram.
+    pub segment_size: Option<usize>,
+}
+
+/// Where a datagram came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// Its sender.
+    pub remote: SocketAddr,
+    /// The local address that it was sent to, where the system tells.
+    pub local: Option<IpAddr>,
+    /// Its ECN mark.
+    pub ecn: Option<EcnCodepoint>,
+}
+
+/// Memory to receive into: 2 MiB where the system receives in batches, to be used again and again.
+pub struct ReceiveBuffers {
+    bytes: Box<[u8]>,
+    metas: [RecvMeta; BATCH_SIZE],
+}
+
+impl ReceiveBuffers {
+    /// Allocates them.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            bytes: vec![0; RECEIVE_BUFFER_SIZE * BATCH_SIZE].into_boxed_slice(),
+            metas: [RecvMeta::default(); BATCH_SIZE],
+        }
+    }
+
+    /// Hands out the datagrams of the first `count` buffers; returns how many there were.
+    fn deliver(&mut self, count: usize, mut each: impl FnMut(Received, &mut [u8])) -> usize {
+        let mut datagrams = 0;
+        let buffers = self.bytes.chunks_exact_mut(RECEIVE_BUFFER_SIZE);
+        for (buffer, meta) in buffers.zip(&self.metas).take(count) {
+            let received = Received { remote: meta.addr, local: meta.dst_ip, ecn: meta.ecn };
+            let filled = buffer.get_mut(..meta.len).unwrap_or_default();
+            if filled.is_empty() {
+                datagrams += 1;
+                each(received, filled);
+                continue;
+            }
+            for datagram in filled.chunks_mut(meta.stride.max(1)) {
+                datagrams += 1;
+                each(received, datagram);
+            }
+        }
+        datagrams
+    }
+}
+
+impl Default for ReceiveBuffers {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for ReceiveBuffers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReceiveBuffers").finish_non_exhaustive()
+    }
+}
+
+/// A UDP socket. At most one task may wait to send and one to receive at a time: others would not
+/// be woken.
+#[derive(Debug)]
+pub struct UdpSocket {
+    io: tokio::net::UdpSocket,
+    state: UdpSocketState,
+    segment_limit: usize,
+}
+
+impl UdpSocket {
+    /// Binds a socket to `local`. An IPv6 socket also serves IPv4 where the system allows it; peers
+    /// then have IPv4-mapped addresses. Kernel buffers are enlarged as far as that is permitted.
+    ///
+    /// # Errors
+    /// The address cannot be bound.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with I/O enabled, as all of tokio's sockets do.
+    pub fn bind(local: SocketAddr) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
+        if local.is_ipv6()
+            && let Err(error) = socket.set_only_v6(false)
+        {
+            tracing::debug!(%error, "IPv6 only");
+        }
+        socket.bind(&local.into())?;
+        Self::from_std(socket.into())
+    }
+
+    /// Takes over a socket that is bound already.
+    ///
+    /// # Errors
+    /// The socket cannot be configured or registered with tokio.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with I/O enabled.
+    pub fn from_std(socket: std::net::UdpSocket) -> io::Result<Self> {
+        let state = UdpSocketState::new((&socket).into())?;
+        enlarge_buffers(&state, &socket);
+        let io = tokio::net::UdpSocket::from_std(socket)?;
+        Ok(Self { io, state, segment_limit: usize::MAX })
+    }
+
+    /// Sends at most `segments` datagrams in one system call, for devices whose segmentation
+    /// offload does not work. 1 switches it off.
+    #[cfg(test)]
+    pub fn with_segment_limit(mut self, segments: usize) -> Self {
+        self.segment_limit = segments.max(1);
+        self
+    }
+
+    /// The address that it is bound to.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.io.local_addr()
+    }
+
+    /// How many datagrams of a [`Transmit`] go out in one system call. More are sent by several;
+    /// it is 1 where offload is missing, and becomes 1 when a device turns out not to support it.
+    #[must_use]
+    pub fn max_segments(&self) -> usize {
+        self.state.max_gso_segments().min(self.segment_limit)
+    }
+
+    /// Sends `transmit`, waiting for room in the kernel. What has been sent is taken off the front
+    /// of its `contents`, so that it can be polled again.
+    ///
+    /// Datagrams that the system refuses to send (too long, unreachable) are dropped like any that
+    /// are lost on the way.
+    ///
+    /// # Errors
+    /// The runtime is shutting down.
+    pub fn poll_send(
+        &self,
+        cx: &mut Context<'_>,
+        transmit: &mut Transmit<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.io.poll_send_ready(cx))?;
+            match self.try_send(transmit) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                result => return Poll::Ready(result),
+            }
+        }
+    }
+
+    /// Like [`poll_send`](Self::poll_send), without waiting and without a waker to be called.
+    ///
+    /// # Errors
+    /// `WouldBlock`: the kernel has no room, or tokio has not yet seen that it has; the rest
+    /// remains in `contents`.
+    pub fn try_send(&self, transmit: &mut Transmit<'_>) -> io::Result<()> {
+        self.io.try_io(Interest::WRITABLE, || {
+            send_all(
+                transmit,
+                || self.max_segments(),
+                |part| self.state.try_send((&self.io).into(), part),
+            )
+        })
+    }
+
+    /// Receives a batch of datagrams, waiting for the first, and calls `each` with them in turn;
+    /// returns how many there were, at most 2048. They may be changed in place.
+    ///
+    /// # Errors
+    /// The socket is broken, or the runtime is shutting down.
+    pub fn poll_recv(
+        &self,
+        cx: &mut Context<'_>,
+        buffers: &mut ReceiveBuffers,
+        each: impl FnMut(Received, &mut [u8]),
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.io.poll_recv_ready(cx))?;
+            match self.try_recv(buffers) {
+                Ok(count) => return Poll::Ready(Ok(buffers.deliver(count, each))),
+                Err(error) if is_passing(&error) => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    /// Fills buffers; returns how many.
+    fn try_recv(&self, buffers: &mut ReceiveBuffers) -> io::Result<usize> {
+        let mut chunks = buffers.bytes.chunks_exact_mut(RECEIVE_BUFFER_SIZE);
+        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
+            array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+        self.io.try_io(Interest::READABLE, || {
+            self.state.recv((&self.io).into(), &mut slices, &mut buffers.metas)
+        })
+    }
+}
+
+/// Errors of a receive call that say nothing about the next one. Some systems report here that an
+/// earlier datagram could not be delivered, which anybody can bring about by a forged ICMP message.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock
+            | io::ErrorKind::Interrupted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+    )
+}
+
+/// Raises the kernel's buffers, as far as it lets us; it never lowers them.
+fn enlarge_buffers(state: &UdpSocketState, socket: &std::net::UdpSocket) {
+    let receive = state.recv_buffer_size(socket.into());
+    if receive.is_ok_and(|size| size < SOCKET_RECEIVE_BUFFER)
+        && let Err(error) = state.set_recv_buffer_size(socket.into(), SOCKET_RECEIVE_BUFFER)
+    {
+        tracing::debug!(%error, "the receive buffer stays small");
+    }
+    let send = state.send_buffer_size(socket.into());
+    if send.is_ok_and(|size| size < SOCKET_SEND_BUFFER)
+        && let Err(error) = state.set_send_buffer_size(socket.into(), SOCKET_SEND_BUFFER)
+    {
+        tracing::debug!(%error, "the send buffer stays small");
+    }
+}
+
+/// Sends `transmit` in as few calls of `send` as `max_segments` and the IP layer allow, and takes
+/// what was sent off its contents. `max_segments` is asked before each: `send` finding that the
+/// device cannot segment lowers it, and the same datagrams go out one by one then.
+fn send_all(
+    transmit: &mut Transmit<'_>,
+    max_segments: impl Fn() -> usize,
+    mut send: impl FnMut(&quinn_udp::Transmit<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    let segment = match transmit.segment_size {
+        Some(size @ 1..) => size,
+        _ => transmit.contents.len(),
+    };
+    loop {
+        let segments = MAX_PAYLOAD
+            .checked_div(segment)
+            .map_or(1, |fitting| fitting.clamp(1, max_segments().max(1)));
+        let len = transmit.contents.len().min(segments.saturating_mul(segment));
+        let (part, rest) = transmit.contents.split_at(len);
+        let sent = send(&quinn_udp::Transmit {
+            destination: transmit.destination,
+            ecn: transmit.ecn,
+            contents: part,
+            segment_size: (part.len() > segment).then_some(segment),
+            src_ip: transmit.source,
+        });
+        match sent {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
+            Err(_) if part.len() > segment && segments > max_segments() => continue,
+            Err(error) => {
+                tracing::debug!(%error, destination = %transmit.destination, "not sent");
+            }
+            Ok(()) => {}
+        }
+        transmit.contents = rest;
+        if rest.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

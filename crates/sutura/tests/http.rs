@@ -1,0 +1,124 @@
+//! HTTP/3 between our own client and server.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod common;
+
+use bytes::Bytes;
+use common::{pair, pattern};
+use sutura::http::{self, Client, Priority, Server};
+use sutura::{Endpoint, TransportConfig};
+
+/// Serves `/N` as N bytes, with a trailer; echoes the body of anything posted.
+fn serve(endpoint: Endpoint) {
+    tokio::spawn(async move {
+        while let Some(incoming) = endpoint.accept().await {
+            tokio::spawn(async move {
+                let Ok(connection) = incoming.await else { return };
+                let mut server = Server::new(connection, http::Config::default());
+                while let Ok(Some((request, stream))) = server.accept().await {
+                    tokio::spawn(respond(request, stream));
+                }
+            });
+        }
+    });
+}
+
+async fn respond(
+    request: http::Request,
+    mut stream: http::RequestStream,
+) -> Result<(), http::Error> {
+    if request.method == "POST" {
+        stream.send_response(200, &[]).await?;
+        while let Some(data) = stream.recv_data().await? {
+            stream.send_data(data).await?;
+        }
+        return stream.finish().await;
+    }
+    let Ok(len) = request.path[1..].parse::<usize>() else {
+        stream.send_response(404, &[]).await?;
+        return stream.finish().await;
+    };
+    let length = len.to_string();
+    stream.send_response(200, &[("content-length", length.as_bytes())]).await?;
+    for chunk in pattern(len).chunks(64 * 1024) {
+        stream.send_data(Bytes::copy_from_slice(chunk)).await?;
+    }
+    stream.send_trailers(&[("x-done", b"yes")]).await
+}
+
+async fn client() -> (Client, Endpoint) {
+    let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
+    serve(server);
+    let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
+    (Client::new(connection, http::Config::default()).await.unwrap(), endpoint)
+}
+
+async fn get(client: &Client, path: &str, priority: Option<Priority>) -> (u16, Vec<u8>) {
+    let mut stream = client.request("GET", "localhost", path, &[], priority).await.unwrap();
+    stream.finish().await.unwrap();
+    let response = stream.recv_response().await.unwrap();
+    let mut body = Vec::new();
+    while let Some(data) = stream.recv_data().await.unwrap() {
+        body.extend_from_slice(&data);
+    }
+    (response.status, body)
+}
+
+#[tokio::test]
+async fn parallel_downloads_with_and_without_protection() {
+    let (client, _endpoint) = client().await;
+    let tasks: Vec<_> = (0..30usize)
+        .map(|i| {
+            let client = client.clone();
+            let burst = (i % 3) as u32;
+            let priority = Priority { burst, incremental: i % 2 == 0, ..Priority::default() };
+            tokio::spawn(async move {
+                let len = i * 7919;
+                let (status, body) = get(&client, &format!("/{len}"), Some(priority)).await;
+                assert_eq!(status, 200);
+                assert!(body == pattern(len));
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let fec = client.connection().stats().fec;
+    assert!(fec.negotiated && fec.source_symbols_received > 0 && fec.repair_symbols_received > 0);
+}
+
+#[tokio::test]
+async fn request_bodies_trailers_and_errors() {
+    let (client, _endpoint) = client().await;
+    let mut stream = client.request("POST", "localhost", "/", &[], None).await.unwrap();
+    let data = Bytes::from(pattern(300_000));
+    stream.send_data(data.clone()).await.unwrap();
+    stream.finish().await.unwrap();
+    assert_eq!(stream.recv_response().await.unwrap().status, 200);
+    let mut body = Vec::new();
+    while let Some(part) = stream.recv_data().await.unwrap() {
+        body.extend_from_slice(&part);
+    }
+    assert!(body == data);
+    assert_eq!(stream.recv_trailers().await, Ok(None));
+
+    let mut stream = client.request("GET", "localhost", "/5", &[], None).await.unwrap();
+    stream.finish().await.unwrap();
+    stream.recv_response().await.unwrap();
+    assert_eq!(stream.recv_data().await.unwrap().unwrap(), pattern(5));
+    assert_eq!(stream.recv_data().await, Ok(None));
+    let trailers = stream.recv_trailers().await.unwrap().unwrap();
+    assert_eq!(trailers, [("x-done".to_owned(), b"yes".to_vec())]);
+
+    assert_eq!(get(&client, "/nothing", None).await.0, 404);
+}
+
+#[tokio::test]
+async fn a_dropped_request_cancels_and_leaves_the_others_alone() {
+    let (client, _endpoint) = client().await;
+    let mut stream = client.request("GET", "localhost", "/50000000", &[], None).await.unwrap();
+    stream.finish().await.unwrap();
+    stream.recv_response().await.unwrap();
+    drop(stream);
+    assert_eq!(get(&client, "/1000", None).await, (200, pattern(1000)));
+}

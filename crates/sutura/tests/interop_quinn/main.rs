@@ -1,0 +1,10 @@
+//! This stack against quinn and h3, in both roles, over loopback and over a lossy link.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod http;
+mod lossy;
+mod peers;
+mod quic;
+mod transport;

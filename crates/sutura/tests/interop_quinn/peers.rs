@@ -1,0 +1,118 @@
+//! Two endpoints, one of them quinn's, and what lies between them.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use sutura::{ClientConfig, Endpoint, ServerConfig, TransportConfig};
+use sutura_relay::Relay;
+
+use crate::common::{certificate, localhost};
+
+/// An endpoint of ours and one of quinn's. One serves with a certificate that the other trusts.
+pub struct Peers {
+    pub ours: Endpoint,
+    pub theirs: quinn::Endpoint,
+    /// Where the client finds the server.
+    pub address: SocketAddr,
+    /// What datagrams go through, if they do not go directly.
+    pub relay: Option<Relay>,
+}
+
+impl Peers {
+    /// A server of ours and a client of quinn's. `link` is what lies between, if anything does.
+    pub fn we_serve(protocol: &[u8], link: Option<&str>) -> Self {
+        let (certificate, key) = certificate();
+        let config = ServerConfig::with_single_cert(vec![certificate.clone()], key, &[protocol]);
+        let config = config.unwrap().transport(TransportConfig::default());
+        let ours = Endpoint::server(config, localhost()).unwrap();
+        let mut theirs = quinn::Endpoint::client(localhost()).unwrap();
+        theirs.set_default_client_config(quinn_client_config(certificate, protocol));
+        let (address, relay) = between(ours.local_addr().unwrap(), link);
+        Self { ours, theirs, address, relay }
+    }
+
+    /// A server of quinn's and a client of ours.
+    pub fn they_serve(protocol: &[u8], link: Option<&str>) -> Self {
+        Self::they_serve_as(protocol, link, quinn::EndpointConfig::default())
+    }
+
+    /// A server of quinn's whose endpoint is configured, and a client of ours.
+    pub fn they_serve_as(
+        protocol: &[u8],
+        link: Option<&str>,
+        endpoint: quinn::EndpointConfig,
+    ) -> Self {
+        let (certificate, key) = certificate();
+        let config = quinn_server_config(certificate.clone(), key, protocol);
+        let socket = std::net::UdpSocket::bind(localhost()).unwrap();
+        let runtime = Arc::new(quinn::TokioRuntime);
+        let theirs = quinn::Endpoint::new(endpoint, Some(config), socket, runtime).unwrap();
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(certificate).unwrap();
+        let config = ClientConfig::with_root_certificates(roots, &[protocol]).unwrap();
+        let mut ours = Endpoint::client(localhost()).unwrap();
+        ours.set_default_client_config(config.transport(TransportConfig::default()));
+        let (address, relay) = between(theirs.local_addr().unwrap(), link);
+        Self { ours, theirs, address, relay }
+    }
+
+    /// Connects our client to quinn's server.
+    pub async fn we_connect(&self) -> sutura::Connection {
+        self.ours.connect(self.address, "localhost").unwrap().await.unwrap()
+    }
+
+    /// Connects quinn's client to our server.
+    pub async fn they_connect(&self) -> quinn::Connection {
+        self.theirs.connect(self.address, "localhost").unwrap().await.unwrap()
+    }
+}
+
+fn between(server: SocketAddr, link: Option<&str>) -> (SocketAddr, Option<Relay>) {
+    let Some(link) = link else { return (server, None) };
+    let config = sutura_relay::Config::new(localhost(), server).link(&link.parse().unwrap());
+    let relay = Relay::start(&config.seed(1)).unwrap();
+    (relay.local_addr(), Some(relay))
+}
+
+fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+pub fn quinn_client_config(
+    trusted: CertificateDer<'static>,
+    protocol: &[u8],
+) -> quinn::ClientConfig {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(trusted).unwrap();
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![protocol.to_vec()];
+    quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap()))
+}
+
+fn quinn_server_config(
+    certificate: CertificateDer<'static>,
+    key: PrivateKeyDer<'static>,
+    protocol: &[u8],
+) -> quinn::ServerConfig {
+    let mut tls = rustls::ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    tls.alpn_protocols = vec![protocol.to_vec()];
+    quinn::ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls).unwrap()))
+}
+
+/// The output of `test`, which is to end by itself: that it does not is a failure, not a wait.
+pub async fn within<F: Future>(test: F) -> F::Output {
+    let limit = Duration::from_secs(20);
+    tokio::time::timeout(limit, test).await.expect("the exchange should have ended long ago")
+}

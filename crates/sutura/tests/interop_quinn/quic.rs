@@ -1,0 +1,250 @@
+//! Streams and datagrams.
+
+use bytes::Bytes;
+use sutura::{Protection, ReadError, WriteError};
+
+use crate::common::pattern;
+use crate::peers::{Peers, within};
+
+const PROTOCOL: &[u8] = b"echo";
+const LIMIT: usize = 16 << 20;
+/// More than either end permits at a time.
+const STREAMS: usize = 250;
+
+/// Echoes the bidirectional streams and the datagrams of every connection to our endpoint.
+pub fn we_echo(server: sutura::Endpoint) {
+    tokio::spawn(async move {
+        while let Some(incoming) = server.accept().await {
+            let Ok(connection) = incoming.await else { continue };
+            let datagrams = connection.clone();
+            tokio::spawn(async move {
+                while let Ok(data) = datagrams.read_datagram().await {
+                    datagrams.send_datagram(data).unwrap();
+                }
+            });
+            tokio::spawn(async move {
+                while let Ok((send, recv)) = connection.accept_bi().await {
+                    tokio::spawn(we_echo_stream(send, recv));
+                }
+            });
+        }
+    });
+}
+
+async fn we_echo_stream(mut send: sutura::SendStream, mut recv: sutura::RecvStream) {
+    // The peer does not know of coding: asking for it must change nothing.
+    let protection = Protection { burst: 2, delay: std::time::Duration::ZERO, incremental: false };
+    send.protect(Some(protection)).unwrap();
+    while let Some(chunk) = recv.read_chunk(usize::MAX).await.unwrap() {
+        send.write_chunk(chunk).await.unwrap();
+    }
+    send.finish().unwrap();
+    assert_eq!(send.stopped().await, Ok(None));
+}
+
+/// Echoes the bidirectional streams and the datagrams of every connection to quinn's endpoint.
+pub fn they_echo(server: quinn::Endpoint) {
+    tokio::spawn(async move {
+        while let Some(incoming) = server.accept().await {
+            let Ok(connection) = incoming.await else { continue };
+            let datagrams = connection.clone();
+            tokio::spawn(async move {
+                while let Ok(data) = datagrams.read_datagram().await {
+                    datagrams.send_datagram(data).unwrap();
+                }
+            });
+            tokio::spawn(async move {
+                while let Ok((mut send, mut recv)) = connection.accept_bi().await {
+                    tokio::spawn(async move {
+                        while let Some(chunk) = recv.read_chunk(usize::MAX, true).await.unwrap() {
+                            send.write_chunk(chunk.bytes).await.unwrap();
+                        }
+                        send.finish().unwrap();
+                        let _ = send.stopped().await;
+                    });
+                }
+            });
+        }
+    });
+}
+
+/// Sends `len` bytes and takes them back.
+pub async fn we_exchange(connection: sutura::Connection, len: usize) {
+    let (mut send, mut recv) = connection.open_bi().await.unwrap();
+    let protection = Protection { burst: 2, delay: std::time::Duration::ZERO, incremental: true };
+    send.protect(Some(protection)).unwrap();
+    let data = pattern(len);
+    let expected = data.clone();
+    let writer = tokio::spawn(async move {
+        send.write_all(&data).await.unwrap();
+        send.finish().unwrap();
+        assert_eq!(send.stopped().await, Ok(None));
+    });
+    assert!(recv.read_to_end(LIMIT).await.unwrap() == expected, "{len} bytes differ");
+    writer.await.unwrap();
+}
+
+/// Sends `len` bytes and takes them back.
+pub async fn they_exchange(connection: quinn::Connection, len: usize) {
+    let (mut send, mut recv) = connection.open_bi().await.unwrap();
+    let data = pattern(len);
+    let expected = data.clone();
+    let writer = tokio::spawn(async move {
+        send.write_all(&data).await.unwrap();
+        send.finish().unwrap();
+        assert_eq!(send.stopped().await, Ok(None));
+    });
+    assert!(recv.read_to_end(LIMIT).await.unwrap() == expected, "{len} bytes differ");
+    writer.await.unwrap();
+}
+
+/// Runs one task for each of `lengths`, all at once.
+pub async fn all<F>(lengths: impl Iterator<Item = usize>, task: impl Fn(usize) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let tasks: Vec<_> = lengths.map(|len| tokio::spawn(task(len))).collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn megabytes_of_their_client() {
+    let peers = Peers::we_serve(PROTOCOL, None);
+    we_echo(peers.ours.clone());
+    within(async {
+        let connection = peers.they_connect().await;
+        they_exchange(connection.clone(), 6 << 20).await;
+        connection.close(7u32.into(), b"enough");
+        peers.theirs.wait_idle().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn megabytes_of_our_client() {
+    let peers = Peers::they_serve(PROTOCOL, None);
+    they_echo(peers.theirs.clone());
+    within(async {
+        let connection = peers.we_connect().await;
+        assert_eq!(connection.alpn().as_deref(), Some(PROTOCOL));
+        we_exchange(connection.clone(), 6 << 20).await;
+        let fec = connection.stats().fec;
+        assert!(!fec.negotiated && fec.source_symbols_sent == 0 && fec.repair_symbols_sent == 0);
+        connection.close(7, b"enough");
+        peers.ours.wait_idle().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn many_streams_of_their_client() {
+    let peers = Peers::we_serve(PROTOCOL, None);
+    we_echo(peers.ours.clone());
+    within(async {
+        let connection = peers.they_connect().await;
+        all((0..STREAMS).map(|i| i * 61), |len| they_exchange(connection.clone(), len)).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn many_streams_of_our_client() {
+    let peers = Peers::they_serve(PROTOCOL, None);
+    they_echo(peers.theirs.clone());
+    within(async {
+        let connection = peers.we_connect().await;
+        all((0..STREAMS).map(|i| i * 61), |len| we_exchange(connection.clone(), len)).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn datagrams_of_their_client() {
+    let peers = Peers::we_serve(PROTOCOL, None);
+    we_echo(peers.ours.clone());
+    within(async {
+        let connection = peers.they_connect().await;
+        // Ours sends no larger packets than every path carries, so that an echo may be too large.
+        for len in [0, 1, 700, 1100] {
+            let data = Bytes::from(pattern(len));
+            connection.send_datagram(data.clone()).unwrap();
+            assert_eq!(connection.read_datagram().await.unwrap(), data);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn datagrams_of_our_client() {
+    let peers = Peers::they_serve(PROTOCOL, None);
+    they_echo(peers.theirs.clone());
+    within(async {
+        let connection = peers.we_connect().await;
+        let max = connection.max_datagram_size().unwrap();
+        for len in [0, 1, 700, 1100, max] {
+            let data = Bytes::from(pattern(len));
+            connection.send_datagram(data.clone()).unwrap();
+            assert_eq!(connection.read_datagram().await.unwrap(), data);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn resets_stops_and_closes_are_understood_by_both() {
+    let peers = Peers::they_serve(PROTOCOL, None);
+    within(async {
+        let server = peers.theirs.clone();
+        let accept = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });
+        let ours = peers.we_connect().await;
+        let theirs = accept.await.unwrap();
+
+        let mut send = ours.open_uni().await.unwrap();
+        send.write_all(b"x").await.unwrap();
+        let mut recv = theirs.accept_uni().await.unwrap();
+        assert_eq!(recv.read_chunk(1, true).await.unwrap().unwrap().bytes[..], b"x"[..]);
+        send.reset(42).unwrap();
+        let reset = recv.read_chunk(1, true).await.unwrap_err();
+        assert_eq!(reset, quinn::ReadError::Reset(42u32.into()));
+
+        let mut send = theirs.open_uni().await.unwrap();
+        send.write_all(b"y").await.unwrap();
+        let mut recv = ours.accept_uni().await.unwrap();
+        assert_eq!(recv.read_chunk(1).await.unwrap().unwrap()[..], b"y"[..]);
+        send.reset(43u32.into()).unwrap();
+        assert_eq!(recv.read_chunk(1).await, Err(ReadError::Reset(43)));
+
+        let (mut our_send, _our_recv) = ours.open_bi().await.unwrap();
+        our_send.write_all(b"z").await.unwrap();
+        let (their_send, mut their_recv) = theirs.accept_bi().await.unwrap();
+        their_recv.stop(44u32.into()).unwrap();
+        assert_eq!(our_send.stopped().await, Ok(Some(44)));
+        assert_eq!(our_send.write(b"z").await, Err(WriteError::Stopped(44)));
+        drop(_our_recv);
+        assert_eq!(their_send.stopped().await, Ok(Some(0u32.into())));
+
+        theirs.close(45u32.into(), b"enough");
+        let reason = b"enough".to_vec();
+        let expected = sutura::ConnectionError::ApplicationClosed { code: 45, reason };
+        assert_eq!(ours.closed().await, expected);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn our_close_reaches_their_client() {
+    let peers = Peers::we_serve(PROTOCOL, None);
+    within(async {
+        let server = peers.ours.clone();
+        let accept = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });
+        let theirs = peers.they_connect().await;
+        accept.await.unwrap().close(46, b"enough");
+        let quinn::ConnectionError::ApplicationClosed(close) = theirs.closed().await else {
+            unreachable!("the close should come from the application")
+        };
+        assert_eq!((close.error_code, &close.reason[..]), (46u32.into(), &b"enough"[..]));
+    })
+    .await;
+}

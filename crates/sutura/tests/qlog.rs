@@ -1,0 +1,194 @@
+//! qlog of a transfer over loopback, read back.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::{pair, pattern};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use sutura::qlog::QlogWriter;
+use sutura::{Protection, Side, TransportConfig};
+
+const SIZE: usize = 300_000;
+
+/// A directory that goes away with the test.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("sutura-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The records of the one file whose name ends in `suffix`.
+fn records(directory: &Path, suffix: &str) -> Vec<Value> {
+    let mut files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.find(|path| path.to_str().unwrap().ends_with(suffix)).unwrap();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let records: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line.strip_prefix('\u{1e}').unwrap()).unwrap())
+        .collect();
+    let odcid = records[0]["trace"]["common_fields"]["ODCID"].as_str().unwrap();
+    assert_eq!(file.file_name().unwrap().to_str().unwrap(), format!("{odcid}{suffix}"));
+    records
+}
+
+fn named<'a>(records: &'a [Value], name: &str) -> impl Iterator<Item = &'a Value> {
+    let name = name.to_owned();
+    records.iter().filter(move |r| r["name"] == name.as_str()).map(|r| &r["data"])
+}
+
+fn frames<'a>(records: &'a [Value], name: &str, kind: &str) -> impl Iterator<Item = &'a Value> {
+    let kind = kind.to_owned();
+    named(records, name)
+        .flat_map(|packet| packet["frames"].as_array().unwrap())
+        .filter(move |f| f["frame_type"] == kind.as_str())
+}
+
+/// Bytes from the stream's start on without a hole, as STREAM frames of stream 0 cover them.
+fn covered(records: &[Value], name: &str) -> u64 {
+    let mut spans: Vec<(u64, u64)> = frames(records, name, "stream")
+        .filter(|f| f["stream_id"] == 0)
+        .map(|f| (f["offset"].as_u64().unwrap(), f["length"].as_u64().unwrap()))
+        .collect();
+    spans.sort_unstable();
+    spans.into_iter().fold(0, |end, (at, len)| if at <= end { end.max(at + len) } else { end })
+}
+
+/// Sends `SIZE` bytes on stream 0 from the client and records both ends.
+async fn record(directory: &Path, protection: Option<Protection>) {
+    let (server, client, address) = pair(b"qlog", &TransportConfig::default());
+    for endpoint in [&server, &client] {
+        let directory = directory.to_owned();
+        endpoint.observe_with(move |side| QlogWriter::create(&directory, side, "a test").ok());
+    }
+    let receiver = tokio::spawn(async move {
+        let connection = server.accept().await.unwrap().await.unwrap();
+        let (mut send, mut recv) = connection.accept_bi().await.unwrap();
+        let got = recv.read_to_end(SIZE).await.unwrap();
+        send.finish().unwrap();
+        connection.closed().await;
+        drop((send, recv, connection));
+        server.wait_idle().await;
+        got
+    });
+    let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+    let (mut send, mut recv) = connection.open_bi().await.unwrap();
+    send.protect(protection).unwrap();
+    let data = pattern(SIZE);
+    send.write_all(&data).await.unwrap();
+    send.finish().unwrap();
+    assert!(recv.read_to_end(0).await.unwrap().is_empty());
+    connection.close(0, b"done");
+    drop((send, recv, connection));
+    client.wait_idle().await;
+    assert!(receiver.await.unwrap() == data);
+}
+
+fn check_order(records: &[Value]) {
+    let times: Vec<_> = records[1..].iter().map(|r| r["time"].as_f64().unwrap()).collect();
+    assert!(times.is_sorted());
+    let mut newest = BTreeMap::new();
+    for packet in named(records, "transport:packet_sent") {
+        let header = &packet["header"];
+        let ty = header["packet_type"].as_str().unwrap();
+        let number = header["packet_number"].as_u64().unwrap();
+        let before = newest.insert(ty, number);
+        assert!(before < Some(number), "{ty}: {number} after {before:?}");
+        assert!(packet["raw"]["length"].as_u64() > packet["raw"]["payload_length"].as_u64());
+    }
+    assert!(newest.contains_key("initial") && newest.contains_key("1RTT"), "{newest:?}");
+}
+
+/// Every range that the peer acknowledged has packets of this end only.
+fn check_acknowledgements(records: &[Value]) {
+    let mut sent: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    for packet in named(records, "transport:packet_sent") {
+        let header = &packet["header"];
+        let ty = header["packet_type"].as_str().unwrap();
+        sent.entry(ty).or_default().push(header["packet_number"].as_u64().unwrap());
+    }
+    let mut ranges = 0;
+    for packet in named(records, "transport:packet_received") {
+        let sent = &sent[packet["header"]["packet_type"].as_str().unwrap()];
+        for ack in packet["frames"].as_array().unwrap().iter().filter(|f| f["frame_type"] == "ack")
+        {
+            for range in ack["acked_ranges"].as_array().unwrap() {
+                let (from, to) = (range[0].as_u64().unwrap(), range[1].as_u64().unwrap());
+                for number in from..=to {
+                    assert!(sent.contains(&number), "{number} was never sent");
+                }
+                ranges += 1;
+            }
+        }
+    }
+    assert!(ranges > 3, "{ranges}");
+}
+
+#[tokio::test]
+async fn a_transfer_is_recorded_at_both_ends() {
+    let directory = Directory::new("qlog-plain");
+    record(&directory.0, None).await;
+    let client = records(&directory.0, "_client.sqlog");
+    let server = records(&directory.0, "_server.sqlog");
+    for (records, side) in [(&client, "client"), (&server, "server")] {
+        assert_eq!(records[0]["trace"]["vantage_point"]["type"], side);
+        assert_eq!(records[0]["title"], "a test");
+        check_order(records);
+        check_acknowledgements(records);
+        let owners: Vec<_> = named(records, "transport:parameters_set")
+            .map(|p| p["owner"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(owners, ["local", "remote"]);
+        assert_eq!(named(records, "connectivity:connection_closed").count(), 1);
+        assert!(named(records, "recovery:metrics_updated").count() > 0);
+    }
+    assert_eq!(covered(&client, "transport:packet_sent"), SIZE as u64);
+    assert_eq!(covered(&server, "transport:packet_received"), SIZE as u64);
+    assert!(frames(&client, "transport:packet_sent", "stream").any(|f| f["fin"] == true));
+    let close = frames(&client, "transport:packet_sent", "connection_close").next().unwrap();
+    assert_eq!((&close["error_space"], &close["reason"]), (&"application".into(), &"done".into()));
+    assert_eq!(frames(&client, "transport:packet_sent", "source_symbol").count(), 0);
+}
+
+#[tokio::test]
+async fn a_protected_transfer_shows_its_symbols() {
+    let directory = Directory::new("qlog-fec");
+    let protection = Protection { burst: 2, delay: Duration::ZERO, incremental: true };
+    record(&directory.0, Some(protection)).await;
+    let client = records(&directory.0, "_client.sqlog");
+    let server = records(&directory.0, "_server.sqlog");
+    check_order(&client);
+    assert_eq!(covered(&client, "transport:packet_sent"), SIZE as u64);
+    let symbols: Vec<_> = frames(&client, "transport:packet_sent", "source_symbol")
+        .map(|f| f["symbol_id"].as_u64().unwrap())
+        .collect();
+    assert!(symbols.len() > 200, "{}", symbols.len());
+    let received = frames(&server, "transport:packet_received", "source_symbol").count();
+    assert!(received > 200, "{received}");
+    let mut repairs = frames(&client, "transport:packet_sent", "repair").peekable();
+    assert!(repairs.peek().is_some());
+    for repair in repairs {
+        let first = repair["first_symbol_id"].as_u64().unwrap();
+        let last = first + repair["symbol_count"].as_u64().unwrap() - 1;
+        assert!(symbols.contains(&first) && symbols.contains(&last), "{repair}");
+    }
+}
+
+#[tokio::test]
+async fn a_directory_that_is_not_there_is_an_error() {
+    let nowhere = Path::new("/nowhere/at/all");
+    assert!(QlogWriter::create(nowhere, Side::Client, "").is_err());
+}

@@ -1,0 +1,152 @@
+//! Two endpoints over loopback: streams, datagrams, and the end of connections.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod common;
+
+use bytes::Bytes;
+use common::{pair, pattern};
+use std::time::Duration;
+use sutura::{ConnectionError, Endpoint, Protection, ReadError, TransportConfig, WriteError};
+
+/// Accepts connections and echoes their bidirectional streams.
+fn echo(server: Endpoint) {
+    tokio::spawn(async move {
+        while let Some(incoming) = server.accept().await {
+            tokio::spawn(async move {
+                let Ok(connection) = incoming.await else { return };
+                while let Ok((mut send, mut recv)) = connection.accept_bi().await {
+                    tokio::spawn(async move {
+                        while let Ok(Some(chunk)) = recv.read_chunk(usize::MAX).await {
+                            if send.write_chunk(chunk).await.is_err() {
+                                return;
+                            }
+                        }
+                        let _ = send.finish();
+                    });
+                }
+            });
+        }
+    });
+}
+
+#[tokio::test]
+async fn many_streams_at_once_come_back_whole() {
+    let (server, client, address) = pair(b"echo", &TransportConfig::default());
+    echo(server);
+    let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+    assert_eq!(connection.alpn().as_deref(), Some(&b"echo"[..]));
+    let tasks: Vec<_> = (0..20usize)
+        .map(|i| {
+            let connection = connection.clone();
+            tokio::spawn(async move {
+                let data = pattern(100_000 + i * 1000);
+                let (mut send, mut recv) = connection.open_bi().await.unwrap();
+                if i % 2 == 0 {
+                    let protection =
+                        Protection { burst: 2, delay: Duration::ZERO, incremental: i % 4 == 0 };
+                    send.protect(Some(protection)).unwrap();
+                }
+                let expected = data.clone();
+                let writer = tokio::spawn(async move {
+                    send.write_all(&data).await.unwrap();
+                    send.finish().unwrap();
+                    assert_eq!(send.stopped().await, Ok(None));
+                });
+                assert_eq!(recv.read_to_end(1 << 20).await.unwrap(), expected);
+                writer.await.unwrap();
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert!(connection.stats().fec.source_symbols_sent > 0);
+    drop(connection);
+    client.wait_idle().await;
+}
+
+#[tokio::test]
+async fn ten_megabytes_with_backpressure() {
+    let (server, client, address) = pair(b"echo", &TransportConfig::default());
+    echo(server);
+    let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+    let (mut send, mut recv) = connection.open_bi().await.unwrap();
+    let data = pattern(10 << 20);
+    let expected = data.clone();
+    tokio::spawn(async move {
+        send.write_all(&data).await.unwrap();
+        send.finish().unwrap();
+        let _ = send.stopped().await;
+    });
+    assert!(recv.read_to_end(20 << 20).await.unwrap() == expected);
+}
+
+#[tokio::test]
+async fn datagrams_both_ways() {
+    let (server, client, address) = pair(b"dgram", &TransportConfig::default());
+    let accept = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });
+    let a = client.connect(address, "localhost").unwrap().await.unwrap();
+    let b = accept.await.unwrap();
+    let size = a.max_datagram_size().unwrap();
+    a.send_datagram(Bytes::from(vec![7; size])).unwrap();
+    assert_eq!(b.read_datagram().await.unwrap().len(), size);
+    b.send_datagram(Bytes::from_static(b"answer")).unwrap();
+    assert_eq!(&a.read_datagram().await.unwrap()[..], b"answer");
+    a.send_datagram(Bytes::from(vec![7; size + 1])).unwrap_err();
+}
+
+#[tokio::test]
+async fn resets_and_stops_reach_the_other_end() {
+    let (server, client, address) = pair(b"x", &TransportConfig::default());
+    let accept = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });
+    let a = client.connect(address, "localhost").unwrap().await.unwrap();
+    let b = accept.await.unwrap();
+    let (mut send, _recv) = a.open_bi().await.unwrap();
+    send.write_all(b"x").await.unwrap();
+    let (mut their_send, mut their_recv) = b.accept_bi().await.unwrap();
+    assert_eq!(&their_recv.read_chunk(10).await.unwrap().unwrap()[..], b"x");
+    send.reset(42).unwrap();
+    assert_eq!(their_recv.read_chunk(10).await, Err(ReadError::Reset(42)));
+    drop(_recv);
+    assert_eq!(their_send.stopped().await, Ok(Some(0)));
+    assert_eq!(their_send.write(b"y").await, Err(WriteError::Stopped(0)));
+}
+
+#[tokio::test]
+async fn an_application_close_is_told_with_its_reason() {
+    let (server, client, address) = pair(b"x", &TransportConfig::default());
+    let accept = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });
+    let a = client.connect(address, "localhost").unwrap().await.unwrap();
+    let b = accept.await.unwrap();
+    a.close(7, b"enough");
+    let expected = ConnectionError::ApplicationClosed { code: 7, reason: b"enough".to_vec() };
+    assert_eq!(b.closed().await, expected);
+    assert_eq!(b.open_bi().await.map(drop), Err(expected));
+    assert_eq!(a.closed().await, ConnectionError::LocallyClosed);
+    client.wait_idle().await;
+    assert_eq!(client.open_connections(), 0);
+}
+
+#[tokio::test]
+async fn a_wrong_name_ends_in_an_error_at_both_ends() {
+    let (server, client, address) = pair(b"x", &TransportConfig::default());
+    let accept = tokio::spawn(async move { server.accept().await.unwrap().await.map(drop) });
+    let error = client.connect(address, "example.org").unwrap().await.map(drop).unwrap_err();
+    assert!(matches!(error, ConnectionError::Transport(_)), "{error}");
+    assert!(error.to_string().contains("CRYPTO_ERROR"), "{error}");
+    assert!(matches!(accept.await.unwrap(), Err(ConnectionError::ClosedByPeer(_))));
+}
+
+#[tokio::test]
+async fn nobody_there_times_out() {
+    let transport = TransportConfig {
+        max_idle_timeout: Some(Duration::from_millis(300)),
+        initial_rtt: Duration::from_millis(20),
+        ..TransportConfig::default()
+    };
+    let (server, client, _) = pair(b"x", &transport);
+    drop(server);
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let connecting = client.connect(silent.local_addr().unwrap(), "localhost").unwrap();
+    assert_eq!(connecting.await.map(drop), Err(ConnectionError::TimedOut));
+}

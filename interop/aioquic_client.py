@@ -1,0 +1,115 @@
+"""Fetches files with aioquic, all at once over one connection."""
+
+import argparse
+import asyncio
+from pathlib import Path
+
+from aioquic.asyncio.client import connect
+from aioquic.asyncio.protocol import QuicConnectionProtocol
+from aioquic.h3.connection import H3_ALPN, H3Connection
+from aioquic.h3.events import DataReceived, HeadersReceived
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.events import ConnectionTerminated, QuicEvent, StreamReset
+from aioquic.quic.packet import QuicProtocolVersion
+from aioquic.tls import CipherSuite
+
+
+class Exchange:
+    """A request and what came of its response."""
+
+    def __init__(self) -> None:
+        self.status = b""
+        self.body = bytearray()
+        self.done = asyncio.get_running_loop().create_future()
+
+    def fail(self, reason: str) -> None:
+        if not self.done.done():
+            self.done.set_exception(ConnectionError(reason))
+
+
+class Http(QuicConnectionProtocol):
+    """HTTP/3 over one connection."""
+
+    def __init__(self, *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        self.http = H3Connection(self._quic)
+        self.exchanges: dict[int, Exchange] = {}
+
+    async def get(self, path: str, priority: str | None) -> bytes:
+        stream = self._quic.get_next_available_stream_id()
+        exchange = self.exchanges[stream] = Exchange()
+        headers = [
+            (b":method", b"GET"),
+            (b":scheme", b"https"),
+            (b":authority", b"localhost"),
+            (b":path", path.encode()),
+        ]
+        if priority is not None:
+            headers.append((b"priority", priority.encode()))
+        self.http.send_headers(stream, headers, end_stream=True)
+        self.transmit()
+        await exchange.done
+        if exchange.status != b"200":
+            raise ConnectionError(f"{path}: status {exchange.status.decode()}")
+        return bytes(exchange.body)
+
+    def quic_event_received(self, event: QuicEvent) -> None:
+        if isinstance(event, ConnectionTerminated):
+            for exchange in self.exchanges.values():
+                exchange.fail(f"terminated: {event.error_code:#x} {event.reason_phrase}")
+        if isinstance(event, StreamReset) and event.stream_id in self.exchanges:
+            self.exchanges[event.stream_id].fail(f"reset: {event.error_code:#x}")
+        for http_event in self.http.handle_event(event):
+            exchange = self.exchanges.get(http_event.stream_id)
+            if exchange is None:
+                continue
+            if isinstance(http_event, HeadersReceived):
+                exchange.status = dict(http_event.headers).get(b":status", exchange.status)
+            if isinstance(http_event, DataReceived):
+                exchange.body += http_event.data
+            if http_event.stream_ended and not exchange.done.done():
+                exchange.done.set_result(None)
+
+
+async def fetch(args: argparse.Namespace) -> None:
+    configuration = QuicConfiguration(
+        is_client=True,
+        alpn_protocols=H3_ALPN,
+        cafile=args.ca,
+        server_name="localhost",
+        max_datagram_frame_size=65_536,
+    )
+    if args.cipher:
+        configuration.cipher_suites = [CipherSuite[args.cipher]]
+    if args.first_version_2:
+        configuration.original_version = QuicProtocolVersion.VERSION_2
+        configuration.supported_versions = [
+            QuicProtocolVersion.VERSION_1,
+            QuicProtocolVersion.VERSION_2,
+        ]
+    host, port = args.address.rsplit(":", 1)
+    async with connect(
+        host, int(port), configuration=configuration, create_protocol=Http
+    ) as client:
+        if args.update_keys:
+            client.request_key_update()
+        bodies = await asyncio.gather(*(client.get(path, args.priority) for path in args.paths))
+        for path, body in zip(args.paths, bodies, strict=True):
+            (args.out / Path(path).name).write_bytes(body)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--address", required=True, help="host and port of the server")
+    parser.add_argument("--ca", required=True, help="certificates to trust")
+    parser.add_argument("--out", required=True, type=Path, help="directory to save to")
+    parser.add_argument("--priority", help="priority of the requests (RFC 9218)")
+    parser.add_argument("--cipher", help="the only cipher suite to offer")
+    parser.add_argument("--first-version-2", action="store_true", help="begin with QUIC v2")
+    parser.add_argument("--update-keys", action="store_true", help="update the 1-RTT keys")
+    parser.add_argument("paths", nargs="+")
+    asyncio.run(fetch(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Lets other HTTP/3 stacks talk to this one, in both roles, and compares every file that was
+# transferred. Exits with 1 if anything differs or fails.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+interop/setup.sh
+python=$PWD/interop/.venv/bin/python
+cargo build --quiet -p sutura --example file_server --example file_client
+examples=$PWD/${CARGO_TARGET_DIR:-target}/debug/examples
+[[ ${CARGO_TARGET_DIR:-} == /* ]] && examples=$CARGO_TARGET_DIR/debug/examples
+
+work=$(mktemp --directory)
+servers=()
+cleanup() {
+    for server in "${servers[@]}"; do
+        kill "$server" 2>/dev/null || true
+    done
+    wait
+    rm -rf "$work"
+}
+trap cleanup EXIT
+
+"$python" interop/make_files.py "$work"
+(cd "$work/files" && sha256sum -- *.bin >../sums)
+paths=()
+for file in "$work"/files/*.bin; do
+    paths+=("/${file##*/}")
+done
+
+# start NAME COMMAND...: starts a server, which prints its address; sets `address`.
+start() {
+    local name=$1
+    shift
+    "$@" >"$work/$name.out" 2>"$work/$name.err" &
+    servers+=($!)
+    for _ in $(seq 100); do
+        address=$(head -n 1 "$work/$name.out")
+        [[ -n $address ]] && return
+        sleep 0.1
+    done
+    echo "FAIL $name did not start"
+    cat "$work/$name.err"
+    exit 1
+}
+
+failed=0
+# check LABEL SERVER COMMAND...: runs a client, which saves to $out, and compares the files.
+check() {
+    local label=$1 server=$2 start=$SECONDS
+    shift 2
+    if timeout 60 "$@" >"$work/client.log" 2>&1 &&
+        (cd "$out" && sha256sum --strict --quiet --check ../sums) >>"$work/client.log" 2>&1; then
+        echo "ok   $label ($((SECONDS - start)) s)"
+    else
+        failed=1
+        echo "FAIL $label"
+        tail -n 30 "$work/client.log"
+        tail -n 10 "$work/$server.err"
+    fi
+    rm -rf "$out"
+    mkdir "$out"
+}
+out=$work/out
+mkdir "$out"
+
+start ours "$examples/file_server" "$work/files" 127.0.0.1:0 "$work/cert.pem" "$work/key.pem"
+aioquic=("$python" interop/aioquic_client.py
+    --address "$address" --ca "$work/cert.pem" --out "$out" "${paths[@]}")
+curl=("$python" interop/curl_client.py
+    --address "$address" --ca "$work/cert.pem" --out "$out" "${paths[@]}")
+check "aioquic from us" ours "${aioquic[@]}" --priority "u=1, i"
+check "aioquic from us, asking for coding" ours "${aioquic[@]}" --priority "u=1, exp_b=3"
+check "aioquic from us, after version negotiation" ours "${aioquic[@]}" --first-version-2
+check "aioquic from us, after a key update" ours "${aioquic[@]}" --update-keys
+for cipher in AES_128_GCM_SHA256 AES_256_GCM_SHA384 CHACHA20_POLY1305_SHA256; do
+    check "aioquic from us, $cipher" ours "${aioquic[@]}" --cipher "$cipher"
+done
+check "curl from us, in turn" ours "${curl[@]}" --priority "u=1, i"
+check "curl from us, together" ours "${curl[@]}" --together
+check "curl from us, asking for coding" ours "${curl[@]}" --together --priority "u=1, i, exp_b=3"
+if ! grep --quiet "coding negotiated: false" "$work/ours.err" ||
+    grep --quiet "coding negotiated: true" "$work/ours.err"; then
+    failed=1
+    echo "FAIL coding towards those who do not know of it"
+fi
+
+for retry in "" --retry; do
+    start "aioquic$retry" "$python" interop/aioquic_server.py \
+        --cert "$work/cert.pem" --key "$work/key.pem" $retry "$work/files"
+    check "we from aioquic $retry" "aioquic$retry" \
+        "$examples/file_client" "$out" localhost "$address" "$work/cert.pem" "${paths[@]}"
+done
+
+start ours-again "$examples/file_server" "$work/files" 127.0.0.1:0 "$work/cert.pem" "$work/key.pem"
+check "we from us" ours-again \
+    "$examples/file_client" "$out" localhost "$address" "$work/cert.pem" "${paths[@]}"
+
+if ((failed)); then
+    echo "interoperability: FAILED"
+    exit 1
+fi
+echo "interoperability: all well"

@@ -190,7 +190,11 @@ impl World {
         let remote = self.ends[side.peer() as usize].address;
         let end = &mut self.ends[side as usize];
         match end.endpoint.handle(remote, &datagram) {
-            DatagramEvent::Drop | DatagramEvent::Respond(_) => return,
+            DatagramEvent::Drop => return,
+            DatagramEvent::Respond(bytes) => {
+                self.wire.push_back((self.now + LATENCY, side.peer(), bytes));
+                return;
+            }
             DatagramEvent::NewConnection(handle, connection) if end.connection.is_none() => {
                 end.connection = Some((handle, connection));
             }

@@ -104,7 +104,7 @@ fn the_server_protects_by_default_what_clients_say_nothing_about() {
     let link = Listening::link(&server, "delay=10ms");
     let url = [link.url("/a.bin")];
     let fec = |more: &[&str]| {
-        let report = get_report(&link, &url, &out, more);
+        let report = get_report(&server, &url, &out, more);
         let fec = &report["connections"][0]["fec"];
         (fec["negotiated"].as_bool().unwrap(), fec["repair_symbols_received"].as_u64().unwrap())
     };

@@ -1,0 +1,104 @@
+//! Downloads and a steady stream over a lossy link, of Sutura beside quinn, through real sockets.
+//!
+//! The link is a `sutura-relay` on the loopback device. Each job has a relay, a server and a client
+//! of its own, in two threads, and a few jobs run at a time: they take 10 Mbit/s each. All peers
+//! meet the same seeds, one after the other, so that what the machine does in the meantime meets
+//! all of them.
+
+mod download;
+mod library;
+mod plan;
+mod quinn;
+mod report;
+mod session;
+mod stream;
+mod sutura;
+
+use clap::Parser;
+use library::Identity;
+use plan::Job;
+use session::Outcome;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Whatever goes wrong; a bench only reports it.
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// Downloads and a stream over a lossy link, of Sutura beside quinn.
+#[derive(Debug, Parser)]
+struct Options {
+    /// Less of everything, for a first look
+    #[arg(long)]
+    quick: bool,
+    /// Print one JSON object, with curves, instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Decides what the links lose
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Jobs at a time
+    #[arg(long, default_value_t = 14)]
+    parallel: usize,
+    /// Run only jobs whose label contains this, such as `sutura BBR` or `stream`
+    #[arg(long)]
+    only: Option<String>,
+    /// Write qlog files of Sutura's connections to this directory
+    #[arg(long)]
+    qlog: Option<PathBuf>,
+}
+
+/// Does the jobs, some at a time, in their order.
+fn do_all(jobs: &[Job], identity: &Identity, options: &Options) -> Result<Vec<Outcome>, Error> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = jobs.get(index) else { return Ok(done) };
+            let outcome = session::run(job, identity, options.qlog.as_deref())
+                .map_err(|error| format!("{job}: {error}"))?;
+            done.push((index, outcome));
+        }
+    };
+    let mut all = Vec::with_capacity(jobs.len());
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..options.parallel.max(1)).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            let done: Result<Vec<_>, String> = thread.join().map_err(|_| "a job panicked")?;
+            all.extend(done?);
+        }
+        Ok::<(), Error>(())
+    })?;
+    all.sort_by_key(|(index, _)| *index);
+    Ok(all.into_iter().map(|(_, outcome)| outcome).collect())
+}
+
+fn run(options: &Options) -> Result<(), Error> {
+    let mut jobs = plan::jobs(options.seed, options.quick);
+    if let Some(only) = &options.only {
+        jobs.retain(|job| job.to_string().contains(only));
+    }
+    let identity = Identity::new()?;
+    let start = std::time::Instant::now();
+    let outcomes = do_all(&jobs, &identity, options)?;
+    let took = Duration::from_secs(start.elapsed().as_secs());
+    let report = report::report(&jobs, &outcomes, options, took);
+    if options.json {
+        println!("{}", report.to_json()?);
+    } else {
+        print!("{}", report.to_markdown());
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lossy: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

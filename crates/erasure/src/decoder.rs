@@ -9,7 +9,8 @@ use core::{fmt, ops::Range};
 
 use crate::{
     coefficient::Coefficients,
-    gf256, kernel,
+    gf256,
+    kernel::Kernel,
     limits::DecoderLimits,
     pool::Pool,
     symbol::{self, MAX_SYMBOL_ID, PREFIX, SymbolId},
@@ -173,10 +174,10 @@ impl Decoder {
         // Room for the longest row that this one may be added to, so that rows never grow.
         let mut residual = self.pool.take(PREFIX + self.limits.symbol_size);
         residual.resize(payload.len(), 0);
-        kernel::mad(&mut residual, payload, scale);
+        Kernel::best().mad(&mut residual, payload, scale);
         let symbols = self.known(span).zip(coefficients.from(span.start));
         let terms = symbols.filter_map(|(coded, c)| Some((gf256::mul(scale, c), coded?)));
-        kernel::dot(&mut residual, terms);
+        Kernel::best().dot_terms(&mut residual, terms);
         residual
     }
 

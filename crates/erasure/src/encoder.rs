@@ -5,7 +5,7 @@ use core::{fmt, ops::Range};
 
 use crate::{
     coefficient::Coefficients,
-    kernel,
+    kernel::Kernel,
     limits::WindowLimits,
     pool::Pool,
     symbol::{self, MAX_SYMBOL_ID, PREFIX, SymbolId},
@@ -171,7 +171,7 @@ impl Encoder {
         let start = out.len();
         out.resize(start + size, 0);
         let coefficients = Coefficients::new(key).from(span.start);
-        kernel::dot(&mut out[start..], coefficients.zip(symbols));
+        Kernel::best().dot_terms(&mut out[start..], coefficients.zip(symbols));
         Ok(size)
     }
 

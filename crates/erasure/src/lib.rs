@@ -49,10 +49,10 @@
 //! repair symbol can alter what is recovered from it, so symbols belong inside authenticated
 //! packets.
 #![no_std]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 extern crate alloc;
-#[cfg(test)]
+#[cfg(any(test, feature = "std"))]
 extern crate std;
 
 mod coefficient;
@@ -64,6 +64,7 @@ pub mod gf256;
 pub mod kernel;
 mod limits;
 mod pool;
+mod simd;
 mod symbol;
 
 pub use coefficient::{Coefficients, coefficient};

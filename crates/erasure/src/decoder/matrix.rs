@@ -49,8 +49,8 @@ impl Row {
     }
 
     fn scale(&mut self, c: u8) {
-        kernel::scale(&mut self.coefficients, c);
-        kernel::scale(&mut self.payload, c);
+        kernel::Kernel::best().scale(&mut self.coefficients, c);
+        kernel::Kernel::best().scale(&mut self.payload, c);
     }
 }
 
@@ -59,7 +59,7 @@ fn mad_extending(dst: &mut Vec<u8>, src: &[u8], c: u8) {
     if dst.len() < src.len() {
         dst.resize(src.len(), 0);
     }
-    kernel::mad(dst, src, c);
+    kernel::Kernel::best().mad(dst, src, c);
 }
 
 /// A row that says something new, as yet without its payload.
@@ -195,7 +195,7 @@ impl Matrix {
             return None;
         };
         let scale = gf256::inv(coefficients[pivot]);
-        kernel::scale(&mut coefficients, scale);
+        kernel::Kernel::best().scale(&mut coefficients, scale);
         for (_, c) in &mut additions {
             *c = gf256::mul(*c, scale);
         }
@@ -261,7 +261,7 @@ impl Matrix {
                 result = Err(Contradiction);
                 continue;
             }
-            kernel::mad(&mut row.payload, coded, c);
+            kernel::Kernel::best().mad(&mut row.payload, coded, c);
             row.coefficients[column] = 0;
             row.weight -= 1;
             if row.pivot == column {

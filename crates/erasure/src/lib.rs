@@ -65,10 +65,13 @@ pub mod kernel;
 mod limits;
 mod pool;
 mod simd;
+mod slot;
 mod symbol;
 
 pub use coefficient::{Coefficients, coefficient};
-pub use decoder::{Arrival, DecodeError, Decoder, RepairOutcome};
-pub use encoder::{Encoder, PushError, SpanError};
-pub use limits::{DecoderLimits, MAX_REPAIRS, MAX_SYMBOL_SIZE, MAX_WINDOW_SYMBOLS, WindowLimits};
+pub use decoder::{Arrival, DecodeError, Decoder, RepairOutcome, RepairSymbol};
+pub use encoder::{Encoder, OpenRepair, PushError, SpanError};
+pub use limits::{
+    DecoderLimits, MAX_OPEN_REPAIRS, MAX_REPAIRS, MAX_SYMBOL_SIZE, MAX_WINDOW_SYMBOLS, WindowLimits,
+};
 pub use symbol::{MAX_SYMBOL_ID, PREFIX, SymbolId};

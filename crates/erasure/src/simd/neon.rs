@@ -2,7 +2,10 @@
 
 use core::arch::aarch64::*;
 
-use super::{tables::HALVES, vector::Vector};
+use super::{
+    tables::HALVES,
+    vector::{MAX_ROWS, Vector},
+};
 
 /// NEON: bytes are looked up by their halves.
 #[derive(Clone, Copy)]
@@ -11,7 +14,8 @@ pub(super) struct Neon(uint8x16_t);
 impl Vector for Neon {
     const BYTES: usize = 16;
     const DOT_COLUMNS: usize = 16;
-    const MATMUL_COLUMNS: [usize; 7] = [0, 4, 4, 4, 4, 3, 3];
+    const ROWS: usize = 6;
+    const MATMUL_COLUMNS: [usize; MAX_ROWS + 1] = [0, 4, 4, 4, 4, 3, 3];
     const PAIRS: bool = false;
     /// The products of the lower and of the upper half.
     type Factor = [uint8x16_t; 2];

@@ -2,7 +2,10 @@
 
 use core::arch::wasm32::*;
 
-use super::{tables::HALVES, vector::Vector};
+use super::{
+    tables::HALVES,
+    vector::{MAX_ROWS, Vector},
+};
 
 /// simd128: bytes are looked up by their halves.
 #[derive(Clone, Copy)]
@@ -11,7 +14,8 @@ pub(super) struct Simd128(v128);
 impl Vector for Simd128 {
     const BYTES: usize = 16;
     const DOT_COLUMNS: usize = 8;
-    const MATMUL_COLUMNS: [usize; 7] = [0, 4, 4, 2, 2, 1, 1];
+    const ROWS: usize = 4;
+    const MATMUL_COLUMNS: [usize; MAX_ROWS + 1] = [0, 4, 4, 2, 2, 1, 1];
     const PAIRS: bool = false;
     /// The products of the lower and of the upper half.
     type Factor = [v128; 2];

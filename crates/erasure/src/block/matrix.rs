@@ -162,39 +162,15 @@ impl Recovery<'_> {
     }
 }
 
-/// Makes each destination the sum of the sources times its row of coefficients. All symbols have
-/// one length.
-///
-/// The kernels multiply whole registers for several destinations at a time, but the bytes behind
-/// the last whole one for one destination after the other. So the end of symbols that do not
-/// fill registers is computed as one more register that overlaps the last.
+/// Makes each destination the sum of the sources times its row of coefficients.
 pub(super) fn multiply(
     kernel: Kernel,
     dsts: &mut [&mut [u8]],
     coefficients: &[u8],
     sources: &[&[u8]],
 ) {
-    /// Bytes of the longest register.
-    const REGISTER: usize = 64;
-
     for dst in dsts.iter_mut() {
         dst.fill(0);
     }
-    let len = dsts.first().map_or(0, |dst| dst.len());
-    let whole = len - len % REGISTER;
-    if dsts.len() < 2 || whole == 0 || whole == len {
-        kernel.matmul(dsts, coefficients, sources);
-        return;
-    }
-    let mut heads: Vec<&mut [u8]> = dsts.iter_mut().map(|dst| &mut dst[..whole]).collect();
-    kernel.matmul(&mut heads, coefficients, sources);
-
-    let start = len - REGISTER;
-    let sources: Vec<&[u8]> = sources.iter().map(|source| &source[start..]).collect();
-    let tails = dsts.iter_mut().map(|dst| {
-        let tail = &mut dst[start..];
-        tail.fill(0);
-        tail
-    });
-    kernel.matmul(&mut tails.collect::<Vec<_>>(), coefficients, &sources);
+    kernel.matmul(dsts, coefficients, sources);
 }

@@ -1,6 +1,6 @@
 //! The window code's random linear code, for a block.
 
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 
 use super::{
     BlockCode, BlockError, Decoded, ParameterError, check_decode, check_encode,
@@ -46,9 +46,9 @@ impl RandomLinear {
         if repairs > Self::MAX_REPAIRS {
             return Err(ParameterError::Repairs);
         }
-        let mut parity = Vec::with_capacity(sources * repairs);
-        for i in 0..repairs as u32 {
-            parity.extend(Coefficients::new(key.wrapping_add(i)).from(0).take(sources));
+        let mut parity = vec![0; sources * repairs];
+        for (i, row) in (0u32..).zip(parity.chunks_exact_mut(sources)) {
+            Coefficients::new(key.wrapping_add(i)).fill(0, row);
         }
         Ok(Self { sources, repairs, parity, kernel: Kernel::best() })
     }

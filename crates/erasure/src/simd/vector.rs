@@ -347,14 +347,19 @@ unsafe fn matmul_group<V: Vector>(
         // SAFETY: the caller's promise.
         unsafe {
             macro_rules! tiles {
-                ($rows:literal, $columns:tt) => {
+                ($rows:tt, $columns:tt) => {{
+                    if columns == 0 {
+                        let part = strip.end - offset;
+                        matmul_part::<V, $rows>(dsts, coefficients, sources, offset, part);
+                        return;
+                    }
                     with_columns!(
                         columns,
                         $columns,
                         matmul_tile < V,
                         $rows > (dsts, coefficients, sources, offset)
-                    )
-                };
+                    );
+                }};
             }
             match rows {
                 1 => tiles!(1, [1 2 3 4]),

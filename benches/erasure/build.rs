@@ -25,15 +25,13 @@ fn main() {
         Ok(dir) => (vec![format!("{dir}/include")], vec![format!("{dir}/lib")]),
         Err(_) => (INCLUDE.map(String::from).to_vec(), LIB.map(String::from).to_vec()),
     };
-    // So that installing or removing it is noticed.
-    for dir in &include {
-        println!("cargo::rerun-if-changed={dir}/isa-l.h");
-    }
-    let Some(version) = include.iter().find_map(|dir| version(dir)) else { return };
+    let found = include.iter().find_map(|dir| Some((dir, version(dir)?)));
+    let Some((include, version)) = found else { return };
     let Some(dir) = lib.iter().find(|dir| FILES.iter().any(|f| Path::new(dir).join(f).exists()))
     else {
         return;
     };
+    println!("cargo::rerun-if-changed={include}/isa-l.h");
     println!("cargo::rustc-cfg=isal");
     println!("cargo::rustc-env=ISAL_VERSION={version}");
     println!("cargo::rustc-link-search=native={dir}");

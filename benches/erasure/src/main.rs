@@ -64,8 +64,7 @@ fn run(options: &Options) -> Result<(), Error> {
     if options.json {
         report::json::print(&results, &criteria)
     } else {
-        report::print(&results, &criteria, &sections);
-        Ok(())
+        report::print(&results, &criteria, &sections)
     }
 }
 

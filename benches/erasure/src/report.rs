@@ -4,6 +4,7 @@ pub mod json;
 mod machine;
 
 use crate::{
+    Error,
     args::Section,
     cases::{Case, Loss, Operation},
     limits,
@@ -11,27 +12,44 @@ use crate::{
     results::{Results, Row, Table, Time},
     targets::{self, Criterion, Finding},
 };
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    fmt::{self, Write as _},
+    io::{Write as _, stdout},
+};
 
 /// Prints everything.
-pub fn print(results: &Results, criteria: &[Criterion], sections: &[Section]) {
-    println!("# Erasure codes\n");
+pub fn print(results: &Results, criteria: &[Criterion], sections: &[Section]) -> Result<(), Error> {
+    let mut out = String::new();
+    write(&mut out, results, criteria, sections)?;
+    stdout().lock().write_all(out.as_bytes())?;
+    Ok(())
+}
+
+fn write(
+    out: &mut String,
+    results: &Results,
+    criteria: &[Criterion],
+    sections: &[Section],
+) -> fmt::Result {
+    writeln!(out, "# Erasure codes\n")?;
     for line in machine::describe() {
-        println!("* {line}");
+        writeln!(out, "* {line}")?;
     }
-    println!("* {} rounds; best of all / median of the rounds' medians", results.rounds);
-    print_limits(results);
+    writeln!(out, "* {} rounds; best of all / median of the rounds' medians", results.rounds)?;
+    write_limits(out, results)?;
     if !criteria.is_empty() {
         let findings: Vec<_> = criteria.iter().map(|c| targets::judge(results, c)).collect();
-        print_targets(&findings);
-        print_races(results, criteria);
+        write_targets(out, &findings)?;
+        write_races(out, results, criteria)?;
     }
     if sections.contains(&Section::Paper) {
-        print_paper(results);
+        write_paper(out, results)?;
     }
     if sections.contains(&Section::Tiers) {
-        print_tiers(results);
+        write_tiers(out, results)?;
     }
+    Ok(())
 }
 
 /// 1e9 bytes per second, best and median.
@@ -53,35 +71,44 @@ fn or_dash(cell: Option<String>) -> String {
     cell.unwrap_or_else(|| "-".into())
 }
 
-fn print_limits(results: &Results) {
-    println!("\n## Limits of the machine\n");
-    println!("| limit | GB/s |\n|---|---|");
+fn write_limits(out: &mut String, results: &Results) -> fmt::Result {
+    writeln!(out, "\n## Limits of the machine\n")?;
+    writeln!(out, "| limit | GB/s |\n|---|---|")?;
     let rows = results.table(Case::Limits).map(|table| &table.rows[..]).unwrap_or_default();
     for row in rows.iter().filter(|row| row.id != limits::CLOCK) {
-        println!("| {} | {} |", row.label, or_dash(row.total.map(|time| rate(row.bytes, time))));
+        writeln!(
+            out,
+            "| {} | {} |",
+            row.label,
+            or_dash(row.total.map(|time| rate(row.bytes, time)))
+        )?;
     }
     if let Some(row) = results.limit(limits::CLOCK) {
         let ghz = or_dash(row.total.map(|time| rate(row.bytes, time)));
-        println!("\nGHz of the {}: {ghz}.", row.label);
+        writeln!(out, "\nGHz of the {}: {ghz}.", row.label)?;
     }
+    Ok(())
 }
 
-fn print_targets(findings: &[Finding]) {
-    println!("\n## Targets\n");
-    println!("A verdict in parentheses is information and does not decide.\n");
-    println!("| # | case | ours | against | seen | wanted | |\n|---|---|---|---|---|---|---|");
+fn write_targets(out: &mut String, findings: &[Finding]) -> fmt::Result {
+    writeln!(out, "\n## Targets\n")?;
+    writeln!(out, "A verdict in parentheses is information and does not decide.\n")?;
+    writeln!(
+        out,
+        "| # | case | ours | against | seen | wanted | |\n|---|---|---|---|---|---|---|"
+    )?;
     for finding in findings {
         let figure = |named: &targets::Named| match named.bytes {
+            // Limits move other amounts of bytes, so their times say nothing here.
+            Some(bytes) if named.kind == Kind::Limit => format!("{} GB/s", rate(bytes, named.time)),
             Some(bytes) => format!("{} us = {} GB/s", micros(named.time), rate(bytes, named.time)),
             None => format!("{} us", micros(named.time)),
         };
         let ours = finding.ours.as_ref().map(figure);
-        // Limits move other amounts of bytes, so their times say nothing here.
-        let against = finding.against.as_ref().map(|named| match named.bytes {
-            Some(bytes) => format!("{}: {} GB/s", named.label, rate(bytes, named.time)),
-            None => format!("{}: {} us", named.label, micros(named.time)),
-        });
-        println!(
+        let against = finding.against.as_ref();
+        let against = against.map(|named| format!("{}: {}", named.label, figure(named)));
+        writeln!(
+            out,
             "| {} | {} | {} | {} | {} | {} | {} |",
             finding.target,
             finding.what,
@@ -90,23 +117,25 @@ fn print_targets(findings: &[Finding]) {
             finding.seen,
             finding.wanted,
             finding.verdict,
-        );
+        )?;
     }
+    Ok(())
 }
 
-fn print_races(results: &Results, criteria: &[Criterion]) {
-    println!("\n## Everybody's figures");
+fn write_races(out: &mut String, results: &Results, criteria: &[Criterion]) -> fmt::Result {
+    writeln!(out, "\n## Everybody's figures")?;
     let cases: BTreeSet<Case> = criteria.iter().flat_map(Criterion::cases).collect();
     for table in cases.into_iter().filter_map(|case| results.table(case)) {
-        println!("\n### {}\n", capitalized(&table.title));
+        writeln!(out, "\n### {}\n", capitalized(&table.title))?;
         if table.rows.is_empty() {
-            println!("Nothing here runs on this CPU.");
+            writeln!(out, "Nothing here runs on this CPU.")?;
         } else if table.last_limit.is_some() {
-            print_decode(results, table);
+            write_decode(out, results, table)?;
         } else {
-            print_race(results, table);
+            write_race(out, results, table)?;
         }
     }
+    Ok(())
 }
 
 fn capitalized(title: &str) -> String {
@@ -147,30 +176,38 @@ fn limit_name<'r>(results: &'r Results, limit: Option<&str>) -> &'r str {
         .map_or("the limit, which is not known here", |row| &row.label)
 }
 
-fn print_race(results: &Results, table: &Table) {
-    println!("| | us | GB/s | time / ours | share of: {} |", limit_name(results, table.limit));
-    println!("|---|---|---|---|---|");
+fn write_race(out: &mut String, results: &Results, table: &Table) -> fmt::Result {
+    writeln!(
+        out,
+        "| | us | GB/s | time / ours | share of: {} |",
+        limit_name(results, table.limit)
+    )?;
+    writeln!(out, "|---|---|---|---|---|")?;
     for row in &table.rows {
-        println!(
+        writeln!(
+            out,
             "| {} | {} | {} | {} | {} |",
             label(row),
             or_dash(row.total.map(micros)),
             or_dash(row.total.map(|time| rate(row.bytes, time))),
             or_dash(ratio(table, row, Metric::Total)),
             or_dash(share(results, table, row, Metric::Total)),
-        );
+        )?;
     }
+    Ok(())
 }
 
-fn print_decode(results: &Results, table: &Table) {
-    println!(
+fn write_decode(out: &mut String, results: &Results, table: &Table) -> fmt::Result {
+    writeln!(
+        out,
         "| | total CPU, us | total / ours | share of: {} | last, us | last / ours | share of: {} |",
         limit_name(results, table.limit),
         limit_name(results, table.last_limit),
-    );
-    println!("|---|---|---|---|---|---|---|");
+    )?;
+    writeln!(out, "|---|---|---|---|---|---|---|")?;
     for row in &table.rows {
-        println!(
+        writeln!(
+            out,
             "| {} | {} | {} | {} | {} | {} | {} |",
             label(row),
             or_dash(row.total.map(micros)),
@@ -179,63 +216,81 @@ fn print_decode(results: &Results, table: &Table) {
             or_dash(row.last.map(micros)),
             or_dash(ratio(table, row, Metric::Last)),
             or_dash(share(results, table, row, Metric::Last)),
-        );
+        )?;
     }
+    Ok(())
 }
 
-fn print_paper(results: &Results) {
-    println!("\n## The paper's own cases\n");
-    println!(
+fn write_paper(out: &mut String, results: &Results) -> fmt::Result {
+    writeln!(out, "\n## The paper's own cases\n")?;
+    writeln!(
+        out,
         "One repair symbol by `Encoder::repair`, coefficients included, symbols of 1500 bytes.\n"
-    );
-    println!("| window | us | GB/s |\n|---|---|---|");
+    )?;
+    writeln!(out, "| window | us | GB/s |\n|---|---|---|")?;
     for n in targets::WINDOWS {
         let row = results.table(Case::Generate { n }).and_then(|table| table.row("encoder"));
         let time = row.and_then(|row| row.total);
         let bytes = row.map_or(0.0, |row| row.bytes);
         let rate = or_dash(time.map(|time| rate(bytes, time)));
-        println!("| {n} | {} | {rate} |", or_dash(time.map(micros)));
+        writeln!(out, "| {n} | {} | {rate} |", or_dash(time.map(micros)))?;
     }
-    println!("\nOne symbol in twenty lost, as many repair symbols over the whole window.");
-    println!("CPU time of all repair symbols, and time after the last one, in us.\n");
-    print!("| window | decoder |");
+    writeln!(out, "\nOne symbol in twenty lost, as many repair symbols over the whole window.")?;
+    writeln!(out, "CPU time of all repair symbols, and time after the last one, in us.\n")?;
+    write!(out, "| window | decoder |")?;
     for loss in Loss::ALL {
-        print!(" {0}, total | {0}, last |", loss.name());
+        write!(out, " {0}, total | {0}, last |", loss.name())?;
     }
-    println!("\n|---|---|{}", "---|---|".repeat(Loss::ALL.len()));
+    writeln!(out, "\n|---|---|{}", "---|---|".repeat(Loss::ALL.len()))?;
     for n in targets::WINDOWS {
         let tables = Loss::ALL.map(|loss| results.table(Case::Decode { n, loss }));
         let rows = tables[0].map(|table| &table.rows[..]).unwrap_or_default();
         for ours in rows.iter().filter(|row| row.kind == Kind::Ours) {
-            print!("| {n} | {} |", ours.label);
+            write!(out, "| {n} | {} |", ours.label)?;
             for table in tables {
                 let row = table.and_then(|table| table.row(ours.id));
                 for metric in [Metric::Total, Metric::Last] {
                     let time = row.and_then(|row| row.time(metric));
-                    print!(" {} |", or_dash(time.map(micros)));
+                    write!(out, " {} |", or_dash(time.map(micros)))?;
                 }
             }
-            println!();
+            writeln!(out)?;
         }
     }
+    Ok(())
 }
 
-fn print_tiers(results: &Results) {
-    println!("\n## Kernels, GB/s\n");
+fn write_tiers(out: &mut String, results: &Results) -> fmt::Result {
+    writeln!(out, "\n## Kernels, GB/s\n")?;
     let tables = Operation::ALL.map(|operation| results.table(Case::Tiers(operation)));
-    print!("| kernel |");
+    write!(out, "| kernel |")?;
     for operation in Operation::ALL {
-        print!(" {} |", operation.name());
+        write!(out, " {} |", operation.name())?;
     }
-    println!("\n|---|{}", "---|".repeat(Operation::ALL.len()));
+    writeln!(out, "\n|---|{}", "---|".repeat(Operation::ALL.len()))?;
     let rows = tables[0].map(|table| &table.rows[..]).unwrap_or_default();
     for kernel in rows {
-        print!("| {} |", kernel.label);
+        write!(out, "| {} |", kernel.label)?;
         for table in tables {
             let row = table.and_then(|table| table.row(kernel.id));
             let rate = row.and_then(|row| Some(rate(row.bytes, row.total?)));
-            print!(" {} |", or_dash(rate));
+            write!(out, " {} |", or_dash(rate))?;
         }
-        println!();
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_three_digits() {
+        let time = Time { best: 1.234_56e-6, median: 1.234_56e-3 };
+        assert_eq!(micros(time), "1.23 / 1235");
+        assert_eq!(micros(Time { best: 12.34e-6, median: 123.4e-6 }), "12.3 / 123.4");
+        assert_eq!(rate(1500.0, Time { best: 1e-7, median: 2e-7 }), "15.0 / 7.5");
+        assert_eq!(capitalized("one symbol"), "One symbol");
     }
 }

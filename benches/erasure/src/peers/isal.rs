@@ -25,8 +25,8 @@ pub fn has_gfni() -> bool {
 /// A line about it for the report.
 pub fn describe() -> String {
     match VERSION {
-        None => "ISA-L: not found when this was built (apt-get install libisal-dev, \
-                 or name its directory in ISAL_DIR)"
+        None => "ISA-L: not found when this was built (apt-get install libisal-dev and touch \
+                 benches/erasure/build.rs, or name its directory in ISAL_DIR)"
             .into(),
         Some(version) if has_gfni() => format!("ISA-L: {version}"),
         Some(version) => format!(

@@ -15,6 +15,7 @@ use std::io::{Write, stdout};
 struct Report<'r> {
     cpu: Option<String>,
     load: Option<String>,
+    huge_pages: Option<String>,
     kernels: Vec<&'static str>,
     isal: Option<&'static str>,
     rounds: usize,
@@ -29,6 +30,7 @@ pub fn print(results: &Results, criteria: &[Criterion]) -> Result<(), Error> {
     let report = Report {
         cpu: machine::cpu(),
         load: machine::load(),
+        huge_pages: machine::huge_pages(),
         kernels: machine::kernels(),
         isal: isal::VERSION,
         rounds: results.rounds,

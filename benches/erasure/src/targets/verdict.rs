@@ -3,7 +3,7 @@
 use super::{Criterion, Figure, Question};
 use crate::{
     args::Section,
-    measure::Metric,
+    measure::{Kind, Metric},
     results::{Results, Row, Time},
 };
 use std::fmt;
@@ -50,6 +50,7 @@ impl fmt::Display for Verdict {
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Named {
     pub label: String,
+    pub kind: Kind,
     pub time: Time,
     /// Bytes that it counts for; none for the last part of a decode.
     pub bytes: Option<f64>,
@@ -110,7 +111,7 @@ fn fastest<'r>(results: &'r Results, figures: &[Figure]) -> Option<(Figure, &'r 
 
 fn name(figure: Figure, row: &Row, time: Time) -> Named {
     let bytes = (figure.metric == Metric::Total).then_some(row.bytes);
-    Named { label: row.label.clone(), time, bytes }
+    Named { label: row.label.clone(), kind: row.kind, time, bytes }
 }
 
 /// What the question compares with.
@@ -124,7 +125,8 @@ fn against_of(results: &Results, question: &Question) -> Option<Named> {
         }
         Question::Share { limit, .. } => {
             let row = results.limit(limit)?;
-            Some(Named { label: row.label.clone(), time: row.total?, bytes: Some(row.bytes) })
+            let (label, bytes) = (row.label.clone(), Some(row.bytes));
+            Some(Named { label, kind: row.kind, time: row.total?, bytes })
         }
         Question::Alike { .. } | Question::Micros { .. } | Question::Absent { .. } => None,
     }
@@ -199,11 +201,7 @@ impl Question {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        cases::Case,
-        measure::{Kind, Series},
-        results::Table,
-    };
+    use crate::{cases::Case, measure::Series, results::Table};
 
     fn row(id: &'static str, bytes: f64, best: f64) -> Row {
         let total = Some(Time { best, median: best });

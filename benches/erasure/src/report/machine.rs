@@ -32,6 +32,9 @@ pub fn kernels() -> Vec<&'static str> {
 
 pub fn describe() -> Vec<String> {
     let mut lines = Vec::new();
+    if cfg!(debug_assertions) {
+        lines.push("built without --release: the figures mean nothing".to_owned());
+    }
     lines.extend(cpu().map(|cpu| format!("CPU: {cpu}")));
     lines.extend(load().map(|load| format!("load at the end: {load}")));
     lines.extend(huge_pages().map(|memory| format!("memory in huge pages: {memory}")));

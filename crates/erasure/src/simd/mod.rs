@@ -8,6 +8,8 @@
 mod lines;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+#[cfg(any(test, target_arch = "aarch64", all(target_arch = "wasm32", target_feature = "simd128")))]
+mod part;
 mod scalar;
 mod tables;
 #[cfg(any(

@@ -4,7 +4,9 @@ use alloc::{vec, vec::Vec};
 
 /// All that the loops can meet: no full register, several tiles and every remainder.
 fn lengths() -> impl Iterator<Item = usize> {
-    (0..=200).chain([255, 384, 511, 767, 1500, 1536, 1600, 3100])
+    let all = (0..=200).chain([255, 384, 511, 767, 1500, 1536, 1600, 3100]);
+    // Miri is slow, and finds in some of them what there is to find.
+    all.step_by(if cfg!(miri) { 23 } else { 1 })
 }
 
 const OFFSETS: [usize; 4] = [0, 1, 7, 33];

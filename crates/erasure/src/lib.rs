@@ -5,9 +5,9 @@
 //! instead. The sender adds *repair symbols*, each a linear combination of many *source symbols*,
 //! and any of them can stand in for any source symbol that it covers.
 //!
-//! This crate is a sliding-window random linear code (the family of RFC 8681) over GF(256). It
-//! knows bytes and symbol numbers, and nothing of transports: no sockets, no clock, no randomness
-//! of its own. The words are those of RFC 8406. What is coded, the field and the coefficients are
+//! This crate is, first of all, a sliding-window random linear code (the family of RFC 8681) over
+//! GF(256). It knows bytes and symbol numbers, and nothing of transports: no sockets, no clock, no
+//! randomness of its own. The words are those of RFC 8406. What is coded, the field and the coefficients are
 //! specified to the bit in `docs/extension.md`, section "Erasure code".
 //!
 //! * [`Encoder`] holds the source symbols that may still need protection and makes repair symbols
@@ -34,6 +34,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Beside the window code, [`block`] has codes for what has an end: Reed-Solomon, random linear,
+//! LDPC-Staircase (RFC 6816) and two-dimensional parity, behind one trait.
+//!
 //! # Cost
 //!
 //! A repair symbol over `n` source symbols costs one multiply-accumulate over each of them. A
@@ -55,6 +58,7 @@ extern crate alloc;
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
+pub mod block;
 mod coefficient;
 mod decoder;
 mod encoder;
@@ -65,10 +69,13 @@ pub mod kernel;
 mod limits;
 mod pool;
 mod simd;
+mod slot;
 mod symbol;
 
 pub use coefficient::{Coefficients, coefficient};
-pub use decoder::{Arrival, DecodeError, Decoder, RepairOutcome};
-pub use encoder::{Encoder, PushError, SpanError};
-pub use limits::{DecoderLimits, MAX_REPAIRS, MAX_SYMBOL_SIZE, MAX_WINDOW_SYMBOLS, WindowLimits};
+pub use decoder::{Arrival, DecodeError, Decoder, RepairOutcome, RepairSymbol};
+pub use encoder::{Encoder, OpenRepair, PushError, SpanError};
+pub use limits::{
+    DecoderLimits, MAX_OPEN_REPAIRS, MAX_REPAIRS, MAX_SYMBOL_SIZE, MAX_WINDOW_SYMBOLS, WindowLimits,
+};
 pub use symbol::{MAX_SYMBOL_ID, PREFIX, SymbolId};

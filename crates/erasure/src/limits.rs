@@ -1,12 +1,15 @@
 //! The bounds of encoders and decoders.
 
-use crate::symbol::PREFIX;
+use crate::{slot, symbol::PREFIX};
 
 /// The longest source symbol: what its length prefix can say.
 pub const MAX_SYMBOL_SIZE: usize = u16::MAX as usize;
 
 /// The most symbols any window spans. Larger limits are lowered to it.
 pub const MAX_WINDOW_SYMBOLS: usize = 1 << 15;
+
+/// The most repair symbols that an encoder has open at a time.
+pub const MAX_OPEN_REPAIRS: usize = 64;
 
 /// The most unsolved equations any decoder keeps. Larger limits are lowered to it.
 pub const MAX_REPAIRS: usize = 1 << 10;
@@ -44,7 +47,7 @@ impl WindowLimits {
     /// Buffer bytes that may be held with no regard to how well they are used, see
     /// [`Pool`](crate::pool::Pool).
     pub(crate) fn budget(self) -> usize {
-        2 * self.bytes + 2 * (self.symbol_size + PREFIX)
+        2 * self.bytes + 2 * slot::memory(self.symbol_size + PREFIX)
     }
 }
 
@@ -95,11 +98,25 @@ impl DecoderLimits {
     #[must_use]
     pub fn memory(self) -> usize {
         let limits = self.effective();
-        limits.budget()
-            + limits.bytes
-            + PREFIX * limits.symbols
-            + limits.equations()
-            + 2 * (limits.repairs + 2) * limits.symbols
+        let coefficients = 2 * (limits.repairs + BURST + 2) * limits.symbols;
+        limits.budget() + limits.known() + coefficients
+    }
+
+    /// The bound on the bytes that a decoder's arithmetic reads for one symbol that it is given.
+    /// [`Decoder::work`](crate::Decoder::work) says how much it was so far.
+    ///
+    /// That is all known symbols of a window once, all equations twice, and their coefficients.
+    /// A CPU with vector instructions reads tens of gigabytes in a second.
+    #[must_use]
+    pub fn work(self) -> usize {
+        let limits = self.effective();
+        let coefficients = 2 * (limits.repairs + 1) * limits.symbols;
+        limits.known() + 2 * limits.equations() + coefficients
+    }
+
+    /// Memory of all symbols in the window, each in a buffer that fits.
+    fn known(self) -> usize {
+        self.bytes + (slot::memory(PREFIX) + PREFIX) * self.symbols
     }
 
     /// Buffer bytes that may be held with no regard to how well they are used, see
@@ -108,11 +125,14 @@ impl DecoderLimits {
         self.window().budget() + self.equations()
     }
 
-    /// Bytes of all equations; one more than the limit is held while it is being placed.
+    /// Bytes of all equations; a burst more than the limit are held while they are being placed.
     fn equations(self) -> usize {
-        (self.repairs + 1) * (self.symbol_size + PREFIX)
+        (self.repairs + BURST) * slot::memory(self.symbol_size + PREFIX)
     }
 }
+
+/// How many repair symbols a decoder works on at a time.
+pub(crate) const BURST: usize = 6;
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Encoder, WindowLimits, coefficient};
+use crate::{Encoder, WindowLimits, coefficient, gf256};
 use alloc::vec;
 
 /// An encoder that holds `content(0)` to `content(count - 1)`.

@@ -5,7 +5,6 @@
 //! what its functions need.
 #![allow(unsafe_code, reason = "vector instructions work on pointers")]
 
-mod lines;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 #[cfg(any(test, target_arch = "aarch64", all(target_arch = "wasm32", target_feature = "simd128")))]
@@ -31,8 +30,6 @@ mod x86;
 
 use crate::kernel::Tier;
 
-pub(crate) use lines::{LINE, Line, bytes, bytes_mut};
-
 /// The functions of a tier. What they do is what [`Kernel`](crate::kernel::Kernel) says; it also
 /// checks that the numbers of coefficients fit.
 #[derive(Debug)]
@@ -42,8 +39,11 @@ pub(crate) struct Table {
     pub(crate) scale: fn(&mut [u8], u8),
     pub(crate) sum: fn(&mut [u8], &[&[u8]]),
     pub(crate) dot: fn(&mut [u8], &[u8], &[&[u8]]),
-    pub(crate) matmul: fn(&mut [&mut [u8]], &[u8], &[&[u8]]),
+    pub(crate) matmul: Matmul,
 }
+
+/// Destinations, a row of coefficients for each, and sources.
+type Matmul = fn(&mut [&mut [u8]], &[u8], &[&[u8]]);
 
 /// The tier that is always there.
 pub(crate) static SCALAR: &Table = &SCALAR_TABLE;

@@ -2,7 +2,11 @@
 
 use core::arch::aarch64::*;
 
-use super::{part, tables::HALVES, vector::Vector};
+use super::{
+    part,
+    tables::HALVES,
+    vector::{MAX_ROWS, Vector},
+};
 
 /// NEON: bytes are looked up by their halves.
 #[derive(Clone, Copy)]
@@ -12,7 +16,8 @@ impl Vector for Neon {
     const BYTES: usize = 16;
     /// Of 32 registers; with more columns the compiler, which loads ahead, runs out of them.
     const DOT_COLUMNS: usize = 11;
-    const MATMUL_COLUMNS: [usize; 7] = [0, 4, 4, 4, 3, 3, 3];
+    const ROWS: usize = 6;
+    const MATMUL_COLUMNS: [usize; MAX_ROWS + 1] = [0, 4, 4, 4, 3, 3, 3];
     const PAIRS: bool = false;
     /// The products of the lower and of the upper half.
     type Factor = [uint8x16_t; 2];

@@ -5,8 +5,6 @@
 //! destination costs more than the products do. So a *tile* of it stays in registers while all
 //! sources pass by.
 
-use core::mem::MaybeUninit;
-
 /// A register full of bytes.
 ///
 /// # Safety
@@ -19,6 +17,8 @@ pub(super) trait Vector: Copy {
     const BYTES: usize;
     /// The most registers of one destination that a tile takes, at most 24.
     const DOT_COLUMNS: usize;
+    /// The most destinations that a tile takes, at most [`MAX_ROWS`].
+    const ROWS: usize;
     /// By number of destinations, the most registers of each of them that a tile takes.
     const MATMUL_COLUMNS: [usize; MAX_ROWS + 1];
     /// Whether sources are best added two at a time.
@@ -66,45 +66,8 @@ pub(super) trait Vector: Copy {
 /// stay in a second-level cache while they serve several destinations.
 const BLOCK: usize = 128;
 
-/// The most destinations that one pass serves.
+/// The most destinations that one pass of any tier serves.
 pub(super) const MAX_ROWS: usize = 6;
-
-/// Sources of a pass that are at least as long as the destination.
-struct Sources {
-    len: usize,
-    at: [MaybeUninit<*const u8>; BLOCK],
-    coefficients: [MaybeUninit<u8>; BLOCK],
-}
-
-impl Sources {
-    #[inline(always)]
-    fn new() -> Self {
-        Self {
-            len: 0,
-            at: [const { MaybeUninit::uninit() }; BLOCK],
-            coefficients: [const { MaybeUninit::uninit() }; BLOCK],
-        }
-    }
-
-    #[inline(always)]
-    fn push(&mut self, c: u8, source: &[u8]) {
-        self.at[self.len].write(source.as_ptr());
-        self.coefficients[self.len].write(c);
-        self.len += 1;
-    }
-
-    #[inline(always)]
-    fn at(&self) -> &[*const u8] {
-        // SAFETY: `push` wrote the first `len` elements.
-        unsafe { self.at[..self.len].assume_init_ref() }
-    }
-
-    #[inline(always)]
-    fn coefficients(&self) -> &[u8] {
-        // SAFETY: `push` wrote the first `len` elements.
-        unsafe { self.coefficients[..self.len].assume_init_ref() }
-    }
-}
 
 /// Calls a tile function with the number of registers as a constant.
 macro_rules! with_columns {
@@ -129,32 +92,40 @@ pub(super) unsafe fn dot<V: Vector, const MULTIPLY: bool>(
     coefficients: &[u8],
     sources: &[&[u8]],
 ) {
+    if sources.iter().all(|source| source.len() >= dst.len()) {
+        // SAFETY: the caller's promise, and no source is shorter than the destination.
+        unsafe { dot_long::<V, MULTIPLY>(dst, coefficients, sources) };
+        return;
+    }
+    // Some are shorter: those are added one by one, the others together as above.
     for (block, sources) in sources.chunks(BLOCK).enumerate() {
-        let mut long = Sources::new();
-        for (i, source) in sources.iter().enumerate() {
+        let mut long: [&[u8]; BLOCK] = [&[]; BLOCK];
+        let mut by = [0; BLOCK];
+        let mut len = 0;
+        for (i, &source) in sources.iter().enumerate() {
             let c = if MULTIPLY { coefficients[block * BLOCK + i] } else { 1 };
-            if c == 0 {
-            } else if source.len() >= dst.len() {
-                long.push(c, source);
-            } else {
+            if source.len() < dst.len() {
                 // SAFETY: the CPU is right.
-                unsafe { mad::<V>(&mut dst[..source.len()], source, c) };
+                unsafe { mad::<V>(dst, source, c) };
+            } else {
+                (long[len], by[len]) = (source, c);
+                len += 1;
             }
         }
-        // SAFETY: the CPU is right and the sources are no shorter than the destination.
-        unsafe { dot_block::<V, MULTIPLY>(dst, &long) };
+        // SAFETY: the CPU is right, and no source is shorter than the destination.
+        unsafe { dot_long::<V, MULTIPLY>(dst, &by[..len], &long[..len]) };
     }
 }
 
 /// # Safety
 ///
-/// The CPU has the instructions of the tier, and no source is shorter than the destination.
+/// As for [`dot`], and no source is shorter than the destination.
 #[inline(always)]
-unsafe fn dot_block<V: Vector, const MULTIPLY: bool>(dst: &mut [u8], sources: &Sources) {
-    if sources.len == 0 {
-        return;
-    }
-    let (at, coefficients) = (sources.at(), sources.coefficients());
+unsafe fn dot_long<V: Vector, const MULTIPLY: bool>(
+    dst: &mut [u8],
+    coefficients: &[u8],
+    sources: &[&[u8]],
+) {
     let mut offset = 0;
     // SAFETY: `offset` and the tile behind it are inside the destination, and so inside all sources.
     unsafe {
@@ -166,7 +137,7 @@ unsafe fn dot_block<V: Vector, const MULTIPLY: bool>(dst: &mut [u8], sources: &S
             with_columns!(
                 columns,
                 [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24],
-                dot_tile<V, MULTIPLY>(dst.as_mut_ptr(), coefficients, at, offset)
+                dot_tile<V, MULTIPLY>(dst.as_mut_ptr(), coefficients, sources, offset)
             );
             offset += columns * V::BYTES;
         }
@@ -174,9 +145,13 @@ unsafe fn dot_block<V: Vector, const MULTIPLY: bool>(dst: &mut [u8], sources: &S
         if part > 0 {
             let dst = dst.as_mut_ptr().add(offset);
             let mut sum = V::load_part(dst, part);
-            for (&source, &c) in at.iter().zip(coefficients) {
-                let value = V::load_part(source.add(offset), part);
-                sum = sum.add(if MULTIPLY { value.times(V::factor(c)) } else { value });
+            for (i, source) in sources.iter().enumerate() {
+                let value = V::load_part(source.as_ptr().add(offset), part);
+                sum = sum.add(if MULTIPLY {
+                    value.times(V::factor(*coefficients.get_unchecked(i)))
+                } else {
+                    value
+                });
             }
             sum.store_part(dst, part);
         }
@@ -187,12 +162,12 @@ unsafe fn dot_block<V: Vector, const MULTIPLY: bool>(dst: &mut [u8], sources: &S
 ///
 /// # Safety
 ///
-/// The CPU has the instructions of the tier, and all regions are good for so many bytes.
+/// As for [`dot`], and all regions are good for so many bytes.
 #[inline(always)]
 unsafe fn dot_tile<V: Vector, const MULTIPLY: bool, const C: usize>(
     dst: *mut u8,
     coefficients: &[u8],
-    sources: &[*const u8],
+    sources: &[&[u8]],
     offset: usize,
 ) {
     if C > V::DOT_COLUMNS {
@@ -205,10 +180,13 @@ unsafe fn dot_tile<V: Vector, const MULTIPLY: bool, const C: usize>(
         for (i, sum) in sum.iter_mut().enumerate() {
             *sum = V::load(dst.add(i * V::BYTES));
         }
+        let factor =
+            |i: usize| V::factor(if MULTIPLY { *coefficients.get_unchecked(i) } else { 1 });
+        let at = |i: usize| sources.get_unchecked(i).as_ptr().add(offset);
         let mut next = 0;
         while V::PAIRS && next + 2 <= sources.len() {
-            let (a, b) = (sources[next].add(offset), sources[next + 1].add(offset));
-            let (fa, fb) = (V::factor(coefficients[next]), V::factor(coefficients[next + 1]));
+            let (a, b) = (at(next), at(next + 1));
+            let (fa, fb) = (factor(next), factor(next + 1));
             for (i, sum) in sum.iter_mut().enumerate() {
                 let (a, b) = (V::load(a.add(i * V::BYTES)), V::load(b.add(i * V::BYTES)));
                 *sum = if MULTIPLY { sum.add2(a.times(fa), b.times(fb)) } else { sum.add2(a, b) };
@@ -216,10 +194,9 @@ unsafe fn dot_tile<V: Vector, const MULTIPLY: bool, const C: usize>(
             next += 2;
         }
         while next < sources.len() {
-            let source = sources[next].add(offset);
-            let factor = V::factor(coefficients[next]);
+            let (a, factor) = (at(next), factor(next));
             for (i, sum) in sum.iter_mut().enumerate() {
-                let value = V::load(source.add(i * V::BYTES));
+                let value = V::load(a.add(i * V::BYTES));
                 *sum = sum.add(if MULTIPLY { value.times(factor) } else { value });
             }
             next += 1;
@@ -292,31 +269,23 @@ pub(super) unsafe fn matmul<V: Vector>(
     sources: &[&[u8]],
 ) {
     let common = dsts.iter().map(|dst| dst.len()).min().unwrap_or(0);
-    let whole = common / V::BYTES * V::BYTES;
-    let mut first = 0;
-    for block in sources.chunks(BLOCK) {
-        let mut long = Sources::new();
-        if block.iter().all(|source| source.len() >= whole) {
-            for source in block {
-                long.push(0, source);
-            }
-        }
-        // What the tiles leave to do: everything if there is a short source.
-        let tiled = if long.len == 0 { 0 } else { whole };
+    for (number, block) in sources.chunks(BLOCK).enumerate() {
+        let first = number * BLOCK;
+        // What tiles can do: nothing if there is a short source.
+        let tiled = if block.iter().all(|source| source.len() >= common) { common } else { 0 };
         // SAFETY: the CPU is right, and all regions have `tiled` bytes.
-        unsafe { matmul_block::<V>(dsts, coefficients, sources.len(), first, long.at(), tiled) };
+        unsafe { matmul_block::<V>(dsts, coefficients, sources.len(), first, block, tiled) };
         for (dst, row) in dsts.iter_mut().zip(coefficients.chunks_exact(sources.len())) {
             if dst.len() > tiled {
                 let dst = &mut dst[tiled..];
                 for (source, &c) in block.iter().zip(&row[first..]) {
-                    if c != 0 && source.len() > tiled {
+                    if source.len() > tiled {
                         // SAFETY: the CPU is right.
                         unsafe { mad::<V>(dst, &source[tiled..], c) };
                     }
                 }
             }
         }
-        first += block.len();
     }
 }
 
@@ -324,19 +293,19 @@ pub(super) unsafe fn matmul<V: Vector>(
 ///
 /// # Safety
 ///
-/// The CPU has the instructions of the tier, all regions have `len` bytes, which is a multiple of
-/// a register's, and there are coefficients for rows of `stride` sources.
+/// The CPU has the instructions of the tier, all regions have `len` bytes, and there are
+/// coefficients for rows of `stride` sources.
 #[inline(always)]
 unsafe fn matmul_block<V: Vector>(
     dsts: &mut [&mut [u8]],
     coefficients: &[u8],
     stride: usize,
     first: usize,
-    sources: &[*const u8],
+    sources: &[&[u8]],
     len: usize,
 ) {
     // Groups of about the same size.
-    let groups = dsts.len().div_ceil(MAX_ROWS);
+    let groups = dsts.len().div_ceil(V::ROWS);
     let largest = dsts.len().div_ceil(groups.max(1));
     let mut offset = 0;
     while offset < len {
@@ -359,7 +328,7 @@ unsafe fn matmul_block<V: Vector>(
     }
 }
 
-/// One strip of up to [`MAX_ROWS`] destinations.
+/// One strip of a few destinations.
 ///
 /// # Safety
 ///
@@ -369,7 +338,7 @@ unsafe fn matmul_group<V: Vector>(
     rows: usize,
     dsts: &[*mut u8; MAX_ROWS],
     coefficients: &[*const u8; MAX_ROWS],
-    sources: &[*const u8],
+    sources: &[&[u8]],
     strip: core::ops::Range<usize>,
 ) {
     let mut offset = strip.start;
@@ -378,14 +347,19 @@ unsafe fn matmul_group<V: Vector>(
         // SAFETY: the caller's promise.
         unsafe {
             macro_rules! tiles {
-                ($rows:literal, $columns:tt) => {
+                ($rows:tt, $columns:tt) => {{
+                    if columns == 0 {
+                        let part = strip.end - offset;
+                        matmul_part::<V, $rows>(dsts, coefficients, sources, offset, part);
+                        return;
+                    }
                     with_columns!(
                         columns,
                         $columns,
                         matmul_tile < V,
                         $rows > (dsts, coefficients, sources, offset)
-                    )
-                };
+                    );
+                }};
             }
             match rows {
                 1 => tiles!(1, [1 2 3 4]),
@@ -412,10 +386,10 @@ unsafe fn matmul_group<V: Vector>(
 unsafe fn matmul_tile<V: Vector, const R: usize, const C: usize>(
     dsts: &[*mut u8; MAX_ROWS],
     coefficients: &[*const u8; MAX_ROWS],
-    sources: &[*const u8],
+    sources: &[&[u8]],
     offset: usize,
 ) {
-    if C > V::MATMUL_COLUMNS[R] {
+    if R > V::ROWS || C > V::MATMUL_COLUMNS[R] {
         return;
     }
     // SAFETY: the caller's promise.
@@ -426,9 +400,10 @@ unsafe fn matmul_tile<V: Vector, const R: usize, const C: usize>(
                 *sum = V::load(dst.add(offset + i * V::BYTES));
             }
         }
+        let at = |i: usize| sources.get_unchecked(i).as_ptr().add(offset);
         let mut next = 0;
         while V::PAIRS && next + 2 <= sources.len() {
-            let (at, bt) = (sources[next].add(offset), sources[next + 1].add(offset));
+            let (at, bt) = (at(next), at(next + 1));
             let (mut a, mut b) = ([V::load(at); C], [V::load(bt); C]);
             for i in 1..C {
                 a[i] = V::load(at.add(i * V::BYTES));
@@ -443,7 +418,7 @@ unsafe fn matmul_tile<V: Vector, const R: usize, const C: usize>(
             next += 2;
         }
         while next < sources.len() {
-            let at = sources[next].add(offset);
+            let at = at(next);
             let mut a = [V::load(at); C];
             for (i, a) in a.iter_mut().enumerate().skip(1) {
                 *a = V::load(at.add(i * V::BYTES));
@@ -460,6 +435,40 @@ unsafe fn matmul_tile<V: Vector, const R: usize, const C: usize>(
             for (i, sum) in sum.into_iter().enumerate() {
                 sum.store(dst.add(offset + i * V::BYTES));
             }
+        }
+    }
+}
+
+/// Adds all sources to less than a register of each of `R` destinations.
+///
+/// # Safety
+///
+/// As for [`matmul_tile`], for `part` bytes.
+#[inline(always)]
+unsafe fn matmul_part<V: Vector, const R: usize>(
+    dsts: &[*mut u8; MAX_ROWS],
+    coefficients: &[*const u8; MAX_ROWS],
+    sources: &[&[u8]],
+    offset: usize,
+    part: usize,
+) {
+    if R > V::ROWS {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut sum = [V::load_part(dsts[0].add(offset), part); R];
+        for (sum, dst) in sum.iter_mut().zip(dsts) {
+            *sum = V::load_part(dst.add(offset), part);
+        }
+        for (i, source) in sources.iter().enumerate() {
+            let value = V::load_part(source.as_ptr().add(offset), part);
+            for (sum, c) in sum.iter_mut().zip(coefficients) {
+                *sum = sum.add(value.times(V::factor(*c.add(i))));
+            }
+        }
+        for (sum, dst) in sum.into_iter().zip(dsts) {
+            sum.store_part(dst.add(offset), part);
         }
     }
 }

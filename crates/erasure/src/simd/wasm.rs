@@ -2,7 +2,11 @@
 
 use core::arch::wasm32::*;
 
-use super::{part, tables::HALVES, vector::Vector};
+use super::{
+    part,
+    tables::HALVES,
+    vector::{MAX_ROWS, Vector},
+};
 
 /// simd128: bytes are looked up by their halves.
 #[derive(Clone, Copy)]
@@ -13,7 +17,8 @@ impl Vector for Simd128 {
     /// The fastest that were measured in V8 on x86-64: many rows that share a source are worth more
     /// than sums that all stay in its 16 registers.
     const DOT_COLUMNS: usize = 8;
-    const MATMUL_COLUMNS: [usize; 7] = [0, 4, 4, 3, 3, 3, 3];
+    const ROWS: usize = 6;
+    const MATMUL_COLUMNS: [usize; MAX_ROWS + 1] = [0, 4, 4, 3, 3, 3, 3];
     const PAIRS: bool = false;
     /// The products of the lower and of the upper half.
     type Factor = [v128; 2];

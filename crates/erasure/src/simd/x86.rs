@@ -4,7 +4,7 @@ use core::arch::x86_64::*;
 
 use super::{
     tables::{HALVES, MATRICES},
-    vector::Vector,
+    vector::{MAX_ROWS, Vector},
 };
 
 /// AVX2: bytes are looked up by their halves.
@@ -14,7 +14,8 @@ pub(super) struct Avx2(__m256i);
 impl Vector for Avx2 {
     const BYTES: usize = 32;
     const DOT_COLUMNS: usize = 8;
-    const MATMUL_COLUMNS: [usize; 7] = [0, 4, 3, 2, 2, 1, 1];
+    const ROWS: usize = 4;
+    const MATMUL_COLUMNS: [usize; MAX_ROWS + 1] = [0, 4, 3, 2, 2, 1, 1];
     const PAIRS: bool = false;
     /// The products of the lower and of the upper half, twice each.
     type Factor = [__m256i; 2];
@@ -71,7 +72,8 @@ pub(super) struct Avx2Gfni(__m256i);
 impl Vector for Avx2Gfni {
     const BYTES: usize = 32;
     const DOT_COLUMNS: usize = 12;
-    const MATMUL_COLUMNS: [usize; 7] = [0, 4, 4, 3, 3, 2, 2];
+    const ROWS: usize = 6;
+    const MATMUL_COLUMNS: [usize; MAX_ROWS + 1] = [0, 4, 4, 3, 3, 2, 2];
     const PAIRS: bool = false;
     type Factor = __m256i;
 
@@ -114,7 +116,8 @@ pub(super) struct Avx512Gfni(__m512i);
 impl Vector for Avx512Gfni {
     const BYTES: usize = 64;
     const DOT_COLUMNS: usize = 24;
-    const MATMUL_COLUMNS: [usize; 7] = [0, 4, 4, 4, 4, 4, 3];
+    const ROWS: usize = 6;
+    const MATMUL_COLUMNS: [usize; MAX_ROWS + 1] = [0, 4, 4, 4, 4, 4, 3];
     const PAIRS: bool = true;
     type Factor = __m512i;
 

@@ -7,7 +7,15 @@
 
 #[cfg(target_arch = "aarch64")]
 mod neon;
+#[cfg(any(test, target_arch = "aarch64", all(target_arch = "wasm32", target_feature = "simd128")))]
+mod part;
 mod scalar;
+#[cfg(any(
+    test,
+    target_arch = "x86_64",
+    target_arch = "aarch64",
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
 mod tables;
 #[cfg(any(
     target_arch = "x86_64",

@@ -6,7 +6,7 @@ use std::fmt;
 const EXAMPLES: &str = "\
 Examples:
   cargo run --release --manifest-path benches/erasure/Cargo.toml
-      Everything; about a minute
+      Everything; a minute or two
   cargo run --release --manifest-path benches/erasure/Cargo.toml -- --only E1,D2 --rounds 9
       Two targets, measured more often
   cargo run --release --manifest-path benches/erasure/Cargo.toml -- --only tiers --rounds 1

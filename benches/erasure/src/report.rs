@@ -98,7 +98,11 @@ fn write_limits(out: &mut String, results: &Results) -> fmt::Result {
 
 fn write_targets(out: &mut String, findings: &[Finding]) -> fmt::Result {
     writeln!(out, "\n## Targets\n")?;
-    writeln!(out, "A verdict in parentheses is information and does not decide.\n")?;
+    writeln!(
+        out,
+        "What is seen is best against best, which decides, and median against median. A verdict in \
+         parentheses is information and does not decide.\n"
+    )?;
     writeln!(
         out,
         "| # | case | ours | against | seen | wanted | |\n|---|---|---|---|---|---|---|"
@@ -113,6 +117,7 @@ fn write_targets(out: &mut String, findings: &[Finding]) -> fmt::Result {
         let ours = finding.ours.as_ref().map(figure);
         let against = finding.against.as_ref();
         let against = against.map(|named| format!("{}: {}", named.label, figure(named)));
+        let seen = format!("{} / {}", finding.seen, finding.seen_of_medians);
         writeln!(
             out,
             "| {} | {} | {} | {} | {} | {} | {} |",
@@ -120,7 +125,7 @@ fn write_targets(out: &mut String, findings: &[Finding]) -> fmt::Result {
             finding.what,
             or_dash(ours),
             or_dash(against),
-            finding.seen,
+            seen,
             finding.wanted,
             finding.verdict,
         )?;
@@ -247,7 +252,9 @@ fn write_paper(out: &mut String, results: &Results) -> fmt::Result {
     )?;
     writeln!(out, "| window | us | GB/s |\n|---|---|---|")?;
     for n in targets::WINDOWS {
-        let row = results.table(Case::Generate { n }, Pages::Ordinary).and_then(|table| table.row("encoder"));
+        let row = results
+            .table(Case::Generate { n }, Pages::Ordinary)
+            .and_then(|table| table.row("encoder"));
         let time = row.and_then(|row| row.total);
         let bytes = row.map_or(0.0, |row| row.bytes);
         let rate = or_dash(time.map(|time| rate(bytes, time)));
@@ -280,7 +287,8 @@ fn write_paper(out: &mut String, results: &Results) -> fmt::Result {
 
 fn write_tiers(out: &mut String, results: &Results) -> fmt::Result {
     writeln!(out, "\n## Kernels, GB/s\n")?;
-    let tables = Operation::ALL.map(|operation| results.table(Case::Tiers(operation), Pages::Ordinary));
+    let tables =
+        Operation::ALL.map(|operation| results.table(Case::Tiers(operation), Pages::Ordinary));
     write!(out, "| kernel |")?;
     for operation in Operation::ALL {
         write!(out, " {} |", operation.name())?;

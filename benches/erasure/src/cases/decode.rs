@@ -84,8 +84,7 @@ impl<'a> Losses<'a> {
         let keys: Vec<u32> = (first..first + count).collect();
         let slots = sources.slots(n);
         let mut repairs = Symbols::zeroed(keys.len());
-        let rows: Vec<u8> =
-            keys.iter().flat_map(|&key| field::coefficients(key, n)).collect();
+        let rows: Vec<u8> = keys.iter().flat_map(|&key| field::coefficients(key, n)).collect();
         scalar().matmul(&mut repairs.slots_mut(), &rows, &slots);
         let known_slots = known.iter().map(|&i| slots[i]).collect();
         let clock = CpuClock::new();

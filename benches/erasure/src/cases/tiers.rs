@@ -1,10 +1,6 @@
 //! One operation of all kernels that run here.
 
-use super::{
-    Case,
-    encode::Single,
-    matmul::Product,
-};
+use super::{Case, encode::Single, matmul::Product};
 use crate::{
     Error,
     buffers::{SYMBOL, Symbols},

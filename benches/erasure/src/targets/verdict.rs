@@ -4,7 +4,7 @@ use super::{Criterion, Figure, Question};
 use crate::{
     args::Section,
     measure::{Kind, Metric},
-    results::{self, Results, Row, Table, Time},
+    results::{Results, Row, Table, Time},
 };
 use std::fmt;
 use sutura_erasure::kernel::{Kernel, Tier};
@@ -64,7 +64,10 @@ pub struct Finding {
     pub what: String,
     pub ours: Option<Named>,
     pub against: Option<Named>,
+    /// Best compared with best, which decides.
     pub seen: String,
+    /// Medians compared.
+    pub seen_of_medians: String,
     pub wanted: String,
     pub verdict: Verdict,
 }
@@ -77,20 +80,23 @@ fn as_text<S: serde::Serializer>(section: &Section, serializer: S) -> Result<S::
 pub fn judge(results: &Results, criterion: &Criterion) -> Finding {
     let ours = fastest(results, &criterion.ours);
     let named = ours.map(|(figure, row, time)| name(figure, row, time));
-    let (against, seen) = match ours {
-        Some(ours) => compare(results, criterion, ours),
-        None => (against_of(results, criterion), None),
-    };
-    let verdict = match seen {
+    let against = against_of(results, criterion);
+    let compared = |pick| compare(results, criterion, ours?, pick);
+    let (best, median) = (compared(|time| time.best), compared(|time| time.median));
+    let verdict = match best {
         Some((_, met)) => Verdict::new(met, criterion.binding && decides(criterion.target)),
         None => Verdict::NotMeasured,
+    };
+    let show = |seen: Option<(f64, bool)>| {
+        seen.map_or_else(|| "-".into(), |(seen, _)| criterion.question.show(seen))
     };
     Finding {
         target: criterion.target,
         what: criterion.what.clone(),
         ours: named,
         against,
-        seen: seen.map_or_else(|| "-".into(), |(seen, _)| criterion.question.show(seen)),
+        seen: show(best),
+        seen_of_medians: show(median),
         wanted: criterion.question.wanted(),
         verdict,
     }
@@ -141,49 +147,48 @@ fn limit_of<'r>(results: &'r Results, criterion: &Criterion, id: &str) -> Option
     results.limit(table(results, *criterion.ours.first()?)?, id)
 }
 
-/// What there is to compare with, and the number that the question is about with its answer.
+/// The number that the question is about, and whether it is as wanted; `pick` says which time of each
+/// row is compared.
 fn compare(
     results: &Results,
     criterion: &Criterion,
     (figure, row, time): (Figure, &Row, Time),
-) -> (Option<Named>, Option<(f64, bool)>) {
-    let question = &criterion.question;
-    let against = against_of(results, criterion);
-    let seen = match question {
-        Question::Faster { times, .. } => against.as_ref().map(|other| {
-            let ratio = other.time.best / time.best;
-            (ratio, ratio >= *times)
-        }),
-        Question::Takes { times, .. } => against.as_ref().map(|other| {
-            let ratio = time.best / other.time.best;
-            (ratio, ratio <= *times)
-        }),
+    pick: fn(Time) -> f64,
+) -> Option<(f64, bool)> {
+    debug_assert!(
+        figure.metric == Metric::Total || !matches!(criterion.question, Question::Share { .. })
+    );
+    let ours = pick(time);
+    match &criterion.question {
+        Question::Faster { than, times } => {
+            let (.., other) = fastest(results, than)?;
+            let ratio = pick(other) / ours;
+            Some((ratio, ratio >= *times))
+        }
+        Question::Takes { of, times } => {
+            let (.., other) = fastest(results, &[*of])?;
+            let ratio = ours / pick(other);
+            Some((ratio, ratio <= *times))
+        }
         Question::Share { limit, at_least } => {
-            let limit = limit_of(results, criterion, limit);
-            let share = limit.and_then(|limit| results::share(limit, row.bytes, time));
-            share.map(|share| (share, share >= *at_least))
+            let limit = limit_of(results, criterion, limit)?;
+            let share = row.bytes / ours / (limit.bytes / pick(limit.total?));
+            Some((share, share >= *at_least))
         }
         Question::Micros { at_most } => {
-            let micros = time.best * 1e6;
+            let micros = ours * 1e6;
             Some((micros, micros <= *at_most))
         }
         Question::Alike { with, times } => {
-            let others: Option<Vec<f64>> = with
-                .iter()
-                .map(|&other| fastest(results, &[other]).map(|(.., time)| time.best))
-                .collect();
-            others.map(|others| {
-                let (mut low, mut high) = (time.best, time.best);
-                for other in others {
-                    (low, high) = (low.min(other), high.max(other));
-                }
-                (high / low, high / low <= *times)
-            })
+            let (mut low, mut high) = (ours, ours);
+            for &other in with {
+                let (.., other) = fastest(results, &[other])?;
+                (low, high) = (low.min(pick(other)), high.max(pick(other)));
+            }
+            Some((high / low, high / low <= *times))
         }
         Question::Absent { .. } => None,
-    };
-    debug_assert!(figure.metric == Metric::Total || !matches!(question, Question::Share { .. }));
-    (against, seen)
+    }
 }
 
 impl Question {

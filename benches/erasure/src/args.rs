@@ -6,7 +6,7 @@ use std::fmt;
 const EXAMPLES: &str = "\
 Examples:
   cargo run --release --manifest-path benches/erasure/Cargo.toml
-      Everything; about a minute
+      Everything; a minute or two
   cargo run --release --manifest-path benches/erasure/Cargo.toml -- --only E1,D2 --rounds 9
       Two targets, measured more often
   cargo run --release --manifest-path benches/erasure/Cargo.toml -- --only tiers --rounds 1
@@ -81,6 +81,10 @@ pub enum Section {
     X1,
     /// LDPC-Staircase encoding
     X2,
+    /// Block codes without a target
+    Block,
+    /// Repair symbols that are open while symbols are pushed
+    Push,
     /// The paper's own cases
     Paper,
     /// All kernels that run here
@@ -108,7 +112,7 @@ mod tests {
         let options = Options::try_parse_from(["erasure", "--only", "tiers,d2,E1"]).unwrap();
         assert_eq!(options.sections(), [Section::E1, Section::D2, Section::Tiers]);
         let all = Options::try_parse_from(["erasure"]).unwrap();
-        assert_eq!(all.sections().len(), 22);
+        assert_eq!(all.sections().len(), 24);
         assert!(Options::try_parse_from(["erasure", "--only", "E8"]).is_err());
         assert!(Options::try_parse_from(["erasure", "--rounds", "0"]).is_err());
     }

@@ -62,6 +62,11 @@ impl Symbols {
         &self.0[index].0
     }
 
+    /// The slot of a symbol, to be changed.
+    pub fn slot_mut(&mut self, index: usize) -> &mut Slot {
+        &mut self.0[index]
+    }
+
     /// The bytes of a symbol.
     pub fn symbol(&self, index: usize) -> &[u8] {
         &self.0[index].0[..SYMBOL]
@@ -85,16 +90,6 @@ impl Symbols {
     /// The slots of all symbols.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().map(|slot| &slot.0[..])
-    }
-
-    /// Takes over all symbols of others, of which there are as many.
-    pub fn copy_from(&mut self, other: &Self) {
-        self.0.copy_from_slice(&other.0);
-    }
-
-    /// Makes all symbols zero.
-    pub fn clear(&mut self) {
-        self.0.fill(Slot::ZERO);
     }
 
     /// Slots that live as long as the program does.

@@ -1,6 +1,13 @@
 //! Small matrices over GF(256), row by row.
 
-use sutura_erasure::{gf256, kernel::Kernel};
+use sutura_erasure::{Coefficients, gf256, kernel::Kernel};
+
+/// The coefficients of the first `n` symbols in the repair symbol with a key.
+pub fn coefficients(key: u32, n: usize) -> Vec<u8> {
+    let mut row = vec![0; n];
+    Coefficients::new(key).fill(0, &mut row);
+    row
+}
 
 /// `rows` by `columns` elements of a Cauchy matrix, any square part of which has an inverse. Those
 /// of ISA-L: element (i, j) is the inverse of `columns + i` plus `j`.

@@ -11,11 +11,12 @@ use crate::{
 };
 use std::hint::black_box;
 
-/// Reading a working set with the widest loads, by the cache level that it fits into; the last
-/// one fits into none of the usual L2 caches.
-pub const L1: &str = "read-l1";
+/// Reading the very symbols that a race works on, with the widest loads. Where their pages happen
+/// to be makes a difference, and so does when one measures; this is measured in turns with the rest.
+pub const READ: &str = "read";
+/// Reading some of the source symbols, by the cache level that they fit into; the last ones fit into
+/// none of the usual L2 caches.
 pub const L2: &str = "read-l2";
-pub const L2_LARGE: &str = "read-l2-large";
 pub const L3: &str = "read-3m";
 /// Multiplying in registers with GFNI.
 pub const ALU: &str = "alu";
@@ -24,9 +25,9 @@ pub const CLOCK: &str = "clock";
 
 /// Working sets: limit, the same with AVX2, name, slots.
 const SETS: [(&str, &str, &str, usize); 4] = [
-    (L1, "read-l1-avx2", "32 KiB", (32 << 10) / SLOT),
+    ("read-l1", "read-l1-avx2", "32 KiB", (32 << 10) / SLOT),
     (L2, "read-l2-avx2", "256 KiB", (256 << 10) / SLOT),
-    (L2_LARGE, "read-l2-large-avx2", "1.5 MiB", (3 << 19) / SLOT),
+    ("read-l2-large", "read-l2-large-avx2", "1.5 MiB", (3 << 19) / SLOT),
     (L3, "read-3m-avx2", "3 MB", SYMBOLS),
 ];
 
@@ -58,8 +59,22 @@ fn multipliers() -> Vec<Multiplier> {
     Vec::new()
 }
 
-/// The race of the limits. What is read is the memory of the source symbols themselves, since
-/// where its pages happen to be makes a difference.
+/// Loads of any width.
+pub const ANY: &str = "";
+/// Loads of 256 bits.
+pub const AVX2: &str = "AVX2";
+
+/// Adds [reading](READ) the first `n` symbols, with the widest `loads` of that name.
+pub fn read<'a>(race: &mut Race<'a>, sources: &'a Symbols, n: usize, loads: &str) {
+    let set = &sources.memory()[..n];
+    let reader = readers().into_iter().find(|reader| loads == ANY || loads == reader.loads);
+    if let Some(Reader { loads, read }) = reader {
+        let label = format!("reading these symbols, {loads} loads");
+        race.add_loop((READ, &label, Kind::Limit), size_of_val(set), move || read(black_box(set)));
+    }
+}
+
+/// The race of the limits. What is read is the memory of the source symbols themselves.
 pub fn race(sources: &Symbols) -> Race<'_> {
     let mut race = Race::new(Case::Limits, "limits", 0);
     let memory = sources.memory();

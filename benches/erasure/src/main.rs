@@ -11,6 +11,7 @@ mod clock;
 mod field;
 mod limits;
 mod measure;
+mod memory;
 mod peers;
 mod report;
 mod results;
@@ -18,10 +19,11 @@ mod targets;
 
 use args::Options;
 use buffers::Symbols;
-use cases::Case;
+use cases::{Bout, Case};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use measure::Race;
+use memory::Pages;
 use results::Results;
 use std::{collections::BTreeSet, process::ExitCode};
 
@@ -44,17 +46,26 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), Error> {
     let sections = options.sections();
     let criteria: Vec<_> = sections.iter().flat_map(|&s| targets::criteria(s)).collect();
-    let mut cases: BTreeSet<Case> = sections.iter().flat_map(|&s| targets::tables(s)).collect();
-    cases.extend(criteria.iter().flat_map(targets::Criterion::cases));
-    cases.insert(Case::Limits);
+    let mut bouts: BTreeSet<Bout> = sections.iter().flat_map(|&s| targets::tables(s)).collect();
+    bouts.extend(criteria.iter().flat_map(targets::Criterion::bouts));
+    bouts.extend([Pages::Ordinary, Pages::Huge].map(|pages| Bout { case: Case::Limits, pages }));
 
-    let sources = Symbols::random(SYMBOLS, 1);
+    let ordinary = Symbols::random(SYMBOLS, 1);
+    let huge = in_huge_pages();
+    if huge.is_none() {
+        bouts.retain(|bout| bout.pages == Pages::Ordinary);
+    }
+    let sources = |pages| match pages {
+        Pages::Ordinary => &ordinary,
+        Pages::Huge => huge.as_ref().unwrap_or(&ordinary),
+    };
     let progress = progress_bar();
-    progress.set_length(cases.len() as u64);
+    progress.set_length(bouts.len() as u64);
     progress.set_message("checking");
     let mut races = Vec::new();
-    for &case in &cases {
-        races.push(cases::race(case, &sources).map_err(|error| format!("{case:?}: {error}"))?);
+    for bout in &bouts {
+        let race = bout.pages.with(|| cases::race(*bout, sources(bout.pages)));
+        races.push(race.map_err(|error| format!("{bout:?}: {error}"))?);
         progress.inc(1);
     }
     measure(&mut races, options.rounds, &progress)?;
@@ -66,6 +77,16 @@ fn run(options: &Options) -> Result<(), Error> {
     } else {
         report::print(&results, &criteria, &sections)
     }
+}
+
+/// The source symbols in huge pages, if that is where they really are.
+fn in_huge_pages() -> Option<Symbols> {
+    if !memory::reserve() {
+        return None;
+    }
+    let symbols = Pages::Huge.with(|| Symbols::random(SYMBOLS, 1));
+    let (resident, huge) = memory::resident()?;
+    (huge * 10 >= resident * 9 && huge > 0).then_some(symbols)
 }
 
 fn measure(races: &mut [Race<'_>], rounds: usize, progress: &ProgressBar) -> Result<(), Error> {

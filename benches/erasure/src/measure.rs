@@ -1,6 +1,6 @@
 //! Races: several ways of doing the same work, timed in turns.
 
-use crate::{Error, buffers::Symbols, cases::Case};
+use crate::{Error, buffers::Symbols, cases::Case, memory::Pages};
 use std::{
     hint::black_box,
     time::{Duration, Instant},
@@ -134,13 +134,16 @@ fn calibrate(call: &mut dyn FnMut()) -> u32 {
 /// Entries that do the same work.
 pub struct Race<'a> {
     pub case: Case,
+    /// What its memory is in.
+    pub pages: Pages,
     /// What is done.
     pub title: String,
     /// Bytes that doing it once counts for.
     pub bytes: f64,
     /// Bytes that must be read after the last repair symbol.
     pub last_bytes: f64,
-    /// The limits (entries of [`Case::Limits`]) of the work and of its last part.
+    /// The limits of the work and of its last part: entries of the race itself or else of
+    /// [`Case::Limits`].
     pub limit: Option<&'static str>,
     pub last_limit: Option<&'static str>,
     pub entries: Vec<Entry<'a>>,
@@ -150,6 +153,7 @@ impl<'a> Race<'a> {
     pub fn new(case: Case, title: impl Into<String>, bytes: usize) -> Self {
         Self {
             case,
+            pages: Pages::Ordinary,
             title: title.into(),
             bytes: bytes as f64,
             last_bytes: 0.0,
@@ -223,7 +227,7 @@ impl<'a> Race<'a> {
     pub fn round(&mut self, round: usize, mut done: impl FnMut()) -> Result<(), Error> {
         for turn in 0..self.len() {
             let index = (round + turn) % self.len();
-            self.entries[index].round()?;
+            self.pages.with(|| self.entries[index].round())?;
             done();
         }
         Ok(())

@@ -6,10 +6,12 @@ mod machine;
 use crate::{
     Error,
     args::Section,
-    cases::{Case, Loss, Operation},
+    buffers::SYMBOL,
+    cases::{Bout, Case, Loss, Operation},
     limits,
     measure::{Kind, Metric},
-    results::{Results, Row, Table, Time},
+    memory::Pages,
+    results::{self, Results, Row, Table, Time},
     targets::{self, Criterion, Finding},
 };
 use std::{
@@ -41,8 +43,8 @@ fn write(
     if !criteria.is_empty() {
         let findings: Vec<_> = criteria.iter().map(|c| targets::judge(results, c)).collect();
         write_targets(out, &findings)?;
-        write_races(out, results, criteria)?;
     }
+    write_races(out, results, criteria, sections)?;
     if sections.contains(&Section::Paper) {
         write_paper(out, results)?;
     }
@@ -67,32 +69,40 @@ fn micros(time: Time) -> String {
     format!("{} / {}", show(time.best), show(time.median))
 }
 
+/// Nanoseconds for each source symbol and destination, best and median.
+fn nanos_a_symbol(bytes: f64, time: Time) -> String {
+    let show = |seconds: f64| seconds * 1e9 * SYMBOL as f64 / bytes;
+    format!("{:.1} / {:.1}", show(time.best), show(time.median))
+}
+
 fn or_dash(cell: Option<String>) -> String {
     cell.unwrap_or_else(|| "-".into())
 }
 
 fn write_limits(out: &mut String, results: &Results) -> fmt::Result {
     writeln!(out, "\n## Limits of the machine\n")?;
-    writeln!(out, "| limit | GB/s |\n|---|---|")?;
-    let rows = results.table(Case::Limits).map(|table| &table.rows[..]).unwrap_or_default();
+    writeln!(out, "| limit | GB/s | in huge pages |\n|---|---|---|")?;
+    let [ordinary, huge] =
+        [Pages::Ordinary, Pages::Huge].map(|pages| results.table(Case::Limits, pages));
+    let show = |row: &Row| row.total.map(|time| rate(row.bytes, time));
+    let rows = ordinary.map(|table| &table.rows[..]).unwrap_or_default();
     for row in rows.iter().filter(|row| row.id != limits::CLOCK) {
-        writeln!(
-            out,
-            "| {} | {} |",
-            row.label,
-            or_dash(row.total.map(|time| rate(row.bytes, time)))
-        )?;
+        let huge = huge.and_then(|table| table.row(row.id)).and_then(show);
+        writeln!(out, "| {} | {} | {} |", row.label, or_dash(show(row)), or_dash(huge))?;
     }
-    if let Some(row) = results.limit(limits::CLOCK) {
-        let ghz = or_dash(row.total.map(|time| rate(row.bytes, time)));
-        writeln!(out, "\nGHz of the {}: {ghz}.", row.label)?;
+    if let Some(row) = ordinary.and_then(|table| table.row(limits::CLOCK)) {
+        writeln!(out, "\nGHz of the {}: {}.", row.label, or_dash(show(row)))?;
     }
     Ok(())
 }
 
 fn write_targets(out: &mut String, findings: &[Finding]) -> fmt::Result {
     writeln!(out, "\n## Targets\n")?;
-    writeln!(out, "A verdict in parentheses is information and does not decide.\n")?;
+    writeln!(
+        out,
+        "What is seen is best against best, which decides, and median against median. A verdict in \
+         parentheses is information and does not decide.\n"
+    )?;
     writeln!(
         out,
         "| # | case | ours | against | seen | wanted | |\n|---|---|---|---|---|---|---|"
@@ -107,6 +117,7 @@ fn write_targets(out: &mut String, findings: &[Finding]) -> fmt::Result {
         let ours = finding.ours.as_ref().map(figure);
         let against = finding.against.as_ref();
         let against = against.map(|named| format!("{}: {}", named.label, figure(named)));
+        let seen = format!("{} / {}", finding.seen, finding.seen_of_medians);
         writeln!(
             out,
             "| {} | {} | {} | {} | {} | {} | {} |",
@@ -114,7 +125,7 @@ fn write_targets(out: &mut String, findings: &[Finding]) -> fmt::Result {
             finding.what,
             or_dash(ours),
             or_dash(against),
-            finding.seen,
+            seen,
             finding.wanted,
             finding.verdict,
         )?;
@@ -122,10 +133,21 @@ fn write_targets(out: &mut String, findings: &[Finding]) -> fmt::Result {
     Ok(())
 }
 
-fn write_races(out: &mut String, results: &Results, criteria: &[Criterion]) -> fmt::Result {
+fn write_races(
+    out: &mut String,
+    results: &Results,
+    criteria: &[Criterion],
+    sections: &[Section],
+) -> fmt::Result {
+    let mut bouts: BTreeSet<Bout> = criteria.iter().flat_map(Criterion::bouts).collect();
+    let others = [Section::Block, Section::Push].into_iter().filter(|s| sections.contains(s));
+    bouts.extend(others.flat_map(targets::tables));
+    if bouts.is_empty() {
+        return Ok(());
+    }
     writeln!(out, "\n## Everybody's figures")?;
-    let cases: BTreeSet<Case> = criteria.iter().flat_map(Criterion::cases).collect();
-    for table in cases.into_iter().filter_map(|case| results.table(case)) {
+    for Bout { case, pages } in bouts {
+        let Some(table) = results.table(case, pages) else { continue };
         writeln!(out, "\n### {}\n", capitalized(&table.title))?;
         if table.rows.is_empty() {
             writeln!(out, "Nothing here runs on this CPU.")?;
@@ -165,30 +187,31 @@ fn ratio(table: &Table, row: &Row, metric: Metric) -> Option<String> {
 /// How much of the limit an entry reaches.
 fn share(results: &Results, table: &Table, row: &Row, metric: Metric) -> Option<String> {
     let (limit, bytes) = table.limit_of(row, metric)?;
-    let share = results.share(limit, bytes, row.time(metric)?)?;
+    let share = results::share(results.limit(table, limit)?, bytes, row.time(metric)?)?;
     Some(format!("{:.0} %", share * 100.0))
 }
 
 /// What a limit is called.
-fn limit_name<'r>(results: &'r Results, limit: Option<&str>) -> &'r str {
+fn limit_name<'r>(results: &'r Results, table: &'r Table, limit: Option<&str>) -> &'r str {
     limit
-        .and_then(|id| results.limit(id))
+        .and_then(|id| results.limit(table, id))
         .map_or("the limit, which is not known here", |row| &row.label)
 }
 
 fn write_race(out: &mut String, results: &Results, table: &Table) -> fmt::Result {
     writeln!(
         out,
-        "| | us | GB/s | time / ours | share of: {} |",
-        limit_name(results, table.limit)
+        "| | us | ns a symbol | GB/s | time / ours | share of: {} |",
+        limit_name(results, table, table.limit)
     )?;
-    writeln!(out, "|---|---|---|---|---|")?;
+    writeln!(out, "|---|---|---|---|---|---|")?;
     for row in &table.rows {
         writeln!(
             out,
-            "| {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} |",
             label(row),
             or_dash(row.total.map(micros)),
+            or_dash(row.total.map(|time| nanos_a_symbol(row.bytes, time))),
             or_dash(row.total.map(|time| rate(row.bytes, time))),
             or_dash(ratio(table, row, Metric::Total)),
             or_dash(share(results, table, row, Metric::Total)),
@@ -201,8 +224,8 @@ fn write_decode(out: &mut String, results: &Results, table: &Table) -> fmt::Resu
     writeln!(
         out,
         "| | total CPU, us | total / ours | share of: {} | last, us | last / ours | share of: {} |",
-        limit_name(results, table.limit),
-        limit_name(results, table.last_limit),
+        limit_name(results, table, table.limit),
+        limit_name(results, table, table.last_limit),
     )?;
     writeln!(out, "|---|---|---|---|---|---|---|")?;
     for row in &table.rows {
@@ -229,7 +252,9 @@ fn write_paper(out: &mut String, results: &Results) -> fmt::Result {
     )?;
     writeln!(out, "| window | us | GB/s |\n|---|---|---|")?;
     for n in targets::WINDOWS {
-        let row = results.table(Case::Generate { n }).and_then(|table| table.row("encoder"));
+        let row = results
+            .table(Case::Generate { n }, Pages::Ordinary)
+            .and_then(|table| table.row("encoder"));
         let time = row.and_then(|row| row.total);
         let bytes = row.map_or(0.0, |row| row.bytes);
         let rate = or_dash(time.map(|time| rate(bytes, time)));
@@ -243,7 +268,7 @@ fn write_paper(out: &mut String, results: &Results) -> fmt::Result {
     }
     writeln!(out, "\n|---|---|{}", "---|---|".repeat(Loss::ALL.len()))?;
     for n in targets::WINDOWS {
-        let tables = Loss::ALL.map(|loss| results.table(Case::Decode { n, loss }));
+        let tables = Loss::ALL.map(|loss| results.table(Case::Decode { n, loss }, Pages::Ordinary));
         let rows = tables[0].map(|table| &table.rows[..]).unwrap_or_default();
         for ours in rows.iter().filter(|row| row.kind == Kind::Ours) {
             write!(out, "| {n} | {} |", ours.label)?;
@@ -262,7 +287,8 @@ fn write_paper(out: &mut String, results: &Results) -> fmt::Result {
 
 fn write_tiers(out: &mut String, results: &Results) -> fmt::Result {
     writeln!(out, "\n## Kernels, GB/s\n")?;
-    let tables = Operation::ALL.map(|operation| results.table(Case::Tiers(operation)));
+    let tables =
+        Operation::ALL.map(|operation| results.table(Case::Tiers(operation), Pages::Ordinary));
     write!(out, "| kernel |")?;
     for operation in Operation::ALL {
         write!(out, " {} |", operation.name())?;

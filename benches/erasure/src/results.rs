@@ -3,6 +3,7 @@
 use crate::{
     cases::Case,
     measure::{Entry, Kind, Metric, Race, Series},
+    memory::Pages,
 };
 
 /// Best and median of the rounds, in seconds.
@@ -65,6 +66,7 @@ impl Row {
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Table {
     pub case: Case,
+    pub pages: Pages,
     pub title: String,
     pub last_bytes: f64,
     pub limit: Option<&'static str>,
@@ -97,6 +99,7 @@ impl Results {
     pub fn new(races: &[Race<'_>], rounds: usize) -> Self {
         let table = |race: &Race<'_>| Table {
             case: race.case,
+            pages: race.pages,
             title: race.title.clone(),
             last_bytes: race.last_bytes,
             limit: race.limit,
@@ -106,20 +109,21 @@ impl Results {
         Self { rounds, tables: races.iter().map(table).collect() }
     }
 
-    pub fn table(&self, case: Case) -> Option<&Table> {
-        self.tables.iter().find(|table| table.case == case)
+    pub fn table(&self, case: Case, pages: Pages) -> Option<&Table> {
+        self.tables.iter().find(|table| table.case == case && table.pages == pages)
     }
 
-    /// The entry that stands for a limit.
-    pub fn limit(&self, id: &str) -> Option<&Row> {
-        self.table(Case::Limits)?.row(id)
+    /// The entry that stands for a limit of a race: one of its own, which works on the same memory,
+    /// or one of the machine.
+    pub fn limit<'r>(&'r self, table: &'r Table, id: &str) -> Option<&'r Row> {
+        let machine = || self.table(Case::Limits, table.pages)?.row(id);
+        table.row(id).or_else(machine)
     }
+}
 
-    /// How much of a limit so many bytes in so many seconds are: best against best.
-    pub fn share(&self, limit: &str, bytes: f64, time: Time) -> Option<f64> {
-        let limit = self.limit(limit)?;
-        Some(bytes / time.best / (limit.bytes / limit.total?.best))
-    }
+/// How much of a limit so many bytes in so many seconds are: best against best.
+pub fn share(limit: &Row, bytes: f64, time: Time) -> Option<f64> {
+    Some(bytes / time.best / (limit.bytes / limit.total?.best))
 }
 
 #[cfg(test)]

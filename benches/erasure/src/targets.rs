@@ -9,8 +9,9 @@ mod verdict;
 
 use crate::{
     args::Section,
-    cases::{Case, Loss, Operation},
+    cases::{Bout, Case, Loss, Operation},
     measure::Metric,
+    memory::Pages,
 };
 pub use list::criteria;
 pub use verdict::{Finding, Named, judge};
@@ -18,9 +19,16 @@ pub use verdict::{Finding, Named, judge};
 /// A time of some entry.
 #[derive(Debug, Clone, Copy)]
 pub struct Figure {
-    pub case: Case,
+    pub bout: Bout,
     pub id: &'static str,
     pub metric: Metric,
+}
+
+impl Figure {
+    /// The same in huge pages.
+    fn in_huge_pages(self) -> Self {
+        Self { bout: Bout { pages: Pages::Huge, ..self.bout }, ..self }
+    }
 }
 
 /// What is asked of a figure.
@@ -40,6 +48,19 @@ pub enum Question {
     Absent { what: &'static str, times: f64 },
 }
 
+impl Question {
+    /// The same of figures in huge pages.
+    fn in_huge_pages(self) -> Self {
+        let all = |figures: Vec<Figure>| figures.into_iter().map(Figure::in_huge_pages).collect();
+        match self {
+            Self::Faster { than, times } => Self::Faster { than: all(than), times },
+            Self::Takes { of, times } => Self::Takes { of: of.in_huge_pages(), times },
+            Self::Alike { with, times } => Self::Alike { with: all(with), times },
+            other => other,
+        }
+    }
+}
+
 /// One line of a target.
 #[derive(Debug, Clone)]
 pub struct Criterion {
@@ -54,8 +75,8 @@ pub struct Criterion {
 }
 
 impl Criterion {
-    /// The cases that must be measured for it.
-    pub fn cases(&self) -> impl Iterator<Item = Case> {
+    /// What must be measured for it.
+    pub fn bouts(&self) -> impl Iterator<Item = Bout> {
         let others = match &self.question {
             Question::Faster { than: others, .. } | Question::Alike { with: others, .. } => {
                 others.clone()
@@ -64,16 +85,18 @@ impl Criterion {
             _ => Vec::new(),
         };
         let figures: Vec<_> = self.ours.iter().copied().chain(others).collect();
-        figures.into_iter().map(|figure| figure.case)
+        figures.into_iter().map(|figure| figure.bout)
     }
 }
 
 /// Windows of the paper: symbols that one repair symbol is made of, or that are decoded.
 pub const WINDOWS: [usize; 8] = [10, 20, 50, 100, 200, 500, 1000, 2000];
 
-/// The cases of tables without a target.
-pub fn tables(section: Section) -> Vec<Case> {
-    match section {
+/// What tables without a target are about.
+pub fn tables(section: Section) -> Vec<Bout> {
+    let cases: Vec<Case> = match section {
+        Section::Block => vec![Case::GridEncode, Case::GridDecode, Case::StaircaseDecode],
+        Section::Push => vec![Case::Push { open: 4 }, Case::Push { open: 10 }],
         Section::Paper => {
             let decode = |n| Loss::ALL.map(|loss| Case::Decode { n, loss });
             let encode = WINDOWS.map(|n| Case::Generate { n });
@@ -81,5 +104,6 @@ pub fn tables(section: Section) -> Vec<Case> {
         }
         Section::Tiers => Operation::ALL.map(Case::Tiers).to_vec(),
         _ => Vec::new(),
-    }
+    };
+    cases.into_iter().map(Bout::from).collect()
 }

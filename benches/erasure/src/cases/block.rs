@@ -1,7 +1,8 @@
-//! Block codes: Reed-Solomon, XOR and LDPC-Staircase, on the kernels.
+//! Block codes: Reed-Solomon, random linear, LDPC-Staircase, and parities.
 
-mod reed_solomon;
-mod staircase;
+pub mod grid;
+mod ours;
+pub mod staircase;
 
 use super::{
     Case,
@@ -14,8 +15,11 @@ use crate::{
     measure::{Kind, Race},
     peers::{isal, raptorq, reed_solomon_erasure, reed_solomon_simd},
 };
-use std::rc::Rc;
-use sutura_erasure::kernel::Kernel;
+use std::{hint::black_box, rc::Rc};
+use sutura_erasure::{
+    block::{RandomLinear, ReedSolomon},
+    kernel::Kernel,
+};
 
 /// Source symbols of a Reed-Solomon block.
 pub const DATA: usize = 100;
@@ -24,7 +28,7 @@ pub const PARITY: usize = 5;
 /// Loss patterns, of which each decode takes the next one.
 const PATTERNS: usize = 300;
 
-/// A block with parities by a Cauchy matrix.
+/// A block with parities by the Cauchy matrix of ISA-L.
 pub struct Block<'a> {
     pub sources: &'a Symbols,
     pub data: Vec<&'a [u8]>,
@@ -43,10 +47,7 @@ impl<'a> Block<'a> {
 
     /// What is lost in a turn: one symbol of each twenty, all patterns different.
     pub fn lost(&self, turn: usize) -> [usize; PARITY] {
-        let pattern = turn % PATTERNS;
-        let width = DATA / PARITY;
-        let (low, high) = (pattern % width, pattern / width);
-        std::array::from_fn(|i| i * width + (low + i * high) % width)
+        lost(turn)
     }
 
     /// The symbols that are left, then the parities.
@@ -88,11 +89,25 @@ impl<'a> Block<'a> {
     }
 }
 
+fn lost(turn: usize) -> [usize; PARITY] {
+    let pattern = turn % PATTERNS;
+    let width = DATA / PARITY;
+    let (low, high) = (pattern % width, pattern / width);
+    std::array::from_fn(|i| i * width + (low + i * high) % width)
+}
+
 pub fn rs_encode(case: Case, sources: &Symbols) -> Result<Race<'_>, Error> {
     let job = Rc::new(Block::new(sources));
     let title = format!("Reed-Solomon encoding, {DATA}+{PARITY}");
     let mut race = Race::new(case, title, DATA * PARITY * SYMBOL).within(limits::ALU);
-    reed_solomon::encode(&mut race, &job)?;
+    let code = ReedSolomon::new(DATA, PARITY)?;
+    let reference = code.clone().with_kernel(scalar());
+    let entry = ("ours", "ReedSolomon::encode", Kind::Ours);
+    ours::encode(&mut race, entry, sources, code, &reference)?;
+    let code = RandomLinear::new(DATA, PARITY, 0)?;
+    let reference = code.clone().with_kernel(scalar());
+    let entry = ("random-linear", "RandomLinear::encode", Kind::Ours);
+    ours::encode(&mut race, entry, sources, code, &reference)?;
     isal::rs_encode(&mut race, &job)?;
     reed_solomon_simd::rs_encode(&mut race, &job)?;
     reed_solomon_erasure::rs_encode(&mut race, &job)?;
@@ -104,7 +119,13 @@ pub fn rs_decode(case: Case, sources: &Symbols) -> Result<Race<'_>, Error> {
     let job = Rc::new(Block::new(sources));
     let title = format!("Reed-Solomon decoding, {DATA}+{PARITY}, {PARITY} lost, fresh patterns");
     let mut race = Race::new(case, title, DATA * PARITY * SYMBOL).within(limits::ALU);
-    reed_solomon::decode(&mut race, &job)?;
+    let code = ReedSolomon::new(DATA, PARITY)?;
+    let entry = ("ours", "ReedSolomon::decode", Kind::Ours);
+    ours::decode(&mut race, entry, sources, code, |turn| lost(turn).to_vec())?;
+    // With another repair symbol for the patterns of which five do not suffice.
+    let code = RandomLinear::new(DATA, PARITY + 1, 0)?;
+    let entry = ("random-linear", "RandomLinear::decode", Kind::Ours);
+    ours::decode(&mut race, entry, sources, code, |turn| lost(turn).to_vec())?;
     isal::rs_decode(&mut race, &job)?;
     reed_solomon_simd::rs_decode(&mut race, &job)?;
     reed_solomon_erasure::rs_decode(&mut race, &job)?;
@@ -114,12 +135,16 @@ pub fn rs_decode(case: Case, sources: &Symbols) -> Result<Race<'_>, Error> {
 
 pub fn xor(case: Case, sources: &Symbols, n: usize) -> Result<Race<'_>, Error> {
     let job = Single::sum(sources, n);
-    let mut race = Race::new(case, format!("one XOR parity over {n}"), n * SYMBOL);
-    race.limit = Some(limits::L2);
+    let title = format!("one XOR parity over {n}");
+    let mut race = Race::new(case, title, n * SYMBOL).within(limits::READ);
     let slots = job.sources.clone();
     race.add(("sum", "Kernel::sum", Kind::Ours), &job.expected, move |dsts| {
-        Kernel::best().sum(dsts[0], &slots);
+        Kernel::best().sum(dsts[0], black_box(&slots));
     })?;
+    let code = ReedSolomon::new(n, 1)?;
+    let reference = code.clone().with_kernel(scalar());
+    let entry = ("reed-solomon", "ReedSolomon::encode, one parity", Kind::Ours);
+    ours::encode(&mut race, entry, sources, code, &reference)?;
     let slots = job.sources.clone();
     let label = "one source per pass (stand-in for libmoepgf with coefficients of 1)";
     race.add(("one-source", label, Kind::StandIn), &job.expected, move |dsts| {
@@ -128,14 +153,7 @@ pub fn xor(case: Case, sources: &Symbols, n: usize) -> Result<Race<'_>, Error> {
         }
     })?;
     isal::xor(&mut race, &job)?;
-    Ok(race)
-}
-
-pub fn staircase(case: Case, sources: &Symbols) -> Result<Race<'_>, Error> {
-    let code = staircase::Staircase::new(sources);
-    let title = code.to_string();
-    let mut race = Race::new(case, title, code.edges() * SYMBOL).within(limits::L2);
-    staircase::encode(&mut race, &code)?;
+    limits::read(&mut race, sources, n, limits::ANY);
     Ok(race)
 }
 
@@ -146,9 +164,7 @@ mod tests {
 
     #[test]
     fn every_turn_loses_other_symbols() {
-        let sources = Symbols::random(DATA, 1);
-        let block = Block::new(&sources);
-        let patterns: BTreeSet<_> = (0..PATTERNS).map(|turn| block.lost(turn)).collect();
+        let patterns: BTreeSet<_> = (0..PATTERNS).map(lost).collect();
         assert_eq!(patterns.len(), PATTERNS);
         assert!(patterns.iter().all(|lost| lost.is_sorted() && lost[4] < DATA));
     }

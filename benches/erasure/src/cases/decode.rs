@@ -1,6 +1,5 @@
 //! A window of which one symbol in twenty is lost, and as many repair symbols over all of it.
 
-pub mod batch;
 mod eager;
 mod ours;
 mod stream;
@@ -12,6 +11,7 @@ use crate::{
     clock::CpuClock,
     field, limits,
     measure::Race,
+    memory::Pages,
     peers::{isal, raptorq, reed_solomon_simd, rlnc_simdx},
 };
 use std::rc::Rc;
@@ -84,12 +84,24 @@ impl<'a> Losses<'a> {
         let keys: Vec<u32> = (first..first + count).collect();
         let slots = sources.slots(n);
         let mut repairs = Symbols::zeroed(keys.len());
-        let rows: Vec<u8> =
-            keys.iter().flat_map(|&key| Coefficients::new(key).from(0).take(n)).collect();
+        let rows: Vec<u8> = keys.iter().flat_map(|&key| field::coefficients(key, n)).collect();
         scalar().matmul(&mut repairs.slots_mut(), &rows, &slots);
         let known_slots = known.iter().map(|&i| slots[i]).collect();
         let clock = CpuClock::new();
         Ok(Self { n, sources, missing, known, known_slots, keys, repairs, clock })
+    }
+
+    /// Coefficients of all repair symbols: those of known symbols and those of missing ones.
+    pub fn coefficients(&self) -> (Vec<u8>, Vec<u8>) {
+        let mut known = Vec::with_capacity(self.keys.len() * self.known.len());
+        let mut missing = Vec::with_capacity(self.keys.len() * self.missing.len());
+        let mut row = vec![0; self.n];
+        for &key in &self.keys {
+            Coefficients::new(key).fill(0, &mut row);
+            known.extend(self.known.iter().map(|&id| row[id]));
+            missing.extend(self.missing.iter().map(|&id| row[id]));
+        }
+        (known, missing)
     }
 
     /// Checks recovered slots, in the order of the missing.
@@ -108,7 +120,12 @@ pub fn columns(key: u32, ids: &[usize]) -> impl Iterator<Item = u8> {
     ids.iter().map(move |&id| coefficients.at(id as u64))
 }
 
-pub fn race(case: Case, sources: &Symbols, n: usize, loss: Loss) -> Result<Race<'_>, Error> {
+pub fn race(
+    case: Case,
+    sources: &Symbols,
+    (n, loss): (usize, Loss),
+    pages: Pages,
+) -> Result<Race<'_>, Error> {
     let job = Rc::new(Losses::new(sources, n, loss)?);
     let lost = job.missing.len();
     let title = format!("decode {n} with {lost} lost, {}", loss.name());
@@ -117,20 +134,20 @@ pub fn race(case: Case, sources: &Symbols, n: usize, loss: Loss) -> Result<Race<
         .within(limits::ALU)
         .last_within((n + lost) * SYMBOL, last);
     ours::add(&mut race, &job)?;
-    if !PEER_SIZES.contains(&n) {
+    if !PEER_SIZES.contains(&n) || loss != Loss::Late {
         return Ok(race);
     }
-    batch::add(&mut race, &job)?;
     let label = "eager, one source per pass (stand-in for libmoepgf's best kernel)";
     eager::add(&mut race, ("eager", label), Kernel::best(), &job)?;
-    if loss != Loss::Late {
+    isal::decode(&mut race, &job)?;
+    if pages == Pages::Huge {
+        // Nothing below comes near the bandwidth of a cache.
         return Ok(race);
     }
     if n <= SCALAR_MOST {
         let label = "eager, scalar (stand-in for libmoepgf's own choice)";
         eager::add(&mut race, ("eager-scalar", label), scalar(), &job)?;
     }
-    isal::decode(&mut race, &job)?;
     rlnc_simdx::decode(&mut race, &job)?;
     reed_solomon_simd::decode(&mut race, &job)?;
     raptorq::decode(&mut race, &job)?;

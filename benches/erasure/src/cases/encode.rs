@@ -6,10 +6,11 @@ use super::Case;
 use crate::{
     Error,
     buffers::{SYMBOL, Symbols},
-    limits,
+    field, limits,
     measure::{Kind, Race},
     peers::{isal, one_source, rlnc_simdx},
 };
+use std::hint::black_box;
 use sutura_erasure::{
     Coefficients,
     kernel::{Kernel, Tier},
@@ -28,7 +29,7 @@ pub struct Single<'a> {
 
 impl<'a> Single<'a> {
     pub fn new(sources: &'a Symbols, n: usize) -> Self {
-        Self::with(sources, n, Coefficients::new(KEY).from(0).take(n).collect())
+        Self::with(sources, n, field::coefficients(KEY, n))
     }
 
     /// With coefficients of ones.
@@ -52,7 +53,17 @@ impl<'a> Single<'a> {
     ) -> Result<(), Error> {
         let Self { sources, coefficients, .. } = self.clone();
         race.add((id, label, Kind::Ours), &self.expected, move |dsts| {
-            kernel.dot(dsts[0], &coefficients, &sources);
+            kernel.dot(dsts[0], &coefficients, black_box(&sources));
+        })
+    }
+
+    /// Adds [`Kernel::dot`] on the bytes of symbols without the rest of their slots.
+    fn unpadded(&self, race: &mut Race<'a>) -> Result<(), Error> {
+        let Self { sources, coefficients, .. } = self.clone();
+        let symbols: Vec<&[u8]> = sources.iter().map(|slot| &slot[..SYMBOL]).collect();
+        let entry = ("unpadded", "Kernel::dot, 1500 bytes of the slots", Kind::Ours);
+        race.add(entry, &self.expected, move |dsts| {
+            Kernel::best().dot(&mut dsts[0][..SYMBOL], &coefficients, black_box(&symbols));
         })
     }
 }
@@ -62,27 +73,20 @@ pub fn scalar() -> Kernel {
     Kernel::new(Tier::Scalar).unwrap_or_default()
 }
 
-/// The limit of reading so many symbols.
-pub fn read_limit(n: usize) -> &'static str {
-    match n {
-        0..=20 => limits::L1,
-        21..=1200 => limits::L2,
-        _ => limits::L3,
-    }
-}
-
 /// With coefficients that are ready: kernels against kernels.
 pub fn ready(case: Case, sources: &Symbols, n: usize) -> Result<Race<'_>, Error> {
     let job = Single::new(sources, n);
     let title = format!("one repair symbol over {n}, coefficients ready");
-    let mut race = Race::new(case, title, n * SYMBOL).within(read_limit(n));
+    let mut race = Race::new(case, title, n * SYMBOL).within(limits::READ);
     job.dot(&mut race, ("dot", "Kernel::dot"), Kernel::best())?;
+    job.unpadded(&mut race)?;
     let label = "one source per pass (stand-in for libmoepgf's best kernel)";
     one_source::single(&mut race, ("one-source", label), Kernel::best(), &job)?;
     let label = "scalar, one source per pass (stand-in for libmoepgf's own choice)";
     one_source::single(&mut race, ("scalar", label), scalar(), &job)?;
     isal::single(&mut race, &job)?;
     rlnc_simdx::single(&mut race, &job)?;
+    limits::read(&mut race, sources, n, limits::ANY);
     Ok(race)
 }
 
@@ -90,21 +94,24 @@ pub fn ready(case: Case, sources: &Symbols, n: usize) -> Result<Race<'_>, Error>
 pub fn generate(case: Case, sources: &Symbols, n: usize) -> Result<Race<'_>, Error> {
     let job = Single::new(sources, n);
     let title = format!("one repair symbol over {n}, coefficients included");
-    let mut race = Race::new(case, title, n * SYMBOL).within(read_limit(n));
+    let mut race = Race::new(case, title, n * SYMBOL).within(limits::READ);
     encoder::repair(&mut race, sources, n)?;
-    let slots = job.sources.clone();
-    race.add(("terms", "Kernel::dot_terms", Kind::Ours), &job.expected, move |dsts| {
-        let coefficients = Coefficients::new(KEY).from(0);
-        Kernel::best().dot_terms(dsts[0], coefficients.zip(slots.iter().copied()));
+    let (slots, mut row) = (job.sources.clone(), vec![0; n]);
+    let entry = ("kernel", "Coefficients::fill, Kernel::dot", Kind::Ours);
+    race.add(entry, &job.expected, move |dsts| {
+        Coefficients::new(KEY).fill(0, &mut row);
+        Kernel::best().dot(dsts[0], &row, black_box(&slots));
     })?;
-    let slots = job.sources.clone();
+    let (slots, mut row) = (job.sources.clone(), vec![0; n]);
     let label = "one source per pass (stand-in for libmoepgf's best kernel)";
     race.add(("one-source", label, Kind::StandIn), &job.expected, move |dsts| {
         let kernel = Kernel::best();
-        for (source, c) in slots.iter().zip(Coefficients::new(KEY).from(0)) {
+        Coefficients::new(KEY).fill(0, &mut row);
+        for (source, &c) in slots.iter().zip(&row) {
             kernel.mad(dsts[0], source, c);
         }
     })?;
+    limits::read(&mut race, sources, n, limits::ANY);
     Ok(race)
 }
 
@@ -112,7 +119,7 @@ pub fn generate(case: Case, sources: &Symbols, n: usize) -> Result<Race<'_>, Err
 pub fn narrow(case: Case, sources: &Symbols, n: usize) -> Result<Race<'_>, Error> {
     let job = Single::new(sources, n);
     let title = format!("one repair symbol over {n}, no more than AVX2");
-    let mut race = Race::new(case, title, n * SYMBOL).within("read-l2-avx2");
+    let mut race = Race::new(case, title, n * SYMBOL).within(limits::READ);
     if let Some(kernel) = Kernel::new(Tier::Avx2) {
         job.dot(&mut race, ("avx2", "Kernel::dot, AVX2"), kernel)?;
         let label = "AVX2, one source per pass (stand-in for libmoepgf's shuffle_avx2)";
@@ -122,5 +129,6 @@ pub fn narrow(case: Case, sources: &Symbols, n: usize) -> Result<Race<'_>, Error
         job.dot(&mut race, ("avx2-gfni", "Kernel::dot, AVX2 and GFNI"), kernel)?;
     }
     isal::narrow(&mut race, &job)?;
+    limits::read(&mut race, sources, n, limits::AVX2);
     Ok(race)
 }

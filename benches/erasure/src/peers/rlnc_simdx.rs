@@ -8,12 +8,11 @@ use crate::{
         encode::Single,
     },
     clock,
-    field::Field,
+    field::{self, Field},
     measure::{Decoded, Kind, Race},
 };
 use rlnc_simdx::{CodedPacket, Decoder, kernel};
 use std::{rc::Rc, time::Duration};
-use sutura_erasure::Coefficients;
 
 /// Its decoder works on whole generations, which takes too long for larger ones.
 const MOST: usize = 500;
@@ -49,7 +48,7 @@ pub fn decode<'a>(race: &mut Race<'a>, job: &Rc<Losses<'a>>) -> Result<(), Error
     }
     let slots = job.sources.slots(job.n);
     let repair = |&key: &u32| {
-        let coefficients: Vec<u8> = Coefficients::new(key).from(0).take(job.n).collect();
+        let coefficients = field::coefficients(key, job.n);
         let payload = dot(coefficients.iter().copied().zip(slots.iter().copied()));
         CodedPacket::from_vecs(coefficients, payload)
     };

@@ -1,6 +1,6 @@
 //! What the figures are of.
 
-use crate::peers::isal;
+use crate::{memory, peers::isal};
 use std::fs;
 use sutura_erasure::kernel::Kernel;
 
@@ -17,12 +17,15 @@ pub fn load() -> Option<String> {
     Some(load.split_whitespace().take(3).collect::<Vec<_>>().join(" "))
 }
 
-/// How much of this program's memory is in huge pages, where Linux tells. Then reading is faster,
-/// as is everything that is bound by it.
+/// How much of the memory of what is called "huge pages" is in huge pages, and of all other memory,
+/// where Linux tells.
 pub fn huge_pages() -> Option<String> {
-    let memory = fs::read_to_string("/proc/self/smaps_rollup").ok()?;
-    let line = memory.lines().find(|line| line.starts_with("AnonHugePages:"))?;
-    Some(line.split_once(':')?.1.trim().to_owned())
+    let (resident, huge) = memory::resident()?;
+    let all = fs::read_to_string("/proc/self/smaps_rollup").ok()?;
+    let line = all.lines().find(|line| line.starts_with("AnonHugePages:"))?;
+    let all: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    let elsewhere = all.saturating_sub(huge);
+    Some(format!("{huge} of {resident} KiB where they are wanted, {elsewhere} KiB elsewhere"))
 }
 
 /// The kernels that run here.
@@ -37,7 +40,8 @@ pub fn describe() -> Vec<String> {
     }
     lines.extend(cpu().map(|cpu| format!("CPU: {cpu}")));
     lines.extend(load().map(|load| format!("load at the end: {load}")));
-    lines.extend(huge_pages().map(|memory| format!("memory in huge pages: {memory}")));
+    let none = || "none to be had, so what is decided in them is not measured".to_owned();
+    lines.push(format!("huge pages: {}", huge_pages().unwrap_or_else(none)));
     lines.push(format!("kernels: {}", kernels().join(", ")));
     lines.push(isal::describe());
     lines.push("rlnc-simdx: ".to_owned() + rlnc_simdx::active_kernel());

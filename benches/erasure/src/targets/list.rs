@@ -6,15 +6,16 @@ use crate::{
     cases::{Case, Loss},
     limits,
     measure::Metric,
+    memory::Pages,
     peers::isal,
 };
 
 fn total(case: Case, id: &'static str) -> Figure {
-    Figure { case, id, metric: Metric::Total }
+    Figure { bout: case.into(), id, metric: Metric::Total }
 }
 
 fn last(case: Case, id: &'static str) -> Figure {
-    Figure { case, id, metric: Metric::Last }
+    Figure { bout: case.into(), id, metric: Metric::Last }
 }
 
 fn faster(than: &[Figure], times: f64) -> Question {
@@ -47,6 +48,25 @@ impl Lines {
         self.push(what, ours, question, false);
     }
 
+    /// A line about a working set of 1.5 MB in a cache of 2 MiB. How fast that is depends on where
+    /// its pages are, so it decides in huge ones; the other line is information.
+    fn asks_large(&mut self, what: &str, ours: &[Figure], question: Question, binding: bool) {
+        self.tells(what, ours, question.clone());
+        let ours: Vec<Figure> = ours.iter().map(|figure| figure.in_huge_pages()).collect();
+        let what = format!("{what}{}", Pages::Huge.suffix());
+        self.push(&what, &ours, question.in_huge_pages(), binding);
+    }
+
+    /// A line that decides, in huge pages if the window is large.
+    fn asks_window(&mut self, n: usize, ours: &[Figure], question: Question, binding: bool) {
+        let what = format!("{n}");
+        if n == 1000 {
+            self.asks_large(&what, ours, question, binding);
+        } else {
+            self.push(&what, ours, question, binding);
+        }
+    }
+
     /// A line about ISA-L's GFNI kernels.
     fn asks_gfni(&mut self, what: &str, ours: &[Figure], question: Question) {
         self.push(what, ours, question, isal::has_gfni());
@@ -77,7 +97,7 @@ pub fn criteria(section: Section) -> Vec<Criterion> {
         Section::R2 => rs_decode(&mut lines),
         Section::X1 => xor(&mut lines),
         Section::X2 => staircase(&mut lines),
-        Section::Paper | Section::Tiers => {}
+        Section::Block | Section::Push | Section::Paper | Section::Tiers => {}
     }
     lines.lines
 }
@@ -85,30 +105,22 @@ pub fn criteria(section: Section) -> Vec<Criterion> {
 fn encode(lines: &mut Lines) {
     for n in [100, 500, 1000] {
         let case = Case::Encode { n };
-        let (what, ours) = (format!("{n}"), [total(case, "dot")]);
-        // 1.5 MB of a 2 MiB cache: how fast that is depends on where its pages are.
-        lines.push(&what, &ours, share(limits::L2, 0.85), n < 1000);
-        if n == 1000 {
-            lines.tells(&what, &ours, share(limits::L2_LARGE, 0.85));
-        }
-        lines.tells(&what, &ours, faster(&[total(case, "one-source")], 1.45));
-        lines.push(
-            &what,
-            &ours,
-            faster(&[total(case, "isal-mad")], 1.6),
-            isal::has_gfni() && n < 1000,
-        );
+        let ours = [total(case, "dot")];
+        lines.asks_window(n, &ours, share(limits::READ, 0.85), true);
+        lines.asks_window(n, &ours, faster(&[total(case, "one-source")], 1.45), false);
+        let isal = faster(&[total(case, "isal-mad")], 1.6);
+        lines.asks_window(n, &ours, isal, isal::has_gfni());
     }
 }
 
 fn generate(lines: &mut Lines) {
     for n in [100, 500, 1000] {
         let case = Case::Generate { n };
-        let (what, ours) = (format!("{n}"), [total(case, "encoder")]);
+        let ours = [total(case, "encoder")];
         if n == 1000 {
-            lines.asks(&what, &ours, Question::Micros { at_most: 17.0 });
+            lines.asks_window(n, &ours, Question::Micros { at_most: 17.0 }, true);
         }
-        lines.tells(&what, &ours, faster(&[total(case, "one-source")], 1.35));
+        lines.asks_window(n, &ours, faster(&[total(case, "one-source")], 1.35), false);
     }
 }
 
@@ -116,13 +128,13 @@ fn encode_10(lines: &mut Lines) {
     let case = Case::Encode { n: 10 };
     let ours = [total(case, "dot")];
     lines.tells("10", &ours, faster(&[total(case, "one-source")], 1.6));
-    lines.tells("10", &ours, share(limits::L1, 0.6));
+    lines.tells("10", &ours, share(limits::READ, 0.6));
 }
 
 fn encode_2000(lines: &mut Lines) {
     let case = Case::Encode { n: 2000 };
     let ours = [total(case, "dot")];
-    lines.asks("2000", &ours, share(limits::L3, 0.85));
+    lines.asks("2000", &ours, share(limits::READ, 0.85));
     lines.asks("2000", &ours, Question::Micros { at_most: 125.0 });
     let others = [total(case, "isal-mad"), total(case, "isal-encode"), total(case, "one-source")];
     lines.tells("2000", &ours, faster(&others, 0.95));
@@ -184,29 +196,31 @@ const fn late(n: usize) -> Case {
     Case::Decode { n, loss: Loss::Late }
 }
 
-/// The ways of decoding several repair symbols together, as far as there are any.
-fn together(case: Case) -> [Figure; 3] {
-    ["burst", "batch-decoder", "batch"].map(|id| total(case, id))
+/// The ways of decoding several repair symbols together.
+fn together(case: Case) -> [Figure; 4] {
+    ["burst-4", "burst-6", "burst-all", "batch"].map(|id| total(case, id))
 }
 
 fn last_repair(lines: &mut Lines) {
     let ours = [last(LATE, "one")];
-    lines.asks("1000, last", &ours, Question::Micros { at_most: 25.0 });
+    let what = "1000, last";
+    lines.asks_large(what, &ours, Question::Micros { at_most: 25.0 }, true);
     let of = total(Case::Generate { n: 1000 }, "encoder");
-    lines.asks("1000, last", &ours, Question::Takes { of, times: 1.7 });
+    lines.asks_large(what, &ours, Question::Takes { of, times: 1.7 }, true);
     let of = last(LATE, "eager");
-    lines.tells("1000, last", &ours, Question::Takes { of, times: 0.9 });
+    lines.asks_large(what, &ours, Question::Takes { of, times: 0.9 }, false);
 }
 
 fn totals(lines: &mut Lines) {
     let one = [total(LATE, "one")];
-    lines.asks("1000, total, one at a time", &one, Question::Micros { at_most: 1100.0 });
+    let what = "1000, total, one at a time";
+    lines.asks_large(what, &one, Question::Micros { at_most: 1100.0 }, true);
     let ours = together(LATE);
     let what = "1000, total, together";
-    lines.asks(what, &ours, Question::Micros { at_most: 700.0 });
-    lines.asks(what, &ours, share(limits::ALU, 0.6));
+    lines.asks_large(what, &ours, Question::Micros { at_most: 700.0 }, true);
+    lines.asks_large(what, &ours, share(limits::ALU, 0.6), true);
     let of = total(LATE, "isal-batch");
-    lines.asks_gfni(what, &ours, Question::Takes { of, times: 0.45 });
+    lines.asks_large(what, &ours, Question::Takes { of, times: 0.45 }, isal::has_gfni());
 }
 
 fn solvers(lines: &mut Lines) {
@@ -266,13 +280,14 @@ fn rs_decode(lines: &mut Lines) {
 fn xor(lines: &mut Lines) {
     let case = Case::Xor { n: 100 };
     let ours = [total(case, "sum")];
-    lines.asks("100", &ours, share(limits::L2, 0.85));
+    lines.asks("100", &ours, share(limits::READ, 0.85));
     lines.tells("100", &ours, faster(&[total(case, "one-source")], 1.4));
     lines.tells("100", &ours, faster(&[total(case, "isal")], 1.0));
 }
 
 fn staircase(lines: &mut Lines) {
-    let ours = [total(Case::Staircase, "ours")];
-    lines.asks("1000+50", &ours, Question::Micros { at_most: 85.0 });
-    lines.asks("1000+50", &ours, share(limits::L2, 0.85));
+    let ours = [total(Case::StaircaseEncode, "ours")];
+    let what = "1000+50";
+    lines.asks_large(what, &ours, Question::Micros { at_most: 85.0 }, true);
+    lines.asks_large(what, &ours, share(limits::READ, 0.85), true);
 }

@@ -4,7 +4,7 @@ use super::{Criterion, Figure, Question};
 use crate::{
     args::Section,
     measure::{Kind, Metric},
-    results::{Results, Row, Time},
+    results::{Results, Row, Table, Time},
 };
 use std::fmt;
 use sutura_erasure::kernel::{Kernel, Tier};
@@ -64,7 +64,10 @@ pub struct Finding {
     pub what: String,
     pub ours: Option<Named>,
     pub against: Option<Named>,
+    /// Best compared with best, which decides.
     pub seen: String,
+    /// Medians compared.
+    pub seen_of_medians: String,
     pub wanted: String,
     pub verdict: Verdict,
 }
@@ -77,20 +80,23 @@ fn as_text<S: serde::Serializer>(section: &Section, serializer: S) -> Result<S::
 pub fn judge(results: &Results, criterion: &Criterion) -> Finding {
     let ours = fastest(results, &criterion.ours);
     let named = ours.map(|(figure, row, time)| name(figure, row, time));
-    let (against, seen) = match ours {
-        Some((figure, row, time)) => compare(results, &criterion.question, figure, row, time),
-        None => (against_of(results, &criterion.question), None),
-    };
-    let verdict = match seen {
+    let against = against_of(results, criterion);
+    let compared = |pick| compare(results, criterion, ours?, pick);
+    let (best, median) = (compared(|time| time.best), compared(|time| time.median));
+    let verdict = match best {
         Some((_, met)) => Verdict::new(met, criterion.binding && decides(criterion.target)),
         None => Verdict::NotMeasured,
+    };
+    let show = |seen: Option<(f64, bool)>| {
+        seen.map_or_else(|| "-".into(), |(seen, _)| criterion.question.show(seen))
     };
     Finding {
         target: criterion.target,
         what: criterion.what.clone(),
         ours: named,
         against,
-        seen: seen.map_or_else(|| "-".into(), |(seen, _)| criterion.question.show(seen)),
+        seen: show(best),
+        seen_of_medians: show(median),
         wanted: criterion.question.wanted(),
         verdict,
     }
@@ -103,10 +109,14 @@ fn decides(target: Section) -> bool {
 
 fn fastest<'r>(results: &'r Results, figures: &[Figure]) -> Option<(Figure, &'r Row, Time)> {
     let found = figures.iter().filter_map(|&figure| {
-        let row = results.table(figure.case)?.row(figure.id)?;
+        let row = table(results, figure)?.row(figure.id)?;
         Some((figure, row, row.time(figure.metric)?))
     });
     found.min_by(|(.., a), (.., b)| a.best.total_cmp(&b.best))
+}
+
+fn table(results: &Results, figure: Figure) -> Option<&Table> {
+    results.table(figure.bout.case, figure.bout.pages)
 }
 
 fn name(figure: Figure, row: &Row, time: Time) -> Named {
@@ -115,8 +125,8 @@ fn name(figure: Figure, row: &Row, time: Time) -> Named {
 }
 
 /// What the question compares with.
-fn against_of(results: &Results, question: &Question) -> Option<Named> {
-    match question {
+fn against_of(results: &Results, criterion: &Criterion) -> Option<Named> {
+    match &criterion.question {
         Question::Faster { than: others, .. } => {
             fastest(results, others).map(|(figure, row, time)| name(figure, row, time))
         }
@@ -124,7 +134,7 @@ fn against_of(results: &Results, question: &Question) -> Option<Named> {
             fastest(results, &[*of]).map(|(figure, row, time)| name(figure, row, time))
         }
         Question::Share { limit, .. } => {
-            let row = results.limit(limit)?;
+            let row = limit_of(results, criterion, limit)?;
             let (label, bytes) = (row.label.clone(), Some(row.bytes));
             Some(Named { label, kind: row.kind, time: row.total?, bytes })
         }
@@ -132,49 +142,53 @@ fn against_of(results: &Results, question: &Question) -> Option<Named> {
     }
 }
 
-/// What there is to compare with, and the number that the question is about with its answer.
+/// The limit of our figures, which are all of one race.
+fn limit_of<'r>(results: &'r Results, criterion: &Criterion, id: &str) -> Option<&'r Row> {
+    results.limit(table(results, *criterion.ours.first()?)?, id)
+}
+
+/// The number that the question is about, and whether it is as wanted; `pick` says which time of each
+/// row is compared.
 fn compare(
     results: &Results,
-    question: &Question,
-    figure: Figure,
-    row: &Row,
-    time: Time,
-) -> (Option<Named>, Option<(f64, bool)>) {
-    let against = against_of(results, question);
-    let seen = match question {
-        Question::Faster { times, .. } => against.as_ref().map(|other| {
-            let ratio = other.time.best / time.best;
-            (ratio, ratio >= *times)
-        }),
-        Question::Takes { times, .. } => against.as_ref().map(|other| {
-            let ratio = time.best / other.time.best;
-            (ratio, ratio <= *times)
-        }),
+    criterion: &Criterion,
+    (figure, row, time): (Figure, &Row, Time),
+    pick: fn(Time) -> f64,
+) -> Option<(f64, bool)> {
+    debug_assert!(
+        figure.metric == Metric::Total || !matches!(criterion.question, Question::Share { .. })
+    );
+    let ours = pick(time);
+    match &criterion.question {
+        Question::Faster { than, times } => {
+            let (.., other) = fastest(results, than)?;
+            let ratio = pick(other) / ours;
+            Some((ratio, ratio >= *times))
+        }
+        Question::Takes { of, times } => {
+            let (.., other) = fastest(results, &[*of])?;
+            let ratio = ours / pick(other);
+            Some((ratio, ratio <= *times))
+        }
         Question::Share { limit, at_least } => {
-            let share = results.share(limit, row.bytes, time);
-            share.map(|share| (share, share >= *at_least))
+            let limit = limit_of(results, criterion, limit)?;
+            let share = row.bytes / ours / (limit.bytes / pick(limit.total?));
+            Some((share, share >= *at_least))
         }
         Question::Micros { at_most } => {
-            let micros = time.best * 1e6;
+            let micros = ours * 1e6;
             Some((micros, micros <= *at_most))
         }
         Question::Alike { with, times } => {
-            let others: Option<Vec<f64>> = with
-                .iter()
-                .map(|&other| fastest(results, &[other]).map(|(.., time)| time.best))
-                .collect();
-            others.map(|others| {
-                let (mut low, mut high) = (time.best, time.best);
-                for other in others {
-                    (low, high) = (low.min(other), high.max(other));
-                }
-                (high / low, high / low <= *times)
-            })
+            let (mut low, mut high) = (ours, ours);
+            for &other in with {
+                let (.., other) = fastest(results, &[other])?;
+                (low, high) = (low.min(pick(other)), high.max(pick(other)));
+            }
+            Some((high / low, high / low <= *times))
         }
         Question::Absent { .. } => None,
-    };
-    debug_assert!(figure.metric == Metric::Total || !matches!(question, Question::Share { .. }));
-    (against, seen)
+    }
 }
 
 impl Question {
@@ -201,7 +215,7 @@ impl Question {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{cases::Case, measure::Series, results::Table};
+    use crate::{cases::Case, measure::Series, memory::Pages};
 
     fn row(id: &'static str, bytes: f64, best: f64) -> Row {
         let total = Some(Time { best, median: best });
@@ -220,6 +234,7 @@ mod tests {
     fn results() -> Results {
         let table = |case, rows| Table {
             case,
+            pages: Pages::Ordinary,
             title: String::new(),
             last_bytes: 0.0,
             limit: None,
@@ -231,8 +246,12 @@ mod tests {
         Results { rounds: 1, tables: vec![limits, table(Case::RsEncode, race)] }
     }
 
+    fn figure(case: Case, id: &'static str) -> Figure {
+        Figure { bout: case.into(), id, metric: Metric::Total }
+    }
+
     fn seen(question: Question) -> (String, Verdict) {
-        let ours = vec![Figure { case: Case::RsEncode, id: "ours", metric: Metric::Total }];
+        let ours = vec![figure(Case::RsEncode, "ours")];
         // A target that decides on any CPU.
         let target = Section::E6;
         let criterion = Criterion { target, what: String::new(), ours, question, binding: true };
@@ -242,7 +261,7 @@ mod tests {
 
     #[test]
     fn what_is_seen_decides() {
-        let other = |id| Figure { case: Case::RsEncode, id, metric: Metric::Total };
+        let other = |id| figure(Case::RsEncode, id);
         let both = vec![other("a"), other("b")];
         let faster = |times| Question::Faster { than: both.clone(), times };
         assert_eq!(seen(faster(1.2)), ("1.20 x".into(), Verdict::Met));
@@ -262,7 +281,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_not_judged() {
-        let nobody = Figure { case: Case::Staircase, id: "ours", metric: Metric::Total };
+        let nobody = figure(Case::GridEncode, "ours");
         let faster = Question::Faster { than: vec![nobody], times: 1.0 };
         assert_eq!(seen(faster), ("-".into(), Verdict::NotMeasured));
         let share = Question::Share { limit: "none", at_least: 0.1 };

@@ -59,8 +59,7 @@ impl Solver {
 
     fn repair(&mut self, job: &Losses<'_>, index: usize) {
         let Self { kernel, coefficients, pivots, rows, payloads } = self;
-        let generated = Coefficients::new(job.keys[index]).from(0);
-        coefficients.iter_mut().zip(generated).for_each(|(c, generated)| *c = generated);
+        Coefficients::new(job.keys[index]).fill(0, coefficients);
         let at = pivots.len();
         let (rows, rest) = rows.split_at_mut(at);
         let Some(row) = rest.first_mut() else { return };

@@ -6,7 +6,7 @@ use crate::{
     buffers::Symbols,
     cases::{
         block::{Block, DATA, PARITY},
-        decode::{Losses, batch},
+        decode::Losses,
         encode::Single,
         matmul::Product,
     },
@@ -72,7 +72,7 @@ pub fn decode<'a>(race: &mut Race<'a>, job: &Rc<Losses<'a>>) -> Result<(), Error
     let entry = ("isal-batch", "ISA-L batch: ec_encode_data, gf_invert_matrix", Kind::Peer);
     race.add_decode(entry, move || {
         let work = || {
-            let (known, missing) = batch::coefficients(&job);
+            let (known, missing) = job.coefficients();
             Tables::new(count, job.known.len(), &known).encode(
                 Form::Best,
                 &sources,

@@ -100,9 +100,15 @@ impl Slot {
     }
 
     pub(crate) fn extend_from_slice(&mut self, bytes: &[u8]) {
-        let old = self.len();
-        self.resize(old + bytes.len());
-        self.bytes_mut()[old..].copy_from_slice(bytes);
+        let len = self.len() + bytes.len();
+        if len > self.room() {
+            self.reallocate(len);
+        }
+        // Over the zeros at the end, and new ones behind.
+        let end = self.start() + self.len();
+        self.memory.resize(end, 0);
+        self.memory.extend_from_slice(bytes);
+        self.set_len(len);
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

@@ -22,14 +22,20 @@ impl Decoder {
     ///
     /// The known symbols are read once for up to six repair symbols: in long windows that takes
     /// half as long as one [`repair`](Self::repair) after the other, and less than that where the
-    /// window does not fit the CPU's second-level cache. Symbols that only several of them
-    /// together determine are counted as recovered by the last one.
+    /// window does not fit the CPU's second-level cache. What they recover is the same, as long as
+    /// the limits on bytes and equations are not reached. Symbols that only several of them
+    /// together determine are counted as recovered by the last one. A repair symbol that says
+    /// nothing that others of the burst do not is [`RepairOutcome::Dependent`], even if one of
+    /// those is refused as a contradiction.
     pub fn repair_burst(
         &mut self,
         burst: &[RepairSymbol<'_>],
     ) -> Vec<Result<RepairOutcome, DecodeError>> {
         let mut outcomes = Vec::with_capacity(burst.len());
-        for group in burst.chunks(BURST) {
+        let mut rest = burst;
+        while !rest.is_empty() {
+            let (group, later) = rest.split_at(self.group(rest));
+            rest = later;
             if let [symbol] = group {
                 outcomes.push(self.repair(symbol.span.clone(), symbol.key, symbol.payload));
             } else {
@@ -37,6 +43,22 @@ impl Decoder {
             }
         }
         outcomes
+    }
+
+    /// How many of these repair symbols to work on together, at least one: as many as do not move
+    /// the window beyond what another one covers.
+    fn group(&self, burst: &[RepairSymbol<'_>]) -> usize {
+        let (mut start, mut end) = (SymbolId::MAX, self.upper_bound());
+        let fits = |symbol: &&RepairSymbol<'_>| {
+            if self.check_repair(&symbol.span, symbol.payload).is_ok() {
+                end = end.max(symbol.span.end);
+                if symbol.span.start >= self.lower {
+                    start = start.min(symbol.span.start);
+                }
+            }
+            end.saturating_sub(start) <= self.limits.symbols as u64
+        };
+        burst.iter().take(BURST).take_while(fits).count().max(1)
     }
 
     fn repair_group(
@@ -57,7 +79,7 @@ impl Decoder {
         let mut last = None;
         for (residual, index) in residuals.into_iter().zip(indexes) {
             outcomes[index] = self.admit(residual);
-            if outcomes[index].is_ok() {
+            if matches!(outcomes[index], Ok(RepairOutcome::Innovative { .. })) {
                 last = Some(index);
             }
         }

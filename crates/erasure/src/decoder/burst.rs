@@ -24,9 +24,7 @@ impl Decoder {
     /// half as long as one [`repair`](Self::repair) after the other, and less than that where the
     /// window does not fit the CPU's second-level cache. What they recover is the same, as long as
     /// the limits on bytes and equations are not reached. Symbols that only several of them
-    /// together determine are counted as recovered by the last one. A repair symbol that says
-    /// nothing that others of the burst do not is [`RepairOutcome::Dependent`], even if one of
-    /// those is refused as a contradiction.
+    /// together determine are counted as recovered by the last one.
     pub fn repair_burst(
         &mut self,
         burst: &[RepairSymbol<'_>],
@@ -77,7 +75,7 @@ impl Decoder {
         let (mut residuals, indexes) = self.useful(group, outcomes);
         self.subtract_known(&mut residuals);
         let mut last = None;
-        for (residual, index) in residuals.into_iter().zip(indexes) {
+        for (residual, &index) in residuals.into_iter().zip(&indexes) {
             outcomes[index] = self.admit(residual);
             if matches!(outcomes[index], Ok(RepairOutcome::Innovative { .. })) {
                 last = Some(index);
@@ -89,6 +87,24 @@ impl Decoder {
                 Ok(recovered) => Ok(RepairOutcome::Innovative { recovered }),
                 Err(contradiction) => Err(contradiction.into()),
             };
+        }
+        let is_used =
+            |&index: &usize| matches!(outcomes[index], Ok(RepairOutcome::Innovative { .. }));
+        if !indexes.iter().all(is_used) {
+            self.repair_dependent(group, outcomes);
+        }
+    }
+
+    /// Looks once more at repair symbols that only depended on others which were then refused.
+    fn repair_dependent(
+        &mut self,
+        group: &[RepairSymbol<'_>],
+        outcomes: &mut [Result<RepairOutcome, DecodeError>],
+    ) {
+        for (symbol, outcome) in group.iter().zip(outcomes) {
+            if *outcome == Ok(RepairOutcome::Dependent) {
+                *outcome = self.repair(symbol.span.clone(), symbol.key, symbol.payload);
+            }
         }
     }
 

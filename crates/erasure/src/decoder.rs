@@ -74,7 +74,7 @@ impl Decoder {
             matrix: Matrix::new(kernel),
             recovered: VecDeque::new(),
             given_up: 0,
-            pool: Pool::new(limits.budget()),
+            pool: Pool::new(limits.window().budget()),
             kernel,
             solved: Vec::new(),
             work: 0,
@@ -215,9 +215,7 @@ impl Decoder {
     /// Puts a symbol into its slot, if the window is still there after room was made for its bytes.
     fn hold(&mut self, id: SymbolId, coded: Slot) -> bool {
         let len = symbol::content(&coded).len();
-        while self.bytes + len > self.limits.bytes && self.lower <= id {
-            self.give_up_below(self.lower + 1);
-        }
+        self.give_up_below(self.lower_with_room_for(len).min(id + 1));
         let index = id.checked_sub(self.lower).and_then(|index| usize::try_from(index).ok());
         let Some(slot) = index.and_then(|index| self.slots.get_mut(index)) else {
             self.pool.give(coded);
@@ -227,6 +225,20 @@ impl Decoder {
         *slot = coded;
         self.bytes += len;
         true
+    }
+
+    /// How far up the window's lower end has to be so that `len` more bytes fit.
+    fn lower_with_room_for(&self, len: usize) -> SymbolId {
+        let mut excess = (self.bytes + len).saturating_sub(self.limits.bytes);
+        let mut lower = self.lower;
+        for slot in &self.slots {
+            if excess == 0 {
+                break;
+            }
+            excess = excess.saturating_sub(symbol::content(slot).len());
+            lower += 1;
+        }
+        lower
     }
 
     /// Makes all ids up to `upper` part of the window, as missing symbols.
@@ -322,8 +334,8 @@ impl Decoder {
         self.matrix.rows()
     }
 
-    /// Bytes that arithmetic has read so far: what decoding has cost. One call adds at most
-    /// [`DecoderLimits::work`], and nothing while no symbol is missing.
+    /// Bytes that arithmetic has read so far: what decoding has cost. Each symbol given adds at
+    /// most [`DecoderLimits::work`], and nothing while no symbol is missing.
     #[must_use]
     pub fn work(&self) -> u64 {
         self.work + self.matrix.work()

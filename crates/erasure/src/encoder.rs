@@ -210,7 +210,8 @@ impl Encoder {
     /// until it is closed. `None` if [`MAX_OPEN_REPAIRS`](crate::MAX_OPEN_REPAIRS) are open.
     ///
     /// Its work is done as symbols are pushed, while they are in the cache, so there is none left
-    /// when it is due. The symbols that it covers may be released in the meantime.
+    /// when it is due. The symbols that it covers may be released in the meantime; a receiver
+    /// refuses it nevertheless if it covers more of them than its own window has.
     pub fn open_repair(&mut self, key: u32) -> Option<OpenRepair> {
         let first = self.next_id();
         self.open.open(first, key, self.limits.symbol_size, &mut self.pool)
@@ -258,8 +259,7 @@ impl Encoder {
         Ok(self.symbols.range(from..to))
     }
 
-    /// Bytes of buffers held, in use or kept for reuse. They do not exceed three times the limit
-    /// on symbol bytes, 129 bytes for each symbol, and the repair symbols that are open.
+    /// Bytes of buffers held, in use or kept for reuse; at most [`WindowLimits::memory`].
     #[must_use]
     pub fn allocated(&self) -> usize {
         self.pool.held()
@@ -504,7 +504,7 @@ mod tests {
             }
             assert!(encoder.bytes() <= limits.bytes);
             assert!(encoder.window().count() <= limits.symbols);
-            assert!(encoder.allocated() <= limits.budget() + limits.bytes + 129 * limits.symbols);
+            assert!(encoder.allocated() <= limits.memory());
         }
     }
 }

@@ -25,6 +25,12 @@ pub(crate) const fn padded(len: usize) -> usize {
     len.next_multiple_of(LINE)
 }
 
+/// The most zeros that follow a buffer.
+pub(crate) const MAX_PADDING: usize = LINE - 1;
+
+/// The most that [`memory`] exceeds the length.
+pub(crate) const MAX_OVERHEAD: usize = MAX_PADDING + LINE - 1;
+
 /// The memory that a buffer of `len` bytes takes.
 pub(crate) const fn memory(len: usize) -> usize {
     padded(len) + LINE - 1
@@ -164,6 +170,13 @@ mod tests {
         slot.clear();
         slot.extend_from_slice(&[1]);
         check(&slot, &[1]);
+    }
+
+    #[test]
+    fn no_length_takes_more_than_the_overhead() {
+        let most = |excess: fn(usize) -> usize| (0..1000).map(excess).max();
+        assert_eq!(most(|len| padded(len) - len), Some(MAX_PADDING));
+        assert_eq!(most(|len| memory(len) - len), Some(MAX_OVERHEAD));
     }
 
     #[test]

@@ -22,14 +22,18 @@ impl Decoder {
     ///
     /// The known symbols are read once for up to six repair symbols: in long windows that takes
     /// half as long as one [`repair`](Self::repair) after the other, and less than that where the
-    /// window does not fit the CPU's second-level cache. Symbols that only several of them
+    /// window does not fit the CPU's second-level cache. What they recover is the same, as long as
+    /// the limits on bytes and equations are not reached. Symbols that only several of them
     /// together determine are counted as recovered by the last one.
     pub fn repair_burst(
         &mut self,
         burst: &[RepairSymbol<'_>],
     ) -> Vec<Result<RepairOutcome, DecodeError>> {
         let mut outcomes = Vec::with_capacity(burst.len());
-        for group in burst.chunks(BURST) {
+        let mut rest = burst;
+        while !rest.is_empty() {
+            let (group, later) = rest.split_at(self.group(rest));
+            rest = later;
             if let [symbol] = group {
                 outcomes.push(self.repair(symbol.span.clone(), symbol.key, symbol.payload));
             } else {
@@ -37,6 +41,22 @@ impl Decoder {
             }
         }
         outcomes
+    }
+
+    /// How many of these repair symbols to work on together, at least one: as many as do not move
+    /// the window beyond what another one covers.
+    fn group(&self, burst: &[RepairSymbol<'_>]) -> usize {
+        let (mut start, mut end) = (SymbolId::MAX, self.upper_bound());
+        let fits = |symbol: &&RepairSymbol<'_>| {
+            if self.check_repair(&symbol.span, symbol.payload).is_ok() {
+                end = end.max(symbol.span.end);
+                if symbol.span.start >= self.lower {
+                    start = start.min(symbol.span.start);
+                }
+            }
+            end.saturating_sub(start) <= self.limits.symbols as u64
+        };
+        burst.iter().take(BURST).take_while(fits).count().max(1)
     }
 
     fn repair_group(
@@ -55,9 +75,9 @@ impl Decoder {
         let (mut residuals, indexes) = self.useful(group, outcomes);
         self.subtract_known(&mut residuals);
         let mut last = None;
-        for (residual, index) in residuals.into_iter().zip(indexes) {
+        for (residual, &index) in residuals.into_iter().zip(&indexes) {
             outcomes[index] = self.admit(residual);
-            if outcomes[index].is_ok() {
+            if matches!(outcomes[index], Ok(RepairOutcome::Innovative { .. })) {
                 last = Some(index);
             }
         }
@@ -67,6 +87,24 @@ impl Decoder {
                 Ok(recovered) => Ok(RepairOutcome::Innovative { recovered }),
                 Err(contradiction) => Err(contradiction.into()),
             };
+        }
+        let is_used =
+            |&index: &usize| matches!(outcomes[index], Ok(RepairOutcome::Innovative { .. }));
+        if !indexes.iter().all(is_used) {
+            self.repair_dependent(group, outcomes);
+        }
+    }
+
+    /// Looks once more at repair symbols that only depended on others which were then refused.
+    fn repair_dependent(
+        &mut self,
+        group: &[RepairSymbol<'_>],
+        outcomes: &mut [Result<RepairOutcome, DecodeError>],
+    ) {
+        for (symbol, outcome) in group.iter().zip(outcomes) {
+            if *outcome == Ok(RepairOutcome::Dependent) {
+                *outcome = self.repair(symbol.span.clone(), symbol.key, symbol.payload);
+            }
         }
     }
 

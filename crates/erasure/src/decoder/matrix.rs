@@ -71,6 +71,18 @@ fn normalise(kernel: Kernel, coefficients: &mut [u8]) -> Option<u8> {
     Some(scale)
 }
 
+/// Removes the bytes at some ascending indexes, moving what is between them as a whole.
+fn remove_each(bytes: &mut Vec<u8>, indexes: &[usize]) {
+    let within = &indexes[..indexes.partition_point(|&index| index < bytes.len())];
+    let Some(&(mut kept)) = within.first() else { return };
+    let ends = within.iter().skip(1).copied().chain([bytes.len()]);
+    for (&index, end) in within.iter().zip(ends) {
+        bytes.copy_within(index + 1..end, kept);
+        kept += end - index - 1;
+    }
+    bytes.truncate(kept);
+}
+
 /// A row that says something new, as yet without its payload.
 #[derive(Debug, Default)]
 pub(super) struct Candidate {
@@ -397,7 +409,10 @@ impl Matrix {
 
     /// Removes the columns in `removed`, to which no row refers.
     fn remove_columns(&mut self) {
-        let (Some(&first), removed) = (self.removed.first(), &self.removed) else { return };
+        let removed = &self.removed;
+        if removed.is_empty() {
+            return;
+        }
         let mut column = 0;
         let mut next = removed.iter().peekable();
         self.unknowns.retain(|_| {
@@ -405,17 +420,7 @@ impl Matrix {
             next.next_if(|&&removed| removed == column - 1).is_none()
         });
         for row in &mut self.rows {
-            let mut column = first;
-            let mut next = removed.iter().peekable();
-            let mut kept = first;
-            while column < row.coefficients.len() {
-                if next.next_if(|&&removed| removed == column).is_none() {
-                    row.coefficients[kept] = row.coefficients[column];
-                    kept += 1;
-                }
-                column += 1;
-            }
-            row.coefficients.truncate(kept);
+            remove_each(&mut row.coefficients, removed);
             row.pivot -= removed.partition_point(|&removed| removed < row.pivot);
         }
     }

@@ -160,15 +160,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spread_is_of_sorted_values() {
-        assert!(Spread::of(std::iter::empty()).is_none());
-        let odd = Spread::of([3.0, 1.0, 2.0].into_iter()).map(|s| s.to_string());
-        assert_eq!(odd.as_deref(), Some("2.00 [1.00 3.00]"));
-        let even = Spread::of([4.0, 1.0, 2.0, 3.0].into_iter()).map(|s| s.to_string());
-        assert_eq!(even.as_deref(), Some("2.50 [1.00 4.00]"));
-    }
-
-    #[test]
     fn ratios_are_of_the_same_round() {
         let run = |stack, seconds| Bulk {
             stack,

@@ -14,9 +14,7 @@ mod usage;
 
 use clap::Parser;
 use std::process::ExitCode;
-
-/// Whatever goes wrong; a bench only reports it.
-type Error = Box<dyn std::error::Error + Send + Sync>;
+use sutura_benches::Error;
 
 /// Loopback goodput, CPU time and memory of Sutura beside quinn.
 #[derive(Debug, Parser)]

@@ -3,6 +3,7 @@
 use crate::Options;
 use crate::job::StackName;
 use serde::Serialize;
+use sutura_benches::spread::Spread;
 
 /// One bulk download.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -59,31 +60,6 @@ impl Default for Memory {
 pub struct Measurements {
     pub bulk: Vec<Bulk>,
     pub memory: Vec<Memory>,
-}
-
-/// Median, smallest and largest of some values.
-#[derive(Debug, Clone, Copy)]
-struct Spread {
-    median: f64,
-    min: f64,
-    max: f64,
-}
-
-impl Spread {
-    fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
-        let mut values: Vec<f64> = values.collect();
-        values.sort_by(f64::total_cmp);
-        let (min, max) = (*values.first()?, *values.last()?);
-        let upper = *values.get(values.len() / 2)?;
-        let lower = *values.get((values.len() - 1) / 2)?;
-        Some(Self { median: (lower + upper) / 2.0, min, max })
-    }
-}
-
-impl std::fmt::Display for Spread {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(&format!("{:.2} [{:.2} {:.2}]", self.median, self.min, self.max))
-    }
 }
 
 fn cell(spread: Option<Spread>) -> String {
@@ -182,15 +158,6 @@ fn print_memory(measurements: &Measurements, options: &Options) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_spread_is_of_sorted_values() {
-        assert!(Spread::of(std::iter::empty()).is_none());
-        let odd = Spread::of([3.0, 1.0, 2.0].into_iter()).map(|s| s.to_string());
-        assert_eq!(odd.as_deref(), Some("2.00 [1.00 3.00]"));
-        let even = Spread::of([4.0, 1.0, 2.0, 3.0].into_iter()).map(|s| s.to_string());
-        assert_eq!(even.as_deref(), Some("2.50 [1.00 4.00]"));
-    }
 
     #[test]
     fn ratios_are_of_the_same_round() {

@@ -4,23 +4,17 @@
 
 use crate::Error;
 use crate::job::Settings;
-use bytes::Bytes;
-use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
+use sutura_benches::tls::{ALPN, aes_128_gcm};
 
-/// The application protocol of all of them.
-pub const ALPN: &[u8] = b"perf";
 /// Bytes that a peer may send on a stream before the application read any.
 pub const STREAM_WINDOW: u32 = 4 << 20;
 /// Bytes that a peer may send on all streams before the application read any.
 pub const CONNECTION_WINDOW: u32 = 8 << 20;
 /// Longer than any idle measurement.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
-/// Bytes that a server writes at a time.
-const CHUNK: usize = 64 * 1024;
 
 /// An implementation of QUIC.
 pub trait Stack {
@@ -44,29 +38,9 @@ pub trait Stack {
     async fn download(connection: &Self::Connection, bytes: u64) -> Result<u64, Error>;
 }
 
-/// The response in chunks that are never copied by the application.
-pub fn response(mut bytes: u64) -> impl Iterator<Item = Bytes> {
-    static ZEROS: [u8; CHUNK] = [0; CHUNK];
-    std::iter::from_fn(move || {
-        let len = bytes.min(CHUNK as u64);
-        bytes -= len;
-        (len > 0).then(|| Bytes::from_static(&ZEROS).slice(..len as usize))
-    })
-}
-
-/// One cipher and one group for all, so that nobody negotiates something cheaper.
-fn provider() -> Arc<CryptoProvider> {
-    use rustls::crypto::ring;
-    Arc::new(CryptoProvider {
-        cipher_suites: vec![ring::cipher_suite::TLS13_AES_128_GCM_SHA256],
-        kx_groups: vec![ring::kx_group::X25519],
-        ..ring::default_provider()
-    })
-}
-
 pub fn server_tls(settings: &Settings) -> Result<rustls::ServerConfig, Error> {
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(settings.key.clone()));
-    let mut tls = rustls::ServerConfig::builder_with_provider(provider())
+    let mut tls = rustls::ServerConfig::builder_with_provider(aes_128_gcm())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_no_client_auth()
         .with_single_cert(vec![CertificateDer::from(settings.certificate.clone())], key)?;
@@ -78,7 +52,7 @@ pub fn server_tls(settings: &Settings) -> Result<rustls::ServerConfig, Error> {
 pub fn client_tls(settings: &Settings) -> Result<rustls::ClientConfig, Error> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from(settings.certificate.clone()))?;
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider())
+    let mut tls = rustls::ClientConfig::builder_with_provider(aes_128_gcm())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_root_certificates(roots)
         .with_no_client_auth();

@@ -1,10 +1,11 @@
 //! Downloads one after the other on a warm connection.
 
 use crate::Error;
-use crate::library::{Library, read_request, request, zeros};
+use crate::library::{Library, read_request, request};
 use crate::session::{Outcome, Wire};
 use std::time::{Duration, Instant};
 use sutura::Protection;
+use sutura_benches::zeros;
 use sutura_relay::Relay;
 use tokio::time::{sleep, timeout};
 

@@ -3,15 +3,12 @@
 use crate::Error;
 use crate::plan::Job;
 use bytes::Bytes;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 use sutura::Protection;
+use sutura_benches::tls::Identity;
 
-/// The application protocol of all of them.
-const ALPN: &[u8] = b"perf";
 /// Bytes of UDP payload per datagram: all of them know the path and search for nothing.
 pub const UDP_PAYLOAD: u16 = 1200;
 /// Bytes that a peer may send on a stream before the application read any.
@@ -23,44 +20,6 @@ pub const CONNECTION_WINDOW: u32 = 8 << 20;
 pub const SEND_BUFFER: u32 = 32 << 20;
 /// Silence after which a connection is given up: the default of both.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// A certificate, and who trusts it.
-#[derive(Debug)]
-pub struct Identity {
-    certificate: CertificateDer<'static>,
-    key: Vec<u8>,
-}
-
-impl Identity {
-    /// A new one for `localhost`.
-    pub fn new() -> Result<Self, Error> {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
-        Ok(Self { certificate: made.cert.der().clone(), key: made.signing_key.serialize_der() })
-    }
-
-    pub fn server_tls(&self) -> Result<rustls::ServerConfig, Error> {
-        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(self.key.clone()));
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut tls = rustls::ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&rustls::version::TLS13])?
-            .with_no_client_auth()
-            .with_single_cert(vec![self.certificate.clone()], key)?;
-        tls.alpn_protocols = vec![ALPN.to_vec()];
-        Ok(tls)
-    }
-
-    pub fn client_tls(&self) -> Result<rustls::ClientConfig, Error> {
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(self.certificate.clone())?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&rustls::version::TLS13])?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        tls.alpn_protocols = vec![ALPN.to_vec()];
-        Ok(tls)
-    }
-}
 
 /// What both ends are set up with.
 #[derive(Debug, Clone, Copy)]
@@ -107,16 +66,6 @@ pub trait Library: 'static {
 
     /// What is next in order; `None` at the end.
     async fn read(stream: &mut Self::Recv) -> Result<Option<Bytes>, Error>;
-}
-
-/// `bytes` zero bytes in chunks that are never copied by the application.
-pub fn zeros(mut bytes: u64) -> impl Iterator<Item = Bytes> {
-    static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
-    std::iter::from_fn(move || {
-        let len = bytes.min(ZEROS.len() as u64);
-        bytes -= len;
-        (len > 0).then(|| Bytes::from_static(&ZEROS).slice(..len as usize))
-    })
 }
 
 /// Reads a request: an 8-byte big-endian number.

@@ -15,16 +15,14 @@ mod stream;
 mod sutura;
 
 use clap::Parser;
-use library::Identity;
 use plan::Job;
 use session::Outcome;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-
-/// Whatever goes wrong; a bench only reports it.
-type Error = Box<dyn std::error::Error + Send + Sync>;
+use sutura_benches::Error;
+use sutura_benches::tls::Identity;
 
 /// Downloads and a stream over a lossy link, of Sutura beside quinn.
 #[derive(Debug, Parser)]

@@ -14,6 +14,7 @@ use quinn::{
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use sutura::{Algorithm, Protection};
+use sutura_benches::tls;
 
 /// quinn on ring, as Sutura is, with its own congestion control.
 pub struct Quinn;
@@ -56,7 +57,7 @@ impl Library for Quinn {
     type Recv = RecvStream;
 
     fn server(setup: &Setup<'_>) -> Result<(Endpoint, SocketAddr), Error> {
-        let crypto = QuicServerConfig::try_from(setup.identity.server_tls()?)?;
+        let crypto = QuicServerConfig::try_from(setup.identity.server_tls(tls::defaults())?)?;
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
         config.transport_config(transport(setup)?);
         let endpoint = endpoint(Some(config))?;
@@ -66,7 +67,7 @@ impl Library for Quinn {
 
     fn client(setup: &Setup<'_>) -> Result<Endpoint, Error> {
         let mut endpoint = endpoint(None)?;
-        let crypto = QuicClientConfig::try_from(setup.identity.client_tls()?)?;
+        let crypto = QuicClientConfig::try_from(setup.identity.client_tls(tls::defaults())?)?;
         let mut config = ClientConfig::new(Arc::new(crypto));
         config.transport_config(transport(setup)?);
         endpoint.set_default_client_config(config);

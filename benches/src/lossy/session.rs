@@ -1,7 +1,7 @@
 //! One job: a server, a relay and a client.
 
 use crate::Error;
-use crate::library::{Identity, Library, Setup};
+use crate::library::{Library, Setup};
 use crate::plan::{Job, Name, Workload};
 use crate::quinn::Quinn;
 use crate::sutura::Sutura;
@@ -9,6 +9,7 @@ use crate::{download, stream};
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
+use sutura_benches::tls::Identity;
 use sutura_link::LinkStats;
 use sutura_relay::{Config, Relay, Stats};
 

@@ -1,12 +1,13 @@
 //! A steady stream of messages, and how long each of its bytes takes.
 
 use crate::Error;
-use crate::library::{Library, read_request, request, zeros};
+use crate::library::{Library, read_request, request};
 use crate::session::{Outcome, Wire};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use sutura::Protection;
+use sutura_benches::zeros;
 use sutura_relay::Relay;
 use tokio::time::{Instant as TokioInstant, MissedTickBehavior, interval, timeout_at};
 

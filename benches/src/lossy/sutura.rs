@@ -11,6 +11,7 @@ use sutura::{
     ClientConfig, Connection, Endpoint, Protection, RecvStream, SendStream, ServerConfig,
     TransportConfig,
 };
+use sutura_benches::tls;
 
 /// Sutura, with erasure coding offered whether it is asked for or not.
 pub struct Sutura;
@@ -42,7 +43,7 @@ impl Library for Sutura {
     type Recv = RecvStream;
 
     fn server(setup: &Setup<'_>) -> Result<(Endpoint, SocketAddr), Error> {
-        let config = ServerConfig::with_tls(setup.identity.server_tls()?)?;
+        let config = ServerConfig::with_tls(setup.identity.server_tls(tls::defaults())?)?;
         let config = config.transport(transport(setup));
         let endpoint = Endpoint::server(config, (Ipv4Addr::LOCALHOST, 0).into())?;
         observe(&endpoint, setup);
@@ -53,7 +54,7 @@ impl Library for Sutura {
     fn client(setup: &Setup<'_>) -> Result<Endpoint, Error> {
         let mut endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into())?;
         observe(&endpoint, setup);
-        let config = ClientConfig::with_tls(setup.identity.client_tls()?)?;
+        let config = ClientConfig::with_tls(setup.identity.client_tls(tls::defaults())?)?;
         endpoint.set_default_client_config(config.transport(transport(setup)));
         Ok(endpoint)
     }

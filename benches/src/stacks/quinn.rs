@@ -2,13 +2,12 @@
 
 use crate::Error;
 use crate::job::Settings;
-use crate::stack::{
-    CONNECTION_WINDOW, IDLE_TIMEOUT, STREAM_WINDOW, Stack, client_tls, response, server_tls,
-};
+use crate::stack::{CONNECTION_WINDOW, IDLE_TIMEOUT, STREAM_WINDOW, Stack, client_tls, server_tls};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Connection, Endpoint, EndpointConfig, ServerConfig, TransportConfig};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
+use sutura_benches::zeros;
 
 /// quinn on ring, as Sutura is. Its default congestion control is CUBIC.
 pub struct Quinn;
@@ -61,7 +60,7 @@ impl Stack for Quinn {
                     tokio::spawn(async move {
                         let mut request = [0; 8];
                         recv.read_exact(&mut request).await?;
-                        for chunk in response(u64::from_be_bytes(request)) {
+                        for chunk in zeros(u64::from_be_bytes(request)) {
                             send.write_chunk(chunk).await?;
                         }
                         send.finish()?;

@@ -2,11 +2,11 @@
 
 use crate::Error;
 use crate::job::Settings;
-use crate::stack::{
-    ALPN, CONNECTION_WINDOW, IDLE_TIMEOUT, STREAM_WINDOW, Stack, client_tls, response, server_tls,
-};
+use crate::stack::{CONNECTION_WINDOW, IDLE_TIMEOUT, STREAM_WINDOW, Stack, client_tls, server_tls};
 use std::net::{Ipv4Addr, SocketAddr};
 use sutura::{Algorithm, ClientConfig, Connection, Endpoint, ServerConfig, TransportConfig};
+use sutura_benches::tls::ALPN;
+use sutura_benches::zeros;
 
 /// Sutura as it is used, with erasure coding offered.
 pub struct Sutura;
@@ -44,7 +44,7 @@ impl Stack for Sutura {
                     tokio::spawn(async move {
                         let mut request = [0; 8];
                         recv.read_exact(&mut request).await?;
-                        for chunk in response(u64::from_be_bytes(request)) {
+                        for chunk in zeros(u64::from_be_bytes(request)) {
                             send.write_chunk(chunk).await?;
                         }
                         send.finish()?;

@@ -1,5 +1,7 @@
 //! The receiver's side: source and repair symbols in, lost source symbols out.
 
+mod burst;
+mod known;
 mod matrix;
 #[cfg(test)]
 mod tests;
@@ -9,12 +11,15 @@ use core::{fmt, ops::Range};
 
 use crate::{
     coefficient::Coefficients,
-    gf256, kernel,
+    kernel::Kernel,
     limits::DecoderLimits,
     pool::Pool,
+    slot::Slot,
     symbol::{self, MAX_SYMBOL_ID, PREFIX, SymbolId},
 };
-use matrix::{Contradiction, Matrix};
+use matrix::{Candidate, Contradiction, Matrix};
+
+pub use burst::RepairSymbol;
 
 /// Recovers lost source symbols of one sliding window.
 ///
@@ -32,8 +37,9 @@ pub struct Decoder {
     limits: DecoderLimits,
     /// The id of the first slot.
     lower: SymbolId,
-    /// The window, by id: symbols held in coded form. Those missing are the matrix's unknowns.
-    slots: VecDeque<Option<Vec<u8>>>,
+    /// The window, by id: symbols held in coded form. Slots of those missing, which are the
+    /// matrix's unknowns, are empty.
+    slots: VecDeque<Slot>,
     /// Bytes of all symbols held, without their length prefixes.
     bytes: usize,
     matrix: Matrix,
@@ -41,6 +47,11 @@ pub struct Decoder {
     recovered: VecDeque<SymbolId>,
     given_up: u64,
     pool: Pool,
+    kernel: Kernel,
+    /// Storage for symbols on their way from the matrix to their slots.
+    solved: Vec<(SymbolId, Slot)>,
+    /// Bytes of known symbols that were subtracted from repair symbols.
+    work: u64,
 }
 
 impl Decoder {
@@ -48,16 +59,25 @@ impl Decoder {
     /// ([`DecoderLimits::effective`]).
     #[must_use]
     pub fn new(limits: DecoderLimits) -> Self {
+        Self::with_kernel(limits, Kernel::best())
+    }
+
+    /// A decoder whose arithmetic is done by `kernel`.
+    #[must_use]
+    pub fn with_kernel(limits: DecoderLimits, kernel: Kernel) -> Self {
         let limits = limits.effective();
         Self {
             limits,
             lower: 0,
             slots: VecDeque::new(),
             bytes: 0,
-            matrix: Matrix::default(),
+            matrix: Matrix::new(kernel),
             recovered: VecDeque::new(),
             given_up: 0,
-            pool: Pool::new(limits.budget()),
+            pool: Pool::new(limits.window().budget()),
+            kernel,
+            solved: Vec::new(),
+            work: 0,
         }
     }
 
@@ -97,7 +117,7 @@ impl Decoder {
         } else {
             self.extend_to(id);
             self.make_room_for_newest();
-            self.slots.push_back(None);
+            self.slots.push_back(Slot::default());
             Ok(())
         };
         self.hold(id, coded);
@@ -132,23 +152,37 @@ impl Decoder {
         let Some(candidate) = self.matrix.reduce(columns, coefficients) else {
             return Ok(RepairOutcome::Dependent);
         };
+        let Some(candidate) = self.worth_keeping(candidate) else {
+            return Ok(RepairOutcome::Dropped);
+        };
+        match self.residual(&span, coefficients, payload) {
+            Ok(residual) => self.matrix.admit(candidate, residual),
+            Err(contradiction) => {
+                self.matrix.dismiss(candidate);
+                return Err(contradiction.into());
+            }
+        }
+        let recovered = self.settle()?;
+        Ok(RepairOutcome::Innovative { recovered })
+    }
+
+    /// `None` if the limit on equations would push this one out again.
+    fn worth_keeping(&mut self, candidate: Candidate) -> Option<Candidate> {
         let full = self.matrix.rows() >= self.limits.repairs;
         if full && self.matrix.is_oldest_and_unsolved(&candidate) {
             self.matrix.dismiss(candidate);
-            return Ok(RepairOutcome::Dropped);
+            return None;
         }
-        if self.known(&span).any(|coded| coded.is_some_and(|c| c.len() > payload.len())) {
-            self.matrix.dismiss(candidate);
-            return Err(DecodeError::Contradiction);
-        }
-        let residual = self.residual(&span, coefficients, candidate.scale(), payload);
-        self.matrix.admit(candidate, residual);
+        Some(candidate)
+    }
+
+    /// Collects what equations that were added have solved, and applies the limit on the rest.
+    fn settle(&mut self) -> Result<usize, Contradiction> {
         let collected = self.collect_solved();
         while self.matrix.rows() > self.limits.repairs {
             self.matrix.drop_oldest_row(&mut self.pool);
         }
-        let recovered = collected?;
-        Ok(RepairOutcome::Innovative { recovered })
+        collected
     }
 
     fn check_repair(&self, span: &Range<SymbolId>, payload: &[u8]) -> Result<(), DecodeError> {
@@ -162,67 +196,49 @@ impl Decoder {
         Ok(())
     }
 
-    /// `scale` times the payload less all symbols of the span that are known.
-    fn residual(
-        &mut self,
-        span: &Range<SymbolId>,
-        coefficients: Coefficients,
-        scale: u8,
-        payload: &[u8],
-    ) -> Vec<u8> {
-        // Room for the longest row that this one may be added to, so that rows never grow.
-        let mut residual = self.pool.take(PREFIX + self.limits.symbol_size);
-        residual.resize(payload.len(), 0);
-        kernel::mad(&mut residual, payload, scale);
-        let symbols = self.known(span).zip(coefficients.from(span.start));
-        let terms = symbols.filter_map(|(coded, c)| Some((gf256::mul(scale, c), coded?)));
-        kernel::dot(&mut residual, terms);
-        residual
-    }
-
-    /// The symbols of a span inside the window, in coded form; `None` for those missing.
-    fn known(&self, span: &Range<SymbolId>) -> impl Iterator<Item = Option<&[u8]>> {
-        // Both differences are at most the length of the window.
-        let from = (span.start - self.lower) as usize;
-        let to = (span.end - self.lower) as usize;
-        self.slots.range(from..to).map(Option::as_deref)
-    }
-
     /// Moves every row that is solved into its slot, and returns how many there were.
     fn collect_solved(&mut self) -> Result<usize, Contradiction> {
+        let mut solved = core::mem::take(&mut self.solved);
+        let result = self.matrix.take_solved(&mut solved, &mut self.pool);
         let mut recovered = 0;
-        let mut result = Ok(());
-        while let Some(solved) = self.matrix.pop_solved(&mut self.pool) {
-            match solved {
-                Ok((id, mut coded)) => {
-                    let capacity = coded.capacity();
-                    self.pool.settle(&mut coded, capacity);
-                    if self.hold(id, coded) {
-                        self.recovered.push_back(id);
-                        recovered += 1;
-                    }
-                }
-                Err(contradiction) => result = Err(contradiction),
+        for (id, mut coded) in solved.drain(..) {
+            self.pool.settle(&mut coded);
+            if self.hold(id, coded) {
+                self.recovered.push_back(id);
+                recovered += 1;
             }
         }
+        self.solved = solved;
         result.map(|()| recovered)
     }
 
     /// Puts a symbol into its slot, if the window is still there after room was made for its bytes.
-    fn hold(&mut self, id: SymbolId, coded: Vec<u8>) -> bool {
+    fn hold(&mut self, id: SymbolId, coded: Slot) -> bool {
         let len = symbol::content(&coded).len();
-        while self.bytes + len > self.limits.bytes && self.lower <= id {
-            self.give_up_below(self.lower + 1);
-        }
+        self.give_up_below(self.lower_with_room_for(len).min(id + 1));
         let index = id.checked_sub(self.lower).and_then(|index| usize::try_from(index).ok());
         let Some(slot) = index.and_then(|index| self.slots.get_mut(index)) else {
             self.pool.give(coded);
             return false;
         };
-        debug_assert!(slot.is_none(), "a symbol is held once");
-        *slot = Some(coded);
+        debug_assert!(slot.is_empty(), "a symbol is held once");
+        *slot = coded;
         self.bytes += len;
         true
+    }
+
+    /// How far up the window's lower end has to be so that `len` more bytes fit.
+    fn lower_with_room_for(&self, len: usize) -> SymbolId {
+        let mut excess = (self.bytes + len).saturating_sub(self.limits.bytes);
+        let mut lower = self.lower;
+        for slot in &self.slots {
+            if excess == 0 {
+                break;
+            }
+            excess = excess.saturating_sub(symbol::content(slot).len());
+            lower += 1;
+        }
+        lower
     }
 
     /// Makes all ids up to `upper` part of the window, as missing symbols.
@@ -232,7 +248,7 @@ impl Decoder {
         }
         self.give_up_below(upper.saturating_sub(self.limits.symbols as u64));
         for id in self.upper_bound()..upper {
-            self.slots.push_back(None);
+            self.slots.push_back(Slot::default());
             self.matrix.push_unknown(id);
         }
     }
@@ -254,7 +270,7 @@ impl Decoder {
     #[must_use]
     pub fn symbol(&self, id: SymbolId) -> Option<&[u8]> {
         let index = usize::try_from(id.checked_sub(self.lower)?).ok()?;
-        self.slots.get(index)?.as_deref().map(symbol::content)
+        self.slots.get(index).filter(|slot| !slot.is_empty()).map(symbol::content)
     }
 
     /// Moves the window's lower end up to `lower`: all symbols below it are forgotten, and those
@@ -272,7 +288,7 @@ impl Decoder {
         let unseen = lower.saturating_sub(self.upper_bound());
         // At most the length of the window.
         let count = (lower.min(self.upper_bound()) - self.lower) as usize;
-        for coded in self.slots.drain(..count).flatten() {
+        for coded in self.slots.drain(..count).filter(|slot| !slot.is_empty()) {
             self.bytes -= symbol::content(&coded).len();
             self.pool.give(coded);
         }
@@ -316,6 +332,13 @@ impl Decoder {
     #[must_use]
     pub fn repairs(&self) -> usize {
         self.matrix.rows()
+    }
+
+    /// Bytes that arithmetic has read so far: what decoding has cost. Each symbol given adds at
+    /// most [`DecoderLimits::work`], and nothing while no symbol is missing.
+    #[must_use]
+    pub fn work(&self) -> u64 {
+        self.work + self.matrix.work()
     }
 
     /// Bytes of buffers held, in use or kept for reuse; at most [`DecoderLimits::memory`].

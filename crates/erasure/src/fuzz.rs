@@ -7,7 +7,8 @@ use alloc::{collections::VecDeque, vec::Vec};
 use core::ops::Range;
 
 use crate::{
-    Arrival, Decoder, DecoderLimits, Encoder, MAX_SYMBOL_ID, RepairOutcome, SymbolId, WindowLimits,
+    Arrival, Decoder, DecoderLimits, Encoder, MAX_SYMBOL_ID, OpenRepair, RepairOutcome,
+    RepairSymbol, SymbolId, WindowLimits, kernel::Kernel,
 };
 
 /// Small, so that input of a few hundred bytes reaches every bound.
@@ -41,64 +42,87 @@ impl<'a> Input<'a> {
             _ => u64::MAX >> offset,
         })
     }
+
+    /// A repair symbol that no encoder made.
+    fn repair(&mut self, decoder: &Decoder) -> Option<RepairSymbol<'a>> {
+        let start = self.id(decoder)?;
+        let count = self.byte()? % 18;
+        let key = u32::from(self.byte()? % 4);
+        let len = self.byte()? % 48;
+        let span = start..start.saturating_add(SymbolId::from(count));
+        Some(RepairSymbol { span, key, payload: self.bytes(len) })
+    }
 }
 
 /// Gives a decoder symbols that no encoder made, and checks its bounds and its books.
 pub fn decoder(data: &[u8]) {
+    decoder_with(data, Kernel::best());
+}
+
+/// [`decoder`] with a kernel of the caller's choice.
+pub fn decoder_with(data: &[u8], kernel: Kernel) {
     let mut input = Input(data);
-    let mut decoder = Decoder::new(LIMITS);
+    let mut decoder = Decoder::with_kernel(LIMITS, kernel);
     while let Some(action) = input.byte() {
-        if act(action, &mut input, &mut decoder).is_none() {
-            break;
-        }
+        let work = decoder.work();
+        let Some(symbols) = act(action, &mut input, &mut decoder) else { break };
         check_bounds(&decoder);
+        check_work(&decoder, work, symbols);
     }
     check_window(&decoder);
 }
 
-fn act(action: u8, input: &mut Input<'_>, decoder: &mut Decoder) -> Option<()> {
-    match action % 8 {
-        0..=2 => {
-            let id = input.id(decoder)?;
-            let len = input.byte()? % 48;
-            let bytes = input.bytes(len);
-            let known = decoder.symbol(id).map(Vec::from);
-            let result = decoder.source(id, bytes);
-            match result {
-                // The limit on bytes may have pushed the symbol out at once.
-                Ok(Arrival::New) if id >= decoder.lower_bound() => {
-                    assert_eq!((known, decoder.symbol(id)), (None, Some(bytes)));
-                }
-                Ok(Arrival::Duplicate) => assert_eq!(known.as_deref(), decoder.symbol(id)),
-                Ok(Arrival::New | Arrival::Old) => assert_eq!(known, None),
-                Err(_) => {}
-            }
-        }
+/// Does one thing to a decoder and returns how many symbols it was given.
+fn act(action: u8, input: &mut Input<'_>, decoder: &mut Decoder) -> Option<usize> {
+    match action % 10 {
+        0..=2 => give_source(input, decoder),
         3..=5 => {
-            let start = input.id(decoder)?;
-            let count = input.byte()? % 18;
-            let key = input.byte()? % 4;
-            let len = input.byte()? % 48;
-            let end = start.saturating_add(SymbolId::from(count));
+            let symbol = input.repair(decoder)?;
             let (missing, bytes) = (decoder.missing().len(), decoder.bytes());
-            let result = decoder.repair(start..end, u32::from(key), input.bytes(len));
+            let result = decoder.repair(symbol.span, symbol.key, symbol.payload);
             if result == Ok(RepairOutcome::Unneeded) {
                 assert_eq!(missing, decoder.missing().len());
                 assert_eq!(bytes, decoder.bytes());
             }
+            Some(1)
         }
         6 => {
             if let Some(id) = decoder.pop_recovered() {
                 assert!(decoder.symbol(id).is_some_and(|symbol| !symbol.is_empty()));
             }
+            Some(0)
         }
-        _ => {
+        7 => {
             let lower = input.id(decoder)?;
             decoder.release_below(lower);
             assert!(decoder.lower_bound() >= lower.min(MAX_SYMBOL_ID + 1));
+            Some(0)
+        }
+        _ => {
+            let count = input.byte()? % 9;
+            let burst: Vec<_> = (0..count).map_while(|_| input.repair(decoder)).collect();
+            let outcomes = decoder.repair_burst(&burst);
+            assert_eq!(outcomes.len(), burst.len());
+            Some(burst.len())
         }
     }
-    Some(())
+}
+
+fn give_source(input: &mut Input<'_>, decoder: &mut Decoder) -> Option<usize> {
+    let id = input.id(decoder)?;
+    let len = input.byte()? % 48;
+    let bytes = input.bytes(len);
+    let known = decoder.symbol(id).map(Vec::from);
+    match decoder.source(id, bytes) {
+        // The limit on bytes may have pushed the symbol out at once.
+        Ok(Arrival::New) if id >= decoder.lower_bound() => {
+            assert_eq!((known, decoder.symbol(id)), (None, Some(bytes)));
+        }
+        Ok(Arrival::Duplicate) => assert_eq!(known.as_deref(), decoder.symbol(id)),
+        Ok(Arrival::New | Arrival::Old) => assert_eq!(known, None),
+        Err(_) => {}
+    }
+    Some(1)
 }
 
 fn check_bounds(decoder: &Decoder) {
@@ -107,6 +131,11 @@ fn check_bounds(decoder: &Decoder) {
     assert!(decoder.bytes() <= LIMITS.bytes);
     assert!(decoder.repairs() <= LIMITS.repairs.min(decoder.missing().len()));
     assert!(decoder.allocated() <= LIMITS.memory());
+}
+
+/// What decoding has cost since it was `before`, for some symbols given.
+fn check_work(decoder: &Decoder, before: u64, symbols: usize) {
+    assert!(decoder.work() - before <= (symbols * LIMITS.work()) as u64);
 }
 
 /// Each id of the window is held or missing, and never both.
@@ -129,82 +158,184 @@ struct Repair {
     payload: Vec<u8>,
 }
 
+/// An encoder, a decoder, and the network between them.
+struct Trip {
+    encoder: Encoder,
+    decoder: Decoder,
+    delayed: VecDeque<Repair>,
+    open: Vec<(OpenRepair, u32)>,
+    key: u32,
+}
+
 /// Takes an encoder's symbols through a network that the input drives, with loss, reordering and
 /// duplication, and checks that nothing is refused and that every symbol recovered is the one that
 /// was sent.
 pub fn round_trip(data: &[u8]) {
+    round_trip_with(data, Kernel::best());
+}
+
+/// [`round_trip`] with a kernel of the caller's choice.
+pub fn round_trip_with(data: &[u8], kernel: Kernel) {
     let mut input = Input(data);
-    let mut encoder = Encoder::new(WindowLimits { symbols: 12, ..LIMITS.window() });
-    let mut decoder = Decoder::new(LIMITS);
-    let mut delayed = VecDeque::new();
-    let mut key = 0;
+    let window = WindowLimits { symbols: 12, ..LIMITS.window() };
+    let mut trip = Trip {
+        encoder: Encoder::with_kernel(window, kernel),
+        decoder: Decoder::with_kernel(LIMITS, kernel),
+        delayed: VecDeque::new(),
+        open: Vec::new(),
+        key: 0,
+    };
     while let Some(action) = input.byte() {
-        let argument = action >> 3;
-        match action % 8 {
-            0 => send_source(&mut encoder, None),
-            1 | 2 => send_source(&mut encoder, Some(&mut decoder)),
-            3 => {
-                // The original once more, or late.
-                let back = SymbolId::from(argument) + 1;
-                if let Some(id) = encoder.next_id().checked_sub(back) {
-                    decoder.source(id, &content(id)).expect("an honest source symbol");
-                }
-            }
-            4 | 5 => {
-                if let Some(repair) = make_repair(&encoder, argument, key) {
-                    key += 1;
-                    delayed.push_back(repair);
-                }
-                if action % 8 == 4 {
-                    deliver(&mut decoder, delayed.pop_back());
-                }
-            }
-            6 => deliver(&mut decoder, delayed.pop_front()),
-            _ => decoder.release_below(encoder.window().start),
-        }
-        if delayed.len() > 8 {
-            delayed.pop_front();
-        }
-        check_recovered(&mut decoder);
-        check_bounds(&decoder);
+        let work = trip.decoder.work();
+        let symbols = trip.act(action % 12, action / 12);
+        check_recovered(&mut trip.decoder);
+        check_bounds(&trip.decoder);
+        check_work(&trip.decoder, work, symbols);
+        assert!(trip.encoder.allocated() <= window.memory());
     }
-    check_window(&decoder);
+    check_window(&trip.decoder);
+}
+
+impl Trip {
+    /// Does one thing, and returns how many symbols the decoder was given.
+    fn act(&mut self, action: u8, argument: u8) -> usize {
+        match action {
+            0 => self.send_source(false),
+            1 | 2 => self.send_source(true),
+            3 => self.send_again(argument),
+            4 | 5 => {
+                self.make_repair(argument);
+                let newest = if action == 4 { self.delayed.pop_back() } else { None };
+                self.deliver(newest)
+            }
+            6 => {
+                let oldest = self.delayed.pop_front();
+                self.deliver(oldest)
+            }
+            7 => {
+                self.decoder.release_below(self.encoder.window().start);
+                0
+            }
+            8 => self.deliver_burst(argument),
+            9 => {
+                let key = self.next_key();
+                self.open.extend(self.encoder.open_repair(key).map(|open| (open, key)));
+                0
+            }
+            10 => {
+                self.close_repair(argument);
+                0
+            }
+            _ => {
+                self.make_burst(argument);
+                0
+            }
+        }
+    }
+
+    fn next_key(&mut self) -> u32 {
+        self.key += 1;
+        self.key
+    }
+
+    fn send_source(&mut self, arrives: bool) -> usize {
+        let bytes = content(self.encoder.next_id());
+        let id = loop {
+            match self.encoder.push(&bytes) {
+                Ok(id) => break id,
+                Err(_) => self.encoder.release_below(self.encoder.window().start + 1),
+            }
+        };
+        if arrives {
+            assert_eq!(self.decoder.source(id, &bytes), Ok(Arrival::New));
+        }
+        usize::from(arrives)
+    }
+
+    /// Sends an original once more, or late.
+    fn send_again(&mut self, back: u8) -> usize {
+        let Some(id) = self.encoder.next_id().checked_sub(SymbolId::from(back) + 1) else {
+            return 0;
+        };
+        self.decoder.source(id, &content(id)).expect("an honest source symbol");
+        1
+    }
+
+    /// All of the window, or all but its oldest symbols.
+    fn span(&self, skip: u8) -> Option<Range<SymbolId>> {
+        let window = self.encoder.window();
+        let skip = SymbolId::from(skip).checked_rem(window.end - window.start)?;
+        Some(window.start + skip..window.end)
+    }
+
+    /// Puts a repair symbol on its way. The network forgets the oldest if there are too many.
+    fn send(&mut self, repair: Repair) {
+        self.delayed.push_back(repair);
+        if self.delayed.len() > 8 {
+            self.delayed.pop_front();
+        }
+    }
+
+    fn make_repair(&mut self, skip: u8) {
+        let Some(span) = self.span(skip) else { return };
+        let (key, mut payload) = (self.next_key(), Vec::new());
+        self.encoder.repair(span.clone(), key, &mut payload).expect("a span of the window");
+        self.send(Repair { span, key, payload });
+    }
+
+    fn make_burst(&mut self, argument: u8) {
+        let Some(span) = self.span(argument / 8) else { return };
+        let keys: Vec<u32> = (0..argument % 8).map(|_| self.next_key()).collect();
+        let mut payloads = alloc::vec![Vec::new(); keys.len()];
+        self.encoder.repair_burst(span.clone(), &keys, &mut payloads).expect("as above");
+        for (key, payload) in keys.into_iter().zip(payloads) {
+            self.send(Repair { span: span.clone(), key, payload });
+        }
+    }
+
+    /// Closes a repair symbol, compares it with what the encoder makes of the same symbols, if it
+    /// still has them, and puts it on its way, if it is not too wide for the receiver.
+    fn close_repair(&mut self, which: u8) {
+        let Some(which) = usize::from(which).checked_rem(self.open.len()) else { return };
+        let (open, key) = self.open.swap_remove(which);
+        let mut payload = Vec::new();
+        let Ok(span) = self.encoder.close_repair(open, &mut payload) else { return };
+        let mut expected = Vec::new();
+        if self.encoder.repair(span.clone(), key, &mut expected).is_ok() {
+            assert_eq!(payload, expected);
+        }
+        if span.end - span.start <= LIMITS.symbols as u64 {
+            self.send(Repair { span, key, payload });
+        }
+    }
+
+    fn deliver(&mut self, repair: Option<Repair>) -> usize {
+        let Some(Repair { span, key, payload }) = repair else { return 0 };
+        self.decoder.repair(span, key, &payload).expect("an honest repair symbol");
+        1
+    }
+
+    /// Delivers the oldest repair symbols together, the first of them twice.
+    fn deliver_burst(&mut self, count: u8) -> usize {
+        let count = usize::from(count).min(self.delayed.len());
+        let repairs: Vec<Repair> = self.delayed.drain(..count).collect();
+        let burst = repairs.iter().chain(repairs.first()).map(|repair| RepairSymbol {
+            span: repair.span.clone(),
+            key: repair.key,
+            payload: &repair.payload,
+        });
+        let burst: Vec<_> = burst.collect();
+        for outcome in self.decoder.repair_burst(&burst) {
+            outcome.expect("an honest repair symbol");
+        }
+        burst.len()
+    }
 }
 
 /// The bytes of symbol `id`, which differ in length from symbol to symbol.
 fn content(id: SymbolId) -> Vec<u8> {
     let len = 1 + (id * id + id / 3) % 16;
     (0..len).map(|at| (id * 37 + at * 11) as u8).collect()
-}
-
-fn send_source(encoder: &mut Encoder, decoder: Option<&mut Decoder>) {
-    let bytes = content(encoder.next_id());
-    let id = loop {
-        match encoder.push(&bytes) {
-            Ok(id) => break id,
-            Err(_) => encoder.release_below(encoder.window().start + 1),
-        }
-    };
-    if let Some(decoder) = decoder {
-        let arrival = decoder.source(id, &bytes);
-        assert_eq!(arrival, Ok(Arrival::New));
-    }
-}
-
-/// A repair symbol over all of the window, or over all but its oldest symbols.
-fn make_repair(encoder: &Encoder, skip: u8, key: u32) -> Option<Repair> {
-    let window = encoder.window();
-    let skip = SymbolId::from(skip).checked_rem(window.end - window.start)?;
-    let span = window.start + skip..window.end;
-    let mut payload = Vec::new();
-    encoder.repair(span.clone(), key, &mut payload).expect("a span of the window");
-    Some(Repair { span, key, payload })
-}
-
-fn deliver(decoder: &mut Decoder, repair: Option<Repair>) {
-    if let Some(Repair { span, key, payload }) = repair {
-        decoder.repair(span, key, &payload).expect("an honest repair symbol");
-    }
 }
 
 fn check_recovered(decoder: &mut Decoder) {

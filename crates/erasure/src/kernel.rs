@@ -1,46 +1,185 @@
 //! Arithmetic on regions of bytes, each byte an element of [GF(256)](crate::gf256).
 //!
-//! All work on the bytes of symbols is here and nowhere else, in portable code that compilers turn
-//! into vector instructions. A region may be shorter than the one it is added to: it counts as
-//! padded with zeros. What is longer than the destination is left out.
+//! All work on the bytes of symbols is here and nowhere else. A [`Kernel`] is one way of doing it;
+//! what it computes is the same on all of them. Regions may have any length and alignment. A source
+//! that is shorter than its destination counts as padded with zeros; what is longer is left out.
+//! Regions that start at a multiple of 64 bytes are read up to half as fast again as others.
+//!
+//! ```
+//! use sutura_erasure::kernel::Kernel;
+//!
+//! let mut parity = [0; 4];
+//! Kernel::best().dot(&mut parity, &[1, 2, 3], &[b"some", b"text", b"more"]);
+//! ```
 
-use crate::gf256;
+use core::fmt;
 
-/// Adds `src` to `dst`.
-pub fn xor(dst: &mut [u8], src: &[u8]) {
-    for (d, s) in dst.iter_mut().zip(src) {
-        *d ^= s;
+use crate::simd::{self, Table};
+
+/// The instructions that a [`Kernel`] is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Tier {
+    /// 64-bit words, on any CPU.
+    Scalar,
+    /// WebAssembly's simd128, if the program is compiled for it.
+    Simd128,
+    /// NEON, on any AArch64.
+    Neon,
+    /// AVX2 on x86-64.
+    Avx2,
+    /// AVX2 with GFNI.
+    Avx2Gfni,
+    /// AVX-512 (F, BW and VL) with GFNI.
+    Avx512Gfni,
+}
+
+impl Tier {
+    /// All tiers; of those that run on one machine, the later is the faster.
+    pub const ALL: [Self; 6] =
+        [Self::Scalar, Self::Simd128, Self::Neon, Self::Avx2, Self::Avx2Gfni, Self::Avx512Gfni];
+
+    /// A name for reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Simd128 => "simd128",
+            Self::Neon => "neon",
+            Self::Avx2 => "avx2",
+            Self::Avx2Gfni => "avx2+gfni",
+            Self::Avx512Gfni => "avx512+gfni",
+        }
     }
 }
 
-/// Adds `c` times `src` to `dst`.
-pub fn mad(dst: &mut [u8], src: &[u8], c: u8) {
-    match c {
-        0 => return,
-        1 => return xor(dst, src),
-        _ => {}
-    }
-    let multiples = multiples(c);
-    for (d, s) in dst.iter_mut().zip(src) {
-        *d ^= times(*s, &multiples);
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 
-/// Multiplies `dst` by `c`.
-pub fn scale(dst: &mut [u8], c: u8) {
-    if c == 1 {
-        return;
+/// The arithmetic of one [`Tier`].
+#[derive(Clone, Copy)]
+pub struct Kernel(&'static Table);
+
+impl Kernel {
+    /// The fastest kernel that runs on this CPU.
+    #[must_use]
+    pub fn best() -> Self {
+        // The standard library remembers what it found out about the CPU, so this is some loads.
+        Self::available().last().unwrap_or(Self::scalar())
     }
-    let multiples = multiples(c);
-    for d in dst {
-        *d = times(*d, &multiples);
+
+    /// The kernel that runs everywhere.
+    fn scalar() -> Self {
+        Self(simd::SCALAR)
+    }
+
+    /// The kernel of a tier; `None` if it does not run on this CPU.
+    ///
+    /// Without the feature `std` only tiers are known that the program is compiled for.
+    #[must_use]
+    pub fn new(tier: Tier) -> Option<Self> {
+        simd::table(tier).map(Self)
+    }
+
+    /// The kernels that run on this CPU, slowest first.
+    pub fn available() -> impl DoubleEndedIterator<Item = Self> {
+        Tier::ALL.into_iter().filter_map(Self::new)
+    }
+
+    /// The instructions that this kernel is made of.
+    #[must_use]
+    pub fn tier(self) -> Tier {
+        self.0.tier
+    }
+
+    /// Adds `src` to `dst`.
+    pub fn xor(self, dst: &mut [u8], src: &[u8]) {
+        self.sum(dst, &[src]);
+    }
+
+    /// Adds all sources to `dst`.
+    pub fn sum(self, dst: &mut [u8], sources: &[&[u8]]) {
+        (self.0.sum)(dst, sources);
+    }
+
+    /// Adds `c` times `src` to `dst`.
+    pub fn mad(self, dst: &mut [u8], src: &[u8], c: u8) {
+        if c != 0 {
+            (self.0.mad)(dst, src, c);
+        }
+    }
+
+    /// Multiplies `dst` by `c`.
+    pub fn scale(self, dst: &mut [u8], c: u8) {
+        if c != 1 {
+            (self.0.scale)(dst, c);
+        }
+    }
+
+    /// Adds a sum of products to `dst`: for each source, its coefficient times the source.
+    ///
+    /// The destination stays in registers while up to 128 sources pass by, so many sources cost
+    /// little more than reading them.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many coefficients as sources.
+    pub fn dot(self, dst: &mut [u8], coefficients: &[u8], sources: &[&[u8]]) {
+        assert_eq!(coefficients.len(), sources.len(), "a coefficient for each source");
+        (self.0.dot)(dst, coefficients, sources);
+    }
+
+    /// [`dot`](Self::dot) with terms that are not in slices.
+    pub fn dot_terms<'a>(self, dst: &mut [u8], terms: impl IntoIterator<Item = (u8, &'a [u8])>) {
+        const BLOCK: usize = 128;
+        let mut coefficients = [0; BLOCK];
+        let mut sources: [&[u8]; BLOCK] = [&[]; BLOCK];
+        let mut terms = terms.into_iter();
+        loop {
+            let mut len = 0;
+            for ((c, source), term) in coefficients.iter_mut().zip(&mut sources).zip(terms.by_ref())
+            {
+                (*c, *source) = term;
+                len += 1;
+            }
+            self.dot(dst, &coefficients[..len], &sources[..len]);
+            if len < BLOCK {
+                break;
+            }
+        }
+    }
+
+    /// Adds a product of matrices to destinations: to each one the [`dot`](Self::dot) product of
+    /// the sources with its own row of coefficients. The rows stand one behind the other.
+    ///
+    /// Sources are read once for up to six destinations.
+    ///
+    /// # Panics
+    ///
+    /// If there is not a coefficient for each destination and source.
+    pub fn matmul(self, dsts: &mut [&mut [u8]], coefficients: &[u8], sources: &[&[u8]]) {
+        let expected = dsts.len() * sources.len();
+        assert_eq!(coefficients.len(), expected, "a coefficient for each destination and source");
+        match dsts {
+            _ if sources.is_empty() => {}
+            [dst] => self.dot(dst, coefficients, sources),
+            dsts => (self.0.matmul)(dsts, coefficients, sources),
+        }
     }
 }
 
-/// Adds a sum of products to `dst`: for each term, the coefficient times the region.
-pub fn dot<'a>(dst: &mut [u8], terms: impl IntoIterator<Item = (u8, &'a [u8])>) {
-    for (c, src) in terms {
-        mad(dst, src, c);
+impl Default for Kernel {
+    fn default() -> Self {
+        Self::best()
+    }
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Kernel").field(&self.0.tier).finish()
     }
 }
 
@@ -56,110 +195,5 @@ pub fn weight(region: &[u8]) -> usize {
     region.iter().filter(|&&byte| byte != 0).count()
 }
 
-/// `c` times x^0 to x^7. By linearity the product of `c` and any element is the sum of those that
-/// belong to the element's bits.
-fn multiples(c: u8) -> [u8; 8] {
-    let mut multiples = [c; 8];
-    for i in 1..8 {
-        multiples[i] = gf256::double(multiples[i - 1]);
-    }
-    multiples
-}
-
-/// An element times the constant of `multiples`, from the element's highest bit down.
-///
-/// There are no look-ups and no branches: the top bit becomes a mask. Compilers make this a loop
-/// over 16 or 32 elements at a time, which is several times as fast as any table.
-#[inline(always)]
-fn times(mut element: u8, multiples: &[u8; 8]) -> u8 {
-    let mut product = 0;
-    for multiple in multiples.iter().rev() {
-        let mask = (element.cast_signed() >> 7).cast_unsigned();
-        product ^= mask & multiple;
-        element <<= 1;
-    }
-    product
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use alloc::{vec, vec::Vec};
-
-    const LENGTHS: [usize; 12] = [0, 1, 2, 7, 8, 15, 16, 17, 31, 33, 100, 1500];
-
-    fn region(len: usize, salt: usize) -> Vec<u8> {
-        (0..len).map(|i| (i * 31 + (i >> 8) + salt * 97) as u8).collect()
-    }
-
-    #[test]
-    fn every_coefficient_meets_every_element() {
-        let elements: Vec<u8> = (0..=255).collect();
-        for c in 0..=255 {
-            let expected: Vec<u8> = elements.iter().map(|&e| gf256::mul(c, e)).collect();
-            let mut scaled = elements.clone();
-            scale(&mut scaled, c);
-            assert_eq!(scaled, expected, "scale by {c}");
-            let mut sum = vec![0; 256];
-            mad(&mut sum, &elements, c);
-            assert_eq!(sum, expected, "mad with {c}");
-        }
-    }
-
-    #[test]
-    fn every_length_and_offset_agrees_with_single_products() {
-        for len in LENGTHS {
-            for offset in [0, 1, 5] {
-                for c in [0, 1, 2, 0x1d, 0x80, 255] {
-                    let src = region(len + offset, 1);
-                    let before = region(len + offset, 2);
-                    let mut dst = before.clone();
-                    mad(&mut dst[offset..], &src[offset..], c);
-                    assert_eq!(dst[..offset], before[..offset]);
-                    for i in offset..len + offset {
-                        assert_eq!(dst[i], before[i] ^ gf256::mul(c, src[i]));
-                    }
-                    let mut scaled = src.clone();
-                    scale(&mut scaled[offset..], c);
-                    assert_eq!(scaled[..offset], src[..offset]);
-                    for i in offset..len + offset {
-                        assert_eq!(scaled[i], gf256::mul(c, src[i]));
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn shorter_regions_are_padded_and_longer_ones_cut() {
-        for c in [1, 77] {
-            let mut long = region(40, 1);
-            mad(&mut long, &region(21, 2), c);
-            assert_eq!(long[21..], region(40, 1)[21..]);
-            let mut short = region(21, 1);
-            mad(&mut short, &region(40, 2), c);
-            let mut same = region(21, 1);
-            mad(&mut same, &region(21, 2), c);
-            assert_eq!(short, same);
-        }
-    }
-
-    #[test]
-    fn a_dot_product_is_the_sum_of_its_terms() {
-        let regions: Vec<Vec<u8>> = (0..9).map(|i| region(30 + i, i)).collect();
-        let mut dst = region(40, 99);
-        let mut expected = dst.clone();
-        for (i, region) in regions.iter().enumerate() {
-            mad(&mut expected, region, i as u8 * 29);
-        }
-        let terms = regions.iter().enumerate();
-        dot(&mut dst, terms.map(|(i, r)| (i as u8 * 29, &r[..])));
-        assert_eq!(dst, expected);
-    }
-
-    #[test]
-    fn zeros_are_counted() {
-        assert!(is_zero(&[]) && is_zero(&[0; 50]) && !is_zero(&[0, 0, 4]));
-        assert_eq!((weight(&[]), weight(&[0, 3, 0, 1])), (0, 2));
-    }
-}
+mod tests;

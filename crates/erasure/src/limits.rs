@@ -1,6 +1,6 @@
 //! The bounds of encoders and decoders.
 
-use crate::symbol::PREFIX;
+use crate::{slot, symbol::PREFIX};
 
 /// The longest source symbol: what its length prefix can say.
 pub const MAX_SYMBOL_SIZE: usize = u16::MAX as usize;
@@ -8,8 +8,18 @@ pub const MAX_SYMBOL_SIZE: usize = u16::MAX as usize;
 /// The most symbols any window spans. Larger limits are lowered to it.
 pub const MAX_WINDOW_SYMBOLS: usize = 1 << 15;
 
+/// The most repair symbols that an encoder has open at a time.
+pub const MAX_OPEN_REPAIRS: usize = 64;
+
 /// The most unsolved equations any decoder keeps. Larger limits are lowered to it.
 pub const MAX_REPAIRS: usize = 1 << 10;
+
+/// The most bytes of symbols in any window. The factor keeps all bounds within a machine word where
+/// that has 32 bits.
+const MAX_WINDOW_BYTES: usize = {
+    let (symbols, word) = (MAX_WINDOW_SYMBOLS as u64 * MAX_SYMBOL_SIZE as u64, usize::MAX / 8);
+    if symbols < word as u64 { symbols as usize } else { word }
+};
 
 /// What an [`Encoder`](crate::Encoder) may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +43,7 @@ impl WindowLimits {
     /// The limits as they are applied: nothing is zero and nothing exceeds the code's own bounds.
     #[must_use]
     pub fn effective(self) -> Self {
-        let bytes = self.bytes.clamp(1, MAX_WINDOW_SYMBOLS * MAX_SYMBOL_SIZE);
+        let bytes = self.bytes.clamp(1, MAX_WINDOW_BYTES);
         Self {
             symbols: self.symbols.clamp(1, MAX_WINDOW_SYMBOLS),
             bytes,
@@ -41,10 +51,29 @@ impl WindowLimits {
         }
     }
 
+    /// The bound on the buffers that an encoder ever holds for symbols and for repair symbols that
+    /// are open, in bytes. [`Encoder::allocated`](crate::Encoder::allocated) says how much it is
+    /// now.
+    #[must_use]
+    pub fn memory(self) -> usize {
+        let limits = self.effective();
+        limits.budget() + limits.known() + MAX_OPEN_REPAIRS * limits.longest()
+    }
+
     /// Buffer bytes that may be held with no regard to how well they are used, see
     /// [`Pool`](crate::pool::Pool).
     pub(crate) fn budget(self) -> usize {
-        2 * self.bytes + 2 * (self.symbol_size + PREFIX)
+        2 * self.bytes + 2 * self.longest()
+    }
+
+    /// Memory of all symbols in the window, each in a buffer that fits.
+    fn known(self) -> usize {
+        self.bytes + (PREFIX + slot::MAX_OVERHEAD) * self.symbols
+    }
+
+    /// Memory of the longest symbol, and of each repair symbol on which work goes on.
+    fn longest(self) -> usize {
+        slot::memory(PREFIX + self.symbol_size)
     }
 }
 
@@ -95,24 +124,33 @@ impl DecoderLimits {
     #[must_use]
     pub fn memory(self) -> usize {
         let limits = self.effective();
-        limits.budget()
-            + limits.bytes
-            + PREFIX * limits.symbols
-            + limits.equations()
-            + 2 * (limits.repairs + 2) * limits.symbols
+        let window = limits.window();
+        // Vectors grow to twice what they need, and to no less than eight bytes.
+        let coefficients = (2 * limits.symbols).max(8);
+        window.budget() + window.known() + limits.equations() * (window.longest() + coefficients)
     }
 
-    /// Buffer bytes that may be held with no regard to how well they are used, see
-    /// [`Pool`](crate::pool::Pool).
-    pub(crate) fn budget(self) -> usize {
-        self.window().budget() + self.equations()
+    /// The bound on the bytes that a decoder's arithmetic reads for one symbol that it is given.
+    /// [`Decoder::work`](crate::Decoder::work) says how much it was so far.
+    ///
+    /// That is all known symbols of a window once, all equations twice, and their coefficients
+    /// three times. A CPU with vector instructions reads tens of gigabytes in a second.
+    #[must_use]
+    pub fn work(self) -> usize {
+        let limits = self.effective();
+        let known = limits.bytes + (PREFIX + slot::MAX_PADDING) * limits.symbols;
+        let equation = slot::padded(PREFIX + limits.symbol_size);
+        known + limits.equations() * (2 * equation + 3 * limits.symbols)
     }
 
-    /// Bytes of all equations; one more than the limit is held while it is being placed.
+    /// The most equations at any time: those of a burst are placed before the limit is applied.
     fn equations(self) -> usize {
-        (self.repairs + 1) * (self.symbol_size + PREFIX)
+        self.repairs + BURST
     }
 }
+
+/// How many repair symbols a decoder works on at a time.
+pub(crate) const BURST: usize = 6;
 
 #[cfg(test)]
 mod tests {
@@ -130,6 +168,17 @@ mod tests {
         assert_eq!(limits.symbols, MAX_WINDOW_SYMBOLS);
         assert_eq!(limits.symbol_size, MAX_SYMBOL_SIZE);
         assert_eq!(limits.repairs, MAX_REPAIRS);
+    }
+
+    #[test]
+    fn the_largest_limits_have_bounds() {
+        let most = usize::MAX;
+        let window = WindowLimits { symbols: most, bytes: most, symbol_size: most };
+        assert!(window.memory() > 3 * window.effective().bytes);
+        let decoder =
+            DecoderLimits { symbols: most, bytes: most, symbol_size: most, repairs: most };
+        assert!(decoder.memory() > 3 * decoder.effective().bytes);
+        assert!(decoder.work() > decoder.effective().bytes);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use alloc::vec::Vec;
 
-/// A supply of byte buffers that are used again and again.
+use crate::slot::{self, Slot};
+
+/// A supply of buffers that are used again and again.
 ///
 /// Buffers keep their capacity when they come back, so that a steady stream of symbols allocates
 /// nothing. Left alone, short symbols would in time come to sit in long buffers and a limit on
@@ -11,7 +13,7 @@ use alloc::vec::Vec;
 /// use fit their contents. Total capacity is then at most the budget and the contents.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    spare: Vec<Vec<u8>>,
+    spare: Vec<Slot>,
     /// Capacity of the spare buffers and of those handed out.
     held: usize,
     budget: usize,
@@ -28,43 +30,49 @@ impl Pool {
     }
 
     /// An empty buffer with room for `len` bytes.
-    pub(crate) fn take(&mut self, len: usize) -> Vec<u8> {
+    pub(crate) fn take(&mut self, len: usize) -> Slot {
         let mut buffer = self.spare.pop().unwrap_or_default();
         self.held -= buffer.capacity();
-        buffer.reserve_exact(len);
+        let needed = slot::memory(len);
+        if buffer.capacity() < needed {
+            buffer = Slot::with_capacity(len);
+        }
         self.held += buffer.capacity();
-        self.fit(&mut buffer, len);
+        self.free_spare();
+        if self.held > self.budget && buffer.capacity() > needed {
+            self.held -= buffer.capacity();
+            buffer = Slot::with_capacity(len);
+            self.held += buffer.capacity();
+        }
         buffer
     }
 
-    /// Takes note that the contents of a buffer changed and its capacity may have, from
-    /// `capacity_before`.
-    pub(crate) fn settle(&mut self, buffer: &mut Vec<u8>, capacity_before: usize) {
-        self.held = self.held.saturating_sub(capacity_before) + buffer.capacity();
-        let len = buffer.len();
-        self.fit(buffer, len);
+    /// Takes note that a buffer will not grow any more.
+    pub(crate) fn settle(&mut self, buffer: &mut Slot) {
+        self.free_spare();
+        if self.held > self.budget {
+            self.held -= buffer.capacity();
+            buffer.shrink();
+            self.held += buffer.capacity();
+        }
     }
 
     /// Takes a buffer back.
-    pub(crate) fn give(&mut self, mut buffer: Vec<u8>) {
+    pub(crate) fn give(&mut self, mut buffer: Slot) {
         if self.held > self.budget || buffer.capacity() == 0 {
-            self.held = self.held.saturating_sub(buffer.capacity());
+            self.held -= buffer.capacity();
         } else {
             buffer.clear();
             self.spare.push(buffer);
         }
     }
 
-    fn fit(&mut self, buffer: &mut Vec<u8>, len: usize) {
+    /// Frees spare buffers as long as there is more than the budget.
+    fn free_spare(&mut self) {
         while self.held > self.budget
             && let Some(spare) = self.spare.pop()
         {
             self.held -= spare.capacity();
-        }
-        if self.held > self.budget && buffer.capacity() > len {
-            self.held -= buffer.capacity();
-            buffer.shrink_to(len);
-            self.held += buffer.capacity();
         }
     }
 }
@@ -76,40 +84,41 @@ mod tests {
     #[test]
     fn a_returned_buffer_is_used_again() {
         let mut pool = Pool::new(1000);
-        let buffer = pool.take(100);
-        let address = buffer.as_ptr();
+        let mut buffer = pool.take(100);
+        buffer.resize(1);
+        let address = buffer.bytes().as_ptr();
         pool.give(buffer);
-        let again = pool.take(60);
-        assert_eq!((again.as_ptr(), again.len()), (address, 0));
+        let mut again = pool.take(60);
+        assert_eq!(again.len(), 0);
+        again.resize(1);
+        assert_eq!(again.bytes().as_ptr(), address);
         assert_eq!(pool.held(), again.capacity());
     }
 
     #[test]
     fn above_the_budget_buffers_fit_their_contents() {
-        let mut pool = Pool::new(1000);
-        let long: Vec<_> = (0..10).map(|_| pool.take(100)).collect();
+        let mut pool = Pool::new(7030);
+        let long: Vec<_> = (0..10).map(|_| pool.take(640)).collect();
         long.into_iter().for_each(|buffer| pool.give(buffer));
         // Ten short contents in the long buffers are within the budget.
         let mut used: Vec<_> = (0..10).map(|_| pool.take(10)).collect();
-        assert_eq!(pool.held(), 1000);
+        assert_eq!(pool.held(), 7030);
         used.extend((0..50).map(|_| pool.take(10)));
-        assert_eq!(pool.held(), 1500);
+        assert_eq!(pool.held(), 7030 + 50 * 127);
         // None of them is kept until the total is within the budget again.
         used.drain(..).for_each(|buffer| pool.give(buffer));
-        assert!(pool.held() <= 1000);
-        assert_eq!(pool.take(2000).capacity(), 2000);
-        assert_eq!(pool.held(), 2000);
+        assert!(pool.held() <= 7030);
+        assert_eq!(pool.take(12_800).capacity(), 12_863);
+        assert_eq!(pool.held(), 12_863);
     }
 
     #[test]
-    fn growth_outside_is_accounted_for() {
+    fn a_buffer_that_turns_out_shorter_gives_the_rest_back() {
         let mut pool = Pool::new(100);
-        let mut buffer = pool.take(10);
-        let before = buffer.capacity();
-        buffer.resize(500, 1);
-        buffer.truncate(20);
-        pool.settle(&mut buffer, before);
-        assert_eq!((buffer.len(), pool.held()), (20, buffer.capacity()));
-        assert!(pool.held() <= 100);
+        let mut buffer = pool.take(640);
+        buffer.resize(20);
+        assert_eq!(pool.held(), 703);
+        pool.settle(&mut buffer);
+        assert_eq!((buffer.len(), pool.held()), (20, 127));
     }
 }

@@ -1,6 +1,6 @@
 //! What is coded for a source symbol: its length, then its bytes.
 
-use alloc::vec::Vec;
+use crate::{kernel, slot::Slot};
 
 /// The number of a source symbol, counted from 0 in each window and never used twice.
 pub type SymbolId = u64;
@@ -15,7 +15,7 @@ pub const PREFIX: usize = 2;
 
 /// Makes `buffer` the coded form of `bytes`. The caller has checked the length against its limits,
 /// which are never above `u16::MAX`.
-pub(crate) fn frame(buffer: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn frame(buffer: &mut Slot, bytes: &[u8]) {
     buffer.clear();
     buffer.extend_from_slice(&length(bytes.len()).to_be_bytes());
     buffer.extend_from_slice(bytes);
@@ -28,8 +28,8 @@ pub(crate) fn length(len: usize) -> u16 {
 }
 
 /// The bytes of a symbol in coded form.
-pub(crate) fn content(coded: &[u8]) -> &[u8] {
-    coded.get(PREFIX..).unwrap_or_default()
+pub(crate) fn content(coded: &Slot) -> &[u8] {
+    coded.bytes().get(PREFIX..).unwrap_or_default()
 }
 
 /// Cuts the padding off a solved row, which leaves a symbol in coded form.
@@ -37,51 +37,49 @@ pub(crate) fn content(coded: &[u8]) -> &[u8] {
 /// `false` if the row is no symbol: its length is zero or more than there is, or the padding is
 /// not zero. Then at least one of the symbols that went into it was not what its sender coded.
 #[must_use]
-pub(crate) fn trim(row: &mut Vec<u8>) -> bool {
-    let Some((prefix, rest)) = row.split_first_chunk::<PREFIX>() else {
+pub(crate) fn trim(row: &mut Slot) -> bool {
+    let Some((prefix, rest)) = row.bytes().split_first_chunk::<PREFIX>() else {
         return false;
     };
     let len = usize::from(u16::from_be_bytes(*prefix));
     let Some((bytes, padding)) = rest.split_at_checked(len) else {
         return false;
     };
-    if bytes.is_empty() || padding.iter().any(|&byte| byte != 0) {
+    if bytes.is_empty() || !kernel::is_zero(padding) {
         return false;
     }
-    row.truncate(PREFIX + len);
+    row.resize(PREFIX + len);
     true
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec;
+
+    fn row(bytes: &[u8]) -> Slot {
+        let mut row = Slot::default();
+        row.extend_from_slice(bytes);
+        row
+    }
 
     #[test]
     fn a_framed_and_padded_symbol_is_trimmed_to_itself() {
-        let mut row = Vec::new();
+        let mut row = Slot::default();
         frame(&mut row, b"abc");
-        assert_eq!(row, [0, 3, b'a', b'b', b'c']);
-        row.resize(20, 0);
+        assert_eq!(row.bytes(), [0, 3, b'a', b'b', b'c']);
+        row.resize(20);
         assert!(trim(&mut row));
         assert_eq!(content(&row), b"abc");
     }
 
     #[test]
     fn what_is_no_symbol_is_refused() {
-        let rows = [
-            vec![],
-            vec![0],
-            vec![0, 0],
-            vec![0, 0, 0],
-            vec![0, 2, 9],
-            vec![0xff, 0xff, 9, 9],
-            vec![0, 1, 9, 0, 1],
-        ];
-        for mut row in rows {
-            let before = row.clone();
-            assert!(!trim(&mut row), "{before:?}");
-            assert_eq!(row, before);
+        let rows: [&[u8]; 7] =
+            [&[], &[0], &[0, 0], &[0, 0, 0], &[0, 2, 9], &[0xff, 0xff, 9, 9], &[0, 1, 9, 0, 1]];
+        for bytes in rows {
+            let mut row = row(bytes);
+            assert!(!trim(&mut row), "{bytes:?}");
+            assert_eq!(row.bytes(), bytes);
         }
     }
 }

@@ -19,8 +19,11 @@ use core::ops::Range;
 
 use crate::{
     coefficient::Coefficients,
-    gf256, kernel,
+    gf256,
+    kernel::{self, Kernel},
+    limits::BURST,
     pool::Pool,
+    slot::Slot,
     symbol::{self, SymbolId},
 };
 
@@ -34,32 +37,50 @@ struct Row {
     /// One for each column from the first; columns beyond the end have coefficient 0.
     coefficients: Vec<u8>,
     /// Bytes beyond the end are 0.
-    payload: Vec<u8>,
+    payload: Slot,
 }
 
 impl Row {
     fn coefficient(&self, column: usize) -> u8 {
         self.coefficients.get(column).copied().unwrap_or(0)
     }
-
-    fn add(&mut self, other: &Self, c: u8) {
-        mad_extending(&mut self.coefficients, &other.coefficients, c);
-        mad_extending(&mut self.payload, &other.payload, c);
-        self.weight = kernel::weight(&self.coefficients);
-    }
-
-    fn scale(&mut self, c: u8) {
-        kernel::scale(&mut self.coefficients, c);
-        kernel::scale(&mut self.payload, c);
-    }
 }
 
 /// Adds `c` times `src` to `dst`, which grows if it is shorter.
-fn mad_extending(dst: &mut Vec<u8>, src: &[u8], c: u8) {
+fn add_coefficients(kernel: Kernel, dst: &mut Vec<u8>, src: &[u8], c: u8) {
     if dst.len() < src.len() {
         dst.resize(src.len(), 0);
     }
-    kernel::mad(dst, src, c);
+    kernel.mad(dst, src, c);
+}
+
+/// Adds `c` times `src` to `dst`, which grows if it is shorter.
+fn add_payload(kernel: Kernel, dst: &mut Slot, src: &Slot, c: u8) {
+    if dst.len() < src.len() {
+        dst.resize(src.len());
+    }
+    kernel.mad(dst.padded_mut(), src.padded(), c);
+}
+
+/// Scales coefficients so that the first that is not 0 becomes 1, and returns by how much. `None`
+/// if all are 0.
+fn normalise(kernel: Kernel, coefficients: &mut [u8]) -> Option<u8> {
+    let first = coefficients.iter().find(|&&c| c != 0)?;
+    let scale = gf256::inv(*first);
+    kernel.scale(coefficients, scale);
+    Some(scale)
+}
+
+/// Removes the bytes at some ascending indexes, moving what is between them as a whole.
+fn remove_each(bytes: &mut Vec<u8>, indexes: &[usize]) {
+    let within = &indexes[..indexes.partition_point(|&index| index < bytes.len())];
+    let Some(&(mut kept)) = within.first() else { return };
+    let ends = within.iter().skip(1).copied().chain([bytes.len()]);
+    for (&index, end) in within.iter().zip(ends) {
+        bytes.copy_within(index + 1..end, kept);
+        kept += end - index - 1;
+    }
+    bytes.truncate(kept);
 }
 
 /// A row that says something new, as yet without its payload.
@@ -69,17 +90,10 @@ pub(super) struct Candidate {
     weight: usize,
     /// Reduced and scaled so that the pivot's coefficient is 1.
     coefficients: Vec<u8>,
-    /// What the scaling multiplied the coefficients by.
+    /// What the scaling multiplies by, after the additions.
     scale: u8,
-    /// The rows, by index, whose multiples the reduction added after scaling.
+    /// The rows, by index, whose multiples the reduction adds.
     additions: Vec<(usize, u8)>,
-}
-
-impl Candidate {
-    /// What the payload has to be multiplied by before it is given to [`Matrix::admit`].
-    pub(super) fn scale(&self) -> u8 {
-        self.scale
-    }
 }
 
 /// Two symbols or rows contradict each other.
@@ -87,8 +101,9 @@ impl Candidate {
 pub(super) struct Contradiction;
 
 /// Missing symbols and what is known about them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Matrix {
+    kernel: Kernel,
     /// The columns: ids of the missing symbols, ascending.
     unknowns: VecDeque<SymbolId>,
     /// In reduced row echelon form, by pivot.
@@ -97,9 +112,29 @@ pub(super) struct Matrix {
     spare: Vec<Vec<u8>>,
     /// Storage for the additions of the next candidate.
     additions: Vec<(usize, u8)>,
+    /// Columns that [`take_solved`](Self::take_solved) removes.
+    removed: Vec<usize>,
+    /// Bytes that arithmetic has read here.
+    work: u64,
 }
 
 impl Matrix {
+    pub(super) fn new(kernel: Kernel) -> Self {
+        Self {
+            kernel,
+            unknowns: VecDeque::new(),
+            rows: Vec::new(),
+            spare: Vec::new(),
+            additions: Vec::new(),
+            removed: Vec::new(),
+            work: 0,
+        }
+    }
+
+    pub(super) fn work(&self) -> u64 {
+        self.work
+    }
+
     pub(super) fn rows(&self) -> usize {
         self.rows.len()
     }
@@ -119,6 +154,14 @@ impl Matrix {
     pub(super) fn push_unknown(&mut self, id: SymbolId) {
         debug_assert!(self.unknowns.back().is_none_or(|&last| last < id));
         self.unknowns.push_back(id);
+    }
+
+    /// The missing symbols in `span`, ascending.
+    pub(super) fn missing(
+        &self,
+        span: &Range<SymbolId>,
+    ) -> impl Iterator<Item = SymbolId> + Clone + '_ {
+        self.unknowns.range(self.columns(span)).copied()
     }
 
     /// The columns of the missing symbols in `span`.
@@ -185,27 +228,49 @@ impl Matrix {
             }
             // No row has a coefficient at another's pivot, so this one is still the generator's.
             let c = coefficients[row.pivot];
-            mad_extending(&mut coefficients, &row.coefficients, c);
+            self.work += row.coefficients.len() as u64;
+            add_coefficients(self.kernel, &mut coefficients, &row.coefficients, c);
             additions.push((index, c));
         }
 
-        let Some(pivot) = coefficients.iter().position(|&c| c != 0) else {
+        let Some(scale) = normalise(self.kernel, &mut coefficients) else {
             self.spare.push(coefficients);
             self.additions = additions;
             return None;
         };
-        let scale = gf256::inv(coefficients[pivot]);
-        kernel::scale(&mut coefficients, scale);
-        for (_, c) in &mut additions {
-            *c = gf256::mul(*c, scale);
+        let pivot = coefficients.iter().position(|&c| c != 0).unwrap_or(0);
+        let weight = kernel::weight(&coefficients);
+        Some(Candidate { pivot, weight, coefficients, scale, additions })
+    }
+
+    /// Which of several repair symbols, by columns and coefficients, say something that neither
+    /// the rows nor those before them do.
+    pub(super) fn independent(
+        &mut self,
+        symbols: &[(Range<usize>, Coefficients)],
+    ) -> [bool; BURST] {
+        let mut independent = [false; BURST];
+        let mut accepted: Vec<Candidate> = Vec::with_capacity(BURST);
+        for ((columns, generator), is_independent) in symbols.iter().zip(&mut independent) {
+            let Some(mut candidate) = self.reduce(columns.clone(), *generator) else { continue };
+            let coefficients = &mut candidate.coefficients;
+            for other in &accepted {
+                let c = coefficients.get(other.pivot).copied().unwrap_or(0);
+                self.work += other.coefficients.len() as u64;
+                add_coefficients(self.kernel, coefficients, &other.coefficients, c);
+            }
+            if normalise(self.kernel, coefficients).is_some() {
+                candidate.pivot = coefficients.iter().position(|&c| c != 0).unwrap_or(0);
+                *is_independent = true;
+                accepted.push(candidate);
+            } else {
+                self.dismiss(candidate);
+            }
         }
-        Some(Candidate {
-            pivot,
-            weight: kernel::weight(&coefficients),
-            coefficients,
-            scale,
-            additions,
-        })
+        for candidate in accepted {
+            self.dismiss(candidate);
+        }
+        independent
     }
 
     /// Takes back a candidate that will not be admitted.
@@ -214,13 +279,22 @@ impl Matrix {
         self.additions = candidate.additions;
     }
 
-    /// Makes a candidate a row. `payload` is that of the repair symbol, times the candidate's
-    /// scale, less all known symbols. Nothing may have happened to the matrix since
-    /// [`reduce`](Self::reduce).
-    pub(super) fn admit(&mut self, candidate: Candidate, mut payload: Vec<u8>) {
-        for &(index, c) in &candidate.additions {
-            mad_extending(&mut payload, &self.rows[index].payload, c);
+    /// Makes a candidate a row. `payload` is that of the repair symbol less all known symbols.
+    /// Nothing may have happened to the matrix since [`reduce`](Self::reduce).
+    pub(super) fn admit(&mut self, candidate: Candidate, mut payload: Slot) {
+        let additions = candidate.additions.iter();
+        let longest = additions.map(|&(index, _)| self.rows[index].payload.len()).max();
+        if longest.is_some_and(|longest| longest > payload.len()) {
+            payload.resize(longest.unwrap_or_default());
         }
+        let rows = &self.rows;
+        let terms = candidate.additions.iter().map(|&(index, c)| {
+            let addition = rows[index].payload.padded();
+            self.work += addition.len() as u64;
+            (c, addition)
+        });
+        self.kernel.dot_terms(payload.padded_mut(), terms);
+        self.kernel.scale(payload.padded_mut(), candidate.scale);
         self.additions = candidate.additions;
         self.place(Row {
             pivot: candidate.pivot,
@@ -239,7 +313,7 @@ impl Matrix {
     pub(super) fn learn(
         &mut self,
         id: SymbolId,
-        coded: &[u8],
+        coded: &Slot,
         pool: &mut Pool,
     ) -> Result<(), Contradiction> {
         let Ok(column) = self.unknowns.binary_search(&id) else {
@@ -261,7 +335,8 @@ impl Matrix {
                 result = Err(Contradiction);
                 continue;
             }
-            kernel::mad(&mut row.payload, coded, c);
+            self.work += coded.padded().len() as u64;
+            self.kernel.mad(row.payload.padded_mut(), coded.padded(), c);
             row.coefficients[column] = 0;
             row.weight -= 1;
             if row.pivot == column {
@@ -280,13 +355,13 @@ impl Matrix {
 
     /// Puts back a row whose pivot became known.
     fn pivot_again(&mut self, mut row: Row, pool: &mut Pool) -> Result<(), Contradiction> {
-        let Some(pivot) = row.coefficients.iter().position(|&c| c != 0) else {
-            let result = if kernel::is_zero(&row.payload) { Ok(()) } else { Err(Contradiction) };
+        let Some(scale) = normalise(self.kernel, &mut row.coefficients) else {
+            let contradicts = !kernel::is_zero(row.payload.bytes());
             self.recycle(row, pool);
-            return result;
+            return if contradicts { Err(Contradiction) } else { Ok(()) };
         };
-        row.scale(gf256::inv(row.coefficients[pivot]));
-        row.pivot = pivot;
+        self.kernel.scale(row.payload.padded_mut(), scale);
+        row.pivot = row.coefficients.iter().position(|&c| c != 0).unwrap_or(0);
         self.place(row);
         Ok(())
     }
@@ -296,45 +371,65 @@ impl Matrix {
         for other in &mut self.rows {
             let c = other.coefficient(row.pivot);
             if c != 0 {
-                other.add(&row, c);
+                self.work += (row.coefficients.len() + row.payload.padded().len()) as u64;
+                add_coefficients(self.kernel, &mut other.coefficients, &row.coefficients, c);
+                add_payload(self.kernel, &mut other.payload, &row.payload, c);
+                other.weight = kernel::weight(&other.coefficients);
             }
         }
         let index = self.rows.partition_point(|other| other.pivot < row.pivot);
         self.rows.insert(index, row);
     }
 
-    /// Takes out the lowest symbol that is determined now, in coded form.
+    /// Moves all symbols that are determined now to `solved`, in coded form and by id.
     ///
     /// # Errors
     ///
-    /// What was found is no symbol. The row is dropped, its symbol stays missing.
-    pub(super) fn pop_solved(
+    /// Some of what was found is no symbol. The rows are dropped, their symbols stay missing.
+    pub(super) fn take_solved(
         &mut self,
+        solved: &mut Vec<(SymbolId, Slot)>,
         pool: &mut Pool,
-    ) -> Option<Result<(SymbolId, Vec<u8>), Contradiction>> {
-        let index = self.rows.iter().position(|row| row.weight == 1)?;
-        let mut row = self.rows.remove(index);
-        if !symbol::trim(&mut row.payload) {
-            self.recycle(row, pool);
-            return Some(Err(Contradiction));
+    ) -> Result<(), Contradiction> {
+        let mut result = Ok(());
+        self.removed.clear();
+        for mut row in self.rows.extract_if(.., |row| row.weight == 1) {
+            self.spare.push(row.coefficients);
+            if symbol::trim(&mut row.payload) {
+                solved.push((self.unknowns[row.pivot], row.payload));
+                self.removed.push(row.pivot);
+            } else {
+                pool.give(row.payload);
+                result = Err(Contradiction);
+            }
         }
-        let id = self.unknowns[row.pivot];
-        self.spare.push(row.coefficients);
-        self.remove_column(row.pivot);
-        Some(Ok((id, row.payload)))
+        self.remove_columns();
+        result
+    }
+
+    /// Removes the columns in `removed`, to which no row refers.
+    fn remove_columns(&mut self) {
+        let removed = &self.removed;
+        if removed.is_empty() {
+            return;
+        }
+        let mut column = 0;
+        let mut next = removed.iter().peekable();
+        self.unknowns.retain(|_| {
+            column += 1;
+            next.next_if(|&&removed| removed == column - 1).is_none()
+        });
+        for row in &mut self.rows {
+            remove_each(&mut row.coefficients, removed);
+            row.pivot -= removed.partition_point(|&removed| removed < row.pivot);
+        }
     }
 
     /// Removes a column that no row refers to.
     fn remove_column(&mut self, column: usize) {
-        self.unknowns.remove(column);
-        for row in &mut self.rows {
-            if column < row.coefficients.len() {
-                row.coefficients.remove(column);
-            }
-            if row.pivot > column {
-                row.pivot -= 1;
-            }
-        }
+        self.removed.clear();
+        self.removed.push(column);
+        self.remove_columns();
     }
 
     fn recycle(&mut self, row: Row, pool: &mut Pool) {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Encoder, WindowLimits, coefficient};
+use crate::{Encoder, WindowLimits, coefficient, gf256};
 use alloc::vec;
 
 /// An encoder that holds `content(0)` to `content(count - 1)`.
@@ -288,6 +288,75 @@ fn the_oldest_equations_yield_to_the_limit_on_equations() {
     assert_eq!(give_repair(&mut decoder, &encoder, 7..10, 7), innovative(3));
     assert_eq!(recovered(&mut decoder), [7, 8, 9]);
     assert_eq!(decoder.repairs(), 0);
+}
+
+/// Gives repair symbols with these keys together.
+fn give_burst(
+    decoder: &mut Decoder,
+    encoder: &Encoder,
+    symbols: &[(Range<SymbolId>, u32)],
+) -> Vec<RepairOutcome> {
+    let payload = |(span, key): &(Range<SymbolId>, u32)| repair(encoder, span.clone(), *key);
+    let payloads: Vec<_> = symbols.iter().map(payload).collect();
+    let burst: Vec<_> = (symbols.iter().zip(&payloads))
+        .map(|((span, key), payload)| RepairSymbol { span: span.clone(), key: *key, payload })
+        .collect();
+    let outcomes = decoder.repair_burst(&burst);
+    assert!(decoder.matrix.is_reduced());
+    outcomes.into_iter().map(Result::unwrap).collect()
+}
+
+#[test]
+fn the_last_of_a_burst_that_helps_counts_what_all_recover() {
+    let encoder = encoder(10);
+    let mut decoder = default();
+    give(&mut decoder, [0, 1, 4, 5, 6, 7, 8, 9]);
+    let symbols = [(0..10, 1), (0..10, 1), (5..9, 2), (1..4, 3), (0..9, 4)];
+    let outcomes = give_burst(&mut decoder, &encoder, &symbols);
+    let [dependent, unneeded] = [RepairOutcome::Dependent, RepairOutcome::Unneeded];
+    assert_eq!(outcomes, [innovative(0), dependent, unneeded, innovative(2), dependent]);
+    assert_eq!(recovered(&mut decoder), [2, 3]);
+    assert_eq!(decoder.repair_burst(&[]), []);
+}
+
+#[test]
+fn a_burst_does_not_count_what_the_limit_drops() {
+    let encoder = encoder(10);
+    let mut decoder = with_symbols(16, 2);
+    give_repair(&mut decoder, &encoder, 5..10, 1);
+    give_repair(&mut decoder, &encoder, 5..10, 2);
+    let dropped = RepairOutcome::Dropped;
+    let outcomes = give_burst(&mut decoder, &encoder, &[(5..10, 3), (0..3, 4), (0..10, 5)]);
+    assert_eq!(outcomes, [innovative(0), dropped, dropped]);
+    assert_eq!(decoder.repairs(), 2);
+}
+
+#[test]
+fn a_burst_that_moves_the_window_uses_what_comes_before() {
+    let encoder = encoder(12);
+    let mut decoder = with_symbols(8, 8);
+    give(&mut decoder, [0, 2, 3, 4, 5, 6, 7]);
+    let outcomes = give_burst(&mut decoder, &encoder, &[(0..8, 1), (4..12, 2), (0..8, 3)]);
+    assert_eq!(outcomes, [innovative(1), innovative(0), RepairOutcome::Old]);
+    assert_eq!((decoder.lower_bound(), decoder.given_up()), (4, 0));
+}
+
+#[test]
+fn a_contradiction_in_a_burst_does_not_harm_the_rest() {
+    let encoder = encoder(6);
+    let mut decoder = default();
+    give(&mut decoder, [0, 1, 2, 3]);
+    let payload = repair(&encoder, 0..6, 7);
+    let payloads = [&payload[..], &[1; 3], &repair(&encoder, 0..6, 8), &payload];
+    let burst: Vec<_> = ([7, 9, 8, 7].into_iter().zip(payloads))
+        .map(|(key, payload)| RepairSymbol { span: 0..6, key, payload })
+        .collect();
+    // There are two unknowns: beside the first two, the third would be of no use.
+    let contradiction = Err(DecodeError::Contradiction);
+    let outcomes = decoder.repair_burst(&burst);
+    let unneeded = Ok(RepairOutcome::Unneeded);
+    assert_eq!(outcomes, [Ok(innovative(0)), contradiction, Ok(innovative(2)), unneeded]);
+    assert_eq!(recovered(&mut decoder), [4, 5]);
 }
 
 #[test]

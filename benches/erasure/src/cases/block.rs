@@ -1,0 +1,184 @@
+//! Block codes: Reed-Solomon, random linear, LDPC-Staircase, and parities.
+
+pub mod grid;
+mod ours;
+pub mod staircase;
+
+use super::{
+    Case,
+    encode::{Single, scalar},
+};
+use crate::{
+    Error,
+    buffers::{SYMBOL, Symbols},
+    field, limits,
+    measure::{Kind, Race},
+    peers::{isal, raptorq, reed_solomon_erasure, reed_solomon_simd},
+};
+use std::{hint::black_box, rc::Rc};
+use sutura_erasure::{
+    block::{RandomLinear, ReedSolomon},
+    kernel::Kernel,
+};
+
+/// Source symbols of a Reed-Solomon block.
+pub const DATA: usize = 100;
+/// Its parity symbols, and how many source symbols are lost.
+pub const PARITY: usize = 5;
+/// Loss patterns, of which each decode takes the next one.
+const PATTERNS: usize = 300;
+
+/// A block with parities by the Cauchy matrix of ISA-L.
+pub struct Block<'a> {
+    pub sources: &'a Symbols,
+    pub data: Vec<&'a [u8]>,
+    pub matrix: Vec<u8>,
+    pub parity: Symbols,
+}
+
+impl<'a> Block<'a> {
+    fn new(sources: &'a Symbols) -> Self {
+        let data = sources.slots(DATA);
+        let matrix = field::cauchy(PARITY, DATA);
+        let mut parity = Symbols::zeroed(PARITY);
+        scalar().matmul(&mut parity.slots_mut(), &matrix, &data);
+        Self { sources, data, matrix, parity }
+    }
+
+    /// What is lost in a turn: one symbol of each twenty, all patterns different.
+    pub fn lost(&self, turn: usize) -> [usize; PARITY] {
+        lost(turn)
+    }
+
+    /// The symbols that are left, then the parities.
+    pub fn received(&self, lost: &[usize]) -> Vec<&[u8]> {
+        let left = self.data.iter().enumerate().filter(|(index, _)| !lost.contains(index));
+        left.map(|(_, slot)| *slot).chain(self.parity.iter()).collect()
+    }
+
+    /// The rows that make what is lost of what is [received](Self::received): only a matrix of as
+    /// many rows as losses is inverted.
+    pub fn decoding_rows(
+        &self,
+        lost: &[usize],
+        invert: impl FnOnce(Vec<u8>) -> Option<Vec<u8>>,
+    ) -> Option<Vec<u8>> {
+        let rows = || self.matrix.chunks_exact(DATA);
+        let matrix = rows().flat_map(|row| lost.iter().map(|&column| row[column])).collect();
+        let inverse = invert(matrix)?;
+        let mut others = Vec::with_capacity(PARITY * DATA);
+        for (i, row) in rows().enumerate() {
+            let left = row.iter().enumerate().filter(|(column, _)| !lost.contains(column));
+            others.extend(left.map(|(_, &c)| c));
+            others.extend((0..PARITY).map(|parity| u8::from(parity == i)));
+        }
+        Some(field::multiply(Kernel::best(), &inverse, PARITY, &others))
+    }
+
+    /// Checks recovered symbols.
+    pub fn check<'b>(
+        &self,
+        lost: &[usize],
+        recovered: impl IntoIterator<Item = &'b [u8]>,
+    ) -> Result<(), Error> {
+        let mut recovered = recovered.into_iter();
+        let right = lost.iter().all(|&index| {
+            recovered.next().and_then(|slot| slot.get(..SYMBOL)) == Some(self.sources.symbol(index))
+        });
+        if right { Ok(()) } else { Err("what is recovered is not what was lost".into()) }
+    }
+}
+
+fn lost(turn: usize) -> [usize; PARITY] {
+    let pattern = turn % PATTERNS;
+    let width = DATA / PARITY;
+    let (low, high) = (pattern % width, pattern / width);
+    std::array::from_fn(|i| i * width + (low + i * high) % width)
+}
+
+pub fn rs_encode(case: Case, sources: &Symbols) -> Result<Race<'_>, Error> {
+    let job = Rc::new(Block::new(sources));
+    let title = format!("Reed-Solomon encoding, {DATA}+{PARITY}");
+    let mut race = Race::new(case, title, DATA * PARITY * SYMBOL).within(limits::ALU);
+    let code = ReedSolomon::new(DATA, PARITY)?;
+    let reference = code.clone().with_kernel(scalar());
+    let entry = ("ours", "ReedSolomon::encode", Kind::Ours);
+    ours::encode(&mut race, entry, sources, code, &reference)?;
+    let code = RandomLinear::new(DATA, PARITY, 0)?;
+    let reference = code.clone().with_kernel(scalar());
+    let entry = ("random-linear", "RandomLinear::encode", Kind::Ours);
+    ours::encode(&mut race, entry, sources, code, &reference)?;
+    isal::rs_encode(&mut race, &job)?;
+    reed_solomon_simd::rs_encode(&mut race, &job)?;
+    reed_solomon_erasure::rs_encode(&mut race, &job)?;
+    raptorq::rs_encode(&mut race, &job)?;
+    Ok(race)
+}
+
+pub fn rs_decode(case: Case, sources: &Symbols) -> Result<Race<'_>, Error> {
+    let job = Rc::new(Block::new(sources));
+    let title = format!("Reed-Solomon decoding, {DATA}+{PARITY}, {PARITY} lost, fresh patterns");
+    let mut race = Race::new(case, title, DATA * PARITY * SYMBOL).within(limits::ALU);
+    let code = ReedSolomon::new(DATA, PARITY)?;
+    let entry = ("ours", "ReedSolomon::decode", Kind::Ours);
+    ours::decode(&mut race, entry, sources, code, |turn| lost(turn).to_vec())?;
+    // With another repair symbol for the patterns of which five do not suffice.
+    let code = RandomLinear::new(DATA, PARITY + 1, 0)?;
+    let entry = ("random-linear", "RandomLinear::decode", Kind::Ours);
+    ours::decode(&mut race, entry, sources, code, |turn| lost(turn).to_vec())?;
+    isal::rs_decode(&mut race, &job)?;
+    reed_solomon_simd::rs_decode(&mut race, &job)?;
+    reed_solomon_erasure::rs_decode(&mut race, &job)?;
+    raptorq::rs_decode(&mut race, &job)?;
+    Ok(race)
+}
+
+pub fn xor(case: Case, sources: &Symbols, n: usize) -> Result<Race<'_>, Error> {
+    let job = Single::sum(sources, n);
+    let title = format!("one XOR parity over {n}");
+    let mut race = Race::new(case, title, n * SYMBOL).within(limits::READ);
+    let slots = job.sources.clone();
+    race.add(("sum", "Kernel::sum", Kind::Ours), &job.expected, move |dsts| {
+        Kernel::best().sum(dsts[0], black_box(&slots));
+    })?;
+    let code = ReedSolomon::new(n, 1)?;
+    let reference = code.clone().with_kernel(scalar());
+    let entry = ("reed-solomon", "ReedSolomon::encode, one parity", Kind::Ours);
+    ours::encode(&mut race, entry, sources, code, &reference)?;
+    let slots = job.sources.clone();
+    let label = "one source per pass (stand-in for libmoepgf with coefficients of 1)";
+    race.add(("one-source", label, Kind::StandIn), &job.expected, move |dsts| {
+        for slot in &slots {
+            Kernel::best().xor(dsts[0], slot);
+        }
+    })?;
+    isal::xor(&mut race, &job)?;
+    limits::read(&mut race, sources, n, limits::ANY);
+    Ok(race)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_turn_loses_other_symbols() {
+        let patterns: BTreeSet<_> = (0..PATTERNS).map(lost).collect();
+        assert_eq!(patterns.len(), PATTERNS);
+        assert!(patterns.iter().all(|lost| lost.is_sorted() && lost[4] < DATA));
+    }
+
+    #[test]
+    fn a_wrong_symbol_is_noticed() {
+        let sources = Symbols::random(DATA, 1);
+        let block = Block::new(&sources);
+        let lost = block.lost(0);
+        let right = lost.map(|index| sources.symbol(index));
+        assert!(block.check(&lost, right).is_ok());
+        let mut wrong = right;
+        wrong.swap(0, 1);
+        assert!(block.check(&lost, wrong).is_err());
+        assert!(block.check(&lost, right.into_iter().take(4)).is_err());
+    }
+}

@@ -1,0 +1,8 @@
+//! Other libraries, each in a file of its own, and stand-ins for those that cannot be had here.
+
+pub mod isal;
+pub mod one_source;
+pub mod raptorq;
+pub mod reed_solomon_erasure;
+pub mod reed_solomon_simd;
+pub mod rlnc_simdx;

@@ -1,0 +1,37 @@
+//! Intel's ISA-L, if the build script found it. Its field is ours, so its results are compared.
+//!
+//! Debian's 2.30 multiplies with shuffles, of AVX-512 at best. Releases from 2.31 on use GFNI, and
+//! only of those the targets speak.
+
+#[cfg(isal)]
+mod bindings;
+#[cfg(isal)]
+mod entries;
+#[cfg(not(isal))]
+#[path = "isal/absent.rs"]
+mod entries;
+
+pub use entries::{decode, narrow, product, rs_decode, rs_encode, single, xor};
+
+/// The version that is linked.
+pub const VERSION: Option<&str> = option_env!("ISAL_VERSION");
+
+/// Whether it has kernels with GFNI.
+pub fn has_gfni() -> bool {
+    let mut parts = VERSION.unwrap_or_default().split('.').map_while(|part| part.parse().ok());
+    (parts.next(), parts.next()) >= (Some(2), Some(31))
+}
+
+/// A line about it for the report.
+pub fn describe() -> String {
+    match VERSION {
+        None => "ISA-L: not found when this was built (apt-get install libisal-dev and touch \
+                 benches/erasure/build.rs, or name its directory in ISAL_DIR)"
+            .into(),
+        Some(version) if has_gfni() => format!("ISA-L: {version}"),
+        Some(version) => format!(
+            "ISA-L: {version}, without the GFNI kernels of 2.31 and later that the targets are \
+             about; ratios to it are information, and the share of the limit decides"
+        ),
+    }
+}

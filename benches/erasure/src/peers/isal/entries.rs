@@ -1,0 +1,146 @@
+//! ISA-L's ways of doing our work.
+
+use super::bindings::{self, Form, Sources, Tables};
+use crate::{
+    Error,
+    buffers::Symbols,
+    cases::{
+        block::{Block, DATA, PARITY},
+        decode::Losses,
+        encode::Single,
+        matmul::Product,
+    },
+    clock,
+    measure::{Decoded, Kind, Race},
+};
+use std::rc::Rc;
+use sutura_erasure::kernel::Kernel;
+
+/// One repair symbol, with tables that are ready.
+pub fn single<'a>(race: &mut Race<'a>, job: &Single<'a>) -> Result<(), Error> {
+    mad(race, ("isal-mad", "ISA-L gf_vect_mad"), Form::Best, job)?;
+    let tables = Tables::new(1, job.sources.len(), &job.coefficients);
+    let sources = Sources::new(&job.sources);
+    let entry = ("isal-encode", "ISA-L ec_encode_data", Kind::Peer);
+    race.add(entry, &job.expected, move |dsts| tables.encode(Form::Best, &sources, dsts))
+}
+
+/// One repair symbol with AVX2.
+pub fn narrow<'a>(race: &mut Race<'a>, job: &Single<'a>) -> Result<(), Error> {
+    let Some(form) = Form::avx2() else { return Ok(()) };
+    mad(race, ("isal-mad-avx2", "ISA-L gf_vect_mad_avx2"), form, job)
+}
+
+fn mad<'a>(
+    race: &mut Race<'a>,
+    (id, label): (&'static str, &str),
+    form: Form,
+    job: &Single<'a>,
+) -> Result<(), Error> {
+    let tables = Tables::new(1, job.sources.len(), &job.coefficients);
+    let sources = job.sources.clone();
+    race.add((id, label, Kind::Peer), &job.expected, move |dsts| {
+        for (index, source) in sources.iter().enumerate() {
+            tables.mad(form, index, source, dsts[0]);
+        }
+    })
+}
+
+/// Several repair symbols, with tables that are ready.
+pub fn product<'a>(race: &mut Race<'a>, job: &Product<'a>) -> Result<(), Error> {
+    let all = Tables::new(job.expected.len(), job.sources.len(), &job.coefficients);
+    let tables = all.clone();
+    let sources = Sources::new(&job.sources);
+    let entry = ("isal-encode", "ISA-L ec_encode_data", Kind::Peer);
+    race.add(entry, &job.expected, move |dsts| tables.encode(Form::Best, &sources, dsts))?;
+    let sources = job.sources.clone();
+    let entry = ("isal-update", "ISA-L ec_encode_data_update", Kind::Peer);
+    race.add(entry, &job.expected, move |dsts| {
+        for (index, source) in sources.iter().enumerate() {
+            all.update(index, source, dsts);
+        }
+    })
+}
+
+/// A window with losses: product, sum, inverse, product. Tables are of fresh coefficients here, so
+/// that making them counts.
+pub fn decode<'a>(race: &mut Race<'a>, job: &Rc<Losses<'a>>) -> Result<(), Error> {
+    let job = Rc::clone(job);
+    let count = job.missing.len();
+    let sources = Sources::new(&job.known_slots);
+    let (mut residuals, mut recovered) = (Symbols::zeroed(count), Symbols::zeroed(count));
+    let entry = ("isal-batch", "ISA-L batch: ec_encode_data, gf_invert_matrix", Kind::Peer);
+    race.add_decode(entry, move || {
+        let work = || {
+            let (known, missing) = job.coefficients();
+            Tables::new(count, job.known.len(), &known).encode(
+                Form::Best,
+                &sources,
+                &mut residuals.slots_mut(),
+            );
+            for (residual, repair) in residuals.slots_mut().into_iter().zip(job.repairs.iter()) {
+                Kernel::best().xor(residual, repair);
+            }
+            let inverse = bindings::invert(missing, count)?;
+            let residuals = Sources::new(&residuals.slots(count));
+            let tables = Tables::new(count, count, &inverse);
+            tables.encode(Form::Best, &residuals, &mut recovered.slots_mut());
+            Some(())
+        };
+        let (total, (last, solved)) = job.clock.time(|| clock::wall(work));
+        solved.ok_or("no inverse")?;
+        job.check(recovered.iter())?;
+        Ok(Decoded { total, last })
+    })
+}
+
+/// Reed-Solomon encoding with the same matrix.
+pub fn rs_encode<'a>(race: &mut Race<'a>, job: &Rc<Block<'a>>) -> Result<(), Error> {
+    if bindings::cauchy(PARITY, DATA) != job.matrix {
+        return Err("gf_gen_cauchy1_matrix makes another matrix".into());
+    }
+    let forms = [
+        ("isal", "ISA-L ec_encode_data", Some(Form::Best)),
+        ("isal-avx2", "ISA-L ec_encode_data_avx2", Form::avx2()),
+    ];
+    for (id, label, form) in forms {
+        let Some(form) = form else { continue };
+        let tables = Tables::new(PARITY, DATA, &job.matrix);
+        let sources = Sources::new(&job.data);
+        let entry = (id, label, Kind::Peer);
+        race.add(entry, &job.parity, move |dsts| tables.encode(form, &sources, dsts))?;
+    }
+    Ok(())
+}
+
+/// Reed-Solomon decoding with the inverse of what is lost only, as ours.
+pub fn rs_decode<'a>(race: &mut Race<'a>, job: &Rc<Block<'a>>) -> Result<(), Error> {
+    let job = Rc::clone(job);
+    let mut recovered = Symbols::zeroed(PARITY);
+    let mut turn = 0;
+    let entry = ("isal", "ISA-L ec_encode_data and the inverse of what is lost", Kind::Peer);
+    race.add_decode(entry, move || {
+        turn += 1;
+        let lost = job.lost(turn);
+        let (time, solved) = clock::wall(|| {
+            let rows = job.decoding_rows(&lost, |matrix| bindings::invert(matrix, PARITY))?;
+            let tables = Tables::new(PARITY, DATA, &rows);
+            let sources = Sources::new(&job.received(&lost));
+            tables.encode(Form::Best, &sources, &mut recovered.slots_mut());
+            Some(())
+        });
+        solved.ok_or("no inverse")?;
+        job.check(&lost, recovered.iter())?;
+        Ok(Decoded { total: time, last: time })
+    })
+}
+
+/// One XOR parity.
+pub fn xor<'a>(race: &mut Race<'a>, job: &Single<'a>) -> Result<(), Error> {
+    let sources = Sources::new(&job.sources);
+    let entry = ("isal", "ISA-L xor_gen", Kind::Peer);
+    race.add(entry, &job.expected, move |dsts| {
+        // A refusal leaves zeros, which the check notices.
+        sources.xor(dsts[0]);
+    })
+}

@@ -1,0 +1,141 @@
+//! What was measured, without the code that did it.
+
+use crate::{
+    cases::Case,
+    measure::{Entry, Kind, Metric, Race, Series},
+    memory::Pages,
+};
+
+/// Best and median of the rounds, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct Time {
+    /// The best of all rounds.
+    pub best: f64,
+    /// The median of the rounds' medians.
+    pub median: f64,
+}
+
+impl Time {
+    fn of(series: &Series) -> Option<Self> {
+        let best = series.best.iter().copied().min_by(f64::total_cmp)?;
+        let mut medians = series.median.clone();
+        medians.sort_by(f64::total_cmp);
+        let upper = *medians.get(medians.len() / 2)?;
+        let lower = *medians.get((medians.len() - 1) / 2)?;
+        Some(Self { best, median: (lower + upper) / 2.0 })
+    }
+}
+
+/// What one entry of a race did.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Row {
+    pub id: &'static str,
+    pub label: String,
+    pub kind: Kind,
+    /// Bytes that the work counts for.
+    pub bytes: f64,
+    pub total: Option<Time>,
+    pub last: Option<Time>,
+    pub total_rounds: Series,
+    pub last_rounds: Series,
+}
+
+impl Row {
+    fn new(entry: &Entry<'_>) -> Self {
+        Self {
+            id: entry.id,
+            label: entry.label.clone(),
+            kind: entry.kind,
+            bytes: entry.bytes,
+            total: Time::of(&entry.total),
+            last: Time::of(&entry.last),
+            total_rounds: entry.total.clone(),
+            last_rounds: entry.last.clone(),
+        }
+    }
+
+    pub fn time(&self, metric: Metric) -> Option<Time> {
+        match metric {
+            Metric::Total => self.total,
+            Metric::Last => self.last,
+        }
+    }
+}
+
+/// What the entries of a race did.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Table {
+    pub case: Case,
+    pub pages: Pages,
+    pub title: String,
+    pub last_bytes: f64,
+    pub limit: Option<&'static str>,
+    pub last_limit: Option<&'static str>,
+    pub rows: Vec<Row>,
+}
+
+impl Table {
+    pub fn row(&self, id: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.id == id)
+    }
+
+    /// The limit of a part of the work, and the bytes that count against it.
+    pub fn limit_of(&self, row: &Row, metric: Metric) -> Option<(&'static str, f64)> {
+        match metric {
+            Metric::Total => Some((self.limit?, row.bytes)),
+            Metric::Last => Some((self.last_limit?, self.last_bytes)),
+        }
+    }
+}
+
+/// Everything that was measured.
+#[derive(Debug)]
+pub struct Results {
+    pub rounds: usize,
+    pub tables: Vec<Table>,
+}
+
+impl Results {
+    pub fn new(races: &[Race<'_>], rounds: usize) -> Self {
+        let table = |race: &Race<'_>| Table {
+            case: race.case,
+            pages: race.pages,
+            title: race.title.clone(),
+            last_bytes: race.last_bytes,
+            limit: race.limit,
+            last_limit: race.last_limit,
+            rows: race.entries.iter().map(Row::new).collect(),
+        };
+        Self { rounds, tables: races.iter().map(table).collect() }
+    }
+
+    pub fn table(&self, case: Case, pages: Pages) -> Option<&Table> {
+        self.tables.iter().find(|table| table.case == case && table.pages == pages)
+    }
+
+    /// The entry that stands for a limit of a race: one of its own, which works on the same memory,
+    /// or one of the machine.
+    pub fn limit<'r>(&'r self, table: &'r Table, id: &str) -> Option<&'r Row> {
+        let machine = || self.table(Case::Limits, table.pages)?.row(id);
+        table.row(id).or_else(machine)
+    }
+}
+
+/// How much of a limit so many bytes in so many seconds are: best against best.
+pub fn share(limit: &Row, bytes: f64, time: Time) -> Option<f64> {
+    Some(bytes / time.best / (limit.bytes / limit.total?.best))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_is_of_all_rounds_and_the_median_of_medians() {
+        assert_eq!(Time::of(&Series::default()), None);
+        let odd = Series { best: vec![2.0, 1.0, 3.0], median: vec![9.0, 4.0, 5.0] };
+        assert_eq!(Time::of(&odd), Some(Time { best: 1.0, median: 5.0 }));
+        let even = Series { best: vec![2.0, 1.0], median: vec![4.0, 5.0] };
+        assert_eq!(Time::of(&even), Some(Time { best: 1.0, median: 4.5 }));
+    }
+}

@@ -1,0 +1,64 @@
+//! The conditions of a transfer.
+
+use std::fmt;
+use std::time::Duration;
+use sutura::{Algorithm, FecConfig, TransportConfig};
+use sutura_link::{LinkConfig, Loss, Probability, Rate};
+
+/// Bytes that a peer may send on a stream before the application read any.
+const STREAM_WINDOW: u64 = 8 << 20;
+/// Bytes that wait to be sent or for their acknowledgement: more than fit into path and queue.
+const SEND_BUFFER: usize = 4 << 20;
+
+/// A path, and what both ends are set up with.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    pub rtt: Duration,
+    pub loss: Probability,
+    pub rate: Rate,
+    pub payload: u16,
+    pub congestion: Algorithm,
+    /// Source symbols that the receiver allows in the coding window.
+    pub window: u32,
+}
+
+impl Case {
+    /// The link of both directions.
+    pub fn link(&self) -> LinkConfig {
+        LinkConfig {
+            rate: Some(self.rate),
+            delay: self.rtt / 2,
+            loss: Loss::Bernoulli(self.loss),
+            ..LinkConfig::default()
+        }
+    }
+
+    /// What a receiver announces. Symbols that are as long as packets all fit.
+    pub fn fec(&self) -> FecConfig {
+        FecConfig {
+            max_window_symbols: self.window,
+            max_window_bytes: FecConfig::default().max_window_bytes.max(self.window * 1500),
+            ..FecConfig::default()
+        }
+    }
+
+    pub fn transport(&self) -> TransportConfig {
+        TransportConfig {
+            udp_payload_size: self.payload,
+            stream_receive_window: STREAM_WINDOW,
+            max_stream_receive_window: STREAM_WINDOW,
+            receive_window: STREAM_WINDOW,
+            max_receive_window: STREAM_WINDOW,
+            send_buffer: SEND_BUFFER,
+            congestion: self.congestion,
+            fec: Some(self.fec()),
+            ..TransportConfig::default()
+        }
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ms, loss {}", self.rtt.as_millis(), self.loss)
+    }
+}

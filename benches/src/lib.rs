@@ -1,0 +1,19 @@
+//! What the benches have in common.
+
+pub mod spread;
+pub mod tls;
+
+use bytes::Bytes;
+
+/// Whatever goes wrong; a bench only reports it.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// `bytes` zero bytes in chunks that are never copied by the application.
+pub fn zeros(mut bytes: u64) -> impl Iterator<Item = Bytes> {
+    static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+    std::iter::from_fn(move || {
+        let len = bytes.min(ZEROS.len() as u64);
+        bytes -= len;
+        (len > 0).then(|| Bytes::from_static(&ZEROS).slice(..len as usize))
+    })
+}

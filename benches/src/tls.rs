@@ -1,0 +1,59 @@
+//! Certificates and TLS settings of both ends.
+
+use crate::Error;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use std::sync::Arc;
+
+/// The application protocol of all benches.
+pub const ALPN: &[u8] = b"perf";
+
+/// One cipher and one group, so that nobody negotiates something cheaper.
+pub fn aes_128_gcm() -> Arc<CryptoProvider> {
+    Arc::new(CryptoProvider {
+        cipher_suites: vec![ring::cipher_suite::TLS13_AES_128_GCM_SHA256],
+        kx_groups: vec![ring::kx_group::X25519],
+        ..ring::default_provider()
+    })
+}
+
+/// All ciphers and groups of ring, as rustls orders them.
+pub fn defaults() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+/// A certificate, and who trusts it.
+#[derive(Debug)]
+pub struct Identity {
+    certificate: CertificateDer<'static>,
+    key: Vec<u8>,
+}
+
+impl Identity {
+    /// A new one for `localhost`.
+    pub fn new() -> Result<Self, Error> {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+        Ok(Self { certificate: made.cert.der().clone(), key: made.signing_key.serialize_der() })
+    }
+
+    pub fn server_tls(&self, provider: Arc<CryptoProvider>) -> Result<rustls::ServerConfig, Error> {
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(self.key.clone()));
+        let mut tls = rustls::ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .with_no_client_auth()
+            .with_single_cert(vec![self.certificate.clone()], key)?;
+        tls.alpn_protocols = vec![ALPN.to_vec()];
+        Ok(tls)
+    }
+
+    pub fn client_tls(&self, provider: Arc<CryptoProvider>) -> Result<rustls::ClientConfig, Error> {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(self.certificate.clone())?;
+        let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        tls.alpn_protocols = vec![ALPN.to_vec()];
+        Ok(tls)
+    }
+}

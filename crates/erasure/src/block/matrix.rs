@@ -1,0 +1,176 @@
+//! Linear systems over GF(256) for the lost source symbols of a block.
+
+use alloc::{vec, vec::Vec};
+
+use crate::{gf256, kernel::Kernel};
+
+/// Equations over the lost source symbols, in reduced row echelon form.
+///
+/// Beside its coefficients, each row keeps what combination of the accepted equations it is.
+pub(super) struct Elimination {
+    kernel: Kernel,
+    unknowns: usize,
+    /// The most equations that can be accepted.
+    capacity: usize,
+    /// Rows of `unknowns` coefficients and `capacity` multiples of accepted equations.
+    rows: Vec<u8>,
+    /// The column of each row that no other row refers to, where the row has a one.
+    pivots: Vec<usize>,
+    /// The row that is being reduced.
+    row: Vec<u8>,
+    /// What the other rows are multiplied by to reduce it.
+    factors: Vec<u8>,
+}
+
+impl Elimination {
+    /// For `equations` equations over `unknowns` unknowns.
+    pub(super) fn new(kernel: Kernel, unknowns: usize, equations: usize) -> Self {
+        let capacity = unknowns.min(equations);
+        Self {
+            kernel,
+            unknowns,
+            capacity,
+            rows: Vec::with_capacity(capacity * (unknowns + capacity)),
+            pivots: Vec::with_capacity(capacity),
+            row: Vec::with_capacity(unknowns + capacity),
+            factors: Vec::with_capacity(capacity),
+        }
+    }
+
+    fn stride(&self) -> usize {
+        self.unknowns + self.capacity
+    }
+
+    /// Whether everything is determined.
+    pub(super) fn is_complete(&self) -> bool {
+        self.pivots.len() == self.unknowns
+    }
+
+    /// Accepts an equation unless those accepted already say as much.
+    pub(super) fn insert(&mut self, coefficients: impl Iterator<Item = u8>) -> bool {
+        let (stride, rank) = (self.stride(), self.pivots.len());
+        if rank == self.capacity {
+            return false;
+        }
+        self.row.clear();
+        self.row.extend(coefficients.take(self.unknowns));
+        self.row.resize(stride, 0);
+        self.row[self.unknowns + rank] = 1;
+
+        // No row has a coefficient at another's pivot, so all multiples are known beforehand.
+        self.factors.clear();
+        self.factors.extend(self.pivots.iter().map(|&pivot| self.row[pivot]));
+        let rows = self.rows.chunks_exact(stride);
+        self.kernel.dot_terms(&mut self.row, self.factors.iter().copied().zip(rows));
+        let Some(pivot) = self.row[..self.unknowns].iter().position(|&c| c != 0) else {
+            return false;
+        };
+        let scale = gf256::inv(self.row[pivot]);
+        self.kernel.scale(&mut self.row, scale);
+        for row in self.rows.chunks_exact_mut(stride) {
+            self.kernel.mad(row, &self.row, row[pivot]);
+        }
+        self.rows.extend_from_slice(&self.row);
+        self.pivots.push(pivot);
+        true
+    }
+
+    /// The unknowns that are determined, ascending, and for each of them, one behind the other, the
+    /// multiples of the accepted equations whose sum it is.
+    pub(super) fn solution(&self) -> (Vec<usize>, Vec<u8>) {
+        let rank = self.pivots.len();
+        let rows = self.pivots.iter().copied().zip(self.rows.chunks_exact(self.stride().max(1)));
+        let mut solved: Vec<(usize, &[u8])> = rows
+            .map(|(pivot, row)| (pivot, row.split_at(self.unknowns)))
+            .filter(|(_, (coefficients, _))| coefficients.iter().filter(|&&c| c != 0).count() == 1)
+            .map(|(pivot, (_, multiples))| (pivot, &multiples[..rank]))
+            .collect();
+        solved.sort_unstable_by_key(|&(pivot, _)| pivot);
+        let multiples = solved.iter().flat_map(|(_, multiples)| multiples.iter().copied());
+        (solved.iter().map(|&(pivot, _)| pivot).collect(), multiples.collect())
+    }
+}
+
+/// Lost source symbols as combinations of symbols that arrived.
+pub(super) struct Recovery<'a> {
+    pub(super) kernel: Kernel,
+    /// Source symbols of a block.
+    pub(super) sources: usize,
+    /// The code's coefficients: a row for each repair symbol, with one for each source symbol.
+    pub(super) parity: &'a [u8],
+    /// All source symbols that are missing, ascending.
+    pub(super) lost: &'a [usize],
+}
+
+impl Recovery<'_> {
+    /// Computes the source symbols `targets`, some of the lost ones, ascending, from the source
+    /// symbols that arrived and from the repair symbols `used`, which are at most as many as the
+    /// lost ones.
+    ///
+    /// `solution` has a row for each target: the multiples of the repair symbols whose sum refers
+    /// to no lost symbol but this.
+    ///
+    /// Instead of subtracting what arrived from the repair symbols and combining what is left, this
+    /// combines the rows of coefficients, which are shorter than symbols, and then reads every
+    /// symbol once.
+    pub(super) fn apply(
+        &self,
+        symbols: &mut [&mut [u8]],
+        targets: &[usize],
+        used: &[usize],
+        solution: &[u8],
+    ) {
+        let Some(&first) = used.first() else {
+            return;
+        };
+        let coefficients = self.combine(targets.len(), used, solution);
+        let (sources, repairs) = symbols.split_at_mut(self.sources);
+        let mut lost = self.lost.iter().copied().peekable();
+        let mut targets = targets.iter().copied().peekable();
+        let mut used = used.iter().copied();
+        let mut operands: Vec<&[u8]> = Vec::with_capacity(self.sources);
+        let mut dsts: Vec<&mut [u8]> = Vec::with_capacity(targets.len());
+        for (j, symbol) in sources.iter_mut().enumerate() {
+            if lost.next_if_eq(&j).is_none() {
+                operands.push(symbol);
+                continue;
+            }
+            // Some repair symbol also where none is left: its coefficients there are 0.
+            operands.push(&*repairs[used.next().unwrap_or(first)]);
+            if targets.next_if_eq(&j).is_some() {
+                dsts.push(symbol);
+            }
+        }
+        multiply(self.kernel, &mut dsts, &coefficients, &operands);
+    }
+
+    /// For each target, the coefficients of all source symbols in it. Places of lost source symbols
+    /// have those of the repair symbols, in their order, and 0 when there are no more.
+    fn combine(&self, targets: usize, used: &[usize], solution: &[u8]) -> Vec<u8> {
+        let mut coefficients = vec![0; targets * self.sources];
+        let mut rows: Vec<&mut [u8]> = coefficients.chunks_exact_mut(self.sources).collect();
+        let parity = used.iter().map(|&i| &self.parity[i * self.sources..][..self.sources]);
+        let parity: Vec<&[u8]> = parity.collect();
+        self.kernel.matmul(&mut rows, solution, &parity);
+        for (row, solution) in rows.into_iter().zip(solution.chunks_exact(used.len())) {
+            let multiples = solution.iter().copied().chain(core::iter::repeat(0));
+            for (&place, multiple) in self.lost.iter().zip(multiples) {
+                row[place] = multiple;
+            }
+        }
+        coefficients
+    }
+}
+
+/// Makes each destination the sum of the sources times its row of coefficients.
+pub(super) fn multiply(
+    kernel: Kernel,
+    dsts: &mut [&mut [u8]],
+    coefficients: &[u8],
+    sources: &[&[u8]],
+) {
+    for dst in dsts.iter_mut() {
+        dst.fill(0);
+    }
+    kernel.matmul(dsts, coefficients, sources);
+}

@@ -1,0 +1,241 @@
+//! Block codes: a fixed number of source symbols, and repair symbols for just these.
+//!
+//! The window code of this crate protects a stream that goes on. What has an end, such as an
+//! object, a picture or a group of datagrams, may be protected as a *block* instead: `k` source
+//! symbols from which `m` repair symbols are made, all of one length. All codes here are
+//! *systematic*: the source symbols are sent as they are. They differ in what they cost and in
+//! which losses they can bear:
+//!
+//! | code | encoding, for each repair symbol | recovers |
+//! |---|---|---|
+//! | [`ReedSolomon`] | a product for each source symbol | any `m` losses; `k + m` up to 256 |
+//! | [`RandomLinear`] | a product for each source symbol | `m` losses, all but one time in 255 |
+//! | [`LdpcStaircase`] | a sum over some of the source symbols | a few losses less than `m` |
+//! | [`Xor2d`] | a sum over one row or one column | one loss in each row or column, and bursts |
+//!
+//! Each decoder recovers every source symbol that what arrived determines, except that
+//! [`LdpcStaircase`] has a bound on the effort and that [`Xor2d`] looks at one row or column at a
+//! time. How the codes are defined, to the bit, is in `docs/extension.md`, section "Block codes".
+//!
+//! Symbols of different lengths are the caller's to pad, as the window code does it: put the length
+//! in front and zeros behind.
+//!
+//! ```
+//! use sutura_erasure::block::{BlockCode, ReedSolomon};
+//!
+//! let code = ReedSolomon::new(3, 2)?;
+//! let mut repairs = [[0; 4]; 2];
+//! let [first, second] = &mut repairs;
+//! code.encode(&[b"some", b"more", b"text"], &mut [first, second])?;
+//!
+//! // The first and the last source symbol are lost.
+//! let mut block = [[0; 4], *b"more", [0; 4], repairs[0], repairs[1]];
+//! let mut present = [false, true, false, true, true];
+//! let decoded = code.decode(&mut block.each_mut().map(|s| &mut s[..]), &mut present)?;
+//! assert!(decoded.is_complete());
+//! assert_eq!((&block[0], &block[2]), (b"some", b"text"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod binary;
+#[doc(hidden)]
+pub mod fuzz;
+mod ldpc_staircase;
+mod matrix;
+mod prng;
+mod random_linear;
+mod reed_solomon;
+mod xor2d;
+
+use core::fmt;
+
+use crate::kernel::Kernel;
+
+pub use ldpc_staircase::LdpcStaircase;
+pub use prng::ParkMiller;
+pub use random_linear::RandomLinear;
+pub use reed_solomon::ReedSolomon;
+pub use xor2d::Xor2d;
+
+/// A systematic erasure code for blocks of symbols of one length.
+pub trait BlockCode {
+    /// Source symbols of a block, `k`.
+    fn sources(&self) -> usize;
+
+    /// Repair symbols of a block, `m`.
+    fn repairs(&self) -> usize;
+
+    /// Overwrites the repair symbols with those of the source symbols.
+    ///
+    /// # Errors
+    ///
+    /// There are not `k` and `m` symbols, or they are not all of one length. Nothing is written
+    /// then.
+    fn encode(&self, sources: &[&[u8]], repairs: &mut [&mut [u8]]) -> Result<(), BlockError>;
+
+    /// Recovers missing source symbols in place.
+    ///
+    /// `symbols` are the `k` source symbols and then the `m` repair symbols, and `present` says
+    /// which of them arrived. The others are room for what is recovered; what they hold before
+    /// does not matter, and if they stay missing what they hold afterwards means nothing. Symbols
+    /// that arrived are only read.
+    ///
+    /// The flags of recovered symbols are set: those of source symbols, and those of repair symbols
+    /// that were worked out on the way. No flag is cleared, so a caller may try again when more
+    /// arrives.
+    ///
+    /// Symbols that contradict each other are not noticed: what is recovered is right if what
+    /// arrived is.
+    ///
+    /// # Errors
+    ///
+    /// There are not `k + m` symbols and flags, or the symbols are not all of one length. Nothing
+    /// is written then.
+    fn decode(
+        &self,
+        symbols: &mut [&mut [u8]],
+        present: &mut [bool],
+    ) -> Result<Decoded, BlockError>;
+}
+
+/// What became of the source symbols of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decoded {
+    /// Source symbols that were recovered.
+    pub recovered: usize,
+    /// Source symbols that are still missing.
+    pub missing: usize,
+}
+
+impl Decoded {
+    /// Whether no source symbol is missing.
+    #[must_use]
+    pub const fn is_complete(self) -> bool {
+        self.missing == 0
+    }
+}
+
+/// Why a block could not be coded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockError {
+    /// There are more or fewer symbols, or flags, than the code has.
+    Count {
+        /// How many the code has.
+        expected: usize,
+        /// How many were given.
+        given: usize,
+    },
+    /// The symbols differ in length.
+    Length,
+}
+
+impl fmt::Display for BlockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count { expected, given } => {
+                write!(f, "{given} symbols or flags for a code with {expected}")
+            }
+            Self::Length => f.write_str("the symbols of a block differ in length"),
+        }
+    }
+}
+
+impl core::error::Error for BlockError {}
+
+/// Why there is no such code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ParameterError {
+    /// Too few or too many source symbols.
+    Sources,
+    /// Too few or too many repair symbols.
+    Repairs,
+    /// No columns, or more columns than source symbols.
+    Columns,
+    /// A degree that RFC 6816 does not have, or that exceeds the number of repair symbols.
+    Degree,
+    /// A seed that is not between 1 and 2^31 - 2.
+    Seed,
+}
+
+impl fmt::Display for ParameterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sources => "the code has no blocks with so many source symbols",
+            Self::Repairs => "the code has no blocks with so many repair symbols",
+            Self::Columns => "there must be at least one column and at most one for each symbol",
+            Self::Degree => "the degree must be from 3 to 10 and at most the repair symbols",
+            Self::Seed => "the seed must be from 1 to 2^31 - 2",
+        })
+    }
+}
+
+impl core::error::Error for ParameterError {}
+
+fn check_count(expected: usize, given: usize) -> Result<(), BlockError> {
+    if expected == given { Ok(()) } else { Err(BlockError::Count { expected, given }) }
+}
+
+fn check_lengths(mut lengths: impl Iterator<Item = usize>) -> Result<(), BlockError> {
+    let first = lengths.next();
+    if lengths.all(|len| Some(len) == first) { Ok(()) } else { Err(BlockError::Length) }
+}
+
+/// Checks what [`BlockCode::encode`] was given.
+fn check_encode(
+    code: &impl BlockCode,
+    sources: &[&[u8]],
+    repairs: &[&mut [u8]],
+) -> Result<(), BlockError> {
+    check_count(code.sources(), sources.len())?;
+    check_count(code.repairs(), repairs.len())?;
+    let lengths = sources.iter().map(|symbol| symbol.len());
+    check_lengths(lengths.chain(repairs.iter().map(|symbol| symbol.len())))
+}
+
+/// Checks what [`BlockCode::decode`] was given and counts the missing source symbols.
+fn check_decode(
+    code: &impl BlockCode,
+    symbols: &[&mut [u8]],
+    present: &[bool],
+) -> Result<usize, BlockError> {
+    let count = code.sources() + code.repairs();
+    check_count(count, symbols.len())?;
+    check_count(count, present.len())?;
+    check_lengths(symbols.iter().map(|symbol| symbol.len()))?;
+    Ok(present[..code.sources()].iter().filter(|&&present| !present).count())
+}
+
+/// Adds symbols to `dst`, as many at a time as the kernel takes in one pass.
+fn add_all<'a>(kernel: Kernel, dst: &mut [u8], symbols: impl IntoIterator<Item = &'a [u8]>) {
+    const BATCH: usize = 128;
+    let mut batch: [&[u8]; BATCH] = [&[]; BATCH];
+    let mut symbols = symbols.into_iter();
+    loop {
+        let mut len = 0;
+        for (slot, symbol) in batch.iter_mut().zip(symbols.by_ref()) {
+            *slot = symbol;
+            len += 1;
+        }
+        kernel.sum(dst, &batch[..len]);
+        if len < BATCH {
+            break;
+        }
+    }
+}
+
+/// Makes symbol `index` the sum of others, or adds them to it if it is not to be `cleared`.
+fn make_sum(
+    kernel: Kernel,
+    symbols: &mut [&mut [u8]],
+    index: usize,
+    cleared: bool,
+    others: impl IntoIterator<Item = usize>,
+) {
+    let dst = core::mem::take(&mut symbols[index]);
+    if cleared {
+        dst.fill(0);
+    }
+    add_all(kernel, dst, others.into_iter().map(|other| &*symbols[other]));
+    symbols[index] = dst;
+}

@@ -1,0 +1,128 @@
+//! The window code's random linear code, for a block.
+
+use alloc::{vec, vec::Vec};
+
+use super::{
+    BlockCode, BlockError, Decoded, ParameterError, check_decode, check_encode,
+    matrix::{Elimination, Recovery, multiply},
+};
+use crate::{coefficient::Coefficients, kernel::Kernel};
+
+/// A random linear code: each repair symbol is the sum of all source symbols, multiplied by
+/// pseudorandom coefficients.
+///
+/// Repair symbol *i* is the one that the window code makes with the repair key `key` + *i* (modulo
+/// 2^32) over symbols with the ids 0 to `k` - 1 whose coded forms are the source symbols. As many
+/// repair symbols as source symbols are missing recover these, except about one time in 255, and
+/// with each repair symbol more the exceptions become 255 times as rare.
+#[derive(Debug, Clone)]
+pub struct RandomLinear {
+    sources: usize,
+    repairs: usize,
+    /// A row for each repair symbol.
+    parity: Vec<u8>,
+    kernel: Kernel,
+}
+
+impl RandomLinear {
+    /// The most source symbols.
+    pub const MAX_SOURCES: usize = 4096;
+
+    /// The most repair symbols. To solve for as many lost symbols takes about a thousand times
+    /// what it takes for a tenth of them, so this bounds the effort of a decoder.
+    pub const MAX_REPAIRS: usize = 1024;
+
+    /// The code for blocks of `sources` source symbols, at least one, and `repairs` repair symbols
+    /// whose keys count from `key`.
+    ///
+    /// # Errors
+    ///
+    /// There is no source symbol, or more than [`MAX_SOURCES`](Self::MAX_SOURCES) or
+    /// [`MAX_REPAIRS`](Self::MAX_REPAIRS).
+    pub fn new(sources: usize, repairs: usize, key: u32) -> Result<Self, ParameterError> {
+        if sources == 0 || sources > Self::MAX_SOURCES {
+            return Err(ParameterError::Sources);
+        }
+        if repairs > Self::MAX_REPAIRS {
+            return Err(ParameterError::Repairs);
+        }
+        let mut parity = vec![0; sources * repairs];
+        for (i, row) in (0u32..).zip(parity.chunks_exact_mut(sources)) {
+            Coefficients::new(key.wrapping_add(i)).fill(0, row);
+        }
+        Ok(Self { sources, repairs, parity, kernel: Kernel::best() })
+    }
+
+    /// The same code with other instructions.
+    #[must_use]
+    pub fn with_kernel(self, kernel: Kernel) -> Self {
+        Self { kernel, ..self }
+    }
+}
+
+impl BlockCode for RandomLinear {
+    fn sources(&self) -> usize {
+        self.sources
+    }
+
+    fn repairs(&self) -> usize {
+        self.repairs
+    }
+
+    fn encode(&self, sources: &[&[u8]], repairs: &mut [&mut [u8]]) -> Result<(), BlockError> {
+        check_encode(self, sources, repairs)?;
+        multiply(self.kernel, repairs, &self.parity, sources);
+        Ok(())
+    }
+
+    fn decode(
+        &self,
+        symbols: &mut [&mut [u8]],
+        present: &mut [bool],
+    ) -> Result<Decoded, BlockError> {
+        let missing = check_decode(self, symbols, present)?;
+        if missing == 0 {
+            return Ok(Decoded { recovered: 0, missing });
+        }
+        let (sources, repairs) = present.split_at_mut(self.sources);
+        let lost: Vec<usize> = (0..self.sources).filter(|&j| !sources[j]).collect();
+        let mut system = Elimination::new(self.kernel, missing, self.repairs);
+        let mut used = Vec::with_capacity(missing.min(self.repairs));
+        for i in (0..self.repairs).filter(|&i| repairs[i]) {
+            let row = &self.parity[i * self.sources..][..self.sources];
+            if system.insert(lost.iter().map(|&j| row[j])) {
+                used.push(i);
+            }
+            if system.is_complete() {
+                break;
+            }
+        }
+        let (solved, solution) = system.solution();
+        let targets: Vec<usize> = solved.into_iter().map(|unknown| lost[unknown]).collect();
+        let recovery = Recovery {
+            kernel: self.kernel,
+            sources: self.sources,
+            parity: &self.parity,
+            lost: &lost,
+        };
+        recovery.apply(symbols, &targets, &used, &solution);
+        for &target in &targets {
+            sources[target] = true;
+        }
+        Ok(Decoded { recovered: targets.len(), missing: missing - targets.len() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_symbols_is_bounded() {
+        let (k, m) = (RandomLinear::MAX_SOURCES, RandomLinear::MAX_REPAIRS);
+        assert_eq!(RandomLinear::new(0, 1, 0).err(), Some(ParameterError::Sources));
+        assert_eq!(RandomLinear::new(k + 1, 1, 0).err(), Some(ParameterError::Sources));
+        assert_eq!(RandomLinear::new(1, m + 1, 0).err(), Some(ParameterError::Repairs));
+        assert!(RandomLinear::new(k, m, u32::MAX).is_ok());
+    }
+}

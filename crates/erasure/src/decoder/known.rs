@@ -1,0 +1,114 @@
+//! Subtracting what is known from repair symbols: nearly all of the work of decoding.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::{Decoder, matrix::Contradiction};
+use crate::{
+    coefficient::Coefficients,
+    slot::Slot,
+    symbol::{PREFIX, SymbolId},
+};
+
+/// A repair symbol of which known symbols are subtracted.
+pub(super) struct Residual {
+    pub(super) span: Range<SymbolId>,
+    pub(super) coefficients: Coefficients,
+    pub(super) payload: Slot,
+    /// It is shorter than a symbol that it covers.
+    pub(super) contradicts: bool,
+}
+
+impl Residual {
+    /// Appends the coefficients of some consecutive symbols to `row`; 0 outside the span.
+    fn coefficients(&self, ids: &Range<SymbolId>, row: &mut Vec<u8>) {
+        let start = row.len();
+        row.resize(start + (ids.end - ids.start) as usize, 0);
+        let covered = ids.start.max(self.span.start)..ids.end.min(self.span.end);
+        if !covered.is_empty() {
+            let from = start + (covered.start - ids.start) as usize;
+            let to = start + (covered.end - ids.start) as usize;
+            self.coefficients.fill(covered.start, &mut row[from..to]);
+        }
+    }
+
+    /// Whether one of the symbols from `first` on is covered and longer than this.
+    fn is_too_short<'a>(&self, symbols: impl Iterator<Item = &'a Slot>, first: SymbolId) -> bool {
+        let covered = (first..).zip(symbols).filter(|(id, _)| self.span.contains(id));
+        covered.map(|(_, coded)| coded.len()).max().is_some_and(|len| len > self.payload.len())
+    }
+}
+
+impl Decoder {
+    /// A buffer with the payload of a repair symbol, and room for the longest row that it may be
+    /// added to, so that rows never move.
+    pub(super) fn payload(&mut self, payload: &[u8]) -> Slot {
+        let mut slot = self.pool.take(PREFIX + self.limits.symbol_size);
+        slot.extend_from_slice(payload);
+        slot
+    }
+
+    /// The payload less all known symbols of the span.
+    pub(super) fn residual(
+        &mut self,
+        span: &Range<SymbolId>,
+        coefficients: Coefficients,
+        payload: &[u8],
+    ) -> Result<Slot, Contradiction> {
+        let payload = self.payload(payload);
+        let mut residual =
+            Residual { span: span.clone(), coefficients, payload, contradicts: false };
+        self.subtract_known(core::slice::from_mut(&mut residual));
+        if residual.contradicts {
+            self.pool.give(residual.payload);
+            return Err(Contradiction);
+        }
+        Ok(residual.payload)
+    }
+
+    /// Subtracts from each repair symbol the known symbols that it covers, reading these once for
+    /// all of them. All spans are inside the window.
+    pub(super) fn subtract_known(&mut self, residuals: &mut [Residual]) {
+        let start = residuals.iter().map(|r| r.span.start).min().unwrap_or(self.lower);
+        let end = residuals.iter().map(|r| r.span.end).max().unwrap_or(start);
+        let runs = runs(start..end, self.matrix.missing(&(start..end)));
+        // Differences of ids are at most the length of the window.
+        let index = |id: SymbolId| (id - self.lower) as usize;
+
+        let count = (end - start) as usize;
+        let mut known = Vec::with_capacity(count);
+        let mut longest = 0;
+        for run in runs.clone() {
+            known.extend(self.slots.range(index(run.start)..index(run.end)).map(|coded| {
+                longest = coded.len().max(longest);
+                coded.padded()
+            }));
+        }
+        let mut coefficients = Vec::with_capacity(known.len() * residuals.len());
+        for residual in &mut *residuals {
+            for run in runs.clone() {
+                residual.coefficients(&run, &mut coefficients);
+            }
+            let symbols = || self.slots.range(index(start)..index(end));
+            residual.contradicts =
+                longest > residual.payload.len() && residual.is_too_short(symbols(), start);
+        }
+        let bytes: usize = known.iter().map(|coded| coded.len()).sum();
+        self.work += (bytes * residuals.len()) as u64;
+        let mut payloads: Vec<_> = residuals.iter_mut().map(|r| r.payload.padded_mut()).collect();
+        self.kernel.matmul(&mut payloads, &coefficients, &known);
+    }
+}
+
+/// What lies between some ids of a range, which are ascending.
+fn runs(
+    range: Range<SymbolId>,
+    without: impl Iterator<Item = SymbolId> + Clone,
+) -> impl Iterator<Item = Range<SymbolId>> + Clone {
+    let mut start = range.start;
+    without.chain([range.end]).filter_map(move |id| {
+        let run = start..id;
+        start = id + 1;
+        (!run.is_empty()).then_some(run)
+    })
+}

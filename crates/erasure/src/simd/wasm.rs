@@ -1,0 +1,72 @@
+//! The tier of WebAssembly, in builds with `simd128`: it cannot be asked for at run time.
+
+use core::arch::wasm32::*;
+
+use super::{
+    part,
+    tables::HALVES,
+    vector::{MAX_ROWS, Vector},
+};
+
+/// simd128: bytes are looked up by their halves.
+#[derive(Clone, Copy)]
+pub(super) struct Simd128(v128);
+
+impl Vector for Simd128 {
+    const BYTES: usize = 16;
+    /// The fastest that were measured in V8 on x86-64: many rows that share a source are worth more
+    /// than sums that all stay in its 16 registers.
+    const DOT_COLUMNS: usize = 8;
+    const ROWS: usize = 6;
+    const MATMUL_COLUMNS: [usize; MAX_ROWS + 1] = [0, 4, 4, 3, 3, 3, 3];
+    const PAIRS: bool = false;
+    /// The products of the lower and of the upper half.
+    type Factor = [v128; 2];
+
+    #[inline(always)]
+    unsafe fn load(at: *const u8) -> Self {
+        // SAFETY: the caller's promise.
+        Self(unsafe { v128_load(at.cast()) })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, at: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe { v128_store(at.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        Self(v128_xor(self.0, other.0))
+    }
+
+    #[inline(always)]
+    unsafe fn factor(c: u8) -> Self::Factor {
+        let halves = &HALVES[usize::from(c)];
+        // SAFETY: tables of 16 bytes.
+        unsafe {
+            [v128_load(halves.lower.as_ptr().cast()), v128_load(halves.upper.as_ptr().cast())]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn times(self, [lower, upper]: Self::Factor) -> Self {
+        let low = v128_and(self.0, u8x16_splat(15));
+        let high = u8x16_shr(self.0, 4);
+        Self(v128_xor(i8x16_swizzle(lower, low), i8x16_swizzle(upper, high)))
+    }
+
+    #[inline(always)]
+    unsafe fn load_part(at: *const u8, len: usize) -> Self {
+        // SAFETY: the caller's promise.
+        let [low, high] = unsafe { part::load(at, len) };
+        Self(u64x2(low, high))
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(self, at: *mut u8, len: usize) {
+        let words = [u64x2_extract_lane::<0>(self.0), u64x2_extract_lane::<1>(self.0)];
+        // SAFETY: the caller's promise.
+        unsafe { part::store(words, at, len) }
+    }
+}

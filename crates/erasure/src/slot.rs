@@ -1,0 +1,191 @@
+//! Buffers for symbols that the kernels read at full speed.
+
+use alloc::vec::Vec;
+
+/// Bytes of a cache line, and of the longest vector.
+const LINE: usize = 64;
+
+/// A growable buffer whose bytes start at a multiple of 64 and are followed by zeros up to the
+/// next.
+///
+/// A load of a vector from it never touches two cache lines, and a region of it never ends inside
+/// a vector: a symbol of 1500 bytes takes 1536.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    /// Something to get to a multiple of 64, the buffer, and zeros. An allocation that is asked to
+    /// be aligned takes a fifth more memory from common allocators than one that is a bit longer.
+    memory: Vec<u8>,
+    /// Where the buffer starts.
+    start: u32,
+    len: u32,
+}
+
+/// `len` and the zeros behind it.
+pub(crate) const fn padded(len: usize) -> usize {
+    len.next_multiple_of(LINE)
+}
+
+/// The most zeros that follow a buffer.
+pub(crate) const MAX_PADDING: usize = LINE - 1;
+
+/// The most that [`memory`] exceeds the length.
+pub(crate) const MAX_OVERHEAD: usize = MAX_PADDING + LINE - 1;
+
+/// The memory that a buffer of `len` bytes takes.
+pub(crate) const fn memory(len: usize) -> usize {
+    padded(len) + LINE - 1
+}
+
+impl Slot {
+    /// An empty buffer with room for `len` bytes and no more.
+    pub(crate) fn with_capacity(len: usize) -> Self {
+        let memory = Vec::<u8>::with_capacity(memory(len));
+        let start = memory.as_ptr().align_offset(LINE).min(LINE - 1);
+        Self { memory, start: start as u32, len: 0 }
+    }
+
+    /// Bytes of memory behind the buffer.
+    pub(crate) fn capacity(&self) -> usize {
+        self.memory.capacity()
+    }
+
+    /// How long the buffer may become without being moved.
+    fn room(&self) -> usize {
+        self.memory.capacity().saturating_sub(self.start()) / LINE * LINE
+    }
+
+    /// Has the buffer moved to memory for `len` bytes, if it has other.
+    fn reallocate(&mut self, len: usize) {
+        let mut moved = Self::with_capacity(len);
+        let kept = self.len().min(len);
+        moved.set_len(kept);
+        moved.bytes_mut().copy_from_slice(&self.bytes()[..kept]);
+        *self = moved;
+    }
+
+    /// Makes the memory fit the buffer.
+    pub(crate) fn shrink(&mut self) {
+        if self.capacity() > memory(self.len()) {
+            self.reallocate(self.len());
+        }
+    }
+
+    fn start(&self) -> usize {
+        self.start as usize
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.memory.clear();
+        self.len = 0;
+    }
+
+    fn set_len(&mut self, len: usize) {
+        // Symbols are shorter than 64 KiB.
+        self.len = len as u32;
+        self.memory.resize(self.start() + padded(len), 0);
+    }
+
+    /// Cuts the buffer off or appends zeros.
+    pub(crate) fn resize(&mut self, len: usize) {
+        if len > self.room() {
+            self.reallocate(len);
+        }
+        let old = self.len();
+        self.set_len(len);
+        if len < old {
+            self.padded_mut()[len..].fill(0);
+        }
+    }
+
+    pub(crate) fn extend_from_slice(&mut self, bytes: &[u8]) {
+        let len = self.len() + bytes.len();
+        if len > self.room() {
+            self.reallocate(len);
+        }
+        // Over the zeros at the end, and new ones behind.
+        let end = self.start() + self.len();
+        self.memory.resize(end, 0);
+        self.memory.extend_from_slice(bytes);
+        self.set_len(len);
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.padded()[..self.len()]
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        let len = self.len();
+        &mut self.padded_mut()[..len]
+    }
+
+    /// The bytes and the zeros behind them.
+    pub(crate) fn padded(&self) -> &[u8] {
+        self.memory.get(self.start()..).unwrap_or_default()
+    }
+
+    /// The bytes and the zeros behind them, for arithmetic that keeps them zero: sums of other
+    /// slots, none of them longer.
+    pub(crate) fn padded_mut(&mut self) -> &mut [u8] {
+        let start = self.start();
+        self.memory.get_mut(start..).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(slot: &Slot, expected: &[u8]) {
+        assert_eq!(slot.bytes(), expected);
+        assert_eq!(slot.padded().len(), padded(expected.len()));
+        assert!(slot.padded()[expected.len()..].iter().all(|&byte| byte == 0));
+        let address = slot.padded().as_ptr().addr();
+        assert!(expected.is_empty() || address.is_multiple_of(LINE));
+    }
+
+    #[test]
+    fn zeros_follow_whatever_was_there_before() {
+        let mut slot = Slot::default();
+        check(&slot, &[]);
+        slot.extend_from_slice(&[7; 100]);
+        check(&slot, &[7; 100]);
+        slot.resize(65);
+        check(&slot, &[7; 65]);
+        slot.resize(64);
+        check(&slot, &[7; 64]);
+        slot.resize(3);
+        check(&slot, &[7; 3]);
+        slot.resize(130);
+        check(&slot, &[[7; 3].as_slice(), &[0; 127]].concat());
+        slot.bytes_mut().fill(9);
+        check(&slot, &[9; 130]);
+        slot.clear();
+        slot.extend_from_slice(&[1]);
+        check(&slot, &[1]);
+    }
+
+    #[test]
+    fn no_length_takes_more_than_the_overhead() {
+        let most = |excess: fn(usize) -> usize| (0..1000).map(excess).max();
+        assert_eq!(most(|len| padded(len) - len), Some(MAX_PADDING));
+        assert_eq!(most(|len| memory(len) - len), Some(MAX_OVERHEAD));
+    }
+
+    #[test]
+    fn memory_is_that_of_whole_lines() {
+        let mut slot = Slot::with_capacity(1500);
+        assert_eq!(slot.capacity(), 1599);
+        slot.extend_from_slice(&[1; 100]);
+        slot.shrink();
+        assert_eq!((slot.capacity(), slot.len()), (191, 100));
+        check(&slot, &[1; 100]);
+    }
+}

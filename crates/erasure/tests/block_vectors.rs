@@ -1,0 +1,119 @@
+//! The test vectors of the block codes that `docs/extension.md` publishes, against the code.
+#![allow(clippy::unwrap_used, reason = "a failure here is a failed test")]
+
+use sutura_erasure::block::{
+    BlockCode, LdpcStaircase, ParkMiller, RandomLinear, ReedSolomon, Xor2d,
+};
+
+const VECTORS: &str = include_str!("block_vectors.txt");
+
+/// The fields of every line that starts with `kind`; at least `count` of them.
+fn lines(kind: &str, count: usize) -> Vec<Vec<&str>> {
+    let fields = VECTORS.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let of_kind = fields.filter(|fields| fields.first() == Some(&kind));
+    let lines: Vec<Vec<&str>> = of_kind.map(|fields| fields[1..].to_vec()).collect();
+    assert!(lines.len() >= count, "{} lines of {kind}", lines.len());
+    lines
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits = hex.as_bytes().chunks(2);
+    digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+}
+
+/// The numbers in front of the last field, and the last field's bytes.
+fn symbol(line: &[&str]) -> (Vec<usize>, Vec<u8>) {
+    let (last, numbers) = line.split_last().unwrap();
+    (numbers.iter().map(|field| field.parse().unwrap()).collect(), bytes(last))
+}
+
+fn sources() -> Vec<Vec<u8>> {
+    let symbols = lines("block-source", 6).into_iter().enumerate().map(|(j, line)| {
+        let (number, symbol) = symbol(&line);
+        assert_eq!(number, [j]);
+        symbol
+    });
+    symbols.collect()
+}
+
+fn repair(code: &dyn BlockCode, sources: &[Vec<u8>], index: usize) -> Vec<u8> {
+    let sources: Vec<&[u8]> = sources.iter().map(Vec::as_slice).collect();
+    let mut repairs = vec![vec![0xAA; sources[0].len()]; code.repairs()];
+    let mut slices: Vec<&mut [u8]> = repairs.iter_mut().map(Vec::as_mut_slice).collect();
+    code.encode(&sources, &mut slices).unwrap();
+    repairs.swap_remove(index)
+}
+
+#[test]
+fn pseudorandom_numbers() {
+    for line in lines("park-miller", 4) {
+        let numbers: Vec<u32> = line.iter().map(|field| field.parse().unwrap()).collect();
+        let mut prng = ParkMiller::new(numbers[0]).unwrap();
+        for (at, number) in numbers[2..].iter().enumerate() {
+            assert_eq!(prng.below(numbers[1]), *number, "number {at} of {line:?}");
+        }
+        assert_eq!(numbers.len(), 10);
+    }
+}
+
+#[test]
+fn rows_of_parity_check_matrices() {
+    for line in lines("ldpc-row", 12) {
+        let numbers: Vec<u16> = line.iter().map(|field| field.parse().unwrap()).collect();
+        let (parameters, expected) = numbers.split_at(5);
+        let [k, m, degree, seed, row] = parameters else { unreachable!("there are five") };
+        let (k, m, degree) = (usize::from(*k), usize::from(*m), usize::from(*degree));
+        let code = LdpcStaircase::new(k, m, degree, u32::from(*seed)).unwrap();
+        assert_eq!(code.row(usize::from(*row)), expected, "{line:?}");
+    }
+}
+
+#[test]
+fn reed_solomon_coefficients() {
+    for line in lines("reed-solomon-coefficient", 9) {
+        let (numbers, coefficient) = symbol(&line);
+        let [i, j] = numbers[..] else { unreachable!("there are two") };
+        // The coefficient is what becomes of a one among zeros.
+        let mut sources = vec![vec![0]; j + 1];
+        sources[j] = vec![1];
+        let code = ReedSolomon::new(j + 1, i + 1).unwrap();
+        assert_eq!(repair(&code, &sources, i), coefficient, "{line:?}");
+    }
+}
+
+#[test]
+fn repair_symbols() {
+    let sources = sources();
+    let k = sources.len();
+    for line in lines("reed-solomon", 4) {
+        let (numbers, expected) = symbol(&line);
+        // No repair symbol depends on how many others there are.
+        for m in [numbers[0] + 1, 250] {
+            let code = ReedSolomon::new(k, m).unwrap();
+            assert_eq!(repair(&code, &sources, numbers[0]), expected, "{line:?}");
+        }
+    }
+    for line in lines("random-linear", 4) {
+        let (numbers, expected) = symbol(&line);
+        let code = RandomLinear::new(k, 2, u32::try_from(numbers[0]).unwrap()).unwrap();
+        assert_eq!(repair(&code, &sources, numbers[1]), expected, "{line:?}");
+    }
+    for line in lines("ldpc-staircase", 9) {
+        let (numbers, expected) = symbol(&line);
+        let [m, degree, seed, i] = numbers[..] else { unreachable!("there are four") };
+        let code = LdpcStaircase::new(k, m, degree, u32::try_from(seed).unwrap()).unwrap();
+        assert_eq!(repair(&code, &sources, i), expected, "{line:?}");
+    }
+    for line in lines("xor-2d", 11) {
+        let (numbers, expected) = symbol(&line);
+        let code = Xor2d::new(k, numbers[0]).unwrap();
+        assert_eq!(repair(&code, &sources, numbers[1]), expected, "{line:?}");
+    }
+}
+
+#[test]
+fn the_specification_quotes_the_vectors() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/extension.md");
+    let specification = std::fs::read_to_string(path).unwrap();
+    assert!(specification.contains(VECTORS), "{path} does not quote block_vectors.txt as it is");
+}

@@ -28,10 +28,12 @@
 mod eps;
 mod hash;
 mod priority;
+mod resource;
 mod scheduler;
 mod scheme;
 
 pub use eps::Eps;
-pub use priority::{Priority, Urgency};
+pub use priority::{Class, Dependency, MAX_DEPTH, Priority, Urgency, Weight};
+pub use resource::{Kind, Resource};
 pub use scheduler::{Grant, Scheduler, StreamKey};
 pub use scheme::{ParseSchemeError, Scheme};

@@ -26,13 +26,19 @@
 #![forbid(unsafe_code)]
 
 mod eps;
+mod h2;
 mod hash;
+mod marx;
+mod multiplex;
 mod priority;
 mod resource;
 mod scheduler;
 mod scheme;
+mod tree;
 
 pub use eps::Eps;
+pub use h2::H2;
+pub use multiplex::{Block, Discipline, Multiplexer, Preset};
 pub use priority::{Class, Dependency, MAX_DEPTH, Priority, Urgency, Weight};
 pub use resource::{Kind, Resource};
 pub use scheduler::{Grant, Scheduler, StreamKey};

@@ -137,8 +137,8 @@ pub const MAX_DEPTH: usize = 8;
 /// A place in a dependency tree (RFC 7540, section 5.3), for the schemes that have one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dependency {
-    /// The stream that this one depends on; `None` for the root. A stream that is not in the tree
-    /// counts as the root.
+    /// The stream that this one depends on; `None` for the root. If it is the stream itself or not
+    /// in the tree, all of the dependency counts as [`Dependency::DEFAULT`] (section 5.3.1).
     pub parent: Option<StreamKey>,
     /// 1 to 256; a weight of 0 counts as 1.
     pub weight: u16,

@@ -23,6 +23,9 @@
 //! scheduler.remove(grant.stream);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! A [`Multiplexer`] treats all streams alike, as transports do that know nothing of them; the
+//! table [`Preset`] has the defaults of ten of these by name.
 #![forbid(unsafe_code)]
 
 mod eps;
@@ -34,6 +37,8 @@ mod priority;
 mod resource;
 mod scheduler;
 mod scheme;
+#[cfg(test)]
+mod testing;
 mod tree;
 
 pub use eps::Eps;

@@ -320,6 +320,3 @@ pub(crate) struct Seat {
     /// Its position in a sequence.
     pub(crate) rank: u64,
 }
-
-#[cfg(test)]
-mod tests;

@@ -122,7 +122,7 @@ impl Tree {
                 self.rehang(sibling, slot);
             }
         }
-        self.settle(parent);
+        // If a sibling was active this node is now, so that nothing changes for the parent.
     }
 
     /// Moves a node, without telling its old parent that it may have become inactive.

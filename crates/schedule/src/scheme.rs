@@ -3,7 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{Eps, Scheduler};
+use crate::marx::{
+    Planned, bucket, bucket_html, dfifo, fifo, firefox, pplus, rr, spdyrr, splus, wrr, zeroweight,
+};
+use crate::{Eps, H2, Scheduler};
 
 /// The schemes by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -12,17 +15,76 @@ pub enum Scheme {
     /// The Extensible Prioritization Scheme of RFC 9218: [`Eps`]. The default.
     #[default]
     Eps,
+    /// The dependency tree of HTTP/2 (RFC 7540, section 5.3): [`H2`].
+    H2,
+    /// Marx 2020: the same share for every stream, as old Edge had it.
+    Rr,
+    /// Marx 2020: shares by the kind of resource, as in Safari.
+    Wrr,
+    /// Marx 2020: one stream after the other.
+    Fifo,
+    /// Marx 2020: five levels, one stream after the other in each, as in Chrome.
+    Dfifo,
+    /// Marx 2020: the weighted groups of Firefox.
+    Firefox,
+    /// [`Scheme::Firefox`] with the weights that the paper measured by mistake: 22 for pictures, 32 for
+    /// everything else.
+    FirefoxMeasured,
+    /// Marx 2020, p+: what is important in sequence, and beside it a trickle of the rest.
+    PPlus,
+    /// Marx 2020, s+: two sequences, and the groups of Firefox for the rest.
+    SPlus,
+    /// Marx 2020: the levels of [`Scheme::Dfifo`] with turns of one packet in each.
+    SpdyRr,
+    /// Marx 2020: the buckets that Meenan proposed.
+    Bucket,
+    /// [`Scheme::Bucket`] with documents in the highest bucket.
+    BucketHtml,
+    /// Marx 2020: weight 255 in sequence, then shares, then weight 0 in sequence.
+    ZeroWeight,
+    /// [`Scheme::ZeroWeight`] with weights for what is above the fold.
+    ZeroWeightAtf,
 }
 
 impl Scheme {
     /// Every scheme, in the order in which they are listed to people.
-    pub const ALL: &[Self] = &[Self::Eps];
+    pub const ALL: &[Self] = &[
+        Self::Eps,
+        Self::H2,
+        Self::Rr,
+        Self::Wrr,
+        Self::Fifo,
+        Self::Dfifo,
+        Self::Firefox,
+        Self::FirefoxMeasured,
+        Self::PPlus,
+        Self::SPlus,
+        Self::SpdyRr,
+        Self::Bucket,
+        Self::BucketHtml,
+        Self::ZeroWeight,
+        Self::ZeroWeightAtf,
+    ];
 
     /// The name that [`FromStr`] reads.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Eps => "eps",
+            Self::H2 => "h2",
+            Self::Rr => "rr",
+            Self::Wrr => "wrr",
+            Self::Fifo => "fifo",
+            Self::Dfifo => "dfifo",
+            Self::Firefox => "firefox",
+            Self::FirefoxMeasured => "firefox-measured",
+            Self::PPlus => "pplus",
+            Self::SPlus => "splus",
+            Self::SpdyRr => "spdyrr",
+            Self::Bucket => "bucket",
+            Self::BucketHtml => "bucket-html",
+            Self::ZeroWeight => "zeroweight",
+            Self::ZeroWeightAtf => "zeroweight-atf",
         }
     }
 
@@ -31,6 +93,20 @@ impl Scheme {
     pub fn build(self) -> Box<dyn Scheduler> {
         match self {
             Self::Eps => Box::new(Eps::new()),
+            Self::H2 => Box::new(H2::new()),
+            Self::Rr => Box::new(Planned::new(&rr::PLAN)),
+            Self::Wrr => Box::new(Planned::new(&wrr::PLAN)),
+            Self::Fifo => Box::new(Planned::new(&fifo::PLAN)),
+            Self::Dfifo => Box::new(Planned::new(&dfifo::PLAN)),
+            Self::Firefox => Box::new(Planned::new(&firefox::PLAN)),
+            Self::FirefoxMeasured => Box::new(Planned::new(&firefox::MEASURED)),
+            Self::PPlus => Box::new(Planned::new(&pplus::PLAN)),
+            Self::SPlus => Box::new(Planned::new(&splus::PLAN)),
+            Self::SpdyRr => Box::new(Planned::new(&spdyrr::PLAN)),
+            Self::Bucket => Box::new(Planned::new(&bucket::PLAN)),
+            Self::BucketHtml => Box::new(Planned::new(&bucket_html::PLAN)),
+            Self::ZeroWeight => Box::new(Planned::new(&zeroweight::PLAN)),
+            Self::ZeroWeightAtf => Box::new(Planned::new(&zeroweight::ABOVE_THE_FOLD)),
         }
     }
 }
@@ -83,12 +159,22 @@ mod tests {
             scheduler.activate(8);
             assert_eq!(scheduler.next(1200), Some(Grant { stream: 8, bytes: 1200 }));
             assert!(!scheduler.is_empty());
+            // Whatever the scheme, the protocol's own streams go first.
+            scheduler.insert(99, Priority::CONTROL);
+            scheduler.activate(99);
+            assert_eq!(scheduler.next(1200), Some(Grant { stream: 99, bytes: 1200 }));
+            scheduler.reprioritize(99, Priority::default());
+            scheduler.reprioritize(8, Priority::CONTROL);
+            assert_eq!(scheduler.next(1200), Some(Grant { stream: 8, bytes: 1200 }));
         }
     }
 
     #[test]
     fn an_unknown_name_is_an_error_that_lists_the_known_ones() {
         let error = "EPS ".parse::<Scheme>().unwrap_err();
-        assert_eq!(error.to_string(), "unknown scheduling scheme `EPS `, expected one of: eps");
+        let names: Vec<_> = Scheme::ALL.iter().map(|scheme| scheme.name()).collect();
+        let known = names.join(", ");
+        let text = format!("unknown scheduling scheme `EPS `, expected one of: {known}");
+        assert_eq!(error.to_string(), text);
     }
 }

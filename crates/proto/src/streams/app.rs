@@ -186,7 +186,7 @@ impl Streams {
     pub fn set_priority(&mut self, id: StreamId, priority: Priority) -> Result<(), ClosedStream> {
         let stream = self.stream_mut(id, Half::Send)?;
         if let Some(send) = stream.send.as_mut().filter(|send| send.priority != priority) {
-            send.priority = priority;
+            send.priority = priority.clone();
             self.out.scheduler.reprioritize(id.0, priority);
         }
         Ok(())
@@ -195,7 +195,7 @@ impl Streams {
     /// How the stream is scheduled.
     #[must_use]
     pub fn priority(&self, id: StreamId) -> Option<Priority> {
-        self.send_half(id).map(|send| send.priority)
+        self.send_half(id).map(|send| send.priority.clone())
     }
 
     /// Sets how what is sent on the stream is protected, or that it is not. The session that

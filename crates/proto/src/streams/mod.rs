@@ -279,7 +279,7 @@ impl Streams {
             RecvHalf::new(window)
         });
         if let Some(send) = &send {
-            self.out.scheduler.insert(id.0, send.priority);
+            self.out.scheduler.insert(id.0, send.priority.clone());
         }
         let stream = self.table.insert(Stream::new(id, send, recv));
         stream.accepted = accepted;

@@ -13,7 +13,7 @@ struct Model {
 
 impl Scheduler for Model {
     fn insert(&mut self, stream: StreamKey, priority: Priority) {
-        self.reprioritize(stream, priority);
+        self.reprioritize(stream, priority.clone());
         self.known.entry(stream).or_insert(priority);
     }
 
@@ -23,7 +23,7 @@ impl Scheduler for Model {
     }
 
     fn reprioritize(&mut self, stream: StreamKey, priority: Priority) {
-        if self.known.get(&stream).is_none_or(|&old| old == priority) {
+        if self.known.get(&stream).is_none_or(|old| *old == priority) {
             return;
         }
         self.known.insert(stream, priority);
@@ -45,7 +45,7 @@ impl Scheduler for Model {
 
     fn next(&mut self, room: usize) -> Option<Grant> {
         let rank = |&(at, stream): &(usize, &StreamKey)| {
-            let priority = self.known[stream];
+            let priority = &self.known[stream];
             let order = if priority.incremental { at as u64 } else { *stream };
             (priority.urgency, priority.incremental, order)
         };
@@ -77,7 +77,7 @@ enum Call {
 }
 
 fn apply(scheduler: &mut dyn Scheduler, call: &Call) -> Option<Grant> {
-    match *call {
+    match call.clone() {
         Call::Insert(stream, priority) => scheduler.insert(stream, priority),
         Call::Remove(stream) => scheduler.remove(stream),
         Call::Reprioritize(stream, priority) => scheduler.reprioritize(stream, priority),
@@ -99,6 +99,7 @@ fn any_priority() -> impl Strategy<Value = Priority> {
     (0..=8u8, any::<bool>()).prop_map(|(class, incremental)| Priority {
         urgency: class.checked_sub(1).and_then(Urgency::new).unwrap_or(Urgency::CONTROL),
         incremental,
+        ..Priority::default()
     })
 }
 
@@ -301,7 +302,7 @@ fn ten_thousand_streams_of_all_priorities() {
     let mut expected: Vec<u64> = (0..STREAMS).collect();
     let arrival = |stream: u64| (0..STREAMS).find(|n| n * 7919 % STREAMS == stream);
     expected.sort_by_cached_key(|&stream| {
-        let Priority { urgency, incremental } = of(stream);
+        let Priority { urgency, incremental, .. } = of(stream);
         let order = if incremental { arrival(stream).unwrap() } else { stream };
         (urgency, incremental, order)
     });

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::marx::{
     Planned, bucket, bucket_html, dfifo, fifo, firefox, pplus, rr, spdyrr, splus, wrr, zeroweight,
 };
-use crate::{Eps, H2, Scheduler};
+use crate::{Eps, H2, Preset, Scheduler};
 
 /// The schemes by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -44,10 +44,12 @@ pub enum Scheme {
     ZeroWeight,
     /// [`Scheme::ZeroWeight`] with weights for what is above the fold.
     ZeroWeightAtf,
+    /// What a stack of Marx 2020, section 2 does by default, without a look at priorities.
+    Stack(&'static Preset),
 }
 
 impl Scheme {
-    /// Every scheme, in the order in which they are listed to people.
+    /// Every scheme but those of [`Preset::ALL`], in the order in which they are listed to people.
     pub const ALL: &[Self] = &[
         Self::Eps,
         Self::H2,
@@ -65,6 +67,11 @@ impl Scheme {
         Self::ZeroWeight,
         Self::ZeroWeightAtf,
     ];
+
+    /// Every scheme, those of [`Preset::ALL`] last.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().chain(Preset::ALL.iter().map(Self::Stack))
+    }
 
     /// The name that [`FromStr`] reads.
     #[must_use]
@@ -85,6 +92,7 @@ impl Scheme {
             Self::BucketHtml => "bucket-html",
             Self::ZeroWeight => "zeroweight",
             Self::ZeroWeightAtf => "zeroweight-atf",
+            Self::Stack(preset) => preset.name,
         }
     }
 
@@ -107,6 +115,7 @@ impl Scheme {
             Self::BucketHtml => Box::new(Planned::new(&bucket_html::PLAN)),
             Self::ZeroWeight => Box::new(Planned::new(&zeroweight::PLAN)),
             Self::ZeroWeightAtf => Box::new(Planned::new(&zeroweight::ABOVE_THE_FOLD)),
+            Self::Stack(preset) => preset.build(),
         }
     }
 }
@@ -121,7 +130,7 @@ impl FromStr for Scheme {
     type Err = ParseSchemeError;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let known = Self::ALL.iter().copied().find(|scheme| scheme.name() == name);
+        let known = Self::all().find(|scheme| scheme.name() == name);
         known.ok_or_else(|| ParseSchemeError { name: name.to_owned() })
     }
 }
@@ -135,7 +144,7 @@ pub struct ParseSchemeError {
 impl fmt::Display for ParseSchemeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "unknown scheduling scheme `{}`, expected one of:", self.name)?;
-        for (i, scheme) in Scheme::ALL.iter().enumerate() {
+        for (i, scheme) in Scheme::all().enumerate() {
             write!(f, "{} {scheme}", if i == 0 { "" } else { "," })?;
         }
         Ok(())
@@ -151,7 +160,7 @@ mod tests {
 
     #[test]
     fn every_scheme_is_found_by_its_name_and_works() {
-        for &scheme in Scheme::ALL {
+        for scheme in Scheme::all() {
             assert_eq!(scheme.to_string().parse(), Ok(scheme));
             let mut scheduler = scheme.build();
             assert!(scheduler.is_empty());
@@ -172,7 +181,7 @@ mod tests {
     #[test]
     fn an_unknown_name_is_an_error_that_lists_the_known_ones() {
         let error = "EPS ".parse::<Scheme>().unwrap_err();
-        let names: Vec<_> = Scheme::ALL.iter().map(|scheme| scheme.name()).collect();
+        let names: Vec<_> = Scheme::all().map(|scheme| scheme.name()).collect();
         let known = names.join(", ");
         let text = format!("unknown scheduling scheme `EPS `, expected one of: {known}");
         assert_eq!(error.to_string(), text);

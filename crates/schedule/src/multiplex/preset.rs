@@ -4,7 +4,7 @@ use super::{Block, Discipline, Multiplexer};
 use crate::Scheduler;
 
 /// What a stack does by default: which stream it sends, and what it does about losses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Preset {
     /// The name of the stack in the paper.

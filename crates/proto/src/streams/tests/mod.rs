@@ -8,6 +8,7 @@ mod receiving;
 mod send_buffer;
 mod sending;
 
+use super::retransmission_order::ByLoss;
 use super::*;
 use crate::error::{TransportError, TransportErrorCode};
 use crate::recovery::token::{StreamToken, Token, Tokens};
@@ -48,6 +49,7 @@ fn small() -> StreamLimits {
         connection_window: 15_000,
         max_connection_window: 15_000,
         send_buffer: 20_000,
+        connection_send_buffer: 1 << 20,
     }
 }
 
@@ -65,7 +67,8 @@ fn advertised(limits: &StreamLimits) -> PeerLimits {
 
 /// An endpoint with `limits`, whose peer has the same.
 fn endpoint(side: Side, limits: &StreamLimits) -> Streams {
-    let mut streams = Streams::new(side, limits.clone(), Box::new(Eps::default()));
+    let mut streams =
+        Streams::new(side, limits.clone(), Box::new(Eps::default()), Box::new(ByLoss::default()));
     streams.set_peer_limits(advertised(limits));
     streams
 }

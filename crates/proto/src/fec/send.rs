@@ -89,6 +89,12 @@ impl SendSessions {
         self.limits.is_some()
     }
 
+    /// Whether all that was sent in any session is known to have arrived, or not wanted any more.
+    #[cfg(test)]
+    pub fn is_quiet(&self) -> bool {
+        self.sessions.iter().all(Session::is_quiet)
+    }
+
     /// Counters.
     pub fn stats(&self) -> FecStats {
         self.stats

@@ -244,6 +244,13 @@ impl Streams {
         }
     }
 
+    /// Lets another scheduler decide, while there are no streams.
+    #[cfg(test)]
+    pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
+        assert_eq!(self.table.len(), 0);
+        self.out.scheduler = scheduler;
+    }
+
     /// The next thing that the application should know.
     pub fn poll_event(&mut self) -> Option<StreamEvent> {
         while let Some(event) = self.events.pop() {

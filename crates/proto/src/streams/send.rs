@@ -341,7 +341,8 @@ impl SendHalf {
         }
     }
 
-    /// Queues for retransmission what is missing of a frame; returns whether anything is.
+    /// Queues for retransmission what is missing of a frame, unless it is queued already; returns
+    /// whether anything is.
     pub(super) fn retransmit(&mut self, range: Range<u64>, fin: bool) -> bool {
         if !self.is_sending() {
             return false;

@@ -435,8 +435,8 @@ impl Streams {
         self.out.is_blocked()
     }
 
-    /// Queues what is still missing of a frame to be sent again; returns whether anything is. For
-    /// lost frames, and for probes.
+    /// Queues what is still missing of a frame to be sent again, unless it is queued already; returns
+    /// whether anything is. For lost frames, and for probes.
     pub fn retransmit(&mut self, token: &StreamToken) -> bool {
         let Some(stream) = self.table.get_mut(token.id) else {
             return false;

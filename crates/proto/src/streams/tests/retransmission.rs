@@ -362,17 +362,17 @@ fn queues_of_lost_frames_are_bounded_by_what_was_sent() {
     for approach in APPROACHES {
         let mut streams = with(approach);
         let id = open(&mut streams, 3, true);
-        for _ in 0..1_000 {
-            let token = sent(&mut streams, id, 5);
-            streams.lost(&Token::Stream(token));
-            let mut frames = 0;
-            while let Some(token) = send_frame(&mut streams) {
-                streams.acked(&Token::Stream(token));
-                frames += 1;
-            }
-            assert_eq!(frames, 1);
-            let send = streams.send_half(id).unwrap();
-            assert!(send.lost.is_empty() && send.lost.capacity() <= 8, "{approach:?}");
+        let tokens: Vec<_> = (0..1_000).map(|_| sent(&mut streams, id, 5)).collect();
+        // Probes repeat what waits already, and a peer may let any number of them time out.
+        for _ in 0..20 {
+            tokens.iter().for_each(|token| streams.lost(&Token::Stream(*token)));
         }
+        let send = streams.send_half(id).unwrap();
+        assert_eq!(send.lost.len(), tokens.len(), "{approach:?}");
+        let again: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).collect();
+        assert_eq!(again.iter().map(|token| token.len).sum::<u32>(), 5_000);
+        assert!(again.len() <= 5, "neighbours share frames");
+        assert!(!streams.wants_data());
+        assert!(streams.send_half(id).unwrap().lost.is_empty());
     }
 }

@@ -6,6 +6,7 @@
 
 use super::Connection;
 use super::transmit::OpenPacket;
+use crate::config::MIN_UDP_PAYLOAD;
 use crate::ecn::EcnCounts;
 use crate::fec::SymbolRef;
 use crate::ids::SpaceId;
@@ -102,14 +103,23 @@ impl Connection {
     }
 
     /// Bytes of the frame that would carry a source symbol again, or a repair symbol, if one is to
-    /// be sent next; 0 otherwise.
+    /// be sent next; 0 otherwise. It asks in the order in which [`write_data`](Self::write_data)
+    /// does: what has room only for a smaller one than comes first would stay empty.
     fn next_symbol_size(&mut self, now: Instant, space: SpaceId) -> usize {
         if space != SpaceId::Data {
             return 0;
         }
-        let symbol = self.streams.next_symbol();
-        let resend = symbol.and_then(|symbol| self.fec_out.resend_size(symbol));
-        resend.or_else(|| self.wants_repair(now).map(|(_, size)| size)).unwrap_or(0)
+        let lost = self.streams.poll_retransmission().and_then(|next| self.resend_size(&next));
+        lost.or_else(|| self.wants_repair(now).map(|(_, size)| size))
+            .or_else(|| {
+                let next = self.streams.poll_new(MIN_UDP_PAYLOAD.into())?;
+                self.resend_size(&next)
+            })
+            .unwrap_or(0)
+    }
+
+    fn resend_size(&self, next: &Pending) -> Option<usize> {
+        self.fec_out.resend_size(next.symbol()?)
     }
 
     fn wants_repair(&mut self, now: Instant) -> Option<(u16, usize)> {

@@ -419,16 +419,6 @@ impl Streams {
             || (self.out.credit.available() > 0 && self.out.fresh > 0)
     }
 
-    /// The source symbol that is to be sent again next, if that is what goes next.
-    pub fn next_symbol(&mut self) -> Option<SymbolRef> {
-        let next = if self.out.in_turn() {
-            self.poll_new(ANY_ROOM)
-        } else {
-            self.out.next_lost(&mut self.table)
-        };
-        next.and_then(|pending| pending.symbol())
-    }
-
     /// Whether streams have new bytes to send that only connection flow control holds back.
     #[must_use]
     pub fn is_connection_blocked(&self) -> bool {

@@ -1,9 +1,10 @@
 //! The order of retransmission with everything else that decides about lost data.
 
 use super::pair::{Pair, pattern};
+use crate::fec::{Fate, SymbolRef};
 use crate::{
     Dir, Outcome, Priority, Protection, Retransmission, RetransmissionApproach, Scheme, Side,
-    StreamId, TransportConfig,
+    SpaceId, StreamId, TransportConfig,
 };
 use std::time::Duration;
 
@@ -86,4 +87,58 @@ fn symbols_that_wait_when_their_stream_is_reset_leave_the_session_free() {
         assert_eq!(reset, Some(id));
         assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(5_000));
     });
+}
+
+/// Lets the server send one datagram, which is lost; returns whether there was one.
+fn lose_one(pair: &mut Pair) -> bool {
+    let now = pair.now;
+    pair.server.conn().poll_transmit(now, 1, &mut Vec::new()).is_some()
+}
+
+/// A datagram of the client with a byte of a stream.
+fn byte(pair: &mut Pair, id: StreamId) -> Vec<u8> {
+    let now = pair.now;
+    let mut datagram = Vec::new();
+    pair.client.conn().send_stream(id).write(&[1]).unwrap();
+    pair.client.conn().poll_transmit(now, 1, &mut datagram).unwrap();
+    datagram
+}
+
+#[test]
+fn a_small_symbol_in_turn_does_not_keep_a_large_repair_symbol_from_going() {
+    let server = TransportConfig {
+        retransmission_order: RetransmissionApproach::InTurn,
+        ..TransportConfig::default()
+    };
+    let mut pair = Pair::with(TransportConfig::default(), server);
+    pair.handshake();
+    // Acknowledgements become long, because every other packet is lost.
+    let id = pair.client.conn().open(Dir::Uni).unwrap();
+    for n in 0..20 {
+        let datagram = byte(&mut pair, id);
+        if n % 2 == 1 {
+            pair.receive(Side::Server, datagram);
+        }
+    }
+    open(&mut pair, 50, Some(TAIL), 3);
+    while lose_one(&mut pair) {}
+    open(&mut pair, 1_500, Some(TAIL), 3);
+    while pair.server.conn().streams.wants_data() {
+        assert!(lose_one(&mut pair));
+    }
+    let small = SymbolRef { session: 0, id: 0 };
+    let conn = pair.server.conn();
+    assert_eq!(conn.fec_out.on_probe(small, true), Fate::Kept);
+    // This one leaves no gap: its acknowledgement may wait, and goes along only where it has room.
+    let datagram = byte(&mut pair, id);
+    pair.receive(Side::Server, datagram);
+
+    let now = pair.now;
+    let acks = &pair.server.conn().spaces[SpaceId::Data as usize].acks;
+    assert!(acks.has_news() && !acks.is_due(now));
+    let repairs = pair.server.conn().stats().fec.repair_symbols_sent;
+    assert!(lose_one(&mut pair));
+    let conn = pair.server.conn();
+    assert_eq!(conn.stats().fec.repair_symbols_sent, repairs + 1);
+    assert_eq!(conn.fec_out.resend_frames(small).len(), 1, "it waits for its turn");
 }

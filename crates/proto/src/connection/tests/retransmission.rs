@@ -37,7 +37,7 @@ fn each(mut test: impl FnMut(Pair)) {
 fn open(pair: &mut Pair, len: usize, protection: Option<Protection>, urgency: u8) -> StreamId {
     let id = pair.server.conn().open(Dir::Uni).unwrap();
     let mut stream = pair.server.conn().send_stream(id);
-    stream.set_priority(Priority::new(urgency, urgency % 2 == 0).unwrap()).unwrap();
+    stream.set_priority(Priority::new(urgency, urgency.is_multiple_of(2)).unwrap()).unwrap();
     stream.protect(protection).unwrap();
     assert_eq!(stream.write(&pattern(len)), Ok(len));
     stream.finish().unwrap();

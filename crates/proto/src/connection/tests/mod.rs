@@ -5,11 +5,13 @@ mod amplification;
 mod close;
 mod datagrams;
 mod fec;
+mod fec_charges;
 mod fec_limits;
 mod first_answer;
 mod handshake;
 mod identifiers;
 mod pair;
+mod retransmission;
 mod streams;
 mod violations;
 

@@ -65,6 +65,13 @@ pub struct TransportConfig {
     pub retransmission: Retransmission,
     /// When data that is sent again goes, relative to new data.
     pub retransmission_order: RetransmissionApproach,
+    /// Whether a packet may carry bytes of several streams. It may not by default, so that the loss
+    /// of a packet holds up one stream only (Marx 2020, section 2); it saves packets where streams
+    /// are tiny. What the protocol itself sends, on streams of [`Urgency::CONTROL`], goes along
+    /// with any other.
+    ///
+    /// [`Urgency::CONTROL`]: sutura_schedule::Urgency::CONTROL
+    pub mix_streams: bool,
     /// Erasure coding; `None` not to offer it.
     pub fec: Option<FecConfig>,
     /// The round-trip time assumed before the first sample.
@@ -99,6 +106,7 @@ impl Default for TransportConfig {
             scheduler: Scheme::default(),
             retransmission: Retransmission::default(),
             retransmission_order: RetransmissionApproach::default(),
+            mix_streams: false,
             fec: Some(FecConfig::default()),
             initial_rtt: crate::recovery::rtt::INITIAL_RTT,
             udp_payload_size: MIN_UDP_PAYLOAD,

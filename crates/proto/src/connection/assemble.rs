@@ -272,10 +272,25 @@ impl Connection {
         end: usize,
         out: &mut Vec<u8>,
     ) -> bool {
-        match next.symbol() {
+        if self.is_crowded(packet, next) {
+            return false;
+        }
+        let before = out.len();
+        let more = match next.symbol() {
             Some(symbol) => self.write_resend(next, symbol, packet, first, end, out),
             None => self.write_stream(now, next, packet, end, out),
+        };
+        if out.len() > before && !next.control {
+            packet.stream = Some(next.id);
         }
+        more
+    }
+
+    /// Whether the packet carries bytes of another stream already, and should not carry `next`'s
+    /// too.
+    fn is_crowded(&self, packet: &OpenPacket, next: &Pending) -> bool {
+        let other = packet.stream.is_some_and(|stream| stream != next.id);
+        other && !next.control && !self.config.mix_streams
     }
 
     /// Sends a lost source symbol again, byte for byte, so that it fills the same place in the

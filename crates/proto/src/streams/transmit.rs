@@ -14,7 +14,7 @@ use crate::recovery::token::StreamToken;
 use crate::wire::frame::StreamHeader;
 use std::collections::VecDeque;
 use std::ops::Range;
-use sutura_schedule::Scheduler;
+use sutura_schedule::{Scheduler, Urgency};
 
 /// Room to ask the scheduler with when only its stream counts.
 const ANY_ROOM: usize = crate::config::MIN_UDP_PAYLOAD as usize;
@@ -37,12 +37,15 @@ pub struct Pending {
     pub protection: Option<Protection>,
     /// The erasure-coding session that it belongs to.
     pub session: Option<u16>,
+    /// Whether the stream is one of the protocol's own, which every other may wait for.
+    pub control: bool,
     source: Source,
 }
 
 impl Pending {
     fn new(id: StreamId, send: &SendHalf, source: Source) -> Self {
-        Self { id, protection: send.protection, session: send.session, source }
+        let control = send.priority.urgency == Urgency::CONTROL;
+        Self { id, protection: send.protection, session: send.session, control, source }
     }
 
     /// The source symbol to be sent again as it is, if that is what comes next.

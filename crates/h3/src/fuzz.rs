@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use sutura_proto::{Dir, Side, StreamId};
+use sutura_schedule::MAX_DEPTH;
 
 use crate::qpack::{Decoder, DecoderStream, EncoderStream, FieldLimits};
 use crate::{
@@ -25,10 +26,13 @@ pub fn qpack(data: &[u8]) {
     let _ = DecoderStream::default().receive(data);
 }
 
-/// Parses a priority field value; what it says survives a round trip.
+/// Parses a priority field value; what it says is within bounds and survives a round trip.
 pub fn priority(data: &[u8]) {
     if let Some(parameters) = PriorityParameters::parse(data) {
+        let said = parameters.to_string();
+        assert_eq!(said.parse().as_ref(), Ok(&parameters), "{said}");
         let priority = parameters.resolve();
+        assert!(priority.parents.len() <= MAX_DEPTH);
         let again = PriorityParameters::parse(priority.to_field_value().as_bytes());
         assert_eq!(again.map(PriorityParameters::resolve), Some(priority));
     }

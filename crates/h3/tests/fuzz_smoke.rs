@@ -70,7 +70,14 @@ fn field_sections() {
 
 #[test]
 fn priorities() {
-    run(fuzz::priority, &[b"u=3, i", b"u=7;a=\"x\\\"y\";b=:aGk=:, i=?0", b"x=(1 2.5 a);q, u=-1"]);
+    let seeds: [&[u8]; 5] = [
+        b"u=3, i",
+        b"u=7;a=\"x\\\"y\";b=:aGk=:, i=?0",
+        b"x=(1 2.5 a);q, u=-1",
+        b"u=3, i, exp_b=3, exp_d=80, exp_w=0.25, exp_p=(\"ivp\";u=3;i;exp_w=0.4 \"img\";u=1)",
+        b"exp_p=(a b c d \"\" \"\\\"\" 1 ?1;u=2 *;exp_w=1000 e f), exp_w=1000",
+    ];
+    run(fuzz::priority, &seeds);
 }
 
 #[test]

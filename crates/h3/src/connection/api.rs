@@ -72,12 +72,7 @@ impl Connection {
         let mut exchange = Exchange::new(self.side);
         exchange.method = head.method;
         if let Some(priority) = priority {
-            exchange.client = PriorityParameters {
-                urgency: Some(priority.urgency),
-                incremental: Some(priority.incremental),
-                burst: Some(priority.burst),
-                delay: Some(priority.delay),
-            };
+            exchange.client = priority.into();
             quic.set_priority(stream, priority.stream_priority());
         }
         self.exchanges.insert(stream, exchange);
@@ -388,12 +383,7 @@ impl Connection {
         if !self.outgoing.push_control(FrameType::PRIORITY_UPDATE_REQUEST, &payload) {
             return Err(SendError::Blocked);
         }
-        exchange.client = PriorityParameters {
-            urgency: Some(priority.urgency),
-            incremental: Some(priority.incremental),
-            burst: Some(priority.burst),
-            delay: Some(priority.delay),
-        };
+        exchange.client = priority.into();
         quic.set_priority(stream, priority.stream_priority());
         self.flush_control(quic)
     }

@@ -70,7 +70,7 @@ impl Exchange {
 
     /// The priority that the response has (RFC 9218 section 8).
     pub(super) fn priority(&self) -> Priority {
-        self.client.overridden_by(self.server).resolve()
+        self.client.overridden_by(&self.server).resolve()
     }
 
     /// Gives the response's stream its priority and protection.

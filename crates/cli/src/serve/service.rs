@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use super::rules::Rules;
 use super::site::Site;
 use crate::fec::Fec;
 use crate::output;
@@ -12,6 +13,8 @@ use crate::output;
 #[derive(Debug)]
 pub struct Service {
     pub site: Site,
+    /// Priorities of responses, whatever the request says.
+    pub rules: Rules,
     /// Protection of responses whose request says nothing about it.
     pub fec: Option<Fec>,
     /// The `alt-svc` field of HTTP/1.1 responses.

@@ -7,13 +7,14 @@ use sutura_proto::StreamId;
 
 use crate::priority::PriorityParameters;
 
-/// Requests not yet arrived whose priority is remembered; that of further ones is not.
+/// Requests not yet arrived whose priority is remembered, those that will arrive first; that of
+/// further ones is not.
 pub const MAX_PRIORITY_UPDATES: usize = 64;
 
 /// Responses handed over to the transport whose own `priority` field is remembered, the latest.
 pub const MAX_PRIORITY_OVERRIDES: usize = 128;
 
-/// The newest priority for each of a bounded number of requests.
+/// The newest priority for each of a bounded number of requests, those of the lowest identifiers.
 #[derive(Debug, Default)]
 pub(super) struct PriorityUpdates {
     parameters: BTreeMap<StreamId, PriorityParameters>,
@@ -21,8 +22,9 @@ pub(super) struct PriorityUpdates {
 
 impl PriorityUpdates {
     pub(super) fn insert(&mut self, id: StreamId, parameters: PriorityParameters) {
-        if self.parameters.len() < MAX_PRIORITY_UPDATES || self.parameters.contains_key(&id) {
-            self.parameters.insert(id, parameters);
+        self.parameters.insert(id, parameters);
+        if self.parameters.len() > MAX_PRIORITY_UPDATES {
+            self.parameters.pop_last();
         }
     }
 
@@ -76,12 +78,15 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_keeps_the_first_ids_and_their_newest_values() {
+    fn a_flood_keeps_the_lowest_ids_and_their_newest_values() {
         let urgency = |u| PriorityParameters { urgency: Some(u), ..PriorityParameters::default() };
         let mut updates = PriorityUpdates::default();
         for round in 0..3 {
             for id in 0..10_000 {
+                // In ascending or descending order.
+                let id = if round == 1 { 9_999 - id } else { id };
                 updates.insert(StreamId(id * 4), urgency(round));
+                assert!(updates.parameters.len() <= MAX_PRIORITY_UPDATES);
             }
         }
         assert_eq!(updates.parameters.len(), MAX_PRIORITY_UPDATES);

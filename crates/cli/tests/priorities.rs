@@ -41,6 +41,33 @@ fn rules_override_requests() {
     assert!(repairs("other.txt", "exp_b=2") > 0, "what the request asks for");
 }
 
+/// What the rules, the requests and the defaults come to stands in the log.
+#[test]
+fn the_log_tells_the_priority_of_a_response() {
+    let scratch = Scratch::new();
+    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    for name in ["page.html", "style.css", "a.png"] {
+        fs::write(site.join(name), noise(5_000)).unwrap();
+    }
+    let rules = scratch.0.join("rules.txt");
+    fs::write(&rules, "*.css u=1, exp_w=2\ntype:image/* exp_p=(images;u=5;i), exp_b=0\n").unwrap();
+    let options = ["--priorities", rules.to_str().unwrap(), "-v"];
+    let server = Listening::serve(&site, &scratch, &options);
+    let urls = ["/page.html", "/style.css", "/a.png"].map(|path| server.url(path));
+    let wishes = ["--priority", "u=2, i", "--priority", "u=6, i", "--priority", "u=4, exp_b=9"];
+    success(&Process::spawn(get(&server, &urls, &out, &wishes)).output());
+    let (output, _) = server.interrupt();
+    let log = String::from_utf8(output.stderr).unwrap();
+    for (name, priority) in [
+        ("page.html", "u=2, i"),
+        ("style.css", "u=1, i, exp_w=2.0"),
+        ("a.png", "u=4, exp_p=(\"images\";u=5;i)"),
+    ] {
+        let line = log.lines().find(|line| line.contains(name)).unwrap();
+        assert!(line.ends_with(&format!(" ms, {priority}")), "{line}");
+    }
+}
+
 #[test]
 fn a_rule_that_is_none_is_named_by_file_and_line() {
     let scratch = Scratch::new();

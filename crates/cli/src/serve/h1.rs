@@ -61,6 +61,7 @@ where
             target: &request.target,
             status,
             bytes,
+            priority: None,
             start,
             error: result.as_ref().err().map(ToString::to_string),
         });

@@ -69,15 +69,16 @@ async fn respond(
         reply.fields.push(("priority", priority));
     }
     let status = reply.status;
-    let mut bytes = 0;
-    let result = send(&mut stream, reply, &mut bytes).await;
+    let mut sent = Sent::default();
+    let result = send(&mut stream, reply, &mut sent).await;
     service.log.access(&Access {
         remote,
         version: "h3",
         method: &request.method,
         target: &request.path,
         status,
-        bytes,
+        bytes: sent.bytes,
+        priority: sent.priority,
         start,
         error: result.as_ref().err().map(ToString::to_string),
     });
@@ -108,19 +109,29 @@ fn wishes(request: &http::Request) -> PriorityParameters {
     PriorityParameters::parse(&lines.join(&b", "[..])).unwrap_or_default()
 }
 
+/// What went out of a response.
+#[derive(Debug, Default)]
+struct Sent {
+    /// Of its body.
+    bytes: u64,
+    /// What it began with.
+    priority: Option<http::Priority>,
+}
+
 async fn send(
     stream: &mut http::RequestStream,
     reply: Reply,
-    bytes: &mut u64,
+    sent: &mut Sent,
 ) -> Result<(), String> {
     let broken = |error: http::Error| error.to_string();
     let fields: Vec<(&str, &[u8])> =
         reply.fields.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
     stream.send_response(reply.status, &fields).await.map_err(broken)?;
+    sent.priority = stream.priority();
     match reply.body {
         Body::Empty => {}
         Body::Text(text) => {
-            *bytes = text.len() as u64;
+            sent.bytes = text.len() as u64;
             stream.send_data(Bytes::from(text)).await.map_err(broken)?;
         }
         Body::Resource(mut resource) => loop {
@@ -128,7 +139,7 @@ async fn send(
                 Ok(Some(chunk)) => {
                     let length = chunk.len() as u64;
                     stream.send_data(chunk).await.map_err(broken)?;
-                    *bytes += length;
+                    sent.bytes += length;
                 }
                 Ok(None) => break,
                 Err(error) => {

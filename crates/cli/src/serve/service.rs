@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use sutura::http::Priority;
+
 use super::rules::Rules;
 use super::site::Site;
 use crate::fec::Fec;
@@ -38,6 +40,8 @@ pub struct Access<'a> {
     pub status: u16,
     /// Bytes of the response's body that were passed on.
     pub bytes: u64,
+    /// The priority of the response, where there is one.
+    pub priority: Option<Priority>,
     pub start: Instant,
     /// Why the response is not complete.
     pub error: Option<String>,
@@ -49,10 +53,14 @@ impl Log {
         if !self.enabled {
             return;
         }
-        let Access { remote, version, method, target, status, bytes, start, error } = access;
+        let Access { remote, version, method, target, status, bytes, priority, start, error } =
+            access;
         let millis = output::millis(start.elapsed());
         let mut line =
             format!("{remote} {version} {method} {target} {status} {bytes} B {millis:.1} ms");
+        if let Some(priority) = priority {
+            line += &format!(", {priority}");
+        }
         if let Some(error) = error {
             line += &format!(", broke off: {error}");
         }

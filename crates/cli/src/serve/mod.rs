@@ -54,7 +54,7 @@ Examples:
   sutura serve ./public
   sutura serve ./public --listen [::]:443 --cert fullchain.pem --key privkey.pem
   sutura serve ./public --fec 3,25 --cc bbr -v
-  sutura serve ./public --priorities rules.txt
+  sutura serve ./public --priorities rules.txt --scheduler eps
 
 A file of priorities has one rule a line: a pattern, blanks, and a priority (RFC 9218). The first
 rule that matches decides, over what the request asks for. A pattern with a slash is compared with

@@ -60,7 +60,8 @@ fn the_request_decides() {
     };
     assert_eq!(fields.get("priority"), Some(&b"u=1, i, exp_b=3, exp_d=80"[..]));
     assert_eq!(world.server.priority(stream), Some(streaming()));
-    assert_eq!(last(&world, stream), None, "not before the response");
+    assert_eq!(last(&world, stream), Some(request(1, true)));
+    assert_eq!(protected(&world, stream), [], "not before the response");
     world.respond(stream, &Fields::response(200), false);
     assert_eq!(last(&world, stream), Some(request(1, true)));
     let protection = Protection { burst: 3, delay: Duration::from_millis(80), incremental: true };
@@ -118,7 +119,8 @@ fn updates_apply_before_and_during_the_response() {
     };
     let later = Priority { urgency: 7, burst: 1, ..Priority::default() };
     update(&mut world, &later);
-    assert_eq!(last(&world, stream), None);
+    assert_eq!(last(&world, stream), Some(request(7, false)));
+    assert_eq!(protected(&world, stream), []);
     world.respond(stream, &Fields::response(200), false);
     assert_eq!(last(&world, stream), Some(request(7, false)));
     update(&mut world, &streaming());
@@ -332,6 +334,40 @@ fn weight_and_classes_reach_the_stream_and_change() {
     world.client.send_priority_update(&mut end, stream, &heavy).unwrap();
     world.settle();
     assert_eq!(last(&world, stream), Some(shared(3, false, 1_000_000, &[class("late", 3)])));
+}
+
+/// Of requests that disagree about a class the latest counts (Holzinger et al. 2025, section IV-B),
+/// whichever response begins first: what has not changed is not said again.
+#[test]
+fn the_latest_request_has_the_word_on_a_class() {
+    let mut world = World::default();
+    let ask = |world: &mut World, value: &'static str| {
+        let stream = world.request(&get().with("priority", value), true);
+        world.settle();
+        stream
+    };
+    let first = ask(&mut world, "exp_p=(a;u=1)");
+    let second = ask(&mut world, "exp_p=(a;u=2)");
+    let third = ask(&mut world, "u=4");
+    for stream in [third, second, first] {
+        world.respond(stream, &Fields::response(103), false);
+        world.respond(stream, &Fields::response(200).with("priority", "exp_b=0"), false);
+    }
+    let said = |world: &World| -> Vec<_> {
+        let server = world.pair.priorities.iter().filter(|entry| entry.0 == Side::Server);
+        server.filter(|entry| entry.2 != StreamPriority::Control).cloned().collect()
+    };
+    let of =
+        |stream, urgency| (Side::Server, stream, shared(3, false, 1000, &[class("a", urgency)]));
+    let mut expected = vec![of(first, 1), of(second, 2), (Side::Server, third, request(4, false))];
+    assert_eq!(said(&world), expected);
+    // An update is a later word even if it says what its request said.
+    let priority = Priority { parents: [class("a", 1)].into(), ..Priority::default() };
+    let mut end = world.pair.end(Side::Client);
+    world.client.send_priority_update(&mut end, first, &priority).unwrap();
+    world.settle();
+    expected.push(of(first, 1));
+    assert_eq!(said(&world), expected);
 }
 
 /// What the response said of itself still counts when all of it was handed over.

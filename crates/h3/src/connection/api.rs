@@ -116,11 +116,8 @@ impl Connection {
         }
         self.send(quic, stream, |quic, send| send.ready(quic, stream, Phase::Head))?;
         if let Some(exchange) = self.exchanges.get_mut(&stream) {
-            if !head.is_interim() {
-                exchange.server = PriorityParameters::from_fields(fields);
-            }
-            exchange.responding = true;
-            exchange.apply_priority(quic, stream);
+            let own = (!head.is_interim()).then(|| PriorityParameters::from_fields(fields));
+            exchange.begin_response(quic, stream, own);
         }
         self.send(quic, stream, |quic, send| {
             if !head.is_interim() {

@@ -280,7 +280,7 @@ impl Connection {
         };
         exchange.client = parameters;
         exchange.updated = true;
-        if exchange.responding {
+        if exchange.has_head() {
             exchange.apply_priority(quic, id);
         }
         if exchange.has_head() && !std::mem::replace(&mut exchange.told_update, true) {
@@ -313,7 +313,14 @@ impl Connection {
                     }
                     return Ok(());
                 }
-                Ok(Progress::Section(fields)) => exchange.on_section(self.side, id, fields),
+                Ok(Progress::Section(fields)) => {
+                    let is_request = self.side.is_server() && !exchange.has_head();
+                    let event = exchange.on_section(self.side, id, fields);
+                    if is_request && event.is_ok() {
+                        exchange.apply_priority(quic, id);
+                    }
+                    event
+                }
                 Ok(Progress::End) => {
                     exchange.receive.end().map(|()| Event::Finished { stream: id })
                 }

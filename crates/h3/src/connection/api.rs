@@ -87,8 +87,8 @@ impl Connection {
     /// Sends a response (server): any number of interim ones, then the final one. `fin` if neither
     /// body nor trailers follow.
     ///
-    /// The stream gets the priority and protection that the request asked for, overridden by the
-    /// `priority` field in `fields`.
+    /// The stream has had the priority that the request asked for since that came. Now the
+    /// `priority` field in `fields` overrides it, and the stream gets its protection.
     ///
     /// # Errors
     /// `InvalidState` before the request or after the final response, or if `fin` goes with an

@@ -75,9 +75,11 @@ impl Transport for Quic<'_> {
     fn set_priority(&mut self, id: StreamId, priority: StreamPriority) {
         let priority = match priority {
             StreamPriority::Control => quic::Priority::CONTROL,
-            StreamPriority::Request { urgency, incremental } => {
-                quic::Priority::new(urgency, incremental).unwrap_or_default()
-            }
+            StreamPriority::Request { urgency, incremental, weight, parents } => quic::Priority {
+                weight,
+                parents: Some(parents).filter(|parents| !parents.is_empty()),
+                ..quic::Priority::new(urgency, incremental).unwrap_or_default()
+            },
         };
         let _ = self.connection.send_stream(id).set_priority(priority);
     }

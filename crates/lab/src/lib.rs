@@ -6,6 +6,7 @@
 
 pub mod experiments;
 mod metrics;
+pub mod pages;
 mod parallel;
 mod report;
 
@@ -39,7 +40,7 @@ impl Options {
 }
 
 /// An experiment came to nothing.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is none of that name.
     #[error("no experiment `{name}`; there are {}", names())]
@@ -50,6 +51,9 @@ pub enum Error {
     /// A simulation failed.
     #[error("simulation: {0}")]
     Simulation(#[from] sutura_sim::Failure),
+    /// The shipped pages cannot be read.
+    #[error(transparent)]
+    Pages(#[from] pages::CorpusError),
     /// A link's description is wrong.
     #[error("link: {0}")]
     Link(#[from] sutura_link::ParseError),

@@ -2,6 +2,7 @@
 
 pub mod holzinger_bulk;
 pub mod holzinger_stream;
+pub mod marx_link;
 pub mod marx_pages;
 mod paper_path;
 
@@ -36,5 +37,10 @@ pub const EXPERIMENTS: &[Experiment] = &[
         name: "marx-pages",
         about: "What each scheme and send buffer does to the resources of real pages",
         run: marx_pages::run,
+    },
+    Experiment {
+        name: "marx-link",
+        about: "The same pages over HTTP/3 and a link, without and with loss",
+        run: marx_link::run,
     },
 ];

@@ -1,10 +1,12 @@
 //! ByteIndex (Bocchi 2016), in the form of Marx 2020, section 5.2.
 
-use super::corpus::Page;
-use super::playback::Load;
+use std::time::Duration;
 
-/// Milliseconds from one look to the next.
-const SAMPLE: f64 = 100.0;
+use super::corpus::Page;
+use super::requests::Load;
+
+/// From one look to the next.
+const SAMPLE: Duration = Duration::from_millis(100);
 
 /// What a resource counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,15 +30,15 @@ pub fn byte_index(
         Weighting::Bytes => page.resources[index].bytes as f64,
         Weighting::Objects => 1.0,
     };
-    let set: Vec<(f64, f64)> = (0..page.resources.len())
+    let set: Vec<(Duration, f64)> = (0..page.resources.len())
         .filter(|&index| set(index))
         .map(|index| (load.completed[index], weight(index)))
         .collect();
     let total: f64 = set.iter().map(|(_, weight)| weight).sum();
     // A resource is missing in every look before it is complete.
-    let looks = |completed: f64| (completed / SAMPLE).ceil();
-    let missing: f64 = set.iter().map(|(completed, weight)| looks(*completed) * weight).sum();
-    if total > 0.0 { SAMPLE * missing / total } else { 0.0 }
+    let looks = |completed: &Duration| completed.as_nanos().div_ceil(SAMPLE.as_nanos()) as f64;
+    let missing: f64 = set.iter().map(|(completed, weight)| looks(completed) * weight).sum();
+    if total > 0.0 { SAMPLE.as_secs_f64() * 1000.0 * missing / total } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -50,10 +52,11 @@ mod tests {
         let resource = |bytes| PageResource {
             bytes,
             resource: Resource::default(),
-            trigger: Trigger::Start(0.0),
+            trigger: Trigger::Start(Duration::ZERO),
         };
         let page = Page { id: String::new(), resources: vec![resource(1), resource(3)] };
-        let load = Load { completed: vec![100.0, 350.0], requested: vec![0.0; 2] };
+        let completed = [100, 350].map(Duration::from_millis).to_vec();
+        let load = Load { completed, requested: vec![Duration::ZERO; 2] };
         // Looks at 0, 100, 200, 300 and 400 ms: 1, 3/4, 3/4, 3/4 and 0 are missing.
         assert_eq!(byte_index(&page, &load, Weighting::Bytes, |_| true), 325.0);
         assert_eq!(byte_index(&page, &load, Weighting::Objects, |_| true), 250.0);

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use sutura_link::{LinkConfig, Rng};
 use sutura_proto::{Algorithm, TransportConfig};
-use sutura_schedule::Scheme;
 
-use super::marx_pages::{SCHEMES, Set, chosen};
+use super::marx_pages::{ENTRANTS, Entrant, Set, chosen};
 use crate::pages::{Load, Page, Timing, Weighting, load_over};
 use crate::{Cell, Error, Options, Report, Table, parallel};
 
@@ -20,38 +19,41 @@ const LOSSES: [u32; 2] = [0, 2];
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The scheme.
-    pub scheme: Scheme,
+    pub entrant: Entrant,
     /// Packets lost, in percent.
     pub loss: u32,
     /// One for each page, from small to large.
     pub loads: Vec<Load>,
 }
 
-/// Loads each page once with each of `schemes` and losses. A page gets the same seed each time.
+/// Loads each page once with each of `entrants` and losses. A page gets the same seed each time.
 ///
 /// # Errors
 /// A simulation fails.
 pub fn measure(
-    pages: &[Arc<Page>],
-    schemes: &[Scheme],
+    pages: &[Page],
+    entrants: &[Entrant],
     options: &Options,
 ) -> Result<Vec<Outcome>, Error> {
-    let setups: Vec<(Scheme, u32)> =
-        LOSSES.iter().flat_map(|loss| schemes.iter().map(|scheme| (*scheme, *loss))).collect();
-    let jobs: Vec<(Scheme, u32, usize)> = setups
+    let setups: Vec<(Entrant, u32)> =
+        LOSSES.iter().flat_map(|loss| entrants.iter().map(|e| (*e, *loss))).collect();
+    let jobs: Vec<(Entrant, u32, usize)> = setups
         .iter()
-        .flat_map(|(scheme, loss)| (0..pages.len()).map(|page| (*scheme, *loss, page)))
+        .flat_map(|(entrant, loss)| (0..pages.len()).map(|page| (*entrant, *loss, page)))
         .collect();
-    let loads = parallel::map(options, &jobs, |&(scheduler, loss, page)| -> Result<Load, Error> {
+    let loads = parallel::map(options, &jobs, |&(entrant, loss, page)| -> Result<Load, Error> {
         let link: LinkConfig = format!("{PATH} loss=bern:{loss}%").parse()?;
-        let config =
-            TransportConfig { scheduler, congestion: Algorithm::Bbr, ..TransportConfig::default() };
+        let config = TransportConfig {
+            scheduler: entrant.scheme,
+            congestion: Algorithm::Bbr,
+            ..TransportConfig::default()
+        };
         let seed = Rng::stream(options.seed, page as u64).next_u64();
-        Ok(load_over(&pages[page], &link, &config, seed)?)
+        Ok(load_over(&Arc::new(entrant.view(&pages[page])), &link, &config, seed)?)
     })?;
     let mut loads = loads.into_iter();
-    let outcome = |(scheme, loss)| Outcome {
-        scheme,
+    let outcome = |(entrant, loss)| Outcome {
+        entrant,
         loss,
         loads: loads.by_ref().take(pages.len()).collect(),
     };
@@ -64,9 +66,7 @@ pub fn measure(
 /// The shipped pages cannot be read, or a simulation fails.
 pub fn run(options: &Options) -> Result<Report, Error> {
     let pages = chosen(Page::corpus(Timing::Dependencies)?, options);
-    let pages: Vec<Arc<Page>> = pages.into_iter().map(Arc::new).collect();
-    let schemes = SCHEMES.map(|(scheme, _)| scheme);
-    let outcomes = measure(&pages, &schemes, options)?;
+    let outcomes = measure(&pages, &ENTRANTS, options)?;
     Ok(Report {
         name: "marx-link".to_owned(),
         title: "The order of service over a link with round trips and loss".to_owned(),
@@ -88,7 +88,7 @@ pub fn run(options: &Options) -> Result<Report, Error> {
     })
 }
 
-fn table(pages: &[Arc<Page>], outcomes: &[Outcome], loss: u32) -> Table {
+fn table(pages: &[Page], outcomes: &[Outcome], loss: u32) -> Table {
     let outcomes: Vec<&Outcome> = outcomes.iter().filter(|o| o.loss == loss).collect();
     let columns = [
         "scheme",
@@ -100,7 +100,7 @@ fn table(pages: &[Arc<Page>], outcomes: &[Outcome], loss: u32) -> Table {
         "page complete",
     ];
     let rows = outcomes.iter().map(|outcome| {
-        let mut row = vec![Cell::from(outcome.scheme.name())];
+        let mut row = vec![Cell::from(outcome.entrant.name)];
         for set in [Set::All, Set::AboveTheFold] {
             let indices = indices(pages, outcome, set);
             let base = outcomes.first().map(|base| self::indices(pages, base, set));
@@ -119,14 +119,14 @@ fn table(pages: &[Arc<Page>], outcomes: &[Outcome], loss: u32) -> Table {
     }
 }
 
-fn indices(pages: &[Arc<Page>], outcome: &Outcome, set: Set) -> Vec<f64> {
+fn indices(pages: &[Page], outcome: &Outcome, set: Set) -> Vec<f64> {
     let pairs = pages.iter().zip(&outcome.loads);
     pairs.map(|(page, load)| set.index(page, load, Weighting::Bytes)).collect()
 }
 
 /// When the last resource of each page was complete, or the last above the fold; milliseconds.
 fn completions<'a>(
-    pages: &'a [Arc<Page>],
+    pages: &'a [Page],
     outcome: &'a Outcome,
     above_the_fold: bool,
 ) -> impl Iterator<Item = f64> + 'a {

@@ -3,7 +3,7 @@
 
 use sutura_schedule::{Kind, Scheme};
 
-use crate::pages::{Load, Page, Timing, Weighting, byte_index, play, priority};
+use crate::pages::{Load, Page, PageResource, Timing, Weighting, byte_index, play, priority};
 use crate::{Cell, Error, Options, Panel, Plot, Points, Report, Table, parallel};
 
 /// Sizes of the buffer between scheduler and wire, in bytes.
@@ -12,24 +12,64 @@ pub const BUFFERS: [usize; 4] = [0, 14_000, 280_000, 1_000_000];
 const NONE: usize = 0;
 const LARGEST: usize = 3;
 
-/// The schemes, and the paper's mean speed-ups: all resources, those above the fold, and those with
-/// a send buffer of 1000 kB. Round robin is the first.
-pub const SCHEMES: [(Scheme, Option<[f64; 3]>); 14] = [
-    (Scheme::Rr, None),
-    (Scheme::Wrr, Some([1.05, 1.49, 1.28])),
-    (Scheme::Fifo, Some([1.27, 1.93, 1.57])),
-    (Scheme::Dfifo, Some([1.27, 2.30, 1.72])),
-    (Scheme::Firefox, Some([1.07, 1.22, 1.25])),
-    (Scheme::FirefoxMeasured, Some([1.07, 1.22, 1.25])),
-    (Scheme::PPlus, Some([1.17, 2.20, 1.64])),
-    (Scheme::SPlus, Some([1.14, 1.45, 1.56])),
-    (Scheme::SpdyRr, Some([1.14, 1.96, 1.57])),
-    (Scheme::Bucket, Some([1.20, 2.13, 1.82])),
-    (Scheme::BucketHtml, Some([1.20, 2.49, 1.83])),
-    (Scheme::ZeroWeight, Some([1.15, 2.8, 1.9])),
-    (Scheme::ZeroWeightAtf, Some([1.15, 2.8, 1.9])),
-    (Scheme::Eps, None),
+/// A scheme that takes part.
+#[derive(Clone, Copy, Debug)]
+pub struct Entrant {
+    /// Its name in tables.
+    pub name: &'static str,
+    /// What decides which stream is next.
+    pub scheme: Scheme,
+    /// Whether everything above the fold is told to the scheme as the document itself.
+    pub promoted: bool,
+    /// The paper's mean speed-ups: all resources, those above the fold, and those with a send buffer
+    /// of 1000 kB.
+    pub paper: Option<[f64; 3]>,
+}
+
+impl Entrant {
+    const fn new(scheme: Scheme, paper: Option<[f64; 3]>) -> Self {
+        Self { name: scheme.name(), scheme, promoted: false, paper }
+    }
+
+    /// The page as the server knows it.
+    #[must_use]
+    pub fn view(&self, page: &Page) -> Page {
+        let mut page = page.clone();
+        for resource in &mut page.resources {
+            resource.resource.main |= self.promoted && resource.resource.above_the_fold;
+        }
+        page
+    }
+}
+
+/// The schemes; round robin is the first.
+///
+/// The weights of `zeroweight` are told by a figure of the paper. There are three readings: those of
+/// the published code; those of [`Scheme::ZeroWeightAtf`]; and those of the published code with 255
+/// for everything above the fold.
+pub const ENTRANTS: [Entrant; 15] = [
+    Entrant::new(Scheme::Rr, None),
+    Entrant::new(Scheme::Wrr, Some([1.05, 1.49, 1.28])),
+    Entrant::new(Scheme::Fifo, Some([1.27, 1.93, 1.57])),
+    Entrant::new(Scheme::Dfifo, Some([1.27, 2.30, 1.72])),
+    Entrant::new(Scheme::Firefox, Some([1.07, 1.22, 1.25])),
+    Entrant::new(Scheme::FirefoxMeasured, Some([1.07, 1.22, 1.25])),
+    Entrant::new(Scheme::PPlus, Some([1.17, 2.20, 1.64])),
+    Entrant::new(Scheme::SPlus, Some([1.14, 1.45, 1.56])),
+    Entrant::new(Scheme::SpdyRr, Some([1.14, 1.96, 1.57])),
+    Entrant::new(Scheme::Bucket, Some([1.20, 2.13, 1.82])),
+    Entrant::new(Scheme::BucketHtml, Some([1.20, 2.49, 1.83])),
+    Entrant::new(Scheme::ZeroWeight, ZERO_WEIGHT),
+    Entrant::new(Scheme::ZeroWeightAtf, ZERO_WEIGHT),
+    Entrant {
+        name: "zeroweight, ATF 255",
+        scheme: Scheme::ZeroWeight,
+        promoted: true,
+        paper: ZERO_WEIGHT,
+    },
+    Entrant::new(Scheme::Eps, None),
 ];
+const ZERO_WEIGHT: Option<[f64; 3]> = Some([1.15, 2.8, 1.9]);
 
 /// The resources of a page that an index is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,18 +104,17 @@ impl Loads {
     /// # Errors
     /// A scheme leaves a stream without service.
     pub fn of(pages: Vec<Page>, options: &Options) -> Result<Self, Error> {
-        let jobs: Vec<(Scheme, usize)> = SCHEMES
-            .iter()
-            .flat_map(|(scheme, _)| BUFFERS.map(|buffer| (*scheme, buffer)))
-            .collect();
-        let loads = parallel::map(options, &jobs, |&(scheme, buffer)| {
-            pages.iter().map(|page| load(page, scheme, buffer)).collect::<Result<Vec<Load>, _>>()
+        let jobs: Vec<(Entrant, usize)> =
+            ENTRANTS.iter().flat_map(|e| BUFFERS.map(|buffer| (*e, buffer))).collect();
+        let loads = parallel::map(options, &jobs, |(entrant, buffer)| {
+            let load = |page: &Page| load(&entrant.view(page), entrant.scheme, *buffer);
+            pages.iter().map(load).collect::<Result<Vec<Load>, _>>()
         })?;
         Ok(Self { pages, loads: loads.chunks(BUFFERS.len()).map(<[_]>::to_vec).collect() })
     }
 
     /// How many times smaller the index of each page is than with round robin and a buffer of size
-    /// `base`. Schemes and buffers go by their places in [`SCHEMES`] and [`BUFFERS`].
+    /// `base`. Schemes and buffers go by their places in [`ENTRANTS`] and [`BUFFERS`].
     #[must_use]
     pub fn speed_ups(
         &self,
@@ -135,13 +174,16 @@ pub fn run(options: &Options) -> Result<Report, Error> {
     let main = loads(Timing::Dependencies)?;
     let recorded = loads(Timing::Recorded)?;
     let synthetic = Loads::of(vec![Page::synthetic()?], options)?;
-    let (scripts, images) = by_content(&main.pages);
-    let scripts = Loads::of(scripts, options)?;
-    let images = Loads::of(images, options)?;
+    let below = |r: &PageResource| !r.resource.above_the_fold;
+    let scripts = |r: &PageResource| (below(r) && r.resource.kind == Kind::Js, below(r));
+    let heroes = |r: &PageResource| (!below(r) && is_image(r), !below(r));
+    let scripts = Halves::of(&main.pages, scripts, options)?;
+    let heroes = Halves::of(&main.pages, heroes, options)?;
     let mut tables =
         vec![paper_table(&main), buffer_table(&main, "Above the fold, by send buffer")];
     tables.push(readings_table(&main, &recorded));
-    tables.push(content_table(&images, &scripts));
+    tables.push(scripts.table("scripts among the bytes below the fold"));
+    tables.push(heroes.table("images among the bytes above the fold"));
     tables.push(spread_table(&main));
     tables.push(buffer_table(&synthetic, "The synthetic page, above the fold, by send buffer"));
     Ok(Report {
@@ -168,25 +210,52 @@ pub fn run(options: &Options) -> Result<Report, Error> {
     })
 }
 
-/// The half of the pages in which scripts are most of what is not above the fold, and the half in
-/// which they are least.
-fn by_content(pages: &[Page]) -> (Vec<Page>, Vec<Page>) {
-    let share = |page: &Page| {
-        let below = || page.resources.iter().filter(|r| !r.resource.above_the_fold);
-        let all: u64 = below().map(|r| r.bytes).sum();
-        let scripts: u64 = below().filter(|r| r.resource.kind == Kind::Js).map(|r| r.bytes).sum();
-        scripts as f64 / all.max(1) as f64
-    };
-    let mut sorted = pages.to_vec();
-    sorted.sort_by(|a, b| share(b).total_cmp(&share(a)));
-    let images = sorted.split_off(sorted.len().div_ceil(2));
-    (sorted, images)
+fn is_image(resource: &PageResource) -> bool {
+    matches!(resource.resource.kind, Kind::Image | Kind::Svg)
+}
+
+/// The pages in which something has a small share, and those in which it has a large one.
+struct Halves {
+    small: Loads,
+    large: Loads,
+}
+
+impl Halves {
+    /// `is_counted` says whether a resource belongs to the share, and whether to the whole.
+    fn of(
+        pages: &[Page],
+        is_counted: impl Fn(&PageResource) -> (bool, bool),
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let share = |page: &Page| {
+            let sums = page.resources.iter().fold((0, 0), |(part, whole), resource| {
+                let (in_part, in_whole) = is_counted(resource);
+                let bytes = |counts| if counts { resource.bytes } else { 0 };
+                (part + bytes(in_part), whole + bytes(in_whole))
+            });
+            sums.0 as f64 / sums.1.max(1) as f64
+        };
+        let mut small = pages.to_vec();
+        small.sort_by(|a, b| share(a).total_cmp(&share(b)));
+        let large = small.split_off(small.len() / 2);
+        Ok(Self { small: Loads::of(small, options)?, large: Loads::of(large, options)? })
+    }
+
+    fn table(&self, what: &str) -> Table {
+        let columns = ["least: all", "ATF", "ATF 1000 kB", "most: all", "ATF", "ATF 1000 kB"];
+        let caption =
+            format!("The half of the pages with the least share of {what}, and the other");
+        table(&caption, &columns, |scheme| {
+            let halves = [self.small.table_2(scheme), self.large.table_2(scheme)];
+            halves.into_iter().flatten().map(Cell::Number).collect()
+        })
+    }
 }
 
 /// A table with a row for each scheme.
 fn table(caption: &str, columns: &[&str], row: impl Fn(usize) -> Vec<Cell>) -> Table {
-    let rows = SCHEMES.iter().enumerate().map(|(index, (scheme, _))| {
-        std::iter::once(Cell::from(scheme.name())).chain(row(index)).collect()
+    let rows = ENTRANTS.iter().enumerate().map(|(index, entrant)| {
+        std::iter::once(Cell::from(entrant.name)).chain(row(index)).collect()
     });
     let columns = std::iter::once(&"scheme").chain(columns);
     Table {
@@ -211,7 +280,7 @@ fn paper_table(loads: &Loads) -> Table {
     table("Mean speed-up over round robin, and the paper's Table 2", &columns, |scheme| {
         let ours = loads.table_2(scheme);
         let cells = ours.into_iter().enumerate().map(|(column, ours)| {
-            let paper = SCHEMES[scheme].1.map(|paper| paper[column]);
+            let paper = ENTRANTS[scheme].paper.map(|paper| paper[column]);
             let number = |number: Option<f64>| number.map_or("-".into(), Cell::Number);
             [Cell::Number(ours), number(paper), number(paper.map(|paper| ours / paper))]
         });
@@ -250,17 +319,6 @@ fn readings_table(loads: &Loads, recorded: &Loads) -> Table {
     })
 }
 
-fn content_table(images: &Loads, scripts: &Loads) -> Table {
-    let columns =
-        ["fewest scripts: all", "ATF", "ATF 1000 kB", "most scripts: all", "ATF", "ATF 1000 kB"];
-    let caption = "The half of the pages with the smallest share of scripts below the fold, and the \
-                   half with the largest";
-    table(caption, &columns, |scheme| {
-        let halves = [images.table_2(scheme), scripts.table_2(scheme)];
-        halves.into_iter().flatten().map(Cell::Number).collect()
-    })
-}
-
 fn spread_table(loads: &Loads) -> Table {
     let columns = ["all, smallest", "median", "largest", "ATF, smallest", "median", "largest"];
     table("Single pages, without send buffer", &columns, |scheme| {
@@ -280,8 +338,8 @@ fn figure_14(loads: &Loads) -> Plot {
         let sizes = loads.pages.iter().map(|page| page.bytes() as f64 / 1000.0);
         Points { label: label.to_owned(), at: sizes.zip(ratios).collect() }
     };
-    let panels = SCHEMES.iter().enumerate().skip(1).map(|(index, (scheme, _))| Panel {
-        title: scheme.name().to_owned(),
+    let panels = ENTRANTS.iter().enumerate().skip(1).map(|(index, entrant)| Panel {
+        title: entrant.name.to_owned(),
         points: vec![
             points("without send buffer", index, NONE),
             points("send buffer of 1000 kB", index, LARGEST),

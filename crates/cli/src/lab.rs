@@ -77,10 +77,10 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
     } else {
         report.to_markdown()
     };
+    output::line(text.trim_end())?;
     if let Some(directory) = &args.plots {
         write_plots(&report, directory)?;
     }
-    output::line(text.trim_end())?;
     Ok(Exit::Success)
 }
 

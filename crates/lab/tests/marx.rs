@@ -93,7 +93,8 @@ fn the_same_seed_gives_the_same_loads() {
     let page = Page::corpus(Timing::Dependencies).unwrap().remove(5);
     let rr = ENTRANTS.iter().find(|entrant| entrant.scheme == Scheme::Rr).unwrap();
     let loads = || -> Vec<_> {
-        let outcomes = marx_link::measure(&[page.clone()], &[*rr], &Options::default()).unwrap();
+        let outcomes =
+            marx_link::measure(std::slice::from_ref(&page), &[*rr], &Options::default()).unwrap();
         outcomes.into_iter().map(|outcome| outcome.loads).collect()
     };
     let first = loads();

@@ -259,8 +259,7 @@ impl RecordedPage {
     /// one.
     fn heroes(&self) -> BTreeSet<usize> {
         let images = || self.res.iter().enumerate().filter(|(_, r)| r.is_image());
-        let is_seen =
-            |r: &Recorded| [r.viewport, r.lcp, r.atf].iter().any(|known| *known == Some(1));
+        let is_seen = |r: &Recorded| [r.viewport, r.lcp, r.atf].contains(&Some(1));
         let seen: BTreeSet<usize> = images().filter(|(_, r)| is_seen(r)).map(|(i, _)| i).collect();
         if !seen.is_empty() {
             return seen;

@@ -6,15 +6,20 @@
 
 pub mod experiments;
 mod metrics;
+pub mod pages;
 mod parallel;
+mod plot;
+mod progress;
 mod report;
 
 pub use experiments::{EXPERIMENTS, Experiment};
 pub use metrics::Distribution;
+pub use plot::{Panel, Plot, Points};
+pub use progress::Progress;
 pub use report::{Cell, Report, Series, Table};
 
 /// How to run an experiment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Everything random follows from it.
     pub seed: u64,
@@ -22,11 +27,15 @@ pub struct Options {
     pub reduce: u32,
     /// How many configurations run at the same time.
     pub threads: usize,
+    /// Load only so many of the pages, where an experiment has some; all of them if `None`.
+    pub pages: Option<usize>,
+    /// Is told how far it is.
+    pub progress: Progress,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 1, reduce: 1, threads: 2 }
+        Self { seed: 1, reduce: 1, threads: 2, pages: None, progress: Progress::default() }
     }
 }
 
@@ -39,7 +48,7 @@ impl Options {
 }
 
 /// An experiment came to nothing.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is none of that name.
     #[error("no experiment `{name}`; there are {}", names())]
@@ -50,6 +59,17 @@ pub enum Error {
     /// A simulation failed.
     #[error("simulation: {0}")]
     Simulation(#[from] sutura_sim::Failure),
+    /// The shipped pages cannot be read.
+    #[error(transparent)]
+    Pages(#[from] pages::CorpusError),
+    /// A scheduler stopped before a page was complete.
+    #[error("page `{page}` is never complete with scheme `{scheme}`")]
+    Incomplete {
+        /// The page.
+        page: String,
+        /// The scheme.
+        scheme: sutura_schedule::Scheme,
+    },
     /// A link's description is wrong.
     #[error("link: {0}")]
     Link(#[from] sutura_link::ParseError),

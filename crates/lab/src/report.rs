@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::metrics::millis;
+use crate::plot::Plot;
 
 /// The answer of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -20,6 +21,9 @@ pub struct Report {
     pub tables: Vec<Table>,
     /// Curves, to be plotted.
     pub series: Vec<Series>,
+    /// Plots.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub plots: Vec<Plot>,
 }
 
 /// Figures in rows and columns.
@@ -147,6 +151,7 @@ mod tests {
                 rows: vec![row],
             }],
             series: vec![],
+            plots: vec![],
         }
     }
 

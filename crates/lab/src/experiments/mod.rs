@@ -2,6 +2,8 @@
 
 pub mod holzinger_bulk;
 pub mod holzinger_stream;
+pub mod marx_link;
+pub mod marx_pages;
 mod paper_path;
 
 pub use paper_path::Channel;
@@ -30,5 +32,15 @@ pub const EXPERIMENTS: &[Experiment] = &[
         name: "holzinger-stream",
         about: "Delay of the bytes of a steady stream over a path with bursts of loss",
         run: holzinger_stream::run,
+    },
+    Experiment {
+        name: "marx-pages",
+        about: "What each scheme and send buffer does to the resources of real pages",
+        run: marx_pages::run,
+    },
+    Experiment {
+        name: "marx-link",
+        about: "The same pages over HTTP/3 and a link, without and with loss",
+        run: marx_link::run,
     },
 ];

@@ -12,7 +12,8 @@ own: the same seed always gives the same result.
 Examples:
   sutura lab
   sutura lab holzinger-bulk --reduce 100
-  sutura lab holzinger-bulk --json > bulk.json";
+  sutura lab holzinger-bulk --json > bulk.json
+  sutura lab eghbal-2022 --seeds 1000";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -26,6 +27,10 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = Options::default().reduce)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     reduce: u32,
+    /// How many seeds, for experiments that run everything once a seed [default: the experiment's
+    /// own number]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: Option<u64>,
     /// How many configurations run at the same time [default: one per processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -47,6 +52,7 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
         seed: args.seed,
         reduce: args.reduce,
         threads: args.threads.map_or_else(processors, usize::from),
+        seeds: args.seeds,
     };
     let report = sutura_lab::run(name, &options).map_err(|error| match error {
         Error::Unknown { .. } => Failure::usage(error.to_string()),

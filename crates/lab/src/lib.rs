@@ -8,6 +8,7 @@ pub mod experiments;
 mod metrics;
 mod parallel;
 mod report;
+pub mod web;
 
 pub use experiments::{EXPERIMENTS, Experiment};
 pub use metrics::Distribution;
@@ -22,11 +23,14 @@ pub struct Options {
     pub reduce: u32,
     /// How many configurations run at the same time.
     pub threads: usize,
+    /// How many seeds, for experiments that run everything once a seed; `None` for as many as the
+    /// experiment has of its own.
+    pub seeds: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 1, reduce: 1, threads: 2 }
+        Self { seed: 1, reduce: 1, threads: 2, seeds: None }
     }
 }
 
@@ -35,6 +39,12 @@ impl Options {
     #[must_use]
     pub fn reduced(&self, count: u64) -> u64 {
         (count / u64::from(self.reduce.max(1))).max(1)
+    }
+
+    /// How many seeds to run; `count` of them, [reduced](Self::reduced), unless told.
+    #[must_use]
+    pub fn seeds(&self, count: u64) -> u64 {
+        self.seeds.map_or_else(|| self.reduced(count), |seeds| seeds.max(1))
     }
 }
 

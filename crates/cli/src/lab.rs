@@ -18,7 +18,8 @@ Examples:
   sutura lab holzinger-bulk --reduce 100
   sutura lab holzinger-bulk --json > bulk.json
   sutura lab marx-pages --plots .
-  sutura lab marx-link --pages 10";
+  sutura lab marx-link --pages 10
+  sutura lab eghbal-2022 --seeds 1000";
 
 /// What takes less shows no progress.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -35,6 +36,10 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = Options::default().reduce)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     reduce: u32,
+    /// How many seeds, for experiments that run everything once a seed [default: the experiment's
+    /// own number]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: Option<u64>,
     /// How many configurations run at the same time [default: one per processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -65,6 +70,7 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
         threads: args.threads.map_or_else(processors, usize::from),
         pages: args.pages.map(usize::from),
         progress: progress(bar.clone()),
+        seeds: args.seeds,
     };
     let report = sutura_lab::run(name, &options);
     bar.finish_and_clear();

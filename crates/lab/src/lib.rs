@@ -11,6 +11,7 @@ mod parallel;
 mod plot;
 mod progress;
 mod report;
+pub mod web;
 
 pub use experiments::{EXPERIMENTS, Experiment};
 pub use metrics::Distribution;
@@ -27,6 +28,9 @@ pub struct Options {
     pub reduce: u32,
     /// How many configurations run at the same time.
     pub threads: usize,
+    /// How many seeds, for experiments that run everything once a seed; `None` for as many as the
+    /// experiment has of its own.
+    pub seeds: Option<u64>,
     /// Load only so many of the pages, where an experiment has some; all of them if `None`.
     pub pages: Option<usize>,
     /// Is told how far it is.
@@ -35,7 +39,14 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 1, reduce: 1, threads: 2, pages: None, progress: Progress::default() }
+        Self {
+            seed: 1,
+            reduce: 1,
+            threads: 2,
+            seeds: None,
+            pages: None,
+            progress: Progress::default(),
+        }
     }
 }
 
@@ -44,6 +55,12 @@ impl Options {
     #[must_use]
     pub fn reduced(&self, count: u64) -> u64 {
         (count / u64::from(self.reduce.max(1))).max(1)
+    }
+
+    /// How many seeds to run; `count` of them, [reduced](Self::reduced), unless told.
+    #[must_use]
+    pub fn seeds(&self, count: u64) -> u64 {
+        self.seeds.map_or_else(|| self.reduced(count), |seeds| seeds.max(1))
     }
 }
 

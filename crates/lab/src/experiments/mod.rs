@@ -1,5 +1,6 @@
 //! One module per experiment.
 
+pub mod eghbal_2022;
 pub mod holzinger_bulk;
 pub mod holzinger_stream;
 pub mod marx_link;
@@ -23,6 +24,11 @@ pub struct Experiment {
 
 /// All experiments.
 pub const EXPERIMENTS: &[Experiment] = &[
+    Experiment {
+        name: "eghbal-2022",
+        about: "Completion times of a page of which only the urgent resources are protected",
+        run: eghbal_2022::run,
+    },
     Experiment {
         name: "holzinger-bulk",
         about: "Completion times of 32 kB and 1 MB over a path with bursts of loss",

@@ -25,14 +25,19 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod deadline;
 mod eps;
 mod hash;
+mod hmm;
 mod priority;
+mod queue;
 mod resource;
 mod scheduler;
 mod scheme;
 
+pub use deadline::Deadline;
 pub use eps::Eps;
+pub use hmm::{Hls, Hmm};
 pub use priority::{Class, Dependency, MAX_DEPTH, Priority, Urgency, Weight};
 pub use resource::{Kind, Resource};
 pub use scheduler::{Grant, Scheduler, StreamKey};

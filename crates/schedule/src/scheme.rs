@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{Eps, Scheduler};
+use crate::{Deadline, Eps, Hls, Hmm, Scheduler};
 
 /// The schemes by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -12,17 +12,26 @@ pub enum Scheme {
     /// The Extensible Prioritization Scheme of RFC 9218: [`Eps`]. The default.
     #[default]
     Eps,
+    /// Weighted hierarchical max-min fair sharing by virtual time: [`Hmm`].
+    Hmm,
+    /// Weighted hierarchical max-min fair sharing by rounds, hierarchical link sharing: [`Hls`].
+    Hls,
+    /// Earliest deadline first: [`Deadline`].
+    Deadline,
 }
 
 impl Scheme {
     /// Every scheme, in the order in which they are listed to people.
-    pub const ALL: &[Self] = &[Self::Eps];
+    pub const ALL: &[Self] = &[Self::Eps, Self::Hmm, Self::Hls, Self::Deadline];
 
     /// The name that [`FromStr`] reads.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Eps => "eps",
+            Self::Hmm => "hmm",
+            Self::Hls => "hls",
+            Self::Deadline => "deadline",
         }
     }
 
@@ -31,6 +40,9 @@ impl Scheme {
     pub fn build(self) -> Box<dyn Scheduler> {
         match self {
             Self::Eps => Box::new(Eps::new()),
+            Self::Hmm => Box::new(Hmm::new()),
+            Self::Hls => Box::new(Hls::new()),
+            Self::Deadline => Box::new(Deadline::new()),
         }
     }
 }
@@ -89,6 +101,9 @@ mod tests {
     #[test]
     fn an_unknown_name_is_an_error_that_lists_the_known_ones() {
         let error = "EPS ".parse::<Scheme>().unwrap_err();
-        assert_eq!(error.to_string(), "unknown scheduling scheme `EPS `, expected one of: eps");
+        let message = error.to_string();
+        let names = message.strip_prefix("unknown scheduling scheme `EPS `, expected one of: ");
+        let names: Vec<&str> = names.unwrap().split(", ").collect();
+        assert_eq!(names, Scheme::ALL.iter().map(|scheme| scheme.name()).collect::<Vec<_>>());
     }
 }

@@ -321,7 +321,7 @@ mod tests {
                 match call {
                     0 => {
                         scheduler.insert(stream, priority.clone());
-                        known.entry(stream).or_insert((priority.clone(), false)).0 = priority;
+                        known.entry(stream).or_insert((Priority::default(), false)).0 = priority;
                     }
                     1 => {
                         scheduler.reprioritize(stream, priority.clone());

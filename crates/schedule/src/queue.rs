@@ -95,12 +95,7 @@ impl Queue {
         self.each_from(0, &wanted, visit);
     }
 
-    fn each_from(
-        &self,
-        at: usize,
-        wanted: &impl Fn(u128) -> bool,
-        visit: &mut impl FnMut(Slot),
-    ) {
+    fn each_from(&self, at: usize, wanted: &impl Fn(u128) -> bool, visit: &mut impl FnMut(Slot)) {
         if let Some(entry) = self.entries.get(at).filter(|entry| wanted(entry.rank)) {
             visit(entry.slot);
             for child in ARITY * at + 1..=ARITY * at + ARITY {

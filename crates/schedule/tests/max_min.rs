@@ -64,7 +64,16 @@ impl Tree {
             let urgency = if random.below(4) == 0 { random.below(3) as u8 } else { 3 };
             let incremental = random.below(8) != 0;
             let (demand, served) = (0, 0);
-            nodes.push(Node { parent, urgency, incremental, weight, depth, stream, demand, served });
+            nodes.push(Node {
+                parent,
+                urgency,
+                incremental,
+                weight,
+                depth,
+                stream,
+                demand,
+                served,
+            });
         };
         for class in 0..classes {
             node(random, class, None);

@@ -46,6 +46,12 @@ impl Hmm {
         self.tree.classes()
     }
 
+    /// Slots of nodes and of classes, in use or not.
+    #[cfg(test)]
+    pub(super) fn slots(&self) -> (usize, usize) {
+        (self.tree.nodes.len(), self.tree.inners.len())
+    }
+
     /// Adds to the start of one member, and sets its class' clock if it was its turn.
     fn advance(&mut self, slot: usize, bytes: u32) {
         let Node { parent, rank, .. } = self.tree.nodes[slot];

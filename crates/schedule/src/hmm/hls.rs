@@ -67,6 +67,12 @@ impl Hls {
         self.tree.classes()
     }
 
+    /// Slots of nodes and of classes, in use or not.
+    #[cfg(test)]
+    pub(super) fn slots(&self) -> (usize, usize) {
+        (self.tree.nodes.len(), self.tree.inners.len())
+    }
+
     /// The quantum of the streams that would be served now, each class alone: the paper's search.
     fn quantum(&mut self) -> i64 {
         let Self { tree, pending } = self;
@@ -89,13 +95,10 @@ impl Hls {
                 continue;
             }
             let sum = inner.state.0[rank.urgency.class()].weights as f64;
-            inner.queue.each_below(
-                |queued| rank.reaches(queued),
-                &mut |slot| {
-                    let weight = f64::from(tree.nodes[slot].rank.weight.thousandths());
-                    pending.push((slot, reciprocal * sum / weight));
-                },
-            );
+            inner.queue.each_below(|queued| rank.reaches(queued), &mut |slot| {
+                let weight = f64::from(tree.nodes[slot].rank.weight.thousandths());
+                pending.push((slot, reciprocal * sum / weight));
+            });
         }
         let most = streams.min(MAX_SHARES) + MAX_SPREAD;
         let packets = (1.0 + largest).min(f64::from(most));

@@ -24,7 +24,7 @@
 //! |---|---|---|
 //! | how | virtual time in each class | rounds, as in the paper |
 //! | ahead of the share, at each level | less than L | less than Q* + L |
-//! | two siblings i and j, service by weight | L/wi + L/wj apart | Q*/W + L/wi + L/wj apart, W all weights |
+//! | two siblings i and j, service by weight | L/wi + L/wj apart | 2 Q*/W + L/wi + L/wj apart, W all weights |
 //! | a newcomer waits | for one packet of each sibling, by weight | for the end of the round: Q* bytes |
 //! | [`next`](crate::Scheduler::next) | O(depth) | O(depth + log n), amortised |
 //! | [`charge`](crate::Scheduler::charge) | O(depth log n) | O(depth) |
@@ -48,6 +48,10 @@
 
 mod fair;
 mod hls;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 pub use fair::Hmm;

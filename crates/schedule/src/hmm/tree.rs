@@ -338,7 +338,8 @@ impl<S: Sharing> Tree<S> {
         self.detach(slot);
         let parent = self.nodes[slot].parent;
         // Let go of the names.
-        if let Kind::Class(index) = std::mem::replace(&mut self.nodes[slot].kind, Kind::Stream(None))
+        if let Kind::Class(index) =
+            std::mem::replace(&mut self.nodes[slot].kind, Kind::Stream(None))
         {
             if let Some(name) = self.inners[index].name.take() {
                 self.named.remove(&(parent, name));

@@ -184,7 +184,7 @@ fn a_more_urgent_newcomer_is_served_at_the_next_decision() {
         let mut expected: Vec<_> = (0..9).map(|n| (4 * n, 1.0)).chain([(204, 1.0)]).collect();
         assert!(ratio(&served, &expected), "{served:?}");
         scheduler.remove(204);
-        let served = serve(scheduler, 18_000);
+        let served = serve(scheduler, 90_000);
         expected.pop();
         expected.extend((0..9).map(|n| (100 + 4 * n, 1.0 / 9.0)));
         assert!(ratio(&served, &expected), "{served:?}");

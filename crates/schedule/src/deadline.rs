@@ -1,7 +1,7 @@
 //! Earliest deadline first.
 
 use crate::hash::KeyMap;
-use crate::queue::{Entry, Place, Queue, Slot};
+use crate::queue::{Place, Queue, Slot};
 use crate::{Eps, Grant, Priority, Scheduler, StreamKey, Urgency};
 
 /// Earliest deadline first, for messages that are of use only until a certain time (after the
@@ -86,7 +86,7 @@ impl Deadline {
         let part = self.nodes[slot].part;
         if let Part::Dated(rank) = part {
             if !self.places[slot].is_queued() {
-                self.dated.push(&mut self.places, Entry { rank, key: stream, slot });
+                self.dated.push(&mut self.places, slot, rank, stream);
             }
         } else if let Some(eps) = self.eps(part) {
             eps.activate(stream);

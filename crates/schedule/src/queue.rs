@@ -10,7 +10,7 @@ pub(crate) type Slot = usize;
 /// Where a member waits, and how old it is. One for each slot of the owner's slab.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    /// Index in the queue; [`NOWHERE`] if the member waits in none.
+    /// Index among the leaves of the queue; [`NOWHERE`] if the member waits in none.
     at: u32,
     /// What decides between members of equal rank and key: the smaller goes first.
     born: u32,
@@ -26,150 +26,149 @@ impl Place {
     pub(crate) const fn is_queued(self) -> bool {
         self.at != NOWHERE
     }
-
-    /// Whether the member is the next to leave its queue.
-    pub(crate) const fn is_first(self) -> bool {
-        self.at == 0
-    }
 }
 
 /// One member with all that its order depends on, so that comparing two looks nowhere else.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     /// The smaller goes first.
-    pub(crate) rank: u128,
+    rank: u128,
     /// Decides between equal ranks.
     pub(crate) key: StreamKey,
-    pub(crate) slot: Slot,
+    /// Decides between equal keys.
+    born: u32,
+    slot: u32,
 }
 
-/// Children of one member of the heap. Four of them make half as many levels as two, and lie in
-/// neighbouring cache lines.
-const ARITY: usize = 4;
+impl Entry {
+    /// Nobody: behind all members.
+    const VACANT: Self = Self { rank: u128::MAX, key: StreamKey::MAX, born: NOWHERE, slot: NOWHERE };
 
-/// A min-heap by rank, key and age. Members are moved and taken out from anywhere in O(log n).
+    pub(crate) const fn slot(&self) -> Slot {
+        self.slot as Slot
+    }
+
+    /// Who of two goes first. Without a branch: that is as good as random, and a branch on it would
+    /// be mispredicted half of the time.
+    #[inline]
+    fn earlier(self, other: Self) -> Self {
+        let tie = |entry: &Self| u128::from(entry.key) << 32 | u128::from(entry.born);
+        let before = (other.rank < self.rank)
+            | ((other.rank == self.rank) & (tie(&other) < tie(&self)));
+        Self {
+            rank: select_unpredictable(before, other.rank, self.rank),
+            key: select_unpredictable(before, other.key, self.key),
+            born: select_unpredictable(before, other.born, self.born),
+            slot: select_unpredictable(before, other.slot, self.slot),
+        }
+    }
+}
+
+/// A priority queue by rank, key and age: a tournament. Members are the leaves of a complete binary
+/// tree, in which each inner node repeats the earlier of the two below it; so the first of all is
+/// at the top.
+///
+/// A member is put in, moved or taken out in log2(n) comparisons, n the most members that there
+/// were at once. That is more than a heap needs at best and half of what one needs when the first
+/// moves behind most others, as it does here at nearly every decision. Nor do members move about,
+/// and whom a member meets on its way up depends on its place alone: the processor fetches all of
+/// them at once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
-    entries: Vec<Entry>,
+    /// Node 0 is not used, node 1 is the top, nodes 2n and 2n + 1 are below node n. The second half
+    /// are the leaves. Empty, or a power of two.
+    nodes: Vec<Entry>,
+    /// Leaves without a member.
+    vacant: Vec<u32>,
 }
 
 impl Queue {
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.vacant.len() == self.nodes.len() / 2
     }
 
     /// The member that goes first.
+    #[inline]
     pub(crate) fn first(&self) -> Option<&Entry> {
-        self.entries.first()
+        self.nodes.get(1).filter(|first| first.slot != NOWHERE)
     }
 
-    pub(crate) fn push(&mut self, places: &mut [Place], entry: Entry) {
-        self.entries.push(entry);
-        self.sift_up(places, self.entries.len() - 1, entry);
+    /// Puts in a member, which is in no queue. No rank is `u128::MAX`.
+    pub(crate) fn push(&mut self, places: &mut [Place], slot: Slot, rank: u128, key: StreamKey) {
+        let at = self.vacant.pop().unwrap_or_else(|| self.grow());
+        let place = &mut places[slot];
+        place.at = at;
+        // There cannot be 2^32 members: each is a stream or a class of a stream.
+        let entry = Entry { rank, key, born: place.born, slot: slot as u32 };
+        self.replay(at as usize, entry);
     }
 
     /// Takes out a member, if it is in this queue.
     pub(crate) fn remove(&mut self, places: &mut [Place], slot: Slot) {
-        let at = places[slot].at as usize;
-        places[slot].at = NOWHERE;
-        if at < self.entries.len() {
-            let last = self.entries.len() - 1;
-            let moved = self.entries[last];
-            self.entries.truncate(last);
-            if at < last {
-                // The last member came from another branch: it may belong above or below.
-                self.sift(places, at, moved);
-            }
+        let at = std::mem::replace(&mut places[slot].at, NOWHERE);
+        if at != NOWHERE {
+            self.vacant.push(at);
+            self.replay(at as usize, Entry::VACANT);
         }
     }
 
     /// Changes the rank of a member of this queue.
-    pub(crate) fn update(&mut self, places: &mut [Place], slot: Slot, rank: u128) {
+    #[inline]
+    pub(crate) fn update(&mut self, places: &[Place], slot: Slot, rank: u128) {
         let at = places[slot].at as usize;
-        if let Some(&entry) = self.entries.get(at) {
-            self.sift(places, at, Entry { rank, ..entry });
+        if let Some(&entry) = self.nodes.get(self.nodes.len() / 2 + at) {
+            self.replay(at, Entry { rank, ..entry });
         }
     }
 
     /// Calls `visit` for each member whose rank `wanted` takes. It must take every rank below one
-    /// that it takes. Costs O(members taken); the order is that of the heap.
+    /// that it takes. Costs O(members taken) and at most log2(n) for each; the order is that of
+    /// the leaves.
     pub(crate) fn each_below(&self, wanted: impl Fn(u128) -> bool, visit: &mut impl FnMut(Slot)) {
-        self.each_from(0, &wanted, visit);
+        self.each_from(1, &|rank| rank != Entry::VACANT.rank && wanted(rank), visit);
     }
 
-    fn each_from(&self, at: usize, wanted: &impl Fn(u128) -> bool, visit: &mut impl FnMut(Slot)) {
-        if let Some(entry) = self.entries.get(at).filter(|entry| wanted(entry.rank)) {
-            visit(entry.slot);
-            for child in ARITY * at + 1..=ARITY * at + ARITY {
-                self.each_from(child, wanted, visit);
-            }
-        }
-    }
-
-    /// Whether `a` goes before `b`. Without a branch but for the rare tie: who goes first is as
-    /// good as random, and a branch on it would be mispredicted half of the time.
-    #[inline]
-    fn before(places: &[Place], a: &Entry, b: &Entry) -> bool {
-        let same_rank = a.rank == b.rank;
-        if same_rank & (a.key == b.key) {
-            return Self::is_older(places, a, b);
-        }
-        (a.rank < b.rank) | (same_rank & (a.key < b.key))
-    }
-
-    #[cold]
-    fn is_older(places: &[Place], a: &Entry, b: &Entry) -> bool {
-        places[a.slot].born < places[b.slot].born
-    }
-
-    /// Puts `entry` at `at` or wherever it belongs above or below.
-    fn sift(&mut self, places: &mut [Place], at: usize, entry: Entry) {
-        if at > 0 && Self::before(places, &entry, &self.entries[(at - 1) / ARITY]) {
-            self.sift_up(places, at, entry);
+    fn each_from(&self, node: usize, wanted: &impl Fn(u128) -> bool, visit: &mut impl FnMut(Slot)) {
+        let Some(entry) = self.nodes.get(node).filter(|entry| wanted(entry.rank)) else {
+            return;
+        };
+        if node < self.nodes.len() / 2 {
+            self.each_from(2 * node, wanted, visit);
+            self.each_from(2 * node + 1, wanted, visit);
         } else {
-            self.sift_down(places, at, entry);
+            visit(entry.slot());
         }
     }
 
-    fn sift_up(&mut self, places: &mut [Place], mut at: usize, entry: Entry) {
-        while at > 0 {
-            let parent = (at - 1) / ARITY;
-            if !Self::before(places, &entry, &self.entries[parent]) {
-                break;
-            }
-            self.put(places, at, self.entries[parent]);
-            at = parent;
+    /// Makes place for twice as many members, and returns the first new leaf. What it costs is
+    /// spread over those who were put in since the last time.
+    #[cold]
+    fn grow(&mut self) -> u32 {
+        let old = self.nodes.len() / 2;
+        let leaves = (2 * old).max(1);
+        let mut nodes = vec![Entry::VACANT; 2 * leaves];
+        nodes[leaves..leaves + old].copy_from_slice(&self.nodes[old..]);
+        for node in (1..leaves).rev() {
+            nodes[node] = nodes[2 * node].earlier(nodes[2 * node + 1]);
         }
-        self.put(places, at, entry);
+        self.nodes = nodes;
+        self.vacant.reserve_exact(leaves);
+        self.vacant.extend((old as u32 + 1..leaves as u32).rev());
+        old as u32
     }
 
-    fn sift_down(&mut self, places: &mut [Place], mut at: usize, entry: Entry) {
+    /// Sets a leaf, and who is first above it.
+    #[inline]
+    fn replay(&mut self, leaf: usize, mut first: Entry) {
+        let mut node = self.nodes.len() / 2 + leaf;
         loop {
-            let first = ARITY * at + 1;
-            let end = self.entries.len().min(first + ARITY);
-            let Some(children) = self.entries.get(first..end) else {
-                break;
-            };
-            let Some(least) = (0..children.len()).reduce(|least, child| {
-                let smaller = Self::before(places, &children[child], &children[least]);
-                select_unpredictable(smaller, child, least)
-            }) else {
-                break;
-            };
-            let least = first + least;
-            if !Self::before(places, &self.entries[least], &entry) {
-                break;
+            self.nodes[node] = first;
+            if node <= 1 {
+                return;
             }
-            self.put(places, at, self.entries[least]);
-            at = least;
+            first = first.earlier(self.nodes[node ^ 1]);
+            node /= 2;
         }
-        self.put(places, at, entry);
-    }
-
-    fn put(&mut self, places: &mut [Place], at: usize, entry: Entry) {
-        self.entries[at] = entry;
-        // A queue cannot hold 2^32 members: each is a stream or a class of a stream.
-        places[entry.slot].at = at as u32;
     }
 }
 
@@ -199,7 +198,7 @@ mod tests {
             let age = 100 - slot;
             match held[slot] {
                 None => {
-                    queue.push(&mut places, Entry { rank, key, slot });
+                    queue.push(&mut places, slot, rank, key);
                     held[slot] = Some((rank, key));
                     sorted.insert((rank, key, age, slot));
                 }
@@ -209,7 +208,7 @@ mod tests {
                     sorted.remove(&(old, key, age, slot));
                 }
                 Some((old, key)) => {
-                    queue.update(&mut places, slot, rank);
+                    queue.update(&places, slot, rank);
                     held[slot] = Some((rank, key));
                     sorted.remove(&(old, key, age, slot));
                     sorted.insert((rank, key, age, slot));
@@ -217,10 +216,8 @@ mod tests {
             }
             assert_eq!(places[slot].is_queued(), held[slot].is_some());
             let first = sorted.first();
-            assert_eq!(queue.first().map(|entry| entry.slot), first.map(|first| first.3));
-            if let Some(first) = first {
-                assert!(places[first.3].is_first());
-            }
+            assert_eq!(queue.first().map(Entry::slot), first.map(|first| first.3));
+            assert_eq!(queue.is_empty(), first.is_none());
             let mut below = BTreeSet::new();
             queue.each_below(|rank| rank <= 3, &mut |slot| {
                 assert!(below.insert(slot), "visited once");

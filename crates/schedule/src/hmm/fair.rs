@@ -1,6 +1,6 @@
 //! Sharing by virtual time: hierarchical start-time fair queueing.
 
-use super::tree::{Kind, Node, ORDER_END, ROOT, Rank, Sharing, Tree};
+use super::tree::{Inner, Kind, Node, ORDER_END, ROOT, Rank, Sharing, Tree};
 use super::{MAX_DEBT, tree_calls};
 use crate::{Grant, Priority, Scheduler, StreamKey, Urgency, Weight};
 
@@ -59,17 +59,17 @@ impl Hmm {
             // The others wait in any case.
             return;
         }
-        let place = self.tree.places[slot];
         let inner = self.tree.inner(parent);
-        let clock = &mut self.tree.inners[inner].state.0[rank.urgency.class()];
+        let Inner { queue, state, .. } = &mut self.tree.inners[inner];
+        let clock = &mut state.0[rank.urgency.class()];
         let Member { start, price } = &mut self.tree.nodes[slot].member;
-        if place.is_first() {
+        if queue.first().is_some_and(|first| first.slot() == slot) {
             *clock = (*clock).max(*start);
         }
         let base = (*start).max(*clock);
         let furthest = base.max(*clock + cost(*price, MAX_DEBT));
         *start = (base + cost(*price, bytes)).min(furthest).min(ORDER_END - 1);
-        if place.is_queued() {
+        if self.tree.places[slot].is_queued() {
             let order = *start;
             self.tree.reorder(slot, order);
         }
@@ -86,9 +86,9 @@ impl Scheduler for Hmm {
         let mut class = ROOT;
         loop {
             let first = self.tree.inners[self.tree.inner(class)].queue.first()?;
-            match self.tree.nodes[first.slot].kind {
+            match self.tree.nodes[first.slot()].kind {
                 Kind::Stream(_) => return Some(Grant { stream: first.key, bytes: room }),
-                Kind::Class(_) => class = first.slot,
+                Kind::Class(_) => class = first.slot(),
             }
         }
     }

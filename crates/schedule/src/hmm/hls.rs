@@ -89,9 +89,9 @@ impl Hls {
             let Some(first) = inner.queue.first() else {
                 continue;
             };
-            let rank = tree.nodes[first.slot].rank;
+            let rank = tree.nodes[first.slot()].rank;
             if !rank.incremental {
-                pending.push((first.slot, reciprocal));
+                pending.push((first.slot(), reciprocal));
                 continue;
             }
             let sum = inner.state.0[rank.urgency.class()].weights as f64;
@@ -119,7 +119,7 @@ impl Hls {
                 continue;
             }
             let inner = self.tree.inner(class);
-            let first = self.tree.inners[inner].queue.first()?.slot;
+            let first = self.tree.inners[inner].queue.first()?.slot();
             if !self.tree.nodes[first].member.in_turn {
                 self.begin_turn(inner, first, balance);
             }

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use crate::hash::KeyMap;
-use crate::queue::{Entry, Place, Queue, Slot};
+use crate::queue::{Place, Queue, Slot};
 use crate::{Class, MAX_DEPTH, Priority, StreamKey, Urgency, Weight};
 
 /// What a scheme of sharing keeps of each member of a class and of each class, and how it orders
@@ -178,7 +178,7 @@ impl<S: Sharing> Tree<S> {
     pub(super) fn reorder(&mut self, slot: Slot, order: u128) {
         let Node { parent, rank, .. } = self.nodes[slot];
         let inner = self.inner(parent);
-        self.inners[inner].queue.update(&mut self.places, slot, rank.queued(order));
+        self.inners[inner].queue.update(&self.places, slot, rank.queued(order));
     }
 
     pub(super) fn insert(&mut self, stream: StreamKey, priority: Priority) {
@@ -399,7 +399,7 @@ impl<S: Sharing> Tree<S> {
         let Node { key, rank, member, .. } = &mut self.nodes[slot];
         let Inner { queue, state, .. } = &mut self.inners[inner];
         let rank = rank.queued(S::join(state, rank, member));
-        queue.push(&mut self.places, Entry { rank, key: *key, slot });
+        queue.push(&mut self.places, slot, rank, *key);
     }
 
     fn leave(&mut self, slot: Slot) {

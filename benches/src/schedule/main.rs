@@ -82,10 +82,11 @@ struct Running {
 }
 
 impl Running {
-    /// Finds how many decisions take about `slice`, which also warms up.
+    /// Finds how many decisions take at least `slice`, and give each stream two turns or so. That
+    /// also warms up.
     fn new(name: Name, workload: Workload, streams: u64, depth: u32, slice: Duration) -> Self {
         let mut subject = name.build(streams, depth);
-        let mut decisions = 64;
+        let mut decisions = u32::try_from(2 * streams).unwrap_or(u32::MAX).clamp(64, 1 << 24);
         loop {
             let time = subject.run(workload, decisions);
             if time >= slice || decisions >= 1 << 24 {

@@ -86,7 +86,7 @@ impl Deadline {
         let part = self.nodes[slot].part;
         if let Part::Dated(rank) = part {
             if !self.places[slot].is_queued() {
-                self.dated.push(&mut self.places, slot, rank, stream);
+                self.dated.push(&mut self.places[slot], slot, rank, stream);
             }
         } else if let Some(eps) = self.eps(part) {
             eps.activate(stream);
@@ -97,7 +97,7 @@ impl Deadline {
         if let Some(eps) = self.eps(self.nodes[slot].part) {
             eps.deactivate(stream);
         } else if self.places[slot].is_queued() {
-            self.dated.remove(&mut self.places, slot);
+            self.dated.remove(&mut self.places[slot]);
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::StreamKey;
 /// Index of a member in the slab of its owner.
 pub(crate) type Slot = usize;
 
-/// Where a member waits, and how old it is. One for each slot of the owner's slab.
+/// Where a member waits, and how old it is. The owner keeps it with the member.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     /// Index among the leaves of the queue; [`NOWHERE`] if the member waits in none.
@@ -73,51 +73,62 @@ impl Entry {
 /// moves behind most others, as it does here at nearly every decision. Nor do members move about,
 /// and whom a member meets on its way up depends on its place alone: the processor fetches all of
 /// them at once.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Queue {
-    /// Node 0 is not used, node 1 is the top, nodes 2n and 2n + 1 are below node n. The second half
-    /// are the leaves. Empty, or a power of two.
+    /// Node 1.
+    top: Entry,
+    /// Nodes 2n and 2n + 1 are below node n. The second half are the leaves; the first two nodes
+    /// are not used. Empty, or a power of two from 4 on.
     nodes: Vec<Entry>,
     /// Leaves without a member.
     vacant: Vec<u32>,
 }
 
+impl Default for Queue {
+    fn default() -> Self {
+        Self { top: Entry::VACANT, nodes: Vec::new(), vacant: Vec::new() }
+    }
+}
+
 impl Queue {
     pub(crate) fn is_empty(&self) -> bool {
-        self.vacant.len() == self.nodes.len() / 2
+        self.top.slot == NOWHERE
     }
 
     /// The member that goes first.
     #[inline]
     pub(crate) fn first(&self) -> Option<&Entry> {
-        self.nodes.get(1).filter(|first| first.slot != NOWHERE)
+        if self.is_empty() { None } else { Some(&self.top) }
     }
 
     /// Puts in a member, which is in no queue. No rank is `u128::MAX`.
-    pub(crate) fn push(&mut self, places: &mut [Place], slot: Slot, rank: u128, key: StreamKey) {
-        let at = self.vacant.pop().unwrap_or_else(|| self.grow());
-        let place = &mut places[slot];
+    pub(crate) fn push(&mut self, place: &mut Place, slot: Slot, rank: u128, key: StreamKey) {
+        if self.vacant.is_empty() {
+            self.grow();
+        }
+        // There is one now.
+        let at = self.vacant.pop().unwrap_or_default();
         place.at = at;
         // There cannot be 2^32 members: each is a stream or a class of a stream.
         let entry = Entry { rank, key, born: place.born, slot: slot as u32 };
-        self.replay(at as usize, entry);
+        self.replay(self.nodes.len() / 2 + at as usize, entry);
     }
 
     /// Takes out a member, if it is in this queue.
-    pub(crate) fn remove(&mut self, places: &mut [Place], slot: Slot) {
-        let at = std::mem::replace(&mut places[slot].at, NOWHERE);
+    pub(crate) fn remove(&mut self, place: &mut Place) {
+        let at = std::mem::replace(&mut place.at, NOWHERE);
         if at != NOWHERE {
             self.vacant.push(at);
-            self.replay(at as usize, Entry::VACANT);
+            self.replay(self.nodes.len() / 2 + at as usize, Entry::VACANT);
         }
     }
 
     /// Changes the rank of a member of this queue.
     #[inline]
-    pub(crate) fn update(&mut self, places: &[Place], slot: Slot, rank: u128) {
-        let at = places[slot].at as usize;
-        if let Some(&entry) = self.nodes.get(self.nodes.len() / 2 + at) {
-            self.replay(at, Entry { rank, ..entry });
+    pub(crate) fn update(&mut self, place: Place, rank: u128) {
+        let leaf = self.nodes.len() / 2 + place.at as usize;
+        if let Some(&entry) = self.nodes.get(leaf) {
+            self.replay(leaf, Entry { rank, ..entry });
         }
     }
 
@@ -125,7 +136,10 @@ impl Queue {
     /// that it takes. Costs O(members taken) and at most log2(n) for each; the order is that of
     /// the leaves.
     pub(crate) fn each_below(&self, wanted: impl Fn(u128) -> bool, visit: &mut impl FnMut(Slot)) {
-        self.each_from(1, &|rank| rank != Entry::VACANT.rank && wanted(rank), visit);
+        let wanted = |rank| rank != Entry::VACANT.rank && wanted(rank);
+        for node in [2, 3] {
+            self.each_from(node, &wanted, visit);
+        }
     }
 
     fn each_from(&self, node: usize, wanted: &impl Fn(u128) -> bool, visit: &mut impl FnMut(Slot)) {
@@ -140,35 +154,31 @@ impl Queue {
         }
     }
 
-    /// Makes place for twice as many members, and returns the first new leaf. What it costs is
-    /// spread over those who were put in since the last time.
+    /// Makes place for twice as many members. What it costs is spread over those who were put in
+    /// since the last time.
     #[cold]
-    fn grow(&mut self) -> u32 {
+    fn grow(&mut self) {
         let old = self.nodes.len() / 2;
-        let leaves = (2 * old).max(1);
+        let leaves = (2 * old).max(2);
         let mut nodes = vec![Entry::VACANT; 2 * leaves];
         nodes[leaves..leaves + old].copy_from_slice(&self.nodes[old..]);
-        for node in (1..leaves).rev() {
+        for node in (2..leaves).rev() {
             nodes[node] = nodes[2 * node].earlier(nodes[2 * node + 1]);
         }
         self.nodes = nodes;
         self.vacant.reserve_exact(leaves);
-        self.vacant.extend((old as u32 + 1..leaves as u32).rev());
-        old as u32
+        self.vacant.extend((old as u32..leaves as u32).rev());
     }
 
     /// Sets a leaf, and who is first above it.
     #[inline]
-    fn replay(&mut self, leaf: usize, mut first: Entry) {
-        let mut node = self.nodes.len() / 2 + leaf;
-        loop {
+    fn replay(&mut self, mut node: usize, mut first: Entry) {
+        while node > 1 {
             self.nodes[node] = first;
-            if node <= 1 {
-                return;
-            }
             first = first.earlier(self.nodes[node ^ 1]);
             node /= 2;
         }
+        self.top = first;
     }
 }
 
@@ -198,17 +208,17 @@ mod tests {
             let age = 100 - slot;
             match held[slot] {
                 None => {
-                    queue.push(&mut places, slot, rank, key);
+                    queue.push(&mut places[slot], slot, rank, key);
                     held[slot] = Some((rank, key));
                     sorted.insert((rank, key, age, slot));
                 }
                 Some((old, key)) if step % 3 == 0 => {
-                    queue.remove(&mut places, slot);
+                    queue.remove(&mut places[slot]);
                     held[slot] = None;
                     sorted.remove(&(old, key, age, slot));
                 }
                 Some((old, key)) => {
-                    queue.update(&places, slot, rank);
+                    queue.update(places[slot], rank);
                     held[slot] = Some((rank, key));
                     sorted.remove(&(old, key, age, slot));
                     sorted.insert((rank, key, age, slot));

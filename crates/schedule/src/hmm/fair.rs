@@ -1,6 +1,6 @@
 //! Sharing by virtual time: hierarchical start-time fair queueing.
 
-use super::tree::{Inner, Kind, Node, ORDER_END, ROOT, Rank, Sharing, Tree};
+use super::tree::{Inner, Kind, Node, ORDER_END, ROOT, ROOT_INNER, Rank, Sharing, Tree};
 use super::{MAX_DEBT, tree_calls};
 use crate::{Grant, Priority, Scheduler, StreamKey, Urgency, Weight};
 
@@ -52,27 +52,27 @@ impl Hmm {
         (self.tree.nodes.len(), self.tree.inners.len())
     }
 
-    /// Adds to the start of one member, and sets its class' clock if it was its turn.
-    fn advance(&mut self, slot: usize, bytes: u32) {
-        let Node { parent, rank, .. } = self.tree.nodes[slot];
+    /// Adds to the start of one member, and sets its class' clock if it was its turn. Returns the
+    /// class.
+    fn advance(&mut self, slot: usize, bytes: u32) -> usize {
+        let Node { parent, above, rank, place, member, .. } = &mut self.tree.nodes[slot];
         if !rank.incremental {
             // The others wait in any case.
-            return;
+            return *parent;
         }
-        let inner = self.tree.inner(parent);
-        let Inner { queue, state, .. } = &mut self.tree.inners[inner];
+        let Inner { queue, state, .. } = &mut self.tree.inners[*above as usize];
         let clock = &mut state.0[rank.urgency.class()];
-        let Member { start, price } = &mut self.tree.nodes[slot].member;
+        let Member { start, price } = member;
         if queue.first().is_some_and(|first| first.slot() == slot) {
             *clock = (*clock).max(*start);
         }
         let base = (*start).max(*clock);
         let furthest = base.max(*clock + cost(*price, MAX_DEBT));
         *start = (base + cost(*price, bytes)).min(furthest).min(ORDER_END - 1);
-        if self.tree.places[slot].is_queued() {
-            let order = *start;
-            self.tree.reorder(slot, order);
+        if place.is_queued() {
+            queue.update(*place, rank.queued(*start));
         }
+        *parent
     }
 }
 
@@ -83,12 +83,12 @@ impl Scheduler for Hmm {
         if room == 0 {
             return None;
         }
-        let mut class = ROOT;
+        let mut inner = ROOT_INNER;
         loop {
-            let first = self.tree.inners[self.tree.inner(class)].queue.first()?;
+            let first = self.tree.inners[inner as usize].queue.first()?;
             match self.tree.nodes[first.slot()].kind {
-                Kind::Stream(_) => return Some(Grant { stream: first.key, bytes: room }),
-                Kind::Class(_) => class = first.slot(),
+                Kind::Stream => return Some(Grant { stream: first.key, bytes: room }),
+                Kind::Class(below) => inner = below,
             }
         }
     }
@@ -99,8 +99,7 @@ impl Scheduler for Hmm {
         };
         let bytes = u32::try_from(bytes).unwrap_or(MAX_DEBT).min(MAX_DEBT);
         while slot != ROOT {
-            self.advance(slot, bytes);
-            slot = self.tree.nodes[slot].parent;
+            slot = self.advance(slot, bytes);
         }
     }
 }

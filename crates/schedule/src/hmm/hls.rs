@@ -85,7 +85,7 @@ impl Hls {
                 largest = largest.max(reciprocal);
                 continue;
             };
-            let inner = &tree.inners[inner];
+            let inner = &tree.inners[inner as usize];
             let Some(first) = inner.queue.first() else {
                 continue;
             };
@@ -163,12 +163,11 @@ impl Hls {
             root.balance = root.balance.saturating_add(quantum);
             return ROOT;
         }
-        let Node { parent, rank, ref mut member, .. } = self.tree.nodes[slot];
+        let Node { parent, above, rank, ref mut member, .. } = self.tree.nodes[slot];
         member.in_turn = false;
         if rank.incremental {
-            let inner = self.tree.inner(parent);
-            let number = self.tree.inners[inner].state.0[rank.urgency.class()].number;
-            self.tree.nodes[slot].member.round = number;
+            let number = self.tree.inners[above as usize].state.0[rank.urgency.class()].number;
+            member.round = number;
             self.tree.reorder(slot, u128::from(number));
         }
         parent

@@ -75,17 +75,19 @@ pub(super) struct Node<S: Sharing> {
     /// The stream, or the stream for which the class was made.
     pub(super) key: StreamKey,
     pub(super) parent: Slot,
-    pub(super) rank: Rank,
+    /// Index of the parent's [`Inner`].
+    pub(super) above: u32,
     pub(super) kind: Kind,
+    pub(super) rank: Rank,
+    pub(super) place: Place,
     pub(super) member: S::Member,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
-    /// With the classes that its priority named, to recognise the same priority.
-    Stream(Option<Arc<[Class]>>),
+    Stream,
     /// Index of an [`Inner`].
-    Class(usize),
+    Class(u32),
 }
 
 /// What a class has besides a stream's [`Node`].
@@ -101,7 +103,7 @@ pub(super) struct Inner<S: Sharing> {
 
 /// The class above all.
 pub(super) const ROOT: Slot = 0;
-const ROOT_INNER: usize = 0;
+pub(super) const ROOT_INNER: u32 = 0;
 
 /// All streams and classes of one scheduler.
 ///
@@ -112,9 +114,11 @@ const ROOT_INNER: usize = 0;
 pub(super) struct Tree<S: Sharing> {
     pub(super) nodes: Vec<Node<S>>,
     pub(super) inners: Vec<Inner<S>>,
-    pub(super) places: Vec<Place>,
+    /// For the slot of each stream the classes that its priority named, to recognise the same
+    /// priority.
+    parents: Vec<Option<Arc<[Class]>>>,
     vacant: Vec<Slot>,
-    vacant_inners: Vec<usize>,
+    vacant_inners: Vec<u32>,
     streams: KeyMap<Slot>,
     /// Classes by the class above and their name. Ordered, not hashed: a peer chooses the names.
     named: BTreeMap<(Slot, Arc<str>), Slot>,
@@ -124,13 +128,19 @@ pub(super) struct Tree<S: Sharing> {
 
 impl<S: Sharing> Default for Tree<S> {
     fn default() -> Self {
-        let rank = Rank::from(&Class::default());
-        let kind = Kind::Class(ROOT_INNER);
-        let member = S::Member::default();
+        let root = Node {
+            key: 0,
+            parent: ROOT,
+            above: ROOT_INNER,
+            kind: Kind::Class(ROOT_INNER),
+            rank: Rank::from(&Class::default()),
+            place: Place::new(0),
+            member: S::Member::default(),
+        };
         Self {
-            nodes: vec![Node { key: 0, parent: ROOT, rank, kind, member }],
+            nodes: vec![root],
             inners: vec![Inner::new(None)],
-            places: vec![Place::new(0)],
+            parents: vec![None],
             vacant: Vec::new(),
             vacant_inners: Vec::new(),
             streams: KeyMap::default(),
@@ -162,23 +172,22 @@ impl<S: Sharing> Tree<S> {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.inners[ROOT_INNER].queue.is_empty()
+        self.inners[ROOT_INNER as usize].queue.is_empty()
     }
 
     /// Where the [`Inner`] of a class is.
     pub(super) fn inner(&self, class: Slot) -> usize {
         match self.nodes[class].kind {
-            Kind::Class(inner) => inner,
+            Kind::Class(inner) => inner as usize,
             // Only classes are above others.
-            Kind::Stream(_) => ROOT_INNER,
+            Kind::Stream => ROOT_INNER as usize,
         }
     }
 
     /// Moves a backlogged incremental member to another place among its siblings.
     pub(super) fn reorder(&mut self, slot: Slot, order: u128) {
-        let Node { parent, rank, .. } = self.nodes[slot];
-        let inner = self.inner(parent);
-        self.inners[inner].queue.update(&self.places, slot, rank.queued(order));
+        let Node { above, rank, place, .. } = self.nodes[slot];
+        self.inners[above as usize].queue.update(place, rank.queued(order));
     }
 
     pub(super) fn insert(&mut self, stream: StreamKey, priority: Priority) {
@@ -188,7 +197,8 @@ impl<S: Sharing> Tree<S> {
         let rank = Rank::from(&priority);
         let parents = classes_above(priority);
         let parent = self.resolve(stream, parents.as_deref(), None);
-        let slot = self.add(stream, parent, rank, Kind::Stream(parents), 0);
+        let slot = self.add(stream, parent, rank, Kind::Stream, 0);
+        self.parents[slot] = parents;
         self.streams.insert(stream, slot);
     }
 
@@ -206,18 +216,15 @@ impl<S: Sharing> Tree<S> {
         let rank = Rank::from(&priority);
         let parents = classes_above(priority);
         let old = self.nodes[slot].parent;
-        if let Kind::Stream(present) = &self.nodes[slot].kind
-            && *present == parents
-            && self.nodes[slot].rank == rank
-        {
+        if self.nodes[slot].rank == rank && self.parents[slot] == parents {
             return;
         }
         let parent = self.resolve(stream, parents.as_deref(), Some(slot));
-        self.nodes[slot].kind = Kind::Stream(parents);
+        self.parents[slot] = parents;
         if parent == old {
             return self.rerank(slot, rank);
         }
-        let backlogged = self.places[slot].is_queued();
+        let backlogged = self.nodes[slot].place.is_queued();
         if backlogged {
             self.leave(slot);
         }
@@ -234,13 +241,13 @@ impl<S: Sharing> Tree<S> {
     }
 
     pub(super) fn activate(&mut self, slot: Slot) {
-        if !self.places[slot].is_queued() {
+        if !self.nodes[slot].place.is_queued() {
             self.raise(slot);
         }
     }
 
     pub(super) fn deactivate(&mut self, slot: Slot) {
-        if self.places[slot].is_queued() {
+        if self.nodes[slot].place.is_queued() {
             self.leave(slot);
             self.lower(self.nodes[slot].parent);
         }
@@ -303,11 +310,11 @@ impl<S: Sharing> Tree<S> {
     ) -> Slot {
         let inner = Inner::new(name.clone());
         let index = if let Some(index) = self.vacant_inners.pop() {
-            self.inners[index] = inner;
+            self.inners[index as usize] = inner;
             index
         } else {
             self.inners.push(inner);
-            self.inners.len() - 1
+            (self.inners.len() - 1) as u32
         };
         // Streams have 0.
         self.born = self.born.wrapping_add(1).max(1);
@@ -319,14 +326,14 @@ impl<S: Sharing> Tree<S> {
     }
 
     fn add(&mut self, key: StreamKey, parent: Slot, rank: Rank, kind: Kind, born: u32) -> Slot {
-        let node = Node { key, parent, rank, kind, member: S::Member::default() };
+        let (place, member) = (Place::new(born), S::Member::default());
+        let node = Node { key, parent, above: ROOT_INNER, kind, rank, place, member };
         let slot = if let Some(slot) = self.vacant.pop() {
             self.nodes[slot] = node;
-            self.places[slot] = Place::new(born);
             slot
         } else {
             self.nodes.push(node);
-            self.places.push(Place::new(born));
+            self.parents.push(None);
             self.nodes.len() - 1
         };
         self.attach(slot);
@@ -338,13 +345,13 @@ impl<S: Sharing> Tree<S> {
         self.detach(slot);
         let parent = self.nodes[slot].parent;
         // Let go of the names.
-        if let Kind::Class(index) =
-            std::mem::replace(&mut self.nodes[slot].kind, Kind::Stream(None))
-        {
-            if let Some(name) = self.inners[index].name.take() {
+        self.parents[slot] = None;
+        if let Kind::Class(index) = std::mem::replace(&mut self.nodes[slot].kind, Kind::Stream) {
+            let inner = &mut self.inners[index as usize];
+            inner.queue = Queue::default();
+            if let Some(name) = inner.name.take() {
                 self.named.remove(&(parent, name));
             }
-            self.inners[index].queue = Queue::default();
             self.vacant_inners.push(index);
         }
         self.vacant.push(slot);
@@ -363,7 +370,7 @@ impl<S: Sharing> Tree<S> {
         if self.nodes[slot].rank == rank {
             return;
         }
-        let backlogged = self.places[slot].is_queued();
+        let backlogged = self.nodes[slot].place.is_queued();
         if backlogged {
             self.leave(slot);
         }
@@ -377,7 +384,7 @@ impl<S: Sharing> Tree<S> {
 
     /// Makes a member backlogged, and the classes above it that were not.
     fn raise(&mut self, mut slot: Slot) {
-        while slot != ROOT && !self.places[slot].is_queued() {
+        while slot != ROOT && !self.nodes[slot].place.is_queued() {
             self.join(slot);
             slot = self.nodes[slot].parent;
         }
@@ -386,7 +393,7 @@ impl<S: Sharing> Tree<S> {
     /// Makes a class and those above it no longer backlogged if nothing below them is.
     fn lower(&mut self, mut class: Slot) {
         while class != ROOT
-            && self.places[class].is_queued()
+            && self.nodes[class].place.is_queued()
             && self.inners[self.inner(class)].queue.is_empty()
         {
             self.leave(class);
@@ -395,33 +402,32 @@ impl<S: Sharing> Tree<S> {
     }
 
     fn join(&mut self, slot: Slot) {
-        let inner = self.inner(self.nodes[slot].parent);
-        let Node { key, rank, member, .. } = &mut self.nodes[slot];
-        let Inner { queue, state, .. } = &mut self.inners[inner];
+        let Node { key, above, rank, place, member, .. } = &mut self.nodes[slot];
+        let Inner { queue, state, .. } = &mut self.inners[*above as usize];
         let rank = rank.queued(S::join(state, rank, member));
-        queue.push(&mut self.places, slot, rank, *key);
+        queue.push(place, slot, rank, *key);
     }
 
     fn leave(&mut self, slot: Slot) {
-        let inner = self.inner(self.nodes[slot].parent);
-        let Node { rank, member, .. } = &mut self.nodes[slot];
-        let Inner { queue, state, .. } = &mut self.inners[inner];
-        queue.remove(&mut self.places, slot);
+        let Node { above, rank, place, member, .. } = &mut self.nodes[slot];
+        let Inner { queue, state, .. } = &mut self.inners[*above as usize];
+        queue.remove(place);
         S::leave(state, rank, member);
     }
 
     fn attach(&mut self, slot: Slot) {
         let inner = self.inner(self.nodes[slot].parent);
-        let Node { rank, member, .. } = &mut self.nodes[slot];
+        let Node { above, rank, member, .. } = &mut self.nodes[slot];
+        *above = inner as u32;
         self.inners[inner].members += 1;
         S::attach(&mut self.inners[inner].state, rank, member);
     }
 
     fn detach(&mut self, slot: Slot) {
-        let inner = self.inner(self.nodes[slot].parent);
-        let Node { rank, member, .. } = &mut self.nodes[slot];
-        self.inners[inner].members -= 1;
-        S::detach(&mut self.inners[inner].state, rank, member);
+        let Node { above, rank, member, .. } = &mut self.nodes[slot];
+        let inner = &mut self.inners[*above as usize];
+        inner.members -= 1;
+        S::detach(&mut inner.state, rank, member);
     }
 }
 

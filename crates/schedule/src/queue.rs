@@ -35,31 +35,36 @@ pub(crate) struct Entry {
     rank: u128,
     /// Decides between equal ranks.
     pub(crate) key: StreamKey,
-    /// Decides between equal keys.
-    born: u32,
-    slot: u32,
+    /// Decides between equal keys: when it was born, in the upper half. In the lower the slot.
+    born_and_slot: u64,
 }
 
 impl Entry {
     /// Nobody: behind all members.
-    const VACANT: Self = Self { rank: u128::MAX, key: StreamKey::MAX, born: NOWHERE, slot: NOWHERE };
+    const VACANT: Self = Self { rank: u128::MAX, key: StreamKey::MAX, born_and_slot: u64::MAX };
+
+    const fn is_vacant(&self) -> bool {
+        self.born_and_slot == u64::MAX
+    }
 
     pub(crate) const fn slot(&self) -> Slot {
-        self.slot as Slot
+        self.born_and_slot as u32 as Slot
     }
 
     /// Who of two goes first. Without a branch: that is as good as random, and a branch on it would
     /// be mispredicted half of the time.
     #[inline]
     fn earlier(self, other: Self) -> Self {
-        let tie = |entry: &Self| u128::from(entry.key) << 32 | u128::from(entry.born);
-        let before = (other.rank < self.rank)
-            | ((other.rank == self.rank) & (tie(&other) < tie(&self)));
+        // One subtraction of two long numbers.
+        let (_, before) = other.born_and_slot.overflowing_sub(self.born_and_slot);
+        let (_, before) = other.key.borrowing_sub(self.key, before);
+        let (_, before) = (other.rank as u64).borrowing_sub(self.rank as u64, before);
+        let (_, before) =
+            ((other.rank >> 64) as u64).borrowing_sub((self.rank >> 64) as u64, before);
         Self {
             rank: select_unpredictable(before, other.rank, self.rank),
             key: select_unpredictable(before, other.key, self.key),
-            born: select_unpredictable(before, other.born, self.born),
-            slot: select_unpredictable(before, other.slot, self.slot),
+            born_and_slot: select_unpredictable(before, other.born_and_slot, self.born_and_slot),
         }
     }
 }
@@ -77,22 +82,22 @@ impl Entry {
 pub(crate) struct Queue {
     /// Node 1.
     top: Entry,
-    /// Nodes 2n and 2n + 1 are below node n. The second half are the leaves; the first two nodes
-    /// are not used. Empty, or a power of two from 4 on.
-    nodes: Vec<Entry>,
+    /// Nodes 2n and 2n + 1, which are below node n, for each n from 1 on; the first pair is not
+    /// used. The nodes of the second half are the leaves. Empty, or a power of two from 2 on.
+    pairs: Vec<[Entry; 2]>,
     /// Leaves without a member.
     vacant: Vec<u32>,
 }
 
 impl Default for Queue {
     fn default() -> Self {
-        Self { top: Entry::VACANT, nodes: Vec::new(), vacant: Vec::new() }
+        Self { top: Entry::VACANT, pairs: Vec::new(), vacant: Vec::new() }
     }
 }
 
 impl Queue {
     pub(crate) fn is_empty(&self) -> bool {
-        self.top.slot == NOWHERE
+        self.top.is_vacant()
     }
 
     /// The member that goes first.
@@ -107,28 +112,27 @@ impl Queue {
             self.grow();
         }
         // There is one now.
-        let at = self.vacant.pop().unwrap_or_default();
-        place.at = at;
+        place.at = self.vacant.pop().unwrap_or_default();
         // There cannot be 2^32 members: each is a stream or a class of a stream.
-        let entry = Entry { rank, key, born: place.born, slot: slot as u32 };
-        self.replay(self.nodes.len() / 2 + at as usize, entry);
+        let born_and_slot = u64::from(place.born) << 32 | slot as u64;
+        self.replay(self.leaf(*place), Entry { rank, key, born_and_slot });
     }
 
     /// Takes out a member, if it is in this queue.
     pub(crate) fn remove(&mut self, place: &mut Place) {
-        let at = std::mem::replace(&mut place.at, NOWHERE);
-        if at != NOWHERE {
-            self.vacant.push(at);
-            self.replay(self.nodes.len() / 2 + at as usize, Entry::VACANT);
+        if place.is_queued() {
+            self.vacant.push(place.at);
+            self.replay(self.leaf(*place), Entry::VACANT);
+            place.at = NOWHERE;
         }
     }
 
     /// Changes the rank of a member of this queue.
     #[inline]
     pub(crate) fn update(&mut self, place: Place, rank: u128) {
-        let leaf = self.nodes.len() / 2 + place.at as usize;
-        if let Some(&entry) = self.nodes.get(leaf) {
-            self.replay(leaf, Entry { rank, ..entry });
+        let leaf = self.leaf(place);
+        if let Some(pair) = self.pairs.get(leaf / 2) {
+            self.replay(leaf, Entry { rank, ..pair[leaf % 2] });
         }
     }
 
@@ -136,36 +140,43 @@ impl Queue {
     /// that it takes. Costs O(members taken) and at most log2(n) for each; the order is that of
     /// the leaves.
     pub(crate) fn each_below(&self, wanted: impl Fn(u128) -> bool, visit: &mut impl FnMut(Slot)) {
-        let wanted = |rank| rank != Entry::VACANT.rank && wanted(rank);
-        for node in [2, 3] {
-            self.each_from(node, &wanted, visit);
+        self.each_from(1, &|rank| rank != Entry::VACANT.rank && wanted(rank), visit);
+    }
+
+    fn each_from(&self, above: usize, wanted: &impl Fn(u128) -> bool, visit: &mut impl FnMut(Slot)) {
+        let Some(pair) = self.pairs.get(above) else {
+            return;
+        };
+        for (node, entry) in (2 * above..).zip(pair) {
+            if !wanted(entry.rank) {
+                continue;
+            }
+            if node < self.pairs.len() {
+                self.each_from(node, wanted, visit);
+            } else {
+                visit(entry.slot());
+            }
         }
     }
 
-    fn each_from(&self, node: usize, wanted: &impl Fn(u128) -> bool, visit: &mut impl FnMut(Slot)) {
-        let Some(entry) = self.nodes.get(node).filter(|entry| wanted(entry.rank)) else {
-            return;
-        };
-        if node < self.nodes.len() / 2 {
-            self.each_from(2 * node, wanted, visit);
-            self.each_from(2 * node + 1, wanted, visit);
-        } else {
-            visit(entry.slot());
-        }
+    /// The node of a member.
+    fn leaf(&self, place: Place) -> usize {
+        self.pairs.len() + place.at as usize
     }
 
     /// Makes place for twice as many members. What it costs is spread over those who were put in
     /// since the last time.
     #[cold]
     fn grow(&mut self) {
-        let old = self.nodes.len() / 2;
+        let old = self.pairs.len();
         let leaves = (2 * old).max(2);
-        let mut nodes = vec![Entry::VACANT; 2 * leaves];
-        nodes[leaves..leaves + old].copy_from_slice(&self.nodes[old..]);
+        let mut pairs = vec![[Entry::VACANT; 2]; leaves];
+        pairs[leaves / 2..][..old / 2].copy_from_slice(&self.pairs[old / 2..]);
         for node in (2..leaves).rev() {
-            nodes[node] = nodes[2 * node].earlier(nodes[2 * node + 1]);
+            let [left, right] = pairs[node];
+            pairs[node / 2][node % 2] = left.earlier(right);
         }
-        self.nodes = nodes;
+        self.pairs = pairs;
         self.vacant.reserve_exact(leaves);
         self.vacant.extend((old as u32..leaves as u32).rev());
     }
@@ -174,8 +185,11 @@ impl Queue {
     #[inline]
     fn replay(&mut self, mut node: usize, mut first: Entry) {
         while node > 1 {
-            self.nodes[node] = first;
-            first = first.earlier(self.nodes[node ^ 1]);
+            let Some(pair) = self.pairs.get_mut(node / 2) else {
+                return;
+            };
+            pair[node % 2] = first;
+            first = first.earlier(pair[1 - node % 2]);
             node /= 2;
         }
         self.top = first;

@@ -63,12 +63,17 @@ impl Hmm {
         let Inner { queue, state, .. } = &mut self.tree.inners[*above as usize];
         let clock = &mut state.0[rank.urgency.class()];
         let Member { start, price } = member;
+        // Both are below 2^44 and 2^19.
+        let cost = |bytes| u128::from(*price * u64::from(bytes));
         if queue.first().is_some_and(|first| first.slot() == slot) {
-            *clock = (*clock).max(*start);
+            // Nobody in the queue has a start before the clock.
+            *clock = *start;
+            *start += cost(bytes);
+        } else {
+            let base = (*start).max(*clock);
+            *start = (base + cost(bytes)).min(base.max(*clock + cost(MAX_DEBT)));
         }
-        let base = (*start).max(*clock);
-        let furthest = base.max(*clock + cost(*price, MAX_DEBT));
-        *start = (base + cost(*price, bytes)).min(furthest).min(ORDER_END - 1);
+        *start = (*start).min(ORDER_END - 1);
         if place.is_queued() {
             queue.update(*place, rank.queued(*start));
         }
@@ -127,10 +132,6 @@ const SCALE: u64 = 1 << 44;
 
 fn price(weight: Weight) -> u64 {
     SCALE / u64::from(weight.thousandths())
-}
-
-fn cost(price: u64, bytes: u32) -> u128 {
-    u128::from(price) * u128::from(bytes)
 }
 
 impl Sharing for VirtualTime {

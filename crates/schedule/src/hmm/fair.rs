@@ -63,7 +63,7 @@ impl Hmm {
         let Inner { queue, state, .. } = &mut self.tree.inners[*above as usize];
         let clock = &mut state.0[rank.urgency.class()];
         let Member { start, price } = member;
-        // Both are below 2^44 and 2^19.
+        // At most 2^44 and 2^18.
         let cost = |bytes| u128::from(*price * u64::from(bytes));
         if queue.first().is_some_and(|first| first.slot() == slot) {
             // Nobody in the queue has a start before the clock.
@@ -91,8 +91,9 @@ impl Scheduler for Hmm {
         let mut inner = ROOT_INNER;
         loop {
             let first = self.tree.inners[inner as usize].queue.first()?;
-            match self.tree.nodes[first.slot()].kind {
-                Kind::Stream => return Some(Grant { stream: first.key, bytes: room }),
+            let slot = first.slot();
+            match self.tree.nodes[slot].kind {
+                Kind::Stream => return Some(self.tree.grant(slot, room)),
                 Kind::Class(below) => inner = below,
             }
         }

@@ -182,7 +182,7 @@ impl Scheduler for Hls {
             return None;
         }
         let slot = self.turn()?;
-        Some(Grant { stream: self.tree.nodes[slot].key, bytes: room })
+        Some(self.tree.grant(slot, room))
     }
 
     fn charge(&mut self, stream: StreamKey, bytes: usize) {

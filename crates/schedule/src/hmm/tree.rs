@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::hash::KeyMap;
 use crate::queue::{Place, Queue, Slot};
-use crate::{Class, MAX_DEPTH, Priority, StreamKey, Urgency, Weight};
+use crate::{Class, Grant, MAX_DEPTH, Priority, StreamKey, Urgency, Weight};
 
 /// What a scheme of sharing keeps of each member of a class and of each class, and how it orders
 /// the members that share.
@@ -120,6 +120,8 @@ pub(super) struct Tree<S: Sharing> {
     vacant: Vec<Slot>,
     vacant_inners: Vec<u32>,
     streams: KeyMap<Slot>,
+    /// The stream that was granted room last, for most calls are about that one.
+    granted: Option<(StreamKey, Slot)>,
     /// Classes by the class above and their name. Ordered, not hashed: a peer chooses the names.
     named: BTreeMap<(Slot, Arc<str>), Slot>,
     /// Counts classes, to tell apart those that were made for the same stream.
@@ -144,6 +146,7 @@ impl<S: Sharing> Default for Tree<S> {
             vacant: Vec::new(),
             vacant_inners: Vec::new(),
             streams: KeyMap::default(),
+            granted: None,
             named: BTreeMap::new(),
             born: 0,
         }
@@ -168,7 +171,17 @@ impl<S: Sharing> Tree<S> {
     }
 
     pub(super) fn slot(&self, stream: StreamKey) -> Option<Slot> {
-        self.streams.get(&stream).copied()
+        match self.granted {
+            Some((granted, slot)) if granted == stream => Some(slot),
+            _ => self.streams.get(&stream).copied(),
+        }
+    }
+
+    /// The grant of all the room to a stream.
+    pub(super) fn grant(&mut self, slot: Slot, room: usize) -> Grant {
+        let stream = self.nodes[slot].key;
+        self.granted = Some((stream, slot));
+        Grant { stream, bytes: room }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -204,6 +217,7 @@ impl<S: Sharing> Tree<S> {
 
     pub(super) fn remove(&mut self, stream: StreamKey) {
         if let Some(slot) = self.streams.remove(&stream) {
+            self.granted = None;
             self.deactivate(slot);
             self.take(slot);
         }

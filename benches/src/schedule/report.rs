@@ -18,12 +18,13 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Median, smallest and largest.
+    /// The median and the deciles around it.
     fn summary(&self) -> String {
         let mut values = self.nanoseconds.clone();
         values.sort_by(f64::total_cmp);
-        match (values.first(), values.get(values.len() / 2), values.last()) {
-            (Some(min), Some(median), Some(max)) => format!("{median:.0} [{min:.0} {max:.0}]"),
+        let at = |tenths: usize| values.get(values.len().saturating_sub(1) * tenths / 10);
+        match (at(5), at(1), at(9)) {
+            (Some(median), Some(low), Some(high)) => format!("{median:.0} [{low:.0} {high:.0}]"),
             _ => String::from("-"),
         }
     }
@@ -42,7 +43,7 @@ impl Report {
     pub fn to_markdown(&self) -> String {
         let rounds = if self.rounds == 1 { "round" } else { "rounds" };
         let mut text = format!(
-            "Nanoseconds per decision, median [smallest largest] of {} interleaved {rounds}.\n\
+            "Nanoseconds per decision, median [lower and upper decile] of {} interleaved {rounds}.\n\
              `form-of-quinn` and `form-of-quiche` are stand-ins with the data structure of those \
              libraries,\nnot measurements of them.\n",
             self.rounds,

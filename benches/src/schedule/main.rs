@@ -109,7 +109,8 @@ impl Running {
 fn run(options: &Options) -> Result<(), Error> {
     let (rounds, slice) = if options.quick { (5, 100) } else { (options.rounds.max(1), 500) };
     let slice = Duration::from_micros(slice);
-    let names = if options.names.is_empty() { Name::all().collect() } else { options.names.clone() };
+    let names =
+        if options.names.is_empty() { Name::all().collect() } else { options.names.clone() };
     let start = Instant::now();
     let mut measurements = Vec::new();
     for &workload in &options.workloads {

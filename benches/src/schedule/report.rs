@@ -82,9 +82,9 @@ fn table(measurements: &[&Measurement]) -> String {
     for &(name, depth) in &rows {
         let _ = write!(text, "| {name} | {depth} |");
         for &streams in &columns {
-            let cell = measurements.iter().find(|entry| {
-                (entry.name, entry.depth, entry.streams) == (name, depth, streams)
-            });
+            let cell = measurements
+                .iter()
+                .find(|entry| (entry.name, entry.depth, entry.streams) == (name, depth, streams));
             let _ = write!(text, " {} |", cell.map_or(String::from("-"), |cell| cell.summary()));
         }
         text.push('\n');

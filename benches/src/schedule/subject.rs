@@ -1,7 +1,7 @@
 //! What is measured: a scheduler full of streams.
 
-use crate::stand_in::{OrderedSet, PriorityHeap};
 use crate::Workload;
+use crate::stand_in::{OrderedSet, PriorityHeap};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::hint::black_box;

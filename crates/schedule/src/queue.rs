@@ -69,6 +69,11 @@ impl Entry {
     }
 }
 
+/// Two who meet, in one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Pair([Entry; 2]);
+
 /// A priority queue by rank, key and age: a tournament. Members are the leaves of a complete binary
 /// tree, in which each inner node repeats the earlier of the two below it; so the first of all is
 /// at the top.
@@ -84,7 +89,7 @@ pub(crate) struct Queue {
     top: Entry,
     /// Nodes 2n and 2n + 1, which are below node n, for each n from 1 on; the first pair is not
     /// used. The nodes of the second half are the leaves. Empty, or a power of two from 2 on.
-    pairs: Vec<[Entry; 2]>,
+    pairs: Vec<Pair>,
     /// Leaves without a member.
     vacant: Vec<u32>,
 }
@@ -131,7 +136,7 @@ impl Queue {
     #[inline]
     pub(crate) fn update(&mut self, place: Place, rank: u128) {
         let leaf = self.leaf(place);
-        if let Some(pair) = self.pairs.get(leaf / 2) {
+        if let Some(Pair(pair)) = self.pairs.get(leaf / 2) {
             self.replay(leaf, Entry { rank, ..pair[leaf % 2] });
         }
     }
@@ -143,8 +148,13 @@ impl Queue {
         self.each_from(1, &|rank| rank != Entry::VACANT.rank && wanted(rank), visit);
     }
 
-    fn each_from(&self, above: usize, wanted: &impl Fn(u128) -> bool, visit: &mut impl FnMut(Slot)) {
-        let Some(pair) = self.pairs.get(above) else {
+    fn each_from(
+        &self,
+        above: usize,
+        wanted: &impl Fn(u128) -> bool,
+        visit: &mut impl FnMut(Slot),
+    ) {
+        let Some(Pair(pair)) = self.pairs.get(above) else {
             return;
         };
         for (node, entry) in (2 * above..).zip(pair) {
@@ -170,11 +180,11 @@ impl Queue {
     fn grow(&mut self) {
         let old = self.pairs.len();
         let leaves = (2 * old).max(2);
-        let mut pairs = vec![[Entry::VACANT; 2]; leaves];
+        let mut pairs = vec![Pair([Entry::VACANT; 2]); leaves];
         pairs[leaves / 2..][..old / 2].copy_from_slice(&self.pairs[old / 2..]);
         for node in (2..leaves).rev() {
-            let [left, right] = pairs[node];
-            pairs[node / 2][node % 2] = left.earlier(right);
+            let Pair([left, right]) = pairs[node];
+            pairs[node / 2].0[node % 2] = left.earlier(right);
         }
         self.pairs = pairs;
         self.vacant.reserve_exact(leaves);
@@ -185,7 +195,7 @@ impl Queue {
     #[inline]
     fn replay(&mut self, mut node: usize, mut first: Entry) {
         while node > 1 {
-            let Some(pair) = self.pairs.get_mut(node / 2) else {
+            let Some(Pair(pair)) = self.pairs.get_mut(node / 2) else {
                 return;
             };
             pair[node % 2] = first;

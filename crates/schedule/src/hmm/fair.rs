@@ -63,7 +63,7 @@ impl Hmm {
         let Inner { queue, state, .. } = &mut self.tree.inners[*above as usize];
         let clock = &mut state.0[rank.urgency.class()];
         let Member { start, price } = member;
-        // At most 2^44 and 2^18.
+        // At most 2^44 times 2^18.
         let cost = |bytes| u128::from(*price * u64::from(bytes));
         if queue.first().is_some_and(|first| first.slot() == slot) {
             // Nobody in the queue has a start before the clock.

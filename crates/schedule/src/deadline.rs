@@ -275,7 +275,7 @@ mod tests {
     fn all_are_in_time_if_any_order_gets_them_there_in_time() {
         for case in 0..4096u64 {
             let jobs: Vec<(u64, u64)> = (0..4)
-                .map(|n| (1 + (case >> (3 * n)) % 3, 1 + (case * 7919 >> (2 * n)) % 10))
+                .map(|n| (1 + (case >> (3 * n)) % 3, 1 + ((case * 7919) >> (2 * n)) % 10))
                 .collect();
             let late = |order: &[usize]| {
                 let mut now = 0;

@@ -1,6 +1,7 @@
 //! Random trees against an exact solution of the max-min fair allocation.
 //!
 //! `SUTURA_CASES` sets how many trees are tried; a million by default.
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -223,7 +224,9 @@ fn the_solver_solves_what_can_be_solved_by_hand() {
 /// far behind, in bytes.
 type Slack = fn(&Tree, u64) -> (u64, u64);
 
-const SCHEMES: [(fn() -> Box<dyn Scheduler>, Slack); 2] = [
+type New = fn() -> Box<dyn Scheduler>;
+
+const SCHEMES: [(New, Slack); 2] = [
     // A packet ahead and a packet behind each sibling, which is less than a quantum. The price of a
     // byte is rounded: that is the one byte.
     (|| Box::new(Hmm::new()), |_, members| (L + 1, (members - 1) * (L + 1))),
@@ -381,7 +384,7 @@ fn service_is_within_a_quantum_of_the_max_min_share() {
                 let names: Vec<Arc<str>> = (0..8).map(|n| format!("c{n}").into()).collect();
                 for case in (thread..cases).step_by(THREADS as usize) {
                     let mut random = Random(case << 20);
-                    if case / THREADS % 2 == 0 {
+                    if (case / THREADS).is_multiple_of(2) {
                         demands(&mut random, &names);
                     } else {
                         intervals(&mut random, &names);

@@ -245,14 +245,16 @@ impl Scheduler for Model {
     }
 
     fn next(&mut self, room: usize) -> Option<Grant> {
+        if room == 0 {
+            return None;
+        }
         let mut at = ROOT;
-        while room > 0 {
+        loop {
             at = self.first(at)?;
             if let Id::Stream(stream) = at {
                 return Some(Grant { stream, bytes: room });
             }
         }
-        None
     }
 
     fn charge(&mut self, stream: StreamKey, bytes: usize) {

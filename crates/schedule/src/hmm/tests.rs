@@ -238,7 +238,11 @@ fn strict_priorities_hold_inside_each_class() {
 fn control_streams_go_before_all_classes() {
     each(|scheduler, serve| {
         let urgent = Class { urgency: Urgency::CONTROL, incremental: false, ..class("x", 1000) };
-        active(scheduler, 0, Priority { urgency: Urgency::HIGHEST, ..below(&[urgent.clone()]) });
+        active(
+            scheduler,
+            0,
+            Priority { urgency: Urgency::HIGHEST, ..below(std::slice::from_ref(&urgent)) },
+        );
         active(scheduler, 4, Priority { parents: Some([urgent].into()), ..Priority::CONTROL });
         assert_eq!(serve(scheduler, 5), Served::from([(4, 6000)]));
         scheduler.remove(4);
@@ -433,7 +437,11 @@ fn a_stream_may_go_move_or_stop_in_the_middle_of_its_turn() {
         let x = class("x", 1000);
         for step in 0..2000u64 {
             for stream in 0..6 {
-                active(scheduler, stream, weighted(1000 + 100 * stream as u32, &[x.clone()]));
+                active(
+                    scheduler,
+                    stream,
+                    weighted(1000 + 100 * stream as u32, std::slice::from_ref(&x)),
+                );
             }
             active(scheduler, 6, below(&[]));
             let grant = scheduler.next(1200).unwrap();

@@ -1,7 +1,7 @@
 //! Nanoseconds for one decision of each stream scheduler, in memory, without a connection.
 //!
 //! Each round measures everything once, and who is first changes from round to round: what else the
-//! machine does meets all of them.
+//! machine does meets all of them. What counts is CPU time.
 
 mod report;
 mod stand_in;

@@ -227,9 +227,9 @@ type Slack = fn(&Tree, u64) -> (u64, u64);
 type New = fn() -> Box<dyn Scheduler>;
 
 const SCHEMES: [(New, Slack); 2] = [
-    // A packet ahead and a packet behind each sibling, which is less than a quantum. The price of a
-    // byte is rounded: that is the one byte.
-    (|| Box::new(Hmm::new()), |_, members| (L + 1, (members - 1) * (L + 1))),
+    // A packet for each, as all are new, which is less than a quantum. The price of a byte is
+    // rounded: that is the one byte.
+    (|| Box::new(Hmm::new()), |_, members| (members * (L + 1), members * (L + 1))),
     // A quantum.
     (|| Box::new(Hls::new()), |tree, _| (tree.quantum(), tree.quantum())),
 ];

@@ -1,7 +1,7 @@
 //! Sharing by virtual time: hierarchical start-time fair queueing.
 
 use super::tree::{Inner, Kind, Node, ORDER_END, ROOT, ROOT_INNER, Rank, Sharing, Tree};
-use super::{MAX_DEBT, tree_calls};
+use super::{LMAX, MAX_DEBT, tree_calls};
 use crate::{Grant, Priority, Scheduler, StreamKey, Urgency, Weight};
 
 /// Hierarchical max-min fair sharing by virtual time (after Goyal, Vin and Cheng, "Start-time fair
@@ -11,13 +11,15 @@ use crate::{Grant, Priority, Scheduler, StreamKey, Urgency, Weight};
 /// that clock: how much service by weight it has had. The class serves the smallest start, equal
 /// ones in order of their keys; a charge sets the clock to the start of who was served, and adds to
 /// that start the bytes divided by the weight. A member that becomes backlogged starts at the clock
-/// or where it was before, whichever is later. So all that are backlogged have a start at most one
+/// or where it was before, whichever is later; a new one one packet behind the clock, as if it had
+/// just been served, so that the clock moves on however many come. So all that are backlogged have a start at most one
 /// packet, divided by their weight, behind the clock: that is the whole of the guarantee.
 ///
 /// * While two incremental siblings of one urgency are backlogged and served, their services
 ///   divided by weight differ by less than `L/w1 + L/w2` over any interval, L the largest packet.
-/// * Of what its class gets, no member is ever ahead of its max-min fair share by L or more, and
-///   none is behind it by L or more for each of its siblings.
+/// * Of what its class gets, no member is ever ahead of its max-min fair share by more than L and
+///   another L for each sibling that is new, and none is behind it by more than L for each sibling
+///   and another L if it is new itself. Both are less than the paper's quantum.
 /// * The same holds in every class, so the leaves are within one packet per level.
 ///
 /// Memory: one entry for each stream, one for each class. Nothing is allocated by `activate`,
@@ -118,12 +120,20 @@ struct VirtualTime;
 #[derive(Debug, Default)]
 struct Clocks([u128; Urgency::CLASSES]);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Member {
     /// On the clock of its class and urgency. While it does not share, the bytes that it owes.
     start: u128,
     /// How far a byte takes it.
     price: u64,
+}
+
+impl Default for Member {
+    /// As one that has just been served. If streams of one packet started at the clock, one after
+    /// the other, the clock would stand still, and who has had its packet would wait for ever.
+    fn default() -> Self {
+        Self { start: u128::from(LMAX), price: 0 }
+    }
 }
 
 /// Virtual time in which a member of weight one thousandth sends one byte. A power of two so large

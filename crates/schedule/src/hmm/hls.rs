@@ -1,7 +1,7 @@
 //! Sharing by rounds: hierarchical link sharing.
 
 use super::tree::{Kind, Node, ROOT, Rank, Sharing, Tree};
-use super::{MAX_DEBT, tree_calls};
+use super::{LMAX, MAX_DEBT, tree_calls};
 use crate::queue::Slot;
 use crate::{Grant, Priority, Scheduler, StreamKey, Urgency};
 
@@ -39,8 +39,6 @@ pub struct Hls {
     pending: Vec<(Slot, f64)>,
 }
 
-/// The largest packet, in bytes, that the quantum is computed for (section III-B3).
-const LMAX: u32 = 1350;
 /// Packets of the quantum that the weights may add to one for each stream.
 const MAX_SPREAD: u32 = 1024;
 /// Streams for which the quantum grows.

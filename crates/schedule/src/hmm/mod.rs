@@ -23,8 +23,8 @@
 //! | | [`Hmm`] | [`Hls`] |
 //! |---|---|---|
 //! | how | virtual time in each class | rounds, as in the paper |
-//! | ahead of the share, at each level | less than L | at most Q* |
-//! | behind it | less than L for each sibling | at most Q* |
+//! | ahead of the share, at each level | less than L, and L for each sibling that is new | at most Q* |
+//! | behind it | less than L for each sibling, and L if it is new | at most Q* |
 //! | two siblings i and j, service by weight | L/wi + L/wj apart | 2 Q*/W + L/wi + L/wj apart, W all weights |
 //! | a newcomer waits | for one packet of each sibling, by weight | for the end of the round: Q* bytes |
 //! | [`next`](crate::Scheduler::next) | O(depth) | O(depth + log n), amortised |
@@ -61,6 +61,9 @@ mod tree;
 
 pub use fair::Hmm;
 pub use hls::Hls;
+
+/// The largest packet, in bytes, that quanta are computed for (section III-B3).
+const LMAX: u32 = 1350;
 
 /// The most bytes that a stream or class owes its siblings.
 pub(crate) const MAX_DEBT: u32 = 1 << 18;

@@ -104,7 +104,8 @@ impl Model {
 
     /// Gives a member another place or rank. What it owes goes with it, in bytes.
     fn place(&mut self, id: Id, mut new: Member) {
-        let mut owed = 0;
+        // A new one starts as if it had just been served.
+        let mut owed = u128::from(LMAX);
         if let Some(old) = self.members.get(&id) {
             if (old.parent, old.urgency, old.incremental, old.weight)
                 == (new.parent, new.urgency, new.incremental, new.weight)

@@ -566,3 +566,29 @@ fn memory_is_one_entry_for_each_stream_and_its_classes() {
     assert_eq!((hmm.streams(), hmm.classes(), hls.streams(), hls.classes()), (0, 0, 0, 0));
     assert!(hmm.is_empty() && hls.is_empty());
 }
+
+/// However many short streams come one after the other, or in two rows, the long one has its turns.
+#[test]
+fn streams_of_one_packet_do_not_starve_a_long_one() {
+    each(|scheduler, _| {
+        active(scheduler, 0, below(&[]));
+        let mut newest = 8;
+        for stream in [4, 8] {
+            active(scheduler, stream, below(&[]));
+        }
+        let mut long = 0;
+        for _ in 0..3000 {
+            let grant = scheduler.next(1200).unwrap();
+            scheduler.charge(grant.stream, 1200);
+            if grant.stream == 0 {
+                long += 1;
+            } else {
+                scheduler.remove(grant.stream);
+                newest += 4;
+                active(scheduler, newest, below(&[]));
+            }
+        }
+        // A third; the newcomers are put a larger packet behind than those that are sent here.
+        assert!((900..=1200).contains(&long), "{long} of 3000");
+    });
+}

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use sutura_h3::{Priority, PriorityParameters};
 use sutura_link::LinkConfig;
 use sutura_proto::{Algorithm, Scheme, TransportConfig};
-use sutura_sim::{AppError, Clock, Failure, FailureKind, Progress, Scenario};
+use sutura_sim::{Clock, Progress, Scenario};
 
 use super::paper_path::seed;
 use crate::metrics::millis;
@@ -115,10 +115,7 @@ pub const LCP_NEXT: Signals = Signals {
 
 impl Signals {
     fn page(&self) -> Result<Vec<Request>, Error> {
-        let wrong = |error: sutura_h3::PriorityError| {
-            let kind = FailureKind::App(AppError(error.to_string()).to_string());
-            Failure::new(Duration::ZERO, kind)
-        };
+        let wrong = |error| Error::Priority { name: self.name, error };
         let resources = PAGE.iter().zip(self.priorities);
         let request = |(&(_, bytes), text): (&(&str, u64), &str)| {
             let priority: Priority = text.parse::<PriorityParameters>().map_err(wrong)?.resolve();
@@ -165,8 +162,10 @@ impl PageLoad {
         expected
     }
 
-    /// The measured shares in each phase of the ideal load that is long enough. Phases begin and
-    /// end where the same resources were complete in the measurement.
+    /// The measured shares in each phase of the ideal load that is long enough. Phases end where the
+    /// same resources were complete in the measurement, and begin there or when something of all
+    /// who share was there: the first flight is sent before the server knows more than the first
+    /// request.
     #[must_use]
     pub fn sharing(&self) -> Vec<Sharing> {
         let mut start = Duration::ZERO;
@@ -185,7 +184,10 @@ impl PageLoad {
         sharing
     }
 
-    fn share(&self, phase: &Phase, interval: (Duration, Duration)) -> Sharing {
+    fn share(&self, phase: &Phase, (start, end): (Duration, Duration)) -> Sharing {
+        let first = |leaf| self.arrivals.iter().find(|(_, of, _)| *of == leaf).map(|first| first.0);
+        let begun = phase.shares.iter().filter_map(|(leaf, _)| first(*leaf)).max();
+        let interval = (begun.unwrap_or(start).max(start), end);
         let mut bytes = [0; PAGE.len()];
         for (at, resource, n) in &self.arrivals {
             if *at > interval.0 && *at <= interval.1 {
@@ -241,16 +243,24 @@ pub fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PageLoad, Err
         }
         Progress { done: browser.is_done(), busy: browser.is_busy() || browser.begun() == 0 }
     })?;
-    // What headers and acknowledgements take of the path is not shared among resources.
+    // What headers take of the path is not shared among resources.
     let bytes = PAGE.iter().map(|(_, bytes)| bytes).sum::<u64>();
-    let rate = RATE * bytes as f64 / ends.down.sent_bytes as f64;
+    let headers = ends.down.sent * u64::from(path.overhead);
+    let rate = RATE * bytes as f64 / (ends.down.sent_bytes + headers) as f64;
+    let head_start = head_start(&arrivals);
     Ok(PageLoad {
         signals,
         scheme,
         complete: complete(&loaded),
         arrivals: since_the_requests(&loaded, &arrivals),
-        ideal: ideal(&page, rate),
+        ideal: ideal(&page, head_start, rate),
     })
+}
+
+/// Bytes that came of the first resource before anything of another. They are the first flight: it
+/// leaves when the first request arrives, before the server knows of any other.
+fn head_start(arrivals: &[Arrival]) -> u64 {
+    arrivals.iter().take_while(|arrival| arrival.request == 0).map(|arrival| arrival.bytes).sum()
 }
 
 fn complete(loaded: &[Loaded]) -> [Duration; PAGE.len()] {
@@ -279,7 +289,7 @@ pub fn run(options: &Options) -> Result<Report, Error> {
         (LCP_FIRST, Scheme::Hmm),
         (LCP_NEXT, Scheme::Hmm),
     ];
-    let loads = parallel::map(options.threads, &jobs, |&(signals, scheme)| {
+    let loads = parallel::map(options, &jobs, |&(signals, scheme)| {
         load(signals, scheme, seed(options.seed, 1))
     })?;
     Ok(report(&loads))
@@ -302,12 +312,14 @@ fn report(loads: &[PageLoad]) -> Report {
                  ask how early the LCP image can be without delaying what blocks rendering."
             ),
             "`ideal` is computed from the tree and the page's share of the path as if bytes could be \
-             divided at will; `measured` is when the client had read the last byte. Shares are \
+             divided at will, after the first flight, which is all HTML because the server knows of no \
+             other request yet; `measured` is when the client had read the last byte. Shares are \
              those of the bytes read while the same resources should be sent."
                 .to_owned(),
         ],
         tables: vec![verdicts(loads), completion(loads), shares(loads)],
         series: loads.iter().flat_map(curves).collect(),
+        plots: Vec::new(),
     }
 }
 
@@ -423,14 +435,14 @@ mod tests {
     #[test]
     fn the_ideal_loads_are_those_of_the_trees() {
         let order = |signals: Signals| -> Vec<&str> {
-            let phases = ideal(&signals.page().unwrap(), 1000.0);
+            let phases = ideal(&signals.page().unwrap(), 0, 1000.0);
             phases.iter().flat_map(|p| &p.completed).map(|resource| PAGE[*resource].0).collect()
         };
         assert_eq!(order(EPS)[..4], ["HTML", "CSS", "JS", "font"]);
         assert_eq!(order(CLASSES)[..5], ["CSS", "font", "HTML", "JS", "LCP image"]);
         assert_eq!(order(LCP_FIRST)[..5], ["HTML", "CSS", "LCP image", "font", "JS"]);
         assert_eq!(order(LCP_NEXT)[..5], ["HTML", "CSS", "JS", "LCP image", "font"]);
-        let phases = ideal(&CLASSES.page().unwrap(), 1000.0);
+        let phases = ideal(&CLASSES.page().unwrap(), 0, 1000.0);
         assert_eq!(phases[0].shares, [(0, 0.2), (1, 0.8)]);
         assert_eq!(phases.iter().map(|p| p.end).fold(0.0, f64::max).round(), 2029.0);
     }

@@ -17,20 +17,24 @@ pub struct Phase {
     pub completed: Vec<usize>,
 }
 
-/// Loads `page`, all of it asked for at once and in order, at `rate` bytes per second.
+/// Loads `page`, all of it asked for at once and in order, at `rate` bytes per second. Of the first
+/// resource, `head_start` bytes are sent before there are others.
 ///
 /// Among the children of a class those of the most urgent level share by their weights (hierarchical
 /// max-min fairness, Holzinger et al. 2025, III-A); one that is not incremental goes alone, before
 /// those that are, in the order of the requests (III-B4).
 #[must_use]
-pub fn ideal(page: &[Request], rate: f64) -> Vec<Phase> {
+pub fn ideal(page: &[Request], head_start: u64, rate: f64) -> Vec<Phase> {
     let mut tree = Tree::new(page);
     let mut phases = Vec::new();
     let mut time = 0.0;
+    let mut alone = head_start as f64;
     loop {
-        let shares = tree.shares();
+        let shares = if alone > 0.0 && !page.is_empty() { vec![(0, 1.0)] } else { tree.shares() };
         let left = |&(leaf, share): &(usize, f64)| tree.left[leaf] / share;
         let Some(bytes) = shares.iter().map(left).min_by(f64::total_cmp) else { return phases };
+        let bytes = if alone > 0.0 { bytes.min(alone) } else { bytes };
+        alone = 0.0;
         time += bytes / rate;
         let mut completed = Vec::new();
         for &(leaf, share) in &shares {
@@ -180,7 +184,7 @@ mod tests {
     #[test]
     fn urgency_goes_first_and_then_the_order_of_requests() {
         let page = page(&[(100, "u=5"), (200, "u=5"), (300, "u=1")]);
-        let phases = ideal(&page, 100.0);
+        let phases = ideal(&page, 0, 100.0);
         let order: Vec<_> = phases.iter().map(|p| (p.end, p.completed[0])).collect();
         assert_eq!(order, [(3.0, 2), (4.0, 0), (6.0, 1)]);
     }
@@ -188,7 +192,7 @@ mod tests {
     #[test]
     fn weights_divide_and_what_is_left_over_goes_to_the_rest() {
         let page = page(&[(100, "i, exp_w=1.0"), (100, "i, exp_w=3.0")]);
-        let phases = ideal(&page, 100.0);
+        let phases = ideal(&page, 0, 100.0);
         assert_eq!(phases[0].shares, [(0, 0.25), (1, 0.75)]);
         assert_eq!(phases[0].completed, [1]);
         assert!((phases[0].end - 4.0 / 3.0).abs() < 1e-9);
@@ -204,7 +208,7 @@ mod tests {
             (200, &format!("u=0, {class}")),
             (200, &format!("u=1, {class}")),
         ]);
-        let phases = ideal(&page, 100.0);
+        let phases = ideal(&page, 0, 100.0);
         assert_eq!(phases[0].shares, [(0, 0.2), (1, 0.8)]);
         assert_eq!(phases[1].shares, [(0, 0.2), (2, 0.8)]);
         assert_eq!((phases[0].end, phases[1].end), (2.5, 5.0));
@@ -213,14 +217,23 @@ mod tests {
 
     #[test]
     fn one_that_is_not_incremental_goes_before_those_that_are() {
-        let phases = ideal(&page(&[(10, "i"), (10, "u=3"), (10, "i")]), 10.0);
+        let phases = ideal(&page(&[(10, "i"), (10, "u=3"), (10, "i")]), 0, 10.0);
         assert_eq!(phases[0].shares, [(1, 1.0)]);
         assert_eq!(phases[1].shares, [(0, 0.5), (2, 0.5)]);
     }
 
     #[test]
+    fn a_head_start_is_the_first_resources_alone() {
+        let phases = ideal(&page(&[(100, "i"), (50, "i")]), 50, 10.0);
+        let ends: Vec<_> = phases.iter().map(|p| (p.end, p.completed.clone())).collect();
+        assert_eq!(ends, [(5.0, vec![]), (15.0, vec![0, 1])]);
+        let all = ideal(&page(&[(100, "u=7"), (50, "u=0")]), 500, 10.0);
+        assert_eq!(all[0].completed, [0]);
+    }
+
+    #[test]
     fn nothing_takes_no_time() {
-        assert!(ideal(&[], 1.0).is_empty());
-        assert!(ideal(&page(&[(0, "u=1")]), 1.0).is_empty());
+        assert!(ideal(&[], 5, 1.0).is_empty());
+        assert!(ideal(&page(&[(0, "u=1")]), 0, 1.0).is_empty());
     }
 }

@@ -87,6 +87,14 @@ pub enum Error {
         /// The scheme.
         scheme: sutura_schedule::Scheme,
     },
+    /// A priority of an experiment cannot be read.
+    #[error("priorities `{name}`: {error}")]
+    Priority {
+        /// The set that it belongs to.
+        name: &'static str,
+        /// Why.
+        error: sutura_h3::PriorityError,
+    },
     /// A link's description is wrong.
     #[error("link: {0}")]
     Link(#[from] sutura_link::ParseError),

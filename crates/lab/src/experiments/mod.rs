@@ -2,6 +2,7 @@
 
 pub mod eghbal_2022;
 pub mod holzinger_bulk;
+pub mod holzinger_page;
 pub mod holzinger_stream;
 pub mod marx_link;
 pub mod marx_pages;
@@ -33,6 +34,11 @@ pub const EXPERIMENTS: &[Experiment] = &[
         name: "holzinger-bulk",
         about: "Completion times of 32 kB and 1 MB over a path with bursts of loss",
         run: holzinger_bulk::run,
+    },
+    Experiment {
+        name: "holzinger-page",
+        about: "A page by strict priorities and by weighted classes, beside the ideal",
+        run: holzinger_page::run,
     },
     Experiment {
         name: "holzinger-stream",

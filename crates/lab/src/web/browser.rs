@@ -37,6 +37,17 @@ pub struct Loaded {
     pub complete: Option<Instant>,
 }
 
+/// Bytes of a response that could be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When.
+    pub at: Instant,
+    /// Of which request, counted from 0 over all pages.
+    pub request: usize,
+    /// How many.
+    pub bytes: u64,
+}
+
 struct Active {
     index: usize,
     place: Place,
@@ -51,6 +62,7 @@ pub struct Browser {
     next_at: Option<Instant>,
     begun: usize,
     loaded: Vec<Loaded>,
+    arrivals: Vec<Arrival>,
     active: Vec<Active>,
 }
 
@@ -65,6 +77,7 @@ impl Browser {
             next_at: None,
             begun: 0,
             loaded: Vec::new(),
+            arrivals: Vec::new(),
             active: Vec::new(),
         }
     }
@@ -79,6 +92,12 @@ impl Browser {
     #[must_use]
     pub fn loaded(&self) -> &[Loaded] {
         &self.loaded
+    }
+
+    /// Everything that was read so far, in order.
+    #[must_use]
+    pub fn arrivals(&self) -> &[Arrival] {
+        &self.arrivals
     }
 
     /// Whether a page is being loaded.
@@ -146,6 +165,7 @@ impl Browser {
                 return Err(unexpected("response", format_args!("byte {wrong} is wrong")));
             }
             active.received += n as u64;
+            self.arrivals.push(Arrival { at: now, request: active.index, bytes: n as u64 });
         }
     }
 

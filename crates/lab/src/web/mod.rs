@@ -3,10 +3,12 @@
 
 mod browser;
 mod coverage;
+mod ideal;
 mod site;
 
-pub use browser::{Browser, Loaded, Request};
+pub use browser::{Arrival, Browser, Loaded, Request};
 pub use coverage::{Coverage, StreamBytes};
+pub use ideal::{Phase, ideal};
 pub use site::Site;
 
 use sutura_h3 as h3;

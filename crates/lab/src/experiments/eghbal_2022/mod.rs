@@ -256,10 +256,9 @@ impl Summary {
 pub fn measure(setups: &[Setup], seeds: u64, options: &Options) -> Result<Vec<Summary>, Error> {
     let jobs: Vec<(Setup, u64)> =
         setups.iter().flat_map(|setup| (0..seeds).map(|n| (*setup, n))).collect();
-    let mut loads = parallel::map(options, &jobs, |&(setup, n)| {
-        load(setup, seed(options.seed, 1 + n))
-    })?
-    .into_iter();
+    let mut loads =
+        parallel::map(options, &jobs, |&(setup, n)| load(setup, seed(options.seed, 1 + n)))?
+            .into_iter();
     let own = |setup: &Setup| Summary {
         setup: *setup,
         loads: loads.by_ref().take(usize::try_from(seeds).unwrap_or(usize::MAX)).collect(),

@@ -233,5 +233,5 @@ impl Trace {
 /// Whether it is a bidirectional stream that the client opened (RFC 9000, section 2.1): in HTTP/3,
 /// a request.
 pub(crate) const fn is_request_stream(stream: u64) -> bool {
-    stream % 4 == 0
+    stream.is_multiple_of(4)
 }

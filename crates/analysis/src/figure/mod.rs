@@ -13,7 +13,7 @@ pub use waterfall::waterfall;
 /// the hue by the golden angle.
 fn colour(rank: usize) -> String {
     let hue = (rank % 360) as f64 * 137.508 % 360.0;
-    let light = if rank % 2 == 0 { 48 } else { 62 };
+    let light = if rank.is_multiple_of(2) { 48 } else { 62 };
     format!("hsl({hue:.0},65%,{light}%)")
 }
 

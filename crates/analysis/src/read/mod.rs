@@ -33,7 +33,7 @@ enum State {
     /// A document; it is read when it is whole.
     Document,
     /// Records. The collector is there once the header was read.
-    Sequence { separator: u8, collector: Option<Collector> },
+    Sequence { separator: u8, collector: Option<Box<Collector>> },
 }
 
 /// Reads the bytes of a file as they come. Of a sequence, only the newest record is held in
@@ -196,7 +196,7 @@ fn read_record(
     record: &[u8],
     start: Position,
     separator: u8,
-    collector: &mut Option<Collector>,
+    collector: &mut Option<Box<Collector>>,
     last: bool,
 ) -> Result<(), Error> {
     let blank = record.iter().take_while(|b| b.is_ascii_whitespace()).count();
@@ -221,7 +221,7 @@ fn read_record(
             if let Some(trace) = value.get("trace") {
                 header.read_trace(trace);
             }
-            *none = Some(Collector::new(header));
+            *none = Some(Box::new(Collector::new(header)));
             Ok(())
         }
         (Err(error), Some(collector)) => {

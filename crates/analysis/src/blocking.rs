@@ -2,19 +2,20 @@
 //!
 //! Data is held back from the moment it is received until everything before it is there: in QUIC,
 //! everything before it in its stream; in TCP, everything before it in the only byte stream that
-//! there is. The simulated TCP has the bytes of all streams in one sequence: a STREAM frame that
-//! goes beyond what is known of its stream takes its place at the sequence's end, the gap that it
-//! opens in front of it; what fills the gap later has its place already.
+//! there is. The simulated TCP has the bytes of all streams in one sequence, in the order in which
+//! they were first sent. If only the receiver's record is there, that order is a guess: a STREAM
+//! frame that goes beyond what is known of its stream takes its place at the sequence's end, the
+//! gap that it opens in front of it; what fills the gap later has its place already.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::arrivals::{Arrival, Class, Direction, arrivals};
+use crate::arrivals::{Arrival, Direction, arrivals};
 use crate::coverage::{self, Coverage};
 use crate::millis;
-use crate::trace::Trace;
+use crate::trace::{StreamFrame, Trace};
 
 /// What was held back.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -55,10 +56,10 @@ pub struct Blocking {
 
 impl Blocking {
     /// QUIC's largest release over TCP's (Marx et al. 2020, section 3.3): near 0 if QUIC gave data
-    /// to the application much earlier, 1 if it did no better. None without a gap, when both are
-    /// the size of a frame.
+    /// to the application much earlier, 1 if it did no better. None if neither held anything back,
+    /// when both are the size of a frame.
     pub fn ratio(&self) -> Option<f64> {
-        (self.gaps > 0 && self.tcp.largest_release > 0)
+        (self.tcp.bytes > 0 && self.tcp.largest_release > 0)
             .then(|| self.quic.largest_release as f64 / self.tcp.largest_release as f64)
     }
 
@@ -72,16 +73,30 @@ impl Blocking {
     }
 }
 
-/// Compares what QUIC held back at the receiver of a trace with what TCP would have.
+/// Compares what QUIC held back at the receiver of a trace with what TCP would have. `order` is the
+/// STREAM frames as the other end sent them ([`sent_frames()`]), empty if its record is not there.
 ///
-/// It is about what the recording end received. Gaps that no later frame of the same stream shows
-/// are unknown: if the last packet of a stream is lost, TCP's other streams do not wait for it.
-pub fn head_of_line_blocking(trace: &Trace) -> Blocking {
+/// It is about what the recording end received. Without `order`, a gap is known from the first
+/// frame behind it in the same stream on, and TCP's other streams wait for it only from then on; so
+/// they never wait for the lost last packet of a stream, and TCP looks better than it would be.
+/// With `order`, data that never came blocks TCP to the end, also that of a stream that was reset.
+pub fn head_of_line_blocking(trace: &Trace, order: &[StreamFrame]) -> Blocking {
     let mut state = State::default();
+    for frame in order {
+        let stream = state.streams.entry(frame.stream).or_default();
+        state.end = stream.place(frame.end(), state.end);
+    }
     for arrival in arrivals(trace, Direction::Received) {
         state.take(&arrival);
     }
     state.finish(trace.duration)
+}
+
+/// The STREAM frames of new data that the recording end sent, in their order.
+pub fn sent_frames(trace: &Trace) -> Vec<StreamFrame> {
+    let mut sent = arrivals(trace, Direction::Sent);
+    sent.retain(|arrival| arrival.new_bytes > 0);
+    sent.into_iter().map(|arrival| arrival.frame).collect()
 }
 
 #[derive(Debug, Default)]
@@ -106,6 +121,8 @@ struct Stream {
     has_gap: bool,
     /// Where parts of the stream begin, in the stream and in the sequence; both grow.
     places: Vec<(u64, u64)>,
+    /// Where what has a place in the sequence ends in the stream.
+    placed: u64,
 }
 
 impl State {
@@ -117,13 +134,10 @@ impl State {
         if self.new.is_empty() {
             return;
         }
-        let has_gap = arrival.class == Class::Future || frame.offset > known;
+        let has_gap = frame.offset > known;
         self.gaps += u64::from(has_gap);
         stream.has_gap |= has_gap;
-        if frame.end() > known {
-            stream.place(known, self.end);
-            self.end = self.end.saturating_add(frame.end() - known);
-        }
+        self.end = stream.place(frame.end(), self.end);
         let arrived = coverage::length(&self.new);
         let contiguous = stream.coverage.contiguous();
         let held = beyond(&self.new, contiguous);
@@ -163,12 +177,19 @@ impl State {
 }
 
 impl Stream {
-    /// From `offset` on, the stream is in the sequence from `place` on.
-    fn place(&mut self, offset: u64, place: u64) {
-        let follows = self.places.last().is_some_and(|(o, p)| offset - o == place - p);
-        if !follows {
-            self.places.push((offset, place));
+    /// Gives the stream up to `end` its place in the sequence, which ends at `sequence` so far.
+    /// Returns where it ends then.
+    fn place(&mut self, end: u64, sequence: u64) -> u64 {
+        if end <= self.placed {
+            return sequence;
         }
+        let start = self.placed;
+        let follows = self.places.last().is_some_and(|(o, p)| start - o == sequence - p);
+        if !follows {
+            self.places.push((start, sequence));
+        }
+        self.placed = end;
+        sequence.saturating_add(end - start)
     }
 
     /// Where a part of the stream is in the sequence.

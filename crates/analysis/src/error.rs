@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::limits::{
-    MAX_DOCUMENT_BYTES, MAX_EVENTS, MAX_FILE_BYTES, MAX_FRAMES, MAX_RECORD_BYTES, MAX_STREAMS,
-    MAX_TRACES,
+    MAX_DOCUMENT_BYTES, MAX_EVENTS, MAX_FILE_BYTES, MAX_FRAMES, MAX_RECORD_BYTES, MAX_STREAM_DATA,
+    MAX_STREAMS, MAX_TRACES,
 };
 
 /// A place in a file.
@@ -77,6 +77,9 @@ pub enum ErrorKind {
     /// There are more than [`MAX_STREAMS`] streams.
     #[error("more than {MAX_STREAMS} streams in a file")]
     TooManyStreams,
+    /// The offsets of all streams together reach further than [`MAX_STREAM_DATA`].
+    #[error("more than {MAX_STREAM_DATA} bytes of stream data in a file")]
+    TooMuchData,
 }
 
 impl ErrorKind {

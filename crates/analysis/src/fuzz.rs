@@ -32,6 +32,10 @@ pub fn qlog(data: &[u8]) {
         for direction in [Direction::Sent, Direction::Received] {
             analyse(trace, direction);
         }
+        for peer in &traces {
+            let blocking = crate::head_of_line_blocking(trace, &crate::sent_frames(peer));
+            assert!(blocking.quic.bytes <= blocking.tcp.bytes);
+        }
     }
 }
 
@@ -42,7 +46,7 @@ fn analyse(trace: &Trace, direction: Direction) {
     let new = |a: &&crate::Arrival| a.new_bytes == 0 && a.class == Class::Future;
     assert_eq!(arrivals.iter().find(new), None);
     let streams = crate::stream_table(trace, direction);
-    let blocking = crate::head_of_line_blocking(trace);
+    let blocking = crate::head_of_line_blocking(trace, &[]);
     assert!(blocking.ratio().is_none_or(|ratio| ratio.is_finite()));
     assert!(blocking.quic.peak <= blocking.tcp.peak && blocking.quic.bytes <= blocking.tcp.bytes);
     let overview = crate::overview(trace, direction);

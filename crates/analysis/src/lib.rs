@@ -46,7 +46,7 @@ mod trace;
 mod build;
 
 pub use arrivals::{Arrival, Class, Direction, arrivals};
-pub use blocking::{Blocking, Held, head_of_line_blocking};
+pub use blocking::{Blocking, Held, head_of_line_blocking, sent_frames};
 pub use byte_index::{ByteIndex, Index, SAMPLING_INTERVAL, StreamIndex, byte_index};
 pub use error::{Error, ErrorKind, Position};
 pub use multiplexing::{Multiplexing, multiplexing};

@@ -22,6 +22,13 @@ pub const MAX_FRAMES: usize = 4_000_000;
 /// Streams, of all connections of one file together.
 pub const MAX_STREAMS: usize = 1 << 18;
 
+/// Bytes of stream data, as far as the offsets of all streams of one file reach. It is what flow
+/// control can allow a connection (RFC 9000, section 4.1).
+pub const MAX_STREAM_DATA: u64 = 1 << 62;
+
+/// Bytes of a STREAM frame: no UDP datagram is longer. Longer ones are left out.
+pub const MAX_FRAME_BYTES: u64 = 65_535;
+
 /// Bytes of any text kept of a file, such as a path. Longer text is cut.
 pub const MAX_TEXT_BYTES: usize = 1024;
 

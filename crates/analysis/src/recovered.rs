@@ -52,10 +52,10 @@ mod tests {
             .event(3, recovered(21))
             .event(4, recovered(99))
             .trace();
-        assert_eq!(head_of_line_blocking(&receiver).quic.left, 10);
+        assert_eq!(head_of_line_blocking(&receiver, &[]).quic.left, 10);
         assert_eq!(resolve_recovered(&mut receiver, &sender), 1);
         assert_eq!(resolve_recovered(&mut receiver, &sender), 0);
-        assert_eq!(head_of_line_blocking(&receiver).quic.left, 0);
+        assert_eq!(head_of_line_blocking(&receiver, &[]).quic.left, 0);
         let last = arrivals(&receiver, Direction::Received)[1];
         assert_eq!((last.frame, last.class), (frame(4, 0, 10), Class::Recovered));
     }

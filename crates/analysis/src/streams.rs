@@ -77,7 +77,7 @@ pub fn stream_table(trace: &Trace, direction: Direction) -> Vec<StreamSummary> {
         for row in rows.values_mut() {
             row.summary.blocked = Some(Duration::ZERO);
         }
-        for (stream, held) in head_of_line_blocking(trace).streams {
+        for (stream, held) in head_of_line_blocking(trace, &[]).streams {
             rows.entry(stream).or_default().summary.blocked = Some(held.time);
         }
     }

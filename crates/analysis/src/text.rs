@@ -184,7 +184,7 @@ pub fn blocking(blocking: &Blocking) -> String {
     table.row(["mean delay of a byte, ms".to_owned(), a, b]);
     let ratio = match blocking.ratio() {
         Some(ratio) => format!("ratio of the largest releases: {ratio:.3}"),
-        None => "no gaps, no ratio".to_owned(),
+        None => "nothing held back, no ratio".to_owned(),
     };
     format!("{}{} gaps; {ratio}\n", table.render(), blocking.gaps)
 }
@@ -359,7 +359,7 @@ mod tests {
         let text = streams(&stream_table(&trace, Direction::Received));
         let ends: Vec<_> = text.lines().map(|line| line.chars().count()).collect();
         assert!(ends.len() == 3 && ends.iter().all(|end| *end == ends[0]), "{text}");
-        let text = blocking(&head_of_line_blocking(&trace));
+        let text = blocking(&head_of_line_blocking(&trace, &[]));
         assert!(text.contains("ratio of the largest releases: 0.667"), "{text}");
     }
 

@@ -86,7 +86,7 @@ fn input(random: &mut Random) -> Vec<u8> {
             0 => data.truncate(at.max(1)),
             1 => drop(data.drain(at..(at + 20).min(data.len()))),
             2 => data.insert(at, b"{}[]\",\x1e\n"[random.below(8) as usize]),
-            _ => data[at] ^= 1 << random.below(8),
+            _ => data.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << random.below(8)),
         }
     }
     data

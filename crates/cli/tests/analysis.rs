@@ -94,6 +94,7 @@ fn a_transfer_over_a_lossy_link() {
     let delay = |kind: &str| blocking["mean_delay_ms"][kind].as_f64().unwrap();
     assert!(delay("quic") > 0.0 && delay("quic") <= delay("tcp"), "{blocking}");
     assert_eq!(at_server["blocking"], Value::Null);
+    assert_eq!(blocking["order_of_sending_known"], true);
     let index = &at_client["byte_index"];
     assert_eq!((&index["bytes"], &index["unfinished"]), (&bytes.into(), &0.into()));
     let [progressive, sampled] =
@@ -128,6 +129,7 @@ fn what_was_recovered_is_known_to_the_other_end() {
     let (report, warnings) = analyse(&["--only", "streams"], &[&client]);
     assert!(warnings.contains("the other end's record"), "{warnings}");
     let trace = &report["traces"][0];
+    assert_eq!(stream(&report, 0, 0)["stream"], 0);
     assert_eq!((&trace["blocking"], &trace["byte_index"]), (&Value::Null, &Value::Null));
 }
 
@@ -147,7 +149,9 @@ fn text_for_people() {
     success(&output);
     let text = String::from_utf8(output.stdout).unwrap();
     // (1000 * 30 + 500 * 50) / 1500 = 36.67 ms.
-    for part in ["== page", "1500 bytes on 1 streams", "ByteIndex 36.7 ms", "no gaps, no ratio"] {
+    for part in
+        ["== page", "1500 bytes on 1 streams", "ByteIndex 36.7 ms", "nothing held back, no ratio"]
+    {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text}");

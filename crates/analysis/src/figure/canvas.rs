@@ -75,7 +75,7 @@ impl Canvas {
             }
             let at = x + width * time / length.max(1e-9);
             self.line([(at, y), (at, y - height)], "#ddd");
-            self.text(at + 2.0, y + 12.0, &format!("{time} ms"));
+            self.text(at + 2.0, y + 12.0, &format!("{} ms", (time * 1e6).round() / 1e6));
         }
     }
 

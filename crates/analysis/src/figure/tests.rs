@@ -26,7 +26,7 @@ fn check(svg: &str) {
 fn figures(trace: &Trace, title: &str) -> [String; 3] {
     let streams = stream_table(trace, Direction::Received);
     let graph = crate::multiplexing(trace, Direction::Received);
-    let blocked = head_of_line_blocking(trace);
+    let blocked = head_of_line_blocking(trace, &[]);
     [
         multiplexing(&graph, &streams, title),
         waterfall(&streams, title),

@@ -1,14 +1,14 @@
 //! Events become traces: one for each connection, times from its first event on.
 
 use serde_json::Value;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use super::event::{self, Read};
 use super::header::{Header, TimeFormat};
 use super::json;
 use crate::error::{Error, ErrorKind, Position};
-use crate::limits::{MAX_EVENTS, MAX_FRAMES, MAX_STREAMS, MAX_TRACES};
+use crate::limits::{MAX_EVENTS, MAX_FRAMES, MAX_STREAM_DATA, MAX_STREAMS, MAX_TRACES};
 use crate::trace::{Event, EventKind, StreamFrame, Trace};
 
 /// Times further from the first event than this are malformed.
@@ -19,8 +19,10 @@ const LONGEST: f64 = 1e12;
 pub(super) struct Kept {
     events: usize,
     frames: usize,
-    /// The place of a trace in the file, and a stream of it.
-    streams: HashSet<(usize, u64)>,
+    /// The place of a trace in the file and a stream of it: how far its offsets reach.
+    streams: HashMap<(usize, u64), u64>,
+    /// The sum of that.
+    data: u64,
     /// Traces whose collectors are gone.
     pub(super) traces: usize,
 }
@@ -151,8 +153,12 @@ impl Kept {
         };
         self.events += 1;
         self.frames += frames.len() + symbols;
-        let streams = frames.iter().map(|frame| frame.stream).chain(stream);
-        self.streams.extend(streams.map(|stream| (self.traces + trace, stream)));
+        let streams = frames.iter().map(|frame| (frame.stream, frame.end()));
+        for (stream, end) in streams.chain(stream.map(|stream| (stream, 0))) {
+            let reach = self.streams.entry((self.traces + trace, stream)).or_default();
+            self.data = self.data.saturating_add(end.saturating_sub(*reach));
+            *reach = end.max(*reach);
+        }
         if self.events > MAX_EVENTS {
             return Err(ErrorKind::TooManyEvents);
         }
@@ -161,6 +167,9 @@ impl Kept {
         }
         if self.streams.len() > MAX_STREAMS {
             return Err(ErrorKind::TooManyStreams);
+        }
+        if self.data > MAX_STREAM_DATA {
+            return Err(ErrorKind::TooMuchData);
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::json;
+use crate::limits::MAX_FRAME_BYTES;
 use crate::trace::{Packet, Space, StreamFrame, Symbol};
 
 /// Nothing in QUIC is longer, or further on in a stream (RFC 9000, section 4.5).
@@ -79,6 +80,9 @@ pub(super) fn data_length(data: &Value) -> Option<u64> {
 fn stream_frame(frame: &Value) -> Option<StreamFrame> {
     let offset = json::number(frame.get("offset")).unwrap_or(0);
     let length = data_length(frame).unwrap_or(0);
+    if length > MAX_FRAME_BYTES {
+        return None;
+    }
     offset.checked_add(length).filter(|end| *end <= LARGEST)?;
     Some(StreamFrame {
         stream: json::number(frame.get("stream_id")).filter(|id| *id <= LARGEST)?,

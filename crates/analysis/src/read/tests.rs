@@ -244,6 +244,7 @@ fn frames_that_cannot_be_are_left_out() {
         r#"{"frame_type":"stream","stream_id":0,"offset":18446744073709551615,"length":9}"#,
         r#"{"frame_type":"stream","stream_id":4611686018427387904,"length":9}"#,
         r#"{"frame_type":"stream","stream_id":0,"offset":4611686018427387902,"length":1}"#,
+        r#"{"frame_type":"stream","stream_id":0,"length":65536}"#,
         r#"{"frame_type":7}"#,
         "7",
     ];
@@ -335,6 +336,25 @@ fn a_flood_of_streams_is_an_error() {
     };
     assert_eq!(error.kind, ErrorKind::TooManyStreams);
     assert_eq!(stream as usize, MAX_STREAMS + 4096);
+}
+
+#[test]
+fn more_data_than_a_connection_can_have_is_an_error() {
+    let far = |stream: u64| {
+        format!(
+            r#"{{"frame_type":"stream","stream_id":{stream},"offset":2305843009213693951,"length":1}}"#
+        )
+    };
+    let event = |frames: [String; 2]| {
+        let frames = frames.join(",");
+        record(&format!(r#"{{"time":0,"name":"t:packet_sent","data":{{"frames":[{frames}]}}}}"#))
+    };
+    // Each reaches to 2^61.
+    let mut reader = started();
+    reader.push(event([far(0), far(4)]).as_bytes()).unwrap();
+    reader.push(event([far(4), far(0)]).as_bytes()).unwrap();
+    let error = reader.push(event([far(8), far(0)]).as_bytes()).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::TooMuchData);
 }
 
 #[test]

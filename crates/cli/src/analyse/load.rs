@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sutura_analysis::{Reader, Trace, resolve_recovered};
+use sutura_analysis::{Reader, StreamFrame, Trace, resolve_recovered, sent_frames};
 
 use crate::failure::Failure;
 
@@ -25,6 +25,8 @@ pub struct Record {
     /// The file's name without extension; with a number if it would not be the only one.
     pub name: String,
     pub trace: Trace,
+    /// What the other end sent, in order, if its record is there.
+    pub order: Option<Vec<StreamFrame>>,
 }
 
 /// Reads files.
@@ -46,7 +48,7 @@ pub fn load(files: &[PathBuf]) -> Result<Vec<Record>, Failure> {
         }
         for trace in traces {
             let name = unique(file, &mut names);
-            records.push(Record { file: file.clone(), name, trace });
+            records.push(Record { file: file.clone(), name, trace, order: None });
         }
     }
     progress.bar.finish_and_clear();
@@ -81,7 +83,7 @@ fn unique(file: &Path, names: &mut BTreeSet<String>) -> String {
     name
 }
 
-/// Tells each end what the other one recovered.
+/// Tells each end what the other one sent.
 pub fn resolve(records: &mut [Record]) {
     for at in 0..records.len() {
         let (before, rest) = records.split_at_mut(at);
@@ -89,6 +91,7 @@ pub fn resolve(records: &mut [Record]) {
         for peer in before.iter().chain(after.iter()) {
             if own.trace.is_peer_of(&peer.trace) {
                 resolve_recovered(&mut own.trace, &peer.trace);
+                own.order = Some(sent_frames(&peer.trace));
             }
         }
     }

@@ -17,8 +17,9 @@ use report::Report;
 
 const EXAMPLES: &str = "\
 Reads qlog of this and of other implementations: JSON, JSON-SEQ and lines of JSON. Times are in
-milliseconds since a record's first event. Give the records of both ends of a connection to see what
-erasure coding recovered. Several records are compared with the first.
+milliseconds since a record's first event. With the records of both ends of a connection, what
+erasure coding recovered and the order of sending are known. Several records are compared with the
+first.
 
 Examples:
   sutura qlog client.sqlog
@@ -116,7 +117,7 @@ impl Args {
 /// Analyses files.
 pub fn run(args: &Args) -> Result<Exit, Failure> {
     let mut records = load::load(&args.files)?;
-    // What one end recovered, the other knows, also if its own record is not wanted.
+    // What one end sent helps to understand the other, also if its own record is not wanted.
     load::resolve(&mut records);
     records.retain(|record| args.is_wanted(record));
     if records.is_empty() {

@@ -36,7 +36,8 @@ impl Report {
             overview: overview(trace, direction),
             multiplexing: multiplexing(trace, direction),
             streams: stream_table(trace, direction),
-            blocking: received.then(|| head_of_line_blocking(trace)),
+            blocking: received
+                .then(|| head_of_line_blocking(trace, record.order.as_deref().unwrap_or_default())),
             byte_index: byte_index(trace, direction, visible),
             record,
         }
@@ -106,6 +107,17 @@ impl Report {
         text
     }
 
+    fn blocking_text(&self) -> String {
+        let Some(blocking) = &self.blocking else {
+            return "only the receiver's record says\n".to_owned();
+        };
+        let order = match self.record.order {
+            Some(_) => "the order of sending is from the other end's record",
+            None => "the order of sending is a guess: give the other end's record too",
+        };
+        format!("{}{order}\n", text::blocking(blocking))
+    }
+
     pub fn to_json(&self, args: &Args) -> Value {
         let wanted = |analysis, value: Value| args.wants(analysis).then_some(value);
         let multiplexing = &self.multiplexing;
@@ -122,6 +134,7 @@ impl Report {
             let [quic, tcp] = blocking.mean_delays().map(millis);
             json!({
                 "ratio": blocking.ratio(),
+                "order_of_sending_known": self.record.order.is_some(),
                 "mean_delay_ms": { "quic": quic, "tcp": tcp },
                 "held": blocking,
             })

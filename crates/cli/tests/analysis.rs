@@ -129,7 +129,6 @@ fn what_was_recovered_is_known_to_the_other_end() {
     let (report, warnings) = analyse(&["--only", "streams"], &[&client]);
     assert!(warnings.contains("the other end's record"), "{warnings}");
     let trace = &report["traces"][0];
-    assert_eq!(stream(&report, 0, 0)["stream"], 0);
     assert_eq!((&trace["blocking"], &trace["byte_index"]), (&Value::Null, &Value::Null));
 }
 
@@ -149,9 +148,13 @@ fn text_for_people() {
     success(&output);
     let text = String::from_utf8(output.stdout).unwrap();
     // (1000 * 30 + 500 * 50) / 1500 = 36.67 ms.
-    for part in
-        ["== page", "1500 bytes on 1 streams", "ByteIndex 36.7 ms", "nothing held back, no ratio"]
-    {
+    for part in [
+        "== page",
+        "1500 bytes on 1 streams",
+        "ByteIndex 36.7 ms",
+        "nothing held back, no ratio",
+        "sending is a guess",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text}");

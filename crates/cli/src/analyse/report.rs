@@ -96,10 +96,7 @@ impl Report {
                 Analysis::Multiplexing => text::multiplexing(&self.multiplexing),
                 Analysis::Streams => text::streams(&self.streams),
                 Analysis::Waterfall => text::waterfall(&self.streams),
-                Analysis::Blocking => self
-                    .blocking
-                    .as_ref()
-                    .map_or_else(|| "only the receiver's record says\n".to_owned(), text::blocking),
+                Analysis::Blocking => self.blocking_text(),
                 Analysis::ByteIndex => text::byte_index(&self.byte_index),
             };
             text += &format!("\n-- {}\n{part}", analysis.title());

@@ -118,7 +118,7 @@ impl Collector {
         if let Some(index) = self.groups.get(group) {
             return Ok(*index);
         }
-        if self.traces.len() >= MAX_TRACES {
+        if self.kept.traces + self.traces.len() >= MAX_TRACES {
             return Err(ErrorKind::TooManyTraces);
         }
         let trace = Trace { group: Some(group.to_owned()), ..self.header.to_trace() };

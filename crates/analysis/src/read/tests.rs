@@ -177,6 +177,14 @@ fn connections_in_one_file_are_kept_apart() {
     let error = parse(sequence(&records).as_bytes()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::TooManyTraces);
     assert_eq!(error.position.line, MAX_TRACES as u64 + 2);
+    // Those of all traces of a document count together.
+    let events = flood[..MAX_TRACES / 2 + 1].join(",");
+    let trace = format!(r#"{{"events":[{events}]}}"#);
+    let file =
+        |traces: &str| parse(format!(r#"{{"qlog_version":"0.3","traces":[{traces}]}}"#).as_bytes());
+    assert_eq!(file(&trace).unwrap().len(), MAX_TRACES / 2 + 1);
+    let error = file(&format!("{trace},{trace}")).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::TooManyTraces);
 }
 
 #[test]

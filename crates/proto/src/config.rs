@@ -66,9 +66,9 @@ pub struct TransportConfig {
     /// When data that is sent again goes, relative to new data.
     pub retransmission_order: RetransmissionApproach,
     /// Whether a packet may carry bytes of several streams. It may not by default, so that the loss
-    /// of a packet holds up one stream only (Marx 2020, section 2); it saves packets where streams
-    /// are tiny. What the protocol itself sends, on streams of [`Urgency::CONTROL`], goes along
-    /// with any other.
+    /// of a packet holds up one stream only (Marx 2020, section 2). Two kinds go along with any other
+    /// in any case: the protocol's own streams, of [`Urgency::CONTROL`], and those on which no more
+    /// than 256 bytes have been written, such as requests.
     ///
     /// [`Urgency::CONTROL`]: sutura_schedule::Urgency::CONTROL
     pub mix_streams: bool,

@@ -196,10 +196,6 @@ mod tests {
     #[test]
     fn an_unknown_name_is_an_error_that_lists_the_known_ones() {
         let error = "EPS ".parse::<Scheme>().unwrap_err();
-        let message = error.to_string();
-        let names = message.strip_prefix("unknown scheduling scheme `EPS `, expected one of: ");
-        let names: Vec<&str> = names.unwrap().split(", ").collect();
-        assert_eq!(names, Scheme::ALL.iter().map(|scheme| scheme.name()).collect::<Vec<_>>());
         let names: Vec<_> = Scheme::all().map(|scheme| scheme.name()).collect();
         let known = names.join(", ");
         let text = format!("unknown scheduling scheme `EPS `, expected one of: {known}");

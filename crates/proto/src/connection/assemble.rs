@@ -280,7 +280,7 @@ impl Connection {
             Some(symbol) => self.write_resend(next, symbol, packet, first, end, out),
             None => self.write_stream(now, next, packet, end, out),
         };
-        if out.len() > before && !next.control {
+        if out.len() > before && !next.goes_along {
             packet.stream = Some(next.id);
         }
         more
@@ -290,7 +290,7 @@ impl Connection {
     /// too.
     fn is_crowded(&self, packet: &OpenPacket, next: &Pending) -> bool {
         let other = packet.stream.is_some_and(|stream| stream != next.id);
-        other && !next.control && !self.config.mix_streams
+        other && !next.goes_along && !self.config.mix_streams
     }
 
     /// Sends a lost source symbol again, byte for byte, so that it fills the same place in the

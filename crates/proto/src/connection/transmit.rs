@@ -52,8 +52,7 @@ pub(super) struct OpenPacket {
     pub(super) redundant: bool,
     /// Whether the whole datagram must be padded.
     pub(super) pad: bool,
-    /// The stream whose bytes it carries, if it carries any but those of the protocol's own
-    /// streams.
+    /// The stream whose bytes it carries, those apart that may go along with any.
     pub(super) stream: Option<StreamId>,
 }
 

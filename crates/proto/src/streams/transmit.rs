@@ -16,6 +16,9 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use sutura_schedule::{Scheduler, Urgency};
 
+/// Bytes of a stream that has been written no more than a short message, such as a request. Such
+/// streams cost more in packets of their own than they can lose by sharing one.
+const SHORT_MESSAGE: u64 = 256;
 /// Room to ask the scheduler with when only its stream counts.
 const ANY_ROOM: usize = crate::config::MIN_UDP_PAYLOAD as usize;
 
@@ -37,15 +40,17 @@ pub struct Pending {
     pub protection: Option<Protection>,
     /// The erasure-coding session that it belongs to.
     pub session: Option<u16>,
-    /// Whether the stream is one of the protocol's own, which every other may wait for.
-    pub control: bool,
+    /// Whether it may go along with another stream in a packet: the stream is one of the
+    /// protocol's own, for which all others may wait, or has no more than a short message.
+    pub goes_along: bool,
     source: Source,
 }
 
 impl Pending {
     fn new(id: StreamId, send: &SendHalf, source: Source) -> Self {
         let control = send.priority.urgency == Urgency::CONTROL;
-        Self { id, protection: send.protection, session: send.session, control, source }
+        let goes_along = control || send.buffer.end() <= SHORT_MESSAGE;
+        Self { id, protection: send.protection, session: send.session, goes_along, source }
     }
 
     /// The source symbol to be sent again as it is, if that is what comes next.

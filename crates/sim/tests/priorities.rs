@@ -187,3 +187,79 @@ fn the_responses_own_field_wins_the_merge() {
         assert_eq!(play(&eps(), "", &script).runs(), [1, 0], "{broken}");
     }
 }
+
+/// Who goes by weights and classes.
+const SHARING: [Scheme; 2] = [Scheme::Hmm, Scheme::Hls];
+
+fn sharing(scheduler: Scheme) -> TransportConfig {
+    TransportConfig { scheduler, ..eps() }
+}
+
+/// Bytes of each of the requests that arrived until one of them was complete.
+fn until_the_first_is_complete(outcome: &Outcome, length: usize, requests: usize) -> Vec<f64> {
+    let mut got = vec![0; requests];
+    for &(index, n) in &outcome.arrivals {
+        got[index] += n;
+        if got[index] == length {
+            break;
+        }
+    }
+    got.into_iter().map(|n| n as f64).collect()
+}
+
+fn assert_ratio(a: f64, b: f64, expected: f64, what: &str) {
+    let ratio = a / b;
+    assert!((ratio / expected - 1.0).abs() < 0.1, "{what}: {ratio:.2} instead of {expected}");
+}
+
+/// `exp_w` and `exp_p` from the header to the packets.
+#[test]
+fn weights_and_classes_share_the_bottleneck() {
+    for scheme in SHARING {
+        let script = [
+            (START, get(SIZE, "u=3, i, exp_w=3")),
+            (START, get(SIZE, "u=3, i")),
+            (START, get(SIZE, "u=3, i, exp_p=(c;i;exp_w=4)")),
+            (START, get(SIZE, "u=3, i, exp_w=3, exp_p=(c;i;exp_w=4)")),
+        ];
+        let outcome = play(&sharing(scheme), "", &script);
+        let got = until_the_first_is_complete(&outcome, SIZE, 4);
+        assert_ratio(got[0], got[1], 3.0, "by weight");
+        assert_ratio(got[3], got[2], 3.0, "within the class");
+        assert_ratio(got[2] + got[3], got[0] + got[1], 1.0, "the class and its siblings");
+    }
+}
+
+/// Requests that disagree about a class: the latest counts, be it a request or an update.
+#[test]
+fn the_latest_word_on_a_class_counts() {
+    for scheme in SHARING {
+        let mut script = vec![
+            (START, get(SIZE, "u=3, i, exp_p=(c;i;exp_w=9)")),
+            (START, get(SIZE, "u=3, i, exp_p=(c;i;exp_w=4)")),
+            (START, get(SIZE, "u=3, i")),
+        ];
+        let outcome = play(&sharing(scheme), "", &script);
+        let got = until_the_first_is_complete(&outcome, SIZE, 3);
+        assert_ratio(got[0] + got[1], got[2], 4.0, "the second request's");
+        script
+            .push((START + 10 * MS, Act::Update { index: 2, wish: "u=3, i, exp_p=(d;i;exp_w=4)" }));
+        script.push((START + 10 * MS, Act::Update { index: 0, wish: "u=3, i, exp_p=(c;i)" }));
+        let outcome = play(&sharing(scheme), "", &script);
+        let got = until_the_first_is_complete(&outcome, SIZE, 3);
+        assert!(got[2] > 3.0 * (got[0] + got[1]), "the update's: {got:?}");
+    }
+}
+
+/// A client that knows only `u` and `i` is served as RFC 9218 says, also beside one with classes.
+#[test]
+fn strict_order_needs_no_classes() {
+    for scheme in SHARING {
+        let wishes = ["u=5", "u=1", "u=3", "u=1"];
+        let script = wishes.map(|wish| (START, get(SIZE, wish)));
+        assert_eq!(play(&sharing(scheme), "", &script).runs(), [1, 3, 2, 0], "{scheme}");
+        let wishes = ["u=5", "u=1, exp_p=(c;u=6)", "u=3", "u=1"];
+        let script = wishes.map(|wish| (START, get(SIZE, wish)));
+        assert_eq!(play(&sharing(scheme), "", &script).runs(), [3, 2, 0, 1], "{scheme}");
+    }
+}

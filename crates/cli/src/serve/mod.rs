@@ -92,7 +92,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     priorities: Option<PathBuf>,
     /// Which response sends next
-    #[arg(long, value_name = "NAME", default_value_t, value_parser = scheme_parser())]
+    #[arg(long, value_name = "NAME", default_value_t = Scheme::Hmm, value_parser = scheme_parser())]
     scheduler: Scheme,
     #[command(flatten)]
     transport: TransportArgs,
@@ -106,10 +106,13 @@ pub struct Args {
     json: bool,
 }
 
-/// The schemes by their names.
+/// The schemes that do with what a request says, by their names: those that HTTP priorities are for,
+/// and those that look at no priority.
 fn scheme_parser() -> impl TypedValueParser<Value = Scheme> {
-    let names = Scheme::ALL.iter().map(|scheme| scheme.name());
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<Scheme>())
+    let by_priority = [Scheme::Hmm, Scheme::Hls, Scheme::Eps].into_iter();
+    let regardless = Scheme::all().filter(|scheme| matches!(scheme, Scheme::Stack(_)));
+    PossibleValuesParser::new(by_priority.chain(regardless).map(Scheme::name))
+        .try_map(|name| name.parse::<Scheme>())
 }
 
 /// Serves until interrupted.

@@ -39,7 +39,7 @@ impl Place {
 }
 
 /// Tells HTTP/3 what happened to a stream.
-fn pass_on(http: &mut h3::Connection, event: &Event) {
+pub(crate) fn pass_on(http: &mut h3::Connection, event: &Event) {
     match *event {
         Event::Stream(StreamEvent::Readable { id }) => http.readable(id),
         Event::Stream(StreamEvent::Writable { id }) => http.writable(id),
@@ -48,7 +48,7 @@ fn pass_on(http: &mut h3::Connection, event: &Event) {
     }
 }
 
-fn unexpected(what: &str, why: impl std::fmt::Display) -> AppError {
+pub(crate) fn unexpected(what: &str, why: impl std::fmt::Display) -> AppError {
     AppError(format!("{what}: {why}"))
 }
 

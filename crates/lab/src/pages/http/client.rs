@@ -12,7 +12,7 @@ use sutura_sim::{App, AppError, Quic};
 use super::super::corpus::Page;
 use super::super::requests::{Load, Requests};
 use super::super::signals::chrome;
-use super::{pass_on, unexpected};
+use crate::web::{pass_on, unexpected};
 
 /// Bytes that are read at a time.
 const READ_SIZE: usize = 16 * 1024;

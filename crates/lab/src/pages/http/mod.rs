@@ -4,33 +4,16 @@
 mod client;
 mod server;
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
-use sutura_h3 as h3;
-use sutura_link::{LinkConfig, Rng};
-use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
-use sutura_proto::{
-    ClientConfig, Connection, ConnectionHandle, Event, ServerConfig, StreamEvent, TransportConfig,
-};
-use sutura_sim::{App, AppError, Clock, Failure, FailureKind, Host, Network, NodeId};
+use sutura_link::LinkConfig;
+use sutura_proto::TransportConfig;
+use sutura_sim::{Clock, Failure, FailureKind, Progress, Scenario};
 
 use self::client::Browser;
 use self::server::Origin;
 use super::corpus::Page;
 use super::requests::Load;
-
-/// No page takes longer, in simulated time.
-const DEADLINE: Duration = Duration::from_secs(3600);
-
-fn client_address() -> SocketAddr {
-    (Ipv4Addr::new(192, 0, 2, 1), 50_000).into()
-}
-
-fn server_address() -> SocketAddr {
-    (Ipv4Addr::new(198, 51, 100, 1), 443).into()
-}
 
 /// Loads a page once, on a connection of its own. `link` is the path in each direction; `config`
 /// is for both ends, and its scheduler decides what the server sends next. Times are since the
@@ -44,100 +27,30 @@ pub fn load_over(
     config: &TransportConfig,
     seed: u64,
 ) -> Result<Load, Failure> {
-    let failed = |failure| Failure { seed: Some(seed), ..failure };
-    let mut run = Run::new(page, link, config, seed).map_err(failed)?;
-    loop {
-        if let Some(load) = run.look().map_err(failed)? {
-            return Ok(load);
+    let mut load = None;
+    let site = page.clone();
+    let origin = move || Origin::new(site.clone());
+    let scenario = Scenario::new(seed).link(link, link).transport(config);
+    let ends = scenario.drive(Clock::default(), Browser::new(page), origin, |view| {
+        if load.is_none() {
+            load = view.client.load();
         }
-        run.step().map_err(failed)?;
-    }
-}
-
-struct Run {
-    network: Network,
-    client: NodeId,
-    server: NodeId,
-    connection: ConnectionHandle,
-}
-
-impl Run {
-    fn new(
-        page: &Arc<Page>,
-        link: &LinkConfig,
-        config: &TransportConfig,
-        seed: u64,
-    ) -> Result<Self, Failure> {
-        let mut seeds = Rng::new(seed);
-        let mut network = Network::new(Clock::default());
-        let transport = Arc::new(config.clone());
-        let alpn = vec![h3::ALPN.to_vec()];
-
-        let server = ServerConfig {
-            crypto: Arc::new(NullServerConfig::new(alpn.clone())),
-            transport: transport.clone(),
-        };
-        let origin = page.clone();
-        let accept = move || Box::new(Origin::new(origin.clone())) as Box<dyn App<Connection>>;
-        let server = Host::server(Arc::new(server), Box::new(accept), seeds.next_u64());
-
-        let mut client = Host::client(seeds.next_u64());
-        let config = ClientConfig { crypto: Arc::new(NullClientConfig::new(alpn)), transport };
-        let now = network.clock().at(Duration::ZERO);
-        let connection = client
-            .connect(now, config, server_address(), "server.example", Browser::new(page))
-            .map_err(|error| network.failure(FailureKind::Connect(error.to_string())))?;
-
-        let client = network.add(client_address(), client);
-        let server = network.add(server_address(), server);
-        network.connect(client, server, link, seeds.next_u64());
-        network.connect(server, client, link, seeds.next_u64());
-        Ok(Self { network, client, server, connection })
-    }
-
-    /// The load, once it is complete.
-    fn look(&self) -> Result<Option<Load>, Failure> {
-        let hosts = [self.client, self.server].map(|node| self.network.node::<Host>(node));
-        for host in hosts.into_iter().flatten() {
-            if let Some(error) = host.app_error() {
-                return Err(self.network.failure(FailureKind::App(error.to_string())));
-            }
-            if let Some(error) = host.connection_error() {
-                return Err(self.network.failure(FailureKind::ConnectionLost(error.to_string())));
-            }
-        }
-        let browser = hosts[0].and_then(|host| host.app::<Browser>(self.connection));
-        Ok(browser.and_then(Browser::load))
-    }
-
-    fn step(&mut self) -> Result<(), Failure> {
-        if self.network.now() > DEADLINE {
-            return Err(self.network.failure(FailureKind::Deadline(DEADLINE)));
-        }
-        if !self.network.step()? {
-            return Err(self.network.failure(FailureKind::Quiescent));
-        }
-        Ok(())
-    }
-}
-
-/// Tells HTTP/3 what happened to a stream.
-fn pass_on(http: &mut h3::Connection, event: &Event) {
-    match *event {
-        Event::Stream(StreamEvent::Readable { id }) => http.readable(id),
-        Event::Stream(StreamEvent::Writable { id }) => http.writable(id),
-        Event::Stream(StreamEvent::Stopped { id, code }) => http.stopped(id, h3::Code(code)),
-        _ => {}
-    }
-}
-
-fn unexpected(what: &str, why: impl std::fmt::Display) -> AppError {
-    AppError(format!("{what}: {why}"))
+        // What is needed next may be far away.
+        Progress { done: load.is_some(), busy: false }
+    })?;
+    load.ok_or_else(|| Failure {
+        seed: Some(seed),
+        at: ends.duration,
+        kind: FailureKind::Quiescent,
+        trace: String::new(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::corpus::{PageResource, Trigger};
+    use std::time::Duration;
+
     use super::*;
     use sutura_proto::Scheme;
     use sutura_schedule::{Kind, Resource};

@@ -12,7 +12,7 @@ use sutura_sim::{App, AppError};
 
 use super::super::corpus::Page;
 use super::super::priority;
-use super::{pass_on, unexpected};
+use crate::web::{pass_on, unexpected};
 
 /// What all bodies are made of.
 static ZEROS: [u8; 16 * 1024] = [0; 16 * 1024];

@@ -14,9 +14,10 @@ pub(crate) enum Call {
     Reprioritize(StreamKey, Priority),
     Activate(StreamKey),
     Deactivate(StreamKey),
-    /// Takes `turns` grants and uses `used` bytes of each.
+    /// Takes up to `turns` grants of at most `room` bytes, and uses `used` bytes of each.
     Serve {
         turns: usize,
+        room: usize,
         used: usize,
     },
     Charge(StreamKey, usize),
@@ -34,10 +35,10 @@ pub(crate) fn apply(scheduler: &mut dyn Scheduler, call: &Call) -> Vec<Grant> {
         Call::Deactivate(stream) => scheduler.deactivate(stream),
         Call::Charge(stream, bytes) => scheduler.charge(stream, bytes),
         Call::Window(bytes) => scheduler.on_congestion_window(bytes),
-        Call::Serve { turns, used } => {
+        Call::Serve { turns, room, used } => {
             for _ in 0..turns {
-                let Some(grant) = scheduler.next(1400) else { break };
-                scheduler.charge(grant.stream, used);
+                let Some(grant) = scheduler.next(room) else { break };
+                scheduler.charge(grant.stream, used.min(grant.bytes));
                 grants.push(grant);
             }
         }
@@ -58,7 +59,7 @@ pub(crate) fn any_calls() -> impl Strategy<Value = Vec<Call>> {
         3 => (key.clone(), any_priority()).prop_map(|(s, p)| Call::Reprioritize(s, p)),
         6 => key.clone().prop_map(Call::Activate),
         3 => key.clone().prop_map(Call::Deactivate),
-        8 => (1..6usize, used).prop_map(|(turns, used)| Call::Serve { turns, used }),
+        8 => (1..6usize, used).prop_map(|(turns, used)| Call::Serve { turns, room: 1400, used }),
         2 => (key, bytes).prop_map(|(s, bytes)| Call::Charge(s, bytes)),
         1 => (0..20_000u64).prop_map(Call::Window),
     ];

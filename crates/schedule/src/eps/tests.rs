@@ -2,6 +2,8 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
+use crate::testing::{Call, apply};
+
 use super::*;
 
 /// EPS as one would explain it: a list of active streams in order of when they last used the link.
@@ -65,36 +67,6 @@ impl Scheduler for Model {
     }
 }
 
-#[derive(Clone, Debug)]
-enum Call {
-    Insert(StreamKey, Priority),
-    Remove(StreamKey),
-    Reprioritize(StreamKey, Priority),
-    Activate(StreamKey),
-    Deactivate(StreamKey),
-    Serve { room: usize, used: usize },
-    Charge(StreamKey, usize),
-}
-
-fn apply(scheduler: &mut dyn Scheduler, call: &Call) -> Option<Grant> {
-    match call.clone() {
-        Call::Insert(stream, priority) => scheduler.insert(stream, priority),
-        Call::Remove(stream) => scheduler.remove(stream),
-        Call::Reprioritize(stream, priority) => scheduler.reprioritize(stream, priority),
-        Call::Activate(stream) => scheduler.activate(stream),
-        Call::Deactivate(stream) => scheduler.deactivate(stream),
-        Call::Charge(stream, bytes) => scheduler.charge(stream, bytes),
-        Call::Serve { room, used } => {
-            let grant = scheduler.next(room);
-            if let Some(grant) = grant {
-                scheduler.charge(grant.stream, used.min(grant.bytes));
-            }
-            return grant;
-        }
-    }
-    None
-}
-
 fn any_priority() -> impl Strategy<Value = Priority> {
     (0..=8u8, any::<bool>()).prop_map(|(class, incremental)| Priority {
         urgency: class.checked_sub(1).and_then(Urgency::new).unwrap_or(Urgency::CONTROL),
@@ -112,7 +84,8 @@ fn any_call() -> impl Strategy<Value = Call> {
         2 => (key.clone(), any_priority()).prop_map(|(s, p)| Call::Reprioritize(s, p)),
         6 => key.clone().prop_map(Call::Activate),
         2 => key.clone().prop_map(Call::Deactivate),
-        8 => (0..1500usize, 0..1500usize).prop_map(|(room, used)| Call::Serve { room, used }),
+        8 => (0..1500usize, 0..1500usize)
+            .prop_map(|(room, used)| Call::Serve { turns: 1, room, used }),
         2 => (key, 0..3usize).prop_map(|(s, bytes)| Call::Charge(s, bytes)),
     ]
 }

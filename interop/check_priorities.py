@@ -1,13 +1,13 @@
-"""Reads a server's qlog and finds out whether responses were sent in the order that RFC 9218 section
-10 asks for, given what the client said:
+"""Reads a server's qlog and finds out whether responses were sent in the order that RFC 9218
+section 10 asks for, given what the client said:
 
 urgency: no data of a response is sent while data of a more urgent one waits;
 order:   of responses that are not incremental and of the same urgency, none is sent while data of
          one that was requested before waits;
 sharing: incremental responses of the same urgency that wait together are sent alike much.
 
-Data waits from when the application handed it over until it is sent, as far as the client's limit for
-the stream permits. Data that is sent again is not judged, as section 12 leaves its order open.
+Data waits from when the application handed it over until it is sent, as far as the client's limit
+for the stream permits. Data that is sent again is not judged, as section 12 leaves its order open.
 Exits with 3 if the order was wrong, or if there was nothing to put in order."""
 
 import argparse

@@ -1,5 +1,5 @@
-"""What a priority field value asks for (RFC 9218 section 4), read without help of the server's code:
-dictionaries of structured fields (RFC 9651), of which all but `u` and `i` is ignored."""
+"""What a priority field value asks for (RFC 9218 section 4), read without the server's code: a
+dictionary of structured fields (RFC 9651), of which all but `u` and `i` is ignored."""
 
 import re
 from typing import NamedTuple

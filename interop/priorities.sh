@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Lets clients that know RFC 9218 and nothing of our extensions load a page over a slow link, and
 # finds out from the server's qlog whether it sent everything in the order that they asked for.
-# Chromium takes part if there is one. Exits with 1 if an order is wrong.
+# Chromium takes part if there is one; CHROMIUM=command names it, CHROMIUM= leaves it out. Exits with
+# 1 if an order is wrong.
 #   --table   also prints what was asked for and when it was sent, in Markdown
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -95,7 +96,7 @@ with_curl() {
     timeout 60 "$python" interop/curl_client.py --address "$address" --ca "$work/cert.pem" \
         --out "$out" --together --page "$@" "${paths[@]}"
 }
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
+browser=${CHROMIUM-$(command -v chromium || command -v chromium-browser || true)}
 with_chromium() {
     HOME=$work timeout 30 "$browser" --headless --no-sandbox --disable-gpu --no-first-run \
         --disable-background-networking --disable-component-update --disable-sync \

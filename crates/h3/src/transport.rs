@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use sutura_proto::{Dir, Side, StreamId};
+use sutura_proto::{Dir, Observation, Side, StreamId};
 use sutura_schedule::{Class, Weight};
 
 use crate::error::Code;
@@ -63,6 +63,9 @@ pub trait Transport {
 
     /// Protects what is sent on the stream by erasure coding, or no longer.
     fn protect(&mut self, id: StreamId, protection: Option<Protection>);
+
+    /// Tells who observes the connection, if anybody does, what HTTP/3 read.
+    fn observe(&mut self, _observation: &Observation<'_>) {}
 
     /// Closes the connection.
     fn close(&mut self, code: Code, reason: &[u8]);

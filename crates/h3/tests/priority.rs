@@ -205,6 +205,20 @@ fn ended_exchanges_take_no_updates() {
     assert!(sent.is_err());
 }
 
+#[test]
+fn observers_hear_of_priorities_but_of_no_secrets() {
+    let mut world = World::default();
+    let fields = get().with("cookie", "secret").with("priority", "u=1").with("priority", "x");
+    let stream = world.request(&fields, true);
+    world.settle();
+    let mut end = world.pair.end(Side::Client);
+    world.client.send_priority_update(&mut end, stream, &streaming()).unwrap();
+    world.settle();
+    let request = "request 0 :method=GET :scheme=https :authority=example.com :path=/ \
+        priority=u=1 priority=x";
+    assert_eq!(world.pair.observed, [request, "update on 2: 0 u=1, i, exp_b=3, exp_d=80"]);
+}
+
 /// GET of a raw client.
 const GET: &[u8] = &[0x01, 0x08, 0x00, 0x00, 0xd1, 0xd7, 0xc1, 0x50, 0x01, b'a'];
 

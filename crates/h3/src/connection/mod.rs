@@ -11,7 +11,7 @@ mod updates;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sutura_proto::{Dir, Side, StreamId};
+use sutura_proto::{Dir, Observation, Side, StreamId};
 
 use self::control::ControlFrame;
 use self::exchange::Exchange;
@@ -22,6 +22,7 @@ use self::updates::{Overrides, PriorityUpdates};
 use crate::config::Config;
 use crate::error::{Code, Error};
 use crate::event::Event;
+use crate::fields::Fields;
 use crate::priority::PriorityParameters;
 use crate::settings::Settings;
 use crate::transport::{Transport, WriteError};
@@ -315,6 +316,9 @@ impl Connection {
                 }
                 Ok(Progress::Section(fields)) => {
                     let is_request = self.side.is_server() && !exchange.has_head();
+                    if is_request {
+                        observe_request(quic, id, &fields);
+                    }
                     let event = exchange.on_section(self.side, id, fields);
                     if is_request && event.is_ok() {
                         exchange.apply_priority(quic, id);
@@ -450,4 +454,15 @@ impl Connection {
             }
         }
     }
+}
+
+/// Tells who observes the connection of a request, without what may be secret.
+fn observe_request<T: Transport>(quic: &mut T, stream: StreamId, fields: &Fields) {
+    let told = |name: &[u8]| name.starts_with(b":") || name == b"priority";
+    let fields: Vec<(&[u8], &[u8])> = fields
+        .iter()
+        .filter(|field| told(&field.name))
+        .map(|field| (field.name.as_ref(), field.value.as_ref()))
+        .collect();
+    quic.observe(&Observation::Request { stream, fields: &fields });
 }

@@ -313,7 +313,8 @@ impl Connection {
         self.observer = Some(observer);
     }
 
-    fn observe(&mut self, now: Instant, observation: &Observation<'_>) {
+    /// Tells the observer, if there is one, of something that the protocol above did.
+    pub fn observe(&mut self, now: Instant, observation: &Observation<'_>) {
         if let Some(observer) = &mut self.observer {
             observer.observe(now, observation);
         }

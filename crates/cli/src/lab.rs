@@ -1,6 +1,9 @@
 //! `sutura lab`: the experiments.
 
-use sutura_lab::{EXPERIMENTS, Error, Options};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sutura_lab::{EXPERIMENTS, Error, Options, Plot};
 
 use crate::failure::{Exit, Failure};
 use crate::output;
@@ -12,7 +15,8 @@ own: the same seed always gives the same result.
 Examples:
   sutura lab
   sutura lab holzinger-bulk --reduce 100
-  sutura lab holzinger-bulk --json > bulk.json";
+  sutura lab holzinger-bulk --json > bulk.json
+  sutura lab marx-stacks --plots pictures";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -32,6 +36,9 @@ pub struct Args {
     /// Print the report as JSON instead of Markdown
     #[arg(long)]
     json: bool,
+    /// Write the experiment's pictures there as SVG files; the directory is made if need be
+    #[arg(long, value_name = "DIR", requires = "name")]
+    plots: Option<PathBuf>,
 }
 
 /// Runs an experiment, or lists them.
@@ -52,6 +59,11 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
         Error::Unknown { .. } => Failure::usage(error.to_string()),
         error => Failure::new(Exit::Other, format!("{name}: {error}")),
     })?;
+    if let Some(directory) = &args.plots {
+        let pictures = report.pictures();
+        let pictures = pictures.map_err(|e| Failure::new(Exit::Other, format!("{name}: {e}")))?;
+        write_pictures(directory, &pictures)?;
+    }
     let text = if args.json {
         report.to_json().map_err(|e| Failure::new(Exit::Other, format!("{name}: {e}")))?
     } else {
@@ -59,4 +71,16 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
     };
     output::line(text.trim_end())?;
     Ok(Exit::Success)
+}
+
+fn write_pictures(directory: &Path, pictures: &[Plot]) -> Result<(), Failure> {
+    let failed = |path: &Path, error: &std::io::Error| {
+        Failure::local(format!("cannot write {}: {error}", path.display()))
+    };
+    fs::create_dir_all(directory).map_err(|e| failed(directory, &e))?;
+    for picture in pictures {
+        let path = directory.join(format!("{}.svg", picture.name));
+        fs::write(&path, &picture.svg).map_err(|e| failed(&path, &e))?;
+    }
+    Ok(())
 }

@@ -1,16 +1,25 @@
 //! Experiments: workloads over the simulator, metrics, and reports.
 //!
 //! Each experiment is one module of [`experiments`] and has a name, by which [`run`] runs it. It
-//! answers with a [`Report`], which can be read as Markdown and as JSON.
+//! answers with a [`Report`], which can be read as Markdown and as JSON, and
+//! has pictures.
 #![forbid(unsafe_code)]
 
+mod arrivals;
+mod blocking;
 pub mod experiments;
 mod metrics;
+mod multiplexing;
 mod parallel;
+mod plot;
 mod report;
 
+pub use arrivals::Arrival;
+pub use blocking::{Blocking, Chunk, Deliveries, Kind};
 pub use experiments::{EXPERIMENTS, Experiment};
 pub use metrics::Distribution;
+pub use multiplexing::{Mark, graph};
+pub use plot::{Plot, charts};
 pub use report::{Cell, Report, Series, Table};
 
 /// How to run an experiment.
@@ -53,6 +62,9 @@ pub enum Error {
     /// A link's description is wrong.
     #[error("link: {0}")]
     Link(#[from] sutura_link::ParseError),
+    /// A chart cannot be drawn.
+    #[error("chart: {0}")]
+    Plot(String),
 }
 
 fn names() -> String {

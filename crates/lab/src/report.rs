@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::Error;
 use crate::metrics::millis;
+use crate::plot::{self, Plot};
 
 /// The answer of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -20,6 +22,9 @@ pub struct Report {
     pub tables: Vec<Table>,
     /// Curves, to be plotted.
     pub series: Vec<Series>,
+    /// Pictures of other things than the curves; not in JSON.
+    #[serde(skip)]
+    pub plots: Vec<Plot>,
 }
 
 /// Figures in rows and columns.
@@ -108,6 +113,16 @@ impl Report {
         out
     }
 
+    /// All pictures: charts of the curves, and the others.
+    ///
+    /// # Errors
+    /// A chart cannot be drawn.
+    pub fn pictures(&self) -> Result<Vec<Plot>, Error> {
+        let mut pictures = plot::charts(self)?;
+        pictures.extend(self.plots.iter().cloned());
+        Ok(pictures)
+    }
+
     /// The report as JSON.
     ///
     /// # Errors
@@ -147,6 +162,7 @@ mod tests {
                 rows: vec![row],
             }],
             series: vec![],
+            plots: vec![],
         }
     }
 

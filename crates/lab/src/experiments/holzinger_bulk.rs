@@ -221,5 +221,6 @@ fn report(summaries: &[Summary]) -> Report {
             rows: summaries.iter().map(row).collect(),
         }],
         series: summaries.iter().map(series).collect(),
+        plots: Vec::new(),
     }
 }

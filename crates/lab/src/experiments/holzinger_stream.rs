@@ -206,5 +206,6 @@ fn report(summaries: &[Summary]) -> Report {
             rows: summaries.iter().map(row).collect(),
         }],
         series: summaries.iter().map(series).collect(),
+        plots: Vec::new(),
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod holzinger_bulk;
 pub mod holzinger_stream;
+pub mod marx_stacks;
 mod paper_path;
 
 pub use paper_path::Channel;
@@ -30,5 +31,10 @@ pub const EXPERIMENTS: &[Experiment] = &[
         name: "holzinger-stream",
         about: "Delay of the bytes of a steady stream over a path with bursts of loss",
         run: holzinger_stream::run,
+    },
+    Experiment {
+        name: "marx-stacks",
+        about: "How ten stacks multiplex ten files of 1 MB, and what loss holds up",
+        run: marx_stacks::run,
     },
 ];

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use sutura_link::Rng;
 use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
-use sutura_proto::{ClientConfig, Connection, ConnectionHandle, ConnectionStats, ServerConfig};
+use sutura_proto::{
+    ClientConfig, Connection, ConnectionHandle, ConnectionStats, Observer, ServerConfig,
+};
 
 use super::{Ends, Scenario, client_address, server_address};
 use crate::{App, Clock, Failure, FailureKind, Host, Network, NodeId, TraceLog};
@@ -50,13 +52,14 @@ pub(super) struct Progress {
 }
 
 impl Scenario {
-    /// Runs `client` and, on the connection that the server accepts, what `server` makes. `watch`
-    /// is asked after everything that happens. Then lets both ends come to rest, closes the
-    /// connection and waits until both have forgotten it.
+    /// Runs `client`, whose connection the observer hears if there is one, and, on the connection
+    /// that the server accepts, what `server` makes. `watch` is asked after everything that
+    /// happens. Then lets both ends come to rest, closes the connection and waits until both have
+    /// forgotten it.
     pub(super) fn drive<C, S>(
         &self,
         clock: Clock,
-        client: C,
+        client: (C, Option<Box<dyn Observer>>),
         mut server: impl FnMut() -> S + 'static,
         mut watch: impl FnMut(&View<'_, C, S>) -> Progress,
     ) -> Result<Ends, Failure>
@@ -130,7 +133,11 @@ impl Run {
         Self { network, nodes: [client, server], longest_silence: Duration::ZERO }
     }
 
-    fn open(&mut self, scenario: &Scenario, app: impl App<Connection>) -> Result<(), Failure> {
+    fn open(
+        &mut self,
+        scenario: &Scenario,
+        (app, observer): (impl App<Connection>, Option<Box<dyn Observer>>),
+    ) -> Result<(), Failure> {
         let now = self.network.clock().at(self.network.now());
         let config = ClientConfig {
             crypto: Arc::new(NullClientConfig::new(vec![ALPN.to_vec()])),
@@ -141,9 +148,12 @@ impl Run {
             .node_mut(self.nodes[0])
             .ok_or_else(|| Failure::new(Duration::ZERO, FailureKind::Quiescent))?;
         let opened = host.connect(now, config, server_address(), "server.example", app);
-        opened
-            .map(|_| ())
-            .map_err(|e| Failure::new(Duration::ZERO, FailureKind::Connect(e.to_string())))
+        let handle = opened
+            .map_err(|e| Failure::new(Duration::ZERO, FailureKind::Connect(e.to_string())))?;
+        if let (Some(observer), Some(connection)) = (observer, host.connection_mut(handle)) {
+            connection.set_observer(now, observer);
+        }
+        Ok(())
     }
 
     fn work<C, S>(

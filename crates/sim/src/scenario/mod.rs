@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sutura_link::{LinkConfig, LinkStats};
-use sutura_proto::{ConnectionStats, Protection, TransportConfig};
+use sutura_proto::{ConnectionStats, Observer, Protection, TransportConfig};
 
 pub use bulk::{BulkOutcome, TransferReport};
 pub use drive::View;
@@ -161,7 +161,15 @@ impl Scenario {
     /// They do not complete, bytes are wrong, somebody falls silent, or a connection remains in
     /// memory after it was closed.
     pub fn run(self) -> Result<BulkOutcome, Failure> {
-        bulk::run(&self)
+        bulk::run(&self, None)
+    }
+
+    /// Makes the transfers, and lets `observer` hear the client's connection from its beginning.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    pub fn run_observed(self, observer: Box<dyn Observer>) -> Result<BulkOutcome, Failure> {
+        bulk::run(&self, Some(observer))
     }
 
     /// Streams messages from the server to the client.
@@ -172,7 +180,7 @@ impl Scenario {
         let clock = Clock::default();
         let source = move || StreamSource::new(plan, clock);
         let mut delays = Vec::new();
-        let ends = self.drive(clock, StreamSink::new(plan, clock), source, |view| {
+        let ends = self.drive(clock, (StreamSink::new(plan, clock), None), source, |view| {
             let done = view.client.is_done();
             if done {
                 delays = view.client.delays().to_vec();
@@ -193,7 +201,7 @@ impl Scenario {
         let source = DatagramSource::new(plan, clock);
         let ends = self.drive(
             clock,
-            source,
+            (source, None),
             move || DatagramSink::new(clock),
             |view| {
                 if let Some(sink) = view.server {

@@ -1,0 +1,168 @@
+//! How ten stacks multiplex ten files, and what loss holds up (Marx 2020, sections 2.3 and 3.3,
+//! Fig. 1 and 3).
+
+mod download;
+mod tables;
+
+pub use download::{Channel, Files, Server, Trace, approach, download};
+
+use sutura_schedule::{Preset, Scheme};
+
+use super::paper_path::seed;
+use crate::multiplexing::graph;
+use crate::plot::Plot;
+use crate::{Error, Options, Report, metrics, parallel};
+
+/// As in the paper.
+const FILES: Files = Files { count: 10, bytes: 1_000_000 };
+/// Downloads of each configuration; the paper has ten at least.
+const TRACES: u64 = 30;
+
+/// One configuration.
+#[derive(Clone, Debug, PartialEq)]
+struct Setup {
+    name: String,
+    server: Server,
+    channel: Channel,
+}
+
+/// What came of one configuration.
+#[derive(Clone, Debug, Default)]
+struct Summary {
+    /// Downloads in which anything was lost.
+    lossy: usize,
+    /// Of those, the most that QUIC held back in relation to the most that TCP would have, sorted.
+    ratios: Vec<f64>,
+    /// The medians of the most bytes that were handed over at once.
+    max_quic: f64,
+    max_tcp: f64,
+    /// Shares of bytes that waited, on average.
+    waited_quic: f64,
+    waited_tcp: f64,
+    /// Frames sent again in a row, on average.
+    retransmitted_run: f64,
+    /// Packets with several streams, on average.
+    mixed: f64,
+    /// Milliseconds until a file was complete, on average.
+    completion: f64,
+}
+
+fn summarize(traces: &[Trace]) -> Summary {
+    let lossy: Vec<&Trace> = traces.iter().filter(|t| t.blocking.gaps() > 0).collect();
+    let sorted = |values: &mut dyn Iterator<Item = f64>| {
+        let mut values: Vec<f64> = values.collect();
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    let median = |value: &dyn Fn(&Trace) -> u64| {
+        metrics::quantile(&sorted(&mut lossy.iter().map(|t| value(t) as f64)), 0.5)
+    };
+    let mean = |traces: &[&Trace], value: &dyn Fn(&Trace) -> f64| {
+        traces.iter().map(|t| value(t)).sum::<f64>() / traces.len().max(1) as f64
+    };
+    let all: Vec<&Trace> = traces.iter().collect();
+    Summary {
+        lossy: lossy.len(),
+        ratios: sorted(&mut lossy.iter().filter_map(|t| t.blocking.ratio())),
+        max_quic: median(&|t| t.blocking.quic().max()),
+        max_tcp: median(&|t| t.blocking.tcp().max()),
+        waited_quic: mean(&lossy, &|t| t.blocking.quic().waited_share()),
+        waited_tcp: mean(&lossy, &|t| t.blocking.tcp().waited_share()),
+        retransmitted_run: mean(&lossy, &Trace::mean_retransmitted_run),
+        mixed: mean(&lossy, &|t| t.mixed_packets() as f64),
+        completion: mean(&all, &|t| mean_completion(t)),
+    }
+}
+
+/// Milliseconds until a file of a download was complete, on average.
+fn mean_completion(trace: &Trace) -> f64 {
+    let sum: f64 = trace.completion.iter().map(|time| metrics::millis(*time)).sum();
+    sum / trace.completion.len().max(1) as f64
+}
+
+/// Downloads `count` times with each of `setups`, which all get the same seeds.
+fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Summary>, Error> {
+    let jobs: Vec<(&Setup, u64)> =
+        setups.iter().flat_map(|setup| (0..count).map(move |n| (setup, n))).collect();
+    let traces = parallel::map(options.threads, &jobs, |(setup, n)| {
+        let (up, down) = setup.channel.links()?;
+        download(setup.server, FILES, (&up, &down), seed(options.seed, 1 + n))
+    })?;
+    let size = usize::try_from(count).unwrap_or(usize::MAX).max(1);
+    Ok(traces.chunks(size).map(summarize).collect())
+}
+
+/// The presets on a channel.
+fn presets(channel: Channel) -> Vec<Setup> {
+    let setup = |preset: &'static Preset| Setup {
+        name: preset.name.to_owned(),
+        server: Server::of(preset),
+        channel,
+    };
+    Preset::ALL.iter().map(setup).collect()
+}
+
+/// Every retransmission approach with turns of a packet and with one stream after the other, with one
+/// stream in a packet and with several.
+fn approaches(channel: Channel) -> Vec<Setup> {
+    let mut setups = Vec::new();
+    for (order, scheme) in [("round robin", Scheme::Rr), ("FIFO", Scheme::Fifo)] {
+        for number in 1..=3 {
+            for (streams, mix_streams) in [("one stream", false), ("several streams", true)] {
+                setups.push(Setup {
+                    name: format!("{order}, RA #{number}, {streams}"),
+                    server: Server {
+                        scheme,
+                        approach: approach(number, scheme == Scheme::Fifo),
+                        mix_streams,
+                        stream_window: 1,
+                    },
+                    channel,
+                });
+            }
+        }
+    }
+    setups
+}
+
+/// One download with each preset.
+fn single(channel: Channel, options: &Options) -> Result<Vec<Trace>, Error> {
+    parallel::map(options.threads, &presets(channel), |setup| {
+        let (up, down) = channel.links()?;
+        download(setup.server, FILES, (&up, &down), seed(options.seed, 1))
+    })
+}
+
+/// The experiment: the multiplexing graphs without and with loss, and head-of-line blocking.
+///
+/// # Errors
+/// A simulation fails.
+pub fn run(options: &Options) -> Result<Report, Error> {
+    let lossless = single(Channel::Lossless, options)?;
+    let mut plots = graphs(Channel::Lossless, &lossless);
+    plots.extend(graphs(Channel::Bursts, &single(Channel::Bursts, options)?));
+    let count = options.reduced(TRACES);
+    let lossy = [Channel::Random, Channel::Bursts];
+    let stacks: Vec<Setup> = lossy.into_iter().flat_map(presets).collect();
+    let blocked = measure(&stacks, count, options)?;
+    let others = approaches(Channel::Bursts);
+    let compared = measure(&others, count, options)?;
+    let stacks: Vec<_> = stacks.iter().zip(&blocked).collect();
+    let others: Vec<_> = others.iter().zip(&compared).collect();
+    Ok(Report { plots, ..tables::report(&lossless, &stacks, &others) })
+}
+
+fn graphs(channel: Channel, traces: &[Trace]) -> Vec<Plot> {
+    let plot = |(preset, trace): (&Preset, &Trace)| {
+        let title = format!(
+            "{}, {}: {} files of {} bytes; frames in the order of arrival, black below: sent again",
+            preset.name,
+            channel.name(),
+            FILES.count,
+            FILES.bytes
+        );
+        let name = format!("marx-stacks-{}-{}", channel.name(), preset.name);
+        Plot { name, svg: graph(&title, &trace.marks()) }
+    };
+    Preset::ALL.iter().zip(traces).map(plot).collect()
+}

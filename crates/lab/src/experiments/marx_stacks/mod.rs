@@ -47,30 +47,57 @@ struct Summary {
     completion: f64,
 }
 
-fn summarize(traces: &[Trace]) -> Summary {
-    let lossy: Vec<&Trace> = traces.iter().filter(|t| t.blocking.gaps() > 0).collect();
-    let sorted = |values: &mut dyn Iterator<Item = f64>| {
-        let mut values: Vec<f64> = values.collect();
+/// What is kept of one download.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    /// `None` if nothing was lost.
+    ratio: Option<f64>,
+    max_quic: f64,
+    max_tcp: f64,
+    waited_quic: f64,
+    waited_tcp: f64,
+    retransmitted_run: f64,
+    mixed: f64,
+    completion: f64,
+}
+
+impl Sample {
+    fn of(trace: &Trace) -> Self {
+        let (quic, tcp) = (trace.blocking.quic(), trace.blocking.tcp());
+        Self {
+            ratio: trace.blocking.ratio(),
+            max_quic: quic.max() as f64,
+            max_tcp: tcp.max() as f64,
+            waited_quic: quic.waited_share(),
+            waited_tcp: tcp.waited_share(),
+            retransmitted_run: trace.mean_retransmitted_run(),
+            mixed: trace.mixed_packets() as f64,
+            completion: mean_completion(trace),
+        }
+    }
+}
+
+fn summarize(samples: &[Sample]) -> Summary {
+    let lossy: Vec<&Sample> = samples.iter().filter(|s| s.ratio.is_some()).collect();
+    let sorted = |value: &dyn Fn(&Sample) -> f64| {
+        let mut values: Vec<f64> = lossy.iter().map(|s| value(s)).collect();
         values.sort_by(f64::total_cmp);
         values
     };
-    let median = |value: &dyn Fn(&Trace) -> u64| {
-        metrics::quantile(&sorted(&mut lossy.iter().map(|t| value(t) as f64)), 0.5)
+    let median = |value: &dyn Fn(&Sample) -> f64| metrics::quantile(&sorted(value), 0.5);
+    let mean = |value: &dyn Fn(&Sample) -> f64| {
+        lossy.iter().map(|s| value(s)).sum::<f64>() / lossy.len().max(1) as f64
     };
-    let mean = |traces: &[&Trace], value: &dyn Fn(&Trace) -> f64| {
-        traces.iter().map(|t| value(t)).sum::<f64>() / traces.len().max(1) as f64
-    };
-    let all: Vec<&Trace> = traces.iter().collect();
     Summary {
         lossy: lossy.len(),
-        ratios: sorted(&mut lossy.iter().filter_map(|t| t.blocking.ratio())),
-        max_quic: median(&|t| t.blocking.quic().max()),
-        max_tcp: median(&|t| t.blocking.tcp().max()),
-        waited_quic: mean(&lossy, &|t| t.blocking.quic().waited_share()),
-        waited_tcp: mean(&lossy, &|t| t.blocking.tcp().waited_share()),
-        retransmitted_run: mean(&lossy, &Trace::mean_retransmitted_run),
-        mixed: mean(&lossy, &|t| t.mixed_packets() as f64),
-        completion: mean(&all, &|t| mean_completion(t)),
+        ratios: sorted(&|s| s.ratio.unwrap_or(0.0)),
+        max_quic: median(&|s| s.max_quic),
+        max_tcp: median(&|s| s.max_tcp),
+        waited_quic: mean(&|s| s.waited_quic),
+        waited_tcp: mean(&|s| s.waited_tcp),
+        retransmitted_run: mean(&|s| s.retransmitted_run),
+        mixed: mean(&|s| s.mixed),
+        completion: mean(&|s| s.completion),
     }
 }
 
@@ -84,12 +111,13 @@ fn mean_completion(trace: &Trace) -> f64 {
 fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Summary>, Error> {
     let jobs: Vec<(&Setup, u64)> =
         setups.iter().flat_map(|setup| (0..count).map(move |n| (setup, n))).collect();
-    let traces = parallel::map(options.threads, &jobs, |(setup, n)| {
+    let samples = parallel::map(options.threads, &jobs, |(setup, n)| {
         let (up, down) = setup.channel.links()?;
-        download(setup.server, FILES, (&up, &down), seed(options.seed, 1 + n))
+        let trace = download(setup.server, FILES, (&up, &down), seed(options.seed, 1 + n))?;
+        Ok::<_, Error>(Sample::of(&trace))
     })?;
     let size = usize::try_from(count).unwrap_or(usize::MAX).max(1);
-    Ok(traces.chunks(size).map(summarize).collect())
+    Ok(samples.chunks(size).map(summarize).collect())
 }
 
 /// The presets on a channel.

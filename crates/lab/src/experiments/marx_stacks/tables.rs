@@ -14,7 +14,7 @@ pub(super) fn report(lossless: &[Trace], stacks: &[Measured], others: &[Measured
         title: "Multiplexing and head-of-line blocking of ten stacks".to_owned(),
         text: text(stacks),
         tables: vec![looks(lossless), blocking(stacks), approaches(others)],
-        series: stacks.iter().map(|stack| series(stack)).collect(),
+        series: stacks.iter().map(series).collect(),
         plots: Vec::new(),
     }
 }

@@ -9,7 +9,7 @@ use crate::{Error, Report, Series};
 
 /// A picture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plot {
+pub struct Picture {
     /// What to call it: lower-case letters, digits and hyphens.
     pub name: String,
     /// The picture as an SVG document.
@@ -47,7 +47,7 @@ const LINE: usize = 20;
 ///
 /// # Errors
 /// A chart cannot be drawn.
-pub fn charts(report: &Report) -> Result<Vec<Plot>, Error> {
+pub fn charts(report: &Report) -> Result<Vec<Picture>, Error> {
     let mut groups: Vec<Vec<&Series>> = Vec::new();
     for series in &report.series {
         let axes = (&series.x_label, &series.y_label);
@@ -59,11 +59,11 @@ pub fn charts(report: &Report) -> Result<Vec<Plot>, Error> {
             None => groups.push(vec![series]),
         }
     }
-    let plot = |group: &Vec<&Series>| {
+    let picture = |group: &Vec<&Series>| {
         let label = group.first().map_or("", |first| first.x_label.as_str());
-        Ok(Plot { name: slug(&format!("{} {label}", report.name)), svg: chart(report, group)? })
+        Ok(Picture { name: slug(&format!("{} {label}", report.name)), svg: chart(report, group)? })
     };
-    groups.iter().map(plot).collect()
+    groups.iter().map(picture).collect()
 }
 
 /// `text` in lower-case letters, digits and single hyphens.
@@ -92,7 +92,7 @@ fn range(values: impl Iterator<Item = f64>) -> Range<f64> {
 }
 
 fn failed(error: impl Display) -> Error {
-    Error::Plot(error.to_string())
+    Error::Chart(error.to_string())
 }
 
 fn chart(report: &Report, group: &[&Series]) -> Result<String, Error> {
@@ -160,20 +160,20 @@ mod tests {
             ],
             ..Report::default()
         };
-        let plots = charts(&report).unwrap();
-        let names: Vec<_> = plots.iter().map(|plot| plot.name.as_str()).collect();
+        let pictures = charts(&report).unwrap();
+        let names: Vec<_> = pictures.iter().map(|picture| picture.name.as_str()).collect();
         assert_eq!(names, ["x-y-time-in-ms", "x-y-bytes", "x-y-nothing"]);
-        let holds = |plot: &Plot, text: &str| plot.svg.contains(text);
-        assert!(holds(&plots[0], "first") && holds(&plots[0], "third"));
-        assert!(!holds(&plots[0], "second") && holds(&plots[1], "second"));
-        for plot in &plots {
-            assert!(plot.svg.starts_with("<svg") && plot.svg.trim_end().ends_with("</svg>"));
-            assert!(holds(plot, "A &lt; B") && !holds(plot, "NaN"));
+        let holds = |picture: &Picture, text: &str| picture.svg.contains(text);
+        assert!(holds(&pictures[0], "first") && holds(&pictures[0], "third"));
+        assert!(!holds(&pictures[0], "second") && holds(&pictures[1], "second"));
+        for picture in &pictures {
+            assert!(picture.svg.starts_with("<svg") && picture.svg.trim_end().ends_with("</svg>"));
+            assert!(holds(picture, "A &lt; B") && !holds(picture, "NaN"));
         }
         // A line for each curve in the chart and another in the legend.
         let (r, g, b) = colour(1);
         let third = format!("stroke=\"#{r:02X}{g:02X}{b:02X}\"");
-        assert_eq!(plots[0].svg.matches(&third).count(), 2);
+        assert_eq!(pictures[0].svg.matches(&third).count(), 2);
     }
 
     #[test]

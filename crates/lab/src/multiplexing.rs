@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::plot::colour;
+use crate::charts::colour;
 
 /// A frame in a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

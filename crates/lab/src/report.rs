@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::Error;
+use crate::charts::{Picture, charts};
 use crate::metrics::millis;
-use crate::plot::{self, Plot};
+use crate::plot::Plot;
 
 /// The answer of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -22,9 +23,12 @@ pub struct Report {
     pub tables: Vec<Table>,
     /// Curves, to be plotted.
     pub series: Vec<Series>,
-    /// Pictures of other things than the curves; not in JSON.
-    #[serde(skip)]
+    /// Plots.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub plots: Vec<Plot>,
+    /// Pictures of anything else; not in JSON.
+    #[serde(skip)]
+    pub pictures: Vec<Picture>,
 }
 
 /// Figures in rows and columns.
@@ -113,14 +117,15 @@ impl Report {
         out
     }
 
-    /// All pictures: charts of the curves, and the others.
+    /// Everything that can be looked at: charts of the curves, the plots and the pictures.
     ///
     /// # Errors
     /// A chart cannot be drawn.
-    pub fn pictures(&self) -> Result<Vec<Plot>, Error> {
-        let mut pictures = plot::charts(self)?;
-        pictures.extend(self.plots.iter().cloned());
-        Ok(pictures)
+    pub fn all_pictures(&self) -> Result<Vec<Picture>, Error> {
+        let mut all = charts(self)?;
+        all.extend(self.plots.iter().map(|p| Picture { name: p.name.clone(), svg: p.to_svg() }));
+        all.extend(self.pictures.iter().cloned());
+        Ok(all)
     }
 
     /// The report as JSON.
@@ -163,6 +168,7 @@ mod tests {
             }],
             series: vec![],
             plots: vec![],
+            pictures: vec![],
         }
     }
 

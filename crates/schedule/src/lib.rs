@@ -28,12 +28,15 @@
 //! table [`Preset`] has the defaults of ten of these by name.
 #![forbid(unsafe_code)]
 
+mod deadline;
 mod eps;
 mod h2;
 mod hash;
+mod hmm;
 mod marx;
 mod multiplex;
 mod priority;
+mod queue;
 mod resource;
 mod scheduler;
 mod scheme;
@@ -41,8 +44,10 @@ mod scheme;
 mod testing;
 mod tree;
 
+pub use deadline::Deadline;
 pub use eps::Eps;
 pub use h2::H2;
+pub use hmm::{Hls, Hmm};
 pub use multiplex::{Block, Discipline, Multiplexer, Preset};
 pub use priority::{Class, Dependency, MAX_DEPTH, Priority, Urgency, Weight};
 pub use resource::{Kind, Resource};

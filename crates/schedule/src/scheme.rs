@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::marx::{
     Planned, bucket, bucket_html, dfifo, fifo, firefox, pplus, rr, spdyrr, splus, wrr, zeroweight,
 };
-use crate::{Eps, H2, Preset, Scheduler};
+use crate::{Deadline, Eps, H2, Hls, Hmm, Preset, Scheduler};
 
 /// The schemes by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -15,6 +15,12 @@ pub enum Scheme {
     /// The Extensible Prioritization Scheme of RFC 9218: [`Eps`]. The default.
     #[default]
     Eps,
+    /// Weighted hierarchical max-min fair sharing by virtual time: [`Hmm`].
+    Hmm,
+    /// Weighted hierarchical max-min fair sharing by rounds, hierarchical link sharing: [`Hls`].
+    Hls,
+    /// Earliest deadline first: [`Deadline`].
+    Deadline,
     /// The dependency tree of HTTP/2 (RFC 7540, section 5.3): [`H2`].
     H2,
     /// Marx 2020: the same share for every stream, as old Edge had it.
@@ -52,6 +58,9 @@ impl Scheme {
     /// Every scheme but those of [`Preset::ALL`], in the order in which they are listed to people.
     pub const ALL: &[Self] = &[
         Self::Eps,
+        Self::Hmm,
+        Self::Hls,
+        Self::Deadline,
         Self::H2,
         Self::Rr,
         Self::Wrr,
@@ -78,6 +87,9 @@ impl Scheme {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Eps => "eps",
+            Self::Hmm => "hmm",
+            Self::Hls => "hls",
+            Self::Deadline => "deadline",
             Self::H2 => "h2",
             Self::Rr => "rr",
             Self::Wrr => "wrr",
@@ -101,6 +113,9 @@ impl Scheme {
     pub fn build(self) -> Box<dyn Scheduler> {
         match self {
             Self::Eps => Box::new(Eps::new()),
+            Self::Hmm => Box::new(Hmm::new()),
+            Self::Hls => Box::new(Hls::new()),
+            Self::Deadline => Box::new(Deadline::new()),
             Self::H2 => Box::new(H2::new()),
             Self::Rr => Box::new(Planned::new(&rr::PLAN)),
             Self::Wrr => Box::new(Planned::new(&wrr::PLAN)),
@@ -181,6 +196,10 @@ mod tests {
     #[test]
     fn an_unknown_name_is_an_error_that_lists_the_known_ones() {
         let error = "EPS ".parse::<Scheme>().unwrap_err();
+        let message = error.to_string();
+        let names = message.strip_prefix("unknown scheduling scheme `EPS `, expected one of: ");
+        let names: Vec<&str> = names.unwrap().split(", ").collect();
+        assert_eq!(names, Scheme::ALL.iter().map(|scheme| scheme.name()).collect::<Vec<_>>());
         let names: Vec<_> = Scheme::all().map(|scheme| scheme.name()).collect();
         let known = names.join(", ");
         let text = format!("unknown scheduling scheme `EPS `, expected one of: {known}");

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use sutura_proto::Observer;
-
 use super::drive::{Progress, View};
 use super::{Ends, Scenario};
 use crate::{BulkClient, BulkServer, Clock, Completed, Failure};
@@ -122,13 +120,10 @@ impl Recorder {
     }
 }
 
-pub(super) fn run(
-    scenario: &Scenario,
-    observer: Option<Box<dyn Observer>>,
-) -> Result<BulkOutcome, Failure> {
+pub(super) fn run(scenario: &Scenario) -> Result<BulkOutcome, Failure> {
     let clock = Clock::default();
     let (client, server) = scenario.bulk_apps();
     let mut recorder = Recorder::default();
-    let ends = scenario.drive(clock, (client, observer), server, |view| recorder.watch(view))?;
+    let ends = scenario.drive(clock, client, server, |view| recorder.watch(view))?;
     Ok(BulkOutcome { transfers: recorder.reports(clock, &ends), ends })
 }

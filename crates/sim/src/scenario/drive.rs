@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use sutura_link::Rng;
 use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
-use sutura_proto::{
-    ClientConfig, Connection, ConnectionHandle, ConnectionStats, Observer, ServerConfig,
-};
+use sutura_proto::{ClientConfig, Connection, ConnectionHandle, ConnectionStats, ServerConfig};
 
 use super::{Ends, Scenario, client_address, server_address};
 use crate::{App, Clock, Failure, FailureKind, Host, Network, NodeId, TraceLog};
@@ -42,9 +40,9 @@ impl<C, S> View<'_, C, S> {
     }
 }
 
-/// How far the work is.
+/// How far the work of a scenario is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Progress {
+pub struct Progress {
     /// Nothing is left to do.
     pub done: bool,
     /// There is something to send at one of the ends.
@@ -52,14 +50,16 @@ pub(super) struct Progress {
 }
 
 impl Scenario {
-    /// Runs `client`, whose connection the observer hears if there is one, and, on the connection
-    /// that the server accepts, what `server` makes. `watch` is asked after everything that
-    /// happens. Then lets both ends come to rest, closes the connection and waits until both have
-    /// forgotten it.
-    pub(super) fn drive<C, S>(
+    /// Runs `client` and, on the connection that the server accepts, what `server` makes. `watch`
+    /// is asked after everything that happens. Then lets both ends come to rest, closes the
+    /// connection and waits until both have forgotten it.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    pub fn drive<C, S>(
         &self,
         clock: Clock,
-        client: (C, Option<Box<dyn Observer>>),
+        client: C,
         mut server: impl FnMut() -> S + 'static,
         mut watch: impl FnMut(&View<'_, C, S>) -> Progress,
     ) -> Result<Ends, Failure>
@@ -133,11 +133,7 @@ impl Run {
         Self { network, nodes: [client, server], longest_silence: Duration::ZERO }
     }
 
-    fn open(
-        &mut self,
-        scenario: &Scenario,
-        (app, observer): (impl App<Connection>, Option<Box<dyn Observer>>),
-    ) -> Result<(), Failure> {
+    fn open(&mut self, scenario: &Scenario, app: impl App<Connection>) -> Result<(), Failure> {
         let now = self.network.clock().at(self.network.now());
         let config = ClientConfig {
             crypto: Arc::new(NullClientConfig::new(vec![ALPN.to_vec()])),
@@ -148,12 +144,9 @@ impl Run {
             .node_mut(self.nodes[0])
             .ok_or_else(|| Failure::new(Duration::ZERO, FailureKind::Quiescent))?;
         let opened = host.connect(now, config, server_address(), "server.example", app);
-        let handle = opened
-            .map_err(|e| Failure::new(Duration::ZERO, FailureKind::Connect(e.to_string())))?;
-        if let (Some(observer), Some(connection)) = (observer, host.connection_mut(handle)) {
-            connection.set_observer(now, observer);
-        }
-        Ok(())
+        opened
+            .map(|_| ())
+            .map_err(|e| Failure::new(Duration::ZERO, FailureKind::Connect(e.to_string())))
     }
 
     fn work<C, S>(

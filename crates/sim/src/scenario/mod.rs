@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sutura_link::{LinkConfig, LinkStats};
-use sutura_proto::{ConnectionStats, Observer, Protection, TransportConfig};
+use sutura_proto::{ConnectionStats, Protection, TransportConfig};
 
 pub use bulk::{BulkOutcome, TransferReport};
-pub use drive::View;
+pub use drive::{Progress, View};
 
 use crate::{
     BulkClient, BulkServer, Clock, DatagramPlan, DatagramSink, DatagramSource, Delay, Failure,
@@ -161,15 +161,7 @@ impl Scenario {
     /// They do not complete, bytes are wrong, somebody falls silent, or a connection remains in
     /// memory after it was closed.
     pub fn run(self) -> Result<BulkOutcome, Failure> {
-        bulk::run(&self, None)
-    }
-
-    /// Makes the transfers, and lets `observer` hear the client's connection from its beginning.
-    ///
-    /// # Errors
-    /// As for [`run`](Self::run).
-    pub fn run_observed(self, observer: Box<dyn Observer>) -> Result<BulkOutcome, Failure> {
-        bulk::run(&self, Some(observer))
+        bulk::run(&self)
     }
 
     /// Streams messages from the server to the client.
@@ -180,13 +172,13 @@ impl Scenario {
         let clock = Clock::default();
         let source = move || StreamSource::new(plan, clock);
         let mut delays = Vec::new();
-        let ends = self.drive(clock, (StreamSink::new(plan, clock), None), source, |view| {
+        let ends = self.drive(clock, StreamSink::new(plan, clock), source, |view| {
             let done = view.client.is_done();
             if done {
                 delays = view.client.delays().to_vec();
             }
             // The next message may be far away.
-            drive::Progress { done, busy: false }
+            Progress { done, busy: false }
         })?;
         Ok(StreamOutcome { delays, ends })
     }
@@ -201,14 +193,14 @@ impl Scenario {
         let source = DatagramSource::new(plan, clock);
         let ends = self.drive(
             clock,
-            (source, None),
+            source,
             move || DatagramSink::new(clock),
             |view| {
                 if let Some(sink) = view.server {
                     delays.clear();
                     delays.extend_from_slice(sink.delays());
                 }
-                drive::Progress { done: view.client.is_done(), busy: false }
+                Progress { done: view.client.is_done(), busy: false }
             },
         )?;
         Ok(DatagramOutcome { delays, ends })

@@ -1,11 +1,11 @@
 //! Files over one connection, and what their client received.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sutura_link::{LinkConfig, ParseError};
-use sutura_proto::{RetransmissionApproach, TransportConfig};
+use sutura_proto::{Connection, Event, RetransmissionApproach, TransportConfig};
 use sutura_schedule::{Discipline, Preset, Scheme};
-use sutura_sim::{Scenario, Transfer};
+use sutura_sim::{App, AppError, BulkClient, BulkServer, Clock, Progress, Scenario, Transfer};
 
 use crate::arrivals::{Arrival, Recorder};
 use crate::blocking::{Blocking, Kind};
@@ -116,6 +116,31 @@ pub struct Trace {
     pub completion: Vec<Duration>,
 }
 
+/// Records what its connection receives.
+struct Observed {
+    app: BulkClient,
+    /// Until there is a connection to hear.
+    recorder: Option<Recorder>,
+}
+
+impl App<Connection> for Observed {
+    fn on_event(
+        &mut self,
+        now: Instant,
+        quic: &mut Connection,
+        event: Event,
+    ) -> Result<(), AppError> {
+        self.app.on_event(now, quic, event)
+    }
+
+    fn poll(&mut self, now: Instant, quic: &mut Connection) -> Result<Option<Instant>, AppError> {
+        if let Some(recorder) = self.recorder.take() {
+            quic.set_observer(now, Box::new(recorder));
+        }
+        self.app.poll(now, quic)
+    }
+}
+
 /// Downloads `files` over a connection.
 ///
 /// # Errors
@@ -142,17 +167,26 @@ pub fn download(
         ..TransportConfig::default()
     };
     let recorder = Recorder::default();
-    let outcome = Scenario::new(seed)
-        .link(up, down)
-        .client(&client)
-        .server(&sender)
-        .transfers(std::iter::repeat_n(Transfer::download(files.bytes), files.count))
-        .parallel(files.count)
-        .run_observed(Box::new(recorder.clone()))?;
+    let plan = std::iter::repeat_n(Transfer::download(files.bytes), files.count);
+    let app = Observed {
+        app: BulkClient::new(plan, files.count, Duration::ZERO),
+        recorder: Some(recorder.clone()),
+    };
+    let mut completed = Vec::new();
+    let scenario = Scenario::new(seed).link(up, down).client(&client).server(&sender);
+    scenario.drive(Clock::default(), app, BulkServer::default, |view| {
+        let app = &view.client.app;
+        let done = app.is_done();
+        if done {
+            completed = app.completed().to_vec();
+        }
+        Progress { done, busy: app.is_busy() || app.started() == 0 }
+    })?;
+    completed.sort_by_key(|transfer| transfer.index);
     let mut blocking = Blocking::default();
     let arrivals = recorder.take().into_iter().filter(|a| a.chunk.start < a.chunk.end);
     let frames = arrivals.map(|arrival| (arrival, blocking.receive(arrival.chunk))).collect();
-    let completion = outcome.transfers.iter().map(|transfer| transfer.time).collect();
+    let completion = completed.iter().map(|t| t.completed - t.started).collect();
     Ok(Trace { frames, blocking, completion })
 }
 

@@ -9,8 +9,8 @@ pub use download::{Channel, Files, Server, Trace, approach, download};
 use sutura_schedule::{Preset, Scheme};
 
 use super::paper_path::seed;
+use crate::charts::Picture;
 use crate::multiplexing::graph;
-use crate::plot::Plot;
 use crate::{Error, Options, Report, metrics, parallel};
 
 /// As in the paper.
@@ -111,7 +111,7 @@ fn mean_completion(trace: &Trace) -> f64 {
 fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Summary>, Error> {
     let jobs: Vec<(&Setup, u64)> =
         setups.iter().flat_map(|setup| (0..count).map(move |n| (setup, n))).collect();
-    let samples = parallel::map(options.threads, &jobs, |(setup, n)| {
+    let samples = parallel::map(options, &jobs, |(setup, n)| {
         let (up, down) = setup.channel.links()?;
         let trace = download(setup.server, FILES, (&up, &down), seed(options.seed, 1 + n))?;
         Ok::<_, Error>(Sample::of(&trace))
@@ -155,7 +155,7 @@ fn approaches(channel: Channel) -> Vec<Setup> {
 
 /// One download with each preset.
 fn single(channel: Channel, options: &Options) -> Result<Vec<Trace>, Error> {
-    parallel::map(options.threads, &presets(channel), |setup| {
+    parallel::map(options, &presets(channel), |setup| {
         let (up, down) = channel.links()?;
         download(setup.server, FILES, (&up, &down), seed(options.seed, 1))
     })
@@ -167,9 +167,9 @@ fn single(channel: Channel, options: &Options) -> Result<Vec<Trace>, Error> {
 /// A simulation fails.
 pub fn run(options: &Options) -> Result<Report, Error> {
     let lossless = single(Channel::Lossless, options)?;
-    let mut plots = graphs(Channel::Lossless, &lossless);
-    plots.extend(graphs(Channel::Bursts, &single(Channel::Bursts, options)?));
-    let count = options.reduced(TRACES);
+    let mut pictures = graphs(Channel::Lossless, &lossless);
+    pictures.extend(graphs(Channel::Bursts, &single(Channel::Bursts, options)?));
+    let count = options.seeds(TRACES);
     let lossy = [Channel::Random, Channel::Bursts];
     let stacks: Vec<Setup> = lossy.into_iter().flat_map(presets).collect();
     let blocked = measure(&stacks, count, options)?;
@@ -177,11 +177,11 @@ pub fn run(options: &Options) -> Result<Report, Error> {
     let compared = measure(&others, count, options)?;
     let stacks: Vec<_> = stacks.iter().zip(&blocked).collect();
     let others: Vec<_> = others.iter().zip(&compared).collect();
-    Ok(Report { plots, ..tables::report(&lossless, &stacks, &others) })
+    Ok(Report { pictures, ..tables::report(&lossless, &stacks, &others) })
 }
 
-fn graphs(channel: Channel, traces: &[Trace]) -> Vec<Plot> {
-    let plot = |(preset, trace): (&Preset, &Trace)| {
+fn graphs(channel: Channel, traces: &[Trace]) -> Vec<Picture> {
+    let picture = |(preset, trace): (&Preset, &Trace)| {
         let title = format!(
             "{}, {}: {} files of {} bytes; frames in the order of arrival, black below: sent again",
             preset.name,
@@ -190,7 +190,7 @@ fn graphs(channel: Channel, traces: &[Trace]) -> Vec<Plot> {
             FILES.bytes
         );
         let name = format!("marx-stacks-{}-{}", channel.name(), preset.name);
-        Plot { name, svg: graph(&title, &trace.marks()) }
+        Picture { name, svg: graph(&title, &trace.marks()) }
     };
-    Preset::ALL.iter().zip(traces).map(plot).collect()
+    Preset::ALL.iter().zip(traces).map(picture).collect()
 }

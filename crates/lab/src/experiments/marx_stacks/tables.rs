@@ -15,7 +15,7 @@ pub(super) fn report(lossless: &[Trace], stacks: &[Measured], others: &[Measured
         text: text(stacks),
         tables: vec![looks(lossless), blocking(stacks), approaches(others)],
         series: stacks.iter().map(series).collect(),
-        plots: Vec::new(),
+        ..Report::default()
     }
 }
 

@@ -40,7 +40,7 @@ impl Observer for Packets {
 fn sent(
     mix_streams: bool,
     lengths: &[usize],
-    first: Priority,
+    first: &Priority,
     last: Option<Protection>,
 ) -> Vec<Vec<u64>> {
     let config = || TransportConfig { mix_streams, ..TransportConfig::default() };
@@ -73,22 +73,22 @@ fn sent(
 #[test]
 fn a_packet_carries_one_stream_unless_told() {
     let usual = Priority::default();
-    assert_eq!(sent(false, &[100, 100, 100], usual.clone(), None), [[0], [1], [2]]);
-    assert_eq!(sent(true, &[100, 100, 100], usual.clone(), None), [[0, 1, 2]]);
+    assert_eq!(sent(false, &[100, 100, 100], &usual, None), [[0], [1], [2]]);
+    assert_eq!(sent(true, &[100, 100, 100], &usual, None), [[0, 1, 2]]);
     // The end of the first leaves room in its packet.
-    assert_eq!(sent(false, &[1200, 100], usual.clone(), None), [[0], [0], [1]]);
-    assert_eq!(sent(true, &[1200, 100], usual, None), [vec![0], vec![0, 1]]);
+    assert_eq!(sent(false, &[1200, 100], &usual, None), [[0], [0], [1]]);
+    assert_eq!(sent(true, &[1200, 100], &usual, None), [vec![0], vec![0, 1]]);
 }
 
 #[test]
 fn source_symbols_are_no_exception() {
     let tail = Some(Protection { burst: 1, delay: Duration::ZERO, incremental: false });
-    assert_eq!(sent(false, &[100, 100], Priority::default(), tail), [[0], [1]]);
-    assert_eq!(sent(true, &[100, 100], Priority::default(), tail), [[0, 1]]);
+    assert_eq!(sent(false, &[100, 100], &Priority::default(), tail), [[0], [1]]);
+    assert_eq!(sent(true, &[100, 100], &Priority::default(), tail), [[0, 1]]);
 }
 
 #[test]
 fn the_protocols_own_streams_go_along() {
-    let packets = sent(false, &[100, 100, 100], Priority::CONTROL, None);
+    let packets = sent(false, &[100, 100, 100], &Priority::CONTROL, None);
     assert_eq!(packets, [vec![0, 1], vec![2]]);
 }

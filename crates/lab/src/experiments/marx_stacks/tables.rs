@@ -34,11 +34,10 @@ fn text(stacks: &[Measured]) -> Vec<String> {
     let turns = |d| d == Discipline::RoundRobin(Block::Packets(1));
     let blocks = |d| matches!(d, Discipline::RoundRobin(b) if b != Block::Packets(1));
     let sequential = |d| matches!(d, Discipline::Fifo | Discipline::Lifo);
-    let sentence = |channel: Channel| {
+    let sentence = |(channel, name): (Channel, &str)| {
         format!(
-            "With {} loss the median ratio is {:.2} with turns of a packet, {:.2} with longer \
+            "With {name} the median ratio is {:.2} with turns of a packet, {:.2} with longer \
              ones, and {:.2} with one stream after the other.",
-            channel.name(),
             median(channel, &turns),
             median(channel, &blocks),
             median(channel, &sequential)
@@ -56,8 +55,8 @@ fn text(stacks: &[Measured]) -> Vec<String> {
          of a congestion window from lsquic, which get longer; and one file after the other, the \
          last one first, from ats and picoquic (the first one first since: picoquic-alt). Its large \
          first run of mvfst came of a server that reserves flow-control credit when it fills its \
-         buffers; here credit is used when a packet is built, so that mvfst looks as mvfst-alt does. \
-         The paper does not name the retransmission approach (RA) of those with a question mark."
+         buffers; here credit is used when a packet is built, so that mvfst takes turns from the \
+         start, and the smaller stream windows of mvfst-alt stop a stream now and then. The paper does not name the retransmission approach (RA) of those with a question mark."
             .to_owned(),
         "Head-of-line blocking is measured by the most bytes that are handed to the application at \
          once, and `ratio` is what QUIC did by what TCP would have done, with all frames in one \
@@ -66,7 +65,7 @@ fn text(stacks: &[Measured]) -> Vec<String> {
          be handed over. `in a row` is how many frames that were sent again came without others in \
          between."
             .to_owned(),
-        [Channel::Random, Channel::Bursts].map(sentence).join(" "),
+        [(Channel::Random, "random loss"), (Channel::Bursts, "bursts of loss")].map(sentence).join(" "),
     ]
 }
 

@@ -32,14 +32,16 @@ fn text(stacks: &[Measured]) -> Vec<String> {
         metrics::quantile(&ratios, 0.5)
     };
     let turns = |d| d == Discipline::RoundRobin(Block::Packets(1));
-    let blocks = |d| matches!(d, Discipline::RoundRobin(b) if b != Block::Packets(1));
+    let blocks = |d| matches!(d, Discipline::RoundRobin(Block::Packets(n)) if n > 1);
+    let windows = |d| d == Discipline::RoundRobin(Block::Window);
     let sequential = |d| matches!(d, Discipline::Fifo | Discipline::Lifo);
     let sentence = |(channel, name): (Channel, &str)| {
         format!(
-            "With {name} the median ratio is {:.2} with turns of a packet, {:.2} with longer \
-             ones, and {:.2} with one stream after the other.",
+            "With {name} the median ratio is {:.2} with turns of a packet, {:.2} with turns of \
+             4 and 14, {:.2} with turns of a window, and {:.2} with one stream after the other.",
             median(channel, &turns),
             median(channel, &blocks),
+            median(channel, &windows),
             median(channel, &sequential)
         )
     };
@@ -126,7 +128,7 @@ fn approach(preset: &Preset) -> String {
 fn look(trace: &Trace) -> String {
     let runs = trace.runs();
     let [short, _, long] = trace.run_lengths();
-    if runs.len() <= 2 * FILES.count {
+    if runs.len() <= FILES.count {
         let first = runs.first().map_or(0, |(stream, _)| *stream);
         let last = runs.last().map_or(0, |(stream, _)| *stream);
         let which = if first < last { "first" } else { "last" };

@@ -18,6 +18,7 @@ Examples:
   sutura lab holzinger-bulk --reduce 100
   sutura lab holzinger-bulk --json > bulk.json
   sutura lab marx-pages --plots .
+  sutura lab marx-stacks --plots pictures
   sutura lab marx-link --pages 10
   sutura lab eghbal-2022 --seeds 1000";
 
@@ -46,7 +47,7 @@ pub struct Args {
     /// Load only so many of the pages, in experiments that load pages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pages: Option<u16>,
-    /// Write the plots of the report into this directory, as SVG
+    /// Write charts of the report's curves and its plots into this directory, as SVG
     #[arg(long, value_name = "DIRECTORY")]
     plots: Option<PathBuf>,
     /// Print the report as JSON instead of Markdown
@@ -111,10 +112,15 @@ fn progress(bar: ProgressBar) -> Progress {
 }
 
 fn write_plots(report: &Report, directory: &Path) -> Result<(), Failure> {
-    for plot in &report.plots {
-        let path = directory.join(format!("{}.svg", plot.name));
-        std::fs::write(&path, plot.to_svg())
-            .map_err(|e| Failure::local(format!("cannot write {}: {e}", path.display())))?;
+    let failed = |path: &Path, error: &std::io::Error| {
+        Failure::local(format!("cannot write {}: {error}", path.display()))
+    };
+    let pictures = report.all_pictures();
+    let pictures = pictures.map_err(|e| Failure::new(Exit::Other, e.to_string()))?;
+    std::fs::create_dir_all(directory).map_err(|e| failed(directory, &e))?;
+    for picture in pictures {
+        let path = directory.join(format!("{}.svg", picture.name));
+        std::fs::write(&path, &picture.svg).map_err(|e| failed(&path, &e))?;
     }
     Ok(())
 }

@@ -4,8 +4,12 @@
 //! answers with a [`Report`], which can be read as Markdown and as JSON.
 #![forbid(unsafe_code)]
 
+mod arrivals;
+mod blocking;
+mod charts;
 pub mod experiments;
 mod metrics;
+mod multiplexing;
 pub mod pages;
 mod parallel;
 mod plot;
@@ -13,8 +17,12 @@ mod progress;
 mod report;
 pub mod web;
 
+pub use arrivals::Arrival;
+pub use blocking::{Blocking, Chunk, Deliveries, Kind};
+pub use charts::Picture;
 pub use experiments::{EXPERIMENTS, Experiment};
 pub use metrics::Distribution;
+pub use multiplexing::{Mark, graph};
 pub use plot::{Panel, Plot, Points};
 pub use progress::Progress;
 pub use report::{Cell, Report, Series, Table};
@@ -98,6 +106,9 @@ pub enum Error {
     /// A link's description is wrong.
     #[error("link: {0}")]
     Link(#[from] sutura_link::ParseError),
+    /// A chart cannot be drawn.
+    #[error("chart: {0}")]
+    Chart(String),
 }
 
 fn names() -> String {

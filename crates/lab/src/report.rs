@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::Error;
+use crate::charts::{Picture, charts};
 use crate::metrics::millis;
 use crate::plot::Plot;
 
@@ -24,6 +26,9 @@ pub struct Report {
     /// Plots.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub plots: Vec<Plot>,
+    /// Pictures of anything else; not in JSON.
+    #[serde(skip)]
+    pub pictures: Vec<Picture>,
 }
 
 /// Figures in rows and columns.
@@ -112,6 +117,17 @@ impl Report {
         out
     }
 
+    /// Everything that can be looked at: charts of the curves, the plots and the pictures.
+    ///
+    /// # Errors
+    /// A chart cannot be drawn.
+    pub fn all_pictures(&self) -> Result<Vec<Picture>, Error> {
+        let mut all = charts(self)?;
+        all.extend(self.plots.iter().map(|p| Picture { name: p.name.clone(), svg: p.to_svg() }));
+        all.extend(self.pictures.iter().cloned());
+        Ok(all)
+    }
+
     /// The report as JSON.
     ///
     /// # Errors
@@ -152,6 +168,7 @@ mod tests {
             }],
             series: vec![],
             plots: vec![],
+            pictures: vec![],
         }
     }
 

@@ -222,5 +222,6 @@ fn report(summaries: &[Summary]) -> Report {
         }],
         series: summaries.iter().map(series).collect(),
         plots: Vec::new(),
+        pictures: Vec::new(),
     }
 }

@@ -320,6 +320,7 @@ fn report(loads: &[PageLoad]) -> Report {
         tables: vec![verdicts(loads), completion(loads), shares(loads)],
         series: loads.iter().flat_map(curves).collect(),
         plots: Vec::new(),
+        pictures: Vec::new(),
     }
 }
 

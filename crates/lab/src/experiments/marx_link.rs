@@ -85,6 +85,7 @@ pub fn run(options: &Options) -> Result<Report, Error> {
         tables: LOSSES.map(|loss| table(&pages, &outcomes, loss)).to_vec(),
         series: Vec::new(),
         plots: Vec::new(),
+        pictures: Vec::new(),
     })
 }
 

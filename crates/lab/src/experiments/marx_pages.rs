@@ -207,6 +207,7 @@ pub fn run(options: &Options) -> Result<Report, Error> {
         tables,
         series: Vec::new(),
         plots: vec![figure_14(&main)],
+        pictures: Vec::new(),
     })
 }
 

@@ -6,6 +6,7 @@ pub mod holzinger_page;
 pub mod holzinger_stream;
 pub mod marx_link;
 pub mod marx_pages;
+pub mod marx_stacks;
 mod paper_path;
 
 pub use paper_path::Channel;
@@ -54,5 +55,10 @@ pub const EXPERIMENTS: &[Experiment] = &[
         name: "marx-link",
         about: "The same pages over HTTP/3 and a link, without and with loss",
         run: marx_link::run,
+    },
+    Experiment {
+        name: "marx-stacks",
+        about: "How ten stacks multiplex ten files of 1 MB, and what loss holds up",
+        run: marx_stacks::run,
     },
 ];

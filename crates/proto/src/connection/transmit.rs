@@ -78,6 +78,7 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
         self.spare_keys(now);
+        self.streams.on_congestion_window(self.congestion.window());
         let start = out.len();
         let mut segment = None;
         let mut count = 0;

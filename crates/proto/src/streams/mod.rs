@@ -244,6 +244,11 @@ impl Streams {
         }
     }
 
+    /// Tells the scheduler how many bytes the congestion window has.
+    pub fn on_congestion_window(&mut self, bytes: u64) {
+        self.out.scheduler.on_congestion_window(bytes);
+    }
+
     /// Lets another scheduler decide, while there are no streams.
     #[cfg(test)]
     pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {

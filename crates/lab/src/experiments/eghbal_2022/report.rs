@@ -76,6 +76,7 @@ pub(super) fn report(summaries: &[Summary], varied: &[Summary]) -> Report {
         tables: vec![targets(summaries), pages(summaries), variations(varied)],
         series: summaries.iter().flat_map(curves).collect(),
         plots: Vec::new(),
+        pictures: Vec::new(),
     }
 }
 

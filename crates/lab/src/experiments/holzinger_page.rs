@@ -164,8 +164,7 @@ impl PageLoad {
 
     /// The measured shares in each phase of the ideal load that is long enough. Phases end where the
     /// same resources were complete in the measurement, and begin there or when something of all
-    /// who share was there: the first flight is sent before the server knows more than the first
-    /// request.
+    /// who share was there: what is sent first, the server sends before it knows of all requests.
     #[must_use]
     pub fn sharing(&self) -> Vec<Sharing> {
         let mut start = Duration::ZERO;
@@ -257,8 +256,8 @@ pub fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PageLoad, Err
     })
 }
 
-/// Bytes that came of the first resource before anything of another. They are the first flight: it
-/// leaves when the first request arrives, before the server knows of any other.
+/// Bytes that came of the first resource before anything of another. They leave when the first
+/// request arrives, before the server knows of any other.
 fn head_start(arrivals: &[Arrival]) -> u64 {
     arrivals.iter().take_while(|arrival| arrival.request == 0).map(|arrival| arrival.bytes).sum()
 }
@@ -312,9 +311,9 @@ fn report(loads: &[PageLoad]) -> Report {
                  ask how early the LCP image can be without delaying what blocks rendering."
             ),
             "`ideal` is computed from the tree and the page's share of the path as if bytes could be \
-             divided at will, after the first flight, which is all HTML because the server knows of no \
-             other request yet; `measured` is when the client had read the last byte. Shares are \
-             those of the bytes read while the same resources should be sent."
+             divided at will; what is sent of the HTML before the server knows of another request counts \
+             as given. `measured` is when the client had read the last byte. Shares are those of \
+             the bytes read while the same resources should be sent."
                 .to_owned(),
         ],
         tables: vec![verdicts(loads), completion(loads), shares(loads)],

@@ -11,6 +11,7 @@ from aioquic.h3.connection import H3_ALPN, H3Connection, encode_frame
 from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, QuicEvent, StreamReset
+from aioquic.quic.logger import QuicFileLogger
 from aioquic.quic.packet import QuicProtocolVersion
 from aioquic.tls import CipherSuite
 
@@ -119,6 +120,8 @@ async def fetch(args: argparse.Namespace) -> None:
         server_name="localhost",
         max_datagram_frame_size=65_536,
     )
+    if args.qlog:
+        configuration.quic_logger = QuicFileLogger(str(args.qlog))
     if args.cipher:
         configuration.cipher_suites = [CipherSuite[args.cipher]]
     if args.first_version_2:
@@ -161,6 +164,7 @@ def main() -> None:
         help="once so many bytes of bodies arrived, update the priority of that path",
     )
     parser.add_argument("--page", action="store_true", help="the first path before the others")
+    parser.add_argument("--qlog", type=Path, help="directory to write qlog to")
     parser.add_argument("--cipher", help="the only cipher suite to offer")
     parser.add_argument("--first-version-2", action="store_true", help="begin with QUIC v2")
     parser.add_argument("--update-keys", action="store_true", help="update the 1-RTT keys")

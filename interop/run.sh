@@ -58,8 +58,16 @@ fi
 
 start command "$built/sutura" serve "$work/files" --listen 127.0.0.1:0 --json --verbose \
     --fec 3 --cert "${identity[0]}" --key "${identity[1]}"
+mkdir "$work/qlog"
 check "aioquic from the command" command "$python" interop/aioquic_client.py \
-    --address "$address" --ca "$work/cert.pem" --out "$out" "${paths[@]}"
+    --address "$address" --ca "$work/cert.pem" --out "$out" --qlog "$work/qlog" "${paths[@]}"
+if "$built/sutura" qlog --json "$work"/qlog/*.qlog >"$work/analysis.json" &&
+    "$python" interop/check_qlog.py "$work/files" <"$work/analysis.json"; then
+    echo "ok   the analysis of aioquic's record"
+else
+    failed=1
+    echo "FAIL the analysis of aioquic's record"
+fi
 check "curl from the command" command "$python" interop/curl_client.py \
     --address "$address" --ca "$work/cert.pem" --out "$out" --together "${paths[@]}"
 

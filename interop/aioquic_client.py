@@ -1,4 +1,4 @@
-"""Fetches files with aioquic, all at once over one connection."""
+"""Fetches files with aioquic over one connection, all at once unless told otherwise."""
 
 import argparse
 import asyncio
@@ -6,12 +6,17 @@ from pathlib import Path
 
 from aioquic.asyncio.client import connect
 from aioquic.asyncio.protocol import QuicConnectionProtocol
-from aioquic.h3.connection import H3_ALPN, H3Connection
+from aioquic.buffer import encode_uint_var
+from aioquic.h3.connection import H3_ALPN, H3Connection, encode_frame
 from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, QuicEvent, StreamReset
+from aioquic.quic.logger import QuicFileLogger
 from aioquic.quic.packet import QuicProtocolVersion
 from aioquic.tls import CipherSuite
+
+PRIORITY_UPDATE_REQUEST = 0xF0700
+"""The frame type of RFC 9218 section 7.2, which aioquic does not know."""
 
 
 class Exchange:
@@ -34,17 +39,21 @@ class Http(QuicConnectionProtocol):
         super().__init__(*args, **kwargs)
         self.http = H3Connection(self._quic)
         self.exchanges: dict[int, Exchange] = {}
+        self.streams: dict[str, int] = {}
+        self.received = 0
+        self.updates: list[Update] = []
 
     async def get(self, path: str, priority: str | None) -> bytes:
         stream = self._quic.get_next_available_stream_id()
         exchange = self.exchanges[stream] = Exchange()
+        self.streams[path] = stream
         headers = [
             (b":method", b"GET"),
             (b":scheme", b"https"),
             (b":authority", b"localhost"),
             (b":path", path.encode()),
         ]
-        if priority is not None:
+        if priority:
             headers.append((b"priority", priority.encode()))
         self.http.send_headers(stream, headers, end_stream=True)
         self.transmit()
@@ -67,8 +76,40 @@ class Http(QuicConnectionProtocol):
                 exchange.status = dict(http_event.headers).get(b":status", exchange.status)
             if isinstance(http_event, DataReceived):
                 exchange.body += http_event.data
+                self.received += len(http_event.data)
             if http_event.stream_ended and not exchange.done.done():
                 exchange.done.set_result(None)
+        self.send_updates()
+
+    def send_updates(self) -> None:
+        """Sends the updates for which enough has arrived."""
+        due = [u for u in self.updates if self.received >= u.after and u.path in self.streams]
+        for update in due:
+            self.updates.remove(update)
+            payload = encode_uint_var(self.streams[update.path]) + update.priority.encode()
+            frame = encode_frame(PRIORITY_UPDATE_REQUEST, payload)
+            self._quic.send_stream_data(self.http._local_control_stream_id, frame)
+        if due:
+            self.transmit()
+
+
+class Update:
+    """A change of a priority once so many bytes of bodies have arrived."""
+
+    def __init__(self, text: str) -> None:
+        after, self.path, self.priority = text.split(":", 2)
+        self.after = int(after)
+
+
+def priorities(args: argparse.Namespace) -> list[str]:
+    """The priority of each path."""
+    match args.priority:
+        case []:
+            return [""] * len(args.paths)
+        case [priority]:
+            return [priority] * len(args.paths)
+        case several:
+            return several
 
 
 async def fetch(args: argparse.Namespace) -> None:
@@ -79,6 +120,8 @@ async def fetch(args: argparse.Namespace) -> None:
         server_name="localhost",
         max_datagram_frame_size=65_536,
     )
+    if args.qlog:
+        configuration.quic_logger = QuicFileLogger(str(args.qlog))
     if args.cipher:
         configuration.cipher_suites = [CipherSuite[args.cipher]]
     if args.first_version_2:
@@ -93,7 +136,10 @@ async def fetch(args: argparse.Namespace) -> None:
     ) as client:
         if args.update_keys:
             client.request_key_update()
-        bodies = await asyncio.gather(*(client.get(path, args.priority) for path in args.paths))
+        client.updates = args.update
+        gets = [client.get(*get) for get in zip(args.paths, priorities(args), strict=True)]
+        bodies = [await gets.pop(0)] if args.page else []
+        bodies += await asyncio.gather(*gets)
         for path, body in zip(args.paths, bodies, strict=True):
             (args.out / Path(path).name).write_bytes(body)
 
@@ -103,7 +149,22 @@ def main() -> None:
     parser.add_argument("--address", required=True, help="host and port of the server")
     parser.add_argument("--ca", required=True, help="certificates to trust")
     parser.add_argument("--out", required=True, type=Path, help="directory to save to")
-    parser.add_argument("--priority", help="priority of the requests (RFC 9218)")
+    parser.add_argument(
+        "--priority",
+        action="append",
+        default=[],
+        help="priority (RFC 9218) of the requests, or one for each in their order",
+    )
+    parser.add_argument(
+        "--update",
+        action="append",
+        default=[],
+        type=Update,
+        metavar="BYTES:PATH:PRIORITY",
+        help="once so many bytes of bodies arrived, update the priority of that path",
+    )
+    parser.add_argument("--page", action="store_true", help="the first path before the others")
+    parser.add_argument("--qlog", type=Path, help="directory to write qlog to")
     parser.add_argument("--cipher", help="the only cipher suite to offer")
     parser.add_argument("--first-version-2", action="store_true", help="begin with QUIC v2")
     parser.add_argument("--update-keys", action="store_true", help="update the 1-RTT keys")

@@ -1,6 +1,8 @@
 """Makes what a run needs: a certificate for localhost, and files of several sizes."""
 
+import base64
 import datetime
+import hashlib
 import ipaddress
 import random
 import sys
@@ -41,6 +43,12 @@ def make_certificate(directory: Path) -> None:
             serialization.NoEncryption(),
         )
     )
+    public = key.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    # Chromium is told by this to trust the certificate.
+    pin = base64.b64encode(hashlib.sha256(public).digest())
+    (directory / "key.sha256").write_bytes(pin)
 
 
 def main() -> None:

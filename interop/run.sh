@@ -1,25 +1,11 @@
 #!/usr/bin/env bash
 # Lets other HTTP/3 stacks talk to this one, in both roles, and compares every file that was
-# transferred. Exits with 1 if anything differs or fails.
+# transferred, and the order in which we send. Exits with 1 if anything differs or fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-interop/setup.sh
-python=$PWD/interop/.venv/bin/python
-cargo build --quiet -p sutura-cli
+source interop/servers.sh
 cargo build --quiet -p sutura --example file_server --example file_client
-built=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
-
-work=$(mktemp --directory)
-servers=()
-cleanup() {
-    for server in "${servers[@]}"; do
-        kill "$server" 2>/dev/null || true
-    done
-    wait
-    rm -rf "$work"
-}
-trap cleanup EXIT
 
 "$python" interop/make_files.py "$work"
 (cd "$work/files" && sha256sum -- *.bin >../sums)
@@ -27,22 +13,6 @@ paths=()
 for file in "$work"/files/*.bin; do
     paths+=("/${file##*/}")
 done
-
-# start NAME COMMAND...: starts a server, which prints its address first; sets `address`.
-start() {
-    local name=$1
-    shift
-    "$@" >"$work/$name.out" 2>"$work/$name.err" &
-    servers+=($!)
-    for _ in $(seq 100); do
-        address=$(head -n 1 "$work/$name.out" | grep --only-matching '127\.0\.0\.1:[0-9]*') || true
-        [[ -n $address ]] && return
-        sleep 0.1
-    done
-    echo "FAIL $name did not start"
-    cat "$work/$name.err"
-    exit 1
-}
 
 failed=0
 # check LABEL SERVER COMMAND...: runs a client, which saves to $out, and compares the files.
@@ -88,8 +58,16 @@ fi
 
 start command "$built/sutura" serve "$work/files" --listen 127.0.0.1:0 --json --verbose \
     --fec 3 --cert "${identity[0]}" --key "${identity[1]}"
+mkdir "$work/qlog"
 check "aioquic from the command" command "$python" interop/aioquic_client.py \
-    --address "$address" --ca "$work/cert.pem" --out "$out" "${paths[@]}"
+    --address "$address" --ca "$work/cert.pem" --out "$out" --qlog "$work/qlog" "${paths[@]}"
+if "$built/sutura" qlog --json "$work"/qlog/*.qlog >"$work/analysis.json" &&
+    "$python" interop/check_qlog.py "$work/files" <"$work/analysis.json"; then
+    echo "ok   the analysis of aioquic's record"
+else
+    failed=1
+    echo "FAIL the analysis of aioquic's record"
+fi
 check "curl from the command" command "$python" interop/curl_client.py \
     --address "$address" --ca "$work/cert.pem" --out "$out" --together "${paths[@]}"
 
@@ -101,6 +79,8 @@ for retry in "" --retry; do
     check "the command from aioquic $retry" "aioquic$retry" "$built/sutura" \
         get --ca "$work/cert.pem" --out "$out" --fec 3 "${paths[@]/#/https://$address}"
 done
+
+interop/priorities.sh || failed=1
 
 if ((failed)); then
     echo "interoperability: FAILED" >&2

@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use sutura::http::PriorityParameters;
+
 /// What to protect a response with: `BLT[,RDT]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fec {
@@ -21,12 +23,12 @@ impl Fec {
                           0 to 60000 milliseconds, such as 3 or 3,25";
 
     /// The priority parameters that say the same.
-    pub fn parameters(&self) -> String {
-        let mut text = format!("exp_b={}", self.burst);
-        if !self.delay.is_zero() {
-            text += &format!(", exp_d={}", self.delay.as_millis());
+    pub fn parameters(&self) -> PriorityParameters {
+        PriorityParameters {
+            burst: Some(self.burst),
+            delay: Some(self.delay).filter(|delay| !delay.is_zero()),
+            ..PriorityParameters::default()
         }
-        text
     }
 }
 
@@ -68,8 +70,9 @@ mod tests {
 
     #[test]
     fn it_is_said_in_priority_parameters() {
-        assert_eq!("3".parse::<Fec>().unwrap().parameters(), "exp_b=3");
-        assert_eq!("2,25ms".parse::<Fec>().unwrap().parameters(), "exp_b=2, exp_d=25");
+        let said = |text: &str| text.parse::<Fec>().unwrap().parameters().to_string();
+        assert_eq!(said("3"), "exp_b=3");
+        assert_eq!(said("2,25ms"), "exp_b=2, exp_d=25");
         assert_eq!("2,25".parse::<Fec>().unwrap().to_string(), "2,25ms");
     }
 }

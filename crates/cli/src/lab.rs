@@ -1,6 +1,10 @@
 //! `sutura lab`: the experiments.
 
-use sutura_lab::{EXPERIMENTS, Error, Options};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use sutura_lab::{EXPERIMENTS, Error, Options, Progress, Report};
 
 use crate::failure::{Exit, Failure};
 use crate::output;
@@ -12,7 +16,14 @@ own: the same seed always gives the same result.
 Examples:
   sutura lab
   sutura lab holzinger-bulk --reduce 100
-  sutura lab holzinger-bulk --json > bulk.json";
+  sutura lab holzinger-bulk --json > bulk.json
+  sutura lab marx-pages --plots .
+  sutura lab marx-stacks --plots pictures
+  sutura lab marx-link --pages 10
+  sutura lab eghbal-2022 --seeds 1000";
+
+/// What takes less shows no progress.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -26,9 +37,19 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = Options::default().reduce)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     reduce: u32,
+    /// How many seeds, for experiments that run everything once a seed [default: the experiment's
+    /// own number]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: Option<u64>,
     /// How many configurations run at the same time [default: one per processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+    /// Load only so many of the pages, in experiments that load pages
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pages: Option<u16>,
+    /// Write charts of the report's curves and its plots into this directory, as SVG
+    #[arg(long, value_name = "DIRECTORY")]
+    plots: Option<PathBuf>,
     /// Print the report as JSON instead of Markdown
     #[arg(long)]
     json: bool,
@@ -43,12 +64,18 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
         return Ok(Exit::Success);
     };
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+    let bar = bar();
     let options = Options {
         seed: args.seed,
         reduce: args.reduce,
         threads: args.threads.map_or_else(processors, usize::from),
+        pages: args.pages.map(usize::from),
+        progress: progress(bar.clone()),
+        seeds: args.seeds,
     };
-    let report = sutura_lab::run(name, &options).map_err(|error| match error {
+    let report = sutura_lab::run(name, &options);
+    bar.finish_and_clear();
+    let report = report.map_err(|error| match error {
         Error::Unknown { .. } => Failure::usage(error.to_string()),
         error => Failure::new(Exit::Other, format!("{name}: {error}")),
     })?;
@@ -58,5 +85,42 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
         report.to_markdown()
     };
     output::line(text.trim_end())?;
+    if let Some(directory) = &args.plots {
+        write_plots(&report, directory)?;
+    }
     Ok(Exit::Success)
+}
+
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+    let style = "{bar:40} {pos:>5}/{len} {elapsed:>4}";
+    if let Ok(style) = ProgressStyle::with_template(style) {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Moves the bar, unless all is over before anybody looks.
+fn progress(bar: ProgressBar) -> Progress {
+    let start = Instant::now();
+    Progress::new(move |done, total| {
+        if start.elapsed() > PATIENCE {
+            bar.set_length(total as u64);
+            bar.set_position(done as u64);
+        }
+    })
+}
+
+fn write_plots(report: &Report, directory: &Path) -> Result<(), Failure> {
+    let failed = |path: &Path, error: &std::io::Error| {
+        Failure::local(format!("cannot write {}: {error}", path.display()))
+    };
+    let pictures = report.all_pictures();
+    let pictures = pictures.map_err(|e| Failure::new(Exit::Other, e.to_string()))?;
+    std::fs::create_dir_all(directory).map_err(|e| failed(directory, &e))?;
+    for picture in pictures {
+        let path = directory.join(format!("{}.svg", picture.name));
+        std::fs::write(&path, &picture.svg).map_err(|e| failed(&path, &e))?;
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! The sutura command.
 #![forbid(unsafe_code)]
 
+mod analyse;
 mod cert;
 mod content_type;
 mod demo;
@@ -28,7 +29,8 @@ Examples:
   sutura serve ./public
   sutura link --listen [::1]:5000 --to [::1]:4433 --profile paper --seed 7
   sutura get https://localhost:5000/ --insecure --fec 3 --out page.html
-  sutura demo";
+  sutura demo
+  sutura qlog --out figures/ client.sqlog";
 
 /// HTTP/3 over a QUIC that mends its own losses with erasure coding.
 #[derive(Debug, Parser)]
@@ -48,6 +50,8 @@ enum Command {
     Link(Box<link::Args>),
     /// Load a page over a lossy link, without and with erasure coding, and compare
     Demo(demo::Args),
+    /// Analyse qlog files: multiplexing, head-of-line blocking, waterfall, ByteIndex
+    Qlog(analyse::Args),
     /// Run the experiments
     Lab(lab::Args),
 }
@@ -58,6 +62,7 @@ fn main() -> ExitCode {
         Command::Get(args) => block_on(get::run(args)),
         Command::Link(args) => block_on(link::run(*args)),
         Command::Demo(args) => block_on(demo::run(args)),
+        Command::Qlog(args) => analyse::run(&args),
         Command::Lab(args) => lab::run(&args),
     };
     result.unwrap_or_else(|failure| failure.report()).into()

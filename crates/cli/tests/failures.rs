@@ -132,7 +132,12 @@ fn wrong_usage_is_explained() {
     wrong_usage(&["get"], "URL");
     wrong_usage(&["get", "--fec", "300", "https://a/"], "expected BLT");
     wrong_usage(&["get", "--fec", "3", "--no-fec", "https://a/"], "--no-fec");
-    wrong_usage(&["get", "--priority", "u=;", "https://a/"], "invalid priority");
+    wrong_usage(&["get", "--priority", "u=;", "https://a/"], "not a list of parameters");
+    wrong_usage(&["get", "--priority", "u=1, exp_w=0", "https://a/"], "from 0.001 to 1000");
+    let priorities = ["--priority", "u=1", "--priority", "u=2"];
+    let urls = ["https://a/x", "https://a/y", "https://a/z"];
+    wrong_usage(&[&["get"], &priorities[..], &urls].concat(), "2 priorities for 3 URLs");
+    wrong_usage(&["serve", ".", "--scheduler", "lottery"], "eps");
     wrong_usage(&["get", "--fingerprint", "12", "https://a/"], "64 hexadecimal digits");
     wrong_usage(&["get", "--timeout", "0", "https://a/"], "--timeout");
     wrong_usage(&["get", "--cc", "vegas", "https://a/"], "newreno, cubic, bbr");

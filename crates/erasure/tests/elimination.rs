@@ -257,6 +257,7 @@ impl Run {
                 RepairSymbol { span: span.clone(), key: *key, payload }
             })
             .collect();
+        let lower = self.decoder().lower_bound();
         let outcomes = all(&mut self.decoders, |decoder| decoder.repair_burst(&symbols));
         for RepairSymbol { span, key, payload } in symbols {
             self.one_at_a_time.repair(span, key, payload).unwrap();
@@ -268,7 +269,9 @@ impl Run {
             expected += count_recovered(outcome.unwrap());
         }
         let recovered = self.collect();
-        assert!(recovered == expected || self.decoder().given_up() > 0);
+        // A later symbol of the burst may push out of the window what an earlier one recovered.
+        let moved = self.decoder().lower_bound() > lower;
+        assert!(recovered == expected || (moved && recovered < expected));
     }
 
     /// Tells the textbook what the decoders made of a repair symbol.

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use sutura_proto::{Dir, Side, StreamId};
+use sutura_schedule::MAX_DEPTH;
 
 use crate::qpack::{Decoder, DecoderStream, EncoderStream, FieldLimits};
 use crate::{
-    Code, Config, Connection, Event, Fields, PriorityParameters, Protection, Read, ReadError,
-    StreamPriority, Transport, WriteError,
+    Code, Config, Connection, Event, Fields, MAX_BURST, MAX_CLASS_NAME, MAX_DELAY,
+    PriorityParameters, Protection, Read, ReadError, StreamPriority, Transport, WriteError,
 };
 
 /// Decodes a field section and the two QPACK streams; what decodes survives a round trip.
@@ -25,13 +26,35 @@ pub fn qpack(data: &[u8]) {
     let _ = DecoderStream::default().receive(data);
 }
 
-/// Parses a priority field value; what it says survives a round trip.
+/// Parses priority field values, which a line feed separates: what each says is within bounds and
+/// survives a round trip, and so does what the first says overridden by the others.
 pub fn priority(data: &[u8]) {
-    if let Some(parameters) = PriorityParameters::parse(data) {
-        let priority = parameters.resolve();
-        let again = PriorityParameters::parse(priority.to_field_value().as_bytes());
-        assert_eq!(again.map(PriorityParameters::resolve), Some(priority));
+    let mut merged = PriorityParameters::default();
+    for value in data.split(|byte| *byte == b'\n') {
+        let Some(parameters) = PriorityParameters::parse(value) else {
+            continue;
+        };
+        check_priority(&parameters);
+        let both = merged.overridden_by(&parameters);
+        // What is not said leaves all as it was, and what is said twice is said.
+        assert_eq!(both.overridden_by(&PriorityParameters::default()), both);
+        assert_eq!(both.overridden_by(&parameters), both);
+        assert_eq!(PriorityParameters::default().overridden_by(&parameters), parameters);
+        check_priority(&both);
+        merged = both;
     }
+}
+
+fn check_priority(parameters: &PriorityParameters) {
+    let said = parameters.to_string();
+    assert_eq!(said.parse().as_ref(), Ok(parameters), "{said}");
+    let priority = parameters.clone().resolve();
+    assert!(priority.urgency <= 7 && priority.burst <= MAX_BURST && priority.delay <= MAX_DELAY);
+    assert!(priority.parents.len() <= MAX_DEPTH);
+    let names = priority.parents.iter().filter_map(|class| class.name.as_ref());
+    assert!(names.into_iter().all(|name| name.len() <= MAX_CLASS_NAME));
+    let again = PriorityParameters::parse(priority.to_field_value().as_bytes());
+    assert_eq!(again.map(PriorityParameters::resolve), Some(priority));
 }
 
 /// Feeds a connection. The first byte picks the side and how many bytes a read gives at most, the

@@ -1,5 +1,5 @@
 //! Sans-IO HTTP/3 (RFC 9114) with QPACK (RFC 9204), extensible priorities (RFC 9218) and the
-//! priority parameters that ask for erasure coding.
+//! priority parameters that ask for hierarchical sharing and erasure coding.
 //!
 //! [`Connection`] is either end of one connection. It owns no transport: every method that moves
 //! bytes is given a [`Transport`], and time plays no part. Whoever drives it
@@ -34,15 +34,19 @@ pub mod fuzz;
 pub use config::Config;
 pub use connection::{
     Connection, MAX_CONTROL_BACKLOG, MAX_CONTROL_PAYLOAD, MAX_DATA_COPY, MAX_INTERIM_RESPONSES,
-    MAX_PRIORITY_UPDATES, MAX_UNTYPED_STREAMS,
+    MAX_PRIORITY_OVERRIDES, MAX_PRIORITY_UPDATES, MAX_UNTYPED_STREAMS,
 };
 pub use error::{Code, Error, ReceiveError, SendError};
 pub use event::Event;
 pub use fields::{FIELD_OVERHEAD, Field, Fields};
 pub use message::MessageError;
-pub use priority::{MAX_BURST, MAX_DELAY, MAX_PRIORITY_SIZE, Priority, PriorityParameters};
+pub use priority::{
+    MAX_BURST, MAX_CLASS_NAME, MAX_DELAY, MAX_PRIORITY_SIZE, Priority, PriorityError,
+    PriorityParameters,
+};
 pub use quic::Quic;
 pub use settings::{MAX_SETTINGS, Settings};
+pub use sutura_schedule::{Class, MAX_DEPTH, Urgency, Weight};
 pub use transport::{Protection, Read, ReadError, StreamPriority, Transport, WriteError};
 
 /// The ALPN protocol identifier of HTTP/3 (RFC 9114 section 3.1).

@@ -5,7 +5,7 @@ use crate::transport::{Protection, Read, ReadError, StreamPriority, Transport, W
 use bytes::Bytes;
 use std::time::Instant;
 use sutura_proto as quic;
-use sutura_proto::{Dir, Side, StreamId};
+use sutura_proto::{Dir, Observation, Side, StreamId};
 
 /// A QUIC connection at a moment, as HTTP/3 wants it.
 #[derive(Debug)]
@@ -14,6 +14,20 @@ pub struct Quic<'a> {
     pub now: Instant,
     /// The connection.
     pub connection: &'a mut quic::Connection,
+}
+
+impl Quic<'_> {
+    /// Tells the observer what was written, if anything was.
+    fn written(
+        &mut self,
+        stream: StreamId,
+        result: Result<usize, quic::WriteError>,
+    ) -> Result<usize, WriteError> {
+        if let Ok(length) = result {
+            self.connection.observe(self.now, &Observation::Written { stream, length });
+        }
+        result.map_err(write_error)
+    }
 }
 
 fn write_error(error: quic::WriteError) -> WriteError {
@@ -42,11 +56,13 @@ impl Transport for Quic<'_> {
     }
 
     fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
-        self.connection.send_stream(id).write(data).map_err(write_error)
+        let result = self.connection.send_stream(id).write(data);
+        self.written(id, result)
     }
 
     fn write_chunk(&mut self, id: StreamId, chunk: Bytes) -> Result<usize, WriteError> {
-        self.connection.send_stream(id).write_chunk(chunk).map_err(write_error)
+        let result = self.connection.send_stream(id).write_chunk(chunk);
+        self.written(id, result)
     }
 
     fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
@@ -75,9 +91,11 @@ impl Transport for Quic<'_> {
     fn set_priority(&mut self, id: StreamId, priority: StreamPriority) {
         let priority = match priority {
             StreamPriority::Control => quic::Priority::CONTROL,
-            StreamPriority::Request { urgency, incremental } => {
-                quic::Priority::new(urgency, incremental).unwrap_or_default()
-            }
+            StreamPriority::Request { urgency, incremental, weight, parents } => quic::Priority {
+                weight,
+                parents: Some(parents).filter(|parents| !parents.is_empty()),
+                ..quic::Priority::new(urgency, incremental).unwrap_or_default()
+            },
         };
         let _ = self.connection.send_stream(id).set_priority(priority);
     }
@@ -89,6 +107,10 @@ impl Transport for Quic<'_> {
             incremental: p.incremental,
         });
         let _ = self.connection.send_stream(id).protect(protection);
+    }
+
+    fn observe(&mut self, observation: &Observation<'_>) {
+        self.connection.observe(self.now, observation);
     }
 
     fn close(&mut self, code: Code, reason: &[u8]) {

@@ -1,9 +1,11 @@
 //! What HTTP/3 needs of a QUIC connection.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use sutura_proto::{Dir, Side, StreamId};
+use sutura_proto::{Dir, Observation, Side, StreamId};
+use sutura_schedule::{Class, Weight};
 
 use crate::error::Code;
 
@@ -62,6 +64,9 @@ pub trait Transport {
     /// Protects what is sent on the stream by erasure coding, or no longer.
     fn protect(&mut self, id: StreamId, protection: Option<Protection>);
 
+    /// Tells who observes the connection, if anybody does, what HTTP/3 read.
+    fn observe(&mut self, _observation: &Observation<'_>) {}
+
     /// Closes the connection.
     fn close(&mut self, code: Code, reason: &[u8]);
 }
@@ -98,16 +103,20 @@ pub enum ReadError {
 }
 
 /// Where a stream stands among those that have something to send.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StreamPriority {
     /// Before every request: control and QPACK streams (RFC 9204 section 2.1.3).
     Control,
-    /// By RFC 9218.
+    /// By RFC 9218 and the parameters of hierarchical sharing.
     Request {
         /// 0 (first) to 7.
         urgency: u8,
         /// Whether parts of the response are of use before the whole.
         incremental: bool,
+        /// The share among siblings.
+        weight: Weight,
+        /// The classes above the stream, its direct parent first; empty on the root.
+        parents: Arc<[Class]>,
     },
 }
 

@@ -70,13 +70,24 @@ fn field_sections() {
 
 #[test]
 fn priorities() {
-    run(fuzz::priority, &[b"u=3, i", b"u=7;a=\"x\\\"y\";b=:aGk=:, i=?0", b"x=(1 2.5 a);q, u=-1"]);
+    let seeds: [&[u8]; 8] = [
+        b"u=3, i",
+        b"u=5, i\nu=1\nexp_w=2, exp_p=()",
+        b"\n",
+        b"exp_d=60000, exp_b=255\nexp_b=0, exp_p=(\"a\" \"b\";exp_w=0.001)",
+        b"u=7;a=\"x\\\"y\";b=:aGk=:, i=?0",
+        b"x=(1 2.5 a);q, u=-1",
+        b"u=3, i, exp_b=3, exp_d=80, exp_w=0.25, exp_p=(\"ivp\";u=3;i;exp_w=0.4 \"img\";u=1)",
+        b"exp_p=(a b c d \"\" \"\\\"\" 1 ?1;u=2 *;exp_w=1000 e f), exp_w=1000",
+    ];
+    run(fuzz::priority, &seeds);
 }
 
 #[test]
 fn streams_of_frames() {
     // SETTINGS, DATA, HEADERS, GOAWAY, PRIORITY_UPDATE, a reserved type.
-    let seeds: [&[u8]; 4] = [
+    let seeds: [&[u8]; 5] = [
+        b"\x80\x0f\x07\x00\x16\x08u=1, i, exp_p=(a;u=1)",
         &[4, 4, 6, 0x44, 0, 8, 7, 1, 4],
         &[1, 4, 0, 0, 0xd1, 0xd7, 0, 5, 1, 2, 3, 4, 5],
         &[0x80, 0x0f, 0x07, 0x00, 4, 8, b'u', b'=', b'1'],

@@ -5,21 +5,33 @@ mod common;
 
 use std::time::Duration;
 
-use common::Ending::Open;
+use common::Ending::{Fin, Open, Reset};
 use common::Stream::{Bi, Uni};
 use common::{Bench, World, get, script};
-use sutura_h3::{Event, Fields, Priority, Protection, StreamPriority};
+use sutura_h3::{
+    Class, Code, Event, Fields, Priority, Protection, StreamPriority, Urgency, Weight,
+};
 use sutura_proto::{Dir, Side, StreamId};
 
 fn request(urgency: u8, incremental: bool) -> StreamPriority {
-    StreamPriority::Request { urgency, incremental }
+    shared(urgency, incremental, 1000, &[])
+}
+
+fn shared(urgency: u8, incremental: bool, thousandths: u32, parents: &[Class]) -> StreamPriority {
+    let (weight, parents) = (Weight::new(thousandths).unwrap(), parents.into());
+    StreamPriority::Request { urgency, incremental, weight, parents }
+}
+
+fn class(name: &str, urgency: u8) -> Class {
+    let urgency = Urgency::new(urgency).unwrap();
+    Class { name: Some(name.into()), urgency, ..Class::default() }
 }
 
 /// What the server set last on `stream`.
 fn last(world: &World, stream: StreamId) -> Option<StreamPriority> {
     let of =
         |entry: &&(Side, StreamId, StreamPriority)| (entry.0, entry.1) == (Side::Server, stream);
-    world.pair.priorities.iter().rfind(of).map(|entry| entry.2)
+    world.pair.priorities.iter().rfind(of).map(|entry| entry.2.clone())
 }
 
 fn protected(world: &World, stream: StreamId) -> Vec<Option<Protection>> {
@@ -27,8 +39,10 @@ fn protected(world: &World, stream: StreamId) -> Vec<Option<Protection>> {
     world.pair.protections.iter().filter(of).map(|entry| entry.2).collect()
 }
 
-const STREAMING: Priority =
-    Priority { urgency: 1, incremental: true, burst: 3, delay: Duration::from_millis(80) };
+fn streaming() -> Priority {
+    let delay = Duration::from_millis(80);
+    Priority { urgency: 1, incremental: true, burst: 3, delay, ..Priority::default() }
+}
 
 fn start(priority: &Priority) -> (World, StreamId) {
     let mut world = World::default();
@@ -40,13 +54,14 @@ fn start(priority: &Priority) -> (World, StreamId) {
 
 #[test]
 fn the_request_decides() {
-    let (mut world, stream) = start(&STREAMING);
+    let (mut world, stream) = start(&streaming());
     let Some(Event::Headers { fields, .. }) = world.server_events().into_iter().next() else {
         panic!("no request");
     };
     assert_eq!(fields.get("priority"), Some(&b"u=1, i, exp_b=3, exp_d=80"[..]));
-    assert_eq!(world.server.priority(stream), Some(STREAMING));
-    assert_eq!(last(&world, stream), None, "not before the response");
+    assert_eq!(world.server.priority(stream), Some(streaming()));
+    assert_eq!(last(&world, stream), Some(request(1, true)));
+    assert_eq!(protected(&world, stream), [], "not before the response");
     world.respond(stream, &Fields::response(200), false);
     assert_eq!(last(&world, stream), Some(request(1, true)));
     let protection = Protection { burst: 3, delay: Duration::from_millis(80), incremental: true };
@@ -68,7 +83,7 @@ fn an_own_priority_field_is_kept() {
     let mut world = World::default();
     let fields = get().with("priority", "u=6");
     let mut end = world.pair.end(Side::Client);
-    let stream = world.client.send_request(&mut end, &fields, Some(&STREAMING), true).unwrap();
+    let stream = world.client.send_request(&mut end, &fields, Some(&streaming()), true).unwrap();
     world.settle();
     let events = world.server_events();
     assert_eq!(events[0], Event::Headers { stream, fields });
@@ -77,7 +92,7 @@ fn an_own_priority_field_is_kept() {
 /// RFC 9218 section 8.
 #[test]
 fn the_responses_field_overrides_what_it_names() {
-    let (mut world, stream) = start(&STREAMING);
+    let (mut world, stream) = start(&streaming());
     let head = Fields::response(200).with("priority", "u=5, exp_b=0, exp_d=broken");
     world.respond(stream, &head, false);
     assert_eq!(last(&world, stream), Some(request(5, true)));
@@ -91,20 +106,24 @@ fn the_responses_field_overrides_what_it_names() {
 
 #[test]
 fn updates_apply_before_and_during_the_response() {
-    let (mut world, stream) = start(&STREAMING);
+    let (mut world, stream) = start(&streaming());
     world.server_events();
     let update = |world: &mut World, priority: &Priority| {
         let mut end = world.pair.end(Side::Client);
         world.client.send_priority_update(&mut end, stream, priority).unwrap();
         world.settle();
-        assert_eq!(world.server_events(), [Event::PriorityUpdate { stream, priority: *priority }]);
+        assert_eq!(
+            world.server_events(),
+            [Event::PriorityUpdate { stream, priority: priority.clone() }]
+        );
     };
-    let later = Priority { urgency: 7, incremental: false, burst: 1, delay: Duration::ZERO };
+    let later = Priority { urgency: 7, burst: 1, ..Priority::default() };
     update(&mut world, &later);
-    assert_eq!(last(&world, stream), None);
+    assert_eq!(last(&world, stream), Some(request(7, false)));
+    assert_eq!(protected(&world, stream), []);
     world.respond(stream, &Fields::response(200), false);
     assert_eq!(last(&world, stream), Some(request(7, false)));
-    update(&mut world, &STREAMING);
+    update(&mut world, &streaming());
     assert_eq!(last(&world, stream), Some(request(1, true)));
     update(&mut world, &Priority::default());
     assert_eq!(last(&world, stream), Some(request(3, false)));
@@ -133,7 +152,7 @@ fn updates_reach_responses_that_were_handed_over() {
     world.server.finish(&mut end, stream).unwrap();
     assert_eq!(world.server.exchanges(), 0);
     let mut end = world.pair.end(Side::Client);
-    world.client.send_priority_update(&mut end, stream, &STREAMING).unwrap();
+    world.client.send_priority_update(&mut end, stream, &streaming()).unwrap();
     world.settle();
     assert_eq!(last(&world, stream), Some(request(1, true)));
     assert_eq!(protected(&world, stream).len(), 1);
@@ -172,16 +191,211 @@ fn updates_that_come_first_win() {
 
 #[test]
 fn the_clients_own_body_has_the_priority_too() {
-    let (world, stream) = start(&STREAMING);
+    let (world, stream) = start(&streaming());
     assert!(world.pair.priorities.contains(&(Side::Client, stream, request(1, true))));
 }
 
 #[test]
 fn ended_exchanges_take_no_updates() {
-    let (mut world, stream) = start(&STREAMING);
+    let (mut world, stream) = start(&streaming());
     world.respond(stream, &Fields::response(204), true);
     world.settle();
     let mut end = world.pair.end(Side::Client);
-    let sent = world.client.send_priority_update(&mut end, stream, &STREAMING);
+    let sent = world.client.send_priority_update(&mut end, stream, &streaming());
     assert!(sent.is_err());
+}
+
+#[test]
+fn observers_hear_of_priorities_but_of_no_secrets() {
+    let mut world = World::default();
+    let fields = get().with("cookie", "secret").with("priority", "u=1").with("priority", "x");
+    let stream = world.request(&fields, true);
+    world.settle();
+    let mut end = world.pair.end(Side::Client);
+    world.client.send_priority_update(&mut end, stream, &streaming()).unwrap();
+    world.settle();
+    let request = "request 0 :method=GET :scheme=https :authority=example.com :path=/ \
+        priority=u=1 priority=x";
+    assert_eq!(world.pair.observed, [request, "update on 2: 0 u=1, i, exp_b=3, exp_d=80"]);
+}
+
+/// GET of a raw client.
+const GET: &[u8] = &[0x01, 0x08, 0x00, 0x00, 0xd1, 0xd7, 0xc1, 0x50, 0x01, b'a'];
+
+const CONTROL: StreamId = StreamId::new(Side::Client, Dir::Uni, 0);
+const REQUEST: StreamId = StreamId::new(Side::Client, Dir::Bi, 0);
+
+fn update_frame(id: u8, value: &str) -> Vec<u8> {
+    let mut frame = vec![0x80, 0x0f, 0x07, 0x00, 0x40, 1 + value.len() as u8, id];
+    frame.extend_from_slice(value.as_bytes());
+    frame
+}
+
+fn server_with(frames: &[u8]) -> Bench {
+    let mut bench = Bench::new(Side::Server);
+    let control = [&[0x00, 0x04, 0x00], frames].concat();
+    bench.play(&[script(Uni, &control, Open)], 7);
+    bench
+}
+
+fn now(bench: &Bench) -> Option<StreamPriority> {
+    bench.pair.priorities.last().map(|entry| entry.2.clone())
+}
+
+/// Each update says everything: what it leaves out is the default again (RFC 9218 section 7).
+#[test]
+fn the_latest_update_replaces_all_of_the_one_before() {
+    let value = "u=1, i, exp_w=2, exp_p=(a b), exp_b=3, exp_d=5";
+    let mut bench = server_with(&update_frame(0, value));
+    bench.play(&[script(Bi, GET, Open)], 100);
+    let mut end = bench.pair.end(Side::Server);
+    bench.connection.send_response(&mut end, REQUEST, &Fields::response(200), false).unwrap();
+    let classes = [class("a", 3), class("b", 3)];
+    let protection = Protection { burst: 3, delay: Duration::from_millis(5), incremental: true };
+    assert_eq!(now(&bench), Some(shared(1, true, 2000, &classes)));
+    assert_eq!(bench.pair.protections.last().unwrap().2, Some(protection));
+    for (value, expected) in [
+        ("exp_p=(\"b\";u=1)", shared(3, false, 1000, &[class("b", 1)])),
+        ("u=2", request(2, false)),
+        ("u=1, nonsense", request(1, false)),
+        // What cannot be parsed changes nothing.
+        ("u=,", request(1, false)),
+        ("u=7, u=8, i=maybe, exp_w=0.25", shared(3, false, 250, &[])),
+        ("", request(3, false)),
+    ] {
+        bench.pair.inject(Side::Client, CONTROL, &update_frame(0, value));
+        bench.work();
+        assert_eq!(bench.outcome, Ok(()));
+        assert_eq!(now(&bench), Some(expected), "{value}");
+        assert_eq!(bench.pair.protections.last().unwrap().2, None);
+    }
+}
+
+/// The last identifier that the client may use is taken, the one after it is not; neither is any
+/// that names no request (RFC 9218 section 7.2).
+#[test]
+fn updates_name_requests_that_are_permitted() {
+    let frame = |id: u16| {
+        let mut frame = vec![0x80, 0x0f, 0x07, 0x00, 0x05];
+        frame.extend_from_slice(&(0x4000 | id).to_be_bytes());
+        frame.extend_from_slice(b"u=1");
+        frame
+    };
+    assert_eq!(server_with(&frame(4 * 99)).outcome, Ok(()));
+    for id in [4 * 100, 1, 2, 3, 4 * 99 + 1, 4 * 99 + 2, 4 * 99 + 3] {
+        let error = server_with(&frame(id)).outcome.unwrap_err();
+        assert_eq!(error.code, Code::ID_ERROR, "{id}");
+    }
+}
+
+/// Nothing is ever promised, so that no push has a priority, however many the client permits.
+#[test]
+fn updates_of_pushes_name_none() {
+    for push in [0, 5, 6] {
+        let max_push_id = [0x0d, 0x01, 0x05];
+        let update = [0x80, 0x0f, 0x07, 0x01, 0x04, push, b'u', b'=', b'1'];
+        let error = server_with(&[&max_push_id[..], &update].concat()).outcome.unwrap_err();
+        assert_eq!(error.code, Code::ID_ERROR, "{push}");
+    }
+}
+
+#[test]
+fn updates_of_requests_that_are_over_are_harmless() {
+    let mut bench = server_with(&[]);
+    bench.play(&[script(Bi, GET, Reset)], 100);
+    assert_eq!(bench.connection.exchanges(), 0);
+    bench.events.clear();
+    bench.pair.inject(Side::Client, CONTROL, &update_frame(0, "u=1, exp_p=(a)"));
+    bench.work();
+    assert_eq!((bench.outcome, bench.events.len()), (Ok(()), 0));
+    assert_eq!(bench.connection.priority(REQUEST), None);
+}
+
+#[test]
+fn a_priority_in_trailers_means_nothing() {
+    let mut world = World::default();
+    let stream = world.request(&get().with("priority", "u=2"), false);
+    let mut end = world.pair.end(Side::Client);
+    let trailers = Fields::new().with("priority", "u=6");
+    world.client.send_trailers(&mut end, stream, &trailers).unwrap();
+    world.settle();
+    assert_eq!(world.server.priority(stream).unwrap().urgency, 2);
+    world.respond(stream, &Fields::response(200), false);
+    let mut end = world.pair.end(Side::Server);
+    world.server.send_trailers(&mut end, stream, &trailers).unwrap();
+    assert_eq!(last(&world, stream), Some(request(2, false)));
+}
+
+#[test]
+fn weight_and_classes_reach_the_stream_and_change() {
+    let classes = [class("in view", 3), class("images", 1)];
+    let weight = Weight::new(400).unwrap();
+    let priority = Priority { weight, parents: classes.clone().into(), ..streaming() };
+    let (mut world, stream) = start(&priority);
+    let Some(Event::Headers { fields, .. }) = world.server_events().into_iter().next() else {
+        panic!("no request");
+    };
+    let value = br#"u=1, i, exp_w=0.4, exp_b=3, exp_d=80, exp_p=("in view" "images";u=1)"#;
+    assert_eq!(fields.get("priority"), Some(&value[..]));
+    let own = (Side::Client, stream, shared(1, true, 400, &classes));
+    assert!(world.pair.priorities.contains(&own));
+    // The response moves itself to another class, and says nothing of the rest.
+    let head = Fields::response(200).with("priority", "exp_p=(\"late\")");
+    world.respond(stream, &head, false);
+    assert_eq!(last(&world, stream), Some(shared(1, true, 400, &[class("late", 3)])));
+    let heavy = Priority { weight: Weight::MAX, ..Priority::default() };
+    let mut end = world.pair.end(Side::Client);
+    world.client.send_priority_update(&mut end, stream, &heavy).unwrap();
+    world.settle();
+    assert_eq!(last(&world, stream), Some(shared(3, false, 1_000_000, &[class("late", 3)])));
+}
+
+/// Of requests that disagree about a class the latest counts (Holzinger et al. 2025, section IV-B),
+/// whichever response begins first: what has not changed is not said again.
+#[test]
+fn the_latest_request_has_the_word_on_a_class() {
+    let mut world = World::default();
+    let ask = |world: &mut World, value: &'static str| {
+        let stream = world.request(&get().with("priority", value), true);
+        world.settle();
+        stream
+    };
+    let first = ask(&mut world, "exp_p=(a;u=1)");
+    let second = ask(&mut world, "exp_p=(a;u=2)");
+    let third = ask(&mut world, "u=4");
+    for stream in [third, second, first] {
+        world.respond(stream, &Fields::response(103), false);
+        world.respond(stream, &Fields::response(200).with("priority", "exp_b=0"), false);
+    }
+    let said = |world: &World| -> Vec<_> {
+        let server = world.pair.priorities.iter().filter(|entry| entry.0 == Side::Server);
+        server.filter(|entry| entry.2 != StreamPriority::Control).cloned().collect()
+    };
+    let of =
+        |stream, urgency| (Side::Server, stream, shared(3, false, 1000, &[class("a", urgency)]));
+    let mut expected = vec![of(first, 1), of(second, 2), (Side::Server, third, request(4, false))];
+    assert_eq!(said(&world), expected);
+    // An update is a later word even if it says what its request said.
+    let priority = Priority { parents: [class("a", 1)].into(), ..Priority::default() };
+    let mut end = world.pair.end(Side::Client);
+    world.client.send_priority_update(&mut end, first, &priority).unwrap();
+    world.settle();
+    expected.push(of(first, 1));
+    assert_eq!(said(&world), expected);
+}
+
+/// What the response said of itself still counts when all of it was handed over.
+#[test]
+fn updates_of_responses_that_were_handed_over_respect_what_these_said() {
+    let mut bench = server_with(&[]);
+    bench.play(&[script(Bi, GET, Fin)], 100);
+    let head = Fields::response(200).with("priority", "u=6, exp_b=0");
+    let mut end = bench.pair.end(Side::Server);
+    bench.connection.send_response(&mut end, REQUEST, &head, true).unwrap();
+    bench.work();
+    assert_eq!(bench.connection.exchanges(), 0);
+    bench.pair.inject(Side::Client, CONTROL, &update_frame(0, "u=0, exp_b=9, exp_w=5"));
+    bench.work();
+    assert_eq!(now(&bench), Some(shared(6, false, 5000, &[])));
+    assert_eq!(bench.pair.protections.last().unwrap().2, None);
 }

@@ -1,6 +1,6 @@
 //! Runs experiments and prints their reports.
 //!
-//! `cargo run --release -p sutura-lab --example holzinger [experiment] [reduce] [seed] [--json]`
+//! `cargo run --release -p sutura-lab --example holzinger [experiment] [reduce] [seed] [--seeds=N] [--json]`
 
 use sutura_lab::{EXPERIMENTS, Options};
 
@@ -11,6 +11,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words = words.into_iter().peekable();
     let name = words.next_if(|word| word.parse::<u32>().is_err());
     let mut options = Options::default();
+    if let Some(seeds) = flags.iter().find_map(|flag| flag.strip_prefix("--seeds=")) {
+        options.seeds = Some(seeds.parse()?);
+    }
     if let Some(reduce) = words.next() {
         options.reduce = reduce.parse()?;
     }

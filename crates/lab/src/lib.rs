@@ -4,17 +4,31 @@
 //! answers with a [`Report`], which can be read as Markdown and as JSON.
 #![forbid(unsafe_code)]
 
+mod arrivals;
+mod blocking;
+mod charts;
 pub mod experiments;
 mod metrics;
+mod multiplexing;
+pub mod pages;
 mod parallel;
+mod plot;
+mod progress;
 mod report;
+pub mod web;
 
+pub use arrivals::Arrival;
+pub use blocking::{Blocking, Chunk, Deliveries, Kind};
+pub use charts::Picture;
 pub use experiments::{EXPERIMENTS, Experiment};
 pub use metrics::Distribution;
+pub use multiplexing::{Mark, graph};
+pub use plot::{Panel, Plot, Points};
+pub use progress::Progress;
 pub use report::{Cell, Report, Series, Table};
 
 /// How to run an experiment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Everything random follows from it.
     pub seed: u64,
@@ -22,11 +36,25 @@ pub struct Options {
     pub reduce: u32,
     /// How many configurations run at the same time.
     pub threads: usize,
+    /// How many seeds, for experiments that run everything once a seed; `None` for as many as the
+    /// experiment has of its own.
+    pub seeds: Option<u64>,
+    /// Load only so many of the pages, where an experiment has some; all of them if `None`.
+    pub pages: Option<usize>,
+    /// Is told how far it is.
+    pub progress: Progress,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 1, reduce: 1, threads: 2 }
+        Self {
+            seed: 1,
+            reduce: 1,
+            threads: 2,
+            seeds: None,
+            pages: None,
+            progress: Progress::default(),
+        }
     }
 }
 
@@ -36,10 +64,16 @@ impl Options {
     pub fn reduced(&self, count: u64) -> u64 {
         (count / u64::from(self.reduce.max(1))).max(1)
     }
+
+    /// How many seeds to run; `count` of them, [reduced](Self::reduced), unless told.
+    #[must_use]
+    pub fn seeds(&self, count: u64) -> u64 {
+        self.seeds.map_or_else(|| self.reduced(count), |seeds| seeds.max(1))
+    }
 }
 
 /// An experiment came to nothing.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is none of that name.
     #[error("no experiment `{name}`; there are {}", names())]
@@ -50,9 +84,31 @@ pub enum Error {
     /// A simulation failed.
     #[error("simulation: {0}")]
     Simulation(#[from] sutura_sim::Failure),
+    /// The shipped pages cannot be read.
+    #[error(transparent)]
+    Pages(#[from] pages::CorpusError),
+    /// A scheduler stopped before a page was complete.
+    #[error("page `{page}` is never complete with scheme `{scheme}`")]
+    Incomplete {
+        /// The page.
+        page: String,
+        /// The scheme.
+        scheme: sutura_schedule::Scheme,
+    },
+    /// A priority of an experiment cannot be read.
+    #[error("priorities `{name}`: {error}")]
+    Priority {
+        /// The set that it belongs to.
+        name: &'static str,
+        /// Why.
+        error: sutura_h3::PriorityError,
+    },
     /// A link's description is wrong.
     #[error("link: {0}")]
     Link(#[from] sutura_link::ParseError),
+    /// A chart cannot be drawn.
+    #[error("chart: {0}")]
+    Chart(String),
 }
 
 fn names() -> String {

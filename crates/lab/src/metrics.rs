@@ -62,6 +62,12 @@ impl Distribution {
     }
 }
 
+/// The smallest of `sorted` that is not exceeded by a share of `q`; 0 if there is none.
+pub fn quantile(sorted: &[f64], q: f64) -> f64 {
+    let rank = (q.clamp(0.0, 1.0) * sorted.len() as f64).ceil().max(1.0) as usize;
+    sorted.get(rank - 1).or(sorted.last()).copied().unwrap_or(0.0)
+}
+
 /// Milliseconds.
 pub fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
@@ -91,6 +97,15 @@ mod tests {
         assert_eq!(d.share_above(5 * MS), 0.03);
         assert_eq!(d.share_above(4 * MS), 1.0);
         assert_eq!(d.share_above(20 * MS), 0.0);
+    }
+
+    #[test]
+    fn quantiles_of_numbers() {
+        let sorted = [1.0, 2.0, 4.0, 8.0];
+        for (q, expected) in [(0.0, 1.0), (0.25, 1.0), (0.5, 2.0), (0.51, 4.0), (1.0, 8.0)] {
+            assert_eq!(quantile(&sorted, q), expected, "{q}");
+        }
+        assert_eq!(quantile(&[], 0.5), 0.0);
     }
 
     #[test]

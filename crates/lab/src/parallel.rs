@@ -3,19 +3,23 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What `work` makes of each job, in the order of the jobs.
+use crate::Options;
+
+/// What `work` makes of each job, in the order of the jobs; on as many threads, and telling as much
+/// of its progress, as the options say.
 ///
 /// # Errors
 /// The error of the first job that has one; jobs that were not begun by then are left out.
 pub fn map<J: Sync, R: Send, E: Send>(
-    threads: usize,
+    options: &Options,
     jobs: &[J],
     work: impl Fn(&J) -> Result<R, E> + Sync,
 ) -> Result<Vec<R>, E> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());
+    options.progress.tell(0, jobs.len());
     std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, jobs.len().max(1)) {
+        for _ in 0..options.threads.clamp(1, jobs.len().max(1)) {
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
@@ -27,6 +31,7 @@ pub fn map<J: Sync, R: Send, E: Send>(
                     // A thread that panics is told of by the scope.
                     if let Ok(mut results) = results.lock() {
                         results.push((index, result));
+                        options.progress.tell(results.len(), jobs.len());
                     }
                 }
             });
@@ -39,21 +44,35 @@ pub fn map<J: Sync, R: Send, E: Send>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::Progress;
 
     #[test]
     fn results_keep_the_order_of_their_jobs() {
         let jobs: Vec<u64> = (0..100).collect();
         for threads in [0, 1, 3, 200] {
-            let results = map(threads, &jobs, |n| Ok::<_, ()>(n * n));
+            let options = Options { threads, ..Options::default() };
+            let results = map(&options, &jobs, |n| Ok::<_, ()>(n * n));
             assert_eq!(results, Ok(jobs.iter().map(|n| n * n).collect()));
         }
-        assert_eq!(map(2, &[], |_: &u8| Ok::<u8, ()>(1)), Ok(vec![]));
+        assert_eq!(map(&Options::default(), &[], |_: &u8| Ok::<u8, ()>(1)), Ok(vec![]));
     }
 
     #[test]
     fn an_error_ends_it() {
-        let result = map(2, &[1, 2, 3, 4], |n| if *n == 3 { Err("three") } else { Ok(*n) });
-        assert_eq!(result, Err("three"));
+        let work = |n: &u8| if *n == 3 { Err("three") } else { Ok(*n) };
+        assert_eq!(map(&Options::default(), &[1, 2, 3, 4], work), Err("three"));
+    }
+
+    #[test]
+    fn progress_is_told_after_every_job() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let teller = told.clone();
+        let progress = Progress::new(move |done, total| teller.lock().unwrap().push((done, total)));
+        let options = Options { progress, threads: 3, ..Options::default() };
+        map(&options, &[1, 2, 3], |n| Ok::<u8, ()>(*n)).unwrap();
+        assert_eq!(*told.lock().unwrap(), [(0, 3), (1, 3), (2, 3), (3, 3)]);
     }
 }

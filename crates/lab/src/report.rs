@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::Error;
+use crate::charts::{Picture, charts};
 use crate::metrics::millis;
+use crate::plot::Plot;
 
 /// The answer of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -20,6 +23,12 @@ pub struct Report {
     pub tables: Vec<Table>,
     /// Curves, to be plotted.
     pub series: Vec<Series>,
+    /// Plots.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub plots: Vec<Plot>,
+    /// Pictures of anything else; not in JSON.
+    #[serde(skip)]
+    pub pictures: Vec<Picture>,
 }
 
 /// Figures in rows and columns.
@@ -108,6 +117,17 @@ impl Report {
         out
     }
 
+    /// Everything that can be looked at: charts of the curves, the plots and the pictures.
+    ///
+    /// # Errors
+    /// A chart cannot be drawn.
+    pub fn all_pictures(&self) -> Result<Vec<Picture>, Error> {
+        let mut all = charts(self)?;
+        all.extend(self.plots.iter().map(|p| Picture { name: p.name.clone(), svg: p.to_svg() }));
+        all.extend(self.pictures.iter().cloned());
+        Ok(all)
+    }
+
     /// The report as JSON.
     ///
     /// # Errors
@@ -147,6 +167,8 @@ mod tests {
                 rows: vec![row],
             }],
             series: vec![],
+            plots: vec![],
+            pictures: vec![],
         }
     }
 

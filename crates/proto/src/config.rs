@@ -3,6 +3,7 @@
 use crate::congestion::Algorithm;
 use crate::crypto::{ClientCrypto, ServerCrypto};
 use crate::fec::Retransmission;
+use crate::streams::retransmission_order::RetransmissionApproach;
 use std::time::Duration;
 use sutura_schedule::Scheme;
 
@@ -48,13 +49,29 @@ pub struct TransportConfig {
     /// What auto-tuning may raise the connection's window to.
     pub max_receive_window: u64,
     /// Bytes that a stream takes from the application before they are acknowledged.
+    ///
+    /// What is buffered is not yet in any order: the scheduler chooses when a packet is built, so
+    /// that an urgent stream overtakes whatever less urgent ones have buffered.
     pub send_buffer: usize,
+    /// Bytes that all streams together take before they are acknowledged. Each may hold 64 KiB
+    /// (within [`send_buffer`](Self::send_buffer)) though this is used up, so that a stream which
+    /// becomes urgent can always write.
+    pub connection_send_buffer: usize,
     /// The congestion control algorithm.
     pub congestion: Algorithm,
     /// Which stream sends next.
     pub scheduler: Scheme,
     /// What becomes of lost data that repair symbols may mend.
     pub retransmission: Retransmission,
+    /// When data that is sent again goes, relative to new data.
+    pub retransmission_order: RetransmissionApproach,
+    /// Whether a packet may carry bytes of several streams. It may not by default, so that the loss
+    /// of a packet holds up one stream only (Marx 2020, section 2). Two kinds go along with any other
+    /// in any case: the protocol's own streams, of [`Urgency::CONTROL`], and those on which no more
+    /// than 256 bytes have been written, such as requests.
+    ///
+    /// [`Urgency::CONTROL`]: sutura_schedule::Urgency::CONTROL
+    pub mix_streams: bool,
     /// Erasure coding; `None` not to offer it.
     pub fec: Option<FecConfig>,
     /// The round-trip time assumed before the first sample.
@@ -84,9 +101,12 @@ impl Default for TransportConfig {
             receive_window: 3 << 19,
             max_receive_window: 16 << 20,
             send_buffer: 1 << 20,
+            connection_send_buffer: 16 << 20,
             congestion: Algorithm::default(),
             scheduler: Scheme::default(),
             retransmission: Retransmission::default(),
+            retransmission_order: RetransmissionApproach::default(),
+            mix_streams: false,
             fec: Some(FecConfig::default()),
             initial_rtt: crate::recovery::rtt::INITIAL_RTT,
             udp_payload_size: MIN_UDP_PAYLOAD,

@@ -36,6 +36,7 @@ pub use error::{ConnectionError, TransportError, TransportErrorCode};
 pub use fec::{FecStats, Protection, Retransmission};
 pub use ids::{ConnectionId, Dir, MAX_CID_SIZE, Side, SpaceId, StreamId};
 pub use observe::{Metrics, Observation, Observer};
+pub use streams::retransmission_order::RetransmissionApproach;
 pub use streams::{ClosedStream, Outcome, Read, ReadError, StreamEvent, StreamStats, WriteError};
 pub use sutura_schedule::{Priority, Scheme, Urgency};
 
@@ -48,6 +49,9 @@ pub mod policy {
         RetransmissionPolicy, SessionView, Slot, Tail, Verdict,
     };
     pub use crate::recovery::rtt::RttEstimator;
+    pub use crate::streams::retransmission_order::{
+        ByLoss, ByScheduler, Precedence, RetransmissionOrder,
+    };
 }
 
 /// Frames and transport parameters, as an [`Observer`] may want to read them.

@@ -1,6 +1,6 @@
 //! What a connection tells an observer, such as a qlog writer.
 
-use crate::ids::{ConnectionId, Side, SpaceId};
+use crate::ids::{ConnectionId, Side, SpaceId, StreamId};
 use crate::wire::transport_parameters::TransportParameters;
 use std::time::{Duration, Instant};
 
@@ -70,6 +70,30 @@ pub enum Observation<'a> {
         session: u16,
         /// How many.
         count: u32,
+    },
+    /// The protocol above handed over bytes of a stream, to be sent.
+    Written {
+        /// The stream.
+        stream: StreamId,
+        /// How many.
+        length: usize,
+    },
+    /// HTTP/3 read the header section of a request (RFC 9114 section 4.1).
+    Request {
+        /// The stream that it came on.
+        stream: StreamId,
+        /// Names and values, in order: the pseudo-header fields and `priority`. Others may be
+        /// secrets.
+        fields: &'a [(&'a [u8], &'a [u8])],
+    },
+    /// HTTP/3 read a PRIORITY_UPDATE frame for a request (RFC 9218 section 7.2).
+    PriorityUpdate {
+        /// The control stream that it came on.
+        stream: StreamId,
+        /// The stream of the request.
+        element: u64,
+        /// The field value.
+        value: &'a [u8],
     },
     /// The connection is over.
     Closed {

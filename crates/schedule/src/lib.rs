@@ -23,15 +23,33 @@
 //! scheduler.remove(grant.stream);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! A [`Multiplexer`] treats all streams alike, as transports do that know nothing of them; the
+//! table [`Preset`] has the defaults of ten of these by name.
 #![forbid(unsafe_code)]
 
+mod deadline;
 mod eps;
+mod h2;
 mod hash;
+mod hmm;
+mod marx;
+mod multiplex;
 mod priority;
+mod queue;
+mod resource;
 mod scheduler;
 mod scheme;
+#[cfg(test)]
+mod testing;
+mod tree;
 
+pub use deadline::Deadline;
 pub use eps::Eps;
-pub use priority::{Priority, Urgency};
+pub use h2::H2;
+pub use hmm::{Hls, Hmm};
+pub use multiplex::{Block, Discipline, Multiplexer, Preset};
+pub use priority::{Class, Dependency, MAX_DEPTH, Priority, Urgency, Weight};
+pub use resource::{Kind, Resource};
 pub use scheduler::{Grant, Scheduler, StreamKey};
 pub use scheme::{ParseSchemeError, Scheme};

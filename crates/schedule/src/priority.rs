@@ -1,6 +1,10 @@
-//! Urgency and the incremental flag (RFC 9218, section 4).
+//! What a stream's priority says: urgency and the incremental flag (RFC 9218, section 4), weights
+//! and classes, and what other schemes go by.
 
 use std::fmt;
+use std::sync::Arc;
+
+use crate::{Resource, StreamKey};
 
 /// How urgent a stream is (RFC 9218, section 4.1): 0 to 7, and one class above for the streams that
 /// carry the protocol.
@@ -63,28 +67,136 @@ impl fmt::Debug for Urgency {
     }
 }
 
-/// The priority of a stream in the Extensible Prioritization Scheme (RFC 9218, section 4).
+/// The share of a stream or class among its siblings, relative to theirs: a number of thousandths
+/// from 1 to [`Weight::MAX`]. The default is 1.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Weight(u32);
+
+impl Weight {
+    /// The smallest weight, one thousandth.
+    pub const MIN: Self = Self(1);
+    /// The largest weight, one thousand.
+    pub const MAX: Self = Self(1_000_000);
+
+    /// `thousandths` of one; `None` if it is 0 or more than [`Weight::MAX`].
+    #[must_use]
+    pub const fn new(thousandths: u32) -> Option<Self> {
+        if thousandths >= Self::MIN.0 && thousandths <= Self::MAX.0 {
+            Some(Self(thousandths))
+        } else {
+            None
+        }
+    }
+
+    /// The weight in thousandths, at least 1.
+    #[must_use]
+    pub const fn thousandths(self) -> u32 {
+        self.0
+    }
+}
+
+impl Default for Weight {
+    fn default() -> Self {
+        Self(1000)
+    }
+}
+
+impl fmt::Display for Weight {
+    /// As a decimal with up to three digits behind the point: `1.0`, `0.4`, `0.125`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, rest) = (self.0 / 1000, self.0 % 1000);
+        let digits = format!("{rest:03}");
+        let digits = digits.trim_end_matches('0');
+        write!(f, "{whole}.{}", if digits.is_empty() { "0" } else { digits })
+    }
+}
+
+impl fmt::Debug for Weight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Weight({self})")
+    }
+}
+
+/// A class of streams: an inner node of the tree of [`Priority::parents`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Class {
+    /// Streams that name the same class under the same parent share it. A class without a name
+    /// belongs to one stream alone.
+    pub name: Option<Arc<str>>,
+    /// Which of its siblings go first.
+    pub urgency: Urgency,
+    /// Whether it shares with siblings of its urgency.
+    pub incremental: bool,
+    /// Its share.
+    pub weight: Weight,
+}
+
+/// The most classes that a stream has above it. Further ones are ignored.
+pub const MAX_DEPTH: usize = 8;
+
+/// A place in a dependency tree (RFC 7540, section 5.3), for the schemes that have one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Dependency {
+    /// The stream that this one depends on; `None` for the root. If it is the stream itself or not
+    /// in the tree, all of the dependency counts as [`Dependency::DEFAULT`] (section 5.3.1).
+    pub parent: Option<StreamKey>,
+    /// 1 to 256; a weight of 0 counts as 1.
+    pub weight: u16,
+    /// Whether the parent's other dependants become dependants of this stream.
+    pub exclusive: bool,
+}
+
+impl Dependency {
+    /// On the root with weight 16 (RFC 7540, section 5.3.5).
+    pub const DEFAULT: Self = Self { parent: None, weight: 16, exclusive: false };
+}
+
+/// Everything that anybody said about how a stream ranks. Each scheme reads what it knows.
 ///
-/// The default is the one of the RFC: urgency 3, not incremental.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// The default is that of RFC 9218: urgency 3, not incremental.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Priority {
     /// Which streams go first.
     pub urgency: Urgency,
     /// Whether a part of the stream is of use before the rest is there (RFC 9218, section 4.2).
     pub incremental: bool,
+    /// The share of the stream among its siblings, for schemes with weights.
+    pub weight: Weight,
+    /// The classes above the stream, its direct parent first, at most [`MAX_DEPTH`]; for schemes
+    /// with classes. `None` is a stream on the root.
+    pub parents: Option<Arc<[Class]>>,
+    /// The stream's place in a dependency tree, for schemes with one.
+    pub dependency: Option<Dependency>,
+    /// What the stream carries, for schemes that go by it.
+    pub resource: Option<Resource>,
+    /// When it has to be there, in any unit from any origin, for schemes with deadlines: the
+    /// smaller, the sooner. `None` is later than all.
+    pub deadline: Option<u64>,
 }
 
 impl Priority {
     /// The priority of the streams that carry the protocol itself: before every urgency, one after
     /// the other.
-    pub const CONTROL: Self = Self { urgency: Urgency::CONTROL, incremental: false };
+    pub const CONTROL: Self = Self::with_urgency(Urgency::CONTROL, false);
 
-    /// Shorthand for the two fields; `None` if `urgency` is above 7.
+    /// Shorthand for urgency and incremental; `None` if `urgency` is above 7.
     #[must_use]
     pub const fn new(urgency: u8, incremental: bool) -> Option<Self> {
         match Urgency::new(urgency) {
-            Some(urgency) => Some(Self { urgency, incremental }),
+            Some(urgency) => Some(Self::with_urgency(urgency, incremental)),
             None => None,
+        }
+    }
+
+    const fn with_urgency(urgency: Urgency, incremental: bool) -> Self {
+        Self {
+            urgency,
+            incremental,
+            weight: Weight(1000),
+            parents: None,
+            dependency: None,
+            resource: None,
+            deadline: None,
         }
     }
 }
@@ -122,5 +234,16 @@ mod tests {
         assert_eq!(Priority::new(0, true).unwrap().to_string(), "u=0, i");
         assert_eq!(Priority::CONTROL.to_string(), "u=control");
         assert_eq!(Priority::new(8, true), None);
+    }
+
+    #[test]
+    fn weights_are_thousandths_above_zero() {
+        assert_eq!(Weight::new(0), None);
+        assert_eq!(Weight::new(1_000_001), None);
+        assert_eq!(Weight::default().to_string(), "1.0");
+        assert_eq!(Weight::new(400).unwrap().to_string(), "0.4");
+        assert_eq!(Weight::new(1125).unwrap().to_string(), "1.125");
+        assert_eq!(Weight::MIN.to_string(), "0.001");
+        assert_eq!(Weight::MAX.to_string(), "1000.0");
     }
 }

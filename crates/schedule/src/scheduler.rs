@@ -59,6 +59,12 @@ pub trait Scheduler: Send + Debug {
     /// symbol that protects it. Zero bytes are nothing.
     fn charge(&mut self, stream: StreamKey, bytes: usize);
 
+    /// The congestion window is `bytes` long now, for schemes whose turns are as long as it is.
+    /// Others ignore it, and so does this default.
+    fn on_congestion_window(&mut self, bytes: u64) {
+        let _ = bytes;
+    }
+
     /// Whether no stream is active.
     fn is_empty(&self) -> bool;
 }

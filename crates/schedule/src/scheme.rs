@@ -3,7 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{Eps, Scheduler};
+use crate::marx::{
+    Planned, bucket, bucket_html, dfifo, fifo, firefox, pplus, rr, spdyrr, splus, wrr, zeroweight,
+};
+use crate::{Deadline, Eps, H2, Hls, Hmm, Preset, Scheduler};
 
 /// The schemes by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -12,17 +15,96 @@ pub enum Scheme {
     /// The Extensible Prioritization Scheme of RFC 9218: [`Eps`]. The default.
     #[default]
     Eps,
+    /// Weighted hierarchical max-min fair sharing by virtual time: [`Hmm`].
+    Hmm,
+    /// Weighted hierarchical max-min fair sharing by rounds, hierarchical link sharing: [`Hls`].
+    Hls,
+    /// Earliest deadline first: [`Deadline`].
+    Deadline,
+    /// The dependency tree of HTTP/2 (RFC 7540, section 5.3): [`H2`].
+    H2,
+    /// Marx 2020: the same share for every stream, as old Edge had it.
+    Rr,
+    /// Marx 2020: shares by the kind of resource, as in Safari.
+    Wrr,
+    /// Marx 2020: one stream after the other.
+    Fifo,
+    /// Marx 2020: five levels, one stream after the other in each, as in Chrome.
+    Dfifo,
+    /// Marx 2020: the weighted groups of Firefox.
+    Firefox,
+    /// [`Scheme::Firefox`] with the weights that the paper measured by mistake: 22 for pictures, 32 for
+    /// everything else.
+    FirefoxMeasured,
+    /// Marx 2020, p+: what is important in sequence, and beside it a trickle of the rest.
+    PPlus,
+    /// Marx 2020, s+: two sequences, and the groups of Firefox for the rest.
+    SPlus,
+    /// Marx 2020: the levels of [`Scheme::Dfifo`] with turns of one packet in each.
+    SpdyRr,
+    /// Marx 2020: the buckets that Meenan proposed.
+    Bucket,
+    /// [`Scheme::Bucket`] with documents in the highest bucket.
+    BucketHtml,
+    /// Marx 2020: weight 255 in sequence, then shares, then weight 0 in sequence.
+    ZeroWeight,
+    /// [`Scheme::ZeroWeight`] with weights for what is above the fold.
+    ZeroWeightAtf,
+    /// What a stack of Marx 2020, section 2 does by default, without a look at priorities.
+    Stack(&'static Preset),
 }
 
 impl Scheme {
-    /// Every scheme, in the order in which they are listed to people.
-    pub const ALL: &[Self] = &[Self::Eps];
+    /// Every scheme but those of [`Preset::ALL`], in the order in which they are listed to people.
+    pub const ALL: &[Self] = &[
+        Self::Eps,
+        Self::Hmm,
+        Self::Hls,
+        Self::Deadline,
+        Self::H2,
+        Self::Rr,
+        Self::Wrr,
+        Self::Fifo,
+        Self::Dfifo,
+        Self::Firefox,
+        Self::FirefoxMeasured,
+        Self::PPlus,
+        Self::SPlus,
+        Self::SpdyRr,
+        Self::Bucket,
+        Self::BucketHtml,
+        Self::ZeroWeight,
+        Self::ZeroWeightAtf,
+    ];
+
+    /// Every scheme, those of [`Preset::ALL`] last.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().chain(Preset::ALL.iter().map(Self::Stack))
+    }
 
     /// The name that [`FromStr`] reads.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Eps => "eps",
+            Self::Hmm => "hmm",
+            Self::Hls => "hls",
+            Self::Deadline => "deadline",
+            Self::H2 => "h2",
+            Self::Rr => "rr",
+            Self::Wrr => "wrr",
+            Self::Fifo => "fifo",
+            Self::Dfifo => "dfifo",
+            Self::Firefox => "firefox",
+            Self::FirefoxMeasured => "firefox-measured",
+            Self::PPlus => "pplus",
+            Self::SPlus => "splus",
+            Self::SpdyRr => "spdyrr",
+            Self::Bucket => "bucket",
+            Self::BucketHtml => "bucket-html",
+            Self::ZeroWeight => "zeroweight",
+            Self::ZeroWeightAtf => "zeroweight-atf",
+            Self::Stack(preset) => preset.name,
         }
     }
 
@@ -31,6 +113,24 @@ impl Scheme {
     pub fn build(self) -> Box<dyn Scheduler> {
         match self {
             Self::Eps => Box::new(Eps::new()),
+            Self::Hmm => Box::new(Hmm::new()),
+            Self::Hls => Box::new(Hls::new()),
+            Self::Deadline => Box::new(Deadline::new()),
+            Self::H2 => Box::new(H2::new()),
+            Self::Rr => Box::new(Planned::new(&rr::PLAN)),
+            Self::Wrr => Box::new(Planned::new(&wrr::PLAN)),
+            Self::Fifo => Box::new(Planned::new(&fifo::PLAN)),
+            Self::Dfifo => Box::new(Planned::new(&dfifo::PLAN)),
+            Self::Firefox => Box::new(Planned::new(&firefox::PLAN)),
+            Self::FirefoxMeasured => Box::new(Planned::new(&firefox::MEASURED)),
+            Self::PPlus => Box::new(Planned::new(&pplus::PLAN)),
+            Self::SPlus => Box::new(Planned::new(&splus::PLAN)),
+            Self::SpdyRr => Box::new(Planned::new(&spdyrr::PLAN)),
+            Self::Bucket => Box::new(Planned::new(&bucket::PLAN)),
+            Self::BucketHtml => Box::new(Planned::new(&bucket_html::PLAN)),
+            Self::ZeroWeight => Box::new(Planned::new(&zeroweight::PLAN)),
+            Self::ZeroWeightAtf => Box::new(Planned::new(&zeroweight::ABOVE_THE_FOLD)),
+            Self::Stack(preset) => preset.build(),
         }
     }
 }
@@ -45,7 +145,7 @@ impl FromStr for Scheme {
     type Err = ParseSchemeError;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let known = Self::ALL.iter().copied().find(|scheme| scheme.name() == name);
+        let known = Self::all().find(|scheme| scheme.name() == name);
         known.ok_or_else(|| ParseSchemeError { name: name.to_owned() })
     }
 }
@@ -59,7 +159,7 @@ pub struct ParseSchemeError {
 impl fmt::Display for ParseSchemeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "unknown scheduling scheme `{}`, expected one of:", self.name)?;
-        for (i, scheme) in Scheme::ALL.iter().enumerate() {
+        for (i, scheme) in Scheme::all().enumerate() {
             write!(f, "{} {scheme}", if i == 0 { "" } else { "," })?;
         }
         Ok(())
@@ -75,7 +175,7 @@ mod tests {
 
     #[test]
     fn every_scheme_is_found_by_its_name_and_works() {
-        for &scheme in Scheme::ALL {
+        for scheme in Scheme::all() {
             assert_eq!(scheme.to_string().parse(), Ok(scheme));
             let mut scheduler = scheme.build();
             assert!(scheduler.is_empty());
@@ -83,12 +183,22 @@ mod tests {
             scheduler.activate(8);
             assert_eq!(scheduler.next(1200), Some(Grant { stream: 8, bytes: 1200 }));
             assert!(!scheduler.is_empty());
+            // Whatever the scheme, the protocol's own streams go first.
+            scheduler.insert(99, Priority::CONTROL);
+            scheduler.activate(99);
+            assert_eq!(scheduler.next(1200), Some(Grant { stream: 99, bytes: 1200 }));
+            scheduler.reprioritize(99, Priority::default());
+            scheduler.reprioritize(8, Priority::CONTROL);
+            assert_eq!(scheduler.next(1200), Some(Grant { stream: 8, bytes: 1200 }));
         }
     }
 
     #[test]
     fn an_unknown_name_is_an_error_that_lists_the_known_ones() {
         let error = "EPS ".parse::<Scheme>().unwrap_err();
-        assert_eq!(error.to_string(), "unknown scheduling scheme `EPS `, expected one of: eps");
+        let names: Vec<_> = Scheme::all().map(|scheme| scheme.name()).collect();
+        let known = names.join(", ");
+        let text = format!("unknown scheduling scheme `EPS `, expected one of: {known}");
+        assert_eq!(error.to_string(), text);
     }
 }

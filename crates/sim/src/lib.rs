@@ -41,6 +41,6 @@ pub use node::Node;
 pub use pattern::Pattern;
 pub use quic::{Quic, Received};
 pub use scenario::{
-    BulkOutcome, DatagramOutcome, Ends, Scenario, StreamOutcome, TransferReport, View,
+    BulkOutcome, DatagramOutcome, Ends, Progress, Scenario, StreamOutcome, TransferReport, View,
 };
 pub use trace::{TraceEvent, TraceLog, Tracer};

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use common::{MS, incremental, tail};
 use sutura_link::{LinkConfig, Rng};
-use sutura_proto::{Algorithm, FecConfig, Protection, TransportConfig};
+use sutura_proto::{
+    Algorithm, FecConfig, Protection, RetransmissionApproach, Scheme, TransportConfig,
+};
 use sutura_sim::{Scenario, Transfer};
 
 /// A path that follows from the seed: 0 to 20 % of loss in each direction, alone or in bursts.
@@ -60,6 +62,17 @@ fn settings(rng: &mut Rng) -> TransportConfig {
         // Nine lost in a row is not unheard of.
         max_idle_timeout: Some(Duration::from_secs(120)),
         udp_payload_size: 1200 + rng.below(253) as u16,
+        retransmission_order: match rng.below(4) {
+            0 => RetransmissionApproach::InTurn,
+            1 => RetransmissionApproach::First,
+            2 => {
+                let schemes = Scheme::ALL;
+                let index = rng.below(schemes.len() as u64) as usize;
+                RetransmissionApproach::FirstBy(schemes[index])
+            }
+            _ => RetransmissionApproach::ByLoss,
+        },
+        connection_send_buffer: if small { 0 } else { 16 << 20 },
         ..TransportConfig::default()
     }
 }

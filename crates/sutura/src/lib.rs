@@ -44,6 +44,6 @@ pub use recv_stream::{ReadError, ReadExactError, ReadToEndError, RecvStream};
 pub use send_stream::{SendStream, WriteError};
 pub use sutura_proto::{
     Algorithm, ConnectError, ConnectionError, ConnectionStats, Dir, FecConfig, FecStats, Observer,
-    Priority, Protection, Retransmission, Scheme, SendDatagramError, Side, StreamId,
-    TransportError, TransportErrorCode,
+    Priority, Protection, Retransmission, RetransmissionApproach, Scheme, SendDatagramError, Side,
+    StreamId, TransportError, TransportErrorCode,
 };

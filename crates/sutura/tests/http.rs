@@ -122,3 +122,37 @@ async fn a_dropped_request_cancels_and_leaves_the_others_alone() {
     drop(stream);
     assert_eq!(get(&client, "/1000", None).await, (200, pattern(1000)));
 }
+
+/// A client says everything that a priority has, in its request and again later; the response
+/// overrides what it names (RFC 9218 sections 7 and 8).
+#[tokio::test]
+async fn a_priority_reaches_the_server_and_changes() {
+    let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
+    let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
+    tokio::spawn(async move {
+        let connection = server.accept().await.unwrap().await.unwrap();
+        let mut server = Server::new(connection, http::Config::default());
+        while let Ok(Some(request)) = server.accept().await {
+            sender.send(request).await.unwrap();
+        }
+    });
+    let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
+    let client = Client::new(connection, http::Config::default()).await.unwrap();
+    let first: Priority = r#"u=1, i, exp_w=0.4, exp_p=("a";u=1 "b")"#.parse().unwrap();
+    let request = client.request("GET", "localhost", "/", &[], Some(first.clone()));
+    let mut request = request.await.unwrap();
+    request.finish().await.unwrap();
+    let (head, mut response) = receiver.recv().await.unwrap();
+    assert_eq!(head.field("priority"), Some(first.to_string().as_bytes()));
+    assert_eq!(response.priority(), Some(first));
+    let field = ("priority", &b"u=6, exp_p=()"[..]);
+    response.send_response(200, &[field]).await.unwrap();
+    client.set_priority(&request, "u=2, exp_w=3, exp_p=(c), exp_b=2".parse().unwrap()).unwrap();
+    let expected: Priority = "u=6, exp_w=3, exp_b=2".parse().unwrap();
+    let changed = async {
+        while response.priority().as_ref() != Some(&expected) {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(30), changed).await.unwrap();
+}

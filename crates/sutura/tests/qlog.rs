@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use sutura::http::{self, Client, Server};
 use sutura::qlog::QlogWriter;
 use sutura::{Protection, Side, TransportConfig};
 
@@ -185,6 +186,75 @@ async fn a_protected_transfer_shows_its_symbols() {
         let last = first + repair["symbol_count"].as_u64().unwrap() - 1;
         assert!(symbols.contains(&first) && symbols.contains(&last), "{repair}");
     }
+}
+
+/// Gets `SIZE` bytes over HTTP/3 and records the server's end.
+async fn record_request(directory: &Path) {
+    let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
+    let place = directory.to_owned();
+    server.observe_with(move |side| QlogWriter::create(&place, side, "a test").ok());
+    let responder = tokio::spawn(async move {
+        let connection = server.accept().await.unwrap().await.unwrap();
+        let mut requests = Server::new(connection.clone(), http::Config::default());
+        let (_, mut stream) = requests.accept().await.unwrap().unwrap();
+        stream.send_response(200, &[]).await.unwrap();
+        stream.send_data(pattern(SIZE).into()).await.unwrap();
+        stream.finish().await.unwrap();
+        connection.closed().await;
+        drop((requests, stream, connection));
+        server.wait_idle().await;
+    });
+    let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
+    let client = Client::new(connection.clone(), http::Config::default()).await.unwrap();
+    let (secret, priority) = ([("cookie", &b"secret"[..])], "u=5, i".parse().unwrap());
+    let sent = client.request("GET", "localhost", "/page", &secret, Some(priority)).await;
+    let mut stream = sent.unwrap();
+    stream.finish().await.unwrap();
+    client.set_priority(&stream, "u=1".parse().unwrap()).unwrap();
+    stream.recv_response().await.unwrap();
+    while stream.recv_data().await.unwrap().is_some() {}
+    connection.close(0, b"done");
+    responder.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_says_what_was_asked_before_it_sends() {
+    let directory = Directory::new("qlog-http");
+    record_request(&directory.0).await;
+    let records = records(&directory.0, "_server.sqlog");
+    // What came in one packet is read from the control stream first.
+    let parsed = |kind: &str| {
+        let mut frames = named(&records, "http:frame_parsed").map(|data| &data["frame"]);
+        frames.find(|frame| frame["frame_type"] == kind).unwrap()
+    };
+    let headers = parsed("headers")["headers"].as_array().unwrap();
+    let of = |name: &str| headers.iter().find(|h| h["name"] == name).map(|h| &h["value"]);
+    assert_eq!((of(":path"), of("priority")), (Some(&"/page".into()), Some(&"u=5, i".into())));
+    assert_eq!(of("cookie"), None);
+    let update = parsed("priority_update");
+    assert_eq!((&update["element_id"], &update["value"]), (&0.into(), &"u=1".into()));
+
+    let (mut written, mut sent, mut asked) = (0, 0, false);
+    for record in &records[1..] {
+        let data = &record["data"];
+        match record["name"].as_str().unwrap() {
+            "http:frame_parsed" => asked |= data["stream_id"] == 0,
+            "transport:data_moved" if data["stream_id"] == 0 => {
+                assert!(asked);
+                written += data["length"].as_u64().unwrap();
+            }
+            "transport:packet_sent" => {
+                let frames = data["frames"].as_array().unwrap().iter();
+                for frame in frames.filter(|f| f["frame_type"] == "stream" && f["stream_id"] == 0) {
+                    let end = frame["offset"].as_u64().unwrap() + frame["length"].as_u64().unwrap();
+                    sent = sent.max(end);
+                    assert!(sent <= written, "{sent} bytes of {written}");
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(written > SIZE as u64 && sent == written, "{sent} bytes of {written}");
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ async fn fetch(
     progress: ProgressBar,
 ) -> Result<Fetched, Failure> {
     let failed = |e: http::Error| broken(&resource.path, &e);
-    let mut priority = resource.priority;
+    let mut priority = resource.priority.clone();
     if let Some(fec) = fec {
         priority.burst = fec.burst;
         priority.delay_ms = u64::try_from(fec.delay.as_millis()).unwrap_or(u64::MAX);

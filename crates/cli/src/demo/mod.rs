@@ -25,6 +25,7 @@ use crate::interrupt::interrupted;
 use crate::output;
 use crate::qlog::QlogArgs;
 use crate::serve::h3;
+use crate::serve::rules::Rules;
 use crate::serve::service::{Log, Service};
 use crate::serve::site::Site;
 use crate::transport::parse_algorithm;
@@ -105,7 +106,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
             "link": args.profile.to_string(),
             "seeds": loads,
             "first_seed": args.seed,
-            "fec": args.fec.parameters(),
+            "fec": args.fec.parameters().to_string(),
             "congestion_control": args.congestion.name(),
             "result": comparison.to_json(),
         }))?;
@@ -158,7 +159,8 @@ impl Demo {
             .local_addr()
             .map_err(|e| Failure::local(format!("cannot serve on loopback: {e}")))?;
         let log = Log { enabled: false };
-        let service = Arc::new(Service { site, fec: None, alt_svc: None, log });
+        let rules = Rules::default();
+        let service = Arc::new(Service { site, rules, fec: None, alt_svc: None, log });
         let (stop, stopped) = watch::channel(false);
         let (sender, accepted) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();

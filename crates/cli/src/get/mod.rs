@@ -36,6 +36,8 @@ Examples:
   sutura get --out page.html --fec 3,25 https://example.org/
   sutura get --out pages/ --json https://example.org/a.css https://example.org/b.js
   sutura get --fingerprint 9f86d0...0a08 --priority 'u=1, i' --out - https://localhost:4433/
+  sutura get --priority 'u=1, exp_p=(web;u=1)' --priority 'u=5, i, exp_w=0.5' \\
+    https://example.org/a.css https://example.org/b.jpg
 
 A response is written under another name and renamed when it is whole.";
 
@@ -48,9 +50,10 @@ pub struct Args {
     /// Directory or file to write to, or - for standard output [default: the current directory]
     #[arg(short, long, value_name = "DIR|FILE|-")]
     out: Option<PathBuf>,
-    /// Priority of the responses (RFC 9218), such as 'u=1, i'
+    /// Priority of the responses (RFC 9218), such as 'u=1, i'; given once for all URLs, or once for
+    /// each in their order
     #[arg(long, value_name = "FIELD", default_value = "u=3")]
-    priority: http::Priority,
+    priority: Vec<http::Priority>,
     /// Ask for erasure coding: repair symbols on each occasion, and for how many milliseconds they
     /// may be delayed
     #[arg(long, value_name = "BLT[,RDT]")]
@@ -109,6 +112,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     if args.json && targets.contains(&Target::Stdout) {
         return Err(Failure::usage("--json and --out - both want standard output"));
     }
+    let priorities = priorities(&args)?;
     args.qlog.prepare()?;
     let late = async {
         match args.max_time {
@@ -117,7 +121,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         }
     };
     tokio::select! {
-        result = fetch_all(&args, targets) => result,
+        result = fetch_all(&args, targets, priorities) => result,
         result = interrupted() => Err(result.err().unwrap_or_else(Failure::interrupted)),
         () = late => {
             let limit = args.max_time.unwrap_or_default().as_secs_f64();
@@ -126,16 +130,20 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     }
 }
 
-async fn fetch_all(args: &Args, targets: Vec<Target>) -> Result<Exit, Failure> {
+async fn fetch_all(
+    args: &Args,
+    targets: Vec<Target>,
+    priorities: Vec<http::Priority>,
+) -> Result<Exit, Failure> {
     let context = Arc::new(Context {
         connector: connector(args)?,
         room: Semaphore::new(args.parallel.into()),
         progress: progress(),
     });
     let mut by_authority: BTreeMap<Authority, Vec<(usize, Job)>> = BTreeMap::new();
-    let (priority, priority_field) = priority(args);
-    for (index, (url, target)) in args.urls.iter().zip(targets).enumerate() {
-        let priority_field = priority_field.clone();
+    let plan = args.urls.iter().zip(targets).zip(priorities);
+    for (index, ((url, target), priority)) in plan.enumerate() {
+        let (priority, priority_field) = with_protection(priority, args.fec);
         let job = Job { url: url.clone(), target, priority, priority_field };
         by_authority.entry(url.authority.clone()).or_default().push((index, job));
     }
@@ -174,15 +182,27 @@ fn connector(args: &Args) -> Result<Connector, Failure> {
     Connector::new(&trust, transport, args.timeout, &args.qlog)
 }
 
-/// The priority of all requests, and the field that says so.
-fn priority(args: &Args) -> (http::Priority, String) {
-    let mut priority = args.priority;
-    if let Some(fec) = &args.fec {
+/// The priority of each URL.
+fn priorities(args: &Args) -> Result<Vec<http::Priority>, Failure> {
+    match args.priority.as_slice() {
+        [one] => Ok(vec![one.clone(); args.urls.len()]),
+        each if each.len() == args.urls.len() => Ok(each.to_vec()),
+        some => Err(Failure::usage(format!(
+            "{} priorities for {} URLs: give one for all, or one for each",
+            some.len(),
+            args.urls.len()
+        ))),
+    }
+}
+
+/// A request's priority and the field that says so, with the protection that is asked for.
+fn with_protection(mut priority: http::Priority, fec: Option<Fec>) -> (http::Priority, String) {
+    if let Some(fec) = fec {
         priority.burst = fec.burst;
         priority.delay_ms = u64::try_from(fec.delay.as_millis()).unwrap_or(u64::MAX);
     }
     let mut field = priority.to_string();
-    if args.fec.is_some_and(|fec| fec.burst == 0) {
+    if fec.is_some_and(|fec| fec.burst == 0) {
         // Left out, it would leave the server free to protect the response.
         field += ", exp_b=0";
     }

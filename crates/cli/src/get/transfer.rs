@@ -51,7 +51,7 @@ pub async fn fetch(
     ];
     let authority = job.url.authority.to_string();
     let mut stream = client
-        .request("GET", &authority, &job.url.path, &fields, Some(job.priority))
+        .request("GET", &authority, &job.url.path, &fields, Some(job.priority.clone()))
         .await
         .map_err(failed)?;
     stream.finish().await.map_err(failed)?;

@@ -61,6 +61,7 @@ where
             target: &request.target,
             status,
             bytes,
+            priority: None,
             start,
             error: result.as_ref().err().map(ToString::to_string),
         });
@@ -208,6 +209,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::serve::rules::Rules;
     use crate::serve::service::Log;
     use crate::serve::site::{Site, Synthetic};
 
@@ -215,6 +217,7 @@ mod tests {
         let page = Synthetic { content_type: "text/plain", length: 5 };
         Service {
             site: Site::Synthetic([("/five".to_owned(), page)].into()),
+            rules: Rules::default(),
             fec: None,
             alt_svc: Some("h3=\":4433\"".into()),
             log: Log { enabled: false },

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
+use sutura::http::PriorityParameters;
 use sutura::{Connection, http};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -64,50 +65,73 @@ async fn respond(
     let start = Instant::now();
     let mut reply = Reply::to(&service.site, &request.method, &request.path).await;
     reply.fields.push(("date", http_date(SystemTime::now())));
-    if let Some(fec) = service.fec
-        && !asks_for_protection(&request)
-    {
-        // What a response says about its own priority overrides the request (RFC 9218 section 8).
-        reply.fields.push(("priority", fec.parameters()));
+    if let Some(priority) = own_priority(&service, &request, &reply) {
+        reply.fields.push(("priority", priority));
     }
     let status = reply.status;
-    let mut bytes = 0;
-    let result = send(&mut stream, reply, &mut bytes).await;
+    let mut sent = Sent::default();
+    let result = send(&mut stream, reply, &mut sent).await;
     service.log.access(&Access {
         remote,
         version: "h3",
         method: &request.method,
         target: &request.path,
         status,
-        bytes,
+        bytes: sent.bytes,
+        priority: sent.priority,
         start,
         error: result.as_ref().err().map(ToString::to_string),
     });
 }
 
-/// Whether the request says itself how its response is to be protected.
-fn asks_for_protection(request: &http::Request) -> bool {
-    let names_burst = |value: &[u8]| {
-        String::from_utf8_lossy(value)
-            .split(',')
-            .any(|member| member.split(['=', ';']).next().is_some_and(|key| key.trim() == "exp_b"))
+/// What a response says about its own priority, which overrides what the request asked for (RFC
+/// 9218 section 8): what the rules say, and protection if neither they nor the request do.
+fn own_priority(service: &Service, request: &http::Request, reply: &Reply) -> Option<String> {
+    let field = |wanted: &str| {
+        let found = reply.fields.iter().find(|(name, _)| *name == wanted);
+        found.map_or("", |(_, value)| value.as_str())
     };
-    request.fields.iter().any(|(name, value)| name == "priority" && names_burst(value))
+    let ruled = service.rules.find(&request.path, field("content-type")).cloned();
+    let mut own = ruled.unwrap_or_default();
+    if let Some(fec) = service.fec
+        && own.burst.is_none()
+        && wishes(request).burst.is_none()
+    {
+        own = fec.parameters().overridden_by(&own);
+    }
+    Some(own.to_string()).filter(|field| !field.is_empty())
+}
+
+/// What the request says about its priority.
+fn wishes(request: &http::Request) -> PriorityParameters {
+    let lines = request.fields.iter().filter(|(name, _)| name == "priority");
+    let lines: Vec<&[u8]> = lines.map(|(_, value)| value.as_slice()).collect();
+    PriorityParameters::parse(&lines.join(&b", "[..])).unwrap_or_default()
+}
+
+/// What went out of a response.
+#[derive(Debug, Default)]
+struct Sent {
+    /// Of its body.
+    bytes: u64,
+    /// What it began with.
+    priority: Option<http::Priority>,
 }
 
 async fn send(
     stream: &mut http::RequestStream,
     reply: Reply,
-    bytes: &mut u64,
+    sent: &mut Sent,
 ) -> Result<(), String> {
     let broken = |error: http::Error| error.to_string();
     let fields: Vec<(&str, &[u8])> =
         reply.fields.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
     stream.send_response(reply.status, &fields).await.map_err(broken)?;
+    sent.priority = stream.priority();
     match reply.body {
         Body::Empty => {}
         Body::Text(text) => {
-            *bytes = text.len() as u64;
+            sent.bytes = text.len() as u64;
             stream.send_data(Bytes::from(text)).await.map_err(broken)?;
         }
         Body::Resource(mut resource) => loop {
@@ -115,7 +139,7 @@ async fn send(
                 Ok(Some(chunk)) => {
                     let length = chunk.len() as u64;
                     stream.send_data(chunk).await.map_err(broken)?;
-                    *bytes += length;
+                    sent.bytes += length;
                 }
                 Ok(None) => break,
                 Err(error) => {

@@ -4,6 +4,7 @@ pub mod date;
 pub mod h1;
 pub mod h3;
 pub mod reply;
+pub mod rules;
 pub mod service;
 pub mod site;
 
@@ -13,8 +14,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
-use sutura::{Endpoint, EndpointConfig, ServerConfig};
+use sutura::{Endpoint, EndpointConfig, Scheme, ServerConfig, TransportConfig};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -27,6 +29,7 @@ use crate::interrupt::interrupted;
 use crate::output;
 use crate::qlog::QlogArgs;
 use crate::transport::TransportArgs;
+use rules::Rules;
 use service::{Log, Service};
 use site::Site;
 
@@ -51,6 +54,16 @@ Examples:
   sutura serve ./public
   sutura serve ./public --listen [::]:443 --cert fullchain.pem --key privkey.pem
   sutura serve ./public --fec 3,25 --cc bbr -v
+  sutura serve ./public --priorities rules.txt --scheduler eps
+
+A file of priorities has one rule a line: a pattern, blanks, and a priority (RFC 9218). The first
+rule that matches decides, over what the request asks for. A pattern with a slash is compared with
+the whole path, one without with the file name; * stands for any characters, ? for one. type:
+compares the media type. Lines that begin with # are comments:
+  # what the page cannot be shown without
+  *.css         u=1
+  /img/hero.*   u=2, i, exp_b=3
+  type:image/*  u=5, i, exp_p=(images;u=5;i)
 
 An interruption lets responses under way finish; a second one does not.";
 
@@ -75,6 +88,12 @@ pub struct Args {
     /// many milliseconds they may be delayed
     #[arg(long, value_name = "BLT[,RDT]")]
     fec: Option<Fec>,
+    /// Give responses the priorities that the rules in this file say (see below)
+    #[arg(long, value_name = "FILE")]
+    priorities: Option<PathBuf>,
+    /// Which response sends next
+    #[arg(long, value_name = "NAME", default_value_t = Scheme::Hmm, value_parser = scheme_parser())]
+    scheduler: Scheme,
     #[command(flatten)]
     transport: TransportArgs,
     #[command(flatten)]
@@ -87,17 +106,29 @@ pub struct Args {
     json: bool,
 }
 
+/// The schemes that do with what a request says, by their names: those that HTTP priorities are for,
+/// and those that look at no priority.
+fn scheme_parser() -> impl TypedValueParser<Value = Scheme> {
+    let by_priority = [Scheme::Hmm, Scheme::Hls, Scheme::Eps].into_iter();
+    let regardless = Scheme::all().filter(|scheme| matches!(scheme, Scheme::Stack(_)));
+    PossibleValuesParser::new(by_priority.chain(regardless).map(Scheme::name))
+        .try_map(|name| name.parse::<Scheme>())
+}
+
 /// Serves until interrupted.
 pub async fn run(args: Args) -> Result<Exit, Failure> {
     let site = Site::directory(&args.directory)?;
+    let rules = args.priorities.as_deref().map(Rules::load).transpose()?.unwrap_or_default();
     args.qlog.prepare()?;
     let (identity, origin) = identity(&args)?;
     let fingerprint = identity.fingerprint();
     let (quic, tls) = server_configs(identity)?;
-    let quic = quic.transport(args.transport.config(IDLE_TIMEOUT));
+    let transport = args.transport.config(IDLE_TIMEOUT);
+    let quic = quic.transport(TransportConfig { scheduler: args.scheduler, ..transport });
     let (endpoint, tcp, address) = bind(args.listen, &quic)?;
     let service = Arc::new(Service {
         site,
+        rules,
         fec: args.fec,
         alt_svc: Some(format!("h3=\":{}\"; ma=86400", address.port())),
         log: Log { enabled: args.verbose },

@@ -4,6 +4,9 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use sutura::http::Priority;
+
+use super::rules::Rules;
 use super::site::Site;
 use crate::fec::Fec;
 use crate::output;
@@ -12,6 +15,8 @@ use crate::output;
 #[derive(Debug)]
 pub struct Service {
     pub site: Site,
+    /// Priorities of responses, whatever the request says.
+    pub rules: Rules,
     /// Protection of responses whose request says nothing about it.
     pub fec: Option<Fec>,
     /// The `alt-svc` field of HTTP/1.1 responses.
@@ -35,6 +40,8 @@ pub struct Access<'a> {
     pub status: u16,
     /// Bytes of the response's body that were passed on.
     pub bytes: u64,
+    /// The priority of the response, where there is one.
+    pub priority: Option<Priority>,
     pub start: Instant,
     /// Why the response is not complete.
     pub error: Option<String>,
@@ -46,10 +53,14 @@ impl Log {
         if !self.enabled {
             return;
         }
-        let Access { remote, version, method, target, status, bytes, start, error } = access;
+        let Access { remote, version, method, target, status, bytes, priority, start, error } =
+            access;
         let millis = output::millis(start.elapsed());
         let mut line =
             format!("{remote} {version} {method} {target} {status} {bytes} B {millis:.1} ms");
+        if let Some(priority) = priority {
+            line += &format!(", {priority}");
+        }
         if let Some(error) = error {
             line += &format!(", broke off: {error}");
         }

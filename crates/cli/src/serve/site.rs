@@ -178,7 +178,8 @@ fn relative_path(path: &str) -> Option<PathBuf> {
     Some(relative)
 }
 
-fn percent_decode(text: &str) -> Option<String> {
+/// A path or a part of it as the file system has it; `None` if it is none in UTF-8.
+pub fn percent_decode(text: &str) -> Option<String> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
     let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);

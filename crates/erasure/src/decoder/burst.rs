@@ -24,7 +24,9 @@ impl Decoder {
     /// half as long as one [`repair`](Self::repair) after the other, and less than that where the
     /// window does not fit the CPU's second-level cache. What they recover is the same, as long as
     /// the limits on bytes and equations are not reached. Symbols that only several of them
-    /// together determine are counted as recovered by the last one.
+    /// together determine are counted as recovered by the last one. A symbol that one recovers and
+    /// a later one pushes below the window is forgotten before it can be popped, as with
+    /// [`release_below`](Self::release_below).
     pub fn repair_burst(
         &mut self,
         burst: &[RepairSymbol<'_>],

@@ -72,12 +72,7 @@ impl Connection {
         let mut exchange = Exchange::new(self.side);
         exchange.method = head.method;
         if let Some(priority) = priority {
-            exchange.client = PriorityParameters {
-                urgency: Some(priority.urgency),
-                incremental: Some(priority.incremental),
-                burst: Some(priority.burst),
-                delay: Some(priority.delay),
-            };
+            exchange.client = priority.into();
             quic.set_priority(stream, priority.stream_priority());
         }
         self.exchanges.insert(stream, exchange);
@@ -92,8 +87,8 @@ impl Connection {
     /// Sends a response (server): any number of interim ones, then the final one. `fin` if neither
     /// body nor trailers follow.
     ///
-    /// The stream gets the priority and protection that the request asked for, overridden by the
-    /// `priority` field in `fields`.
+    /// The stream has had the priority that the request asked for since that came. Now the
+    /// `priority` field in `fields` overrides it, and the stream gets its protection.
     ///
     /// # Errors
     /// `InvalidState` before the request or after the final response, or if `fin` goes with an
@@ -121,11 +116,8 @@ impl Connection {
         }
         self.send(quic, stream, |quic, send| send.ready(quic, stream, Phase::Head))?;
         if let Some(exchange) = self.exchanges.get_mut(&stream) {
-            if !head.is_interim() {
-                exchange.server = PriorityParameters::from_fields(fields);
-            }
-            exchange.responding = true;
-            exchange.apply_priority(quic, stream);
+            let own = (!head.is_interim()).then(|| PriorityParameters::from_fields(fields));
+            exchange.begin_response(quic, stream, own);
         }
         self.send(quic, stream, |quic, send| {
             if !head.is_interim() {
@@ -388,12 +380,7 @@ impl Connection {
         if !self.outgoing.push_control(FrameType::PRIORITY_UPDATE_REQUEST, &payload) {
             return Err(SendError::Blocked);
         }
-        exchange.client = PriorityParameters {
-            urgency: Some(priority.urgency),
-            incremental: Some(priority.incremental),
-            burst: Some(priority.burst),
-            delay: Some(priority.delay),
-        };
+        exchange.client = priority.into();
         quic.set_priority(stream, priority.stream_priority());
         self.flush_control(quic)
     }

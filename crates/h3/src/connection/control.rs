@@ -1,6 +1,6 @@
 //! The frames of the peer's control stream (RFC 9114 sections 6.2.1 and 7.2).
 
-use sutura_proto::{Side, StreamId};
+use sutura_proto::{Observation, Side, StreamId};
 
 use crate::codec::take_varint;
 use crate::error::{Code, Error};
@@ -77,6 +77,10 @@ impl ControlReader {
             self.frame = None;
             let frame = parse(kind, &self.payload)?;
             self.payload.clear();
+            if let Some(ControlFrame::PriorityUpdate { id: element, value }) = &frame {
+                let (element, stream) = (*element, id);
+                quic.observe(&Observation::PriorityUpdate { stream, element, value });
+            }
             if frame.is_some() {
                 return Ok(frame);
             }

@@ -25,8 +25,8 @@ pub(super) struct Exchange {
     pub(super) updated: bool,
     /// What the response's own `priority` field says.
     pub(super) server: PriorityParameters,
-    /// Whether the response has begun, so that its stream has its priority.
-    pub(super) responding: bool,
+    /// Whether the response has begun, so that it is protected as it should be.
+    responding: bool,
     protected: bool,
     interim: u32,
     /// Whether it waits in the connection's list of exchanges to look after.
@@ -70,14 +70,38 @@ impl Exchange {
 
     /// The priority that the response has (RFC 9218 section 8).
     pub(super) fn priority(&self) -> Priority {
-        self.client.overridden_by(self.server).resolve()
+        self.client.overridden_by(&self.server).resolve()
     }
 
-    /// Gives the response's stream its priority and protection.
+    /// Gives the response's stream its place, and once the response has begun its protection.
     pub(super) fn apply_priority<T: Transport>(&mut self, quic: &mut T, id: StreamId) {
         let priority = self.priority();
         quic.set_priority(id, priority.stream_priority());
-        let protection = priority.protection();
+        self.apply_protection(quic, id, &priority);
+    }
+
+    /// The response begins; the final one says what it has to say of its priority. Its stream has
+    /// had a place since the request came. That is not said anew unless the response changes it, as
+    /// requests that came since may have had a later word on its classes.
+    pub(super) fn begin_response<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        own: Option<PriorityParameters>,
+    ) {
+        let before = self.priority().stream_priority();
+        self.responding = true;
+        self.server = own.unwrap_or_default();
+        let priority = self.priority();
+        let after = priority.stream_priority();
+        if after != before {
+            quic.set_priority(id, after);
+        }
+        self.apply_protection(quic, id, &priority);
+    }
+
+    fn apply_protection<T: Transport>(&mut self, quic: &mut T, id: StreamId, priority: &Priority) {
+        let protection = priority.protection().filter(|_| self.responding);
         if protection.is_some() || self.protected {
             self.protected = protection.is_some();
             quic.protect(id, protection);

@@ -11,17 +11,18 @@ mod updates;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sutura_proto::{Dir, Side, StreamId};
+use sutura_proto::{Dir, Observation, Side, StreamId};
 
 use self::control::ControlFrame;
 use self::exchange::Exchange;
 use self::incoming::IncomingStreams;
 use self::outgoing::OutgoingStreams;
 use self::receive::{Fault, Progress};
-use self::updates::PriorityUpdates;
+use self::updates::{Overrides, PriorityUpdates};
 use crate::config::Config;
 use crate::error::{Code, Error};
 use crate::event::Event;
+use crate::fields::Fields;
 use crate::priority::PriorityParameters;
 use crate::settings::Settings;
 use crate::transport::{Transport, WriteError};
@@ -31,7 +32,7 @@ pub use self::exchange::MAX_INTERIM_RESPONSES;
 pub use self::incoming::MAX_UNTYPED_STREAMS;
 pub use self::outgoing::MAX_CONTROL_BACKLOG;
 pub use self::send::MAX_DATA_COPY;
-pub use self::updates::MAX_PRIORITY_UPDATES;
+pub use self::updates::{MAX_PRIORITY_OVERRIDES, MAX_PRIORITY_UPDATES};
 
 /// One end of an HTTP/3 connection.
 ///
@@ -51,6 +52,7 @@ pub struct Connection {
     /// Exchanges to look after in `process`.
     queue: Vec<StreamId>,
     updates: PriorityUpdates,
+    overrides: Overrides,
     /// Index of the next request that the server accepts.
     next_request: u64,
     max_push_id: Option<u64>,
@@ -85,6 +87,7 @@ impl Connection {
             exchanges: BTreeMap::new(),
             queue: Vec::new(),
             updates: PriorityUpdates::default(),
+            overrides: Overrides::default(),
             next_request: 0,
             max_push_id: None,
             goaway_sent: None,
@@ -270,7 +273,7 @@ impl Connection {
             } else {
                 // All of the response was handed to the transport, which may still have to send
                 // it; it ignores streams that are gone.
-                let priority = parameters.resolve();
+                let priority = self.overrides.apply(id, &parameters).resolve();
                 quic.set_priority(id, priority.stream_priority());
                 quic.protect(id, priority.protection());
             }
@@ -278,7 +281,7 @@ impl Connection {
         };
         exchange.client = parameters;
         exchange.updated = true;
-        if exchange.responding {
+        if exchange.has_head() {
             exchange.apply_priority(quic, id);
         }
         if exchange.has_head() && !std::mem::replace(&mut exchange.told_update, true) {
@@ -311,7 +314,17 @@ impl Connection {
                     }
                     return Ok(());
                 }
-                Ok(Progress::Section(fields)) => exchange.on_section(self.side, id, fields),
+                Ok(Progress::Section(fields)) => {
+                    let is_request = self.side.is_server() && !exchange.has_head();
+                    if is_request {
+                        observe_request(quic, id, &fields);
+                    }
+                    let event = exchange.on_section(self.side, id, fields);
+                    if is_request && event.is_ok() {
+                        exchange.apply_priority(quic, id);
+                    }
+                    event
+                }
                 Ok(Progress::End) => {
                     exchange.receive.end().map(|()| Event::Finished { stream: id })
                 }
@@ -366,8 +379,10 @@ impl Connection {
 
     /// Forgets an exchange in which nothing more happens.
     fn retire(&mut self, id: StreamId) {
-        if self.exchanges.get(&id).is_some_and(Exchange::is_done) {
-            self.exchanges.remove(&id);
+        if self.exchanges.get(&id).is_some_and(Exchange::is_done)
+            && let Some(exchange) = self.exchanges.remove(&id)
+        {
+            self.overrides.insert(id, exchange.server);
         }
     }
 
@@ -439,4 +454,15 @@ impl Connection {
             }
         }
     }
+}
+
+/// Tells who observes the connection of a request, without what may be secret.
+fn observe_request<T: Transport>(quic: &mut T, stream: StreamId, fields: &Fields) {
+    let told = |name: &[u8]| name.starts_with(b":") || name == b"priority";
+    let fields: Vec<(&[u8], &[u8])> = fields
+        .iter()
+        .filter(|field| told(&field.name))
+        .map(|field| (field.name.as_ref(), field.value.as_ref()))
+        .collect();
+    quic.observe(&Observation::Request { stream, fields: &fields });
 }

@@ -1,15 +1,20 @@
-//! PRIORITY_UPDATE frames that came before their requests (RFC 9218 section 7.2).
+//! Priorities of requests that have not arrived yet, and of responses that were handed over
+//! (RFC 9218 sections 7.2 and 8).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use sutura_proto::StreamId;
 
 use crate::priority::PriorityParameters;
 
-/// Requests not yet arrived whose priority is remembered; that of further ones is not.
+/// Requests not yet arrived whose priority is remembered, those that will arrive first; that of
+/// further ones is not.
 pub const MAX_PRIORITY_UPDATES: usize = 64;
 
-/// The newest priority for each of a bounded number of requests.
+/// Responses handed over to the transport whose own `priority` field is remembered, the latest.
+pub const MAX_PRIORITY_OVERRIDES: usize = 128;
+
+/// The newest priority for each of a bounded number of requests, those of the lowest identifiers.
 #[derive(Debug, Default)]
 pub(super) struct PriorityUpdates {
     parameters: BTreeMap<StreamId, PriorityParameters>,
@@ -17,8 +22,9 @@ pub(super) struct PriorityUpdates {
 
 impl PriorityUpdates {
     pub(super) fn insert(&mut self, id: StreamId, parameters: PriorityParameters) {
-        if self.parameters.len() < MAX_PRIORITY_UPDATES || self.parameters.contains_key(&id) {
-            self.parameters.insert(id, parameters);
+        self.parameters.insert(id, parameters);
+        if self.parameters.len() > MAX_PRIORITY_UPDATES {
+            self.parameters.pop_last();
         }
     }
 
@@ -27,17 +33,60 @@ impl PriorityUpdates {
     }
 }
 
+/// What the latest responses said of their priority, for updates that come while the transport
+/// still sends them.
+#[derive(Debug, Default)]
+pub(super) struct Overrides {
+    parameters: VecDeque<(StreamId, PriorityParameters)>,
+}
+
+impl Overrides {
+    /// Remembers what the response on `id` said, if it said anything.
+    pub(super) fn insert(&mut self, id: StreamId, parameters: PriorityParameters) {
+        if parameters == PriorityParameters::default() {
+            return;
+        }
+        if self.parameters.len() >= MAX_PRIORITY_OVERRIDES {
+            self.parameters.pop_front();
+        }
+        self.parameters.push_back((id, parameters));
+    }
+
+    /// The client's wish for the response on `id`, overridden by the response's own.
+    pub(super) fn apply(&self, id: StreamId, client: &PriorityParameters) -> PriorityParameters {
+        let own = self.parameters.iter().find(|(stream, _)| *stream == id);
+        own.map_or_else(|| client.clone(), |(_, own)| client.overridden_by(own))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_keeps_the_first_ids_and_their_newest_values() {
+    fn a_flood_of_responses_keeps_the_latest_overrides() {
+        let urgency = |u| PriorityParameters { urgency: Some(u), ..PriorityParameters::default() };
+        let mut overrides = Overrides::default();
+        for id in 0..10_000 {
+            overrides.insert(StreamId(id * 8), urgency(1));
+            overrides.insert(StreamId(id * 8 + 4), PriorityParameters::default());
+        }
+        assert_eq!(overrides.parameters.len(), MAX_PRIORITY_OVERRIDES);
+        assert_eq!(overrides.apply(StreamId(0), &urgency(5)), urgency(5));
+        assert_eq!(overrides.apply(StreamId(9_999 * 8), &urgency(5)), urgency(1));
+        assert_eq!(overrides.apply(StreamId(9_999 * 8 + 4), &urgency(5)), urgency(5));
+    }
+
+    #[test]
+    fn a_flood_keeps_the_lowest_ids_and_their_newest_values() {
         let urgency = |u| PriorityParameters { urgency: Some(u), ..PriorityParameters::default() };
         let mut updates = PriorityUpdates::default();
         for round in 0..3 {
             for id in 0..10_000 {
+                // In ascending or descending order.
+                let id = if round == 1 { 9_999 - id } else { id };
                 updates.insert(StreamId(id * 4), urgency(round));
+                assert!(updates.parameters.len() <= MAX_PRIORITY_UPDATES);
             }
         }
         assert_eq!(updates.parameters.len(), MAX_PRIORITY_UPDATES);

@@ -9,7 +9,7 @@ use sutura_h3::{
     Code, Config, Connection, Error, Event, Fields, Protection, Read, ReadError, StreamPriority,
     Transport, WriteError,
 };
-use sutura_proto::{Dir, Side, StreamId};
+use sutura_proto::{Dir, Observation, Side, StreamId};
 
 /// One direction of a stream.
 #[derive(Debug, Default)]
@@ -55,6 +55,8 @@ pub struct Pair {
     pub closed: [Option<Code>; 2],
     pub priorities: Vec<(Side, StreamId, StreamPriority)>,
     pub protections: Vec<(Side, StreamId, Option<Protection>)>,
+    /// What observers were told.
+    pub observed: Vec<String>,
     /// Resets and stops by side, stream and code.
     pub resets: Vec<(Side, StreamId, Code)>,
     pub stops: Vec<(Side, StreamId, Code)>,
@@ -74,6 +76,7 @@ impl Default for Pair {
             closed: [None; 2],
             priorities: Vec::new(),
             protections: Vec::new(),
+            observed: Vec::new(),
             resets: Vec::new(),
             stops: Vec::new(),
             moved: 0,
@@ -261,6 +264,20 @@ impl Transport for End<'_> {
 
     fn protect(&mut self, id: StreamId, protection: Option<Protection>) {
         self.pair.protections.push((self.side, id, protection));
+    }
+
+    fn observe(&mut self, observation: &Observation<'_>) {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        self.pair.observed.push(match *observation {
+            Observation::Request { stream, fields } => {
+                let fields = fields.iter().map(|(n, v)| format!(" {}={}", text(n), text(v)));
+                format!("request {}{}", stream.0, fields.collect::<String>())
+            }
+            Observation::PriorityUpdate { stream, element, value } => {
+                format!("update on {}: {element} {}", stream.0, text(value))
+            }
+            ref other => format!("{other:?}"),
+        });
     }
 
     fn close(&mut self, code: Code, _: &[u8]) {

@@ -82,7 +82,7 @@ pub fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Su
     let batches = count.div_ceil(BATCH);
     let jobs: Vec<(Setup, u64)> =
         setups.iter().flat_map(|setup| (0..batches).map(|n| (*setup, n))).collect();
-    let outcomes = parallel::map(options.threads, &jobs, |&(setup, n)| {
+    let outcomes = parallel::map(options, &jobs, |&(setup, n)| {
         let size = BATCH.min(count - n * BATCH);
         batch(setup, size, seed(options.seed, 1 + n))
     })?;
@@ -206,5 +206,7 @@ fn report(summaries: &[Summary]) -> Report {
             rows: summaries.iter().map(row).collect(),
         }],
         series: summaries.iter().map(series).collect(),
+        plots: Vec::new(),
+        pictures: Vec::new(),
     }
 }

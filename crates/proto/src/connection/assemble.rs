@@ -1,12 +1,14 @@
 //! The packet assembler: asks everyone, in order, for what goes into the packet being built.
 //!
-//! First what must go (acknowledgements, handshake, path and flow control), then what the
-//! retransmission policy released, then what the redundancy policy wants: a repair symbol, or new
-//! data from the stream that the scheduler names.
+//! First what must go (acknowledgements, handshake, path and flow control), then lost data if the
+//! retransmission order puts it first, then what the redundancy policy wants: a repair symbol, or
+//! data of the stream that the scheduler names.
 
 use super::Connection;
 use super::transmit::OpenPacket;
+use crate::config::MIN_UDP_PAYLOAD;
 use crate::ecn::EcnCounts;
+use crate::fec::SymbolRef;
 use crate::ids::SpaceId;
 use crate::recovery::token::{StreamToken, Token};
 use crate::streams::{Length, Pending};
@@ -89,6 +91,7 @@ impl Connection {
         if space != SpaceId::Data {
             return false;
         }
+        self.settle_released();
         self.handshake.done_due
             || self.path.response_due.is_some()
             || self.local_cids.next_announcement().is_some()
@@ -96,18 +99,27 @@ impl Connection {
             || self.streams.wants_control()
             || self.streams.wants_data()
             || !self.datagrams_out.is_empty()
-            || self.fec_out.poll_resend().is_some()
             || self.wants_repair(now).is_some()
     }
 
     /// Bytes of the frame that would carry a source symbol again, or a repair symbol, if one is to
-    /// be sent next; 0 otherwise.
+    /// be sent next; 0 otherwise. It asks in the order in which [`write_data`](Self::write_data)
+    /// does: what has room only for a smaller one than comes first would stay empty.
     fn next_symbol_size(&mut self, now: Instant, space: SpaceId) -> usize {
         if space != SpaceId::Data {
             return 0;
         }
-        let resend = self.fec_out.poll_resend().map(|(_, size)| size);
-        resend.or_else(|| self.wants_repair(now).map(|(_, size)| size)).unwrap_or(0)
+        let lost = self.streams.poll_retransmission().and_then(|next| self.resend_size(&next));
+        lost.or_else(|| self.wants_repair(now).map(|(_, size)| size))
+            .or_else(|| {
+                let next = self.streams.poll_new(MIN_UDP_PAYLOAD.into())?;
+                self.resend_size(&next)
+            })
+            .unwrap_or(0)
+    }
+
+    fn resend_size(&self, next: &Pending) -> Option<usize> {
+        self.fec_out.resend_size(next.symbol()?)
     }
 
     fn wants_repair(&mut self, now: Instant) -> Option<(u16, usize)> {
@@ -168,12 +180,9 @@ impl Connection {
         out: &mut Vec<u8>,
     ) {
         self.write_control(now, packet, first, end, out);
-        if self.write_resend(packet, first, end, out) {
-            return;
-        }
         while out.len() + MIN_STREAM_ROOM <= end {
             let Some(next) = self.streams.poll_retransmission() else { break };
-            if !self.write_stream(now, &next, packet, end, out) {
+            if !self.write_next(now, &next, packet, first, end, out) {
                 return;
             }
         }
@@ -191,7 +200,7 @@ impl Connection {
         }
         while out.len() + MIN_STREAM_ROOM <= end {
             let Some(next) = self.streams.poll_new(end - out.len()) else { return };
-            if !self.write_stream(now, &next, packet, end, out) {
+            if !self.write_next(now, &next, packet, first, end, out) {
                 return;
             }
         }
@@ -253,37 +262,70 @@ impl Connection {
         }
     }
 
-    /// Sends a lost source symbol again, byte for byte, so that it fills the same place in the
-    /// peer's decoder. Returns whether the packet is complete.
-    fn write_resend(
+    /// Appends what the streams' order named. Returns whether another frame may follow.
+    fn write_next(
         &mut self,
+        now: Instant,
+        next: &Pending,
         packet: &mut OpenPacket,
         first: bool,
         end: usize,
         out: &mut Vec<u8>,
     ) -> bool {
-        while let Some((_, size)) = self.fec_out.poll_resend() {
-            let frames = self.fec_out.resend_frames();
-            if !frames.iter().any(|f| self.streams.is_missing(f)) {
-                self.fec_out.skip_resend();
-                continue;
-            }
-            if out.len() + size <= end {
-                let frames = self.fec_out.write_resend(out);
-                let bytes: u64 = frames.iter().map(|f| u64::from(f.len)).sum();
-                self.stats.stream_bytes_retransmitted += bytes;
-                packet.tokens.extend(frames.into_iter().map(Token::Stream));
-                return true;
-            }
-            if !first || packet.has_room_for(size, end) {
-                // The next datagram is its own.
-                return true;
-            }
-            // Not even a whole datagram has room: the peer's identifier has grown.
-            self.fec_out.orphan_resend();
-            self.settle_orphans();
+        if self.is_crowded(packet, next) {
+            return false;
         }
-        false
+        let before = out.len();
+        let more = match next.symbol() {
+            Some(symbol) => self.write_resend(next, symbol, packet, first, end, out),
+            None => self.write_stream(now, next, packet, end, out),
+        };
+        if out.len() > before && !next.goes_along {
+            packet.stream = Some(next.id);
+        }
+        more
+    }
+
+    /// Whether the packet carries bytes of another stream already, and should not carry `next`'s
+    /// too.
+    fn is_crowded(&self, packet: &OpenPacket, next: &Pending) -> bool {
+        let other = packet.stream.is_some_and(|stream| stream != next.id);
+        other && !next.goes_along && !self.config.mix_streams
+    }
+
+    /// Sends a lost source symbol again, byte for byte, so that it fills the same place in the
+    /// peer's decoder. Returns whether another frame may follow.
+    fn write_resend(
+        &mut self,
+        next: &Pending,
+        symbol: SymbolRef,
+        packet: &mut OpenPacket,
+        first: bool,
+        end: usize,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let Some(size) = self.fec_out.resend_size(symbol) else {
+            // It left the window while it waited.
+            self.streams.skip_symbol(next);
+            return true;
+        };
+        if out.len() + size <= end {
+            let frames = self.fec_out.write_resend(symbol, out);
+            self.streams.wrote_symbol(next, &frames);
+            let bytes: u64 = frames.iter().map(|f| u64::from(f.len)).sum();
+            self.stats.stream_bytes_retransmitted += bytes;
+            packet.tokens.extend(frames.into_iter().map(Token::Stream));
+            return false;
+        }
+        if !first || packet.has_room_for(size, end) {
+            // The next datagram is its own.
+            return false;
+        }
+        // Not even a whole datagram has room: the peer's identifier has grown.
+        self.streams.skip_symbol(next);
+        self.fec_out.orphan(symbol);
+        self.settle_released();
+        true
     }
 
     fn write_repair(
@@ -295,7 +337,11 @@ impl Connection {
     ) {
         let alone = !packet.has_frames(out);
         let rtt = self.recovery.rtt();
+        let start = out.len();
         if let Some(token) = self.fec_out.write_repair(now, session, rtt, out) {
+            // Redundancy is paid for by those whom it protects.
+            let streams = &mut self.streams;
+            self.fec_out.share_repair(session, out.len() - start, |id, n| streams.charge(id, n));
             packet.redundant = alone;
             packet.tokens.push(token);
         }
@@ -364,7 +410,7 @@ impl Connection {
         };
         let rtt = self.recovery.rtt();
         let symbol = self.fec_out.commit_symbol(now, session, &out[start..], &[token], rtt);
-        self.settle_orphans();
+        self.settle_released();
         packet.tokens.push(Token::Stream(StreamToken { symbol, ..token }));
     }
 }

@@ -122,6 +122,7 @@ pub fn stream_limits(config: &TransportConfig) -> StreamLimits {
         connection_window: config.receive_window,
         max_connection_window: config.max_receive_window,
         send_buffer: config.send_buffer,
+        connection_send_buffer: config.connection_send_buffer,
     }
 }
 

@@ -186,8 +186,9 @@ impl Connection {
         spaces[0].keys = Some(initial_keys);
         let mtu = config.udp_payload_size;
         let congestion = config.congestion.builder(mtu).seed(rng.random()).build();
-        let streams =
-            Streams::new(side, handshake::stream_limits(&config), config.scheduler.build());
+        let order = config.retransmission_order.build(config.scheduler);
+        let limits = handshake::stream_limits(&config);
+        let streams = Streams::new(side, limits, config.scheduler.build(), order);
         Ok(Self {
             side,
             state: State::Handshaking,
@@ -312,7 +313,8 @@ impl Connection {
         self.observer = Some(observer);
     }
 
-    fn observe(&mut self, now: Instant, observation: &Observation<'_>) {
+    /// Tells the observer, if there is one, of something that the protocol above did.
+    pub fn observe(&mut self, now: Instant, observation: &Observation<'_>) {
         if let Some(observer) = &mut self.observer {
             observer.observe(now, observation);
         }
@@ -375,6 +377,7 @@ impl Connection {
             Timer::OldKeys => self.key_phases.forget_previous(),
             Timer::Redundancy => {
                 self.fec_out.release_held(now);
+                self.settle_released();
                 self.update_loss_timer(now);
             }
             // Both only let the next call of `poll_transmit` send.

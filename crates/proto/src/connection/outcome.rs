@@ -4,7 +4,7 @@ use super::timer::Timer;
 use super::{Connection, SpaceId};
 use crate::congestion::{Acked, Lost, PacketState};
 use crate::error::TransportError;
-use crate::fec::Fate;
+use crate::fec::{Fate, SymbolRef};
 use crate::observe::Observation;
 use crate::recovery::pto::{PtoContext, Timeout};
 use crate::recovery::sent::SentPacket;
@@ -133,7 +133,7 @@ impl Connection {
                 self.recovery.bytes_in_flight(),
             );
         }
-        self.settle_orphans();
+        self.settle_released();
     }
 
     fn on_token_acked(&mut self, now: Instant, space: SpaceId, token: &Token) {
@@ -194,13 +194,31 @@ impl Connection {
         }
     }
 
-    /// Frames of symbols that left their window unacknowledged take the ordinary way.
-    pub(super) fn settle_orphans(&mut self) {
+    /// Hands what the sessions released to the streams, whose retransmission order decides when
+    /// it goes: symbols as they are, and frames of symbols that left their window unacknowledged.
+    pub(super) fn settle_released(&mut self) {
+        while let Some(symbol) = self.streams.take_forsaken() {
+            self.resend_symbol(symbol);
+        }
+        let mut released = std::mem::take(self.fec_out.released());
+        for symbol in released.drain(..) {
+            self.resend_symbol(symbol);
+        }
+        *self.fec_out.released() = released;
         let mut orphans = std::mem::take(self.fec_out.orphans());
         for stream in orphans.drain(..) {
             self.retransmit(&stream);
         }
         *self.fec_out.orphans() = orphans;
+    }
+
+    /// Queues a symbol that is to be sent again in the stream that misses a frame of it.
+    fn resend_symbol(&mut self, symbol: SymbolRef) {
+        let frames = self.fec_out.resend_frames(symbol);
+        match frames.iter().find(|frame| self.streams.is_missing(frame)) {
+            Some(frame) => self.streams.retransmit_symbol(symbol, frame),
+            None => self.fec_out.abandon(symbol),
+        }
     }
 
     fn pto_context(&self) -> PtoContext {
@@ -234,6 +252,7 @@ impl Connection {
             Timeout::Early => self.scratch.packets = packets,
         }
         self.fec_out.release_held(now);
+        self.settle_released();
         self.pacer.update(now, &*self.congestion, self.recovery.rtt());
         self.observe_metrics(now);
         self.update_loss_timer(now);

@@ -99,6 +99,7 @@ impl Connection {
             return;
         }
         self.fec_out.release_held(now);
+        self.settle_released();
         self.update_loss_timer(now);
     }
 

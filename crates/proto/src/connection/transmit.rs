@@ -5,7 +5,7 @@ use super::{Connection, State};
 use crate::config::MIN_UDP_PAYLOAD;
 use crate::congestion::PacketState;
 use crate::ecn::EcnCodepoint;
-use crate::ids::SpaceId;
+use crate::ids::{SpaceId, StreamId};
 use crate::observe::Observation;
 use crate::recovery::sent::SentPacket;
 use crate::recovery::token::Tokens;
@@ -52,6 +52,8 @@ pub(super) struct OpenPacket {
     pub(super) redundant: bool,
     /// Whether the whole datagram must be padded.
     pub(super) pad: bool,
+    /// The stream whose bytes it carries, those apart that may go along with any.
+    pub(super) stream: Option<StreamId>,
 }
 
 impl OpenPacket {
@@ -76,6 +78,7 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
         self.spare_keys(now);
+        self.streams.on_congestion_window(self.congestion.window());
         let start = out.len();
         let mut segment = None;
         let mut count = 0;
@@ -214,6 +217,7 @@ impl Connection {
             in_flight: false,
             redundant: false,
             pad: false,
+            stream: None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::policy::{Decision, Protection, Slot};
 use super::retransmission::{LostData, RetransmissionPolicy, Verdict};
-use super::session::{Session, SymbolState};
+use super::session::{Session, Symbol, SymbolState};
 use super::{FecStats, SymbolRef};
 use crate::config::FecConfig;
 use crate::error::{TransportError, TransportErrorCode};
@@ -11,7 +11,6 @@ use crate::recovery::rtt::RttEstimator;
 use crate::recovery::token::{StreamToken, Token};
 use crate::wire::frame::{Frame, RepairHeader, SourceSymbol, SymbolAck, SymbolWindow};
 use smallvec::SmallVec;
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Instant;
 use sutura_erasure::WindowLimits;
@@ -47,7 +46,8 @@ pub struct SendSessions {
     max_sessions: u16,
     sessions: Vec<Session>,
     retransmission: Box<dyn RetransmissionPolicy>,
-    resend: VecDeque<SymbolRef>,
+    /// Symbols that are to be sent again, which nobody was told yet.
+    released: Vec<SymbolRef>,
     /// Frames of symbols that left the window while they waited to be sent again.
     orphans: Vec<StreamToken>,
     pub(super) stats: FecStats,
@@ -61,7 +61,7 @@ impl SendSessions {
             max_sessions: 0,
             sessions: Vec::new(),
             retransmission,
-            resend: VecDeque::new(),
+            released: Vec::new(),
             orphans: Vec::new(),
             stats: FecStats::default(),
         }
@@ -87,6 +87,12 @@ impl SendSessions {
     /// Whether the peer decodes.
     pub fn is_enabled(&self) -> bool {
         self.limits.is_some()
+    }
+
+    /// Whether all that was sent in any session is known to have arrived, or not wanted any more.
+    #[cfg(test)]
+    pub fn is_quiet(&self) -> bool {
+        self.sessions.iter().all(Session::is_quiet)
     }
 
     /// Counters.
@@ -229,7 +235,7 @@ impl SendSessions {
         match self.retransmission.on_lost(now, &lost) {
             Verdict::Resend => {
                 s.set_state(symbol.id, SymbolState::Resend);
-                self.resend.push_back(symbol);
+                self.released.push(symbol);
             }
             Verdict::Hold { until } => {
                 s.set_state(symbol.id, SymbolState::Held { until });
@@ -249,7 +255,7 @@ impl SendSessions {
             None => return Fate::Unprotected,
             Some(SymbolState::InFlight | SymbolState::Held { .. }) if wanted => {
                 s.set_state(symbol.id, SymbolState::Resend);
-                self.resend.push_back(symbol);
+                self.released.push(symbol);
             }
             Some(_) => {}
         }
@@ -294,36 +300,54 @@ impl SendSessions {
         Ok((recovered, delivered))
     }
 
-    /// The next symbol that is to be sent again, and its size with the frame's head.
-    pub fn poll_resend(&mut self) -> Option<(SymbolRef, usize)> {
-        while let Some(&symbol) = self.resend.front() {
-            let session = self.sessions.get_mut(usize::from(symbol.session))?;
-            if session.symbol(symbol.id).is_some_and(|s| s.state == SymbolState::Resend) {
-                let size = session.encoder.symbol(symbol.id).map_or(0, <[u8]>::len);
-                return Some((symbol, SourceSymbol::header_size(symbol) + size));
-            }
-            self.resend.pop_front();
-        }
-        None
+    /// Symbols that are to be sent again, in the order in which that was decided; to be emptied by
+    /// the caller, who sees to it by [`write_resend`](Self::write_resend), or says by
+    /// [`abandon`](Self::abandon) that nobody wants them any more.
+    pub fn released(&mut self) -> &mut Vec<SymbolRef> {
+        &mut self.released
     }
 
-    /// Appends the symbol that [`poll_resend`](Self::poll_resend) named and returns its frames.
-    pub fn write_resend(&mut self, out: &mut Vec<u8>) -> SmallVec<[StreamToken; 1]> {
-        let Some(symbol) = self.resend.pop_front() else { return SmallVec::new() };
-        let Some(s) = self.sessions.get_mut(usize::from(symbol.session)) else {
-            return SmallVec::new();
-        };
+    /// A symbol that is to be sent again and still can be.
+    fn resend(&self, symbol: SymbolRef) -> Option<(&Session, &Symbol)> {
+        let session = self.sessions.get(usize::from(symbol.session))?;
+        let entry = session.get(symbol.id).filter(|s| s.state == SymbolState::Resend)?;
+        Some((session, entry))
+    }
+
+    /// Size of a symbol that is to be sent again, with the frame's head; `None` if it need not be,
+    /// or has left the window.
+    pub fn resend_size(&self, symbol: SymbolRef) -> Option<usize> {
+        let bytes = self.resend(symbol)?.0.encoder.symbol(symbol.id)?;
+        Some(SourceSymbol::header_size(symbol) + bytes.len())
+    }
+
+    /// The frames of a symbol that is to be sent again; none if it need not be.
+    pub fn resend_frames(&self, symbol: SymbolRef) -> &[StreamToken] {
+        self.resend(symbol).map_or(&[], |(_, entry)| &entry.frames)
+    }
+
+    /// Appends a symbol that is to be sent again and returns its frames.
+    pub fn write_resend(
+        &mut self,
+        symbol: SymbolRef,
+        out: &mut Vec<u8>,
+    ) -> SmallVec<[StreamToken; 1]> {
+        let Some((session, entry)) = self.resend(symbol) else { return SmallVec::new() };
+        let Some(bytes) = session.encoder.symbol(symbol.id) else { return SmallVec::new() };
         SourceSymbol::encode_header(symbol, out);
-        out.extend_from_slice(s.encoder.symbol(symbol.id).unwrap_or_default());
+        out.extend_from_slice(bytes);
+        let frames = entry.frames.iter();
+        let frames = frames.map(|f| StreamToken { symbol: Some(symbol), ..*f }).collect();
         self.stats.source_symbols_sent += 1;
-        s.set_state(symbol.id, SymbolState::InFlight);
-        let Some(entry) = s.symbol(symbol.id) else { return SmallVec::new() };
-        entry.frames.iter().map(|f| StreamToken { symbol: Some(symbol), ..*f }).collect()
+        if let Some(s) = self.session(symbol.session) {
+            s.set_state(symbol.id, SymbolState::InFlight);
+        }
+        frames
     }
 
-    /// Drops the symbol that [`poll_resend`](Self::poll_resend) named: nobody wants it any more.
-    pub fn skip_resend(&mut self) {
-        if let Some(symbol) = self.resend.pop_front()
+    /// Drops a symbol that is to be sent again: nobody wants it any more.
+    pub fn abandon(&mut self, symbol: SymbolRef) {
+        if self.resend(symbol).is_some()
             && let Some(s) = self.session(symbol.session)
         {
             s.done(symbol.id);
@@ -331,19 +355,22 @@ impl SendSessions {
         }
     }
 
-    /// Gives up on sending the symbol that [`poll_resend`](Self::poll_resend) named again as it is:
-    /// packets have become too small for it. Its frames go the ordinary way.
-    pub fn orphan_resend(&mut self) {
-        let frames = self.resend_frames();
-        self.skip_resend();
+    /// Gives up on sending a symbol again as it is: packets have become too small for it. Its
+    /// frames go the ordinary way.
+    pub fn orphan(&mut self, symbol: SymbolRef) {
+        let Some((_, entry)) = self.resend(symbol) else { return };
+        let frames = entry.frames.clone();
+        self.abandon(symbol);
         self.orphans.extend(frames);
     }
 
-    /// The frames of the symbol that [`poll_resend`](Self::poll_resend) named.
-    pub fn resend_frames(&mut self) -> SmallVec<[StreamToken; 1]> {
-        let Some(&symbol) = self.resend.front() else { return SmallVec::new() };
-        let frames = self.session(symbol.session).and_then(|s| s.symbol(symbol.id));
-        frames.map(|s| s.frames.clone()).unwrap_or_default()
+    /// Divides `bytes`, the size of a repair symbol of `session`, among the streams whose data it
+    /// protects, in proportion to how much of each is in the coding window and not known to have
+    /// arrived. `charge` is called once for each run of symbols of one stream.
+    pub fn share_repair(&self, session: u16, bytes: usize, charge: impl FnMut(StreamId, usize)) {
+        if let Some(s) = self.sessions.get(usize::from(session)) {
+            s.share(bytes, charge);
+        }
     }
 
     /// Frames that must be sent again outside a session; to be emptied by the caller.
@@ -425,7 +452,7 @@ impl SendSessions {
                 .collect();
             for id in due {
                 s.set_state(id, SymbolState::Resend);
-                self.resend.push_back(SymbolRef { session, id });
+                self.released.push(SymbolRef { session, id });
             }
         }
     }

@@ -32,6 +32,7 @@ pub(super) enum SymbolState {
 #[derive(Debug)]
 pub(super) struct Symbol {
     pub(super) state: SymbolState,
+    /// The frames that it holds; none once it is [`SymbolState::Done`].
     pub(super) frames: SmallVec<[StreamToken; 1]>,
 }
 
@@ -107,6 +108,32 @@ impl Session {
     pub(super) fn symbol(&mut self, id: u64) -> Option<&mut Symbol> {
         let index = id.checked_sub(self.first())?;
         self.symbols.get_mut(usize::try_from(index).ok()?)
+    }
+
+    pub(super) fn get(&self, id: u64) -> Option<&Symbol> {
+        let index = id.checked_sub(self.first())?;
+        self.symbols.get(usize::try_from(index).ok()?)
+    }
+
+    /// See [`super::SendSessions::share_repair`].
+    pub(super) fn share(&self, bytes: usize, mut charge: impl FnMut(StreamId, usize)) {
+        let open = || self.symbols.iter().flat_map(|s| &s.frames);
+        let total: u64 = open().map(|frame| u64::from(frame.len)).sum();
+        if total == 0 {
+            return;
+        }
+        // What is charged up to here follows the sum, so that rounding loses nothing.
+        let due = |sum: u64| (u128::from(sum) * bytes as u128 / u128::from(total)) as usize;
+        let (mut sum, mut charged) = (0, 0);
+        let mut frames = open().peekable();
+        while let Some(frame) = frames.next() {
+            sum += u64::from(frame.len);
+            if frames.peek().is_none_or(|next| next.id != frame.id) {
+                let share = due(sum) - charged;
+                charged += share;
+                charge(frame.id, share);
+            }
+        }
     }
 
     pub(super) fn symbols(&self) -> impl Iterator<Item = (u64, &Symbol)> {

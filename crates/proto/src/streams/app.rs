@@ -1,5 +1,7 @@
 //! What the application does with streams (RFC 9000 section 2.4).
 
+use super::send::Wake;
+use super::send_pool::SendPool;
 use super::table::Stream;
 use super::{
     ClosedStream, Half, Protection, Read, ReadError, RecvHalf, SendHalf, StreamEvent, Streams,
@@ -70,12 +72,29 @@ impl Streams {
         result
     }
 
+    /// Runs `write` on the sending part of a stream. Where it is not the stream's own limit that
+    /// leaves no room, the stream queues for what others give up.
+    fn writing(
+        &mut self,
+        id: StreamId,
+        write: impl FnOnce(&mut SendHalf, &SendPool) -> Result<usize, WriteError>,
+    ) -> Result<usize, WriteError> {
+        let stream = self.table.get_mut(id).ok_or(ClosedStream::Closed)?;
+        let send = stream.send.as_mut().ok_or(ClosedStream::Closed)?;
+        let result = write(send, &self.out.pool);
+        if result == Err(WriteError::Blocked) && send.buffer.room() > 0 {
+            self.out.pool.queue(id, send);
+        }
+        self.out.refresh(stream, &mut self.control);
+        result
+    }
+
     /// Copies as much of `data` into the send buffer as there is room for; returns how many bytes.
     ///
     /// # Errors
     /// The buffer is full, or the stream takes no more data.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
-        self.sending(id, |send| send.write(data))
+        self.writing(id, |send, pool| send.write(data, pool))
     }
 
     /// Takes a prefix of `data`, as much as there is room for, without copying it (unless it is
@@ -84,7 +103,7 @@ impl Streams {
     /// # Errors
     /// The buffer is full, or the stream takes no more data.
     pub fn write_chunk(&mut self, id: StreamId, data: Bytes) -> Result<usize, WriteError> {
-        self.sending(id, |send| send.write_chunk(data))
+        self.writing(id, |send, pool| send.write_chunk(data, pool))
     }
 
     /// Ends the stream after what was written.
@@ -110,6 +129,7 @@ impl Streams {
         };
         self.control.queue(stream);
         self.out.refresh(stream, &mut self.control);
+        self.wake_writers();
         Ok(())
     }
 
@@ -186,7 +206,8 @@ impl Streams {
     pub fn set_priority(&mut self, id: StreamId, priority: Priority) -> Result<(), ClosedStream> {
         let stream = self.stream_mut(id, Half::Send)?;
         if let Some(send) = stream.send.as_mut().filter(|send| send.priority != priority) {
-            send.priority = priority;
+            send.priority = priority.clone();
+            self.out.order.reprioritize(id.0, &priority);
             self.out.scheduler.reprioritize(id.0, priority);
         }
         Ok(())
@@ -195,7 +216,7 @@ impl Streams {
     /// How the stream is scheduled.
     #[must_use]
     pub fn priority(&self, id: StreamId) -> Option<Priority> {
-        self.send_half(id).map(|send| send.priority)
+        self.send_half(id).map(|send| send.priority.clone())
     }
 
     /// Sets how what is sent on the stream is protected, or that it is not. The session that
@@ -270,9 +291,30 @@ impl Streams {
     }
 
     /// Tells a blocked writer, once, that there is room again.
-    pub(super) fn notify_writable(events: &mut super::Events, stream: &mut Stream) {
-        let wake = stream.send.as_mut().is_some_and(SendHalf::take_writable);
-        if wake && !std::mem::replace(&mut stream.writable_queued, true) {
+    pub(super) fn notify_writable(&mut self, id: StreamId) {
+        let Some(stream) = self.table.get_mut(id) else { return };
+        let Some(send) = &mut stream.send else { return };
+        match send.take_writable(&self.out.pool) {
+            Wake::No => {}
+            Wake::Now => Self::push_writable(&mut self.events, stream),
+            Wake::WaitForPool => self.out.pool.queue(id, send),
+        }
+    }
+
+    /// Tells writers for whom only the connection's limit left no room that there is some again.
+    pub(super) fn wake_writers(&mut self) {
+        while let Some(id) = self.out.pool.wake() {
+            let Some(stream) = self.table.get_mut(id) else { continue };
+            let Some(send) = &mut stream.send else { continue };
+            send.pool_queued = false;
+            if send.buffer.room() > 0 && send.take_wants_room() {
+                Self::push_writable(&mut self.events, stream);
+            }
+        }
+    }
+
+    fn push_writable(events: &mut super::Events, stream: &mut Stream) {
+        if !std::mem::replace(&mut stream.writable_queued, true) {
             events.push(StreamEvent::Writable { id: stream.id });
         }
     }

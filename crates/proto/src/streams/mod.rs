@@ -1,9 +1,9 @@
 //! Streams and flow control (RFC 9000 sections 2 to 4): the whole stream layer of one connection.
 //!
 //! [`Streams`] takes the contents of frames ([`receive`]), serves the application ([`app`]), and
-//! fills packets: control frames ([`control`]), lost bytes first and then new ones as the
-//! [`Scheduler`] decides ([`transmit`]). It knows no packets; what becomes of a frame comes back
-//! as its [`Token`](crate::recovery::token::Token).
+//! fills packets: control frames ([`control`]), lost bytes and new ones as the
+//! [`RetransmissionOrder`] and the [`Scheduler`] decide ([`transmit`]). It knows no packets; what
+//! becomes of a frame comes back as its [`Token`](crate::recovery::token::Token).
 
 mod app;
 mod assembler;
@@ -14,8 +14,10 @@ mod flow;
 mod hash;
 mod receive;
 mod recv;
+pub mod retransmission_order;
 mod send;
 mod send_buffer;
+mod send_pool;
 mod table;
 mod transmit;
 
@@ -32,6 +34,7 @@ use control::Control;
 use events::Events;
 use flow::RecvWindow;
 use recv::RecvHalf;
+use retransmission_order::RetransmissionOrder;
 use send::SendHalf;
 use sutura_schedule::Scheduler;
 use table::{Half, MAX_STREAM_COUNT, Stream, Table};
@@ -55,6 +58,8 @@ pub struct StreamLimits {
     pub max_connection_window: u64,
     /// Bytes that a stream's send buffer holds until they are acknowledged.
     pub send_buffer: usize,
+    /// Bytes that all send buffers hold together, beside what each stream may hold in any case.
+    pub connection_send_buffer: usize,
 }
 
 impl Default for StreamLimits {
@@ -67,6 +72,7 @@ impl Default for StreamLimits {
             connection_window: 3 << 19,
             max_connection_window: 24 << 20,
             send_buffer: 4 << 20,
+            connection_send_buffer: 16 << 20,
         }
     }
 }
@@ -201,16 +207,22 @@ impl Streams {
     /// No streams. What `limits` allow the peer must be what the transport parameters say; nothing
     /// can be opened before [`Self::set_peer_limits`].
     #[must_use]
-    pub fn new(side: Side, limits: StreamLimits, scheduler: Box<dyn Scheduler>) -> Self {
+    pub fn new(
+        side: Side,
+        limits: StreamLimits,
+        scheduler: Box<dyn Scheduler>,
+        order: Box<dyn RetransmissionOrder>,
+    ) -> Self {
         let table = Table::new(side, [limits.bidi_streams, limits.uni_streams]);
         let window = RecvWindow::new(limits.connection_window, limits.max_connection_window);
+        let out = Outgoing::new(scheduler, order, limits.connection_send_buffer);
         Self {
             limits,
             peer: PeerLimits::default(),
             table,
             window,
             received: 0,
-            out: Outgoing::new(scheduler),
+            out,
             control: Control::default(),
             events: Events::default(),
         }
@@ -230,6 +242,18 @@ impl Streams {
                 self.out.refresh(stream, &mut self.control);
             }
         }
+    }
+
+    /// Tells the scheduler how many bytes the congestion window has.
+    pub fn on_congestion_window(&mut self, bytes: u64) {
+        self.out.scheduler.on_congestion_window(bytes);
+    }
+
+    /// Lets another scheduler decide, while there are no streams.
+    #[cfg(test)]
+    pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
+        assert_eq!(self.table.len(), 0);
+        self.out.scheduler = scheduler;
     }
 
     /// The next thing that the application should know.
@@ -279,7 +303,8 @@ impl Streams {
             RecvHalf::new(window)
         });
         if let Some(send) = &send {
-            self.out.scheduler.insert(id.0, send.priority);
+            self.out.order.insert(id.0, &send.priority);
+            self.out.scheduler.insert(id.0, send.priority.clone());
         }
         let stream = self.table.insert(Stream::new(id, send, recv));
         stream.accepted = accepted;
@@ -288,11 +313,11 @@ impl Streams {
 
     /// Frees a stream with which both ends are done, and gives its place back to the peer.
     fn reap(&mut self, id: StreamId) {
-        let Some(stream) = self.table.get(id).filter(|stream| stream.is_done()) else {
+        let Some(stream) = self.table.get_mut(id).filter(|stream| stream.is_done()) else {
             return;
         };
-        if stream.send.is_some() {
-            self.out.scheduler.remove(id.0);
+        if let Some(send) = &mut stream.send {
+            self.out.remove(id, send);
         }
         let dir = id.dir().index();
         if self.table.remove(id) && self.table.remote[dir].is_due() {

@@ -103,6 +103,7 @@ impl Streams {
             self.control.queue(stream);
             self.out.refresh(stream, &mut self.control);
             self.events.push(StreamEvent::Stopped { id, code });
+            self.wake_writers();
         }
         Ok(())
     }

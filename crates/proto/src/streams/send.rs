@@ -2,8 +2,11 @@
 
 use super::Protection;
 use super::send_buffer::SendBuffer;
+use super::send_pool::{STREAM_RESERVE, SendPool};
 use super::{ClosedStream, WriteError};
+use crate::fec::SymbolRef;
 use bytes::Bytes;
+use std::collections::VecDeque;
 use std::ops::Range;
 use sutura_schedule::Priority;
 
@@ -48,12 +51,45 @@ pub(super) struct Sendable {
     pub(super) fin: bool,
 }
 
+/// A frame that was lost, and is to be sent again.
+#[derive(Debug, Clone)]
+pub(super) struct LostFrame {
+    pub(super) range: Range<u64>,
+    pub(super) fin: bool,
+    /// The source symbol that holds the frame, which is sent again as it is. Without one, the
+    /// bytes of `range` are among the send buffer's lost ones.
+    pub(super) symbol: Option<SymbolRef>,
+}
+
+/// What goes next of what a stream lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NextLost {
+    /// A STREAM frame.
+    Bytes(Sendable),
+    /// A whole source symbol.
+    Symbol(SymbolRef),
+}
+
+/// What a writer that found no room is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wake {
+    /// Nothing: there is no such writer, or still no room.
+    No,
+    /// Write again.
+    Now,
+    /// Wait for other streams to give up room.
+    WaitForPool,
+}
+
 /// The sending part of a stream.
 #[derive(Debug)]
 pub(super) struct SendHalf {
     state: SendState,
     pub(super) buffer: SendBuffer,
     fin: Fin,
+    /// Frames to send again, in the order of loss. What the peer got meanwhile is skipped when its
+    /// turn comes.
+    pub(super) lost: VecDeque<LostFrame>,
     /// The peer's limit for this stream.
     max_data: u64,
     /// The limit for which STREAM_DATA_BLOCKED was queued.
@@ -67,8 +103,14 @@ pub(super) struct SendHalf {
     pub(super) priority: Priority,
     pub(super) protection: Option<Protection>,
     pub(super) session: Option<u16>,
-    /// The scheduler believes that there are new bytes to send.
+    /// The stream is active in the scheduler.
     pub(super) scheduled: bool,
+    /// The stream counts among those with new bytes.
+    pub(super) fresh: bool,
+    /// Bytes of the buffer that the connection's pool knows of.
+    pub(super) pooled: usize,
+    /// The stream stands in the pool's queue of those that found no room.
+    pub(super) pool_queued: bool,
     /// The stream stands in the queue of bare FINs.
     pub(super) fin_queued: bool,
     /// The stream stands in the queue of flushed streams.
@@ -81,6 +123,7 @@ impl SendHalf {
             state: SendState::Ready,
             buffer: SendBuffer::new(buffer_limit),
             fin: Fin::Open,
+            lost: VecDeque::new(),
             max_data,
             blocked_at: None,
             stopped: None,
@@ -90,6 +133,9 @@ impl SendHalf {
             protection: None,
             session: None,
             scheduled: false,
+            fresh: false,
+            pooled: 0,
+            pool_queued: false,
             fin_queued: false,
             flush_queued: false,
         }
@@ -119,26 +165,30 @@ impl SendHalf {
     }
 
     /// Copies a prefix of `data`; see [`super::Streams::write`].
-    pub(super) fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
-        self.accept(data.len(), |buffer| buffer.write(data))
+    pub(super) fn write(&mut self, data: &[u8], pool: &SendPool) -> Result<usize, WriteError> {
+        let accepted = self.accept(data.len(), pool)?;
+        Ok(self.buffer.write(data.get(..accepted).unwrap_or_default()))
     }
 
     /// Takes a prefix of `data`; see [`super::Streams::write_chunk`].
-    pub(super) fn write_chunk(&mut self, data: Bytes) -> Result<usize, WriteError> {
-        self.accept(data.len(), |buffer| buffer.write_chunk(data))
+    pub(super) fn write_chunk(
+        &mut self,
+        mut data: Bytes,
+        pool: &SendPool,
+    ) -> Result<usize, WriteError> {
+        data.truncate(self.accept(data.len(), pool)?);
+        Ok(self.buffer.write_chunk(data))
     }
 
-    fn accept(
-        &mut self,
-        len: usize,
-        write: impl FnOnce(&mut SendBuffer) -> usize,
-    ) -> Result<usize, WriteError> {
+    /// How many of `len` bytes there is room for.
+    fn accept(&mut self, len: usize, pool: &SendPool) -> Result<usize, WriteError> {
         self.writable()?;
-        if len > 0 && self.buffer.room() == 0 {
+        let room = self.buffer.room().min(pool.room(self.buffer.retained()));
+        if len > 0 && room == 0 {
             self.wants_room = true;
             return Err(WriteError::Blocked);
         }
-        Ok(write(&mut self.buffer))
+        Ok(len.min(room))
     }
 
     /// Nothing more will be written.
@@ -241,9 +291,19 @@ impl SendHalf {
         Some(Sendable { offset, len, fin: self.ends_at(offset + len) })
     }
 
+    /// What the first lost frame has to send again; `None` if there is none, or if the peer got it
+    /// by another way.
+    pub(super) fn next_lost(&self) -> Option<NextLost> {
+        let LostFrame { range, fin, symbol } = self.lost.front()?;
+        match *symbol {
+            Some(symbol) => self.is_missing(range, *fin).then_some(NextLost::Symbol(symbol)),
+            None => self.lost_of(range, *fin).map(NextLost::Bytes),
+        }
+    }
+
     /// What of `range`, and of the stream's end if `fin`, has to be sent again. It may reach
     /// further than `range` if what follows was lost as well.
-    pub(super) fn next_lost(&self, range: &Range<u64>, fin: bool) -> Option<Sendable> {
+    fn lost_of(&self, range: &Range<u64>, fin: bool) -> Option<Sendable> {
         if !self.is_sending() {
             return None;
         }
@@ -281,16 +341,21 @@ impl SendHalf {
         }
     }
 
-    /// Queues for retransmission what is missing of a frame; returns whether anything is.
+    /// Queues for retransmission what is missing of a frame, unless it is queued already; returns
+    /// whether anything is.
     pub(super) fn retransmit(&mut self, range: Range<u64>, fin: bool) -> bool {
         if !self.is_sending() {
             return false;
         }
-        let fin = fin && self.fin == Fin::Sent;
-        if fin {
+        let fin_lost = fin && self.fin == Fin::Sent;
+        if fin_lost {
             self.fin = Fin::Lost;
         }
-        self.buffer.retransmit(range) || fin
+        let any = self.buffer.retransmit(range.clone()) || fin_lost;
+        if any {
+            self.lost.push_back(LostFrame { range, fin, symbol: None });
+        }
+        any
     }
 
     /// Whether the peer is not known to hold all of a frame, and still should.
@@ -317,16 +382,25 @@ impl SendHalf {
         done
     }
 
-    /// Whether a blocked writer should be told that there is room again; true once.
+    /// Whether a blocked writer should be told that there is room again; [`Wake::Now`] once.
     ///
     /// A quarter of the buffer has to be free, so that the application is not woken for every
     /// acknowledged packet.
-    pub(super) fn take_writable(&mut self) -> bool {
-        let enough = self.buffer.room() >= (self.buffer.limit() / 4).max(1);
-        let wake = self.wants_room && enough && self.writable().is_ok();
-        if wake {
-            self.wants_room = false;
+    pub(super) fn take_writable(&mut self, pool: &SendPool) -> Wake {
+        let limit = self.buffer.limit();
+        let enough = |limit: usize| (limit / 4).max(1);
+        if !self.wants_room || self.buffer.room() < enough(limit) || self.writable().is_err() {
+            return Wake::No;
         }
-        wake
+        if pool.room(self.buffer.retained()) < enough(limit.min(STREAM_RESERVE)) {
+            return Wake::WaitForPool;
+        }
+        self.wants_room = false;
+        Wake::Now
+    }
+
+    /// Whether a writer waits for room; it is no longer taken to, because it is told to try again.
+    pub(super) fn take_wants_room(&mut self) -> bool {
+        std::mem::take(&mut self.wants_room) && self.writable().is_ok()
     }
 }

@@ -250,13 +250,12 @@ impl SendBuffer {
     }
 
     /// Queues what the peer does not hold of `range` to be sent again; returns whether there is
-    /// anything.
+    /// anything that was not queued before.
     pub(super) fn retransmit(&mut self, range: Range<u64>) -> bool {
         let range = range.start.max(self.acked_prefix)..range.end.min(self.unsent);
         let mut any = false;
         for gap in self.acked.gaps(range) {
-            any = true;
-            self.lost.insert(gap);
+            any |= self.lost.insert(gap) > 0;
         }
         any
     }

@@ -3,21 +3,30 @@
 use super::control::Control;
 use super::encode::{self, Length};
 use super::flow::SendCredit;
-use super::send::{SendHalf, Sendable};
+use super::retransmission_order::{Precedence, RetransmissionOrder};
+use super::send::{LostFrame, NextLost, SendHalf};
+use super::send_pool::SendPool;
 use super::table::{Stream, Table};
 use super::{Protection, StreamEvent, Streams};
+use crate::fec::SymbolRef;
 use crate::ids::StreamId;
 use crate::recovery::token::StreamToken;
 use crate::wire::frame::StreamHeader;
 use std::collections::VecDeque;
 use std::ops::Range;
-use sutura_schedule::Scheduler;
+use sutura_schedule::{Scheduler, Urgency};
+
+/// Bytes of a stream that has been written no more than a short message, such as a request. Such
+/// streams cost more in packets of their own than they can lose by sharing one.
+const SHORT_MESSAGE: u64 = 256;
+/// Room to ask the scheduler with when only its stream counts.
+const ANY_ROOM: usize = crate::config::MIN_UDP_PAYLOAD as usize;
 
 /// Where the bytes of a [`Pending`] come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// From the queue of lost ones.
-    Lost,
+    /// From the first of the stream's lost frames.
+    Lost(NextLost),
     /// From those that were never sent, at most so many.
     New(u64),
 }
@@ -31,19 +40,33 @@ pub struct Pending {
     pub protection: Option<Protection>,
     /// The erasure-coding session that it belongs to.
     pub session: Option<u16>,
+    /// Whether it may go along with another stream in a packet: the stream is one of the
+    /// protocol's own, for which all others may wait, or has no more than a short message.
+    pub goes_along: bool,
     source: Source,
 }
 
 impl Pending {
     fn new(id: StreamId, send: &SendHalf, source: Source) -> Self {
-        Self { id, protection: send.protection, session: send.session, source }
+        let control = send.priority.urgency == Urgency::CONTROL;
+        let goes_along = control || send.buffer.end() <= SHORT_MESSAGE;
+        Self { id, protection: send.protection, session: send.session, goes_along, source }
+    }
+
+    /// The source symbol to be sent again as it is, if that is what comes next.
+    #[must_use]
+    pub fn symbol(&self) -> Option<SymbolRef> {
+        match self.source {
+            Source::Lost(NextLost::Symbol(symbol)) => Some(symbol),
+            _ => None,
+        }
     }
 
     /// Whether these bytes were sent before and lost.
     #[must_use]
     #[cfg(test)]
     pub fn is_retransmission(&self) -> bool {
-        self.source == Source::Lost
+        matches!(self.source, Source::Lost(_))
     }
 }
 
@@ -56,14 +79,6 @@ pub struct Flushed {
     pub fin: bool,
 }
 
-/// A frame that was declared lost, in the order of loss.
-#[derive(Debug)]
-struct LostFrame {
-    id: StreamId,
-    range: Range<u64>,
-    fin: bool,
-}
-
 /// The stream bytes that a token stands for.
 fn range_of(token: &StreamToken) -> Range<u64> {
     token.offset..token.offset.saturating_add(u64::from(token.len))
@@ -73,31 +88,50 @@ fn range_of(token: &StreamToken) -> Range<u64> {
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) scheduler: Box<dyn Scheduler>,
+    /// Which of the streams that lost data sends it again next.
+    pub(super) order: Box<dyn RetransmissionOrder>,
     /// Connection flow control for what we send.
     pub(super) credit: SendCredit,
-    /// Frames to send again. What the peer got meanwhile is skipped when its turn comes.
-    lost: VecDeque<LostFrame>,
+    /// The connection's limit for what send buffers hold.
+    pub(super) pool: SendPool,
+    /// How many streams have new bytes that their own flow control lets go.
+    fresh: usize,
     /// Streams of which nothing but FIN is left: it costs no flow-control credit, so it does not
     /// wait with those that do.
     fins: VecDeque<StreamId>,
     /// Protected streams that were sent up to the end of what was written.
     flushed: VecDeque<StreamId>,
+    /// Source symbols that will not be sent again on behalf of the stream that they were queued
+    /// for.
+    forsaken: Vec<SymbolRef>,
 }
 
 impl Outgoing {
-    pub(super) fn new(scheduler: Box<dyn Scheduler>) -> Self {
+    pub(super) fn new(
+        scheduler: Box<dyn Scheduler>,
+        order: Box<dyn RetransmissionOrder>,
+        send_buffer: usize,
+    ) -> Self {
         Self {
             scheduler,
+            order,
             credit: SendCredit::default(),
-            lost: VecDeque::new(),
+            pool: SendPool::new(send_buffer),
+            fresh: 0,
             fins: VecDeque::new(),
             flushed: VecDeque::new(),
+            forsaken: Vec::new(),
         }
+    }
+
+    /// Whether lost data waits until the scheduler selects its stream.
+    fn in_turn(&self) -> bool {
+        self.order.precedence() == Precedence::InTurn
     }
 
     /// Whether streams wait for the connection's flow control.
     pub(super) fn is_blocked(&self) -> bool {
-        self.credit.available() == 0 && !self.scheduler.is_empty()
+        self.credit.available() == 0 && self.fresh > 0
     }
 
     /// Queues DATA_BLOCKED once for each limit at which data waits.
@@ -109,8 +143,14 @@ impl Outgoing {
 
     /// Tells the scheduler and the queues what a stream has to send, after that may have changed.
     pub(super) fn refresh(&mut self, stream: &mut Stream, control: &mut Control) {
+        let in_turn = self.in_turn();
         let Some(send) = &mut stream.send else { return };
-        let ready = send.new_bytes() > 0;
+        if !send.is_sending() {
+            self.clear_lost(stream.id, send);
+        }
+        let fresh = send.new_bytes() > 0;
+        self.count_fresh(send, fresh);
+        let ready = fresh || (in_turn && !send.lost.is_empty());
         if ready != send.scheduled {
             send.scheduled = ready;
             if ready {
@@ -123,6 +163,7 @@ impl Outgoing {
             send.fin_queued = true;
             self.fins.push_back(stream.id);
         }
+        self.account(send);
         if send.block() {
             stream.pending.blocked = true;
             control.queue(stream);
@@ -130,24 +171,86 @@ impl Outgoing {
         self.report_blocked(control);
     }
 
-    /// The first lost frame of which something is still needed; others are dropped.
-    fn next_lost(&mut self, table: &Table) -> Option<(StreamId, Sendable)> {
-        while let Some(front) = self.lost.front() {
-            let send = table.get(front.id).and_then(|stream| stream.send.as_ref());
-            if let Some(next) = send.and_then(|send| send.next_lost(&front.range, front.fin)) {
-                return Some((front.id, next));
+    fn count_fresh(&mut self, send: &mut SendHalf, fresh: bool) {
+        let before = std::mem::replace(&mut send.fresh, fresh);
+        self.fresh = (self.fresh + usize::from(fresh)).saturating_sub(usize::from(before));
+    }
+
+    /// Follows what a stream's send buffer holds.
+    fn account(&mut self, send: &mut SendHalf) {
+        let retained = send.buffer.retained();
+        self.pool.account(std::mem::replace(&mut send.pooled, retained), retained);
+    }
+
+    /// Forgets a stream that is over.
+    pub(super) fn remove(&mut self, id: StreamId, send: &mut SendHalf) {
+        self.clear_lost(id, send);
+        self.account(send);
+        self.count_fresh(send, false);
+        if send.pool_queued {
+            self.pool.forget(id);
+        }
+        self.scheduler.remove(id.0);
+        self.order.remove(id.0);
+    }
+
+    /// Charges a stream for bytes that it sent.
+    fn charge(&mut self, id: StreamId, bytes: usize) {
+        if bytes > 0 {
+            self.scheduler.charge(id.0, bytes);
+        }
+    }
+
+    /// Drops the first of a stream's lost frames, which was sent or is of no use any more.
+    fn drop_lost(&mut self, id: StreamId, send: &mut SendHalf, sent: bool) {
+        let symbol = send.lost.pop_front().and_then(|frame| frame.symbol);
+        self.forsaken.extend(symbol.filter(|_| !sent));
+        self.order.dequeued(id.0, send.lost.len());
+    }
+
+    /// Drops all lost frames of a stream that sends no more.
+    fn clear_lost(&mut self, id: StreamId, send: &mut SendHalf) {
+        if !send.lost.is_empty() {
+            self.forsaken.extend(send.lost.drain(..).filter_map(|frame| frame.symbol));
+            self.order.dequeued(id.0, 0);
+        }
+    }
+
+    /// What a stream sends next of what it lost; drops what need not be sent again before.
+    fn lost_of(&mut self, id: StreamId, send: &mut SendHalf) -> Option<NextLost> {
+        while !send.lost.is_empty() {
+            if let Some(next) = send.next_lost() {
+                return Some(next);
             }
-            self.lost.pop_front();
+            self.drop_lost(id, send, false);
+        }
+        None
+    }
+
+    /// Which stream goes next of those that lost data, whatever the scheduler says of new data.
+    fn next_lost(&mut self, table: &mut Table) -> Option<Pending> {
+        while let Some(key) = self.order.next() {
+            let id = StreamId(key);
+            match table.get_mut(id).and_then(|stream| stream.send.as_mut()) {
+                Some(send) if !send.lost.is_empty() => {
+                    if let Some(next) = send.next_lost() {
+                        return Some(Pending::new(id, send, Source::Lost(next)));
+                    }
+                    // One by one: the order may name another stream for the next.
+                    self.drop_lost(id, send, false);
+                }
+                _ => self.order.dequeued(key, 0),
+            }
         }
         None
     }
 
     /// The first stream of which only FIN is left to send.
-    fn next_fin(&mut self, table: &mut Table) -> Option<StreamId> {
+    fn next_fin(&mut self, table: &mut Table) -> Option<Pending> {
         while let Some(&id) = self.fins.front() {
             if let Some(send) = table.get_mut(id).and_then(|stream| stream.send.as_mut()) {
                 if send.wants_bare_fin() {
-                    return Some(id);
+                    return Some(Pending::new(id, send, Source::New(0)));
                 }
                 send.fin_queued = false;
             }
@@ -155,36 +258,64 @@ impl Outgoing {
         }
         None
     }
+
+    /// What the stream that the scheduler names sends next.
+    fn next_scheduled(
+        &mut self,
+        table: &mut Table,
+        control: &mut Control,
+        room: usize,
+    ) -> Option<Pending> {
+        let credit = self.credit.available();
+        if credit == 0 {
+            // The scheduler may name a stream that has but new bytes.
+            return if self.in_turn() { self.next_lost(table) } else { None };
+        }
+        loop {
+            let grant = self.scheduler.next(room)?;
+            let id = StreamId(grant.stream);
+            let stream = table.get_mut(id)?;
+            let send = stream.send.as_mut()?;
+            if self.in_turn()
+                && let Some(next) = self.lost_of(id, send)
+            {
+                return Some(Pending::new(id, send, Source::Lost(next)));
+            }
+            if send.fresh {
+                let bytes = credit.min(grant.bytes as u64);
+                return Some(Pending::new(id, send, Source::New(bytes)));
+            }
+            if !send.scheduled {
+                debug_assert!(false, "the scheduler names a stream that is not active");
+                return None;
+            }
+            // All that it had lost was delivered meanwhile.
+            self.refresh(stream, control);
+        }
+    }
 }
 
 impl Streams {
-    /// Which stream's bytes go next into a packet with `room` bytes left: lost ones first, then
-    /// new ones. Nothing changes until [`Self::write_stream`].
+    /// Which stream's bytes go next into a packet with `room` bytes left. Nothing changes until
+    /// [`Self::write_stream`].
     #[cfg(test)]
     pub fn poll_data(&mut self, room: usize) -> Option<Pending> {
         self.poll_retransmission().or_else(|| self.poll_new(room))
     }
 
-    /// Which stream's lost bytes go next, in the order of loss.
+    /// Which stream's lost bytes go next, if they go before all new ones.
     pub fn poll_retransmission(&mut self) -> Option<Pending> {
-        let (id, _) = self.out.next_lost(&self.table)?;
-        Some(Pending::new(id, self.send_half(id)?, Source::Lost))
-    }
-
-    /// Which stream's new bytes go next: a bare end of stream, or what the scheduler says, if
-    /// connection flow control allows.
-    pub fn poll_new(&mut self, room: usize) -> Option<Pending> {
-        if let Some(id) = self.out.next_fin(&mut self.table) {
-            return Some(Pending::new(id, self.send_half(id)?, Source::New(0)));
-        }
-        let credit = self.out.credit.available();
-        if credit == 0 {
+        if self.out.in_turn() {
             return None;
         }
-        let grant = self.out.scheduler.next(room)?;
-        let id = StreamId(grant.stream);
-        let bytes = credit.min(grant.bytes as u64);
-        Some(Pending::new(id, self.send_half(id)?, Source::New(bytes)))
+        self.out.next_lost(&mut self.table)
+    }
+
+    /// Which stream goes next in turn: a bare end of stream, or what the scheduler says, as far as
+    /// connection flow control allows. That may be lost bytes, if they have no precedence.
+    pub fn poll_new(&mut self, room: usize) -> Option<Pending> {
+        let fin = self.out.next_fin(&mut self.table);
+        fin.or_else(|| self.out.next_scheduled(&mut self.table, &mut self.control, room))
     }
 
     /// Appends one STREAM frame of at most `room` bytes with what `pending` announced. The token's
@@ -200,11 +331,13 @@ impl Streams {
         length: Length,
     ) -> Option<StreamToken> {
         let id = pending.id;
+        let send = self.send_half(id)?;
         let next = match pending.source {
-            Source::Lost => self.out.next_lost(&self.table).filter(|next| next.0 == id)?.1,
-            Source::New(max) => {
-                self.send_half(id)?.next_new(max.min(self.out.credit.available()))?
-            }
+            Source::Lost(_) => match send.next_lost()? {
+                NextLost::Bytes(next) => next,
+                NextLost::Symbol(_) => return None,
+            },
+            Source::New(max) => send.next_new(max.min(self.out.credit.available()))?,
         };
         let mut header = StreamHeader { id, offset: next.offset, fin: next.fin };
         let len = encode::stream_fit(&header, next.len, room, length)?;
@@ -223,19 +356,47 @@ impl Streams {
         header.encode((length == Length::Explicit).then_some(len), out);
         send.buffer.copy_to(range.clone(), out);
         send.on_frame(range, fin);
+        self.out.charge(id, len);
         if let Source::New(_) = pending.source {
             self.out.credit.charge(len as u64);
-            if len > 0 {
-                self.out.scheduler.charge(id.0, len);
-            }
             let protected = send.protection.is_some() || send.session.is_some();
             if protected && !send.has_unsent() && !send.flush_queued {
                 send.flush_queued = true;
                 self.out.flushed.push_back(id);
             }
+        } else {
+            if len > 0 {
+                self.out.order.charge(id.0, len);
+            }
+            if send.next_lost().is_none() {
+                self.out.drop_lost(id, send, true);
+            }
         }
         self.out.refresh(stream, &mut self.control);
         Some(token)
+    }
+
+    /// The source symbol that `pending` announced was sent again, with `frames`.
+    pub fn wrote_symbol(&mut self, pending: &Pending, frames: &[StreamToken]) {
+        for frame in frames.iter().filter(|frame| frame.len > 0) {
+            self.out.charge(frame.id, frame.len as usize);
+            self.out.order.charge(frame.id.0, frame.len as usize);
+        }
+        self.drop_symbol(pending, true);
+    }
+
+    /// The source symbol that `pending` announced cannot be sent again as it is.
+    pub fn skip_symbol(&mut self, pending: &Pending) {
+        self.drop_symbol(pending, false);
+    }
+
+    fn drop_symbol(&mut self, pending: &Pending, sent: bool) {
+        let Some(stream) = self.table.get_mut(pending.id) else { return };
+        let Some(send) = &mut stream.send else { return };
+        if send.lost.front().is_some_and(|frame| frame.symbol == pending.symbol()) {
+            self.out.drop_lost(pending.id, send, sent);
+        }
+        self.out.refresh(stream, &mut self.control);
     }
 
     /// A protected stream of which everything written has been sent since it was last reported. To
@@ -258,9 +419,12 @@ impl Streams {
 
     /// Whether stream bytes wait to be sent, and may be.
     pub fn wants_data(&mut self) -> bool {
-        self.out.next_lost(&self.table).is_some()
+        if self.out.in_turn() {
+            return self.poll_new(ANY_ROOM).is_some();
+        }
+        self.out.next_lost(&mut self.table).is_some()
             || self.out.next_fin(&mut self.table).is_some()
-            || (self.out.credit.available() > 0 && !self.out.scheduler.is_empty())
+            || (self.out.credit.available() > 0 && self.out.fresh > 0)
     }
 
     /// Whether streams have new bytes to send that only connection flow control holds back.
@@ -269,21 +433,47 @@ impl Streams {
         self.out.is_blocked()
     }
 
-    /// Queues what is still missing of a frame to be sent again, before new data and after what was
-    /// queued before; returns whether anything is. For lost frames, and for probes.
+    /// Queues what is still missing of a frame to be sent again, unless it is queued already; returns
+    /// whether anything is. For lost frames, and for probes.
     pub fn retransmit(&mut self, token: &StreamToken) -> bool {
-        let range = range_of(token);
         let Some(stream) = self.table.get_mut(token.id) else {
             return false;
         };
         let Some(send) = &mut stream.send else {
             return false;
         };
-        let queued = send.retransmit(range.clone(), token.fin);
+        let queued = send.retransmit(range_of(token), token.fin);
         if queued {
-            self.out.lost.push_back(LostFrame { id: token.id, range, fin: token.fin });
+            self.out.order.queued(token.id.0);
+            self.out.refresh(stream, &mut self.control);
         }
         queued
+    }
+
+    /// Queues a source symbol to be sent again as it is, for the sake of the frame `token` that it
+    /// holds and the peer misses. The symbol comes back from [`Self::take_forsaken`] if the frame is
+    /// not missed any more when its turn comes.
+    pub fn retransmit_symbol(&mut self, symbol: SymbolRef, token: &StreamToken) {
+        let stream = self.table.get_mut(token.id);
+        if let Some(stream) = stream
+            && let Some(send) = &mut stream.send
+        {
+            let range = range_of(token);
+            send.lost.push_back(LostFrame { range, fin: token.fin, symbol: Some(symbol) });
+            self.out.order.queued(token.id.0);
+            self.out.refresh(stream, &mut self.control);
+        }
+    }
+
+    /// Source symbols that were queued to be sent again and will not be: the stream was reset, or
+    /// the peer got the frame by another way.
+    pub fn take_forsaken(&mut self) -> Option<SymbolRef> {
+        self.out.forsaken.pop()
+    }
+
+    /// `bytes` of the connection's capacity were used for a stream, but not by a frame of it.
+    pub fn charge(&mut self, id: StreamId, bytes: usize) {
+        self.out.charge(id, bytes);
     }
 
     /// Whether the peer still has to get something of a frame that was sent.
@@ -301,10 +491,13 @@ impl Streams {
         };
         let Some(send) = &mut stream.send else { return };
         if send.acked(range_of(token), token.fin) {
+            self.out.refresh(stream, &mut self.control);
             self.events.push(StreamEvent::Finished { id });
             self.reap(id);
-            return;
+        } else {
+            self.out.account(send);
+            self.notify_writable(id);
         }
-        Self::notify_writable(&mut self.events, stream);
+        self.wake_writers();
     }
 }

@@ -7,7 +7,7 @@ mod ring;
 mod tests;
 
 use heap::Heap;
-use node::{Node, Place, Slot};
+use node::{Node, Place, Rank, Slot};
 use ring::Ring;
 
 use crate::hash::KeyMap;
@@ -66,13 +66,13 @@ impl Eps {
 
     /// Puts a stream into the queue of its priority, unless it waits in one already.
     fn enqueue(&mut self, slot: Slot) {
-        let Node { priority, place, .. } = self.nodes[slot];
+        let Node { rank, place, .. } = self.nodes[slot];
         if place != Place::Nowhere {
             return;
         }
-        let index = priority.urgency.class();
+        let index = rank.urgency.class();
         let class = &mut self.classes[index];
-        if priority.incremental {
+        if rank.incremental {
             class.incremental.push_back(&mut self.nodes, slot);
         } else {
             class.sequential.push(&mut self.nodes, slot);
@@ -82,8 +82,8 @@ impl Eps {
 
     /// Takes a stream out of the queue that it waits in; says whether it waited in one.
     fn dequeue(&mut self, slot: Slot) -> bool {
-        let Node { priority, place, .. } = self.nodes[slot];
-        let index = priority.urgency.class();
+        let Node { rank, place, .. } = self.nodes[slot];
+        let index = rank.urgency.class();
         let class = &mut self.classes[index];
         match place {
             Place::Nowhere => return false,
@@ -102,7 +102,7 @@ impl Scheduler for Eps {
         if self.slots.contains_key(&stream) {
             return self.reprioritize(stream, priority);
         }
-        let node = Node { key: stream, priority, place: Place::Nowhere };
+        let node = Node { key: stream, rank: Rank::from(&priority), place: Place::Nowhere };
         let slot = if let Some(slot) = self.vacant.pop() {
             self.nodes[slot] = node;
             slot
@@ -124,11 +124,12 @@ impl Scheduler for Eps {
         let Some(slot) = self.slot(stream) else {
             return;
         };
-        if self.nodes[slot].priority == priority {
+        let rank = Rank::from(&priority);
+        if self.nodes[slot].rank == rank {
             return;
         }
         let waited = self.dequeue(slot);
-        self.nodes[slot].priority = priority;
+        self.nodes[slot].rank = rank;
         if waited {
             self.enqueue(slot);
         }
@@ -159,9 +160,9 @@ impl Scheduler for Eps {
         let Some(slot) = self.slot(stream) else {
             return;
         };
-        let Node { priority, place, .. } = self.nodes[slot];
+        let Node { rank, place, .. } = self.nodes[slot];
         if bytes > 0 && matches!(place, Place::Ring { .. }) {
-            let class = &mut self.classes[priority.urgency.class()];
+            let class = &mut self.classes[rank.urgency.class()];
             class.incremental.move_to_back(&mut self.nodes, slot);
         }
     }

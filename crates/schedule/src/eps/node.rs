@@ -1,6 +1,6 @@
 //! One entry for each stream, linked into the queue that it waits in.
 
-use crate::{Priority, StreamKey};
+use crate::{Priority, StreamKey, Urgency};
 
 /// Index of a [`Node`] in the slab.
 pub(super) type Slot = usize;
@@ -20,6 +20,19 @@ pub(super) enum Place {
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) key: StreamKey,
-    pub(super) priority: Priority,
+    pub(super) rank: Rank,
     pub(super) place: Place,
+}
+
+/// What this scheme reads of a priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rank {
+    pub(super) urgency: Urgency,
+    pub(super) incremental: bool,
+}
+
+impl From<&Priority> for Rank {
+    fn from(priority: &Priority) -> Self {
+        Self { urgency: priority.urgency, incremental: priority.incremental }
+    }
 }

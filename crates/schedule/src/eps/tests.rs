@@ -2,6 +2,8 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
+use crate::testing::{Call, apply};
+
 use super::*;
 
 /// EPS as one would explain it: a list of active streams in order of when they last used the link.
@@ -13,7 +15,7 @@ struct Model {
 
 impl Scheduler for Model {
     fn insert(&mut self, stream: StreamKey, priority: Priority) {
-        self.reprioritize(stream, priority);
+        self.reprioritize(stream, priority.clone());
         self.known.entry(stream).or_insert(priority);
     }
 
@@ -23,7 +25,7 @@ impl Scheduler for Model {
     }
 
     fn reprioritize(&mut self, stream: StreamKey, priority: Priority) {
-        if self.known.get(&stream).is_none_or(|&old| old == priority) {
+        if self.known.get(&stream).is_none_or(|old| *old == priority) {
             return;
         }
         self.known.insert(stream, priority);
@@ -45,7 +47,7 @@ impl Scheduler for Model {
 
     fn next(&mut self, room: usize) -> Option<Grant> {
         let rank = |&(at, stream): &(usize, &StreamKey)| {
-            let priority = self.known[stream];
+            let priority = &self.known[stream];
             let order = if priority.incremental { at as u64 } else { *stream };
             (priority.urgency, priority.incremental, order)
         };
@@ -65,40 +67,11 @@ impl Scheduler for Model {
     }
 }
 
-#[derive(Clone, Debug)]
-enum Call {
-    Insert(StreamKey, Priority),
-    Remove(StreamKey),
-    Reprioritize(StreamKey, Priority),
-    Activate(StreamKey),
-    Deactivate(StreamKey),
-    Serve { room: usize, used: usize },
-    Charge(StreamKey, usize),
-}
-
-fn apply(scheduler: &mut dyn Scheduler, call: &Call) -> Option<Grant> {
-    match *call {
-        Call::Insert(stream, priority) => scheduler.insert(stream, priority),
-        Call::Remove(stream) => scheduler.remove(stream),
-        Call::Reprioritize(stream, priority) => scheduler.reprioritize(stream, priority),
-        Call::Activate(stream) => scheduler.activate(stream),
-        Call::Deactivate(stream) => scheduler.deactivate(stream),
-        Call::Charge(stream, bytes) => scheduler.charge(stream, bytes),
-        Call::Serve { room, used } => {
-            let grant = scheduler.next(room);
-            if let Some(grant) = grant {
-                scheduler.charge(grant.stream, used.min(grant.bytes));
-            }
-            return grant;
-        }
-    }
-    None
-}
-
 fn any_priority() -> impl Strategy<Value = Priority> {
     (0..=8u8, any::<bool>()).prop_map(|(class, incremental)| Priority {
         urgency: class.checked_sub(1).and_then(Urgency::new).unwrap_or(Urgency::CONTROL),
         incremental,
+        ..Priority::default()
     })
 }
 
@@ -111,7 +84,8 @@ fn any_call() -> impl Strategy<Value = Call> {
         2 => (key.clone(), any_priority()).prop_map(|(s, p)| Call::Reprioritize(s, p)),
         6 => key.clone().prop_map(Call::Activate),
         2 => key.clone().prop_map(Call::Deactivate),
-        8 => (0..1500usize, 0..1500usize).prop_map(|(room, used)| Call::Serve { room, used }),
+        8 => (0..1500usize, 0..1500usize)
+            .prop_map(|(room, used)| Call::Serve { turns: 1, room, used }),
         2 => (key, 0..3usize).prop_map(|(s, bytes)| Call::Charge(s, bytes)),
     ]
 }
@@ -301,7 +275,7 @@ fn ten_thousand_streams_of_all_priorities() {
     let mut expected: Vec<u64> = (0..STREAMS).collect();
     let arrival = |stream: u64| (0..STREAMS).find(|n| n * 7919 % STREAMS == stream);
     expected.sort_by_cached_key(|&stream| {
-        let Priority { urgency, incremental } = of(stream);
+        let Priority { urgency, incremental, .. } = of(stream);
         let order = if incremental { arrival(stream).unwrap() } else { stream };
         (urgency, incremental, order)
     });

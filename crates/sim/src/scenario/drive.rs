@@ -40,9 +40,9 @@ impl<C, S> View<'_, C, S> {
     }
 }
 
-/// How far the work is.
+/// How far the work of a scenario is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Progress {
+pub struct Progress {
     /// Nothing is left to do.
     pub done: bool,
     /// There is something to send at one of the ends.
@@ -53,7 +53,10 @@ impl Scenario {
     /// Runs `client` and, on the connection that the server accepts, what `server` makes. `watch`
     /// is asked after everything that happens. Then lets both ends come to rest, closes the
     /// connection and waits until both have forgotten it.
-    pub(super) fn drive<C, S>(
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    pub fn drive<C, S>(
         &self,
         clock: Clock,
         client: C,

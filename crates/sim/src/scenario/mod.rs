@@ -11,7 +11,7 @@ use sutura_link::{LinkConfig, LinkStats};
 use sutura_proto::{ConnectionStats, Protection, TransportConfig};
 
 pub use bulk::{BulkOutcome, TransferReport};
-pub use drive::View;
+pub use drive::{Progress, View};
 
 use crate::{
     BulkClient, BulkServer, Clock, DatagramPlan, DatagramSink, DatagramSource, Delay, Failure,
@@ -178,7 +178,7 @@ impl Scenario {
                 delays = view.client.delays().to_vec();
             }
             // The next message may be far away.
-            drive::Progress { done, busy: false }
+            Progress { done, busy: false }
         })?;
         Ok(StreamOutcome { delays, ends })
     }
@@ -200,7 +200,7 @@ impl Scenario {
                     delays.clear();
                     delays.extend_from_slice(sink.delays());
                 }
-                drive::Progress { done: view.client.is_done(), busy: false }
+                Progress { done: view.client.is_done(), busy: false }
             },
         )?;
         Ok(DatagramOutcome { delays, ends })

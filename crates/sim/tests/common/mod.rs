@@ -1,6 +1,7 @@
 //! What the tests share: quinn-proto as a node, and TLS for both implementations.
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod http;
 pub mod quinn;
 pub mod tls;
 

@@ -79,10 +79,12 @@ impl Client {
         Ok(RequestStream::new(self.connection.clone(), id))
     }
 
-    /// Changes the priority of a request that was sent.
+    /// Changes the priority of a request that was sent: all of it, by a PRIORITY_UPDATE frame
+    /// (RFC 9218 section 7). It moves the response to other classes as well, and begins or ends its
+    /// protection.
     ///
     /// # Errors
-    /// The exchange or the connection is over.
+    /// The exchange or the connection is over, or too many changes wait to be sent.
     pub fn set_priority(&self, request: &RequestStream, priority: Priority) -> Result<(), Error> {
         let mut state = self.connection.0.lock();
         let priority = priority.into();

@@ -1,7 +1,7 @@
 //! One request and its response, at either end.
 
-use super::Error;
 use super::state::HttpState;
+use super::{Error, Priority};
 use crate::connection::{Connection, State};
 use bytes::{Bytes, BytesMut};
 use std::future::poll_fn;
@@ -84,6 +84,16 @@ impl RequestStream {
     #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.connection
+    }
+
+    /// The priority of the response as this end knows it: what the client asked for last, overridden
+    /// by the `priority` field of the response (RFC 9218 section 8). `None` when all of the response
+    /// was handed over, or the connection is over.
+    #[must_use]
+    pub fn priority(&self) -> Option<Priority> {
+        let mut state = self.connection.0.lock();
+        let priority = with_http(&mut state, |http, _| http.h3.priority(self.id)).ok()??;
+        Some(priority.into())
     }
 
     /// Sends a response's head; interim ones (1xx) may come before the final one.

@@ -3,7 +3,7 @@ use super::writer::Recorder;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use sutura_proto::wire_format::{Carrier, FrameIter};
-use sutura_proto::{ConnectionId, Metrics, Observation, Side, SpaceId};
+use sutura_proto::{ConnectionId, Metrics, Observation, Side, SpaceId, StreamId};
 
 fn entries(payload: &[u8]) -> Vec<Value> {
     let mut entries: Vec<Entry<'_>> = Vec::new();
@@ -189,6 +189,38 @@ fn recovery_is_counted_where_there_was_any() {
         (json!("fec:symbol_recovered"), json!({"session": 1, "symbol_id": 2, "length": 3})),
         (json!("fec:recovered_by_peer"), json!({"session": 1, "count": 4})),
         (json!("connectivity:connection_closed"), json!({"reason": "timed out"})),
+    ];
+    assert_eq!(got, expected);
+}
+
+#[test]
+fn requests_and_their_priorities_are_told() {
+    let fields: &[(&[u8], &[u8])] = &[(b":path", b"/a"), (b"priority", b"u=1, \xff")];
+    let (stream, control) = (StreamId(4), StreamId(2));
+    let records = records(&[
+        (0, Observation::Request { stream, fields }),
+        (0, Observation::PriorityUpdate { stream: control, element: 4, value: b"u=5" }),
+        (0, Observation::Written { stream, length: 17 }),
+    ]);
+    let got: Vec<_> = records[2..].iter().map(|r| (r["name"].clone(), r["data"].clone())).collect();
+    let headers = json!([
+        {"name": ":path", "value": "/a"},
+        {"name": "priority", "value": "u=1, \u{fffd}"},
+    ]);
+    let expected = [
+        (
+            json!("http:frame_parsed"),
+            json!({"stream_id": 4, "frame": {"frame_type": "headers", "headers": headers}}),
+        ),
+        (
+            json!("http:frame_parsed"),
+            json!({"stream_id": 2, "frame":
+                {"frame_type": "priority_update", "element_id": 4, "value": "u=5"}}),
+        ),
+        (
+            json!("transport:data_moved"),
+            json!({"stream_id": 4, "length": 17, "from": "application", "to": "transport"}),
+        ),
     ];
     assert_eq!(got, expected);
 }

@@ -9,6 +9,7 @@ use sutura_proto::wire_format::{Carrier, TransportParameters};
 use sutura_proto::{ConnectionId, Metrics, Observation, Observer, Side, SpaceId};
 
 use super::frames::{self, Entry, hexadecimal};
+use super::http::FrameParsed;
 use super::parameters::ParametersSet;
 
 /// Bytes written to the file at a time.
@@ -125,6 +126,15 @@ struct SymbolRecovered {
 struct RecoveredByPeer {
     session: u16,
     count: u32,
+}
+
+/// Bytes that the application handed over.
+#[derive(Debug, Serialize)]
+struct DataMoved {
+    stream_id: u64,
+    length: usize,
+    from: &'static str,
+    to: &'static str,
 }
 
 impl MetricsUpdated {
@@ -309,6 +319,19 @@ impl Recorder {
             Observation::SymbolsRecoveredByPeer { count: 0, .. } => Ok(()),
             Observation::SymbolsRecoveredByPeer { session, count } => {
                 self.event(now, "fec:recovered_by_peer", RecoveredByPeer { session, count }, out)
+            }
+            Observation::Written { stream, length } => {
+                let (from, to) = ("application", "transport");
+                let data = DataMoved { stream_id: stream.0, length, from, to };
+                self.event(now, "transport:data_moved", data, out)
+            }
+            Observation::Request { stream, fields } => {
+                let data = FrameParsed::request(stream, fields);
+                self.event(now, "http:frame_parsed", data, out)
+            }
+            Observation::PriorityUpdate { stream, element, value } => {
+                let data = FrameParsed::priority_update(stream, element, value);
+                self.event(now, "http:frame_parsed", data, out)
             }
             Observation::Closed { reason } => {
                 self.closed = true;

@@ -185,7 +185,8 @@ pub async fn we_connect(peers: &Peers) -> Client {
 /// Downloads `len` bytes, and sends as many and takes them back.
 pub async fn we_exchange(client: Client, len: usize) {
     let path = format!("/{len}");
-    let priority = Priority { urgency: 1, burst: 3, delay_ms: 5, incremental: true };
+    let priority =
+        Priority { urgency: 1, burst: 3, delay_ms: 5, incremental: true, ..Priority::default() };
     let request = client.request("GET", "localhost", &path, &[], Some(priority));
     let mut stream = request.await.unwrap();
     stream.finish().await.unwrap();

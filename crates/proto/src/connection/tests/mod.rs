@@ -5,11 +5,14 @@ mod amplification;
 mod close;
 mod datagrams;
 mod fec;
+mod fec_charges;
 mod fec_limits;
 mod first_answer;
 mod handshake;
 mod identifiers;
+mod mixing;
 mod pair;
+mod retransmission;
 mod streams;
 mod violations;
 

@@ -5,6 +5,7 @@ use super::*;
 use bytes::Bytes;
 use proptest::prelude::*;
 use std::collections::HashMap;
+use sutura_schedule::Priority;
 
 /// Byte `offset` of stream `id`.
 fn byte(id: StreamId, offset: u64) -> u8 {
@@ -26,9 +27,9 @@ struct Host {
 }
 
 impl Host {
-    fn new(side: Side, limits: &StreamLimits, to_open: u64, size: u64) -> Self {
+    fn new(streams: Streams, to_open: u64, size: u64) -> Self {
         Self {
-            streams: endpoint(side, limits),
+            streams,
             flight: Vec::new(),
             to_open,
             size,
@@ -45,6 +46,8 @@ impl Host {
             && let Some(id) = self.streams.open(Dir::Bi)
         {
             self.to_open -= 1;
+            let priority = Priority::new(random.below(8) as u8, random.below(2) == 0).unwrap();
+            self.streams.set_priority(id, priority).unwrap();
             self.writing.insert(id, 0);
             self.reading.insert(id, 0);
         }
@@ -164,14 +167,20 @@ impl Host {
 fn run(seed: u64, limits: &StreamLimits, count: u64, size: u64, loss: u64) {
     let mut random = Random(seed);
     let mut now = Instant::now();
-    let mut a = Host::new(Side::Client, limits, count, size);
-    let mut b = Host::new(Side::Server, limits, count, size);
+    let mut host = |side| {
+        let approach = APPROACHES[random.below(APPROACHES.len() as u64) as usize];
+        Host::new(endpoint_with(side, limits, approach), count, size)
+    };
+    let (mut a, mut b) = (host(Side::Client), host(Side::Server));
     let mut rounds = 0;
     while !(a.is_done() && b.is_done() && a.received == 2 * count * size) {
         a.run(&mut random);
         b.run(&mut random);
         a.exchange(&mut b, now, &mut random, loss);
         b.exchange(&mut a, now, &mut random, loss);
+        for host in [&a, &b] {
+            assert_eq!(host.streams.out.pool.used(), host.streams.stats().send_buffered);
+        }
         now += RTT / 4;
         rounds += 1;
         assert!(rounds < 100_000, "stuck: {:?} {:?}", a.streams.stats(), b.streams.stats());
@@ -206,4 +215,14 @@ fn windows_that_grow_lose_nothing_either() {
     limits.max_connection_window = 400_000;
     limits.send_buffer = 100_000;
     run(1, &limits, 3, 600_000, 10);
+}
+
+#[test]
+fn a_connection_that_may_buffer_nothing_still_gets_everything_through() {
+    let mut limits = small();
+    limits.max_stream_window = 200_000;
+    limits.max_connection_window = 400_000;
+    limits.send_buffer = 200_000;
+    limits.connection_send_buffer = 0;
+    run(2, &limits, 3, 300_000, 10);
 }

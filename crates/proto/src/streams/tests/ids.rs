@@ -20,7 +20,8 @@ const FOR_SENDING: [Frame; 2] = [
 
 #[test]
 fn nothing_opens_before_the_peer_said_what_it_allows() {
-    let mut streams = Streams::new(Side::Client, small(), Box::new(Eps::default()));
+    let order = RetransmissionApproach::default().build(Scheme::Eps);
+    let mut streams = Streams::new(Side::Client, small(), Scheme::Eps.build(), order);
     assert_eq!(streams.open(Dir::Bi), None);
     streams.set_peer_limits(advertised(&small()));
     assert_eq!(events(&mut streams), [StreamEvent::Available { dir: Dir::Bi }]);

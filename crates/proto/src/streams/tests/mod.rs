@@ -5,15 +5,18 @@ mod floods;
 mod flow_control;
 mod ids;
 mod receiving;
+mod retransmission;
 mod send_buffer;
+mod send_limits;
 mod sending;
 
+use super::retransmission_order::RetransmissionApproach;
 use super::*;
 use crate::error::{TransportError, TransportErrorCode};
 use crate::recovery::token::{StreamToken, Token, Tokens};
 use crate::wire::coding::Reader;
 use std::time::{Duration, Instant};
-use sutura_schedule::Eps;
+use sutura_schedule::Scheme;
 
 const RTT: Duration = Duration::from_millis(50);
 /// Frame types (RFC 9000 section 19), written down once more so that the tests do not take the
@@ -48,6 +51,7 @@ fn small() -> StreamLimits {
         connection_window: 15_000,
         max_connection_window: 15_000,
         send_buffer: 20_000,
+        connection_send_buffer: 1 << 20,
     }
 }
 
@@ -65,10 +69,24 @@ fn advertised(limits: &StreamLimits) -> PeerLimits {
 
 /// An endpoint with `limits`, whose peer has the same.
 fn endpoint(side: Side, limits: &StreamLimits) -> Streams {
-    let mut streams = Streams::new(side, limits.clone(), Box::new(Eps::default()));
+    endpoint_with(side, limits, RetransmissionApproach::default())
+}
+
+/// An endpoint with `limits` that sends again what was lost as `approach` says.
+fn endpoint_with(side: Side, limits: &StreamLimits, approach: RetransmissionApproach) -> Streams {
+    let order = approach.build(Scheme::Eps);
+    let mut streams = Streams::new(side, limits.clone(), Scheme::Eps.build(), order);
     streams.set_peer_limits(advertised(limits));
     streams
 }
+
+/// Every approach that there is.
+const APPROACHES: [RetransmissionApproach; 4] = [
+    RetransmissionApproach::ByLoss,
+    RetransmissionApproach::InTurn,
+    RetransmissionApproach::First,
+    RetransmissionApproach::FirstBy(Scheme::Eps),
+];
 
 fn client() -> Streams {
     endpoint(Side::Client, &small())

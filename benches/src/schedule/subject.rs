@@ -1,0 +1,164 @@
+//! What is measured: a scheduler full of streams.
+
+use crate::Workload;
+use crate::stand_in::{OrderedSet, PriorityHeap};
+use serde::{Serialize, Serializer};
+use std::fmt;
+use std::hint::black_box;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+use sutura_schedule::{Class, Priority, Scheduler, Scheme, StreamKey, Weight};
+
+/// The bytes of a full packet.
+const PACKET: usize = 1200;
+/// From one client-initiated bidirectional stream to the next.
+const STEP: StreamKey = 4;
+
+/// The CPU time of this thread: who else has the CPU in between does not count.
+pub fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
+}
+
+/// Something that decides whose turn it is.
+pub trait Subject {
+    /// Decides that often, and says how long it took.
+    fn run(&mut self, workload: Workload, decisions: u32) -> Duration;
+}
+
+/// Names of all that can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name {
+    Scheme(Scheme),
+    /// See [`PriorityHeap`].
+    FormOfQuinn,
+    /// See [`OrderedSet`].
+    FormOfQuiche,
+}
+
+impl Name {
+    pub fn all() -> impl Iterator<Item = Self> {
+        let schemes = Scheme::ALL.iter().copied().map(Self::Scheme);
+        schemes.chain([Self::FormOfQuinn, Self::FormOfQuiche])
+    }
+
+    /// Whether it reads [`Priority::parents`]; to the others all trees are alike.
+    pub fn has_classes(self) -> bool {
+        matches!(self, Self::Scheme(Scheme::Hmm | Scheme::Hls))
+    }
+
+    pub fn build(self, streams: u64, depth: u32) -> Box<dyn Subject> {
+        match self {
+            Self::Scheme(scheme) => Box::new(Full::new(scheme, streams, depth)),
+            Self::FormOfQuinn => Box::new(PriorityHeap::new(streams)),
+            Self::FormOfQuiche => Box::new(OrderedSet::new(streams)),
+        }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Scheme(scheme) => scheme.name(),
+            Self::FormOfQuinn => "form-of-quinn",
+            Self::FormOfQuiche => "form-of-quiche",
+        })
+    }
+}
+
+impl FromStr for Name {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::all().find(|known| known.to_string() == name).ok_or_else(|| {
+            let names: Vec<String> = Self::all().map(|known| known.to_string()).collect();
+            format!("expected one of: {}", names.join(", "))
+        })
+    }
+}
+
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A scheduler of one of the schemes in which every stream has something to send.
+struct Full {
+    scheduler: Box<dyn Scheduler>,
+    /// Those of the first streams. Stream `n` and whatever takes its place later are alike.
+    priorities: Vec<Priority>,
+}
+
+impl Full {
+    fn new(scheme: Scheme, streams: u64, depth: u32) -> Self {
+        let mut scheduler = scheme.build();
+        let priorities: Vec<_> = (0..streams).map(|n| priority(n, streams, depth)).collect();
+        for (priority, stream) in priorities.iter().zip((0..).step_by(STEP as usize)) {
+            scheduler.insert(stream, priority.clone());
+            scheduler.activate(stream);
+        }
+        Self { scheduler, priorities }
+    }
+
+    /// Ends a stream, and starts one of the same priority.
+    fn replace(&mut self, stream: StreamKey) {
+        let streams = self.priorities.len() as u64;
+        let index = (stream / STEP % streams.max(1)) as usize;
+        let Some(priority) = self.priorities.get(index) else {
+            return;
+        };
+        let new = stream + STEP * streams;
+        self.scheduler.remove(stream);
+        self.scheduler.insert(new, priority.clone());
+        self.scheduler.activate(new);
+    }
+}
+
+impl Subject for Full {
+    fn run(&mut self, workload: Workload, decisions: u32) -> Duration {
+        let start = cpu_time();
+        for _ in 0..decisions {
+            let Some(grant) = black_box(self.scheduler.next(PACKET)) else {
+                break;
+            };
+            self.scheduler.charge(grant.stream, grant.bytes);
+            match workload {
+                Workload::Backlogged => {}
+                Workload::Pauses => {
+                    self.scheduler.deactivate(grant.stream);
+                    self.scheduler.activate(grant.stream);
+                }
+                Workload::Replaced => self.replace(grant.stream),
+            }
+        }
+        cpu_time().saturating_sub(start)
+    }
+}
+
+/// The `n`th of `streams` streams, below `depth - 1` classes of a balanced tree. All share, and the
+/// weights go from 1 to 1.6.
+fn priority(n: u64, streams: u64, depth: u32) -> Priority {
+    let fan = (streams as f64).powf(1.0 / f64::from(depth)).ceil().max(2.0) as u64;
+    let weight = |n: u64| Weight::new(1000 + 100 * (n % 7) as u32).unwrap_or_default();
+    let mut parents = Vec::new();
+    let mut class = n;
+    for _ in 1..depth {
+        class /= fan;
+        parents.push(Class {
+            name: Some(Arc::from(format!("class {class}"))),
+            incremental: true,
+            weight: weight(class),
+            ..Class::default()
+        });
+    }
+    Priority {
+        incremental: true,
+        weight: weight(n),
+        parents: (!parents.is_empty()).then(|| parents.into()),
+        // Every second stream has one, so that both parts of that scheme are full.
+        deadline: n.is_multiple_of(2).then_some(n),
+        ..Priority::default()
+    }
+}

@@ -1,0 +1,251 @@
+//! Head-of-line blocking: what QUIC held back, and what TCP would have.
+//!
+//! Data is held back from the moment it is received until everything before it is there: in QUIC,
+//! everything before it in its stream; in TCP, everything before it in the only byte stream that
+//! there is. The simulated TCP has the bytes of all streams in one sequence, in the order in which
+//! they were first sent. If only the receiver's record is there, that order is a guess: a STREAM
+//! frame that goes beyond what is known of its stream takes its place at the sequence's end, the
+//! gap that it opens in front of it; what fills the gap later has its place already.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::arrivals::{Arrival, Direction, arrivals};
+use crate::coverage::{self, Coverage};
+use crate::millis;
+use crate::trace::{StreamFrame, Trace};
+
+/// What was held back.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Held {
+    /// The most bytes that went to the application at once: what a frame brought and what had
+    /// waited for it.
+    pub largest_release: u64,
+    /// Bytes that could not go to the application when they came.
+    pub bytes: u64,
+    /// The most bytes that waited at the same time.
+    pub peak: u64,
+    /// How long something waited.
+    #[serde(rename = "time_ms", serialize_with = "millis::serialize")]
+    pub time: Duration,
+    /// Bytes times the seconds that each of them waited.
+    pub byte_seconds: f64,
+    /// Bytes that still waited at the end of the trace.
+    pub left: u64,
+}
+
+/// QUIC and the simulated TCP.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Blocking {
+    /// Bytes of stream data received, each counted once.
+    pub received: u64,
+    /// Gaps that opened in streams.
+    pub gaps: u64,
+    /// What QUIC held back: the part of each stream behind its gaps.
+    pub quic: Held,
+    /// What TCP would have held back: everything behind a gap in any stream.
+    pub tcp: Held,
+    /// What QUIC held back of each stream that had a gap.
+    pub streams: BTreeMap<u64, Held>,
+    /// Bytes held back after each change, since the first event of the trace: time, QUIC, TCP.
+    #[serde(skip)]
+    pub history: Vec<(Duration, u64, u64)>,
+}
+
+impl Blocking {
+    /// QUIC's largest release over TCP's (Marx et al. 2020, section 3.3): near 0 if QUIC gave data
+    /// to the application much earlier, 1 if it did no better. None if neither held anything back,
+    /// when both are the size of a frame.
+    pub fn ratio(&self) -> Option<f64> {
+        (self.tcp.bytes > 0 && self.tcp.largest_release > 0)
+            .then(|| self.quic.largest_release as f64 / self.tcp.largest_release as f64)
+    }
+
+    /// How much later a byte got to the application than it was received, on average, in QUIC and
+    /// in TCP. Bytes that still waited at the end waited until then.
+    pub fn mean_delays(&self) -> [Duration; 2] {
+        let received = self.received.max(1) as f64;
+        [&self.quic, &self.tcp].map(|held| {
+            Duration::try_from_secs_f64(held.byte_seconds / received).unwrap_or_default()
+        })
+    }
+}
+
+/// Compares what QUIC held back at the receiver of a trace with what TCP would have. `order` is the
+/// STREAM frames as the other end sent them ([`sent_frames()`]), empty if its record is not there.
+///
+/// It is about what the recording end received. Without `order`, a gap is known from the first
+/// frame behind it in the same stream on, and TCP's other streams wait for it only from then on; so
+/// they never wait for the lost last packet of a stream, and TCP looks better than it would be.
+/// With `order`, data that never came blocks TCP to the end, also that of a stream that was reset.
+pub fn head_of_line_blocking(trace: &Trace, order: &[StreamFrame]) -> Blocking {
+    let mut state = State::default();
+    for frame in order {
+        let stream = state.streams.entry(frame.stream).or_default();
+        state.end = stream.place(frame.end(), state.end);
+    }
+    for arrival in arrivals(trace, Direction::Received) {
+        state.take(&arrival);
+    }
+    state.finish(trace.duration)
+}
+
+/// The STREAM frames of new data that the recording end sent, in their order.
+pub fn sent_frames(trace: &Trace) -> Vec<StreamFrame> {
+    let mut sent = arrivals(trace, Direction::Sent);
+    sent.retain(|arrival| arrival.new_bytes > 0);
+    sent.into_iter().map(|arrival| arrival.frame).collect()
+}
+
+#[derive(Debug, Default)]
+struct State {
+    streams: BTreeMap<u64, Stream>,
+    quic: Account,
+    tcp: Account,
+    /// The bytes of the simulated TCP that are there.
+    sequence: Coverage,
+    /// Where the sequence ends.
+    end: u64,
+    gaps: u64,
+    history: Vec<(Duration, u64, u64)>,
+    new: Vec<Range<u64>>,
+    placed: Vec<Range<u64>>,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    coverage: Coverage,
+    account: Account,
+    has_gap: bool,
+    /// Where parts of the stream begin, in the stream and in the sequence; both grow.
+    places: Vec<(u64, u64)>,
+    /// Where what has a place in the sequence ends in the stream.
+    placed: u64,
+}
+
+impl State {
+    fn take(&mut self, arrival: &Arrival) {
+        let (at, frame) = (arrival.at, arrival.frame);
+        let stream = self.streams.entry(frame.stream).or_default();
+        let (known, before) = (stream.coverage.highest(), stream.coverage.contiguous());
+        stream.coverage.insert(frame.offset..frame.end(), &mut self.new);
+        if self.new.is_empty() {
+            return;
+        }
+        let has_gap = frame.offset > known;
+        self.gaps += u64::from(has_gap);
+        stream.has_gap |= has_gap;
+        self.end = stream.place(frame.end(), self.end);
+        let arrived = coverage::length(&self.new);
+        let contiguous = stream.coverage.contiguous();
+        let held = beyond(&self.new, contiguous);
+        stream.account.step(at, arrived, contiguous - before, held);
+        self.quic.step(at, arrived, contiguous - before, held);
+
+        let before = self.sequence.contiguous();
+        let (mut placed, mut parts) = (std::mem::take(&mut self.placed), Vec::new());
+        placed.clear();
+        for part in &self.new {
+            stream.places_of(part, &mut placed);
+        }
+        for place in &placed {
+            self.sequence.insert(place.clone(), &mut parts);
+        }
+        let contiguous = self.sequence.contiguous();
+        self.tcp.step(at, arrived, contiguous - before, beyond(&placed, contiguous));
+        self.placed = placed;
+        let last = self.history.last().map_or((0, 0), |(_, quic, tcp)| (*quic, *tcp));
+        if last != (self.quic.waiting, self.tcp.waiting) {
+            self.history.push((at, self.quic.waiting, self.tcp.waiting));
+        }
+    }
+
+    fn finish(self, end: Duration) -> Blocking {
+        let received = self.streams.values().map(|s| s.coverage.bytes()).sum();
+        let with_gaps = self.streams.into_iter().filter(|(_, stream)| stream.has_gap);
+        Blocking {
+            received,
+            gaps: self.gaps,
+            quic: self.quic.finish(end),
+            tcp: self.tcp.finish(end),
+            streams: with_gaps.map(|(id, stream)| (id, stream.account.finish(end))).collect(),
+            history: self.history,
+        }
+    }
+}
+
+impl Stream {
+    /// Gives the stream up to `end` its place in the sequence, which ends at `sequence` so far.
+    /// Returns where it ends then.
+    fn place(&mut self, end: u64, sequence: u64) -> u64 {
+        if end <= self.placed {
+            return sequence;
+        }
+        let start = self.placed;
+        let follows = self.places.last().is_some_and(|(o, p)| start - o == sequence - p);
+        if !follows {
+            self.places.push((start, sequence));
+        }
+        self.placed = end;
+        sequence.saturating_add(end - start)
+    }
+
+    /// Where a part of the stream is in the sequence.
+    fn places_of(&self, part: &Range<u64>, placed: &mut Vec<Range<u64>>) {
+        let mut start = part.start;
+        let mut next = self.places.partition_point(|(offset, _)| *offset <= start);
+        while start < part.end {
+            let Some((offset, place)) = next.checked_sub(1).and_then(|n| self.places.get(n)) else {
+                return;
+            };
+            let end = self.places.get(next).map_or(part.end, |(offset, _)| part.end.min(*offset));
+            placed.push(place + (start - offset)..place + (end - offset));
+            start = end;
+            next += 1;
+        }
+    }
+}
+
+/// How many bytes of `ranges` are not before `end`.
+fn beyond(ranges: &[Range<u64>], end: u64) -> u64 {
+    ranges.iter().map(|r| r.end.saturating_sub(r.start.max(end))).sum()
+}
+
+/// Adds up what waits.
+#[derive(Debug, Default)]
+struct Account {
+    held: Held,
+    waiting: u64,
+    /// When `waiting` changed.
+    since: Duration,
+}
+
+impl Account {
+    fn step(&mut self, at: Duration, arrived: u64, released: u64, held: u64) {
+        self.pass(at);
+        self.waiting = self.waiting.saturating_add(arrived).saturating_sub(released);
+        self.held.bytes = self.held.bytes.saturating_add(held);
+        self.held.peak = self.held.peak.max(self.waiting);
+        self.held.largest_release = self.held.largest_release.max(released);
+    }
+
+    fn pass(&mut self, at: Duration) {
+        let passed = at.saturating_sub(self.since);
+        if self.waiting > 0 {
+            self.held.time = self.held.time.saturating_add(passed);
+            self.held.byte_seconds += self.waiting as f64 * passed.as_secs_f64();
+        }
+        self.since = at;
+    }
+
+    fn finish(mut self, end: Duration) -> Held {
+        self.pass(end);
+        self.held.left = self.waiting;
+        self.held
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+//! ByteIndex: how early the bytes of a page were there.
+//!
+//! With x(t) the share of the bytes that are there at t, it is the integral of 1 - x(t) from the
+//! first request on, until all are there: the area above the curve of progress. Lower is better.
+
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::arrivals::{Arrival, Direction, arrivals};
+use crate::millis;
+use crate::streams::{StreamSummary, stream_table};
+use crate::trace::{Trace, is_request_stream};
+
+/// How often [`Index::sampled`] and [`Index::objects`] look at the page.
+pub const SAMPLING_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The area above a curve of progress, for three kinds of progress.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Index {
+    /// Every byte counts when it comes: ByteIndex as Bocchi et al. (2016) define it.
+    #[serde(rename = "progressive_ms", serialize_with = "millis::serialize")]
+    pub progressive: Duration,
+    /// The bytes of a stream count when it is complete, as of the next sample: Marx et al. (2020),
+    /// section 5.2. Samples are [`SAMPLING_INTERVAL`] apart, the first at the start.
+    #[serde(rename = "sampled_ms", serialize_with = "millis::serialize")]
+    pub sampled: Duration,
+    /// The same, with every stream counting as much as any other (ObjectIndex).
+    #[serde(rename = "objects_ms", serialize_with = "millis::serialize")]
+    pub objects: Duration,
+}
+
+/// A stream's own index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct StreamIndex {
+    /// The stream.
+    pub stream: u64,
+    /// Its length, or what of it is known.
+    pub bytes: u64,
+    /// When it was complete, from the page's start on.
+    #[serde(rename = "completed_ms", serialize_with = "millis::option::serialize")]
+    pub completed: Option<Duration>,
+    /// [`Index::progressive`] of the stream alone: how late its bytes were, on average.
+    #[serde(rename = "progressive_ms", serialize_with = "millis::serialize")]
+    pub progressive: Duration,
+}
+
+/// The ByteIndex of a set of streams.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ByteIndex {
+    /// When the page began: the first request in the trace, or the trace's start if there is none.
+    /// Since the first event of the trace; all other times are since then.
+    #[serde(rename = "start_ms", serialize_with = "millis::serialize")]
+    pub start: Duration,
+    /// Bytes of all streams of the set.
+    pub bytes: u64,
+    /// The whole set's.
+    pub index: Index,
+    /// Each stream's, in the order of identifiers.
+    pub streams: Vec<StreamIndex>,
+    /// Streams that never were complete. They count as if they were at the end of the trace.
+    pub unfinished: u64,
+    /// Streams that were asked for and are not in the trace.
+    pub unknown: Vec<u64>,
+}
+
+/// The ByteIndex of what went one way: of the streams in `visible`, or of all request streams
+/// (bidirectional ones that the client opened) if that is `None`, or of all streams if there are no
+/// such.
+pub fn byte_index(
+    trace: &Trace,
+    direction: Direction,
+    visible: Option<&BTreeSet<u64>>,
+) -> ByteIndex {
+    let mut table = stream_table(trace, direction);
+    table.retain(|row| row.frames > 0);
+    let start = table.iter().filter_map(|row| row.requested).min().unwrap_or_default();
+    let has_requests = table.iter().any(|row| is_request_stream(row.stream));
+    table.retain(|row| match visible {
+        Some(visible) => visible.contains(&row.stream),
+        None => !has_requests || is_request_stream(row.stream),
+    });
+    let ids: BTreeSet<u64> = table.iter().map(|row| row.stream).collect();
+    let unknown = visible.map(|set| set.difference(&ids).copied().collect()).unwrap_or_default();
+    let times = byte_times(&arrivals(trace, direction), start);
+    let end = trace.duration.saturating_sub(start);
+    let mut result = ByteIndex { start, unknown, ..ByteIndex::default() };
+    let (mut progressive, mut sampled, mut objects) =
+        (Mean::default(), Mean::default(), Mean::default());
+    for row in &table {
+        let bytes = row.final_size.unwrap_or(0).max(row.bytes);
+        let mut own = Mean::default();
+        own.add(times.get(&row.stream).copied().unwrap_or_default(), row.bytes);
+        own.add(product(end, bytes - row.bytes), bytes - row.bytes);
+        progressive.add(own.sum, own.weight);
+        let completed = row.completed.map(|at| at.saturating_sub(start));
+        let sample = next_sample(completed.unwrap_or(end));
+        sampled.add(product(sample, bytes), bytes);
+        objects.add(product(sample, 1), 1u64);
+        result.bytes = result.bytes.saturating_add(bytes);
+        result.unfinished += u64::from(completed.is_none());
+        result.streams.push(stream_index(row, bytes, completed, &own));
+    }
+    result.index = Index {
+        progressive: progressive.value(),
+        sampled: sampled.value(),
+        objects: objects.value(),
+    };
+    result
+}
+
+fn stream_index(
+    row: &StreamSummary,
+    bytes: u64,
+    completed: Option<Duration>,
+    mean: &Mean,
+) -> StreamIndex {
+    StreamIndex { stream: row.stream, bytes, completed, progressive: mean.value() }
+}
+
+/// For each stream, the sum over its bytes of when each came, in nanoseconds from `start` on.
+fn byte_times(arrivals: &[Arrival], start: Duration) -> BTreeMap<u64, u128> {
+    let mut times: BTreeMap<u64, u128> = BTreeMap::new();
+    for arrival in arrivals {
+        let sum = times.entry(arrival.frame.stream).or_default();
+        let at = arrival.at.saturating_sub(start);
+        *sum = sum.saturating_add(product(at, arrival.new_bytes));
+    }
+    times
+}
+
+fn product(time: Duration, bytes: u64) -> u128 {
+    time.as_nanos().saturating_mul(u128::from(bytes))
+}
+
+/// The first sample that is not before `time`.
+fn next_sample(time: Duration) -> Duration {
+    let interval = SAMPLING_INTERVAL.as_nanos();
+    let nanos = time.as_nanos().div_ceil(interval).saturating_mul(interval);
+    duration(nanos)
+}
+
+fn duration(nanos: u128) -> Duration {
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// A mean of times. The area above a curve of progress that ends at 1 is the mean time at which
+/// its parts were added.
+#[derive(Debug, Default)]
+struct Mean {
+    sum: u128,
+    weight: u128,
+}
+
+impl Mean {
+    fn add(&mut self, sum: u128, weight: impl Into<u128>) {
+        self.sum = self.sum.saturating_add(sum);
+        self.weight = self.weight.saturating_add(weight.into());
+    }
+
+    fn value(&self) -> Duration {
+        duration(self.sum.checked_div(self.weight).unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::{Build, frame, last};
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    /// Requests at 50 and 60. Stream 0: 100 bytes at 150, 100 at 250 with its end. Stream 4: 600
+    /// bytes at 310 with its end. The page starts at 50.
+    fn page() -> Trace {
+        Build::default()
+            .sent(50, 0, &[last(0, 0, 10)])
+            .sent(60, 1, &[last(4, 0, 10)])
+            .received(100, 0, &[frame(3, 0, 7)])
+            .received(150, 1, &[frame(0, 0, 100)])
+            .received(250, 2, &[last(0, 100, 100)])
+            .received(310, 3, &[last(4, 0, 600)])
+            .trace()
+    }
+
+    #[test]
+    fn a_page_of_two() {
+        let result = byte_index(&page(), Direction::Received, None);
+        // Bytes: 100 at 100 ms, 100 at 200 ms, 600 at 260 ms, of 800:
+        // (100 * 100 + 100 * 200 + 600 * 260) / 800 = 186000 / 800 = 232.5.
+        let progressive = Duration::from_micros(232_500);
+        // 200 bytes complete at 200 ms: seen by the sample at 200 ms. 600 bytes at 260: seen at 300.
+        // Sums of 100 ms times 1 - x: 100 + 100 (x = 0), then 100 * 0.75 = 275.
+        let sampled = ms(275);
+        // 100 + 100 + 100 * 0.5 = 250.
+        let objects = ms(250);
+        assert_eq!(result.index, Index { progressive, sampled, objects });
+        assert_eq!((result.start, result.bytes, result.unfinished), (ms(50), 800, 0));
+        let streams: Vec<_> =
+            result.streams.iter().map(|s| (s.stream, s.bytes, s.progressive)).collect();
+        assert_eq!(streams, [(0, 200, ms(150)), (4, 600, ms(260))]);
+    }
+
+    #[test]
+    fn only_the_visible_ones() {
+        let visible = BTreeSet::from([0, 8]);
+        let result = byte_index(&page(), Direction::Received, Some(&visible));
+        assert_eq!((result.bytes, &result.unknown[..]), (200, &[8][..]));
+        assert_eq!(result.index.progressive, ms(150));
+        assert_eq!((result.index.sampled, result.index.objects), (ms(200), ms(200)));
+        let none = byte_index(&page(), Direction::Received, Some(&BTreeSet::new()));
+        assert_eq!((none.index, none.bytes), (Index::default(), 0));
+    }
+
+    #[test]
+    fn what_is_missing_is_late() {
+        // Of 20 bytes, 10 come at 100 ms and 10 never: until the end at 500 ms.
+        let trace = Build::default()
+            .sent(0, 0, &[last(0, 0, 1)])
+            .received(100, 1, &[last(0, 10, 10)])
+            .received(500, 2, &[frame(3, 0, 1)])
+            .trace();
+        let result = byte_index(&trace, Direction::Received, None);
+        assert_eq!((result.bytes, result.unfinished), (20, 1));
+        assert_eq!(result.index.progressive, ms(300));
+        assert_eq!(result.index.sampled, ms(500));
+    }
+
+    #[test]
+    fn samples_see_what_is_complete_by_then() {
+        for (time, sample) in [(0, 0), (1, 100), (100, 100), (101, 200)] {
+            assert_eq!(next_sample(ms(time)), ms(sample));
+        }
+    }
+
+    #[test]
+    fn streams_of_servers_count_if_there_are_no_others() {
+        let trace = Build::default().received(20, 1, &[last(3, 0, 10)]).trace();
+        let result = byte_index(&trace, Direction::Received, None);
+        assert_eq!((result.start, result.bytes), (ms(0), 10));
+        assert_eq!(result.index.progressive, ms(20));
+    }
+}

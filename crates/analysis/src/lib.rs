@@ -1,0 +1,57 @@
+//! What qlog files say about how a connection's streams shared it.
+//!
+//! [`Reader`] turns the bytes of a file, of this project's writer or of other stacks, into
+//! [`Trace`]s. Everything else is a pure function of a trace: [`arrivals()`] says what each STREAM
+//! frame was (new, future, duplicate, retransmitted, reordered, recovered), [`multiplexing()`] how
+//! streams took turns, [`stream_table()`] what became of each stream, [`head_of_line_blocking()`]
+//! what a single ordered byte stream would have held back, [`byte_index()`] how early the bytes
+//! were there. [`text`] and [`figure`] show the results.
+//!
+//! Files come from elsewhere: nothing in them makes this panic, and [`limits`] says how much memory
+//! they can take.
+//!
+//! ```
+//! let file = concat!(
+//!     "\u{1e}{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON-SEQ\",",
+//!     "\"trace\":{\"vantage_point\":{\"type\":\"client\"}}}\n",
+//!     "\u{1e}{\"time\":2,\"name\":\"transport:packet_received\",\"data\":{\"header\":",
+//!     "{\"packet_type\":\"1RTT\",\"packet_number\":7},\"frames\":[{\"frame_type\":\"stream\",",
+//!     "\"stream_id\":0,\"offset\":0,\"length\":1000,\"fin\":true}]}}\n",
+//! );
+//! let traces = sutura_analysis::parse(file.as_bytes())?;
+//! let streams = sutura_analysis::stream_table(&traces[0], sutura_analysis::Direction::Received);
+//! assert_eq!(streams[0].bytes, 1000);
+//! # Ok::<(), sutura_analysis::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod arrivals;
+mod blocking;
+mod byte_index;
+mod coverage;
+mod error;
+pub mod figure;
+pub mod fuzz;
+pub mod limits;
+mod millis;
+mod multiplexing;
+mod overview;
+mod read;
+mod recovered;
+mod streams;
+pub mod text;
+mod trace;
+
+#[cfg(test)]
+mod build;
+
+pub use arrivals::{Arrival, Class, Direction, arrivals};
+pub use blocking::{Blocking, Held, head_of_line_blocking, sent_frames};
+pub use byte_index::{ByteIndex, Index, SAMPLING_INTERVAL, StreamIndex, byte_index};
+pub use error::{Error, ErrorKind, Position};
+pub use multiplexing::{Multiplexing, multiplexing};
+pub use overview::{Overview, PacketCounts, SymbolCounts, overview};
+pub use read::{Reader, parse};
+pub use recovered::resolve_recovered;
+pub use streams::{StreamSummary, stream_table};
+pub use trace::{Event, EventKind, Format, Packet, Space, StreamFrame, Symbol, Trace, Vantage};

@@ -1,0 +1,154 @@
+//! What a trace holds.
+
+use serde::Serialize;
+use std::time::Duration;
+
+use crate::arrivals::Direction;
+use crate::millis;
+use crate::streams::stream_table;
+use crate::trace::{EventKind, Packet, Trace};
+
+/// Packets that went one way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct PacketCounts {
+    /// How many.
+    pub packets: u64,
+    /// Their bytes, if the file says.
+    pub bytes: u64,
+    /// How many carried source symbols.
+    pub source_symbols: u64,
+    /// How many repair symbols they carried.
+    pub repair_symbols: u64,
+}
+
+impl PacketCounts {
+    fn add(&mut self, packet: &Packet) {
+        self.packets += 1;
+        self.bytes = self.bytes.saturating_add(packet.size);
+        self.source_symbols += packet.symbols.len() as u64;
+        self.repair_symbols += u64::from(packet.repairs);
+    }
+}
+
+/// Source symbols that were recovered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct SymbolCounts {
+    /// By the recording end.
+    pub recovered: u64,
+    /// Those of them whose STREAM frames are not known; see
+    /// [`resolve_recovered`](crate::resolve_recovered).
+    pub unresolved: u64,
+    /// By the peer, as it said.
+    pub by_peer: u64,
+}
+
+/// What a trace holds, in numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Overview {
+    /// For people to read.
+    pub title: String,
+    /// The version of qlog.
+    pub version: String,
+    /// How the file is written.
+    pub format: &'static str,
+    /// Who recorded it: `client`, `server` or `unknown`.
+    pub vantage: &'static str,
+    /// The same for both ends of a connection.
+    pub group: Option<String>,
+    /// From the first event to the last.
+    #[serde(rename = "duration_ms", serialize_with = "millis::serialize")]
+    pub duration: Duration,
+    /// The direction that the other numbers are about.
+    pub direction: Direction,
+    /// Streams with data in this direction.
+    pub streams: u64,
+    /// Their bytes, each counted once.
+    pub bytes: u64,
+    /// Bytes sent again; see [`StreamSummary`](crate::StreamSummary).
+    pub retransmitted: u64,
+    /// Bytes computed from repair symbols.
+    pub recovered: u64,
+    /// Packets sent.
+    pub sent: PacketCounts,
+    /// Packets received.
+    pub received: PacketCounts,
+    /// Packets declared lost.
+    pub lost: u64,
+    /// Recovered symbols.
+    pub symbols: SymbolCounts,
+    /// Records that are not what they should be.
+    pub malformed: u64,
+    /// Whether the file ends early.
+    pub truncated: bool,
+}
+
+/// Counts what a trace holds.
+pub fn overview(trace: &Trace, direction: Direction) -> Overview {
+    let table = stream_table(trace, direction);
+    let mut overview = Overview {
+        title: trace.title.clone(),
+        version: trace.version.clone(),
+        format: trace.format.name(),
+        vantage: trace.vantage.name(),
+        group: trace.group.clone(),
+        duration: trace.duration,
+        direction,
+        streams: table.iter().filter(|row| row.frames > 0).count() as u64,
+        bytes: table.iter().map(|row| row.bytes).fold(0, u64::saturating_add),
+        retransmitted: table.iter().map(|row| row.retransmitted).fold(0, u64::saturating_add),
+        recovered: table.iter().map(|row| row.recovered).fold(0, u64::saturating_add),
+        sent: PacketCounts::default(),
+        received: PacketCounts::default(),
+        lost: 0,
+        symbols: SymbolCounts::default(),
+        malformed: trace.malformed,
+        truncated: trace.truncated,
+    };
+    for event in &trace.events {
+        match &event.kind {
+            EventKind::PacketSent(packet) => overview.sent.add(packet),
+            EventKind::PacketReceived(packet) => overview.received.add(packet),
+            EventKind::PacketLost { .. } => overview.lost += 1,
+            EventKind::SymbolRecovered { frames, .. } => {
+                overview.symbols.recovered += 1;
+                overview.symbols.unresolved += u64::from(frames.is_empty());
+            }
+            EventKind::RecoveredByPeer { count } => {
+                overview.symbols.by_peer = overview.symbols.by_peer.saturating_add(*count);
+            }
+            _ => {}
+        }
+    }
+    overview
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::{Build, frame};
+    use crate::trace::Space;
+
+    #[test]
+    fn everything_is_counted() {
+        let mut repair = Build::packet(3, &[]);
+        repair.repairs = 2;
+        let trace = Build::default()
+            .sent(0, 0, &[frame(0, 0, 10)])
+            .received(1, 0, &[frame(0, 0, 100), frame(3, 0, 50)])
+            .event(2, EventKind::PacketReceived(repair))
+            .event(3, EventKind::SymbolRecovered { session: 0, id: 1, frames: Vec::new() })
+            .recovered(4, &[frame(0, 100, 10)])
+            .event(5, EventKind::RecoveredByPeer { count: 3 })
+            .event(6, EventKind::PacketLost { space: Space::Data, number: Some(0) })
+            .trace();
+        let overview = overview(&trace, Direction::Received);
+        assert_eq!((overview.streams, overview.bytes, overview.recovered), (2, 160, 10));
+        let sent = PacketCounts { packets: 1, bytes: 40, ..PacketCounts::default() };
+        assert_eq!(overview.sent, sent);
+        let received =
+            PacketCounts { packets: 2, bytes: 210, source_symbols: 0, repair_symbols: 2 };
+        assert_eq!(overview.received, received);
+        assert_eq!(overview.symbols, SymbolCounts { recovered: 2, unresolved: 1, by_peer: 3 });
+        assert_eq!((overview.lost, overview.duration), (1, Duration::from_millis(6)));
+    }
+}

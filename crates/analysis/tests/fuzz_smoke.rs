@@ -1,0 +1,111 @@
+//! The fuzz target on seeded input: what a machine without a fuzzer can do.
+//!
+//! `FUZZ_ITERATIONS` sets how many inputs it gets.
+
+use sutura_analysis::fuzz;
+
+fn iterations() -> u64 {
+    std::env::var("FUZZ_ITERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(4_000)
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end.max(1)
+    }
+}
+
+fn frame(random: &mut Random) -> String {
+    let large = if random.below(20) == 0 { u64::MAX >> random.below(4) } else { 0 };
+    let (stream, offset, length) =
+        (random.below(4) * 4, random.below(3000).max(large), random.below(1400));
+    let kind = ["stream", "STREAM", "source_symbol", "repair", "ack"][random.below(5) as usize];
+    let fin = random.below(4) == 0;
+    format!(
+        r#"{{"frame_type":"{kind}","stream_id":{stream},"offset":{offset},"length":{length},"fin":{fin},"session":1,"symbol_id":{offset}}}"#
+    )
+}
+
+fn event(random: &mut Random) -> String {
+    let time = random.below(100_000) as f64 / 7.0;
+    let names = [
+        "transport:packet_received",
+        "quic:packet_sent",
+        "recovery:packet_lost",
+        "transport:data_moved",
+        "http:frame_parsed",
+        "h3:priority_updated",
+        "fec:symbol_recovered",
+        "fec:recovered_by_peer",
+        "other",
+    ];
+    let name = names[random.below(names.len() as u64) as usize];
+    let count = random.below(4);
+    let frames: Vec<String> = (0..count).map(|_| frame(random)).collect();
+    let (frames, number) = (frames.join(","), random.below(50));
+    let group = ["", r#""group_id":"a","#, r#""group_id":"b","#][random.below(3) as usize];
+    format!(
+        r#"{{{group}"time":{time},"name":"{name}","data":{{"header":{{"packet_number":{number}}},"frames":[{frames}],"stream_id":4,"length":9,"new":"u=1","session":1,"symbol_id":7,"count":{number},"frame":{{"frame_type":"headers","headers":[{{"name":":path","value":"/\u001b[1m"}}]}}}}}}"#
+    )
+}
+
+/// A file in one of the forms, and changes to it.
+fn input(random: &mut Random) -> Vec<u8> {
+    let count = random.below(30);
+    let events: Vec<String> = (0..count).map(|_| event(random)).collect();
+    let delta = if random.below(4) == 0 { "delta" } else { "relative" };
+    let trace = format!(
+        r#""vantage_point":{{"type":"client"}},"common_fields":{{"time_format":"{delta}"}}"#
+    );
+    let file = match random.below(3) {
+        0 => {
+            let events = events.join(",");
+            format!(r#"{{"qlog_version":"0.3","traces":[{{{trace},"events":[{events}]}}]}}"#)
+        }
+        kind => {
+            let mark = if kind == 1 { "\u{1e}" } else { "" };
+            let head = format!(r#"{mark}{{"file_schema":"s","trace":{{{trace}}}}}"#);
+            let events = events.iter().map(|event| format!("\n{mark}{event}"));
+            head + &events.collect::<String>() + "\n"
+        }
+    };
+    let mut data = vec![random.next() as u8];
+    data.extend(file.into_bytes());
+    for _ in 0..random.below(4) {
+        let at = random.below(data.len() as u64) as usize;
+        match random.below(8) {
+            0 => data.truncate(at.max(1)),
+            1 => drop(data.drain(at..(at + 20).min(data.len()))),
+            2 => data.insert(at, b"{}[]\",\x1e\n"[random.below(8) as usize]),
+            _ => data.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << random.below(8)),
+        }
+    }
+    data
+}
+
+#[test]
+fn files() {
+    let mut random = Random(5);
+    for _ in 0..iterations() {
+        fuzz::qlog(&input(&mut random));
+    }
+}
+
+#[test]
+fn noise() {
+    let mut random = Random(6);
+    for _ in 0..iterations() {
+        let length = random.below(200);
+        let noise: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
+        fuzz::qlog(&noise);
+    }
+}

@@ -1,0 +1,177 @@
+//! What was found out about a record.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sutura_analysis::text::{self, Compared};
+use sutura_analysis::{
+    Blocking, ByteIndex, Direction, Multiplexing, Overview, StreamSummary, byte_index, figure,
+    head_of_line_blocking, multiplexing, overview, stream_table,
+};
+
+use super::load::Record;
+use super::{Analysis, Args};
+use crate::failure::Failure;
+use crate::output::{self, millis};
+
+/// All analyses of a record.
+#[derive(Debug)]
+pub struct Report {
+    record: Record,
+    overview: Overview,
+    multiplexing: Multiplexing,
+    streams: Vec<StreamSummary>,
+    /// None if it is about what was sent: only the receiver sees it.
+    blocking: Option<Blocking>,
+    byte_index: ByteIndex,
+}
+
+impl Report {
+    pub fn new(record: Record, direction: Direction, visible: Option<&BTreeSet<u64>>) -> Self {
+        let trace = &record.trace;
+        let received = direction == Direction::Received;
+        Self {
+            overview: overview(trace, direction),
+            multiplexing: multiplexing(trace, direction),
+            streams: stream_table(trace, direction),
+            blocking: received
+                .then(|| head_of_line_blocking(trace, record.order.as_deref().unwrap_or_default())),
+            byte_index: byte_index(trace, direction, visible),
+            record,
+        }
+    }
+
+    /// The page's ByteIndex.
+    pub fn byte_index(&self) -> Duration {
+        self.byte_index.index.progressive
+    }
+
+    pub fn compared(&self, first: Duration) -> Compared {
+        let blocking = self.blocking.as_ref();
+        let (name, overview) = (self.record.name.clone(), self.overview.clone());
+        Compared::new(name, overview, blocking, &self.byte_index, first)
+    }
+
+    /// Tells what is wrong with the record.
+    pub fn complain(&self) {
+        let trace = &self.record.trace;
+        let warn = |text: &str| {
+            output::complain(&format!("{}: warning: {text}", self.record.file.display()));
+        };
+        if trace.truncated {
+            warn("the file ends early");
+        }
+        if let Some(first) = trace.first_malformed {
+            let count = trace.malformed;
+            warn(&format!("{count} records are malformed and left out, the first at {first}"));
+        }
+        let unresolved = self.overview.symbols.unresolved;
+        if unresolved > 0 && self.overview.direction == Direction::Received {
+            warn(&format!(
+                "what {unresolved} recovered symbols held is unknown and counts as missing; give \
+                 the other end's record too"
+            ));
+        }
+        if !self.byte_index.unknown.is_empty() {
+            let unknown = &self.byte_index.unknown;
+            warn(&format!("no data on the visible streams {unknown:?}"));
+        }
+    }
+
+    pub fn to_text(&self, args: &Args) -> String {
+        let mut text = format!("== {}\n{}", self.record.name, text::overview(&self.overview));
+        for analysis in [
+            Analysis::Multiplexing,
+            Analysis::Streams,
+            Analysis::Waterfall,
+            Analysis::Blocking,
+            Analysis::ByteIndex,
+        ] {
+            if !args.wants(analysis) {
+                continue;
+            }
+            let part = match analysis {
+                Analysis::Multiplexing => text::multiplexing(&self.multiplexing),
+                Analysis::Streams => text::streams(&self.streams),
+                Analysis::Waterfall => text::waterfall(&self.streams),
+                Analysis::Blocking => self.blocking_text(),
+                Analysis::ByteIndex => text::byte_index(&self.byte_index),
+            };
+            text += &format!("\n-- {}\n{part}", analysis.title());
+        }
+        text
+    }
+
+    fn blocking_text(&self) -> String {
+        let Some(blocking) = &self.blocking else {
+            return "only the receiver's record says\n".to_owned();
+        };
+        let order = match self.record.order {
+            Some(_) => "the order of sending is from the other end's record",
+            None => "the order of sending is a guess: give the other end's record too",
+        };
+        format!("{}{order}\n", text::blocking(blocking))
+    }
+
+    pub fn to_json(&self, args: &Args) -> Value {
+        let wanted = |analysis, value: Value| args.wants(analysis).then_some(value);
+        let multiplexing = &self.multiplexing;
+        let arrivals =
+            args.only.contains(&Analysis::Multiplexing).then_some(&multiplexing.arrivals);
+        let multiplexing = json!({
+            "frames": multiplexing.arrivals.len(),
+            "switches": multiplexing.switches,
+            "mean_run": multiplexing.mean_run(),
+            "longest_run": multiplexing.longest_run,
+            "arrivals": arrivals,
+        });
+        let blocking = self.blocking.as_ref().map(|blocking| {
+            let [quic, tcp] = blocking.mean_delays().map(millis);
+            json!({
+                "ratio": blocking.ratio(),
+                "order_of_sending_known": self.record.order.is_some(),
+                "mean_delay_ms": { "quic": quic, "tcp": tcp },
+                "held": blocking,
+            })
+        });
+        json!({
+            "file": self.record.file.display().to_string(),
+            "name": self.record.name,
+            "overview": self.overview,
+            "multiplexing": wanted(Analysis::Multiplexing, multiplexing),
+            "streams": wanted(Analysis::Streams, json!(self.streams)),
+            "blocking": wanted(Analysis::Blocking, json!(blocking)),
+            "byte_index": wanted(Analysis::ByteIndex, json!(self.byte_index)),
+        })
+    }
+
+    /// Writes the figures that are wanted, and returns their names.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write_figures(&self, args: &Args, directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+        let name = &self.record.name;
+        let mut written = Vec::new();
+        let mut write = |analysis: Analysis, kind: &str, draw: &dyn Fn() -> String| {
+            if !args.wants(analysis) {
+                return Ok(());
+            }
+            let path = directory.join(format!("{name}.{kind}.svg"));
+            std::fs::write(&path, draw())
+                .map_err(|e| Failure::local(format!("cannot write {}: {e}", path.display())))?;
+            written.push(path);
+            Ok(())
+        };
+        write(Analysis::Multiplexing, "multiplexing", &|| {
+            figure::multiplexing(&self.multiplexing, &self.streams, name)
+        })?;
+        write(Analysis::Waterfall, "waterfall", &|| figure::waterfall(&self.streams, name))?;
+        if let Some(blocking) = &self.blocking {
+            let duration = self.record.trace.duration;
+            write(Analysis::Blocking, "blocking", &|| figure::blocking(blocking, duration, name))?;
+        }
+        Ok(written)
+    }
+}

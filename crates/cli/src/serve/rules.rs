@@ -1,0 +1,306 @@
+//! The operator's word on priorities: a file of rules that say what responses have.
+//!
+//! One rule a line: a pattern, blanks, and a priority field value. The first rule that matches a
+//! response decides; what it says overrides what the request asked for (RFC 9218 section 8), what
+//! it leaves out does not. See `docs/priorities.md`.
+
+use std::path::Path;
+
+use sutura::http::PriorityParameters;
+
+use super::site::percent_decode;
+use crate::failure::Failure;
+
+/// Rules in a file at most.
+const MAX_RULES: usize = 1000;
+/// Largest file, in bytes.
+const MAX_FILE: u64 = 1 << 20;
+/// Longest pattern, in bytes.
+const MAX_PATTERN: usize = 256;
+/// How a pattern for media types begins.
+const TYPE: &str = "type:";
+
+/// The rules of a file, in its order. The default is none.
+#[derive(Debug, Default)]
+pub struct Rules(Vec<Rule>);
+
+#[derive(Debug)]
+struct Rule {
+    subject: Subject,
+    pattern: Glob,
+    parameters: PriorityParameters,
+}
+
+/// What a pattern is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    /// The whole path of the request.
+    Path,
+    /// What follows its last slash.
+    Name,
+    /// The media type of the response.
+    Type,
+}
+
+impl Rules {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It cannot be read, or a line is no rule; says which and why.
+    pub fn load(path: &Path) -> Result<Self, Failure> {
+        let unusable = |problem: &dyn std::fmt::Display| {
+            Failure::local(format!("cannot read {}: {problem}", path.display()))
+        };
+        let size = std::fs::metadata(path).map_err(|e| unusable(&e))?.len();
+        if size > MAX_FILE {
+            return Err(unusable(&format_args!("it is larger than {MAX_FILE} bytes")));
+        }
+        let text = std::fs::read_to_string(path).map_err(|e| unusable(&e))?;
+        Self::parse(&text)
+            .map_err(|(line, what)| Failure::local(format!("{}:{line}: {what}", path.display())))
+    }
+
+    /// The rules in a text; otherwise the number of the line that is none, and what is wrong.
+    fn parse(text: &str) -> Result<Self, (usize, String)> {
+        let mut rules = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            if rules.len() == MAX_RULES {
+                return Err((number, format!("more than {MAX_RULES} rules")));
+            }
+            rules.push(Rule::parse(line).map_err(|what| (number, what))?);
+        }
+        Ok(Self(rules))
+    }
+
+    /// What the first rule says that matches a response of type `content_type` to a request for
+    /// `target`.
+    pub fn find(&self, target: &str, content_type: &str) -> Option<&PriorityParameters> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let path = target.split('?').next().unwrap_or_default();
+        let decoded = percent_decode(path);
+        let path = decoded.as_deref().unwrap_or(path);
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let found = self.0.iter().find(|rule| {
+            rule.pattern.matches(match rule.subject {
+                Subject::Path => path,
+                Subject::Name => name,
+                Subject::Type => &kind,
+            })
+        });
+        found.map(|rule| &rule.parameters)
+    }
+}
+
+impl Rule {
+    fn parse(line: &str) -> Result<Self, String> {
+        let Some((pattern, value)) = line.split_once(char::is_whitespace) else {
+            return Err(format!("no priority after {line:?}, such as u=1, i"));
+        };
+        if pattern.len() > MAX_PATTERN {
+            return Err(format!("a pattern of more than {MAX_PATTERN} bytes"));
+        }
+        let value = value.trim();
+        let parameters: PriorityParameters =
+            value.parse().map_err(|e| format!("invalid priority {value:?}: {e}"))?;
+        let (subject, pattern) = match pattern.strip_prefix(TYPE) {
+            Some("") => return Err("no media type after type:, such as type:image/*".into()),
+            Some(kind) => (Subject::Type, kind.to_ascii_lowercase()),
+            None if pattern.contains('/') => (Subject::Path, pattern.to_owned()),
+            None => (Subject::Name, pattern.to_owned()),
+        };
+        if subject == Subject::Path && !pattern.starts_with(['/', '*']) {
+            return Err(format!("no path is like {pattern:?}: they begin with a slash"));
+        }
+        Ok(Self { subject, pattern: Glob::new(&pattern), parameters })
+    }
+}
+
+/// A pattern in which `*` stands for any characters, slashes too, and `?` for one.
+#[derive(Debug)]
+struct Glob(Vec<char>);
+
+impl Glob {
+    /// Runs of stars mean what one does.
+    fn new(pattern: &str) -> Self {
+        let mut chars: Vec<char> = pattern.chars().collect();
+        chars.dedup_by(|a, b| *a == '*' && *b == '*');
+        Self(chars)
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        self.compare(text).0
+    }
+
+    /// Whether the pattern matches, and after how many steps that was known: at most as many as
+    /// pattern and text have characters, multiplied. Only the last star is ever tried anew, as an
+    /// earlier one that takes more leaves less for all that follows.
+    fn compare(&self, text: &str) -> (bool, usize) {
+        let pattern = &self.0;
+        let mut steps = 0;
+        let mut at = 0;
+        let mut rest = text.chars();
+        // Where to go on after the last star, and the text from there.
+        let mut retry = None;
+        loop {
+            steps += 1;
+            let before = rest.clone();
+            let next = rest.next();
+            match (pattern.get(at), next) {
+                (Some('*'), _) => {
+                    at += 1;
+                    if at == pattern.len() {
+                        return (true, steps);
+                    }
+                    rest = before;
+                    retry = Some((at, rest.clone()));
+                    continue;
+                }
+                (None, None) => return (true, steps),
+                (Some('?'), Some(_)) => {
+                    at += 1;
+                    continue;
+                }
+                (Some(wanted), Some(found)) if *wanted == found => {
+                    at += 1;
+                    continue;
+                }
+                // What is left of the text is too short for every retry as well.
+                (Some(_), None) => return (false, steps),
+                (_, Some(_)) => {}
+            }
+            let Some((star, from)) = &mut retry else { return (false, steps) };
+            from.next();
+            (at, rest) = (*star, from.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rules(text: &str) -> Rules {
+        Rules::parse(text).unwrap()
+    }
+
+    const EXAMPLE: &str = "
+# The page itself, then what it cannot be shown without.
+type:text/html  u=0
+/fonts/*\tu=1, exp_p=(\"page\";exp_w=4)
+*.css           u=1
+/img/hero.*     u=2, i, exp_b=3
+  type:image/*  u=5, i
+a?b             exp_w=0.5
+/?.js           u=6
+*               u=4
+";
+
+    #[test]
+    fn the_first_rule_that_matches_decides() {
+        let rules = rules(EXAMPLE);
+        for (target, kind, expected) in [
+            ("/", "text/html; charset=utf-8", "u=0"),
+            ("/img/hero.html", "TEXT/HTML", "u=0"),
+            ("/fonts/a/b.css", "text/css", r#"u=1, exp_p=("page";exp_w=4.0)"#),
+            ("/deep/a.css?v=2", "text/css", "u=1"),
+            ("/img/hero.png", "image/png", "u=2, i, exp_b=3"),
+            ("/x/img/hero.png", "image/png", "u=5, i"),
+            ("/x/a%20b", "x/y", "exp_w=0.5"),
+            ("/x/ab", "x/y", "u=4"),
+            ("/%C3%A4.js", "text/javascript", "u=6"),
+            ("/aa.js", "text/javascript", "u=4"),
+            ("/%zz", "", "u=4"),
+            ("", "", "u=4"),
+        ] {
+            let found = rules.find(target, kind).map(ToString::to_string);
+            assert_eq!(found.as_deref(), Some(expected), "{target}");
+        }
+        assert_eq!(self::rules("*.css u=1").find("/a.css/b", "text/css"), None);
+        assert_eq!(Rules::default().find("/", "text/html"), None);
+    }
+
+    #[test]
+    fn a_line_that_is_no_rule_is_named() {
+        for (line, expected) in [
+            ("*.css", "no priority after \"*.css\""),
+            ("*.css u=8", "u: expected an integer from 0 to 7"),
+            ("*.css u=1, i, exp_v=3", "exp_v: unknown parameter"),
+            ("*.css exp_p=(\"a\"", "not a list of parameters"),
+            ("*.css -> u=1", "not a list of parameters"),
+            ("type: u=1", "no media type"),
+            ("img/*.png u=1", "begin with a slash"),
+            (&format!("{} u=1", "x".repeat(MAX_PATTERN + 1)), "more than 256 bytes"),
+        ] {
+            let (number, what) = Rules::parse(&format!("# one\n\n{line}\n* u=2")).unwrap_err();
+            assert_eq!(number, 3, "{line}");
+            assert!(what.contains(expected), "{line}: {what}");
+        }
+        let (number, what) = Rules::parse(&"* u=1\n".repeat(MAX_RULES + 1)).unwrap_err();
+        assert_eq!((number, what.as_str()), (MAX_RULES + 1, "more than 1000 rules"));
+    }
+
+    #[test]
+    fn a_pattern_matches_all_of_a_text() {
+        for (pattern, text, expected) in [
+            ("", "", true),
+            ("", "a", false),
+            ("*", "", true),
+            ("?", "", false),
+            ("a*b*c", "aXbXbXc", true),
+            ("a*b*c", "aXcXb", false),
+            ("*ab", "aab", true),
+            ("*.css", "a.css.map", false),
+            ("**a**", "bab", true),
+            ("?*?", "ä", false),
+            ("?*?", "äö", true),
+        ] {
+            assert_eq!(Glob::new(pattern).matches(text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn no_pattern_takes_more_than_its_length_times_that_of_the_text() {
+        let text = "a".repeat(4096);
+        for pattern in ["*a*a*a*a*b", "*aaaaaaaaaaaaaaaab", "*?*?*?*?b", "a*a*a*a*a*a*a*a*ac"] {
+            let pattern = Glob::new(&pattern.repeat(20)[..MAX_PATTERN.min(20 * pattern.len())]);
+            let (matched, steps) = pattern.compare(&text);
+            assert!(!matched && steps <= (pattern.0.len() + 1) * (text.len() + 1), "{steps}");
+        }
+    }
+
+    /// The plain definition.
+    fn naive(pattern: &[char], text: &[char]) -> bool {
+        match (pattern, text) {
+            ([], []) => true,
+            (['*', rest @ ..], _) => {
+                naive(rest, text) || (!text.is_empty() && naive(pattern, &text[1..]))
+            }
+            (['?', p @ ..], [_, t @ ..]) => naive(p, t),
+            ([a, p @ ..], [b, t @ ..]) if a == b => naive(p, t),
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn patterns_match_as_they_should(pattern in "[ab*?]{0,8}", text in "[ab]{0,10}") {
+            let chars = |text: &str| text.chars().collect::<Vec<_>>();
+            let expected = naive(&chars(&pattern), &chars(&text));
+            prop_assert_eq!(Glob::new(&pattern).matches(&text), expected);
+        }
+
+        #[test]
+        fn no_file_panics(text in "([*/?a-z:.]{0,9}[ \t]{0,2}[a-z_]{0,5}=?[0-9]?(\n|, )){0,6}") {
+            let _ = Rules::parse(&text).map(|rules| rules.find("/a", "b/c").cloned());
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Priorities from the command line and from a file of rules.
+#![cfg(unix)]
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in helpers")]
+
+#[allow(dead_code, reason = "each test uses a part of it")]
+mod support;
+
+use std::fs;
+
+use support::*;
+
+/// A rule decides about protection, which can be seen from outside, over what the request asks for
+/// and before the server's default.
+#[test]
+fn rules_override_requests() {
+    let scratch = Scratch::new();
+    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    for name in ["hero.bin", "plain.bin", "page.html", "other.txt"] {
+        fs::write(site.join(name), noise(20_000)).unwrap();
+    }
+    let rules = scratch.0.join("rules.txt");
+    let text = "# what is protected\nhero.*  u=1, exp_b=2\n/plain.*  exp_b=0\n\
+                type:text/html  i, exp_b=3\n";
+    fs::write(&rules, text).unwrap();
+    let options = ["--priorities", rules.to_str().unwrap(), "--fec", "1", "--scheduler", "eps"];
+    let server = Listening::serve(&site, &scratch, &options);
+    // Without a delay everything is acknowledged before a repair symbol is due.
+    let link = Listening::link(&server, "delay=10ms");
+    let repairs = |name: &str, priority: &str| {
+        let url = [link.url(&format!("/{name}"))];
+        let output = Process::spawn(get(&server, &url, &out, &["--priority", priority])).output();
+        success(&output);
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        report["connections"][0]["fec"]["repair_symbols_received"].as_u64().unwrap()
+    };
+    assert!(repairs("hero.bin", "exp_b=0") > 0);
+    assert_eq!(repairs("plain.bin", "exp_b=3"), 0);
+    assert!(repairs("page.html", "u=3") > 0);
+    assert!(repairs("other.txt", "exp_w=2, exp_p=(a;u=1)") > 0, "the default");
+    assert!(repairs("other.txt", "exp_b=2") > 0, "what the request asks for");
+}
+
+/// What the rules, the requests and the defaults come to stands in the log.
+#[test]
+fn the_log_tells_the_priority_of_a_response() {
+    let scratch = Scratch::new();
+    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    for name in ["page.html", "style.css", "a.png"] {
+        fs::write(site.join(name), noise(5_000)).unwrap();
+    }
+    let rules = scratch.0.join("rules.txt");
+    fs::write(&rules, "*.css u=1, exp_w=2\ntype:image/* exp_p=(images;u=5;i), exp_b=0\n").unwrap();
+    let options = ["--priorities", rules.to_str().unwrap(), "-v"];
+    let server = Listening::serve(&site, &scratch, &options);
+    let urls = ["/page.html", "/style.css", "/a.png"].map(|path| server.url(path));
+    let wishes = ["--priority", "u=2, i", "--priority", "u=6, i", "--priority", "u=4, exp_b=9"];
+    success(&Process::spawn(get(&server, &urls, &out, &wishes)).output());
+    let (output, _) = server.interrupt();
+    let log = String::from_utf8(output.stderr).unwrap();
+    for (name, priority) in [
+        ("page.html", "u=2, i"),
+        ("style.css", "u=1, i, exp_w=2.0"),
+        ("a.png", "u=4, exp_p=(\"images\";u=5;i)"),
+    ] {
+        let line = log.lines().find(|line| line.contains(name)).unwrap();
+        assert!(line.ends_with(&format!(" ms, {priority}")), "{line}");
+    }
+}
+
+#[test]
+fn a_rule_that_is_none_is_named_by_file_and_line() {
+    let scratch = Scratch::new();
+    let rules = scratch.0.join("rules.txt");
+    let serve = || run(["serve", ".", "--priorities", rules.to_str().unwrap()]);
+    let text = complaint(&serve(), 3);
+    assert!(text.contains("rules.txt") && text.contains("cannot read"), "{text}");
+    fs::write(&rules, "*.css  u=1\n\n*.js  u=1, x=3\n").unwrap();
+    let text = complaint(&serve(), 3);
+    assert!(
+        text.contains("rules.txt:3: invalid priority") && text.contains("x: unknown"),
+        "{text}"
+    );
+}
+
+#[test]
+fn every_url_may_have_a_priority_of_its_own() {
+    let scratch = Scratch::new();
+    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    for name in ["a", "b"] {
+        fs::write(site.join(name), noise(20_000)).unwrap();
+    }
+    let server = Listening::serve(&site, &scratch, &[]);
+    let urls = ["/a", "/b"].map(|path| server.url(path));
+    let each = ["--priority", r#"u=1, i, exp_p=("web";u=1)"#, "--priority", "u=5, exp_w=0.5"];
+    let output = Process::spawn(get(&server, &urls, &out, &each)).output();
+    success(&output);
+    for name in ["a", "b"] {
+        assert_eq!(fs::read(out.join(name)).unwrap(), noise(20_000));
+    }
+}

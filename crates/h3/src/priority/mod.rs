@@ -1,0 +1,259 @@
+//! Priorities (RFC 9218), the parameters of hierarchical sharing and those that ask for erasure
+//! coding.
+//!
+//! `exp_w` is a weight, `exp_p` the list of classes that a response belongs to, `exp_b` the burst
+//! loss tolerance (repair symbols on each occasion) and `exp_d` the repair delay tolerance in
+//! milliseconds. As RFC 9218 section 4 wants it of every parameter, one that is unknown, of the
+//! wrong type or out of range counts as absent and spoils nothing else.
+
+mod parse;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sfv::{KeyRef, key_ref};
+use sutura_schedule::{Class, MAX_DEPTH, Weight};
+
+use crate::fields::Fields;
+use crate::transport::{Protection, StreamPriority};
+
+/// Largest `exp_b`, in repair symbols. Larger values count as absent.
+pub const MAX_BURST: u32 = 255;
+
+/// Largest `exp_d`. Larger values count as absent.
+pub const MAX_DELAY: Duration = Duration::from_secs(60);
+
+/// Bytes of a priority field value that are looked at. A longer one counts as unparseable.
+pub const MAX_PRIORITY_SIZE: usize = 4096;
+
+/// Longest name of a class in `exp_p`, in bytes. A class with a longer one counts as absent.
+pub const MAX_CLASS_NAME: usize = 64;
+
+const DEFAULT_URGENCY: u8 = 3;
+const MAX_URGENCY: u8 = 7;
+
+const URGENCY: &KeyRef = key_ref("u");
+const INCREMENTAL: &KeyRef = key_ref("i");
+const WEIGHT: &KeyRef = key_ref("exp_w");
+const PARENTS: &KeyRef = key_ref("exp_p");
+const BURST: &KeyRef = key_ref("exp_b");
+const DELAY: &KeyRef = key_ref("exp_d");
+
+/// The priority of a response, every parameter decided.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Priority {
+    /// 0 (first) to 7; 3 by default (RFC 9218 section 4.1).
+    pub urgency: u8,
+    /// Whether parts are of use before the whole (RFC 9218 section 4.2).
+    pub incremental: bool,
+    /// The share among siblings of the same urgency, for schedulers with weights.
+    pub weight: Weight,
+    /// The classes above the response, its direct parent first, at most [`MAX_DEPTH`], with names
+    /// of at most [`MAX_CLASS_NAME`] bytes of printable ASCII; for schedulers with classes. Empty
+    /// for a response on the root.
+    ///
+    /// Responses that name the same class under the same parents share it. If they disagree about
+    /// what it is like, the scheduler goes by the latest.
+    pub parents: Arc<[Class]>,
+    /// Burst loss tolerance: repair symbols on each occasion, at most [`MAX_BURST`]; 0 asks for
+    /// no erasure coding.
+    pub burst: u32,
+    /// Repair delay tolerance, in whole milliseconds, at most [`MAX_DELAY`].
+    pub delay: Duration,
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Self {
+            urgency: DEFAULT_URGENCY,
+            incremental: false,
+            weight: Weight::default(),
+            parents: Arc::default(),
+            burst: 0,
+            delay: Duration::ZERO,
+        }
+    }
+}
+
+impl Priority {
+    /// The value of a `priority` field or PRIORITY_UPDATE frame that says this. Parameters that
+    /// have their default are left out, unless nothing would be left; so are classes with a name
+    /// that cannot be said.
+    #[must_use]
+    pub fn to_field_value(&self) -> String {
+        let default = Self::default();
+        let parameters = PriorityParameters {
+            urgency: Some(self.urgency).filter(|&urgency| urgency != default.urgency),
+            incremental: Some(self.incremental).filter(|&incremental| incremental),
+            weight: Some(self.weight).filter(|&weight| weight != default.weight),
+            parents: Some(self.parents.clone()).filter(|parents| !parents.is_empty()),
+            burst: Some(self.burst).filter(|&burst| burst > 0),
+            delay: Some(self.delay).filter(|delay| !delay.is_zero()),
+        };
+        write::field_value(&parameters).unwrap_or_else(|| format!("u={DEFAULT_URGENCY}"))
+    }
+
+    /// Where the stream that carries the response stands.
+    pub(crate) fn stream_priority(&self) -> StreamPriority {
+        StreamPriority::Request {
+            urgency: self.urgency.min(MAX_URGENCY),
+            incremental: self.incremental,
+            weight: self.weight,
+            parents: self.parents.clone(),
+        }
+    }
+
+    /// The erasure coding that it asks for.
+    pub(crate) fn protection(&self) -> Option<Protection> {
+        (self.burst > 0).then_some(Protection {
+            burst: self.burst,
+            delay: self.delay,
+            incremental: self.incremental,
+        })
+    }
+}
+
+/// What one side said about a priority: `None` where it has no opinion.
+///
+/// [`Display`](fmt::Display) gives the field value that says all of it, which is empty if there is
+/// no opinion at all. [`FromStr`] is for what people write: unlike [`parse`](Self::parse), it takes
+/// nothing that would be skipped.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct PriorityParameters {
+    /// `u`, 0 to 7.
+    pub urgency: Option<u8>,
+    /// `i`.
+    pub incremental: Option<bool>,
+    /// `exp_w`.
+    pub weight: Option<Weight>,
+    /// `exp_p`: classes, the direct parent first; an empty list is an opinion too.
+    pub parents: Option<Arc<[Class]>>,
+    /// `exp_b`, 0 to [`MAX_BURST`].
+    pub burst: Option<u32>,
+    /// `exp_d`, up to [`MAX_DELAY`].
+    pub delay: Option<Duration>,
+}
+
+impl PriorityParameters {
+    /// Parses a priority field value. `None` if it is no dictionary of RFC 9651; members that are
+    /// unknown or of no use are skipped.
+    #[must_use]
+    pub fn parse(value: &[u8]) -> Option<Self> {
+        parse::parse(value, &mut |_, _| {})
+    }
+
+    /// What the `priority` field lines of a header section say together; no opinion if there is
+    /// none or it cannot be parsed.
+    #[must_use]
+    pub fn from_fields(fields: &Fields) -> Self {
+        let mut lines = fields.get_all("priority");
+        let Some(first) = lines.next() else {
+            return Self::default();
+        };
+        let Some(second) = lines.next() else {
+            return Self::parse(first).unwrap_or_default();
+        };
+        let mut combined = first.to_vec();
+        for line in std::iter::once(second).chain(lines) {
+            combined.extend_from_slice(b", ");
+            combined.extend_from_slice(line);
+        }
+        Self::parse(&combined).unwrap_or_default()
+    }
+
+    /// The client's view overridden by what the server's own `priority` field has an opinion on
+    /// (RFC 9218 section 8). The list of classes is one opinion: the server's replaces all of the
+    /// client's.
+    #[must_use]
+    pub fn overridden_by(&self, server: &Self) -> Self {
+        Self {
+            urgency: server.urgency.or(self.urgency),
+            incremental: server.incremental.or(self.incremental),
+            weight: server.weight.or(self.weight),
+            parents: server.parents.as_ref().or(self.parents.as_ref()).cloned(),
+            burst: server.burst.or(self.burst),
+            delay: server.delay.or(self.delay),
+        }
+    }
+
+    /// The priority with the default for everything that was not said.
+    #[must_use]
+    pub fn resolve(self) -> Priority {
+        let default = Priority::default();
+        Priority {
+            urgency: self.urgency.unwrap_or(default.urgency),
+            incremental: self.incremental.unwrap_or(default.incremental),
+            weight: self.weight.unwrap_or(default.weight),
+            parents: self.parents.unwrap_or(default.parents),
+            burst: self.burst.unwrap_or(default.burst),
+            delay: self.delay.unwrap_or(default.delay),
+        }
+    }
+}
+
+impl From<&Priority> for PriorityParameters {
+    /// An opinion on everything.
+    fn from(priority: &Priority) -> Self {
+        Self {
+            urgency: Some(priority.urgency),
+            incremental: Some(priority.incremental),
+            weight: Some(priority.weight),
+            parents: Some(priority.parents.clone()),
+            burst: Some(priority.burst),
+            delay: Some(priority.delay),
+        }
+    }
+}
+
+impl fmt::Display for PriorityParameters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&write::field_value(self).unwrap_or_default())
+    }
+}
+
+/// What is wrong with a priority that somebody wrote.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PriorityError {
+    /// It is no dictionary of RFC 9651, or longer than [`MAX_PRIORITY_SIZE`].
+    #[error("not a list of parameters such as u=1, i, exp_b=3")]
+    Malformed,
+    /// A parameter would be skipped.
+    #[error("{name}: {problem}")]
+    Parameter {
+        /// Which one.
+        name: String,
+        /// Why.
+        problem: &'static str,
+    },
+}
+
+impl FromStr for PriorityParameters {
+    type Err = PriorityError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut error = None;
+        let parameters = parse::parse(text.as_bytes(), &mut |name, problem| {
+            error
+                .get_or_insert_with(|| PriorityError::Parameter { name: name.to_owned(), problem });
+        });
+        match error {
+            Some(error) => Err(error),
+            None => parameters.ok_or(PriorityError::Malformed),
+        }
+    }
+}
+
+/// The classes of a list that count: those that can be said, up to the depth that is allowed.
+fn sayable(classes: &[Class]) -> impl Iterator<Item = &Class> {
+    let can_be_said = |class: &&Class| {
+        class.name.as_ref().is_none_or(|name| {
+            name.len() <= MAX_CLASS_NAME && name.bytes().all(|b| (0x20..0x7f).contains(&b))
+        })
+    };
+    classes.iter().filter(can_be_said).take(MAX_DEPTH)
+}

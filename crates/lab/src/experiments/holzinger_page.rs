@@ -1,0 +1,469 @@
+//! A page by strict priorities and by weighted classes (Holzinger et al. 2025, V-C and figure 6),
+//! beside what the priorities say it should look like.
+
+use std::time::{Duration, Instant};
+
+use sutura_h3::{Priority, PriorityParameters};
+use sutura_link::LinkConfig;
+use sutura_proto::{Algorithm, Scheme, TransportConfig};
+use sutura_sim::{Clock, Progress, Scenario};
+
+use super::paper_path::seed;
+use crate::metrics::millis;
+use crate::web::{Arrival, Browser, Coverage, Loaded, Phase, Request, Site, ideal};
+use crate::{Cell, Error, Options, Report, Series, Table, parallel};
+
+/// The path of figure 6, in both directions, with a queue that loses nothing.
+const PATH: &str = "rate=5mbit delay=5ms queue=1000p";
+const RATE: f64 = 5e6 / 8.0;
+const RTT: Duration = Duration::from_millis(10);
+/// The bins of the goodput.
+const BIN: Duration = Duration::from_millis(50);
+/// Phases that are shorter say little of shares: less than a hundred packets.
+const MIN_PHASE: f64 = 0.2;
+/// How far what is measured may be from what is computed.
+const TOLERANCE: f64 = 0.05;
+
+/// The page: names and sizes of what it consists of, in the order of the requests.
+pub const PAGE: [(&str, u64); 9] = [
+    ("HTML", 148_000),
+    ("CSS", 260_000),
+    ("JS", 620_000),
+    ("font", 116_000),
+    ("LCP image", 177_000),
+    ("image A", 177_000),
+    ("image B", 177_000),
+    ("image C", 177_000),
+    ("image D", 177_000),
+];
+const FONT: usize = 3;
+const LCP: usize = 4;
+
+/// A way to say how the page should load: the `priority` of each resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signals {
+    /// Its name in tables.
+    pub name: &'static str,
+    /// What it is meant to do.
+    pub about: &'static str,
+    /// Field values, in the order of [`PAGE`].
+    pub priorities: [&'static str; PAGE.len()],
+}
+
+/// Figure 1a: what Safari signals, everything incremental. Images C and D are below the fold.
+pub const EPS: Signals = Signals {
+    name: "EPS",
+    about: "urgencies alone, as Safari sets them: HTML, CSS, JS, then font and images",
+    priorities: [
+        "u=0, i", "u=1, i", "u=2, i", "u=3, i", "u=3, i", "u=3, i", "u=3, i", "u=4, i", "u=4, i",
+    ],
+};
+
+/// Figure 1b: the HTML beside a class of web assets at 1:4, CSS, font and JS in sequence within it,
+/// then images, those in the viewport with a class of their own.
+pub const CLASSES: Signals = Signals {
+    name: "classes",
+    about: "HTML to web assets 1:4; CSS, font and JS in sequence; then images, those in the \
+            viewport 2:1 to the others, and the LCP image 3:1:1 to its neighbours",
+    priorities: [
+        "u=0, i",
+        r#"u=0, exp_p=("web";u=0;i;exp_w=4.0)"#,
+        r#"u=2, exp_p=("web";u=0;i;exp_w=4.0)"#,
+        r#"u=1, exp_p=("web";u=0;i;exp_w=4.0)"#,
+        r#"u=3, i, exp_w=3.0, exp_p=("ivp";u=3;i;exp_w=0.4 "img";u=1)"#,
+        r#"u=3, i, exp_p=("ivp";u=3;i;exp_w=0.4 "img";u=1)"#,
+        r#"u=3, i, exp_p=("ivp";u=3;i;exp_w=0.4 "img";u=1)"#,
+        r#"u=3, i, exp_w=0.1, exp_p=("img";u=1)"#,
+        r#"u=3, i, exp_w=0.1, exp_p=("img";u=1)"#,
+    ],
+};
+
+/// The LCP image as early as can be where scripts do not block rendering: after HTML and CSS,
+/// beside the font.
+pub const LCP_FIRST: Signals = Signals {
+    name: "LCP first",
+    about: "HTML and CSS, then a class of font and LCP image at 1:2, then JS; scripts are deferred",
+    priorities: [
+        "u=0",
+        "u=0",
+        "u=2",
+        r#"u=0, i, exp_p=("paint";u=1)"#,
+        r#"u=0, i, exp_w=2.0, exp_p=("paint";u=1)"#,
+        r#"u=3, i, exp_p=("img";u=3)"#,
+        r#"u=3, i, exp_p=("img";u=3)"#,
+        r#"u=5, i, exp_p=("img";u=3)"#,
+        r#"u=5, i, exp_p=("img";u=3)"#,
+    ],
+};
+
+/// The LCP image as early as can be where scripts block rendering, too.
+pub const LCP_NEXT: Signals = Signals {
+    name: "LCP after scripts",
+    about: "HTML, CSS and JS as under EPS, then the LCP image, then font and images",
+    priorities: [
+        "u=0",
+        "u=0",
+        "u=0",
+        r#"u=0, i, exp_p=("paint";u=1)"#,
+        r#"u=0, i, exp_w=4.0, exp_p=("paint";u=1)"#,
+        r#"u=3, i, exp_p=("img";u=3)"#,
+        r#"u=3, i, exp_p=("img";u=3)"#,
+        r#"u=5, i, exp_p=("img";u=3)"#,
+        r#"u=5, i, exp_p=("img";u=3)"#,
+    ],
+};
+
+impl Signals {
+    fn page(&self) -> Result<Vec<Request>, Error> {
+        let wrong = |error| Error::Priority { name: self.name, error };
+        let resources = PAGE.iter().zip(self.priorities);
+        let request = |(&(_, bytes), text): (&(&str, u64), &str)| {
+            let priority: Priority = text.parse::<PriorityParameters>().map_err(wrong)?.resolve();
+            Ok(Request { bytes, priority })
+        };
+        resources.map(request).collect()
+    }
+}
+
+/// What came of loading the page once.
+#[derive(Clone, Debug)]
+pub struct PageLoad {
+    /// What was signalled.
+    pub signals: Signals,
+    /// How the server scheduled it.
+    pub scheme: Scheme,
+    /// When each resource was complete, from the requests.
+    pub complete: [Duration; PAGE.len()],
+    /// Bytes as they came: when, of which resource, how many.
+    pub arrivals: Vec<(Duration, usize, u64)>,
+    /// How it should have been. Times are from the first byte.
+    pub ideal: Vec<Phase>,
+}
+
+/// A part of the load in which the same resources should be sent.
+#[derive(Clone, Debug)]
+pub struct Sharing {
+    /// From when to when it lasted, from the requests.
+    pub interval: (Duration, Duration),
+    /// Each resource with the share that it should have and the share that it had.
+    pub shares: Vec<(usize, f64, f64)>,
+}
+
+impl PageLoad {
+    /// When each resource should be complete, from the requests.
+    #[must_use]
+    pub fn expected(&self) -> [Duration; PAGE.len()] {
+        let mut expected = [Duration::ZERO; PAGE.len()];
+        for phase in &self.ideal {
+            for &resource in &phase.completed {
+                expected[resource] = RTT + Duration::from_secs_f64(phase.end);
+            }
+        }
+        expected
+    }
+
+    /// The measured shares in each phase of the ideal load that is long enough. Phases end where the
+    /// same resources were complete in the measurement, and begin there or when something of all
+    /// who share was there: what is sent first, the server sends before it knows of all requests.
+    #[must_use]
+    pub fn sharing(&self) -> Vec<Sharing> {
+        let mut start = Duration::ZERO;
+        let mut sharing = Vec::new();
+        let mut ideal_start = 0.0;
+        for phase in &self.ideal {
+            let ends = phase.completed.iter().map(|resource| self.complete[*resource]);
+            // Where several are complete together, the first to be so ends the sharing.
+            let end = ends.clone().min().unwrap_or(start);
+            if phase.end - ideal_start >= MIN_PHASE && end > start {
+                sharing.push(self.share(phase, (start, end)));
+            }
+            start = ends.max().unwrap_or(start).max(start);
+            ideal_start = phase.end;
+        }
+        sharing
+    }
+
+    fn share(&self, phase: &Phase, (start, end): (Duration, Duration)) -> Sharing {
+        let first = |leaf| self.arrivals.iter().find(|(_, of, _)| *of == leaf).map(|first| first.0);
+        let begun = phase.shares.iter().filter_map(|(leaf, _)| first(*leaf)).max();
+        let interval = (begun.unwrap_or(start).max(start), end);
+        let mut bytes = [0; PAGE.len()];
+        for (at, resource, n) in &self.arrivals {
+            if *at > interval.0 && *at <= interval.1 {
+                bytes[*resource] += n;
+            }
+        }
+        let all = bytes.iter().sum::<u64>().max(1) as f64;
+        let shares = phase.shares.iter();
+        let shares = shares.map(|&(leaf, share)| (leaf, share, bytes[leaf] as f64 / all));
+        Sharing { interval, shares: shares.collect() }
+    }
+
+    /// Goodput of a resource in Mbit/s, by bins.
+    fn goodput(&self, resource: usize) -> (Vec<f64>, Vec<f64>) {
+        let end = self.complete.iter().max().copied().unwrap_or_default();
+        let bins = end.as_millis().div_ceil(BIN.as_millis()) as usize + 1;
+        let mut bytes = vec![0; bins];
+        for (at, of, n) in &self.arrivals {
+            let bin = (at.as_nanos() / BIN.as_nanos()) as usize;
+            if *of == resource
+                && let Some(bytes) = bytes.get_mut(bin)
+            {
+                *bytes += n;
+            }
+        }
+        let x = (0..bins).map(|bin| bin as f64 * millis(BIN)).collect();
+        let y = bytes.iter().map(|bytes| *bytes as f64 * 8.0 / BIN.as_secs_f64() / 1e6).collect();
+        (x, y)
+    }
+}
+
+/// Loads the page once.
+///
+/// # Errors
+/// The simulation fails.
+pub fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PageLoad, Error> {
+    let path: LinkConfig = PATH.parse()?;
+    let transport = TransportConfig {
+        congestion: Algorithm::Bbr,
+        scheduler: scheme,
+        ..TransportConfig::default()
+    };
+    let page = signals.page()?;
+    let browser = Browser::new([page.clone()], Duration::ZERO);
+    let server = || Site::new(Coverage::default());
+    let (mut loaded, mut arrivals) = (Vec::new(), Vec::new());
+    let scenario = Scenario::new(seed).link(&path, &path).transport(&transport);
+    let ends = scenario.drive(Clock::default(), browser, server, |view| {
+        let browser = view.client;
+        if browser.is_done() {
+            loaded = browser.loaded().to_vec();
+            arrivals = browser.arrivals().to_vec();
+        }
+        Progress { done: browser.is_done(), busy: browser.is_busy() || browser.begun() == 0 }
+    })?;
+    // What headers take of the path is not shared among resources.
+    let bytes = PAGE.iter().map(|(_, bytes)| bytes).sum::<u64>();
+    let headers = ends.down.sent * u64::from(path.overhead);
+    let rate = RATE * bytes as f64 / (ends.down.sent_bytes + headers) as f64;
+    let head_start = head_start(&arrivals);
+    Ok(PageLoad {
+        signals,
+        scheme,
+        complete: complete(&loaded),
+        arrivals: since_the_requests(&loaded, &arrivals),
+        ideal: ideal(&page, head_start, rate),
+    })
+}
+
+/// Bytes that came of the first resource before anything of another. They leave when the first
+/// request arrives, before the server knows of any other.
+fn head_start(arrivals: &[Arrival]) -> u64 {
+    arrivals.iter().take_while(|arrival| arrival.request == 0).map(|arrival| arrival.bytes).sum()
+}
+
+fn complete(loaded: &[Loaded]) -> [Duration; PAGE.len()] {
+    let mut complete = [Duration::ZERO; PAGE.len()];
+    for (time, loaded) in complete.iter_mut().zip(loaded) {
+        *time = loaded.complete.map(|at| at - loaded.asked).unwrap_or_default();
+    }
+    complete
+}
+
+fn since_the_requests(loaded: &[Loaded], arrivals: &[Arrival]) -> Vec<(Duration, usize, u64)> {
+    let asked: Option<Instant> = loaded.first().map(|first| first.asked);
+    let since = |at: Instant| asked.map(|asked| at - asked).unwrap_or_default();
+    arrivals.iter().map(|arrival| (since(arrival.at), arrival.request, arrival.bytes)).collect()
+}
+
+/// The experiment.
+///
+/// # Errors
+/// A simulation fails.
+pub fn run(options: &Options) -> Result<Report, Error> {
+    let jobs = [
+        (EPS, Scheme::Eps),
+        (CLASSES, Scheme::Hmm),
+        (CLASSES, Scheme::Hls),
+        (LCP_FIRST, Scheme::Hmm),
+        (LCP_NEXT, Scheme::Hmm),
+    ];
+    let loads = parallel::map(options, &jobs, |&(signals, scheme)| {
+        load(signals, scheme, seed(options.seed, 1))
+    })?;
+    Ok(report(&loads))
+}
+
+fn report(loads: &[PageLoad]) -> Report {
+    let signals = [EPS, CLASSES, LCP_FIRST, LCP_NEXT];
+    let described = signals.map(|s| format!("`{}`: {}.", s.name, s.about)).join(" ");
+    Report {
+        name: "holzinger-page".to_owned(),
+        title: "A page by strict priorities and by weighted classes".to_owned(),
+        text: vec![
+            "Holzinger et al. 2025, V-C and figure 6: HTML 148 kB, CSS 260 kB, JS 620 kB, a font of \
+             116 kB and five images of 177 kB, one of them the largest contentful paint, all asked \
+             for at once over HTTP/3; 5 Mbit/s, round-trip time 10 ms, BBR, no loss."
+                .to_owned(),
+            format!(
+                "{described} The paper gives the ratio 1:4, the sequence of CSS and JS, the classes of \
+                 images and the weight 0.4 of the viewport; the other weights are ours. Two more trees \
+                 ask how early the LCP image can be without delaying what blocks rendering."
+            ),
+            "`ideal` is computed from the tree and the page's share of the path as if bytes could be \
+             divided at will; what is sent of the HTML before the server knows of another request counts \
+             as given. `measured` is when the client had read the last byte. Shares are those of \
+             the bytes read while the same resources should be sent."
+                .to_owned(),
+        ],
+        tables: vec![verdicts(loads), completion(loads), shares(loads)],
+        series: loads.iter().flat_map(curves).collect(),
+        plots: Vec::new(),
+        pictures: Vec::new(),
+    }
+}
+
+fn table<const N: usize>(caption: &str, columns: [&str; N], rows: Vec<Vec<Cell>>) -> Table {
+    Table { caption: caption.to_owned(), columns: columns.map(str::to_owned).to_vec(), rows }
+}
+
+/// How far a measured value is from a computed one, relative to that.
+fn deviation(measured: f64, computed: f64) -> f64 {
+    if computed > 0.0 { measured / computed - 1.0 } else { 0.0 }
+}
+
+fn completion(loads: &[PageLoad]) -> Table {
+    let mut rows = Vec::new();
+    for load in loads {
+        let expected = load.expected();
+        for (i, (name, _)) in PAGE.iter().enumerate() {
+            let (measured, expected) = (load.complete[i], expected[i]);
+            rows.push(vec![
+                load.signals.name.into(),
+                load.scheme.name().into(),
+                (*name).into(),
+                expected.into(),
+                measured.into(),
+                Cell::Share(deviation(measured.as_secs_f64(), expected.as_secs_f64())),
+            ]);
+        }
+    }
+    let columns = ["priorities", "scheduler", "resource", "ideal", "measured", "deviation"];
+    table("Time until each resource is complete", columns, rows)
+}
+
+fn shares(loads: &[PageLoad]) -> Table {
+    let mut rows = Vec::new();
+    for load in loads {
+        for Sharing { interval, shares } in load.sharing() {
+            for (resource, ideal, measured) in shares {
+                rows.push(vec![
+                    load.signals.name.into(),
+                    load.scheme.name().into(),
+                    interval.0.into(),
+                    interval.1.into(),
+                    PAGE[resource].0.into(),
+                    Cell::Share(ideal),
+                    Cell::Share(measured),
+                    Cell::Share(deviation(measured, ideal)),
+                ]);
+            }
+        }
+    }
+    let columns =
+        ["priorities", "scheduler", "from", "to", "resource", "ideal", "measured", "deviation"];
+    table("Shares of the path", columns, rows)
+}
+
+fn worst(deviations: impl Iterator<Item = f64>) -> f64 {
+    deviations.map(f64::abs).fold(0.0, f64::max)
+}
+
+fn verdict(met: bool) -> Cell {
+    if met { "met" } else { "missed" }.into()
+}
+
+fn verdicts(loads: &[PageLoad]) -> Table {
+    let mut rows = Vec::new();
+    let eps = loads.iter().find(|load| load.signals == EPS);
+    for load in loads {
+        let mut row = |what: &str, wanted: Cell, seen: Cell, met: bool| {
+            let (signals, scheme) = (load.signals.name.into(), load.scheme.name().into());
+            rows.push(vec![signals, scheme, what.into(), wanted, seen, verdict(met)]);
+        };
+        let expected = load.expected();
+        let seconds = |time: &Duration| time.as_secs_f64();
+        let times = load.complete.iter().zip(&expected);
+        let times = worst(times.map(|(m, e)| deviation(seconds(m), seconds(e))));
+        let sharing = load.sharing();
+        let shares = sharing.iter().flat_map(|sharing| &sharing.shares);
+        let shares = worst(shares.map(|(_, ideal, measured)| deviation(*measured, *ideal)));
+        let within = |seen: f64| (Cell::Share(TOLERANCE), Cell::Share(seen), seen <= TOLERANCE);
+        let (wanted, seen, met) = within(times);
+        row("largest deviation of a completion time", wanted, seen, met);
+        let (wanted, seen, met) = within(shares);
+        row("largest deviation of a share", wanted, seen, met);
+        let Some(eps) = eps.filter(|_| load.signals != EPS) else { continue };
+        for resource in [LCP, FONT] {
+            let (before, seen) = (eps.complete[resource], load.complete[resource]);
+            let what = format!("{} earlier than under EPS", PAGE[resource].0);
+            row(&what, before.into(), seen.into(), seen < before);
+        }
+    }
+    let columns = ["priorities", "scheduler", "target", "wanted", "measured", "verdict"];
+    table("Targets", columns, rows)
+}
+
+fn curves(load: &PageLoad) -> Vec<Series> {
+    let series = |(resource, (name, _)): (usize, &(&str, u64))| {
+        let (x, y) = load.goodput(resource);
+        Series {
+            label: (*name).to_owned(),
+            x_label: "time since the requests in ms".to_owned(),
+            y_label: format!("Mbit/s, {} by {}", load.signals.name, load.scheme),
+            x,
+            y,
+        }
+    };
+    PAGE.iter().enumerate().map(series).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ideal_loads_are_those_of_the_trees() {
+        let order = |signals: Signals| -> Vec<&str> {
+            let phases = ideal(&signals.page().unwrap(), 0, 1000.0);
+            phases.iter().flat_map(|p| &p.completed).map(|resource| PAGE[*resource].0).collect()
+        };
+        assert_eq!(order(EPS)[..4], ["HTML", "CSS", "JS", "font"]);
+        assert_eq!(order(CLASSES)[..5], ["CSS", "font", "HTML", "JS", "LCP image"]);
+        assert_eq!(order(LCP_FIRST)[..5], ["HTML", "CSS", "LCP image", "font", "JS"]);
+        assert_eq!(order(LCP_NEXT)[..5], ["HTML", "CSS", "JS", "LCP image", "font"]);
+        let phases = ideal(&CLASSES.page().unwrap(), 0, 1000.0);
+        assert_eq!(phases[0].shares, [(0, 0.2), (1, 0.8)]);
+        assert_eq!(phases.iter().map(|p| p.end).fold(0.0, f64::max).round(), 2029.0);
+    }
+
+    #[test]
+    fn weights_and_classes_come_out_as_they_were_signalled() {
+        for scheme in [Scheme::Hmm, Scheme::Hls] {
+            let load = load(CLASSES, scheme, 1).unwrap();
+            let expected = load.expected();
+            for ((name, _), (measured, ideal)) in
+                PAGE.iter().zip(load.complete.iter().zip(&expected))
+            {
+                let off = deviation(measured.as_secs_f64(), ideal.as_secs_f64());
+                assert!(off.abs() < TOLERANCE, "{scheme} {name}: {measured:?} {ideal:?}");
+            }
+            let sharing = load.sharing();
+            assert!(sharing.len() >= 4, "{sharing:?}");
+            for (resource, ideal, measured) in sharing.iter().flat_map(|s| &s.shares) {
+                let off = deviation(*measured, *ideal);
+                assert!(off.abs() < TOLERANCE, "{scheme} {resource}: {measured} {ideal}");
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Page loads over HTTP/3 in the simulator: a client that asks for what it finds, and a server that
+//! knows what each resource is.
+
+mod client;
+mod server;
+
+use std::sync::Arc;
+
+use sutura_link::LinkConfig;
+use sutura_proto::TransportConfig;
+use sutura_sim::{Clock, Failure, FailureKind, Progress, Scenario};
+
+use self::client::Browser;
+use self::server::Origin;
+use super::corpus::Page;
+use super::requests::Load;
+
+/// Loads a page once, on a connection of its own. `link` is the path in each direction; `config`
+/// is for both ends, and its scheduler decides what the server sends next. Times are since the
+/// first request, which follows the handshake. All that is random follows from `seed`.
+///
+/// # Errors
+/// The page is not complete after an hour, or the connection is lost.
+pub fn load_over(
+    page: &Arc<Page>,
+    link: &LinkConfig,
+    config: &TransportConfig,
+    seed: u64,
+) -> Result<Load, Failure> {
+    let mut load = None;
+    let site = page.clone();
+    let origin = move || Origin::new(site.clone());
+    let scenario = Scenario::new(seed).link(link, link).transport(config);
+    let ends = scenario.drive(Clock::default(), Browser::new(page), origin, |view| {
+        if load.is_none() {
+            load = view.client.load();
+        }
+        // What is needed next may be far away.
+        Progress { done: load.is_some(), busy: false }
+    })?;
+    load.ok_or_else(|| Failure {
+        seed: Some(seed),
+        at: ends.duration,
+        kind: FailureKind::Quiescent,
+        trace: String::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::corpus::{PageResource, Trigger};
+    use std::time::Duration;
+
+    use super::*;
+    use sutura_proto::Scheme;
+    use sutura_schedule::{Kind, Resource};
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn resource(kind: Kind, bytes: u64, trigger: Trigger) -> PageResource {
+        PageResource { bytes, resource: Resource { kind, ..Resource::default() }, trigger }
+    }
+
+    fn load(page: &Arc<Page>, link: &str, scheduler: Scheme) -> Load {
+        let config = TransportConfig { scheduler, ..TransportConfig::default() };
+        load_over(page, &link.parse().unwrap(), &config, 7).unwrap()
+    }
+
+    fn page(resources: &[PageResource]) -> Arc<Page> {
+        Arc::new(Page { id: String::new(), resources: resources.to_vec() })
+    }
+
+    #[test]
+    fn each_resource_is_asked_for_when_what_names_it_is_there() {
+        let page = page(&[
+            resource(Kind::Html, 500, Trigger::Start(Duration::ZERO)),
+            resource(Kind::Css, 500, Trigger::After(0, Duration::ZERO)),
+            resource(Kind::Font, 500, Trigger::After(1, 30 * MS)),
+        ]);
+        let load = load(&page, "delay=50ms", Scheme::Eps);
+        let millis =
+            |times: &[Duration]| -> Vec<u128> { times.iter().map(Duration::as_millis).collect() };
+        // A round trip each.
+        assert_eq!(millis(&load.requested), [0, 100, 230]);
+        assert_eq!(millis(&load.completed), [100, 200, 330]);
+    }
+
+    #[test]
+    fn the_server_goes_by_the_scheme() {
+        let start = Trigger::Start(Duration::ZERO);
+        let page = page(&[
+            resource(Kind::Image, 200_000, start),
+            resource(Kind::Image, 200_000, start),
+            resource(Kind::Css, 200_000, Trigger::During(0, 0.1)),
+        ]);
+        let order = |scheme| {
+            let load = load(&page, "rate=5mbit delay=25ms", scheme);
+            let mut order = [0, 1, 2];
+            order.sort_by_key(|index| load.completed[*index]);
+            (order, load)
+        };
+        let (fifo, sequence) = order(Scheme::Fifo);
+        assert_eq!(fifo, [0, 1, 2]);
+        let (dfifo, _) = order(Scheme::Dfifo);
+        assert_eq!(dfifo, [2, 0, 1]);
+        let (_, turns) = order(Scheme::Rr);
+        assert!(turns.completed[0] > sequence.completed[0] * 3 / 2, "{turns:?} {sequence:?}");
+    }
+
+    #[test]
+    fn more_resources_than_streams_and_loss_do_no_harm() {
+        let start = Trigger::Start(Duration::ZERO);
+        let resources: Vec<_> = (0..250).map(|_| resource(Kind::Image, 3000, start)).collect();
+        let load = load(&page(&resources), "rate=5mbit delay=25ms loss=bern:0.05", Scheme::Rr);
+        assert_eq!(load.completed.len(), 250);
+        assert!(load.requested[249] > load.requested[0]);
+    }
+
+    #[test]
+    fn a_path_that_carries_nothing_is_a_failure() {
+        let page = page(&[resource(Kind::Html, 500, Trigger::Start(Duration::ZERO))]);
+        let link = "loss=bern:1".parse().unwrap();
+        let error = load_over(&page, &link, &TransportConfig::default(), 7).unwrap_err();
+        assert_eq!(error.seed, Some(7));
+        assert!(matches!(error.kind, FailureKind::ConnectionLost(_)), "{error}");
+    }
+}

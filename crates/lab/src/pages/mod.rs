@@ -1,0 +1,26 @@
+//! Loads of real web pages, as recorded, and playing them back: through a scheduler alone, or over
+//! HTTP/3 in the simulator.
+
+mod corpus;
+mod http;
+mod index;
+mod playback;
+mod requests;
+mod signals;
+
+pub use corpus::{CorpusError, Page, PageResource, Timing, Trigger};
+pub use http::load_over;
+pub use index::{Weighting, byte_index};
+pub use playback::play;
+pub use requests::{Load, Requests};
+pub use signals::chrome;
+
+use sutura_schedule::Priority;
+
+/// Everything that a server can know of a resource: what a browser says of it, and what it is.
+#[must_use]
+pub fn priority(resource: &PageResource) -> Priority {
+    let (urgency, incremental) = chrome(&resource.resource);
+    let signalled = Priority::new(urgency, incremental).unwrap_or_default();
+    Priority { resource: Some(resource.resource), ..signalled }
+}

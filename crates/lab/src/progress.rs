@@ -1,0 +1,32 @@
+//! How far an experiment is, for people who wait.
+
+use std::fmt;
+use std::sync::Arc;
+
+type Tell = dyn Fn(usize, usize) + Send + Sync;
+
+/// Is told how many jobs of how many are done. An experiment may have several rounds of jobs. The
+/// default listens to nothing.
+#[derive(Clone, Default)]
+pub struct Progress(Option<Arc<Tell>>);
+
+impl Progress {
+    /// Calls `tell` with the jobs that are done and with all jobs of the round, from any thread, one
+    /// at a time.
+    #[must_use]
+    pub fn new(tell: impl Fn(usize, usize) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(tell)))
+    }
+
+    pub(crate) fn tell(&self, done: usize, total: usize) {
+        if let Some(tell) = &self.0 {
+            tell(done, total);
+        }
+    }
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Progress(told)" } else { "Progress(silent)" })
+    }
+}

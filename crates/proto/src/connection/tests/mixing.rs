@@ -1,0 +1,102 @@
+//! Which streams share a packet.
+
+use super::pair::{Pair, pattern};
+use crate::wire_format::{Carrier, Frame, FrameIter};
+use crate::{
+    Dir, Observation, Observer, Priority, Protection, Side, SpaceId, StreamId, TransportConfig,
+};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// The streams of each packet that carried any.
+#[derive(Debug, Clone, Default)]
+struct Packets(Arc<Mutex<Vec<BTreeSet<StreamId>>>>);
+
+fn streams(payload: &[u8], carrier: Carrier, into: &mut BTreeSet<StreamId>) {
+    for frame in FrameIter::new(payload, carrier).flatten() {
+        match frame {
+            Frame::Stream(frame) => drop(into.insert(frame.id)),
+            Frame::SourceSymbol(symbol) => streams(symbol.frames, Carrier::SourceSymbol, into),
+            _ => {}
+        }
+    }
+}
+
+impl Observer for Packets {
+    fn observe(&mut self, _: Instant, observation: &Observation<'_>) {
+        if let Observation::PacketSent { space: SpaceId::Data, payload, .. } = observation {
+            let mut ids = BTreeSet::new();
+            streams(payload, Carrier::OneRtt, &mut ids);
+            if !ids.is_empty() {
+                self.0.lock().unwrap().push(ids);
+            }
+        }
+    }
+}
+
+/// What the server sends of `lengths` bytes on a stream each, packet by packet. The first stream
+/// has the priority `first`, the last one the protection `last`.
+fn sent(
+    mix_streams: bool,
+    lengths: &[usize],
+    first: &Priority,
+    last: Option<Protection>,
+) -> Vec<Vec<u64>> {
+    let config = || TransportConfig { mix_streams, ..TransportConfig::default() };
+    let mut pair = Pair::with(config(), config());
+    pair.handshake();
+    pair.run_for(Duration::from_secs(1));
+    let packets = Packets::default();
+    let now = pair.now;
+    pair.server.conn().set_observer(now, Box::new(packets.clone()));
+    for (i, len) in lengths.iter().enumerate() {
+        let id = pair.server.conn().open(Dir::Uni).unwrap();
+        let mut stream = pair.server.conn().send_stream(id);
+        if i == 0 {
+            stream.set_priority(first.clone()).unwrap();
+        }
+        if i + 1 == lengths.len() {
+            stream.protect(last).unwrap();
+        }
+        assert_eq!(stream.write(&pattern(*len)), Ok(*len));
+        stream.finish().unwrap();
+    }
+    pair.run_for(Duration::from_secs(1));
+    for len in lengths {
+        assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(*len));
+    }
+    let packets = packets.0.lock().unwrap();
+    packets.iter().map(|ids| ids.iter().map(|id| id.index()).collect()).collect()
+}
+
+#[test]
+fn a_packet_carries_one_stream_unless_told() {
+    let usual = Priority::default();
+    assert_eq!(sent(false, &[300, 300, 300], &usual, None), [[0], [1], [2]]);
+    assert_eq!(sent(true, &[300, 300, 300], &usual, None), [[0, 1, 2]]);
+    // The end of the first leaves room in its packet.
+    assert_eq!(sent(false, &[1200, 300], &usual, None), [[0], [0], [1]]);
+    assert_eq!(sent(true, &[1200, 300], &usual, None), [vec![0], vec![0, 1]]);
+}
+
+#[test]
+fn source_symbols_are_no_exception() {
+    let tail = Some(Protection { burst: 1, delay: Duration::ZERO, incremental: false });
+    assert_eq!(sent(false, &[300, 300], &Priority::default(), tail), [[0], [1]]);
+    assert_eq!(sent(true, &[300, 300], &Priority::default(), tail), [[0, 1]]);
+}
+
+#[test]
+fn short_messages_go_along() {
+    let usual = Priority::default();
+    assert_eq!(sent(false, &[100, 256, 100], &usual, None), [[0, 1, 2]]);
+    assert_eq!(sent(false, &[100, 257, 300], &usual, None), [vec![0, 1], vec![2]]);
+    assert_eq!(sent(false, &[300, 100, 300], &usual, None), [vec![0, 1], vec![2]]);
+}
+
+#[test]
+fn the_protocols_own_streams_go_along() {
+    let packets = sent(false, &[300, 300, 300], &Priority::CONTROL, None);
+    assert_eq!(packets, [vec![0, 1], vec![2]]);
+}

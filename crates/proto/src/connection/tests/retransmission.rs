@@ -1,0 +1,144 @@
+//! The order of retransmission with everything else that decides about lost data.
+
+use super::pair::{Pair, pattern};
+use crate::fec::{Fate, SymbolRef};
+use crate::{
+    Dir, Outcome, Priority, Protection, Retransmission, RetransmissionApproach, Scheme, Side,
+    SpaceId, StreamId, TransportConfig,
+};
+use std::time::Duration;
+
+const TAIL: Protection = Protection { burst: 3, delay: Duration::ZERO, incremental: false };
+const SECOND: Duration = Duration::from_secs(1);
+
+const APPROACHES: [RetransmissionApproach; 4] = [
+    RetransmissionApproach::ByLoss,
+    RetransmissionApproach::InTurn,
+    RetransmissionApproach::First,
+    RetransmissionApproach::FirstBy(Scheme::Eps),
+];
+
+/// Every approach with every policy of what is sent again.
+fn each(mut test: impl FnMut(Pair)) {
+    for retransmission_order in APPROACHES {
+        for retransmission in [Retransmission::Immediate, Retransmission::HoldForRepair] {
+            let config = || TransportConfig {
+                retransmission,
+                retransmission_order,
+                ..TransportConfig::default()
+            };
+            let mut pair = Pair::with(config(), config());
+            pair.handshake();
+            test(pair);
+        }
+    }
+}
+
+fn open(pair: &mut Pair, len: usize, protection: Option<Protection>, urgency: u8) -> StreamId {
+    let id = pair.server.conn().open(Dir::Uni).unwrap();
+    let mut stream = pair.server.conn().send_stream(id);
+    stream.set_priority(Priority::new(urgency, urgency.is_multiple_of(2)).unwrap()).unwrap();
+    stream.protect(protection).unwrap();
+    assert_eq!(stream.write(&pattern(len)), Ok(len));
+    stream.finish().unwrap();
+    id
+}
+
+#[test]
+fn protected_and_bare_streams_lose_and_get_everything() {
+    each(|mut pair| {
+        let mut n = 0u32;
+        pair.filter = Box::new(move |_, _| {
+            n = n.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            n >> 29 != 0
+        });
+        for i in 0..8u8 {
+            open(&mut pair, 60_000, (i % 2 == 0).then_some(TAIL), i % 4);
+        }
+        for _ in 0..8 {
+            assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(60_000));
+        }
+        let stats = pair.server.conn().stats();
+        assert!(stats.stream_bytes_retransmitted > 0 && stats.fec.repair_symbols_sent > 0);
+        pair.filter = Box::new(|_, _| true);
+        pair.run_for(10 * SECOND);
+        let streams = pair.server.conn().stats().streams;
+        assert_eq!((streams.streams, streams.send_buffered), (0, 0));
+    });
+}
+
+#[test]
+fn symbols_that_wait_when_their_stream_is_reset_leave_the_session_free() {
+    each(|mut pair| {
+        let id = open(&mut pair, 9_000, Some(TAIL), 3);
+        pair.filter = Box::new(|from, _| from == Side::Client);
+        pair.flush(Side::Server);
+        // Nothing arrives, so that probes go out and what was sent is wanted again.
+        pair.run_for(SECOND);
+        pair.server.conn().send_stream(id).reset(7).unwrap();
+        pair.filter = Box::new(|_, _| true);
+        pair.run_for(20 * SECOND);
+        assert_eq!(pair.server.conn().send_stream(id).outcome(), Some(Outcome::Finished));
+        assert!(pair.server.conn().fec_out.is_quiet());
+        // The session serves the next stream.
+        open(&mut pair, 5_000, Some(TAIL), 3);
+        let conn = pair.client.conn();
+        let reset = conn.accept(Dir::Uni);
+        assert_eq!(reset, Some(id));
+        assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(5_000));
+    });
+}
+
+/// Lets the server send one datagram, which is lost; returns whether there was one.
+fn lose_one(pair: &mut Pair) -> bool {
+    let now = pair.now;
+    pair.server.conn().poll_transmit(now, 1, &mut Vec::new()).is_some()
+}
+
+/// A datagram of the client with a byte of a stream.
+fn byte(pair: &mut Pair, id: StreamId) -> Vec<u8> {
+    let now = pair.now;
+    let mut datagram = Vec::new();
+    pair.client.conn().send_stream(id).write(&[1]).unwrap();
+    pair.client.conn().poll_transmit(now, 1, &mut datagram).unwrap();
+    datagram
+}
+
+#[test]
+fn a_small_symbol_in_turn_does_not_keep_a_large_repair_symbol_from_going() {
+    let server = TransportConfig {
+        retransmission_order: RetransmissionApproach::InTurn,
+        ..TransportConfig::default()
+    };
+    let mut pair = Pair::with(TransportConfig::default(), server);
+    pair.handshake();
+    // Acknowledgements become long, because every other packet is lost.
+    let id = pair.client.conn().open(Dir::Uni).unwrap();
+    for n in 0..20 {
+        let datagram = byte(&mut pair, id);
+        if n % 2 == 1 {
+            pair.receive(Side::Server, datagram);
+        }
+    }
+    open(&mut pair, 50, Some(TAIL), 3);
+    while lose_one(&mut pair) {}
+    open(&mut pair, 1_500, Some(TAIL), 3);
+    while pair.server.conn().streams.wants_data() {
+        assert!(lose_one(&mut pair));
+    }
+    let small = SymbolRef { session: 0, id: 0 };
+    let conn = pair.server.conn();
+    assert_eq!(conn.fec_out.on_probe(small, true), Fate::Kept);
+    // This one leaves no gap: its acknowledgement may wait, and goes along only where it has room.
+    let datagram = byte(&mut pair, id);
+    pair.receive(Side::Server, datagram);
+
+    let now = pair.now;
+    let acks = &pair.server.conn().spaces[SpaceId::Data as usize].acks;
+    assert!(acks.has_news() && !acks.is_due(now));
+    let repairs = pair.server.conn().stats().fec.repair_symbols_sent;
+    assert!(lose_one(&mut pair));
+    let conn = pair.server.conn();
+    assert_eq!(conn.stats().fec.repair_symbols_sent, repairs + 1);
+    assert_eq!(conn.fec_out.resend_frames(small).len(), 1, "it waits for its turn");
+}

@@ -1,0 +1,58 @@
+//! A scheduler of its own among the streams that lost something.
+
+use super::{Precedence, RetransmissionOrder};
+use crate::config::MIN_UDP_PAYLOAD;
+use sutura_schedule::{Priority, Scheduler, StreamKey};
+
+/// A scheduler decides among the streams that lost data. It knows of nothing else: a stream is
+/// active in it while something of it waits to be sent again, and is charged for that.
+#[derive(Debug)]
+pub struct ByScheduler {
+    precedence: Precedence,
+    lossy: Box<dyn Scheduler>,
+}
+
+impl ByScheduler {
+    /// Lets `lossy`, a scheduler without streams, decide.
+    #[must_use]
+    pub fn new(precedence: Precedence, lossy: Box<dyn Scheduler>) -> Self {
+        Self { precedence, lossy }
+    }
+}
+
+impl RetransmissionOrder for ByScheduler {
+    fn precedence(&self) -> Precedence {
+        self.precedence
+    }
+
+    fn insert(&mut self, stream: StreamKey, priority: &Priority) {
+        self.lossy.insert(stream, priority.clone());
+    }
+
+    fn remove(&mut self, stream: StreamKey) {
+        self.lossy.remove(stream);
+    }
+
+    fn reprioritize(&mut self, stream: StreamKey, priority: &Priority) {
+        self.lossy.reprioritize(stream, priority.clone());
+    }
+
+    fn queued(&mut self, stream: StreamKey) {
+        self.lossy.activate(stream);
+    }
+
+    fn dequeued(&mut self, stream: StreamKey, left: usize) {
+        if left == 0 {
+            self.lossy.deactivate(stream);
+        }
+    }
+
+    fn charge(&mut self, stream: StreamKey, bytes: usize) {
+        self.lossy.charge(stream, bytes);
+    }
+
+    fn next(&mut self) -> Option<StreamKey> {
+        // Only the name counts: how much goes is limited by the packet alone.
+        self.lossy.next(MIN_UDP_PAYLOAD.into()).map(|grant| grant.stream)
+    }
+}

@@ -1,0 +1,96 @@
+//! The order of retransmission: which lost stream data is sent when, relative to new data.
+//!
+//! The three approaches that Marx 2020, section 2.1 found in QUIC implementations, and the one that
+//! is the default here. What *is* sent again was decided before
+//! ([`RetransmissionPolicy`](crate::policy::RetransmissionPolicy)); an order sees streams and byte
+//! counts, no data.
+
+mod by_loss;
+mod by_scheduler;
+
+pub use by_loss::ByLoss;
+pub use by_scheduler::ByScheduler;
+
+use std::fmt::Debug;
+use sutura_schedule::{Priority, Scheme, StreamKey};
+
+/// When lost data goes, relative to new data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precedence {
+    /// Before all new data, of whichever stream.
+    First,
+    /// When the scheduler selects its stream, before that stream's new data.
+    InTurn,
+}
+
+/// Decides which stream sends next of what it lost.
+///
+/// It is told of streams as a [`Scheduler`](sutura_schedule::Scheduler) is, and of each frame that
+/// waits to be sent again. Frames of one stream are sent in the order in which they were lost.
+///
+/// * [`next`](Self::next) decides without moving on, and may name a stream of which nothing waits
+///   any more; it is told so by [`dequeued`](Self::dequeued), and asked again.
+/// * A call that names an unknown stream changes nothing.
+/// * What an order holds is bounded by the streams and the frames that wait.
+pub trait RetransmissionOrder: Debug + Send {
+    /// When lost data goes, relative to new data; the same at all times.
+    fn precedence(&self) -> Precedence;
+
+    /// Adds a stream of which nothing is lost.
+    fn insert(&mut self, stream: StreamKey, priority: &Priority);
+
+    /// Forgets a stream.
+    fn remove(&mut self, stream: StreamKey);
+
+    /// Changes the priority of a stream.
+    fn reprioritize(&mut self, stream: StreamKey, priority: &Priority);
+
+    /// One more frame of the stream waits to be sent again.
+    fn queued(&mut self, stream: StreamKey);
+
+    /// A frame of the stream waits no longer, because it was sent or is of no use any more; `left`
+    /// wait still. With 0, `stream` has nothing to send again, whatever was queued before.
+    fn dequeued(&mut self, stream: StreamKey, left: usize);
+
+    /// The stream sent `bytes` again.
+    fn charge(&mut self, stream: StreamKey, bytes: usize);
+
+    /// Which stream sends next of what it lost; `None` if nothing is lost.
+    ///
+    /// With [`Precedence::InTurn`] the scheduler answers this instead, except while connection flow
+    /// control lets nothing new go: lost data is counted already and needs no credit.
+    fn next(&mut self) -> Option<StreamKey>;
+}
+
+/// The approaches by name.
+///
+/// In the examples four streams A to D share in turn, of which A and B have lost two packets each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RetransmissionApproach {
+    /// Lost data goes first, in the order of loss, whatever the streams' priorities: [`ByLoss`].
+    /// What was lost earliest has kept a reader waiting longest. The default.
+    #[default]
+    ByLoss,
+    /// Lost data is ordinary data of its stream, and sent when the scheduler selects the stream:
+    /// approach 1 of Marx 2020, `ABCDABCD`.
+    InTurn,
+    /// Lost data goes first, and the connection's scheme decides among the streams that lost some:
+    /// approach 2, `ABABCDCD`.
+    First,
+    /// Lost data goes first, and this scheme decides among the streams that lost some: approach 3,
+    /// `AABBCDCD` with a sequential scheme.
+    FirstBy(Scheme),
+}
+
+impl RetransmissionApproach {
+    /// An order of this kind without streams, for a connection whose streams `scheme` schedules.
+    #[must_use]
+    pub fn build(self, scheme: Scheme) -> Box<dyn RetransmissionOrder> {
+        match self {
+            Self::ByLoss => Box::new(ByLoss::default()),
+            Self::InTurn => Box::new(ByScheduler::new(Precedence::InTurn, scheme.build())),
+            Self::First => Box::new(ByScheduler::new(Precedence::First, scheme.build())),
+            Self::FirstBy(other) => Box::new(ByScheduler::new(Precedence::First, other.build())),
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! When lost data goes, relative to new data.
+
+use super::*;
+use crate::fec::SymbolRef;
+use crate::streams::retransmission_order::{ByScheduler, Precedence, RetransmissionOrder};
+use proptest::prelude::*;
+use std::collections::HashMap;
+use sutura_schedule::{Eps, Grant, Priority, Scheduler, StreamKey};
+
+/// One scheme for all streams, whatever their priorities: in turn, or one after the other.
+#[derive(Debug, Default)]
+struct Uniform {
+    eps: Eps,
+    in_turn: bool,
+}
+
+impl Uniform {
+    fn new(in_turn: bool) -> Box<Self> {
+        Box::new(Self { eps: Eps::new(), in_turn })
+    }
+}
+
+impl Scheduler for Uniform {
+    fn insert(&mut self, stream: StreamKey, _: Priority) {
+        self.eps.insert(stream, Priority::new(3, self.in_turn).unwrap());
+    }
+    fn remove(&mut self, stream: StreamKey) {
+        self.eps.remove(stream);
+    }
+    fn reprioritize(&mut self, _: StreamKey, _: Priority) {}
+    fn activate(&mut self, stream: StreamKey) {
+        self.eps.activate(stream);
+    }
+    fn deactivate(&mut self, stream: StreamKey) {
+        self.eps.deactivate(stream);
+    }
+    fn next(&mut self, room: usize) -> Option<Grant> {
+        self.eps.next(room)
+    }
+    fn charge(&mut self, stream: StreamKey, bytes: usize) {
+        self.eps.charge(stream, bytes);
+    }
+    fn is_empty(&self) -> bool {
+        self.eps.is_empty()
+    }
+}
+
+const RR: bool = true;
+const SEQUENTIAL: bool = false;
+
+fn by(precedence: Precedence, scheme: bool) -> Box<dyn RetransmissionOrder> {
+    Box::new(ByScheduler::new(precedence, Uniform::new(scheme)))
+}
+
+/// In which order two packets each of A to D go, of which those of A and B were lost in the order
+/// that `lost` says.
+fn sequence(scheme: bool, order: Box<dyn RetransmissionOrder>, lost: &str) -> String {
+    let mut streams = Streams::new(Side::Client, small(), Uniform::new(scheme), order);
+    streams.set_peer_limits(advertised(&small()));
+    let ids: Vec<_> = (0..4).map(|_| streams.open(Dir::Uni).unwrap()).collect();
+    let mut tokens: HashMap<StreamId, Vec<StreamToken>> = HashMap::new();
+    // As much as two frames take, so that it takes two again.
+    for &id in &ids[..2] {
+        for _ in 0..2 {
+            streams.write(id, &[7; 1_190]).unwrap();
+            tokens.entry(id).or_default().push(send_frame(&mut streams).unwrap());
+        }
+    }
+    for name in lost.bytes() {
+        let id = ids[usize::from(name - b'A')];
+        let token = tokens.get_mut(&id).unwrap().remove(0);
+        streams.lost(&Token::Stream(token));
+    }
+    for &id in &ids[2..] {
+        streams.write(id, &[7; 2_380]).unwrap();
+    }
+    let sent = std::iter::from_fn(|| send_frame(&mut streams));
+    sent.map(|t| char::from(b'A' + ids.iter().position(|id| *id == t.id).unwrap() as u8)).collect()
+}
+
+#[test]
+fn the_approaches_give_the_sequences_of_the_paper() {
+    use Precedence::{First, InTurn};
+    for lost in ["ABAB", "AABB"] {
+        assert_eq!(sequence(RR, by(InTurn, RR), lost), "ABCDABCD");
+        assert_eq!(sequence(RR, by(First, RR), lost), "ABABCDCD");
+        assert_eq!(sequence(RR, by(First, SEQUENTIAL), lost), "AABBCDCD");
+        assert_eq!(sequence(SEQUENTIAL, by(First, RR), lost), "ABABCCDD");
+        assert_eq!(sequence(SEQUENTIAL, by(InTurn, SEQUENTIAL), lost), "AABBCCDD");
+    }
+    for (lost, expected) in [("ABAB", "ABABCDCD"), ("AABB", "AABBCDCD"), ("BAAB", "BAABCDCD")] {
+        let by_loss = RetransmissionApproach::ByLoss.build(Scheme::Eps);
+        assert_eq!(sequence(RR, by_loss, lost), expected);
+    }
+}
+
+fn with(approach: RetransmissionApproach) -> Streams {
+    endpoint_with(Side::Client, &small(), approach)
+}
+
+fn open(streams: &mut Streams, urgency: u8, incremental: bool) -> StreamId {
+    let id = streams.open(Dir::Uni).unwrap();
+    streams.set_priority(id, Priority::new(urgency, incremental).unwrap()).unwrap();
+    id
+}
+
+/// Writes `len` bytes and sends them in one frame.
+fn sent(streams: &mut Streams, id: StreamId, len: usize) -> StreamToken {
+    streams.write(id, &vec![1; len]).unwrap();
+    let token = send_frame(streams).unwrap();
+    assert_eq!((token.id, token.len as usize), (id, len));
+    token
+}
+
+#[test]
+fn only_in_turn_does_lost_data_wait_for_more_urgent_new_data() {
+    for approach in APPROACHES {
+        let mut streams = with(approach);
+        let (late, urgent) = (open(&mut streams, 6, false), open(&mut streams, 0, false));
+        let lost = sent(&mut streams, late, 100);
+        streams.write(late, &[2; 50]).unwrap();
+        streams.write(urgent, &[3; 50]).unwrap();
+        streams.lost(&Token::Stream(lost));
+        let order: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).collect();
+        let order: Vec<_> = order.iter().map(|t| (t.id, t.offset)).collect();
+        let expected = match approach {
+            RetransmissionApproach::InTurn => [(urgent, 0), (late, 0), (late, 100)],
+            _ => [(late, 0), (urgent, 0), (late, 100)],
+        };
+        assert_eq!(order, expected, "{approach:?}");
+        assert!(!streams.wants_data());
+    }
+}
+
+#[test]
+fn among_lossy_streams_the_scheme_decides_by_urgency_except_in_the_order_of_loss() {
+    for approach in APPROACHES {
+        let mut streams = with(approach);
+        let (late, urgent) = (open(&mut streams, 6, false), open(&mut streams, 0, false));
+        let tokens = [sent(&mut streams, late, 100), sent(&mut streams, urgent, 100)];
+        tokens.iter().for_each(|token| streams.lost(&Token::Stream(*token)));
+        let order: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).collect();
+        let mut expected = tokens;
+        if approach != RetransmissionApproach::ByLoss {
+            expected.reverse();
+        }
+        assert_eq!(order, expected, "{approach:?}");
+    }
+}
+
+#[test]
+fn a_change_of_priority_reaches_lost_data_too() {
+    for approach in &APPROACHES[1..] {
+        let mut streams = with(*approach);
+        let (a, b) = (open(&mut streams, 3, false), open(&mut streams, 3, false));
+        for token in [sent(&mut streams, a, 100), sent(&mut streams, b, 100)] {
+            streams.lost(&Token::Stream(token));
+        }
+        streams.set_priority(b, Priority::new(1, false).unwrap()).unwrap();
+        assert_eq!(send_frame(&mut streams).unwrap().id, b, "{approach:?}");
+        assert_eq!(send_frame(&mut streams).unwrap().id, a, "{approach:?}");
+    }
+}
+
+#[test]
+fn lost_data_needs_no_credit() {
+    for approach in APPROACHES {
+        let mut limits = small();
+        limits.connection_window = 300;
+        let mut streams = endpoint_with(Side::Client, &limits, approach);
+        let ids = [0, 1, 2].map(|urgency| open(&mut streams, urgency, true));
+        let tokens: Vec<_> = ids[1..].iter().map(|id| sent(&mut streams, *id, 150)).collect();
+        // The most urgent has new data only, for which there is no credit.
+        ids.iter().for_each(|id| assert_eq!(streams.write(*id, &[4; 10]), Ok(10)));
+        assert!(streams.is_connection_blocked() && !streams.wants_data());
+        tokens.iter().for_each(|token| streams.lost(&Token::Stream(*token)));
+        assert!(streams.wants_data(), "{approach:?}");
+        for token in &tokens {
+            assert_eq!(send_frame(&mut streams), Some(*token), "{approach:?}");
+        }
+        assert!(!streams.wants_data() && streams.poll_data(ROOM).is_none());
+        assert!(streams.is_connection_blocked());
+        streams.received_max_data(330);
+        let new: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).map(|t| t.id).collect();
+        assert_eq!(new, ids, "{approach:?}");
+    }
+}
+
+#[test]
+fn a_retransmission_is_a_turn() {
+    for approach in APPROACHES {
+        let mut streams = with(approach);
+        let (a, b) = (open(&mut streams, 3, true), open(&mut streams, 3, true));
+        let lost = sent(&mut streams, a, 100);
+        streams.write(a, &[1; 2_380]).unwrap();
+        streams.write(b, &[1; 2_380]).unwrap();
+        streams.lost(&Token::Stream(lost));
+        let order: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).map(|t| t.id).collect();
+        assert_eq!(order[..4], [a, b, a, b], "{approach:?}");
+    }
+}
+
+#[test]
+fn a_lost_end_is_sent_again_alone_or_with_the_bytes_before_it() {
+    for approach in APPROACHES {
+        for lost_bytes in [false, true] {
+            let mut streams = with(approach);
+            let id = open(&mut streams, 3, true);
+            let bytes = sent(&mut streams, id, 100);
+            streams.finish(id).unwrap();
+            let end = send_frame(&mut streams).unwrap();
+            if lost_bytes {
+                streams.lost(&Token::Stream(bytes));
+            } else {
+                streams.acked(&Token::Stream(bytes));
+            }
+            streams.lost(&Token::Stream(end));
+            let again = send_frame(&mut streams).unwrap();
+            assert!(again.fin);
+            assert_eq!(again.offset + u64::from(again.len), 100, "{approach:?}");
+            assert_eq!(again.len > 0, lost_bytes);
+            assert!(!streams.wants_data() && streams.poll_data(ROOM).is_none());
+            streams.acked(&Token::Stream(again));
+            assert_eq!(events(&mut streams), [StreamEvent::Finished { id }]);
+            assert_eq!(streams.stats().streams, 0);
+        }
+    }
+}
+
+#[test]
+fn a_reset_forgets_what_was_lost_and_keeps_the_final_size() {
+    for approach in APPROACHES {
+        let mut streams = with(approach);
+        let (a, b) = (open(&mut streams, 3, true), open(&mut streams, 3, true));
+        let tokens = [(a, 100), (b, 50), (a, 70)].map(|(id, len)| sent(&mut streams, id, len));
+        tokens.iter().for_each(|token| streams.lost(&Token::Stream(*token)));
+        streams.reset(a, 9).unwrap();
+        assert_eq!(control(&mut streams), [[encode::RESET_STREAM, a.0, 9, 170]]);
+        assert_eq!(send_frame(&mut streams), Some(tokens[1]), "{approach:?}");
+        assert!(!streams.wants_data() && streams.poll_data(ROOM).is_none());
+        streams.acked(&Token::ResetStream(a));
+        streams.received_stop_sending(b, 5).unwrap();
+        streams.lost(&Token::Stream(tokens[1]));
+        assert!(!streams.wants_data() && streams.poll_data(ROOM).is_none());
+    }
+}
+
+const fn symbol(id: u64) -> SymbolRef {
+    SymbolRef { session: 0, id }
+}
+
+#[test]
+fn symbols_take_their_stream_s_turn() {
+    for approach in APPROACHES {
+        let mut streams = with(approach);
+        let (a, b) = (open(&mut streams, 3, false), open(&mut streams, 3, false));
+        let [first, second] = [1, 2].map(|_| sent(&mut streams, a, 100));
+        let other = sent(&mut streams, b, 100);
+        streams.retransmit_symbol(symbol(7), &first);
+        streams.lost(&Token::Stream(second));
+        streams.lost(&Token::Stream(other));
+        let pending = streams.poll_data(ROOM).unwrap();
+        assert_eq!((pending.id, pending.symbol()), (a, Some(symbol(7))), "{approach:?}");
+        let bare = streams.write_stream(&pending, &mut Vec::new(), ROOM, Length::Explicit);
+        assert_eq!(bare, None, "a symbol is not written as a frame");
+        streams.wrote_symbol(&pending, &[first]);
+        assert!(streams.poll_data(ROOM).is_some_and(|next| next.symbol().is_none()));
+        assert_eq!(send_frame(&mut streams), Some(second));
+        assert_eq!(send_frame(&mut streams), Some(other));
+        assert!(!streams.wants_data());
+        assert_eq!(streams.take_forsaken(), None, "it was sent");
+    }
+}
+
+#[test]
+fn symbols_that_nobody_misses_any_more_come_back() {
+    for approach in APPROACHES {
+        let mut streams = with(approach);
+        let ids = [0; 4].map(|_| open(&mut streams, 3, true));
+        let tokens = ids.map(|id| sent(&mut streams, id, 100));
+        for (token, id) in tokens.iter().zip(0..) {
+            streams.retransmit_symbol(symbol(id), token);
+        }
+        streams.delivered(&tokens[0]);
+        streams.reset(ids[1], 0).unwrap();
+        streams.acked(&Token::ResetStream(ids[1]));
+        streams.received_stop_sending(ids[2], 0).unwrap();
+        let pending = streams.poll_data(ROOM).unwrap();
+        assert_eq!(pending.symbol(), Some(symbol(3)), "{approach:?}");
+        let mut back: Vec<_> = std::iter::from_fn(|| streams.take_forsaken()).collect();
+        back.sort_by_key(|symbol| symbol.id);
+        assert_eq!(back, [0, 1, 2].map(symbol));
+        // One that cannot be sent as it is comes back as well.
+        streams.skip_symbol(&pending);
+        assert_eq!(streams.take_forsaken(), Some(symbol(3)));
+        assert!(!streams.wants_data());
+    }
+}
+
+/// Streams that write, send and lose at random; returns how often each byte was sent and lost.
+fn churn(seed: u64, approach: RetransmissionApproach, rounds: usize) {
+    let mut random = Random(seed);
+    let mut limits = small();
+    limits.stream_window = 1 << 20;
+    limits.connection_window = 40_000;
+    let mut streams = endpoint_with(Side::Client, &limits, approach);
+    let ids: Vec<_> =
+        (0..8).map(|_| open(&mut streams, random.below(8) as u8, random.below(2) == 0)).collect();
+    let mut excess: HashMap<(StreamId, u64), i32> = HashMap::new();
+    let mut flight = Vec::new();
+    for _ in 0..rounds {
+        let id = ids[random.below(8) as usize];
+        let _ = streams.write(id, &vec![0; random.below(3_000) as usize]);
+        for _ in 0..random.below(6) {
+            let Some(token) = send_frame(&mut streams) else { break };
+            for offset in token.offset..token.offset + u64::from(token.len) {
+                *excess.entry((token.id, offset)).or_default() += 1;
+            }
+            flight.push(token);
+        }
+        while !flight.is_empty() && random.below(4) > 0 {
+            let token = flight.swap_remove(random.below(flight.len() as u64) as usize);
+            if random.below(3) > 0 {
+                streams.acked(&Token::Stream(token));
+                continue;
+            }
+            streams.lost(&Token::Stream(token));
+            for offset in token.offset..token.offset + u64::from(token.len) {
+                *excess.get_mut(&(token.id, offset)).unwrap() -= 1;
+            }
+        }
+        if random.below(20) == 0 {
+            streams.received_max_data(40_000 + random.below(400_000));
+        }
+    }
+    // Nothing starves: all goes without anybody's acknowledgement once there is credit.
+    streams.received_max_data(1 << 30);
+    while let Some(token) = send_frame(&mut streams) {
+        for offset in token.offset..token.offset + u64::from(token.len) {
+            *excess.entry((token.id, offset)).or_default() += 1;
+        }
+    }
+    assert!(!streams.wants_data());
+    for id in ids {
+        let send = streams.send_half(id).unwrap();
+        assert!(!send.buffer.has_lost() && !send.has_unsent() && send.lost.is_empty());
+        assert!((0..send.buffer.end()).all(|offset| excess.get(&(id, offset)) == Some(&1)));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn what_is_lost_is_sent_again_once(seed: u64, approach in 0..APPROACHES.len()) {
+        churn(seed, APPROACHES[approach], 200);
+    }
+}
+
+#[test]
+fn queues_of_lost_frames_are_bounded_by_what_was_sent() {
+    for approach in APPROACHES {
+        let mut streams = with(approach);
+        let id = open(&mut streams, 3, true);
+        let tokens: Vec<_> = (0..1_000).map(|_| sent(&mut streams, id, 5)).collect();
+        // Probes repeat what waits already, and a peer may let any number of them time out.
+        for _ in 0..20 {
+            tokens.iter().for_each(|token| streams.lost(&Token::Stream(*token)));
+        }
+        let send = streams.send_half(id).unwrap();
+        assert_eq!(send.lost.len(), tokens.len(), "{approach:?}");
+        let again: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).collect();
+        assert_eq!(again.iter().map(|token| token.len).sum::<u32>(), 5_000);
+        assert!(again.len() <= 5, "neighbours share frames");
+        assert!(!streams.wants_data());
+        assert!(streams.send_half(id).unwrap().lost.is_empty());
+    }
+}

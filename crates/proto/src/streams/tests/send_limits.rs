@@ -1,0 +1,168 @@
+//! What streams may buffer: each alone, and all together.
+
+use super::*;
+use crate::streams::send_pool::STREAM_RESERVE;
+use std::collections::HashMap;
+use sutura_schedule::Priority;
+
+const STREAMS: u64 = 100;
+const POOL: usize = 1 << 20;
+
+/// Limits under which the buffers are all that counts.
+fn limits() -> StreamLimits {
+    StreamLimits {
+        bidi_streams: STREAMS,
+        uni_streams: STREAMS,
+        stream_window: 1 << 40,
+        connection_window: 1 << 40,
+        send_buffer: 256 * 1024,
+        connection_send_buffer: POOL,
+        ..StreamLimits::default()
+    }
+}
+
+/// Writes until the buffer is full; returns how many bytes it took.
+fn fill(streams: &mut Streams, id: StreamId) -> usize {
+    let mut total = 0;
+    loop {
+        match streams.write(id, &[0; 10_000]) {
+            Ok(len) => total += len,
+            Err(error) => {
+                assert_eq!(error, WriteError::Blocked);
+                return total;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flood_of_writers_gets_the_limit_and_each_its_reserve() {
+    let mut streams = endpoint(Side::Client, &limits());
+    let taken: Vec<_> = (0..STREAMS)
+        .map(|_| {
+            let id = streams.open(Dir::Uni).unwrap();
+            fill(&mut streams, id)
+        })
+        .collect();
+    assert_eq!(taken[..4], [256 * 1024; 4]);
+    assert!(taken[4..].iter().all(|len| *len == STREAM_RESERVE));
+    let total: usize = taken.iter().sum();
+    assert_eq!(streams.stats().send_buffered, total);
+    assert_eq!(streams.out.pool.used(), total);
+    assert!(total <= POOL + STREAMS as usize * STREAM_RESERVE);
+    assert_eq!(streams.out.pool.waiting(), STREAMS as usize - 4, "those that have room themselves");
+}
+
+#[test]
+fn a_late_urgent_stream_overtakes_all_that_is_buffered() {
+    let limits = StreamLimits { uni_streams: 100, ..StreamLimits::default() };
+    let mut streams = endpoint(Side::Client, &limits);
+    streams.received_max_data(1 << 40);
+    for _ in 0..20 {
+        let id = streams.open(Dir::Uni).unwrap();
+        fill(&mut streams, id);
+    }
+    let bulk = streams.stats().send_buffered;
+    assert!(bulk >= limits.connection_send_buffer);
+    for _ in 0..10 {
+        send_frame(&mut streams).unwrap();
+    }
+    let urgent = streams.open(Dir::Uni).unwrap();
+    streams.set_priority(urgent, Priority::new(0, false).unwrap()).unwrap();
+    assert_eq!(streams.write(urgent, &[0; 5_000]), Ok(5_000), "the limit is used up by others");
+    streams.finish(urgent).unwrap();
+    let next: Vec<_> = (0..6).map(|_| send_frame(&mut streams).unwrap()).collect();
+    assert!(next[..5].iter().all(|token| token.id == urgent));
+    assert!(next[4].fin && next[5].id != urgent);
+}
+
+#[test]
+fn writers_are_woken_in_the_order_in_which_they_found_no_room() {
+    let mut streams = endpoint(Side::Client, &limits());
+    let ids: Vec<_> = (0..8).map(|_| streams.open(Dir::Uni).unwrap()).collect();
+    for id in &ids {
+        assert!(fill(&mut streams, *id) >= STREAM_RESERVE);
+    }
+    events(&mut streams);
+    // One that is abandoned does not free a quarter of the limit, after what the reserves took.
+    streams.reset(ids[0], 0).unwrap();
+    assert!(events(&mut streams).is_empty());
+    for id in &ids[1..3] {
+        streams.reset(*id, 0).unwrap();
+    }
+    let woken: Vec<_> = ids[4..].iter().map(|id| StreamEvent::Writable { id: *id }).collect();
+    assert_eq!(events(&mut streams), woken);
+    assert_eq!(streams.out.pool.waiting(), 0);
+    assert!(fill(&mut streams, ids[7]) > 100_000);
+}
+
+#[test]
+fn streams_that_end_do_not_wait_on() {
+    let mut streams = endpoint(
+        Side::Client,
+        &StreamLimits { connection_send_buffer: 0, uni_streams: 10_000, ..limits() },
+    );
+    for _ in 0..1_000 {
+        let id = streams.open(Dir::Uni).unwrap();
+        assert_eq!(fill(&mut streams, id), STREAM_RESERVE);
+        assert_eq!(streams.out.pool.waiting(), 1);
+        streams.reset(id, 0).unwrap();
+        streams.acked(&Token::ResetStream(id));
+    }
+    assert_eq!((streams.out.pool.waiting(), streams.out.pool.used()), (0, 0));
+}
+
+/// Writers that write only when they are told to: none is forgotten.
+fn obedient(seed: u64, pool: usize) {
+    const SIZE: usize = 400_000;
+    let mut random = Random(seed);
+    let mut streams =
+        endpoint(Side::Client, &StreamLimits { connection_send_buffer: pool, ..limits() });
+    let mut left = HashMap::new();
+    let mut told = Vec::new();
+    for _ in 0..12 {
+        let id = streams.open(Dir::Uni).unwrap();
+        let priority = Priority::new(random.below(8) as u8, random.below(2) == 0).unwrap();
+        streams.set_priority(id, priority).unwrap();
+        left.insert(id, SIZE);
+        told.push(id);
+    }
+    let mut flight = Vec::new();
+    let mut finished = 0;
+    while finished < 12 {
+        for id in told.drain(..) {
+            let rest = left.get_mut(&id).unwrap();
+            while *rest > 0
+                && let Ok(len) = streams.write(id, &vec![0; (*rest).min(9_000)])
+            {
+                *rest -= len;
+            }
+            if *rest == 0 {
+                streams.finish(id).unwrap();
+            }
+        }
+        assert!(streams.stats().send_buffered <= pool + 12 * STREAM_RESERVE);
+        flight.extend((0..random.below(40)).map_while(|_| send_frame(&mut streams)));
+        assert!(!flight.is_empty() || streams.wants_data(), "everybody sleeps: {left:?}");
+        for _ in 0..random.below(40).min(flight.len() as u64) {
+            let token = flight.swap_remove(random.below(flight.len() as u64) as usize);
+            let fate = if random.below(5) == 0 { Streams::lost } else { Streams::acked };
+            fate(&mut streams, &Token::Stream(token));
+        }
+        for event in events(&mut streams) {
+            match event {
+                StreamEvent::Writable { id } => told.push(id),
+                StreamEvent::Finished { .. } => finished += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert_eq!((streams.out.pool.used(), streams.out.pool.waiting()), (0, 0));
+}
+
+#[test]
+fn no_writer_is_forgotten() {
+    for seed in 0..6 {
+        obedient(seed, [0, 100_000, 500_000, POOL][seed as usize % 4]);
+    }
+}

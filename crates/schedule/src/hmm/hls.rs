@@ -1,0 +1,276 @@
+//! Sharing by rounds: hierarchical link sharing.
+
+use super::tree::{Kind, Node, ROOT, Rank, Sharing, Tree};
+use super::{LMAX, MAX_DEBT, tree_calls};
+use crate::queue::Slot;
+use crate::{Grant, Priority, Scheduler, StreamKey, Urgency};
+
+/// Hierarchical link sharing, the weighted round robin of the paper (section III-B), after
+/// Luangsomboon and Liebeherr.
+///
+/// Every stream and class has a *balance* of bytes that it may take from the class above. When the
+/// root has used up its balance it gets the quantum `Q* = Lmax (1 + sum(w)/w_min)` over the streams
+/// that the search finds now, with their weights relative to the root: enough for a full packet of
+/// the lightest. A class hands its balance out in rounds: at the start of one it computes the fair
+/// quota of a unit of weight, and each member gets its share when its turn comes, in order of the
+/// keys. A member's turn lasts while it is backlogged and its balance is positive; sending a packet
+/// may overdraw the balance, and the next rounds pay that back.
+///
+/// A member that ends its turn early gives up the rest of its balance. The bytes are then still on
+/// the balance of its class, for nothing was sent: the *residual*, which the class hands out in
+/// another round among those that are still backlogged. A class that nobody below needs service of
+/// gives up its balance in the same way. Nothing else is needed for the surplus to find whoever can
+/// use it, and for the link never to idle while someone is backlogged.
+///
+/// Strict priorities are kept by each class for itself and at every decision: if a more urgent
+/// member appears, the round of the less urgent ones stops where it is and goes on later. An
+/// incremental newcomer among siblings of its urgency waits for the end of their round.
+///
+/// The rights that two backlogged incremental siblings get are in proportion to their weights,
+/// except those of the one round that is under way; so no member is ahead of its max-min fair share
+/// by more than its share of one Q* and a packet.
+///
+/// Q* is bounded by 1024 packets more than there are streams that share, whatever the ratio of their
+/// weights: the lightest then get a turn in which they can send only every few rounds.
+#[derive(Debug, Default)]
+pub struct Hls {
+    tree: Tree<Rounds>,
+    /// For the search.
+    pending: Vec<(Slot, f64)>,
+}
+
+/// Packets of the quantum that the weights may add to one for each stream.
+const MAX_SPREAD: u32 = 1024;
+/// Streams for which the quantum grows.
+const MAX_SHARES: u32 = 1 << 22;
+/// Rounds in which the lightest member has paid back all it can owe.
+const FORGIVEN: u64 = (MAX_DEBT / LMAX + 1) as u64;
+
+impl Hls {
+    /// A scheduler without streams.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many streams are inserted, active or not.
+    #[must_use]
+    pub fn streams(&self) -> usize {
+        self.tree.streams()
+    }
+
+    /// How many classes there are. One goes with the last stream below it.
+    #[must_use]
+    pub fn classes(&self) -> usize {
+        self.tree.classes()
+    }
+
+    /// Slots of nodes and of classes, in use or not.
+    #[cfg(test)]
+    pub(super) fn slots(&self) -> (usize, usize) {
+        (self.tree.nodes.len(), self.tree.inners.len())
+    }
+
+    /// The quantum of the streams that would be served now, each class alone: the paper's search.
+    fn quantum(&mut self) -> i64 {
+        let Self { tree, pending } = self;
+        let (mut streams, mut largest) = (0u32, 1f64);
+        pending.push((ROOT, 1.0));
+        // With each node the reciprocal of its share of the root.
+        while let Some((slot, reciprocal)) = pending.pop() {
+            let Kind::Class(inner) = tree.nodes[slot].kind else {
+                streams = streams.saturating_add(1);
+                largest = largest.max(reciprocal);
+                continue;
+            };
+            let inner = &tree.inners[inner as usize];
+            let Some(first) = inner.queue.first() else {
+                continue;
+            };
+            let rank = tree.nodes[first.slot()].rank;
+            if !rank.incremental {
+                pending.push((first.slot(), reciprocal));
+                continue;
+            }
+            let sum = inner.state.0[rank.urgency.class()].weights as f64;
+            inner.queue.each_below(|queued| rank.reaches(queued), &mut |slot| {
+                let weight = f64::from(tree.nodes[slot].rank.weight.thousandths());
+                pending.push((slot, reciprocal * sum / weight));
+            });
+        }
+        let most = streams.min(MAX_SHARES) + MAX_SPREAD;
+        let packets = (1.0 + largest).min(f64::from(most));
+        (f64::from(LMAX) * packets * UNIT as f64) as i64
+    }
+
+    /// Whose turn it is: ends the turns that are over and begins those that are due. Calling it
+    /// again changes nothing.
+    ///
+    /// It ends: whoever has a turn either can be served or is in debt, in each turn all of a class
+    /// get at least [`LMAX`] each on average to pay debts with, and debts are bounded.
+    fn turn(&mut self) -> Option<Slot> {
+        let mut class = ROOT;
+        loop {
+            let balance = self.tree.nodes[class].member.balance;
+            if balance <= 0 {
+                class = self.end_turn(class);
+                continue;
+            }
+            let inner = self.tree.inner(class);
+            let first = self.tree.inners[inner].queue.first()?.slot();
+            if !self.tree.nodes[first].member.in_turn {
+                self.begin_turn(inner, first, balance);
+            }
+            if self.tree.nodes[first].member.balance <= 0 {
+                self.end_turn(first);
+            } else if matches!(self.tree.nodes[first].kind, Kind::Class(_)) {
+                class = first;
+            } else {
+                return Some(first);
+            }
+        }
+    }
+
+    /// Gives `first`, which goes first among the members of a class, its share of the round; of the
+    /// next round if all have had theirs.
+    fn begin_turn(&mut self, inner: usize, first: Slot, balance: i64) {
+        let Node { rank, member, .. } = &mut self.tree.nodes[first];
+        member.in_turn = true;
+        if !rank.incremental {
+            // Nobody else is served.
+            member.balance = balance;
+            return;
+        }
+        let round = &mut self.tree.inners[inner].state.0[rank.urgency.class()];
+        if member.round == round.number {
+            round.number += 1;
+            // At least a packet for each on average, though the class may have less left: then it
+            // waits for its own turn in the middle of the round.
+            let rights = balance.max(bytes(LMAX).saturating_mul(round.members));
+            round.quota = (rights / round.weights.max(1)).max(1);
+        }
+        let share = round.quota.saturating_mul(i64::from(rank.weight.thousandths()));
+        member.balance = member.balance.saturating_add(share);
+    }
+
+    /// Ends the turn of a member; the root begins its next one at once. Returns the class above.
+    fn end_turn(&mut self, slot: Slot) -> Slot {
+        if slot == ROOT {
+            let quantum = self.quantum();
+            let root = &mut self.tree.nodes[ROOT].member;
+            root.balance = root.balance.saturating_add(quantum);
+            return ROOT;
+        }
+        let Node { parent, above, rank, ref mut member, .. } = self.tree.nodes[slot];
+        member.in_turn = false;
+        if rank.incremental {
+            let number = self.tree.inners[above as usize].state.0[rank.urgency.class()].number;
+            member.round = number;
+            self.tree.reorder(slot, u128::from(number));
+        }
+        parent
+    }
+}
+
+impl Scheduler for Hls {
+    tree_calls!();
+
+    fn next(&mut self, room: usize) -> Option<Grant> {
+        if room == 0 || self.tree.is_empty() {
+            return None;
+        }
+        let slot = self.turn()?;
+        Some(self.tree.grant(slot, room))
+    }
+
+    fn charge(&mut self, stream: StreamKey, bytes: usize) {
+        let Some(mut slot) = self.tree.slot(stream) else {
+            return;
+        };
+        let spent = self::bytes(u32::try_from(bytes).unwrap_or(MAX_DEBT).min(MAX_DEBT));
+        loop {
+            let Node { parent, ref mut member, .. } = self.tree.nodes[slot];
+            member.balance = member.balance.saturating_sub(spent).max(-self::bytes(MAX_DEBT));
+            if slot == ROOT {
+                return;
+            }
+            slot = parent;
+        }
+    }
+}
+
+/// Balances count fractions of a byte, so that the lightest of many members gets some of a round.
+const UNIT: i64 = 1 << 20;
+
+const fn bytes(bytes: u32) -> i64 {
+    bytes as i64 * UNIT
+}
+
+/// The sharing of [`Hls`].
+#[derive(Debug, Default)]
+struct Rounds;
+
+/// The rounds of a class, one for each urgency.
+#[derive(Debug, Default)]
+struct Class([Round; Urgency::CLASSES]);
+
+/// A round among the backlogged incremental members of one urgency.
+#[derive(Debug, Default)]
+struct Round {
+    number: u64,
+    /// What a thousandth of weight gets, in [`UNIT`]s.
+    quota: i64,
+    /// The sum of the members' weights, in thousandths.
+    weights: i64,
+    members: i64,
+}
+
+#[derive(Debug, Default)]
+struct Member {
+    /// What it may send in its turn, in [`UNIT`]s; below zero what it owes.
+    balance: i64,
+    /// The last round in which it has had its turn.
+    round: u64,
+    in_turn: bool,
+}
+
+impl Sharing for Rounds {
+    type Member = Member;
+    type Class = Class;
+
+    fn attach(class: &mut Class, rank: &Rank, member: &mut Member) {
+        member.round = class.0[rank.urgency.class()].number;
+    }
+
+    fn detach(_: &mut Class, _: &Rank, _: &mut Member) {}
+
+    /// As if it had had its turn: it gets its first share in the next round.
+    fn join(class: &mut Class, rank: &Rank, member: &mut Member) -> u128 {
+        let round = &mut class.0[rank.urgency.class()];
+        // In each round that it missed it would have got a packet's worth at the least.
+        let missed = round.number.saturating_sub(member.round).min(FORGIVEN) as u32;
+        member.balance = member.balance.saturating_add(bytes(missed * LMAX)).min(0);
+        member.round = round.number;
+        if rank.incremental {
+            round.weights += i64::from(rank.weight.thousandths());
+            round.members += 1;
+        }
+        u128::from(round.number)
+    }
+
+    fn leave(class: &mut Class, rank: &Rank, member: &mut Member) {
+        let round = &mut class.0[rank.urgency.class()];
+        // The residual stays on the balance of the class.
+        member.balance = member.balance.min(0);
+        member.in_turn = false;
+        member.round = round.number;
+        if rank.incremental {
+            round.weights -= i64::from(rank.weight.thousandths());
+            round.members -= 1;
+            if round.members == 0 {
+                // There is nobody left to whom anything is owed.
+                round.number += FORGIVEN;
+            }
+        }
+    }
+}

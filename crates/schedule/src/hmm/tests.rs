@@ -1,0 +1,594 @@
+//! What both schemes promise, and what went wrong in others.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::*;
+use crate::{Class, Eps, Grant, MAX_DEPTH, Priority, Scheduler, StreamKey, Urgency, Weight};
+
+/// Runs a test with each of the schemes.
+fn each(test: impl Fn(&mut dyn Scheduler, &dyn Fn(&mut dyn Scheduler, usize) -> Served)) {
+    for scheduler in [&mut Hmm::new() as &mut dyn Scheduler, &mut Hls::new()] {
+        test(scheduler, &serve);
+    }
+}
+
+type Served = BTreeMap<StreamKey, usize>;
+
+/// Serves full packets of 1200 bytes and says how many bytes each stream got.
+fn serve(scheduler: &mut dyn Scheduler, packets: usize) -> Served {
+    let mut served = Served::new();
+    for _ in 0..packets {
+        let grant = scheduler.next(1200).expect("a stream is active");
+        scheduler.charge(grant.stream, grant.bytes);
+        *served.entry(grant.stream).or_default() += grant.bytes;
+    }
+    served
+}
+
+fn weight(thousandths: u32) -> Weight {
+    Weight::new(thousandths).unwrap()
+}
+
+fn class(name: &str, thousandths: u32) -> Class {
+    let (name, weight) = (Some(Arc::from(name)), weight(thousandths));
+    Class { name, incremental: true, weight, ..Class::default() }
+}
+
+/// An incremental stream of urgency 3 below `parents`, the direct one first.
+fn below(parents: &[Class]) -> Priority {
+    Priority { incremental: true, parents: Some(parents.into()), ..Priority::default() }
+}
+
+fn weighted(thousandths: u32, parents: &[Class]) -> Priority {
+    Priority { weight: weight(thousandths), ..below(parents) }
+}
+
+fn active(scheduler: &mut dyn Scheduler, stream: StreamKey, priority: Priority) {
+    scheduler.insert(stream, priority);
+    scheduler.activate(stream);
+}
+
+/// Whether shares are in the ratio of `expected`, each within one per cent of its own.
+fn ratio(served: &Served, expected: &[(StreamKey, f64)]) -> bool {
+    let total: usize = served.values().sum();
+    let sum: f64 = expected.iter().map(|&(_, share)| share).sum();
+    expected.iter().all(|&(stream, share)| {
+        let got = served.get(&stream).copied().unwrap_or_default() as f64 / total as f64;
+        (got * sum / share - 1.0).abs() < 0.01
+    })
+}
+
+#[test]
+fn weights_are_honoured_at_every_level() {
+    each(|scheduler, serve| {
+        // The page of the paper: HTML to web assets as 1 to 4, of which images get a part.
+        let (web, images) = (class("web", 4000), class("img", 1500));
+        active(scheduler, 0, below(&[]));
+        active(scheduler, 4, weighted(500, std::slice::from_ref(&web)));
+        active(scheduler, 8, weighted(400, &[images.clone(), web.clone()]));
+        active(scheduler, 12, weighted(1000, &[images, web]));
+        let served = serve(scheduler, 20_000);
+        let images = 4.0 * 0.75;
+        let expected = [(0, 1.0), (4, 1.0), (8, images * 0.4 / 1.4), (12, images / 1.4)];
+        assert!(ratio(&served, &expected), "{served:?}");
+    });
+}
+
+#[test]
+fn equal_weights_get_equal_service() {
+    each(|scheduler, serve| {
+        for stream in 0..50 {
+            active(scheduler, 4 * stream, below(&[]));
+        }
+        let served = serve(scheduler, 50 * 40);
+        let (sum, squares) = served.values().fold((0.0, 0.0), |(sum, squares), &bytes| {
+            (sum + bytes as f64, squares + (bytes as f64).powi(2))
+        });
+        // Jain's index.
+        assert!(sum * sum / (50.0 * squares) > 0.999, "{served:?}");
+    });
+}
+
+#[test]
+fn without_classes_and_weights_packets_go_in_the_order_of_eps() {
+    let mut hmm = Hmm::new();
+    let mut eps = Eps::new();
+    for scheduler in [&mut hmm as &mut dyn Scheduler, &mut eps] {
+        for stream in 0..32u64 {
+            let priority = Priority::new((stream % 4) as u8 * 2, stream % 3 != 0).unwrap();
+            active(scheduler, 4 * stream, priority);
+        }
+        active(scheduler, 1000, Priority::CONTROL);
+    }
+    let mut left = BTreeMap::new();
+    while let Some(grant) = eps.next(1200) {
+        assert_eq!(hmm.next(1200), Some(grant));
+        let packets = left.entry(grant.stream).or_insert(3);
+        *packets -= 1;
+        for scheduler in [&mut hmm as &mut dyn Scheduler, &mut eps] {
+            scheduler.charge(grant.stream, 1200);
+            if *packets == 0 {
+                scheduler.remove(grant.stream);
+            }
+        }
+    }
+    assert!(hmm.is_empty() && left.len() == 33);
+}
+
+#[test]
+fn what_one_does_not_use_goes_to_its_siblings_first() {
+    each(|scheduler, _| {
+        let (x, y) = (class("x", 1000), class("y", 1000));
+        active(scheduler, 0, below(std::slice::from_ref(&x)));
+        active(scheduler, 4, below(std::slice::from_ref(&x)));
+        active(scheduler, 8, below(&[y]));
+        let mut served = Served::new();
+        let mut total = 0;
+        // Stream 0 has only a tenth of the link to send, a packet now and then.
+        for packet in 0..20_000 {
+            if packet % 10 == 0 {
+                scheduler.activate(0);
+            }
+            let grant = scheduler.next(1200).unwrap();
+            scheduler.charge(grant.stream, 1200);
+            if grant.stream == 0 {
+                scheduler.deactivate(0);
+            }
+            *served.entry(grant.stream).or_default() += 1200;
+            total += 1200;
+        }
+        assert_eq!(served.values().sum::<usize>(), total);
+        assert!(ratio(&served, &[(0, 0.1), (4, 0.4), (8, 0.5)]), "{served:?}");
+        // And if nobody below a class can use it, to whoever is left.
+        scheduler.deactivate(0);
+        scheduler.deactivate(4);
+        assert_eq!(serve(scheduler, 100), Served::from([(8, 120_000)]));
+    });
+}
+
+#[test]
+fn idle_siblings_hold_nothing_back() {
+    each(|scheduler, serve| {
+        for stream in 0..1000 {
+            scheduler.insert(4 * stream, weighted(1_000_000, &[class("many", 1_000_000)]));
+        }
+        active(scheduler, 4001, weighted(1, &[class("one", 1)]));
+        active(scheduler, 4005, weighted(3, &[class("one", 1)]));
+        assert!(ratio(&serve(scheduler, 2000), &[(4001, 1.0), (4005, 3.0)]));
+    });
+}
+
+#[test]
+fn a_more_urgent_newcomer_is_served_at_the_next_decision() {
+    each(|scheduler, serve| {
+        let x = class("x", 1000);
+        for stream in 0..9 {
+            active(scheduler, 4 * stream, below(&[]));
+            active(scheduler, 100 + 4 * stream, below(std::slice::from_ref(&x)));
+        }
+        serve(scheduler, 31);
+        let urgent = Priority { urgency: Urgency::HIGHEST, ..below(&[]) };
+        active(scheduler, 200, urgent.clone());
+        assert_eq!(serve(scheduler, 3), Served::from([(200, 3600)]));
+        scheduler.remove(200);
+        // In a class: at the next decision of the class.
+        active(scheduler, 204, Priority { parents: Some([x.clone()].into()), ..urgent });
+        for _ in 0..1000 {
+            let grant = scheduler.next(1200).unwrap();
+            scheduler.charge(grant.stream, 1200);
+            assert!(grant.stream < 100 || grant.stream == 204);
+        }
+        // It gets the share of its class, and the others theirs when it is gone.
+        let served = serve(scheduler, 2000);
+        let mut expected: Vec<_> = (0..9).map(|n| (4 * n, 1.0)).chain([(204, 1.0)]).collect();
+        assert!(ratio(&served, &expected), "{served:?}");
+        scheduler.remove(204);
+        let served = serve(scheduler, 90_000);
+        expected.pop();
+        expected.extend((0..9).map(|n| (100 + 4 * n, 1.0 / 9.0)));
+        assert!(ratio(&served, &expected), "{served:?}");
+    });
+}
+
+/// The urgent stream comes back before every packet of the others; they keep their ratio.
+#[test]
+fn preemption_costs_nobody_a_share() {
+    each(|scheduler, _| {
+        active(scheduler, 0, weighted(1000, &[]));
+        active(scheduler, 4, weighted(5000, &[]));
+        scheduler.insert(8, Priority::CONTROL);
+        let mut served = Served::new();
+        for _ in 0..6000 {
+            scheduler.activate(8);
+            assert_eq!(scheduler.next(1200).map(|grant| grant.stream), Some(8));
+            scheduler.charge(8, 1200);
+            scheduler.deactivate(8);
+            let grant = scheduler.next(1200).unwrap();
+            scheduler.charge(grant.stream, 1200);
+            *served.entry(grant.stream).or_default() += 1200;
+        }
+        assert!(ratio(&served, &[(0, 1.0), (4, 5.0)]), "{served:?}");
+    });
+}
+
+#[test]
+fn strict_priorities_hold_inside_each_class() {
+    each(|scheduler, serve| {
+        let web = class("web", 1000);
+        let sequential = |urgency| Priority {
+            parents: Some([web.clone()].into()),
+            ..Priority::new(urgency, false).unwrap()
+        };
+        active(scheduler, 0, below(&[]));
+        active(scheduler, 12, sequential(3));
+        active(scheduler, 8, sequential(3));
+        active(scheduler, 16, sequential(1));
+        active(scheduler, 4, below(std::slice::from_ref(&web)));
+        for stream in [16, 8, 12, 4] {
+            let served = serve(scheduler, 100);
+            assert_eq!(served.len(), 2, "{served:?}");
+            assert!(served[&0].abs_diff(served[&stream]) <= 6000, "{served:?}");
+            scheduler.remove(stream);
+        }
+    });
+}
+
+#[test]
+fn control_streams_go_before_all_classes() {
+    each(|scheduler, serve| {
+        let urgent = Class { urgency: Urgency::CONTROL, incremental: false, ..class("x", 1000) };
+        active(
+            scheduler,
+            0,
+            Priority { urgency: Urgency::HIGHEST, ..below(std::slice::from_ref(&urgent)) },
+        );
+        active(scheduler, 4, Priority { parents: Some([urgent].into()), ..Priority::CONTROL });
+        assert_eq!(serve(scheduler, 5), Served::from([(4, 6000)]));
+        scheduler.remove(4);
+        assert_eq!(serve(scheduler, 5), Served::from([(0, 6000)]));
+    });
+}
+
+#[test]
+fn a_newcomer_and_one_who_was_away_get_nothing_for_the_past() {
+    each(|scheduler, serve| {
+        active(scheduler, 0, below(&[]));
+        active(scheduler, 4, below(&[]));
+        scheduler.deactivate(4);
+        serve(scheduler, 5000);
+        scheduler.activate(4);
+        active(scheduler, 8, below(&[]));
+        let served = serve(scheduler, 60);
+        // Each 24,000 bytes, and the round that is under way.
+        assert!(served.values().all(|bytes| bytes.abs_diff(24_000) <= 6000), "{served:?}");
+    });
+}
+
+#[test]
+fn repair_symbols_are_paid_by_the_stream_and_its_classes() {
+    each(|scheduler, _| {
+        let (x, y) = (class("x", 1000), class("y", 1000));
+        active(scheduler, 0, below(std::slice::from_ref(&x)));
+        active(scheduler, 4, below(&[x]));
+        active(scheduler, 8, below(&[y]));
+        let mut used = Served::new();
+        for _ in 0..10_000 {
+            let grant = scheduler.next(1200).unwrap();
+            scheduler.charge(grant.stream, 1200);
+            *used.entry(grant.stream).or_default() += 1200;
+            if grant.stream == 0 {
+                // A repair symbol for every packet.
+                scheduler.charge(0, 1200);
+                *used.entry(0).or_default() += 1200;
+            }
+        }
+        assert!(ratio(&used, &[(0, 1.0), (4, 1.0), (8, 2.0)]), "{used:?}");
+    });
+}
+
+#[test]
+fn a_debt_is_paid_back_and_is_bounded() {
+    each(|scheduler, _| {
+        active(scheduler, 0, below(&[]));
+        active(scheduler, 4, below(&[]));
+        serve(scheduler, 10);
+        scheduler.charge(0, 50_000);
+        let served = serve(scheduler, 30);
+        assert_eq!(served.get(&0), None, "it owes more than that: {served:?}");
+        let served = serve(scheduler, 1000);
+        assert!(served[&4] - served[&0] <= 50_000, "{served:?}");
+        // However much is charged, and whether it is active or not.
+        scheduler.deactivate(0);
+        for _ in 0..100 {
+            scheduler.charge(0, usize::MAX);
+        }
+        scheduler.activate(0);
+        let before = MAX_DEBT as usize / 1200 - 5;
+        assert_eq!(serve(scheduler, before).get(&0), None);
+        let served = serve(scheduler, 20);
+        assert!(served.contains_key(&0), "{served:?}");
+        // Alone it need not wait.
+        scheduler.charge(0, usize::MAX);
+        scheduler.deactivate(4);
+        assert_eq!(serve(scheduler, 3), Served::from([(0, 3600)]));
+    });
+}
+
+#[test]
+fn a_debt_is_forgotten_in_time() {
+    each(|scheduler, serve| {
+        active(scheduler, 0, below(&[]));
+        active(scheduler, 4, below(&[]));
+        serve(scheduler, 10);
+        scheduler.charge(0, usize::MAX);
+        scheduler.deactivate(0);
+        serve(scheduler, 1000);
+        scheduler.activate(0);
+        let served = serve(scheduler, 40);
+        assert!(served[&0].abs_diff(served[&4]) <= 6000, "{served:?}");
+    });
+}
+
+#[test]
+fn a_class_is_known_by_its_path() {
+    let (a, b, c) = (class("a", 1000), class("b", 1000), class("c", 3000));
+    let priorities = [
+        // "b" below "a", "b" below "c", "b" on the root, and "4", which is no stream.
+        below(&[b.clone(), a.clone()]),
+        below(&[b.clone(), c.clone()]),
+        below(std::slice::from_ref(&b)),
+        below(&[class("4", 1000)]),
+        // The same "b" below "c" again.
+        below(&[b, c]),
+        below(&[a]),
+    ];
+    let (mut hmm, mut hls) = (Hmm::new(), Hls::new());
+    for (stream, priority) in (0u64..).step_by(4).zip(&priorities) {
+        active(&mut hmm, stream, priority.clone());
+        active(&mut hls, stream, priority.clone());
+    }
+    assert_eq!((hmm.classes(), hls.classes()), (6, 6));
+    let expected = [(0, 0.5), (4, 1.5), (8, 1.0), (12, 1.0), (16, 1.5), (20, 0.5)];
+    assert!(ratio(&serve(&mut hmm, 12_000), &expected));
+    assert!(ratio(&serve(&mut hls, 12_000), &expected));
+    for stream in [20, 16, 12, 8, 4, 0] {
+        hmm.remove(stream);
+        hls.remove(stream);
+    }
+    assert_eq!((hmm.classes(), hls.classes()), (0, 0));
+}
+
+#[test]
+fn a_class_without_a_name_belongs_to_one_stream() {
+    let own = |thousandths| Class { name: None, ..class("", thousandths) };
+    for scheduler in [&mut Hmm::new() as &mut dyn Scheduler, &mut Hls::new()] {
+        active(scheduler, 0, below(&[own(1000)]));
+        active(scheduler, 4, below(&[own(2000)]));
+        active(scheduler, 8, below(&[class("x", 1000), own(3000)]));
+        active(scheduler, 12, below(&[class("x", 1000), own(4000)]));
+        let expected = [(0, 1.0), (4, 2.0), (8, 3.0), (12, 4.0)];
+        assert!(ratio(&serve(scheduler, 10_000), &expected));
+    }
+    let mut hmm = Hmm::new();
+    active(&mut hmm, 0, below(&[own(1000), class("x", 1000)]));
+    assert_eq!(hmm.classes(), 2);
+    // It stays the stream's own when the stream is reprioritised.
+    hmm.reprioritize(0, below(&[own(2000), class("x", 1000)]));
+    hmm.reprioritize(0, weighted(1, &[own(2000), class("x", 1000)]));
+    assert_eq!(hmm.classes(), 2);
+    assert!(hmm.slots().0 <= 4);
+}
+
+#[test]
+fn the_latest_word_on_a_class_counts() {
+    each(|scheduler, serve| {
+        active(scheduler, 0, below(&[class("x", 5000)]));
+        active(scheduler, 4, below(&[]));
+        active(scheduler, 8, below(&[class("x", 2000)]));
+        let served = serve(scheduler, 3000);
+        assert!(ratio(&served, &[(0, 1.0), (4, 1.0), (8, 1.0)]), "{served:?}");
+        // Saying again what one has said is saying nothing.
+        scheduler.reprioritize(0, below(&[class("x", 5000)]));
+        let served = serve(scheduler, 3000);
+        assert!(ratio(&served, &[(0, 1.0), (4, 1.0), (8, 1.0)]), "{served:?}");
+        scheduler.reprioritize(0, below(&[class("x", 6000)]));
+        let served = serve(scheduler, 7000);
+        assert!(ratio(&served, &[(0, 3.0), (4, 1.0), (8, 3.0)]), "{served:?}");
+    });
+}
+
+#[test]
+fn a_priority_that_does_not_change_costs_no_turn() {
+    each(|scheduler, _| {
+        let priority = below(&[class("x", 1000)]);
+        for stream in [0, 4, 8] {
+            active(scheduler, stream, priority.clone());
+        }
+        for _ in 0..50 {
+            let first = scheduler.next(1200);
+            for stream in [0, 4, 8] {
+                scheduler.reprioritize(stream, priority.clone());
+                scheduler.insert(stream, priority.clone());
+                scheduler.activate(stream);
+            }
+            assert_eq!(scheduler.next(1200), first);
+            scheduler.charge(first.unwrap().stream, 1200);
+        }
+    });
+}
+
+#[test]
+fn a_turn_ends_with_a_charge_and_not_before() {
+    each(|scheduler, _| {
+        active(scheduler, 0, below(&[]));
+        active(scheduler, 4, below(&[]));
+        for room in [1200, 40, 1] {
+            assert_eq!(scheduler.next(room), Some(Grant { stream: 0, bytes: room }));
+            scheduler.charge(0, 0);
+        }
+        assert_eq!(scheduler.next(0), None);
+    });
+}
+
+#[test]
+fn a_stream_may_go_move_or_stop_in_the_middle_of_its_turn() {
+    each(|scheduler, serve| {
+        let x = class("x", 1000);
+        for step in 0..2000u64 {
+            for stream in 0..6 {
+                active(
+                    scheduler,
+                    stream,
+                    weighted(1000 + 100 * stream as u32, std::slice::from_ref(&x)),
+                );
+            }
+            active(scheduler, 6, below(&[]));
+            let grant = scheduler.next(1200).unwrap();
+            match step % 5 {
+                0 => scheduler.remove(grant.stream),
+                1 => scheduler.deactivate(grant.stream),
+                2 => scheduler.reprioritize(grant.stream, below(&[])),
+                3 => scheduler.reprioritize(grant.stream, below(&[class("y", 7), x.clone()])),
+                _ => (0..6).for_each(|stream| scheduler.remove(stream)),
+            }
+            // It is charged after all: the packet is out.
+            scheduler.charge(grant.stream, 1200);
+            serve(scheduler, 3);
+        }
+    });
+}
+
+#[test]
+fn a_stream_that_is_not_there_takes_nobody_along() {
+    each(|scheduler, serve| {
+        active(scheduler, 0, below(&[class("x", 1000)]));
+        for stream in [4, 1, u64::MAX] {
+            scheduler.remove(stream);
+            scheduler.deactivate(stream);
+            scheduler.reprioritize(stream, Priority::CONTROL);
+            scheduler.charge(stream, 1200);
+            scheduler.activate(stream);
+        }
+        assert_eq!(serve(scheduler, 2), Served::from([(0, 2400)]));
+    });
+}
+
+#[test]
+fn extreme_weights_neither_overflow_nor_starve() {
+    each(|scheduler, _| {
+        // The lightest of everything, a thousand million times over, beside the heaviest.
+        let light: Vec<Class> = (0..MAX_DEPTH).map(|n| class(&format!("l{n}"), 1)).collect();
+        let heavy: Vec<Class> =
+            (0..MAX_DEPTH).map(|n| class(&format!("h{n}"), 1_000_000)).collect();
+        active(scheduler, 0, weighted(1, &light));
+        active(scheduler, 4, weighted(1_000_000, &heavy));
+        active(scheduler, 8, weighted(1, &heavy));
+        let mut served = serve(scheduler, 20_000);
+        for _ in 0..20_000 {
+            scheduler.charge(4, usize::MAX);
+            scheduler.charge(8, usize::MAX);
+            let grant = scheduler.next(usize::MAX).unwrap();
+            scheduler.charge(grant.stream, grant.bytes);
+            *served.entry(grant.stream).or_default() += 1;
+        }
+        assert!(served.contains_key(&4), "{served:?}");
+        scheduler.remove(4);
+        scheduler.remove(8);
+        serve(scheduler, 10);
+    });
+}
+
+#[test]
+fn among_siblings_of_one_urgency_nobody_starves() {
+    each(|scheduler, serve| {
+        active(scheduler, 0, weighted(1, &[]));
+        active(scheduler, 4, weighted(100_000, &[]));
+        active(scheduler, 8, weighted(1, &[class("x", 1)]));
+        active(scheduler, 12, weighted(100_000, &[class("x", 1)]));
+        // A packet of the lightest for 100,000 of the heaviest.
+        let served = serve(scheduler, 450_000);
+        assert!(served.contains_key(&0) && served.contains_key(&12), "{served:?}");
+    });
+}
+
+#[test]
+fn classes_beyond_the_greatest_depth_are_ignored() {
+    let deep: Vec<Class> = (0..MAX_DEPTH + 5).map(|n| class(&format!("c{n}"), 1000)).collect();
+    let mut hmm = Hmm::new();
+    active(&mut hmm, 0, below(&deep));
+    assert_eq!(hmm.classes(), MAX_DEPTH);
+    // The nearest count, so this is the same class.
+    active(&mut hmm, 4, below(&deep[..MAX_DEPTH]));
+    assert_eq!(hmm.classes(), MAX_DEPTH);
+    hmm.reprioritize(0, below(&[]));
+    hmm.reprioritize(4, below(&deep[1..]));
+    assert_eq!(hmm.classes(), MAX_DEPTH);
+    hmm.remove(4);
+    assert_eq!((hmm.classes(), hmm.streams()), (0, 1));
+}
+
+/// Ten thousand streams with classes of their own and shared ones, all replaced three times.
+#[test]
+fn memory_is_one_entry_for_each_stream_and_its_classes() {
+    const STREAMS: u64 = 10_000;
+    fn priority(n: u64) -> Priority {
+        let own = Class { name: None, ..class("", 1000) };
+        let shared = class(&format!("c{}", n % 100), 1 + (n % 1000) as u32);
+        Priority { incremental: !n.is_multiple_of(3), ..below(&[own, shared]) }
+    }
+    let (mut hmm, mut hls) = (Hmm::new(), Hls::new());
+    for n in 0..3 * STREAMS {
+        for scheduler in [&mut hmm as &mut dyn Scheduler, &mut hls] {
+            active(scheduler, 4 * n, priority(n));
+            if let Some(old) = n.checked_sub(STREAMS) {
+                scheduler.remove(4 * old);
+            }
+            // Each of them moves once.
+            scheduler.reprioritize(4 * (n - n % 2), priority(n + 7));
+            let grant = scheduler.next(1200).unwrap();
+            scheduler.charge(grant.stream, 1200);
+        }
+    }
+    assert_eq!((hmm.streams(), hls.streams()), (STREAMS as usize, STREAMS as usize));
+    assert_eq!(hmm.classes(), STREAMS as usize + 100);
+    assert_eq!(hls.classes(), STREAMS as usize + 100);
+    // The root, one stream too many at times, and classes that move.
+    let classes = STREAMS as usize + 100 + 8;
+    for (nodes, inners) in [hmm.slots(), hls.slots()] {
+        assert!(nodes <= STREAMS as usize + classes, "{nodes}");
+        assert!(inners <= classes, "{inners}");
+    }
+    for n in 2 * STREAMS..3 * STREAMS {
+        hmm.remove(4 * n);
+        hls.remove(4 * n);
+    }
+    assert_eq!((hmm.streams(), hmm.classes(), hls.streams(), hls.classes()), (0, 0, 0, 0));
+    assert!(hmm.is_empty() && hls.is_empty());
+}
+
+/// However many short streams come one after the other, or in two rows, the long one has its turns.
+#[test]
+fn streams_of_one_packet_do_not_starve_a_long_one() {
+    each(|scheduler, _| {
+        active(scheduler, 0, below(&[]));
+        let mut newest = 8;
+        for stream in [4, 8] {
+            active(scheduler, stream, below(&[]));
+        }
+        let mut long = 0;
+        for _ in 0..3000 {
+            let grant = scheduler.next(1200).unwrap();
+            scheduler.charge(grant.stream, 1200);
+            if grant.stream == 0 {
+                long += 1;
+            } else {
+                scheduler.remove(grant.stream);
+                newest += 4;
+                active(scheduler, newest, below(&[]));
+            }
+        }
+        // A third; the newcomers are put a larger packet behind than those that are sent here.
+        assert!((900..=1200).contains(&long), "{long} of 3000");
+    });
+}

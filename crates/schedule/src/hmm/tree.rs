@@ -1,0 +1,456 @@
+//! The tree of classes and streams, and who in it has something to send.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use crate::hash::KeyMap;
+use crate::queue::{Place, Queue, Slot};
+use crate::{Class, Grant, MAX_DEPTH, Priority, StreamKey, Urgency, Weight};
+
+/// What a scheme of sharing keeps of each member of a class and of each class, and how it orders
+/// the members that share.
+///
+/// A member is a stream or a class below another class. It is *attached* for as long as it exists,
+/// and *joins* its siblings while it is backlogged: while it, or a stream below it, is active.
+pub(super) trait Sharing: Debug + Default {
+    type Member: Debug + Default + Send;
+    type Class: Debug + Default + Send;
+
+    /// The member is now below this class with this rank.
+    fn attach(class: &mut Self::Class, rank: &Rank, member: &mut Self::Member);
+    /// The member, not joined, is about to go below another class or to change its rank.
+    fn detach(class: &mut Self::Class, rank: &Rank, member: &mut Self::Member);
+    /// The member becomes backlogged. Returns its order among the incremental siblings of its
+    /// urgency: the smaller goes first, below [`ORDER_END`].
+    fn join(class: &mut Self::Class, rank: &Rank, member: &mut Self::Member) -> u128;
+    /// The member is no longer backlogged.
+    fn leave(class: &mut Self::Class, rank: &Rank, member: &mut Self::Member);
+}
+
+/// What is read of the priority of a stream or class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rank {
+    pub(super) urgency: Urgency,
+    pub(super) incremental: bool,
+    pub(super) weight: Weight,
+}
+
+const ORDER_BITS: u32 = 120;
+/// The first order that does not fit.
+pub(super) const ORDER_END: u128 = 1 << ORDER_BITS;
+
+impl Rank {
+    /// The place in a queue: the more urgent first, then the non-incremental ones, which take
+    /// their order from their keys, then the incremental ones by `order`.
+    pub(super) fn queued(&self, order: u128) -> u128 {
+        let group = 2 * self.urgency.class() as u128 + u128::from(self.incremental);
+        group << ORDER_BITS | if self.incremental { order } else { 0 }
+    }
+
+    /// Whether a place in a queue is at most that of the last member of this urgency and kind.
+    pub(super) fn reaches(&self, queued: u128) -> bool {
+        queued <= self.queued(ORDER_END - 1)
+    }
+}
+
+impl From<&Priority> for Rank {
+    fn from(priority: &Priority) -> Self {
+        let Priority { urgency, incremental, weight, .. } = *priority;
+        Self { urgency, incremental, weight }
+    }
+}
+
+impl From<&Class> for Rank {
+    /// No class is as urgent as the streams that carry the protocol.
+    fn from(class: &Class) -> Self {
+        let urgency = class.urgency.max(Urgency::HIGHEST);
+        Self { urgency, incremental: class.incremental, weight: class.weight }
+    }
+}
+
+/// A stream or a class.
+#[derive(Debug)]
+pub(super) struct Node<S: Sharing> {
+    /// The stream, or the stream for which the class was made.
+    pub(super) key: StreamKey,
+    pub(super) parent: Slot,
+    /// Index of the parent's [`Inner`].
+    pub(super) above: u32,
+    pub(super) kind: Kind,
+    pub(super) rank: Rank,
+    pub(super) place: Place,
+    pub(super) member: S::Member,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    Stream,
+    /// Index of an [`Inner`].
+    Class(u32),
+}
+
+/// What a class has besides a stream's [`Node`].
+#[derive(Debug)]
+pub(super) struct Inner<S: Sharing> {
+    name: Option<Arc<str>>,
+    /// How many streams and classes are right below, backlogged or not.
+    members: usize,
+    /// Those that are backlogged.
+    pub(super) queue: Queue,
+    pub(super) state: S::Class,
+}
+
+/// The class above all.
+pub(super) const ROOT: Slot = 0;
+pub(super) const ROOT_INNER: u32 = 0;
+
+/// All streams and classes of one scheduler.
+///
+/// A class is known by its name and the class above it; one without a name belongs to the one
+/// stream that it was made for. It disappears with the last stream below it. The class is as the
+/// latest priority that names it says.
+#[derive(Debug)]
+pub(super) struct Tree<S: Sharing> {
+    pub(super) nodes: Vec<Node<S>>,
+    pub(super) inners: Vec<Inner<S>>,
+    /// For the slot of each stream the classes that its priority named, to recognise the same
+    /// priority.
+    parents: Vec<Option<Arc<[Class]>>>,
+    vacant: Vec<Slot>,
+    vacant_inners: Vec<u32>,
+    streams: KeyMap<Slot>,
+    /// The stream that was granted room last, for most calls are about that one.
+    granted: Option<(StreamKey, Slot)>,
+    /// Classes by the class above and their name. Ordered, not hashed: a peer chooses the names.
+    named: BTreeMap<(Slot, Arc<str>), Slot>,
+    /// Counts classes, to tell apart those that were made for the same stream.
+    born: u32,
+}
+
+impl<S: Sharing> Default for Tree<S> {
+    fn default() -> Self {
+        let root = Node {
+            key: 0,
+            parent: ROOT,
+            above: ROOT_INNER,
+            kind: Kind::Class(ROOT_INNER),
+            rank: Rank::from(&Class::default()),
+            place: Place::new(0),
+            member: S::Member::default(),
+        };
+        Self {
+            nodes: vec![root],
+            inners: vec![Inner::new(None)],
+            parents: vec![None],
+            vacant: Vec::new(),
+            vacant_inners: Vec::new(),
+            streams: KeyMap::default(),
+            granted: None,
+            named: BTreeMap::new(),
+            born: 0,
+        }
+    }
+}
+
+impl<S: Sharing> Inner<S> {
+    fn new(name: Option<Arc<str>>) -> Self {
+        Self { name, members: 0, queue: Queue::default(), state: S::Class::default() }
+    }
+}
+
+impl<S: Sharing> Tree<S> {
+    /// How many streams there are.
+    pub(super) fn streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// How many classes there are below the root.
+    pub(super) fn classes(&self) -> usize {
+        self.nodes.len() - self.vacant.len() - self.streams.len() - 1
+    }
+
+    pub(super) fn slot(&self, stream: StreamKey) -> Option<Slot> {
+        match self.granted {
+            Some((granted, slot)) if granted == stream => Some(slot),
+            _ => self.streams.get(&stream).copied(),
+        }
+    }
+
+    /// The grant of all the room to a stream.
+    pub(super) fn grant(&mut self, slot: Slot, room: usize) -> Grant {
+        let stream = self.nodes[slot].key;
+        self.granted = Some((stream, slot));
+        Grant { stream, bytes: room }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.inners[ROOT_INNER as usize].queue.is_empty()
+    }
+
+    /// Where the [`Inner`] of a class is.
+    pub(super) fn inner(&self, class: Slot) -> usize {
+        match self.nodes[class].kind {
+            Kind::Class(inner) => inner as usize,
+            // Only classes are above others.
+            Kind::Stream => ROOT_INNER as usize,
+        }
+    }
+
+    /// Moves a backlogged incremental member to another place among its siblings.
+    pub(super) fn reorder(&mut self, slot: Slot, order: u128) {
+        let Node { above, rank, place, .. } = self.nodes[slot];
+        self.inners[above as usize].queue.update(place, rank.queued(order));
+    }
+
+    pub(super) fn insert(&mut self, stream: StreamKey, priority: Priority) {
+        if self.streams.contains_key(&stream) {
+            return self.reprioritize(stream, priority);
+        }
+        let rank = Rank::from(&priority);
+        let parents = classes_above(priority);
+        let parent = self.resolve(stream, parents.as_deref(), None);
+        let slot = self.add(stream, parent, rank, Kind::Stream, 0);
+        self.parents[slot] = parents;
+        self.streams.insert(stream, slot);
+    }
+
+    pub(super) fn remove(&mut self, stream: StreamKey) {
+        if let Some(slot) = self.streams.remove(&stream) {
+            self.granted = None;
+            self.deactivate(slot);
+            self.take(slot);
+        }
+    }
+
+    pub(super) fn reprioritize(&mut self, stream: StreamKey, priority: Priority) {
+        let Some(slot) = self.slot(stream) else {
+            return;
+        };
+        let rank = Rank::from(&priority);
+        let parents = classes_above(priority);
+        let old = self.nodes[slot].parent;
+        if self.nodes[slot].rank == rank && self.parents[slot] == parents {
+            return;
+        }
+        let parent = self.resolve(stream, parents.as_deref(), Some(slot));
+        self.parents[slot] = parents;
+        if parent == old {
+            return self.rerank(slot, rank);
+        }
+        let backlogged = self.nodes[slot].place.is_queued();
+        if backlogged {
+            self.leave(slot);
+        }
+        self.detach(slot);
+        self.nodes[slot].parent = parent;
+        self.nodes[slot].rank = rank;
+        self.attach(slot);
+        if backlogged {
+            // First up on the new side: a class above both sides never goes without.
+            self.raise(slot);
+            self.lower(old);
+        }
+        self.release(old);
+    }
+
+    pub(super) fn activate(&mut self, slot: Slot) {
+        if !self.nodes[slot].place.is_queued() {
+            self.raise(slot);
+        }
+    }
+
+    pub(super) fn deactivate(&mut self, slot: Slot) {
+        if self.nodes[slot].place.is_queued() {
+            self.leave(slot);
+            self.lower(self.nodes[slot].parent);
+        }
+    }
+
+    /// Finds or makes the classes that a stream's priority names, the direct parent first, and
+    /// tells them what it says of them. Returns the direct parent.
+    fn resolve(
+        &mut self,
+        stream: StreamKey,
+        parents: Option<&[Class]>,
+        present: Option<Slot>,
+    ) -> Slot {
+        let mut above = present.map_or([ROOT; MAX_DEPTH], |slot| self.path(slot)).into_iter();
+        let mut parent = ROOT;
+        for class in parents.unwrap_or_default().iter().rev() {
+            let known = match &class.name {
+                Some(name) => self.named.get(&(parent, Arc::clone(name))).copied(),
+                // The stream's own, if it is in the same position.
+                None => above.clone().next().filter(|&slot| self.is_own(slot, parent)),
+            };
+            above.next();
+            let rank = Rank::from(class);
+            parent = if let Some(slot) = known {
+                self.rerank(slot, rank);
+                slot
+            } else {
+                self.add_class(stream, parent, rank, class.name.clone())
+            };
+        }
+        parent
+    }
+
+    /// The classes above a stream, the outermost first; the root where there are no more.
+    fn path(&self, slot: Slot) -> [Slot; MAX_DEPTH] {
+        let mut path = [ROOT; MAX_DEPTH];
+        let mut depth = 0;
+        let mut at = self.nodes[slot].parent;
+        while at != ROOT && depth < MAX_DEPTH {
+            path[depth] = at;
+            depth += 1;
+            at = self.nodes[at].parent;
+        }
+        path[..depth].reverse();
+        path
+    }
+
+    /// Whether a class on a stream's path is one without a name right below `parent`.
+    fn is_own(&self, slot: Slot, parent: Slot) -> bool {
+        let node = &self.nodes[slot];
+        slot != ROOT && node.parent == parent && self.inners[self.inner(slot)].name.is_none()
+    }
+
+    fn add_class(
+        &mut self,
+        stream: StreamKey,
+        parent: Slot,
+        rank: Rank,
+        name: Option<Arc<str>>,
+    ) -> Slot {
+        let inner = Inner::new(name.clone());
+        let index = if let Some(index) = self.vacant_inners.pop() {
+            self.inners[index as usize] = inner;
+            index
+        } else {
+            self.inners.push(inner);
+            (self.inners.len() - 1) as u32
+        };
+        // Streams have 0.
+        self.born = self.born.wrapping_add(1).max(1);
+        let slot = self.add(stream, parent, rank, Kind::Class(index), self.born);
+        if let Some(name) = name {
+            self.named.insert((parent, name), slot);
+        }
+        slot
+    }
+
+    fn add(&mut self, key: StreamKey, parent: Slot, rank: Rank, kind: Kind, born: u32) -> Slot {
+        let (place, member) = (Place::new(born), S::Member::default());
+        let node = Node { key, parent, above: ROOT_INNER, kind, rank, place, member };
+        let slot = if let Some(slot) = self.vacant.pop() {
+            self.nodes[slot] = node;
+            slot
+        } else {
+            self.nodes.push(node);
+            self.parents.push(None);
+            self.nodes.len() - 1
+        };
+        self.attach(slot);
+        slot
+    }
+
+    /// Forgets a node that is not backlogged, and the classes that it leaves empty.
+    fn take(&mut self, slot: Slot) {
+        self.detach(slot);
+        let parent = self.nodes[slot].parent;
+        // Let go of the names.
+        self.parents[slot] = None;
+        if let Kind::Class(index) = std::mem::replace(&mut self.nodes[slot].kind, Kind::Stream) {
+            let inner = &mut self.inners[index as usize];
+            inner.queue = Queue::default();
+            if let Some(name) = inner.name.take() {
+                self.named.remove(&(parent, name));
+            }
+            self.vacant_inners.push(index);
+        }
+        self.vacant.push(slot);
+        self.release(parent);
+    }
+
+    /// Forgets a class if nothing is below it.
+    fn release(&mut self, class: Slot) {
+        if class != ROOT && self.inners[self.inner(class)].members == 0 {
+            self.take(class);
+        }
+    }
+
+    /// Changes the rank of a stream or class where it is.
+    fn rerank(&mut self, slot: Slot, rank: Rank) {
+        if self.nodes[slot].rank == rank {
+            return;
+        }
+        let backlogged = self.nodes[slot].place.is_queued();
+        if backlogged {
+            self.leave(slot);
+        }
+        self.detach(slot);
+        self.nodes[slot].rank = rank;
+        self.attach(slot);
+        if backlogged {
+            self.join(slot);
+        }
+    }
+
+    /// Makes a member backlogged, and the classes above it that were not.
+    fn raise(&mut self, mut slot: Slot) {
+        while slot != ROOT && !self.nodes[slot].place.is_queued() {
+            self.join(slot);
+            slot = self.nodes[slot].parent;
+        }
+    }
+
+    /// Makes a class and those above it no longer backlogged if nothing below them is.
+    fn lower(&mut self, mut class: Slot) {
+        while class != ROOT
+            && self.nodes[class].place.is_queued()
+            && self.inners[self.inner(class)].queue.is_empty()
+        {
+            self.leave(class);
+            class = self.nodes[class].parent;
+        }
+    }
+
+    fn join(&mut self, slot: Slot) {
+        let Node { key, above, rank, place, member, .. } = &mut self.nodes[slot];
+        let Inner { queue, state, .. } = &mut self.inners[*above as usize];
+        let rank = rank.queued(S::join(state, rank, member));
+        queue.push(place, slot, rank, *key);
+    }
+
+    fn leave(&mut self, slot: Slot) {
+        let Node { above, rank, place, member, .. } = &mut self.nodes[slot];
+        let Inner { queue, state, .. } = &mut self.inners[*above as usize];
+        queue.remove(place);
+        S::leave(state, rank, member);
+    }
+
+    fn attach(&mut self, slot: Slot) {
+        let inner = self.inner(self.nodes[slot].parent);
+        let Node { above, rank, member, .. } = &mut self.nodes[slot];
+        *above = inner as u32;
+        self.inners[inner].members += 1;
+        S::attach(&mut self.inners[inner].state, rank, member);
+    }
+
+    fn detach(&mut self, slot: Slot) {
+        let Node { above, rank, member, .. } = &mut self.nodes[slot];
+        let inner = &mut self.inners[*above as usize];
+        inner.members -= 1;
+        S::detach(&mut inner.state, rank, member);
+    }
+}
+
+/// The classes that count: at most [`MAX_DEPTH`], and none above a stream that carries the
+/// protocol, which no class may hold back.
+fn classes_above(priority: Priority) -> Option<Arc<[Class]>> {
+    let parents = priority.parents.filter(|_| priority.urgency != Urgency::CONTROL)?;
+    match parents.get(..MAX_DEPTH) {
+        Some(nearest) if parents.len() > MAX_DEPTH => Some(Arc::from(nearest)),
+        _ => Some(parents),
+    }
+}

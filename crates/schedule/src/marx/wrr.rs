@@ -1,0 +1,21 @@
+//! `wrr`: what Safari did. Every stream shares, by weights for kinds.
+
+use super::{Group, Place, Plan, Rank};
+use crate::tree::Order;
+use crate::{Kind, Resource};
+
+pub(crate) const PLAN: Plan = Plan {
+    groups: &[Group::page(Order::Shares)],
+    place: |resource| Place::weighing(weight(resource), 0),
+    rank: Rank::Arrival,
+    yields: None,
+};
+
+fn weight(resource: &Resource) -> u16 {
+    match resource.kind {
+        Kind::Html | Kind::Css => 256,
+        Kind::Js => 24,
+        Kind::Font => 16,
+        Kind::Image | Kind::Svg | Kind::Xhr | Kind::Video | Kind::Other => 8,
+    }
+}

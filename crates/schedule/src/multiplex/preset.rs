@@ -1,0 +1,77 @@
+//! The defaults of ten stacks, as they were in January 2020 (Marx 2020, section 2.3).
+
+use super::{Block, Discipline, Multiplexer};
+use crate::Scheduler;
+
+/// What a stack does by default: which stream it sends, and what it does about losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Preset {
+    /// The name of the stack in the paper.
+    pub name: &'static str,
+    /// The order of service of new data.
+    pub discipline: Discipline,
+    /// The retransmission approach, 1 to 3 (section 2.1). 1: lost data is sent when its stream is
+    /// next served. 2: streams with lost data go first, in the usual order. 3: they go first, in
+    /// another order; for `mvfst` that is one stream after the other.
+    pub retransmission: u8,
+    /// Whether the paper names the approach of this stack. Of the others it says only that
+    /// approaches 1 and 2 are evenly spread; they are taken to be 1, as that is what it lacks.
+    pub retransmission_named: bool,
+    /// Whether a packet carries data of one stream only.
+    pub one_stream_per_packet: bool,
+    /// The receive window of a stream as a part of that of the connection, one over this, in the
+    /// measurement: it lets a stack that fills its buffers first look sequential at the start.
+    pub stream_window: u32,
+}
+
+impl Preset {
+    /// Every preset, in the order in which they are listed to people.
+    pub const ALL: &[Self] = &[
+        Self::new("aioquic", ROUND_ROBIN, None),
+        Self::new("quiche", ROUND_ROBIN, None),
+        Self::new("quicly", ROUND_ROBIN, Some(1)),
+        Self::new("ngtcp2", ROUND_ROBIN, Some(2)),
+        Self::MVFST,
+        Self { name: "mvfst-alt", stream_window: 4, ..Self::MVFST },
+        Self::new("msquic", Discipline::RoundRobin(Block::Packets(4)), None),
+        Self::new("google", Discipline::RoundRobin(Block::Packets(14)), None),
+        Self::new("lsquic", Discipline::RoundRobin(Block::Window), Some(2)),
+        Self::new("ats", Discipline::Lifo, Some(2)),
+        Self::new("picoquic", Discipline::Lifo, Some(2)),
+        Self::new("picoquic-alt", Discipline::Fifo, Some(2)),
+    ];
+
+    const MVFST: Self =
+        Self { one_stream_per_packet: false, ..Self::new("mvfst", ROUND_ROBIN, Some(3)) };
+
+    const fn new(name: &'static str, discipline: Discipline, approach: Option<u8>) -> Self {
+        let (retransmission, retransmission_named) = match approach {
+            Some(approach) => (approach, true),
+            None => (1, false),
+        };
+        Self {
+            name,
+            discipline,
+            retransmission,
+            retransmission_named,
+            one_stream_per_packet: true,
+            stream_window: 1,
+        }
+    }
+
+    /// The preset of that name.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<&'static Self> {
+        Self::ALL.iter().find(|preset| preset.name == name)
+    }
+
+    /// A scheduler of this preset without streams.
+    #[must_use]
+    pub fn build(&self) -> Box<dyn Scheduler> {
+        Box::new(Multiplexer::new(self.discipline))
+    }
+}
+
+/// In turns of one packet.
+const ROUND_ROBIN: Discipline = Discipline::RoundRobin(Block::Packets(1));

@@ -1,0 +1,265 @@
+//! In which order responses arrive: RFC 9218 from a request's header to the packets, over a link
+//! that is the bottleneck.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::MS;
+use common::http::{Act, Outcome, get, play};
+use sutura_proto::{Algorithm, Scheme, TransportConfig};
+
+const SIZE: usize = 200_000;
+/// When the handshake and the settings are long over.
+const START: Duration = Duration::from_secs(1);
+/// What fits into a packet, and more.
+const PACKET: usize = 1500;
+
+/// The congestion controller keeps little in the queue of the link, so that who sends next is
+/// decided late.
+fn eps() -> TransportConfig {
+    let congestion = Algorithm::Bbr;
+    TransportConfig { scheduler: Scheme::Eps, congestion, ..TransportConfig::default() }
+}
+
+/// The same with buffers that hold what the path does, but not all of a response: most of it is
+/// still in the application's hands when the first bytes arrive.
+fn small_buffers() -> TransportConfig {
+    TransportConfig { send_buffer: 128 * 1024, ..eps() }
+}
+
+/// Requests for as much, all at once.
+fn at_once(wishes: &[Option<&'static str>]) -> Outcome {
+    let act = |wish: &Option<&'static str>| Act::Get { length: SIZE, wish: *wish, own: None };
+    let script: Vec<_> = wishes.iter().map(|wish| (START, act(wish))).collect();
+    play(&eps(), "", &script)
+}
+
+/// RFC 9218 section 10: "in order of urgency".
+#[test]
+fn responses_come_in_order_of_urgency() {
+    let wishes = ["u=7", "u=5", "u=0", "u=6", "u=2", "u=4", "u=1", "u=3"].map(Some);
+    assert_eq!(at_once(&wishes).runs(), [2, 6, 4, 7, 5, 1, 3, 0]);
+}
+
+/// RFC 9218 section 10: one by one, in the order in which the requests were made.
+#[test]
+fn responses_that_are_not_incremental_come_one_by_one_as_requested() {
+    assert_eq!(at_once(&[Some("u=2"); 5]).runs(), [0, 1, 2, 3, 4]);
+    assert_eq!(at_once(&[Some("u=2"), Some("u=2, i=?0"), Some("i=?0, u=2")]).runs(), [0, 1, 2]);
+}
+
+/// RFC 9218 section 10: incremental responses share.
+#[test]
+fn incremental_responses_interleave() {
+    let outcome = at_once(&[Some("u=2, i"); 4]);
+    for a in 0..4 {
+        for b in 0..a {
+            assert!(outcome.spread(a, b, SIZE) <= 2 * PACKET, "{a} and {b}");
+        }
+    }
+    assert!(outcome.runs().len() > 4 * SIZE / PACKET / 2, "{} turns", outcome.runs().len());
+}
+
+/// What is of use only as a whole goes before what shares, and urgency before both.
+#[test]
+fn a_more_urgent_response_waits_for_no_incremental_one() {
+    let outcome = at_once(&["u=3, i", "u=3", "u=2, i", "u=3, i", "u=2, i"].map(Some));
+    let runs = outcome.runs();
+    let first_of_three = runs.iter().position(|index| *index == 1).unwrap();
+    assert!(runs[..first_of_three].iter().all(|index| [2, 4].contains(index)), "{runs:?}");
+    assert!(runs[first_of_three + 1..].iter().all(|index| [0, 3].contains(index)), "{runs:?}");
+    assert!(outcome.spread(2, 4, SIZE).max(outcome.spread(0, 3, SIZE)) <= 2 * PACKET);
+}
+
+/// RFC 9218 sections 4 and 5: who says nothing, or nothing that is understood, has urgency 3 and is
+/// not incremental.
+#[test]
+fn whatever_is_not_understood_is_the_default() {
+    for wish in [
+        None,
+        Some(""),
+        Some("u=3"),
+        Some("u=8"),
+        Some("u=-1"),
+        Some("u=\"0\""),
+        Some("u=0.0, i=1"),
+        Some("u"),
+        Some("U=0"),
+        Some("u=0, i,"),
+        Some("\u{e4}"),
+    ] {
+        let runs = at_once(&[Some("u=4"), wish, Some("u=2"), Some("u=3")]).runs();
+        assert_eq!(runs, [2, 1, 3, 0], "{wish:?}");
+    }
+}
+
+/// RFC 9218 section 4: unknown parameters are ignored; and those of hierarchical sharing and
+/// erasure coding change nothing for a scheduler that has neither, so that `u` and `i` are the
+/// fallback.
+#[test]
+fn unknown_parameters_change_nothing() {
+    let plain = at_once(&["u=4", "u=1", "u=2"].map(Some)).runs();
+    for extra in [
+        ["u=4, exp_w=900", "u=1, exp_w=0.1", "u=2, exp_p=(\"a\";u=0;exp_w=9)"],
+        ["u=4, x=(1 2);y, z=?0", "u=1;u=7, *k=:aGk=:", "q=0.7, u=2"],
+        ["u=4, exp_p=(a;u=0 b;u=0)", "u=1, exp_p=(a;u=7)", "u=2, exp_q=1"],
+        ["u=4, exp_w=x, exp_d", "u=1, exp_p=7, exp_b=-2", "u=2, exp_d=1.5"],
+    ] {
+        assert_eq!(at_once(&extra.map(Some)).runs(), plain, "{extra:?}");
+    }
+}
+
+/// RFC 9218 section 7: a client changes its mind while responses are under way, whether all of them
+/// was handed to the transport or most of it not yet.
+#[test]
+fn an_update_changes_the_order_midway() {
+    let length = 300_000;
+    for transport in [eps(), small_buffers()] {
+        let update = |index, wish| Act::Update { index, wish };
+        let mut script = vec![(START, get(length, "u=3")); 3];
+        script.push((START + 100 * MS, update(2, "u=1")));
+        let outcome = play(&transport, "", &script);
+        assert_eq!(outcome.runs(), [0, 2, 0, 1], "up");
+
+        script[3] = (START + 100 * MS, update(0, "u=5"));
+        let outcome = play(&transport, "", &script);
+        assert_eq!(outcome.runs(), [0, 1, 2, 0], "down");
+
+        script[3] = (START + 100 * MS, update(1, "u=2"));
+        script.push((START + 200 * MS, update(1, "")));
+        let outcome = play(&transport, "", &script);
+        assert_eq!(outcome.runs(), [0, 1, 0, 1, 2], "back to the default");
+
+        let shared = [0, 1].map(|index| (START + 100 * MS, update(index, "u=3, i")));
+        script.splice(3.., shared);
+        let outcome = play(&transport, "", &script);
+        let runs = outcome.runs();
+        assert_eq!(runs[..2], [0, 2], "what is not incremental goes first");
+        assert!(runs[2..].iter().all(|index| *index < 2) && runs.len() > 100, "then both share");
+    }
+}
+
+/// An update may overtake its request (RFC 9218 section 7.2): the datagram with the requests is
+/// lost, the one with the update is not.
+#[test]
+fn an_update_that_comes_before_its_request_counts() {
+    let script = [
+        (START, get(SIZE, "u=2")),
+        (START, get(SIZE, "u=3")),
+        (START + 5 * MS, Act::Update { index: 1, wish: "u=1" }),
+    ];
+    let outcome = play(&eps(), "outage=999ms..1003ms", &script);
+    assert_eq!(outcome.runs(), [1, 0]);
+}
+
+/// RFC 9218 section 8: what the response says of itself counts, and the client's word where it says
+/// nothing. The first response is that of the RFC's example.
+#[test]
+fn the_responses_own_field_wins_the_merge() {
+    let own = |wish, own| (START, Act::Get { length: SIZE, wish: Some(wish), own: Some(own) });
+    let merged = || {
+        vec![
+            own("u=5, i", "u=1"),
+            (START, get(SIZE, "u=0")),
+            own("u=5, i", "u=1"),
+            own("u=0", "u=6"),
+            (START, get(SIZE, "u=2")),
+        ]
+    };
+    let check = |outcome: &Outcome| {
+        let runs = outcome.runs();
+        let [first, .., last_but_one, last] = runs[..] else { panic!("{runs:?}") };
+        assert_eq!([first, last_but_one, last], [1, 4, 3], "{runs:?}");
+        assert!(outcome.spread(0, 2, SIZE) <= 2 * PACKET, "the client's `i` holds");
+    };
+    check(&play(&eps(), "", &merged()));
+    // Nor does an update change what the response said.
+    let mut script = merged();
+    script.push((START + 50 * MS, Act::Update { index: 3, wish: "u=0" }));
+    script.push((START + 50 * MS, Act::Update { index: 2, wish: "u=7, i" }));
+    check(&play(&eps(), "", &script));
+    check(&play(&small_buffers(), "", &script));
+    // What cannot be understood of it overrides nothing.
+    for broken in ["u=9", "i=1", "u=,", "x=1"] {
+        let script = [own("u=5", broken), (START, get(SIZE, "u=4"))];
+        assert_eq!(play(&eps(), "", &script).runs(), [1, 0], "{broken}");
+    }
+}
+
+/// Who goes by weights and classes.
+const SHARING: [Scheme; 2] = [Scheme::Hmm, Scheme::Hls];
+
+fn sharing(scheduler: Scheme) -> TransportConfig {
+    TransportConfig { scheduler, ..eps() }
+}
+
+/// Bytes of each of the requests that arrived until one of them was complete.
+fn until_the_first_is_complete(outcome: &Outcome, length: usize, requests: usize) -> Vec<f64> {
+    let mut got = vec![0; requests];
+    for &(index, n) in &outcome.arrivals {
+        got[index] += n;
+        if got[index] == length {
+            break;
+        }
+    }
+    got.into_iter().map(|n| n as f64).collect()
+}
+
+fn assert_ratio(a: f64, b: f64, expected: f64, what: &str) {
+    let ratio = a / b;
+    assert!((ratio / expected - 1.0).abs() < 0.1, "{what}: {ratio:.2} instead of {expected}");
+}
+
+/// `exp_w` and `exp_p` from the header to the packets.
+#[test]
+fn weights_and_classes_share_the_bottleneck() {
+    for scheme in SHARING {
+        let script = [
+            (START, get(SIZE, "u=3, i, exp_w=3")),
+            (START, get(SIZE, "u=3, i")),
+            (START, get(SIZE, "u=3, i, exp_p=(c;i;exp_w=4)")),
+            (START, get(SIZE, "u=3, i, exp_w=3, exp_p=(c;i;exp_w=4)")),
+        ];
+        let outcome = play(&sharing(scheme), "", &script);
+        let got = until_the_first_is_complete(&outcome, SIZE, 4);
+        assert_ratio(got[0], got[1], 3.0, "by weight");
+        assert_ratio(got[3], got[2], 3.0, "within the class");
+        assert_ratio(got[2] + got[3], got[0] + got[1], 1.0, "the class and its siblings");
+    }
+}
+
+/// Requests that disagree about a class: the latest counts, be it a request or an update.
+#[test]
+fn the_latest_word_on_a_class_counts() {
+    for scheme in SHARING {
+        let mut script = vec![
+            (START, get(SIZE, "u=3, i, exp_p=(c;i;exp_w=9)")),
+            (START, get(SIZE, "u=3, i, exp_p=(c;i;exp_w=4)")),
+            (START, get(SIZE, "u=3, i")),
+        ];
+        let outcome = play(&sharing(scheme), "", &script);
+        let got = until_the_first_is_complete(&outcome, SIZE, 3);
+        assert_ratio(got[0] + got[1], got[2], 4.0, "the second request's");
+        script
+            .push((START + 10 * MS, Act::Update { index: 2, wish: "u=3, i, exp_p=(d;i;exp_w=4)" }));
+        script.push((START + 10 * MS, Act::Update { index: 0, wish: "u=3, i, exp_p=(c;i)" }));
+        let outcome = play(&sharing(scheme), "", &script);
+        let got = until_the_first_is_complete(&outcome, SIZE, 3);
+        assert!(got[2] > 3.0 * (got[0] + got[1]), "the update's: {got:?}");
+    }
+}
+
+/// A client that knows only `u` and `i` is served as RFC 9218 says, also beside one with classes.
+#[test]
+fn strict_order_needs_no_classes() {
+    for scheme in SHARING {
+        let wishes = ["u=5", "u=1", "u=3", "u=1"];
+        let script = wishes.map(|wish| (START, get(SIZE, wish)));
+        assert_eq!(play(&sharing(scheme), "", &script).runs(), [1, 3, 2, 0], "{scheme}");
+        let wishes = ["u=5", "u=1, exp_p=(c;u=6)", "u=3", "u=1"];
+        let script = wishes.map(|wish| (START, get(SIZE, wish)));
+        assert_eq!(play(&sharing(scheme), "", &script).runs(), [3, 2, 0, 1], "{scheme}");
+    }
+}

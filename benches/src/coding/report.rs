@@ -154,5 +154,6 @@ pub fn report(all: &[Measurement], options: &Options) -> Report {
         ],
         tables: vec![transfers(all), packets(all), coding(all)],
         series: Vec::new(),
+        ..Report::default()
     }
 }

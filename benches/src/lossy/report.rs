@@ -245,5 +245,6 @@ pub fn report(jobs: &[Job], outcomes: &[Outcome], options: &Options, took: Durat
         text,
         tables: tables.into_iter().filter(|table| !table.rows.is_empty()).collect(),
         series,
+        ..Report::default()
     }
 }

@@ -60,26 +60,27 @@ impl Hmm {
         let Node { parent, above, rank, place, member, .. } = &mut self.tree.nodes[slot];
         if !rank.incremental {
             // The others wait in any case.
-            return *parent;
+            return *parent as usize;
         }
         let Inner { queue, state, .. } = &mut self.tree.inners[*above as usize];
         let clock = &mut state.0[rank.urgency.class()];
-        let Member { start, price } = member;
+        let Member { start, price } = *member;
         // At most 2^44 times 2^18.
-        let cost = |bytes| u128::from(*price * u64::from(bytes));
-        if queue.first().is_some_and(|first| first.slot() == slot) {
+        let cost = |bytes| u128::from(price * u64::from(bytes));
+        let next = if queue.first().is_some_and(|first| first.slot() == slot) {
             // Nobody in the queue has a start before the clock.
-            *clock = *start;
-            *start += cost(bytes);
+            *clock = start;
+            start + cost(bytes)
         } else {
-            let base = (*start).max(*clock);
-            *start = (base + cost(bytes)).min(base.max(*clock + cost(MAX_DEBT)));
-        }
-        *start = (*start).min(ORDER_END - 1);
+            let base = start.max(*clock);
+            (base + cost(bytes)).min(base.max(*clock + cost(MAX_DEBT)))
+        };
+        let next = next.min(ORDER_END - 1);
+        member.start = next;
         if place.is_queued() {
-            queue.update(*place, rank.queued(*start));
+            queue.update(*place, rank.queued(next));
         }
-        *parent
+        *parent as usize
     }
 }
 
@@ -120,7 +121,9 @@ struct VirtualTime;
 #[derive(Debug, Default)]
 struct Clocks([u128; Urgency::CLASSES]);
 
-#[derive(Debug)]
+/// Packed, so that a node is one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, packed(8))]
 struct Member {
     /// On the clock of its class and urgency. While it does not share, the bytes that it owes.
     start: u128,
@@ -145,6 +148,8 @@ fn price(weight: Weight) -> u64 {
     SCALE / u64::from(weight.thousandths())
 }
 
+const _: () = assert!(size_of::<Node<VirtualTime>>() == 64);
+
 impl Sharing for VirtualTime {
     type Member = Member;
     type Class = Clocks;
@@ -152,21 +157,24 @@ impl Sharing for VirtualTime {
     fn attach(class: &mut Clocks, rank: &Rank, member: &mut Member) {
         member.price = price(rank.weight);
         if rank.incremental {
-            let owed = member.start.min(u128::from(MAX_DEBT)) * u128::from(member.price);
+            let Member { start, price } = *member;
+            let owed = start.min(u128::from(MAX_DEBT)) * u128::from(price);
             member.start = (class.0[rank.urgency.class()] + owed).min(ORDER_END - 1);
         }
     }
 
     fn detach(class: &mut Clocks, rank: &Rank, member: &mut Member) {
         if rank.incremental {
-            let ahead = member.start.saturating_sub(class.0[rank.urgency.class()]);
-            member.start = ahead / u128::from(member.price.max(1));
+            let Member { start, price } = *member;
+            let ahead = start.saturating_sub(class.0[rank.urgency.class()]);
+            member.start = ahead / u128::from(price.max(1));
         }
     }
 
     fn join(class: &mut Clocks, rank: &Rank, member: &mut Member) -> u128 {
         if rank.incremental {
-            member.start = member.start.max(class.0[rank.urgency.class()]);
+            let start = member.start;
+            member.start = start.max(class.0[rank.urgency.class()]);
         }
         member.start
     }

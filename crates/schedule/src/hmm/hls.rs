@@ -168,7 +168,7 @@ impl Hls {
             member.round = number;
             self.tree.reorder(slot, u128::from(number));
         }
-        parent
+        parent as usize
     }
 }
 
@@ -194,7 +194,7 @@ impl Scheduler for Hls {
             if slot == ROOT {
                 return;
             }
-            slot = parent;
+            slot = parent as usize;
         }
     }
 }

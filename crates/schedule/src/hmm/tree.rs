@@ -71,16 +71,24 @@ impl From<&Class> for Rank {
 
 /// A stream or a class.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct Node<S: Sharing> {
     /// The stream, or the stream for which the class was made.
     pub(super) key: StreamKey,
-    pub(super) parent: Slot,
+    /// The class above. Half as long as a [`Slot`], so that a node is one cache line.
+    pub(super) parent: u32,
     /// Index of the parent's [`Inner`].
     pub(super) above: u32,
     pub(super) kind: Kind,
     pub(super) rank: Rank,
     pub(super) place: Place,
     pub(super) member: S::Member,
+}
+
+impl<S: Sharing> Node<S> {
+    pub(super) const fn parent(&self) -> Slot {
+        self.parent as Slot
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +100,7 @@ pub(super) enum Kind {
 
 /// What a class has besides a stream's [`Node`].
 #[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct Inner<S: Sharing> {
     name: Option<Arc<str>>,
     /// How many streams and classes are right below, backlogged or not.
@@ -132,7 +141,7 @@ impl<S: Sharing> Default for Tree<S> {
     fn default() -> Self {
         let root = Node {
             key: 0,
-            parent: ROOT,
+            parent: ROOT as u32,
             above: ROOT_INNER,
             kind: Kind::Class(ROOT_INNER),
             rank: Rank::from(&Class::default()),
@@ -229,7 +238,7 @@ impl<S: Sharing> Tree<S> {
         };
         let rank = Rank::from(&priority);
         let parents = classes_above(priority);
-        let old = self.nodes[slot].parent;
+        let old = self.nodes[slot].parent();
         if self.nodes[slot].rank == rank && self.parents[slot] == parents {
             return;
         }
@@ -243,7 +252,7 @@ impl<S: Sharing> Tree<S> {
             self.leave(slot);
         }
         self.detach(slot);
-        self.nodes[slot].parent = parent;
+        self.nodes[slot].parent = parent as u32;
         self.nodes[slot].rank = rank;
         self.attach(slot);
         if backlogged {
@@ -263,7 +272,7 @@ impl<S: Sharing> Tree<S> {
     pub(super) fn deactivate(&mut self, slot: Slot) {
         if self.nodes[slot].place.is_queued() {
             self.leave(slot);
-            self.lower(self.nodes[slot].parent);
+            self.lower(self.nodes[slot].parent());
         }
     }
 
@@ -299,11 +308,11 @@ impl<S: Sharing> Tree<S> {
     fn path(&self, slot: Slot) -> [Slot; MAX_DEPTH] {
         let mut path = [ROOT; MAX_DEPTH];
         let mut depth = 0;
-        let mut at = self.nodes[slot].parent;
+        let mut at = self.nodes[slot].parent();
         while at != ROOT && depth < MAX_DEPTH {
             path[depth] = at;
             depth += 1;
-            at = self.nodes[at].parent;
+            at = self.nodes[at].parent();
         }
         path[..depth].reverse();
         path
@@ -312,7 +321,7 @@ impl<S: Sharing> Tree<S> {
     /// Whether a class on a stream's path is one without a name right below `parent`.
     fn is_own(&self, slot: Slot, parent: Slot) -> bool {
         let node = &self.nodes[slot];
-        slot != ROOT && node.parent == parent && self.inners[self.inner(slot)].name.is_none()
+        slot != ROOT && node.parent() == parent && self.inners[self.inner(slot)].name.is_none()
     }
 
     fn add_class(
@@ -341,7 +350,9 @@ impl<S: Sharing> Tree<S> {
 
     fn add(&mut self, key: StreamKey, parent: Slot, rank: Rank, kind: Kind, born: u32) -> Slot {
         let (place, member) = (Place::new(born), S::Member::default());
-        let node = Node { key, parent, above: ROOT_INNER, kind, rank, place, member };
+        // There cannot be 2^32 nodes: each is a stream or a class of a stream.
+        let above = parent as u32;
+        let node = Node { key, parent: above, above: ROOT_INNER, kind, rank, place, member };
         let slot = if let Some(slot) = self.vacant.pop() {
             self.nodes[slot] = node;
             slot
@@ -357,7 +368,7 @@ impl<S: Sharing> Tree<S> {
     /// Forgets a node that is not backlogged, and the classes that it leaves empty.
     fn take(&mut self, slot: Slot) {
         self.detach(slot);
-        let parent = self.nodes[slot].parent;
+        let parent = self.nodes[slot].parent();
         // Let go of the names.
         self.parents[slot] = None;
         if let Kind::Class(index) = std::mem::replace(&mut self.nodes[slot].kind, Kind::Stream) {
@@ -400,7 +411,7 @@ impl<S: Sharing> Tree<S> {
     fn raise(&mut self, mut slot: Slot) {
         while slot != ROOT && !self.nodes[slot].place.is_queued() {
             self.join(slot);
-            slot = self.nodes[slot].parent;
+            slot = self.nodes[slot].parent();
         }
     }
 
@@ -411,7 +422,7 @@ impl<S: Sharing> Tree<S> {
             && self.inners[self.inner(class)].queue.is_empty()
         {
             self.leave(class);
-            class = self.nodes[class].parent;
+            class = self.nodes[class].parent();
         }
     }
 
@@ -430,7 +441,7 @@ impl<S: Sharing> Tree<S> {
     }
 
     fn attach(&mut self, slot: Slot) {
-        let inner = self.inner(self.nodes[slot].parent);
+        let inner = self.inner(self.nodes[slot].parent());
         let Node { above, rank, member, .. } = &mut self.nodes[slot];
         *above = inner as u32;
         self.inners[inner].members += 1;

@@ -154,12 +154,21 @@ impl RedundancyPolicy for Tail {
     }
 }
 
+/// Source symbols that a sender which is never idle sends for each repair symbol, at least. What
+/// repair symbols take of its window is data that it does not send, and a short window is soon full.
+const SOURCES_PER_REPAIR: u32 = 8;
+
 /// Repair symbols a little after each piece of data, unless it is acknowledged by then
 /// (Holzinger 2025, II-D5).
 #[derive(Debug)]
 pub struct Incremental {
     burst: u32,
     delay: Duration,
+    /// Source symbols since the last occasion on which new data had to wait; `None` if there was a
+    /// moment without new data since.
+    sources: Option<u32>,
+    /// Whether there was new data, too, at the last decision about a repair symbol.
+    pressed: bool,
     /// When the oldest symbol that no repair symbol followed yet wants one.
     due_at: Option<Instant>,
     /// Repair symbols still to send, and since when.
@@ -171,12 +180,13 @@ impl Incremental {
     /// Sends `burst` repair symbols `delay` after a source symbol.
     #[must_use]
     pub fn new(burst: u32, delay: Duration) -> Self {
-        Self { burst, delay, due_at: None, due: 0, due_since: None }
+        Self { burst, delay, sources: None, pressed: false, due_at: None, due: 0, due_since: None }
     }
 }
 
 impl RedundancyPolicy for Incremental {
     fn on_source_sent(&mut self, now: Instant, _view: &SessionView) {
+        self.sources = self.sources.map(|n| n.saturating_add(1));
         self.due_at.get_or_insert(now + self.delay);
     }
 
@@ -186,12 +196,14 @@ impl RedundancyPolicy for Incremental {
         self.due = self.due.saturating_sub(1);
         if self.due == 0 {
             self.due_since = None;
+            self.sources = self.pressed.then_some(0);
         }
     }
 
     fn on_acked(&mut self, _now: Instant, view: &SessionView) {
         if view.unacked == 0 {
-            *self = Self::new(self.burst, self.delay);
+            // How busy the sender is remains as it was.
+            (self.due_at, self.due, self.due_since) = (None, 0, None);
         }
     }
 
@@ -208,10 +220,17 @@ impl RedundancyPolicy for Incremental {
             return Decision::Source;
         }
         // New data goes first, so that one repair symbol covers as much as possible. But a sender
-        // that is never idle would never repair: past a quarter round trip the repair goes first.
+        // that is never idle would never repair: past a quarter round trip the repair goes first,
+        // if there was data enough since that happened last.
+        self.pressed = slot.has_source;
+        if !self.pressed {
+            self.sources = None;
+            return Decision::Repair;
+        }
         let patience = view.rtt / 4;
         let overdue = self.due_since.is_some_and(|since| now >= since + patience);
-        if slot.has_source && !overdue { Decision::Source } else { Decision::Repair }
+        let enough = self.sources.is_none_or(|n| n >= SOURCES_PER_REPAIR * self.burst);
+        if overdue && enough { Decision::Repair } else { Decision::Source }
     }
 
     fn timeout(&self) -> Option<Instant> {
@@ -310,11 +329,41 @@ mod tests {
     }
 
     #[test]
-    fn incremental_repairs_even_a_sender_that_never_idles() {
+    fn incremental_repairs_even_a_sender_that_never_idles_but_not_too_much() {
+        let mut now = Instant::now();
+        let mut inc = Incremental::new(3, Duration::ZERO);
+        let (mut sources, mut repairs) = (0, 0);
+        // Two packets in a quarter of a round trip.
+        for id in 1..=1000 {
+            let v = view(id, 8);
+            match inc.decide(now, BUSY, &v) {
+                Decision::Source => {
+                    inc.on_source_sent(now, &v);
+                    sources += 1;
+                }
+                Decision::Repair => {
+                    inc.on_repair_sent(now, &v);
+                    repairs += 1;
+                }
+            }
+            assert!(repairs <= 3 + sources / SOURCES_PER_REPAIR, "{sources} {repairs}");
+            now += 13 * MS;
+        }
+        assert!(repairs > sources / SOURCES_PER_REPAIR / 2, "{sources} {repairs}");
+        // The end is protected whatever was sent before.
+        inc.on_source_sent(now, &view(1001, 8));
+        assert_eq!(burst(&mut inc, now, &view(1001, 8)), 3);
+    }
+
+    #[test]
+    fn incremental_repairs_no_later_than_a_quarter_round_trip_if_there_is_enough() {
         let now = Instant::now();
         let mut inc = Incremental::new(1, Duration::ZERO);
-        inc.on_source_sent(now, &view(1, 1));
-        assert_eq!(inc.decide(now, BUSY, &view(1, 1)), Decision::Source);
-        assert_eq!(inc.decide(now + 25 * MS, BUSY, &view(1, 1)), Decision::Repair);
+        for id in 1..=8 {
+            inc.on_source_sent(now, &view(id, 8));
+        }
+        assert_eq!(inc.decide(now, BUSY, &view(8, 8)), Decision::Source);
+        assert_eq!(inc.decide(now + 24 * MS, BUSY, &view(8, 8)), Decision::Source);
+        assert_eq!(inc.decide(now + 25 * MS, BUSY, &view(8, 8)), Decision::Repair);
     }
 }

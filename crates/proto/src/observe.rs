@@ -61,8 +61,8 @@ pub enum Observation<'a> {
         session: u16,
         /// The symbol.
         id: u64,
-        /// Its bytes.
-        size: usize,
+        /// The frames that it consists of.
+        frames: &'a [u8],
     },
     /// The peer reported symbols as recovered whose packets were not acknowledged.
     SymbolsRecoveredByPeer {

@@ -400,9 +400,8 @@ impl Connection {
         let mut frames = std::mem::take(&mut self.scratch.recovered);
         let mut result = Ok(());
         while let Some(recovered) = self.fec_in.pop_recovered(&mut frames) {
-            let session = recovered.symbol.session;
-            let (id, size) = (recovered.symbol.id, recovered.size);
-            self.observe(now, &Observation::SymbolRecovered { session, id, size });
+            let (session, id) = (recovered.symbol.session, recovered.symbol.id);
+            self.observe(now, &Observation::SymbolRecovered { session, id, frames: &frames });
             result = result.and_then(|()| self.on_protected_frames(&frames));
             // The sender should hear at once: it may be about to send the data again.
             self.spaces[SpaceId::Data as usize].acks.set_immediate();

@@ -179,14 +179,18 @@ fn only_metrics_that_changed_are_written() {
 #[test]
 fn recovery_is_counted_where_there_was_any() {
     let records = records(&[
-        (0, Observation::SymbolRecovered { session: 1, id: 2, size: 3 }),
+        // STREAM 4 with a length: two bytes from the start.
+        (0, Observation::SymbolRecovered { session: 1, id: 2, frames: &[0x0a, 4, 2, 7, 7] }),
         (0, Observation::SymbolsRecoveredByPeer { session: 1, count: 0 }),
         (0, Observation::SymbolsRecoveredByPeer { session: 1, count: 4 }),
         (0, Observation::Closed { reason: "timed out" }),
     ]);
     let got: Vec<_> = records[2..].iter().map(|r| (r["name"].clone(), r["data"].clone())).collect();
+    let stream = json!({"frame_type": "stream", "stream_id": 4, "offset": 0, "length": 2,
+        "fin": false});
+    let recovered = json!({"session": 1, "symbol_id": 2, "length": 5, "frames": [stream]});
     let expected = [
-        (json!("fec:symbol_recovered"), json!({"session": 1, "symbol_id": 2, "length": 3})),
+        (json!("fec:symbol_recovered"), recovered),
         (json!("fec:recovered_by_peer"), json!({"session": 1, "count": 4})),
         (json!("connectivity:connection_closed"), json!({"reason": "timed out"})),
     ];

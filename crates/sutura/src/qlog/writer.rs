@@ -116,10 +116,11 @@ struct MetricsUpdated {
 }
 
 #[derive(Debug, Serialize)]
-struct SymbolRecovered {
+struct SymbolRecovered<'a> {
     session: u16,
     symbol_id: u64,
     length: usize,
+    frames: Vec<Entry<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -312,8 +313,11 @@ impl Recorder {
                 }
                 self.event(now, "recovery:metrics_updated", data, out)
             }
-            Observation::SymbolRecovered { session, id, size } => {
-                let data = SymbolRecovered { session, symbol_id: id, length: size };
+            Observation::SymbolRecovered { session, id, frames } => {
+                let mut entries = Vec::new();
+                frames::list(frames, Carrier::SourceSymbol, 0, &mut entries);
+                let length = frames.len();
+                let data = SymbolRecovered { session, symbol_id: id, length, frames: entries };
                 self.event(now, "fec:symbol_recovered", data, out)
             }
             Observation::SymbolsRecoveredByPeer { count: 0, .. } => Ok(()),

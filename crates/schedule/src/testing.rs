@@ -358,3 +358,39 @@ pub(crate) fn active(scheduler: &mut dyn Scheduler, stream: StreamKey, priority:
     scheduler.insert(stream, priority);
     scheduler.activate(stream);
 }
+
+/// The trait's calls of a model with a [`Naive`] `tree` and `places` of its streams, as far as they
+/// only concern the tree.
+macro_rules! calls_of_places {
+    () => {
+        fn activate(&mut self, stream: StreamKey) {
+            if self.places.contains_key(&stream) {
+                self.tree.node(Id::Stream(stream)).ready = true;
+                self.tree.settle();
+            }
+        }
+
+        fn deactivate(&mut self, stream: StreamKey) {
+            if self.places.contains_key(&stream) {
+                self.tree.node(Id::Stream(stream)).ready = false;
+                self.tree.settle();
+            }
+        }
+
+        fn next(&mut self, room: usize) -> Option<Grant> {
+            let stream = self.tree.next()?;
+            (room > 0).then_some(Grant { stream, bytes: room })
+        }
+
+        fn charge(&mut self, stream: StreamKey, bytes: usize) {
+            if self.places.contains_key(&stream) && bytes > 0 {
+                self.tree.charge(Id::Stream(stream), bytes);
+            }
+        }
+
+        fn is_empty(&self) -> bool {
+            self.tree.next().is_none()
+        }
+    };
+}
+pub(crate) use calls_of_places;

@@ -4,7 +4,7 @@
 mod tests;
 
 use crate::hash::KeyMap;
-use crate::tree::{Order, Seat, Slot, Tree};
+use crate::tree::{Order, Seat, Slot, Tree, calls_of_streams};
 use crate::{Dependency, Grant, Priority, Scheduler, StreamKey, Urgency};
 
 /// The scheduler that RFC 7540, section 5.3 describes, by [`Priority::dependency`].
@@ -157,32 +157,5 @@ impl Scheduler for H2 {
         self.streams.insert(stream, Entry { slot, place });
     }
 
-    fn activate(&mut self, stream: StreamKey) {
-        if let Some(entry) = self.streams.get(&stream) {
-            self.tree.set_ready(entry.slot, true);
-        }
-    }
-
-    fn deactivate(&mut self, stream: StreamKey) {
-        if let Some(entry) = self.streams.get(&stream) {
-            self.tree.set_ready(entry.slot, false);
-        }
-    }
-
-    fn next(&mut self, room: usize) -> Option<Grant> {
-        let stream = self.tree.next()?;
-        (room > 0).then_some(Grant { stream, bytes: room })
-    }
-
-    fn charge(&mut self, stream: StreamKey, bytes: usize) {
-        if let Some(entry) = self.streams.get(&stream)
-            && bytes > 0
-        {
-            self.tree.charge(entry.slot, bytes);
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.tree.is_empty()
-    }
+    calls_of_streams!();
 }

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::{Known, Naive, ROOT, active, any_calls, apply, serve};
+use crate::testing::{Known, Naive, ROOT, active, any_calls, apply, calls_of_places, serve};
 use crate::tree::Id;
 
 /// The rules of RFC 7540 over the naive tree.
@@ -100,34 +100,7 @@ impl Scheduler for Model {
         }
     }
 
-    fn activate(&mut self, stream: StreamKey) {
-        if self.places.contains_key(&stream) {
-            self.tree.node(Id::Stream(stream)).ready = true;
-            self.tree.settle();
-        }
-    }
-
-    fn deactivate(&mut self, stream: StreamKey) {
-        if self.places.contains_key(&stream) {
-            self.tree.node(Id::Stream(stream)).ready = false;
-            self.tree.settle();
-        }
-    }
-
-    fn next(&mut self, room: usize) -> Option<Grant> {
-        let stream = self.tree.next()?;
-        (room > 0).then_some(Grant { stream, bytes: room })
-    }
-
-    fn charge(&mut self, stream: StreamKey, bytes: usize) {
-        if self.places.contains_key(&stream) && bytes > 0 {
-            self.tree.charge(Id::Stream(stream), bytes);
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.tree.next().is_none()
-    }
+    calls_of_places!();
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 
 use super::plan::{Place, Plan, Rank};
 use crate::hash::KeyMap;
-use crate::tree::{Order, Seat, Slot, Tree};
+use crate::tree::{Order, Seat, Slot, Tree, calls_of_streams};
 use crate::{Grant, Priority, Scheduler, StreamKey, Urgency};
 
 /// Streams in the groups of a [`Plan`], by [`Priority::resource`].
@@ -126,32 +126,5 @@ impl Scheduler for Planned {
         self.streams.insert(stream, Entry { slot, place });
     }
 
-    fn activate(&mut self, stream: StreamKey) {
-        if let Some(entry) = self.streams.get(&stream) {
-            self.tree.set_ready(entry.slot, true);
-        }
-    }
-
-    fn deactivate(&mut self, stream: StreamKey) {
-        if let Some(entry) = self.streams.get(&stream) {
-            self.tree.set_ready(entry.slot, false);
-        }
-    }
-
-    fn next(&mut self, room: usize) -> Option<Grant> {
-        let stream = self.tree.next()?;
-        (room > 0).then_some(Grant { stream, bytes: room })
-    }
-
-    fn charge(&mut self, stream: StreamKey, bytes: usize) {
-        if let Some(entry) = self.streams.get(&stream)
-            && bytes > 0
-        {
-            self.tree.charge(entry.slot, bytes);
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.tree.is_empty()
-    }
+    calls_of_streams!();
 }

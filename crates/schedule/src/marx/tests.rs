@@ -3,7 +3,9 @@ use std::collections::{HashMap, HashSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::{Known, Naive, ROOT, active, any_calls, any_resource, apply, serve};
+use crate::testing::{
+    Known, Naive, ROOT, active, any_calls, any_resource, apply, calls_of_places, serve,
+};
 use crate::tree::{Id, Order};
 use crate::{Grant, Kind, Priority, Resource, Scheduler, StreamKey, Urgency};
 
@@ -119,34 +121,7 @@ impl Scheduler for Model {
         self.update_yield();
     }
 
-    fn activate(&mut self, stream: StreamKey) {
-        if self.places.contains_key(&stream) {
-            self.tree.node(Id::Stream(stream)).ready = true;
-            self.tree.settle();
-        }
-    }
-
-    fn deactivate(&mut self, stream: StreamKey) {
-        if self.places.contains_key(&stream) {
-            self.tree.node(Id::Stream(stream)).ready = false;
-            self.tree.settle();
-        }
-    }
-
-    fn next(&mut self, room: usize) -> Option<Grant> {
-        let stream = self.tree.next()?;
-        (room > 0).then_some(Grant { stream, bytes: room })
-    }
-
-    fn charge(&mut self, stream: StreamKey, bytes: usize) {
-        if self.places.contains_key(&stream) && bytes > 0 {
-            self.tree.charge(Id::Stream(stream), bytes);
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.tree.next().is_none()
-    }
+    calls_of_places!();
 }
 
 /// The strict level of a resource, the smallest first, in the schemes that have such levels.

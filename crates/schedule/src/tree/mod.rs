@@ -23,6 +23,42 @@ pub(crate) use node::{Id, Order, Slot};
 use crate::StreamKey;
 use node::{Node, Nodes};
 
+/// The trait's calls of a scheduler with a `tree` and an entry with a `slot` of it for each of its
+/// `streams`, as far as they only concern the tree.
+macro_rules! calls_of_streams {
+    () => {
+        fn activate(&mut self, stream: StreamKey) {
+            if let Some(entry) = self.streams.get(&stream) {
+                self.tree.set_ready(entry.slot, true);
+            }
+        }
+
+        fn deactivate(&mut self, stream: StreamKey) {
+            if let Some(entry) = self.streams.get(&stream) {
+                self.tree.set_ready(entry.slot, false);
+            }
+        }
+
+        fn next(&mut self, room: usize) -> Option<Grant> {
+            let stream = self.tree.next()?;
+            (room > 0).then_some(Grant { stream, bytes: room })
+        }
+
+        fn charge(&mut self, stream: StreamKey, bytes: usize) {
+            if let Some(entry) = self.streams.get(&stream)
+                && bytes > 0
+            {
+                self.tree.charge(entry.slot, bytes);
+            }
+        }
+
+        fn is_empty(&self) -> bool {
+            self.tree.is_empty()
+        }
+    };
+}
+pub(crate) use calls_of_streams;
+
 /// The weight of a stream for which none was given (RFC 7540, section 5.3.5).
 pub(crate) const DEFAULT_WEIGHT: u16 = 16;
 

@@ -12,10 +12,12 @@ mod congestion;
 mod connection;
 pub mod crypto;
 mod ecn;
+mod egress;
 mod endpoint;
 mod error;
 mod fec;
 mod ids;
+mod loss_reaction;
 mod observe;
 mod recovery;
 mod streams;
@@ -33,10 +35,10 @@ pub use connection::{
 pub use ecn::EcnCodepoint;
 pub use endpoint::{ConnectError, ConnectionHandle, DatagramEvent, Endpoint};
 pub use error::{ConnectionError, TransportError, TransportErrorCode};
-pub use fec::{FecStats, Protection, Retransmission};
+pub use fec::redundancy::Message;
+pub use fec::{FecStats, Protection};
 pub use ids::{ConnectionId, Dir, MAX_CID_SIZE, Side, SpaceId, StreamId};
 pub use observe::{Metrics, Observation, Observer};
-pub use streams::retransmission_order::RetransmissionApproach;
 pub use streams::{ClosedStream, Outcome, Read, ReadError, StreamEvent, StreamStats, WriteError};
 pub use sutura_schedule::{Priority, Scheme, Urgency};
 
@@ -44,13 +46,17 @@ pub use sutura_schedule::{Priority, Scheme, Urgency};
 /// the core.
 pub mod policy {
     pub use crate::congestion::{Acked, Builder, CongestionController, Lost, Packet, PacketState};
-    pub use crate::fec::{
-        Decision, HoldForRepair, Immediate, Incremental, LostData, RedundancyPolicy,
-        RetransmissionPolicy, SessionView, Slot, Tail, Verdict,
+    pub use crate::fec::redundancy::{
+        Arrival, Decision, Incremental, MAX_BURST, PathView, Redundancy, RedundancyFactory,
+        RepairPlan, Tail, Turn, View,
+    };
+    pub use crate::loss_reaction::{
+        HoldForRepair, LossReaction, LossReactionFactory, LostData, RepairOutlook, ResendAtOnce,
+        Verdict,
     };
     pub use crate::recovery::rtt::RttEstimator;
-    pub use crate::streams::retransmission_order::{
-        ByLoss, ByScheduler, Precedence, RetransmissionOrder,
+    pub use crate::streams::resend_order::{
+        ByLoss, ByScheduler, Precedence, ResendApproach, ResendOrder, ResendOrderFactory,
     };
 }
 

@@ -191,9 +191,10 @@ impl Scenario {
     /// As for [`run`](Self::run).
     pub fn stream(self, plan: StreamPlan) -> Result<StreamOutcome, Failure> {
         let clock = Clock::default();
-        let source = move || StreamSource::new(plan, clock);
+        let sink = StreamSink::new(plan.clone(), clock);
+        let source = move || StreamSource::new(plan.clone(), clock);
         let mut delays = Vec::new();
-        let ends = self.drive(clock, StreamSink::new(plan, clock), source, |view| {
+        let ends = self.drive(clock, sink, source, |view| {
             let done = view.client.is_done();
             if done {
                 delays = view.client.delays().to_vec();
@@ -228,9 +229,9 @@ impl Scenario {
     }
 
     fn bulk_apps(&self) -> (BulkClient, impl FnMut() -> BulkServer + use<>) {
-        let client = BulkClient::new(self.plan.iter().copied(), self.parallel, self.gap);
-        let protection = self.protection;
-        (client, move || BulkServer::new(protection))
+        let client = BulkClient::new(self.plan.iter().cloned(), self.parallel, self.gap);
+        let protection = self.protection.clone();
+        (client, move || BulkServer::new(protection.clone()))
     }
 
     fn client_transport(&self) -> Arc<TransportConfig> {

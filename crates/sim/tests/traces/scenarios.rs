@@ -1,11 +1,13 @@
 //! What is played.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sutura_h3::{Class, Weight};
+use sutura_proto::policy::{HoldForRepair, LossReactionFactory, ResendApproach, ResendAtOnce};
 use sutura_proto::{
-    Algorithm, Connection, Event, FecConfig, Priority, Protection, Retransmission,
-    RetransmissionApproach, Scheme, StreamId, TransportConfig, Urgency,
+    Algorithm, Connection, Event, FecConfig, Priority, Protection, Scheme, StreamId,
+    TransportConfig, Urgency,
 };
 use sutura_sim::{
     App, AppError, BulkClient, BulkServer, Clock, DatagramPlan, Ends, Failure, Progress, Scenario,
@@ -27,7 +29,7 @@ const MESSY: &str = "rate=20mbit delay=20ms jitter=3ms,reorder reorder=0.02,10ms
 /// Name, seed and what to do.
 pub const ALL: &[(&str, u64, Run)] = &[
     ("byte", 1, |s| bulk(on(s, CLEAN).transfer(Transfer::download(1)))),
-    ("pages", 2, |s| bulk(on(s, CLEAN).transfers([Transfer::download(32_000); 8]).gap(100 * MS))),
+    ("pages", 2, |s| bulk(on(s, CLEAN).transfers(pages(8)).gap(100 * MS))),
     ("down", 3, |s| bulk(on(s, CLEAN).transfer(Transfer::download(1_000_000)))),
     ("up", 4, |s| bulk(on(s, CLEAN).transfer(Transfer::upload(1_000_000)))),
     ("both-ways-overflow", 5, |s| bulk(on(s, SHALLOW).transfer(Transfer::both(700_000)))),
@@ -40,37 +42,32 @@ pub const ALL: &[(&str, u64, Run)] = &[
     ("disorder", 12, |s| bulk(on(s, MESSY).transfer(Transfer::both(300_000)))),
     ("outage", 13, |s| bulk(on(s, "rate=20mbit delay=20ms outage=200ms..900ms").transfer(HALF))),
     ("small-windows", 14, |s| bulk(down(s, LOSSY, &small_windows()))),
-    ("streams-eps", 15, |s| ranked(&on(s, CLEAN), Scheme::Eps, RetransmissionApproach::ByLoss)),
-    ("streams-eps-loss", 16, |s| {
-        ranked(&on(s, LOSSY), Scheme::Eps, RetransmissionApproach::InTurn)
-    }),
-    ("streams-hmm", 17, |s| ranked(&on(s, CLEAN), Scheme::Hmm, RetransmissionApproach::ByLoss)),
-    ("streams-hmm-loss", 18, |s| ranked(&on(s, LOSSY), Scheme::Hmm, RetransmissionApproach::First)),
+    ("streams-eps", 15, |s| ranked(&on(s, CLEAN), Scheme::Eps, ResendApproach::ByLoss)),
+    ("streams-eps-loss", 16, |s| ranked(&on(s, LOSSY), Scheme::Eps, ResendApproach::InTurn)),
+    ("streams-hmm", 17, |s| ranked(&on(s, CLEAN), Scheme::Hmm, ResendApproach::ByLoss)),
+    ("streams-hmm-loss", 18, |s| ranked(&on(s, LOSSY), Scheme::Hmm, ResendApproach::First)),
     ("streams-mixed", 19, |s| {
         let config = TransportConfig { mix_streams: true, ..TransportConfig::default() };
-        let small = [Transfer::both(3000); 60];
+        let small = vec![Transfer::both(3000); 60];
         bulk(on(s, LOSSY).transport(&config).transfers(small).parallel(12))
     }),
-    ("tail", 20, |s| bulk(on(s, CLEAN).protect(tail(3)).transfers(PAGES).gap(50 * MS))),
+    ("tail", 20, |s| bulk(on(s, CLEAN).protect(tail(3)).transfers(pages(12)).gap(50 * MS))),
     ("tail-loss", 21, |s| {
         let config = congestion(Algorithm::Bbr);
-        bulk(on(s, LOSSY).transport(&config).protect(tail(3)).transfers(PAGES).gap(50 * MS))
+        bulk(on(s, LOSSY).transport(&config).protect(tail(3)).transfers(pages(12)).gap(50 * MS))
     }),
     ("incremental", 22, |s| bulk(on(s, CLEAN).protect(incremental(2, 25 * MS)).transfer(HALF))),
     ("incremental-loss", 23, |s| {
-        bulk(
-            down(s, LOSSY, &wide(Retransmission::HoldForRepair))
-                .protect(incremental(3, Duration::ZERO)),
-        )
+        bulk(down(s, LOSSY, &wide(HoldForRepair)).protect(incremental(3, Duration::ZERO)))
     }),
     ("incremental-bursts", 24, |s| {
-        let config = wide(Retransmission::Immediate);
+        let config = wide(ResendAtOnce);
         bulk(down(s, BURSTY, &config).protect(incremental(3, 25 * MS)))
     }),
     ("incremental-both-ways", 25, |s| {
         let transfer = Transfer { protection: incremental(2, 10 * MS), ..Transfer::both(60_000) };
         let scenario = on(s, MESSY).protect(incremental(2, Duration::ZERO));
-        bulk(scenario.transfers([transfer; 8]).parallel(4))
+        bulk(scenario.transfers(vec![transfer; 8]).parallel(4))
     }),
     ("datagrams", 26, |s| datagrams(on(s, CLEAN))),
     ("datagrams-loss", 27, |s| datagrams(on(s, MESSY))),
@@ -80,7 +77,10 @@ pub const ALL: &[(&str, u64, Run)] = &[
 ];
 
 const HALF: Transfer = Transfer { download: 500_000, upload: 0, protection: None };
-const PAGES: [Transfer; 12] = [Transfer { download: 32_000, upload: 0, protection: None }; 12];
+/// Downloads of 32 kB.
+fn pages(count: usize) -> Vec<Transfer> {
+    vec![Transfer::download(32_000); count]
+}
 
 /// Both directions over links of this kind.
 fn on(scenario: Scenario, path: &str) -> Scenario {
@@ -109,12 +109,12 @@ fn small_windows() -> TransportConfig {
 }
 
 /// Large datagrams and coding windows.
-fn wide(retransmission: Retransmission) -> TransportConfig {
+fn wide(loss_reaction: impl LossReactionFactory + 'static) -> TransportConfig {
     let fec = FecConfig { max_window_symbols: 1024, max_window_bytes: 2 << 20, max_sessions: 4 };
     TransportConfig {
         udp_payload_size: 1452,
         fec: Some(fec),
-        retransmission,
+        loss_reaction: Arc::new(loss_reaction),
         ..congestion(Algorithm::Bbr)
     }
 }
@@ -137,11 +137,12 @@ fn messages(scenario: Scenario, protection: Option<Protection>) -> Result<Ends, 
 fn ranked(
     scenario: &Scenario,
     scheduler: Scheme,
-    retransmission_order: RetransmissionApproach,
+    approach: ResendApproach,
 ) -> Result<Ends, Failure> {
-    let config = TransportConfig { scheduler, retransmission_order, ..TransportConfig::default() };
+    let resend_order = Arc::new(approach);
+    let config = TransportConfig { scheduler, resend_order, ..TransportConfig::default() };
     let transfer = Transfer { download: 50_000, upload: 10_000, protection: None };
-    let client = BulkClient::new([transfer; 24], 12, Duration::ZERO);
+    let client = BulkClient::new(vec![transfer; 24], 12, Duration::ZERO);
     let server = || Ranked { app: BulkServer::default(), streams: 0 };
     scenario.clone().transport(&config).drive(
         Clock::default(),

@@ -30,7 +30,7 @@ pub use config::{
 pub use congestion::{Algorithm, UnknownAlgorithm};
 pub use connection::{
     Connection, ConnectionStats, Datagrams, EndpointEvent, Event, RecvStream, SendDatagramError,
-    SendStream, TrafficStats, Transmit,
+    SendStream, Standstill, TrafficStats, Transmit,
 };
 pub use ecn::EcnCodepoint;
 pub use endpoint::{ConnectError, ConnectionHandle, DatagramEvent, Endpoint};

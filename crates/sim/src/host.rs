@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use sutura_proto::{
     ClientConfig, ConnectError, Connection, ConnectionError, ConnectionHandle, ConnectionStats,
-    DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig, Event, ServerConfig, Transmit,
+    DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig, Event, ServerConfig, Standstill,
+    Transmit,
 };
 
 use crate::{App, AppError, Node};
@@ -196,6 +197,16 @@ impl Host {
 }
 
 impl Guest {
+    /// Lets the connection send. One that has something to send, nothing that keeps it from sending
+    /// and no timer that will is a failure.
+    fn transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        let transmit = self.connection.poll_transmit(now, MAX_BATCH, out);
+        if transmit.is_none() && self.connection.standstill(now) == Standstill::Stuck {
+            self.failed.get_or_insert_with(|| AppError("the connection is stuck".to_owned()));
+        }
+        transmit
+    }
+
     fn run(&mut self, now: Instant) {
         if self.failed.is_some() {
             return;
@@ -263,16 +274,11 @@ impl Node for Host {
         let first = self.next.unwrap_or(ConnectionHandle(0));
         let turn = self.guests.range_mut(first..).map(|(handle, guest)| (*handle, guest));
         let (handle, transmit) = turn
-            .filter_map(|(h, guest)| {
-                Some((h, guest.connection.poll_transmit(now, MAX_BATCH, out)?))
-            })
+            .filter_map(|(h, guest)| Some((h, guest.transmit(now, out)?)))
             .next()
             .or_else(|| {
                 let turn = self.guests.range_mut(..first);
-                turn.filter_map(|(handle, guest)| {
-                    Some((*handle, guest.connection.poll_transmit(now, MAX_BATCH, out)?))
-                })
-                .next()
+                turn.filter_map(|(handle, guest)| Some((*handle, guest.transmit(now, out)?))).next()
             })?;
         self.next = Some(ConnectionHandle(handle.0 + 1));
         // Sending may retire or announce an identifier.

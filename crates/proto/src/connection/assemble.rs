@@ -94,7 +94,7 @@ impl Connection {
     }
 
     /// Whether there is anything ack-eliciting to send in `space` that no policy decides about.
-    fn wants_control(&self, now: Instant, space: SpaceId) -> bool {
+    pub(super) fn wants_control(&self, now: Instant, space: SpaceId) -> bool {
         if self.wants_ping(now, space) || self.spaces[space as usize].crypto.has_output() {
             return true;
         }

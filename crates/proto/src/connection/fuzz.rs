@@ -9,7 +9,7 @@ use crate::crypto::null::{NullClientConfig, NullServerConfig};
 use crate::endpoint::{ConnectionHandle, DatagramEvent, Endpoint, LOCAL_CID_SIZE};
 use crate::ids::{Dir, Side, StreamId};
 use crate::wire::packet::{Coalesced, Packet, ProtectedPacket};
-use crate::{ClientConfig, EndpointConfig, Protection, ServerConfig, TransportConfig};
+use crate::{ClientConfig, EndpointConfig, Protection, ServerConfig, Standstill, TransportConfig};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -112,7 +112,10 @@ impl World {
             1 | 2 => streams.extend(connection.open(Dir::Uni)),
             3 => streams.extend(connection.open(Dir::Bi)),
             4 => {
-                let _ = connection.datagrams().send(Bytes::from_static(&[7; 100]));
+                let mut datagrams = connection.datagrams();
+                let longest = datagrams.max_size().unwrap_or(0);
+                let size = longest.saturating_sub(input.index(longest + 1).min(longest));
+                let _ = datagrams.send(Bytes::from(vec![7; size]));
             }
             5 if input.byte() == 255 => connection.close(now, 3, b"fuzz"),
             _ => {}
@@ -147,7 +150,10 @@ impl World {
         for sent in 0.. {
             assert!(sent < MAX_DATAGRAMS, "a connection never stops sending");
             out.clear();
-            let Some(transmit) = connection.poll_transmit(now, 10, &mut out) else { break };
+            let Some(transmit) = connection.poll_transmit(now, 10, &mut out) else {
+                assert_ne!(connection.standstill(now), Standstill::Stuck);
+                break;
+            };
             assert_eq!(transmit.size, out.len());
             for datagram in out.chunks(transmit.segment_size.unwrap_or(out.len())) {
                 let mut datagram = datagram.to_vec();

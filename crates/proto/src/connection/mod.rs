@@ -11,6 +11,7 @@ mod first_answer;
 pub(crate) mod fuzz;
 mod handshake;
 mod key_update;
+mod liveness;
 mod outcome;
 mod path;
 mod receive;
@@ -24,6 +25,7 @@ mod tests;
 
 pub use api::{Datagrams, RecvStream, SendStream};
 pub use event::{EndpointEvent, Event};
+pub use liveness::Standstill;
 pub use stats::{ConnectionStats, TrafficStats};
 pub use transmit::Transmit;
 

@@ -49,6 +49,11 @@ impl TimerTable {
         self.at[timer as usize] = at;
     }
 
+    /// Whether `timer` runs.
+    pub fn is_set(&self, timer: Timer) -> bool {
+        self.at[timer as usize].is_some()
+    }
+
     /// Clears everything.
     pub fn clear(&mut self) {
         self.at = Default::default();

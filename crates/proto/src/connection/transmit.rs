@@ -181,7 +181,7 @@ impl Connection {
 
     /// Before the handshake is complete a server has 1-RTT keys and may use them; a client has
     /// them only when it is complete.
-    fn may_send_in(&self, space: SpaceId) -> bool {
+    pub(super) fn may_send_in(&self, space: SpaceId) -> bool {
         space != SpaceId::Data || self.handshake.complete || self.side.is_server()
     }
 

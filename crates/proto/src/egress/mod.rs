@@ -92,6 +92,11 @@ impl Egress {
         self.datagrams.push(data);
     }
 
+    /// Whether datagrams wait to be sent.
+    pub fn has_datagrams(&self) -> bool {
+        !self.datagrams.is_empty()
+    }
+
     /// Datagrams that were dropped because they could not be sent in time, or not at all.
     pub fn datagrams_dropped(&self) -> u64 {
         self.datagrams.dropped()

@@ -27,7 +27,7 @@ mod tests;
 
 pub use encode::Length;
 pub use events::StreamEvent;
-pub use transmit::{Pending, Withdrawn};
+pub use transmit::{Backlog, Pending, Withdrawn};
 
 pub use crate::fec::Protection;
 use crate::ids::{Dir, Side, StreamId};

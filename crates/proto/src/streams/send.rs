@@ -311,6 +311,14 @@ impl SendHalf {
         }
     }
 
+    /// Whether any frame that waits to be sent again is still missing.
+    pub(super) fn is_missing_any(&self) -> bool {
+        self.lost.iter().any(|LostFrame { range, fin, symbol }| match symbol {
+            Some(_) => self.is_missing(range, *fin),
+            None => self.lost_of(range, *fin).is_some(),
+        })
+    }
+
     /// What of `range`, and of the stream's end if `fin`, has to be sent again. It may reach
     /// further than `range` if what follows was lost as well.
     fn lost_of(&self, range: &Range<u64>, fin: bool) -> Option<Sendable> {

@@ -75,6 +75,17 @@ pub struct Written {
     pub flushed: bool,
 }
 
+/// What waits to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backlog {
+    /// Nothing.
+    Empty,
+    /// Something that flow control holds back.
+    Credit,
+    /// Something that may be sent.
+    Sendable,
+}
+
 /// Source symbols that were queued to be sent again on behalf of a stream that is given up.
 pub type Withdrawn = SmallVec<[SymbolRef; 2]>;
 
@@ -380,11 +391,21 @@ impl Streams {
         self.look_lost().is_some() || self.look_new(usize::MAX).is_some()
     }
 
-    /// Whether bytes were written that wait for nothing but flow-control credit of the peer.
+    /// What waits to be sent, found by looking at every stream and at no queue: a check of those.
     #[must_use]
-    pub fn is_blocked(&self) -> bool {
-        let blocked = |stream: &Stream| stream.send.as_ref().is_some_and(SendHalf::is_blocked);
-        self.out.is_blocked() || self.table.iter().any(blocked)
+    pub fn backlog(&self) -> Backlog {
+        let credit = self.out.credit.available() > 0;
+        let mut backlog = Backlog::Empty;
+        for send in self.table.iter().filter_map(|stream| stream.send.as_ref()) {
+            let fresh = send.new_bytes() > 0;
+            if send.is_missing_any() || send.wants_bare_fin() || (fresh && credit) {
+                return Backlog::Sendable;
+            }
+            if fresh || send.is_blocked() {
+                backlog = Backlog::Credit;
+            }
+        }
+        backlog
     }
 
     /// Bytes that the peer's limit for the connection lets new data take.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Lets the client acknowledge these packets of the server, each range in an ACK frame of its own.
-fn acknowledge(pair: &mut Pair, ranges: &[(u64, u64)]) {
+pub(super) fn acknowledge(pair: &mut Pair, ranges: &[(u64, u64)]) {
     let mut payload = Vec::new();
     for &(first, end) in ranges {
         encode_ack(std::iter::once(first..end), 0, None, 1000, &mut payload).unwrap();

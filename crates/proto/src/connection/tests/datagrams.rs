@@ -1,8 +1,10 @@
 //! Unreliable datagrams (RFC 9221).
 
 use super::pair::{Pair, pattern};
-use crate::wire_format::Frame;
-use crate::{Event, SendDatagramError, Side, TransportConfig, TransportErrorCode};
+use crate::wire_format::{Frame, NewConnectionId};
+use crate::{
+    ConnectionId, Event, MAX_CID_SIZE, SendDatagramError, Side, TransportConfig, TransportErrorCode,
+};
 use bytes::Bytes;
 use std::time::Duration;
 
@@ -57,4 +59,39 @@ fn lost_ones_are_not_sent_again() {
     assert!(pair.client.conn().stats().packets_lost > 0);
     assert_eq!(pair.server.conn().datagrams().recv(), None);
     assert_eq!(pair.client.conn().recovery.bytes_in_flight(), 0);
+}
+
+/// Datagrams that the server holds.
+fn received(pair: &mut Pair) -> usize {
+    std::iter::from_fn(|| pair.server.conn().datagrams().recv()).count()
+}
+
+#[test]
+fn the_largest_ones_flow_one_way_whatever_is_to_be_acknowledged() {
+    let mut pair = Pair::connected();
+    let max = pair.client.conn().datagrams().max_size().unwrap();
+    let mut arrived = 0;
+    for _ in 0..20 {
+        pair.client.conn().datagrams().send(Bytes::from(pattern(max))).unwrap();
+        pair.run_for(Duration::from_millis(200));
+        arrived += received(&mut pair);
+    }
+    assert_eq!(arrived, 20);
+}
+
+#[test]
+fn a_longer_identifier_of_the_peer_does_not_block_the_queue() {
+    let mut pair = Pair::connected();
+    let max = pair.client.conn().datagrams().max_size().unwrap();
+    pair.client.conn().datagrams().send(Bytes::from(pattern(max))).unwrap();
+    pair.client.conn().datagrams().send(Bytes::from(pattern(500))).unwrap();
+    let id = ConnectionId::new(&[7; MAX_CID_SIZE]).unwrap();
+    let new = NewConnectionId { sequence: 9, retire_prior_to: 9, id, reset_token: [1; 16] };
+    pair.client.conn().inject_frame(&Frame::NewConnectionId(new)).unwrap();
+    assert!(pair.client.conn().datagrams().max_size().unwrap() < max);
+    let (now, mut out) = (pair.now, Vec::new());
+    assert!(pair.client.conn().poll_transmit(now, 10, &mut out).is_some());
+    let stats = pair.client.conn().stats();
+    assert_eq!(stats.datagrams_dropped_out, 1, "nothing that is sent has room for it");
+    assert!(!pair.client.conn().egress.has_datagrams());
 }

@@ -180,3 +180,24 @@ fn frames_of_the_extension_are_refused_if_none_was_offered() {
     let error = pair.client.conn().inject_frame(&frame).unwrap_err();
     assert_eq!(error.code, TransportErrorCode::PROTOCOL_VIOLATION);
 }
+
+#[test]
+fn with_all_sessions_taken_a_stream_inherits_no_other_protection() {
+    let fec = Some(FecConfig { max_sessions: 1, ..FecConfig::default() });
+    let config = || TransportConfig { fec, ..TransportConfig::default() };
+    let mut pair = Pair::with(config(), config());
+    pair.handshake();
+    let protections =
+        [tail(), Protection::incremental(3, Duration::ZERO), Protection::tail(3, Duration::ZERO)];
+    let mut open = |protection: Protection| {
+        let id = pair.server.conn().open(Dir::Uni).unwrap();
+        let mut stream = pair.server.conn().send_stream(id);
+        stream.protect(Some(protection)).unwrap();
+        stream.write(&pattern(2_000)).unwrap();
+        id
+    };
+    let ids = protections.map(&mut open);
+    pair.flush(Side::Server);
+    let streams = &pair.server.conn().egress.streams;
+    assert_eq!(ids.map(|id| streams.session(id)), [Some(0), None, Some(0)]);
+}

@@ -10,6 +10,7 @@ mod fec_limits;
 mod first_answer;
 mod handshake;
 mod identifiers;
+mod late;
 mod mixing;
 mod pair;
 mod retransmission;

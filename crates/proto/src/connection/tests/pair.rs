@@ -1,5 +1,6 @@
 //! Two endpoints and a wire between them, in virtual time.
 
+use crate::Standstill;
 use crate::crypto::null::{NullClientConfig, NullServerConfig};
 use crate::recovery::sent::SentPacket;
 use crate::wire::packet::{LongHeader, LongType, ShortHeader, TruncatedNumber};
@@ -142,7 +143,10 @@ impl Pair {
             let end = self.end(side);
             end.settle();
             let Some(connection) = &mut end.connection else { return };
-            let Some(transmit) = connection.poll_transmit(now, 10, &mut out) else { break };
+            let Some(transmit) = connection.poll_transmit(now, 10, &mut out) else {
+                assert_ne!(connection.standstill(now), Standstill::Stuck);
+                break;
+            };
             assert_eq!(transmit.size, out.len());
             let segment = transmit.segment_size.unwrap_or(transmit.size);
             for datagram in out.chunks(segment) {

@@ -1,0 +1,116 @@
+//! Packets that are acknowledged after they were declared lost.
+
+use super::acknowledgement::acknowledge;
+use super::pair::{Pair, pattern};
+use crate::policy::{LossReaction, LossReactionFactory, LostData, Verdict};
+use crate::{Dir, Protection, Side, SpaceId, StreamId, TransportConfig};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// A stream of the server with `len` bytes and its end.
+fn stream(pair: &mut Pair, len: usize, protection: Option<Protection>) -> StreamId {
+    let id = pair.server.conn().open(Dir::Uni).unwrap();
+    let mut stream = pair.server.conn().send_stream(id);
+    stream.protect(protection).unwrap();
+    stream.write(&pattern(len)).unwrap();
+    stream.finish().unwrap();
+    id
+}
+
+#[test]
+fn a_late_acknowledgement_frees_what_waits_to_be_sent_again() {
+    for protection in [None, Some(Protection::tail(3, Duration::ZERO))] {
+        let mut pair = Pair::connected();
+        let first = pair.server.conn().spaces[SpaceId::Data as usize].peek_pn();
+        let id = stream(&mut pair, 6_000, protection.clone());
+        // Whatever is sent arrives so late that it counts as lost.
+        pair.filter = Box::new(|from, _| from == Side::Client);
+        pair.flush(Side::Server);
+        let next = pair.server.conn().spaces[SpaceId::Data as usize].peek_pn();
+        // The newest packet is acknowledged: all below its threshold are lost.
+        acknowledge(&mut pair, &[(next - 1, next)]);
+        assert!(pair.server.conn().stats().packets_lost > 0);
+        acknowledge(&mut pair, &[(first, next)]);
+        let before = pair.server.conn().stats();
+        assert!(before.spurious_losses > 0);
+        assert_eq!(pair.server.conn().send_stream(id).outcome(), Some(crate::Outcome::Finished));
+        pair.run_for(Duration::from_secs(5));
+        let after = pair.server.conn().stats();
+        assert_eq!(
+            after.fec.source_symbols_sent, before.fec.source_symbols_sent,
+            "{protection:?}: no symbol is sent again"
+        );
+        assert_eq!(after.streams.send_buffered, 0);
+    }
+}
+
+/// Gives up data of one stream, and holds that of others for a while.
+#[derive(Debug, Clone, Default)]
+struct Choosy {
+    seen: Arc<Mutex<Vec<LostData>>>,
+}
+
+impl LossReaction for Choosy {
+    fn on_lost(&mut self, now: Instant, lost: &LostData) -> Verdict {
+        self.seen.lock().unwrap().push(lost.clone());
+        match lost.deadline {
+            Some(deadline) if deadline < now + lost.rtt / 2 => Verdict::Drop { code: 99 },
+            _ => Verdict::Hold { until: now + Duration::from_millis(300) },
+        }
+    }
+}
+
+impl LossReactionFactory for Choosy {
+    fn name(&self) -> &str {
+        "choosy"
+    }
+
+    fn build(&self) -> Box<dyn LossReaction> {
+        Box::new(self.clone())
+    }
+}
+
+#[test]
+fn bare_data_can_be_held_and_given_up() {
+    let choosy = Choosy::default();
+    let server =
+        TransportConfig { loss_reaction: Arc::new(choosy.clone()), ..TransportConfig::default() };
+    let mut pair = Pair::with(TransportConfig::default(), server);
+    pair.handshake();
+    let mut n = 0;
+    pair.filter = Box::new(move |from, bytes| {
+        n += u32::from(from == Side::Server && bytes.len() > 1_000);
+        from == Side::Client || n != 2
+    });
+    let held = stream(&mut pair, 6_000, None);
+    let start = pair.now;
+    assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(6_000));
+    assert!(pair.now - start > Duration::from_millis(300), "{:?}", pair.now - start);
+
+    let mut n = 0;
+    pair.filter = Box::new(move |from, bytes| {
+        n += u32::from(from == Side::Server && bytes.len() > 1_000);
+        from == Side::Client || n != 2
+    });
+    let deadline = Some(pair.now + Duration::from_millis(10));
+    let message = crate::Message { deadline, size: 6_000 };
+    let id = pair.server.conn().open(Dir::Uni).unwrap();
+    pair.server.conn().send_stream(id).announce(message).unwrap();
+    pair.server.conn().send_stream(id).write(&pattern(6_000)).unwrap();
+    pair.server.conn().send_stream(id).finish().unwrap();
+    pair.run_for(Duration::from_secs(5));
+    assert_eq!(pair.server.conn().stats().streams.streams, 0, "the stream is over");
+    let accepted = pair.client.conn().accept(Dir::Uni).unwrap();
+    let mut got = 0;
+    let end = loop {
+        match pair.client.conn().recv_stream(accepted).read(&mut [0; 2_000]) {
+            Ok(crate::Read::Data(len)) => got += len,
+            end => break end,
+        }
+    };
+    assert_eq!((end, got), (Err(crate::ReadError::Reset(99)), 0), "a reset discards the rest");
+    let seen = choosy.seen.lock().unwrap();
+    assert_eq!(seen.iter().map(|lost| lost.stream).collect::<Vec<_>>(), [held, id]);
+    assert_eq!(seen[1].deadline, deadline);
+    assert!(seen.iter().all(|lost| lost.repair.is_none() && !lost.range.is_empty()));
+}

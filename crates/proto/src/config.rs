@@ -1,9 +1,10 @@
 //! What an application may set.
 
-use crate::congestion::Algorithm;
+use crate::congestion::{Algorithm, CongestionFactory};
 use crate::crypto::{ClientCrypto, ServerCrypto};
 use crate::fec::Retransmission;
 use crate::streams::retransmission_order::RetransmissionApproach;
+use std::sync::Arc;
 use std::time::Duration;
 use sutura_schedule::Scheme;
 
@@ -57,8 +58,8 @@ pub struct TransportConfig {
     /// (within [`send_buffer`](Self::send_buffer)) though this is used up, so that a stream which
     /// becomes urgent can always write.
     pub connection_send_buffer: usize,
-    /// The congestion control algorithm.
-    pub congestion: Algorithm,
+    /// The congestion control algorithm: one of [`Algorithm`], or one of the application's own.
+    pub congestion: Arc<dyn CongestionFactory>,
     /// Which stream sends next.
     pub scheduler: Scheme,
     /// What becomes of lost data that repair symbols may mend.
@@ -102,7 +103,7 @@ impl Default for TransportConfig {
             max_receive_window: 16 << 20,
             send_buffer: 1 << 20,
             connection_send_buffer: 16 << 20,
-            congestion: Algorithm::default(),
+            congestion: Arc::new(Algorithm::default()),
             scheduler: Scheme::default(),
             retransmission: Retransmission::default(),
             retransmission_order: RetransmissionApproach::default(),
@@ -139,7 +140,7 @@ pub struct ServerConfig {
     /// Certificates, keys and application protocols.
     pub crypto: ServerCrypto,
     /// Parameters of every accepted connection.
-    pub transport: std::sync::Arc<TransportConfig>,
+    pub transport: Arc<TransportConfig>,
 }
 
 /// How to open a connection.
@@ -148,5 +149,5 @@ pub struct ClientConfig {
     /// Trusted roots and application protocols.
     pub crypto: ClientCrypto,
     /// Parameters of the connection.
-    pub transport: std::sync::Arc<TransportConfig>,
+    pub transport: Arc<TransportConfig>,
 }

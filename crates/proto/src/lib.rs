@@ -43,7 +43,10 @@ pub use sutura_schedule::{Priority, Scheme, Urgency};
 /// The seams: traits that decide, and what they decide from. The mechanisms that ask them are in
 /// the core.
 pub mod policy {
-    pub use crate::congestion::{Acked, Builder, CongestionController, Lost, Packet, PacketState};
+    pub use crate::congestion::{
+        Acked, CongestionController, CongestionFactory, Lost, MAX_WINDOW, Packet, PacketState,
+        PathParameters, WindowLimits,
+    };
     pub use crate::fec::{
         Decision, HoldForRepair, Immediate, Incremental, LostData, RedundancyPolicy,
         RetransmissionPolicy, SessionView, Slot, Tail, Verdict,

@@ -118,7 +118,7 @@ fn overtake(seed: u64, retransmission_order: RetransmissionApproach) -> (Duratio
         retransmission_order,
         connection_send_buffer: POOL,
         receive_window: 16 << 20,
-        congestion: Algorithm::Bbr,
+        congestion: Arc::new(Algorithm::Bbr),
         ..TransportConfig::default()
     });
     let address = |host| SocketAddr::from((Ipv4Addr::new(192, 0, 2, host), 4433));

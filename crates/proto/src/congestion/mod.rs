@@ -10,6 +10,7 @@
 //! are sent bytes like any other. Nor may redundancy hide that the application had nothing to
 //! send: a flow that fills its window with repair symbols only is application-limited.
 
+mod algorithm;
 mod arithmetic;
 mod bbr;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod bottleneck;
 mod cubic;
 mod delivery;
 mod episode;
+mod factory;
 mod hystart;
 mod new_reno;
 mod pacer;
@@ -25,16 +27,17 @@ mod prng;
 mod tests;
 mod window;
 
-pub use bbr::Bbr;
-pub use cubic::Cubic;
+pub use algorithm::{Algorithm, UnknownAlgorithm};
 pub use delivery::PacketState;
-pub use new_reno::NewReno;
+pub use factory::{CongestionFactory, PathParameters};
 pub use pacer::Pacer;
 pub use window::{MAX_WINDOW, WindowLimits};
 
 use crate::recovery::rtt::RttEstimator;
+use bbr::Bbr;
+use cubic::Cubic;
+use new_reno::NewReno;
 use std::fmt;
-use std::str::FromStr;
 use std::time::Instant;
 
 /// A packet that counted as in flight and met its fate.
@@ -123,100 +126,11 @@ pub trait CongestionController: Send + fmt::Debug {
     }
 
     /// The rate to send at in bytes per second, if the algorithm has one of its own. If not, the
-    /// the pacer derives one from window and round-trip time.
+    /// pacer derives one from window and round-trip time.
     fn pacing_rate(&self, _rtt: &RttEstimator) -> Option<u64> {
         None
     }
 
     /// The algorithm's name.
-    fn name(&self) -> &'static str;
-}
-
-/// A congestion control algorithm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Algorithm {
-    /// NewReno as in RFC 9002.
-    NewReno,
-    /// CUBIC (RFC 9438) with HyStart++ (RFC 9406).
-    #[default]
-    Cubic,
-    /// BBR version 3 (draft-ietf-ccwg-bbr).
-    Bbr,
-}
-
-impl Algorithm {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::NewReno, Self::Cubic, Self::Bbr];
-
-    /// Its name, as [`FromStr`] takes it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::NewReno => "newreno",
-            Self::Cubic => "cubic",
-            Self::Bbr => "bbr",
-        }
-    }
-
-    /// Prepares a controller for a path with datagrams of `mtu` bytes.
-    #[must_use]
-    pub fn builder(self, mtu: u16) -> Builder {
-        Builder { algorithm: self, mtu, max_window: MAX_WINDOW, seed: 0 }
-    }
-}
-
-impl fmt::Display for Algorithm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// A name that is none of an algorithm's.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown congestion control algorithm `{0}` (expected newreno, cubic or bbr)")]
-pub struct UnknownAlgorithm(String);
-
-impl FromStr for Algorithm {
-    type Err = UnknownAlgorithm;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let known = Self::ALL.into_iter().find(|algorithm| algorithm.name() == name);
-        known.ok_or_else(|| UnknownAlgorithm(name.to_owned()))
-    }
-}
-
-/// Parameters of a controller for one path.
-#[derive(Debug, Clone, Copy)]
-pub struct Builder {
-    algorithm: Algorithm,
-    mtu: u16,
-    max_window: u64,
-    seed: u64,
-}
-
-impl Builder {
-    /// Bounds the window, bytes. Never above `MAX_WINDOW`, which is also the default.
-    #[must_use]
-    pub fn max_window(mut self, bytes: u64) -> Self {
-        self.max_window = bytes;
-        self
-    }
-
-    /// Seeds what the algorithm decides by chance (when BBR probes).
-    #[must_use]
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
-
-    /// The controller, with its initial window.
-    #[must_use]
-    pub fn build(self) -> Box<dyn CongestionController> {
-        let limits = WindowLimits::new(self.mtu, self.max_window);
-        match self.algorithm {
-            Algorithm::NewReno => Box::new(NewReno::new(limits)),
-            Algorithm::Cubic => Box::new(Cubic::new(limits)),
-            Algorithm::Bbr => Box::new(Bbr::new(limits, self.seed)),
-        }
-    }
+    fn name(&self) -> &str;
 }

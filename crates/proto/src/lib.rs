@@ -45,7 +45,7 @@ pub use sutura_schedule::{Priority, Scheme, Urgency};
 pub mod policy {
     pub use crate::congestion::{
         Acked, CongestionController, CongestionFactory, Lost, MAX_WINDOW, Packet, PacketState,
-        PathParameters, WindowLimits,
+        PathParameters, Sent, WindowLimits,
     };
     pub use crate::fec::{
         Decision, HoldForRepair, Immediate, Incremental, LostData, RedundancyPolicy,

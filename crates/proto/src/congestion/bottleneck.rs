@@ -1,7 +1,8 @@
 //! A sender and a bottleneck in virtual time, to close the loop around a controller in tests.
 
 use super::prng::Prng;
-use super::{CongestionController, Pacer, Packet};
+use super::{CongestionController, Pacer, Packet, Sent};
+use crate::ids::SpaceId;
 use crate::recovery::rtt::RttEstimator;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -248,11 +249,16 @@ impl<T: CongestionController> Simulation<T> {
 
     fn send(&mut self) {
         let limited = std::mem::take(&mut self.app_limited);
-        let state = self.controller.on_packet_sent(self.now, MTU, self.in_flight, limited);
-        self.pacer.on_sent(self.now, MTU);
         let pn = self.next_pn;
+        let sent = Sent {
+            in_flight: self.in_flight,
+            app_limited: limited,
+            ..Sent::new(SpaceId::Data, pn, MTU)
+        };
+        let state = self.controller.on_packet_sent(self.now, &sent);
+        self.pacer.on_sent(self.now, MTU);
         self.next_pn += 1;
-        self.outstanding.insert(pn, Packet { pn, bytes: MTU, sent: self.now, state });
+        self.outstanding.insert(pn, Packet::new(&sent, self.now, state));
         self.in_flight += MTU;
         self.sent += MTU;
         self.ready -= MTU;

@@ -13,7 +13,7 @@ fn limits() -> WindowLimits {
 }
 
 fn packet(pn: u64, sent: Instant) -> Packet {
-    Packet { pn, bytes: MTU, sent, state: PacketState::default() }
+    Packet::new(&Sent::new(SpaceId::Data, pn, MTU), sent, PacketState::default())
 }
 
 fn rtt_of(now: Instant, rtt: Duration) -> RttEstimator {
@@ -23,8 +23,8 @@ fn rtt_of(now: Instant, rtt: Duration) -> RttEstimator {
 }
 
 impl CongestionController for Box<dyn CongestionController> {
-    fn on_packet_sent(&mut self, now: Instant, b: u64, f: u64, limited: bool) -> PacketState {
-        (**self).on_packet_sent(now, b, f, limited)
+    fn on_packet_sent(&mut self, now: Instant, packet: &Sent) -> PacketState {
+        (**self).on_packet_sent(now, packet)
     }
     fn on_packets_acked(
         &mut self,
@@ -45,8 +45,8 @@ impl CongestionController for Box<dyn CongestionController> {
     fn on_spurious_loss(&mut self, now: Instant, packets: &[Lost]) {
         (**self).on_spurious_loss(now, packets);
     }
-    fn on_discarded(&mut self, bytes: u64) {
-        (**self).on_discarded(bytes);
+    fn on_discarded(&mut self, space: SpaceId, bytes: u64) {
+        (**self).on_discarded(space, bytes);
     }
     fn on_mtu_changed(&mut self, mtu: u16) {
         (**self).on_mtu_changed(mtu);
@@ -91,8 +91,8 @@ fn all_grow_when_acknowledged_and_not_when_application_limited() {
             let t = Instant::now();
             let mut controller = algorithm.build(&PathParameters::new(MTU as u16, 0));
             let initial = controller.window();
-            let state = controller.on_packet_sent(t, MTU, 0, false);
-            let acked = [Packet { pn: 0, bytes: MTU, sent: t, state }];
+            let sent = Sent::new(SpaceId::Data, 0, MTU);
+            let acked = [Packet::new(&sent, t, controller.on_packet_sent(t, &sent))];
             let rtt = rtt_of(t, 50 * MS);
             controller.on_packets_acked(t + 50 * MS, &acked, &rtt, 0, app_limited);
             // BBR's window is a bound from its model: the model, not the window, knows the limit.
@@ -118,9 +118,9 @@ fn discarded_packets_say_nothing_about_the_path() {
         let t = Instant::now();
         let mut controller = algorithm.build(&PathParameters::new(MTU as u16, 0));
         let window = controller.window();
-        controller.on_packet_sent(t, MTU, 0, false);
-        controller.on_discarded(MTU);
-        controller.on_discarded(u64::MAX);
+        controller.on_packet_sent(t, &Sent::new(SpaceId::Initial, 0, MTU));
+        controller.on_discarded(SpaceId::Initial, MTU);
+        controller.on_discarded(SpaceId::Handshake, u64::MAX);
         assert_eq!(controller.window(), window, "{algorithm}");
     }
 }
@@ -319,9 +319,10 @@ fn play(algorithm: Algorithm, max: u64, seed: u64, steps: &[Step]) {
             Step::Wait(micros) => now += Duration::from_micros(micros.into()),
             Step::Send { bytes, limited } => {
                 let bytes = u64::from(bytes);
-                let state = controller.on_packet_sent(now, bytes, in_flight, limited);
+                let sent = Sent::new(SpaceId::Data, pn, bytes);
+                let sent = Sent { in_flight, app_limited: limited, ..sent };
+                flight.push(Packet::new(&sent, now, controller.on_packet_sent(now, &sent)));
                 pacer.on_sent(now, bytes);
-                flight.push(Packet { pn, bytes, sent: now, state });
                 pn += 1;
                 in_flight += bytes;
             }
@@ -350,7 +351,7 @@ fn play(algorithm: Algorithm, max: u64, seed: u64, steps: &[Step]) {
             Step::Discard { count } => {
                 let bytes = draw(&mut flight, count).iter().map(|packet| packet.bytes).sum();
                 in_flight -= bytes;
-                controller.on_discarded(bytes);
+                controller.on_discarded(SpaceId::Data, bytes);
             }
             Step::Mtu(mtu) => {
                 let _ = bounds.change_mtu(mtu, 0);

@@ -36,6 +36,7 @@ impl Connection {
             self.loss_estimate.on_packet(false);
             if packet.in_flight {
                 self.scratch.acked.push(Acked {
+                    space,
                     pn: packet.pn,
                     bytes: packet.size.into(),
                     sent: packet.time,
@@ -59,7 +60,7 @@ impl Connection {
                 .scratch
                 .late
                 .drain(..)
-                .map(|p| Lost { pn: p.pn, bytes: p.size.into(), sent: p.time, state: p.cc })
+                .map(|p| Lost { space, pn: p.pn, bytes: p.size.into(), sent: p.time, state: p.cc })
                 .collect();
             self.congestion.on_spurious_loss(now, &late);
         }
@@ -106,6 +107,7 @@ impl Connection {
             self.loss_estimate.on_packet(true);
             if packet.in_flight {
                 self.scratch.lost.push(Lost {
+                    space,
                     pn: packet.pn,
                     bytes: packet.size.into(),
                     sent: packet.time,

@@ -56,10 +56,12 @@ impl Connection {
         self.on_lost(now, space, packets, persistent);
         if !self.scratch.late.is_empty() {
             self.stats.spurious_losses += self.scratch.late.len() as u64;
+            // Those outside its count were not reported as lost either.
             let late: SmallVec<[Lost; 4]> = self
                 .scratch
                 .late
                 .drain(..)
+                .filter(|p| p.in_flight)
                 .map(|p| Lost { space, pn: p.pn, bytes: p.size.into(), sent: p.time, state: p.cc })
                 .collect();
             self.congestion.on_spurious_loss(now, &late);

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+pub mod conformance;
 mod congestion;
 mod connection;
 pub mod crypto;

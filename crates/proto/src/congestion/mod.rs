@@ -13,8 +13,7 @@
 mod algorithm;
 mod arithmetic;
 mod bbr;
-#[cfg(test)]
-mod bottleneck;
+pub(crate) mod bottleneck;
 mod cubic;
 mod delivery;
 mod episode;
@@ -23,7 +22,7 @@ mod hystart;
 mod new_reno;
 mod pacer;
 mod packet;
-mod prng;
+pub(crate) mod prng;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -49,9 +48,10 @@ use std::time::Instant;
 /// are ignored. `in_flight` is always without the packets that the call is about. Packets whose
 /// state another controller made (the one of an old path) must not be reported.
 ///
-/// A packet has at most one fate: acknowledged, lost, or discarded with its space. A lost one may
-/// be refuted once, soon after. A controller that keeps packets by space and number therefore
-/// forgets them when they are acknowledged or lost, and a whole space when that is discarded.
+/// The packets of one call are of one space. A packet has at most one fate: acknowledged, lost, or
+/// discarded with its space. A lost one may be refuted once, soon after. A controller that keeps
+/// packets by space and number therefore forgets them when they are acknowledged or lost, and a
+/// whole space when that is discarded.
 ///
 /// Questions change nothing: whoever asks twice gets the same answer, and what the controller does
 /// later does not depend on who asked. A method has a default body only where doing nothing is
@@ -101,7 +101,8 @@ pub trait CongestionController: Send + fmt::Debug {
 
     /// All packets of `space` that were in flight, `bytes` in all, are no longer. That says nothing
     /// about the path (RFC 9002 section 6.4): only an algorithm that counts or keeps packets has
-    /// something to do.
+    /// something to do. A packet that discards a space may acknowledge others of that space, which
+    /// are not among `bytes`: they are reported next.
     fn on_discarded(&mut self, _space: SpaceId, _bytes: u64) {}
 
     /// The maximum datagram size is now `mtu` bytes. The bounds of the window, two datagrams

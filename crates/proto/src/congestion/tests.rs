@@ -54,6 +54,9 @@ impl CongestionController for Box<dyn CongestionController> {
     fn window(&self) -> u64 {
         (**self).window()
     }
+    fn slow_start_threshold(&self) -> Option<u64> {
+        (**self).slow_start_threshold()
+    }
     fn pacing_rate(&self, rtt: &RttEstimator) -> Option<u64> {
         (**self).pacing_rate(rtt)
     }
@@ -66,6 +69,7 @@ impl CongestionController for Box<dyn CongestionController> {
 fn names_parse_and_print() {
     for algorithm in Algorithm::ALL {
         assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
+        assert!(!algorithm.summary().is_empty());
         assert_eq!(algorithm.build(&PathParameters::new(1_200, 0)).name(), algorithm.name());
     }
     let error = "reno".parse::<Algorithm>().unwrap_err();

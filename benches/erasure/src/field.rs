@@ -1,4 +1,4 @@
-//! Small matrices over GF(256), row by row.
+//! Small matrices over GF(256), row by row. Some are for ISA-L only.
 
 use sutura_erasure::{Coefficients, gf256, kernel::Kernel};
 
@@ -11,6 +11,7 @@ pub fn coefficients(key: u32, n: usize) -> Vec<u8> {
 
 /// `rows` by `columns` elements of a Cauchy matrix, any square part of which has an inverse. Those
 /// of ISA-L: element (i, j) is the inverse of `columns + i` plus `j`.
+#[cfg(any(isal, test))]
 pub fn cauchy(rows: usize, columns: usize) -> Vec<u8> {
     let element = |i: usize, j: usize| gf256::inv((columns + i) as u8 ^ j as u8);
     (0..rows).flat_map(|i| (0..columns).map(move |j| element(i, j))).collect()
@@ -39,6 +40,7 @@ pub fn invert(kernel: Kernel, matrix: &[u8], n: usize) -> Option<Vec<u8>> {
 }
 
 /// The product of an n by m matrix and one of m rows.
+#[cfg(any(isal, test))]
 pub fn multiply(kernel: Kernel, left: &[u8], m: usize, right: &[u8]) -> Vec<u8> {
     let width = right.len() / m;
     let rows: Vec<&[u8]> = right.chunks_exact(width).collect();

@@ -114,7 +114,7 @@ impl Measurement {
 }
 
 fn protection(options: &Options, burst: u32) -> Protection {
-    Protection { burst, delay: Duration::from_millis(options.delay), incremental: true }
+    Protection::incremental(burst, Duration::from_millis(options.delay))
 }
 
 /// The burst that comes nearest to the share of repair symbols asked for.

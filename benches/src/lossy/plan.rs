@@ -40,7 +40,8 @@ impl Peer {
     /// What its server asks for.
     pub fn protection(&self, incremental: bool) -> Option<Protection> {
         let Self { burst, delay, .. } = *self;
-        (burst > 0).then_some(Protection { burst, delay, incremental })
+        let make = if incremental { Protection::incremental } else { Protection::tail };
+    (burst > 0).then(|| make(burst, delay))
     }
 }
 

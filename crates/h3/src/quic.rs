@@ -101,10 +101,10 @@ impl Transport for Quic<'_> {
     }
 
     fn protect(&mut self, id: StreamId, protection: Option<Protection>) {
-        let protection = protection.map(|p| quic::Protection {
-            burst: p.burst,
-            delay: p.delay,
-            incremental: p.incremental,
+        let protection = protection.map(|Protection { burst, delay, incremental }| {
+            let make =
+                if incremental { quic::Protection::incremental } else { quic::Protection::tail };
+            make(burst, delay)
         });
         let _ = self.connection.send_stream(id).protect(protection);
     }

@@ -2,8 +2,8 @@
 
 use crate::congestion::{Algorithm, CongestionFactory};
 use crate::crypto::{ClientCrypto, ServerCrypto};
-use crate::fec::Retransmission;
-use crate::streams::retransmission_order::RetransmissionApproach;
+use crate::loss_reaction::{HoldForRepair, LossReactionFactory};
+use crate::streams::resend_order::{ResendApproach, ResendOrderFactory};
 use std::sync::Arc;
 use std::time::Duration;
 use sutura_schedule::Scheme;
@@ -62,10 +62,10 @@ pub struct TransportConfig {
     pub congestion: Arc<dyn CongestionFactory>,
     /// Which stream sends next.
     pub scheduler: Scheme,
-    /// What becomes of lost data that repair symbols may mend.
-    pub retransmission: Retransmission,
+    /// What becomes of lost data: sent again, held back for repair symbols, or given up.
+    pub loss_reaction: Arc<dyn LossReactionFactory>,
     /// When data that is sent again goes, relative to new data.
-    pub retransmission_order: RetransmissionApproach,
+    pub resend_order: Arc<dyn ResendOrderFactory>,
     /// Whether a packet may carry bytes of several streams. It may not by default, so that the loss
     /// of a packet holds up one stream only (Marx 2020, section 2). Two kinds go along with any other
     /// in any case: the protocol's own streams, of [`Urgency::CONTROL`], and those on which no more
@@ -105,8 +105,8 @@ impl Default for TransportConfig {
             connection_send_buffer: 16 << 20,
             congestion: Arc::new(Algorithm::default()),
             scheduler: Scheme::default(),
-            retransmission: Retransmission::default(),
-            retransmission_order: RetransmissionApproach::default(),
+            loss_reaction: Arc::new(HoldForRepair),
+            resend_order: Arc::new(ResendApproach::default()),
             mix_streams: false,
             fec: Some(FecConfig::default()),
             initial_rtt: crate::recovery::rtt::INITIAL_RTT,

@@ -13,10 +13,12 @@ mod congestion;
 mod connection;
 pub mod crypto;
 mod ecn;
+mod egress;
 mod endpoint;
 mod error;
 mod fec;
 mod ids;
+mod loss_reaction;
 mod observe;
 mod recovery;
 mod streams;
@@ -34,10 +36,10 @@ pub use connection::{
 pub use ecn::EcnCodepoint;
 pub use endpoint::{ConnectError, ConnectionHandle, DatagramEvent, Endpoint};
 pub use error::{ConnectionError, TransportError, TransportErrorCode};
-pub use fec::{FecStats, Protection, Retransmission};
+pub use fec::redundancy::Message;
+pub use fec::{FecStats, Protection};
 pub use ids::{ConnectionId, Dir, MAX_CID_SIZE, Side, SpaceId, StreamId};
 pub use observe::{Metrics, Observation, Observer};
-pub use streams::retransmission_order::RetransmissionApproach;
 pub use streams::{ClosedStream, Outcome, Read, ReadError, StreamEvent, StreamStats, WriteError};
 pub use sutura_schedule::{Priority, Scheme, Urgency};
 
@@ -48,13 +50,17 @@ pub mod policy {
         Acked, CongestionController, CongestionFactory, Lost, MAX_WINDOW, Packet, PacketState,
         PathParameters, Sent, WindowLimits,
     };
-    pub use crate::fec::{
-        Decision, HoldForRepair, Immediate, Incremental, LostData, RedundancyPolicy,
-        RetransmissionPolicy, SessionView, Slot, Tail, Verdict,
+    pub use crate::fec::redundancy::{
+        Arrival, Decision, Incremental, MAX_BURST, PathView, Redundancy, RedundancyFactory,
+        RepairPlan, Tail, Turn, View,
+    };
+    pub use crate::loss_reaction::{
+        HoldForRepair, LossReaction, LossReactionFactory, LostData, RepairOutlook, ResendAtOnce,
+        Verdict,
     };
     pub use crate::recovery::rtt::RttEstimator;
-    pub use crate::streams::retransmission_order::{
-        ByLoss, ByScheduler, Precedence, RetransmissionOrder,
+    pub use crate::streams::resend_order::{
+        ByLoss, ByScheduler, Precedence, ResendApproach, ResendOrder, ResendOrderFactory,
     };
 }
 

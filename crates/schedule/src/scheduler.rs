@@ -52,7 +52,7 @@ pub trait Scheduler: Send + Debug {
 
     /// Who may fill the `room` bytes that are left in the packet being built. `None` if no stream
     /// is active, or there is no room.
-    fn next(&mut self, room: usize) -> Option<Grant>;
+    fn next(&self, room: usize) -> Option<Grant>;
 
     /// `bytes` of the connection's capacity were used for the stream. That is what it sent of a
     /// grant, and just as well bytes that no grant was asked for: a retransmission, or a repair

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 
 use common::{link, tls};
 use sutura_proto::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
+use sutura_proto::policy::ResendApproach;
 use sutura_proto::{
-    Algorithm, ClientConfig, Connection, Dir, Priority, Read, RetransmissionApproach, Scheme,
-    ServerConfig, StreamId, TransportConfig, WriteError,
+    Algorithm, ClientConfig, Connection, Dir, Priority, Read, Scheme, ServerConfig, StreamId,
+    TransportConfig, WriteError,
 };
 use sutura_sim::{App, AppError, Clock, Host, Network};
 
@@ -113,9 +114,9 @@ impl App<Connection> for Reader {
 }
 
 /// How long the urgent stream takes, and how many bytes were buffered before it.
-fn overtake(seed: u64, retransmission_order: RetransmissionApproach) -> (Duration, usize) {
+fn overtake(seed: u64, approach: ResendApproach) -> (Duration, usize) {
     let transport = Arc::new(TransportConfig {
-        retransmission_order,
+        resend_order: Arc::new(approach),
         connection_send_buffer: POOL,
         receive_window: 16 << 20,
         congestion: Arc::new(Algorithm::Bbr),
@@ -162,10 +163,10 @@ fn overtake(seed: u64, retransmission_order: RetransmissionApproach) -> (Duratio
 #[test]
 fn an_urgent_stream_overtakes_what_is_buffered() {
     for approach in [
-        RetransmissionApproach::ByLoss,
-        RetransmissionApproach::InTurn,
-        RetransmissionApproach::First,
-        RetransmissionApproach::FirstBy(Scheme::Eps),
+        ResendApproach::ByLoss,
+        ResendApproach::InTurn,
+        ResendApproach::First,
+        ResendApproach::FirstBy(Scheme::Eps),
     ] {
         for seed in 0..3 {
             let (taken, backlog) = overtake(seed, approach);

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use common::{MS, incremental, tail};
 use sutura_link::{LinkConfig, Rng};
-use sutura_proto::{
-    Algorithm, FecConfig, Protection, RetransmissionApproach, Scheme, TransportConfig,
-};
+use sutura_proto::policy::ResendApproach;
+use sutura_proto::{Algorithm, FecConfig, Protection, Scheme, TransportConfig};
 use sutura_sim::{Scenario, Transfer};
 
 /// A path that follows from the seed: 0 to 20 % of loss in each direction, alone or in bursts.
@@ -63,16 +62,16 @@ fn settings(rng: &mut Rng) -> TransportConfig {
         // Nine lost in a row is not unheard of.
         max_idle_timeout: Some(Duration::from_secs(120)),
         udp_payload_size: 1200 + rng.below(253) as u16,
-        retransmission_order: match rng.below(4) {
-            0 => RetransmissionApproach::InTurn,
-            1 => RetransmissionApproach::First,
+        resend_order: Arc::new(match rng.below(4) {
+            0 => ResendApproach::InTurn,
+            1 => ResendApproach::First,
             2 => {
                 let schemes = Scheme::ALL;
                 let index = rng.below(schemes.len() as u64) as usize;
-                RetransmissionApproach::FirstBy(schemes[index])
+                ResendApproach::FirstBy(schemes[index])
             }
-            _ => RetransmissionApproach::ByLoss,
-        },
+            _ => ResendApproach::ByLoss,
+        }),
         connection_send_buffer: if small { 0 } else { 16 << 20 },
         ..TransportConfig::default()
     }
@@ -91,7 +90,7 @@ fn soak(seed: u64) {
         .client(&client)
         .server(&server)
         .protect(protection(&mut rng))
-        .transfers(std::iter::repeat_n(transfer, streams as usize))
+        .transfers(std::iter::repeat_n(transfer.clone(), streams as usize))
         .parallel(streams as usize)
         .trace(40)
         .run();

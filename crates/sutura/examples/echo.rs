@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let connection = client.connect(address, "localhost")?.await?;
     let (mut send, mut recv) = connection.open_bi().await?;
     // One repair symbol behind the last words: whichever packet is lost, nobody waits for it.
-    send.protect(Some(Protection { burst: 1, delay: Duration::ZERO, incremental: false }))?;
+    send.protect(Some(Protection::tail(1, Duration::ZERO)))?;
     send.write_all(words.as_bytes()).await?;
     send.finish()?;
     let answer = recv.read_to_end(64 * 1024).await?;

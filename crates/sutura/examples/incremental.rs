@@ -25,7 +25,7 @@ async fn main() -> Result<()> {
     let link = std::env::args().nth(1).unwrap_or_else(|| "delay=40ms loss=bern:3%".to_owned());
     println!("{PARTS} parts of {PART} bytes, one each {INTERVAL:?}, over {link}");
     // A repair symbol for what was sent so far, whenever there is nothing more to send.
-    let incremental = Protection { burst: 1, delay: Duration::ZERO, incremental: true };
+    let incremental = Protection::incremental(1, Duration::ZERO);
     for (name, protection) in [("plain", None), ("protected", Some(incremental))] {
         let (mut delays, recovered) = measure(&link, protection).await?;
         delays.sort_unstable();

@@ -15,7 +15,7 @@
 //! let connection = endpoint.connect("192.0.2.1:4433".parse()?, "example.org")?.await?;
 //! let (mut send, mut recv) = connection.open_bi().await?;
 //! // Two repair symbols whenever there is nothing more to send for now.
-//! send.protect(Some(Protection { burst: 2, delay: Duration::ZERO, incremental: false }))?;
+//! send.protect(Some(Protection::tail(2, Duration::ZERO)))?;
 //! send.write_all(b"hello").await?;
 //! send.finish()?;
 //! let answer = recv.read_to_end(1024).await?;
@@ -43,7 +43,8 @@ pub use endpoint::{Connecting, Endpoint, Incoming};
 pub use recv_stream::{ReadError, ReadExactError, ReadToEndError, RecvStream};
 pub use send_stream::{SendStream, WriteError};
 pub use sutura_proto::{
-    Algorithm, ConnectError, ConnectionError, ConnectionStats, Dir, FecConfig, FecStats, Observer,
-    Priority, Protection, Retransmission, RetransmissionApproach, Scheme, SendDatagramError, Side,
-    StreamId, TransportError, TransportErrorCode,
+    Algorithm, ConnectError, ConnectionError, ConnectionId, ConnectionStats, Dir, FecConfig,
+    FecStats, Message, Metrics, Observation, Observer, Priority, Protection, Scheme,
+    SendDatagramError, Side, SpaceId, StreamId, TransportError, TransportErrorCode, Urgency,
+    policy, wire_format,
 };

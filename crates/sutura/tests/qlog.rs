@@ -167,7 +167,7 @@ async fn a_transfer_is_recorded_at_both_ends() {
 #[tokio::test]
 async fn a_protected_transfer_shows_its_symbols() {
     let directory = Directory::new("qlog-fec");
-    let protection = Protection { burst: 2, delay: Duration::ZERO, incremental: true };
+    let protection = Protection::incremental(2, Duration::ZERO);
     record(&directory.0, Some(protection)).await;
     let client = records(&directory.0, "_client.sqlog");
     let server = records(&directory.0, "_server.sqlog");

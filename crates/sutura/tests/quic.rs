@@ -42,8 +42,10 @@ async fn many_streams_at_once_come_back_whole() {
                 let data = pattern(100_000 + i * 1000);
                 let (mut send, mut recv) = connection.open_bi().await.unwrap();
                 if i % 2 == 0 {
-                    let protection =
-                        Protection { burst: 2, delay: Duration::ZERO, incremental: i % 4 == 0 };
+                    let protection = match i % 4 {
+                        0 => Protection::incremental(2, Duration::ZERO),
+                        _ => Protection::tail(2, Duration::ZERO),
+                    };
                     send.protect(Some(protection)).unwrap();
                 }
                 let expected = data.clone();

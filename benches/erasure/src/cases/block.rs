@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Error,
     buffers::{SYMBOL, Symbols},
-    field, limits,
+    limits,
     measure::{Kind, Race},
     peers::{isal, raptorq, reed_solomon_erasure, reed_solomon_simd},
 };
@@ -28,51 +28,15 @@ pub const PARITY: usize = 5;
 /// Loss patterns, of which each decode takes the next one.
 const PATTERNS: usize = 300;
 
-/// A block with parities by the Cauchy matrix of ISA-L.
+/// Source symbols of which some are lost.
 pub struct Block<'a> {
     pub sources: &'a Symbols,
-    pub data: Vec<&'a [u8]>,
-    pub matrix: Vec<u8>,
-    pub parity: Symbols,
 }
 
-impl<'a> Block<'a> {
-    fn new(sources: &'a Symbols) -> Self {
-        let data = sources.slots(DATA);
-        let matrix = field::cauchy(PARITY, DATA);
-        let mut parity = Symbols::zeroed(PARITY);
-        scalar().matmul(&mut parity.slots_mut(), &matrix, &data);
-        Self { sources, data, matrix, parity }
-    }
-
+impl Block<'_> {
     /// What is lost in a turn: one symbol of each twenty, all patterns different.
     pub fn lost(&self, turn: usize) -> [usize; PARITY] {
         lost(turn)
-    }
-
-    /// The symbols that are left, then the parities.
-    pub fn received(&self, lost: &[usize]) -> Vec<&[u8]> {
-        let left = self.data.iter().enumerate().filter(|(index, _)| !lost.contains(index));
-        left.map(|(_, slot)| *slot).chain(self.parity.iter()).collect()
-    }
-
-    /// The rows that make what is lost of what is [received](Self::received): only a matrix of as
-    /// many rows as losses is inverted.
-    pub fn decoding_rows(
-        &self,
-        lost: &[usize],
-        invert: impl FnOnce(Vec<u8>) -> Option<Vec<u8>>,
-    ) -> Option<Vec<u8>> {
-        let rows = || self.matrix.chunks_exact(DATA);
-        let matrix = rows().flat_map(|row| lost.iter().map(|&column| row[column])).collect();
-        let inverse = invert(matrix)?;
-        let mut others = Vec::with_capacity(PARITY * DATA);
-        for (i, row) in rows().enumerate() {
-            let left = row.iter().enumerate().filter(|(column, _)| !lost.contains(column));
-            others.extend(left.map(|(_, &c)| c));
-            others.extend((0..PARITY).map(|parity| u8::from(parity == i)));
-        }
-        Some(field::multiply(Kernel::best(), &inverse, PARITY, &others))
     }
 
     /// Checks recovered symbols.
@@ -97,7 +61,7 @@ fn lost(turn: usize) -> [usize; PARITY] {
 }
 
 pub fn rs_encode(case: Case, sources: &Symbols) -> Result<Race<'_>, Error> {
-    let job = Rc::new(Block::new(sources));
+    let job = Rc::new(Block { sources });
     let title = format!("Reed-Solomon encoding, {DATA}+{PARITY}");
     let mut race = Race::new(case, title, DATA * PARITY * SYMBOL).within(limits::ALU);
     let code = ReedSolomon::new(DATA, PARITY)?;
@@ -116,7 +80,7 @@ pub fn rs_encode(case: Case, sources: &Symbols) -> Result<Race<'_>, Error> {
 }
 
 pub fn rs_decode(case: Case, sources: &Symbols) -> Result<Race<'_>, Error> {
-    let job = Rc::new(Block::new(sources));
+    let job = Rc::new(Block { sources });
     let title = format!("Reed-Solomon decoding, {DATA}+{PARITY}, {PARITY} lost, fresh patterns");
     let mut race = Race::new(case, title, DATA * PARITY * SYMBOL).within(limits::ALU);
     let code = ReedSolomon::new(DATA, PARITY)?;
@@ -172,7 +136,7 @@ mod tests {
     #[test]
     fn a_wrong_symbol_is_noticed() {
         let sources = Symbols::random(DATA, 1);
-        let block = Block::new(&sources);
+        let block = Block { sources: &sources };
         let lost = block.lost(0);
         let right = lost.map(|index| sources.symbol(index));
         assert!(block.check(&lost, right).is_ok());

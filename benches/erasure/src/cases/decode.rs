@@ -91,19 +91,6 @@ impl<'a> Losses<'a> {
         Ok(Self { n, sources, missing, known, known_slots, keys, repairs, clock })
     }
 
-    /// Coefficients of all repair symbols: those of known symbols and those of missing ones.
-    pub fn coefficients(&self) -> (Vec<u8>, Vec<u8>) {
-        let mut known = Vec::with_capacity(self.keys.len() * self.known.len());
-        let mut missing = Vec::with_capacity(self.keys.len() * self.missing.len());
-        let mut row = vec![0; self.n];
-        for &key in &self.keys {
-            Coefficients::new(key).fill(0, &mut row);
-            known.extend(self.known.iter().map(|&id| row[id]));
-            missing.extend(self.missing.iter().map(|&id| row[id]));
-        }
-        (known, missing)
-    }
-
     /// Checks recovered slots, in the order of the missing.
     pub fn check<'b>(&self, recovered: impl IntoIterator<Item = &'b [u8]>) -> Result<(), Error> {
         let mut recovered = recovered.into_iter();

@@ -10,6 +10,8 @@ mod entries;
 #[cfg(not(isal))]
 #[path = "isal/absent.rs"]
 mod entries;
+#[cfg(isal)]
+mod parities;
 
 pub use entries::{decode, narrow, product, rs_decode, rs_encode, single, xor};
 

@@ -61,8 +61,8 @@ fn batch(setup: Setup, count: u64, seed: u64) -> Result<Batch, Error> {
         protection: protection(setup.burst, setup.delay, true),
         ..StreamPlan::frames(WARM_UP + count)
     };
-    let outcome = Scenario::new(seed).link(&path, &path).transport(&transport()).stream(plan)?;
     let mut skip = WARM_UP * plan.size as u64;
+    let outcome = Scenario::new(seed).link(&path, &path).transport(&transport()).stream(plan)?;
     let mut delays = Vec::new();
     for delay in &outcome.delays {
         let counted = delay.bytes.saturating_sub(skip);

@@ -59,7 +59,8 @@ pub fn transport() -> TransportConfig {
 
 /// The protection of a burst loss tolerance; none if that is 0.
 pub fn protection(burst: u32, delay: Duration, incremental: bool) -> Option<Protection> {
-    (burst > 0).then_some(Protection { burst, delay, incremental })
+    let make = if incremental { Protection::incremental } else { Protection::tail };
+    (burst > 0).then(|| make(burst, delay))
 }
 
 /// A seed for one part of an experiment. Parts that are compared get the same, so that the channel

@@ -3,9 +3,9 @@
 
 use super::{Connection, SendDatagramError};
 use crate::fec::Protection;
+use crate::fec::redundancy::Message;
 use crate::ids::{Dir, StreamId};
 use crate::streams::{Outcome, Read, ReadError, WriteError};
-use crate::wire::coding::varint_size;
 use bytes::Bytes;
 use sutura_schedule::Priority;
 
@@ -16,26 +16,26 @@ impl Connection {
         if self.is_closed() {
             return None;
         }
-        self.streams.open(dir)
+        self.egress.streams.open(dir)
     }
 
     /// Streams of that direction that the peer may have opened so far in all: what MAX_STREAMS
     /// told it.
     #[must_use]
     pub fn peer_stream_limit(&self, dir: Dir) -> u64 {
-        self.streams.peer_stream_limit(dir)
+        self.egress.streams.peer_stream_limit(dir)
     }
 
     /// Whether there is something to tell the peer about what may be sent to this end, after the
     /// application read, accepted or stopped: if so, datagrams should be polled.
     #[must_use]
     pub fn wants_to_grant_credit(&self) -> bool {
-        self.streams.wants_control()
+        self.egress.streams.wants_control()
     }
 
     /// The next stream that the peer opened.
     pub fn accept(&mut self, dir: Dir) -> Option<StreamId> {
-        self.streams.accept(dir)
+        self.egress.streams.accept(dir)
     }
 
     /// The sending half of a stream.
@@ -68,7 +68,7 @@ impl SendStream<'_> {
     /// The buffer is full, the peer does not want the data, or the stream is finished.
     pub fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
         self.check()?;
-        self.connection.streams.write(self.id, data)
+        self.connection.egress.streams.write(self.id, data)
     }
 
     /// As [`write`](Self::write), without copying.
@@ -77,7 +77,7 @@ impl SendStream<'_> {
     /// As for [`write`](Self::write).
     pub fn write_chunk(&mut self, data: Bytes) -> Result<usize, WriteError> {
         self.check()?;
-        self.connection.streams.write_chunk(self.id, data)
+        self.connection.egress.streams.write_chunk(self.id, data)
     }
 
     /// Ends the stream after what was written.
@@ -86,7 +86,7 @@ impl SendStream<'_> {
     /// The peer does not want the data, or the stream is finished.
     pub fn finish(&mut self) -> Result<(), WriteError> {
         self.check()?;
-        Ok(self.connection.streams.finish(self.id)?)
+        Ok(self.connection.egress.streams.finish(self.id)?)
     }
 
     /// Gives up: what was not acknowledged is not sent again, and the peer is told `code`.
@@ -94,7 +94,7 @@ impl SendStream<'_> {
     /// # Errors
     /// The stream is finished.
     pub fn reset(&mut self, code: u64) -> Result<(), WriteError> {
-        Ok(self.connection.streams.reset(self.id, code)?)
+        Ok(self.connection.egress.reset(self.id, code)?)
     }
 
     /// Decides who goes first when several streams have data.
@@ -102,7 +102,7 @@ impl SendStream<'_> {
     /// # Errors
     /// The stream is finished.
     pub fn set_priority(&mut self, priority: Priority) -> Result<(), WriteError> {
-        Ok(self.connection.streams.set_priority(self.id, priority)?)
+        Ok(self.connection.egress.streams.set_priority(self.id, priority)?)
     }
 
     /// The stream's priority.
@@ -110,7 +110,7 @@ impl SendStream<'_> {
     /// # Errors
     /// The stream is finished.
     pub fn priority(&self) -> Result<Priority, WriteError> {
-        self.connection.streams.priority(self.id).ok_or(WriteError::Closed)
+        self.connection.egress.streams.priority(self.id).ok_or(WriteError::Closed)
     }
 
     /// Protects what is sent from now on by erasure coding; `None` stops that. Without effect
@@ -120,20 +120,22 @@ impl SendStream<'_> {
     /// # Errors
     /// The stream is finished.
     pub fn protect(&mut self, protection: Option<Protection>) -> Result<(), WriteError> {
-        let streams = &mut self.connection.streams;
-        let changed = streams.protection(self.id) != protection;
-        streams.protect(self.id, protection)?;
-        if let Some(session) = streams.session(self.id).filter(|_| changed) {
-            streams.set_session(self.id, None);
-            self.connection.fec_out.detach(session, self.id);
-        }
-        Ok(())
+        Ok(self.connection.egress.protect(self.id, protection)?)
+    }
+
+    /// Says that what is written next is one message, so that policies know of its size and its
+    /// deadline. It changes nothing in what is sent.
+    ///
+    /// # Errors
+    /// The stream is finished.
+    pub fn announce(&mut self, message: Message) -> Result<(), WriteError> {
+        Ok(self.connection.egress.streams.announce(self.id, message)?)
     }
 
     /// What became of the stream: `None` while the peer may still get something of it.
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {
-        self.connection.streams.outcome(self.id)
+        self.connection.egress.streams.outcome(self.id)
     }
 
     fn check(&self) -> Result<(), WriteError> {
@@ -154,7 +156,7 @@ impl RecvStream<'_> {
     /// # Errors
     /// Nothing is there yet, the peer reset the stream, or it was read to its end before.
     pub fn read(&mut self, out: &mut [u8]) -> Result<Read, ReadError> {
-        self.connection.streams.read(self.id, out)
+        self.connection.egress.streams.read(self.id, out)
     }
 
     /// What is next in order, at most `max` bytes, without copying. `None` at the end.
@@ -162,7 +164,7 @@ impl RecvStream<'_> {
     /// # Errors
     /// Nothing is there yet, the peer reset the stream, or it was read to its end before.
     pub fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, ReadError> {
-        self.connection.streams.read_chunk(self.id, max)
+        self.connection.egress.streams.read_chunk(self.id, max)
     }
 
     /// Says that nothing more will be read; the peer is asked to stop with `code`.
@@ -170,7 +172,7 @@ impl RecvStream<'_> {
     /// # Errors
     /// The stream was read to its end, or stopped before.
     pub fn stop(&mut self, code: u64) -> Result<(), ReadError> {
-        self.connection.streams.stop(self.id, code).map_err(|_| ReadError::Closed)
+        self.connection.egress.streams.stop(self.id, code).map_err(|_| ReadError::Closed)
     }
 }
 
@@ -193,7 +195,7 @@ impl Datagrams<'_> {
         if data.len() > max {
             return Err(SendDatagramError::TooLarge);
         }
-        self.connection.datagrams_out.push(data);
+        self.connection.egress.push_datagram(data);
         Ok(())
     }
 
@@ -210,23 +212,6 @@ impl Datagrams<'_> {
         if peer == 0 {
             return None;
         }
-        let overhead = 1 + c.remote_cids.active().len() + 4 + super::transmit::TAG_SIZE;
-        let frame = usize::from(c.path.mtu).saturating_sub(overhead).min(peer);
-        frame.checked_sub(1 + varint_size(frame as u64))
-    }
-}
-
-impl Connection {
-    /// The session that protects what a stream sends, if it asks for protection and the peer
-    /// decodes. Chosen when the stream first sends, as it may have asked before the peer was known.
-    pub(super) fn session_of(&mut self, id: StreamId, wanted: Option<Protection>) -> Option<u16> {
-        let wanted = wanted.filter(|_| self.fec_out.is_enabled())?;
-        if let Some(session) = self.streams.session(id) {
-            return Some(session);
-        }
-        let streams = &self.streams;
-        let session = self.fec_out.attach(id, wanted, |id| streams.session(id).is_some());
-        self.streams.set_session(id, session);
-        session
+        c.egress.max_datagram(peer)
     }
 }

@@ -1,26 +1,18 @@
-//! The packet assembler: asks everyone, in order, for what goes into the packet being built.
+//! The packet assembler: fills the packet that is being built.
 //!
-//! First what must go (acknowledgements, handshake, path and flow control), then lost data if the
-//! retransmission order puts it first, then what the redundancy policy wants: a repair symbol, or
-//! data of the stream that the scheduler names.
+//! First what must go (acknowledgements, handshake, path, identifiers and flow control), which no
+//! policy decides; then what the [`egress`](crate::egress) says, slot by slot.
 
 use super::Connection;
 use super::transmit::OpenPacket;
-use crate::config::MIN_UDP_PAYLOAD;
 use crate::ecn::EcnCounts;
-use crate::fec::SymbolRef;
+use crate::egress::{Next, Slot};
+use crate::fec::redundancy::PathView;
 use crate::ids::SpaceId;
-use crate::recovery::token::{StreamToken, Token};
-use crate::streams::{Length, Pending};
+use crate::recovery::token::Token;
 use crate::wire::coding::VARINT_MAX;
-use crate::wire::frame::{
-    Frame, NewConnectionId, crypto_capacity, datagram_capacity, encode_ack, encode_crypto,
-    encode_datagram,
-};
+use crate::wire::frame::{Frame, NewConnectionId, crypto_capacity, encode_ack, encode_crypto};
 use std::time::Instant;
-
-/// A STREAM frame is not worth starting with less room than this.
-const MIN_STREAM_ROOM: usize = 24;
 
 impl Connection {
     /// Appends frames to `packet` until the buffer is `end` bytes long. `first` if no batch has
@@ -35,7 +27,9 @@ impl Connection {
     ) -> bool {
         let space = packet.space;
         let start = out.len();
-        let wants = self.wants_to_send(now, space);
+        let path = self.path_view();
+        let next = self.look(now, packet, end, out, &path);
+        let wants = next != Next::Nothing || self.wants_control(now, space);
         let ack_due = self.spaces[space as usize].acks.is_due(now);
         if !wants && !ack_due {
             self.app_limited |= space == SpaceId::Data && first;
@@ -45,14 +39,15 @@ impl Connection {
         if !ack_due && !may_send {
             return false;
         }
-        // An acknowledgement that need not go now must not keep a coded symbol from going.
-        let symbol = if may_send && !ack_due { self.next_symbol_size(now, space) } else { 0 };
-        self.write_ack(now, packet, end.saturating_sub(symbol), out);
+        // An acknowledgement that need not go now must not keep out what goes whole or not at all.
+        let whole = if may_send && !ack_due { self.egress.whole_size(&next) } else { 0 };
+        self.write_ack(now, packet, end.saturating_sub(whole), out);
         packet.frames_start = out.len();
         if may_send {
             self.write_crypto(packet, end, out);
             if space == SpaceId::Data {
-                self.write_data(now, packet, first, end, out);
+                self.write_control(now, packet, first, end, out);
+                self.write_egress(now, packet, end, out, &path);
             }
             if !packet.has_frames(out) && self.wants_ping(now, space) {
                 Frame::Ping.encode(out);
@@ -67,10 +62,25 @@ impl Connection {
             packet.pad |= space == SpaceId::Initial;
             return true;
         }
-        self.app_limited |= space == SpaceId::Data && first && may_send;
         packet.pad |= space == SpaceId::Initial && self.side.is_client();
         // Acknowledgements never go alone before their time: two ends would answer each other's.
         ack_due && out.len() > start
+    }
+
+    /// What the egress would send next in the packet.
+    fn look(
+        &self,
+        now: Instant,
+        packet: &OpenPacket,
+        end: usize,
+        out: &[u8],
+        path: &PathView,
+    ) -> Next {
+        if packet.space != SpaceId::Data {
+            return Next::Nothing;
+        }
+        let room = end.saturating_sub(out.len());
+        self.egress.look(&Slot { now, room, stream: packet.stream, path })
     }
 
     fn may_send(&mut self, now: Instant, packet: &OpenPacket, end: usize) -> bool {
@@ -83,58 +93,17 @@ impl Connection {
         s.ping || s.probes > 0 || (s.acks.wants_ping() && s.acks.is_due(now))
     }
 
-    /// Whether there is anything ack-eliciting to send in `space`, if the window lets it.
-    fn wants_to_send(&mut self, now: Instant, space: SpaceId) -> bool {
+    /// Whether there is anything ack-eliciting to send in `space` that no policy decides about.
+    fn wants_control(&self, now: Instant, space: SpaceId) -> bool {
         if self.wants_ping(now, space) || self.spaces[space as usize].crypto.has_output() {
             return true;
         }
-        if space != SpaceId::Data {
-            return false;
-        }
-        self.settle_released();
-        self.handshake.done_due
-            || self.path.response_due.is_some()
-            || self.local_cids.next_announcement().is_some()
-            || self.remote_cids.next_retirement().is_some()
-            || self.streams.wants_control()
-            || self.streams.wants_data()
-            || !self.datagrams_out.is_empty()
-            || self.wants_repair(now).is_some()
-    }
-
-    /// Bytes of the frame that would carry a source symbol again, or a repair symbol, if one is to
-    /// be sent next; 0 otherwise. It asks in the order in which [`write_data`](Self::write_data)
-    /// does: what has room only for a smaller one than comes first would stay empty.
-    fn next_symbol_size(&mut self, now: Instant, space: SpaceId) -> usize {
-        if space != SpaceId::Data {
-            return 0;
-        }
-        let lost = self.streams.poll_retransmission().and_then(|next| self.resend_size(&next));
-        lost.or_else(|| self.wants_repair(now).map(|(_, size)| size))
-            .or_else(|| {
-                let next = self.streams.poll_new(MIN_UDP_PAYLOAD.into())?;
-                self.resend_size(&next)
-            })
-            .unwrap_or(0)
-    }
-
-    fn resend_size(&self, next: &Pending) -> Option<usize> {
-        self.fec_out.resend_size(next.symbol()?)
-    }
-
-    fn wants_repair(&mut self, now: Instant) -> Option<(u16, usize)> {
-        if !self.fec_out.is_enabled() {
-            return None;
-        }
-        while let Some(flushed) = self.streams.drain_flushed() {
-            if let Some(session) = self.streams.session(flushed.id) {
-                self.fec_out.on_flushed(now, session, flushed.fin, self.recovery.rtt());
-            }
-        }
-        let streams = &self.streams;
-        let blocked = streams.is_connection_blocked();
-        self.fec_out
-            .poll_repair(now, self.recovery.rtt(), |id| !blocked && streams.has_sendable(id))
+        space == SpaceId::Data
+            && (self.handshake.done_due
+                || self.path.response_due.is_some()
+                || self.local_cids.next_announcement().is_some()
+                || self.remote_cids.next_retirement().is_some()
+                || self.egress.streams.wants_control())
     }
 
     /// Appends an ACK frame if it would tell anything new, and what the decoders recovered.
@@ -171,36 +140,24 @@ impl Connection {
         }
     }
 
-    fn write_data(
+    /// Fills the packet with what the egress says, slot by slot.
+    fn write_egress(
         &mut self,
         now: Instant,
         packet: &mut OpenPacket,
-        first: bool,
         end: usize,
         out: &mut Vec<u8>,
+        path: &PathView,
     ) {
-        self.write_control(now, packet, first, end, out);
-        while out.len() + MIN_STREAM_ROOM <= end {
-            let Some(next) = self.streams.poll_retransmission() else { break };
-            if !self.write_next(now, &next, packet, first, end, out) {
-                return;
-            }
-        }
-        self.write_datagrams(packet, end, out);
-        if let Some((session, size)) = self.wants_repair(now) {
-            if out.len() + size <= end {
-                self.write_repair(now, session, packet, out);
-                return;
-            }
-            // It does not fit here. If that is because of what stands before it, or of the
-            // batch's size, the next datagram is its own.
-            if !first || packet.has_room_for(size, end) {
-                return;
-            }
-        }
-        while out.len() + MIN_STREAM_ROOM <= end {
-            let Some(next) = self.streams.poll_new(end - out.len()) else { return };
-            if !self.write_next(now, &next, packet, first, end, out) {
+        let alone = !packet.has_frames(out);
+        loop {
+            let room = end.saturating_sub(out.len());
+            let slot = Slot { now, room, stream: packet.stream, path };
+            let next = self.egress.look(&slot);
+            let wrote = self.egress.commit(&next, &slot, out, &mut packet.tokens);
+            packet.stream = wrote.stream.or(packet.stream);
+            packet.redundant = wrote.idle && alone;
+            if !wrote.more {
                 return;
             }
         }
@@ -254,163 +211,8 @@ impl Connection {
         }
         let rtt = self.recovery.rtt().smoothed();
         let left = room(out);
-        self.streams.write_control(now, rtt, out, left, &mut packet.tokens);
-        if self.fec_out.is_enabled() {
-            let left = room(out);
-            let windows = self.fec_out.write_windows(out, left);
-            packet.tokens.extend(windows);
-        }
-    }
-
-    /// Appends what the streams' order named. Returns whether another frame may follow.
-    fn write_next(
-        &mut self,
-        now: Instant,
-        next: &Pending,
-        packet: &mut OpenPacket,
-        first: bool,
-        end: usize,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        if self.is_crowded(packet, next) {
-            return false;
-        }
-        let before = out.len();
-        let more = match next.symbol() {
-            Some(symbol) => self.write_resend(next, symbol, packet, first, end, out),
-            None => self.write_stream(now, next, packet, end, out),
-        };
-        if out.len() > before && !next.goes_along {
-            packet.stream = Some(next.id);
-        }
-        more
-    }
-
-    /// Whether the packet carries bytes of another stream already, and should not carry `next`'s
-    /// too.
-    fn is_crowded(&self, packet: &OpenPacket, next: &Pending) -> bool {
-        let other = packet.stream.is_some_and(|stream| stream != next.id);
-        other && !next.goes_along && !self.config.mix_streams
-    }
-
-    /// Sends a lost source symbol again, byte for byte, so that it fills the same place in the
-    /// peer's decoder. Returns whether another frame may follow.
-    fn write_resend(
-        &mut self,
-        next: &Pending,
-        symbol: SymbolRef,
-        packet: &mut OpenPacket,
-        first: bool,
-        end: usize,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        let Some(size) = self.fec_out.resend_size(symbol) else {
-            // It left the window while it waited.
-            self.streams.skip_symbol(next);
-            return true;
-        };
-        if out.len() + size <= end {
-            let frames = self.fec_out.write_resend(symbol, out);
-            self.streams.wrote_symbol(next, &frames);
-            let bytes: u64 = frames.iter().map(|f| u64::from(f.len)).sum();
-            self.stats.stream_bytes_retransmitted += bytes;
-            packet.tokens.extend(frames.into_iter().map(Token::Stream));
-            return false;
-        }
-        if !first || packet.has_room_for(size, end) {
-            // The next datagram is its own.
-            return false;
-        }
-        // Not even a whole datagram has room: the peer's identifier has grown.
-        self.streams.skip_symbol(next);
-        self.fec_out.orphan(symbol);
-        self.settle_released();
-        true
-    }
-
-    fn write_repair(
-        &mut self,
-        now: Instant,
-        session: u16,
-        packet: &mut OpenPacket,
-        out: &mut Vec<u8>,
-    ) {
-        let alone = !packet.has_frames(out);
-        let rtt = self.recovery.rtt();
-        let start = out.len();
-        if let Some(token) = self.fec_out.write_repair(now, session, rtt, out) {
-            // Redundancy is paid for by those whom it protects.
-            let streams = &mut self.streams;
-            self.fec_out.share_repair(session, out.len() - start, |id, n| streams.charge(id, n));
-            packet.redundant = alone;
-            packet.tokens.push(token);
-        }
-    }
-
-    fn write_datagrams(&mut self, packet: &mut OpenPacket, end: usize, out: &mut Vec<u8>) {
-        while let Some(size) = self.datagrams_out.peek_size() {
-            let room = end.saturating_sub(out.len());
-            if datagram_capacity(room, true).is_none_or(|c| c < size) {
-                return;
-            }
-            let Some(data) = self.datagrams_out.pop() else { return };
-            encode_datagram(&data, true, out);
-            packet.tokens.push(Token::Datagram { symbol: None });
-        }
-    }
-
-    /// Appends a STREAM frame, as a source symbol if its stream is protected. Returns whether
-    /// another frame may follow.
-    fn write_stream(
-        &mut self,
-        now: Instant,
-        next: &Pending,
-        packet: &mut OpenPacket,
-        end: usize,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        let room = end - out.len();
-        match self.session_of(next.id, next.protection) {
-            Some(session) => {
-                self.write_symbol(now, session, next, packet, room, out);
-                false
-            }
-            None => {
-                let before = out.len();
-                let Some(token) = self.streams.write_stream(next, out, room, Length::Explicit)
-                else {
-                    return false;
-                };
-                packet.tokens.push(Token::Stream(token));
-                out.len() > before
-            }
-        }
-    }
-
-    /// Appends a SOURCE_SYMBOL with one STREAM frame; it reaches to the end of the packet.
-    fn write_symbol(
-        &mut self,
-        now: Instant,
-        session: u16,
-        next: &Pending,
-        packet: &mut OpenPacket,
-        room: usize,
-        out: &mut Vec<u8>,
-    ) {
-        let room = self.fec_out.symbol_room(session, room);
-        if room < MIN_STREAM_ROOM {
-            return;
-        }
-        let before = out.len();
-        self.fec_out.write_symbol_header(session, out);
-        let start = out.len();
-        let Some(token) = self.streams.write_stream(next, out, room, Length::ToEnd) else {
-            out.truncate(before);
-            return;
-        };
-        let rtt = self.recovery.rtt();
-        let symbol = self.fec_out.commit_symbol(now, session, &out[start..], &[token], rtt);
-        self.settle_released();
-        packet.tokens.push(Token::Stream(StreamToken { symbol, ..token }));
+        self.egress.streams.write_control(now, rtt, out, left, &mut packet.tokens);
+        let left = room(out);
+        packet.tokens.extend(self.egress.write_windows(out, left));
     }
 }

@@ -126,7 +126,10 @@ impl World {
             4 | 5 => {
                 let burst = u32::from(input.byte() % 5);
                 let delay = Duration::from_millis(u64::from(input.byte() % 30));
-                let protection = Protection { burst, delay, incremental: burst % 2 == 1 };
+                let protection = match burst % 2 {
+                    1 => Protection::incremental(burst, delay),
+                    _ => Protection::tail(burst, delay),
+                };
                 let _ = connection.send_stream(id).protect(Some(protection));
             }
             6 => drop(connection.send_stream(id).finish()),

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 /// Connection identifiers of the peer that this end remembers.
 pub const ACTIVE_CID_LIMIT: u64 = 4;
-/// What is left of a 1-RTT packet for frames besides header and tag: flags 1, packet number 4.
+/// Bytes of a 1-RTT packet's header beside the identifier, at most: flags 1, packet number 4.
 const ONE_RTT_OVERHEAD: usize = 1 + 4;
 
 /// The state of the handshake.
@@ -248,7 +248,7 @@ impl Connection {
         self.handshake.peer_parameters_known = true;
         let max_ack_delay = Duration::from_millis(peer.max_ack_delay);
         self.recovery.set_max_ack_delay(max_ack_delay);
-        self.streams.set_peer_limits(PeerLimits {
+        self.egress.streams.set_peer_limits(PeerLimits {
             max_data: peer.initial_max_data,
             max_stream_data_bidi_local: peer.initial_max_stream_data_bidi_local,
             max_stream_data_bidi_remote: peer.initial_max_stream_data_bidi_remote,
@@ -261,6 +261,7 @@ impl Connection {
         if let Some(token) = peer.stateless_reset_token {
             self.remote_cids.set_handshake_token(ResetToken(token));
         }
+        self.update_capacity();
         self.enable_fec(&peer);
         self.peer = peer;
         self.reset_idle_timer(now);
@@ -270,15 +271,20 @@ impl Connection {
     /// Erasure coding is used towards a peer that decodes, if this end offered it too.
     fn enable_fec(&mut self, peer: &TransportParameters) {
         let (Some(_), Some(fec)) = (self.config.fec, &peer.fec) else { return };
-        let room = usize::from(self.path.mtu).saturating_sub(
-            ONE_RTT_OVERHEAD + self.remote_cids.active().len() + super::transmit::TAG_SIZE,
-        );
         let decoder = FecConfig {
             max_sessions: u16::try_from(fec.max_sessions).unwrap_or(u16::MAX),
             max_window_symbols: u32::try_from(fec.max_window_symbols).unwrap_or(u32::MAX),
             max_window_bytes: u32::try_from(fec.max_window_bytes).unwrap_or(u32::MAX),
         };
         let symbol_size = usize::try_from(fec.max_symbol_size).unwrap_or(usize::MAX);
-        self.fec_out.enable(&decoder, symbol_size, room);
+        self.egress.enable_coding(&decoder, symbol_size);
+    }
+
+    /// Follows what a 1-RTT packet of full size has room for: it depends on the length of the peer's
+    /// identifier.
+    pub(super) fn update_capacity(&mut self) {
+        let overhead =
+            ONE_RTT_OVERHEAD + self.remote_cids.active().len() + super::transmit::TAG_SIZE;
+        self.egress.set_capacity(usize::from(self.path.mtu).saturating_sub(overhead));
     }
 }

@@ -6,7 +6,6 @@ mod assemble;
 pub(crate) mod cids;
 mod close;
 mod crypto_stream;
-mod datagrams;
 mod event;
 mod first_answer;
 pub(crate) mod fuzz;
@@ -24,7 +23,6 @@ mod transmit;
 mod tests;
 
 pub use api::{Datagrams, RecvStream, SendStream};
-pub use datagrams::SendDatagramError;
 pub use event::{EndpointEvent, Event};
 pub use stats::{ConnectionStats, TrafficStats};
 pub use transmit::Transmit;
@@ -32,9 +30,12 @@ pub use transmit::Transmit;
 use crate::config::TransportConfig;
 use crate::congestion::{Acked, CongestionController, Lost, Pacer, PacketState, PathParameters};
 use crate::crypto::{ClientCrypto, Keys, ServerCryptoConfig, Session, StartError};
+pub use crate::egress::SendDatagramError;
+use crate::egress::{DatagramQueue, Egress};
 use crate::endpoint::ConnectError;
 use crate::error::{ConnectionError, TransportError};
-use crate::fec::{ReceiveSessions, SendSessions};
+use crate::fec::ReceiveSessions;
+use crate::fec::redundancy::PathView;
 use crate::ids::{ConnectionId, Side, SpaceId};
 use crate::observe::{Metrics, Observation, Observer};
 use crate::recovery::Recovery;
@@ -45,7 +46,6 @@ use crate::wire::packet::VERSION_1;
 use crate::wire::transport_parameters::TransportParameters;
 use cids::{LocalCids, RemoteCids};
 use close::CloseState;
-use datagrams::DatagramQueue;
 use handshake::Handshake;
 use key_update::KeyPhases;
 use path::Path;
@@ -101,12 +101,10 @@ pub struct Connection {
     local_cids: LocalCids,
     remote_cids: RemoteCids,
     peer: TransportParameters,
-    streams: Streams,
+    egress: Egress,
     early: EarlyPackets,
     key_phases: KeyPhases,
     datagrams_in: DatagramQueue,
-    datagrams_out: DatagramQueue,
-    fec_out: SendSessions,
     fec_in: ReceiveSessions,
     timers: TimerTable,
     close: CloseState,
@@ -186,9 +184,12 @@ impl Connection {
         spaces[0].keys = Some(initial_keys);
         let mtu = config.udp_payload_size;
         let congestion = config.congestion.build(&PathParameters::new(mtu, rng.random()));
-        let order = config.retransmission_order.build(config.scheduler);
+        let scheduler = || config.scheduler.build();
+        let order = config.resend_order.build(&scheduler);
         let limits = handshake::stream_limits(&config);
-        let streams = Streams::new(side, limits, config.scheduler.build(), order);
+        let streams = Streams::new(side, limits, scheduler(), order);
+        let reaction = config.loss_reaction.build();
+        let buffer = config.datagram_send_buffer;
         Ok(Self {
             side,
             state: State::Handshaking,
@@ -202,12 +203,10 @@ impl Connection {
             local_cids: LocalCids::new(local_cid),
             remote_cids: RemoteCids::new(remote_cid, handshake::ACTIVE_CID_LIMIT as usize),
             peer: TransportParameters::default(),
-            streams,
+            egress: Egress::new(streams, reaction, buffer, config.mix_streams),
             early: EarlyPackets::default(),
             key_phases: KeyPhases::default(),
             datagrams_in: DatagramQueue::new(config.datagram_receive_buffer.unwrap_or(0)),
-            datagrams_out: DatagramQueue::new(config.datagram_send_buffer),
-            fec_out: SendSessions::new(config.retransmission.build()),
             fec_in: ReceiveSessions::new(config.fec),
             timers: TimerTable::default(),
             close: CloseState::default(),
@@ -290,9 +289,10 @@ impl Connection {
         stats.congestion_window = self.congestion.window();
         stats.bytes_in_flight = self.recovery.bytes_in_flight();
         stats.datagrams_dropped_in = self.datagrams_in.dropped();
-        stats.datagrams_dropped_out = self.datagrams_out.dropped();
-        stats.streams = self.streams.stats();
-        stats.fec = self.fec_out.stats();
+        stats.datagrams_dropped_out = self.egress.datagrams_dropped();
+        stats.stream_bytes_retransmitted = self.egress.resent_bytes();
+        stats.streams = self.egress.streams.stats();
+        stats.fec = self.egress.fec_stats();
         stats.fec.negotiated = self.config.fec.is_some() && self.peer.fec.is_some();
         self.fec_in.add_stats(&mut stats.fec);
         stats
@@ -301,7 +301,7 @@ impl Connection {
     /// What the streams hold. Visits every stream: not for every packet.
     #[must_use]
     pub fn stream_stats(&self) -> StreamStats {
-        self.streams.stats()
+        self.egress.streams.stats()
     }
 
     /// Tells `observer` everything from now on.
@@ -342,7 +342,7 @@ impl Connection {
             self.datagram_announced &= event != Event::DatagramReceived;
             return Some(event);
         }
-        self.streams.poll_event().map(Event::Stream)
+        self.egress.streams.poll_event().map(Event::Stream)
     }
 
     /// The next thing that the endpoint must know.
@@ -376,8 +376,7 @@ impl Connection {
             Timer::KeepAlive => self.spaces[SpaceId::Data as usize].ping = true,
             Timer::OldKeys => self.key_phases.forget_previous(),
             Timer::Redundancy => {
-                self.fec_out.release_held(now);
-                self.settle_released();
+                self.egress.release_overdue(now);
                 self.update_loss_timer(now);
             }
             // Both only let the next call of `poll_transmit` send.
@@ -409,6 +408,19 @@ impl Connection {
     /// holding need it.
     fn pto(&self) -> Duration {
         self.recovery.pto(SpaceId::Data)
+    }
+
+    /// What policies may know of the path.
+    fn path_view(&self) -> PathView {
+        let rtt = self.recovery.rtt();
+        PathView {
+            rtt: rtt.smoothed(),
+            min_rtt: rtt.min(),
+            pto: self.pto(),
+            loss: self.loss_estimate.get(),
+            window: self.congestion.window(),
+            in_flight: self.recovery.bytes_in_flight(),
+        }
     }
 
     fn reset_idle_timer(&mut self, now: Instant) {

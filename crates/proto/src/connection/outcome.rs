@@ -3,12 +3,13 @@
 use super::timer::Timer;
 use super::{Connection, SpaceId};
 use crate::congestion::{Acked, Lost, PacketState};
+use crate::egress::Outcome;
 use crate::error::TransportError;
-use crate::fec::{Fate, SymbolRef};
+use crate::fec::redundancy::PathView;
 use crate::observe::Observation;
 use crate::recovery::pto::{PtoContext, Timeout};
 use crate::recovery::sent::SentPacket;
-use crate::recovery::token::{StreamToken, Token};
+use crate::recovery::token::Token;
 use crate::wire::frame::AckFrame;
 use smallvec::SmallVec;
 use std::time::{Duration, Instant};
@@ -26,12 +27,18 @@ impl Connection {
     ) -> Result<(), TransportError> {
         let delay = self.decode_ack_delay(space, ack.delay);
         let mut packets = std::mem::take(&mut self.scratch.packets);
+        let mut late = std::mem::take(&mut self.scratch.late);
         let ranges = ack.ranges().map(|r| r.start..=r.end - 1);
-        let late = &mut self.scratch.late;
-        let outcome = self.recovery.on_ack_received(now, space, ranges, delay, &mut packets, late);
+        let outcome =
+            self.recovery.on_ack_received(now, space, ranges, delay, &mut packets, &mut late);
+        let path = self.path_view();
+        for token in late.iter().flat_map(|packet| &packet.tokens) {
+            self.on_token(now, space, token, Outcome::Late, &path);
+        }
+        self.scratch.late = late;
         for packet in packets.drain(..) {
             for token in &packet.tokens {
-                self.on_token_acked(now, space, token);
+                self.on_token(now, space, token, Outcome::Acked, &path);
             }
             self.loss_estimate.on_packet(false);
             if packet.in_flight {
@@ -56,7 +63,7 @@ impl Connection {
         self.on_lost(now, space, packets, persistent);
         if !self.scratch.late.is_empty() {
             self.stats.spurious_losses += self.scratch.late.len() as u64;
-            // Those outside its count were not reported as lost either.
+            // Of the others congestion control never heard.
             let late: SmallVec<[Lost; 4]> = self
                 .scratch
                 .late
@@ -102,7 +109,7 @@ impl Connection {
         persistent: bool,
     ) {
         self.scratch.lost.clear();
-        let pto = self.pto();
+        let path = self.path_view();
         for packet in packets.drain(..) {
             self.stats.packets_lost += 1;
             self.stats.bytes_lost += u64::from(packet.size);
@@ -119,7 +126,7 @@ impl Connection {
             let size = packet.size.into();
             self.observe(now, &Observation::PacketLost { space, pn: packet.pn, size });
             for token in &packet.tokens {
-                self.on_token_lost(now, space, token, pto);
+                self.on_token(now, space, token, Outcome::Lost(packet.time), &path);
             }
         }
         self.scratch.packets = packets;
@@ -137,91 +144,41 @@ impl Connection {
                 self.recovery.bytes_in_flight(),
             );
         }
-        self.settle_released();
     }
 
-    fn on_token_acked(&mut self, now: Instant, space: SpaceId, token: &Token) {
+    /// Tells a frame's owner what became of it.
+    fn on_token(
+        &mut self,
+        now: Instant,
+        space: SpaceId,
+        token: &Token,
+        outcome: Outcome,
+        path: &PathView,
+    ) {
+        let arrived = match outcome {
+            Outcome::Acked | Outcome::Late => true,
+            Outcome::Lost(_) => false,
+        };
+        let s = &mut self.spaces[space as usize];
         match *token {
-            Token::Ack { largest } => self.spaces[space as usize].acks.on_ack_acked(largest),
+            Token::Ack { largest } if arrived => s.acks.on_ack_acked(largest),
             Token::Crypto { offset, len } => {
-                self.spaces[space as usize].crypto.on_acked(offset..offset + u64::from(len));
+                let range = offset..offset + u64::from(len);
+                if arrived { s.crypto.on_acked(range) } else { s.crypto.on_lost(range) }
             }
-            Token::Stream(stream) => {
-                self.streams.delivered(&stream);
-                if let Some(symbol) = stream.symbol {
-                    self.fec_out.on_acked(now, symbol, self.recovery.rtt());
-                }
-            }
+            Token::Stream(frame) => self.egress.on_stream_frame(now, &frame, outcome, path),
+            Token::Control(control) if arrived => self.egress.streams.control_acked(control),
+            Token::Control(control) => self.egress.streams.control_lost(control),
             Token::Repair { session, first, end } => {
-                self.fec_out.on_repair_settled(session, first, end);
+                self.egress.on_repair(session, first, end, outcome);
             }
-            Token::NewConnectionId(seq) => self.local_cids.on_announcement_acked(seq),
-            Token::RetireConnectionId(seq) => self.remote_cids.on_retirement_acked(seq),
-            Token::HandshakeDone | Token::Datagram { .. } | Token::SymbolWindow(_) => {}
-            _ => self.streams.acked(token),
-        }
-    }
-
-    fn on_token_lost(&mut self, now: Instant, space: SpaceId, token: &Token, pto: Duration) {
-        match *token {
-            Token::Crypto { offset, len } => {
-                self.spaces[space as usize].crypto.on_lost(offset..offset + u64::from(len));
-            }
-            Token::Stream(stream) => self.on_stream_lost(now, &stream, pto),
-            Token::Repair { session, first, end } => {
-                self.fec_out.on_repair_settled(session, first, end);
-            }
-            Token::HandshakeDone => self.handshake.done_due = true,
+            Token::HandshakeDone => self.handshake.done_due = !arrived,
+            Token::NewConnectionId(seq) if arrived => self.local_cids.on_announcement_acked(seq),
             Token::NewConnectionId(seq) => self.local_cids.on_announcement_lost(seq),
+            Token::RetireConnectionId(seq) if arrived => self.remote_cids.on_retirement_acked(seq),
             Token::RetireConnectionId(seq) => self.remote_cids.on_retirement_lost(seq),
             // Not repeated: a newer one says more, or nobody waits for it.
             Token::Ack { .. } | Token::Datagram { .. } | Token::SymbolWindow(_) => {}
-            _ => self.streams.lost(token),
-        }
-    }
-
-    /// The decision point between "declared lost" and "queued to be sent again".
-    fn on_stream_lost(&mut self, now: Instant, stream: &StreamToken, pto: Duration) {
-        if let Some(symbol) = stream.symbol {
-            let wanted = self.streams.is_missing(stream);
-            let fate = self.fec_out.on_lost(now, symbol, self.recovery.rtt(), pto, wanted);
-            if fate == Fate::Kept {
-                return;
-            }
-        }
-        self.retransmit(stream);
-    }
-
-    fn retransmit(&mut self, stream: &StreamToken) {
-        if self.streams.retransmit(stream) {
-            self.stats.stream_bytes_retransmitted += u64::from(stream.len);
-        }
-    }
-
-    /// Hands what the sessions released to the streams, whose retransmission order decides when
-    /// it goes: symbols as they are, and frames of symbols that left their window unacknowledged.
-    pub(super) fn settle_released(&mut self) {
-        while let Some(symbol) = self.streams.take_forsaken() {
-            self.resend_symbol(symbol);
-        }
-        let mut released = std::mem::take(self.fec_out.released());
-        for symbol in released.drain(..) {
-            self.resend_symbol(symbol);
-        }
-        *self.fec_out.released() = released;
-        let mut orphans = std::mem::take(self.fec_out.orphans());
-        for stream in orphans.drain(..) {
-            self.retransmit(&stream);
-        }
-        *self.fec_out.orphans() = orphans;
-    }
-
-    /// Queues a symbol that is to be sent again in the stream that misses a frame of it.
-    fn resend_symbol(&mut self, symbol: SymbolRef) {
-        let frames = self.fec_out.resend_frames(symbol);
-        match frames.iter().find(|frame| self.streams.is_missing(frame)) {
-            Some(frame) => self.streams.retransmit_symbol(symbol, frame),
-            None => self.fec_out.abandon(symbol),
         }
     }
 
@@ -238,7 +195,7 @@ impl Connection {
         }
         let context = self.pto_context();
         self.timers.set(Timer::LossDetection, self.recovery.timeout(context));
-        self.timers.set(Timer::Redundancy, self.fec_out.timeout(now));
+        self.timers.set(Timer::Redundancy, self.egress.timeout(now));
     }
 
     pub(super) fn on_loss_timer(&mut self, now: Instant) {
@@ -255,8 +212,7 @@ impl Connection {
             }
             Timeout::Early => self.scratch.packets = packets,
         }
-        self.fec_out.release_held(now);
-        self.settle_released();
+        self.egress.release_overdue(now);
         self.pacer.update(now, &*self.congestion, self.recovery.rtt());
         self.observe_metrics(now);
         self.update_loss_timer(now);
@@ -277,26 +233,24 @@ impl Connection {
             }
             return;
         }
-        let pto = self.pto();
+        let path = self.path_view();
         let oldest = self.recovery.sent(space).filter(|p| p.is_probed()).take(count.into());
-        let tokens: SmallVec<[Token; 4]> = oldest.flat_map(|p| p.tokens.iter().copied()).collect();
-        for token in tokens {
+        let sent = oldest.flat_map(|p| p.tokens.iter().map(|token| (p.time, *token)));
+        let sent: SmallVec<[(Instant, Token); 4]> = sent.collect();
+        for (time, token) in sent {
             match token {
-                Token::Stream(stream) => self.repeat_stream(&stream),
+                Token::Stream(frame) => self.egress.probe(&frame),
                 // Still in flight, and never sent again.
-                Token::Repair { .. } => {}
-                _ => self.on_token_lost(now, space, &token, pto),
+                Token::Repair { .. } | Token::Datagram { .. } | Token::SymbolWindow(_) => {}
+                Token::Ack { .. }
+                | Token::Crypto { .. }
+                | Token::Control(_)
+                | Token::HandshakeDone
+                | Token::NewConnectionId(_)
+                | Token::RetireConnectionId(_) => {
+                    self.on_token(now, space, &token, Outcome::Lost(time), &path);
+                }
             }
         }
-    }
-
-    /// Sends stream data in a probe, whatever the retransmission policy would rather wait for.
-    fn repeat_stream(&mut self, stream: &StreamToken) {
-        if let Some(symbol) = stream.symbol
-            && self.fec_out.on_probe(symbol, self.streams.is_missing(stream)) == Fate::Kept
-        {
-            return;
-        }
-        self.retransmit(stream);
     }
 }

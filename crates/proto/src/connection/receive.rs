@@ -98,8 +98,7 @@ impl Connection {
             self.early = EarlyPackets::default();
             return;
         }
-        self.fec_out.release_held(now);
-        self.settle_released();
+        self.egress.release_overdue(now);
         self.update_loss_timer(now);
     }
 
@@ -308,19 +307,19 @@ impl Connection {
                 self.fec_in.on_window(window.session, window.lower_bound)
             }
             Frame::SymbolAck(ack) => {
-                let rtt = self.recovery.rtt();
-                let (count, delivered) = self.fec_out.on_symbol_ack(now, &ack, rtt)?;
-                for stream in &delivered {
-                    self.streams.delivered(stream);
+                let count = self.egress.on_symbol_ack(now, &ack, &self.path_view())?;
+                if count > 0 {
+                    let session = ack.session;
+                    self.observe(now, &Observation::SymbolsRecoveredByPeer { session, count });
                 }
-                let session = ack.session;
-                self.observe(now, &Observation::SymbolsRecoveredByPeer { session, count });
                 Ok(())
             }
             Frame::NewConnectionId(new) => {
                 let cid =
                     NewCid { seq: new.sequence, cid: new.id, token: ResetToken(new.reset_token) };
-                self.remote_cids.on_new_cid(cid, new.retire_prior_to).map(|_| ())
+                self.remote_cids.on_new_cid(cid, new.retire_prior_to)?;
+                self.update_capacity();
+                Ok(())
             }
             Frame::RetireConnectionId(sequence) => {
                 if let Some(retired) = self.local_cids.on_retire(sequence, dcid)? {
@@ -351,21 +350,29 @@ impl Connection {
     /// Processes a frame of streams or datagrams.
     fn on_data_frame(&mut self, frame: &Frame<'_>) -> Result<(), TransportError> {
         match *frame {
-            Frame::Stream(s) => self.streams.received(s.id, s.offset, s.data, s.fin),
+            Frame::Stream(s) => self.egress.streams.received(s.id, s.offset, s.data, s.fin),
             Frame::Datagram(data) => self.on_datagram_frame(data),
             Frame::ResetStream { id, code, final_size } => {
-                self.streams.received_reset(id, code, final_size)
+                self.egress.streams.received_reset(id, code, final_size)
             }
-            Frame::StopSending { id, code } => self.streams.received_stop_sending(id, code),
-            Frame::MaxData(max) => {
-                self.streams.received_max_data(max);
+            Frame::StopSending { id, code } => {
+                let withdrawn = self.egress.streams.received_stop_sending(id, code)?;
+                self.egress.withdraw(&withdrawn);
                 Ok(())
             }
-            Frame::MaxStreamData { id, max } => self.streams.received_max_stream_data(id, max),
-            Frame::MaxStreams { dir, max } => self.streams.received_max_streams(dir, max),
-            Frame::StreamDataBlocked { id, .. } => self.streams.received_stream_data_blocked(id),
+            Frame::MaxData(max) => {
+                self.egress.streams.received_max_data(max);
+                Ok(())
+            }
+            Frame::MaxStreamData { id, max } => {
+                self.egress.streams.received_max_stream_data(id, max)
+            }
+            Frame::MaxStreams { dir, max } => self.egress.streams.received_max_streams(dir, max),
+            Frame::StreamDataBlocked { id, .. } => {
+                self.egress.streams.received_stream_data_blocked(id)
+            }
             Frame::StreamsBlocked { dir, limit } => {
-                self.streams.received_streams_blocked(dir, limit)
+                self.egress.streams.received_streams_blocked(dir, limit)
             }
             // Windows grow as the application reads, not as the peer asks.
             _ => Ok(()),

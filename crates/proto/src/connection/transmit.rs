@@ -61,11 +61,6 @@ impl OpenPacket {
     pub(super) fn has_frames(&self, out: &[u8]) -> bool {
         out.len() > self.frames_start
     }
-
-    /// Whether a frame of `size` bytes would fit if nothing stood before it.
-    pub(super) fn has_room_for(&self, size: usize, end: usize) -> bool {
-        self.layout.payload + size <= end
-    }
 }
 
 impl Connection {
@@ -78,7 +73,7 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
         self.spare_keys(now);
-        self.streams.on_congestion_window(self.congestion.window());
+        self.egress.streams.on_congestion_window(self.congestion.window());
         let start = out.len();
         let mut segment = None;
         let mut count = 0;

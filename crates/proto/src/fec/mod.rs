@@ -4,18 +4,15 @@
 //! numbered on and on, so that a slot can serve one stream after another without any signalling.
 //! The wire format is in `docs/extension.md`.
 
-mod policy;
 mod recv;
-mod retransmission;
+pub mod redundancy;
 mod send;
 mod session;
 
-pub use policy::{Decision, Incremental, Protection, RedundancyPolicy, SessionView, Slot, Tail};
 pub use recv::{MAX_SYMBOL_SIZE, ReceiveSessions};
-pub use retransmission::{
-    HoldForRepair, Immediate, LostData, Retransmission, RetransmissionPolicy, Verdict,
-};
-pub use send::{Fate, SendSessions};
+pub use redundancy::Protection;
+pub use send::{LostSymbol, RepairBid, SendSessions};
+pub(crate) use session::{Evicted, Surroundings};
 
 /// A source symbol: which session, which symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,13 +1,12 @@
 //! The sending side of erasure coding: all sessions of a connection.
 
-use super::policy::{Decision, Protection, Slot};
-use super::retransmission::{LostData, RetransmissionPolicy, Verdict};
-use super::session::{Session, Symbol, SymbolState};
+use super::redundancy::{Arrival, Decision, Protection, RepairPlan};
+use super::session::{Evicted, Frames, Session, Surroundings, Symbol, SymbolState};
 use super::{FecStats, SymbolRef};
 use crate::config::FecConfig;
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::StreamId;
-use crate::recovery::rtt::RttEstimator;
+use crate::loss_reaction::RepairOutlook;
 use crate::recovery::token::{StreamToken, Token};
 use crate::wire::frame::{Frame, RepairHeader, SourceSymbol, SymbolAck, SymbolWindow};
 use smallvec::SmallVec;
@@ -30,43 +29,40 @@ const MIN_SYMBOL_SIZE: usize = 64;
 /// first identifier 8, count 4, key 2, and the length of the symbol, 2.
 const REPAIR_OVERHEAD: usize = 20;
 
-/// What becomes of a lost source symbol.
+/// What a session says of a symbol whose packet was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// It left the window: its frames are to be sent again one by one.
+pub enum LostSymbol {
+    /// It left the window: its frames are bare data by now.
     Unprotected,
-    /// The session takes care of it.
-    Kept,
+    /// It was in flight: what becomes of it is to be decided, and told by
+    /// [`hold`](SendSessions::hold), [`queue`](SendSessions::queue) or
+    /// [`finish`](SendSessions::finish).
+    Open(RepairOutlook),
+    /// It is taken care of: another copy of it is on its way, or it has arrived.
+    Settled,
+}
+
+/// A repair symbol that a session would send next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepairBid {
+    /// The session.
+    pub session: u16,
+    /// What its policy wants.
+    pub plan: RepairPlan,
+    /// Bytes of the REPAIR frame.
+    pub size: usize,
 }
 
 /// All sessions in which this end protects data.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SendSessions {
     limits: Option<WindowLimits>,
     max_sessions: u16,
     sessions: Vec<Session>,
-    retransmission: Box<dyn RetransmissionPolicy>,
-    /// Symbols that are to be sent again, which nobody was told yet.
-    released: Vec<SymbolRef>,
-    /// Frames of symbols that left the window while they waited to be sent again.
-    orphans: Vec<StreamToken>,
     pub(super) stats: FecStats,
 }
 
 impl SendSessions {
-    /// No sessions; nothing is protected before the peer's parameters are known.
-    pub fn new(retransmission: Box<dyn RetransmissionPolicy>) -> Self {
-        Self {
-            limits: None,
-            max_sessions: 0,
-            sessions: Vec::new(),
-            retransmission,
-            released: Vec::new(),
-            orphans: Vec::new(),
-            stats: FecStats::default(),
-        }
-    }
-
     /// The peer announced a decoder. `packet_room` is what a full packet has room for in frames.
     pub fn enable(&mut self, peer: &FecConfig, peer_symbol_size: usize, packet_room: usize) {
         let bytes = peer.max_window_bytes.min(MAX_SEND_WINDOW_BYTES) as usize;
@@ -105,40 +101,32 @@ impl SendSessions {
     }
 
     /// Finds a session for a stream that wants `protection`: an idle one, a new one, or one that
-    /// it has to share. `None` if the peer does not decode or nothing is asked for.
+    /// protects others in the same way. `None` if there is none, or if the peer does not decode: the
+    /// stream is not protected then.
     ///
     /// `is_member` says whether a stream that joined a session still sends in one.
     pub fn attach(
         &mut self,
         id: StreamId,
-        protection: Protection,
+        protection: &Protection,
         is_member: impl Fn(StreamId) -> bool,
     ) -> Option<u16> {
         let limits = self.limits?;
-        if protection.burst == 0 {
-            return None;
-        }
         for session in &mut self.sessions {
             session.streams.retain(|id| is_member(*id));
         }
-        let index = self
-            .sessions
-            .iter()
-            .position(|s| s.streams.is_empty() && s.is_quiet())
-            .or_else(|| {
-                (self.sessions.len() < usize::from(self.max_sessions)).then_some(usize::MAX)
-            })
-            .or_else(|| self.least_loaded(|s| s.protection == protection))
-            .or_else(|| self.least_loaded(|_| true))?;
-        let index = if index == usize::MAX {
-            self.sessions.push(Session::new(limits, protection));
-            self.sessions.len() - 1
-        } else {
-            index
+        let is_idle = |s: &Session| s.streams.is_empty() && s.is_quiet();
+        let index = match self.sessions.iter().position(is_idle) {
+            Some(idle) => idle,
+            None if self.sessions.len() < usize::from(self.max_sessions) => {
+                self.sessions.push(Session::new(limits, protection.clone()));
+                self.sessions.len() - 1
+            }
+            None => self.least_loaded(|s| s.protection == *protection)?,
         };
         let session = self.sessions.get_mut(index)?;
         if session.streams.is_empty() {
-            session.reuse(protection);
+            session.reuse(protection.clone());
         }
         session.streams.push(id);
         u16::try_from(index).ok()
@@ -147,6 +135,16 @@ impl SendSessions {
     fn least_loaded(&self, eligible: impl Fn(&Session) -> bool) -> Option<usize> {
         let candidates = self.sessions.iter().enumerate().filter(|(_, s)| eligible(s));
         candidates.min_by_key(|(_, s)| s.streams.len()).map(|(i, _)| i)
+    }
+
+    /// The streams that belong to a session.
+    pub fn streams_of(&self, session: u16) -> &[StreamId] {
+        self.sessions.get(usize::from(session)).map_or(&[], |s| &s.streams)
+    }
+
+    /// Streams whose data a repair symbol of `session` would protect. One may come more than once.
+    pub fn protected_by(&self, session: u16) -> impl Iterator<Item = StreamId> + '_ {
+        self.sessions.get(usize::from(session)).into_iter().flat_map(Session::protected_streams)
     }
 
     /// A stream left its session.
@@ -171,99 +169,105 @@ impl SendSessions {
         SourceSymbol::encode_header(SymbolRef { session, id }, out);
     }
 
-    /// Takes the symbol that was just written as `bytes` into the coding window. The frames'
-    /// owners learn by the returned reference where they are.
+    /// Takes the symbol that was just written as `bytes` into the coding window, and returns its id.
+    /// Symbols that had to leave the window for it go to the end of `evicted`.
     pub fn commit_symbol(
         &mut self,
         now: Instant,
         session: u16,
         bytes: &[u8],
         frames: &[StreamToken],
-        rtt: &RttEstimator,
+        around: &Surroundings,
+        evicted: &mut SmallVec<[Evicted; 1]>,
     ) -> Option<SymbolRef> {
         let s = self.sessions.get_mut(usize::from(session))?;
-        let id = s.push(bytes, frames, &mut self.orphans)?;
-        let view = s.view(rtt.smoothed());
-        s.policy.on_source_sent(now, &view);
+        let id = s.push(bytes, frames, evicted)?;
+        let view = s.view(around);
+        s.policy.on_source_sent(now, id, &view);
         self.stats.source_symbols_sent += 1;
         Some(SymbolRef { session, id })
     }
 
     /// A stream of `session` has nothing more to send for now, or `ended` for good.
-    pub fn on_flushed(&mut self, now: Instant, session: u16, ended: bool, rtt: &RttEstimator) {
+    pub fn on_flushed(&mut self, now: Instant, session: u16, ended: bool, around: &Surroundings) {
         if let Some(s) = self.session(session) {
-            let view = s.view(rtt.smoothed());
+            let view = s.view(around);
             s.policy.on_flushed(now, ended, &view);
         }
     }
 
-    /// The packet with `symbol` was acknowledged.
-    pub fn on_acked(&mut self, now: Instant, symbol: SymbolRef, rtt: &RttEstimator) {
-        let Some(s) = self.sessions.get_mut(usize::from(symbol.session)) else { return };
+    /// The packet with `symbol` was acknowledged, in time or late.
+    pub fn on_acked(
+        &mut self,
+        now: Instant,
+        symbol: SymbolRef,
+        how: Arrival,
+        around: &Surroundings,
+    ) {
+        let Some(s) = self.session(symbol.session) else { return };
         if s.done(symbol.id).is_some() {
             s.slide();
-            let view = s.view(rtt.smoothed());
-            s.policy.on_acked(now, &view);
+            s.arrived(now, symbol.id, how, around);
         }
     }
 
-    /// The packet with `symbol` was declared lost, and congestion control was told. `wanted` says
-    /// whether the symbol's data is still of use.
+    /// The packet with `symbol` was declared lost, and congestion control was told.
     pub fn on_lost(
         &mut self,
         now: Instant,
         symbol: SymbolRef,
-        rtt: &RttEstimator,
-        pto: std::time::Duration,
-        wanted: bool,
-    ) -> Fate {
-        let Some(s) = self.sessions.get_mut(usize::from(symbol.session)) else {
-            return Fate::Unprotected;
-        };
-        let repair_sent = s.repair_covering(symbol.id);
-        match s.symbol(symbol.id).map(|entry| entry.state) {
-            None => return Fate::Unprotected,
-            Some(SymbolState::InFlight) => {}
-            Some(_) => return Fate::Kept,
+        around: &Surroundings,
+    ) -> LostSymbol {
+        let Some(s) = self.session(symbol.session) else { return LostSymbol::Unprotected };
+        match s.get(symbol.id).map(|entry| entry.state) {
+            None => LostSymbol::Unprotected,
+            Some(SymbolState::InFlight) => {
+                let view = s.view(around);
+                s.policy.on_lost(now, symbol.id, &view);
+                LostSymbol::Open(s.outlook(symbol.id))
+            }
+            Some(SymbolState::Held { .. } | SymbolState::Resend | SymbolState::Done) => {
+                LostSymbol::Settled
+            }
         }
-        if !wanted {
+    }
+
+    /// A lost symbol waits until `until` for the repair symbols in flight that cover it.
+    pub fn hold(&mut self, symbol: SymbolRef, until: Instant) {
+        if let Some(s) = self.session(symbol.session) {
+            s.set_state(symbol.id, SymbolState::Held { until });
+            self.stats.held += 1;
+        }
+    }
+
+    /// A symbol is to be sent again. Returns its frames.
+    pub fn queue(&mut self, symbol: SymbolRef) -> &[StreamToken] {
+        if let Some(s) = self.session(symbol.session) {
+            s.set_state(symbol.id, SymbolState::Resend);
+        }
+        self.resend_frames(symbol)
+    }
+
+    /// Nobody wants a symbol any more.
+    pub fn finish(&mut self, symbol: SymbolRef) {
+        if let Some(s) = self.session(symbol.session) {
             s.done(symbol.id);
             s.slide();
-            return Fate::Kept;
         }
-        let lost = LostData { repair_sent, rtt: rtt.smoothed(), pto };
-        match self.retransmission.on_lost(now, &lost) {
-            Verdict::Resend => {
-                s.set_state(symbol.id, SymbolState::Resend);
-                self.released.push(symbol);
-            }
-            Verdict::Hold { until } => {
-                s.set_state(symbol.id, SymbolState::Held { until });
-                self.stats.held += 1;
-            }
-        }
-        Fate::Kept
     }
 
-    /// A probe is due, and `symbol` is in a packet that it should repeat: nothing is held back
-    /// from it.
-    pub fn on_probe(&mut self, symbol: SymbolRef, wanted: bool) -> Fate {
-        let Some(s) = self.sessions.get_mut(usize::from(symbol.session)) else {
-            return Fate::Unprotected;
-        };
-        match s.symbol(symbol.id).map(|entry| entry.state) {
-            None => return Fate::Unprotected,
-            Some(SymbolState::InFlight | SymbolState::Held { .. }) if wanted => {
-                s.set_state(symbol.id, SymbolState::Resend);
-                self.released.push(symbol);
-            }
-            Some(_) => {}
+    /// Whether a symbol is in the window and neither arrived nor waits to be sent again: a probe may
+    /// send it.
+    pub fn may_probe(&self, symbol: SymbolRef) -> Option<bool> {
+        let s = self.sessions.get(usize::from(symbol.session))?;
+        match s.get(symbol.id)?.state {
+            SymbolState::InFlight | SymbolState::Held { .. } => Some(true),
+            SymbolState::Resend | SymbolState::Done => Some(false),
         }
-        Fate::Kept
     }
 
-    /// A SYMBOL_ACK came. Returns the frames that the peer now has and that no acknowledged packet
-    /// carried.
+    /// A SYMBOL_ACK came: appends the frames to `delivered` that the peer now has and that no
+    /// acknowledged packet carried, and returns how many symbols were recovered.
     ///
     /// # Errors
     /// The peer names a session or a symbol that was never sent.
@@ -271,40 +275,32 @@ impl SendSessions {
         &mut self,
         now: Instant,
         ack: &SymbolAck<'_>,
-        rtt: &RttEstimator,
-    ) -> Result<(u32, SmallVec<[StreamToken; 4]>), TransportError> {
+        around: &Surroundings,
+        delivered: &mut SmallVec<[StreamToken; 4]>,
+    ) -> Result<u32, TransportError> {
         let violation =
             |reason| TransportError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason);
         let s = self
             .sessions
             .get_mut(usize::from(ack.session))
             .ok_or_else(|| violation("unknown coding session"))?;
-        let (first, next) = (s.first(), s.encoder.next_id());
-        let mut delivered = SmallVec::new();
-        let mut recovered = 0;
+        let mut news: SmallVec<[u64; 8]> = SmallVec::new();
         for range in std::iter::once(0..ack.lower_bound).chain(ack.ranges()) {
-            if range.end > next {
+            if range.end > s.encoder.next_id() {
                 return Err(violation("acknowledged a symbol that was never sent"));
             }
-            for id in range.start.max(first)..range.end {
-                if let Some(frames) = s.done(id) {
-                    recovered += 1;
-                    delivered.extend(frames);
-                }
-            }
+            news.extend(s.open_within(range));
         }
-        s.slide();
-        let view = s.view(rtt.smoothed());
-        s.policy.on_acked(now, &view);
+        for id in &news {
+            delivered.extend(s.done(*id).into_iter().flatten());
+        }
+        if !news.is_empty() {
+            s.slide();
+            news.iter().for_each(|id| s.arrived(now, *id, Arrival::Recovered, around));
+        }
+        let recovered = u32::try_from(news.len()).unwrap_or(u32::MAX);
         self.stats.recovered_by_peer += u64::from(recovered);
-        Ok((recovered, delivered))
-    }
-
-    /// Symbols that are to be sent again, in the order in which that was decided; to be emptied by
-    /// the caller, who sees to it by [`write_resend`](Self::write_resend), or says by
-    /// [`abandon`](Self::abandon) that nobody wants them any more.
-    pub fn released(&mut self) -> &mut Vec<SymbolRef> {
-        &mut self.released
+        Ok(recovered)
     }
 
     /// A symbol that is to be sent again and still can be.
@@ -327,13 +323,9 @@ impl SendSessions {
     }
 
     /// Appends a symbol that is to be sent again and returns its frames.
-    pub fn write_resend(
-        &mut self,
-        symbol: SymbolRef,
-        out: &mut Vec<u8>,
-    ) -> SmallVec<[StreamToken; 1]> {
-        let Some((session, entry)) = self.resend(symbol) else { return SmallVec::new() };
-        let Some(bytes) = session.encoder.symbol(symbol.id) else { return SmallVec::new() };
+    pub fn write_resend(&mut self, symbol: SymbolRef, out: &mut Vec<u8>) -> Frames {
+        let Some((session, entry)) = self.resend(symbol) else { return Frames::new() };
+        let Some(bytes) = session.encoder.symbol(symbol.id) else { return Frames::new() };
         SourceSymbol::encode_header(symbol, out);
         out.extend_from_slice(bytes);
         let frames = entry.frames.iter();
@@ -345,25 +337,6 @@ impl SendSessions {
         frames
     }
 
-    /// Drops a symbol that is to be sent again: nobody wants it any more.
-    pub fn abandon(&mut self, symbol: SymbolRef) {
-        if self.resend(symbol).is_some()
-            && let Some(s) = self.session(symbol.session)
-        {
-            s.done(symbol.id);
-            s.slide();
-        }
-    }
-
-    /// Gives up on sending a symbol again as it is: packets have become too small for it. Its
-    /// frames go the ordinary way.
-    pub fn orphan(&mut self, symbol: SymbolRef) {
-        let Some((_, entry)) = self.resend(symbol) else { return };
-        let frames = entry.frames.clone();
-        self.abandon(symbol);
-        self.orphans.extend(frames);
-    }
-
     /// Divides `bytes`, the size of a repair symbol of `session`, among the streams whose data it
     /// protects, in proportion to how much of each is in the coding window and not known to have
     /// arrived. `charge` is called once for each run of symbols of one stream.
@@ -373,46 +346,39 @@ impl SendSessions {
         }
     }
 
-    /// Frames that must be sent again outside a session; to be emptied by the caller.
-    pub fn orphans(&mut self) -> &mut Vec<StreamToken> {
-        &mut self.orphans
-    }
-
-    /// Asks the policies what goes into a free slot: a session that wants to send a repair symbol
-    /// now, and its frame's size. `has_source` says whether a stream has new data that may be sent.
-    pub fn poll_repair(
-        &mut self,
+    /// What the policies want to send into a free slot: a bid for each session that would send a
+    /// repair symbol of at most `room` bytes. `around` tells of a session. Changes nothing.
+    pub fn bids<'a>(
+        &'a self,
         now: Instant,
-        rtt: &RttEstimator,
-        has_source: impl Fn(StreamId) -> bool,
-    ) -> Option<(u16, usize)> {
-        for (index, s) in self.sessions.iter_mut().enumerate() {
-            if s.is_quiet() {
-                continue;
-            }
-            let session = u16::try_from(index).ok()?;
-            let view = s.view(rtt.smoothed());
-            let slot = Slot { has_source: s.streams.iter().any(|id| has_source(*id)) };
-            if s.policy.decide(now, slot, &view) == Decision::Repair {
-                let span = s.span();
-                let header = repair_header(session, &span, s.peek_key());
-                let Ok(size) = s.encoder.repair_size(span) else { continue };
-                return Some((session, header.size() + size));
-            }
-        }
-        None
+        room: usize,
+        around: impl Fn(u16) -> Surroundings + 'a,
+    ) -> impl Iterator<Item = RepairBid> + 'a {
+        let awake = (0u16..).zip(&self.sessions).filter(|(_, s)| !s.is_quiet());
+        awake.filter_map(move |(session, s)| {
+            let view = s.view(&around(session));
+            let plan = match s.policy.decide(now, &view) {
+                Decision::Repair(plan) => plan,
+                Decision::Source => return None,
+            };
+            let span = plan.span.start.max(view.first)..plan.span.end.min(view.next);
+            let header = repair_header(session, &span, s.peek_key());
+            let size = header.size() + s.encoder.repair_size(span.clone()).ok()?;
+            (size <= room).then_some(RepairBid { session, plan: RepairPlan { span, ..plan }, size })
+        })
     }
 
-    /// Appends a REPAIR frame over the window of `session`.
+    /// Appends the REPAIR frame of a bid.
     pub fn write_repair(
         &mut self,
         now: Instant,
-        session: u16,
-        rtt: &RttEstimator,
+        bid: &RepairBid,
+        around: &Surroundings,
         out: &mut Vec<u8>,
     ) -> Option<Token> {
+        let session = bid.session;
         let s = self.sessions.get_mut(usize::from(session))?;
-        let span = s.span();
+        let span = bid.plan.span.clone();
         let key = s.next_key();
         let start = out.len();
         repair_header(session, &span, key).encode(out);
@@ -420,8 +386,8 @@ impl SendSessions {
             out.truncate(start);
             return None;
         }
-        s.repair_sent(now, span.clone());
-        let view = s.view(rtt.smoothed());
+        s.repair_sent(now, &span);
+        let view = s.view(around);
         s.policy.on_repair_sent(now, &view);
         self.stats.repair_symbols_sent += 1;
         self.stats.repair_bytes_sent += (out.len() - start) as u64;
@@ -435,26 +401,19 @@ impl SendSessions {
         }
     }
 
-    /// Lets go of held symbols that no repair symbol in flight can mend any more, or whose time is
-    /// over. To be called after the frames of a packet were processed, and on the timer.
-    pub fn release_held(&mut self, now: Instant) {
-        for (session, s) in (0u16..).zip(&mut self.sessions) {
-            if !s.holds_any() {
-                continue;
-            }
-            let due: SmallVec<[u64; 8]> = s
-                .symbols()
-                .filter(|(id, x)| match x.state {
-                    SymbolState::Held { until } => until <= now || s.repair_covering(*id).is_none(),
-                    _ => false,
-                })
-                .map(|(id, _)| id)
-                .collect();
-            for id in due {
-                s.set_state(id, SymbolState::Resend);
-                self.released.push(SymbolRef { session, id });
-            }
+    /// Held symbols that no repair symbol in flight can mend any more, or whose time is over. To be
+    /// asked after the frames of a packet were processed, and on the timer.
+    pub fn overdue(&self, now: Instant) -> SmallVec<[SymbolRef; 4]> {
+        let mut due = SmallVec::new();
+        for (session, s) in (0u16..).zip(&self.sessions).filter(|(_, s)| s.holds_any()) {
+            due.extend(s.symbols().filter_map(|(id, symbol)| match symbol.state {
+                SymbolState::Held { until } if until <= now || !s.is_covered(id) => {
+                    Some(SymbolRef { session, id })
+                }
+                _ => None,
+            }));
         }
+        due
     }
 
     /// Appends SYMBOL_WINDOW frames where the peer could free a good part of its memory.

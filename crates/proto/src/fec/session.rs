@@ -1,16 +1,22 @@
 //! The sending half of one session: its coding window and what became of each symbol.
 
-use super::policy::{Protection, RedundancyPolicy, SessionView};
+use super::redundancy::{Arrival, PathView, Protection, Redundancy, View};
 use crate::ids::StreamId;
+use crate::loss_reaction::RepairOutlook;
 use crate::recovery::token::StreamToken;
+use crate::wire::range_set::RangeSet;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::ops::Range;
+use std::time::Instant;
 use sutura_erasure::{Encoder, WindowLimits};
 
 /// Repair keys are used in turn from this many, so that a key takes two bytes at most. The same
 /// key comes again long after its first use has left every window.
 const REPAIR_KEYS: u32 = 1 << 14;
+
+/// The frames of one source symbol.
+pub(crate) type Frames = SmallVec<[StreamToken; 1]>;
 
 /// What became of a source symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,12 +34,47 @@ pub(super) enum SymbolState {
     Done,
 }
 
+impl SymbolState {
+    fn is_missing(self) -> bool {
+        match self {
+            Self::Held { .. } | Self::Resend => true,
+            Self::InFlight | Self::Done => false,
+        }
+    }
+}
+
 /// A source symbol in the window.
 #[derive(Debug)]
 pub(super) struct Symbol {
     pub(super) state: SymbolState,
     /// The frames that it holds; none once it is [`SymbolState::Done`].
-    pub(super) frames: SmallVec<[StreamToken; 1]>,
+    pub(super) frames: Frames,
+}
+
+/// A symbol that left the window before it was known to have arrived.
+#[derive(Debug)]
+pub(crate) struct Evicted {
+    pub(crate) id: u64,
+    /// Whether its packet is still in flight, so that its frames wait for its fate.
+    pub(crate) in_flight: bool,
+    /// Whether it waited in its stream's queue to be sent again.
+    pub(crate) queued: bool,
+    pub(crate) frames: Frames,
+}
+
+/// What a session is told of the connection when its policy is asked or told something.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Surroundings {
+    /// Whether the session has new data that may be sent.
+    pub(crate) has_source: bool,
+    /// Whether nothing but redundancy waits in the whole connection.
+    pub(crate) idle: bool,
+    /// Bytes that the connection's flow control lets new data take.
+    pub(crate) credit: u64,
+    /// The newest message announced on a stream of the session.
+    pub(crate) message: Option<super::redundancy::Message>,
+    /// What the path is like.
+    pub(crate) path: PathView,
 }
 
 /// A coding window with its policy.
@@ -41,15 +82,19 @@ pub(super) struct Symbol {
 pub(super) struct Session {
     pub(super) encoder: Encoder,
     pub(super) protection: Protection,
-    pub(super) policy: Box<dyn RedundancyPolicy>,
+    pub(super) policy: Box<dyn Redundancy>,
     /// Streams that belong to the session.
     pub(super) streams: Vec<StreamId>,
     /// Symbols in the encoder's window, oldest first.
     symbols: VecDeque<Symbol>,
+    /// Those of them that are [`SymbolState::Done`].
+    done: RangeSet,
     /// Symbols of the window that are not [`SymbolState::Done`].
     open: u32,
     /// Symbols of the window that are [`SymbolState::Held`].
     held: u32,
+    /// Symbols of the window that are held or wait to be sent again.
+    missing: u32,
     /// Repair symbols in flight, oldest first: when sent, and the span.
     repairs: VecDeque<RepairInFlight>,
     next_key: u32,
@@ -68,12 +113,14 @@ impl Session {
     pub(super) fn new(limits: WindowLimits, protection: Protection) -> Self {
         Self {
             encoder: Encoder::new(limits),
+            policy: protection.factory().build(),
             protection,
-            policy: protection.policy(),
             streams: Vec::new(),
             symbols: VecDeque::new(),
+            done: RangeSet::default(),
             open: 0,
             held: 0,
+            missing: 0,
             repairs: VecDeque::new(),
             next_key: 0,
             told: 0,
@@ -82,8 +129,8 @@ impl Session {
 
     /// Serves a stream with another protection from now on.
     pub(super) fn reuse(&mut self, protection: Protection) {
+        self.policy = protection.factory().build();
         self.protection = protection;
-        self.policy = protection.policy();
     }
 
     /// First symbol of the window.
@@ -96,23 +143,48 @@ impl Session {
         self.open == 0
     }
 
-    pub(super) fn view(&self, rtt: Duration) -> SessionView {
-        SessionView {
-            next_id: self.encoder.next_id(),
+    pub(super) fn view(&self, around: &Surroundings) -> View {
+        let Surroundings { has_source, idle, credit, message, path } = *around;
+        View {
+            first: self.first(),
+            next: self.encoder.next_id(),
             unacked: self.open,
-            repairs_in_flight: u32::try_from(self.repairs.len()).unwrap_or(u32::MAX),
-            rtt,
+            missing: self.missing,
+            added: self.added(),
+            has_source,
+            idle,
+            credit,
+            message,
+            path,
         }
     }
 
-    pub(super) fn symbol(&mut self, id: u64) -> Option<&mut Symbol> {
-        let index = id.checked_sub(self.first())?;
-        self.symbols.get_mut(usize::try_from(index).ok()?)
+    /// Repair symbols in flight that cover a symbol of the window.
+    fn added(&self) -> u32 {
+        let first = self.first();
+        let covering = self.repairs.iter().filter(|repair| repair.end > first);
+        u32::try_from(covering.count()).unwrap_or(u32::MAX)
+    }
+
+    /// Streams whose data is in the window and not known to have arrived. A stream may come more
+    /// than once.
+    pub(super) fn protected_streams(&self) -> impl Iterator<Item = StreamId> + '_ {
+        let mut last = None;
+        let ids = self.symbols.iter().flat_map(|s| &s.frames).map(|frame| frame.id);
+        ids.filter(move |id| last.replace(*id) != Some(*id))
+    }
+
+    fn index(&self, id: u64) -> Option<usize> {
+        usize::try_from(id.checked_sub(self.first())?).ok()
+    }
+
+    fn symbol(&mut self, id: u64) -> Option<&mut Symbol> {
+        let index = self.index(id)?;
+        self.symbols.get_mut(index)
     }
 
     pub(super) fn get(&self, id: u64) -> Option<&Symbol> {
-        let index = id.checked_sub(self.first())?;
-        self.symbols.get(usize::try_from(index).ok()?)
+        self.symbols.get(self.index(id)?)
     }
 
     /// See [`super::SendSessions::share_repair`].
@@ -140,6 +212,12 @@ impl Session {
         (self.first()..).zip(&self.symbols)
     }
 
+    /// Ids of the symbols in `range` that are in the window and not done.
+    pub(super) fn open_within(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
+        let range = range.start.max(self.first())..range.end.min(self.encoder.next_id());
+        self.done.gaps(range).flatten()
+    }
+
     /// Whether a symbol waits for a repair symbol on its way.
     pub(super) fn holds_any(&self) -> bool {
         self.held > 0
@@ -147,26 +225,26 @@ impl Session {
 
     /// Changes what becomes of a symbol that is not done.
     pub(super) fn set_state(&mut self, id: u64, state: SymbolState) {
-        if let Some(symbol) = self.symbol(id) {
-            let old = std::mem::replace(&mut symbol.state, state);
-            self.held -= u32::from(matches!(old, SymbolState::Held { .. }));
-            self.held += u32::from(matches!(state, SymbolState::Held { .. }));
-        }
+        let Some(symbol) = self.symbol(id) else { return };
+        let old = std::mem::replace(&mut symbol.state, state);
+        let is_held = |state| matches!(state, SymbolState::Held { .. });
+        self.held = self.held + u32::from(is_held(state)) - u32::from(is_held(old));
+        self.missing = self.missing + u32::from(state.is_missing()) - u32::from(old.is_missing());
     }
 
     /// Remembers a symbol that was just sent as `bytes`. Oldest symbols leave the window to make
-    /// room; the frames of those that still waited to be sent again go to `orphans`.
+    /// room, to the end of `evicted`.
     pub(super) fn push(
         &mut self,
         bytes: &[u8],
         frames: &[StreamToken],
-        orphans: &mut Vec<StreamToken>,
+        evicted: &mut SmallVec<[Evicted; 1]>,
     ) -> Option<u64> {
         let id = loop {
             match self.encoder.push(bytes) {
                 Ok(id) => break id,
                 Err(_) if self.symbols.is_empty() => return None,
-                Err(_) => self.evict(orphans),
+                Err(_) => evicted.extend(self.evict()),
             }
         };
         let frames = frames.iter().map(|f| StreamToken { symbol: None, ..*f }).collect();
@@ -175,27 +253,29 @@ impl Session {
         Some(id)
     }
 
-    fn evict(&mut self, orphans: &mut Vec<StreamToken>) {
-        let first = self.first();
-        let waits = self
-            .symbol(first)
-            .is_some_and(|s| matches!(s.state, SymbolState::Held { .. } | SymbolState::Resend));
-        let frames = self.done(first);
-        if waits {
-            orphans.extend(frames.into_iter().flatten());
-        }
-        self.symbols.pop_front();
-        self.encoder.release_below(self.first());
+    /// Lets the oldest symbol leave the window; returns it if it is not done.
+    pub(super) fn evict(&mut self) -> Option<Evicted> {
+        let id = self.first();
+        let state = self.symbols.front()?.state;
+        let frames = self.done(id);
+        self.slide();
+        frames.map(|frames| Evicted {
+            id,
+            in_flight: state == SymbolState::InFlight,
+            queued: state == SymbolState::Resend,
+            frames,
+        })
     }
 
     /// Marks a symbol as needing nothing more. Returns the frames that it carried if that is news.
-    pub(super) fn done(&mut self, id: u64) -> Option<SmallVec<[StreamToken; 1]>> {
+    pub(super) fn done(&mut self, id: u64) -> Option<Frames> {
         let symbol = self.symbol(id)?;
         if symbol.state == SymbolState::Done {
             return None;
         }
         let frames = std::mem::take(&mut symbol.frames);
         self.set_state(id, SymbolState::Done);
+        self.done.insert(id..id + 1);
         self.open -= 1;
         Some(frames)
     }
@@ -205,12 +285,9 @@ impl Session {
         while self.symbols.front().is_some_and(|s| s.state == SymbolState::Done) {
             self.symbols.pop_front();
         }
-        self.encoder.release_below(self.first());
-    }
-
-    /// The span that a repair symbol would cover now: all of the window.
-    pub(super) fn span(&self) -> std::ops::Range<u64> {
-        self.first()..self.encoder.next_id()
+        let first = self.first();
+        self.done.remove(0..first);
+        self.encoder.release_below(first);
     }
 
     pub(super) fn next_key(&mut self) -> u32 {
@@ -223,7 +300,7 @@ impl Session {
         self.next_key
     }
 
-    pub(super) fn repair_sent(&mut self, now: Instant, span: std::ops::Range<u64>) {
+    pub(super) fn repair_sent(&mut self, now: Instant, span: &Range<u64>) {
         self.told = self.told.max(span.start);
         self.repairs.push_back(RepairInFlight { sent: now, first: span.start, end: span.end });
     }
@@ -235,9 +312,19 @@ impl Session {
         }
     }
 
-    /// When the newest repair symbol in flight that covers `id` was sent.
-    pub(super) fn repair_covering(&self, id: u64) -> Option<Instant> {
-        self.repairs.iter().rev().find(|r| (r.first..r.end).contains(&id)).map(|r| r.sent)
+    /// What the repair symbols in flight may do for `id`.
+    pub(super) fn outlook(&self, id: u64) -> RepairOutlook {
+        let covering = self.repairs.iter().filter(|r| (r.first..r.end).contains(&id));
+        RepairOutlook {
+            newest_repair: covering.clone().next_back().map(|r| r.sent),
+            repairs: u32::try_from(covering.count()).unwrap_or(u32::MAX),
+            held: self.held,
+        }
+    }
+
+    /// Whether a repair symbol in flight covers `id`.
+    pub(super) fn is_covered(&self, id: u64) -> bool {
+        self.repairs.iter().any(|r| (r.first..r.end).contains(&id))
     }
 
     /// The window's lower bound, if the peer should be told: it could free half a window.
@@ -248,5 +335,11 @@ impl Session {
 
     pub(super) fn told(&mut self, lower_bound: u64) {
         self.told = self.told.max(lower_bound);
+    }
+
+    /// Tells the policy that the peer holds a symbol.
+    pub(super) fn arrived(&mut self, now: Instant, id: u64, how: Arrival, around: &Surroundings) {
+        let view = self.view(around);
+        self.policy.on_arrived(now, id, how, &view);
     }
 }

@@ -3,6 +3,7 @@
 
 use super::rtt::{GRANULARITY, RttEstimator};
 use super::sent::{SentPacket, Skipped};
+use super::token::Tokens;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
@@ -13,6 +14,9 @@ pub const PACKET_THRESHOLD: u64 = 3;
 pub const PERSISTENT_CONGESTION_THRESHOLD: u32 = 3;
 /// Lost packets that a space remembers, to recognise a late acknowledgement; the oldest go first.
 pub const MAX_LOST_REMEMBERED: usize = 256;
+/// Probe timeouts for which a lost packet may still be acknowledged, as long as anything that was on
+/// its way when the path broke is expected (RFC 9000 section 10.2).
+pub const LOST_RETENTION: u32 = 3;
 
 /// How long after a packet was sent it is lost, if a later one was acknowledged: 9/8 round-trip
 /// times (RFC 9002 section 6.1.2).
@@ -72,8 +76,8 @@ impl LossRun {
     }
 }
 
-/// What is remembered of a packet after its loss.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What is remembered of a packet after its loss, until it can no longer be acknowledged.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostPacket<C> {
     /// Its packet number.
     pub pn: u64,
@@ -87,6 +91,8 @@ pub struct LostPacket<C> {
     pub in_flight: bool,
     /// The congestion controller's state when it was sent.
     pub cc: C,
+    /// What its frames meant.
+    pub tokens: Tokens,
 }
 
 /// The last losses of a space, so that a late acknowledgement shows which were reordering.
@@ -115,6 +121,7 @@ impl<C: Copy> LostPackets<C> {
             size: packet.size,
             in_flight: packet.in_flight,
             cc: packet.cc,
+            tokens: packet.tokens.clone(),
         });
     }
 

@@ -185,7 +185,8 @@ impl<C: Copy> Recovery<C> {
 
     /// Acts on an ACK frame of the space: `ranges` are descending and disjoint, `ack_delay` is in
     /// time units and capped as RFC 9002 section 5.3 asks. Newly acknowledged packets go to the end
-    /// of `acked`, oldest first. Packets that were wrongly taken for lost go to `late`.
+    /// of `acked`, oldest first. Packets that were taken for lost and are acknowledged late go to
+    /// `late`.
     ///
     /// Losses are not detected yet: other frames of the same packet may say more about what
     /// arrived. Call [`Self::detect_lost`] after them, before the next ACK frame.
@@ -207,7 +208,7 @@ impl<C: Copy> Recovery<C> {
         let Some(largest) = ranges.clone().next().map(|range| *range.end()) else {
             return Ok(AckOutcome::default());
         };
-        let retention = self.pto(space);
+        let retention = self.pto(space).saturating_mul(loss::LOST_RETENTION);
         let state = &mut self.spaces[space as usize];
         state.validate(largest, ranges.clone())?;
         let largest_raised = state.largest_acked.is_none_or(|old| old < largest);

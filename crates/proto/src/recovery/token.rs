@@ -1,5 +1,5 @@
-//! What a sent packet meant: small typed notes that its frames' owners get back when the packet is
-//! acknowledged or lost.
+//! What a sent packet meant: small typed notes that its frames' owners get back with what became of
+//! the packet.
 
 use crate::fec::SymbolRef;
 use crate::ids::{Dir, StreamId};
@@ -23,22 +23,8 @@ pub enum Token {
     },
     /// Stream bytes.
     Stream(StreamToken),
-    /// RESET_STREAM.
-    ResetStream(StreamId),
-    /// STOP_SENDING.
-    StopSending(StreamId),
-    /// MAX_DATA.
-    MaxData,
-    /// MAX_STREAM_DATA.
-    MaxStreamData(StreamId),
-    /// MAX_STREAMS.
-    MaxStreams(Dir),
-    /// DATA_BLOCKED at this limit.
-    DataBlocked(u64),
-    /// STREAM_DATA_BLOCKED at this limit.
-    StreamDataBlocked(StreamId, u64),
-    /// STREAMS_BLOCKED at this limit.
-    StreamsBlocked(Dir, u64),
+    /// A control frame of streams or flow control.
+    Control(ControlToken),
     /// HANDSHAKE_DONE.
     HandshakeDone,
     /// NEW_CONNECTION_ID with this sequence number.
@@ -61,6 +47,27 @@ pub enum Token {
     },
     /// A SYMBOL_WINDOW for this session.
     SymbolWindow(u16),
+}
+
+/// A control frame of the stream layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ControlToken {
+    /// RESET_STREAM.
+    ResetStream(StreamId),
+    /// STOP_SENDING.
+    StopSending(StreamId),
+    /// MAX_DATA.
+    MaxData,
+    /// MAX_STREAM_DATA.
+    MaxStreamData(StreamId),
+    /// MAX_STREAMS.
+    MaxStreams(Dir),
+    /// DATA_BLOCKED at this limit.
+    DataBlocked(u64),
+    /// STREAM_DATA_BLOCKED at this limit.
+    StreamDataBlocked(StreamId, u64),
+    /// STREAMS_BLOCKED at this limit.
+    StreamsBlocked(Dir, u64),
 }
 
 /// Bytes of one STREAM frame.

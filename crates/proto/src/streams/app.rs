@@ -5,12 +5,15 @@ use super::send_pool::SendPool;
 use super::table::Stream;
 use super::{
     ClosedStream, Half, Protection, Read, ReadError, RecvHalf, SendHalf, StreamEvent, Streams,
-    WriteError,
+    Withdrawn, WriteError,
 };
+use crate::fec::redundancy::Message;
 use crate::ids::{Dir, StreamId};
+use crate::recovery::token::StreamToken;
 use crate::wire::coding::VARINT_MAX;
 use bytes::Bytes;
-use sutura_schedule::Priority;
+use std::time::Instant;
+use sutura_schedule::{Priority, Urgency};
 
 impl Streams {
     /// Opens a stream; `None` while the peer allows no more of that direction, after which
@@ -119,18 +122,23 @@ impl Streams {
     ///
     /// # Errors
     /// There is no such stream, or not to send on.
-    pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
-        let stream = self.stream_mut(id, Half::Send)?;
-        if stream.send.as_mut().is_some_and(|send| send.reset(code.min(VARINT_MAX))) {
-            stream.pending.reset = true;
-        }
-        let Some(stream) = self.table.get_mut(id) else {
-            return Ok(());
-        };
+    pub fn reset(&mut self, id: StreamId, code: u64) -> Result<Withdrawn, ClosedStream> {
+        self.stream_mut(id, Half::Send)?;
+        Ok(self.abandon(id, code.min(VARINT_MAX)))
+    }
+
+    /// Resets the sending part of a stream, if it has anything left to send. Returns the symbols
+    /// that were queued for it.
+    pub(super) fn abandon(&mut self, id: StreamId, code: u64) -> Withdrawn {
+        let Some(stream) = self.table.get_mut(id) else { return Withdrawn::new() };
+        let Some(send) = &mut stream.send else { return Withdrawn::new() };
+        stream.pending.reset |= send.reset(code);
+        let withdrawn = self.out.withdraw(id, send);
         self.control.queue(stream);
         self.out.refresh(stream, &mut self.control);
+        self.out.prune_fins(&mut self.table);
         self.wake_writers();
-        Ok(())
+        withdrawn
     }
 
     /// Asks the peer to abandon the stream, and throws away what comes of it (section 3.5).
@@ -237,8 +245,43 @@ impl Streams {
 
     /// How what is sent on the stream is protected.
     #[must_use]
-    pub fn protection(&self, id: StreamId) -> Option<Protection> {
-        self.send_half(id).and_then(|send| send.protection)
+    pub fn protection(&self, id: StreamId) -> Option<&Protection> {
+        self.send_half(id).and_then(|send| send.protection.as_ref())
+    }
+
+    /// Whether what is sent on the stream is to be protected, or is.
+    #[must_use]
+    pub fn is_protected(&self, id: StreamId) -> bool {
+        self.send_half(id).is_some_and(|send| send.protection.is_some() || send.session.is_some())
+    }
+
+    /// Takes note that what is written next on the stream is one message.
+    ///
+    /// # Errors
+    /// There is no such stream, or not to send on.
+    pub fn announce(&mut self, id: StreamId, message: Message) -> Result<(), ClosedStream> {
+        self.sending(id, |send| {
+            send.messages.announce(send.buffer.end(), message);
+            Ok(())
+        })
+    }
+
+    /// The newest message that was announced on the stream.
+    #[must_use]
+    pub fn message(&self, id: StreamId) -> Option<Message> {
+        self.send_half(id).and_then(|send| send.messages.newest())
+    }
+
+    /// When a frame's bytes have to be at the receiver, if the application said so.
+    #[must_use]
+    pub fn deadline(&self, frame: &StreamToken) -> Option<Instant> {
+        self.send_half(frame.id).and_then(|send| send.messages.deadline(frame.offset))
+    }
+
+    /// Which streams the stream goes before.
+    #[must_use]
+    pub fn urgency(&self, id: StreamId) -> Option<Urgency> {
+        self.send_half(id).map(|send| send.priority.urgency)
     }
 
     /// Remembers which erasure-coding session the stream belongs to.

@@ -6,7 +6,7 @@
 use super::table::{PendingControl, Stream};
 use super::{Streams, flow};
 use crate::ids::{Dir, StreamId};
-use crate::recovery::token::{Token, Tokens};
+use crate::recovery::token::{ControlToken, Token, Tokens};
 use crate::wire::frame::Frame;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -49,11 +49,11 @@ struct Page<'a> {
 
 impl Page<'_> {
     /// Writes a frame if it fits; says whether it did.
-    fn put(&mut self, frame: &Frame<'_>, token: Token) -> bool {
+    fn put(&mut self, frame: &Frame<'_>, token: ControlToken) -> bool {
         let fits = (self.out.len() - self.start).saturating_add(frame.size()) <= self.room;
         if fits {
             frame.encode(self.out);
-            self.tokens.push(token);
+            self.tokens.push(Token::Control(token));
         }
         fits
     }
@@ -95,7 +95,7 @@ impl Streams {
     fn write_connection_control(&mut self, now: Instant, rtt: Duration, page: &mut Page) -> bool {
         if self.control.max_data {
             let update = self.window.propose(now, rtt);
-            if !page.put(&Frame::MaxData(update.limit), Token::MaxData) {
+            if !page.put(&Frame::MaxData(update.limit), ControlToken::MaxData) {
                 return false;
             }
             self.window.commit(now, update);
@@ -105,7 +105,8 @@ impl Streams {
             let remote = &mut self.table.remote[dir.index()];
             if self.control.max_streams[dir.index()] {
                 let limit = remote.allowance().max(remote.max);
-                if !page.put(&Frame::MaxStreams { dir, max: limit }, Token::MaxStreams(dir)) {
+                if !page.put(&Frame::MaxStreams { dir, max: limit }, ControlToken::MaxStreams(dir))
+                {
                     return false;
                 }
                 remote.max = limit;
@@ -115,7 +116,7 @@ impl Streams {
         if self.control.data_blocked {
             let limit = self.out.credit.limit();
             if self.out.is_blocked()
-                && !page.put(&Frame::DataBlocked(limit), Token::DataBlocked(limit))
+                && !page.put(&Frame::DataBlocked(limit), ControlToken::DataBlocked(limit))
             {
                 return false;
             }
@@ -128,7 +129,7 @@ impl Streams {
                 let frame = Frame::StreamsBlocked { dir, limit };
                 if local.next >= limit
                     && local.blocked_at == Some(limit)
-                    && !page.put(&frame, Token::StreamsBlocked(dir, limit))
+                    && !page.put(&frame, ControlToken::StreamsBlocked(dir, limit))
                 {
                     return false;
                 }
@@ -138,59 +139,59 @@ impl Streams {
         true
     }
 
-    /// Takes note that the packet with this frame was acknowledged. Tokens of others are ignored.
-    pub fn acked(&mut self, token: &Token) {
-        match *token {
-            Token::Stream(ref token) => self.delivered(token),
-            Token::ResetStream(id) => {
+    /// The packet with this frame was acknowledged, late or in time.
+    pub fn control_acked(&mut self, token: ControlToken) {
+        match token {
+            ControlToken::ResetStream(id) => {
                 if let Some(send) = self.table.get_mut(id).and_then(|stream| stream.send.as_mut()) {
                     send.reset_acked();
                     self.reap(id);
                 }
             }
-            Token::StopSending(id) => {
+            ControlToken::StopSending(id) => {
                 if let Some(recv) = self.table.get_mut(id).and_then(|stream| stream.recv.as_mut()) {
                     recv.stop_acked();
                     self.reap(id);
                 }
             }
-            _ => {}
+            // Nothing is kept for them.
+            ControlToken::MaxData
+            | ControlToken::MaxStreamData(_)
+            | ControlToken::MaxStreams(_)
+            | ControlToken::DataBlocked(_)
+            | ControlToken::StreamDataBlocked(..)
+            | ControlToken::StreamsBlocked(..) => {}
         }
     }
 
-    /// Takes note that the packet with this frame was lost: what is still needed of it is queued to
-    /// be sent again, stream bytes as by [`Self::retransmit`]. Tokens of others are ignored.
-    pub fn lost(&mut self, token: &Token) {
-        match *token {
-            Token::Stream(ref token) => {
-                self.retransmit(token);
-            }
-            Token::ResetStream(id) => self.again(id, |stream| {
+    /// The packet with this frame was lost: what is still true of it is queued to be said again.
+    pub fn control_lost(&mut self, token: ControlToken) {
+        match token {
+            ControlToken::ResetStream(id) => self.again(id, |stream| {
                 stream.pending.reset = true;
             }),
-            Token::StopSending(id) => self.again(id, |stream| {
+            ControlToken::StopSending(id) => self.again(id, |stream| {
                 stream.pending.stop = true;
             }),
-            Token::MaxStreamData(id) => self.again(id, |stream| {
+            ControlToken::MaxStreamData(id) => self.again(id, |stream| {
                 stream.pending.max_data = true;
             }),
-            Token::StreamDataBlocked(id, limit) => self.again(id, |stream| {
+            ControlToken::StreamDataBlocked(id, limit) => self.again(id, |stream| {
                 let send = stream.send.as_ref();
                 stream.pending.blocked |=
                     send.is_some_and(|send| send.is_blocked() && send.max_data() == limit);
             }),
-            Token::MaxData => self.control.max_data = true,
-            Token::MaxStreams(dir) => self.control.max_streams[dir.index()] = true,
-            Token::DataBlocked(limit) => {
+            ControlToken::MaxData => self.control.max_data = true,
+            ControlToken::MaxStreams(dir) => self.control.max_streams[dir.index()] = true,
+            ControlToken::DataBlocked(limit) => {
                 self.control.data_blocked |=
                     self.out.credit.limit() == limit && self.out.is_blocked();
             }
-            Token::StreamsBlocked(dir, limit) => {
+            ControlToken::StreamsBlocked(dir, limit) => {
                 let local = &self.table.local[dir.index()];
                 self.control.streams_blocked[dir.index()] |=
                     local.max == limit && local.next >= limit;
             }
-            _ => {}
         }
     }
 
@@ -209,7 +210,8 @@ fn write_stream_control(stream: &mut Stream, now: Instant, rtt: Duration, page: 
     let Stream { send, recv, pending, .. } = stream;
     if pending.reset {
         if let Some((code, final_size)) = send.as_ref().and_then(|send| send.reset_frame())
-            && !page.put(&Frame::ResetStream { id, code, final_size }, Token::ResetStream(id))
+            && !page
+                .put(&Frame::ResetStream { id, code, final_size }, ControlToken::ResetStream(id))
         {
             return false;
         }
@@ -217,7 +219,7 @@ fn write_stream_control(stream: &mut Stream, now: Instant, rtt: Duration, page: 
     }
     if pending.stop {
         if let Some(code) = recv.as_ref().and_then(|recv| recv.stop_frame())
-            && !page.put(&Frame::StopSending { id, code }, Token::StopSending(id))
+            && !page.put(&Frame::StopSending { id, code }, ControlToken::StopSending(id))
         {
             return false;
         }
@@ -227,7 +229,7 @@ fn write_stream_control(stream: &mut Stream, now: Instant, rtt: Duration, page: 
         if let Some(recv) = recv.as_mut().filter(|recv| recv.may_update()) {
             let update: flow::Update = recv.window.propose(now, rtt);
             let frame = Frame::MaxStreamData { id, max: update.limit };
-            if !page.put(&frame, Token::MaxStreamData(id)) {
+            if !page.put(&frame, ControlToken::MaxStreamData(id)) {
                 return false;
             }
             recv.window.commit(now, update);
@@ -238,7 +240,7 @@ fn write_stream_control(stream: &mut Stream, now: Instant, rtt: Duration, page: 
         if let Some(send) = send.as_ref().filter(|send| send.is_blocked()) {
             let limit = send.max_data();
             let frame = Frame::StreamDataBlocked { id, limit };
-            if !page.put(&frame, Token::StreamDataBlocked(id, limit)) {
+            if !page.put(&frame, ControlToken::StreamDataBlocked(id, limit)) {
                 return false;
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! [`Streams`] takes the contents of frames ([`receive`]), serves the application ([`app`]), and
 //! fills packets: control frames ([`control`]), lost bytes and new ones as the
-//! [`RetransmissionOrder`] and the [`Scheduler`] decide ([`transmit`]). It knows no packets; what
+//! [`ResendOrder`] and the [`Scheduler`] decide ([`transmit`]). It knows no packets; what
 //! becomes of a frame comes back as its [`Token`](crate::recovery::token::Token).
 
 mod app;
@@ -12,9 +12,10 @@ mod encode;
 mod events;
 mod flow;
 mod hash;
+mod messages;
 mod receive;
 mod recv;
-pub mod retransmission_order;
+pub mod resend_order;
 mod send;
 mod send_buffer;
 mod send_pool;
@@ -26,7 +27,7 @@ mod tests;
 
 pub use encode::Length;
 pub use events::StreamEvent;
-pub use transmit::Pending;
+pub use transmit::{Pending, Withdrawn};
 
 pub use crate::fec::Protection;
 use crate::ids::{Dir, Side, StreamId};
@@ -34,7 +35,7 @@ use control::Control;
 use events::Events;
 use flow::RecvWindow;
 use recv::RecvHalf;
-use retransmission_order::RetransmissionOrder;
+use resend_order::ResendOrder;
 use send::SendHalf;
 use sutura_schedule::Scheduler;
 use table::{Half, MAX_STREAM_COUNT, Stream, Table};
@@ -211,7 +212,7 @@ impl Streams {
         side: Side,
         limits: StreamLimits,
         scheduler: Box<dyn Scheduler>,
-        order: Box<dyn RetransmissionOrder>,
+        order: Box<dyn ResendOrder>,
     ) -> Self {
         let table = Table::new(side, [limits.bidi_streams, limits.uni_streams]);
         let window = RecvWindow::new(limits.connection_window, limits.max_connection_window);

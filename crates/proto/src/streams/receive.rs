@@ -2,7 +2,7 @@
 
 use super::recv::Received;
 use super::table::{Lookup, MAX_STREAM_COUNT};
-use super::{Half, StreamEvent, Streams};
+use super::{Half, StreamEvent, Streams, Withdrawn};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{Dir, StreamId};
 use crate::wire::frame::FrameKind;
@@ -88,24 +88,22 @@ impl Streams {
     ///
     /// # Errors
     /// The stream cannot be sent on or not be opened.
-    pub fn received_stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), TransportError> {
+    pub fn received_stop_sending(
+        &mut self,
+        id: StreamId,
+        code: u64,
+    ) -> Result<Withdrawn, TransportError> {
         let exists = self
             .open_by_peer(id, Half::Send)
             .map_err(|error| error.in_frame(FrameKind::StopSending.wire_type()))?;
-        let Some(stream) = self.table.get_mut(id).filter(|_| exists) else {
-            return Ok(());
-        };
-        let Some(send) = stream.send.as_mut() else {
-            return Ok(());
-        };
-        if send.stop(code) {
-            stream.pending.reset = send.reset(code);
-            self.control.queue(stream);
-            self.out.refresh(stream, &mut self.control);
-            self.events.push(StreamEvent::Stopped { id, code });
-            self.wake_writers();
+        let stream = self.table.get_mut(id).filter(|_| exists);
+        let send = stream.and_then(|stream| stream.send.as_mut());
+        if !send.is_some_and(|send| send.stop(code)) {
+            return Ok(Withdrawn::new());
         }
-        Ok(())
+        let withdrawn = self.abandon(id, code);
+        self.events.push(StreamEvent::Stopped { id, code });
+        Ok(withdrawn)
     }
 
     /// MAX_DATA (section 19.9).

@@ -1,6 +1,7 @@
 //! The sending part of a stream (RFC 9000 section 3.1).
 
 use super::Protection;
+use super::messages::Messages;
 use super::send_buffer::SendBuffer;
 use super::send_pool::{STREAM_RESERVE, SendPool};
 use super::{ClosedStream, WriteError};
@@ -70,6 +71,18 @@ pub(super) enum NextLost {
     Symbol(SymbolRef),
 }
 
+/// Whether a stream is complete after a frame of it met its fate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Completion {
+    /// Something is outstanding, or was complete before.
+    Open,
+    /// The peer holds everything.
+    Finished,
+    /// Nothing is outstanding, but the peer does not hold everything: the rest was given up, last
+    /// with this code.
+    Incomplete(u64),
+}
+
 /// What a writer that found no room is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wake {
@@ -98,11 +111,14 @@ pub(super) struct SendHalf {
     pub(super) stopped: Option<u64>,
     /// The code of our RESET_STREAM.
     reset: Option<u64>,
+    /// Bytes were given up that the peer does not hold, last with this code.
+    given_up: Option<u64>,
     /// A write found no room and nobody was told yet that there is some again.
     wants_room: bool,
     pub(super) priority: Priority,
     pub(super) protection: Option<Protection>,
     pub(super) session: Option<u16>,
+    pub(super) messages: Messages,
     /// The stream is active in the scheduler.
     pub(super) scheduled: bool,
     /// The stream counts among those with new bytes.
@@ -113,8 +129,6 @@ pub(super) struct SendHalf {
     pub(super) pool_queued: bool,
     /// The stream stands in the queue of bare FINs.
     pub(super) fin_queued: bool,
-    /// The stream stands in the queue of flushed streams.
-    pub(super) flush_queued: bool,
 }
 
 impl SendHalf {
@@ -128,16 +142,17 @@ impl SendHalf {
             blocked_at: None,
             stopped: None,
             reset: None,
+            given_up: None,
             wants_room: false,
             priority: Priority::default(),
             protection: None,
             session: None,
+            messages: Messages::default(),
             scheduled: false,
             fresh: false,
             pooled: 0,
             pool_queued: false,
             fin_queued: false,
-            flush_queued: false,
         }
     }
 
@@ -276,11 +291,6 @@ impl SendHalf {
         self.is_sending() && (self.fin == Fin::Due || self.buffer.unsent() < self.buffer.end())
     }
 
-    /// Whether all was sent up to the end of the stream.
-    pub(super) fn is_data_sent(&self) -> bool {
-        matches!(self.state, SendState::DataSent | SendState::DataRecvd)
-    }
-
     /// At most `max` new bytes, or the bare end of the stream.
     pub(super) fn next_new(&self, max: u64) -> Option<Sendable> {
         let offset = self.buffer.unsent();
@@ -363,23 +373,48 @@ impl SendHalf {
         self.is_sending() && (!self.buffer.is_acked(range) || (fin && self.fin != Fin::Acked))
     }
 
-    /// The peer holds what a frame carried. Returns whether that completes the stream.
-    pub(super) fn acked(&mut self, range: Range<u64>, fin: bool) -> bool {
+    /// The peer holds what a frame carried.
+    pub(super) fn acked(&mut self, range: Range<u64>, fin: bool) -> Completion {
         if !self.is_sending() {
-            return false;
+            return Completion::Open;
         }
         self.buffer.acked(range);
         if fin {
             self.fin = Fin::Acked;
         }
-        let done = self.state == SendState::DataSent
-            && self.fin == Fin::Acked
-            && self.buffer.is_all_acked();
-        if done {
-            self.state = SendState::DataRecvd;
-            self.buffer.discard();
+        if self.state != SendState::DataSent
+            || self.fin != Fin::Acked
+            || !self.buffer.is_all_acked()
+        {
+            return Completion::Open;
         }
-        done
+        if let Some(code) = self.given_up {
+            return Completion::Incomplete(code);
+        }
+        self.state = SendState::DataRecvd;
+        self.buffer.discard();
+        Completion::Finished
+    }
+
+    /// What a frame carried is not sent again although the peer does not hold it. Its storage is
+    /// freed as if the peer did; the stream cannot finish any more.
+    pub(super) fn give_up(&mut self, range: Range<u64>, fin: bool, code: u64) -> Completion {
+        if self.is_missing(&range, fin) {
+            self.given_up = Some(code);
+        }
+        self.acked(range, fin)
+    }
+
+    /// The frame that waits in the shape of `symbol` waits as bytes from now on.
+    pub(super) fn unbind(&mut self, symbol: SymbolRef) {
+        let Some(frame) = self.lost.iter_mut().find(|frame| frame.symbol == Some(symbol)) else {
+            return;
+        };
+        frame.symbol = None;
+        if frame.fin && self.fin == Fin::Sent {
+            self.fin = Fin::Lost;
+        }
+        self.buffer.retransmit(frame.range.clone());
     }
 
     /// Whether a blocked writer should be told that there is room again; [`Wake::Now`] once.

@@ -3,15 +3,16 @@
 use super::control::Control;
 use super::encode::{self, Length};
 use super::flow::SendCredit;
-use super::retransmission_order::{Precedence, RetransmissionOrder};
-use super::send::{LostFrame, NextLost, SendHalf};
+use super::resend_order::{Precedence, ResendOrder};
+use super::send::{Completion, LostFrame, NextLost, SendHalf};
 use super::send_pool::SendPool;
 use super::table::{Stream, Table};
-use super::{Protection, StreamEvent, Streams};
+use super::{StreamEvent, Streams};
 use crate::fec::SymbolRef;
 use crate::ids::StreamId;
 use crate::recovery::token::StreamToken;
 use crate::wire::frame::StreamHeader;
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::Range;
 use sutura_schedule::{Scheduler, Urgency};
@@ -19,9 +20,6 @@ use sutura_schedule::{Scheduler, Urgency};
 /// Bytes of a stream that has been written no more than a short message, such as a request. Such
 /// streams cost more in packets of their own than they can lose by sharing one.
 const SHORT_MESSAGE: u64 = 256;
-/// Room to ask the scheduler with when only its stream counts.
-const ANY_ROOM: usize = crate::config::MIN_UDP_PAYLOAD as usize;
-
 /// Where the bytes of a [`Pending`] come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
@@ -36,10 +34,8 @@ enum Source {
 pub struct Pending {
     /// The stream.
     pub id: StreamId,
-    /// How it is protected.
-    pub protection: Option<Protection>,
-    /// The erasure-coding session that it belongs to.
-    pub session: Option<u16>,
+    /// Which streams it goes before.
+    pub urgency: Urgency,
     /// Whether it may go along with another stream in a packet: the stream is one of the
     /// protocol's own, for which all others may wait, or has no more than a short message.
     pub goes_along: bool,
@@ -50,7 +46,7 @@ impl Pending {
     fn new(id: StreamId, send: &SendHalf, source: Source) -> Self {
         let control = send.priority.urgency == Urgency::CONTROL;
         let goes_along = control || send.buffer.end() <= SHORT_MESSAGE;
-        Self { id, protection: send.protection, session: send.session, goes_along, source }
+        Self { id, urgency: send.priority.urgency, goes_along, source }
     }
 
     /// The source symbol to be sent again as it is, if that is what comes next.
@@ -70,14 +66,17 @@ impl Pending {
     }
 }
 
-/// A protected stream of which everything written was sent.
+/// What was written of a [`Pending`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flushed {
-    /// The stream.
-    pub id: StreamId,
-    /// Whether that was the end of the stream.
-    pub fin: bool,
+pub struct Written {
+    /// The frame. Its symbol is for the caller to fill in.
+    pub token: StreamToken,
+    /// Whether new data was sent up to the end of what the application wrote.
+    pub flushed: bool,
 }
+
+/// Source symbols that were queued to be sent again on behalf of a stream that is given up.
+pub type Withdrawn = SmallVec<[SymbolRef; 2]>;
 
 /// The stream bytes that a token stands for.
 fn range_of(token: &StreamToken) -> Range<u64> {
@@ -89,7 +88,7 @@ fn range_of(token: &StreamToken) -> Range<u64> {
 pub(super) struct Outgoing {
     pub(super) scheduler: Box<dyn Scheduler>,
     /// Which of the streams that lost data sends it again next.
-    pub(super) order: Box<dyn RetransmissionOrder>,
+    pub(super) order: Box<dyn ResendOrder>,
     /// Connection flow control for what we send.
     pub(super) credit: SendCredit,
     /// The connection's limit for what send buffers hold.
@@ -97,19 +96,15 @@ pub(super) struct Outgoing {
     /// How many streams have new bytes that their own flow control lets go.
     fresh: usize,
     /// Streams of which nothing but FIN is left: it costs no flow-control credit, so it does not
-    /// wait with those that do.
+    /// wait with those that do. The first one is always such a stream; others are looked at when
+    /// they get there.
     fins: VecDeque<StreamId>,
-    /// Protected streams that were sent up to the end of what was written.
-    flushed: VecDeque<StreamId>,
-    /// Source symbols that will not be sent again on behalf of the stream that they were queued
-    /// for.
-    forsaken: Vec<SymbolRef>,
 }
 
 impl Outgoing {
     pub(super) fn new(
         scheduler: Box<dyn Scheduler>,
-        order: Box<dyn RetransmissionOrder>,
+        order: Box<dyn ResendOrder>,
         send_buffer: usize,
     ) -> Self {
         Self {
@@ -119,8 +114,6 @@ impl Outgoing {
             pool: SendPool::new(send_buffer),
             fresh: 0,
             fins: VecDeque::new(),
-            flushed: VecDeque::new(),
-            forsaken: Vec::new(),
         }
     }
 
@@ -145,9 +138,7 @@ impl Outgoing {
     pub(super) fn refresh(&mut self, stream: &mut Stream, control: &mut Control) {
         let in_turn = self.in_turn();
         let Some(send) = &mut stream.send else { return };
-        if !send.is_sending() {
-            self.clear_lost(stream.id, send);
-        }
+        self.prune_lost(stream.id, send);
         let fresh = send.new_bytes() > 0;
         self.count_fresh(send, fresh);
         let ready = fresh || (in_turn && !send.lost.is_empty());
@@ -184,7 +175,10 @@ impl Outgoing {
 
     /// Forgets a stream that is over.
     pub(super) fn remove(&mut self, id: StreamId, send: &mut SendHalf) {
-        self.clear_lost(id, send);
+        if !send.lost.is_empty() {
+            send.lost.clear();
+            self.order.dequeued(id.0, 0);
+        }
         self.account(send);
         self.count_fresh(send, false);
         if send.pool_queued {
@@ -201,125 +195,108 @@ impl Outgoing {
         }
     }
 
-    /// Drops the first of a stream's lost frames, which was sent or is of no use any more.
-    fn drop_lost(&mut self, id: StreamId, send: &mut SendHalf, sent: bool) {
-        let symbol = send.lost.pop_front().and_then(|frame| frame.symbol);
-        self.forsaken.extend(symbol.filter(|_| !sent));
+    /// Drops the first of a stream's lost frames, which was sent.
+    fn drop_lost(&mut self, id: StreamId, send: &mut SendHalf) {
+        send.lost.pop_front();
         self.order.dequeued(id.0, send.lost.len());
+        self.prune_lost(id, send);
     }
 
-    /// Drops all lost frames of a stream that sends no more.
-    fn clear_lost(&mut self, id: StreamId, send: &mut SendHalf) {
-        if !send.lost.is_empty() {
-            self.forsaken.extend(send.lost.drain(..).filter_map(|frame| frame.symbol));
-            self.order.dequeued(id.0, 0);
+    /// Drops the first of a stream's lost frames as long as the peer has got them by another way, so
+    /// that the first is always one to be sent. Returns whether any was dropped.
+    fn prune_lost(&mut self, id: StreamId, send: &mut SendHalf) -> bool {
+        let before = send.lost.len();
+        while !send.lost.is_empty() && send.next_lost().is_none() {
+            send.lost.pop_front();
         }
+        let pruned = send.lost.len() < before;
+        if pruned {
+            self.order.dequeued(id.0, send.lost.len());
+        }
+        pruned
     }
 
-    /// What a stream sends next of what it lost; drops what need not be sent again before.
-    fn lost_of(&mut self, id: StreamId, send: &mut SendHalf) -> Option<NextLost> {
-        while !send.lost.is_empty() {
-            if let Some(next) = send.next_lost() {
-                return Some(next);
-            }
-            self.drop_lost(id, send, false);
-        }
-        None
+    /// Drops all lost frames of a stream that is given up; returns the symbols among them.
+    pub(super) fn withdraw(&mut self, id: StreamId, send: &mut SendHalf) -> Withdrawn {
+        let withdrawn = send.lost.drain(..).filter_map(|frame| frame.symbol).collect();
+        self.order.dequeued(id.0, 0);
+        withdrawn
     }
 
     /// Which stream goes next of those that lost data, whatever the scheduler says of new data.
-    fn next_lost(&mut self, table: &mut Table) -> Option<Pending> {
-        while let Some(key) = self.order.next() {
-            let id = StreamId(key);
-            match table.get_mut(id).and_then(|stream| stream.send.as_mut()) {
-                Some(send) if !send.lost.is_empty() => {
-                    if let Some(next) = send.next_lost() {
-                        return Some(Pending::new(id, send, Source::Lost(next)));
-                    }
-                    // One by one: the order may name another stream for the next.
-                    self.drop_lost(id, send, false);
-                }
-                _ => self.order.dequeued(key, 0),
-            }
-        }
-        None
+    fn next_lost(&self, table: &Table) -> Option<Pending> {
+        let id = StreamId(self.order.next()?);
+        let send = table.get(id)?.send.as_ref()?;
+        let next = send.next_lost();
+        debug_assert!(next.is_some(), "the order names a stream that lost nothing");
+        Some(Pending::new(id, send, Source::Lost(next?)))
     }
 
     /// The first stream of which only FIN is left to send.
-    fn next_fin(&mut self, table: &mut Table) -> Option<Pending> {
+    fn next_fin(&self, table: &Table) -> Option<Pending> {
+        let id = *self.fins.front()?;
+        let send = table.get(id)?.send.as_ref()?;
+        debug_assert!(send.wants_bare_fin(), "a stream without a bare FIN is first");
+        Some(Pending::new(id, send, Source::New(0)))
+    }
+
+    /// Drops streams from the front of the queue of bare FINs that have none to send any more.
+    pub(super) fn prune_fins(&mut self, table: &mut Table) {
         while let Some(&id) = self.fins.front() {
             if let Some(send) = table.get_mut(id).and_then(|stream| stream.send.as_mut()) {
                 if send.wants_bare_fin() {
-                    return Some(Pending::new(id, send, Source::New(0)));
+                    return;
                 }
                 send.fin_queued = false;
             }
             self.fins.pop_front();
         }
-        None
     }
 
     /// What the stream that the scheduler names sends next.
-    fn next_scheduled(
-        &mut self,
-        table: &mut Table,
-        control: &mut Control,
-        room: usize,
-    ) -> Option<Pending> {
+    fn next_scheduled(&self, table: &Table, room: usize) -> Option<Pending> {
         let credit = self.credit.available();
         if credit == 0 {
             // The scheduler may name a stream that has but new bytes.
             return if self.in_turn() { self.next_lost(table) } else { None };
         }
-        loop {
-            let grant = self.scheduler.next(room)?;
-            let id = StreamId(grant.stream);
-            let stream = table.get_mut(id)?;
-            let send = stream.send.as_mut()?;
-            if self.in_turn()
-                && let Some(next) = self.lost_of(id, send)
-            {
-                return Some(Pending::new(id, send, Source::Lost(next)));
-            }
-            if send.fresh {
-                let bytes = credit.min(grant.bytes as u64);
-                return Some(Pending::new(id, send, Source::New(bytes)));
-            }
-            if !send.scheduled {
-                debug_assert!(false, "the scheduler names a stream that is not active");
-                return None;
-            }
-            // All that it had lost was delivered meanwhile.
-            self.refresh(stream, control);
+        let grant = self.scheduler.next(room)?;
+        let id = StreamId(grant.stream);
+        let send = table.get(id)?.send.as_ref()?;
+        if self.in_turn()
+            && let Some(next) = send.next_lost()
+        {
+            return Some(Pending::new(id, send, Source::Lost(next)));
         }
+        debug_assert!(send.fresh, "the scheduler names a stream that is not active");
+        let bytes = credit.min(grant.bytes as u64);
+        send.fresh.then(|| Pending::new(id, send, Source::New(bytes)))
     }
 }
 
 impl Streams {
-    /// Which stream's bytes go next into a packet with `room` bytes left. Nothing changes until
-    /// [`Self::write_stream`].
+    /// Which stream's bytes go next into a packet with `room` bytes left.
     #[cfg(test)]
-    pub fn poll_data(&mut self, room: usize) -> Option<Pending> {
-        self.poll_retransmission().or_else(|| self.poll_new(room))
+    pub fn look(&self, room: usize) -> Option<Pending> {
+        self.look_lost().or_else(|| self.look_new(room))
     }
 
-    /// Which stream's lost bytes go next, if they go before all new ones.
-    pub fn poll_retransmission(&mut self) -> Option<Pending> {
-        if self.out.in_turn() {
-            return None;
-        }
-        self.out.next_lost(&mut self.table)
+    /// Which stream's lost bytes go next, if they go before all new ones. Changes nothing.
+    #[must_use]
+    pub fn look_lost(&self) -> Option<Pending> {
+        if self.out.in_turn() { None } else { self.out.next_lost(&self.table) }
     }
 
     /// Which stream goes next in turn: a bare end of stream, or what the scheduler says, as far as
-    /// connection flow control allows. That may be lost bytes, if they have no precedence.
-    pub fn poll_new(&mut self, room: usize) -> Option<Pending> {
-        let fin = self.out.next_fin(&mut self.table);
-        fin.or_else(|| self.out.next_scheduled(&mut self.table, &mut self.control, room))
+    /// connection flow control allows. That may be lost bytes, if they have no precedence. Changes
+    /// nothing.
+    #[must_use]
+    pub fn look_new(&self, room: usize) -> Option<Pending> {
+        let fin = self.out.next_fin(&self.table);
+        fin.or_else(|| self.out.next_scheduled(&self.table, room))
     }
 
-    /// Appends one STREAM frame of at most `room` bytes with what `pending` announced. The token's
-    /// symbol is for the caller to fill in.
+    /// Appends one STREAM frame of at most `room` bytes with what `pending` announced.
     ///
     /// `None`, with nothing changed, if the frame does not fit in `room`, or if there is nothing to
     /// send any more because something happened to the stream since `pending` was polled.
@@ -329,7 +306,7 @@ impl Streams {
         out: &mut Vec<u8>,
         room: usize,
         length: Length,
-    ) -> Option<StreamToken> {
+    ) -> Option<Written> {
         let id = pending.id;
         let send = self.send_half(id)?;
         let next = match pending.source {
@@ -357,23 +334,21 @@ impl Streams {
         send.buffer.copy_to(range.clone(), out);
         send.on_frame(range, fin);
         self.out.charge(id, len);
+        let mut flushed = false;
         if let Source::New(_) = pending.source {
             self.out.credit.charge(len as u64);
-            let protected = send.protection.is_some() || send.session.is_some();
-            if protected && !send.has_unsent() && !send.flush_queued {
-                send.flush_queued = true;
-                self.out.flushed.push_back(id);
-            }
+            flushed = !send.has_unsent();
         } else {
             if len > 0 {
                 self.out.order.charge(id.0, len);
             }
             if send.next_lost().is_none() {
-                self.out.drop_lost(id, send, true);
+                self.out.drop_lost(id, send);
             }
         }
         self.out.refresh(stream, &mut self.control);
-        Some(token)
+        self.out.prune_fins(&mut self.table);
+        Some(Written { token, flushed })
     }
 
     /// The source symbol that `pending` announced was sent again, with `frames`.
@@ -382,49 +357,40 @@ impl Streams {
             self.out.charge(frame.id, frame.len as usize);
             self.out.order.charge(frame.id.0, frame.len as usize);
         }
-        self.drop_symbol(pending, true);
-    }
-
-    /// The source symbol that `pending` announced cannot be sent again as it is.
-    pub fn skip_symbol(&mut self, pending: &Pending) {
-        self.drop_symbol(pending, false);
-    }
-
-    fn drop_symbol(&mut self, pending: &Pending, sent: bool) {
         let Some(stream) = self.table.get_mut(pending.id) else { return };
         let Some(send) = &mut stream.send else { return };
         if send.lost.front().is_some_and(|frame| frame.symbol == pending.symbol()) {
-            self.out.drop_lost(pending.id, send, sent);
+            self.out.drop_lost(pending.id, send);
         }
         self.out.refresh(stream, &mut self.control);
     }
 
-    /// A protected stream of which everything written has been sent since it was last reported. To
-    /// be called until `None` after packets were filled.
-    pub fn drain_flushed(&mut self) -> Option<Flushed> {
-        while let Some(id) = self.out.flushed.pop_front() {
-            let Some(stream) = self.table.get_mut(id) else {
-                continue;
-            };
-            let Some(send) = stream.send.as_mut() else {
-                continue;
-            };
-            send.flush_queued = false;
-            if !send.has_unsent() && (send.is_sending() || send.is_data_sent()) {
-                return Some(Flushed { id, fin: send.is_data_sent() });
-            }
-        }
-        None
+    /// A source symbol that is queued to be sent again on behalf of `frame` cannot be sent as it is
+    /// any more: the frame's bytes take its place in the queue.
+    pub fn unbind_symbol(&mut self, symbol: SymbolRef, frame: &StreamToken) {
+        let Some(stream) = self.table.get_mut(frame.id) else { return };
+        let Some(send) = &mut stream.send else { return };
+        send.unbind(symbol);
+        self.out.refresh(stream, &mut self.control);
     }
 
     /// Whether stream bytes wait to be sent, and may be.
-    pub fn wants_data(&mut self) -> bool {
-        if self.out.in_turn() {
-            return self.poll_new(ANY_ROOM).is_some();
-        }
-        self.out.next_lost(&mut self.table).is_some()
-            || self.out.next_fin(&mut self.table).is_some()
-            || (self.out.credit.available() > 0 && self.out.fresh > 0)
+    #[must_use]
+    pub fn has_data(&self) -> bool {
+        self.look_lost().is_some() || self.look_new(usize::MAX).is_some()
+    }
+
+    /// Whether bytes were written that wait for nothing but flow-control credit of the peer.
+    #[must_use]
+    pub fn is_blocked(&self) -> bool {
+        let blocked = |stream: &Stream| stream.send.as_ref().is_some_and(SendHalf::is_blocked);
+        self.out.is_blocked() || self.table.iter().any(blocked)
+    }
+
+    /// Bytes that the peer's limit for the connection lets new data take.
+    #[must_use]
+    pub fn credit(&self) -> u64 {
+        self.out.credit.available()
     }
 
     /// Whether streams have new bytes to send that only connection flow control holds back.
@@ -451,9 +417,8 @@ impl Streams {
     }
 
     /// Queues a source symbol to be sent again as it is, for the sake of the frame `token` that it
-    /// holds and the peer misses. The symbol comes back from [`Self::take_forsaken`] if the frame is
-    /// not missed any more when its turn comes.
-    pub fn retransmit_symbol(&mut self, symbol: SymbolRef, token: &StreamToken) {
+    /// holds and the peer misses.
+    pub fn queue_symbol(&mut self, symbol: SymbolRef, token: &StreamToken) {
         let stream = self.table.get_mut(token.id);
         if let Some(stream) = stream
             && let Some(send) = &mut stream.send
@@ -463,12 +428,6 @@ impl Streams {
             self.out.order.queued(token.id.0);
             self.out.refresh(stream, &mut self.control);
         }
-    }
-
-    /// Source symbols that were queued to be sent again and will not be: the stream was reset, or
-    /// the peer got the frame by another way.
-    pub fn take_forsaken(&mut self) -> Option<SymbolRef> {
-        self.out.forsaken.pop()
     }
 
     /// `bytes` of the connection's capacity were used for a stream, but not by a frame of it.
@@ -485,18 +444,39 @@ impl Streams {
     /// The peer holds what a frame carried: its packet was acknowledged, or the peer recovered it
     /// from repair symbols. Storage is freed, and it will not be sent again.
     pub fn delivered(&mut self, token: &StreamToken) {
-        let id = token.id;
-        let Some(stream) = self.table.get_mut(id) else {
-            return;
-        };
+        self.settle(token.id, |send| send.acked(range_of(token), token.fin));
+    }
+
+    /// Nobody will send again what a frame carried, although the peer does not hold it. When nothing
+    /// else of the stream is outstanding, the stream ends with a reset that says `code`.
+    pub fn give_up(&mut self, token: &StreamToken, code: u64) {
+        self.settle(token.id, |send| send.give_up(range_of(token), token.fin, code));
+    }
+
+    /// Follows the end of a frame's way.
+    fn settle(&mut self, id: StreamId, act: impl FnOnce(&mut SendHalf) -> Completion) {
+        let Some(stream) = self.table.get_mut(id) else { return };
         let Some(send) = &mut stream.send else { return };
-        if send.acked(range_of(token), token.fin) {
-            self.out.refresh(stream, &mut self.control);
-            self.events.push(StreamEvent::Finished { id });
-            self.reap(id);
-        } else {
-            self.out.account(send);
-            self.notify_writable(id);
+        match act(send) {
+            Completion::Open => {
+                if self.out.prune_lost(id, send) {
+                    self.out.refresh(stream, &mut self.control);
+                } else {
+                    self.out.account(send);
+                }
+                self.notify_writable(id);
+            }
+            Completion::Finished => {
+                self.out.refresh(stream, &mut self.control);
+                self.events.push(StreamEvent::Finished { id });
+                self.reap(id);
+            }
+            Completion::Incomplete(code) => {
+                stream.pending.reset = send.reset(code);
+                self.control.queue(stream);
+                self.out.refresh(stream, &mut self.control);
+                self.events.push(StreamEvent::Finished { id });
+            }
         }
         self.wake_writers();
     }

@@ -13,7 +13,7 @@ use super::{CHUNK, Number, read_all};
 use crate::{App, AppError, Pattern, Quic};
 
 /// What is to be transferred on one stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transfer {
     /// Bytes from the server to the client.
     pub download: u64,
@@ -198,19 +198,22 @@ impl BulkClient {
 
     fn start(&mut self, now: Instant, quic: &mut impl Quic) -> Result<(), AppError> {
         while self.active.len() < self.parallel && self.next_at.is_none_or(|at| at <= now) {
-            let Some(&plan) = self.plan.front() else { return Ok(()) };
+            let Some(plan) = self.plan.front() else { return Ok(()) };
+            let plan = plan.clone();
             let Some(stream) = quic.open() else { return Ok(()) };
             self.plan.pop_front();
             if plan.protection.is_some() {
-                quic.protect(stream, plan.protection)?;
+                quic.protect(stream, plan.protection.clone())?;
             }
+            let pattern = upload_pattern(stream);
+            let upload = Sending { pattern, sent: 0, total: plan.upload };
             self.active.push(Active {
                 index: self.started,
                 stream,
                 started: now,
                 plan,
                 header: 0,
-                upload: Sending { pattern: upload_pattern(stream), sent: 0, total: plan.upload },
+                upload,
                 finished: false,
                 download: Receiving { pattern: download_pattern(stream), received: 0 },
             });
@@ -257,7 +260,7 @@ impl Serving {
     fn poll(
         &mut self,
         quic: &mut impl Quic,
-        protection: Option<Protection>,
+        protection: Option<&Protection>,
     ) -> Result<bool, AppError> {
         let stream = self.stream;
         if !self.upload_ended {
@@ -273,7 +276,7 @@ impl Serving {
                 return Ok(false);
             };
             if protection.is_some() {
-                quic.protect(stream, protection)?;
+                quic.protect(stream, protection.cloned())?;
             }
             self.download = Some(Sending { pattern: download_pattern(stream), sent: 0, total });
         }
@@ -321,7 +324,7 @@ impl<Q: Quic> App<Q> for BulkServer {
         }
         let mut i = 0;
         while let Some(serving) = self.active.get_mut(i) {
-            if serving.poll(quic, self.protection)? {
+            if serving.poll(quic, self.protection.as_ref())? {
                 self.received += self.active.remove(i).upload.received;
             } else {
                 i += 1;

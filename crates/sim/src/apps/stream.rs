@@ -13,7 +13,7 @@ use super::{Number, read_all};
 use crate::{App, AppError, Clock, Pattern, Quic};
 
 /// What is to be streamed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamPlan {
     /// Bytes of a message, 8 at least.
     pub size: usize,
@@ -113,7 +113,7 @@ impl<Q: Quic> App<Q> for StreamSource {
             if self.request.get().is_none() {
                 return Ok(None);
             }
-            quic.protect(stream, self.plan.protection)?;
+            quic.protect(stream, self.plan.protection.clone())?;
             self.next_at = Some(now);
         }
         let count = self.request.get().unwrap_or(0);

@@ -8,7 +8,7 @@ use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
 use sutura_proto::{ClientConfig, Connection, ConnectionHandle, ConnectionStats, ServerConfig};
 
 use super::{Ends, Scenario, client_address, server_address};
-use crate::{App, Clock, Failure, FailureKind, Host, Network, NodeId, TraceLog};
+use crate::{App, Clock, Failure, FailureKind, Host, Network, NodeId};
 
 /// Application protocol of everything here.
 const ALPN: &[u8] = b"perf";
@@ -118,8 +118,8 @@ impl Run {
     fn new(scenario: &Scenario, clock: Clock, accept: crate::Accept) -> Self {
         let mut seeds = Rng::new(scenario.seed);
         let mut network = Network::new(clock);
-        if scenario.trace > 0 {
-            network.set_tracer(Box::new(TraceLog::new(scenario.trace)));
+        if let Some(tracer) = &scenario.tracer {
+            network.set_tracer((tracer.0)());
         }
         let config = ServerConfig {
             crypto: Arc::new(NullServerConfig::new(vec![ALPN.to_vec()])),

@@ -3,6 +3,7 @@
 mod bulk;
 mod drive;
 
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ pub use drive::{Progress, View};
 
 use crate::{
     BulkClient, BulkServer, Clock, DatagramPlan, DatagramSink, DatagramSource, Delay, Failure,
-    StreamPlan, StreamSink, StreamSource, Transfer,
+    StreamPlan, StreamSink, StreamSource, TraceLog, Tracer, Transfer,
 };
 
 /// A simulated hour: no scenario here takes longer.
@@ -49,7 +50,17 @@ pub struct Scenario {
     gap: Duration,
     linger: Duration,
     deadline: Duration,
-    trace: usize,
+    tracer: Option<MakeTracer>,
+}
+
+/// Makes the tracer of a run.
+#[derive(Clone)]
+struct MakeTracer(Arc<dyn Fn() -> Box<dyn Tracer> + Send + Sync>);
+
+impl fmt::Debug for MakeTracer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MakeTracer")
+    }
 }
 
 impl Scenario {
@@ -68,7 +79,7 @@ impl Scenario {
             gap: Duration::ZERO,
             linger: DEFAULT_LINGER,
             deadline: DEFAULT_DEADLINE,
-            trace: 0,
+            tracer: None,
         }
     }
 
@@ -150,8 +161,18 @@ impl Scenario {
 
     /// Keeps the last `events` events for the text of a failure.
     #[must_use]
-    pub fn trace(mut self, events: usize) -> Self {
-        self.trace = events;
+    pub fn trace(self, events: usize) -> Self {
+        self.tracer(move || TraceLog::new(events))
+    }
+
+    /// Tells every event to a tracer. There is one at a time, so the last word counts, be it this
+    /// or [`trace`](Self::trace); `make` is asked for one on each run.
+    #[must_use]
+    pub fn tracer<T: Tracer + 'static>(
+        mut self,
+        make: impl Fn() -> T + Send + Sync + 'static,
+    ) -> Self {
+        self.tracer = Some(MakeTracer(Arc::new(move || Box::new(make()))));
         self
     }
 
@@ -170,9 +191,10 @@ impl Scenario {
     /// As for [`run`](Self::run).
     pub fn stream(self, plan: StreamPlan) -> Result<StreamOutcome, Failure> {
         let clock = Clock::default();
-        let source = move || StreamSource::new(plan, clock);
+        let sink = StreamSink::new(plan.clone(), clock);
+        let source = move || StreamSource::new(plan.clone(), clock);
         let mut delays = Vec::new();
-        let ends = self.drive(clock, StreamSink::new(plan, clock), source, |view| {
+        let ends = self.drive(clock, sink, source, |view| {
             let done = view.client.is_done();
             if done {
                 delays = view.client.delays().to_vec();
@@ -207,9 +229,9 @@ impl Scenario {
     }
 
     fn bulk_apps(&self) -> (BulkClient, impl FnMut() -> BulkServer + use<>) {
-        let client = BulkClient::new(self.plan.iter().copied(), self.parallel, self.gap);
-        let protection = self.protection;
-        (client, move || BulkServer::new(protection))
+        let client = BulkClient::new(self.plan.iter().cloned(), self.parallel, self.gap);
+        let protection = self.protection.clone();
+        (client, move || BulkServer::new(protection.clone()))
     }
 
     fn client_transport(&self) -> Arc<TransportConfig> {

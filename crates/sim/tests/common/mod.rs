@@ -18,10 +18,10 @@ pub fn link(text: &str) -> LinkConfig {
 
 /// Repair symbols at the end of what is sent.
 pub fn tail(burst: u32) -> Option<Protection> {
-    Some(Protection { burst, delay: Duration::ZERO, incremental: false })
+    Some(Protection::tail(burst, Duration::ZERO))
 }
 
 /// Repair symbols after each piece.
 pub fn incremental(burst: u32, delay: Duration) -> Option<Protection> {
-    Some(Protection { burst, delay, incremental: true })
+    Some(Protection::incremental(burst, delay))
 }

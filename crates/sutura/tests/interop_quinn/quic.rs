@@ -33,7 +33,7 @@ pub fn we_echo(server: sutura::Endpoint) {
 
 async fn we_echo_stream(mut send: sutura::SendStream, mut recv: sutura::RecvStream) {
     // The peer does not know of coding: asking for it must change nothing.
-    let protection = Protection { burst: 2, delay: std::time::Duration::ZERO, incremental: false };
+    let protection = Protection::tail(2, std::time::Duration::ZERO);
     send.protect(Some(protection)).unwrap();
     while let Some(chunk) = recv.read_chunk(usize::MAX).await.unwrap() {
         send.write_chunk(chunk).await.unwrap();
@@ -71,7 +71,7 @@ pub fn they_echo(server: quinn::Endpoint) {
 /// Sends `len` bytes and takes them back.
 pub async fn we_exchange(connection: sutura::Connection, len: usize) {
     let (mut send, mut recv) = connection.open_bi().await.unwrap();
-    let protection = Protection { burst: 2, delay: std::time::Duration::ZERO, incremental: true };
+    let protection = Protection::incremental(2, std::time::Duration::ZERO);
     send.protect(Some(protection)).unwrap();
     let data = pattern(len);
     let expected = data.clone();

@@ -1,6 +1,9 @@
 //! ISA-L's ways of doing our work.
 
-use super::bindings::{self, Form, Sources, Tables};
+use super::{
+    bindings::{self, Form, Sources, Tables},
+    parities::Parities,
+};
 use crate::{
     Error,
     buffers::Symbols,
@@ -14,7 +17,7 @@ use crate::{
     measure::{Decoded, Kind, Race},
 };
 use std::rc::Rc;
-use sutura_erasure::kernel::Kernel;
+use sutura_erasure::{Coefficients, kernel::Kernel};
 
 /// One repair symbol, with tables that are ready.
 pub fn single<'a>(race: &mut Race<'a>, job: &Single<'a>) -> Result<(), Error> {
@@ -72,7 +75,7 @@ pub fn decode<'a>(race: &mut Race<'a>, job: &Rc<Losses<'a>>) -> Result<(), Error
     let entry = ("isal-batch", "ISA-L batch: ec_encode_data, gf_invert_matrix", Kind::Peer);
     race.add_decode(entry, move || {
         let work = || {
-            let (known, missing) = job.coefficients();
+            let (known, missing) = coefficients(&job);
             Tables::new(count, job.known.len(), &known).encode(
                 Form::Best,
                 &sources,
@@ -94,9 +97,23 @@ pub fn decode<'a>(race: &mut Race<'a>, job: &Rc<Losses<'a>>) -> Result<(), Error
     })
 }
 
+/// Coefficients of all repair symbols: those of known symbols and those of missing ones.
+fn coefficients(job: &Losses<'_>) -> (Vec<u8>, Vec<u8>) {
+    let mut known = Vec::with_capacity(job.keys.len() * job.known.len());
+    let mut missing = Vec::with_capacity(job.keys.len() * job.missing.len());
+    let mut row = vec![0; job.n];
+    for &key in &job.keys {
+        Coefficients::new(key).fill(0, &mut row);
+        known.extend(job.known.iter().map(|&id| row[id]));
+        missing.extend(job.missing.iter().map(|&id| row[id]));
+    }
+    (known, missing)
+}
+
 /// Reed-Solomon encoding with the same matrix.
 pub fn rs_encode<'a>(race: &mut Race<'a>, job: &Rc<Block<'a>>) -> Result<(), Error> {
-    if bindings::cauchy(PARITY, DATA) != job.matrix {
+    let parities = Parities::new(job.sources);
+    if bindings::cauchy(PARITY, DATA) != parities.matrix {
         return Err("gf_gen_cauchy1_matrix makes another matrix".into());
     }
     let forms = [
@@ -105,10 +122,10 @@ pub fn rs_encode<'a>(race: &mut Race<'a>, job: &Rc<Block<'a>>) -> Result<(), Err
     ];
     for (id, label, form) in forms {
         let Some(form) = form else { continue };
-        let tables = Tables::new(PARITY, DATA, &job.matrix);
-        let sources = Sources::new(&job.data);
+        let tables = Tables::new(PARITY, DATA, &parities.matrix);
+        let sources = Sources::new(&parities.data);
         let entry = (id, label, Kind::Peer);
-        race.add(entry, &job.parity, move |dsts| tables.encode(form, &sources, dsts))?;
+        race.add(entry, &parities.parity, move |dsts| tables.encode(form, &sources, dsts))?;
     }
     Ok(())
 }
@@ -116,6 +133,7 @@ pub fn rs_encode<'a>(race: &mut Race<'a>, job: &Rc<Block<'a>>) -> Result<(), Err
 /// Reed-Solomon decoding with the inverse of what is lost only, as ours.
 pub fn rs_decode<'a>(race: &mut Race<'a>, job: &Rc<Block<'a>>) -> Result<(), Error> {
     let job = Rc::clone(job);
+    let parities = Parities::new(job.sources);
     let mut recovered = Symbols::zeroed(PARITY);
     let mut turn = 0;
     let entry = ("isal", "ISA-L ec_encode_data and the inverse of what is lost", Kind::Peer);
@@ -123,9 +141,9 @@ pub fn rs_decode<'a>(race: &mut Race<'a>, job: &Rc<Block<'a>>) -> Result<(), Err
         turn += 1;
         let lost = job.lost(turn);
         let (time, solved) = clock::wall(|| {
-            let rows = job.decoding_rows(&lost, |matrix| bindings::invert(matrix, PARITY))?;
+            let rows = parities.decoding_rows(&lost, |matrix| bindings::invert(matrix, PARITY))?;
             let tables = Tables::new(PARITY, DATA, &rows);
-            let sources = Sources::new(&job.received(&lost));
+            let sources = Sources::new(&parities.received(&lost));
             tables.encode(Form::Best, &sources, &mut recovered.slots_mut());
             Some(())
         });

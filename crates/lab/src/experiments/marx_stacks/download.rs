@@ -1,9 +1,11 @@
 //! Files over one connection, and what their client received.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sutura_link::{LinkConfig, ParseError};
-use sutura_proto::{Connection, Event, RetransmissionApproach, TransportConfig};
+use sutura_proto::policy::ResendApproach;
+use sutura_proto::{Connection, Event, TransportConfig};
 use sutura_schedule::{Discipline, Preset, Scheme};
 use sutura_sim::{App, AppError, BulkClient, BulkServer, Clock, Progress, Scenario, Transfer};
 
@@ -62,7 +64,7 @@ pub struct Server {
     /// Which stream sends next.
     pub scheme: Scheme,
     /// When lost data goes.
-    pub approach: RetransmissionApproach,
+    pub approach: ResendApproach,
     /// Whether a packet may carry several streams.
     pub mix_streams: bool,
     /// The receive window of the connection in windows of a stream.
@@ -86,12 +88,12 @@ impl Server {
 /// Retransmission approach 1, 2 or 3 (section 2.1). The other order of approach 3 is one stream after
 /// the other, or in turns where that is the usual one.
 #[must_use]
-pub fn approach(number: u8, sequential: bool) -> RetransmissionApproach {
+pub fn approach(number: u8, sequential: bool) -> ResendApproach {
     match number {
-        1 => RetransmissionApproach::InTurn,
-        2 => RetransmissionApproach::First,
-        _ if sequential => RetransmissionApproach::FirstBy(Scheme::Rr),
-        _ => RetransmissionApproach::FirstBy(Scheme::Fifo),
+        1 => ResendApproach::InTurn,
+        2 => ResendApproach::First,
+        _ if sequential => ResendApproach::FirstBy(Scheme::Rr),
+        _ => ResendApproach::FirstBy(Scheme::Fifo),
     }
 }
 
@@ -161,7 +163,7 @@ pub fn download(
     };
     let sender = TransportConfig {
         scheduler: server.scheme,
-        retransmission_order: server.approach,
+        resend_order: Arc::new(server.approach),
         mix_streams: server.mix_streams,
         fec: None,
         ..TransportConfig::default()

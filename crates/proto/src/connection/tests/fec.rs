@@ -4,7 +4,10 @@ use super::pair::{Pair, pattern};
 use crate::{Connection, Dir, FecConfig, Protection, Side, StreamId, TransportConfig};
 use std::time::Duration;
 
-const TAIL: Protection = Protection { burst: 3, delay: Duration::ZERO, incremental: false };
+/// Three repair symbols at the end.
+fn tail() -> Protection {
+    Protection::tail(3, Duration::ZERO)
+}
 
 /// Sends `len` bytes from the server on a protected stream, of which the datagrams with these
 /// numbers are lost; returns how long the client waited for the end.
@@ -39,7 +42,7 @@ fn is_negotiated_and_says_so() {
     pair.handshake();
     assert!(!pair.server.conn().stats().fec.negotiated);
     // The stream asks in vain, and is sent as plain QUIC.
-    lossy_transfer(&mut pair, Some(TAIL), &[3]);
+    lossy_transfer(&mut pair, Some(tail()), &[3]);
     assert_eq!(pair.server.conn().stats().fec.source_symbols_sent, 0);
     assert_eq!(pair.client.conn().stats().fec.source_symbols_received, 0);
 }
@@ -48,7 +51,7 @@ fn is_negotiated_and_says_so() {
 fn losses_are_mended_without_a_round_trip() {
     for lost in [&[0][..], &[2], &[5], &[0, 2, 5], &[3, 4, 5]] {
         let mut pair = Pair::connected();
-        let waited = lossy_transfer(&mut pair, Some(TAIL), lost);
+        let waited = lossy_transfer(&mut pair, Some(tail()), lost);
         assert!(waited < Duration::from_millis(90), "{lost:?}: {waited:?}");
         let (client, server) = (pair.client.conn().stats(), pair.server.conn().stats());
         assert_eq!(client.fec.recovered, lost.len() as u64, "{lost:?}");
@@ -65,7 +68,7 @@ fn losses_are_mended_without_a_round_trip() {
 #[test]
 fn more_losses_than_repair_symbols_are_sent_again() {
     let mut pair = Pair::connected();
-    lossy_transfer(&mut pair, Some(TAIL), &[1, 2, 3, 4]);
+    lossy_transfer(&mut pair, Some(tail()), &[1, 2, 3, 4]);
     let server = pair.server.conn().stats();
     assert!(server.stream_bytes_retransmitted > 0);
     assert_eq!(server.packets_lost, 4);
@@ -74,7 +77,7 @@ fn more_losses_than_repair_symbols_are_sent_again() {
 #[test]
 fn lost_repair_symbols_hold_nothing_back() {
     let mut pair = Pair::connected();
-    let waited = lossy_transfer(&mut pair, Some(TAIL), &[4, 6, 7, 8]);
+    let waited = lossy_transfer(&mut pair, Some(tail()), &[4, 6, 7, 8]);
     assert!(waited < Duration::from_millis(400), "{waited:?}");
     assert_eq!(pair.client.conn().stats().fec.recovered, 0);
 }
@@ -82,7 +85,7 @@ fn lost_repair_symbols_hold_nothing_back() {
 #[test]
 fn incremental_data_is_protected_piece_by_piece() {
     let mut pair = Pair::connected();
-    let protection = Protection { incremental: true, ..TAIL };
+    let protection = Protection::incremental(3, Duration::ZERO);
     let id = pair.server.conn().open(Dir::Uni).unwrap();
     pair.server.conn().send_stream(id).protect(Some(protection)).unwrap();
     let mut n = 0;
@@ -122,15 +125,15 @@ fn sessions_serve_one_stream_after_another_and_are_shared_when_scarce() {
     let mut pair = Pair::with(config(), config());
     pair.handshake();
     for _ in 0..10 {
-        lossy_transfer(&mut pair, Some(TAIL), &[]);
+        lossy_transfer(&mut pair, Some(tail()), &[]);
     }
-    lossy_transfer(&mut pair, Some(TAIL), &[3]);
+    lossy_transfer(&mut pair, Some(tail()), &[3]);
     assert_eq!(pair.client.conn().stats().fec.recovered, 1);
     let data = pattern(9_000);
     for _ in 0..5 {
         let id = pair.server.conn().open(Dir::Uni).unwrap();
         let mut stream = pair.server.conn().send_stream(id);
-        stream.protect(Some(TAIL)).unwrap();
+        stream.protect(Some(tail())).unwrap();
         stream.write(&data).unwrap();
         stream.finish().unwrap();
     }
@@ -144,7 +147,7 @@ fn windows_slide_over_a_long_lossy_transfer() {
     let mut pair = Pair::connected();
     let data = pattern(1_500_000);
     let id = pair.server.conn().open(Dir::Uni).unwrap();
-    pair.server.conn().send_stream(id).protect(Some(TAIL)).unwrap();
+    pair.server.conn().send_stream(id).protect(Some(tail())).unwrap();
     let mut n = 0u64;
     pair.filter = Box::new(move |_, _| {
         n += 1;

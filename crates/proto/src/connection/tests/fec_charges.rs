@@ -33,7 +33,7 @@ impl Scheduler for Accountant {
     fn deactivate(&mut self, stream: StreamKey) {
         self.eps.deactivate(stream);
     }
-    fn next(&mut self, room: usize) -> Option<Grant> {
+    fn next(&self, room: usize) -> Option<Grant> {
         self.eps.next(room)
     }
     fn charge(&mut self, stream: StreamKey, bytes: usize) {
@@ -45,7 +45,10 @@ impl Scheduler for Accountant {
     }
 }
 
-const TAIL: Protection = Protection { burst: 3, delay: Duration::ZERO, incremental: false };
+/// Three repair symbols at the end.
+fn tail() -> Protection {
+    Protection::tail(3, Duration::ZERO)
+}
 
 /// A pair of which the server keeps accounts.
 fn pair(max_sessions: u16) -> (Pair, Ledger) {
@@ -55,7 +58,7 @@ fn pair(max_sessions: u16) -> (Pair, Ledger) {
     pair.handshake();
     let accountant = Accountant::default();
     let ledger = accountant.ledger.clone();
-    pair.server.conn().streams.set_scheduler(Box::new(accountant));
+    pair.server.conn().egress.streams.set_scheduler(Box::new(accountant));
     (pair, ledger)
 }
 
@@ -73,7 +76,7 @@ fn stream(pair: &mut Pair, len: usize, protection: Option<Protection>) -> Stream
 #[test]
 fn a_repair_symbol_is_charged_to_the_stream_that_it_protects() {
     let (mut pair, ledger) = pair(16);
-    let protected = stream(&mut pair, 5_000, Some(TAIL));
+    let protected = stream(&mut pair, 5_000, Some(tail()));
     let bare = stream(&mut pair, 5_000, None);
     pair.run_for(Duration::from_secs(1));
     let stats = pair.server.conn().stats();
@@ -86,8 +89,8 @@ fn a_repair_symbol_is_charged_to_the_stream_that_it_protects() {
 #[test]
 fn streams_of_one_session_share_what_protects_them_in_proportion() {
     let (mut pair, ledger) = pair(1);
-    let small = stream(&mut pair, 1_500, Some(TAIL));
-    let large = stream(&mut pair, 6_000, Some(TAIL));
+    let small = stream(&mut pair, 1_500, Some(tail()));
+    let large = stream(&mut pair, 6_000, Some(tail()));
     pair.run_for(Duration::from_secs(1));
     let repair = pair.server.conn().stats().fec.repair_bytes_sent;
     let ledger = ledger.lock().unwrap();
@@ -98,14 +101,14 @@ fn streams_of_one_session_share_what_protects_them_in_proportion() {
 
 #[test]
 fn what_is_sent_again_is_charged_as_a_symbol_and_as_a_frame() {
-    for protection in [Some(TAIL), None] {
+    for protection in [Some(tail()), None] {
         let (mut pair, ledger) = pair(16);
         let mut n = 0;
         pair.filter = Box::new(move |from, _| {
             n += u32::from(from == Side::Server);
             from == Side::Client || ![1, 2, 3, 4].contains(&n)
         });
-        let id = stream(&mut pair, 6_000, protection);
+        let id = stream(&mut pair, 6_000, protection.clone());
         pair.run_for(Duration::from_secs(3));
         let stats = pair.server.conn().stats();
         assert!(stats.stream_bytes_retransmitted > 0, "{protection:?}");

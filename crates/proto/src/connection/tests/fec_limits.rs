@@ -8,7 +8,10 @@ use crate::wire_format::{
 use crate::{Dir, FecConfig, Protection, Side, StreamId, TransportConfig, TransportErrorCode};
 use std::time::Duration;
 
-const TAIL: Protection = Protection { burst: 3, delay: Duration::ZERO, incremental: false };
+/// Three repair symbols at the end.
+fn tail() -> Protection {
+    Protection::tail(3, Duration::ZERO)
+}
 const SECOND: Duration = Duration::from_secs(1);
 
 fn symbol(id: u64, frames: &[u8]) -> Frame<'_> {
@@ -19,7 +22,7 @@ fn symbol(id: u64, frames: &[u8]) -> Frame<'_> {
 fn protected(pair: &mut Pair, len: usize) -> StreamId {
     let id = pair.server.conn().open(Dir::Uni).unwrap();
     let mut stream = pair.server.conn().send_stream(id);
-    stream.protect(Some(TAIL)).unwrap();
+    stream.protect(Some(tail())).unwrap();
     stream.write(&pattern(len)).unwrap();
     stream.finish().unwrap();
     id
@@ -172,7 +175,7 @@ fn redundancy_stays_within_the_congestion_window() {
         n += u32::from(from == Side::Server);
         from == Side::Client || !n.is_multiple_of(20)
     });
-    let incremental = Protection { incremental: true, burst: 32, ..TAIL };
+    let incremental = Protection::incremental(32, Duration::ZERO);
     let id = pair.server.conn().open(Dir::Uni).unwrap();
     pair.server.conn().send_stream(id).protect(Some(incremental)).unwrap();
     let mut full = 0;

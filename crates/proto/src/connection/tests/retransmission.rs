@@ -1,30 +1,34 @@
 //! The order of retransmission with everything else that decides about lost data.
 
 use super::pair::{Pair, pattern};
-use crate::fec::{Fate, SymbolRef};
-use crate::{
-    Dir, Outcome, Priority, Protection, Retransmission, RetransmissionApproach, Scheme, Side,
-    SpaceId, StreamId, TransportConfig,
-};
+use crate::fec::SymbolRef;
+use crate::policy::{HoldForRepair, LossReactionFactory, ResendApproach, ResendAtOnce};
+use crate::{Dir, Outcome, Priority, Protection, Scheme, Side, SpaceId, StreamId, TransportConfig};
+use std::sync::Arc;
 use std::time::Duration;
 
-const TAIL: Protection = Protection { burst: 3, delay: Duration::ZERO, incremental: false };
+/// Three repair symbols at the end.
+fn tail() -> Protection {
+    Protection::tail(3, Duration::ZERO)
+}
 const SECOND: Duration = Duration::from_secs(1);
 
-const APPROACHES: [RetransmissionApproach; 4] = [
-    RetransmissionApproach::ByLoss,
-    RetransmissionApproach::InTurn,
-    RetransmissionApproach::First,
-    RetransmissionApproach::FirstBy(Scheme::Eps),
+const APPROACHES: [ResendApproach; 4] = [
+    ResendApproach::ByLoss,
+    ResendApproach::InTurn,
+    ResendApproach::First,
+    ResendApproach::FirstBy(Scheme::Eps),
 ];
 
-/// Every approach with every policy of what is sent again.
+/// Every approach with every loss reaction.
 fn each(mut test: impl FnMut(Pair)) {
-    for retransmission_order in APPROACHES {
-        for retransmission in [Retransmission::Immediate, Retransmission::HoldForRepair] {
+    let reactions: [Arc<dyn LossReactionFactory>; 2] =
+        [Arc::new(ResendAtOnce), Arc::new(HoldForRepair)];
+    for approach in APPROACHES {
+        for loss_reaction in &reactions {
             let config = || TransportConfig {
-                retransmission,
-                retransmission_order,
+                loss_reaction: loss_reaction.clone(),
+                resend_order: Arc::new(approach),
                 ..TransportConfig::default()
             };
             let mut pair = Pair::with(config(), config());
@@ -53,7 +57,7 @@ fn protected_and_bare_streams_lose_and_get_everything() {
             n >> 29 != 0
         });
         for i in 0..8u8 {
-            open(&mut pair, 60_000, (i % 2 == 0).then_some(TAIL), i % 4);
+            open(&mut pair, 60_000, (i % 2 == 0).then(tail), i % 4);
         }
         for _ in 0..8 {
             assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(60_000));
@@ -70,7 +74,7 @@ fn protected_and_bare_streams_lose_and_get_everything() {
 #[test]
 fn symbols_that_wait_when_their_stream_is_reset_leave_the_session_free() {
     each(|mut pair| {
-        let id = open(&mut pair, 9_000, Some(TAIL), 3);
+        let id = open(&mut pair, 9_000, Some(tail()), 3);
         pair.filter = Box::new(|from, _| from == Side::Client);
         pair.flush(Side::Server);
         // Nothing arrives, so that probes go out and what was sent is wanted again.
@@ -79,9 +83,9 @@ fn symbols_that_wait_when_their_stream_is_reset_leave_the_session_free() {
         pair.filter = Box::new(|_, _| true);
         pair.run_for(20 * SECOND);
         assert_eq!(pair.server.conn().send_stream(id).outcome(), Some(Outcome::Finished));
-        assert!(pair.server.conn().fec_out.is_quiet());
+        assert!(pair.server.conn().egress.is_coding_quiet());
         // The session serves the next stream.
-        open(&mut pair, 5_000, Some(TAIL), 3);
+        open(&mut pair, 5_000, Some(tail()), 3);
         let conn = pair.client.conn();
         let reset = conn.accept(Dir::Uni);
         assert_eq!(reset, Some(id));
@@ -107,7 +111,7 @@ fn byte(pair: &mut Pair, id: StreamId) -> Vec<u8> {
 #[test]
 fn a_small_symbol_in_turn_does_not_keep_a_large_repair_symbol_from_going() {
     let server = TransportConfig {
-        retransmission_order: RetransmissionApproach::InTurn,
+        resend_order: Arc::new(ResendApproach::InTurn),
         ..TransportConfig::default()
     };
     let mut pair = Pair::with(TransportConfig::default(), server);
@@ -120,15 +124,15 @@ fn a_small_symbol_in_turn_does_not_keep_a_large_repair_symbol_from_going() {
             pair.receive(Side::Server, datagram);
         }
     }
-    open(&mut pair, 50, Some(TAIL), 3);
+    open(&mut pair, 50, Some(tail()), 3);
     while lose_one(&mut pair) {}
-    open(&mut pair, 1_500, Some(TAIL), 3);
-    while pair.server.conn().streams.wants_data() {
+    open(&mut pair, 1_500, Some(tail()), 3);
+    while pair.server.conn().egress.streams.has_data() {
         assert!(lose_one(&mut pair));
     }
     let small = SymbolRef { session: 0, id: 0 };
     let conn = pair.server.conn();
-    assert_eq!(conn.fec_out.on_probe(small, true), Fate::Kept);
+    conn.egress.probe_symbol(small);
     // This one leaves no gap: its acknowledgement may wait, and goes along only where it has room.
     let datagram = byte(&mut pair, id);
     pair.receive(Side::Server, datagram);
@@ -140,5 +144,5 @@ fn a_small_symbol_in_turn_does_not_keep_a_large_repair_symbol_from_going() {
     assert!(lose_one(&mut pair));
     let conn = pair.server.conn();
     assert_eq!(conn.stats().fec.repair_symbols_sent, repairs + 1);
-    assert_eq!(conn.fec_out.resend_frames(small).len(), 1, "it waits for its turn");
+    assert_eq!(conn.egress.queued_frames(small), 1, "it waits for its turn");
 }

@@ -231,7 +231,7 @@ fn old_losses_are_forgotten() {
     rig.ack_and_detect(Data, &[5..=5]);
     assert_eq!(rig.lost, [1, 2]);
     let pto = rig.recovery.pto(Data);
-    rig.now += pto + MS;
+    rig.now += LOST_RETENTION * pto + MS;
     assert_eq!(rig.ack(Data, &[1..=2]), AckOutcome::default());
     assert_eq!(rig.late, []);
 }

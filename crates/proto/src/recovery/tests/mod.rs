@@ -5,7 +5,7 @@ mod loss;
 mod model;
 mod probe;
 
-use super::loss::{MAX_LOST_REMEMBERED, PACKET_THRESHOLD, loss_delay};
+use super::loss::{LOST_RETENTION, MAX_LOST_REMEMBERED, PACKET_THRESHOLD, loss_delay};
 use super::pto::{PROBES, PtoContext, Timeout};
 use super::rtt::INITIAL_RTT;
 use super::token::{Token, Tokens};

@@ -100,7 +100,7 @@ proptest! {
                     let ranges = model.ranges(&steps);
                     let Some(largest) = ranges.first().map(|range| *range.end()) else { continue };
                     let covered = |pn: u64| ranges.iter().any(|range| range.contains(&pn));
-                    let retention = rig.recovery.pto(Data);
+                    let retention = LOST_RETENTION * rig.recovery.pto(Data);
                     let result = rig.try_ack(Data, &ranges, Duration::ZERO);
                     if model.skipped.iter().rev().take(16).any(|pn| covered(*pn)) {
                         prop_assert!(result.is_err());

@@ -191,7 +191,7 @@ fn run(seed: u64, limits: &StreamLimits, count: u64, size: u64, loss: u64) {
         let StreamStats { send_buffered, receive_buffered, .. } = host.streams.stats();
         assert_eq!((send_buffered, receive_buffered), (0, 0));
         while packet(&mut host.streams, now).is_some() {}
-        assert!(!host.streams.wants_control() && !host.streams.wants_data());
+        assert!(!host.streams.wants_control() && !host.streams.has_data());
     }
 }
 

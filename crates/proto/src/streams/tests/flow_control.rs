@@ -66,7 +66,7 @@ fn limits_move_when_half_a_window_was_read() {
     // A lost announcement is repeated with what is true by then.
     streams.lost(&tokens[0]);
     assert_eq!(control(&mut streams), [[encode::MAX_STREAM_DATA, uni(0).0, 18_000]]);
-    streams.lost(&Token::MaxData);
+    streams.lost(&Token::Control(ControlToken::MaxData));
     assert_eq!(control(&mut streams), [[encode::MAX_DATA, 23_000]]);
     streams.received(uni(0), 17_999, b"x", false).unwrap();
 }
@@ -79,7 +79,7 @@ fn no_limit_is_raised_for_a_stream_whose_size_is_known() {
     assert_eq!(drain(&mut streams, uni(0)), 8_000);
     streams.received(uni(0), 9_000, b"", true).unwrap();
     assert_eq!(control(&mut streams), [[encode::MAX_DATA, 23_000]]);
-    streams.lost(&Token::MaxStreamData(uni(0)));
+    streams.lost(&Token::Control(ControlToken::MaxStreamData(uni(0))));
     assert!(control(&mut streams).is_empty());
 }
 
@@ -170,12 +170,12 @@ fn we_stay_within_the_stream_limit_and_say_so_once() {
     assert!(blocked.is_some() && streams.has_unsent(id));
     let (frames, tokens) = control_tokens(&mut streams);
     assert_eq!(frames, [[encode::STREAM_DATA_BLOCKED, id.0, 10_000]]);
-    assert_eq!(streams.poll_data(ROOM), None);
-    assert!(!streams.wants_control() && !streams.wants_data());
+    assert_eq!(streams.look(ROOM), None);
+    assert!(!streams.wants_control() && !streams.has_data());
     streams.lost(&tokens[0]);
     assert_eq!(control(&mut streams), [[encode::STREAM_DATA_BLOCKED, id.0, 10_000]]);
     streams.received_max_stream_data(id, 9_000).unwrap();
-    assert_eq!(streams.poll_data(ROOM), None, "limits never fall");
+    assert_eq!(streams.look(ROOM), None, "limits never fall");
     streams.received_max_stream_data(id, 10_100).unwrap();
     streams.lost(&tokens[0]);
     let token = send_frame(&mut streams).unwrap();
@@ -198,7 +198,7 @@ fn we_stay_within_the_connection_limit_and_say_so_once() {
         tokens.push(token);
     }
     assert_eq!(tokens.iter().map(|token| token.len).sum::<u32>(), 15_000);
-    assert!(streams.is_connection_blocked() && !streams.wants_data());
+    assert!(streams.is_connection_blocked() && !streams.has_data());
     let (frames, blocked) = control_tokens(&mut streams);
     assert_eq!(frames, [[encode::DATA_BLOCKED, 15_000]]);
     streams.write(a, b"more").unwrap();
@@ -207,7 +207,7 @@ fn we_stay_within_the_connection_limit_and_say_so_once() {
     assert_eq!(control(&mut streams), [[encode::DATA_BLOCKED, 15_000]]);
     // What was sent before needs no new credit.
     streams.lost(&Token::Stream(tokens[3]));
-    let pending = streams.poll_data(ROOM).unwrap();
+    let pending = streams.look(ROOM).unwrap();
     assert!(pending.is_retransmission());
     let again = send_frame(&mut streams).unwrap();
     assert_eq!(
@@ -215,7 +215,7 @@ fn we_stay_within_the_connection_limit_and_say_so_once() {
         (tokens[3].id, tokens[3].offset, tokens[3].len)
     );
     streams.received_max_data(14_000);
-    assert_eq!(streams.poll_data(ROOM), None);
+    assert_eq!(streams.look(ROOM), None);
     streams.received_max_data(15_100);
     streams.lost(&blocked[0]);
     let sent: u32 = std::iter::from_fn(|| send_frame(&mut streams)).map(|token| token.len).sum();
@@ -248,6 +248,6 @@ fn a_reset_stream_is_not_blocked() {
     while send_frame(&mut streams).is_some() {}
     streams.reset(id, 4).unwrap();
     assert_eq!(control(&mut streams), [[encode::RESET_STREAM, id.0, 4, 10_000]]);
-    streams.lost(&Token::StreamDataBlocked(id, 10_000));
+    streams.lost(&Token::Control(ControlToken::StreamDataBlocked(id, 10_000)));
     assert!(control(&mut streams).is_empty());
 }

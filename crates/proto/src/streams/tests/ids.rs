@@ -14,13 +14,13 @@ const FOR_RECEIVING: [Frame; 3] = [
     |streams, id| streams.received_stream_data_blocked(id),
 ];
 const FOR_SENDING: [Frame; 2] = [
-    |streams, id| streams.received_stop_sending(id, 0),
+    |streams, id| streams.received_stop_sending(id, 0).map(drop),
     |streams, id| streams.received_max_stream_data(id, 1),
 ];
 
 #[test]
 fn nothing_opens_before_the_peer_said_what_it_allows() {
-    let order = RetransmissionApproach::default().build(Scheme::Eps);
+    let order = ResendApproach::default().build(&|| Scheme::Eps.build());
     let mut streams = Streams::new(Side::Client, small(), Scheme::Eps.build(), order);
     assert_eq!(streams.open(Dir::Bi), None);
     streams.set_peer_limits(advertised(&small()));

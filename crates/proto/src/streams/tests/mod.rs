@@ -10,10 +10,10 @@ mod send_buffer;
 mod send_limits;
 mod sending;
 
-use super::retransmission_order::RetransmissionApproach;
+use super::resend_order::{ResendApproach, ResendOrderFactory};
 use super::*;
 use crate::error::{TransportError, TransportErrorCode};
-use crate::recovery::token::{StreamToken, Token, Tokens};
+use crate::recovery::token::{ControlToken, StreamToken, Token, Tokens};
 use crate::wire::coding::Reader;
 use std::time::{Duration, Instant};
 use sutura_schedule::Scheme;
@@ -69,23 +69,23 @@ fn advertised(limits: &StreamLimits) -> PeerLimits {
 
 /// An endpoint with `limits`, whose peer has the same.
 fn endpoint(side: Side, limits: &StreamLimits) -> Streams {
-    endpoint_with(side, limits, RetransmissionApproach::default())
+    endpoint_with(side, limits, ResendApproach::default())
 }
 
 /// An endpoint with `limits` that sends again what was lost as `approach` says.
-fn endpoint_with(side: Side, limits: &StreamLimits, approach: RetransmissionApproach) -> Streams {
-    let order = approach.build(Scheme::Eps);
+fn endpoint_with(side: Side, limits: &StreamLimits, approach: ResendApproach) -> Streams {
+    let order = approach.build(&|| Scheme::Eps.build());
     let mut streams = Streams::new(side, limits.clone(), Scheme::Eps.build(), order);
     streams.set_peer_limits(advertised(limits));
     streams
 }
 
 /// Every approach that there is.
-const APPROACHES: [RetransmissionApproach; 4] = [
-    RetransmissionApproach::ByLoss,
-    RetransmissionApproach::InTurn,
-    RetransmissionApproach::First,
-    RetransmissionApproach::FirstBy(Scheme::Eps),
+const APPROACHES: [ResendApproach; 4] = [
+    ResendApproach::ByLoss,
+    ResendApproach::InTurn,
+    ResendApproach::First,
+    ResendApproach::FirstBy(Scheme::Eps),
 ];
 
 fn client() -> Streams {
@@ -112,11 +112,11 @@ struct Packet {
 fn packet(streams: &mut Streams, now: Instant) -> Option<Packet> {
     let mut packet = Packet::default();
     streams.write_control(now, RTT, &mut packet.bytes, ROOM, &mut packet.tokens);
-    while let Some(pending) = streams.poll_data(ROOM - packet.bytes.len()) {
+    while let Some(pending) = streams.look(ROOM - packet.bytes.len()) {
         let room = ROOM - packet.bytes.len();
         let written = streams.write_stream(&pending, &mut packet.bytes, room, Length::Explicit);
-        let Some(token) = written else { break };
-        packet.tokens.push(Token::Stream(token));
+        let Some(written) = written else { break };
+        packet.tokens.push(Token::Stream(written.token));
     }
     assert!(packet.bytes.len() <= ROOM);
     assert_eq!(packet.bytes.is_empty(), packet.tokens.is_empty());
@@ -150,8 +150,29 @@ fn control_tokens(streams: &mut Streams) -> (Vec<Vec<u64>>, Tokens) {
 
 /// Writes one STREAM frame, if there is any to write, and drops its bytes.
 fn send_frame(streams: &mut Streams) -> Option<StreamToken> {
-    let pending = streams.poll_data(ROOM)?;
-    streams.write_stream(&pending, &mut Vec::new(), ROOM, Length::Explicit)
+    let pending = streams.look(ROOM)?;
+    let written = streams.write_stream(&pending, &mut Vec::new(), ROOM, Length::Explicit)?;
+    Some(written.token)
+}
+
+impl Streams {
+    /// The packet with a frame was acknowledged.
+    fn acked(&mut self, token: &Token) {
+        match *token {
+            Token::Stream(ref frame) => self.delivered(frame),
+            Token::Control(control) => self.control_acked(control),
+            ref other => panic!("{other:?} is not a stream's"),
+        }
+    }
+
+    /// The packet with a frame was lost, and it is to be sent again.
+    fn lost(&mut self, token: &Token) {
+        match *token {
+            Token::Stream(ref frame) => drop(self.retransmit(frame)),
+            Token::Control(control) => self.control_lost(control),
+            ref other => panic!("{other:?} is not a stream's"),
+        }
+    }
 }
 
 /// Gives the frames of a packet to an endpoint.
@@ -161,7 +182,9 @@ fn deliver(streams: &mut Streams, bytes: &[u8]) -> Result<(), TransportError> {
         let mut next = || reader.varint().unwrap();
         match next() {
             encode::RESET_STREAM => streams.received_reset(StreamId(next()), next(), next())?,
-            encode::STOP_SENDING => streams.received_stop_sending(StreamId(next()), next())?,
+            encode::STOP_SENDING => {
+                streams.received_stop_sending(StreamId(next()), next())?;
+            }
             encode::MAX_DATA => streams.received_max_data(next()),
             encode::MAX_STREAM_DATA => {
                 streams.received_max_stream_data(StreamId(next()), next())?;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fec::SymbolRef;
-use crate::streams::retransmission_order::{ByScheduler, Precedence, RetransmissionOrder};
+use crate::streams::resend_order::{ByScheduler, Precedence, ResendOrder};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use sutura_schedule::{Eps, Grant, Priority, Scheduler, StreamKey};
@@ -34,7 +34,7 @@ impl Scheduler for Uniform {
     fn deactivate(&mut self, stream: StreamKey) {
         self.eps.deactivate(stream);
     }
-    fn next(&mut self, room: usize) -> Option<Grant> {
+    fn next(&self, room: usize) -> Option<Grant> {
         self.eps.next(room)
     }
     fn charge(&mut self, stream: StreamKey, bytes: usize) {
@@ -48,13 +48,13 @@ impl Scheduler for Uniform {
 const RR: bool = true;
 const SEQUENTIAL: bool = false;
 
-fn by(precedence: Precedence, scheme: bool) -> Box<dyn RetransmissionOrder> {
+fn by(precedence: Precedence, scheme: bool) -> Box<dyn ResendOrder> {
     Box::new(ByScheduler::new(precedence, Uniform::new(scheme)))
 }
 
 /// In which order two packets each of A to D go, of which those of A and B were lost in the order
 /// that `lost` says.
-fn sequence(scheme: bool, order: Box<dyn RetransmissionOrder>, lost: &str) -> String {
+fn sequence(scheme: bool, order: Box<dyn ResendOrder>, lost: &str) -> String {
     let mut streams = Streams::new(Side::Client, small(), Uniform::new(scheme), order);
     streams.set_peer_limits(advertised(&small()));
     let ids: Vec<_> = (0..4).map(|_| streams.open(Dir::Uni).unwrap()).collect();
@@ -89,12 +89,12 @@ fn the_approaches_give_the_sequences_of_the_paper() {
         assert_eq!(sequence(SEQUENTIAL, by(InTurn, SEQUENTIAL), lost), "AABBCCDD");
     }
     for (lost, expected) in [("ABAB", "ABABCDCD"), ("AABB", "AABBCDCD"), ("BAAB", "BAABCDCD")] {
-        let by_loss = RetransmissionApproach::ByLoss.build(Scheme::Eps);
+        let by_loss = ResendApproach::ByLoss.build(&|| Scheme::Eps.build());
         assert_eq!(sequence(RR, by_loss, lost), expected);
     }
 }
 
-fn with(approach: RetransmissionApproach) -> Streams {
+fn with(approach: ResendApproach) -> Streams {
     endpoint_with(Side::Client, &small(), approach)
 }
 
@@ -124,11 +124,11 @@ fn only_in_turn_does_lost_data_wait_for_more_urgent_new_data() {
         let order: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).collect();
         let order: Vec<_> = order.iter().map(|t| (t.id, t.offset)).collect();
         let expected = match approach {
-            RetransmissionApproach::InTurn => [(urgent, 0), (late, 0), (late, 100)],
+            ResendApproach::InTurn => [(urgent, 0), (late, 0), (late, 100)],
             _ => [(late, 0), (urgent, 0), (late, 100)],
         };
         assert_eq!(order, expected, "{approach:?}");
-        assert!(!streams.wants_data());
+        assert!(!streams.has_data());
     }
 }
 
@@ -141,7 +141,7 @@ fn among_lossy_streams_the_scheme_decides_by_urgency_except_in_the_order_of_loss
         tokens.iter().for_each(|token| streams.lost(&Token::Stream(*token)));
         let order: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).collect();
         let mut expected = tokens;
-        if approach != RetransmissionApproach::ByLoss {
+        if approach != ResendApproach::ByLoss {
             expected.reverse();
         }
         assert_eq!(order, expected, "{approach:?}");
@@ -172,13 +172,13 @@ fn lost_data_needs_no_credit() {
         let tokens: Vec<_> = ids[1..].iter().map(|id| sent(&mut streams, *id, 150)).collect();
         // The most urgent has new data only, for which there is no credit.
         ids.iter().for_each(|id| assert_eq!(streams.write(*id, &[4; 10]), Ok(10)));
-        assert!(streams.is_connection_blocked() && !streams.wants_data());
+        assert!(streams.is_connection_blocked() && !streams.has_data());
         tokens.iter().for_each(|token| streams.lost(&Token::Stream(*token)));
-        assert!(streams.wants_data(), "{approach:?}");
+        assert!(streams.has_data(), "{approach:?}");
         for token in &tokens {
             assert_eq!(send_frame(&mut streams), Some(*token), "{approach:?}");
         }
-        assert!(!streams.wants_data() && streams.poll_data(ROOM).is_none());
+        assert!(!streams.has_data() && streams.look(ROOM).is_none());
         assert!(streams.is_connection_blocked());
         streams.received_max_data(330);
         let new: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).map(|t| t.id).collect();
@@ -219,7 +219,7 @@ fn a_lost_end_is_sent_again_alone_or_with_the_bytes_before_it() {
             assert!(again.fin);
             assert_eq!(again.offset + u64::from(again.len), 100, "{approach:?}");
             assert_eq!(again.len > 0, lost_bytes);
-            assert!(!streams.wants_data() && streams.poll_data(ROOM).is_none());
+            assert!(!streams.has_data() && streams.look(ROOM).is_none());
             streams.acked(&Token::Stream(again));
             assert_eq!(events(&mut streams), [StreamEvent::Finished { id }]);
             assert_eq!(streams.stats().streams, 0);
@@ -237,11 +237,11 @@ fn a_reset_forgets_what_was_lost_and_keeps_the_final_size() {
         streams.reset(a, 9).unwrap();
         assert_eq!(control(&mut streams), [[encode::RESET_STREAM, a.0, 9, 170]]);
         assert_eq!(send_frame(&mut streams), Some(tokens[1]), "{approach:?}");
-        assert!(!streams.wants_data() && streams.poll_data(ROOM).is_none());
-        streams.acked(&Token::ResetStream(a));
+        assert!(!streams.has_data() && streams.look(ROOM).is_none());
+        streams.acked(&Token::Control(ControlToken::ResetStream(a)));
         streams.received_stop_sending(b, 5).unwrap();
         streams.lost(&Token::Stream(tokens[1]));
-        assert!(!streams.wants_data() && streams.poll_data(ROOM).is_none());
+        assert!(!streams.has_data() && streams.look(ROOM).is_none());
     }
 }
 
@@ -256,49 +256,95 @@ fn symbols_take_their_stream_s_turn() {
         let (a, b) = (open(&mut streams, 3, false), open(&mut streams, 3, false));
         let [first, second] = [1, 2].map(|_| sent(&mut streams, a, 100));
         let other = sent(&mut streams, b, 100);
-        streams.retransmit_symbol(symbol(7), &first);
+        streams.queue_symbol(symbol(7), &first);
         streams.lost(&Token::Stream(second));
         streams.lost(&Token::Stream(other));
-        let pending = streams.poll_data(ROOM).unwrap();
+        let pending = streams.look(ROOM).unwrap();
         assert_eq!((pending.id, pending.symbol()), (a, Some(symbol(7))), "{approach:?}");
         let bare = streams.write_stream(&pending, &mut Vec::new(), ROOM, Length::Explicit);
         assert_eq!(bare, None, "a symbol is not written as a frame");
         streams.wrote_symbol(&pending, &[first]);
-        assert!(streams.poll_data(ROOM).is_some_and(|next| next.symbol().is_none()));
+        assert!(streams.look(ROOM).is_some_and(|next| next.symbol().is_none()));
         assert_eq!(send_frame(&mut streams), Some(second));
         assert_eq!(send_frame(&mut streams), Some(other));
-        assert!(!streams.wants_data());
-        assert_eq!(streams.take_forsaken(), None, "it was sent");
+        assert!(!streams.has_data());
     }
 }
 
 #[test]
-fn symbols_that_nobody_misses_any_more_come_back() {
+fn symbols_that_nobody_misses_any_more_are_not_sent() {
     for approach in APPROACHES {
         let mut streams = with(approach);
         let ids = [0; 4].map(|_| open(&mut streams, 3, true));
         let tokens = ids.map(|id| sent(&mut streams, id, 100));
         for (token, id) in tokens.iter().zip(0..) {
-            streams.retransmit_symbol(symbol(id), token);
+            streams.queue_symbol(symbol(id), token);
         }
         streams.delivered(&tokens[0]);
-        streams.reset(ids[1], 0).unwrap();
-        streams.acked(&Token::ResetStream(ids[1]));
-        streams.received_stop_sending(ids[2], 0).unwrap();
-        let pending = streams.poll_data(ROOM).unwrap();
-        assert_eq!(pending.symbol(), Some(symbol(3)), "{approach:?}");
-        let mut back: Vec<_> = std::iter::from_fn(|| streams.take_forsaken()).collect();
-        back.sort_by_key(|symbol| symbol.id);
-        assert_eq!(back, [0, 1, 2].map(symbol));
-        // One that cannot be sent as it is comes back as well.
-        streams.skip_symbol(&pending);
-        assert_eq!(streams.take_forsaken(), Some(symbol(3)));
-        assert!(!streams.wants_data());
+        assert_eq!(streams.reset(ids[1], 0).unwrap()[..], [symbol(1)], "{approach:?}");
+        streams.acked(&Token::Control(ControlToken::ResetStream(ids[1])));
+        let withdrawn = streams.received_stop_sending(ids[2], 0).unwrap();
+        assert_eq!(withdrawn[..], [symbol(2)], "{approach:?}");
+        assert_eq!(streams.look(ROOM).unwrap().symbol(), Some(symbol(3)), "{approach:?}");
+        // What cannot be sent as it is goes as bytes, in the same place.
+        streams.unbind_symbol(symbol(3), &tokens[3]);
+        assert_eq!(send_frame(&mut streams), Some(tokens[3]), "{approach:?}");
+        assert!(!streams.has_data());
     }
 }
 
+#[test]
+fn a_question_changes_nothing() {
+    for approach in APPROACHES {
+        let mut streams = with(approach);
+        let ids = [0, 3, 3].map(|urgency| open(&mut streams, urgency, true));
+        let tokens = ids.map(|id| sent(&mut streams, id, 100));
+        ids.iter().for_each(|id| assert_eq!(streams.write(*id, &[0; 500]), Ok(500)));
+        tokens.iter().for_each(|token| assert!(streams.retransmit(token)));
+        streams.delivered(&tokens[1]);
+        while let Some(next) = streams.look(ROOM) {
+            (0..5).for_each(|_| assert_eq!(streams.look(ROOM), Some(next), "{approach:?}"));
+            assert!(send_frame(&mut streams).is_some());
+        }
+    }
+}
+
+#[test]
+fn what_is_given_up_is_not_sent_again_and_ends_in_a_reset() {
+    let mut streams = with(ResendApproach::ByLoss);
+    let id = open(&mut streams, 3, true);
+    let tokens = [(); 3].map(|()| sent(&mut streams, id, 100));
+    streams.finish(id).unwrap();
+    let end = send_frame(&mut streams).unwrap();
+    streams.give_up(&tokens[1], 77);
+    assert!(!streams.has_data());
+    streams.delivered(&tokens[0]);
+    streams.delivered(&end);
+    assert_eq!((events(&mut streams), control(&mut streams)), (vec![], Vec::<Vec<u64>>::new()));
+    streams.delivered(&tokens[2]);
+    assert_eq!(events(&mut streams), [StreamEvent::Finished { id }]);
+    assert_eq!(control(&mut streams), [[encode::RESET_STREAM, id.0, 77, 300]]);
+    assert_eq!(streams.stats().send_buffered, 0);
+    streams.acked(&Token::Control(ControlToken::ResetStream(id)));
+    assert_eq!(streams.stats().streams, 0);
+}
+
+#[test]
+fn what_was_given_up_and_arrived_all_the_same_needs_no_reset() {
+    let mut streams = with(ResendApproach::ByLoss);
+    let id = open(&mut streams, 3, true);
+    let token = sent(&mut streams, id, 100);
+    streams.finish(id).unwrap();
+    let end = send_frame(&mut streams).unwrap();
+    streams.delivered(&token);
+    streams.give_up(&token, 77);
+    streams.give_up(&end, 77);
+    // The end was still missing: the peer learns the final size from the reset.
+    assert_eq!(control(&mut streams), [[encode::RESET_STREAM, id.0, 77, 100]]);
+}
+
 /// Streams that write, send and lose at random; returns how often each byte was sent and lost.
-fn churn(seed: u64, approach: RetransmissionApproach, rounds: usize) {
+fn churn(seed: u64, approach: ResendApproach, rounds: usize) {
     let mut random = Random(seed);
     let mut limits = small();
     limits.stream_window = 1 << 20;
@@ -340,7 +386,7 @@ fn churn(seed: u64, approach: RetransmissionApproach, rounds: usize) {
             *excess.entry((token.id, offset)).or_default() += 1;
         }
     }
-    assert!(!streams.wants_data());
+    assert!(!streams.has_data());
     for id in ids {
         let send = streams.send_half(id).unwrap();
         assert!(!send.buffer.has_lost() && !send.has_unsent() && send.lost.is_empty());
@@ -371,7 +417,7 @@ fn queues_of_lost_frames_are_bounded_by_what_was_sent() {
         let again: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).collect();
         assert_eq!(again.iter().map(|token| token.len).sum::<u32>(), 5_000);
         assert!(again.len() <= 5, "neighbours share frames");
-        assert!(!streams.wants_data());
+        assert!(!streams.has_data());
         assert!(streams.send_half(id).unwrap().lost.is_empty());
     }
 }

@@ -107,7 +107,7 @@ fn streams_that_end_do_not_wait_on() {
         assert_eq!(fill(&mut streams, id), STREAM_RESERVE);
         assert_eq!(streams.out.pool.waiting(), 1);
         streams.reset(id, 0).unwrap();
-        streams.acked(&Token::ResetStream(id));
+        streams.acked(&Token::Control(ControlToken::ResetStream(id)));
     }
     assert_eq!((streams.out.pool.waiting(), streams.out.pool.used()), (0, 0));
 }
@@ -143,7 +143,7 @@ fn obedient(seed: u64, pool: usize) {
         }
         assert!(streams.stats().send_buffered <= pool + 12 * STREAM_RESERVE);
         flight.extend((0..random.below(40)).map_while(|_| send_frame(&mut streams)));
-        assert!(!flight.is_empty() || streams.wants_data(), "everybody sleeps: {left:?}");
+        assert!(!flight.is_empty() || streams.has_data(), "everybody sleeps: {left:?}");
         for _ in 0..random.below(40).min(flight.len() as u64) {
             let token = flight.swap_remove(random.below(flight.len() as u64) as usize);
             let fate = if random.below(5) == 0 { Streams::lost } else { Streams::acked };

@@ -19,7 +19,7 @@ fn opened() -> (Streams, StreamId) {
 fn states_follow_what_is_sent_and_acknowledged() {
     let (mut streams, id) = opened();
     assert_eq!(state(&streams, id), SendState::Ready);
-    assert_eq!(streams.poll_data(ROOM), None, "an empty stream has nothing to say");
+    assert_eq!(streams.look(ROOM), None, "an empty stream has nothing to say");
     streams.write(id, b"hello").unwrap();
     let first = send_frame(&mut streams).unwrap();
     assert_eq!(state(&streams, id), SendState::Send);
@@ -80,10 +80,10 @@ fn lost_bytes_go_first_and_in_the_order_of_loss() {
         assert!(streams.retransmit(&token));
     }
     for expected in [third, other, first] {
-        assert!(streams.poll_data(ROOM).unwrap().is_retransmission());
+        assert!(streams.look(ROOM).unwrap().is_retransmission());
         assert_eq!(send_frame(&mut streams), Some(expected));
     }
-    assert!(!streams.poll_data(ROOM).unwrap().is_retransmission());
+    assert!(!streams.look(ROOM).unwrap().is_retransmission());
     assert_eq!(send_frame(&mut streams).unwrap().len, 50);
 }
 
@@ -101,7 +101,7 @@ fn neighbours_that_were_lost_share_a_frame() {
     let token = send_frame(&mut streams).unwrap();
     assert_eq!((token.offset, token.len, token.fin), (0, 300, true));
     assert_eq!(send_frame(&mut streams), None);
-    assert!(!streams.wants_data());
+    assert!(!streams.has_data());
 }
 
 #[test]
@@ -111,9 +111,9 @@ fn delivery_by_another_way_cancels_a_retransmission() {
     streams.finish(id).unwrap();
     let token = send_frame(&mut streams).unwrap();
     streams.lost(&Token::Stream(token));
-    assert!(streams.wants_data());
+    assert!(streams.has_data());
     streams.delivered(&token);
-    assert!(!streams.wants_data() && !streams.is_missing(&token));
+    assert!(!streams.has_data() && !streams.is_missing(&token));
     assert_eq!(send_frame(&mut streams), None);
     assert_eq!(events(&mut streams), [StreamEvent::Finished { id }]);
     streams.acked(&Token::Stream(token));
@@ -137,17 +137,17 @@ fn partial_delivery_leaves_the_rest_to_be_sent() {
 fn a_frame_that_does_not_fit_changes_nothing() {
     let (mut streams, id) = opened();
     streams.write(id, b"hello").unwrap();
-    let pending = streams.poll_data(ROOM).unwrap();
+    let pending = streams.look(ROOM).unwrap();
     let mut out = vec![9];
     for room in 0..4 {
         assert_eq!(streams.write_stream(&pending, &mut out, room, Length::Explicit), None);
     }
     assert_eq!(out, [9]);
-    let token = streams.write_stream(&pending, &mut out, 4, Length::Explicit).unwrap();
+    let token = streams.write_stream(&pending, &mut out, 4, Length::Explicit).unwrap().token;
     assert_eq!((token.len, &out[1..]), (1, &[0x0a, 2, 1, b'h'][..]));
-    let pending = streams.poll_data(ROOM).unwrap();
+    let pending = streams.look(ROOM).unwrap();
     out.clear();
-    let token = streams.write_stream(&pending, &mut out, 6, Length::ToEnd).unwrap();
+    let token = streams.write_stream(&pending, &mut out, 6, Length::ToEnd).unwrap().token;
     assert_eq!((token.offset, token.len, &out[..]), (1, 3, &[0x0c, 2, 1, b'e', b'l', b'l'][..]));
 }
 
@@ -155,11 +155,11 @@ fn a_frame_that_does_not_fit_changes_nothing() {
 fn what_was_polled_may_have_gone_before_it_is_written() {
     let (mut streams, id) = opened();
     streams.write(id, b"hello").unwrap();
-    let new = streams.poll_data(ROOM).unwrap();
+    let new = streams.look(ROOM).unwrap();
     let token = send_frame(&mut streams).unwrap();
     assert_eq!(streams.write_stream(&new, &mut Vec::new(), ROOM, Length::Explicit), None);
     streams.lost(&Token::Stream(token));
-    let lost = streams.poll_data(ROOM).unwrap();
+    let lost = streams.look(ROOM).unwrap();
     streams.reset(id, 0).unwrap();
     assert_eq!(streams.write_stream(&lost, &mut Vec::new(), ROOM, Length::Explicit), None);
     assert_eq!(streams.write_stream(&new, &mut Vec::new(), ROOM, Length::Explicit), None);
@@ -196,14 +196,14 @@ fn reset_ends_everything_and_is_repeated_until_acknowledged() {
     streams.reset(id, 77).unwrap();
     streams.reset(id, 78).unwrap();
     assert_eq!(state(&streams, id), SendState::ResetSent);
-    assert_eq!(streams.poll_data(ROOM), None);
+    assert_eq!(streams.look(ROOM), None);
     assert_eq!(streams.stats().send_buffered, 0);
     assert_eq!(streams.write(id, b"x"), Err(WriteError::Closed));
     let size = u64::from(token.len);
     let (frames, tokens) = control_tokens(&mut streams);
     assert_eq!(frames, [[encode::RESET_STREAM, id.0, 77, size]]);
     streams.lost(&Token::Stream(token));
-    assert_eq!(streams.poll_data(ROOM), None);
+    assert_eq!(streams.look(ROOM), None);
     streams.lost(&tokens[0]);
     assert_eq!(control(&mut streams), [[encode::RESET_STREAM, id.0, 77, size]]);
     // Late acknowledgements of data do not finish a stream that was reset.
@@ -230,7 +230,7 @@ fn stop_sending_resets_the_stream_with_its_code() {
         assert_eq!(control(&mut streams), [[encode::RESET_STREAM, id.0, 33, 100]]);
         assert_eq!(streams.write(id, b"x"), Err(WriteError::Stopped(33)));
         assert_eq!(streams.finish(id), Err(ClosedStream::Stopped(33)));
-        streams.acked(&Token::ResetStream(id));
+        streams.acked(&Token::Control(ControlToken::ResetStream(id)));
         assert_eq!(streams.stats().streams, 0);
     }
 }
@@ -257,59 +257,37 @@ fn the_scheduler_decides_among_new_bytes() {
     assert_eq!(order, [b, b, a, a, a, a, a]);
 }
 
-const PROTECTION: Protection =
-    Protection { burst: 3, delay: Duration::from_millis(20), incremental: true };
+/// Sends a frame; says whether everything written was sent with it.
+fn send_and_flush(streams: &mut Streams) -> bool {
+    let pending = streams.look(ROOM).unwrap();
+    streams.write_stream(&pending, &mut Vec::new(), ROOM, Length::Explicit).unwrap().flushed
+}
 
 #[test]
-fn a_protected_stream_says_when_it_is_flushed() {
+fn a_stream_says_when_it_is_flushed() {
     let (mut streams, id) = opened();
-    streams.protect(id, Some(PROTECTION)).unwrap();
-    streams.set_session(id, Some(4));
-    assert_eq!((streams.protection(id), streams.session(id)), (Some(PROTECTION), Some(4)));
     streams.write(id, &[0; 1_500]).unwrap();
-    let pending = streams.poll_data(ROOM).unwrap();
-    assert_eq!((pending.protection, pending.session), (Some(PROTECTION), Some(4)));
-    let lost = send_frame(&mut streams).unwrap();
-    assert_eq!(streams.drain_flushed(), None);
-    assert!(streams.has_unsent(id));
-    send_frame(&mut streams).unwrap();
+    let pending = streams.look(ROOM).unwrap();
+    let lost = streams.write_stream(&pending, &mut Vec::new(), ROOM, Length::Explicit).unwrap();
+    assert!(!lost.flushed && streams.has_unsent(id));
+    assert!(send_and_flush(&mut streams));
     assert!(!streams.has_unsent(id));
-    assert_eq!(streams.drain_flushed(), Some(transmit::Flushed { id, fin: false }));
-    assert_eq!(streams.drain_flushed(), None);
     // Sending again what was lost is no flush.
-    streams.lost(&Token::Stream(lost));
-    send_frame(&mut streams).unwrap();
-    assert_eq!(streams.drain_flushed(), None);
-    // Flushed, and written to again before anybody asked.
-    streams.write(id, b"x").unwrap();
-    send_frame(&mut streams).unwrap();
+    streams.lost(&Token::Stream(lost.token));
+    assert!(!send_and_flush(&mut streams));
     streams.write(id, b"y").unwrap();
-    assert_eq!(streams.drain_flushed(), None);
     streams.finish(id).unwrap();
-    send_frame(&mut streams).unwrap();
-    assert_eq!(streams.drain_flushed(), Some(transmit::Flushed { id, fin: true }));
+    assert!(send_and_flush(&mut streams));
 }
 
 #[test]
 fn a_bare_fin_is_a_flush_of_its_own() {
     let (mut streams, id) = opened();
-    streams.protect(id, Some(PROTECTION)).unwrap();
     streams.write(id, b"x").unwrap();
-    send_frame(&mut streams).unwrap();
-    assert_eq!(streams.drain_flushed(), Some(transmit::Flushed { id, fin: false }));
+    assert!(send_and_flush(&mut streams));
     streams.finish(id).unwrap();
     assert!(streams.has_unsent(id));
-    assert_eq!(streams.poll_data(ROOM).unwrap().protection, Some(PROTECTION));
-    send_frame(&mut streams).unwrap();
-    assert_eq!(streams.drain_flushed(), Some(transmit::Flushed { id, fin: true }));
-}
-
-#[test]
-fn streams_without_protection_are_not_reported_as_flushed() {
-    let (mut streams, id) = opened();
-    streams.write(id, b"x").unwrap();
-    send_frame(&mut streams).unwrap();
-    assert_eq!(streams.drain_flushed(), None);
+    assert!(send_and_flush(&mut streams));
 }
 
 #[test]

@@ -188,12 +188,10 @@ pub fn encode_crypto(offset: u64, data: &[u8], out: &mut Vec<u8>) {
     put_length_prefixed(data, out);
 }
 
-/// The most data that a DATAGRAM frame can carry in `room` bytes; `None` if not even an empty one
-/// fits.
+/// Bytes of a DATAGRAM frame with a length, for `len` bytes of data.
 #[must_use]
-pub fn datagram_capacity(room: usize, with_length: bool) -> Option<usize> {
-    let room = room.checked_sub(1)?;
-    if with_length { length_prefixed_capacity(room) } else { Some(room) }
+pub fn datagram_size(len: usize) -> usize {
+    1 + varint_size(len as u64) + len
 }
 
 /// Appends a DATAGRAM frame. Without the length it must be the last of its packet.

@@ -11,9 +11,7 @@ mod tests;
 pub use crate::ecn::EcnCounts;
 pub use ack::{AckFrame, AckRanges, encode_ack};
 pub use decode::FrameIter;
-pub use encode::{
-    StreamHeader, crypto_capacity, datagram_capacity, encode_crypto, encode_datagram,
-};
+pub use encode::{StreamHeader, crypto_capacity, datagram_size, encode_crypto, encode_datagram};
 pub use fec::{
     Repair, RepairHeader, SourceSymbol, SymbolAck, SymbolRanges, SymbolWindow, encode_symbol_ack,
 };

@@ -219,7 +219,7 @@ proptest! {
     }
 
     #[test]
-    fn crypto_and_datagram_capacities_are_exact(offset in any_integer(), room in 0usize..20_000) {
+    fn crypto_capacities_and_datagram_sizes_are_exact(offset in any_integer(), room in 0usize..20_000) {
         let data = vec![7; room + 1];
         let crypto = |n: usize| Frame::Crypto { offset, data: &data[..n] }.size();
         match crypto_capacity(offset, room) {
@@ -227,11 +227,7 @@ proptest! {
             Some(n) => prop_assert!(crypto(n) <= room && crypto(n + 1) > room),
         }
         let datagram = |n: usize| Frame::Datagram(&data[..n]).size();
-        match datagram_capacity(room, true) {
-            None => prop_assert!(datagram(0) > room),
-            Some(n) => prop_assert!(datagram(n) <= room && datagram(n + 1) > room),
-        }
-        prop_assert_eq!(datagram_capacity(room, false), room.checked_sub(1));
+        prop_assert_eq!(datagram_size(room), datagram(room));
     }
 
     #[test]

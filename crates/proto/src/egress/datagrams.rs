@@ -54,6 +54,11 @@ impl DatagramQueue {
         Some(item)
     }
 
+    /// Drops the oldest datagram: it cannot be sent any more.
+    pub fn drop_oldest(&mut self) {
+        self.dropped += u64::from(self.pop().is_some());
+    }
+
     /// The oldest datagram's size.
     pub fn peek_size(&self) -> Option<usize> {
         self.items.front().map(Bytes::len)

@@ -1,8 +1,8 @@
-//! The order of retransmission: which lost stream data is sent when, relative to new data.
+//! The order of resending: which lost stream data is sent when, relative to new data.
 //!
 //! The three approaches that Marx 2020, section 2.1 found in QUIC implementations, and the one that
 //! is the default here. What *is* sent again was decided before
-//! ([`RetransmissionPolicy`](crate::policy::RetransmissionPolicy)); an order sees streams and byte
+//! ([`LossReaction`](crate::policy::LossReaction)); an order sees streams and byte
 //! counts, no data.
 
 mod by_loss;
@@ -12,7 +12,7 @@ pub use by_loss::ByLoss;
 pub use by_scheduler::ByScheduler;
 
 use std::fmt::Debug;
-use sutura_schedule::{Priority, Scheme, StreamKey};
+use sutura_schedule::{Priority, Scheduler, Scheme, StreamKey};
 
 /// When lost data goes, relative to new data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +28,11 @@ pub enum Precedence {
 /// It is told of streams as a [`Scheduler`](sutura_schedule::Scheduler) is, and of each frame that
 /// waits to be sent again. Frames of one stream are sent in the order in which they were lost.
 ///
-/// * [`next`](Self::next) decides without moving on, and may name a stream of which nothing waits
-///   any more; it is told so by [`dequeued`](Self::dequeued), and asked again.
+/// * [`next`](Self::next) is a question: it changes nothing. It names only streams of which something
+///   waits.
 /// * A call that names an unknown stream changes nothing.
 /// * What an order holds is bounded by the streams and the frames that wait.
-pub trait RetransmissionOrder: Debug + Send {
+pub trait ResendOrder: Debug + Send {
     /// When lost data goes, relative to new data; the same at all times.
     fn precedence(&self) -> Precedence;
 
@@ -59,14 +59,24 @@ pub trait RetransmissionOrder: Debug + Send {
     ///
     /// With [`Precedence::InTurn`] the scheduler answers this instead, except while connection flow
     /// control lets nothing new go: lost data is counted already and needs no credit.
-    fn next(&mut self) -> Option<StreamKey>;
+    fn next(&self) -> Option<StreamKey>;
 }
 
-/// The approaches by name.
+/// Makes orders of one kind: what a connection's configuration holds.
+pub trait ResendOrderFactory: Debug + Send + Sync {
+    /// The name by which people choose it.
+    fn name(&self) -> &str;
+
+    /// An order without streams. `scheduler` makes what schedules the connection's new data, for
+    /// orders that go by the same scheme.
+    fn build(&self, scheduler: &dyn Fn() -> Box<dyn Scheduler>) -> Box<dyn ResendOrder>;
+}
+
+/// The built-in orders.
 ///
 /// In the examples four streams A to D share in turn, of which A and B have lost two packets each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum RetransmissionApproach {
+pub enum ResendApproach {
     /// Lost data goes first, in the order of loss, whatever the streams' priorities: [`ByLoss`].
     /// What was lost earliest has kept a reader waiting longest. The default.
     #[default]
@@ -82,14 +92,41 @@ pub enum RetransmissionApproach {
     FirstBy(Scheme),
 }
 
-impl RetransmissionApproach {
-    /// An order of this kind without streams, for a connection whose streams `scheme` schedules.
+impl ResendApproach {
+    /// Those that need nothing more to be said, in the order in which they are listed to people.
+    pub const ALL: [Self; 3] = [Self::ByLoss, Self::InTurn, Self::First];
+
+    /// What it does, in a line.
     #[must_use]
-    pub fn build(self, scheme: Scheme) -> Box<dyn RetransmissionOrder> {
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Self::ByLoss => "lost data goes first, in the order of loss",
+            Self::InTurn => {
+                "lost data goes when the scheduler selects its stream (Marx 2020, approach 1)"
+            }
+            Self::First => {
+                "lost data goes first, ordered by the connection's scheduler (approach 2)"
+            }
+            Self::FirstBy(_) => "lost data goes first, ordered by a scheme of its own (approach 3)",
+        }
+    }
+}
+
+impl ResendOrderFactory for ResendApproach {
+    fn name(&self) -> &str {
+        match self {
+            Self::ByLoss => "by-loss",
+            Self::InTurn => "in-turn",
+            Self::First => "first",
+            Self::FirstBy(_) => "first-by",
+        }
+    }
+
+    fn build(&self, scheduler: &dyn Fn() -> Box<dyn Scheduler>) -> Box<dyn ResendOrder> {
         match self {
             Self::ByLoss => Box::new(ByLoss::default()),
-            Self::InTurn => Box::new(ByScheduler::new(Precedence::InTurn, scheme.build())),
-            Self::First => Box::new(ByScheduler::new(Precedence::First, scheme.build())),
+            Self::InTurn => Box::new(ByScheduler::new(Precedence::InTurn, scheduler())),
+            Self::First => Box::new(ByScheduler::new(Precedence::First, scheduler())),
             Self::FirstBy(other) => Box::new(ByScheduler::new(Precedence::First, other.build())),
         }
     }

@@ -1,6 +1,6 @@
 //! A scheduler of its own among the streams that lost something.
 
-use super::{Precedence, RetransmissionOrder};
+use super::{Precedence, ResendOrder};
 use crate::config::MIN_UDP_PAYLOAD;
 use sutura_schedule::{Priority, Scheduler, StreamKey};
 
@@ -20,7 +20,7 @@ impl ByScheduler {
     }
 }
 
-impl RetransmissionOrder for ByScheduler {
+impl ResendOrder for ByScheduler {
     fn precedence(&self) -> Precedence {
         self.precedence
     }
@@ -51,7 +51,7 @@ impl RetransmissionOrder for ByScheduler {
         self.lossy.charge(stream, bytes);
     }
 
-    fn next(&mut self) -> Option<StreamKey> {
+    fn next(&self) -> Option<StreamKey> {
         // Only the name counts: how much goes is limited by the packet alone.
         self.lossy.next(MIN_UDP_PAYLOAD.into()).map(|grant| grant.stream)
     }

@@ -1,0 +1,175 @@
+//! Writing what was chosen.
+
+use super::{Egress, Next, Slot};
+use crate::fec::{Evicted, RepairBid, SymbolRef};
+use crate::ids::StreamId;
+use crate::recovery::token::{StreamToken, Token, Tokens};
+use crate::streams::{Length, Pending};
+use crate::wire::frame::{datagram_size, encode_datagram};
+use smallvec::SmallVec;
+
+/// What a commit did to the packet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wrote {
+    /// Whether another frame may follow.
+    pub more: bool,
+    /// The stream whose bytes were written, unless they may go along with any.
+    pub stream: Option<StreamId>,
+    /// Whether it is redundancy, sent because nothing else was there to be sent.
+    pub idle: bool,
+}
+
+impl Wrote {
+    /// Another frame may follow.
+    const MORE: Self = Self { more: true, stream: None, idle: false };
+    /// The packet ends here.
+    const LAST: Self = Self { more: false, stream: None, idle: false };
+}
+
+impl Egress {
+    /// Appends what [`look`](Self::look) said goes next into `slot`, and its tokens.
+    pub fn commit(
+        &mut self,
+        next: &Next,
+        slot: &Slot<'_>,
+        out: &mut Vec<u8>,
+        tokens: &mut Tokens,
+    ) -> Wrote {
+        match next {
+            Next::Lost(pending) | Next::New(pending) => {
+                let wrote = if pending.symbol().is_some() {
+                    self.write_resend(pending, slot, out, tokens)
+                } else {
+                    self.write_stream(pending, slot, out, tokens)
+                };
+                Wrote { stream: (!pending.goes_along).then_some(pending.id), ..wrote }
+            }
+            Next::Datagram => self.write_datagram(out, tokens),
+            Next::Repair { bid, idle } => {
+                let wrote = self.write_repair(bid, slot, out, tokens);
+                Wrote { idle: *idle, ..wrote }
+            }
+            Next::Later | Next::Nothing => Wrote::LAST,
+        }
+    }
+
+    fn write_datagram(&mut self, out: &mut Vec<u8>, tokens: &mut Tokens) -> Wrote {
+        if self.datagrams.peek_size().is_some_and(|size| datagram_size(size) > self.capacity) {
+            // Packets have become too small for it since it was taken.
+            self.datagrams.drop_oldest();
+            return Wrote::MORE;
+        }
+        if let Some(data) = self.datagrams.pop() {
+            encode_datagram(&data, true, out);
+            tokens.push(Token::Datagram { symbol: None });
+        }
+        Wrote::MORE
+    }
+
+    /// Appends a STREAM frame, as a source symbol if its stream is protected.
+    fn write_stream(
+        &mut self,
+        pending: &Pending,
+        slot: &Slot<'_>,
+        out: &mut Vec<u8>,
+        tokens: &mut Tokens,
+    ) -> Wrote {
+        if let Some(session) = self.session_of(pending.id) {
+            self.write_symbol(session, pending, slot, out, tokens);
+            return Wrote::LAST;
+        }
+        match self.streams.write_stream(pending, out, slot.room, Length::Explicit) {
+            Some(written) => {
+                tokens.push(Token::Stream(written.token));
+                Wrote::MORE
+            }
+            None => Wrote::LAST,
+        }
+    }
+
+    /// Appends a SOURCE_SYMBOL with one STREAM frame; it reaches to the end of the packet.
+    fn write_symbol(
+        &mut self,
+        session: u16,
+        pending: &Pending,
+        slot: &Slot<'_>,
+        out: &mut Vec<u8>,
+        tokens: &mut Tokens,
+    ) {
+        let room = self.sessions.symbol_room(session, slot.room);
+        let before = out.len();
+        self.sessions.write_symbol_header(session, out);
+        let start = out.len();
+        let Some(written) = self.streams.write_stream(pending, out, room, Length::ToEnd) else {
+            out.truncate(before);
+            return;
+        };
+        let token = written.token;
+        let around = self.surroundings(session, slot.path);
+        let mut evicted = SmallVec::new();
+        let (now, bytes) = (slot.now, &out[start..]);
+        let symbol =
+            self.sessions.commit_symbol(now, session, bytes, &[token], &around, &mut evicted);
+        evicted.iter().for_each(|evicted| self.on_evicted(session, evicted));
+        if written.flushed {
+            self.sessions.on_flushed(now, session, token.fin, &around);
+        }
+        tokens.push(Token::Stream(StreamToken { symbol, ..token }));
+    }
+
+    /// A symbol left its window before it was known to have arrived: from now on its frames are bare
+    /// data.
+    fn on_evicted(&mut self, session: u16, evicted: &Evicted) {
+        let symbol = SymbolRef { session, id: evicted.id };
+        for frame in &evicted.frames {
+            if evicted.queued {
+                self.unbind(symbol, frame);
+            } else if !evicted.in_flight {
+                self.resend(frame);
+            }
+        }
+    }
+
+    /// Sends a lost source symbol again, byte for byte, so that it fills the same place in the
+    /// peer's decoder.
+    fn write_resend(
+        &mut self,
+        pending: &Pending,
+        slot: &Slot<'_>,
+        out: &mut Vec<u8>,
+        tokens: &mut Tokens,
+    ) -> Wrote {
+        let Some(symbol) = pending.symbol() else { return Wrote::LAST };
+        if self.sessions.resend_size(symbol).is_some_and(|size| size <= slot.room) {
+            let frames = self.sessions.write_resend(symbol, out);
+            self.streams.wrote_symbol(pending, &frames);
+            self.resent_bytes += frames.iter().map(|f| u64::from(f.len)).sum::<u64>();
+            tokens.extend(frames.into_iter().map(Token::Stream));
+            return Wrote::LAST;
+        }
+        // Packets have become too small for it.
+        let frames: SmallVec<[StreamToken; 1]> = self.sessions.resend_frames(symbol).into();
+        self.sessions.finish(symbol);
+        frames.iter().for_each(|frame| self.unbind(symbol, frame));
+        Wrote::MORE
+    }
+
+    fn write_repair(
+        &mut self,
+        bid: &RepairBid,
+        slot: &Slot<'_>,
+        out: &mut Vec<u8>,
+        tokens: &mut Tokens,
+    ) -> Wrote {
+        let around = self.surroundings(bid.session, slot.path);
+        let start = out.len();
+        if let Some(token) = self.sessions.write_repair(slot.now, bid, &around, out) {
+            // Redundancy is paid for by those whom it protects.
+            let streams = &mut self.streams;
+            let size = out.len() - start;
+            self.sessions.share_repair(bid.session, size, |id, n| streams.charge(id, n));
+            tokens.push(token);
+        }
+        Wrote::LAST
+    }
+}

@@ -1,0 +1,164 @@
+//! What became of frames that were sent, and what is done about it.
+
+use super::Egress;
+use crate::fec::redundancy::{Arrival, PathView};
+use crate::fec::{LostSymbol, SymbolRef};
+use crate::loss_reaction::{LostData, RepairOutlook, Verdict};
+use crate::recovery::token::StreamToken;
+use std::time::Instant;
+
+/// What became of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was acknowledged.
+    Acked,
+    /// It was declared lost. It was sent at this time.
+    Lost(Instant),
+    /// It was acknowledged after it had been declared lost.
+    Late,
+}
+
+impl Egress {
+    /// What became of a STREAM frame.
+    pub fn on_stream_frame(
+        &mut self,
+        now: Instant,
+        frame: &StreamToken,
+        outcome: Outcome,
+        path: &PathView,
+    ) {
+        match outcome {
+            Outcome::Acked => self.on_arrived(now, frame, Arrival::Acked, path),
+            Outcome::Late => self.on_arrived(now, frame, Arrival::Late, path),
+            Outcome::Lost(sent) => self.on_lost(now, frame, sent, path),
+        }
+    }
+
+    /// What became of a repair symbol, which covered the symbols from `first` to below `end`. What is
+    /// held for it is looked at again by [`release_overdue`](Self::release_overdue).
+    pub fn on_repair(&mut self, session: u16, first: u64, end: u64, outcome: Outcome) {
+        match outcome {
+            Outcome::Acked | Outcome::Lost(_) => {
+                self.sessions.on_repair_settled(session, first, end);
+            }
+            // It counted as lost before.
+            Outcome::Late => {}
+        }
+    }
+
+    fn on_arrived(&mut self, now: Instant, frame: &StreamToken, how: Arrival, path: &PathView) {
+        self.streams.delivered(frame);
+        if let Some(symbol) = frame.symbol {
+            let around = self.surroundings(symbol.session, path);
+            self.sessions.on_acked(now, symbol, how, &around);
+        }
+    }
+
+    /// The decision point between "declared lost" and "queued to be sent again".
+    fn on_lost(&mut self, now: Instant, frame: &StreamToken, sent: Instant, path: &PathView) {
+        let mut symbol = frame.symbol;
+        let mut repair = None;
+        if let Some(lost) = symbol {
+            let around = self.surroundings(lost.session, path);
+            match self.sessions.on_lost(now, lost, &around) {
+                LostSymbol::Open(outlook) => repair = Some(outlook),
+                LostSymbol::Settled => return,
+                LostSymbol::Unprotected => symbol = None,
+            }
+        }
+        if !self.streams.is_missing(frame) {
+            symbol.into_iter().for_each(|symbol| self.sessions.finish(symbol));
+            return;
+        }
+        let lost = self.lost_data(frame, sent, repair, path);
+        let verdict = self.reaction.on_lost(now, &lost);
+        self.react(frame, symbol, verdict);
+    }
+
+    fn lost_data(
+        &self,
+        frame: &StreamToken,
+        sent: Instant,
+        repair: Option<RepairOutlook>,
+        path: &PathView,
+    ) -> LostData {
+        LostData {
+            stream: frame.id,
+            range: frame.offset..frame.offset.saturating_add(u64::from(frame.len)),
+            fin: frame.fin,
+            sent,
+            deadline: self.streams.deadline(frame),
+            repair,
+            rtt: path.rtt,
+            pto: path.pto,
+        }
+    }
+
+    /// Does with lost data what the loss reaction says. `symbol` is the source symbol that holds it,
+    /// if it is in its window.
+    fn react(&mut self, frame: &StreamToken, symbol: Option<SymbolRef>, verdict: Verdict) {
+        match (verdict, symbol) {
+            (Verdict::Resend, Some(symbol)) => self.resend_symbol(symbol),
+            (Verdict::Resend, None) => self.resend(frame),
+            (Verdict::Hold { until }, Some(symbol)) => self.sessions.hold(symbol, until),
+            (Verdict::Hold { until }, None) => {
+                if !self.held.hold(until, *frame) {
+                    self.resend(frame);
+                }
+            }
+            (Verdict::Drop { code }, symbol) => {
+                symbol.into_iter().for_each(|symbol| self.sessions.finish(symbol));
+                self.streams.give_up(frame, code);
+            }
+        }
+    }
+
+    /// Sends again what is still missing of a frame, as bare data.
+    pub(super) fn resend(&mut self, frame: &StreamToken) {
+        if self.streams.retransmit(frame) {
+            self.resent_bytes += u64::from(frame.len);
+        }
+    }
+
+    /// Sends the frames of a queued symbol as bare data, which cannot be sent as it is any more.
+    pub(super) fn unbind(&mut self, symbol: SymbolRef, frame: &StreamToken) {
+        self.streams.unbind_symbol(symbol, frame);
+        self.resent_bytes += u64::from(frame.len);
+    }
+
+    /// Queues a symbol in the stream that misses a frame of it; drops it if none does.
+    pub(super) fn resend_symbol(&mut self, symbol: SymbolRef) {
+        let frames = self.sessions.queue(symbol);
+        match frames.iter().find(|frame| self.streams.is_missing(frame)) {
+            Some(frame) => self.streams.queue_symbol(symbol, frame),
+            None => self.sessions.finish(symbol),
+        }
+    }
+
+    /// Lets go of what is held and need not wait any longer: its time is over, or no repair symbol in
+    /// flight can mend it any more. To be called after all frames of a packet were processed, and on
+    /// the timer.
+    pub fn release_overdue(&mut self, now: Instant) {
+        for symbol in self.sessions.overdue(now) {
+            self.resend_symbol(symbol);
+        }
+        if !self.held.is_empty() {
+            for frame in self.held.take_due(now) {
+                self.resend(&frame);
+            }
+        }
+    }
+
+    /// A probe sends a frame again, whatever the loss reaction would rather wait for.
+    pub fn probe(&mut self, frame: &StreamToken) {
+        let may_probe = frame.symbol.and_then(|symbol| {
+            let may = self.sessions.may_probe(symbol)?;
+            Some((symbol, may))
+        });
+        match may_probe {
+            Some((symbol, true)) if self.streams.is_missing(frame) => self.resend_symbol(symbol),
+            Some(_) => {}
+            None => self.resend(frame),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Redundancy a little after each piece of data.
+
+use super::{
+    Arrival, Decision, MAX_BURST, Redundancy, RedundancyFactory, RepairPlan, View, parameters,
+};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Source symbols that a sender which is never idle sends for each repair symbol, at least. What
+/// repair symbols take of its window is data that it does not send, and a short window is soon full.
+pub(super) const SOURCES_PER_REPAIR: u32 = 8;
+
+/// Repair symbols a little after each piece of data, unless it is acknowledged by then
+/// (Holzinger 2025, II-D5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Incremental {
+    burst: u32,
+    delay: Duration,
+}
+
+impl Incremental {
+    /// Sends `burst` repair symbols, at most [`MAX_BURST`], `delay` after a source symbol.
+    #[must_use]
+    pub fn new(burst: u32, delay: Duration) -> Self {
+        Self { burst: burst.min(MAX_BURST), delay }
+    }
+}
+
+impl RedundancyFactory for Incremental {
+    fn name(&self) -> &str {
+        "incremental"
+    }
+
+    fn parameters(&self) -> String {
+        parameters(self.burst, self.delay)
+    }
+
+    fn build(&self) -> Box<dyn Redundancy> {
+        Box::new(IncrementalPolicy {
+            incremental: *self,
+            sources: None,
+            armed: VecDeque::new(),
+            due: 0,
+            due_since: None,
+        })
+    }
+}
+
+#[derive(Debug)]
+struct IncrementalPolicy {
+    incremental: Incremental,
+    /// Source symbols since the last occasion on which new data had to wait; `None` if there was a
+    /// moment without new data since.
+    sources: Option<u32>,
+    /// Symbols that no repair symbol followed yet, and when each wants one. They are at most as many
+    /// as the coding window has.
+    armed: VecDeque<(u64, Instant)>,
+    /// Repair symbols still to send of an occasion that has begun.
+    due: u32,
+    /// When that occasion fell due.
+    due_since: Option<Instant>,
+}
+
+impl IncrementalPolicy {
+    /// Since when repair symbols are due, if they are.
+    fn due_since(&self, now: Instant) -> Option<Instant> {
+        let armed = self.armed.front().map(|(_, at)| *at).filter(|at| *at <= now);
+        self.due_since.or(armed)
+    }
+
+    /// Whether a repair symbol may go before new data of its session. New data goes first, so that
+    /// one repair symbol covers as much as possible. But a sender that is never idle would never
+    /// repair: past a quarter round trip the repair goes first, if there was data enough since that
+    /// happened last.
+    fn overrides_data(&self, now: Instant, since: Instant, view: &View) -> bool {
+        let enough = SOURCES_PER_REPAIR * self.incremental.burst;
+        now >= since + view.path.rtt / 4 && self.sources.is_none_or(|n| n >= enough)
+    }
+}
+
+impl Redundancy for IncrementalPolicy {
+    fn on_source_sent(&mut self, now: Instant, id: u64, view: &View) {
+        self.sources = self.sources.map(|n| n.saturating_add(1));
+        while self.armed.front().is_some_and(|(id, _)| *id < view.first) {
+            self.armed.pop_front();
+        }
+        self.armed.push_back((id, now + self.incremental.delay));
+    }
+
+    fn on_repair_sent(&mut self, now: Instant, view: &View) {
+        let due = if self.due > 0 { self.due } else { self.incremental.burst };
+        self.due_since = self.due_since(now);
+        self.due = due.saturating_sub(1);
+        // It covers all that was sent.
+        self.armed.clear();
+        if self.due == 0 {
+            self.due_since = None;
+            self.sources = view.has_source.then_some(0);
+        }
+    }
+
+    fn on_arrived(&mut self, _now: Instant, id: u64, _how: Arrival, view: &View) {
+        if let Ok(index) = self.armed.binary_search_by_key(&id, |(id, _)| *id) {
+            self.armed.remove(index);
+        }
+        if view.unacked == 0 {
+            // How busy the sender is remains as it was.
+            self.armed.clear();
+            (self.due, self.due_since) = (0, None);
+        }
+    }
+
+    fn decide(&self, now: Instant, view: &View) -> Decision {
+        let Incremental { burst, delay } = self.incremental;
+        let since = self.due_since(now).filter(|_| burst > 0 && view.unacked > 0);
+        let Some(since) = since.filter(|_| !view.retransmission_is_enough(delay)) else {
+            return Decision::Source;
+        };
+        if view.has_source && !self.overrides_data(now, since, view) {
+            return Decision::Source;
+        }
+        Decision::Repair(RepairPlan::over(view.span()))
+    }
+
+    fn timeout(&self) -> Option<Instant> {
+        self.armed.front().map(|(_, at)| *at)
+    }
+}

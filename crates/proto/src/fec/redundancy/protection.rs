@@ -1,0 +1,74 @@
+//! How a stream is protected: a policy and its parameters.
+
+use super::{Incremental, RedundancyFactory, Tail};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The most repair symbols that the built-in policies send per occasion, which is what the
+/// parameter `exp_b` can say.
+pub const MAX_BURST: u32 = 255;
+
+/// How a stream wants to be protected: a redundancy policy with its parameters, which the core does
+/// not look into. Two are equal if the policy's name and parameters are.
+#[derive(Clone)]
+pub struct Protection {
+    factory: Arc<dyn RedundancyFactory>,
+    /// Name and parameters, so that comparing costs little.
+    text: Arc<str>,
+}
+
+impl Protection {
+    /// Protection by the policies that `factory` makes.
+    #[must_use]
+    pub fn new(factory: Arc<dyn RedundancyFactory>) -> Self {
+        let parameters = factory.parameters();
+        let separator = if parameters.is_empty() { "" } else { ": " };
+        let text = format!("{}{separator}{parameters}", factory.name()).into();
+        Self { factory, text }
+    }
+
+    /// [`Tail`]: `burst` repair symbols, `delay` after the application has no more to send for now.
+    #[must_use]
+    pub fn tail(burst: u32, delay: Duration) -> Self {
+        Self::new(Arc::new(Tail::new(burst, delay)))
+    }
+
+    /// [`Incremental`]: `burst` repair symbols, `delay` after each piece of data.
+    #[must_use]
+    pub fn incremental(burst: u32, delay: Duration) -> Self {
+        Self::new(Arc::new(Incremental::new(burst, delay)))
+    }
+
+    /// What makes the policy.
+    #[must_use]
+    pub fn factory(&self) -> &dyn RedundancyFactory {
+        &*self.factory
+    }
+}
+
+impl PartialEq for Protection {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Protection {}
+
+impl fmt::Debug for Protection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Protection({})", self.text)
+    }
+}
+
+impl fmt::Display for Protection {
+    /// The policy's name and its parameters: `tail: burst=3, delay=25ms`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+/// The text of the parameters that the built-in policies have in common.
+pub(super) fn parameters(burst: u32, delay: Duration) -> String {
+    format!("burst={burst}, delay={delay:?}")
+}

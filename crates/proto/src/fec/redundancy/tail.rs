@@ -1,0 +1,103 @@
+//! Redundancy at the end of what was sent.
+
+use super::{
+    Arrival, Decision, MAX_BURST, Redundancy, RedundancyFactory, RepairPlan, View, parameters,
+};
+use std::time::{Duration, Instant};
+
+/// How long an application that wrote nothing new is given to do so, before the stream counts as
+/// flushed: a writer in another task needs a moment to refill its buffer.
+const FLUSH_LINGER: Duration = Duration::from_millis(1);
+
+/// Repair symbols when the application has no more to send for now: they mend a loss in the last
+/// flight, which a retransmission would mend a round trip later (Holzinger 2025, II-D4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tail {
+    burst: u32,
+    delay: Duration,
+}
+
+impl Tail {
+    /// Sends `burst` repair symbols, at most [`MAX_BURST`], `delay` after each flush.
+    #[must_use]
+    pub fn new(burst: u32, delay: Duration) -> Self {
+        Self { burst: burst.min(MAX_BURST), delay }
+    }
+}
+
+impl RedundancyFactory for Tail {
+    fn name(&self) -> &str {
+        "tail"
+    }
+
+    fn parameters(&self) -> String {
+        parameters(self.burst, self.delay)
+    }
+
+    fn build(&self) -> Box<dyn Redundancy> {
+        Box::new(TailPolicy { tail: *self, due_at: None, due: 0, covered: 0 })
+    }
+}
+
+#[derive(Debug)]
+struct TailPolicy {
+    tail: Tail,
+    /// When the repair symbols of the present occasion fall due.
+    due_at: Option<Instant>,
+    /// Repair symbols still to send of an occasion that has begun.
+    due: u32,
+    /// Symbols below were covered by an earlier occasion.
+    covered: u64,
+}
+
+impl TailPolicy {
+    /// Repair symbols to send at `now`.
+    fn due(&self, now: Instant) -> u32 {
+        if self.due_at.is_some_and(|at| at <= now) { self.tail.burst } else { self.due }
+    }
+
+    fn forget(&mut self) {
+        (self.due_at, self.due) = (None, 0);
+    }
+}
+
+impl Redundancy for TailPolicy {
+    fn on_source_sent(&mut self, _now: Instant, _id: u64, _view: &View) {
+        // What was meant to be the end was not.
+        self.forget();
+    }
+
+    fn on_flushed(&mut self, now: Instant, ended: bool, view: &View) {
+        if view.next > self.covered && self.due_at.is_none() {
+            let delay = self.tail.delay;
+            let wait = if ended { delay } else { delay.max(FLUSH_LINGER) };
+            self.due_at = Some(now + wait);
+        }
+    }
+
+    fn on_repair_sent(&mut self, now: Instant, view: &View) {
+        let due = self.due(now);
+        if self.due_at.take_if(|at| *at <= now).is_some() {
+            self.covered = view.next;
+        }
+        self.due = due.saturating_sub(1);
+    }
+
+    fn on_arrived(&mut self, _now: Instant, _id: u64, _how: Arrival, view: &View) {
+        if view.unacked == 0 {
+            self.forget();
+        }
+    }
+
+    fn decide(&self, now: Instant, view: &View) -> Decision {
+        let wanted = self.due(now) > 0 && view.unacked > 0 && !view.has_source;
+        if !wanted || view.retransmission_is_enough(self.tail.delay) {
+            return Decision::Source;
+        }
+        Decision::Repair(RepairPlan::over(view.span()))
+    }
+
+    fn timeout(&self) -> Option<Instant> {
+        self.due_at
+    }
+}

@@ -1,0 +1,189 @@
+//! The built-in policies, driven by hand.
+
+use super::incremental::SOURCES_PER_REPAIR;
+use super::*;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn view(next: u64, unacked: u32) -> View {
+    let path = PathView { rtt: 100 * MS, ..PathView::default() };
+    View { next, unacked, path, ..View::default() }
+}
+
+fn busy(next: u64, unacked: u32) -> View {
+    View { has_source: true, idle: false, ..view(next, unacked) }
+}
+
+fn repairs(policy: &dyn Redundancy, now: Instant, v: &View) -> bool {
+    let decision = policy.decide(now, v);
+    assert_eq!(decision, policy.decide(now, v), "a question changes nothing");
+    match decision {
+        Decision::Source => false,
+        Decision::Repair(plan) => {
+            assert_eq!(plan, RepairPlan::over(v.span()));
+            true
+        }
+    }
+}
+
+/// How many repair symbols the policy sends in a row at `now`.
+fn burst(policy: &mut dyn Redundancy, now: Instant, v: &View) -> u32 {
+    let mut n = 0;
+    while repairs(policy, now, v) {
+        policy.on_repair_sent(now, v);
+        n += 1;
+        assert!(n <= MAX_BURST);
+    }
+    n
+}
+
+#[test]
+fn tail_repairs_once_at_the_end() {
+    let now = Instant::now();
+    let mut tail = Tail::new(3, Duration::ZERO).build();
+    let v = view(5, 5);
+    tail.on_source_sent(now, 4, &v);
+    assert_eq!(burst(&mut *tail, now, &v), 0);
+    tail.on_flushed(now, true, &v);
+    assert_eq!(burst(&mut *tail, now, &v), 3);
+    tail.on_flushed(now, true, &v);
+    assert_eq!(burst(&mut *tail, now, &v), 0, "the same end is not protected twice");
+}
+
+#[test]
+fn tail_waits_for_a_slow_writer_and_yields_to_new_data() {
+    let now = Instant::now();
+    let mut tail = Tail::new(2, Duration::ZERO).build();
+    tail.on_flushed(now, false, &view(5, 5));
+    assert_eq!(burst(&mut *tail, now, &view(5, 5)), 0);
+    assert_eq!(tail.timeout(), Some(now + MS));
+    tail.on_source_sent(now, 5, &view(6, 6));
+    assert_eq!(tail.timeout(), None);
+    tail.on_flushed(now, false, &view(6, 6));
+    assert!(!repairs(&*tail, now + MS, &busy(6, 6)));
+    assert_eq!(burst(&mut *tail, now + MS, &view(6, 6)), 2);
+}
+
+#[test]
+fn tail_sends_nothing_for_acknowledged_data() {
+    let now = Instant::now();
+    let mut tail = Tail::new(3, 10 * MS).build();
+    tail.on_flushed(now, true, &view(5, 5));
+    tail.on_arrived(now + 5 * MS, 4, Arrival::Acked, &view(5, 0));
+    assert_eq!(tail.timeout(), None);
+    assert_eq!(burst(&mut *tail, now + 10 * MS, &view(5, 0)), 0);
+}
+
+#[test]
+fn incremental_repairs_after_each_piece() {
+    let now = Instant::now();
+    let mut inc = Incremental::new(3, Duration::ZERO).build();
+    for piece in 1..=4 {
+        let now = now + 16 * MS * piece;
+        let v = view(u64::from(piece) * 5, 5 * piece);
+        for id in 0..5 {
+            assert!(!repairs(&*inc, now, &busy(v.next, v.unacked)));
+            inc.on_source_sent(now, u64::from(piece - 1) * 5 + id, &v);
+        }
+        assert_eq!(burst(&mut *inc, now, &v), 3);
+    }
+}
+
+#[test]
+fn incremental_waits_for_its_delay() {
+    let now = Instant::now();
+    let mut inc = Incremental::new(2, 25 * MS).build();
+    inc.on_source_sent(now, 0, &view(1, 1));
+    inc.on_source_sent(now + 10 * MS, 1, &view(2, 2));
+    assert_eq!(inc.timeout(), Some(now + 25 * MS));
+    assert_eq!(burst(&mut *inc, now + 24 * MS, &view(2, 2)), 0);
+    assert_eq!(burst(&mut *inc, now + 25 * MS, &view(2, 2)), 2);
+    inc.on_source_sent(now + 30 * MS, 2, &view(3, 3));
+    inc.on_arrived(now + 40 * MS, 2, Arrival::Acked, &view(3, 0));
+    assert_eq!(inc.timeout(), None);
+}
+
+#[test]
+fn the_timer_goes_with_the_symbol_that_armed_it() {
+    let now = Instant::now();
+    let mut inc = Incremental::new(1, 25 * MS).build();
+    inc.on_source_sent(now, 0, &view(1, 1));
+    inc.on_source_sent(now + 10 * MS, 1, &view(2, 2));
+    inc.on_arrived(now + 20 * MS, 0, Arrival::Acked, &view(2, 1));
+    assert_eq!(inc.timeout(), Some(now + 35 * MS), "the next symbol's turn");
+    assert_eq!(burst(&mut *inc, now + 30 * MS, &view(2, 1)), 0);
+    assert_eq!(burst(&mut *inc, now + 35 * MS, &view(2, 1)), 1);
+    assert_eq!(inc.timeout(), None);
+}
+
+#[test]
+fn a_tolerance_above_what_a_retransmission_takes_turns_into_plain_retransmission() {
+    let now = Instant::now();
+    // 13/8 of 100 ms.
+    for (delay, expected) in [(162 * MS, 2), (163 * MS, 0)] {
+        let mut inc = Incremental::new(2, delay).build();
+        inc.on_source_sent(now, 0, &view(1, 1));
+        assert_eq!(burst(&mut *inc, now + delay, &view(1, 1)), expected, "{delay:?}");
+        let mut tail = Tail::new(2, delay).build();
+        tail.on_source_sent(now, 0, &view(1, 1));
+        tail.on_flushed(now, true, &view(1, 1));
+        assert_eq!(burst(&mut *tail, now + delay, &view(1, 1)), expected, "{delay:?}");
+    }
+}
+
+#[test]
+fn incremental_repairs_even_a_sender_that_never_idles_but_not_too_much() {
+    let mut now = Instant::now();
+    let mut inc = Incremental::new(3, Duration::ZERO).build();
+    let (mut sources, mut sent) = (0, 0);
+    // Two packets in a quarter of a round trip.
+    for id in 1..=1000 {
+        let v = busy(id, 8);
+        if repairs(&*inc, now, &v) {
+            inc.on_repair_sent(now, &v);
+            sent += 1;
+        } else {
+            inc.on_source_sent(now, id - 1, &v);
+            sources += 1;
+        }
+        assert!(sent <= 3 + sources / SOURCES_PER_REPAIR, "{sources} {sent}");
+        now += 13 * MS;
+    }
+    assert!(sent > sources / SOURCES_PER_REPAIR / 2, "{sources} {sent}");
+    // The end is protected whatever was sent before.
+    inc.on_source_sent(now, 1000, &view(1001, 8));
+    assert_eq!(burst(&mut *inc, now, &view(1001, 8)), 3);
+}
+
+#[test]
+fn incremental_repairs_no_later_than_a_quarter_round_trip_if_there_is_enough() {
+    let now = Instant::now();
+    let mut inc = Incremental::new(1, Duration::ZERO).build();
+    (0..8).for_each(|id| inc.on_source_sent(now, id, &busy(id + 1, 8)));
+    assert!(!repairs(&*inc, now, &busy(8, 8)));
+    assert!(!repairs(&*inc, now + 24 * MS, &busy(8, 8)));
+    assert!(repairs(&*inc, now + 25 * MS, &busy(8, 8)));
+}
+
+#[test]
+fn what_a_policy_remembers_is_bounded_by_the_window() {
+    let now = Instant::now();
+    let mut inc = Incremental::new(1, Duration::from_secs(1)).build();
+    for id in 0..100_000u64 {
+        let v = View { first: id.saturating_sub(99), ..busy(id + 1, 100) };
+        inc.on_source_sent(now + MS * id as u32, id, &v);
+    }
+    // The symbol that left the window last does not arm the timer.
+    assert_eq!(inc.timeout(), Some(now + MS * 99_900 + Duration::from_secs(1)));
+}
+
+#[test]
+fn protections_are_equal_if_name_and_parameters_are() {
+    let tail = Protection::tail(3, 25 * MS);
+    assert_eq!(tail, Protection::new(std::sync::Arc::new(Tail::new(3, 25 * MS))));
+    assert_ne!(tail, Protection::tail(3, 26 * MS));
+    assert_ne!(tail, Protection::incremental(3, 25 * MS));
+    assert_eq!(tail.to_string(), "tail: burst=3, delay=25ms");
+    let most = Protection::tail(MAX_BURST + 1, Duration::ZERO);
+    assert_eq!(most, Protection::tail(255, Duration::ZERO));
+}

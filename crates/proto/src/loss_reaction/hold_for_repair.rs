@@ -1,0 +1,53 @@
+//! Waiting for repair symbols in flight.
+
+use super::{LossReaction, LossReactionFactory, LostData, Verdict};
+use std::time::Instant;
+
+/// A loss that a repair symbol in flight may mend waits for the news of that repair symbol.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HoldForRepair;
+
+impl LossReaction for HoldForRepair {
+    fn on_lost(&mut self, now: Instant, lost: &LostData) -> Verdict {
+        let newest = lost.repair.and_then(|repair| repair.newest_repair);
+        match newest.map(|sent| sent + lost.pto.min(lost.rtt * 5 / 4)) {
+            Some(until) if until > now => Verdict::Hold { until },
+            _ => Verdict::Resend,
+        }
+    }
+}
+
+impl LossReactionFactory for HoldForRepair {
+    fn name(&self) -> &str {
+        "hold-for-repair"
+    }
+
+    fn build(&self) -> Box<dyn LossReaction> {
+        Box::new(*self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ResendAtOnce;
+    use super::*;
+    use crate::ids::StreamId;
+    use std::time::Duration;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn holds_only_while_a_repair_may_still_report() {
+        let sent = Instant::now();
+        let bare = LostData::new(StreamId(0), 0..100, sent, 100 * MS, 300 * MS);
+        let covered = bare.clone().protected(Some(sent), 1, 0);
+        let uncovered = bare.clone().protected(None, 0, 0);
+        let mut policy = HoldForRepair;
+        let until = sent + 125 * MS;
+        assert_eq!(policy.on_lost(sent + 90 * MS, &covered), Verdict::Hold { until });
+        assert_eq!(policy.on_lost(until, &covered), Verdict::Resend);
+        assert_eq!(policy.on_lost(sent, &uncovered), Verdict::Resend);
+        assert_eq!(policy.on_lost(sent, &bare), Verdict::Resend);
+        assert_eq!(ResendAtOnce.on_lost(sent, &covered), Verdict::Resend);
+    }
+}

@@ -1,0 +1,158 @@
+//! First lost, first sent again.
+
+use super::{Precedence, ResendOrder};
+use std::collections::{BTreeMap, VecDeque};
+use sutura_schedule::{Priority, StreamKey};
+
+/// The queue is cleared of places that are not needed any more when it has more of them than others,
+/// and more than this.
+const STALE_PLACES: usize = 64;
+
+/// How many places of the queue a stream has.
+#[derive(Debug, Default)]
+struct Places {
+    /// Frames that wait.
+    waiting: usize,
+    /// Its first places in the queue, whose frames do not wait any more.
+    stale: usize,
+}
+
+/// Lost data goes before new data, in the order of loss.
+#[derive(Debug, Default)]
+pub struct ByLoss {
+    /// The stream of each frame, oldest loss first. The first place is never stale.
+    queue: VecDeque<StreamKey>,
+    /// The streams in the queue.
+    places: BTreeMap<StreamKey, Places>,
+    stale: usize,
+}
+
+impl ByLoss {
+    /// Gives up the first place if its frame does not wait any more.
+    fn skip_stale(&mut self) -> bool {
+        let Some(front) = self.queue.front() else { return false };
+        let Some(places) = self.places.get_mut(front).filter(|p| p.stale > 0) else { return false };
+        places.stale -= 1;
+        self.stale -= 1;
+        if places.stale + places.waiting == 0 {
+            self.places.remove(front);
+        }
+        self.queue.pop_front();
+        true
+    }
+
+    /// Gives up all stale places at once.
+    fn compact(&mut self) {
+        let places = &mut self.places;
+        self.queue.retain(|stream| match places.get_mut(stream) {
+            Some(p) if p.stale > 0 => {
+                p.stale -= 1;
+                false
+            }
+            _ => true,
+        });
+        self.places.retain(|_, p| p.waiting > 0);
+        self.stale = 0;
+    }
+}
+
+impl ResendOrder for ByLoss {
+    fn precedence(&self) -> Precedence {
+        Precedence::First
+    }
+
+    fn insert(&mut self, _stream: StreamKey, _priority: &Priority) {}
+
+    fn remove(&mut self, stream: StreamKey) {
+        self.dequeued(stream, 0);
+    }
+
+    fn reprioritize(&mut self, _stream: StreamKey, _priority: &Priority) {}
+
+    fn queued(&mut self, stream: StreamKey) {
+        self.queue.push_back(stream);
+        self.places.entry(stream).or_default().waiting += 1;
+    }
+
+    fn dequeued(&mut self, stream: StreamKey, left: usize) {
+        let Some(places) = self.places.get_mut(&stream) else { return };
+        let gone = places.waiting.saturating_sub(left);
+        places.waiting -= gone;
+        places.stale += gone;
+        self.stale += gone;
+        while self.skip_stale() {}
+        if self.stale > STALE_PLACES.max(self.queue.len() / 2) {
+            self.compact();
+        }
+    }
+
+    fn charge(&mut self, _stream: StreamKey, _bytes: usize) {}
+
+    fn next(&self) -> Option<StreamKey> {
+        self.queue.front().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn streams_come_as_often_as_they_lost_frames_and_in_that_order() {
+        let mut order = ByLoss::default();
+        let mut left = BTreeMap::new();
+        for stream in [1, 2, 1, 3] {
+            order.queued(stream);
+            *left.entry(stream).or_insert(0) += 1;
+        }
+        let mut served = Vec::new();
+        while let Some(stream) = order.next() {
+            served.push(stream);
+            let left = left.get_mut(&stream).unwrap();
+            *left -= 1;
+            order.dequeued(stream, *left);
+        }
+        assert_eq!(served, [1, 2, 1, 3]);
+    }
+
+    #[test]
+    fn a_stream_that_was_cleared_out_of_turn_gives_up_no_turn_of_another() {
+        let mut order = ByLoss::default();
+        [1, 2].into_iter().for_each(|stream| order.queued(stream));
+        order.dequeued(2, 0);
+        assert_eq!(order.next(), Some(1));
+        order.dequeued(1, 0);
+        assert_eq!(order.next(), None, "nothing of 2 waits any more");
+    }
+
+    proptest! {
+        /// The model keeps a list of frames and removes them one by one.
+        #[test]
+        fn behaves_like_a_list_of_frames(ops in prop::collection::vec((0..5u64, 0..4usize), 0..600)) {
+            let mut order = ByLoss::default();
+            let mut model: Vec<StreamKey> = Vec::new();
+            for (stream, op) in ops {
+                let waiting = model.iter().filter(|s| **s == stream).count();
+                let gone = match op {
+                    0 | 1 => {
+                        order.queued(stream);
+                        model.push(stream);
+                        0
+                    }
+                    2 => waiting.min(1),
+                    _ => waiting,
+                };
+                for _ in 0..gone {
+                    let first = model.iter().position(|s| *s == stream).unwrap();
+                    model.remove(first);
+                }
+                if op >= 2 {
+                    order.dequeued(stream, waiting - gone);
+                }
+                prop_assert_eq!(order.next(), model.first().copied());
+                prop_assert!(order.queue.len() <= 2 * model.len() + 2 * STALE_PLACES);
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What is played.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sutura_h3::{Class, Weight};
+use sutura_proto::policy::{HoldForRepair, LossReactionFactory, ResendApproach, ResendAtOnce};
+use sutura_proto::{
+    Algorithm, Connection, Event, FecConfig, Priority, Protection, Scheme, StreamId,
+    TransportConfig, Urgency,
+};
+use sutura_sim::{
+    App, AppError, BulkClient, BulkServer, Clock, DatagramPlan, Ends, Failure, Progress, Scenario,
+    StreamPlan, Transfer,
+};
+
+use crate::common::{MS, incremental, link, tail};
+
+/// Plays a scenario that has a seed and a tracer.
+pub type Run = fn(Scenario) -> Result<Ends, Failure>;
+
+const CLEAN: &str = "rate=20mbit delay=20ms queue=200p";
+const SHALLOW: &str = "rate=20mbit delay=20ms queue=40p";
+const LOSSY: &str = "rate=20mbit delay=20ms queue=200p loss=bern:0.02";
+const BURSTY: &str = "paper";
+const MESSY: &str = "rate=20mbit delay=20ms jitter=3ms,reorder reorder=0.02,10ms duplicate=0.02 \
+                     corrupt=0.01 loss=bern:0.01";
+
+/// Name, seed and what to do.
+pub const ALL: &[(&str, u64, Run)] = &[
+    ("byte", 1, |s| bulk(on(s, CLEAN).transfer(Transfer::download(1)))),
+    ("pages", 2, |s| bulk(on(s, CLEAN).transfers(pages(8)).gap(100 * MS))),
+    ("down", 3, |s| bulk(on(s, CLEAN).transfer(Transfer::download(1_000_000)))),
+    ("up", 4, |s| bulk(on(s, CLEAN).transfer(Transfer::upload(1_000_000)))),
+    ("both-ways-overflow", 5, |s| bulk(on(s, SHALLOW).transfer(Transfer::both(700_000)))),
+    ("loss-newreno", 6, |s| bulk(down(s, LOSSY, &congestion(Algorithm::NewReno)))),
+    ("loss-cubic", 7, |s| bulk(down(s, LOSSY, &congestion(Algorithm::Cubic)))),
+    ("loss-bbr", 8, |s| bulk(down(s, LOSSY, &congestion(Algorithm::Bbr)))),
+    ("bursts-newreno", 9, |s| bulk(down(s, BURSTY, &congestion(Algorithm::NewReno)))),
+    ("bursts-cubic", 31, |s| bulk(down(s, BURSTY, &congestion(Algorithm::Cubic)))),
+    ("bursts-bbr", 11, |s| bulk(down(s, BURSTY, &congestion(Algorithm::Bbr)))),
+    ("disorder", 12, |s| bulk(on(s, MESSY).transfer(Transfer::both(300_000)))),
+    ("outage", 13, |s| bulk(on(s, "rate=20mbit delay=20ms outage=200ms..900ms").transfer(HALF))),
+    ("small-windows", 14, |s| bulk(down(s, LOSSY, &small_windows()))),
+    ("streams-eps", 15, |s| ranked(&on(s, CLEAN), Scheme::Eps, ResendApproach::ByLoss)),
+    ("streams-eps-loss", 16, |s| ranked(&on(s, LOSSY), Scheme::Eps, ResendApproach::InTurn)),
+    ("streams-hmm", 17, |s| ranked(&on(s, CLEAN), Scheme::Hmm, ResendApproach::ByLoss)),
+    ("streams-hmm-loss", 18, |s| ranked(&on(s, LOSSY), Scheme::Hmm, ResendApproach::First)),
+    ("streams-mixed", 19, |s| {
+        let config = TransportConfig { mix_streams: true, ..TransportConfig::default() };
+        let small = vec![Transfer::both(3000); 60];
+        bulk(on(s, LOSSY).transport(&config).transfers(small).parallel(12))
+    }),
+    ("tail", 20, |s| bulk(on(s, CLEAN).protect(tail(3)).transfers(pages(12)).gap(50 * MS))),
+    ("tail-loss", 21, |s| {
+        let config = congestion(Algorithm::Bbr);
+        bulk(on(s, LOSSY).transport(&config).protect(tail(3)).transfers(pages(12)).gap(50 * MS))
+    }),
+    ("incremental", 22, |s| bulk(on(s, CLEAN).protect(incremental(2, 25 * MS)).transfer(HALF))),
+    ("incremental-loss", 23, |s| {
+        bulk(down(s, LOSSY, &wide(HoldForRepair)).protect(incremental(3, Duration::ZERO)))
+    }),
+    ("incremental-bursts", 24, |s| {
+        let config = wide(ResendAtOnce);
+        bulk(down(s, BURSTY, &config).protect(incremental(3, 25 * MS)))
+    }),
+    ("incremental-both-ways", 25, |s| {
+        let transfer = Transfer { protection: incremental(2, 10 * MS), ..Transfer::both(60_000) };
+        let scenario = on(s, MESSY).protect(incremental(2, Duration::ZERO));
+        bulk(scenario.transfers(vec![transfer; 8]).parallel(4))
+    }),
+    ("datagrams", 26, |s| datagrams(on(s, CLEAN))),
+    ("datagrams-loss", 27, |s| datagrams(on(s, MESSY))),
+    ("messages", 28, |s| messages(on(s, CLEAN), None)),
+    ("messages-tail", 29, |s| messages(on(s, BURSTY), tail(2))),
+    ("messages-incremental", 30, |s| messages(on(s, BURSTY), incremental(2, 25 * MS))),
+];
+
+const HALF: Transfer = Transfer { download: 500_000, upload: 0, protection: None };
+/// Downloads of 32 kB.
+fn pages(count: usize) -> Vec<Transfer> {
+    vec![Transfer::download(32_000); count]
+}
+
+/// Both directions over links of this kind.
+fn on(scenario: Scenario, path: &str) -> Scenario {
+    scenario.link(&link(path), &link(path))
+}
+
+fn down(scenario: Scenario, path: &str, config: &TransportConfig) -> Scenario {
+    on(scenario, path).transport(config).transfer(HALF)
+}
+
+fn congestion(congestion: Algorithm) -> TransportConfig {
+    TransportConfig { congestion: Arc::new(congestion), ..TransportConfig::default() }
+}
+
+/// Flow control and buffers are what limits.
+fn small_windows() -> TransportConfig {
+    TransportConfig {
+        stream_receive_window: 30_000,
+        max_stream_receive_window: 60_000,
+        receive_window: 40_000,
+        max_receive_window: 80_000,
+        send_buffer: 50_000,
+        fec: None,
+        ..TransportConfig::default()
+    }
+}
+
+/// Large datagrams and coding windows.
+fn wide(loss_reaction: impl LossReactionFactory + 'static) -> TransportConfig {
+    let fec = FecConfig { max_window_symbols: 1024, max_window_bytes: 2 << 20, max_sessions: 4 };
+    TransportConfig {
+        udp_payload_size: 1452,
+        fec: Some(fec),
+        loss_reaction: Arc::new(loss_reaction),
+        ..congestion(Algorithm::Bbr)
+    }
+}
+
+fn bulk(scenario: Scenario) -> Result<Ends, Failure> {
+    scenario.run().map(|outcome| outcome.ends)
+}
+
+fn datagrams(scenario: Scenario) -> Result<Ends, Failure> {
+    let plan = DatagramPlan { size: 900, interval: 10 * MS, count: 300 };
+    scenario.datagrams(plan).map(|outcome| outcome.ends)
+}
+
+fn messages(scenario: Scenario, protection: Option<Protection>) -> Result<Ends, Failure> {
+    let plan = StreamPlan { protection, ..StreamPlan::frames(120) };
+    scenario.stream(plan).map(|outcome| outcome.ends)
+}
+
+/// Twelve transfers at a time, in both directions, of several urgencies, weights and classes.
+fn ranked(
+    scenario: &Scenario,
+    scheduler: Scheme,
+    approach: ResendApproach,
+) -> Result<Ends, Failure> {
+    let resend_order = Arc::new(approach);
+    let config = TransportConfig { scheduler, resend_order, ..TransportConfig::default() };
+    let transfer = Transfer { download: 50_000, upload: 10_000, protection: None };
+    let client = BulkClient::new(vec![transfer; 24], 12, Duration::ZERO);
+    let server = || Ranked { app: BulkServer::default(), streams: 0 };
+    scenario.clone().transport(&config).drive(
+        Clock::default(),
+        Ranked { app: client, streams: 0 },
+        server,
+        |view| Progress { done: view.client.app.is_done(), busy: view.client.app.is_busy() },
+    )
+}
+
+/// An application whose streams differ in priority.
+struct Ranked<A> {
+    app: A,
+    /// How many have theirs.
+    streams: u64,
+}
+
+/// The priority of the stream with this index.
+fn priority(index: u64) -> Priority {
+    let shared = |weight| Priority {
+        urgency: Urgency::new(5).unwrap(),
+        incremental: true,
+        weight: Weight::new(weight).unwrap(),
+        ..Priority::default()
+    };
+    let class = Class { name: Some("class".into()), incremental: true, ..Class::default() };
+    match index % 4 {
+        0 => shared(1000),
+        1 => Priority::new(1, false).unwrap(),
+        2 => shared(3000),
+        _ => Priority { parents: Some([class].into()), ..shared(2000) },
+    }
+}
+
+impl<A: App<Connection>> App<Connection> for Ranked<A> {
+    fn on_event(
+        &mut self,
+        now: Instant,
+        quic: &mut Connection,
+        event: Event,
+    ) -> Result<(), AppError> {
+        self.app.on_event(now, quic, event)
+    }
+
+    fn poll(&mut self, now: Instant, quic: &mut Connection) -> Result<Option<Instant>, AppError> {
+        let wake_at = self.app.poll(now, quic)?;
+        // Those that were just opened or accepted. What was written on them is not sent yet.
+        let id = |index| StreamId(4 * index);
+        while quic.send_stream(id(self.streams)).set_priority(priority(self.streams)).is_ok() {
+            self.streams += 1;
+        }
+        Ok(wake_at)
+    }
+}

@@ -1,6 +1,7 @@
 //! The conditions of a transfer.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 use sutura::{Algorithm, FecConfig, TransportConfig};
 use sutura_link::{LinkConfig, Loss, Probability, Rate};
@@ -50,7 +51,7 @@ impl Case {
             receive_window: STREAM_WINDOW,
             max_receive_window: STREAM_WINDOW,
             send_buffer: SEND_BUFFER,
-            congestion: self.congestion,
+            congestion: Arc::new(self.congestion),
             fec: Some(self.fec()),
             ..TransportConfig::default()
         }

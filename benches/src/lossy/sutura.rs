@@ -6,6 +6,7 @@ use crate::library::{
 };
 use bytes::Bytes;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use sutura::qlog::QlogWriter;
 use sutura::{
     ClientConfig, Connection, Endpoint, Protection, RecvStream, SendStream, ServerConfig,
@@ -24,7 +25,7 @@ fn transport(setup: &Setup<'_>) -> TransportConfig {
         receive_window: CONNECTION_WINDOW.into(),
         max_receive_window: CONNECTION_WINDOW.into(),
         send_buffer: SEND_BUFFER as usize,
-        congestion: setup.job.peer.congestion,
+        congestion: Arc::new(setup.job.peer.congestion),
         max_idle_timeout: Some(IDLE_TIMEOUT),
         ..TransportConfig::default()
     }

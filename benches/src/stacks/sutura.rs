@@ -4,6 +4,7 @@ use crate::Error;
 use crate::job::Settings;
 use crate::stack::{CONNECTION_WINDOW, IDLE_TIMEOUT, STREAM_WINDOW, Stack, client_tls, server_tls};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use sutura::{Algorithm, ClientConfig, Connection, Endpoint, ServerConfig, TransportConfig};
 use sutura_benches::tls::ALPN;
 use sutura_benches::zeros;
@@ -19,7 +20,7 @@ fn transport(settings: &Settings) -> TransportConfig {
         receive_window: CONNECTION_WINDOW.into(),
         max_receive_window: CONNECTION_WINDOW.into(),
         send_buffer: STREAM_WINDOW as usize,
-        congestion: Algorithm::Cubic,
+        congestion: Arc::new(Algorithm::Cubic),
         max_idle_timeout: Some(IDLE_TIMEOUT),
         ..TransportConfig::default()
     }

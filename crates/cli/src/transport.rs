@@ -1,5 +1,6 @@
 //! Settings of the transport that commands share.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sutura::{Algorithm, TransportConfig};
@@ -25,7 +26,7 @@ impl TransportArgs {
     /// The settings of a connection that is given up after `idle_timeout` of silence.
     pub fn config(&self, idle_timeout: Duration) -> TransportConfig {
         TransportConfig {
-            congestion: self.congestion,
+            congestion: Arc::new(self.congestion),
             max_idle_timeout: Some(idle_timeout),
             ..TransportConfig::default()
         }

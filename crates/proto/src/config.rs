@@ -1,6 +1,6 @@
 //! What an application may set.
 
-use crate::congestion::Algorithm;
+use crate::congestion::{Algorithm, CongestionFactory};
 use crate::crypto::{ClientCrypto, ServerCrypto};
 use crate::loss_reaction::{HoldForRepair, LossReactionFactory};
 use crate::streams::resend_order::{ResendApproach, ResendOrderFactory};
@@ -58,8 +58,8 @@ pub struct TransportConfig {
     /// (within [`send_buffer`](Self::send_buffer)) though this is used up, so that a stream which
     /// becomes urgent can always write.
     pub connection_send_buffer: usize,
-    /// The congestion control algorithm.
-    pub congestion: Algorithm,
+    /// The congestion control algorithm: one of [`Algorithm`], or one of the application's own.
+    pub congestion: Arc<dyn CongestionFactory>,
     /// Which stream sends next.
     pub scheduler: Scheme,
     /// What becomes of lost data: sent again, held back for repair symbols, or given up.
@@ -103,7 +103,7 @@ impl Default for TransportConfig {
             max_receive_window: 16 << 20,
             send_buffer: 1 << 20,
             connection_send_buffer: 16 << 20,
-            congestion: Algorithm::default(),
+            congestion: Arc::new(Algorithm::default()),
             scheduler: Scheme::default(),
             loss_reaction: Arc::new(HoldForRepair),
             resend_order: Arc::new(ResendApproach::default()),

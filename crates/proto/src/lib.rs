@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+pub mod conformance;
 mod congestion;
 mod connection;
 pub mod crypto;
@@ -45,7 +46,10 @@ pub use sutura_schedule::{Priority, Scheme, Urgency};
 /// The seams: traits that decide, and what they decide from. The mechanisms that ask them are in
 /// the core.
 pub mod policy {
-    pub use crate::congestion::{Acked, Builder, CongestionController, Lost, Packet, PacketState};
+    pub use crate::congestion::{
+        Acked, CongestionController, CongestionFactory, Lost, MAX_WINDOW, Packet, PacketState,
+        PathParameters, Sent, WindowLimits,
+    };
     pub use crate::fec::redundancy::{
         Arrival, Decision, Incremental, MAX_BURST, PathView, Redundancy, RedundancyFactory,
         RepairPlan, Tail, Turn, View,

@@ -119,7 +119,7 @@ fn overtake(seed: u64, approach: ResendApproach) -> (Duration, usize) {
         resend_order: Arc::new(approach),
         connection_send_buffer: POOL,
         receive_window: 16 << 20,
-        congestion: Algorithm::Bbr,
+        congestion: Arc::new(Algorithm::Bbr),
         ..TransportConfig::default()
     });
     let address = |host| SocketAddr::from((Ipv4Addr::new(192, 0, 2, host), 4433));

@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::{MS, incremental, link, tail};
@@ -36,7 +37,10 @@ fn download(
 fn downloads(seed: u64, down: &str, count: usize, protection: Option<Protection>) -> BulkOutcome {
     Scenario::new(seed)
         .link(&link("rate=20mbit delay=25ms"), &link(down))
-        .transport(&TransportConfig { congestion: Algorithm::Bbr, ..TransportConfig::default() })
+        .transport(&TransportConfig {
+            congestion: Arc::new(Algorithm::Bbr),
+            ..TransportConfig::default()
+        })
         .protect(protection)
         .transfer(Transfer::download(MEGABYTE))
         .transfers(std::iter::repeat_n(Transfer::download(32_000), count))
@@ -83,7 +87,8 @@ fn congestion_control_hears_of_every_loss() {
     let protections = [None, tail(3), incremental(3, Duration::ZERO)];
     for congestion in Algorithm::ALL {
         for (seed, protection) in (0..9).zip(protections.iter().cycle()) {
-            let config = TransportConfig { congestion, ..TransportConfig::default() };
+            let config =
+                TransportConfig { congestion: Arc::new(congestion), ..TransportConfig::default() };
             let ends = download(seed, path, MEGABYTE, protection.clone(), &config).ends;
             assert!(ends.down.lost > 10, "seed {seed}: {} drops", ends.down.lost);
             let incremental =
@@ -154,7 +159,8 @@ fn datagrams_arrive_or_are_lost_with_their_packets() {
     let up = link("rate=10mbit delay=30ms loss=bern:0.03");
     let plan = DatagramPlan { size: 900, interval: 20 * MS, count: 1000 };
     // BBR, so that the window stays larger than the load.
-    let config = TransportConfig { congestion: Algorithm::Bbr, ..TransportConfig::default() };
+    let config =
+        TransportConfig { congestion: Arc::new(Algorithm::Bbr), ..TransportConfig::default() };
     let down = link("rate=10mbit delay=30ms");
     let outcome = Scenario::new(1).link(&up, &down).transport(&config).datagrams(plan).unwrap();
     let arrived = outcome.delays.len() as u64;

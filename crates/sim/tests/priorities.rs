@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::MS;
@@ -19,7 +20,7 @@ const PACKET: usize = 1500;
 /// The congestion controller keeps little in the queue of the link, so that who sends next is
 /// decided late.
 fn eps() -> TransportConfig {
-    let congestion = Algorithm::Bbr;
+    let congestion = Arc::new(Algorithm::Bbr);
     TransportConfig { scheduler: Scheme::Eps, congestion, ..TransportConfig::default() }
 }
 

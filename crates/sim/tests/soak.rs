@@ -54,7 +54,7 @@ fn settings(rng: &mut Rng) -> TransportConfig {
     let small = rng.below(4) == 0;
     let window = if small { 20_000 + rng.below(100_000) } else { 1 << 20 };
     TransportConfig {
-        congestion: Algorithm::ALL[rng.below(Algorithm::ALL.len() as u64) as usize],
+        congestion: Arc::new(Algorithm::ALL[rng.below(Algorithm::ALL.len() as u64) as usize]),
         fec: if rng.below(4) == 0 { None } else { Some(FecConfig::default()) },
         stream_receive_window: window,
         receive_window: window + window / 2,

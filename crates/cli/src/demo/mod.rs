@@ -146,7 +146,7 @@ impl Demo {
         let identity = Identity::generate()?;
         let fingerprint = identity.chain.first().map(|c| sutura::certificate_fingerprint(c));
         let transport = TransportConfig {
-            congestion: args.congestion,
+            congestion: Arc::new(args.congestion),
             max_idle_timeout: Some(IDLE_TIMEOUT),
             ..TransportConfig::default()
         };

@@ -1,6 +1,7 @@
 //! A page by strict priorities and by weighted classes (Holzinger et al. 2025, V-C and figure 6),
 //! beside what the priorities say it should look like.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sutura_h3::{Priority, PriorityParameters};
@@ -225,7 +226,7 @@ impl PageLoad {
 pub fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PageLoad, Error> {
     let path: LinkConfig = PATH.parse()?;
     let transport = TransportConfig {
-        congestion: Algorithm::Bbr,
+        congestion: Arc::new(Algorithm::Bbr),
         scheduler: scheme,
         ..TransportConfig::default()
     };

@@ -45,7 +45,7 @@ pub fn measure(
         let link: LinkConfig = format!("{PATH} loss=bern:{loss}%").parse()?;
         let config = TransportConfig {
             scheduler: entrant.scheme,
-            congestion: Algorithm::Bbr,
+            congestion: Arc::new(Algorithm::Bbr),
             ..TransportConfig::default()
         };
         let seed = Rng::stream(options.seed, page as u64).next_u64();

@@ -1,6 +1,7 @@
 //! The path of Holzinger et al., "Advancing HTTP/3 with FEC and HMM" (2025), section V-B: 10 Mbit/s,
 //! 50 ms one way, bursts of loss in both directions, and cross traffic that moves them on.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sutura_link::{LinkConfig, ParseError};
@@ -53,7 +54,7 @@ impl Channel {
 
 /// The settings of both ends: BBR, as in the paper, and otherwise the defaults.
 pub fn transport() -> TransportConfig {
-    TransportConfig { congestion: Algorithm::Bbr, ..TransportConfig::default() }
+    TransportConfig { congestion: Arc::new(Algorithm::Bbr), ..TransportConfig::default() }
 }
 
 /// The protection of a burst loss tolerance; none if that is 0.

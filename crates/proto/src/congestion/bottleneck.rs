@@ -1,34 +1,36 @@
-//! A sender and a bottleneck in virtual time, to close the loop around a controller in tests.
+//! A sender and a bottleneck in virtual time, to close the loop around a controller in tests and in
+//! the conformance kit.
 
 use super::prng::Prng;
-use super::{CongestionController, Pacer, Packet};
+use super::{CongestionController, Pacer, Packet, Sent};
+use crate::ids::SpaceId;
 use crate::recovery::rtt::RttEstimator;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-pub(super) const MTU: u64 = 1_200;
+pub(crate) const MTU: u64 = 1_200;
 const PACKET_THRESHOLD: u64 = 3;
 
 /// What packets pass through. Losses happen behind the bottleneck: they cost its time.
 #[derive(Debug, Clone)]
-pub(super) struct Path {
+pub(crate) struct Path {
     /// Bytes per second.
-    pub(super) rate: u64,
+    pub(crate) rate: u64,
     /// Round-trip time of the empty path.
-    pub(super) rtt: Duration,
+    pub(crate) rtt: Duration,
     /// Bytes that wait at most.
-    pub(super) queue: u64,
+    pub(crate) queue: u64,
     /// Random losses per million packets.
-    pub(super) loss_ppm: u64,
+    pub(crate) loss_ppm: u64,
     /// Packets that find more bytes than this waiting are marked.
-    pub(super) mark_above: Option<u64>,
+    pub(crate) mark_above: Option<u64>,
     /// Acknowledgements leave at multiples of this; zero means at once.
-    pub(super) aggregation: Duration,
+    pub(crate) aggregation: Duration,
 }
 
 impl Path {
     /// `mbit` Mbit/s, `rtt` ms, and a queue of `bdps` percent of the bandwidth-delay product.
-    pub(super) fn new(mbit: u64, rtt: u64, bdps: u64) -> Self {
+    pub(crate) fn new(mbit: u64, rtt: u64, bdps: u64) -> Self {
         let rate = mbit * 125_000;
         Self {
             rate,
@@ -40,37 +42,40 @@ impl Path {
         }
     }
 
-    pub(super) fn bdp(&self) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn bdp(&self) -> u64 {
         self.rate * self.rtt.as_millis() as u64 / 1_000
     }
 }
 
 /// What the application has to send.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Application {
+pub(crate) enum Application {
     Bulk,
     /// So many bytes at every multiple of the interval.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the kit needs none"))]
     Chunks(u64, Duration),
 }
 
 /// A moment of the run, taken at every acknowledgement.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Moment {
-    pub(super) at: Duration,
-    pub(super) acked: u64,
-    pub(super) backlog: u64,
-    pub(super) in_flight: u64,
-    pub(super) window: u64,
+#[cfg_attr(not(test), expect(dead_code, reason = "the kit reads some of it only"))]
+pub(crate) struct Moment {
+    pub(crate) at: Duration,
+    pub(crate) acked: u64,
+    pub(crate) backlog: u64,
+    pub(crate) in_flight: u64,
+    pub(crate) window: u64,
 }
 
 #[derive(Debug)]
-pub(super) struct Simulation<T> {
-    pub(super) controller: T,
-    pub(super) path: Path,
-    pub(super) application: Application,
-    pub(super) moments: Vec<Moment>,
-    pub(super) lost: u64,
-    pub(super) sent: u64,
+pub(crate) struct Simulation<T> {
+    pub(crate) controller: T,
+    pub(crate) path: Path,
+    pub(crate) application: Application,
+    pub(crate) moments: Vec<Moment>,
+    pub(crate) lost: u64,
+    pub(crate) sent: u64,
     start: Instant,
     now: Instant,
     pacer: Pacer,
@@ -90,7 +95,8 @@ pub(super) struct Simulation<T> {
 }
 
 impl<T: CongestionController> Simulation<T> {
-    pub(super) fn new(controller: T, path: Path) -> Self {
+    pub(crate) fn new(controller: T, path: Path) -> Self {
+        // Nothing depends on which instant that is.
         let start = Instant::now();
         Self {
             controller,
@@ -119,21 +125,21 @@ impl<T: CongestionController> Simulation<T> {
     }
 
     /// Loses other packets by chance than without it.
-    pub(super) fn reseed(&mut self, seed: u64) {
+    #[cfg(test)]
+    pub(crate) fn reseed(&mut self, seed: u64) {
         self.prng = Prng::new(seed);
     }
 
     /// Runs until `seconds` after the start, telling `watch` after each acknowledgement.
-    pub(super) fn run_with(&mut self, seconds: f64, mut watch: impl FnMut(&mut T, Moment)) {
+    pub(crate) fn run_with(&mut self, seconds: f64, mut watch: impl FnMut(&mut T, Moment)) {
         let end = self.start + Duration::from_secs_f64(seconds);
         loop {
             self.produce();
             self.transmit();
-            let next = self.next_event();
-            if next > end {
+            let Some(next) = self.next_event().filter(|next| *next <= end) else {
                 self.now = end;
                 return;
-            }
+            };
             self.now = self.now.max(next);
             if self.arrivals.front().is_some_and(|&(at, ..)| at <= self.now) {
                 self.receive();
@@ -141,17 +147,18 @@ impl<T: CongestionController> Simulation<T> {
                 self.moments.push(moment);
                 watch(&mut self.controller, moment);
             } else if self.arrivals.is_empty() && self.now >= self.probe_time() {
-                self.lose_all();
+                self.lose_all(false);
             }
         }
     }
 
-    pub(super) fn run(&mut self, seconds: f64) {
+    pub(crate) fn run(&mut self, seconds: f64) {
         self.run_with(seconds, |_, _| {});
     }
 
     /// The application stops here; what it writes from now on begins with the next chunk.
-    pub(super) fn ready_is_nothing(&mut self) {
+    #[cfg(test)]
+    pub(crate) fn ready_is_nothing(&mut self) {
         self.ready = 0;
         let Application::Chunks(_, interval) = self.application else {
             return;
@@ -162,7 +169,7 @@ impl<T: CongestionController> Simulation<T> {
     }
 
     /// Acknowledged bytes per second between two times, seconds.
-    pub(super) fn goodput(&self, from: f64, to: f64) -> u64 {
+    pub(crate) fn goodput(&self, from: f64, to: f64) -> u64 {
         let acked = |until: f64| {
             let until = Duration::from_secs_f64(until);
             let before = self.moments.partition_point(|moment| moment.at <= until);
@@ -172,16 +179,19 @@ impl<T: CongestionController> Simulation<T> {
     }
 
     /// Goodput in percent of the bottleneck's rate.
-    pub(super) fn utilisation(&self, from: f64, to: f64) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn utilisation(&self, from: f64, to: f64) -> u64 {
         self.goodput(from, to) * 100 / self.path.rate
     }
 
-    pub(super) fn between(&self, from: f64, to: f64) -> impl Iterator<Item = &Moment> {
+    #[cfg(test)]
+    pub(crate) fn between(&self, from: f64, to: f64) -> impl Iterator<Item = &Moment> {
         let (from, to) = (Duration::from_secs_f64(from), Duration::from_secs_f64(to));
         self.moments.iter().filter(move |moment| moment.at >= from && moment.at < to)
     }
 
-    pub(super) fn mean_backlog(&self, from: f64, to: f64) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn mean_backlog(&self, from: f64, to: f64) -> u64 {
         let (sum, count) =
             self.between(from, to).fold((0, 0), |(sum, count), m| (sum + m.backlog, count + 1));
         sum / count
@@ -206,7 +216,7 @@ impl<T: CongestionController> Simulation<T> {
         self.last_sent + self.rtt.pto_base()
     }
 
-    fn next_event(&self) -> Instant {
+    fn next_event(&self) -> Option<Instant> {
         let chunk = match self.application {
             Application::Bulk => None,
             Application::Chunks(..) => Some(self.next_chunk),
@@ -215,7 +225,7 @@ impl<T: CongestionController> Simulation<T> {
         let probe = stuck.then(|| self.probe_time());
         let arrival = self.arrivals.front().map(|&(at, ..)| at);
         let events = [chunk, probe, arrival, self.wake];
-        events.into_iter().flatten().min().expect("a simulation never runs dry")
+        events.into_iter().flatten().min()
     }
 
     fn produce(&mut self) {
@@ -248,11 +258,16 @@ impl<T: CongestionController> Simulation<T> {
 
     fn send(&mut self) {
         let limited = std::mem::take(&mut self.app_limited);
-        let state = self.controller.on_packet_sent(self.now, MTU, self.in_flight, limited);
-        self.pacer.on_sent(self.now, MTU);
         let pn = self.next_pn;
+        let sent = Sent {
+            in_flight: self.in_flight,
+            app_limited: limited,
+            ..Sent::new(SpaceId::Data, pn, MTU)
+        };
+        let state = self.controller.on_packet_sent(self.now, &sent);
+        self.pacer.on_sent(self.now, MTU);
         self.next_pn += 1;
-        self.outstanding.insert(pn, Packet { pn, bytes: MTU, sent: self.now, state });
+        self.outstanding.insert(pn, Packet::new(&sent, self.now, state));
         self.in_flight += MTU;
         self.sent += MTU;
         self.ready -= MTU;
@@ -316,10 +331,10 @@ impl<T: CongestionController> Simulation<T> {
     }
 
     /// Nothing will ever be acknowledged: what a probe would find out.
-    fn lose_all(&mut self) {
+    pub(crate) fn lose_all(&mut self, persistent: bool) {
         let lost: Vec<Packet> = std::mem::take(&mut self.outstanding).into_values().collect();
         self.in_flight = 0;
         self.lost += lost.iter().map(|packet| packet.bytes).sum::<u64>();
-        self.controller.on_packets_lost(self.now, &lost, false, 0);
+        self.controller.on_packets_lost(self.now, &lost, persistent, 0);
     }
 }

@@ -4,7 +4,6 @@
 //! window: section 4.6 allows it to senders that do not let an under-used window grow, as QUIC
 //! asks (RFC 9002 section 7.8).
 
-use super::delivery::PacketState;
 use super::episode::{Cause, Episode, newest_sent};
 use super::hystart::{Growth, HyStart};
 use super::{Acked, CongestionController, Lost, WindowLimits};
@@ -170,10 +169,6 @@ impl Cubic {
 }
 
 impl CongestionController for Cubic {
-    fn on_packet_sent(&mut self, _: Instant, _: u64, _: u64, _: bool) -> PacketState {
-        PacketState::default()
-    }
-
     fn on_packets_acked(
         &mut self,
         now: Instant,
@@ -240,8 +235,6 @@ impl CongestionController for Cubic {
         }
     }
 
-    fn on_discarded(&mut self, _bytes: u64) {}
-
     fn on_mtu_changed(&mut self, mtu: u16) {
         let old = self.limits.mtu() as f64;
         self.window = self.limits.change_mtu(mtu, self.window);
@@ -269,6 +262,8 @@ impl CongestionController for Cubic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::{PacketState, Sent};
+    use crate::ids::SpaceId;
 
     const MTU: u16 = 1_000;
     const MS: Duration = Duration::from_millis(1);
@@ -278,7 +273,7 @@ mod tests {
     }
 
     fn packet(pn: u64, sent: Instant) -> Lost {
-        Lost { pn, bytes: u64::from(MTU), sent, state: PacketState::default() }
+        Lost::new(&Sent::new(SpaceId::Data, pn, u64::from(MTU)), sent, PacketState::default())
     }
 
     fn near(a: f64, b: f64) -> bool {

@@ -4,42 +4,53 @@
 //! acknowledgement turns that into a rate: the slower of how fast the data since then was sent
 //! and how fast it was acknowledged.
 
-use super::Packet;
 use super::arithmetic::rate_of;
+use super::{Packet, PacketState, Sent};
 use std::time::{Duration, Instant};
 
-/// Snapshot that a controller takes when a packet is sent and gets back with the packet's fate.
-/// Only the controller that made it can read it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PacketState {
+/// Whether a lack of data may show in the packet's sample; a bit of the word that has the bytes in
+/// flight.
+const APP_LIMITED: u64 = 1 << 63;
+
+/// The sampler's state when a packet was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Snapshot {
     /// Bytes delivered before.
-    delivered: u64,
+    pub(super) delivered: u64,
     /// Bytes lost before.
-    lost: u64,
+    pub(super) lost: u64,
     /// When `delivered` last changed, nanoseconds of the sampler's clock.
-    delivered_time: u64,
+    pub(super) delivered_time: u64,
     /// When the flight that this packet ends began to be sent, same clock.
-    first_sent_time: u64,
-    /// Bytes in flight with this packet; a window never reaches the type's limit.
-    tx_in_flight: u32,
+    pub(super) first_sent_time: u64,
+    /// Bytes in flight with this packet, up to 2^63 - 1: no window reaches that.
+    pub(super) tx_in_flight: u64,
     /// Whether a lack of data may show in this packet's sample.
-    app_limited: bool,
+    pub(super) app_limited: bool,
 }
 
-impl PacketState {
-    /// Bytes in flight just after the packet was sent.
-    pub(super) fn tx_in_flight(&self) -> u64 {
-        u64::from(self.tx_in_flight)
+impl Snapshot {
+    fn pack(self) -> PacketState {
+        let limited = if self.app_limited { APP_LIMITED } else { 0 };
+        PacketState::from_words([
+            self.delivered,
+            self.lost,
+            self.delivered_time,
+            self.first_sent_time,
+            self.tx_in_flight.min(APP_LIMITED - 1) | limited,
+        ])
     }
 
-    /// Whether the application limited the rate when the packet was sent.
-    pub(super) fn app_limited(&self) -> bool {
-        self.app_limited
-    }
-
-    /// Bytes lost on the connection before the packet was sent.
-    pub(super) fn lost_before(&self) -> u64 {
-        self.lost
+    pub(super) fn unpack(state: PacketState) -> Self {
+        let [delivered, lost, delivered_time, first_sent_time, last] = state.words();
+        Self {
+            delivered,
+            lost,
+            delivered_time,
+            first_sent_time,
+            tx_in_flight: last & !APP_LIMITED,
+            app_limited: last & APP_LIMITED != 0,
+        }
     }
 }
 
@@ -94,31 +105,25 @@ impl DeliverySampler {
         self.app_limited_until != 0
     }
 
-    /// A packet is sent while `in_flight` other bytes are; `app_limited` if there was nothing to
-    /// send just before it.
-    pub(super) fn on_packet_sent(
-        &mut self,
-        now: Instant,
-        bytes: u64,
-        in_flight: u64,
-        app_limited: bool,
-    ) -> PacketState {
+    /// A packet is sent.
+    pub(super) fn on_packet_sent(&mut self, now: Instant, packet: &Sent) -> PacketState {
         let now = nanos_since(*self.epoch.get_or_insert(now), now);
-        if in_flight == 0 {
+        if packet.in_flight == 0 {
             self.first_sent_time = now;
             self.delivered_time = now;
         }
-        if app_limited {
-            self.mark_app_limited(in_flight);
+        if packet.app_limited {
+            self.mark_app_limited(packet.in_flight);
         }
-        PacketState {
+        let snapshot = Snapshot {
             delivered: self.delivered,
             lost: self.lost,
             delivered_time: self.delivered_time,
             first_sent_time: self.first_sent_time,
-            tx_in_flight: u32::try_from(in_flight.saturating_add(bytes)).unwrap_or(u32::MAX),
+            tx_in_flight: packet.in_flight.saturating_add(packet.bytes),
             app_limited: self.is_app_limited(),
-        }
+        };
+        snapshot.pack()
     }
 
     /// Samples are application-limited until what is in flight now has left.
@@ -157,7 +162,7 @@ impl DeliverySampler {
             self.app_limited_until = 0;
         }
 
-        let state = &newest.state;
+        let state = Snapshot::unpack(newest.state);
         let delivered = self.delivered.saturating_sub(state.delivered);
         let send_elapsed = sent.saturating_sub(state.first_sent_time);
         let ack_elapsed = self.delivered_time.saturating_sub(state.delivered_time);
@@ -170,7 +175,7 @@ impl DeliverySampler {
             delivered,
             prior_delivered: state.delivered,
             newly_acked,
-            tx_in_flight: state.tx_in_flight(),
+            tx_in_flight: state.tx_in_flight,
             lost: self.lost.saturating_sub(state.lost),
             rtt: now.saturating_duration_since(newest.sent),
         })
@@ -185,16 +190,47 @@ fn nanos_since(epoch: Instant, time: Instant) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::SpaceId;
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn packet(pn: u64, sent: Instant, state: PacketState) -> Packet {
-        Packet { pn, bytes: 1_000, sent, state }
+    /// Sends a packet of 1000 bytes.
+    fn send(sampler: &mut DeliverySampler, now: Instant, pn: u64, in_flight: u64) -> Packet {
+        send_limited(sampler, now, pn, in_flight, false)
+    }
+
+    fn send_limited(
+        sampler: &mut DeliverySampler,
+        now: Instant,
+        pn: u64,
+        in_flight: u64,
+        app_limited: bool,
+    ) -> Packet {
+        let sent = Sent { in_flight, app_limited, ..Sent::new(SpaceId::Data, pn, 1_000) };
+        Packet::new(&sent, now, sampler.on_packet_sent(now, &sent))
+    }
+
+    fn is_limited(packet: &Packet) -> bool {
+        Snapshot::unpack(packet.state).app_limited
     }
 
     #[test]
-    fn a_snapshot_is_small() {
-        assert!(size_of::<PacketState>() <= 40);
+    fn a_snapshot_survives_the_packet() {
+        for (tx_in_flight, app_limited) in [(0, true), (1_200, false), (APP_LIMITED - 1, true)] {
+            let snapshot = Snapshot {
+                delivered: u64::MAX,
+                lost: 2,
+                delivered_time: 3,
+                first_sent_time: 4,
+                tx_in_flight,
+                app_limited,
+            };
+            assert_eq!(Snapshot::unpack(snapshot.pack()), snapshot);
+        }
+        let sent = Sent { in_flight: u64::MAX, ..Sent::new(SpaceId::Data, 0, 1_000) };
+        let state = DeliverySampler::default().on_packet_sent(Instant::now(), &sent);
+        let snapshot = Snapshot::unpack(state);
+        assert_eq!((snapshot.tx_in_flight, snapshot.app_limited), (APP_LIMITED - 1, false));
     }
 
     #[test]
@@ -206,7 +242,7 @@ mod tests {
         let sent: Vec<_> = (0..10u64)
             .map(|i| {
                 let at = t + 10 * MS * i as u32;
-                packet(i, at, sampler.on_packet_sent(at, 1_000, 1_000 * i, false))
+                send(&mut sampler, at, i, 1_000 * i)
             })
             .collect();
         let first = sampler.on_packets_acked(t + 100 * MS, &sent[..1], 50 * MS).unwrap();
@@ -224,9 +260,9 @@ mod tests {
     fn slow_sending_bounds_the_rate() {
         let t = Instant::now();
         let mut sampler = DeliverySampler::default();
-        let a = packet(0, t, sampler.on_packet_sent(t, 1_000, 0, false));
+        let a = send(&mut sampler, t, 0, 0);
         let late = t + 190 * MS;
-        let b = packet(1, late, sampler.on_packet_sent(late, 1_000, 1_000, false));
+        let b = send(&mut sampler, late, 1, 1_000);
         // Both acknowledgements were held up and come together.
         let sample = sampler.on_packets_acked(t + 200 * MS, &[a, b], 10 * MS).unwrap();
         assert_eq!(sample.delivery_rate, 10_000);
@@ -236,10 +272,10 @@ mod tests {
     fn an_idle_period_is_not_part_of_a_sample() {
         let t = Instant::now();
         let mut sampler = DeliverySampler::default();
-        let a = packet(0, t, sampler.on_packet_sent(t, 1_000, 0, false));
+        let a = send(&mut sampler, t, 0, 0);
         sampler.on_packets_acked(t + 10 * MS, &[a], 10 * MS).unwrap();
         let later = t + 10_000 * MS;
-        let b = packet(1, later, sampler.on_packet_sent(later, 1_000, 0, true));
+        let b = send_limited(&mut sampler, later, 1, 0, true);
         let sample = sampler.on_packets_acked(later + 10 * MS, &[b], 10 * MS).unwrap();
         assert_eq!(sample.delivery_rate, 100_000);
         assert!(sample.app_limited);
@@ -249,23 +285,23 @@ mod tests {
     fn the_bubble_leaves_with_what_was_in_flight() {
         let t = Instant::now();
         let mut sampler = DeliverySampler::default();
-        let a = packet(0, t, sampler.on_packet_sent(t, 1_000, 0, false));
-        let b = packet(1, t + MS, sampler.on_packet_sent(t + MS, 1_000, 1_000, true));
-        let c = packet(2, t + MS, sampler.on_packet_sent(t + MS, 1_000, 2_000, false));
-        assert!(!a.state.app_limited() && b.state.app_limited() && c.state.app_limited());
+        let a = send(&mut sampler, t, 0, 0);
+        let b = send_limited(&mut sampler, t + MS, 1, 1_000, true);
+        let c = send(&mut sampler, t + MS, 2, 2_000);
+        assert!(!is_limited(&a) && is_limited(&b) && is_limited(&c));
         sampler.on_packets_acked(t + 20 * MS, &[a], 10 * MS).unwrap();
         assert!(sampler.is_app_limited());
         sampler.on_packets_acked(t + 21 * MS, &[b], 10 * MS).unwrap();
         assert!(!sampler.is_app_limited());
-        let d = sampler.on_packet_sent(t + 21 * MS, 1_000, 1_000, false);
-        assert!(!d.app_limited());
+        let d = send(&mut sampler, t + 21 * MS, 3, 1_000);
+        assert!(!is_limited(&d));
     }
 
     #[test]
     fn samples_shorter_than_the_path_are_dropped() {
         let t = Instant::now();
         let mut sampler = DeliverySampler::default();
-        let a = packet(0, t, sampler.on_packet_sent(t, 1_000, 0, false));
+        let a = send(&mut sampler, t, 0, 0);
         let sample = sampler.on_packets_acked(t + 5 * MS, &[a], 10 * MS).unwrap();
         assert_eq!((sample.delivery_rate, sample.delivered), (0, 1_000));
         assert!(sampler.on_packets_acked(t + 6 * MS, &[], 10 * MS).is_none());
@@ -276,9 +312,10 @@ mod tests {
         let t = Instant::now();
         let mut sampler = DeliverySampler::default();
         sampler.on_lost(500);
-        let a = packet(0, t, sampler.on_packet_sent(t, 1_000, 0, false));
+        let a = send(&mut sampler, t, 0, 0);
         sampler.on_lost(3_000);
         let sample = sampler.on_packets_acked(t + 10 * MS, &[a], 10 * MS).unwrap();
-        assert_eq!((sample.lost, a.state.lost_before(), sampler.lost()), (3_000, 500, 3_500));
+        let before = Snapshot::unpack(a.state).lost;
+        assert_eq!((sample.lost, before, sampler.lost()), (3_000, 500, 3_500));
     }
 }

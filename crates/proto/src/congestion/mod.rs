@@ -1,8 +1,8 @@
 //! Congestion control (RFC 9002 section 7): the seam and its algorithms.
 //!
 //! A controller is told of every packet that counts as in flight: sent, acknowledged, lost,
-//! wrongly declared lost, or discarded. It answers with a window and perhaps a rate. It keeps no
-//! packets: what it wants to remember about one is the [`PacketState`] that it hands out at
+//! wrongly declared lost, or discarded. It answers with a window and perhaps a rate. It need not
+//! keep packets: what it wants to remember about one is the [`PacketState`] that it hands out at
 //! sending and gets back with the packet's fate.
 //!
 //! Erasure coding does not soften what a controller hears, and that is the caller's duty: a packet
@@ -10,72 +10,62 @@
 //! are sent bytes like any other. Nor may redundancy hide that the application had nothing to
 //! send: a flow that fills its window with repair symbols only is application-limited.
 
+mod algorithm;
 mod arithmetic;
 mod bbr;
-#[cfg(test)]
-mod bottleneck;
+pub(crate) mod bottleneck;
 mod cubic;
 mod delivery;
 mod episode;
+mod factory;
 mod hystart;
 mod new_reno;
 mod pacer;
-mod prng;
+mod packet;
+pub(crate) mod prng;
 #[cfg(test)]
 mod tests;
 mod window;
 
-pub use bbr::Bbr;
-pub use cubic::Cubic;
-pub use delivery::PacketState;
-pub use new_reno::NewReno;
+pub use algorithm::{Algorithm, UnknownAlgorithm};
+pub use factory::{CongestionFactory, PathParameters};
 pub use pacer::Pacer;
+pub use packet::{Acked, Lost, Packet, PacketState, Sent};
 pub use window::{MAX_WINDOW, WindowLimits};
 
+use crate::ids::SpaceId;
 use crate::recovery::rtt::RttEstimator;
+use bbr::Bbr;
+use cubic::Cubic;
+use new_reno::NewReno;
 use std::fmt;
-use std::str::FromStr;
 use std::time::Instant;
-
-/// A packet that counted as in flight and met its fate.
-#[derive(Debug, Clone, Copy)]
-pub struct Packet {
-    /// Its packet number. Numbers of different spaces may meet; they only break ties and tell
-    /// runs of losses apart.
-    pub pn: u64,
-    /// Its size, bytes of UDP payload.
-    pub bytes: u64,
-    /// When it was sent.
-    pub sent: Instant,
-    /// What [`CongestionController::on_packet_sent`] returned for it.
-    pub state: PacketState,
-}
-
-/// A packet that was acknowledged.
-pub type Acked = Packet;
-/// A packet that was declared lost.
-pub type Lost = Packet;
 
 /// Decides how much may be in flight, and how fast it is sent.
 ///
 /// Calls for one ACK frame come in the order of RFC 9002 appendix A.7: [`Self::on_ecn_ce`],
-/// [`Self::on_packets_lost`], [`Self::on_packets_acked`]; empty slices are ignored. `in_flight`
-/// is always without the packets that the call is about. Packets whose state another controller
-/// made (the one of an old path) must not be reported.
+/// [`Self::on_packets_lost`], [`Self::on_spurious_loss`], [`Self::on_packets_acked`]; empty slices
+/// are ignored. `in_flight` is always without the packets that the call is about. Packets whose
+/// state another controller made (the one of an old path) must not be reported.
+///
+/// The packets of one call are of one space. A packet has at most one fate: acknowledged, lost, or
+/// discarded with its space. A lost one may be refuted once, soon after. A controller that keeps
+/// packets by space and number therefore forgets them when they are acknowledged or lost, and a
+/// whole space when that is discarded.
+///
+/// Questions change nothing: whoever asks twice gets the same answer, and what the controller does
+/// later does not depend on who asked. A method has a default body only where doing nothing is
+/// right for an algorithm that takes no interest in it.
 ///
 /// *Application-limited* means that the sender had nothing to send although window and pacer had
 /// room: the application wrote nothing, or flow control held back what it wrote. Waiting for the
 /// pacer is not that; sending repair symbols because there is nothing else is.
 pub trait CongestionController: Send + fmt::Debug {
-    /// A packet of `bytes` bytes is sent while `in_flight` other bytes are. `app_limited`: the
-    /// sender was application-limited at some moment since the packet before.
-    fn on_packet_sent(
-        &mut self,
-        now: Instant,
-        bytes: u64,
-        in_flight: u64,
-        app_limited: bool,
-    ) -> PacketState;
+    /// A packet is sent. The answer comes back with the packet's fate; an algorithm that remembers
+    /// nothing of packets leaves it empty.
+    fn on_packet_sent(&mut self, _now: Instant, _packet: &Sent) -> PacketState {
+        PacketState::default()
+    }
 
     /// Packets were newly acknowledged by one ACK frame, after `rtt` was updated from it.
     /// `app_limited`: the sender was application-limited when the frame arrived; the window is not
@@ -100,21 +90,27 @@ pub trait CongestionController: Send + fmt::Debug {
     );
 
     /// The peer reported `newly_marked` (at least one) more packets with ECN-CE, in an ACK frame
-    /// whose largest newly acknowledged packet was sent at `sent` (RFC 9002 section 7.1).
+    /// whose largest newly acknowledged packet was sent at `sent` (RFC 9002 section 7.1). A mark
+    /// asks for a reaction just as a loss does.
     fn on_ecn_ce(&mut self, now: Instant, sent: Instant, newly_marked: u64, in_flight: u64);
 
-    /// Packets that had been reported as lost were acknowledged after all. A controller takes its
-    /// reaction back if nothing else stands behind it.
-    fn on_spurious_loss(&mut self, now: Instant, packets: &[Lost]);
+    /// Packets that had been reported as lost were acknowledged after all. A controller may take
+    /// its reaction back if nothing else stands behind it. One that does not is only slower than
+    /// it could be.
+    fn on_spurious_loss(&mut self, _now: Instant, _packets: &[Lost]) {}
 
-    /// Packets of a discarded packet number space, `bytes` in all, are no longer in flight. That
-    /// says nothing about the path (RFC 9002 section 6.4).
-    fn on_discarded(&mut self, bytes: u64);
+    /// All packets of `space` that were in flight, `bytes` in all, are no longer. That says nothing
+    /// about the path (RFC 9002 section 6.4): only an algorithm that counts or keeps packets has
+    /// something to do. A packet that discards a space may acknowledge others of that space, which
+    /// are not among `bytes`: they are reported next.
+    fn on_discarded(&mut self, _space: SpaceId, _bytes: u64) {}
 
-    /// The maximum datagram size is now `mtu` bytes.
+    /// The maximum datagram size is now `mtu` bytes. The bounds of the window, two datagrams
+    /// at least, change with it.
     fn on_mtu_changed(&mut self, mtu: u16);
 
-    /// The congestion window: bytes that may be in flight.
+    /// The congestion window: bytes that may be in flight. Two datagrams at least (RFC 9002
+    /// section 7.2), at most what [`PathParameters`] allow.
     fn window(&self) -> u64;
 
     /// Slow start threshold in bytes, while there is one.
@@ -123,100 +119,11 @@ pub trait CongestionController: Send + fmt::Debug {
     }
 
     /// The rate to send at in bytes per second, if the algorithm has one of its own. If not, the
-    /// the pacer derives one from window and round-trip time.
+    /// pacer derives one from window and round-trip time.
     fn pacing_rate(&self, _rtt: &RttEstimator) -> Option<u64> {
         None
     }
 
     /// The algorithm's name.
-    fn name(&self) -> &'static str;
-}
-
-/// A congestion control algorithm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Algorithm {
-    /// NewReno as in RFC 9002.
-    NewReno,
-    /// CUBIC (RFC 9438) with HyStart++ (RFC 9406).
-    #[default]
-    Cubic,
-    /// BBR version 3 (draft-ietf-ccwg-bbr).
-    Bbr,
-}
-
-impl Algorithm {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::NewReno, Self::Cubic, Self::Bbr];
-
-    /// Its name, as [`FromStr`] takes it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::NewReno => "newreno",
-            Self::Cubic => "cubic",
-            Self::Bbr => "bbr",
-        }
-    }
-
-    /// Prepares a controller for a path with datagrams of `mtu` bytes.
-    #[must_use]
-    pub fn builder(self, mtu: u16) -> Builder {
-        Builder { algorithm: self, mtu, max_window: MAX_WINDOW, seed: 0 }
-    }
-}
-
-impl fmt::Display for Algorithm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// A name that is none of an algorithm's.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown congestion control algorithm `{0}` (expected newreno, cubic or bbr)")]
-pub struct UnknownAlgorithm(String);
-
-impl FromStr for Algorithm {
-    type Err = UnknownAlgorithm;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let known = Self::ALL.into_iter().find(|algorithm| algorithm.name() == name);
-        known.ok_or_else(|| UnknownAlgorithm(name.to_owned()))
-    }
-}
-
-/// Parameters of a controller for one path.
-#[derive(Debug, Clone, Copy)]
-pub struct Builder {
-    algorithm: Algorithm,
-    mtu: u16,
-    max_window: u64,
-    seed: u64,
-}
-
-impl Builder {
-    /// Bounds the window, bytes. Never above `MAX_WINDOW`, which is also the default.
-    #[must_use]
-    pub fn max_window(mut self, bytes: u64) -> Self {
-        self.max_window = bytes;
-        self
-    }
-
-    /// Seeds what the algorithm decides by chance (when BBR probes).
-    #[must_use]
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
-
-    /// The controller, with its initial window.
-    #[must_use]
-    pub fn build(self) -> Box<dyn CongestionController> {
-        let limits = WindowLimits::new(self.mtu, self.max_window);
-        match self.algorithm {
-            Algorithm::NewReno => Box::new(NewReno::new(limits)),
-            Algorithm::Cubic => Box::new(Cubic::new(limits)),
-            Algorithm::Bbr => Box::new(Bbr::new(limits, self.seed)),
-        }
-    }
+    fn name(&self) -> &str;
 }

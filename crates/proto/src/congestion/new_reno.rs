@@ -1,7 +1,6 @@
 //! NewReno as QUIC does it (RFC 9002 section 7.3 and appendix B).
 
 use super::arithmetic::mul_div;
-use super::delivery::PacketState;
 use super::episode::{Cause, Episode, newest_sent};
 use super::{Acked, CongestionController, Lost, WindowLimits};
 use crate::recovery::rtt::RttEstimator;
@@ -63,10 +62,6 @@ impl NewReno {
 }
 
 impl CongestionController for NewReno {
-    fn on_packet_sent(&mut self, _: Instant, _: u64, _: u64, _: bool) -> PacketState {
-        PacketState::default()
-    }
-
     fn on_packets_acked(
         &mut self,
         _now: Instant,
@@ -113,8 +108,6 @@ impl CongestionController for NewReno {
             self.ssthresh = self.ssthresh.max(ssthresh);
         }
     }
-
-    fn on_discarded(&mut self, _bytes: u64) {}
 
     fn on_mtu_changed(&mut self, mtu: u16) {
         self.window = self.limits.change_mtu(mtu, self.window);

@@ -2,15 +2,15 @@
 
 /// SplitMix64. Not for secrets; every seed is a good seed.
 #[derive(Debug, Clone)]
-pub(super) struct Prng(u64);
+pub(crate) struct Prng(u64);
 
 impl Prng {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// 64 uniformly distributed bits.
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -19,7 +19,7 @@ impl Prng {
     }
 
     /// A number below `bound`; 0 if `bound` is 0.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         // The high half of the product is unbiased up to 2^-64 * bound: no loop needed here.
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }

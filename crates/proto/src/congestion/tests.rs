@@ -13,7 +13,7 @@ fn limits() -> WindowLimits {
 }
 
 fn packet(pn: u64, sent: Instant) -> Packet {
-    Packet { pn, bytes: MTU, sent, state: PacketState::default() }
+    Packet::new(&Sent::new(SpaceId::Data, pn, MTU), sent, PacketState::default())
 }
 
 fn rtt_of(now: Instant, rtt: Duration) -> RttEstimator {
@@ -23,8 +23,8 @@ fn rtt_of(now: Instant, rtt: Duration) -> RttEstimator {
 }
 
 impl CongestionController for Box<dyn CongestionController> {
-    fn on_packet_sent(&mut self, now: Instant, b: u64, f: u64, limited: bool) -> PacketState {
-        (**self).on_packet_sent(now, b, f, limited)
+    fn on_packet_sent(&mut self, now: Instant, packet: &Sent) -> PacketState {
+        (**self).on_packet_sent(now, packet)
     }
     fn on_packets_acked(
         &mut self,
@@ -45,8 +45,8 @@ impl CongestionController for Box<dyn CongestionController> {
     fn on_spurious_loss(&mut self, now: Instant, packets: &[Lost]) {
         (**self).on_spurious_loss(now, packets);
     }
-    fn on_discarded(&mut self, bytes: u64) {
-        (**self).on_discarded(bytes);
+    fn on_discarded(&mut self, space: SpaceId, bytes: u64) {
+        (**self).on_discarded(space, bytes);
     }
     fn on_mtu_changed(&mut self, mtu: u16) {
         (**self).on_mtu_changed(mtu);
@@ -54,10 +54,13 @@ impl CongestionController for Box<dyn CongestionController> {
     fn window(&self) -> u64 {
         (**self).window()
     }
+    fn slow_start_threshold(&self) -> Option<u64> {
+        (**self).slow_start_threshold()
+    }
     fn pacing_rate(&self, rtt: &RttEstimator) -> Option<u64> {
         (**self).pacing_rate(rtt)
     }
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         (**self).name()
     }
 }
@@ -66,7 +69,8 @@ impl CongestionController for Box<dyn CongestionController> {
 fn names_parse_and_print() {
     for algorithm in Algorithm::ALL {
         assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
-        assert_eq!(algorithm.builder(1_200).build().name(), algorithm.name());
+        assert!(!algorithm.summary().is_empty());
+        assert_eq!(algorithm.build(&PathParameters::new(1_200, 0)).name(), algorithm.name());
     }
     let error = "reno".parse::<Algorithm>().unwrap_err();
     assert!(error.to_string().contains("`reno`"));
@@ -76,9 +80,9 @@ fn names_parse_and_print() {
 #[test]
 fn all_start_with_the_initial_window() {
     for algorithm in Algorithm::ALL {
-        assert_eq!(algorithm.builder(1_200).build().window(), 12_000);
-        assert_eq!(algorithm.builder(1_500).build().window(), 14_720);
-        let mut controller = algorithm.builder(1_200).build();
+        assert_eq!(algorithm.build(&PathParameters::new(1_200, 0)).window(), 12_000);
+        assert_eq!(algorithm.build(&PathParameters::new(1_500, 0)).window(), 14_720);
+        let mut controller = algorithm.build(&PathParameters::new(1_200, 0));
         controller.on_mtu_changed(1_400);
         assert_eq!(controller.window(), 14_000);
     }
@@ -89,10 +93,10 @@ fn all_grow_when_acknowledged_and_not_when_application_limited() {
     for algorithm in Algorithm::ALL {
         for app_limited in [false, true] {
             let t = Instant::now();
-            let mut controller = algorithm.builder(MTU as u16).build();
+            let mut controller = algorithm.build(&PathParameters::new(MTU as u16, 0));
             let initial = controller.window();
-            let state = controller.on_packet_sent(t, MTU, 0, false);
-            let acked = [Packet { pn: 0, bytes: MTU, sent: t, state }];
+            let sent = Sent::new(SpaceId::Data, 0, MTU);
+            let acked = [Packet::new(&sent, t, controller.on_packet_sent(t, &sent))];
             let rtt = rtt_of(t, 50 * MS);
             controller.on_packets_acked(t + 50 * MS, &acked, &rtt, 0, app_limited);
             // BBR's window is a bound from its model: the model, not the window, knows the limit.
@@ -106,7 +110,7 @@ fn all_grow_when_acknowledged_and_not_when_application_limited() {
 fn persistent_congestion_leaves_the_minimum_window() {
     for algorithm in Algorithm::ALL {
         let t = Instant::now();
-        let mut controller = algorithm.builder(MTU as u16).build();
+        let mut controller = algorithm.build(&PathParameters::new(MTU as u16, 0));
         controller.on_packets_lost(t + MS, &[packet(0, t)], true, 0);
         assert_eq!(controller.window(), 2 * MTU, "{algorithm}");
     }
@@ -116,11 +120,11 @@ fn persistent_congestion_leaves_the_minimum_window() {
 fn discarded_packets_say_nothing_about_the_path() {
     for algorithm in Algorithm::ALL {
         let t = Instant::now();
-        let mut controller = algorithm.builder(MTU as u16).build();
+        let mut controller = algorithm.build(&PathParameters::new(MTU as u16, 0));
         let window = controller.window();
-        controller.on_packet_sent(t, MTU, 0, false);
-        controller.on_discarded(MTU);
-        controller.on_discarded(u64::MAX);
+        controller.on_packet_sent(t, &Sent::new(SpaceId::Initial, 0, MTU));
+        controller.on_discarded(SpaceId::Initial, MTU);
+        controller.on_discarded(SpaceId::Handshake, u64::MAX);
         assert_eq!(controller.window(), window, "{algorithm}");
     }
 }
@@ -128,7 +132,8 @@ fn discarded_packets_say_nothing_about_the_path() {
 #[test]
 fn the_maximum_holds() {
     for algorithm in Algorithm::ALL {
-        let controller = algorithm.builder(MTU as u16).max_window(100_000).build();
+        let controller = algorithm
+            .build(&PathParameters { max_window: 100_000, ..PathParameters::new(MTU as u16, 0) });
         let mut simulation = Simulation::new(controller, Path::new(100, 100, 100));
         simulation.run(3.0);
         let largest = simulation.moments.iter().map(|m| m.window.max(m.in_flight)).max();
@@ -188,7 +193,7 @@ fn newreno_takes_a_spurious_reduction_back() {
 #[test]
 fn window_based_algorithms_fill_the_link() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic] {
-        let controller = algorithm.builder(MTU as u16).build();
+        let controller = algorithm.build(&PathParameters::new(MTU as u16, 0));
         let mut simulation = Simulation::new(controller, Path::new(20, 40, 100));
         simulation.run(20.0);
         let utilisation = simulation.utilisation(3.0, 20.0);
@@ -200,7 +205,7 @@ fn window_based_algorithms_fill_the_link() {
 #[test]
 fn window_based_algorithms_cut_by_their_factor() {
     for (algorithm, percent) in [(Algorithm::NewReno, 50), (Algorithm::Cubic, 70)] {
-        let controller = algorithm.builder(MTU as u16).build();
+        let controller = algorithm.build(&PathParameters::new(MTU as u16, 0));
         let mut simulation = Simulation::new(controller, Path::new(20, 40, 100));
         simulation.run(20.0);
         let windows: Vec<u64> = simulation.moments.iter().map(|moment| moment.window).collect();
@@ -220,7 +225,8 @@ fn window_based_algorithms_answer_marks_without_losses() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr] {
         let mut path = Path::new(20, 40, 400);
         path.mark_above = Some(path.bdp() / 2);
-        let mut simulation = Simulation::new(algorithm.builder(MTU as u16).build(), path);
+        let mut simulation =
+            Simulation::new(algorithm.build(&PathParameters::new(MTU as u16, 0)), path);
         simulation.run(10.0);
         assert_eq!(simulation.lost, 0, "{algorithm}");
         let utilisation = simulation.utilisation(2.0, 10.0);
@@ -246,7 +252,7 @@ fn hystart_spares_the_queue_of_a_deep_buffer() {
 #[test]
 fn an_application_that_sends_little_does_not_inflate_the_window() {
     for algorithm in [Algorithm::NewReno, Algorithm::Cubic] {
-        let controller = algorithm.builder(MTU as u16).build();
+        let controller = algorithm.build(&PathParameters::new(MTU as u16, 0));
         let mut simulation = Simulation::new(controller, Path::new(20, 40, 100));
         simulation.application = Application::Chunks(6_000, 20 * MS);
         simulation.run(10.0);
@@ -259,7 +265,7 @@ fn an_application_that_sends_little_does_not_inflate_the_window() {
 #[test]
 fn all_survive_a_path_that_swallows_everything_for_a_while() {
     for algorithm in Algorithm::ALL {
-        let controller = algorithm.builder(MTU as u16).build();
+        let controller = algorithm.build(&PathParameters::new(MTU as u16, 0));
         let mut simulation = Simulation::new(controller, Path::new(20, 40, 100));
         simulation.run(3.0);
         simulation.path.loss_ppm = 1_000_000;
@@ -301,7 +307,8 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// Plays a history, with the packets of the flight in arbitrary order, and checks every bound.
 fn play(algorithm: Algorithm, max: u64, seed: u64, steps: &[Step]) {
-    let mut controller = algorithm.builder(MTU as u16).max_window(max).seed(seed).build();
+    let mut controller = algorithm
+        .build(&PathParameters { max_window: max, ..PathParameters::new(MTU as u16, seed) });
     let mut bounds = WindowLimits::new(MTU as u16, max);
     let (mut rtt, mut pacer, mut order) =
         (RttEstimator::default(), Pacer::new(MTU as u16), prng::Prng::new(seed));
@@ -316,9 +323,10 @@ fn play(algorithm: Algorithm, max: u64, seed: u64, steps: &[Step]) {
             Step::Wait(micros) => now += Duration::from_micros(micros.into()),
             Step::Send { bytes, limited } => {
                 let bytes = u64::from(bytes);
-                let state = controller.on_packet_sent(now, bytes, in_flight, limited);
+                let sent = Sent::new(SpaceId::Data, pn, bytes);
+                let sent = Sent { in_flight, app_limited: limited, ..sent };
+                flight.push(Packet::new(&sent, now, controller.on_packet_sent(now, &sent)));
                 pacer.on_sent(now, bytes);
-                flight.push(Packet { pn, bytes, sent: now, state });
                 pn += 1;
                 in_flight += bytes;
             }
@@ -347,7 +355,7 @@ fn play(algorithm: Algorithm, max: u64, seed: u64, steps: &[Step]) {
             Step::Discard { count } => {
                 let bytes = draw(&mut flight, count).iter().map(|packet| packet.bytes).sum();
                 in_flight -= bytes;
-                controller.on_discarded(bytes);
+                controller.on_discarded(SpaceId::Data, bytes);
             }
             Step::Mtu(mtu) => {
                 let _ = bounds.change_mtu(mtu, 0);

@@ -51,7 +51,8 @@ impl Connection {
         // 17.2.5.3). That those before it were not acknowledged says nothing of congestion.
         let before = self.recovery.bytes_in_flight();
         drop(self.recovery.discard_space(now, SpaceId::Initial));
-        self.congestion.on_discarded(before.saturating_sub(self.recovery.bytes_in_flight()));
+        let discarded = before.saturating_sub(self.recovery.bytes_in_flight());
+        self.congestion.on_discarded(SpaceId::Initial, discarded);
         let space = &mut self.spaces[SpaceId::Initial as usize];
         space.keys = Some(keys);
         space.probes = 0;

@@ -210,7 +210,8 @@ impl Connection {
         s.ping = false;
         let before = self.recovery.bytes_in_flight();
         drop(self.recovery.discard_space(now, space));
-        self.congestion.on_discarded(before.saturating_sub(self.recovery.bytes_in_flight()));
+        let discarded = before.saturating_sub(self.recovery.bytes_in_flight());
+        self.congestion.on_discarded(space, discarded);
         self.update_loss_timer(now);
     }
 

@@ -45,7 +45,8 @@ impl Connection {
             return Standstill::Amplification;
         }
         let has_keys = self.spaces[SpaceId::Data as usize].keys.is_some();
-        if !crypto && !(has_keys && self.may_send_in(SpaceId::Data)) {
+        let ready = has_keys && self.may_send_in(SpaceId::Data);
+        if !crypto && !ready {
             return Standstill::Handshake;
         }
         if !crypto && backlog == Backlog::Credit {

@@ -30,7 +30,7 @@ pub use stats::{ConnectionStats, TrafficStats};
 pub use transmit::Transmit;
 
 use crate::config::TransportConfig;
-use crate::congestion::{Acked, CongestionController, Lost, Pacer, PacketState};
+use crate::congestion::{Acked, CongestionController, Lost, Pacer, PacketState, PathParameters};
 use crate::crypto::{ClientCrypto, Keys, ServerCryptoConfig, Session, StartError};
 pub use crate::egress::SendDatagramError;
 use crate::egress::{DatagramQueue, Egress};
@@ -185,7 +185,7 @@ impl Connection {
         let mut spaces: [Space; 3] = SpaceId::ALL.map(|id| Space::new(id, config.max_ack_delay));
         spaces[0].keys = Some(initial_keys);
         let mtu = config.udp_payload_size;
-        let congestion = config.congestion.builder(mtu).seed(rng.random()).build();
+        let congestion = config.congestion.build(&PathParameters::new(mtu, rng.random()));
         let scheduler = || config.scheduler.build();
         let order = config.resend_order.build(&scheduler);
         let limits = handshake::stream_limits(&config);

@@ -43,6 +43,7 @@ impl Connection {
             self.loss_estimate.on_packet(false);
             if packet.in_flight {
                 self.scratch.acked.push(Acked {
+                    space,
                     pn: packet.pn,
                     bytes: packet.size.into(),
                     sent: packet.time,
@@ -68,7 +69,7 @@ impl Connection {
                 .late
                 .drain(..)
                 .filter(|p| p.in_flight)
-                .map(|p| Lost { pn: p.pn, bytes: p.size.into(), sent: p.time, state: p.cc })
+                .map(|p| Lost { space, pn: p.pn, bytes: p.size.into(), sent: p.time, state: p.cc })
                 .collect();
             self.congestion.on_spurious_loss(now, &late);
         }
@@ -115,6 +116,7 @@ impl Connection {
             self.loss_estimate.on_packet(true);
             if packet.in_flight {
                 self.scratch.lost.push(Lost {
+                    space,
                     pn: packet.pn,
                     bytes: packet.size.into(),
                     sent: packet.time,

@@ -3,7 +3,7 @@
 use super::timer::Timer;
 use super::{Connection, State};
 use crate::config::MIN_UDP_PAYLOAD;
-use crate::congestion::PacketState;
+use crate::congestion::{PacketState, Sent};
 use crate::ecn::EcnCodepoint;
 use crate::ids::{SpaceId, StreamId};
 use crate::observe::Observation;
@@ -250,8 +250,12 @@ impl Connection {
         let in_flight_before = self.recovery.bytes_in_flight();
         let cc = if packet.in_flight {
             self.pacer.on_sent(now, size as u64);
-            let limited = self.app_limited || packet.redundant;
-            self.congestion.on_packet_sent(now, size as u64, in_flight_before, limited)
+            let sent = Sent {
+                in_flight: in_flight_before,
+                app_limited: self.app_limited || packet.redundant,
+                ..Sent::new(space, pn, size as u64)
+            };
+            self.congestion.on_packet_sent(now, &sent)
         } else {
             PacketState::default()
         };

@@ -92,7 +92,7 @@ fn down(scenario: Scenario, path: &str, config: &TransportConfig) -> Scenario {
 }
 
 fn congestion(congestion: Algorithm) -> TransportConfig {
-    TransportConfig { congestion, ..TransportConfig::default() }
+    TransportConfig { congestion: Arc::new(congestion), ..TransportConfig::default() }
 }
 
 /// Flow control and buffers are what limits.

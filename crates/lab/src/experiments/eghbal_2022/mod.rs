@@ -9,6 +9,7 @@
 
 mod report;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sutura_h3::Priority;
@@ -171,7 +172,8 @@ pub struct PageLoad {
 /// The simulation fails.
 pub fn load(setup: Setup, seed: u64) -> Result<PageLoad, Error> {
     let path: LinkConfig = format!("{PATH} loss=bern:{}%", setup.loss).parse()?;
-    let transport = TransportConfig { congestion: setup.congestion, ..TransportConfig::default() };
+    let transport =
+        TransportConfig { congestion: Arc::new(setup.congestion), ..TransportConfig::default() };
     let pages = setup.pages();
     let last = pages.len();
     let coverage = Coverage::default();

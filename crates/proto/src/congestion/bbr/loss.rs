@@ -4,6 +4,7 @@ use super::model::BETA;
 use super::{Bbr, Phase, State};
 use crate::congestion::Lost;
 use crate::congestion::arithmetic::{mul_div, percent};
+use crate::congestion::delivery::Snapshot;
 use crate::congestion::episode::Cause;
 use std::time::Instant;
 
@@ -71,11 +72,11 @@ impl Bbr {
         if !self.probe.is_sample {
             return;
         }
-        let tx_in_flight = packet.state.tx_in_flight();
-        let lost = self.sampler.lost().saturating_sub(packet.state.lost_before());
-        if self.is_inflight_too_high(lost, tx_in_flight) {
-            let volume = inflight_at_loss(tx_in_flight, lost, packet.bytes);
-            self.handle_inflight_too_high(now, volume, packet.state.app_limited());
+        let then = Snapshot::unpack(packet.state);
+        let lost = self.sampler.lost().saturating_sub(then.lost);
+        if self.is_inflight_too_high(lost, then.tx_in_flight) {
+            let volume = inflight_at_loss(then.tx_in_flight, lost, packet.bytes);
+            self.handle_inflight_too_high(now, volume, then.app_limited);
         }
     }
 

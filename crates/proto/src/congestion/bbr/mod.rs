@@ -27,10 +27,11 @@ mod startup;
 #[cfg(test)]
 mod tests;
 
-use super::delivery::{DeliverySampler, PacketState, RateSample};
+use super::delivery::{DeliverySampler, RateSample};
 use super::episode::{Cause, Episode};
 use super::prng::Prng;
-use super::{Acked, CongestionController, Lost, WindowLimits};
+use super::{Acked, CongestionController, Lost, PacketState, Sent, WindowLimits};
+use crate::ids::SpaceId;
 use crate::recovery::rtt::RttEstimator;
 use loss::{LossRound, Undo};
 use model::{Aggregation, Model, Rounds};
@@ -208,18 +209,12 @@ impl Bbr {
 }
 
 impl CongestionController for Bbr {
-    fn on_packet_sent(
-        &mut self,
-        now: Instant,
-        bytes: u64,
-        in_flight: u64,
-        app_limited: bool,
-    ) -> PacketState {
-        let state = self.sampler.on_packet_sent(now, bytes, in_flight, app_limited);
-        if in_flight == 0 && self.sampler.is_app_limited() {
+    fn on_packet_sent(&mut self, now: Instant, packet: &Sent) -> PacketState {
+        let state = self.sampler.on_packet_sent(now, packet);
+        if packet.in_flight == 0 && self.sampler.is_app_limited() {
             self.restart_from_idle(now);
         }
-        self.in_flight = in_flight.saturating_add(bytes);
+        self.in_flight = packet.in_flight.saturating_add(packet.bytes);
         if self.in_flight.saturating_add(self.mtu()) > self.window {
             self.window_use.this_round = true;
         }
@@ -294,7 +289,7 @@ impl CongestionController for Bbr {
         }
     }
 
-    fn on_discarded(&mut self, bytes: u64) {
+    fn on_discarded(&mut self, _space: SpaceId, bytes: u64) {
         self.sampler.on_discarded(bytes);
         self.in_flight = self.in_flight.saturating_sub(bytes);
     }

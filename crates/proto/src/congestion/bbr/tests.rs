@@ -264,8 +264,8 @@ fn a_spurious_exit_from_startup_is_undone() {
     let mut bbr = bbr();
     let lost: Vec<Lost> = (0..4)
         .map(|pn| {
-            let state = bbr.on_packet_sent(t, MTU, pn * MTU, false);
-            Lost { pn, bytes: MTU, sent: t, state }
+            let sent = Sent { in_flight: pn * MTU, ..Sent::new(SpaceId::Data, pn, MTU) };
+            Lost::new(&sent, t, bbr.on_packet_sent(t, &sent))
         })
         .collect();
     bbr.on_packets_lost(t + 50 * MS, &lost, false, 0);
@@ -292,8 +292,9 @@ fn a_spurious_end_of_a_probe_is_undone() {
     bbr.probe.is_sample = true;
     let lost: Vec<Lost> = (0..10)
         .map(|pn| {
-            let state = bbr.on_packet_sent(t, MTU, 90_000, false);
-            Lost { pn: 1_000_000 + pn, bytes: MTU, sent: t, state }
+            let sent = Sent::new(SpaceId::Data, 1_000_000 + pn, MTU);
+            let sent = Sent { in_flight: 90_000, ..sent };
+            Lost::new(&sent, t, bbr.on_packet_sent(t, &sent))
         })
         .collect();
     bbr.on_packets_lost(t + 40 * MS, &lost, false, 90_000);

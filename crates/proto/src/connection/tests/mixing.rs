@@ -41,7 +41,7 @@ fn sent(
     mix_streams: bool,
     lengths: &[usize],
     first: &Priority,
-    last: Option<Protection>,
+    last: Option<&Protection>,
 ) -> Vec<Vec<u64>> {
     let config = || TransportConfig { mix_streams, ..TransportConfig::default() };
     let mut pair = Pair::with(config(), config());
@@ -57,7 +57,7 @@ fn sent(
             stream.set_priority(first.clone()).unwrap();
         }
         if i + 1 == lengths.len() {
-            stream.protect(last.clone()).unwrap();
+            stream.protect(last.cloned()).unwrap();
         }
         assert_eq!(stream.write(&pattern(*len)), Ok(*len));
         stream.finish().unwrap();
@@ -82,9 +82,9 @@ fn a_packet_carries_one_stream_unless_told() {
 
 #[test]
 fn source_symbols_are_no_exception() {
-    let tail = Some(Protection::tail(1, Duration::ZERO));
-    assert_eq!(sent(false, &[300, 300], &Priority::default(), tail.clone()), [[0], [1]]);
-    assert_eq!(sent(true, &[300, 300], &Priority::default(), tail), [[0, 1]]);
+    let tail = &Protection::tail(1, Duration::ZERO);
+    assert_eq!(sent(false, &[300, 300], &Priority::default(), Some(tail)), [[0], [1]]);
+    assert_eq!(sent(true, &[300, 300], &Priority::default(), Some(tail)), [[0, 1]]);
 }
 
 #[test]

@@ -1,0 +1,195 @@
+//! Whether a controller keeps the contract of [`CongestionController`].
+//!
+//! [`CongestionController`]: crate::policy::CongestionController
+
+mod history;
+mod rounds;
+#[cfg(test)]
+mod tests;
+mod watched;
+
+use crate::congestion::bottleneck::{MTU, Path, Simulation};
+use crate::congestion::{CongestionController, CongestionFactory, PathParameters};
+use rounds::Rounds;
+use watched::{Effort, Watched};
+
+/// Keeps what a controller that yields to nothing has in flight small.
+const MAX_WINDOW: u64 = 4 << 20;
+/// Round trips in which the application sends one packet each.
+const LIMITED_ROUNDS: u32 = 100;
+/// Round trips in which a controller that is used must have grown.
+const GROWTH_ROUNDS: u32 = 6;
+/// Round trips in which all packets are marked.
+const MARKED_ROUNDS: u32 = 20;
+/// Packets of a million that are lost when the loss is heavy.
+const HEAVY_LOSS_PPM: u64 = 300_000;
+
+/// Drives the controllers of `factory` over a bottleneck, in round trips with a known outcome, and
+/// with random calls.
+///
+/// ```
+/// use sutura_proto::{Algorithm, conformance};
+///
+/// conformance::congestion(&Algorithm::NewReno);
+/// ```
+///
+/// # Panics
+/// A controller breaks a rule, which the message names:
+///
+/// * The window is never below two datagrams (RFC 9002 section 7.2) nor above the maximum, whatever
+///   is called in whatever order, also after the datagram size changed.
+/// * It grows, or a rate of the controller's own does, while packets are acknowledged and the
+///   window limits the sender. It does not while the application does (RFC 9002 section 7.8); if
+///   the controller has a rate, the window is not what limits the sender first, and may reach twice
+///   the initial window.
+/// * Window or rate fall at persistent congestion, when many packets are lost, and when many are
+///   marked. When the path carries packets again, the controller uses it again.
+/// * That losses turn out to be none never narrows the window.
+/// * Questions and empty slices change nothing; controllers of equal seeds that hear the same
+///   answer the same.
+/// * No call panics at any size of packets and datagrams, nor when a century passes between two.
+/// * A controller is called what its factory is called.
+pub fn congestion(factory: &dyn CongestionFactory) {
+    grows_while_it_is_used(factory);
+    rests_while_the_application_does(factory);
+    yields_to_persistent_congestion(factory);
+    yields_to_heavy_loss(factory);
+    yields_to_marks(factory);
+    returns_after_an_outage(factory);
+    forgives_refuted_losses(factory);
+    history::tell(factory);
+}
+
+fn path() -> PathParameters {
+    PathParameters { max_window: MAX_WINDOW, ..PathParameters::new(MTU as u16, 1) }
+}
+
+/// A bottleneck of 20 Mbit/s with a round-trip time of 40 ms, and a queue of as much.
+fn bottleneck(factory: &dyn CongestionFactory) -> Simulation<Watched> {
+    Simulation::new(Watched::new(factory, &path()), Path::new(20, 40, 100))
+}
+
+/// Runs until `seconds` after the start, and returns the mean of what the controller did.
+fn mean_effort(simulation: &mut Simulation<Watched>, seconds: f64) -> Effort {
+    let (mut count, mut window, mut rate) = (1u128, 0u128, None);
+    let mut add = |effort: Effort| {
+        window += u128::from(effort.window);
+        rate = effort.rate.map(|bytes| rate.unwrap_or(0) + u128::from(bytes));
+    };
+    add(simulation.controller.effort());
+    simulation.run_with(seconds, |controller, _| {
+        count += 1;
+        add(controller.effort());
+    });
+    let mean = |sum: u128| u64::try_from(sum / count).unwrap_or(u64::MAX);
+    Effort { window: mean(window), rate: rate.map(mean) }
+}
+
+fn grows_while_it_is_used(factory: &dyn CongestionFactory) {
+    let mut rounds = Rounds::new(factory, &path());
+    let initial = rounds.controller.effort();
+    for _ in 0..GROWTH_ROUNDS {
+        let flight = rounds.fly();
+        rounds.acknowledge(&flight, false);
+    }
+    let grown = rounds.controller.effort();
+    assert!(
+        initial.is_below(&grown),
+        "{}: {GROWTH_ROUNDS} full windows were acknowledged, and it does not send more than at \
+         first: {initial:?}, then {grown:?}",
+        rounds.controller.algorithm()
+    );
+}
+
+fn rests_while_the_application_does(factory: &dyn CongestionFactory) {
+    let mut rounds = Rounds::new(factory, &path());
+    let initial = rounds.controller.window();
+    for _ in 0..LIMITED_ROUNDS {
+        let flight = rounds.fly_packets(1, true);
+        rounds.acknowledge(&flight, true);
+    }
+    let effort = rounds.controller.effort();
+    let most = if effort.rate.is_some() { initial.saturating_mul(2) } else { initial };
+    assert!(
+        effort.window <= most,
+        "{}: the application limited the sender, and the window was raised from {initial} to {} \
+         bytes (RFC 9002 section 7.8)",
+        rounds.controller.algorithm(),
+        effort.window
+    );
+}
+
+fn yields_to_persistent_congestion(factory: &dyn CongestionFactory) {
+    let mut simulation = bottleneck(factory);
+    simulation.run(2.0);
+    let before = simulation.controller.effort();
+    simulation.lose_all(true);
+    let after = simulation.controller.effort();
+    assert!(
+        after.is_below(&before),
+        "{}: persistent congestion, and neither window nor rate fell: {before:?}, then {after:?} \
+         (RFC 9002 section 7.6)",
+        simulation.controller.algorithm()
+    );
+}
+
+fn yields_to_heavy_loss(factory: &dyn CongestionFactory) {
+    let mut simulation = bottleneck(factory);
+    simulation.run(2.0);
+    let before = mean_effort(&mut simulation, 4.0);
+    simulation.path.loss_ppm = HEAVY_LOSS_PPM;
+    simulation.run(6.0);
+    let after = mean_effort(&mut simulation, 8.0);
+    assert!(
+        after.is_below(&before),
+        "{}: three packets of ten are lost, and neither window nor rate fell: {before:?}, then \
+         {after:?} (RFC 9002 section 7.3.2)",
+        simulation.controller.algorithm()
+    );
+}
+
+fn yields_to_marks(factory: &dyn CongestionFactory) {
+    let mut rounds = Rounds::new(factory, &path());
+    for _ in 0..GROWTH_ROUNDS {
+        let flight = rounds.fly();
+        rounds.acknowledge(&flight, false);
+    }
+    let before = rounds.controller.effort();
+    for _ in 0..MARKED_ROUNDS {
+        let flight = rounds.fly();
+        rounds.acknowledge_marked(&flight);
+    }
+    let after = rounds.controller.effort();
+    assert!(
+        after.is_below(&before),
+        "{}: all packets of {MARKED_ROUNDS} round trips were marked, and neither window nor rate \
+         fell: {before:?}, then {after:?} (RFC 9002 section 7.1)",
+        rounds.controller.algorithm()
+    );
+}
+
+fn returns_after_an_outage(factory: &dyn CongestionFactory) {
+    let mut simulation = bottleneck(factory);
+    simulation.run(2.0);
+    simulation.path.loss_ppm = 1_000_000;
+    simulation.run(4.0);
+    simulation.path.loss_ppm = 0;
+    simulation.run(30.0);
+    let percent = simulation.goodput(20.0, 30.0) * 100 / simulation.path.rate;
+    assert!(
+        percent >= 10,
+        "{}: the path has carried packets again for 16 s, and the sender uses {percent} % of it",
+        simulation.controller.algorithm()
+    );
+}
+
+fn forgives_refuted_losses(factory: &dyn CongestionFactory) {
+    let mut rounds = Rounds::new(factory, &path());
+    for _ in 0..GROWTH_ROUNDS {
+        let flight = rounds.fly();
+        let (lost, arrived) = flight.split_at(flight.len().min(1));
+        rounds.lose(lost);
+        rounds.acknowledge(arrived, false);
+        rounds.refute(lost);
+    }
+}

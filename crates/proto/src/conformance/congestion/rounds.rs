@@ -1,0 +1,77 @@
+//! A sender that knows the fate of every packet beforehand: a flight is sent at once, and judged a
+//! round trip later.
+
+use super::watched::Watched;
+use crate::congestion::{CongestionController, CongestionFactory, Packet, PathParameters, Sent};
+use crate::ids::SpaceId;
+use crate::recovery::rtt::RttEstimator;
+use std::time::{Duration, Instant};
+
+/// The round-trip time.
+const ROUND: Duration = Duration::from_millis(50);
+
+#[derive(Debug)]
+pub(super) struct Rounds {
+    pub(super) controller: Watched,
+    mtu: u64,
+    now: Instant,
+    rtt: RttEstimator,
+    next_pn: u64,
+}
+
+impl Rounds {
+    pub(super) fn new(factory: &dyn CongestionFactory, path: &PathParameters) -> Self {
+        Self {
+            controller: Watched::new(factory, path),
+            mtu: path.mtu.into(),
+            // Nothing depends on which instant that is.
+            now: Instant::now(),
+            rtt: RttEstimator::default(),
+            next_pn: 0,
+        }
+    }
+
+    /// Sends as much as the window allows, and lets a round trip pass.
+    pub(super) fn fly(&mut self) -> Vec<Packet> {
+        let packets = self.controller.window() / self.mtu;
+        self.fly_packets(packets, false)
+    }
+
+    /// Sends so many packets, and lets a round trip pass.
+    pub(super) fn fly_packets(&mut self, packets: u64, app_limited: bool) -> Vec<Packet> {
+        let mut flight = Vec::new();
+        for number in 0..packets {
+            let sent = Sent::new(SpaceId::Data, self.next_pn, self.mtu);
+            let sent = Sent { in_flight: number.saturating_mul(self.mtu), app_limited, ..sent };
+            let state = self.controller.on_packet_sent(self.now, &sent);
+            flight.push(Packet::new(&sent, self.now, state));
+            self.next_pn += 1;
+        }
+        self.now += ROUND;
+        flight
+    }
+
+    /// All packets of a flight arrived.
+    pub(super) fn acknowledge(&mut self, flight: &[Packet], app_limited: bool) {
+        self.rtt.update(self.now, ROUND, Duration::ZERO);
+        self.controller.on_packets_acked(self.now, flight, &self.rtt, 0, app_limited);
+    }
+
+    /// As [`Self::acknowledge`], and all were marked by the network.
+    pub(super) fn acknowledge_marked(&mut self, flight: &[Packet]) {
+        if let Some(newest) = flight.last() {
+            self.controller.on_ecn_ce(self.now, newest.sent, flight.len() as u64, 0);
+        }
+        self.acknowledge(flight, false);
+    }
+
+    /// None of them arrived, as it seems.
+    pub(super) fn lose(&mut self, flight: &[Packet]) {
+        self.controller.on_packets_lost(self.now, flight, false, 0);
+    }
+
+    /// They did arrive.
+    pub(super) fn refute(&mut self, lost: &[Packet]) {
+        self.controller.on_spurious_loss(self.now, lost);
+    }
+}

@@ -1,0 +1,99 @@
+//! What a controller hears of a packet, and what it may remember about it.
+//!
+//! A packet is named by its packet number space and its number: packets of different spaces meet
+//! in one controller, and their numbers may be equal.
+
+use crate::ids::SpaceId;
+use std::time::Instant;
+
+/// A controller's note on a packet: it is made when the packet is sent and comes back unchanged
+/// with the packet's fate. Only the controller that wrote it knows what the words mean. The core
+/// carries it in every packet that is in flight, so it has a fixed size.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PacketState([u64; 5]);
+
+impl PacketState {
+    /// A note of these words.
+    #[must_use]
+    pub const fn from_words(words: [u64; 5]) -> Self {
+        Self(words)
+    }
+
+    /// The words of the note; zeros in a note that nobody wrote.
+    #[must_use]
+    pub const fn words(&self) -> [u64; 5] {
+        self.0
+    }
+}
+
+/// A packet that counts as in flight and is being sent.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Sent {
+    /// Its packet number space.
+    pub space: SpaceId,
+    /// Its packet number, unique within its space.
+    pub pn: u64,
+    /// Its size, bytes of UDP payload.
+    pub bytes: u64,
+    /// Bytes in flight without it.
+    pub in_flight: u64,
+    /// Whether the sender was application-limited at some moment since the packet before.
+    pub app_limited: bool,
+}
+
+impl Sent {
+    /// A packet of `bytes` bytes that is sent while nothing is in flight, by a sender that is not
+    /// application-limited.
+    #[must_use]
+    pub const fn new(space: SpaceId, pn: u64, bytes: u64) -> Self {
+        Self { space, pn, bytes, in_flight: 0, app_limited: false }
+    }
+}
+
+/// A packet that counted as in flight and met its fate.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Packet {
+    /// Its packet number space.
+    pub space: SpaceId,
+    /// Its packet number, unique within its space.
+    pub pn: u64,
+    /// Its size, bytes of UDP payload.
+    pub bytes: u64,
+    /// When it was sent.
+    pub sent: Instant,
+    /// What [`CongestionController::on_packet_sent`](super::CongestionController::on_packet_sent)
+    /// returned for it.
+    pub state: PacketState,
+}
+
+impl Packet {
+    /// The packet that was sent at `at`, for which the controller answered `state`.
+    #[must_use]
+    pub const fn new(sent: &Sent, at: Instant, state: PacketState) -> Self {
+        Self { space: sent.space, pn: sent.pn, bytes: sent.bytes, sent: at, state }
+    }
+}
+
+/// A packet that was acknowledged.
+pub type Acked = Packet;
+/// A packet that was declared lost.
+pub type Lost = Packet;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_small() {
+        assert!(size_of::<PacketState>() <= 40);
+    }
+
+    #[test]
+    fn a_note_keeps_its_words() {
+        let words = [1, u64::MAX, 3, 0, 5];
+        assert_eq!(PacketState::from_words(words).words(), words);
+        assert_eq!(PacketState::default().words(), [0; 5]);
+    }
+}

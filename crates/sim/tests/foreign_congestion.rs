@@ -1,0 +1,190 @@
+//! A congestion controller from outside: it keeps the contract, hears the truth about every packet,
+//! and is all that decides how much is sent.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use common::{incremental, link};
+use sutura_proto::policy::{
+    Acked, CongestionController, CongestionFactory, Lost, Packet, PacketState, PathParameters,
+    RttEstimator, Sent,
+};
+use sutura_proto::{Algorithm, SpaceId, TransportConfig, conformance};
+use sutura_sim::{BulkOutcome, Scenario, Transfer};
+
+/// Makes controllers that decide as those of another algorithm do, and keep accounts.
+#[derive(Debug)]
+struct Ledgers(Algorithm);
+
+impl CongestionFactory for Ledgers {
+    fn name(&self) -> &str {
+        "ledger"
+    }
+
+    fn build(&self, path: &PathParameters) -> Box<dyn CongestionController> {
+        let inner = self.0.build(path);
+        Box::new(Ledger {
+            inner,
+            written: 0,
+            flight: Entries::new(),
+            lost: Entries::new(),
+            gone: Entries::new(),
+        })
+    }
+}
+
+/// What is known of a packet.
+#[derive(Debug)]
+struct Entry {
+    bytes: u64,
+    /// The note that the connection carries.
+    note: PacketState,
+    /// The note of the algorithm that decides.
+    inner: PacketState,
+}
+
+type Entries = BTreeMap<(SpaceId, u64), Entry>;
+
+#[derive(Debug)]
+struct Ledger {
+    inner: Box<dyn CongestionController>,
+    /// Notes written.
+    written: u64,
+    flight: Entries,
+    lost: Entries,
+    /// Packets of discarded spaces.
+    gone: Entries,
+}
+
+impl Ledger {
+    fn in_flight(&self) -> u64 {
+        self.flight.values().map(|entry| entry.bytes).sum()
+    }
+}
+
+/// Takes the entries of `packets` from the account in which they must be.
+fn settle(account: &mut Entries, packets: &[Packet]) -> Vec<(Packet, Entry)> {
+    let settle = |packet: &Packet| {
+        let entry = account.remove(&(packet.space, packet.pn)).expect("a packet of the account");
+        assert_eq!((entry.bytes, entry.note), (packet.bytes, packet.state));
+        let mut packet = *packet;
+        packet.state = entry.inner;
+        (packet, entry)
+    };
+    packets.iter().map(settle).collect()
+}
+
+/// The packets as the algorithm that decides knows them.
+fn inner(settled: &[(Packet, Entry)]) -> Vec<Packet> {
+    settled.iter().map(|(packet, _)| *packet).collect()
+}
+
+impl CongestionController for Ledger {
+    fn on_packet_sent(&mut self, now: Instant, packet: &Sent) -> PacketState {
+        assert_eq!(packet.in_flight, self.in_flight());
+        self.written += 1;
+        let words = [self.written, packet.pn, packet.bytes, packet.space as u64, !self.written];
+        let note = PacketState::from_words(words);
+        let inner = self.inner.on_packet_sent(now, packet);
+        let entry = Entry { bytes: packet.bytes, note, inner };
+        assert!(self.flight.insert((packet.space, packet.pn), entry).is_none());
+        note
+    }
+
+    fn on_packets_acked(
+        &mut self,
+        now: Instant,
+        acked: &[Acked],
+        rtt: &RttEstimator,
+        in_flight: u64,
+        app_limited: bool,
+    ) {
+        let keys = acked.iter().map(|packet| (packet.space, packet.pn));
+        let late = keys.filter_map(|key| Some((key, self.gone.remove(&key)?)));
+        self.flight.extend(late);
+        let settled = settle(&mut self.flight, acked);
+        assert_eq!(in_flight, self.in_flight());
+        self.inner.on_packets_acked(now, &inner(&settled), rtt, in_flight, app_limited);
+    }
+
+    fn on_packets_lost(&mut self, now: Instant, lost: &[Lost], persistent: bool, in_flight: u64) {
+        let settled = settle(&mut self.flight, lost);
+        self.inner.on_packets_lost(now, &inner(&settled), persistent, in_flight);
+        self.lost.extend(settled.into_iter().map(|(packet, e)| ((packet.space, packet.pn), e)));
+    }
+
+    fn on_ecn_ce(&mut self, now: Instant, sent: Instant, newly_marked: u64, in_flight: u64) {
+        self.inner.on_ecn_ce(now, sent, newly_marked, in_flight);
+    }
+
+    fn on_spurious_loss(&mut self, now: Instant, packets: &[Lost]) {
+        let settled = settle(&mut self.lost, packets);
+        self.inner.on_spurious_loss(now, &inner(&settled));
+    }
+
+    fn on_discarded(&mut self, space: SpaceId, bytes: u64) {
+        let before = self.in_flight();
+        self.gone.extend(self.flight.extract_if(.., |(of, _), _| *of == space));
+        // The same packet may have acknowledged some, which are not in flight either.
+        assert!(before - self.in_flight() >= bytes);
+        self.inner.on_discarded(space, bytes);
+    }
+
+    fn on_mtu_changed(&mut self, mtu: u16) {
+        self.inner.on_mtu_changed(mtu);
+    }
+
+    fn window(&self) -> u64 {
+        self.inner.window()
+    }
+
+    fn slow_start_threshold(&self) -> Option<u64> {
+        self.inner.slow_start_threshold()
+    }
+
+    fn pacing_rate(&self, rtt: &RttEstimator) -> Option<u64> {
+        self.inner.pacing_rate(rtt)
+    }
+
+    fn name(&self) -> &str {
+        "ledger"
+    }
+}
+
+#[test]
+fn a_controller_from_outside_conforms() {
+    for algorithm in Algorithm::ALL {
+        conformance::congestion(&Ledgers(algorithm));
+    }
+}
+
+fn transfer(seed: u64, congestion: Arc<dyn CongestionFactory>) -> BulkOutcome {
+    let path = link("rate=20mbit delay=20ms jitter=4ms,reorder loss=bern:0.02");
+    let config = TransportConfig { congestion, ..TransportConfig::default() };
+    Scenario::new(seed)
+        .link(&path, &path)
+        .transport(&config)
+        .protect(incremental(3, common::MS))
+        .transfer(Transfer::both(1_000_000))
+        .run()
+        .unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+#[test]
+fn accounts_of_every_packet_balance() {
+    for algorithm in Algorithm::ALL {
+        for seed in 0..4 {
+            let plain = transfer(seed, Arc::new(algorithm));
+            let kept = transfer(seed, Arc::new(Ledgers(algorithm)));
+            let server = &kept.ends.server;
+            assert!(server.packets_lost > 10 && server.spurious_losses > 0, "seed {seed}");
+            assert_eq!(plain.transfers, kept.transfers, "{algorithm}, seed {seed}");
+            assert_eq!(plain.ends.up, kept.ends.up, "{algorithm}, seed {seed}");
+            assert_eq!(plain.ends.down, kept.ends.down, "{algorithm}, seed {seed}");
+        }
+    }
+}

@@ -20,6 +20,7 @@ mod fec;
 mod ids;
 mod loss_reaction;
 mod observe;
+mod path;
 mod recovery;
 mod streams;
 mod wire;

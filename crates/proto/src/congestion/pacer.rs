@@ -108,15 +108,15 @@ impl Pacer {
     /// `None` if `bytes` may be sent now. Otherwise when to ask again: by then a whole quantum may
     /// be sent, and it is at least 100 microseconds from now. More than the bucket holds may be
     /// sent when the bucket is full.
-    pub fn delay_until(&mut self, now: Instant, bytes: u64) -> Option<Instant> {
-        self.fill(now);
+    pub fn delay_until(&self, now: Instant, bytes: u64) -> Option<Instant> {
+        let (tokens, _) = self.tokens_at(now);
         let depth = self.depth();
         let needed = i64::try_from(bytes).unwrap_or(i64::MAX).min(depth);
-        if self.tokens >= needed {
+        if tokens >= needed {
             return None;
         }
         let target = needed.max(i64::try_from(self.quantum()).unwrap_or(i64::MAX)).min(depth);
-        let missing = target.saturating_sub(self.tokens).unsigned_abs();
+        let missing = target.saturating_sub(tokens).unsigned_abs();
         let wait = time_for(missing, self.rate).max(GRANULARITY);
         Some(now.checked_add(wait).unwrap_or(now + GRANULARITY))
     }
@@ -139,23 +139,22 @@ impl Pacer {
         i64::try_from(depth).unwrap_or(i64::MAX)
     }
 
-    fn fill(&mut self, now: Instant) {
-        let since = *self.filled.get_or_insert(now);
-        let elapsed = now.saturating_duration_since(since);
+    /// Tokens at `now`, and the fraction of one that is left over.
+    fn tokens_at(&self, now: Instant) -> (i64, u128) {
+        let elapsed = self.filled.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
         if elapsed.is_zero() {
-            return;
+            return (self.tokens, self.remainder);
         }
-        self.filled = Some(now);
         let grown = u128::from(self.rate).saturating_mul(elapsed.as_nanos());
         let grown = grown.saturating_add(self.remainder);
-        self.remainder = grown % NANOS_PER_SECOND;
         let bytes = i64::try_from(grown / NANOS_PER_SECOND).unwrap_or(i64::MAX);
-        let depth = self.depth();
-        self.tokens = self.tokens.saturating_add(bytes);
-        if self.tokens >= depth {
-            self.tokens = depth;
-            self.remainder = 0;
-        }
+        let (tokens, depth) = (self.tokens.saturating_add(bytes), self.depth());
+        if tokens >= depth { (depth, 0) } else { (tokens, grown % NANOS_PER_SECOND) }
+    }
+
+    fn fill(&mut self, now: Instant) {
+        (self.tokens, self.remainder) = self.tokens_at(now);
+        self.filled = self.filled.max(Some(now));
     }
 }
 

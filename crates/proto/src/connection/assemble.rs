@@ -27,12 +27,14 @@ impl Connection {
     ) -> bool {
         let space = packet.space;
         let start = out.len();
-        let path = self.path_view();
+        let path = self.path.view();
         let next = self.look(now, packet, end, out, &path);
         let wants = next != Next::Nothing || self.wants_control(now, space);
         let ack_due = self.spaces[space as usize].acks.is_due(now);
         if !wants && !ack_due {
-            self.app_limited |= space == SpaceId::Data && first;
+            if space == SpaceId::Data && first {
+                self.path.on_idle();
+            }
             return false;
         }
         let may_send = wants && self.may_send(now, packet, end);
@@ -102,7 +104,7 @@ impl Connection {
             && (self.handshake.done_due
                 || self.path.response_due.is_some()
                 || self.local_cids.next_announcement().is_some()
-                || self.remote_cids.next_retirement().is_some()
+                || self.path.remote_cids.next_retirement().is_some()
                 || self.egress.streams.wants_control())
     }
 
@@ -200,16 +202,16 @@ impl Connection {
             self.local_cids.on_announced(new.seq);
             packet.tokens.push(Token::NewConnectionId(new.seq));
         }
-        while let Some(seq) = self.remote_cids.next_retirement() {
+        while let Some(seq) = self.path.remote_cids.next_retirement() {
             let frame = Frame::RetireConnectionId(seq);
             if frame.size() > room(out) {
                 break;
             }
             frame.encode(out);
-            self.remote_cids.on_retirement_sent(seq);
+            self.path.remote_cids.on_retirement_sent(seq);
             packet.tokens.push(Token::RetireConnectionId(seq));
         }
-        let rtt = self.recovery.rtt().smoothed();
+        let rtt = self.path.recovery.rtt().smoothed();
         let left = room(out);
         self.egress.streams.write_control(now, rtt, out, left, &mut packet.tokens);
         let left = room(out);

@@ -46,13 +46,10 @@ impl Connection {
         let Ok(keys) = crypto.initial_keys(VERSION_1, &packet.scid) else { return };
         self.handshake.retry.source = Some(packet.scid);
         self.handshake.retry.token = token.to_vec();
-        self.remote_cids.set_handshake_cid(packet.scid);
+        self.path.remote_cids.set_handshake_cid(packet.scid);
         // The same handshake message goes again, in packets with higher numbers (RFC 9000 section
         // 17.2.5.3). That those before it were not acknowledged says nothing of congestion.
-        let before = self.recovery.bytes_in_flight();
-        drop(self.recovery.discard_space(now, SpaceId::Initial));
-        let discarded = before.saturating_sub(self.recovery.bytes_in_flight());
-        self.congestion.on_discarded(SpaceId::Initial, discarded);
+        self.path.discard_space(now, SpaceId::Initial);
         let space = &mut self.spaces[SpaceId::Initial as usize];
         space.keys = Some(keys);
         space.probes = 0;

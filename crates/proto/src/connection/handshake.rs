@@ -2,7 +2,6 @@
 //! discarded, and the peer's transport parameters are checked (RFC 9001 section 4, RFC 9000
 //! section 7).
 
-use super::cids::ResetToken;
 use super::first_answer::RetryState;
 use super::{Connection, EndpointEvent, Event, State};
 use crate::config::{FecConfig, MAX_UDP_PAYLOAD, TransportConfig};
@@ -11,6 +10,7 @@ use crate::error::{TransportError, TransportErrorCode};
 use crate::fec::MAX_SYMBOL_SIZE;
 use crate::ids::{ConnectionId, Side, SpaceId};
 use crate::observe::Observation;
+use crate::path::cids::ResetToken;
 use crate::streams::{PeerLimits, StreamLimits};
 use crate::wire::coding::VARINT_MAX;
 use crate::wire::transport_parameters::{
@@ -20,8 +20,6 @@ use rand::RngCore;
 use rand::rngs::StdRng;
 use std::time::{Duration, Instant};
 
-/// Connection identifiers of the peer that this end remembers.
-pub const ACTIVE_CID_LIMIT: u64 = 4;
 /// Bytes of a 1-RTT packet's header beside the identifier, at most: flags 1, packet number 4.
 const ONE_RTT_OVERHEAD: usize = 1 + 4;
 
@@ -94,7 +92,7 @@ pub fn local_parameters(
         initial_max_streams_bidi: config.max_concurrent_bidi_streams,
         initial_max_streams_uni: config.max_concurrent_uni_streams,
         max_ack_delay: millis(config.max_ack_delay).min(MAX_ACK_DELAY_BOUND - 1),
-        active_connection_id_limit: ACTIVE_CID_LIMIT,
+        active_connection_id_limit: crate::path::cids::ACTIVE_CID_LIMIT,
         disable_active_migration: true,
         max_datagram_frame_size: if datagrams { MAX_UDP_PAYLOAD.into() } else { 0 },
         grease: config.grease.then(|| Grease::new(rand::Rng::random(rng))),
@@ -195,7 +193,7 @@ impl Connection {
             return;
         }
         self.handshake.confirmed = true;
-        self.recovery.on_handshake_confirmed();
+        self.path.recovery.on_handshake_confirmed();
         self.discard_space(now, SpaceId::Handshake);
     }
 
@@ -208,10 +206,7 @@ impl Connection {
         s.crypto = Default::default();
         s.probes = 0;
         s.ping = false;
-        let before = self.recovery.bytes_in_flight();
-        drop(self.recovery.discard_space(now, space));
-        let discarded = before.saturating_sub(self.recovery.bytes_in_flight());
-        self.congestion.on_discarded(space, discarded);
+        self.path.discard_space(now, space);
         self.update_loss_timer(now);
     }
 
@@ -247,7 +242,7 @@ impl Connection {
         self.observe(now, &Observation::Parameters { local: false, parameters: &peer });
         self.handshake.peer_parameters_known = true;
         let max_ack_delay = Duration::from_millis(peer.max_ack_delay);
-        self.recovery.set_max_ack_delay(max_ack_delay);
+        self.path.recovery.set_max_ack_delay(max_ack_delay);
         self.egress.streams.set_peer_limits(PeerLimits {
             max_data: peer.initial_max_data,
             max_stream_data_bidi_local: peer.initial_max_stream_data_bidi_local,
@@ -259,7 +254,7 @@ impl Connection {
         self.path.mtu =
             self.path.mtu.min(u16::try_from(peer.max_udp_payload_size).unwrap_or(u16::MAX));
         if let Some(token) = peer.stateless_reset_token {
-            self.remote_cids.set_handshake_token(ResetToken(token));
+            self.path.remote_cids.set_handshake_token(ResetToken(token));
         }
         self.update_capacity();
         self.enable_fec(&peer);
@@ -284,7 +279,7 @@ impl Connection {
     /// identifier.
     pub(super) fn update_capacity(&mut self) {
         let overhead =
-            ONE_RTT_OVERHEAD + self.remote_cids.active().len() + super::transmit::TAG_SIZE;
+            ONE_RTT_OVERHEAD + self.path.remote_cids.active().len() + super::transmit::TAG_SIZE;
         self.egress.set_capacity(usize::from(self.path.mtu).saturating_sub(overhead));
     }
 }

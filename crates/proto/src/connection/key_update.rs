@@ -92,7 +92,7 @@ impl Connection {
     /// possible now: not before the handshake is confirmed, nor before the peer has acknowledged a
     /// packet under the present keys and used them (RFC 9001 section 6.1).
     pub fn update_keys(&mut self) -> bool {
-        let acked = self.recovery.largest_acked(SpaceId::Data);
+        let acked = self.path.recovery.largest_acked(SpaceId::Data);
         let phases = &self.key_phases;
         let may = self.handshake.confirmed
             && !self.is_closed()

@@ -41,7 +41,7 @@ impl Connection {
         if !crypto && backlog == Backlog::Empty {
             return Standstill::Idle;
         }
-        if self.path.is_blocked() {
+        if self.path.address.is_blocked() {
             return Standstill::Amplification;
         }
         let has_keys = self.spaces[SpaceId::Data as usize].keys.is_some();
@@ -53,7 +53,7 @@ impl Connection {
             return Standstill::Credit;
         }
         let full = u64::from(self.path.mtu);
-        let window = self.recovery.bytes_in_flight() + full > self.congestion.window();
+        let window = self.path.recovery.bytes_in_flight() + full > self.path.congestion.window();
         if window && self.timers.is_set(Timer::LossDetection) {
             return Standstill::Window;
         }

@@ -3,7 +3,6 @@
 
 mod api;
 mod assemble;
-pub(crate) mod cids;
 mod close;
 mod crypto_stream;
 mod event;
@@ -13,7 +12,6 @@ mod handshake;
 mod key_update;
 mod liveness;
 mod outcome;
-mod path;
 mod receive;
 mod space;
 mod stats;
@@ -30,33 +28,27 @@ pub use stats::{ConnectionStats, TrafficStats};
 pub use transmit::Transmit;
 
 use crate::config::TransportConfig;
-use crate::congestion::{Acked, CongestionController, Lost, Pacer, PacketState, PathParameters};
 use crate::crypto::{ClientCrypto, Keys, ServerCryptoConfig, Session, StartError};
 pub use crate::egress::SendDatagramError;
 use crate::egress::{DatagramQueue, Egress};
 use crate::endpoint::ConnectError;
 use crate::error::{ConnectionError, TransportError};
 use crate::fec::ReceiveSessions;
-use crate::fec::redundancy::PathView;
 use crate::ids::{ConnectionId, Side, SpaceId};
 use crate::observe::{Metrics, Observation, Observer};
-use crate::recovery::Recovery;
-use crate::recovery::loss::LostPacket;
-use crate::recovery::sent::SentPacket;
+use crate::path::cids::LocalCids;
+use crate::path::{NewPath, Path, Settled};
 use crate::streams::{StreamStats, Streams};
 use crate::wire::packet::VERSION_1;
 use crate::wire::transport_parameters::TransportParameters;
-use cids::{LocalCids, RemoteCids};
 use close::CloseState;
 use handshake::Handshake;
 use key_update::KeyPhases;
-use path::Path;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use receive::EarlyPackets;
 pub(crate) use receive::is_authentic;
 use space::Space;
-use stats::LossEstimate;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -94,14 +86,8 @@ pub struct Connection {
     state: State,
     handshake: Handshake,
     spaces: [Space; 3],
-    recovery: Recovery<PacketState>,
-    congestion: Box<dyn CongestionController>,
-    pacer: Pacer,
-    /// Whether the last packets left room in the congestion window for want of data.
-    app_limited: bool,
     path: Path,
     local_cids: LocalCids,
-    remote_cids: RemoteCids,
     peer: TransportParameters,
     egress: Egress,
     early: EarlyPackets,
@@ -116,7 +102,6 @@ pub struct Connection {
     endpoint_events: VecDeque<EndpointEvent>,
     observer: Option<Box<dyn Observer>>,
     stats: ConnectionStats,
-    loss_estimate: LossEstimate,
     /// Whether an ack-eliciting packet was sent since the last packet was received.
     sent_since_receive: bool,
     scratch: Scratch,
@@ -125,10 +110,7 @@ pub struct Connection {
 /// Buffers that are used again and again.
 #[derive(Default)]
 struct Scratch {
-    packets: Vec<SentPacket<PacketState>>,
-    late: Vec<LostPacket<PacketState>>,
-    acked: Vec<Acked>,
-    lost: Vec<Lost>,
+    settled: Settled,
     recovered: Vec<u8>,
 }
 
@@ -185,7 +167,15 @@ impl Connection {
         let mut spaces: [Space; 3] = SpaceId::ALL.map(|id| Space::new(id, config.max_ack_delay));
         spaces[0].keys = Some(initial_keys);
         let mtu = config.udp_payload_size;
-        let congestion = config.congestion.build(&PathParameters::new(mtu, rng.random()));
+        let path = NewPath {
+            side,
+            remote,
+            mtu,
+            remote_cid,
+            initial_rtt: config.initial_rtt,
+            congestion: config.congestion.clone(),
+            seed: rng.random(),
+        };
         let scheduler = || config.scheduler.build();
         let order = config.resend_order.build(&scheduler);
         let limits = handshake::stream_limits(&config);
@@ -197,13 +187,8 @@ impl Connection {
             state: State::Handshaking,
             handshake: Handshake::new(session, local, local_cid, original_dcid),
             spaces,
-            recovery: Recovery::new(side, config.initial_rtt),
-            congestion,
-            pacer: Pacer::new(mtu),
-            app_limited: true,
-            path: Path::new(remote, mtu, side.is_client()),
+            path: Path::new(&path),
             local_cids: LocalCids::new(local_cid),
-            remote_cids: RemoteCids::new(remote_cid, handshake::ACTIVE_CID_LIMIT as usize),
             peer: TransportParameters::default(),
             egress: Egress::new(streams, reaction, buffer, config.mix_streams),
             early: EarlyPackets::default(),
@@ -217,7 +202,6 @@ impl Connection {
             endpoint_events: VecDeque::new(),
             observer: None,
             stats: ConnectionStats::default(),
-            loss_estimate: LossEstimate::default(),
             sent_since_receive: false,
             scratch: Scratch::default(),
             rng,
@@ -284,12 +268,12 @@ impl Connection {
     #[must_use]
     pub fn stats(&self) -> ConnectionStats {
         let mut stats = self.stats;
-        stats.loss_estimate = self.loss_estimate.get();
-        stats.rtt = self.recovery.rtt().smoothed();
-        stats.min_rtt = self.recovery.rtt().min();
-        stats.probe_timeout = self.recovery.pto_with_backoff(SpaceId::Data);
-        stats.congestion_window = self.congestion.window();
-        stats.bytes_in_flight = self.recovery.bytes_in_flight();
+        stats.loss_estimate = self.path.loss_estimate();
+        stats.rtt = self.path.recovery.rtt().smoothed();
+        stats.min_rtt = self.path.recovery.rtt().min();
+        stats.probe_timeout = self.path.recovery.pto_with_backoff(SpaceId::Data);
+        stats.congestion_window = self.path.congestion.window();
+        stats.bytes_in_flight = self.path.recovery.bytes_in_flight();
         stats.datagrams_dropped_in = self.datagrams_in.dropped();
         stats.datagrams_dropped_out = self.egress.datagrams_dropped();
         stats.stream_bytes_retransmitted = self.egress.resent_bytes();
@@ -324,16 +308,16 @@ impl Connection {
 
     fn observe_metrics(&mut self, now: Instant) {
         let Some(observer) = &mut self.observer else { return };
-        let rtt = self.recovery.rtt();
+        let rtt = self.path.recovery.rtt();
         observer.observe(
             now,
             &Observation::Metrics(Metrics {
                 smoothed_rtt: rtt.smoothed(),
                 latest_rtt: rtt.latest(),
                 min_rtt: rtt.min(),
-                congestion_window: self.congestion.window(),
-                bytes_in_flight: self.recovery.bytes_in_flight(),
-                pacing_rate: self.congestion.pacing_rate(rtt),
+                congestion_window: self.path.congestion.window(),
+                bytes_in_flight: self.path.recovery.bytes_in_flight(),
+                pacing_rate: self.path.congestion.pacing_rate(rtt),
             }),
         );
     }
@@ -409,20 +393,7 @@ impl Connection {
     /// The probe timeout of 1-RTT packets without backoff, as the periods of closing, idling and
     /// holding need it.
     fn pto(&self) -> Duration {
-        self.recovery.pto(SpaceId::Data)
-    }
-
-    /// What policies may know of the path.
-    fn path_view(&self) -> PathView {
-        let rtt = self.recovery.rtt();
-        PathView {
-            rtt: rtt.smoothed(),
-            min_rtt: rtt.min(),
-            pto: self.pto(),
-            loss: self.loss_estimate.get(),
-            window: self.congestion.window(),
-            in_flight: self.recovery.bytes_in_flight(),
-        }
+        self.path.recovery.pto(SpaceId::Data)
     }
 
     fn reset_idle_timer(&mut self, now: Instant) {

@@ -2,13 +2,12 @@
 
 use super::timer::Timer;
 use super::{Connection, SpaceId};
-use crate::congestion::{Acked, Lost, PacketState};
 use crate::egress::Outcome;
 use crate::error::TransportError;
 use crate::fec::redundancy::PathView;
 use crate::observe::Observation;
+use crate::path::Settled;
 use crate::recovery::pto::{PtoContext, Timeout};
-use crate::recovery::sent::SentPacket;
 use crate::recovery::token::Token;
 use crate::wire::frame::AckFrame;
 use smallvec::SmallVec;
@@ -26,64 +25,32 @@ impl Connection {
         ack: &AckFrame<'_>,
     ) -> Result<(), TransportError> {
         let delay = self.decode_ack_delay(space, ack.delay);
-        let mut packets = std::mem::take(&mut self.scratch.packets);
-        let mut late = std::mem::take(&mut self.scratch.late);
+        let mut settled = std::mem::take(&mut self.scratch.settled);
         let ranges = ack.ranges().map(|r| r.start..=r.end - 1);
-        let outcome =
-            self.recovery.on_ack_received(now, space, ranges, delay, &mut packets, &mut late);
-        let path = self.path_view();
-        for token in late.iter().flat_map(|packet| &packet.tokens) {
-            self.on_token(now, space, token, Outcome::Late, &path);
+        let outcome = self.path.on_ack(now, space, ranges, delay, &mut settled);
+        let path = self.path.view();
+        self.stats.spurious_losses += settled.late.len() as u64;
+        for packet in settled.late.drain(..) {
+            for token in &packet.tokens {
+                self.on_token(now, space, token, Outcome::Late, &path);
+            }
         }
-        self.scratch.late = late;
-        for packet in packets.drain(..) {
+        for packet in settled.acked.drain(..) {
             for token in &packet.tokens {
                 self.on_token(now, space, token, Outcome::Acked, &path);
             }
-            self.loss_estimate.on_packet(false);
-            if packet.in_flight {
-                self.scratch.acked.push(Acked {
-                    space,
-                    pn: packet.pn,
-                    bytes: packet.size.into(),
-                    sent: packet.time,
-                    state: packet.cc,
-                });
-            }
         }
-        self.scratch.packets = packets;
-        outcome.map(drop)
+        self.scratch.settled = settled;
+        outcome
     }
 
     /// Draws the conclusions of an ACK frame, once all frames of its packet were processed: what
     /// a SYMBOL_ACK beside it reports as recovered is not to be sent again.
     pub(super) fn finish_ack(&mut self, now: Instant, space: SpaceId) {
-        let mut packets = std::mem::take(&mut self.scratch.packets);
-        let persistent = self.recovery.detect_lost(now, space, &mut packets);
-        self.on_lost(now, space, packets, persistent);
-        if !self.scratch.late.is_empty() {
-            self.stats.spurious_losses += self.scratch.late.len() as u64;
-            // Of the others congestion control never heard.
-            let late: SmallVec<[Lost; 4]> = self
-                .scratch
-                .late
-                .drain(..)
-                .filter(|p| p.in_flight)
-                .map(|p| Lost { space, pn: p.pn, bytes: p.size.into(), sent: p.time, state: p.cc })
-                .collect();
-            self.congestion.on_spurious_loss(now, &late);
-        }
-        if !self.scratch.acked.is_empty() {
-            self.congestion.on_packets_acked(
-                now,
-                &self.scratch.acked,
-                self.recovery.rtt(),
-                self.recovery.bytes_in_flight(),
-                self.app_limited,
-            );
-            self.scratch.acked.clear();
-        }
-        self.pacer.update(now, &*self.congestion, self.recovery.rtt());
+        let mut settled = std::mem::take(&mut self.scratch.settled);
+        let persistent = self.path.detect_lost(now, space, &mut settled);
+        self.on_lost(now, space, settled, persistent);
+        self.path.conclude(now);
         self.observe_metrics(now);
     }
 
@@ -101,48 +68,24 @@ impl Connection {
     }
 
     /// Packets were declared lost: tells everyone.
-    fn on_lost(
-        &mut self,
-        now: Instant,
-        space: SpaceId,
-        mut packets: Vec<SentPacket<PacketState>>,
-        persistent: bool,
-    ) {
-        self.scratch.lost.clear();
-        let path = self.path_view();
-        for packet in packets.drain(..) {
+    fn on_lost(&mut self, now: Instant, space: SpaceId, mut settled: Settled, persistent: bool) {
+        self.path.on_lost(now, space, &settled.lost, persistent);
+        let path = self.path.view();
+        for packet in settled.lost.drain(..) {
             self.stats.packets_lost += 1;
             self.stats.bytes_lost += u64::from(packet.size);
-            self.loss_estimate.on_packet(true);
-            if packet.in_flight {
-                self.scratch.lost.push(Lost {
-                    space,
-                    pn: packet.pn,
-                    bytes: packet.size.into(),
-                    sent: packet.time,
-                    state: packet.cc,
-                });
-            }
             let size = packet.size.into();
             self.observe(now, &Observation::PacketLost { space, pn: packet.pn, size });
             for token in &packet.tokens {
                 self.on_token(now, space, token, Outcome::Lost(packet.time), &path);
             }
         }
-        self.scratch.packets = packets;
+        self.scratch.settled = settled;
         // 1-RTT packets cannot be acknowledged before the peer has this, so that a window full of
         // them would never open; one packet may go when recovery begins (RFC 9002 section 7.3.2).
         let s = &mut self.spaces[space as usize];
         if space != SpaceId::Data && s.crypto.has_output() {
             s.probes = s.probes.max(1);
-        }
-        if !self.scratch.lost.is_empty() {
-            self.congestion.on_packets_lost(
-                now,
-                &self.scratch.lost,
-                persistent,
-                self.recovery.bytes_in_flight(),
-            );
         }
     }
 
@@ -175,8 +118,10 @@ impl Connection {
             Token::HandshakeDone => self.handshake.done_due = !arrived,
             Token::NewConnectionId(seq) if arrived => self.local_cids.on_announcement_acked(seq),
             Token::NewConnectionId(seq) => self.local_cids.on_announcement_lost(seq),
-            Token::RetireConnectionId(seq) if arrived => self.remote_cids.on_retirement_acked(seq),
-            Token::RetireConnectionId(seq) => self.remote_cids.on_retirement_lost(seq),
+            Token::RetireConnectionId(seq) if arrived => {
+                self.path.remote_cids.on_retirement_acked(seq)
+            }
+            Token::RetireConnectionId(seq) => self.path.remote_cids.on_retirement_lost(seq),
             // Not repeated: a newer one says more, or nobody waits for it.
             Token::Ack { .. } | Token::Datagram { .. } | Token::SymbolWindow(_) => {}
         }
@@ -185,7 +130,7 @@ impl Connection {
     fn pto_context(&self) -> PtoContext {
         PtoContext {
             handshake_keys: self.spaces[SpaceId::Handshake as usize].keys.is_some(),
-            amplification_limited: self.path.is_blocked(),
+            amplification_limited: self.path.address.is_blocked(),
         }
     }
 
@@ -194,26 +139,26 @@ impl Connection {
             return;
         }
         let context = self.pto_context();
-        self.timers.set(Timer::LossDetection, self.recovery.timeout(context));
+        self.timers.set(Timer::LossDetection, self.path.recovery.timeout(context));
         self.timers.set(Timer::Redundancy, self.egress.timeout(now));
     }
 
     pub(super) fn on_loss_timer(&mut self, now: Instant) {
         let context = self.pto_context();
-        let mut packets = std::mem::take(&mut self.scratch.packets);
-        match self.recovery.on_timeout(now, context, &mut packets) {
+        let mut settled = std::mem::take(&mut self.scratch.settled);
+        match self.path.on_timeout(now, context, &mut settled) {
             Timeout::Loss { space, persistent_congestion } => {
-                self.on_lost(now, space, packets, persistent_congestion);
+                self.on_lost(now, space, settled, persistent_congestion);
             }
             Timeout::Probe { space, count } => {
-                self.scratch.packets = packets;
+                self.scratch.settled = settled;
                 self.stats.probe_timeouts += 1;
                 self.probe(now, space, count);
             }
-            Timeout::Early => self.scratch.packets = packets,
+            Timeout::Early => self.scratch.settled = settled,
         }
         self.egress.release_overdue(now);
-        self.pacer.update(now, &*self.congestion, self.recovery.rtt());
+        self.path.update_pacer(now);
         self.observe_metrics(now);
         self.update_loss_timer(now);
     }
@@ -233,8 +178,8 @@ impl Connection {
             }
             return;
         }
-        let path = self.path_view();
-        let oldest = self.recovery.sent(space).filter(|p| p.is_probed()).take(count.into());
+        let path = self.path.view();
+        let oldest = self.path.recovery.sent(space).filter(|p| p.is_probed()).take(count.into());
         let sent = oldest.flat_map(|p| p.tokens.iter().map(|token| (p.time, *token)));
         let sent: SmallVec<[(Instant, Token); 4]> = sent.collect();
         for (time, token) in sent {

@@ -1,6 +1,5 @@
 //! A packet's way in: datagram, header, AEAD, frames.
 
-use super::cids::{NewCid, ResetToken};
 use super::key_update::Phase;
 use super::timer::Timer;
 use super::{Connection, EndpointEvent, Event, State};
@@ -10,6 +9,7 @@ use crate::ecn::EcnCodepoint;
 use crate::error::{ConnectionError, TransportError, TransportErrorCode};
 use crate::ids::{ConnectionId, SpaceId};
 use crate::observe::Observation;
+use crate::path::cids::{NewCid, ResetToken};
 use crate::wire::frame::{Carrier, Close, Frame, FrameIter};
 use crate::wire::packet::{Coalesced, Packet, PacketType, ProtectedPacket, UnprotectedHeader};
 use bytes::Bytes;
@@ -89,7 +89,7 @@ impl Connection {
         }
         self.stats.received.datagrams += 1;
         self.stats.received.bytes += datagram.len() as u64;
-        self.path.on_received(datagram.len());
+        self.path.address.on_received(datagram.len());
         self.handle_packets(now, ecn, datagram);
         while let Some(mut early) = self.take_early() {
             self.handle_packets(now, early.ecn, &mut early.bytes);
@@ -210,7 +210,7 @@ impl Connection {
         let size = packet.end - packet.start;
         self.observe(now, &Observation::PacketReceived { space, pn, size, payload });
         if space == SpaceId::Handshake && self.side.is_server() {
-            self.path.validate();
+            self.path.address.validate();
             self.discard_space(now, SpaceId::Initial);
         }
         self.sent_since_receive = false;
@@ -230,7 +230,7 @@ impl Connection {
     fn is_from_peer(&mut self, space: SpaceId, scid: ConnectionId) -> bool {
         if self.handshake.peer_scid.is_none() && space == SpaceId::Initial {
             self.handshake.peer_scid = Some(scid);
-            self.remote_cids.set_handshake_cid(scid);
+            self.path.remote_cids.set_handshake_cid(scid);
         }
         self.handshake.peer_scid == Some(scid)
     }
@@ -307,7 +307,7 @@ impl Connection {
                 self.fec_in.on_window(window.session, window.lower_bound)
             }
             Frame::SymbolAck(ack) => {
-                let count = self.egress.on_symbol_ack(now, &ack, &self.path_view())?;
+                let count = self.egress.on_symbol_ack(now, &ack, &self.path.view())?;
                 if count > 0 {
                     let session = ack.session;
                     self.observe(now, &Observation::SymbolsRecoveredByPeer { session, count });
@@ -317,7 +317,7 @@ impl Connection {
             Frame::NewConnectionId(new) => {
                 let cid =
                     NewCid { seq: new.sequence, cid: new.id, token: ResetToken(new.reset_token) };
-                self.remote_cids.on_new_cid(cid, new.retire_prior_to)?;
+                self.path.remote_cids.on_new_cid(cid, new.retire_prior_to)?;
                 self.update_capacity();
                 Ok(())
             }

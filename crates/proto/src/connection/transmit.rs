@@ -3,10 +3,11 @@
 use super::timer::Timer;
 use super::{Connection, State};
 use crate::config::MIN_UDP_PAYLOAD;
-use crate::congestion::{PacketState, Sent};
+use crate::congestion::PacketState;
 use crate::ecn::EcnCodepoint;
 use crate::ids::{SpaceId, StreamId};
 use crate::observe::Observation;
+use crate::path::Gate;
 use crate::recovery::sent::SentPacket;
 use crate::recovery::token::Tokens;
 use crate::wire::packet::{Layout, LongHeader, LongType, ShortHeader, TruncatedNumber};
@@ -73,7 +74,7 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
         self.spare_keys(now);
-        self.egress.streams.on_congestion_window(self.congestion.window());
+        self.egress.streams.on_congestion_window(self.path.congestion.window());
         let start = out.len();
         let mut segment = None;
         let mut count = 0;
@@ -85,7 +86,7 @@ impl Connection {
             }
             let size = out.len() - before;
             count += 1;
-            self.path.on_sent(size);
+            self.path.address.on_sent(size);
             self.stats.sent.datagrams += 1;
             self.stats.sent.bytes += size as u64;
             let is_full = size + SEGMENT_SLACK >= usize::from(self.path.mtu);
@@ -112,10 +113,10 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> bool {
         let closing = self.state == State::Closing && self.close.due;
-        if !closing && (self.is_closed() || self.path.is_blocked()) {
+        if !closing && (self.is_closed() || self.path.address.is_blocked()) {
             return false;
         }
-        let allowance = usize::try_from(self.path.allowance()).unwrap_or(usize::MAX);
+        let allowance = usize::try_from(self.path.address.allowance()).unwrap_or(usize::MAX);
         let limit = limit.min(allowance);
         let begin = out.len();
         let mut open: Option<OpenPacket> = None;
@@ -188,8 +189,8 @@ impl Connection {
     /// Appends a header; frames may follow.
     fn start_packet(&self, space: SpaceId, datagram: usize, out: &mut Vec<u8>) -> OpenPacket {
         let pn = self.spaces[space as usize].peek_pn();
-        let dcid = self.remote_cids.active();
-        let number = TruncatedNumber::new(pn, self.recovery.largest_acked(space));
+        let dcid = self.path.remote_cids.active();
+        let number = TruncatedNumber::new(pn, self.path.recovery.largest_acked(space));
         let ty = match space {
             SpaceId::Initial => Some(LongType::Initial { token: &self.handshake.retry.token }),
             SpaceId::Handshake => Some(LongType::Handshake),
@@ -247,18 +248,6 @@ impl Connection {
         let pn = self.spaces[space as usize].take_pn(skip, &mut self.rng);
         debug_assert_eq!(pn, packet.pn);
         self.stats.sent.packets += 1;
-        let in_flight_before = self.recovery.bytes_in_flight();
-        let cc = if packet.in_flight {
-            self.pacer.on_sent(now, size as u64);
-            let sent = Sent {
-                in_flight: in_flight_before,
-                app_limited: self.app_limited || packet.redundant,
-                ..Sent::new(space, pn, size as u64)
-            };
-            self.congestion.on_packet_sent(now, &sent)
-        } else {
-            PacketState::default()
-        };
         if packet.has_ack {
             let acks = &mut self.spaces[space as usize].acks;
             acks.on_ack_sent(packet.ack_eliciting);
@@ -267,44 +256,38 @@ impl Connection {
                 self.timers.set(Timer::AckDelay, acks.timeout());
             }
         }
-        if space != SpaceId::Data {
-            // There may be no acknowledgement yet that would have told the pacer a rate.
-            self.pacer.update(now, &*self.congestion, self.recovery.rtt());
-        }
         if packet.ack_eliciting && !self.sent_since_receive {
             self.sent_since_receive = true;
             self.reset_idle_timer(now);
         }
-        self.recovery.on_packet_sent(
-            space,
-            SentPacket {
-                pn,
-                time: now,
-                size: u16::try_from(size).unwrap_or(u16::MAX),
-                ack_eliciting: packet.ack_eliciting,
-                in_flight: packet.in_flight,
-                ect0: false,
-                tokens: packet.tokens,
-                cc,
-            },
-        );
+        let sent = SentPacket {
+            pn,
+            time: now,
+            size: u16::try_from(size).unwrap_or(u16::MAX),
+            ack_eliciting: packet.ack_eliciting,
+            in_flight: packet.in_flight,
+            ect0: false,
+            tokens: packet.tokens,
+            cc: PacketState::default(),
+        };
+        self.path.on_packet_sent(now, space, sent, packet.redundant);
         if space == SpaceId::Handshake && self.side.is_client() {
             self.discard_space(now, SpaceId::Initial);
         }
     }
 
-    /// Whether the congestion window and the pacer let a datagram of `size` bytes go now. If only
-    /// the pacer does not, its timer is set. Either is what limits the sender then, and not its
-    /// application (RFC 9002 section 7.8).
+    /// Whether the path lets a datagram of `size` bytes go now. If only the pacer does not, its timer
+    /// is set.
     pub(super) fn may_send_data(&mut self, now: Instant, size: usize) -> bool {
-        let size = size as u64;
-        if self.recovery.bytes_in_flight() + size > self.congestion.window() {
-            self.app_limited = false;
-            return false;
-        }
-        let wait = self.pacer.delay_until(now, size);
+        let gate = self.path.gate(now, size);
+        let wait = match gate {
+            Gate::Open | Gate::Window => None,
+            Gate::Pacing(at) => Some(at),
+        };
         self.timers.set(Timer::Pacing, wait);
-        self.app_limited &= wait.is_none();
-        wait.is_none()
+        if gate != Gate::Open {
+            self.path.on_held_back();
+        }
+        gate == Gate::Open
     }
 }

@@ -47,7 +47,7 @@ fn skipped_packet_numbers_unmask_a_liar() {
         }
     }
     assert_eq!(pair.loss(Side::Server), None);
-    let largest = pair.server.conn().recovery.largest_acked(SpaceId::Data).unwrap();
+    let largest = pair.server.conn().path.recovery.largest_acked(SpaceId::Data).unwrap();
     acknowledge(&mut pair, &[(0, largest + 1)]);
     assert_eq!(pair.error(Side::Server), Some(TransportErrorCode::PROTOCOL_VIOLATION));
 }
@@ -59,9 +59,9 @@ fn several_ack_frames_in_a_packet_all_count() {
     pair.filter = Box::new(|_, _| false);
     let id = pair.send(Side::Server, Dir::Uni, &pattern(3_000));
     pair.flush(Side::Server);
-    assert!(pair.server.conn().recovery.bytes_in_flight() > 3_000);
+    assert!(pair.server.conn().path.recovery.bytes_in_flight() > 3_000);
     acknowledge(&mut pair, &[(first, first + 1), (first + 1, first + 2), (first, first + 3)]);
-    assert_eq!(pair.server.conn().recovery.bytes_in_flight(), 0);
+    assert_eq!(pair.server.conn().path.recovery.bytes_in_flight(), 0);
     assert_eq!(pair.server.conn().stats().packets_lost, 0);
     assert!(pair.server.conn().send_stream(id).outcome().is_some());
 }

@@ -22,7 +22,7 @@ fn an_unvalidated_client_gets_three_times_what_it_sent() {
     pair.run_for(Duration::from_secs(20));
     let (received, sent) = (pair.datagrams[0][0], pair.bytes_sent(Side::Server));
     assert!(sent <= 3 * received && sent > 2 * received, "{sent}");
-    assert!(pair.server.conn().path.is_blocked());
+    assert!(pair.server.conn().path.address.is_blocked());
     assert_eq!(pair.server.conn().stats().probe_timeouts, 0, "there is nothing to probe with");
     // Neither does a close exceed the limit, when hardly anything is left of it.
     let now = pair.now;

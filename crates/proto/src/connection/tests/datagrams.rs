@@ -58,7 +58,7 @@ fn lost_ones_are_not_sent_again() {
     pair.run_for(Duration::from_secs(5));
     assert!(pair.client.conn().stats().packets_lost > 0);
     assert_eq!(pair.server.conn().datagrams().recv(), None);
-    assert_eq!(pair.client.conn().recovery.bytes_in_flight(), 0);
+    assert_eq!(pair.client.conn().path.recovery.bytes_in_flight(), 0);
 }
 
 /// Datagrams that the server holds.

@@ -51,7 +51,7 @@ fn a_lying_report_frees_what_was_claimed_and_nothing_else() {
     pair.flush(Side::Server);
     let sent = pair.server.conn().stats().fec.source_symbols_sent;
     assert_eq!(sent, 5);
-    let in_flight = pair.server.conn().recovery.bytes_in_flight();
+    let in_flight = pair.server.conn().path.recovery.bytes_in_flight();
     let violation = Err(TransportErrorCode::PROTOCOL_VIOLATION);
     assert_eq!(verdict(&mut pair, &symbol_ack(0, sent + 1, &[])), violation);
     assert_eq!(verdict(&mut pair, &symbol_ack(0, 0, &[(sent, 1)])), violation);
@@ -60,7 +60,11 @@ fn a_lying_report_frees_what_was_claimed_and_nothing_else() {
     // Within what was sent it may claim what it likes; its stream has a hole then.
     assert_eq!(verdict(&mut pair, &symbol_ack(0, 0, &[(1, 2)])), Ok(()));
     assert!(pair.server.conn().send_stream(id).outcome().is_none());
-    assert_eq!(pair.server.conn().recovery.bytes_in_flight(), in_flight, "packets stay in flight");
+    assert_eq!(
+        pair.server.conn().path.recovery.bytes_in_flight(),
+        in_flight,
+        "packets stay in flight"
+    );
     pair.filter = Box::new(|_, _| true);
     pair.run_for(5 * SECOND);
     assert!(pair.server.conn().stats().packets_lost >= 5, "each was lost all the same");
@@ -183,11 +187,11 @@ fn redundancy_stays_within_the_congestion_window() {
         let _ = pair.server.conn().send_stream(id).write(&pattern(3_000));
         // New packets go only while there is room for them; a loss may shrink the window below
         // what is in flight already.
-        let before = pair.server.conn().recovery.bytes_in_flight();
+        let before = pair.server.conn().path.recovery.bytes_in_flight();
         pair.flush(Side::Server);
         let connection = pair.server.conn();
         let (after, window) =
-            (connection.recovery.bytes_in_flight(), connection.congestion.window());
+            (connection.path.recovery.bytes_in_flight(), connection.path.congestion.window());
         assert!(after <= window.max(before), "{after} of {window}");
         full += u32::from(after + 1_200 > window);
         pair.run_for(Duration::from_millis(20));

@@ -28,7 +28,7 @@ fn completes(pair: &mut Pair) {
     for side in [Side::Client, Side::Server] {
         let connection = pair.end(side).conn();
         assert!(connection.spaces[..2].iter().all(|space| space.keys.is_none()));
-        assert_eq!(connection.recovery.bytes_in_flight(), 0);
+        assert_eq!(connection.path.recovery.bytes_in_flight(), 0);
     }
 }
 

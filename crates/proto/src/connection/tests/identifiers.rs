@@ -20,7 +20,7 @@ fn spare_identifiers_are_issued_and_replaced_when_retired() {
     let mut pair = Pair::connected();
     assert_eq!(pair.server.conn().local_cids.iter().count(), 4);
     let old: Vec<_> = pair.server.conn().local_cids.iter().collect();
-    assert_eq!(pair.client.conn().remote_cids.advance(), Ok(true));
+    assert_eq!(pair.client.conn().path.remote_cids.advance(), Ok(true));
     pair.run_for(Duration::from_secs(1));
     let new: Vec<_> = pair.server.conn().local_cids.iter().collect();
     assert_eq!(new.len(), 4);
@@ -31,7 +31,7 @@ fn spare_identifiers_are_issued_and_replaced_when_retired() {
 #[test]
 fn an_end_goes_over_to_a_new_identifier_when_told_to() {
     let mut pair = Pair::connected();
-    let before = pair.client.conn().remote_cids.active();
+    let before = pair.client.conn().path.remote_cids.active();
     // The server has issued 0 to 3 by itself.
     for side in [Side::Client, Side::Server] {
         pair.end(side).events.clear();
@@ -44,8 +44,8 @@ fn an_end_goes_over_to_a_new_identifier_when_told_to() {
         reset_token: [1; 16],
     });
     pair.client.conn().inject_frame(&retire).unwrap();
-    assert_ne!(pair.client.conn().remote_cids.active(), before);
-    assert_eq!(pair.client.conn().remote_cids.active(), spare);
+    assert_ne!(pair.client.conn().path.remote_cids.active(), before);
+    assert_eq!(pair.client.conn().path.remote_cids.active(), spare);
     let data = pattern(10_000);
     pair.send(Side::Client, Dir::Uni, &data);
     assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);

@@ -300,7 +300,7 @@ impl Pair {
         let now = self.now;
         let connection = self.end(from).conn();
         let pn = connection.spaces[space as usize].peek_pn();
-        let dcid = forgery.dcid.unwrap_or(connection.remote_cids.active());
+        let dcid = forgery.dcid.unwrap_or(connection.path.remote_cids.active());
         let scid = forgery.scid.unwrap_or(connection.handshake.local_cid);
         let number = TruncatedNumber::with_size(pn, 4);
         let mut out = Vec::new();
@@ -323,7 +323,7 @@ impl Pair {
         let keys = connection.spaces[space as usize].keys.as_ref().expect("no keys");
         keys.local.protect(pn, &mut out, layout.number, layout.payload - layout.number).unwrap();
         connection.spaces[space as usize].take_pn(false, &mut connection.rng);
-        connection.recovery.on_packet_sent(
+        connection.path.recovery.on_packet_sent(
             space,
             SentPacket {
                 pn,

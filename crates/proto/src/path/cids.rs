@@ -6,6 +6,8 @@ use crate::ids::ConnectionId;
 use std::collections::VecDeque;
 use std::fmt;
 
+/// Connection identifiers of the peer that this end remembers.
+pub const ACTIVE_CID_LIMIT: u64 = 4;
 /// Identifiers of ours that a peer may have at once, however many it would hold.
 pub const MAX_LOCAL_CIDS: usize = 4;
 /// Unacknowledged RETIRE_CONNECTION_ID frames that a peer may make us keep, in multiples of the

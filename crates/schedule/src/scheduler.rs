@@ -25,9 +25,10 @@ pub struct Grant {
 /// it: [`charge`](Self::charge), and [`deactivate`](Self::deactivate) or [`remove`](Self::remove)
 /// if nothing more may be sent.
 ///
-/// * `next` decides without moving on. Only a charge ends a turn, so a packet that was not built
-///   after all costs no stream its place. A caller must therefore deactivate a stream that cannot
-///   use its grant at all, and must stop asking when the room is too small for a frame.
+/// * `next` is a question: it changes nothing, and may be asked as often as one likes. Only a charge
+///   ends a turn, so a packet that was not built after all costs no stream its place. A caller must
+///   therefore deactivate a stream that cannot use its grant at all, and must stop asking when the
+///   room is too small for a frame.
 /// * A call that names a stream that is not inserted changes nothing, and repeating a call changes
 ///   nothing. Any order of calls is harmless.
 /// * An implementation holds one entry for each inserted stream and nothing else. Its caller bounds
@@ -67,4 +68,13 @@ pub trait Scheduler: Send + Debug {
 
     /// Whether no stream is active.
     fn is_empty(&self) -> bool;
+}
+
+/// Makes schedulers of one kind: what a connection's configuration holds.
+pub trait SchedulerFactory: Debug + Send + Sync {
+    /// The name by which people choose it.
+    fn name(&self) -> &str;
+
+    /// A scheduler without streams.
+    fn build(&self) -> Box<dyn Scheduler>;
 }

@@ -26,6 +26,8 @@ use crate::{Grant, Priority, Scheduler, StreamKey, Urgency};
 /// member appears, the round of the less urgent ones stops where it is and goes on later. An
 /// incremental newcomer among siblings of its urgency waits for the end of their round.
 ///
+/// A round begins with its first packet: whoever becomes backlogged before that takes part in it.
+///
 /// The rights that two backlogged incremental siblings get are in proportion to their weights,
 /// except those of the one round that is under way; so no member is ahead of its max-min fair share
 /// by more than its share of one Q* and a packet.
@@ -77,6 +79,9 @@ impl Scheduler for Hls {
         let Some(mut slot) = self.tree.slot_to_charge(stream) else {
             return;
         };
+        if self.tree.is_turn_of(slot) {
+            self.tree.begin_turns();
+        }
         let spent = self::bytes(u32::try_from(bytes).unwrap_or(MAX_DEBT).min(MAX_DEBT));
         let mut is_over = false;
         loop {
@@ -121,6 +126,33 @@ struct Round {
     members: i64,
 }
 
+impl Round {
+    /// Whether a member has had its turn in this round. If it goes first all have.
+    fn is_over_for(&self, member: &Member) -> bool {
+        member.round == self.number
+    }
+
+    /// Number, quota, and the balance of a member after the begin of its turn, in the next round if
+    /// it has had its turn in this one. `rights` is what the class has.
+    #[inline]
+    fn after_begin(&self, member: &Member, rank: &Rank, rights: i64) -> (u64, i64, i64) {
+        let (mut number, mut quota) = (self.number, self.quota);
+        if self.is_over_for(member) {
+            number += 1;
+            // At least a packet for each on average, though the class may have less left: then it
+            // waits for its own turn in the middle of the round.
+            let rights = rights.max(bytes(LMAX).saturating_mul(self.members));
+            quota = (rights / self.weights.max(1)).max(1);
+        }
+        (number, quota, member.balance.saturating_add(share(quota, rank)))
+    }
+}
+
+/// What a member gets of a quota.
+fn share(quota: i64, rank: &Rank) -> i64 {
+    quota.saturating_mul(i64::from(rank.weight.thousandths()))
+}
+
 #[derive(Debug, Default)]
 struct Member {
     /// What it may send in its turn, in [`UNIT`]s; below zero what it owes.
@@ -130,10 +162,18 @@ struct Member {
     in_turn: bool,
 }
 
+#[derive(Debug, Default)]
+struct Whole {
+    /// Who is still to be looked at in the search, with the reciprocal of its share of the root.
+    pending: Vec<(Slot, f64)>,
+    /// Whether turns are to begin with the next packet.
+    are_due: bool,
+}
+
 impl Tree<Rounds> {
     /// The quantum of the streams that would be served now, each class alone: the paper's search.
     fn quantum(&mut self) -> i64 {
-        let Self { nodes, inners, whole: pending, .. } = self;
+        let Self { nodes, inners, whole: Whole { pending, .. }, .. } = self;
         let (mut streams, mut largest) = (0u32, 1f64);
         pending.push((ROOT, 1.0));
         while let Some((slot, reciprocal)) = pending.pop() {
@@ -162,26 +202,101 @@ impl Tree<Rounds> {
         (f64::from(LMAX) * packets * UNIT as f64) as i64
     }
 
+    /// Ends the turns that are over, and finds whose turn goes on or begins then. What begins a new
+    /// round or a new turn of the root waits for the next packet: who becomes backlogged before that
+    /// takes part in it. `None` if whoever is next might still be in debt then.
+    fn foresee(&mut self) -> Option<Slot> {
+        self.whole.are_due = false;
+        let mut class = ROOT;
+        // What the class has, or will have at the least.
+        let mut rights = self.nodes[ROOT].member.balance;
+        if rights <= 0 {
+            self.whole.are_due = true;
+            rights = 1;
+        }
+        loop {
+            let inner = self.inner(class);
+            let first = self.inners[inner].queue.first()?.slot();
+            let Node { rank, ref mut member, kind, .. } = self.nodes[first];
+            let round = &self.inners[inner].state.0[rank.urgency.class()];
+            if !member.in_turn && rank.incremental && !round.is_over_for(member) {
+                member.in_turn = true;
+                member.balance = member.balance.saturating_add(share(round.quota, &rank));
+            }
+            let mut has = member.balance;
+            if !member.in_turn {
+                self.whole.are_due = true;
+                has = if rank.incremental {
+                    round.after_begin(member, &rank, rights).2
+                } else {
+                    rights
+                };
+                if has <= 0 {
+                    return None;
+                }
+            }
+            if has <= 0 {
+                self.end_turn(first);
+            } else if matches!(kind, Kind::Class(_)) {
+                (class, rights) = (first, has);
+            } else {
+                return Some(first);
+            }
+        }
+    }
+
+    /// Begins the turns that are due.
+    fn begin_turns(&mut self) {
+        if self.whole.are_due {
+            self.whole.are_due = false;
+            self.take_turns();
+        }
+    }
+
+    /// Ends the turns that are over and begins those that are due. Returns whose turn it is.
+    ///
+    /// It ends: whoever has a turn either can be served or is in debt, in each turn all of a class
+    /// get at least [`LMAX`] each on average to pay debts with, and debts are bounded.
+    fn take_turns(&mut self) -> Option<Slot> {
+        let mut class = ROOT;
+        loop {
+            let balance = self.nodes[class].member.balance;
+            if balance <= 0 {
+                class = self.end_turn(class);
+                continue;
+            }
+            let inner = self.inner(class);
+            let first = self.inners[inner].queue.first()?.slot();
+            let Node { ref member, kind, .. } = self.nodes[first];
+            let has = if member.in_turn {
+                member.balance
+            } else {
+                self.begin_turn(inner, first, balance)
+            };
+            if has <= 0 {
+                self.end_turn(first);
+            } else if matches!(kind, Kind::Class(_)) {
+                class = first;
+            } else {
+                return Some(first);
+            }
+        }
+    }
+
     /// Gives `first`, which goes first among the members of a class, its share of the round; of the
-    /// next round if all have had theirs.
-    fn begin_turn(&mut self, inner: usize, first: Slot, balance: i64) {
+    /// next round if all have had theirs. Returns what it has.
+    #[inline]
+    fn begin_turn(&mut self, inner: usize, first: Slot, rights: i64) -> i64 {
         let Node { rank, member, .. } = &mut self.nodes[first];
         member.in_turn = true;
-        if !rank.incremental {
+        if rank.incremental {
+            let round = &mut self.inners[inner].state.0[rank.urgency.class()];
+            (round.number, round.quota, member.balance) = round.after_begin(member, rank, rights);
+        } else {
             // Nobody else is served.
-            member.balance = balance;
-            return;
+            member.balance = rights;
         }
-        let round = &mut self.inners[inner].state.0[rank.urgency.class()];
-        if member.round == round.number {
-            round.number += 1;
-            // At least a packet for each on average, though the class may have less left: then it
-            // waits for its own turn in the middle of the round.
-            let rights = balance.max(bytes(LMAX).saturating_mul(round.members));
-            round.quota = (rights / round.weights.max(1)).max(1);
-        }
-        let share = round.quota.saturating_mul(i64::from(rank.weight.thousandths()));
-        member.balance = member.balance.saturating_add(share);
+        member.balance
     }
 
     /// Ends the turn of a member; the root begins its next one at once. Returns the class above.
@@ -206,8 +321,7 @@ impl Tree<Rounds> {
 impl Sharing for Rounds {
     type Member = Member;
     type Class = Class;
-    /// Who is still to be looked at in the search, with the reciprocal of its share of the root.
-    type Whole = Vec<(Slot, f64)>;
+    type Whole = Whole;
 
     fn attach(class: &mut Class, rank: &Rank, member: &mut Member) {
         member.round = class.0[rank.urgency.class()].number;
@@ -245,33 +359,7 @@ impl Sharing for Rounds {
         }
     }
 
-    /// Ends the turns that are over and begins those that are due.
-    ///
-    /// It ends: whoever has a turn either can be served or is in debt, in each turn all of a class
-    /// get at least [`LMAX`] each on average to pay debts with, and debts are bounded.
     fn turn(tree: &mut Tree<Self>) -> Option<Slot> {
-        if tree.is_empty() {
-            return None;
-        }
-        let mut class = ROOT;
-        loop {
-            let balance = tree.nodes[class].member.balance;
-            if balance <= 0 {
-                class = tree.end_turn(class);
-                continue;
-            }
-            let inner = tree.inner(class);
-            let first = tree.inners[inner].queue.first()?.slot();
-            if !tree.nodes[first].member.in_turn {
-                tree.begin_turn(inner, first, balance);
-            }
-            if tree.nodes[first].member.balance <= 0 {
-                tree.end_turn(first);
-            } else if matches!(tree.nodes[first].kind, Kind::Class(_)) {
-                class = first;
-            } else {
-                return Some(first);
-            }
-        }
+        if tree.is_empty() { None } else { tree.foresee().or_else(|| tree.take_turns()) }
     }
 }

@@ -138,7 +138,7 @@ pub(super) struct Tree<S: Sharing> {
     /// The stream whose turn it is. It is found when something changes, so that asking is cheap and
     /// changes nothing.
     turn: Option<Slot>,
-    /// Whether who is first of some queue has changed since, on which alone the turn depends.
+    /// Whether it may be another one's since.
     stale: bool,
     /// The stream that was charged last, for most calls are about that one.
     charged: Slot,
@@ -231,7 +231,11 @@ impl<S: Sharing> Tree<S> {
         self.turn = S::turn(self);
     }
 
-    /// The same, if it may have changed.
+    pub(super) fn is_turn_of(&self, slot: Slot) -> bool {
+        self.turn == Some(slot)
+    }
+
+    /// Finds out whose turn it is if that may have changed.
     fn settle(&mut self) {
         if self.stale {
             self.find_turn();
@@ -314,6 +318,7 @@ impl<S: Sharing> Tree<S> {
             // First up on the new side: a class above both sides never goes without.
             self.raise(slot);
             self.lower(old);
+            self.stale = true;
         }
         self.release(old);
     }
@@ -334,6 +339,7 @@ impl<S: Sharing> Tree<S> {
 
     fn make_idle(&mut self, slot: Slot) {
         if self.nodes[slot].place.is_queued() {
+            self.stale |= self.is_turn_of(slot);
             self.leave(slot);
             self.lower(self.nodes[slot].parent());
         }
@@ -467,15 +473,19 @@ impl<S: Sharing> Tree<S> {
         self.attach(slot);
         if backlogged {
             self.join(slot);
+            self.stale = true;
         }
     }
 
     /// Makes a member backlogged, and the classes above it that were not.
     fn raise(&mut self, mut slot: Slot) {
+        let mut goes_first = false;
         while slot != ROOT && !self.nodes[slot].place.is_queued() {
-            self.join(slot);
+            goes_first = self.join(slot);
             slot = self.nodes[slot].parent();
         }
+        // Behind others it is not on the way to whose turn it is.
+        self.stale |= goes_first;
     }
 
     /// Makes a class and those above it no longer backlogged if nothing below them is.
@@ -489,18 +499,18 @@ impl<S: Sharing> Tree<S> {
         }
     }
 
-    fn join(&mut self, slot: Slot) {
+    /// Puts a member among its siblings. Returns whether it goes first.
+    fn join(&mut self, slot: Slot) -> bool {
         let Node { key, above, rank, place, member, .. } = &mut self.nodes[slot];
         let Inner { queue, state, .. } = &mut self.inners[*above as usize];
         let rank = rank.queued(S::join(state, rank, member));
         queue.push(place, slot, rank, *key);
-        self.stale |= queue.is_first(slot);
+        queue.is_first(slot)
     }
 
     fn leave(&mut self, slot: Slot) {
         let Node { above, rank, place, member, .. } = &mut self.nodes[slot];
         let Inner { queue, state, .. } = &mut self.inners[*above as usize];
-        self.stale |= queue.is_first(slot);
         queue.remove(place);
         S::leave(state, rank, member);
     }

@@ -33,6 +33,7 @@ pub use connection::{
 pub use ecn::EcnCodepoint;
 pub use endpoint::{ConnectError, ConnectionHandle, DatagramEvent, Endpoint};
 pub use error::{ConnectionError, TransportError, TransportErrorCode};
+pub use fec::code::{CodeId, CodeSet};
 pub use fec::{FecStats, Protection, Retransmission};
 pub use ids::{ConnectionId, Dir, MAX_CID_SIZE, Side, SpaceId, StreamId};
 pub use observe::{Metrics, Observation, Observer};
@@ -44,6 +45,7 @@ pub use sutura_schedule::{Priority, Scheme, Urgency};
 /// the core.
 pub mod policy {
     pub use crate::congestion::{Acked, Builder, CongestionController, Lost, Packet, PacketState};
+    pub use crate::fec::code::{CODES, Code, ReedSolomon, SlidingWindow};
     pub use crate::fec::{
         Decision, HoldForRepair, Immediate, Incremental, LostData, RedundancyPolicy,
         RetransmissionPolicy, SessionView, Slot, Tail, Verdict,

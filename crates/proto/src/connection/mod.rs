@@ -353,11 +353,15 @@ impl Connection {
     /// When [`handle_timeout`](Self::handle_timeout) wants to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.timers.next()
+        // Idle decoders are a reason to wake up only if there will be no other soon.
+        let is_quiet = self.recovery.bytes_in_flight() == 0 && !self.is_closed();
+        let decoders = if is_quiet { self.fec_in.timeout(self.pto()) } else { None };
+        self.timers.next().into_iter().chain(decoders).min()
     }
 
     /// Lets the timers that are due at `now` fire. Calling it early does no harm.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.release_idle_decoders(now);
         for timer in Timer::ALL {
             if self.timers.take_expired(timer, now) {
                 self.on_timer(now, timer);
@@ -409,6 +413,12 @@ impl Connection {
     /// holding need it.
     fn pto(&self) -> Duration {
         self.recovery.pto(SpaceId::Data)
+    }
+
+    /// Has decoders give their memory back that the peer has not used for a while.
+    fn release_idle_decoders(&mut self, now: Instant) {
+        let pto = self.pto();
+        self.fec_in.on_timeout(now, pto);
     }
 
     fn reset_idle_timer(&mut self, now: Instant) {

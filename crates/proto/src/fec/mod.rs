@@ -2,8 +2,9 @@
 //!
 //! A session is a numbered slot. Streams join a session and leave it again; its source symbols are
 //! numbered on and on, so that a slot can serve one stream after another without any signalling.
-//! The wire format is in `docs/extension.md`.
+//! Any of the codes of a table makes its repair symbols. The wire format is in `docs/extension.md`.
 
+pub mod code;
 mod policy;
 mod recv;
 mod retransmission;

@@ -1,5 +1,6 @@
 //! The sending side of erasure coding: all sessions of a connection.
 
+use super::code::{Code, CodeId, SlidingWindow};
 use super::policy::{Decision, Protection, Slot};
 use super::retransmission::{LostData, RetransmissionPolicy, Verdict};
 use super::session::{Session, Symbol, SymbolState};
@@ -416,7 +417,7 @@ impl SendSessions {
         let key = s.next_key();
         let start = out.len();
         repair_header(session, &span, key).encode(out);
-        if s.encoder.repair(span.clone(), key, out).is_err() {
+        if SlidingWindow.encode(&s.encoder, span.clone(), key, out).is_err() {
             out.truncate(start);
             return None;
         }
@@ -490,5 +491,5 @@ impl SendSessions {
 }
 
 fn repair_header(session: u16, span: &Range<u64>, key: u32) -> RepairHeader {
-    RepairHeader { session, first: span.start, count: span.end - span.start, key }
+    RepairHeader::new(session, CodeId::SLIDING_WINDOW, span, key)
 }

@@ -128,6 +128,7 @@ impl Trace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sutura_proto::CodeId;
     use sutura_proto::wire_format::{RepairHeader, SourceSymbol, SymbolRef};
 
     fn sent(payload: &[u8]) -> Observation<'_> {
@@ -136,7 +137,7 @@ mod tests {
 
     fn repair(session: u16) -> Vec<u8> {
         let mut payload = Vec::new();
-        RepairHeader { session, first: 3, count: 4, key: 5 }.encode(&mut payload);
+        RepairHeader::new(session, CodeId::SLIDING_WINDOW, &(3..7), 5).encode(&mut payload);
         payload.extend([9; 6]);
         payload
     }

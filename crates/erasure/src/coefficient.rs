@@ -1,4 +1,5 @@
-//! Coding coefficients: a function of the repair key and the symbol id, and of nothing else.
+//! Coding coefficients. Those of the window code are a function of the repair key and the symbol id,
+//! and of nothing else.
 //!
 //! Because the coefficient of one symbol can be had without those of the others, sender and
 //! receiver agree on a repair symbol after naming its key and its span, and a receiver may work
@@ -20,13 +21,36 @@ const fn split_mix(seed: u64, n: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The coefficient of source symbol `id` in a repair symbol with `key`. It is never 0.
+/// How a repair symbol combines the source symbols of its span: every linear code over GF(256) is a
+/// way of choosing this.
+///
+/// A function from ids to coefficients is a combination.
+pub trait Combination {
+    /// The coefficient of symbol `id`, which is in the span. 0 leaves the symbol out.
+    fn coefficient(&self, id: SymbolId) -> u8;
+
+    /// Fills `out` with the coefficients of `first` and of the symbols after it, all in the span.
+    fn fill(&self, first: SymbolId, out: &mut [u8]) {
+        for (id, coefficient) in (first..).zip(out) {
+            *coefficient = self.coefficient(id);
+        }
+    }
+}
+
+impl<F: Fn(SymbolId) -> u8> Combination for F {
+    fn coefficient(&self, id: SymbolId) -> u8 {
+        self(id)
+    }
+}
+
+/// The coefficient of source symbol `id` in a repair symbol of the window code with `key`. It is
+/// never 0.
 #[must_use]
 pub const fn coefficient(key: u32, id: SymbolId) -> u8 {
     Coefficients::new(key).at(id)
 }
 
-/// All coefficients of one repair key.
+/// All coefficients of one repair key of the window code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Coefficients {
     seed: u64,
@@ -70,6 +94,16 @@ impl Coefficients {
     /// The coefficients of the eight symbols whose ids divided by 8 are `block`.
     const fn word(self, block: u64) -> u64 {
         without_zeros(split_mix(self.seed, block))
+    }
+}
+
+impl Combination for Coefficients {
+    fn coefficient(&self, id: SymbolId) -> u8 {
+        self.at(id)
+    }
+
+    fn fill(&self, first: SymbolId, out: &mut [u8]) {
+        Self::fill(*self, first, out);
     }
 }
 

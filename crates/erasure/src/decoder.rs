@@ -10,9 +10,9 @@ use alloc::{collections::VecDeque, vec::Vec};
 use core::{fmt, ops::Range};
 
 use crate::{
-    coefficient::Coefficients,
+    coefficient::{Coefficients, Combination},
     kernel::Kernel,
-    limits::DecoderLimits,
+    limits::{DecoderLimits, vector},
     pool::Pool,
     slot::Slot,
     symbol::{self, MAX_SYMBOL_ID, PREFIX, SymbolId},
@@ -139,6 +139,23 @@ impl Decoder {
         key: u32,
         payload: &[u8],
     ) -> Result<RepairOutcome, DecodeError> {
+        self.repair_with(span, Coefficients::new(key), payload)
+    }
+
+    /// Takes the repair symbol that is this combination of the source symbols of `span`. Symbols of
+    /// different codes may be mixed as one likes: to a decoder they all are equations.
+    ///
+    /// The coefficients are asked for as they are needed: first those of the missing symbols only.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`repair`](Self::repair).
+    pub fn repair_with(
+        &mut self,
+        span: Range<SymbolId>,
+        combination: impl Combination,
+        payload: &[u8],
+    ) -> Result<RepairOutcome, DecodeError> {
         self.check_repair(&span, payload)?;
         self.extend_to(span.end);
         if span.start < self.lower {
@@ -148,14 +165,13 @@ impl Decoder {
         if columns.is_empty() {
             return Ok(RepairOutcome::Unneeded);
         }
-        let coefficients = Coefficients::new(key);
-        let Some(candidate) = self.matrix.reduce(columns, coefficients) else {
+        let Some(candidate) = self.matrix.reduce(columns, &combination) else {
             return Ok(RepairOutcome::Dependent);
         };
         let Some(candidate) = self.worth_keeping(candidate) else {
             return Ok(RepairOutcome::Dropped);
         };
-        match self.residual(&span, coefficients, payload) {
+        match self.residual(span, combination, payload) {
             Ok(residual) => self.matrix.admit(candidate, residual),
             Err(contradiction) => {
                 self.matrix.dismiss(candidate);
@@ -341,11 +357,36 @@ impl Decoder {
         self.work + self.matrix.work()
     }
 
-    /// Bytes of buffers held, in use or kept for reuse; at most [`DecoderLimits::memory`].
+    /// Bytes of memory held, in use or kept for reuse; at most [`DecoderLimits::memory`].
     #[must_use]
     pub fn allocated(&self) -> usize {
-        self.pool.held() + self.matrix.allocated()
+        self.pool.allocated()
+            + self.matrix.allocated()
+            + self.slots.capacity() * size_of::<Slot>()
+            + self.recovered.capacity() * size_of::<SymbolId>()
+            + self.solved.capacity() * size_of::<(SymbolId, Slot)>()
     }
+
+    /// Gives back the memory that is only kept for reuse. A decoder with an empty window, as after
+    /// [`release_below`](Self::release_below) its [`upper_bound`](Self::upper_bound), holds none
+    /// then, and goes on with the symbols that follow.
+    pub fn shrink(&mut self) {
+        self.slots.shrink_to_fit();
+        self.recovered.shrink_to_fit();
+        self.solved = Vec::new();
+        self.matrix.shrink();
+        self.pool.shrink();
+    }
+}
+
+/// The bound on the memory of a decoder's containers, without what buffers and rows hold.
+pub(crate) const fn containers(symbols: usize, equations: usize) -> usize {
+    // A symbol that arrives is held beside all others before the oldest yields.
+    vector::<Slot>(symbols)
+        + vector::<Slot>(symbols + 1 + equations)
+        + vector::<SymbolId>(symbols)
+        + vector::<(SymbolId, Slot)>(equations)
+        + matrix::containers(symbols, equations)
 }
 
 /// What became of a source symbol.

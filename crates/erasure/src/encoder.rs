@@ -6,9 +6,9 @@ use alloc::{collections::VecDeque, vec, vec::Vec};
 use core::{fmt, ops::Range};
 
 use crate::{
-    coefficient::Coefficients,
+    coefficient::{Coefficients, Combination},
     kernel::Kernel,
-    limits::WindowLimits,
+    limits::{MAX_OPEN_REPAIRS, WindowLimits, vector},
     pool::Pool,
     slot::{self, Slot},
     symbol::{self, MAX_SYMBOL_ID, PREFIX, SymbolId},
@@ -157,11 +157,28 @@ impl Encoder {
         key: u32,
         out: &mut Vec<u8>,
     ) -> Result<usize, SpanError> {
+        self.repair_with(span, Coefficients::new(key), out)
+    }
+
+    /// Appends to `out` the repair symbol that is this combination of the symbols of `span`, and
+    /// returns its length, which is that of [`repair_size`](Self::repair_size) whatever the
+    /// coefficients are.
+    ///
+    /// # Errors
+    ///
+    /// See [`SpanError`]; `out` is unchanged then.
+    #[expect(clippy::needless_pass_by_value, reason = "a decoder takes it by value as well")]
+    pub fn repair_with(
+        &self,
+        span: Range<SymbolId>,
+        combination: impl Combination,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, SpanError> {
         let (sources, size) = self.sources(&span)?;
         let start = out.len();
         out.resize(start + slot::padded(size), 0);
         let mut coefficients = vec![0; sources.len()];
-        Coefficients::new(key).fill(span.start, &mut coefficients);
+        combination.fill(span.start, &mut coefficients);
         self.kernel.dot(&mut out[start..], &coefficients, &sources);
         out.truncate(start + size);
         Ok(size)
@@ -259,11 +276,25 @@ impl Encoder {
         Ok(self.symbols.range(from..to))
     }
 
-    /// Bytes of buffers held, in use or kept for reuse; at most [`WindowLimits::memory`].
+    /// Bytes of memory held, in use or kept for reuse; at most [`WindowLimits::memory`].
     #[must_use]
     pub fn allocated(&self) -> usize {
-        self.pool.held()
+        let symbols = self.symbols.capacity() * size_of::<Slot>();
+        self.pool.allocated() + self.open.allocated() + symbols
     }
+
+    /// Gives back the memory that is only kept for reuse. An encoder with an empty window and no
+    /// open repair symbol holds none then.
+    pub fn shrink(&mut self) {
+        self.symbols.shrink_to_fit();
+        self.open.shrink();
+        self.pool.shrink();
+    }
+}
+
+/// The bound on the memory of an encoder's containers, without what its buffers hold.
+pub(crate) const fn containers(symbols: usize) -> usize {
+    vector::<Slot>(symbols) + vector::<Slot>(symbols + MAX_OPEN_REPAIRS) + open::CONTAINER
 }
 
 /// Why a symbol did not enter the window.
@@ -449,7 +480,7 @@ mod tests {
     fn open_repair_symbols_are_bounded_and_need_a_symbol() {
         let mut encoder = small();
         let first = encoder.open_repair(0).unwrap();
-        for key in 1..crate::MAX_OPEN_REPAIRS as u32 {
+        for key in 1..MAX_OPEN_REPAIRS as u32 {
             assert!(encoder.open_repair(key).is_some());
         }
         assert_eq!(encoder.open_repair(99), None);
@@ -472,6 +503,45 @@ mod tests {
             expected = if expected.is_empty() { out.clone() } else { expected };
             assert_eq!(out, expected, "{kernel:?}");
         }
+    }
+
+    #[test]
+    fn any_coefficients_may_be_given_and_zeros_too() {
+        let encoder = long();
+        for coefficient in [|id| (id % 3) as u8, |id| u8::from(id == 50), |_| 0] {
+            let mut out = alloc::vec![9];
+            let size = encoder.repair_with(40..70, coefficient, &mut out).unwrap();
+            assert_eq!(Ok(size), encoder.repair_size(40..70));
+            let mut expected = alloc::vec![0; size];
+            for id in 40..70u64 {
+                let coded = reference_symbol(id);
+                for (sum, byte) in expected.iter_mut().zip(coded.bytes()) {
+                    *sum ^= gf256::mul(coefficient(id), *byte);
+                }
+            }
+            assert_eq!((out[0], &out[1..]), (9, &expected[..]));
+        }
+    }
+
+    #[test]
+    fn memory_comes_back_when_it_is_not_needed() {
+        let mut encoder = long();
+        let open = encoder.open_repair(1).unwrap();
+        encoder.shrink();
+        let full = encoder.allocated();
+        encoder.release_below(200);
+        assert!(encoder.allocated() >= full, "kept for reuse");
+        encoder.shrink();
+        assert!(encoder.allocated() < full / 2, "{} of {full}", encoder.allocated());
+        assert_eq!(encoder.symbol(200), Some(&alloc::vec![200; 1 + 200 * 7 % 60][..]));
+
+        encoder.release_below(300);
+        encoder.push(b"one more").unwrap();
+        encoder.release_below(301);
+        encoder.close_repair(open, &mut Vec::new()).unwrap();
+        encoder.shrink();
+        assert_eq!(encoder.allocated(), 0);
+        assert_eq!(encoder.push(b"and another"), Ok(301));
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub fn decoder_with(data: &[u8], kernel: Kernel) {
 
 /// Does one thing to a decoder and returns how many symbols it was given.
 fn act(action: u8, input: &mut Input<'_>, decoder: &mut Decoder) -> Option<usize> {
-    match action % 10 {
+    match action % 12 {
         0..=2 => give_source(input, decoder),
         3..=5 => {
             let symbol = input.repair(decoder)?;
@@ -97,6 +97,20 @@ fn act(action: u8, input: &mut Input<'_>, decoder: &mut Decoder) -> Option<usize
             decoder.release_below(lower);
             assert!(decoder.lower_bound() >= lower.min(MAX_SYMBOL_ID + 1));
             Some(0)
+        }
+        8 => {
+            let before = decoder.allocated();
+            decoder.shrink();
+            let is_empty = decoder.lower_bound() == decoder.upper_bound();
+            assert!(decoder.allocated() <= if is_empty { 0 } else { before });
+            Some(0)
+        }
+        9 => {
+            let symbol = input.repair(decoder)?;
+            let mask = u64::from(symbol.key);
+            let coefficient = |id: SymbolId| (id & mask) as u8;
+            let _outcome = decoder.repair_with(symbol.span, coefficient, symbol.payload);
+            Some(1)
         }
         _ => {
             let count = input.byte()? % 9;

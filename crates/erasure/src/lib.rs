@@ -17,6 +17,8 @@
 //! * [`Decoder`] takes source and repair symbols in any order, any number of times, one or several
 //!   at a time, and gives back each lost symbol at the first moment that the symbols received
 //!   determine it.
+//! * [`Combination`] is the seam for other codes: encoder and decoder take repair symbols with any
+//!   coefficients, those of a block code for instance, side by side with their own.
 //! * [`block`] has codes for what has an end: Reed-Solomon, random linear, LDPC-Staircase (RFC 6816)
 //!   and two-dimensional parity, behind one trait.
 //! * [`kernel`] has the arithmetic on its own, for other codes: vector instructions chosen at run
@@ -87,7 +89,7 @@ mod simd;
 mod slot;
 mod symbol;
 
-pub use coefficient::{Coefficients, coefficient};
+pub use coefficient::{Coefficients, Combination, coefficient};
 pub use decoder::{Arrival, DecodeError, Decoder, RepairOutcome, RepairSymbol};
 pub use encoder::{Encoder, OpenRepair, PushError, SpanError};
 pub use limits::{

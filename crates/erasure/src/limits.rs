@@ -1,6 +1,6 @@
 //! The bounds of encoders and decoders.
 
-use crate::{slot, symbol::PREFIX};
+use crate::{decoder, encoder, slot, symbol::PREFIX};
 
 /// The longest source symbol: what its length prefix can say.
 pub const MAX_SYMBOL_SIZE: usize = u16::MAX as usize;
@@ -51,13 +51,16 @@ impl WindowLimits {
         }
     }
 
-    /// The bound on the buffers that an encoder ever holds for symbols and for repair symbols that
+    /// The bound on the memory that an encoder ever holds for symbols and for repair symbols that
     /// are open, in bytes. [`Encoder::allocated`](crate::Encoder::allocated) says how much it is
     /// now.
     #[must_use]
     pub fn memory(self) -> usize {
         let limits = self.effective();
-        limits.budget() + limits.known() + MAX_OPEN_REPAIRS * limits.longest()
+        limits.budget()
+            + limits.known()
+            + MAX_OPEN_REPAIRS * limits.longest()
+            + encoder::containers(limits.symbols)
     }
 
     /// Buffer bytes that may be held with no regard to how well they are used, see
@@ -119,15 +122,17 @@ impl DecoderLimits {
         WindowLimits { symbols: self.symbols, bytes: self.bytes, symbol_size: self.symbol_size }
     }
 
-    /// The bound on the buffers that a decoder ever holds for symbols and equations, in bytes.
+    /// The bound on the memory that a decoder ever holds for symbols and equations, in bytes.
     /// [`Decoder::allocated`](crate::Decoder::allocated) says how much it is now.
     #[must_use]
     pub fn memory(self) -> usize {
         let limits = self.effective();
         let window = limits.window();
-        // Vectors grow to twice what they need, and to no less than eight bytes.
-        let coefficients = (2 * limits.symbols).max(8);
-        window.budget() + window.known() + limits.equations() * (window.longest() + coefficients)
+        let equation = window.longest() + vector::<u8>(limits.symbols);
+        window.budget()
+            + window.known()
+            + limits.equations() * equation
+            + decoder::containers(limits.symbols, limits.equations())
     }
 
     /// The bound on the bytes that a decoder's arithmetic reads for one symbol that it is given.
@@ -147,6 +152,14 @@ impl DecoderLimits {
     fn equations(self) -> usize {
         self.repairs + BURST
     }
+}
+
+/// The most memory that a vector takes which had up to `len` elements: vectors double when they
+/// grow, and have no less than eight bytes or four elements.
+pub(crate) const fn vector<T>(len: usize) -> usize {
+    let least = if size_of::<T>() == 1 { 8 } else { 4 };
+    let capacity = if 2 * len > least { 2 * len } else { least };
+    capacity * size_of::<T>()
 }
 
 /// How many repair symbols a decoder works on at a time.

@@ -25,8 +25,20 @@ impl Pool {
     }
 
     /// Capacity of all buffers, spare ones and those handed out.
+    #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
         self.held
+    }
+
+    /// All memory: that of the buffers, and of the list of spare ones.
+    pub(crate) fn allocated(&self) -> usize {
+        self.held + self.spare.capacity() * size_of::<Slot>()
+    }
+
+    /// Frees all spare buffers.
+    pub(crate) fn shrink(&mut self) {
+        self.held -= self.spare.drain(..).map(|spare| spare.capacity()).sum::<usize>();
+        self.spare.shrink_to_fit();
     }
 
     /// An empty buffer with room for `len` bytes.
@@ -110,6 +122,20 @@ mod tests {
         assert!(pool.held() <= 7030);
         assert_eq!(pool.take(12_800).capacity(), 12_863);
         assert_eq!(pool.held(), 12_863);
+    }
+
+    #[test]
+    fn a_pool_that_shrinks_keeps_what_is_in_use() {
+        let mut pool = Pool::new(10_000);
+        let used = pool.take(100);
+        for spare in [pool.take(640), pool.take(10)] {
+            pool.give(spare);
+        }
+        pool.shrink();
+        assert_eq!((pool.held(), pool.allocated()), (used.capacity(), used.capacity()));
+        pool.give(used);
+        pool.shrink();
+        assert_eq!(pool.allocated(), 0);
     }
 
     #[test]

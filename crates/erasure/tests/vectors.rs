@@ -1,7 +1,10 @@
 //! The test vectors that `docs/extension.md` publishes, against the code.
 #![allow(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
-use sutura_erasure::{Decoder, DecoderLimits, Encoder, WindowLimits, coefficient, gf256};
+use sutura_erasure::block::ReedSolomon;
+use sutura_erasure::{
+    Combination, Decoder, DecoderLimits, Encoder, WindowLimits, coefficient, gf256,
+};
 
 const VECTORS: &str = include_str!("vectors.txt");
 
@@ -58,6 +61,42 @@ fn repair_symbols() {
         let key = line[2].parse().unwrap();
         encoder.repair(first..first + count, key, &mut payload).unwrap();
         assert_eq!(payload, bytes(line[3]), "{line:?}");
+    }
+}
+
+/// The coefficients of a parity symbol over the block that starts with `first`.
+fn parity(first: u64, index: usize) -> impl Combination {
+    move |id: u64| ReedSolomon::coefficient(index, (id - first) as usize)
+}
+
+#[test]
+fn parity_symbols() {
+    let encoder = encoder();
+    assert!(lines("parity").count() >= 4);
+    for line in lines("parity") {
+        let first: u64 = line[0].parse().unwrap();
+        let count: u64 = line[1].parse().unwrap();
+        let index = line[2].parse().unwrap();
+        let mut payload = Vec::new();
+        encoder.repair_with(first..first + count, parity(first, index), &mut payload).unwrap();
+        assert_eq!(payload, bytes(line[3]), "{line:?}");
+    }
+}
+
+#[test]
+fn the_published_parity_symbols_mend_the_published_window() {
+    let encoder = encoder();
+    let mut decoder = Decoder::new(DecoderLimits::default());
+    decoder.source(3, encoder.symbol(3).unwrap()).unwrap();
+    for line in lines("parity") {
+        let first: u64 = line[0].parse().unwrap();
+        let count: u64 = line[1].parse().unwrap();
+        let combination = parity(first, line[2].parse().unwrap());
+        decoder.repair_with(first..first + count, combination, &bytes(line[3])).unwrap();
+    }
+    assert_eq!((decoder.missing().len(), decoder.repairs()), (0, 0));
+    for id in encoder.window() {
+        assert_eq!(decoder.symbol(id), encoder.symbol(id));
     }
 }
 

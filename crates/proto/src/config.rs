@@ -2,6 +2,7 @@
 
 use crate::congestion::{Algorithm, CongestionFactory};
 use crate::crypto::{ClientCrypto, ServerCrypto};
+use crate::fec::code::CodeSet;
 use crate::loss_reaction::{HoldForRepair, LossReactionFactory};
 use crate::streams::resend_order::{ResendApproach, ResendOrderFactory};
 use std::sync::Arc;
@@ -14,6 +15,9 @@ pub const MIN_UDP_PAYLOAD: u16 = 1200;
 pub const MAX_UDP_PAYLOAD: u16 = 9000;
 
 /// What this endpoint's decoder can hold, as announced to the peer.
+///
+/// Whatever is announced, all sessions of a connection together hold at most 8 MiB: beyond that, the
+/// one used least recently forgets what it holds, and so can recover no loss of that any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FecConfig {
     /// Coding windows that the peer may use at a time.
@@ -22,11 +26,18 @@ pub struct FecConfig {
     pub max_window_symbols: u32,
     /// Bytes that they may sum up to.
     pub max_window_bytes: u32,
+    /// The codes that the peer may use. Those that there are not here are left out.
+    pub codes: CodeSet,
 }
 
 impl Default for FecConfig {
     fn default() -> Self {
-        Self { max_sessions: 16, max_window_symbols: 256, max_window_bytes: 384 * 1024 }
+        Self {
+            max_sessions: 16,
+            max_window_symbols: 256,
+            max_window_bytes: 384 * 1024,
+            codes: CodeSet::default(),
+        }
     }
 }
 

@@ -37,6 +37,7 @@ pub use connection::{
 pub use ecn::EcnCodepoint;
 pub use endpoint::{ConnectError, ConnectionHandle, DatagramEvent, Endpoint};
 pub use error::{ConnectionError, TransportError, TransportErrorCode};
+pub use fec::code::{CodeId, CodeSet};
 pub use fec::redundancy::Message;
 pub use fec::{FecStats, Protection};
 pub use ids::{ConnectionId, Dir, MAX_CID_SIZE, Side, SpaceId, StreamId};
@@ -51,9 +52,10 @@ pub mod policy {
         Acked, CongestionController, CongestionFactory, Lost, MAX_WINDOW, Packet, PacketState,
         PathParameters, Sent, WindowLimits,
     };
+    pub use crate::fec::code::{CODES, Code, ReedSolomon, SlidingWindow};
     pub use crate::fec::redundancy::{
-        Arrival, Decision, Incremental, MAX_BURST, PathView, Redundancy, RedundancyFactory,
-        RepairPlan, Tail, Turn, View,
+        Arrival, Block, Decision, Incremental, MAX_BLOCK, MAX_BURST, PathView, Redundancy,
+        RedundancyFactory, RepairPlan, Tail, Turn, View,
     };
     pub use crate::loss_reaction::{
         HoldForRepair, LossReaction, LossReactionFactory, LostData, RepairOutlook, ResendAtOnce,

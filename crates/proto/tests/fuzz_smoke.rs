@@ -5,9 +5,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 use sutura_proto::crypto::null::NullClientConfig;
-use sutura_proto::wire_format::{Frame, StreamFrame, TransportParameters};
+use sutura_proto::wire_format::{Frame, Repair, RepairHeader, StreamFrame, TransportParameters};
 use sutura_proto::{
-    ClientConfig, ConnectionId, Endpoint, EndpointConfig, Side, StreamId, TransportConfig, fuzz,
+    ClientConfig, CodeId, ConnectionId, Endpoint, EndpointConfig, Side, StreamId, TransportConfig,
+    fuzz,
 };
 
 fn iterations(default: u64) -> u64 {
@@ -74,6 +75,7 @@ fn frames() -> Vec<Vec<u8>> {
         .collect();
     assert!(seeds.len() > 5);
     let id = StreamId::new(Side::Client, sutura_proto::Dir::Bi, 9);
+    let repair = |code| RepairHeader::new(3, code, &(500..520), 7);
     let plain = [
         Frame::Stream(StreamFrame { id, offset: 70_000, fin: true, data: b"some data" }),
         Frame::ResetStream { id, code: 5, final_size: 1 << 40 },
@@ -82,6 +84,8 @@ fn frames() -> Vec<Vec<u8>> {
         Frame::MaxStreams { dir: sutura_proto::Dir::Uni, max: 1 << 60 },
         Frame::PathChallenge([3; 8]),
         Frame::Datagram(b"datagram"),
+        Frame::Repair(Repair { header: repair(CodeId::SLIDING_WINDOW), payload: b"repair" }),
+        Frame::Repair(Repair { header: repair(CodeId::REED_SOLOMON), payload: b"parity" }),
     ];
     for frame in plain {
         let mut bytes = Vec::new();

@@ -47,6 +47,13 @@ impl ReedSolomon {
         Ok(Self { sources, repairs, parity: rows.collect(), kernel: Kernel::best() })
     }
 
+    /// The coefficient of source symbol `source` in repair symbol `repair`, counted from 0, in the
+    /// codes that have both; 0 if there is none, for want of points.
+    #[must_use]
+    pub fn coefficient(repair: usize, source: usize) -> u8 {
+        if repair + source < Self::MAX_SYMBOLS - 1 { coefficient(repair, source) } else { 0 }
+    }
+
     /// The same code with other instructions.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {

@@ -116,7 +116,7 @@ impl Decoder {
         &mut self,
         group: &[RepairSymbol<'_>],
         outcomes: &mut [Result<RepairOutcome, DecodeError>],
-    ) -> (Vec<Residual>, Vec<usize>) {
+    ) -> (Vec<Residual<Coefficients>>, Vec<usize>) {
         let mut indexes = Vec::with_capacity(BURST);
         let mut equations = Vec::with_capacity(BURST);
         for (index, (symbol, outcome)) in group.iter().zip(&mut *outcomes).enumerate() {
@@ -135,13 +135,13 @@ impl Decoder {
         let mut residuals = Vec::with_capacity(BURST);
         let mut number = 0;
         indexes.retain(|&index| {
-            let (symbol, (_, coefficients)) = (&group[index], &equations[number]);
+            let (symbol, (_, combination)) = (&group[index], &equations[number]);
             let is_independent = independent[number];
             number += 1;
             if is_independent {
-                let (span, coefficients) = (symbol.span.clone(), *coefficients);
+                let (span, combination) = (symbol.span.clone(), *combination);
                 let payload = self.payload(symbol.payload);
-                residuals.push(Residual { span, coefficients, payload, contradicts: false });
+                residuals.push(Residual { span, combination, payload, contradicts: false });
             } else {
                 outcomes[index] = Ok(RepairOutcome::Dependent);
             }
@@ -152,8 +152,8 @@ impl Decoder {
 
     /// Makes an equation of a repair symbol without known symbols. Those that it solves stay in
     /// the matrix.
-    fn admit(&mut self, residual: Residual) -> Result<RepairOutcome, DecodeError> {
-        let Residual { span, coefficients, payload, contradicts } = residual;
+    fn admit(&mut self, residual: Residual<Coefficients>) -> Result<RepairOutcome, DecodeError> {
+        let Residual { span, combination, payload, contradicts } = residual;
         if contradicts {
             self.pool.give(payload);
             return Err(DecodeError::Contradiction);
@@ -161,7 +161,7 @@ impl Decoder {
         // What is in the matrix has not changed but for repair symbols of which this one is
         // independent, so something is left of it.
         let columns = self.matrix.columns(&span);
-        let reduced = self.matrix.reduce(columns, coefficients);
+        let reduced = self.matrix.reduce(columns, &combination);
         let Some(candidate) = reduced.and_then(|candidate| self.worth_keeping(candidate)) else {
             self.pool.give(payload);
             return Ok(RepairOutcome::Dropped);

@@ -5,21 +5,21 @@ use core::ops::Range;
 
 use super::{Decoder, matrix::Contradiction};
 use crate::{
-    coefficient::Coefficients,
+    coefficient::Combination,
     slot::Slot,
     symbol::{PREFIX, SymbolId},
 };
 
 /// A repair symbol of which known symbols are subtracted.
-pub(super) struct Residual {
+pub(super) struct Residual<C> {
     pub(super) span: Range<SymbolId>,
-    pub(super) coefficients: Coefficients,
+    pub(super) combination: C,
     pub(super) payload: Slot,
     /// It is shorter than a symbol that it covers.
     pub(super) contradicts: bool,
 }
 
-impl Residual {
+impl<C: Combination> Residual<C> {
     /// Appends the coefficients of some consecutive symbols to `row`; 0 outside the span.
     fn coefficients(&self, ids: &Range<SymbolId>, row: &mut Vec<u8>) {
         let start = row.len();
@@ -28,7 +28,7 @@ impl Residual {
         if !covered.is_empty() {
             let from = start + (covered.start - ids.start) as usize;
             let to = start + (covered.end - ids.start) as usize;
-            self.coefficients.fill(covered.start, &mut row[from..to]);
+            self.combination.fill(covered.start, &mut row[from..to]);
         }
     }
 
@@ -51,13 +51,12 @@ impl Decoder {
     /// The payload less all known symbols of the span.
     pub(super) fn residual(
         &mut self,
-        span: &Range<SymbolId>,
-        coefficients: Coefficients,
+        span: Range<SymbolId>,
+        combination: impl Combination,
         payload: &[u8],
     ) -> Result<Slot, Contradiction> {
         let payload = self.payload(payload);
-        let mut residual =
-            Residual { span: span.clone(), coefficients, payload, contradicts: false };
+        let mut residual = Residual { span, combination, payload, contradicts: false };
         self.subtract_known(core::slice::from_mut(&mut residual));
         if residual.contradicts {
             self.pool.give(residual.payload);
@@ -68,7 +67,7 @@ impl Decoder {
 
     /// Subtracts from each repair symbol the known symbols that it covers, reading these once for
     /// all of them. All spans are inside the window.
-    pub(super) fn subtract_known(&mut self, residuals: &mut [Residual]) {
+    pub(super) fn subtract_known<C: Combination>(&mut self, residuals: &mut [Residual<C>]) {
         let start = residuals.iter().map(|r| r.span.start).min().unwrap_or(self.lower);
         let end = residuals.iter().map(|r| r.span.end).max().unwrap_or(start);
         let runs = runs(start..end, self.matrix.missing(&(start..end)));

@@ -18,10 +18,10 @@ use alloc::{
 use core::ops::Range;
 
 use crate::{
-    coefficient::Coefficients,
+    coefficient::{Coefficients, Combination},
     gf256,
     kernel::{self, Kernel},
-    limits::BURST,
+    limits::{BURST, vector},
     pool::Pool,
     slot::Slot,
     symbol::{self, SymbolId},
@@ -96,6 +96,15 @@ pub(super) struct Candidate {
     additions: Vec<(usize, u8)>,
 }
 
+/// The bound on the memory of a matrix's containers, without the rows' coefficients.
+pub(super) const fn containers(symbols: usize, equations: usize) -> usize {
+    vector::<SymbolId>(symbols)
+        + vector::<Row>(equations)
+        + vector::<Vec<u8>>(equations)
+        + vector::<(usize, u8)>(equations)
+        + vector::<usize>(equations)
+}
+
 /// Two symbols or rows contradict each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Contradiction;
@@ -139,10 +148,25 @@ impl Matrix {
         self.rows.len()
     }
 
-    /// Bytes held for coefficients.
+    /// Bytes held beside the payloads, which are the pool's.
     pub(super) fn allocated(&self) -> usize {
         let used = self.rows.iter().map(|row| row.coefficients.capacity());
-        used.chain(self.spare.iter().map(Vec::capacity)).sum()
+        let coefficients: usize = used.chain(self.spare.iter().map(Vec::capacity)).sum();
+        coefficients
+            + self.unknowns.capacity() * size_of::<SymbolId>()
+            + self.rows.capacity() * size_of::<Row>()
+            + self.spare.capacity() * size_of::<Vec<u8>>()
+            + self.additions.capacity() * size_of::<(usize, u8)>()
+            + self.removed.capacity() * size_of::<usize>()
+    }
+
+    /// Frees what is only kept for later rows.
+    pub(super) fn shrink(&mut self) {
+        self.unknowns.shrink_to_fit();
+        self.rows.shrink_to_fit();
+        self.spare = Vec::new();
+        self.additions = Vec::new();
+        self.removed = Vec::new();
     }
 
     /// The missing symbols, ascending.
@@ -211,13 +235,13 @@ impl Matrix {
     pub(super) fn reduce(
         &mut self,
         columns: Range<usize>,
-        generator: Coefficients,
+        combination: &impl Combination,
     ) -> Option<Candidate> {
         let mut coefficients = self.spare.pop().unwrap_or_default();
         coefficients.clear();
         coefficients.resize(columns.start, 0);
         let ids = self.unknowns.range(columns.clone());
-        coefficients.extend(ids.map(|&id| generator.at(id)));
+        coefficients.extend(ids.map(|&id| combination.coefficient(id)));
 
         let mut additions = core::mem::take(&mut self.additions);
         additions.clear();
@@ -226,7 +250,7 @@ impl Matrix {
             if row.pivot >= columns.end {
                 break;
             }
-            // No row has a coefficient at another's pivot, so this one is still the generator's.
+            // No row has a coefficient at another's pivot, so this one is still the combination's.
             let c = coefficients[row.pivot];
             self.work += row.coefficients.len() as u64;
             add_coefficients(self.kernel, &mut coefficients, &row.coefficients, c);
@@ -251,8 +275,8 @@ impl Matrix {
     ) -> [bool; BURST] {
         let mut independent = [false; BURST];
         let mut accepted: Vec<Candidate> = Vec::with_capacity(BURST);
-        for ((columns, generator), is_independent) in symbols.iter().zip(&mut independent) {
-            let Some(mut candidate) = self.reduce(columns.clone(), *generator) else { continue };
+        for ((columns, combination), is_independent) in symbols.iter().zip(&mut independent) {
+            let Some(mut candidate) = self.reduce(columns.clone(), combination) else { continue };
             let coefficients = &mut candidate.coefficients;
             for other in &accepted {
                 let c = coefficients.get(other.pivot).copied().unwrap_or(0);

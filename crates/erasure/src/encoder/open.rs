@@ -6,7 +6,7 @@ use core::ops::Range;
 use crate::{
     coefficient::Coefficients,
     kernel::Kernel,
-    limits::MAX_OPEN_REPAIRS,
+    limits::{MAX_OPEN_REPAIRS, vector},
     pool::Pool,
     slot::Slot,
     symbol::{PREFIX, SymbolId},
@@ -24,6 +24,9 @@ struct Open {
     /// The sum of the products so far; as long as the longest symbol.
     sum: Slot,
 }
+
+/// The bound on the memory of all of them beside their sums.
+pub(super) const CONTAINER: usize = vector::<Open>(MAX_OPEN_REPAIRS);
 
 /// All repair symbols that are open.
 #[derive(Debug, Default)]
@@ -61,6 +64,15 @@ impl OpenRepairs {
             }
             kernel.mad(open.sum.padded_mut(), coded.padded(), open.coefficients.at(id));
         }
+    }
+
+    /// Bytes held beside the sums, which are the pool's.
+    pub(super) fn allocated(&self) -> usize {
+        self.open.capacity() * size_of::<Open>()
+    }
+
+    pub(super) fn shrink(&mut self) {
+        self.open.shrink_to_fit();
     }
 
     /// Takes one out, and appends it to `out`. `None` if it is not open; it covers nothing if

@@ -9,7 +9,10 @@ use crate::crypto::null::{NullClientConfig, NullServerConfig};
 use crate::endpoint::{ConnectionHandle, DatagramEvent, Endpoint, LOCAL_CID_SIZE};
 use crate::ids::{Dir, Side, StreamId};
 use crate::wire::packet::{Coalesced, Packet, ProtectedPacket};
-use crate::{ClientConfig, EndpointConfig, Protection, ServerConfig, Standstill, TransportConfig};
+use crate::{
+    ClientConfig, CodeSet, EndpointConfig, FecConfig, Protection, ServerConfig, Standstill,
+    TransportConfig,
+};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -83,7 +86,8 @@ pub fn connection(data: &[u8]) {
 impl World {
     fn new(seed: u8) -> Option<Self> {
         let alpn = vec![b"fuzz".to_vec()];
-        let transport = Arc::new(TransportConfig::default());
+        let fec = Some(FecConfig { codes: CodeSet::all(), ..FecConfig::default() });
+        let transport = Arc::new(TransportConfig { fec, ..TransportConfig::default() });
         let crypto = Arc::new(NullServerConfig::new(alpn.clone()));
         let server = Arc::new(ServerConfig { crypto, transport: transport.clone() });
         let end = |server, port, seed| End {

@@ -8,6 +8,7 @@ use crate::config::{FecConfig, MAX_UDP_PAYLOAD, TransportConfig};
 use crate::crypto::{KeyChange, Keys, Session};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::fec::MAX_SYMBOL_SIZE;
+use crate::fec::code::CodeSet;
 use crate::ids::{ConnectionId, Side, SpaceId};
 use crate::observe::Observation;
 use crate::path::cids::ResetToken;
@@ -101,6 +102,7 @@ pub fn local_parameters(
             max_window_symbols: fec.max_window_symbols.into(),
             max_window_bytes: fec.max_window_bytes.into(),
             max_symbol_size: MAX_SYMBOL_SIZE as u64,
+            codes: fec.codes.and(CodeSet::all()),
         }),
         ..TransportParameters::default()
     }
@@ -270,6 +272,7 @@ impl Connection {
             max_sessions: u16::try_from(fec.max_sessions).unwrap_or(u16::MAX),
             max_window_symbols: u32::try_from(fec.max_window_symbols).unwrap_or(u32::MAX),
             max_window_bytes: u32::try_from(fec.max_window_bytes).unwrap_or(u32::MAX),
+            codes: fec.codes,
         };
         let symbol_size = usize::try_from(fec.max_symbol_size).unwrap_or(usize::MAX);
         self.egress.enable_coding(&decoder, symbol_size);

@@ -339,11 +339,16 @@ impl Connection {
     /// When [`handle_timeout`](Self::handle_timeout) wants to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.timers.next()
+        // Memory of idle coding sessions is a reason to wake up only if there will be no other soon.
+        let is_quiet = self.path.recovery.bytes_in_flight() == 0 && !self.is_closed();
+        let idle = [self.fec_in.timeout(self.pto()), self.egress.idle_timeout()];
+        let memory = idle.into_iter().flatten().filter(|_| is_quiet).min();
+        self.timers.next().into_iter().chain(memory).min()
     }
 
     /// Lets the timers that are due at `now` fire. Calling it early does no harm.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.release_idle_memory(now);
         for timer in Timer::ALL {
             if self.timers.take_expired(timer, now) {
                 self.on_timer(now, timer);
@@ -394,6 +399,13 @@ impl Connection {
     /// holding need it.
     fn pto(&self) -> Duration {
         self.path.recovery.pto(SpaceId::Data)
+    }
+
+    /// Has coding sessions give their memory back that were not used for a while.
+    fn release_idle_memory(&mut self, now: Instant) {
+        let pto = self.pto();
+        self.fec_in.on_timeout(now, pto);
+        self.egress.release_idle(now);
     }
 
     fn reset_idle_timer(&mut self, now: Instant) {

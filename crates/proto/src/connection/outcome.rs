@@ -119,7 +119,7 @@ impl Connection {
             Token::NewConnectionId(seq) if arrived => self.local_cids.on_announcement_acked(seq),
             Token::NewConnectionId(seq) => self.local_cids.on_announcement_lost(seq),
             Token::RetireConnectionId(seq) if arrived => {
-                self.path.remote_cids.on_retirement_acked(seq)
+                self.path.remote_cids.on_retirement_acked(seq);
             }
             Token::RetireConnectionId(seq) => self.path.remote_cids.on_retirement_lost(seq),
             // Not repeated: a newer one says more, or nobody waits for it.

@@ -222,6 +222,7 @@ impl Connection {
         let acks = &mut self.spaces[space as usize].acks;
         acks.on_packet_received(now, pn, ack_eliciting, ecn);
         self.timers.set(Timer::AckDelay, self.spaces[SpaceId::Data as usize].acks.timeout());
+        self.release_idle_memory(now);
         Ok(())
     }
 
@@ -293,18 +294,17 @@ impl Connection {
         match *frame {
             Frame::SourceSymbol(source) => {
                 let symbol = source.symbol;
-                if self.fec_in.on_source(symbol.session, symbol.id, source.frames)? {
+                if self.fec_in.on_source(now, symbol, source.frames)? {
                     self.on_protected_frames(source.frames)?;
                 }
                 self.take_recovered(now)
             }
             Frame::Repair(repair) => {
-                let header = repair.header;
-                self.fec_in.on_repair(header.session, header.span(), header.key, repair.payload)?;
+                self.fec_in.on_repair(now, &repair.header, repair.payload)?;
                 self.take_recovered(now)
             }
             Frame::SymbolWindow(window) => {
-                self.fec_in.on_window(window.session, window.lower_bound)
+                self.fec_in.on_window(now, window.session, window.lower_bound)
             }
             Frame::SymbolAck(ack) => {
                 let count = self.egress.on_symbol_ack(now, &ack, &self.path.view())?;

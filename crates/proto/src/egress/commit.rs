@@ -111,10 +111,18 @@ impl Egress {
         let symbol =
             self.sessions.commit_symbol(now, session, bytes, &[token], &around, &mut evicted);
         evicted.iter().for_each(|evicted| self.on_evicted(session, evicted));
+        self.enforce_budget();
         if written.flushed {
             self.sessions.on_flushed(now, session, token.fin, &around);
         }
         tokens.push(Token::Stream(StreamToken { symbol, ..token }));
+    }
+
+    /// Keeps what all coding windows hold within bounds.
+    fn enforce_budget(&mut self) {
+        let mut evicted: SmallVec<[(u16, Evicted); 1]> = SmallVec::new();
+        self.sessions.enforce_budget(|session, symbol| evicted.push((session, symbol)));
+        evicted.iter().for_each(|(session, symbol)| self.on_evicted(*session, symbol));
     }
 
     /// A symbol left its window before it was known to have arrived: from now on its frames are bare

@@ -174,6 +174,7 @@ impl Egress {
             idle,
             credit: self.streams.credit(),
             message: streams.iter().filter_map(|id| self.streams.message(*id)).next_back(),
+            codes: self.sessions.codes(),
             path: *path,
         }
     }
@@ -181,6 +182,22 @@ impl Egress {
     /// When a policy wants to be asked again, or something that is held is let go.
     pub fn timeout(&self, now: Instant) -> Option<Instant> {
         self.sessions.timeout(now).into_iter().chain(self.held.next()).min()
+    }
+
+    /// When a coding session that fell idle gives its memory back.
+    pub fn idle_timeout(&self) -> Option<Instant> {
+        self.sessions.idle_timeout()
+    }
+
+    /// Has coding sessions that fell idle give their memory back.
+    pub fn release_idle(&mut self, now: Instant) {
+        self.sessions.release_idle(now);
+    }
+
+    /// Bytes that coding windows hold.
+    #[cfg(test)]
+    pub fn coding_bytes(&self) -> usize {
+        self.sessions.allocated()
     }
 
     /// Appends SYMBOL_WINDOW frames where the peer could free a good part of its memory.

@@ -2,8 +2,9 @@
 //!
 //! A session is a numbered slot. Streams join a session and leave it again; its source symbols are
 //! numbered on and on, so that a slot can serve one stream after another without any signalling.
-//! The wire format is in `docs/extension.md`.
+//! Any of the codes of a table makes its repair symbols. The wire format is in `docs/extension.md`.
 
+pub mod code;
 mod recv;
 pub mod redundancy;
 mod send;
@@ -11,6 +12,8 @@ mod session;
 
 pub use recv::{MAX_SYMBOL_SIZE, ReceiveSessions};
 pub use redundancy::Protection;
+#[cfg(test)]
+pub use send::MAX_ENCODER_BYTES;
 pub use send::{LostSymbol, RepairBid, SendSessions};
 pub(crate) use session::{Evicted, Surroundings};
 

@@ -1,19 +1,33 @@
 //! The receiving side of erasure coding: a decoder per session of the peer, and what to report.
 
+#[cfg(test)]
+mod tests;
+
 use super::SymbolRef;
+use super::code::{self, CodeId};
 use crate::config::FecConfig;
 use crate::error::{TransportError, TransportErrorCode};
-use crate::wire::frame::encode_symbol_ack;
+use crate::wire::frame::{RepairHeader, encode_symbol_ack};
 use crate::wire::range_set::RangeSet;
-use std::ops::Range;
+use std::time::{Duration, Instant};
 use sutura_erasure::{Arrival, Decoder, DecoderLimits};
 
 /// The longest source symbol that this end takes: what fits in the largest datagram.
 pub const MAX_SYMBOL_SIZE: usize = 1472;
 /// Repair symbols that a session keeps while they cannot be used yet.
 pub const MAX_PENDING_REPAIRS: usize = 64;
+/// Bytes that the decoders of all sessions of a connection hold. They are the peer's to fill, and
+/// flow control does not count them. The windows of the default [`FecConfig`] fit, and every equation
+/// that their sessions keep.
+pub const MAX_DECODER_BYTES: usize = 8 << 20;
+/// A decoder that was not used for this long, and three probe timeouts more, gives its memory back:
+/// by then the peer has heard what became of everything that it sent, and will hardly repair it.
+pub const IDLE_PERIOD: Duration = Duration::from_secs(1);
 /// Ranges of held symbols that are remembered for reports; the oldest are forgotten.
 const MAX_REPORTED_RANGES: usize = 32;
+/// Ranges of symbols beside those that are remembered when a decoder forgets what it held, so that
+/// they still count as duplicates; the oldest are forgotten.
+const MAX_FORGOTTEN_RANGES: usize = 256;
 /// In how many ACK-bearing packets a recovery is reported: any of them may be lost, and none is
 /// acknowledged.
 const REPORTS: u8 = 3;
@@ -30,8 +44,15 @@ pub struct Recovered {
 #[derive(Debug)]
 struct ReceiveSession {
     decoder: Decoder,
+    /// Bytes that the decoder held when they were counted last.
+    allocated: usize,
+    /// When a symbol came last.
+    used: Instant,
     /// Symbols received or recovered; the oldest ranges are forgotten.
     held: RangeSet,
+    /// Symbols that the decoder held when it gave its memory back, as far as `held` had forgotten
+    /// them.
+    forgotten: RangeSet,
     /// Symbols below are no longer wanted, or all held: what SYMBOL_ACK calls the lower bound.
     lower: u64,
     /// How many more times to report what is held.
@@ -41,15 +62,48 @@ struct ReceiveSession {
 }
 
 impl ReceiveSession {
-    fn new(config: &FecConfig) -> Self {
+    fn new(now: Instant, config: &FecConfig) -> Self {
         let decoder = Decoder::new(DecoderLimits {
             symbols: config.max_window_symbols as usize,
             bytes: config.max_window_bytes as usize,
             symbol_size: MAX_SYMBOL_SIZE,
             repairs: MAX_PENDING_REPAIRS,
         });
-        let held = RangeSet::with_cap(MAX_REPORTED_RANGES);
-        Self { decoder, held, lower: 0, reports: 0, reporting: false }
+        Self {
+            decoder,
+            allocated: 0,
+            used: now,
+            held: RangeSet::with_cap(MAX_REPORTED_RANGES),
+            forgotten: RangeSet::with_cap(MAX_FORGOTTEN_RANGES),
+            lower: 0,
+            reports: 0,
+            reporting: false,
+        }
+    }
+
+    /// Whether the frames of a symbol were processed, as far as is remembered.
+    fn was_held(&self, id: u64) -> bool {
+        self.held.contains(id) || self.forgotten.contains(id)
+    }
+
+    /// Gives back what the decoder holds. It gives up the symbols that it misses, and no repair
+    /// symbol that covers one of its window helps any more; what the peer was told stays true.
+    fn release(&mut self) {
+        // Nobody has seen the frames of symbols that were recovered and not fetched.
+        let mut unseen = RangeSet::default();
+        while let Some(id) = self.decoder.pop_recovered() {
+            unseen.insert(id..id + 1);
+        }
+        let (lower, upper) = (self.decoder.lower_bound(), self.decoder.upper_bound());
+        // From its lowest range on, `held` has them all.
+        let remembered = self.held.first().map_or(upper, |range| range.start.min(upper));
+        for id in lower..remembered {
+            if self.decoder.symbol(id).is_some() && !unseen.contains(id) {
+                self.forgotten.insert(id..id + 1);
+            }
+        }
+        self.decoder.release_below(upper);
+        self.decoder.shrink();
     }
 
     /// No repair symbol will cover a symbol below `lower` any more.
@@ -76,6 +130,12 @@ impl ReceiveSession {
 pub struct ReceiveSessions {
     config: Option<FecConfig>,
     sessions: Vec<Option<Box<ReceiveSession>>>,
+    /// Sessions whose decoders hold memory, least recently used first.
+    recent: Vec<u16>,
+    /// So many of `recent`, from the first on, keep nothing for reuse.
+    lean: usize,
+    /// Bytes that all decoders hold.
+    allocated: usize,
     /// Session whose decoder may have recovered something.
     fruitful: Option<u16>,
     source_symbols: u64,
@@ -94,6 +154,9 @@ impl ReceiveSessions {
         Self {
             config,
             sessions: Vec::new(),
+            recent: Vec::new(),
+            lean: 0,
+            allocated: 0,
             fruitful: None,
             source_symbols: 0,
             repair_symbols: 0,
@@ -102,7 +165,11 @@ impl ReceiveSessions {
         }
     }
 
-    fn session(&mut self, session: u16) -> Result<&mut ReceiveSession, TransportError> {
+    fn session(
+        &mut self,
+        now: Instant,
+        session: u16,
+    ) -> Result<&mut ReceiveSession, TransportError> {
         let config = self.config.ok_or_else(|| violation("erasure coding was not negotiated"))?;
         if session >= config.max_sessions {
             return Err(violation("more coding sessions than announced"));
@@ -111,7 +178,8 @@ impl ReceiveSessions {
         if self.sessions.len() <= index {
             self.sessions.resize_with(index + 1, || None);
         }
-        Ok(self.sessions[index].get_or_insert_with(|| Box::new(ReceiveSession::new(&config))))
+        let new = || Box::new(ReceiveSession::new(now, &config));
+        Ok(self.sessions[index].get_or_insert_with(new))
     }
 
     /// A source symbol came. Returns whether its frames are to be processed: those of a duplicate
@@ -121,39 +189,50 @@ impl ReceiveSessions {
     /// The session or the symbol breaks what was announced.
     pub fn on_source(
         &mut self,
-        session: u16,
-        id: u64,
+        now: Instant,
+        symbol: SymbolRef,
         frames: &[u8],
     ) -> Result<bool, TransportError> {
-        let s = self.session(session)?;
+        let SymbolRef { session, id } = symbol;
+        let s = self.session(now, session)?;
         let arrival =
             s.decoder.source(id, frames).map_err(|_| violation("source symbol out of bounds"))?;
-        let known = arrival == Arrival::Duplicate || s.held.contains(id);
+        let known = arrival == Arrival::Duplicate || s.was_held(id);
         s.hold(id);
         self.source_symbols += 1;
         self.fruitful = Some(session);
+        self.used(now, session);
         Ok(!known)
     }
 
     /// A repair symbol came.
     ///
     /// # Errors
-    /// The session, the span or the size breaks what was announced.
+    /// The session, the code, the span or the size breaks what was announced.
     pub fn on_repair(
         &mut self,
-        session: u16,
-        span: Range<u64>,
-        key: u32,
+        now: Instant,
+        header: &RepairHeader,
         payload: &[u8],
     ) -> Result<(), TransportError> {
-        let s = self.session(session)?;
-        let first = span.start;
-        s.decoder
-            .repair(span, key, payload)
+        let (session, span) = (header.session, header.span());
+        let taken = self.config.filter(|config| config.codes.contains(header.code));
+        let s = self.session(now, session)?;
+        let code = taken.and_then(|_| code::find(header.code));
+        let code =
+            code.ok_or_else(|| violation("repair symbol of a code that was not announced"))?;
+        if !code.admits(&span, header.key) {
+            return Err(violation("repair symbol that its code does not have"));
+        }
+        code.decode(&mut s.decoder, span, header.key, payload)
             .map_err(|_| violation("repair symbol out of bounds"))?;
-        s.give_up_below(first);
+        // A block says nothing of those before it.
+        if header.code == CodeId::SLIDING_WINDOW {
+            s.give_up_below(header.first);
+        }
         self.repair_symbols += 1;
         self.fruitful = Some(session);
+        self.used(now, session);
         Ok(())
     }
 
@@ -161,11 +240,93 @@ impl ReceiveSessions {
     ///
     /// # Errors
     /// The session breaks what was announced.
-    pub fn on_window(&mut self, session: u16, lower_bound: u64) -> Result<(), TransportError> {
-        let s = self.session(session)?;
+    pub fn on_window(
+        &mut self,
+        now: Instant,
+        session: u16,
+        lower_bound: u64,
+    ) -> Result<(), TransportError> {
+        let s = self.session(now, session)?;
         s.decoder.release_below(lower_bound);
         s.give_up_below(lower_bound);
+        self.keep_within_bound(session);
         Ok(())
+    }
+
+    /// Notes that a decoder was used.
+    fn used(&mut self, now: Instant, session: u16) {
+        if self.recent.last() != Some(&session) {
+            if let Some(place) = self.recent.iter().position(|other| *other == session) {
+                self.recent.remove(place);
+                self.lean -= usize::from(place < self.lean);
+            }
+            self.recent.push(session);
+        } else if self.lean == self.recent.len() {
+            self.lean -= 1;
+        }
+        if let Some(s) = self.get_mut(session) {
+            s.used = now;
+        }
+        self.keep_within_bound(session);
+    }
+
+    /// Has decoders give memory back while they hold too much, after something happened to one.
+    fn keep_within_bound(&mut self, session: u16) {
+        self.count(session);
+        while self.allocated > MAX_DECODER_BYTES && !self.recent.is_empty() {
+            self.give_back();
+        }
+    }
+
+    /// Gives back some of what decoders hold: first what one of them keeps for reuse only, and when
+    /// none does, all of the one that was used least recently.
+    fn give_back(&mut self) {
+        if let Some(&session) = self.recent.get(self.lean) {
+            self.lean += 1;
+            if let Some(s) = self.get_mut(session) {
+                s.decoder.shrink();
+            }
+            self.count(session);
+        } else {
+            self.release_first();
+        }
+    }
+
+    /// Gives back all that the decoder holds which was used least recently.
+    fn release_first(&mut self) {
+        let session = self.recent.remove(0);
+        self.lean = self.lean.saturating_sub(1);
+        if let Some(s) = self.get_mut(session) {
+            s.release();
+        }
+        self.count(session);
+    }
+
+    fn get_mut(&mut self, session: u16) -> Option<&mut ReceiveSession> {
+        self.sessions.get_mut(usize::from(session))?.as_deref_mut()
+    }
+
+    /// Counts what a decoder holds now.
+    fn count(&mut self, session: u16) {
+        let Some(s) = self.get_mut(session) else { return };
+        let before = std::mem::replace(&mut s.allocated, s.decoder.allocated());
+        let after = s.allocated;
+        self.allocated = self.allocated - before + after;
+    }
+
+    /// When [`on_timeout`](Self::on_timeout) wants to be called: a decoder is idle then that holds
+    /// memory. `pto` is the probe timeout.
+    pub fn timeout(&self, pto: Duration) -> Option<Instant> {
+        let first = usize::from(*self.recent.first()?);
+        let used = self.sessions.get(first)?.as_ref()?.used;
+        Some(used + IDLE_PERIOD + 3 * pto)
+    }
+
+    /// Gives back what decoders hold that are idle.
+    pub fn on_timeout(&mut self, now: Instant, pto: Duration) {
+        while self.timeout(pto).is_some_and(|at| at <= now) {
+            self.release_first();
+        }
     }
 
     /// The next recovered symbol; its frames replace the contents of `frames`. To be called until
@@ -204,10 +365,12 @@ impl ReceiveSessions {
         }
     }
 
-    /// Bytes of buffers that the decoders hold.
+    /// Bytes that the decoders hold, at most [`MAX_DECODER_BYTES`].
     #[cfg(test)]
     pub fn allocated(&self) -> usize {
-        self.sessions.iter().flatten().map(|s| s.decoder.allocated()).sum()
+        let sum = self.sessions.iter().flatten().map(|s| s.decoder.allocated()).sum();
+        assert_eq!(self.allocated, sum);
+        sum
     }
 
     /// Adds what was received to `stats`.

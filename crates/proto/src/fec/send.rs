@@ -1,5 +1,6 @@
 //! The sending side of erasure coding: all sessions of a connection.
 
+use super::code::{self, CodeId, CodeSet, SlidingWindow};
 use super::redundancy::{Arrival, Decision, Protection, RepairPlan};
 use super::session::{Evicted, Frames, Session, Surroundings, Symbol, SymbolState};
 use super::{FecStats, SymbolRef};
@@ -21,12 +22,17 @@ pub const MAX_SEND_WINDOW_SYMBOLS: u32 = 1024;
 /// Bytes of source symbols that this end keeps per session, whatever the peer would allow.
 pub const MAX_SEND_WINDOW_BYTES: u32 = 1536 * 1024;
 
+/// Bytes that the coding windows of a connection hold, all sessions together, whatever the peer
+/// would allow and however long it withholds acknowledgements. Beyond it the oldest symbols of the
+/// largest window lose their protection.
+pub const MAX_ENCODER_BYTES: usize = 8 << 20;
+
 /// A peer that takes only shorter source symbols than this gets none: a STREAM frame's header would
 /// be a large part of each.
 const MIN_SYMBOL_SIZE: usize = 64;
 
-/// The most that a REPAIR frame adds to the longest source symbol of its span: type 2, session 2,
-/// first identifier 8, count 4, key 2, and the length of the symbol, 2.
+/// The most that a REPAIR frame adds to the longest source symbol of its span: type 2, code 1,
+/// session 1, first identifier 8, count 2, key 4, and the length of the symbol, 2.
 const REPAIR_OVERHEAD: usize = 20;
 
 /// What a session says of a symbol whose packet was lost.
@@ -47,8 +53,10 @@ pub enum LostSymbol {
 pub struct RepairBid {
     /// The session.
     pub session: u16,
-    /// What its policy wants.
+    /// What its policy wants, cut to what is in the window.
     pub plan: RepairPlan,
+    /// What the frame begins with.
+    header: RepairHeader,
     /// Bytes of the REPAIR frame.
     pub size: usize,
 }
@@ -58,6 +66,8 @@ pub struct RepairBid {
 pub struct SendSessions {
     limits: Option<WindowLimits>,
     max_sessions: u16,
+    /// The codes that the peer takes.
+    codes: CodeSet,
     sessions: Vec<Session>,
     pub(super) stats: FecStats,
 }
@@ -77,7 +87,13 @@ impl SendSessions {
             bytes,
             symbol_size,
         });
+        self.codes = peer.codes;
         self.stats.can_send = true;
+    }
+
+    /// The codes that the peer takes.
+    pub fn codes(&self) -> CodeSet {
+        self.codes
     }
 
     /// Whether the peer decodes.
@@ -181,11 +197,53 @@ impl SendSessions {
         evicted: &mut SmallVec<[Evicted; 1]>,
     ) -> Option<SymbolRef> {
         let s = self.sessions.get_mut(usize::from(session))?;
-        let id = s.push(bytes, frames, evicted)?;
+        let id = s.push(now, bytes, frames, evicted)?;
         let view = s.view(around);
         s.policy.on_source_sent(now, id, &view);
         self.stats.source_symbols_sent += 1;
         Some(SymbolRef { session, id })
+    }
+
+    /// Lets the oldest symbols of the largest windows go while all sessions together hold more than
+    /// [`MAX_ENCODER_BYTES`]. `evict` hears of those that are not known to have arrived.
+    pub fn enforce_budget(&mut self, mut evict: impl FnMut(u16, Evicted)) {
+        let mut held = self.allocated();
+        while held > MAX_ENCODER_BYTES {
+            let sessions = (0u16..).zip(&mut self.sessions);
+            let Some((session, s)) = sessions.max_by_key(|(_, s)| s.encoder.allocated()) else {
+                return;
+            };
+            let before = s.encoder.allocated();
+            // A quarter at a time, so that this is not done for every symbol.
+            for _ in 0..s.window_len().div_ceil(4) {
+                s.evict().into_iter().for_each(|evicted| evict(session, evicted));
+            }
+            s.shrink();
+            let freed = before - s.encoder.allocated();
+            if freed == 0 {
+                return;
+            }
+            held -= freed;
+        }
+    }
+
+    /// Bytes that all coding windows hold.
+    pub fn allocated(&self) -> usize {
+        self.sessions.iter().map(|s| s.encoder.allocated()).sum()
+    }
+
+    /// When a session that fell idle gives its memory back.
+    pub fn idle_timeout(&self) -> Option<Instant> {
+        self.sessions.iter().filter_map(Session::idle_at).min()
+    }
+
+    /// Has sessions that fell idle give their memory back.
+    pub fn release_idle(&mut self, now: Instant) {
+        for s in &mut self.sessions {
+            if s.idle_at().is_some_and(|at| at <= now) {
+                s.shrink();
+            }
+        }
     }
 
     /// A stream of `session` has nothing more to send for now, or `ended` for good.
@@ -362,10 +420,23 @@ impl SendSessions {
                 Decision::Source => return None,
             };
             let span = plan.span.start.max(view.first)..plan.span.end.min(view.next);
-            let header = repair_header(session, &span, s.peek_key());
+            let (code, key) = self.code_of(&plan, &span, s.peek_key());
+            let header = RepairHeader::new(session, code, &span, key);
             let size = header.size() + s.encoder.repair_size(span.clone()).ok()?;
-            (size <= room).then_some(RepairBid { session, plan: RepairPlan { span, ..plan }, size })
+            let plan = RepairPlan { span, ..plan };
+            (size <= room).then_some(RepairBid { session, plan, header, size })
         })
+    }
+
+    /// The code that makes a repair symbol, and its key: the plan's, if the peer takes it and it has
+    /// such a repair symbol.
+    fn code_of(&self, plan: &RepairPlan, span: &Range<u64>, next_key: u32) -> (CodeId, u32) {
+        let key = plan.key.unwrap_or(next_key);
+        let known = code::find(plan.code).filter(|_| self.codes.contains(plan.code));
+        match known {
+            Some(code) if code.admits(span, key) => (plan.code, key),
+            _ => (CodeId::SLIDING_WINDOW, next_key),
+        }
     }
 
     /// Appends the REPAIR frame of a bid.
@@ -378,14 +449,15 @@ impl SendSessions {
     ) -> Option<Token> {
         let session = bid.session;
         let s = self.sessions.get_mut(usize::from(session))?;
-        let span = bid.plan.span.clone();
-        let key = s.next_key();
+        let (span, key) = (bid.header.span(), bid.header.key);
         let start = out.len();
-        repair_header(session, &span, key).encode(out);
-        if s.encoder.repair(span.clone(), key, out).is_err() {
+        bid.header.encode(out);
+        let code = code::find(bid.header.code).unwrap_or(&SlidingWindow);
+        if code.encode(&s.encoder, span.clone(), key, out).is_err() {
             out.truncate(start);
             return None;
         }
+        s.use_key();
         s.repair_sent(now, &span);
         let view = s.view(around);
         s.policy.on_repair_sent(now, &view);
@@ -446,8 +518,4 @@ impl SendSessions {
         });
         held.chain(policy).min()
     }
-}
-
-fn repair_header(session: u16, span: &Range<u64>, key: u32) -> RepairHeader {
-    RepairHeader { session, first: span.start, count: span.end - span.start, key }
 }

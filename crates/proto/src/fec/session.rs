@@ -1,5 +1,7 @@
 //! The sending half of one session: its coding window and what became of each symbol.
 
+use super::code::CodeSet;
+use super::recv::IDLE_PERIOD;
 use super::redundancy::{Arrival, PathView, Protection, Redundancy, View};
 use crate::ids::StreamId;
 use crate::loss_reaction::RepairOutlook;
@@ -73,6 +75,8 @@ pub(crate) struct Surroundings {
     pub(crate) credit: u64,
     /// The newest message announced on a stream of the session.
     pub(crate) message: Option<super::redundancy::Message>,
+    /// The codes that the peer takes.
+    pub(crate) codes: CodeSet,
     /// What the path is like.
     pub(crate) path: PathView,
 }
@@ -100,6 +104,8 @@ pub(super) struct Session {
     next_key: u32,
     /// The lower bound that the peer was told last.
     told: u64,
+    /// When the newest symbol was sent, as long as memory is held for symbols.
+    used: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -124,6 +130,7 @@ impl Session {
             repairs: VecDeque::new(),
             next_key: 0,
             told: 0,
+            used: None,
         }
     }
 
@@ -131,6 +138,11 @@ impl Session {
     pub(super) fn reuse(&mut self, protection: Protection) {
         self.policy = protection.factory().build();
         self.protection = protection;
+    }
+
+    /// Symbols in the window.
+    pub(super) fn window_len(&self) -> usize {
+        self.symbols.len()
     }
 
     /// First symbol of the window.
@@ -144,7 +156,7 @@ impl Session {
     }
 
     pub(super) fn view(&self, around: &Surroundings) -> View {
-        let Surroundings { has_source, idle, credit, message, path } = *around;
+        let Surroundings { has_source, idle, credit, message, codes, path } = *around;
         View {
             first: self.first(),
             next: self.encoder.next_id(),
@@ -155,6 +167,7 @@ impl Session {
             idle,
             credit,
             message,
+            codes,
             path,
         }
     }
@@ -236,6 +249,7 @@ impl Session {
     /// room, to the end of `evicted`.
     pub(super) fn push(
         &mut self,
+        now: Instant,
         bytes: &[u8],
         frames: &[StreamToken],
         evicted: &mut SmallVec<[Evicted; 1]>,
@@ -250,6 +264,7 @@ impl Session {
         let frames = frames.iter().map(|f| StreamToken { symbol: None, ..*f }).collect();
         self.symbols.push_back(Symbol { state: SymbolState::InFlight, frames });
         self.open += 1;
+        self.used = Some(now);
         Some(id)
     }
 
@@ -265,6 +280,18 @@ impl Session {
             queued: state == SymbolState::Resend,
             frames,
         })
+    }
+
+    /// When a session of which everything has arrived gives its memory back.
+    pub(super) fn idle_at(&self) -> Option<Instant> {
+        self.used.filter(|_| self.is_quiet()).map(|at| at + IDLE_PERIOD)
+    }
+
+    /// Gives back what is kept for symbols to come.
+    pub(super) fn shrink(&mut self) {
+        self.encoder.shrink();
+        self.symbols.shrink_to_fit();
+        self.used = self.used.filter(|_| !self.is_quiet());
     }
 
     /// Marks a symbol as needing nothing more. Returns the frames that it carried if that is news.
@@ -290,12 +317,12 @@ impl Session {
         self.encoder.release_below(first);
     }
 
-    pub(super) fn next_key(&mut self) -> u32 {
-        let key = self.next_key;
-        self.next_key = (key + 1) % REPAIR_KEYS;
-        key
+    /// The key of the next repair symbol is used.
+    pub(super) fn use_key(&mut self) {
+        self.next_key = (self.next_key + 1) % REPAIR_KEYS;
     }
 
+    /// The key of the next repair symbol.
     pub(super) fn peek_key(&self) -> u32 {
         self.next_key
     }

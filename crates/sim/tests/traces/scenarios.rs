@@ -110,7 +110,12 @@ fn small_windows() -> TransportConfig {
 
 /// Large datagrams and coding windows.
 fn wide(loss_reaction: impl LossReactionFactory + 'static) -> TransportConfig {
-    let fec = FecConfig { max_window_symbols: 1024, max_window_bytes: 2 << 20, max_sessions: 4 };
+    let fec = FecConfig {
+        max_window_symbols: 1024,
+        max_window_bytes: 2 << 20,
+        max_sessions: 4,
+        ..FecConfig::default()
+    };
     TransportConfig {
         udp_payload_size: 1452,
         fec: Some(fec),

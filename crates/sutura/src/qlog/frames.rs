@@ -98,8 +98,12 @@ pub(super) enum Entry<'a> {
         symbol_id: u64,
         length: usize,
     },
+    /// REPAIR and REPAIR_CODED.
     Repair {
         session: u16,
+        /// Left out for the sliding window.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        code: Option<u8>,
         first_symbol_id: u64,
         symbol_count: u64,
         key: u32,
@@ -185,6 +189,7 @@ fn entry<'a>(frame: &Frame<'a>, ack_delay_exponent: u8) -> Entry<'a> {
         },
         Frame::Repair(repair) => Entry::Repair {
             session: repair.header.session,
+            code: Some(repair.header.code.get()).filter(|&code| code != 0),
             first_symbol_id: repair.header.first,
             symbol_count: repair.header.count,
             key: repair.header.key,

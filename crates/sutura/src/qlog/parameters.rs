@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use std::net::{SocketAddrV4, SocketAddrV6};
-use sutura_proto::ConnectionId;
 use sutura_proto::wire_format::{FecParameters, PreferredAddress, TransportParameters};
+use sutura_proto::{CodeId, ConnectionId};
 
 /// The data of `transport:parameters_set`.
 #[derive(Debug, Serialize)]
@@ -53,6 +53,9 @@ struct Fec {
     max_window_symbols: u64,
     max_window_bytes: u64,
     max_symbol_size: u64,
+    /// Numbers of the codes beside the sliding window.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    codes: Vec<u8>,
 }
 
 impl ParametersSet {
@@ -101,6 +104,7 @@ impl From<FecParameters> for Fec {
             max_window_symbols: fec.max_window_symbols,
             max_window_bytes: fec.max_window_bytes,
             max_symbol_size: fec.max_symbol_size,
+            codes: fec.codes.iter().map(CodeId::get).filter(|&code| code != 0).collect(),
         }
     }
 }

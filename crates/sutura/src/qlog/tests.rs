@@ -118,6 +118,13 @@ fn other_fec_frames_have_their_fields() {
          "length": 4},
     ]);
     assert_eq!(Value::from(entries(&payload)), expected);
+
+    let coded = [0x7f, 0x57, 0x02, 0x01, 0x04, 0x03, 0x07, 0xff, 0xff, 0xff]; // REPAIR_CODED
+    let expected = json!([
+        {"frame_type": "repair", "session": 2, "code": 1, "first_symbol_id": 4, "symbol_count": 3,
+         "key": 7, "length": 3},
+    ]);
+    assert_eq!(Value::from(entries(&coded)), expected);
 }
 
 #[test]

@@ -5,7 +5,9 @@ use crate::wire_format::{
     Carrier, Frame, FrameIter, Repair, RepairHeader, SourceSymbol, StreamFrame, SymbolRef,
     SymbolWindow,
 };
-use crate::{Dir, FecConfig, Protection, Side, StreamId, TransportConfig, TransportErrorCode};
+use crate::{
+    CodeId, Dir, FecConfig, Protection, Side, StreamId, TransportConfig, TransportErrorCode,
+};
 use std::time::Duration;
 
 /// Three repair symbols at the end.
@@ -16,6 +18,14 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn symbol(id: u64, frames: &[u8]) -> Frame<'_> {
     Frame::SourceSymbol(SourceSymbol { symbol: SymbolRef { session: 0, id }, frames })
+}
+
+fn repair_header(session: u16, first: u64, count: u64, key: u32) -> RepairHeader {
+    RepairHeader::new(session, CodeId::SLIDING_WINDOW, &(first..first + count), key)
+}
+
+fn decoder(max_sessions: u16, max_window_symbols: u32, max_window_bytes: u32) -> FecConfig {
+    FecConfig { max_sessions, max_window_symbols, max_window_bytes, ..FecConfig::default() }
 }
 
 /// A protected stream of the server with `len` bytes and its end.
@@ -73,7 +83,7 @@ fn a_lying_report_frees_what_was_claimed_and_nothing_else() {
 
 #[test]
 fn absurd_symbols_cost_no_more_than_was_announced() {
-    let fec = FecConfig { max_sessions: 2, max_window_symbols: 16, max_window_bytes: 20_000 };
+    let fec = decoder(2, 16, 20_000);
     let config = TransportConfig { fec: Some(fec), ..TransportConfig::default() };
     let mut pair = Pair::with(TransportConfig::default(), config);
     pair.handshake();
@@ -85,7 +95,7 @@ fn absurd_symbols_cost_no_more_than_was_announced() {
     for i in 0..3_000u64 {
         let id = if i % 3 == 0 { i << 48 } else { i * i };
         let _ = server.inject_frame(&symbol(id.min(top), &frames));
-        let header = RepairHeader { session: 0, first: id.min(top) / 2, count: i % 16 + 1, key: 3 };
+        let header = repair_header(0, id.min(top) / 2, i % 16 + 1, 3);
         let payload = [i as u8; 1002];
         let _ = server.inject_frame(&Frame::Repair(Repair { header, payload: &payload }));
     }
@@ -99,12 +109,12 @@ fn absurd_symbols_cost_no_more_than_was_announced() {
     let code = |result: Result<(), crate::TransportError>| result.unwrap_err().code;
     let window = Frame::SymbolWindow(SymbolWindow { session: 2, lower_bound: 0 });
     assert_eq!(code(server.inject_frame(&window)), violation, "a third session");
-    let header = RepairHeader { session: 1, first: 0, count: 17, key: 0 };
+    let header = repair_header(1, 0, 17, 0);
     let wide = Frame::Repair(Repair { header, payload: &[0; 10] });
     assert_eq!(code(server.inject_frame(&wide)), violation, "a span beyond the window");
     let long = vec![0; 1473];
     assert_eq!(code(server.inject_frame(&symbol(0, &long))), violation, "a symbol too long");
-    let header = RepairHeader { session: 1, first: 0, count: 1, key: 0 };
+    let header = repair_header(1, 0, 1, 0);
     let long = Frame::Repair(Repair { header, payload: &[0; 1475] });
     assert_eq!(code(server.inject_frame(&long)), violation, "a repair symbol too long");
 }
@@ -123,7 +133,7 @@ fn a_late_original_is_a_duplicate() {
     encoder.push(&frames).unwrap();
     let mut payload = Vec::new();
     encoder.repair(0..1, 5, &mut payload).unwrap();
-    let header = RepairHeader { session: 0, first: 0, count: 1, key: 5 };
+    let header = repair_header(0, 0, 1, 5);
     server.inject_frame(&Frame::Repair(Repair { header, payload: &payload })).unwrap();
     server.inject_frame(&symbol(0, &frames)).unwrap();
     // The window moves on, and another copy comes even later.
@@ -218,11 +228,7 @@ fn a_probe_repeats_a_symbol_that_is_held_back() {
 
 #[test]
 fn a_peer_with_a_tiny_decoder_is_not_overrun() {
-    for fec in [
-        FecConfig { max_sessions: 1, max_window_symbols: 2, max_window_bytes: 1 << 20 },
-        FecConfig { max_sessions: 1, max_window_symbols: 100, max_window_bytes: 300 },
-        FecConfig { max_sessions: 1, max_window_symbols: 100, max_window_bytes: 1 },
-    ] {
+    for fec in [decoder(1, 2, 1 << 20), decoder(1, 100, 300), decoder(1, 100, 1)] {
         let config = TransportConfig { fec: Some(fec), ..TransportConfig::default() };
         let mut pair = Pair::with(config, TransportConfig::default());
         pair.handshake();

@@ -6,6 +6,7 @@ mod close;
 mod datagrams;
 mod fec;
 mod fec_charges;
+mod fec_codes;
 mod fec_limits;
 mod first_answer;
 mod handshake;

@@ -1,20 +1,24 @@
 //! The redundancy seam: at each free slot of the congestion window, the policy of a coding session
 //! says whether it would send new data or a repair symbol.
 //!
-//! [`Tail`] and [`Incremental`] are the two schedules of Holzinger 2025, sections II-D4 and II-D5.
+//! [`Tail`] and [`Incremental`] are the two schedules of Holzinger 2025, sections II-D4 and II-D5;
+//! [`Block`] makes Reed-Solomon blocks.
 //! What a policy sees is what Algorithm 1 of Michel 2022 (FlEC) decides from.
 
+mod block;
 mod incremental;
 mod protection;
 mod tail;
 #[cfg(test)]
 mod tests;
 
+pub use block::{Block, MAX_BLOCK};
 pub use incremental::Incremental;
 use protection::parameters;
 pub use protection::{MAX_BURST, Protection};
 pub use tail::Tail;
 
+use super::code::{CodeId, CodeSet};
 use std::fmt::Debug;
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -82,6 +86,8 @@ pub struct View {
     pub credit: u64,
     /// The newest message that the application announced on a stream of the session.
     pub message: Option<Message>,
+    /// The codes that the peer takes.
+    pub codes: CodeSet,
     /// What the path is like.
     pub path: PathView,
 }
@@ -99,6 +105,7 @@ impl Default for View {
             idle: true,
             credit: u64::MAX,
             message: None,
+            codes: CodeSet::default(),
             path: PathView::default(),
         }
     }
@@ -135,15 +142,21 @@ pub enum Turn {
 pub struct RepairPlan {
     /// The source symbols that it covers. Only what is within the coding window counts.
     pub span: Range<u64>,
+    /// The code that makes it. Towards a peer that does not take the code, or if the code has no such
+    /// repair symbol, the sliding window makes it.
+    pub code: CodeId,
+    /// Which of the code's repair symbols over the span, such as the number of a parity symbol of a
+    /// block; `None` for one that the session did not use yet.
+    pub key: Option<u32>,
     /// When it goes.
     pub turn: Turn,
 }
 
 impl RepairPlan {
-    /// A repair symbol over `span`, which goes when its data would.
+    /// A new repair symbol of the sliding window over `span`, which goes when its data would.
     #[must_use]
     pub fn over(span: Range<u64>) -> Self {
-        Self { span, turn: Turn::default() }
+        Self { span, code: CodeId::SLIDING_WINDOW, key: None, turn: Turn::default() }
     }
 }
 

@@ -120,6 +120,7 @@ fn decode<'a>(kind: FrameKind, wire_type: u64, r: &mut Reader<'a>) -> Result<Fra
         FrameKind::Datagram => Frame::Datagram(r.rest()),
         FrameKind::SourceSymbol => Frame::SourceSymbol(SourceSymbol::decode(r)?),
         FrameKind::Repair => Frame::Repair(Repair::decode(r)?),
+        FrameKind::RepairCoded => Frame::Repair(Repair::decode_coded(r)?),
         FrameKind::SymbolAck => Frame::SymbolAck(SymbolAck::decode(r)?),
         FrameKind::SymbolWindow => Frame::SymbolWindow(SymbolWindow::decode(r)?),
     })

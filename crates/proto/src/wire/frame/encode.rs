@@ -55,7 +55,7 @@ impl Frame<'_> {
     }
 
     /// Appends the frame. STREAM and DATAGRAM are written with their length, so that another frame
-    /// may follow; nothing may follow SOURCE_SYMBOL and REPAIR.
+    /// may follow; nothing may follow SOURCE_SYMBOL, REPAIR and REPAIR_CODED.
     pub fn encode(&self, out: &mut Vec<u8>) {
         if let Some(integers) = self.integers() {
             return integers.all().for_each(|field| put_varint(out, field));

@@ -2,6 +2,7 @@
 
 use super::{FrameKind, Malformed};
 use crate::fec::SymbolRef;
+use crate::fec::code::CodeId;
 use crate::wire::coding::{Reader, VARINT_MAX, put_varint, varint_size};
 use crate::wire::range_set::RangeSet;
 use std::iter::FusedIterator;
@@ -56,11 +57,14 @@ impl<'a> SourceSymbol<'a> {
     }
 }
 
-/// What a REPAIR says before its repair symbol.
+/// What a REPAIR or a REPAIR_CODED says before its repair symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RepairHeader {
     /// The session that it protects.
     pub session: u16,
+    /// The code that it belongs to: that of the sliding window makes a REPAIR, any other a
+    /// REPAIR_CODED.
+    pub code: CodeId,
     /// The first source symbol of its span.
     pub first: u64,
     /// How many source symbols the span has: at least 1, and `first + count` is at most 2^62 - 1.
@@ -70,16 +74,35 @@ pub struct RepairHeader {
 }
 
 impl RepairHeader {
+    /// What a frame says before a repair symbol over `span`.
+    #[must_use]
+    pub const fn new(session: u16, code: CodeId, span: &Range<u64>, key: u32) -> Self {
+        let count = span.end.saturating_sub(span.start);
+        Self { session, code, first: span.start, count, key }
+    }
+
+    /// The frame that it begins.
+    #[must_use]
+    pub const fn kind(&self) -> FrameKind {
+        match self.code {
+            CodeId::SLIDING_WINDOW => FrameKind::Repair,
+            _ => FrameKind::RepairCoded,
+        }
+    }
+
     /// The source symbols that the repair symbol is a combination of.
     #[must_use]
     pub const fn span(&self) -> Range<u64> {
         self.first..self.first.saturating_add(self.count)
     }
 
-    /// Bytes that a REPAIR takes before its repair symbol.
+    /// Bytes that the frame takes before its repair symbol.
     #[must_use]
     pub const fn size(&self) -> usize {
+        let is_coded = matches!(self.kind(), FrameKind::RepairCoded);
+        let code = if is_coded { varint_size(self.code.get() as u64) } else { 0 };
         TYPE_SIZE
+            + code
             + varint_size(self.session as u64)
             + varint_size(self.first)
             + varint_size(self.count)
@@ -88,14 +111,18 @@ impl RepairHeader {
 
     /// Appends what stands before the repair symbol.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        put_varint(out, FrameKind::Repair.wire_type());
-        for field in [self.session.into(), self.first, self.count, self.key.into()] {
+        put_varint(out, self.kind().wire_type());
+        put_varint(out, self.session.into());
+        if self.kind() == FrameKind::RepairCoded {
+            put_varint(out, self.code.get().into());
+        }
+        for field in [self.first, self.count, self.key.into()] {
             put_varint(out, field);
         }
     }
 }
 
-/// REPAIR: a repair symbol. It is the last frame of its packet.
+/// REPAIR or REPAIR_CODED: a repair symbol. It is the last frame of its packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repair<'a> {
     /// What it was made from.
@@ -107,6 +134,17 @@ pub struct Repair<'a> {
 impl<'a> Repair<'a> {
     pub(super) fn decode(r: &mut Reader<'a>) -> Result<Self, Malformed> {
         let session = session(r)?;
+        Self::decode_rest(session, CodeId::SLIDING_WINDOW, r)
+    }
+
+    pub(super) fn decode_coded(r: &mut Reader<'a>) -> Result<Self, Malformed> {
+        let session = session(r)?;
+        // The sliding window has a frame of its own.
+        let code = CodeId::new(r.varint()?).filter(|code| *code != CodeId::SLIDING_WINDOW);
+        Self::decode_rest(session, code.ok_or(Malformed("code number out of range"))?, r)
+    }
+
+    fn decode_rest(session: u16, code: CodeId, r: &mut Reader<'a>) -> Result<Self, Malformed> {
         let (first, count) = (r.varint()?, r.varint()?);
         if count == 0 || first + count > VARINT_MAX {
             return Err(Malformed("repair span empty or out of range"));
@@ -116,7 +154,7 @@ impl<'a> Repair<'a> {
         if payload.len() < MIN_REPAIR_SYMBOL {
             return Err(Malformed("repair symbol too short"));
         }
-        Ok(Self { header: RepairHeader { session, first, count, key }, payload })
+        Ok(Self { header: RepairHeader { session, code, first, count, key }, payload })
     }
 }
 

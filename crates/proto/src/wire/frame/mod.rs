@@ -112,7 +112,7 @@ pub enum Frame<'a> {
     Datagram(&'a [u8]),
     /// SOURCE_SYMBOL.
     SourceSymbol(SourceSymbol<'a>),
-    /// REPAIR.
+    /// REPAIR or REPAIR_CODED.
     Repair(Repair<'a>),
     /// SYMBOL_ACK.
     SymbolAck(SymbolAck<'a>),
@@ -148,7 +148,7 @@ impl Frame<'_> {
             Self::HandshakeDone => FrameKind::HandshakeDone,
             Self::Datagram(_) => FrameKind::Datagram,
             Self::SourceSymbol(_) => FrameKind::SourceSymbol,
-            Self::Repair(_) => FrameKind::Repair,
+            Self::Repair(repair) => repair.header.kind(),
             Self::SymbolAck(_) => FrameKind::SymbolAck,
             Self::SymbolWindow(_) => FrameKind::SymbolWindow,
         }

@@ -187,6 +187,8 @@ frames! {
     SymbolAck 0x3f55..=0x3f55 "symbol_ack" "___1" "NC";
     /// SYMBOL_WINDOW
     SymbolWindow 0x3f56..=0x3f56 "symbol_window" "___1" "";
+    /// REPAIR_CODED
+    RepairCoded 0x3f57..=0x3f57 "repair_coded" "___1" "";
 }
 
 impl FrameKind {
@@ -205,7 +207,14 @@ impl FrameKind {
     /// Whether the frame belongs to the erasure-coding extension and so needs its negotiation.
     #[must_use]
     pub const fn is_fec(self) -> bool {
-        matches!(self, Self::SourceSymbol | Self::Repair | Self::SymbolAck | Self::SymbolWindow)
+        matches!(
+            self,
+            Self::SourceSymbol
+                | Self::Repair
+                | Self::RepairCoded
+                | Self::SymbolAck
+                | Self::SymbolWindow
+        )
     }
 }
 
@@ -257,7 +266,7 @@ mod tests {
             assert!(!zero_rtt.contains(&kind), "{kind:?} in 0-RTT");
         }
         assert!(FrameKind::ALL.iter().filter(|k| k.is_fec()).all(|k| !zero_rtt.contains(k)));
-        assert_eq!(zero_rtt.len(), FrameKind::ALL.len() - 6 - 4);
+        assert_eq!(zero_rtt.len(), FrameKind::ALL.len() - 6 - 5);
     }
 
     #[test]

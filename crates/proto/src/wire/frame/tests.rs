@@ -1,5 +1,6 @@
 use super::*;
 use crate::fec::SymbolRef;
+use crate::fec::code::{CodeId, CodeSet};
 use crate::wire::coding::{VARINT_MAX, put_varint, varint_size};
 use crate::wire::range_set::RangeSet;
 use crate::wire::transport_parameters::{FecParameters, TransportParameters};
@@ -101,10 +102,12 @@ fn frame(kind: FrameKind, parts: &Parts) -> Frame<'_> {
             symbol: SymbolRef { session, id: a.min(VARINT_MAX - 1) },
             frames: &parts.cid,
         }),
-        FrameKind::Repair => {
+        FrameKind::Repair | FrameKind::RepairCoded => {
             let first = a.min(VARINT_MAX - 1);
             let count = b.clamp(1, VARINT_MAX - first);
-            let header = RepairHeader { session, first, count, key: c as u32 };
+            let number = if kind == FrameKind::Repair { 0 } else { 1 + a % 61 };
+            let code = CodeId::new(number).unwrap();
+            let header = RepairHeader { session, code, first, count, key: c as u32 };
             Frame::Repair(Repair { header, payload: &parts.token })
         }
         FrameKind::SymbolAck => only(&parts.symbol_ack),
@@ -140,7 +143,7 @@ fn integers(fields: &[u64]) -> Vec<u8> {
 }
 
 fn reaches_to_the_end(kind: FrameKind) -> bool {
-    matches!(kind, FrameKind::SourceSymbol | FrameKind::Repair)
+    matches!(kind, FrameKind::SourceSymbol | FrameKind::Repair | FrameKind::RepairCoded)
 }
 
 proptest! {
@@ -518,6 +521,13 @@ mod vectors {
             T::try_from(value).ok().expect("a value in range")
         }
 
+        /// The codes that are named beside the sliding window.
+        fn codes(&self, name: &str) -> CodeSet {
+            let named = self.0.get(name).copied().into_iter().flat_map(|list| list.split(','));
+            let ids = named.map(|number| CodeId::new(number.parse().unwrap()).unwrap());
+            ids.fold(CodeSet::default(), CodeSet::with)
+        }
+
         fn ranges(&self, name: &str) -> RangeSet {
             let ranges = self.0[name].split(',').filter(|range| *range != "-");
             ranges
@@ -546,7 +556,11 @@ mod vectors {
             Frame::Repair(Repair { header, payload }) => {
                 let (first, count) = (fields.number("first"), fields.number("count"));
                 let key = fields.number("key");
-                assert_eq!(header, RepairHeader { session, first, count, key });
+                let code: u64 = fields.0.get("code").map_or(0, |code| code.parse().unwrap());
+                let code = CodeId::new(code).unwrap();
+                assert_eq!(header, RepairHeader { session, code, first, count, key });
+                assert_eq!(header, RepairHeader::new(session, code, &header.span(), key));
+                assert_eq!(header.size() + payload.len(), bytes.len());
                 assert_eq!(header.span(), first..first + count);
                 assert_eq!(payload, hex(fields.0["payload"]));
             }
@@ -573,6 +587,7 @@ mod vectors {
             max_window_symbols: fields.number("max_window_symbols"),
             max_window_bytes: fields.number("max_window_bytes"),
             max_symbol_size: fields.number("max_symbol_size"),
+            codes: fields.codes("codes"),
         };
         let parameters = TransportParameters { fec: Some(fec), ..Default::default() };
         let mut out = Vec::new();

@@ -7,6 +7,7 @@ mod tests;
 use super::coding::{Reader, UnexpectedEnd, put_varint, varint_size};
 use super::frame::{MAX_STREAMS, RESET_TOKEN_SIZE};
 use crate::error::{TransportError, TransportErrorCode};
+use crate::fec::code::CodeSet;
 use crate::ids::{ConnectionId, Dir, Side};
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
@@ -140,8 +141,8 @@ pub struct PreferredAddress {
     pub reset_token: [u8; RESET_TOKEN_SIZE],
 }
 
-/// What this end's erasure decoders can hold: the value of the FEC parameter, version 1. All are
-/// at least 1.
+/// What this end's erasure decoders can hold: the value of the FEC parameter, version 1. All
+/// numbers are at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FecParameters {
     /// Sessions at a time; the peer numbers them from 0 up to one less than this.
@@ -152,6 +153,8 @@ pub struct FecParameters {
     pub max_window_bytes: u64,
     /// Bytes of one source symbol.
     pub max_symbol_size: u64,
+    /// The codes that the decoders take. Written only if there are more than the sliding window.
+    pub codes: CodeSet,
 }
 
 /// A reserved parameter, whose only purpose is that peers keep ignoring what they do not know
@@ -478,6 +481,7 @@ impl FecParameters {
             max_window_symbols: integer(r, at_least_one.clone())?,
             max_window_bytes: integer(r, at_least_one.clone())?,
             max_symbol_size: integer(r, at_least_one)?,
+            codes: if r.is_empty() { CodeSet::default() } else { CodeSet::from_bits(r.varint()?) },
         }))
     }
 
@@ -489,10 +493,10 @@ impl FecParameters {
             self.max_window_bytes,
             self.max_symbol_size,
         ];
+        let codes = Some(self.codes.bits()).filter(|_| self.codes != CodeSet::default());
+        let fields = fields.into_iter().chain(codes);
         put_varint(out, id::FEC);
-        put_varint(out, fields.into_iter().map(varint_size).sum::<usize>() as u64);
-        for field in fields {
-            put_varint(out, field);
-        }
+        put_varint(out, fields.clone().map(varint_size).sum::<usize>() as u64);
+        fields.for_each(|field| put_varint(out, field));
     }
 }

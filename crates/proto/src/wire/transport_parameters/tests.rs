@@ -1,4 +1,5 @@
 use super::*;
+use crate::fec::code::CodeId;
 use crate::wire::coding::VARINT_MAX;
 use proptest::collection::vec;
 use proptest::option;
@@ -53,12 +54,17 @@ fn any_preferred_address() -> impl Strategy<Value = PreferredAddress> {
 }
 
 fn any_fec() -> impl Strategy<Value = FecParameters> {
-    [1..=VARINT_MAX, 1..=VARINT_MAX, 1..=VARINT_MAX, 1..=VARINT_MAX].prop_map(
-        |[max_sessions, max_window_symbols, max_window_bytes, max_symbol_size]| FecParameters {
-            max_sessions,
-            max_window_symbols,
-            max_window_bytes,
-            max_symbol_size,
+    let number = 1..=VARINT_MAX;
+    ([number.clone(), number.clone(), number.clone(), number], 0..=VARINT_MAX).prop_map(
+        |([max_sessions, max_window_symbols, max_window_bytes, max_symbol_size], codes)| {
+            let codes = CodeSet::from_bits(codes);
+            FecParameters {
+                max_sessions,
+                max_window_symbols,
+                max_window_bytes,
+                max_symbol_size,
+                codes,
+            }
         },
     )
 }
@@ -226,6 +232,7 @@ fn known_parameters_come_once() {
             max_window_symbols: 1,
             max_window_bytes: 1,
             max_symbol_size: 1,
+            codes: CodeSet::default(),
         }),
         grease: None,
     };
@@ -291,13 +298,34 @@ fn fec_parameter_of_another_version_is_not_negotiated() {
         &[1, 1, 0, 1, 1],
         &[1, 1, 1, 0, 1],
         &[1, 1, 1, 1, 0],
-        &[1, 1, 1, 1, 1, 1],
+        &[1, 1, 1, 1, 1, 0x40],
+        &[1, 1, 1, 1, 1, 1, 1],
     ] {
         assert!(fec(malformed).is_err(), "{malformed:?}");
     }
     // Nor may it look like GREASE, which peers are free to send with any value.
     assert_ne!(id::FEC % 31, 27);
     assert_eq!(varint_size(id::FEC), 4);
+}
+
+#[test]
+fn fec_parameter_says_which_codes_are_taken() {
+    let codes = |value: &[u8]| {
+        let parameters =
+            TransportParameters::decode(&with_bytes(id::FEC, value), Side::Client).unwrap();
+        parameters.fec.unwrap().codes
+    };
+    assert_eq!(codes(&[1, 1, 1, 1, 1]), CodeSet::default());
+    // The sliding window is taken whether or not its bit is set.
+    for none in [0, 1] {
+        assert_eq!(codes(&[1, 1, 1, 1, 1, none]), CodeSet::default());
+    }
+    let one_more = CodeSet::default().with(CodeId::REED_SOLOMON);
+    assert_eq!(codes(&[1, 1, 1, 1, 1, 2]), one_more);
+    assert_eq!(codes(&[1, 1, 1, 1, 1, 3]), one_more);
+    // Codes that are not known here are remembered as well.
+    let highest = codes(&[1, 1, 1, 1, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
+    assert!(highest.contains(CodeId::MAX));
 }
 
 #[test]

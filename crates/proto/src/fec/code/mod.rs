@@ -1,0 +1,143 @@
+//! The code seam: which coefficients a repair symbol has.
+//!
+//! Every linear code over GF(256) is a way of choosing the coefficients of a repair symbol over a
+//! span of source symbols, so that one elimination decoder serves all of them, and repair symbols of
+//! several codes may be mixed in one session. A new code is a file with a [`Code`] in it and a line
+//! in [`CODES`].
+
+mod id;
+mod reed_solomon;
+mod sliding_window;
+
+pub use id::{CodeId, CodeSet};
+pub use reed_solomon::ReedSolomon;
+pub use sliding_window::SlidingWindow;
+
+use std::fmt::Debug;
+use std::ops::Range;
+use sutura_erasure::{DecodeError, Decoder, Encoder, RepairOutcome, SpanError};
+
+/// How the coefficients of repair symbols are chosen.
+///
+/// `span` are the ids of the source symbols that a repair symbol covers, and `key` tells it from
+/// others over the same span; both stand in its frame. A code keeps no state: the same span and key
+/// are the same repair symbol at either end.
+pub trait Code: Debug + Send + Sync {
+    /// The number that frames and the transport parameter have for it.
+    fn id(&self) -> CodeId;
+
+    /// Its name.
+    fn name(&self) -> &'static str;
+
+    /// What it is good for, in a line.
+    fn summary(&self) -> &'static str;
+
+    /// Whether the code has a repair symbol with this key over this span, which is not empty.
+    fn admits(&self, span: &Range<u64>, key: u32) -> bool;
+
+    /// The coefficient of symbol `id`, which is in `span`, in a repair symbol that the code
+    /// [admits](Self::admits). 0 leaves the symbol out.
+    fn coefficient(&self, span: &Range<u64>, key: u32, id: u64) -> u8;
+
+    /// Appends a repair symbol to `out` and returns its length, which is that of
+    /// [`Encoder::repair_size`]. There is no need for another implementation, unless for speed.
+    ///
+    /// # Errors
+    /// As [`Encoder::repair_with`].
+    fn encode(
+        &self,
+        encoder: &Encoder,
+        span: Range<u64>,
+        key: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, SpanError> {
+        let covered = span.clone();
+        encoder.repair_with(span, |id: u64| self.coefficient(&covered, key, id), out)
+    }
+
+    /// Gives a repair symbol to a decoder. There is no need for another implementation, unless for
+    /// speed.
+    ///
+    /// # Errors
+    /// As [`Decoder::repair_with`].
+    fn decode(
+        &self,
+        decoder: &mut Decoder,
+        span: Range<u64>,
+        key: u32,
+        payload: &[u8],
+    ) -> Result<RepairOutcome, DecodeError> {
+        let covered = span.clone();
+        decoder.repair_with(span, |id: u64| self.coefficient(&covered, key, id), payload)
+    }
+}
+
+/// All codes.
+pub static CODES: [&dyn Code; 2] = [&SlidingWindow, &ReedSolomon];
+
+/// The code with this number, if there is one.
+#[must_use]
+pub fn find(id: CodeId) -> Option<&'static dyn Code> {
+    CODES.iter().copied().find(|code| code.id() == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sutura_erasure::{DecoderLimits, WindowLimits};
+
+    #[test]
+    fn every_code_has_a_line_of_its_own() {
+        for (index, code) in CODES.iter().enumerate() {
+            assert!(!code.name().is_empty() && !code.summary().is_empty());
+            assert_eq!(find(code.id()).map(|found| found.name()), Some(code.name()));
+            for other in &CODES[index + 1..] {
+                assert_ne!((code.id(), code.name()), (other.id(), code.name()));
+                assert_ne!(code.name(), other.name());
+            }
+        }
+        assert_eq!(CODES[0].id(), CodeId::SLIDING_WINDOW);
+        assert!(CODES.iter().all(|code| CodeSet::all().contains(code.id())));
+        assert!(CodeId::new(61).and_then(find).is_none());
+    }
+
+    /// Five symbols, of which each code mends the third.
+    #[test]
+    fn every_code_mends_a_loss() {
+        let symbols = [&b"some"[..], b"symbols", b"of", b"several", b"lengths"];
+        for code in CODES {
+            let mut encoder = Encoder::new(WindowLimits::default());
+            let mut decoder = Decoder::new(DecoderLimits::default());
+            for (id, symbol) in (0..).zip(symbols) {
+                assert_eq!(encoder.push(symbol), Ok(id));
+                if id != 2 {
+                    decoder.source(id, symbol).unwrap();
+                }
+            }
+            assert!(code.admits(&(1..5), 3));
+            let mut payload = vec![7];
+            assert_eq!(code.encode(&encoder, 1..5, 3, &mut payload), Ok(9));
+            let outcome = code.decode(&mut decoder, 1..5, 3, &payload[1..]);
+            assert_eq!(outcome, Ok(RepairOutcome::Innovative { recovered: 1 }), "{code:?}");
+            assert_eq!(decoder.symbol(2), Some(symbols[2]));
+        }
+    }
+
+    /// What a code may do for speed changes no byte of a repair symbol.
+    #[test]
+    fn repair_symbols_are_what_the_coefficients_say() {
+        let mut encoder = Encoder::new(WindowLimits::default());
+        for id in 0..40u8 {
+            encoder.push(&[id; 30][..1 + usize::from(id) % 30]).unwrap();
+        }
+        for code in CODES {
+            for (span, key) in [(0..40, 0), (3..20, 5), (9..10, 77)] {
+                let (mut made, mut expected) = (Vec::new(), Vec::new());
+                code.encode(&encoder, span.clone(), key, &mut made).unwrap();
+                let coefficient = |id| code.coefficient(&span, key, id);
+                encoder.repair_with(span.clone(), coefficient, &mut expected).unwrap();
+                assert_eq!(made, expected, "{code:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Code 0: a random linear combination of all symbols of the span.
+
+use super::{Code, CodeId};
+use std::ops::Range;
+use sutura_erasure::{DecodeError, Decoder, Encoder, RepairOutcome, SpanError, coefficient};
+
+/// The sliding-window random linear code: every repair symbol depends on all of its span, and any
+/// key makes another one. As many repair symbols as losses mend these, all but one time in 255.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SlidingWindow;
+
+impl Code for SlidingWindow {
+    fn id(&self) -> CodeId {
+        CodeId::SLIDING_WINDOW
+    }
+
+    fn name(&self) -> &'static str {
+        "sliding-window"
+    }
+
+    fn summary(&self) -> &'static str {
+        "random linear combinations of all that is in the window"
+    }
+
+    fn admits(&self, _span: &Range<u64>, _key: u32) -> bool {
+        true
+    }
+
+    fn coefficient(&self, _span: &Range<u64>, key: u32, id: u64) -> u8 {
+        coefficient(key, id)
+    }
+
+    fn encode(
+        &self,
+        encoder: &Encoder,
+        span: Range<u64>,
+        key: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, SpanError> {
+        encoder.repair(span, key, out)
+    }
+
+    fn decode(
+        &self,
+        decoder: &mut Decoder,
+        span: Range<u64>,
+        key: u32,
+        payload: &[u8],
+    ) -> Result<RepairOutcome, DecodeError> {
+        decoder.repair(span, key, payload)
+    }
+}

@@ -1,0 +1,402 @@
+use super::*;
+use crate::fec::code::{CODES, CodeSet};
+use crate::wire::frame::{Carrier, Frame, FrameIter, SymbolAck};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use sutura_erasure::{Encoder, WindowLimits};
+
+const PTO: Duration = Duration::from_millis(100);
+const WINDOW: FecConfig = FecConfig {
+    max_sessions: 16,
+    max_window_symbols: 256,
+    max_window_bytes: 384 * 1024,
+    codes: CodeSet::ONLY_SLIDING_WINDOW,
+};
+
+fn all_codes() -> FecConfig {
+    FecConfig { codes: CodeSet::all(), ..WINDOW }
+}
+
+/// A peer that sends, and the sessions that receive.
+struct Peer {
+    now: Instant,
+    receiver: ReceiveSessions,
+    encoders: Vec<Encoder>,
+    size: usize,
+    key: u32,
+}
+
+impl Peer {
+    fn new(config: FecConfig, size: usize) -> Self {
+        let limits = WindowLimits {
+            symbols: config.max_window_symbols as usize,
+            bytes: config.max_window_bytes as usize,
+            symbol_size: MAX_SYMBOL_SIZE,
+        };
+        Self {
+            now: Instant::now(),
+            receiver: ReceiveSessions::new(Some(config)),
+            encoders: (0..config.max_sessions).map(|_| Encoder::new(limits)).collect(),
+            size,
+            key: 0,
+        }
+    }
+
+    fn content(&self, session: u16, id: u64) -> Vec<u8> {
+        let mut bytes = vec![(id * 7 + u64::from(session)) as u8; self.size];
+        bytes[..8].copy_from_slice(&id.to_be_bytes());
+        bytes
+    }
+
+    /// Sends the next symbol of a session, which arrives if it is not lost; whether it was new.
+    fn send(&mut self, session: u16, lost: bool) -> Option<bool> {
+        let encoder = &mut self.encoders[usize::from(session)];
+        let id = encoder.next_id();
+        let bytes = self.content(session, id);
+        let encoder = &mut self.encoders[usize::from(session)];
+        while encoder.push(&bytes).is_err() {
+            encoder.release_below(encoder.window().start + 1);
+        }
+        (!lost).then(|| self.resend(session, id))
+    }
+
+    /// Sends a symbol as it was sent before; whether its frames are to be processed.
+    fn resend(&mut self, session: u16, id: u64) -> bool {
+        let bytes = self.content(session, id);
+        let new = self.receiver.on_source(self.now, SymbolRef { session, id }, &bytes).unwrap();
+        self.check();
+        new
+    }
+
+    /// Sends a repair symbol; how many symbols that recovered.
+    fn repair(&mut self, session: u16, span: Range<u64>) -> usize {
+        self.key += 1;
+        self.repair_of(CodeId::SLIDING_WINDOW, session, span, self.key)
+    }
+
+    fn repair_of(&mut self, code: CodeId, session: u16, span: Range<u64>, key: u32) -> usize {
+        let header = RepairHeader::new(session, code, &span, key);
+        let mut payload = Vec::new();
+        let encoder = &self.encoders[usize::from(session)];
+        code::find(code).unwrap().encode(encoder, span, key, &mut payload).unwrap();
+        self.receiver.on_repair(self.now, &header, &payload).unwrap();
+        self.check();
+        self.fetch(session).len()
+    }
+
+    /// Fetches what was recovered.
+    fn fetch(&mut self, session: u16) -> Vec<u64> {
+        let (mut ids, mut frames) = (Vec::new(), Vec::new());
+        while let Some(recovered) = self.receiver.pop_recovered(&mut frames) {
+            assert_eq!(recovered.symbol.session, session);
+            assert_eq!(frames, self.content(session, recovered.symbol.id));
+            ids.push(recovered.symbol.id);
+        }
+        self.check();
+        ids
+    }
+
+    fn window(&self, session: u16) -> Range<u64> {
+        self.encoders[usize::from(session)].window()
+    }
+
+    fn check(&self) {
+        let allocated = self.receiver.allocated();
+        assert!(allocated <= MAX_DECODER_BYTES, "{allocated}");
+    }
+
+    fn decoder(&self, session: u16) -> &Decoder {
+        &self.receiver.sessions[usize::from(session)].as_ref().unwrap().decoder
+    }
+
+    /// Lets time go by until every decoder is idle.
+    fn idle(&mut self) {
+        while let Some(at) = self.receiver.timeout(PTO) {
+            self.now = at;
+            self.receiver.on_timeout(at, PTO);
+        }
+    }
+}
+
+fn code_of(result: Result<(), TransportError>) -> Result<(), TransportErrorCode> {
+    result.map_err(|error| error.code)
+}
+
+#[test]
+fn what_the_default_promises_is_held() {
+    let config = FecConfig::default();
+    let mut peer = Peer::new(config, MAX_SYMBOL_SIZE);
+    let window = u64::from(config.max_window_symbols);
+    let lost = MAX_PENDING_REPAIRS as u64 + 1;
+    // Twice, so that whatever is kept for reuse is there as well.
+    for round in 0..2 {
+        let first = round * window;
+        for n in 0..window {
+            for session in 0..config.max_sessions {
+                peer.send(session, n < lost);
+            }
+        }
+        // One equation less than there are unknowns determines few of them, and one more all.
+        let mut recovered = vec![0; config.max_sessions.into()];
+        for _ in 0..lost {
+            for session in 0..config.max_sessions {
+                assert_eq!(peer.decoder(session).lower_bound(), first);
+                let count = peer.repair(session, first..first + window);
+                recovered[usize::from(session)] += count as u64;
+            }
+        }
+        assert!(recovered.iter().all(|&count| count == lost), "{recovered:?}");
+    }
+    assert!(peer.receiver.allocated() > MAX_DECODER_BYTES * 3 / 4);
+}
+
+#[test]
+fn a_peer_that_fills_every_session_stays_within_the_bound() {
+    let large = FecConfig {
+        max_sessions: 200,
+        max_window_symbols: 4096,
+        max_window_bytes: 4 << 20,
+        ..all_codes()
+    };
+    let mut peer = Peer::new(large, MAX_SYMBOL_SIZE);
+    let payload = [1; MAX_SYMBOL_SIZE + 2];
+    let now = peer.now;
+    for round in 0..30u64 {
+        for session in 0..large.max_sessions {
+            // Jumps, runs and equations that nothing solves.
+            let first = round * 5000;
+            for id in [first, first + 4000].into_iter().chain(first + 1..first + 6) {
+                peer.resend(session, id);
+            }
+            for (key, code) in (0..).zip(CODES) {
+                let header = RepairHeader::new(session, code.id(), &(first + 50..first + 90), key);
+                let result = peer.receiver.on_repair(now, &header, &payload);
+                assert_eq!(code_of(result), Ok(()));
+                peer.check();
+            }
+            peer.fetch(session);
+            peer.receiver.on_window(now, session, first + round % 3 * 2000).unwrap();
+            peer.check();
+        }
+    }
+    assert!(peer.receiver.allocated() > MAX_DECODER_BYTES / 2);
+}
+
+/// A single session whose window alone is more than may be held.
+#[test]
+fn one_session_stays_within_the_bound() {
+    let huge = FecConfig { max_window_symbols: 1 << 15, max_window_bytes: 64 << 20, ..WINDOW };
+    let mut peer = Peer::new(huge, MAX_SYMBOL_SIZE);
+    for _ in 0..12_000 {
+        assert_eq!(peer.send(0, false), Some(true));
+    }
+    // It forgot some, and goes on.
+    assert!(peer.decoder(0).lower_bound() > 0);
+    peer.send(0, true);
+    peer.send(0, false);
+    assert_eq!(peer.repair(0, 12_000..12_002), 1);
+    for id in 0..12_002 {
+        assert!(!peer.resend(0, id), "{id} is a duplicate");
+    }
+}
+
+#[test]
+fn symbols_that_were_recovered_and_not_fetched_may_come_again() {
+    let mut peer = Peer::new(WINDOW, 50);
+    peer.send(0, true);
+    peer.send(0, false);
+    let mut payload = Vec::new();
+    peer.encoders[0].repair(0..2, 1, &mut payload).unwrap();
+    let header = RepairHeader::new(0, CodeId::SLIDING_WINDOW, &(0..2), 1);
+    peer.receiver.on_repair(peer.now, &header, &payload).unwrap();
+    peer.idle();
+    assert_eq!(peer.fetch(0), []);
+    assert!(peer.resend(0, 0));
+    assert!(!peer.resend(0, 1));
+}
+
+#[test]
+fn duplicates_are_known_though_more_ranges_came_than_are_reported() {
+    let mut peer = Peer::new(WINDOW, 50);
+    for n in 0..200 {
+        peer.send(0, n % 2 == 1);
+    }
+    assert!(peer.receiver.sessions[0].as_ref().is_some_and(|s| !s.held.contains(20)));
+    peer.idle();
+    for id in 0..200 {
+        assert_eq!(peer.resend(0, id), id % 2 == 1, "{id}");
+    }
+}
+
+#[test]
+fn idle_sessions_hold_nothing_and_go_on() {
+    let mut peer = Peer::new(WINDOW, 1000);
+    assert_eq!(peer.receiver.timeout(PTO), None);
+    for session in 0..WINDOW.max_sessions {
+        for n in 0..300 {
+            peer.send(session, n % 10 == 3);
+        }
+        let window = peer.window(session);
+        peer.repair(session, window);
+        peer.now += Duration::from_millis(1);
+    }
+    // They fall idle one after the other, and one that is in use does not.
+    let first = peer.now - Duration::from_millis(16) + IDLE_PERIOD + 3 * PTO;
+    assert_eq!(peer.receiver.timeout(PTO), Some(first));
+    peer.receiver.on_timeout(first, PTO);
+    assert_eq!(peer.receiver.recent.len(), 15);
+    assert_eq!(peer.receiver.timeout(PTO), Some(first + Duration::from_millis(1)));
+    peer.now = first;
+    peer.send(1, false);
+    assert_eq!(peer.receiver.timeout(PTO), Some(first + Duration::from_millis(2)));
+    peer.idle();
+    assert_eq!((peer.receiver.allocated(), peer.receiver.timeout(PTO)), (0, None));
+
+    for session in 0..WINDOW.max_sessions {
+        // Lost symbols were not acknowledged, those that came are duplicates still.
+        let lost = if session == 1 { 301 } else { 300 };
+        assert!(peer.resend(session, 103));
+        assert!(!peer.resend(session, 104) && !peer.resend(session, 103));
+        // A repair symbol over what was forgotten is of no use, one over what follows is.
+        peer.send(session, true);
+        peer.send(session, false);
+        assert_eq!(peer.repair(session, 200..lost + 2), 0);
+        assert_eq!(peer.repair(session, lost..lost + 2), 1);
+    }
+}
+
+#[test]
+fn the_decoder_used_least_recently_yields() {
+    // Windows of which seven fit.
+    let config = FecConfig { max_window_symbols: 1024, max_window_bytes: 2 << 20, ..WINDOW };
+    let mut peer = Peer::new(config, MAX_SYMBOL_SIZE);
+    for session in 0..6 {
+        for _ in 0..1000 {
+            assert_eq!(peer.send(session, false), Some(true));
+        }
+    }
+    assert_eq!((peer.decoder(0).bytes(), peer.decoder(0).lower_bound()), (0, 1000));
+    assert_eq!(peer.decoder(5).lower_bound(), 0, "the one in use was not touched");
+    // All have forgotten or have not, and nobody delivers twice.
+    for session in 0..6 {
+        for id in 0..1000 {
+            assert!(!peer.resend(session, id), "{id} of {session}");
+        }
+        peer.send(session, true);
+        peer.send(session, false);
+        assert_eq!(peer.repair(session, 1000..1002), 1);
+    }
+}
+
+/// What a session reports.
+fn report(receiver: &mut ReceiveSessions, read: impl FnOnce(&SymbolAck<'_>)) {
+    let mut out = Vec::new();
+    receiver.write_symbol_acks(&mut out, 1000);
+    match FrameIter::new(&out, Carrier::OneRtt).next() {
+        Some(Ok(Frame::SymbolAck(ack))) => read(&ack),
+        other => panic!("not a SYMBOL_ACK: {other:?}"),
+    }
+}
+
+#[test]
+fn reports_do_not_change_when_memory_is_taken() {
+    let mut peer = Peer::new(WINDOW, 100);
+    for n in 0..30 {
+        peer.send(0, [3, 10, 20].contains(&n));
+    }
+    assert_eq!(peer.repair(0, 15..25), 1);
+    // The repair symbol said that symbols below 15 are not wanted; from there on all is held.
+    let everything = |ack: &SymbolAck<'_>| assert_eq!((ack.session, ack.lower_bound), (0, 30));
+    report(&mut peer.receiver, everything);
+    peer.idle();
+    report(&mut peer.receiver, everything);
+}
+
+#[test]
+fn a_block_does_not_move_the_lower_bound() {
+    let mut peer = Peer::new(all_codes(), 100);
+    for n in 0..30 {
+        peer.send(0, n == 3 || n == 25);
+    }
+    assert_eq!(peer.repair_of(CodeId::REED_SOLOMON, 0, 20..30, 0), 1);
+    report(&mut peer.receiver, |ack| {
+        assert_eq!(ack.lower_bound, 3);
+        assert!(ack.ranges().eq(std::iter::once(4..30)));
+    });
+    // The first block can still be mended, with either code.
+    assert_eq!(peer.repair_of(CodeId::REED_SOLOMON, 0, 0..10, 7), 1);
+    report(&mut peer.receiver, |ack| assert_eq!(ack.lower_bound, 30));
+}
+
+#[test]
+fn codes_that_were_not_announced_or_do_not_fit_are_violations() {
+    let violation = Err(TransportErrorCode::PROTOCOL_VIOLATION);
+    let payload = [0; 100];
+    let give = |config: FecConfig, code: u64, span: Range<u64>, key| {
+        let header = RepairHeader::new(0, CodeId::new(code).unwrap(), &span, key);
+        let mut receiver = ReceiveSessions::new(Some(config));
+        code_of(receiver.on_repair(Instant::now(), &header, &payload))
+    };
+    assert_eq!(give(WINDOW, 0, 0..5, 9), Ok(()));
+    assert_eq!(give(WINDOW, 1, 0..5, 9), violation);
+    assert_eq!(give(all_codes(), 1, 0..5, 9), Ok(()));
+    assert_eq!(give(all_codes(), 61, 0..5, 9), violation);
+    // A code that a configuration names and that does not exist.
+    let unknown = FecConfig { codes: CodeSet::default().with(CodeId::MAX), ..WINDOW };
+    assert_eq!(give(unknown, 61, 0..5, 9), violation);
+    // A parity symbol beyond the largest block, and a block beyond the window.
+    assert_eq!(give(all_codes(), 1, 0..5, 250), Ok(()));
+    assert_eq!(give(all_codes(), 1, 0..5, 251), violation);
+    assert_eq!(give(all_codes(), 1, 0..256, 0), violation);
+    let small = FecConfig { max_window_symbols: 10, ..all_codes() };
+    assert_eq!(give(small, 1, 0..11, 0), violation);
+}
+
+proptest! {
+    /// Whatever is taken away and whenever, frames are processed once, and all that came or was
+    /// recovered is known.
+    #[test]
+    fn nothing_is_processed_twice(
+        actions in proptest::collection::vec((0u16..3, 0u8..8, any::<u16>()), 0..300),
+    ) {
+        let config = FecConfig { max_window_symbols: 64, ..all_codes() };
+        let mut peer = Peer::new(config, 40);
+        let mut processed = [const { BTreeSet::new() }; 3];
+        for (session, action, choice) in actions {
+            let processed = &mut processed[usize::from(session)];
+            let window = peer.window(session);
+            let start = window.start + u64::from(choice) % (window.end - window.start).max(1);
+            match action {
+                0..=2 => {
+                    if peer.send(session, choice % 4 == 0) == Some(true) {
+                        prop_assert!(processed.insert(window.end));
+                    }
+                }
+                3 if !window.is_empty() => {
+                    let new = peer.resend(session, start);
+                    prop_assert_eq!(new, processed.insert(start));
+                }
+                4 | 5 if !window.is_empty() => {
+                    let code = CODES[usize::from(action - 4)];
+                    let header =
+                        RepairHeader::new(session, code.id(), &(start..window.end), choice.into());
+                    let mut payload = Vec::new();
+                    if code.admits(&header.span(), header.key) {
+                        let encoder = &peer.encoders[usize::from(session)];
+                        code.encode(encoder, header.span(), header.key, &mut payload).unwrap();
+                        peer.receiver.on_repair(peer.now, &header, &payload).unwrap();
+                    }
+                }
+                6 => peer.idle(),
+                _ => peer.now += Duration::from_millis(u64::from(choice) % 500),
+            }
+            for id in peer.fetch(session) {
+                prop_assert!(processed.insert(id));
+            }
+            let at = peer.now;
+            peer.receiver.on_timeout(at, PTO);
+            peer.check();
+        }
+    }
+}

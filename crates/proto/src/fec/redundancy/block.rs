@@ -1,0 +1,202 @@
+//! Parity symbols after each block of data.
+
+use super::{Arrival, Decision, Redundancy, RedundancyFactory, RepairPlan, Turn, View};
+use crate::fec::code::CodeId;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::time::Instant;
+
+/// The most source and parity symbols of a block together, as Reed-Solomon codes over GF(256) have
+/// them.
+pub const MAX_BLOCK: u32 = 255;
+
+/// Reed-Solomon blocks: after `source` symbols, or the end of what the application gave, `parity`
+/// repair symbols, of which any mend as many losses of their block. Towards a peer that does not take
+/// the code, repair symbols of the sliding window over the same blocks take their place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Block {
+    source: u32,
+    parity: u32,
+}
+
+impl Block {
+    /// Blocks of `source` symbols (k) with `parity` more (n - k); `None` if there are no source
+    /// symbols, or more than [`MAX_BLOCK`] in all.
+    #[must_use]
+    pub fn new(source: u32, parity: u32) -> Option<Self> {
+        let fits = source.checked_add(parity).is_some_and(|n| n <= MAX_BLOCK);
+        (source > 0 && fits).then_some(Self { source, parity })
+    }
+}
+
+impl RedundancyFactory for Block {
+    fn name(&self) -> &str {
+        "block"
+    }
+
+    fn parameters(&self) -> String {
+        format!("source={}, parity={}", self.source, self.parity)
+    }
+
+    fn build(&self) -> Box<dyn Redundancy> {
+        Box::new(BlockPolicy { block: *self, open: None, complete: VecDeque::new() })
+    }
+}
+
+/// A block of which all source symbols were sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Complete {
+    span: Range<u64>,
+    /// Parity symbols that were sent.
+    sent: u32,
+}
+
+#[derive(Debug)]
+struct BlockPolicy {
+    block: Block,
+    /// The block that is being filled.
+    open: Option<Range<u64>>,
+    /// Blocks that want parity symbols, oldest first. They are within the coding window, or forgotten
+    /// with the next symbol.
+    complete: VecDeque<Complete>,
+}
+
+impl BlockPolicy {
+    /// Ends the block that is being filled.
+    fn close(&mut self) {
+        if let Some(span) = self.open.take().filter(|_| self.block.parity > 0) {
+            self.complete.push_back(Complete { span, sent: 0 });
+        }
+    }
+
+    /// Forgets blocks that need no parity symbol any more.
+    fn forget(&mut self, view: &View) {
+        while self.complete.front().is_some_and(|block| !block.is_wanted(view)) {
+            self.complete.pop_front();
+        }
+    }
+
+    /// The block that the next parity symbol is for.
+    fn next(&self, view: &View) -> Option<usize> {
+        self.complete.iter().position(|block| block.is_wanted(view))
+    }
+}
+
+impl Complete {
+    /// Whether a parity symbol of the block is of use: something of it has not arrived. Once one was
+    /// sent, the others must be over the same symbols.
+    fn is_wanted(&self, view: &View) -> bool {
+        view.first < self.span.end && (self.sent == 0 || view.first <= self.span.start)
+    }
+}
+
+impl Redundancy for BlockPolicy {
+    fn on_source_sent(&mut self, _now: Instant, id: u64, view: &View) {
+        self.forget(view);
+        let open = self.open.get_or_insert(id..id);
+        open.end = id + 1;
+        if open.end - open.start >= u64::from(self.block.source) {
+            self.close();
+        }
+    }
+
+    fn on_flushed(&mut self, _now: Instant, _ended: bool, _view: &View) {
+        self.close();
+    }
+
+    fn on_repair_sent(&mut self, _now: Instant, view: &View) {
+        let Some(index) = self.next(view) else { return };
+        if let Some(block) = self.complete.get_mut(index) {
+            block.span.start = block.span.start.max(view.first);
+            block.sent += 1;
+            if block.sent >= self.block.parity {
+                self.complete.remove(index);
+            }
+        }
+    }
+
+    fn on_arrived(&mut self, _now: Instant, _id: u64, _how: Arrival, view: &View) {
+        self.forget(view);
+    }
+
+    fn decide(&self, _now: Instant, view: &View) -> Decision {
+        match self.next(view).and_then(|index| self.complete.get(index)) {
+            Some(block) => Decision::Repair(RepairPlan {
+                span: block.span.start.max(view.first)..block.span.end,
+                code: CodeId::REED_SOLOMON,
+                key: Some(block.sent),
+                turn: Turn::Protected,
+            }),
+            None => Decision::Source,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(first: u64, next: u64) -> View {
+        View { first, next, unacked: (next - first) as u32, ..View::default() }
+    }
+
+    /// The spans and keys of the parity symbols that go now.
+    fn parities(policy: &mut dyn Redundancy, v: &View) -> Vec<(Range<u64>, u32)> {
+        let now = Instant::now();
+        let mut plans = Vec::new();
+        while let Decision::Repair(plan) = policy.decide(now, v) {
+            assert_eq!(policy.decide(now, v), Decision::Repair(plan.clone()));
+            assert_eq!(plan.code, CodeId::REED_SOLOMON);
+            plans.push((plan.span, plan.key.unwrap()));
+            policy.on_repair_sent(now, v);
+        }
+        plans
+    }
+
+    #[test]
+    fn parities_follow_each_block_and_the_end() {
+        let now = Instant::now();
+        let mut policy = Block::new(4, 2).unwrap().build();
+        for id in 0..10 {
+            policy.on_source_sent(now, id, &view(0, id + 1));
+            let expected = match id {
+                3 => vec![(0..4, 0), (0..4, 1)],
+                7 => vec![(4..8, 0), (4..8, 1)],
+                _ => vec![],
+            };
+            assert_eq!(parities(&mut *policy, &view(0, id + 1)), expected);
+        }
+        policy.on_flushed(now, true, &view(0, 10));
+        assert_eq!(parities(&mut *policy, &view(0, 10)), [(8..10, 0), (8..10, 1)]);
+        policy.on_flushed(now, true, &view(0, 10));
+        assert_eq!(parities(&mut *policy, &view(0, 10)), []);
+    }
+
+    #[test]
+    fn a_block_shrinks_only_before_its_first_parity() {
+        let now = Instant::now();
+        let mut policy = Block::new(4, 2).unwrap().build();
+        (0..8).for_each(|id| policy.on_source_sent(now, id, &view(0, id + 1)));
+        // Of the first block two symbols arrived before any parity was sent.
+        policy.on_repair_sent(now, &view(2, 8));
+        assert!(matches!(policy.decide(now, &view(2, 8)),
+            Decision::Repair(RepairPlan { ref span, key: Some(1), .. }) if *span == (2..4)));
+        // Then a third one: its second parity would be over other symbols than its first.
+        assert_eq!(parities(&mut *policy, &view(3, 8)), [(4..8, 0), (4..8, 1)]);
+    }
+
+    #[test]
+    fn blocks_that_arrived_are_forgotten() {
+        let now = Instant::now();
+        let mut policy =
+            BlockPolicy { block: Block::new(2, 1).unwrap(), open: None, complete: VecDeque::new() };
+        for id in 0..10_000u64 {
+            policy.on_source_sent(now, id, &view(id.saturating_sub(9), id + 1));
+            assert!(policy.complete.len() <= 6);
+        }
+        policy.on_arrived(now, 9_999, Arrival::Acked, &view(10_000, 10_000));
+        assert!(policy.complete.is_empty());
+        assert!(Block::new(0, 1).is_none() && Block::new(200, 56).is_none());
+        assert!(Block::new(200, 55).is_some() && Block::new(u32::MAX, 1).is_none());
+    }
+}

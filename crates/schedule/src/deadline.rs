@@ -167,7 +167,7 @@ impl Scheduler for Deadline {
         }
     }
 
-    fn next(&mut self, room: usize) -> Option<Grant> {
+    fn next(&self, room: usize) -> Option<Grant> {
         if let Some(grant) = self.control.next(room) {
             return Some(grant);
         }

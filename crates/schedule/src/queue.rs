@@ -51,16 +51,21 @@ impl Entry {
         self.born_and_slot as u32 as Slot
     }
 
+    /// Whether it goes before another member.
+    #[inline]
+    fn is_before(&self, other: &Self) -> bool {
+        // One subtraction of two long numbers.
+        let (_, before) = self.born_and_slot.overflowing_sub(other.born_and_slot);
+        let (_, before) = self.key.borrowing_sub(other.key, before);
+        let (_, before) = (self.rank as u64).borrowing_sub(other.rank as u64, before);
+        ((self.rank >> 64) as u64).borrowing_sub((other.rank >> 64) as u64, before).1
+    }
+
     /// Who of two goes first. Without a branch: that is as good as random, and a branch on it would
     /// be mispredicted half of the time.
     #[inline]
     fn earlier(self, other: Self) -> Self {
-        // One subtraction of two long numbers.
-        let (_, before) = other.born_and_slot.overflowing_sub(self.born_and_slot);
-        let (_, before) = other.key.borrowing_sub(self.key, before);
-        let (_, before) = (other.rank as u64).borrowing_sub(self.rank as u64, before);
-        let (_, before) =
-            ((other.rank >> 64) as u64).borrowing_sub((self.rank >> 64) as u64, before);
+        let before = other.is_before(&self);
         Self {
             rank: select_unpredictable(before, other.rank, self.rank),
             key: select_unpredictable(before, other.key, self.key),
@@ -111,6 +116,12 @@ impl Queue {
         if self.is_empty() { None } else { Some(&self.top) }
     }
 
+    /// Whether the member of this slot goes first.
+    #[inline]
+    pub(crate) fn is_first(&self, slot: Slot) -> bool {
+        self.first().is_some_and(|first| first.slot() == slot)
+    }
+
     /// Puts in a member, which is in no queue. No rank is `u128::MAX`.
     pub(crate) fn push(&mut self, place: &mut Place, slot: Slot, rank: u128, key: StreamKey) {
         if self.vacant.is_empty() {
@@ -120,7 +131,7 @@ impl Queue {
         place.at = self.vacant.pop().unwrap_or_default();
         // There cannot be 2^32 members: each is a stream or a class of a stream.
         let born_and_slot = u64::from(place.born) << 32 | slot as u64;
-        self.replay(self.leaf(*place), Entry { rank, key, born_and_slot });
+        self.enter(self.leaf(*place), Entry { rank, key, born_and_slot });
     }
 
     /// Takes out a member, if it is in this queue.
@@ -189,6 +200,22 @@ impl Queue {
         self.pairs = pairs;
         self.vacant.reserve_exact(leaves);
         self.vacant.extend((old as u32..leaves as u32).rev());
+    }
+
+    /// Sets a vacant leaf, and who is first above it. It changes nothing above the first who goes
+    /// before the newcomer, and most newcomers go late.
+    fn enter(&mut self, mut node: usize, newcomer: Entry) {
+        while node > 1 {
+            let Some(Pair(pair)) = self.pairs.get_mut(node / 2) else {
+                return;
+            };
+            pair[node % 2] = newcomer;
+            if !newcomer.is_before(&pair[1 - node % 2]) {
+                return;
+            }
+            node /= 2;
+        }
+        self.top = newcomer;
     }
 
     /// Sets a leaf, and who is first above it.

@@ -25,9 +25,10 @@ pub struct Grant {
 /// it: [`charge`](Self::charge), and [`deactivate`](Self::deactivate) or [`remove`](Self::remove)
 /// if nothing more may be sent.
 ///
-/// * `next` decides without moving on. Only a charge ends a turn, so a packet that was not built
-///   after all costs no stream its place. A caller must therefore deactivate a stream that cannot
-///   use its grant at all, and must stop asking when the room is too small for a frame.
+/// * `next` is a question: it changes nothing, and may be asked as often as one likes. Only a charge
+///   ends a turn, so a packet that was not built after all costs no stream its place. A caller must
+///   therefore deactivate a stream that cannot use its grant at all, and must stop asking when the
+///   room is too small for a frame.
 /// * A call that names a stream that is not inserted changes nothing, and repeating a call changes
 ///   nothing. Any order of calls is harmless.
 /// * An implementation holds one entry for each inserted stream and nothing else. Its caller bounds
@@ -52,7 +53,7 @@ pub trait Scheduler: Send + Debug {
 
     /// Who may fill the `room` bytes that are left in the packet being built. `None` if no stream
     /// is active, or there is no room.
-    fn next(&mut self, room: usize) -> Option<Grant>;
+    fn next(&self, room: usize) -> Option<Grant>;
 
     /// `bytes` of the connection's capacity were used for the stream. That is what it sent of a
     /// grant, and just as well bytes that no grant was asked for: a retransmission, or a repair

@@ -377,7 +377,7 @@ macro_rules! calls_of_places {
             }
         }
 
-        fn next(&mut self, room: usize) -> Option<Grant> {
+        fn next(&self, room: usize) -> Option<Grant> {
             let stream = self.tree.next()?;
             (room > 0).then_some(Grant { stream, bytes: room })
         }

@@ -147,7 +147,7 @@ impl Scheduler for Eps {
         }
     }
 
-    fn next(&mut self, room: usize) -> Option<Grant> {
+    fn next(&self, room: usize) -> Option<Grant> {
         if room == 0 {
             return None;
         }

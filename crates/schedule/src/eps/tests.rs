@@ -45,7 +45,7 @@ impl Scheduler for Model {
         self.active.retain(|&other| other != stream);
     }
 
-    fn next(&mut self, room: usize) -> Option<Grant> {
+    fn next(&self, room: usize) -> Option<Grant> {
         let rank = |&(at, stream): &(usize, &StreamKey)| {
             let priority = &self.known[stream];
             let order = if priority.incremental { at as u64 } else { *stream };

@@ -2,6 +2,7 @@
 
 use super::tree::{Inner, Kind, Node, ORDER_END, ROOT, ROOT_INNER, Rank, Sharing, Tree};
 use super::{LMAX, MAX_DEBT, tree_calls};
+use crate::queue::Slot;
 use crate::{Grant, Priority, Scheduler, StreamKey, Urgency, Weight};
 
 /// Hierarchical max-min fair sharing by virtual time (after Goyal, Vin and Cheng, "Start-time fair
@@ -67,7 +68,7 @@ impl Hmm {
         let Member { start, price } = *member;
         // At most 2^44 times 2^18.
         let cost = |bytes| u128::from(price * u64::from(bytes));
-        let next = if queue.first().is_some_and(|first| first.slot() == slot) {
+        let next = if queue.is_first(slot) {
             // Nobody in the queue has a start before the clock.
             *clock = start;
             start + cost(bytes)
@@ -87,29 +88,18 @@ impl Hmm {
 impl Scheduler for Hmm {
     tree_calls!();
 
-    fn next(&mut self, room: usize) -> Option<Grant> {
-        if room == 0 {
-            return None;
-        }
-        let mut inner = ROOT_INNER;
-        loop {
-            let first = self.tree.inners[inner as usize].queue.first()?;
-            let slot = first.slot();
-            match self.tree.nodes[slot].kind {
-                Kind::Stream => return Some(self.tree.grant(slot, room)),
-                Kind::Class(below) => inner = below,
-            }
-        }
-    }
-
     fn charge(&mut self, stream: StreamKey, bytes: usize) {
-        let Some(mut slot) = self.tree.slot(stream).filter(|_| bytes > 0) else {
+        if bytes == 0 {
+            return;
+        }
+        let Some(mut slot) = self.tree.slot_to_charge(stream) else {
             return;
         };
         let bytes = u32::try_from(bytes).unwrap_or(MAX_DEBT).min(MAX_DEBT);
         while slot != ROOT {
             slot = self.advance(slot, bytes);
         }
+        self.tree.find_turn();
     }
 }
 
@@ -153,6 +143,7 @@ const _: () = assert!(size_of::<Node<VirtualTime>>() == 64);
 impl Sharing for VirtualTime {
     type Member = Member;
     type Class = Clocks;
+    type Whole = ();
 
     fn attach(class: &mut Clocks, rank: &Rank, member: &mut Member) {
         member.price = price(rank.weight);
@@ -180,4 +171,16 @@ impl Sharing for VirtualTime {
     }
 
     fn leave(_: &mut Clocks, _: &Rank, _: &mut Member) {}
+
+    /// The first of the first.
+    fn turn(tree: &mut Tree<Self>) -> Option<Slot> {
+        let mut inner = ROOT_INNER;
+        loop {
+            let slot = tree.inners[inner as usize].queue.first()?.slot();
+            match tree.nodes[slot].kind {
+                Kind::Stream => return Some(slot),
+                Kind::Class(below) => inner = below,
+            }
+        }
+    }
 }

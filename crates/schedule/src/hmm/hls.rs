@@ -26,6 +26,8 @@ use crate::{Grant, Priority, Scheduler, StreamKey, Urgency};
 /// member appears, the round of the less urgent ones stops where it is and goes on later. An
 /// incremental newcomer among siblings of its urgency waits for the end of their round.
 ///
+/// A round begins with its first packet: whoever becomes backlogged before that takes part in it.
+///
 /// The rights that two backlogged incremental siblings get are in proportion to their weights,
 /// except those of the one round that is under way; so no member is ahead of its max-min fair share
 /// by more than its share of one Q* and a packet.
@@ -35,8 +37,6 @@ use crate::{Grant, Priority, Scheduler, StreamKey, Urgency};
 #[derive(Debug, Default)]
 pub struct Hls {
     tree: Tree<Rounds>,
-    /// For the search.
-    pending: Vec<(Slot, f64)>,
 }
 
 /// Packets of the quantum that the weights may add to one for each stream.
@@ -70,131 +70,36 @@ impl Hls {
     pub(super) fn slots(&self) -> (usize, usize) {
         (self.tree.nodes.len(), self.tree.inners.len())
     }
-
-    /// The quantum of the streams that would be served now, each class alone: the paper's search.
-    fn quantum(&mut self) -> i64 {
-        let Self { tree, pending } = self;
-        let (mut streams, mut largest) = (0u32, 1f64);
-        pending.push((ROOT, 1.0));
-        // With each node the reciprocal of its share of the root.
-        while let Some((slot, reciprocal)) = pending.pop() {
-            let Kind::Class(inner) = tree.nodes[slot].kind else {
-                streams = streams.saturating_add(1);
-                largest = largest.max(reciprocal);
-                continue;
-            };
-            let inner = &tree.inners[inner as usize];
-            let Some(first) = inner.queue.first() else {
-                continue;
-            };
-            let rank = tree.nodes[first.slot()].rank;
-            if !rank.incremental {
-                pending.push((first.slot(), reciprocal));
-                continue;
-            }
-            let sum = inner.state.0[rank.urgency.class()].weights as f64;
-            inner.queue.each_below(|queued| rank.reaches(queued), &mut |slot| {
-                let weight = f64::from(tree.nodes[slot].rank.weight.thousandths());
-                pending.push((slot, reciprocal * sum / weight));
-            });
-        }
-        let most = streams.min(MAX_SHARES) + MAX_SPREAD;
-        let packets = (1.0 + largest).min(f64::from(most));
-        (f64::from(LMAX) * packets * UNIT as f64) as i64
-    }
-
-    /// Whose turn it is: ends the turns that are over and begins those that are due. Calling it
-    /// again changes nothing.
-    ///
-    /// It ends: whoever has a turn either can be served or is in debt, in each turn all of a class
-    /// get at least [`LMAX`] each on average to pay debts with, and debts are bounded.
-    fn turn(&mut self) -> Option<Slot> {
-        let mut class = ROOT;
-        loop {
-            let balance = self.tree.nodes[class].member.balance;
-            if balance <= 0 {
-                class = self.end_turn(class);
-                continue;
-            }
-            let inner = self.tree.inner(class);
-            let first = self.tree.inners[inner].queue.first()?.slot();
-            if !self.tree.nodes[first].member.in_turn {
-                self.begin_turn(inner, first, balance);
-            }
-            if self.tree.nodes[first].member.balance <= 0 {
-                self.end_turn(first);
-            } else if matches!(self.tree.nodes[first].kind, Kind::Class(_)) {
-                class = first;
-            } else {
-                return Some(first);
-            }
-        }
-    }
-
-    /// Gives `first`, which goes first among the members of a class, its share of the round; of the
-    /// next round if all have had theirs.
-    fn begin_turn(&mut self, inner: usize, first: Slot, balance: i64) {
-        let Node { rank, member, .. } = &mut self.tree.nodes[first];
-        member.in_turn = true;
-        if !rank.incremental {
-            // Nobody else is served.
-            member.balance = balance;
-            return;
-        }
-        let round = &mut self.tree.inners[inner].state.0[rank.urgency.class()];
-        if member.round == round.number {
-            round.number += 1;
-            // At least a packet for each on average, though the class may have less left: then it
-            // waits for its own turn in the middle of the round.
-            let rights = balance.max(bytes(LMAX).saturating_mul(round.members));
-            round.quota = (rights / round.weights.max(1)).max(1);
-        }
-        let share = round.quota.saturating_mul(i64::from(rank.weight.thousandths()));
-        member.balance = member.balance.saturating_add(share);
-    }
-
-    /// Ends the turn of a member; the root begins its next one at once. Returns the class above.
-    fn end_turn(&mut self, slot: Slot) -> Slot {
-        if slot == ROOT {
-            let quantum = self.quantum();
-            let root = &mut self.tree.nodes[ROOT].member;
-            root.balance = root.balance.saturating_add(quantum);
-            return ROOT;
-        }
-        let Node { parent, above, rank, ref mut member, .. } = self.tree.nodes[slot];
-        member.in_turn = false;
-        if rank.incremental {
-            let number = self.tree.inners[above as usize].state.0[rank.urgency.class()].number;
-            member.round = number;
-            self.tree.reorder(slot, u128::from(number));
-        }
-        parent as usize
-    }
 }
 
 impl Scheduler for Hls {
     tree_calls!();
 
-    fn next(&mut self, room: usize) -> Option<Grant> {
-        if room == 0 || self.tree.is_empty() {
-            return None;
-        }
-        let slot = self.turn()?;
-        Some(self.tree.grant(slot, room))
-    }
-
     fn charge(&mut self, stream: StreamKey, bytes: usize) {
-        let Some(mut slot) = self.tree.slot(stream) else {
+        if bytes == 0 {
+            // That is no packet, with which turns would begin.
+            return;
+        }
+        let Some(mut slot) = self.tree.slot_to_charge(stream) else {
             return;
         };
+        if self.tree.is_turn_of(slot) {
+            self.tree.begin_turns();
+        }
         let spent = self::bytes(u32::try_from(bytes).unwrap_or(MAX_DEBT).min(MAX_DEBT));
+        let mut is_over = false;
         loop {
             let Node { parent, ref mut member, .. } = self.tree.nodes[slot];
             member.balance = member.balance.saturating_sub(spent).max(-self::bytes(MAX_DEBT));
+            is_over |= member.balance <= 0;
             if slot == ROOT {
-                return;
+                break;
             }
             slot = parent as usize;
+        }
+        // While all above the stream have something left, their turns go on.
+        if is_over {
+            self.tree.find_turn();
         }
     }
 }
@@ -225,6 +130,33 @@ struct Round {
     members: i64,
 }
 
+impl Round {
+    /// Whether a member has had its turn in this round. If it goes first all have.
+    fn is_over_for(&self, member: &Member) -> bool {
+        member.round == self.number
+    }
+
+    /// Number, quota, and the balance of a member after the begin of its turn, in the next round if
+    /// it has had its turn in this one. `rights` is what the class has.
+    #[inline]
+    fn after_begin(&self, member: &Member, rank: &Rank, rights: i64) -> (u64, i64, i64) {
+        let (mut number, mut quota) = (self.number, self.quota);
+        if self.is_over_for(member) {
+            number += 1;
+            // At least a packet for each on average, though the class may have less left: then it
+            // waits for its own turn in the middle of the round.
+            let rights = rights.max(bytes(LMAX).saturating_mul(self.members));
+            quota = (rights / self.weights.max(1)).max(1);
+        }
+        (number, quota, member.balance.saturating_add(share(quota, rank)))
+    }
+}
+
+/// What a member gets of a quota.
+fn share(quota: i64, rank: &Rank) -> i64 {
+    quota.saturating_mul(i64::from(rank.weight.thousandths()))
+}
+
 #[derive(Debug, Default)]
 struct Member {
     /// What it may send in its turn, in [`UNIT`]s; below zero what it owes.
@@ -234,9 +166,166 @@ struct Member {
     in_turn: bool,
 }
 
+#[derive(Debug, Default)]
+struct Whole {
+    /// Who is still to be looked at in the search, with the reciprocal of its share of the root.
+    pending: Vec<(Slot, f64)>,
+    /// Whether turns are to begin with the next packet.
+    are_due: bool,
+}
+
+impl Tree<Rounds> {
+    /// The quantum of the streams that would be served now, each class alone: the paper's search.
+    fn quantum(&mut self) -> i64 {
+        let Self { nodes, inners, whole: Whole { pending, .. }, .. } = self;
+        let (mut streams, mut largest) = (0u32, 1f64);
+        pending.push((ROOT, 1.0));
+        while let Some((slot, reciprocal)) = pending.pop() {
+            let Kind::Class(inner) = nodes[slot].kind else {
+                streams = streams.saturating_add(1);
+                largest = largest.max(reciprocal);
+                continue;
+            };
+            let inner = &inners[inner as usize];
+            let Some(first) = inner.queue.first() else {
+                continue;
+            };
+            let rank = nodes[first.slot()].rank;
+            if !rank.incremental {
+                pending.push((first.slot(), reciprocal));
+                continue;
+            }
+            let sum = inner.state.0[rank.urgency.class()].weights as f64;
+            inner.queue.each_below(|queued| rank.reaches(queued), &mut |slot| {
+                let weight = f64::from(nodes[slot].rank.weight.thousandths());
+                pending.push((slot, reciprocal * sum / weight));
+            });
+        }
+        let most = streams.min(MAX_SHARES) + MAX_SPREAD;
+        let packets = (1.0 + largest).min(f64::from(most));
+        (f64::from(LMAX) * packets * UNIT as f64) as i64
+    }
+
+    /// Ends the turns that are over, and finds whose turn goes on or begins then. What begins a new
+    /// round or a new turn of the root waits for the next packet: who becomes backlogged before that
+    /// takes part in it. `None` if whoever is next might still be in debt then.
+    fn foresee(&mut self) -> Option<Slot> {
+        self.whole.are_due = false;
+        let mut class = ROOT;
+        // What the class has, or will have at the least.
+        let mut rights = self.nodes[ROOT].member.balance;
+        if rights <= 0 {
+            self.whole.are_due = true;
+            rights = 1;
+        }
+        loop {
+            let inner = self.inner(class);
+            let first = self.inners[inner].queue.first()?.slot();
+            let Node { rank, ref mut member, kind, .. } = self.nodes[first];
+            let round = &self.inners[inner].state.0[rank.urgency.class()];
+            if !member.in_turn && rank.incremental && !round.is_over_for(member) {
+                member.in_turn = true;
+                member.balance = member.balance.saturating_add(share(round.quota, &rank));
+            }
+            let mut has = member.balance;
+            if !member.in_turn {
+                self.whole.are_due = true;
+                has = if rank.incremental {
+                    round.after_begin(member, &rank, rights).2
+                } else {
+                    rights
+                };
+                if has <= 0 {
+                    return None;
+                }
+            }
+            if has <= 0 {
+                self.end_turn(first);
+            } else if matches!(kind, Kind::Class(_)) {
+                (class, rights) = (first, has);
+            } else {
+                return Some(first);
+            }
+        }
+    }
+
+    /// Begins the turns that are due.
+    fn begin_turns(&mut self) {
+        if self.whole.are_due {
+            self.whole.are_due = false;
+            self.take_turns();
+        }
+    }
+
+    /// Ends the turns that are over and begins those that are due. Returns whose turn it is.
+    ///
+    /// It ends: whoever has a turn either can be served or is in debt, in each turn all of a class
+    /// get at least [`LMAX`] each on average to pay debts with, and debts are bounded.
+    fn take_turns(&mut self) -> Option<Slot> {
+        let mut class = ROOT;
+        loop {
+            let balance = self.nodes[class].member.balance;
+            if balance <= 0 {
+                class = self.end_turn(class);
+                continue;
+            }
+            let inner = self.inner(class);
+            let first = self.inners[inner].queue.first()?.slot();
+            let Node { ref member, kind, .. } = self.nodes[first];
+            let has = if member.in_turn {
+                member.balance
+            } else {
+                self.begin_turn(inner, first, balance)
+            };
+            if has <= 0 {
+                self.end_turn(first);
+            } else if matches!(kind, Kind::Class(_)) {
+                class = first;
+            } else {
+                return Some(first);
+            }
+        }
+    }
+
+    /// Gives `first`, which goes first among the members of a class, its share of the round; of the
+    /// next round if all have had theirs. Returns what it has.
+    #[inline]
+    fn begin_turn(&mut self, inner: usize, first: Slot, rights: i64) -> i64 {
+        let Node { rank, member, .. } = &mut self.nodes[first];
+        member.in_turn = true;
+        if rank.incremental {
+            let round = &mut self.inners[inner].state.0[rank.urgency.class()];
+            (round.number, round.quota, member.balance) = round.after_begin(member, rank, rights);
+        } else {
+            // Nobody else is served.
+            member.balance = rights;
+        }
+        member.balance
+    }
+
+    /// Ends the turn of a member; the root begins its next one at once. Returns the class above.
+    fn end_turn(&mut self, slot: Slot) -> Slot {
+        if slot == ROOT {
+            let quantum = self.quantum();
+            let root = &mut self.nodes[ROOT].member;
+            root.balance = root.balance.saturating_add(quantum);
+            return ROOT;
+        }
+        let Node { parent, above, rank, ref mut member, .. } = self.nodes[slot];
+        member.in_turn = false;
+        if rank.incremental {
+            let number = self.inners[above as usize].state.0[rank.urgency.class()].number;
+            member.round = number;
+            self.reorder(slot, u128::from(number));
+        }
+        parent as usize
+    }
+}
+
 impl Sharing for Rounds {
     type Member = Member;
     type Class = Class;
+    type Whole = Whole;
 
     fn attach(class: &mut Class, rank: &Rank, member: &mut Member) {
         member.round = class.0[rank.urgency.class()].number;
@@ -272,5 +361,9 @@ impl Sharing for Rounds {
                 round.number += FORGIVEN;
             }
         }
+    }
+
+    fn turn(tree: &mut Tree<Self>) -> Option<Slot> {
+        if tree.is_empty() { None } else { tree.foresee().or_else(|| tree.take_turns()) }
     }
 }

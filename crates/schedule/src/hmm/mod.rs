@@ -27,8 +27,8 @@
 //! | behind it | less than L for each sibling, and L if it is new | at most Q* |
 //! | two siblings i and j, service by weight | L/wi + L/wj apart | 2 Q*/W + L/wi + L/wj apart, W all weights |
 //! | a newcomer waits | for one packet of each sibling, by weight | for the end of the round: Q* bytes |
-//! | [`next`](crate::Scheduler::next) | O(depth) | O(depth + log n), amortised |
-//! | [`charge`](crate::Scheduler::charge) | O(depth log n) | O(depth) |
+//! | [`next`](crate::Scheduler::next) | O(1) | O(1) |
+//! | [`charge`](crate::Scheduler::charge) | O(depth log n) | O(depth + log n), amortised |
 //! | each stream holds the link for | one packet | its share of the round |
 //!
 //! n is the most members that one class has had at once. A newcomer that is more urgent waits in
@@ -84,15 +84,15 @@ macro_rules! tree_calls {
         }
 
         fn activate(&mut self, stream: StreamKey) {
-            if let Some(slot) = self.tree.slot(stream) {
-                self.tree.activate(slot);
-            }
+            self.tree.activate(stream);
         }
 
         fn deactivate(&mut self, stream: StreamKey) {
-            if let Some(slot) = self.tree.slot(stream) {
-                self.tree.deactivate(slot);
-            }
+            self.tree.deactivate(stream);
+        }
+
+        fn next(&self, room: usize) -> Option<Grant> {
+            self.tree.next(room)
         }
 
         fn is_empty(&self) -> bool {

@@ -247,7 +247,7 @@ impl Scheduler for Model {
         });
     }
 
-    fn next(&mut self, room: usize) -> Option<Grant> {
+    fn next(&self, room: usize) -> Option<Grant> {
         if room == 0 {
             return None;
         }

@@ -16,6 +16,8 @@ use crate::{Class, Grant, MAX_DEPTH, Priority, StreamKey, Urgency, Weight};
 pub(super) trait Sharing: Debug + Default {
     type Member: Debug + Default + Send;
     type Class: Debug + Default + Send;
+    /// What there is once, above all classes.
+    type Whole: Debug + Default + Send;
 
     /// The member is now below this class with this rank.
     fn attach(class: &mut Self::Class, rank: &Rank, member: &mut Self::Member);
@@ -26,6 +28,9 @@ pub(super) trait Sharing: Debug + Default {
     fn join(class: &mut Self::Class, rank: &Rank, member: &mut Self::Member) -> u128;
     /// The member is no longer backlogged.
     fn leave(class: &mut Self::Class, rank: &Rank, member: &mut Self::Member);
+    /// The active stream whose turn it is, after a change that may have moved the turn on. Asking
+    /// again finds the same and changes nothing.
+    fn turn(tree: &mut Tree<Self>) -> Option<Slot>;
 }
 
 /// What is read of the priority of a stream or class.
@@ -129,8 +134,14 @@ pub(super) struct Tree<S: Sharing> {
     vacant: Vec<Slot>,
     vacant_inners: Vec<u32>,
     streams: KeyMap<Slot>,
-    /// The stream that was granted room last, for most calls are about that one.
-    granted: Option<(StreamKey, Slot)>,
+    pub(super) whole: S::Whole,
+    /// The stream whose turn it is. It is found when something changes, so that asking is cheap and
+    /// changes nothing.
+    turn: Option<Slot>,
+    /// Whether it may be another one's since.
+    stale: bool,
+    /// The stream that was charged last, for most calls are about that one.
+    charged: Slot,
     /// Classes by the class above and their name. Ordered, not hashed: a peer chooses the names.
     named: BTreeMap<(Slot, Arc<str>), Slot>,
     /// Counts classes, to tell apart those that were made for the same stream.
@@ -155,7 +166,10 @@ impl<S: Sharing> Default for Tree<S> {
             vacant: Vec::new(),
             vacant_inners: Vec::new(),
             streams: KeyMap::default(),
-            granted: None,
+            whole: S::Whole::default(),
+            turn: None,
+            stale: false,
+            charged: ROOT,
             named: BTreeMap::new(),
             born: 0,
         }
@@ -179,18 +193,53 @@ impl<S: Sharing> Tree<S> {
         self.nodes.len() - self.vacant.len() - self.streams.len() - 1
     }
 
-    pub(super) fn slot(&self, stream: StreamKey) -> Option<Slot> {
-        match self.granted {
-            Some((granted, slot)) if granted == stream => Some(slot),
-            _ => self.streams.get(&stream).copied(),
+    fn slot(&self, stream: StreamKey) -> Option<Slot> {
+        if self.is_stream(self.charged, stream) {
+            return Some(self.charged);
         }
+        self.streams.get(&stream).copied()
     }
 
-    /// The grant of all the room to a stream.
-    pub(super) fn grant(&mut self, slot: Slot, room: usize) -> Grant {
-        let stream = self.nodes[slot].key;
-        self.granted = Some((stream, slot));
-        Grant { stream, bytes: room }
+    /// Whether a slot in use is that of a stream.
+    fn is_stream(&self, slot: Slot, stream: StreamKey) -> bool {
+        let node = &self.nodes[slot];
+        node.key == stream && matches!(node.kind, Kind::Stream)
+    }
+
+    /// The slot of a stream that is about to be charged: as a rule the one whose turn it is.
+    #[inline]
+    pub(super) fn slot_to_charge(&mut self, stream: StreamKey) -> Option<Slot> {
+        let slot = match self.turn {
+            Some(turn) if self.nodes[turn].key == stream => turn,
+            _ => self.slot(stream)?,
+        };
+        self.charged = slot;
+        Some(slot)
+    }
+
+    /// The grant of all the room to the stream whose turn it is.
+    #[inline]
+    pub(super) fn next(&self, room: usize) -> Option<Grant> {
+        let stream = self.nodes[self.turn?].key;
+        (room > 0).then_some(Grant { stream, bytes: room })
+    }
+
+    /// Finds out whose turn it is.
+    #[inline]
+    pub(super) fn find_turn(&mut self) {
+        self.stale = false;
+        self.turn = S::turn(self);
+    }
+
+    pub(super) fn is_turn_of(&self, slot: Slot) -> bool {
+        self.turn == Some(slot)
+    }
+
+    /// Finds out whose turn it is if that may have changed.
+    fn settle(&mut self) {
+        if self.stale {
+            self.find_turn();
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -222,13 +271,15 @@ impl<S: Sharing> Tree<S> {
         let slot = self.add(stream, parent, rank, Kind::Stream, 0);
         self.parents[slot] = parents;
         self.streams.insert(stream, slot);
+        self.settle();
     }
 
     pub(super) fn remove(&mut self, stream: StreamKey) {
         if let Some(slot) = self.streams.remove(&stream) {
-            self.granted = None;
-            self.deactivate(slot);
+            self.charged = ROOT;
+            self.make_idle(slot);
             self.take(slot);
+            self.settle();
         }
     }
 
@@ -245,8 +296,16 @@ impl<S: Sharing> Tree<S> {
         let parent = self.resolve(stream, parents.as_deref(), Some(slot));
         self.parents[slot] = parents;
         if parent == old {
-            return self.rerank(slot, rank);
+            self.rerank(slot, rank);
+        } else {
+            self.rehang(slot, parent, rank);
         }
+        self.settle();
+    }
+
+    /// Moves a stream to another class.
+    fn rehang(&mut self, slot: Slot, parent: Slot, rank: Rank) {
+        let old = self.nodes[slot].parent();
         let backlogged = self.nodes[slot].place.is_queued();
         if backlogged {
             self.leave(slot);
@@ -259,18 +318,28 @@ impl<S: Sharing> Tree<S> {
             // First up on the new side: a class above both sides never goes without.
             self.raise(slot);
             self.lower(old);
+            self.stale = true;
         }
         self.release(old);
     }
 
-    pub(super) fn activate(&mut self, slot: Slot) {
-        if !self.nodes[slot].place.is_queued() {
+    pub(super) fn activate(&mut self, stream: StreamKey) {
+        if let Some(slot) = self.slot(stream) {
             self.raise(slot);
+            self.settle();
         }
     }
 
-    pub(super) fn deactivate(&mut self, slot: Slot) {
+    pub(super) fn deactivate(&mut self, stream: StreamKey) {
+        if let Some(slot) = self.slot(stream) {
+            self.make_idle(slot);
+            self.settle();
+        }
+    }
+
+    fn make_idle(&mut self, slot: Slot) {
         if self.nodes[slot].place.is_queued() {
+            self.stale |= self.is_turn_of(slot);
             self.leave(slot);
             self.lower(self.nodes[slot].parent());
         }
@@ -404,15 +473,19 @@ impl<S: Sharing> Tree<S> {
         self.attach(slot);
         if backlogged {
             self.join(slot);
+            self.stale = true;
         }
     }
 
     /// Makes a member backlogged, and the classes above it that were not.
     fn raise(&mut self, mut slot: Slot) {
+        let mut goes_first = false;
         while slot != ROOT && !self.nodes[slot].place.is_queued() {
-            self.join(slot);
+            goes_first = self.join(slot);
             slot = self.nodes[slot].parent();
         }
+        // Behind others it is not on the way to whose turn it is.
+        self.stale |= goes_first;
     }
 
     /// Makes a class and those above it no longer backlogged if nothing below them is.
@@ -426,11 +499,13 @@ impl<S: Sharing> Tree<S> {
         }
     }
 
-    fn join(&mut self, slot: Slot) {
+    /// Puts a member among its siblings. Returns whether it goes first.
+    fn join(&mut self, slot: Slot) -> bool {
         let Node { key, above, rank, place, member, .. } = &mut self.nodes[slot];
         let Inner { queue, state, .. } = &mut self.inners[*above as usize];
         let rank = rank.queued(S::join(state, rank, member));
         queue.push(place, slot, rank, *key);
+        queue.is_first(slot)
     }
 
     fn leave(&mut self, slot: Slot) {

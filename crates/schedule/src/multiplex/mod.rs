@@ -139,7 +139,7 @@ impl Scheduler for Multiplexer {
         }
     }
 
-    fn next(&mut self, room: usize) -> Option<Grant> {
+    fn next(&self, room: usize) -> Option<Grant> {
         let stream = self.tree.next()?;
         (room > 0).then_some(Grant { stream, bytes: room })
     }

@@ -54,7 +54,7 @@ impl Scheduler for Model {
         self.line.retain(|(key, _)| *key != stream);
     }
 
-    fn next(&mut self, room: usize) -> Option<Grant> {
+    fn next(&self, room: usize) -> Option<Grant> {
         let mut line: Vec<StreamKey> = self.line.iter().map(|(key, _)| *key).collect();
         let age = |stream: &StreamKey| self.known.iter().position(|(key, _)| key == stream);
         match self.discipline {

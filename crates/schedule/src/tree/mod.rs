@@ -39,7 +39,7 @@ macro_rules! calls_of_streams {
             }
         }
 
-        fn next(&mut self, room: usize) -> Option<Grant> {
+        fn next(&self, room: usize) -> Option<Grant> {
             let stream = self.tree.next()?;
             (room > 0).then_some(Grant { stream, bytes: room })
         }

@@ -34,7 +34,7 @@ impl Scheduler for Uniform {
     fn deactivate(&mut self, stream: StreamKey) {
         self.eps.deactivate(stream);
     }
-    fn next(&mut self, room: usize) -> Option<Grant> {
+    fn next(&self, room: usize) -> Option<Grant> {
         self.eps.next(room)
     }
     fn charge(&mut self, stream: StreamKey, bytes: usize) {

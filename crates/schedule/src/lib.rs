@@ -24,6 +24,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! A scheme that is in no table is a type that implements [`Scheduler`] and a [`SchedulerFactory`] that
+//! makes it.
+//!
 //! A [`Multiplexer`] treats all streams alike, as transports do that know nothing of them; the
 //! table [`Preset`] has the defaults of ten of these by name.
 #![forbid(unsafe_code)]
@@ -51,5 +54,5 @@ pub use hmm::{Hls, Hmm};
 pub use multiplex::{Block, Discipline, Multiplexer, Preset};
 pub use priority::{Class, Dependency, MAX_DEPTH, Priority, Urgency, Weight};
 pub use resource::{Kind, Resource};
-pub use scheduler::{Grant, Scheduler, StreamKey};
+pub use scheduler::{Grant, Scheduler, SchedulerFactory, StreamKey};
 pub use scheme::{ParseSchemeError, Scheme};

@@ -69,3 +69,12 @@ pub trait Scheduler: Send + Debug {
     /// Whether no stream is active.
     fn is_empty(&self) -> bool;
 }
+
+/// Makes schedulers of one kind: what a connection's configuration holds.
+pub trait SchedulerFactory: Debug + Send + Sync {
+    /// The name by which people choose it.
+    fn name(&self) -> &str;
+
+    /// A scheduler without streams.
+    fn build(&self) -> Box<dyn Scheduler>;
+}

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::marx::{
     Planned, bucket, bucket_html, dfifo, fifo, firefox, pplus, rr, spdyrr, splus, wrr, zeroweight,
 };
-use crate::{Deadline, Eps, H2, Hls, Hmm, Preset, Scheduler};
+use crate::{Deadline, Eps, H2, Hls, Hmm, Preset, Scheduler, SchedulerFactory};
 
 /// The schemes by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -108,6 +108,32 @@ impl Scheme {
         }
     }
 
+    /// One line for people who choose among the schemes.
+    #[must_use]
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Self::Eps => "by urgency, then in sequence or in turns (RFC 9218)",
+            Self::Hmm => "shares by weight and class, packet by packet",
+            Self::Hls => "shares by weight and class, in rounds",
+            Self::Deadline => "the earliest deadline first, streams without one last",
+            Self::H2 => "the dependency tree of HTTP/2 (RFC 7540)",
+            Self::Rr => "the same share for every stream, as in old Edge",
+            Self::Wrr => "shares by the kind of resource, as in Safari",
+            Self::Fifo => "one stream after the other, the oldest first",
+            Self::Dfifo => "five levels by kind, in sequence, as in Chrome",
+            Self::Firefox => "weighted groups by kind, as in Firefox",
+            Self::FirefoxMeasured => "firefox with the weights of a published measurement",
+            Self::PPlus => "what is important in sequence, beside a trickle of the rest",
+            Self::SPlus => "two sequences, then the groups of firefox",
+            Self::SpdyRr => "the levels of dfifo, in turns of one packet",
+            Self::Bucket => "the buckets by kind that Meenan proposed",
+            Self::BucketHtml => "bucket with documents in the highest one",
+            Self::ZeroWeight => "weight 255 in sequence, then shares, then weight 0",
+            Self::ZeroWeightAtf => "zeroweight, with what is above the fold first",
+            Self::Stack(preset) => preset.summary,
+        }
+    }
+
     /// A scheduler of this scheme without streams.
     #[must_use]
     pub fn build(self) -> Box<dyn Scheduler> {
@@ -132,6 +158,16 @@ impl Scheme {
             Self::ZeroWeightAtf => Box::new(Planned::new(&zeroweight::ABOVE_THE_FOLD)),
             Self::Stack(preset) => preset.build(),
         }
+    }
+}
+
+impl SchedulerFactory for Scheme {
+    fn name(&self) -> &str {
+        (*self).name()
+    }
+
+    fn build(&self) -> Box<dyn Scheduler> {
+        (*self).build()
     }
 }
 
@@ -193,6 +229,21 @@ mod tests {
             scheduler.reprioritize(99, Priority::default());
             scheduler.reprioritize(8, Priority::CONTROL);
             assert_eq!(scheduler.next(1200), Some(Grant { stream: 8, bytes: 1200 }));
+        }
+    }
+
+    #[test]
+    fn every_scheme_is_a_factory_with_a_line_of_its_own() {
+        let mut lines = Vec::new();
+        for scheme in Scheme::all() {
+            let factory: &dyn SchedulerFactory = &scheme;
+            assert_eq!(factory.name(), scheme.to_string());
+            assert_eq!(format!("{:?}", factory.build()), format!("{:?}", scheme.build()));
+            let summary = scheme.summary();
+            assert!((1..=60).contains(&summary.chars().count()), "{summary:?}");
+            assert!(!summary.contains('\n') && !summary.ends_with('.'), "{summary:?}");
+            assert!(!lines.contains(&summary), "{summary:?} is said twice");
+            lines.push(summary);
         }
     }
 

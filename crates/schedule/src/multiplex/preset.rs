@@ -9,6 +9,8 @@ use crate::Scheduler;
 pub struct Preset {
     /// The name of the stack in the paper.
     pub name: &'static str,
+    /// What it does by default, in one line for people.
+    pub summary: &'static str,
     /// The order of service of new data.
     pub discipline: Discipline,
     /// The retransmission approach, 1 to 3 (section 2.1). 1: lost data is sent when its stream is
@@ -28,30 +30,53 @@ pub struct Preset {
 impl Preset {
     /// Every preset, in the order in which they are listed to people.
     pub const ALL: &[Self] = &[
-        Self::new("aioquic", ROUND_ROBIN, None),
-        Self::new("quiche", ROUND_ROBIN, None),
-        Self::new("quicly", ROUND_ROBIN, Some(1)),
-        Self::new("ngtcp2", ROUND_ROBIN, Some(2)),
+        Self::new("aioquic", "aioquic in 2020: turns of one packet", ROUND_ROBIN, None),
+        Self::new("quiche", "quiche in 2020: turns of one packet", ROUND_ROBIN, None),
+        Self::new("quicly", "quicly in 2020: turns of one packet", ROUND_ROBIN, Some(1)),
+        Self::new("ngtcp2", "ngtcp2 in 2020: turns of one packet", ROUND_ROBIN, Some(2)),
         Self::MVFST,
-        Self { name: "mvfst-alt", stream_window: 4, ..Self::MVFST },
-        Self::new("msquic", Discipline::RoundRobin(Block::Packets(4)), None),
-        Self::new("google", Discipline::RoundRobin(Block::Packets(14)), None),
-        Self::new("lsquic", Discipline::RoundRobin(Block::Window), Some(2)),
-        Self::new("ats", Discipline::Lifo, Some(2)),
-        Self::new("picoquic", Discipline::Lifo, Some(2)),
-        Self::new("picoquic-alt", Discipline::Fifo, Some(2)),
+        Self {
+            name: "mvfst-alt",
+            summary: "mvfst in 2020, with small stream windows",
+            stream_window: 4,
+            ..Self::MVFST
+        },
+        Self::new("msquic", "msquic in 2020: turns of 4 packets", in_turns_of(4), None),
+        Self::new("google", "Google's stack in 2020: turns of 14 packets", in_turns_of(14), None),
+        Self::new(
+            "lsquic",
+            "lsquic in 2020: turns of a congestion window",
+            Discipline::RoundRobin(Block::Window),
+            Some(2),
+        ),
+        Self::new("ats", "Traffic Server in 2020: the youngest first", Discipline::Lifo, Some(2)),
+        Self::new("picoquic", "picoquic in 2020: the youngest first", Discipline::Lifo, Some(2)),
+        Self::new("picoquic-alt", "picoquic, the oldest first", Discipline::Fifo, Some(2)),
     ];
 
-    const MVFST: Self =
-        Self { one_stream_per_packet: false, ..Self::new("mvfst", ROUND_ROBIN, Some(3)) };
+    const MVFST: Self = Self {
+        one_stream_per_packet: false,
+        ..Self::new(
+            "mvfst",
+            "mvfst in 2020: streams share a packet, in turns",
+            ROUND_ROBIN,
+            Some(3),
+        )
+    };
 
-    const fn new(name: &'static str, discipline: Discipline, approach: Option<u8>) -> Self {
+    const fn new(
+        name: &'static str,
+        summary: &'static str,
+        discipline: Discipline,
+        approach: Option<u8>,
+    ) -> Self {
         let (retransmission, retransmission_named) = match approach {
             Some(approach) => (approach, true),
             None => (1, false),
         };
         Self {
             name,
+            summary,
             discipline,
             retransmission,
             retransmission_named,
@@ -74,4 +99,8 @@ impl Preset {
 }
 
 /// In turns of one packet.
-const ROUND_ROBIN: Discipline = Discipline::RoundRobin(Block::Packets(1));
+const ROUND_ROBIN: Discipline = in_turns_of(1);
+
+const fn in_turns_of(packets: u32) -> Discipline {
+    Discipline::RoundRobin(Block::Packets(packets))
+}

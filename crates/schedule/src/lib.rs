@@ -25,12 +25,13 @@
 //! ```
 //!
 //! A scheme that is in no table is a type that implements [`Scheduler`] and a [`SchedulerFactory`] that
-//! makes it.
+//! makes it. [`conformance`] tells whether it keeps the contract.
 //!
 //! A [`Multiplexer`] treats all streams alike, as transports do that know nothing of them; the
 //! table [`Preset`] has the defaults of ten of these by name.
 #![forbid(unsafe_code)]
 
+pub mod conformance;
 mod deadline;
 mod eps;
 mod h2;

@@ -29,10 +29,14 @@ pub struct Grant {
 ///   ends a turn, so a packet that was not built after all costs no stream its place. A caller must
 ///   therefore deactivate a stream that cannot use its grant at all, and must stop asking when the
 ///   room is too small for a frame.
+/// * Streams of [`Urgency::CONTROL`](crate::Urgency::CONTROL) go before all others.
 /// * A call that names a stream that is not inserted changes nothing, and repeating a call changes
-///   nothing. Any order of calls is harmless.
+///   nothing, except that each charge is of bytes of its own. Any order of calls is harmless.
+/// * Equal calls to two schedulers of one kind have equal answers.
 /// * An implementation holds one entry for each inserted stream and nothing else. Its caller bounds
 ///   the number of streams (RFC 9000, section 4.6).
+///
+/// [`conformance`](crate::conformance) checks all of this but the last.
 pub trait Scheduler: Send + Debug {
     /// Adds a stream, not active. For a stream that is there already it is the same as
     /// [`reprioritize`](Self::reprioritize).
@@ -51,8 +55,8 @@ pub trait Scheduler: Send + Debug {
     /// The stream has no bytes that may be sent now.
     fn deactivate(&mut self, stream: StreamKey);
 
-    /// Who may fill the `room` bytes that are left in the packet being built. `None` if no stream
-    /// is active, or there is no room.
+    /// Who may fill the `room` bytes that are left in the packet being built: an active stream.
+    /// `None` only if no stream is active, or there is no room.
     fn next(&self, room: usize) -> Option<Grant>;
 
     /// `bytes` of the connection's capacity were used for the stream. That is what it sent of a

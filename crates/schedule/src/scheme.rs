@@ -206,10 +206,7 @@ impl std::error::Error for ParseSchemeError {}
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-    use crate::testing::{any_calls, apply};
     use crate::{Grant, Priority};
 
     #[test]
@@ -254,21 +251,5 @@ mod tests {
         let known = names.join(", ");
         let text = format!("unknown scheduling scheme `EPS `, expected one of: {known}");
         assert_eq!(error.to_string(), text);
-    }
-
-    proptest! {
-        #[test]
-        fn a_question_changes_nothing(calls in any_calls()) {
-            for scheme in Scheme::all() {
-                let (mut asked, mut other) = (scheme.build(), scheme.build());
-                for call in &calls {
-                    let grant = asked.next(1200);
-                    prop_assert_eq!(asked.next(1200), grant, "{} before {:?}", scheme, call);
-                    // The other one is asked only where a grant is used.
-                    let grants = (apply(&mut *asked, call), apply(&mut *other, call));
-                    prop_assert_eq!(&grants.0, &grants.1, "{}: {:?}", scheme, call);
-                }
-            }
-        }
     }
 }

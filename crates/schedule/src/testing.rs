@@ -4,47 +4,9 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+pub(crate) use crate::conformance::{Call, Known, apply};
 use crate::tree::{Id, Order};
-use crate::{Dependency, Grant, Kind, Priority, Resource, Scheduler, StreamKey, Urgency};
-
-#[derive(Clone, Debug)]
-pub(crate) enum Call {
-    Insert(StreamKey, Priority),
-    Remove(StreamKey),
-    Reprioritize(StreamKey, Priority),
-    Activate(StreamKey),
-    Deactivate(StreamKey),
-    /// Takes up to `turns` grants of at most `room` bytes, and uses `used` bytes of each.
-    Serve {
-        turns: usize,
-        room: usize,
-        used: usize,
-    },
-    Charge(StreamKey, usize),
-    Window(u64),
-}
-
-/// Makes a call, and says which grants came of it.
-pub(crate) fn apply(scheduler: &mut dyn Scheduler, call: &Call) -> Vec<Grant> {
-    let mut grants = Vec::new();
-    match call.clone() {
-        Call::Insert(stream, priority) => scheduler.insert(stream, priority),
-        Call::Remove(stream) => scheduler.remove(stream),
-        Call::Reprioritize(stream, priority) => scheduler.reprioritize(stream, priority),
-        Call::Activate(stream) => scheduler.activate(stream),
-        Call::Deactivate(stream) => scheduler.deactivate(stream),
-        Call::Charge(stream, bytes) => scheduler.charge(stream, bytes),
-        Call::Window(bytes) => scheduler.on_congestion_window(bytes),
-        Call::Serve { turns, room, used } => {
-            for _ in 0..turns {
-                let Some(grant) = scheduler.next(room) else { break };
-                scheduler.charge(grant.stream, used.min(grant.bytes));
-                grants.push(grant);
-            }
-        }
-    }
-    grants
-}
+use crate::{Dependency, Kind, Priority, Resource, Scheduler, StreamKey, Urgency};
 
 /// Few keys, so that unknown and repeated ones are common.
 pub(crate) const KEYS: u64 = 16;
@@ -110,61 +72,6 @@ pub(crate) fn any_resource() -> impl Strategy<Value = Resource> {
             above_the_fold,
         }
     })
-}
-
-/// What one knows of the streams from the calls alone.
-#[derive(Debug, Default)]
-pub(crate) struct Known(BTreeMap<StreamKey, (Priority, bool)>);
-
-impl Known {
-    pub(crate) fn note(&mut self, call: &Call) {
-        match call.clone() {
-            Call::Insert(stream, priority) => {
-                self.0.entry(stream).or_insert((Priority::default(), false)).0 = priority;
-            }
-            Call::Remove(stream) => {
-                self.0.remove(&stream);
-            }
-            Call::Reprioritize(stream, priority) => {
-                if let Some(entry) = self.0.get_mut(&stream) {
-                    entry.0 = priority;
-                }
-            }
-            Call::Activate(stream) | Call::Deactivate(stream) => {
-                if let Some(entry) = self.0.get_mut(&stream) {
-                    entry.1 = matches!(call, Call::Activate(_));
-                }
-            }
-            Call::Serve { .. } | Call::Charge(..) | Call::Window(_) => {}
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// The active streams and their priorities.
-    pub(crate) fn active(&self) -> impl Iterator<Item = (StreamKey, &Priority)> {
-        let active = self.0.iter().filter(|(_, entry)| entry.1);
-        active.map(|(&stream, entry)| (stream, &entry.0))
-    }
-
-    /// A grant goes to an active stream, control first, and there is one if any stream is active.
-    pub(crate) fn check(&self, scheduler: &mut dyn Scheduler) {
-        let granted = scheduler.next(1200);
-        assert_eq!(scheduler.next(0), None);
-        assert_eq!(scheduler.is_empty(), granted.is_none());
-        let Some(grant) = granted else {
-            return assert_eq!(self.active().count(), 0);
-        };
-        assert_eq!(grant.bytes, 1200);
-        let control = |priority: &Priority| priority.urgency == Urgency::CONTROL;
-        let first_control = self.active().find(|(_, priority)| control(priority));
-        match first_control {
-            Some((stream, _)) => assert_eq!(grant.stream, stream),
-            None => assert!(self.active().any(|(stream, _)| stream == grant.stream)),
-        }
-    }
 }
 
 /// The rules of the tree as one would explain them: no queues and no links, everything is looked

@@ -207,23 +207,6 @@ fn capacity_used_without_a_grant_is_a_turn() {
 }
 
 #[test]
-fn a_priority_that_does_not_change_costs_no_turn() {
-    let mut eps = Eps::new();
-    active(&mut eps, 0, priority(3, true));
-    active(&mut eps, 4, priority(3, true));
-    eps.reprioritize(0, priority(3, true));
-    eps.insert(0, priority(3, true));
-    eps.activate(0);
-    assert_eq!(serve(&mut eps, 2), [0, 4]);
-    eps.reprioritize(4, priority(2, true));
-    assert_eq!(serve(&mut eps, 2), [4, 4]);
-    // An inactive stream stays inactive.
-    eps.insert(8, priority(7, false));
-    eps.reprioritize(8, priority(0, false));
-    assert_eq!(serve(&mut eps, 1), [4]);
-}
-
-#[test]
 fn round_robin_is_fair_while_streams_come_and_go() {
     let mut eps = Eps::new();
     let steady = [0, 4, 8, 12, 16];
@@ -295,16 +278,4 @@ fn slots_are_used_again() {
     assert_eq!(eps.streams(), 16);
     assert_eq!(eps.nodes.len(), 17);
     assert!(eps.slots.capacity() < 64 && eps.vacant.capacity() < 64);
-}
-
-#[test]
-fn unknown_streams_are_harmless() {
-    let mut eps = Eps::new();
-    eps.activate(1);
-    eps.deactivate(1);
-    eps.charge(1, 10);
-    eps.reprioritize(1, Priority::CONTROL);
-    eps.remove(1);
-    assert_eq!(eps.next(usize::MAX), None);
-    assert!(eps.is_empty() && eps.streams() == 0);
 }

@@ -113,7 +113,6 @@ proptest! {
             prop_assert_eq!(apply(&mut h2, call), apply(&mut model, call), "{:?}", call);
             prop_assert_eq!(h2.next(1200), model.next(1200), "after {:?}", call);
             known.note(call);
-            known.check(&mut h2);
             prop_assert_eq!(h2.streams(), known.len());
             for (&stream, place) in &model.places {
                 if let Place::Dependent(_) = place {
@@ -342,16 +341,4 @@ fn slots_are_used_again() {
     }
     assert_eq!(h2.streams(), 16);
     assert_eq!(h2.tree.capacity(), 3 + 17);
-}
-
-#[test]
-fn unknown_streams_are_harmless() {
-    let mut h2 = H2::default();
-    h2.activate(1);
-    h2.deactivate(1);
-    h2.charge(1, 10);
-    h2.reprioritize(1, Priority::CONTROL);
-    h2.remove(1);
-    assert_eq!(h2.next(usize::MAX), None);
-    assert!(h2.is_empty() && h2.streams() == 0);
 }

@@ -76,6 +76,10 @@ impl Scheduler for Hls {
     tree_calls!();
 
     fn charge(&mut self, stream: StreamKey, bytes: usize) {
+        if bytes == 0 {
+            // That is no packet, with which turns would begin.
+            return;
+        }
         let Some(mut slot) = self.tree.slot_to_charge(stream) else {
             return;
         };

@@ -374,7 +374,6 @@ proptest! {
             prop_assert_eq!(hls.streams(), model.priorities.len());
             prop_assert_eq!(hls.streams() + hls.classes(), model.members.len());
             let grant = hls.next(1200);
-            prop_assert_eq!(grant, hls.next(1200), "deciding is not moving on");
             match grant {
                 Some(grant) => prop_assert!(model.scheduled().contains(&grant.stream)),
                 None => prop_assert!(model.is_empty()),

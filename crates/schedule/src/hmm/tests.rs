@@ -399,26 +399,6 @@ fn the_latest_word_on_a_class_counts() {
 }
 
 #[test]
-fn a_priority_that_does_not_change_costs_no_turn() {
-    each(|scheduler, _| {
-        let priority = below(&[class("x", 1000)]);
-        for stream in [0, 4, 8] {
-            active(scheduler, stream, priority.clone());
-        }
-        for _ in 0..50 {
-            let first = scheduler.next(1200);
-            for stream in [0, 4, 8] {
-                scheduler.reprioritize(stream, priority.clone());
-                scheduler.insert(stream, priority.clone());
-                scheduler.activate(stream);
-            }
-            assert_eq!(scheduler.next(1200), first);
-            scheduler.charge(first.unwrap().stream, 1200);
-        }
-    });
-}
-
-#[test]
 fn a_turn_ends_with_a_charge_and_not_before() {
     each(|scheduler, _| {
         active(scheduler, 0, below(&[]));
@@ -456,21 +436,6 @@ fn a_stream_may_go_move_or_stop_in_the_middle_of_its_turn() {
             scheduler.charge(grant.stream, 1200);
             serve(scheduler, 3);
         }
-    });
-}
-
-#[test]
-fn a_stream_that_is_not_there_takes_nobody_along() {
-    each(|scheduler, serve| {
-        active(scheduler, 0, below(&[class("x", 1000)]));
-        for stream in [4, 1, u64::MAX] {
-            scheduler.remove(stream);
-            scheduler.deactivate(stream);
-            scheduler.reprioritize(stream, Priority::CONTROL);
-            scheduler.charge(stream, 1200);
-            scheduler.activate(stream);
-        }
-        assert_eq!(serve(scheduler, 2), Served::from([(0, 2400)]));
     });
 }
 

@@ -1,0 +1,43 @@
+//! The calls to a scheduler as values.
+
+use crate::{Grant, Priority, Scheduler, StreamKey};
+
+/// A call, or a few that belong together.
+#[derive(Clone, Debug)]
+pub(crate) enum Call {
+    Insert(StreamKey, Priority),
+    Remove(StreamKey),
+    Reprioritize(StreamKey, Priority),
+    Activate(StreamKey),
+    Deactivate(StreamKey),
+    /// Takes up to `turns` grants of at most `room` bytes, and uses `used` bytes of each.
+    Serve {
+        turns: usize,
+        room: usize,
+        used: usize,
+    },
+    Charge(StreamKey, usize),
+    Window(u64),
+}
+
+/// Makes a call, and says which grants came of it.
+pub(crate) fn apply(scheduler: &mut dyn Scheduler, call: &Call) -> Vec<Grant> {
+    let mut grants = Vec::new();
+    match call.clone() {
+        Call::Insert(stream, priority) => scheduler.insert(stream, priority),
+        Call::Remove(stream) => scheduler.remove(stream),
+        Call::Reprioritize(stream, priority) => scheduler.reprioritize(stream, priority),
+        Call::Activate(stream) => scheduler.activate(stream),
+        Call::Deactivate(stream) => scheduler.deactivate(stream),
+        Call::Charge(stream, bytes) => scheduler.charge(stream, bytes),
+        Call::Window(bytes) => scheduler.on_congestion_window(bytes),
+        Call::Serve { turns, room, used } => {
+            for _ in 0..turns {
+                let Some(grant) = scheduler.next(room) else { break };
+                scheduler.charge(grant.stream, used.min(grant.bytes));
+                grants.push(grant);
+            }
+        }
+    }
+    grants
+}

@@ -1,0 +1,176 @@
+//! A kit that tells whether a scheduler keeps the contract of [`Scheduler`], for the tests of whoever
+//! writes one. A test is this line:
+//!
+//! ```
+//! # use sutura_schedule::{Scheduler, SchedulerFactory, Scheme};
+//! # #[derive(Debug)]
+//! # struct MyScheme;
+//! # impl SchedulerFactory for MyScheme {
+//! #     fn name(&self) -> &str { "my scheme" }
+//! #     fn build(&self) -> Box<dyn Scheduler> { Scheme::Rr.build() }
+//! # }
+//! sutura_schedule::conformance::scheduler(&MyScheme);
+//! ```
+//!
+//! All calls are random, and the same in every run. What cannot be seen from outside is not looked at:
+//! how much memory and time it takes, and whether its order is the one that it promises.
+
+mod call;
+mod known;
+mod random;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use call::{Call, apply};
+pub(crate) use known::Known;
+
+use std::fmt;
+
+use crate::{Grant, Scheduler, SchedulerFactory, StreamKey};
+use random::Random;
+use rule::Rule;
+
+/// Sequences of calls for each rule.
+const SEEDS: u64 = 24;
+/// Calls of each.
+const CALLS: usize = 250;
+/// Streams that are there at once in the largest test.
+const CROWD: u64 = 5000;
+
+/// Checks that the schedulers of a factory keep every rule of [`Scheduler`] that can be seen from
+/// outside, in some 50,000 calls.
+///
+/// # Panics
+///
+/// If one is broken, with the name of the factory, the rule, and the call that showed it.
+pub fn scheduler(factory: &dyn SchedulerFactory) {
+    for rule in Rule::ALL {
+        for seed in 0..SEEDS {
+            twins(factory, rule, seed);
+        }
+    }
+    crowd(factory);
+}
+
+/// Where in the test something happens.
+#[derive(Clone, Copy, Debug)]
+struct At<'a> {
+    name: &'a str,
+    seed: u64,
+    /// The last call.
+    call: Option<&'a Call>,
+}
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.call {
+            Some(call) => write!(f, "sequence {}, at {call:?}", self.seed),
+            None => write!(f, "at the end of sequence {}", self.seed),
+        }
+    }
+}
+
+impl At<'_> {
+    /// Panics unless the rule held.
+    #[track_caller]
+    fn require(&self, holds: bool, rule: &str) {
+        assert!(holds, "the scheduler `{}` breaks a rule: {rule} ({self})", self.name);
+    }
+}
+
+/// Makes the same calls to two schedulers, to one of them with more that is to change nothing.
+fn twins(factory: &dyn SchedulerFactory, rule: Rule, seed: u64) {
+    let name = factory.name();
+    let mut random = Random::new(seed);
+    let mut known = Known::default();
+    // The first is asked only for the grants that it uses.
+    let (mut plain, mut disturbed) = (factory.build(), factory.build());
+    for _ in 0..CALLS {
+        let call = random.call();
+        let at = At { name, seed, call: Some(&call) };
+        let expected = apply(&mut *plain, &call);
+        let grants = rule.apply(&mut *disturbed, &call, &known);
+        at.require(grants == expected, rule.text());
+        known.note(&call);
+        rule.disturb(&mut *disturbed, &known, &mut random);
+        if rule == Rule::Questions {
+            check(&*disturbed, &known, random.room(), at);
+        }
+    }
+    let at = At { name, seed, call: None };
+    let order = drain(&mut *plain, &mut known.clone(), at);
+    at.require(drain(&mut *disturbed, &mut known, at) == order, rule.text());
+}
+
+/// What holds at any moment.
+fn check(scheduler: &dyn Scheduler, known: &Known, room: usize, at: At<'_>) {
+    let granted = scheduler.next(room);
+    at.require(scheduler.next(room) == granted, "`next` asked twice says the same");
+    at.require(scheduler.next(0).is_none(), "without room there is no grant");
+    let is_empty = known.active().next().is_none();
+    at.require(scheduler.is_empty() == is_empty, "`is_empty` if no stream is active");
+    match granted {
+        Some(grant) => check_grant(grant, room, known, at),
+        None => at.require(is_empty || room == 0, IS_WORK_CONSERVING),
+    }
+}
+
+const IS_WORK_CONSERVING: &str = "there is a grant if there is room and a stream is active";
+
+fn check_grant(Grant { stream, bytes }: Grant, room: usize, known: &Known, at: At<'_>) {
+    at.require(known.contains(stream), "only streams that are inserted are granted room");
+    at.require(known.is_active(stream), "only active streams are granted room");
+    at.require((1..=room).contains(&bytes), "a grant is from 1 byte to the room that there is");
+    let is_late = !known.is_control(stream) && known.has_active_control();
+    at.require(!is_late, "streams of `Urgency::CONTROL` go before all others");
+}
+
+/// Serves every active stream once, and returns their order.
+fn drain(scheduler: &mut dyn Scheduler, known: &mut Known, at: At<'_>) -> Vec<StreamKey> {
+    let mut order = Vec::new();
+    while let Some(grant) = scheduler.next(1200) {
+        // Otherwise this might never end.
+        check_grant(grant, 1200, known, at);
+        scheduler.charge(grant.stream, grant.bytes);
+        let last = Call::Deactivate(grant.stream);
+        apply(scheduler, &last);
+        known.note(&last);
+        order.push(grant.stream);
+    }
+    at.require(known.active().next().is_none(), IS_WORK_CONSERVING);
+    at.require(scheduler.is_empty(), "`is_empty` if no stream is active");
+    order
+}
+
+/// Many streams at once, all of which are replaced by others, and in the end removed.
+fn crowd(factory: &dyn SchedulerFactory) {
+    let at = At { name: factory.name(), seed: SEEDS, call: None };
+    let mut random = Random::new(SEEDS);
+    let mut known = Known::default();
+    let mut scheduler = factory.build();
+    let make = |scheduler: &mut dyn Scheduler, known: &mut Known, call: Call| {
+        apply(scheduler, &call);
+        known.note(&call);
+    };
+    for stream in 0..2 * CROWD {
+        let priority = random.priority(stream.saturating_sub(50)..stream + 1);
+        make(&mut *scheduler, &mut known, Call::Insert(stream, priority));
+        make(&mut *scheduler, &mut known, Call::Activate(stream));
+        if let Some(old) = stream.checked_sub(CROWD) {
+            make(&mut *scheduler, &mut known, Call::Remove(old));
+            let granted = scheduler.next(1200);
+            at.require(granted.is_some(), IS_WORK_CONSERVING);
+            if let Some(grant) = granted {
+                check_grant(grant, 1200, &known, at);
+                make(&mut *scheduler, &mut known, random.charge(grant));
+            }
+        }
+    }
+    drain(&mut *scheduler, &mut known, at);
+    for stream in CROWD..2 * CROWD {
+        make(&mut *scheduler, &mut known, Call::Activate(stream));
+        make(&mut *scheduler, &mut known, Call::Remove(stream));
+    }
+    check(&*scheduler, &known, 1200, at);
+}

@@ -1,0 +1,160 @@
+//! Random calls, the same in every run.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Call;
+use crate::{
+    Class, Dependency, Grant, Kind, MAX_DEPTH, Priority, Resource, StreamKey, Urgency, Weight,
+};
+
+/// Few keys, so that unknown and repeated ones are common.
+const KEYS: u64 = 14;
+
+/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+#[derive(Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From 0 to `end - 1`.
+    fn below(&mut self, end: u64) -> u64 {
+        self.bits() % end.max(1)
+    }
+
+    /// True once in `times` times.
+    fn once_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+
+    fn bytes(&mut self, end: usize) -> usize {
+        self.below(end as u64) as usize
+    }
+
+    fn key(&mut self) -> StreamKey {
+        // The last ones that there can be, too.
+        let key = self.below(KEYS);
+        if key < 2 { StreamKey::MAX - key } else { key }
+    }
+
+    /// Any key, seldom one of those that are used.
+    pub(super) fn any_key(&mut self) -> StreamKey {
+        if self.once_in(2) { self.key() } else { self.bits() }
+    }
+
+    /// Seldom none, seldom more than anybody has.
+    pub(super) fn room(&mut self) -> usize {
+        match self.below(20) {
+            0 => 0,
+            1 => usize::MAX,
+            _ => 1 + self.bytes(1500),
+        }
+    }
+
+    /// What the stream that was granted room uses of it.
+    pub(super) fn charge(&mut self, Grant { stream, bytes }: Grant) -> Call {
+        Call::Charge(stream, self.bytes(bytes.saturating_add(1)))
+    }
+
+    pub(super) fn call(&mut self) -> Call {
+        let stream = self.key();
+        match self.below(28) {
+            0..4 => Call::Insert(stream, self.priority(0..KEYS)),
+            4 => Call::Remove(stream),
+            5..8 => Call::Reprioritize(stream, self.priority(0..KEYS)),
+            8..14 => Call::Activate(stream),
+            14..17 => Call::Deactivate(stream),
+            17 => Call::Charge(stream, if self.once_in(4) { usize::MAX } else { self.bytes(3000) }),
+            18 => Call::Window(if self.once_in(4) { self.bits() } else { self.below(20_000) }),
+            _ => {
+                let used = if self.once_in(2) { usize::MAX } else { self.bytes(1500) };
+                Call::Serve { turns: 1 + self.bytes(5), room: self.room(), used }
+            }
+        }
+    }
+
+    /// Something for every scheme; a stream that it names is one of `streams`.
+    pub(super) fn priority(&mut self, streams: Range<StreamKey>) -> Priority {
+        let depth = if self.once_in(20) { 2 * MAX_DEPTH } else { self.bytes(4) };
+        let parents: Arc<[Class]> = (0..depth).map(|_| self.class()).collect();
+        Priority {
+            urgency: self.urgency(),
+            incremental: !self.once_in(3),
+            weight: self.weight(),
+            parents: (!parents.is_empty()).then_some(parents),
+            dependency: (!self.once_in(4)).then(|| self.dependency(&streams)),
+            resource: (!self.once_in(5)).then(|| self.resource()),
+            deadline: self.once_in(3).then(|| self.below(5)),
+        }
+    }
+
+    fn urgency(&mut self) -> Urgency {
+        match self.below(12) {
+            0 => Urgency::CONTROL,
+            1..4 => Urgency::new(self.below(8) as u8).unwrap_or_default(),
+            _ => Urgency::default(),
+        }
+    }
+
+    fn weight(&mut self) -> Weight {
+        match self.below(8) {
+            0 => Weight::MIN,
+            1 => Weight::MAX,
+            2..5 => Weight::new(500 * (1 + self.below(8) as u32)).unwrap_or_default(),
+            _ => Weight::default(),
+        }
+    }
+
+    fn class(&mut self) -> Class {
+        let name = self.below(4);
+        Class {
+            name: (name > 0).then(|| Arc::from(name.to_string())),
+            urgency: self.urgency(),
+            incremental: !self.once_in(4),
+            weight: self.weight(),
+        }
+    }
+
+    fn dependency(&mut self, streams: &Range<StreamKey>) -> Dependency {
+        let among = streams.end.saturating_sub(streams.start);
+        Dependency {
+            parent: (!self.once_in(5)).then(|| streams.start + self.below(among)),
+            weight: self.below(300) as u16,
+            exclusive: self.once_in(4),
+        }
+    }
+
+    fn resource(&mut self) -> Resource {
+        const KINDS: [Kind; 9] = [
+            Kind::Html,
+            Kind::Css,
+            Kind::Js,
+            Kind::Font,
+            Kind::Image,
+            Kind::Svg,
+            Kind::Xhr,
+            Kind::Video,
+            Kind::Other,
+        ];
+        Resource {
+            kind: KINDS[self.bytes(KINDS.len())],
+            main: self.once_in(4),
+            in_head: self.once_in(2),
+            after_first_image: self.once_in(2),
+            deferred: self.once_in(3),
+            preload: self.once_in(4),
+            critical: self.once_in(4),
+            above_the_fold: self.once_in(3),
+        }
+    }
+}

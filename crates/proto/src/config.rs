@@ -3,7 +3,9 @@
 use crate::congestion::Algorithm;
 use crate::crypto::{ClientCrypto, ServerCrypto};
 use crate::fec::Retransmission;
+use crate::streams::delivery::{DeliveryFactory, StreamOrder};
 use crate::streams::retransmission_order::RetransmissionApproach;
+use std::sync::Arc;
 use std::time::Duration;
 use sutura_schedule::Scheme;
 
@@ -72,6 +74,11 @@ pub struct TransportConfig {
     ///
     /// [`Urgency::CONTROL`]: sutura_schedule::Urgency::CONTROL
     pub mix_streams: bool,
+    /// In which order the bytes of streams are read, unless
+    /// [`RecvStream::set_delivery`](crate::RecvStream::set_delivery) says otherwise. With any that is
+    /// not ordered, reading takes [`read_chunk`](crate::RecvStream::read_chunk) with `ordered` false;
+    /// HTTP/3 keeps stream order whatever is said here.
+    pub delivery: Arc<dyn DeliveryFactory>,
     /// Erasure coding; `None` not to offer it.
     pub fec: Option<FecConfig>,
     /// The round-trip time assumed before the first sample.
@@ -107,6 +114,7 @@ impl Default for TransportConfig {
             retransmission: Retransmission::default(),
             retransmission_order: RetransmissionApproach::default(),
             mix_streams: false,
+            delivery: Arc::new(StreamOrder),
             fec: Some(FecConfig::default()),
             initial_rtt: crate::recovery::rtt::INITIAL_RTT,
             udp_payload_size: MIN_UDP_PAYLOAD,
@@ -139,7 +147,7 @@ pub struct ServerConfig {
     /// Certificates, keys and application protocols.
     pub crypto: ServerCrypto,
     /// Parameters of every accepted connection.
-    pub transport: std::sync::Arc<TransportConfig>,
+    pub transport: Arc<TransportConfig>,
 }
 
 /// How to open a connection.
@@ -148,5 +156,5 @@ pub struct ClientConfig {
     /// Trusted roots and application protocols.
     pub crypto: ClientCrypto,
     /// Parameters of the connection.
-    pub transport: std::sync::Arc<TransportConfig>,
+    pub transport: Arc<TransportConfig>,
 }

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+pub mod conformance;
 mod congestion;
 mod connection;
 pub mod crypto;
@@ -36,6 +37,7 @@ pub use error::{ConnectionError, TransportError, TransportErrorCode};
 pub use fec::{FecStats, Protection, Retransmission};
 pub use ids::{ConnectionId, Dir, MAX_CID_SIZE, Side, SpaceId, StreamId};
 pub use observe::{Metrics, Observation, Observer};
+pub use streams::delivery::Chunk;
 pub use streams::retransmission_order::RetransmissionApproach;
 pub use streams::{ClosedStream, Outcome, Read, ReadError, StreamEvent, StreamStats, WriteError};
 pub use sutura_schedule::{Priority, Scheme, Urgency};
@@ -49,6 +51,9 @@ pub mod policy {
         RetransmissionPolicy, SessionView, Slot, Tail, Verdict,
     };
     pub use crate::recovery::rtt::RttEstimator;
+    pub use crate::streams::delivery::{
+        ArrivalOrder, Delivery, DeliveryFactory, Held, StreamOrder, built_in,
+    };
     pub use crate::streams::retransmission_order::{
         ByLoss, ByScheduler, Precedence, RetransmissionOrder,
     };

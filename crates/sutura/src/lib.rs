@@ -42,8 +42,9 @@ pub use connection::Connection;
 pub use endpoint::{Connecting, Endpoint, Incoming};
 pub use recv_stream::{ReadError, ReadExactError, ReadToEndError, RecvStream};
 pub use send_stream::{SendStream, WriteError};
+pub use sutura_proto::policy::{ArrivalOrder, Delivery, DeliveryFactory, Held, StreamOrder};
 pub use sutura_proto::{
-    Algorithm, ConnectError, ConnectionError, ConnectionStats, Dir, FecConfig, FecStats, Observer,
-    Priority, Protection, Retransmission, RetransmissionApproach, Scheme, SendDatagramError, Side,
-    StreamId, TransportError, TransportErrorCode,
+    Algorithm, Chunk, ConnectError, ConnectionError, ConnectionStats, Dir, FecConfig, FecStats,
+    Observer, Priority, Protection, Retransmission, RetransmissionApproach, Scheme,
+    SendDatagramError, Side, StreamId, TransportError, TransportErrorCode,
 };

@@ -16,8 +16,8 @@ fn echo(server: Endpoint) {
                 let Ok(connection) = incoming.await else { return };
                 while let Ok((mut send, mut recv)) = connection.accept_bi().await {
                     tokio::spawn(async move {
-                        while let Ok(Some(chunk)) = recv.read_chunk(usize::MAX).await {
-                            if send.write_chunk(chunk).await.is_err() {
+                        while let Ok(Some(chunk)) = recv.read_chunk(usize::MAX, true).await {
+                            if send.write_chunk(chunk.bytes).await.is_err() {
                                 return;
                             }
                         }
@@ -117,9 +117,9 @@ async fn resets_and_stops_reach_the_other_end() {
     let (mut send, _recv) = a.open_bi().await.unwrap();
     send.write_all(b"x").await.unwrap();
     let (mut their_send, mut their_recv) = b.accept_bi().await.unwrap();
-    assert_eq!(&their_recv.read_chunk(10).await.unwrap().unwrap()[..], b"x");
+    assert_eq!(&their_recv.read_chunk(10, true).await.unwrap().unwrap().bytes[..], b"x");
     send.reset(42).unwrap();
-    assert_eq!(their_recv.read_chunk(10).await, Err(ReadError::Reset(42)));
+    assert_eq!(their_recv.read_chunk(10, true).await, Err(ReadError::Reset(42)));
     drop(_recv);
     assert_eq!(their_send.stopped().await, Ok(Some(0)));
     assert_eq!(their_send.write(b"y").await, Err(WriteError::Stopped(0)));

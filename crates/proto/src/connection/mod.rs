@@ -189,6 +189,7 @@ impl Connection {
         let order = config.retransmission_order.build(config.scheduler);
         let limits = handshake::stream_limits(&config);
         let streams = Streams::new(side, limits, config.scheduler.build(), order);
+        let streams = streams.with_delivery(config.delivery.clone());
         Ok(Self {
             side,
             state: State::Handshaking,

@@ -75,6 +75,7 @@ mod tests {
     use super::*;
     use crate::streams::assembler::MAX_GAPS;
     use crate::streams::{Assembler, Fresh};
+    use proptest::prelude::*;
 
     /// A stream of zeros in the hands of a delivery.
     struct Stream {
@@ -159,5 +160,49 @@ mod tests {
         }
         let total: u64 = stream.drain().iter().map(|range| range.end - range.start).sum();
         assert_eq!((total, stream.delivery.offsets.len()), (400_000, 0));
+    }
+
+    /// The piece around the oldest byte that waits, where every byte has the number of the frame
+    /// that brought it.
+    fn oldest(ages: &[Option<usize>]) -> Option<Range<usize>> {
+        let (at, _) =
+            ages.iter().enumerate().filter(|(_, age)| age.is_some()).min_by_key(|x| x.1)?;
+        let start = ages[..at].iter().rposition(Option::is_none).map_or(0, |gap| gap + 1);
+        let end = ages[at..].iter().position(Option::is_none).map_or(ages.len(), |gap| at + gap);
+        Some(start..end)
+    }
+
+    proptest! {
+        /// Within a block, where all that touches lies together.
+        #[test]
+        fn agrees_with_the_ages_of_bytes(
+            ops in prop::collection::vec((0..2u8, 0..400usize, 1..60usize), 1..150),
+        ) {
+            const START: usize = 2048;
+            let mut stream = Stream::new();
+            let mut ages = vec![None; 460];
+            let mut seen = vec![false; 460];
+            for (now, (op, at, len)) in ops.into_iter().enumerate() {
+                if op == 0 {
+                    for byte in at..at + len {
+                        if !std::mem::replace(&mut seen[byte], true) {
+                            ages[byte] = Some(now);
+                        }
+                    }
+                    stream.receive((START + at) as u64..(START + at + len) as u64);
+                    continue;
+                }
+                let expected = oldest(&ages);
+                let part = expected.map(|piece| {
+                    // What is left of a piece stays as old as the piece.
+                    let age = ages[piece.clone()].iter().min().copied().flatten();
+                    let part = piece.start..piece.end.min(piece.start + len);
+                    ages[part.end..piece.end].fill(age);
+                    ages[part.clone()].fill(None);
+                    (START + part.start) as u64..(START + part.end) as u64
+                });
+                prop_assert_eq!(stream.deliver(len as u64), part);
+            }
+        }
     }
 }

@@ -140,8 +140,8 @@ async fn download(connection: &Connection, bytes: u64) -> Result<(), Error> {
     send.write_all(&bytes.to_be_bytes()).await?;
     send.finish()?;
     let mut received = 0;
-    while let Some(data) = recv.read_chunk(usize::MAX).await? {
-        received += data.len() as u64;
+    while let Some(chunk) = recv.read_chunk(usize::MAX, true).await? {
+        received += chunk.bytes.len() as u64;
     }
     if received == bytes { Ok(()) } else { Err(format!("{received} bytes of {bytes}").into()) }
 }

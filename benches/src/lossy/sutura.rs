@@ -89,6 +89,6 @@ impl Library for Sutura {
     }
 
     async fn read(stream: &mut RecvStream) -> Result<Option<Bytes>, Error> {
-        Ok(stream.read_chunk(usize::MAX).await?)
+        Ok(stream.read_chunk(usize::MAX, true).await?.map(|chunk| chunk.bytes))
     }
 }

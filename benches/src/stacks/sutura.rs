@@ -76,8 +76,8 @@ impl Stack for Sutura {
         send.write_all(&bytes.to_be_bytes()).await?;
         send.finish()?;
         let mut received = 0;
-        while let Some(chunk) = recv.read_chunk(usize::MAX).await? {
-            received += chunk.len() as u64;
+        while let Some(chunk) = recv.read_chunk(usize::MAX, true).await? {
+            received += chunk.bytes.len() as u64;
         }
         Ok(received)
     }

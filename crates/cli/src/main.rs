@@ -12,6 +12,7 @@ mod interrupt;
 mod lab;
 mod link;
 mod output;
+mod policies;
 mod qlog;
 mod serve;
 mod transport;
@@ -54,6 +55,8 @@ enum Command {
     Qlog(analyse::Args),
     /// Run the experiments
     Lab(lab::Args),
+    /// List the built-in policies: schedulers, redundancy, loss reactions, congestion control
+    Policies(policies::Args),
 }
 
 fn main() -> ExitCode {
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => block_on(demo::run(args)),
         Command::Qlog(args) => analyse::run(&args),
         Command::Lab(args) => lab::run(&args),
+        Command::Policies(args) => policies::run(&args),
     };
     result.unwrap_or_else(|failure| failure.report()).into()
 }

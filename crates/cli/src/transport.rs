@@ -3,30 +3,38 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sutura::{Algorithm, TransportConfig};
+use sutura::TransportConfig;
+use sutura::policy::{CongestionFactory, LossReactionFactory};
+use sutura::registry::{self, UnknownPolicy};
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct TransportArgs {
     /// Congestion control: newreno, cubic or bbr
-    #[arg(long = "cc", value_name = "NAME", default_value = "cubic", value_parser = parse_algorithm)]
-    pub congestion: Algorithm,
+    #[arg(long = "cc", value_name = "NAME", default_value = "cubic", value_parser = congestion)]
+    pub congestion: Arc<dyn CongestionFactory>,
+    /// What becomes of lost data, as `sutura policies` lists
+    #[arg(long, value_name = "NAME", default_value = "hold-for-repair", value_parser = reaction)]
+    loss_reaction: Arc<dyn LossReactionFactory>,
 }
 
 /// A congestion control algorithm by its name.
 ///
 /// # Errors
 /// There is none of that name; says which there are.
-pub fn parse_algorithm(name: &str) -> Result<Algorithm, String> {
-    let names = || Algorithm::ALL.map(Algorithm::name).join(", ");
-    let mut all = Algorithm::ALL.into_iter();
-    all.find(|a| a.name() == name).ok_or_else(|| format!("expected one of {}", names()))
+pub fn congestion(name: &str) -> Result<Arc<dyn CongestionFactory>, UnknownPolicy> {
+    registry::congestion().find(name)
+}
+
+fn reaction(name: &str) -> Result<Arc<dyn LossReactionFactory>, UnknownPolicy> {
+    registry::loss_reactions().find(name)
 }
 
 impl TransportArgs {
     /// The settings of a connection that is given up after `idle_timeout` of silence.
     pub fn config(&self, idle_timeout: Duration) -> TransportConfig {
         TransportConfig {
-            congestion: Arc::new(self.congestion),
+            congestion: self.congestion.clone(),
+            loss_reaction: self.loss_reaction.clone(),
             max_idle_timeout: Some(idle_timeout),
             ..TransportConfig::default()
         }

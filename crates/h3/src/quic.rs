@@ -5,6 +5,7 @@ use crate::transport::{Protection, Read, ReadError, StreamPriority, Transport, W
 use bytes::Bytes;
 use std::time::Instant;
 use sutura_proto as quic;
+use sutura_proto::policy::StreamOrder;
 use sutura_proto::{Dir, Observation, Side, StreamId};
 
 /// A QUIC connection at a moment, as HTTP/3 wants it.
@@ -17,6 +18,13 @@ pub struct Quic<'a> {
 }
 
 impl Quic<'_> {
+    /// Asks for the bytes of a new stream in stream order, whatever the connection's streams have
+    /// by default: frames have a meaning one after the other only (RFC 9114 section 4).
+    fn keep_order(&mut self, id: StreamId) {
+        // A stream that is only sent on has no order of delivery.
+        let _ = self.connection.recv_stream(id).set_delivery(&StreamOrder);
+    }
+
     /// Tells the observer what was written, if anything was.
     fn written(
         &mut self,
@@ -44,11 +52,11 @@ impl Transport for Quic<'_> {
     }
 
     fn open(&mut self, dir: Dir) -> Option<StreamId> {
-        self.connection.open(dir)
+        self.connection.open(dir).inspect(|id| self.keep_order(*id))
     }
 
     fn accept(&mut self, dir: Dir) -> Option<StreamId> {
-        self.connection.accept(dir)
+        self.connection.accept(dir).inspect(|id| self.keep_order(*id))
     }
 
     fn stream_limit(&self, dir: Dir) -> u64 {
@@ -80,7 +88,10 @@ impl Transport for Quic<'_> {
             Ok(quic::Read::Fin) => Ok(Read { bytes: 0, finished: true }),
             Err(quic::ReadError::Blocked) => Err(ReadError::Blocked),
             Err(quic::ReadError::Reset(code)) => Err(ReadError::Reset(Code(code))),
-            Err(quic::ReadError::Closed) => Err(ReadError::Closed),
+            // Order was asked for when the stream was new.
+            Err(quic::ReadError::Closed | quic::ReadError::IllegalOrderedRead) => {
+                Err(ReadError::Closed)
+            }
         }
     }
 

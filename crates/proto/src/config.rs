@@ -4,10 +4,11 @@ use crate::congestion::{Algorithm, CongestionFactory};
 use crate::crypto::{ClientCrypto, ServerCrypto};
 use crate::fec::code::CodeSet;
 use crate::loss_reaction::{HoldForRepair, LossReactionFactory};
+use crate::streams::delivery::{DeliveryFactory, StreamOrder};
 use crate::streams::resend_order::{ResendApproach, ResendOrderFactory};
 use std::sync::Arc;
 use std::time::Duration;
-use sutura_schedule::Scheme;
+use sutura_schedule::{SchedulerFactory, Scheme};
 
 /// The smallest UDP payload that a QUIC path must carry (RFC 9000 section 14).
 pub const MIN_UDP_PAYLOAD: u16 = 1200;
@@ -72,7 +73,7 @@ pub struct TransportConfig {
     /// The congestion control algorithm: one of [`Algorithm`], or one of the application's own.
     pub congestion: Arc<dyn CongestionFactory>,
     /// Which stream sends next.
-    pub scheduler: Scheme,
+    pub scheduler: Arc<dyn SchedulerFactory>,
     /// What becomes of lost data: sent again, held back for repair symbols, or given up.
     pub loss_reaction: Arc<dyn LossReactionFactory>,
     /// When data that is sent again goes, relative to new data.
@@ -84,6 +85,11 @@ pub struct TransportConfig {
     ///
     /// [`Urgency::CONTROL`]: sutura_schedule::Urgency::CONTROL
     pub mix_streams: bool,
+    /// In which order the bytes of streams are read, unless
+    /// [`RecvStream::set_delivery`](crate::RecvStream::set_delivery) says otherwise. With any that is
+    /// not ordered, reading takes [`read_chunk`](crate::RecvStream::read_chunk) with `ordered` false;
+    /// HTTP/3 keeps stream order whatever is said here.
+    pub delivery: Arc<dyn DeliveryFactory>,
     /// Erasure coding; `None` not to offer it.
     pub fec: Option<FecConfig>,
     /// The round-trip time assumed before the first sample.
@@ -115,10 +121,11 @@ impl Default for TransportConfig {
             send_buffer: 1 << 20,
             connection_send_buffer: 16 << 20,
             congestion: Arc::new(Algorithm::default()),
-            scheduler: Scheme::default(),
+            scheduler: Arc::new(Scheme::default()),
             loss_reaction: Arc::new(HoldForRepair),
             resend_order: Arc::new(ResendApproach::default()),
             mix_streams: false,
+            delivery: Arc::new(StreamOrder),
             fec: Some(FecConfig::default()),
             initial_rtt: crate::recovery::rtt::INITIAL_RTT,
             udp_payload_size: MIN_UDP_PAYLOAD,

@@ -22,6 +22,7 @@ mod loss_reaction;
 mod observe;
 mod path;
 mod recovery;
+pub mod registry;
 mod streams;
 mod wire;
 
@@ -42,6 +43,7 @@ pub use fec::redundancy::Message;
 pub use fec::{FecStats, Protection};
 pub use ids::{ConnectionId, Dir, MAX_CID_SIZE, Side, SpaceId, StreamId};
 pub use observe::{Metrics, Observation, Observer};
+pub use streams::delivery::Chunk;
 pub use streams::{ClosedStream, Outcome, Read, ReadError, StreamEvent, StreamStats, WriteError};
 pub use sutura_schedule::{Priority, Scheme, Urgency};
 
@@ -62,9 +64,13 @@ pub mod policy {
         Verdict,
     };
     pub use crate::recovery::rtt::RttEstimator;
+    pub use crate::streams::delivery::{
+        ArrivalOrder, Delivery, DeliveryFactory, Held, StreamOrder,
+    };
     pub use crate::streams::resend_order::{
         ByLoss, ByScheduler, Precedence, ResendApproach, ResendOrder, ResendOrderFactory,
     };
+    pub use sutura_schedule::{Grant, Scheduler, SchedulerFactory, StreamKey};
 }
 
 /// Frames and transport parameters, as an [`Observer`] may want to read them.

@@ -21,7 +21,7 @@ const PACKET: usize = 1500;
 /// decided late.
 fn eps() -> TransportConfig {
     let congestion = Arc::new(Algorithm::Bbr);
-    TransportConfig { scheduler: Scheme::Eps, congestion, ..TransportConfig::default() }
+    TransportConfig { scheduler: Arc::new(Scheme::Eps), congestion, ..TransportConfig::default() }
 }
 
 /// The same with buffers that hold what the path does, but not all of a response: most of it is
@@ -193,7 +193,7 @@ fn the_responses_own_field_wins_the_merge() {
 const SHARING: [Scheme; 2] = [Scheme::Hmm, Scheme::Hls];
 
 fn sharing(scheduler: Scheme) -> TransportConfig {
-    TransportConfig { scheduler, ..eps() }
+    TransportConfig { scheduler: Arc::new(scheduler), ..eps() }
 }
 
 /// Bytes of each of the requests that arrived until one of them was complete.

@@ -53,8 +53,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 async fn echo(incoming: Incoming) -> Result<(), Box<dyn Error + Send + Sync>> {
     let connection = incoming.await?;
     let (mut send, mut recv) = connection.accept_bi().await?;
-    while let Some(chunk) = recv.read_chunk(usize::MAX).await? {
-        send.write_chunk(chunk).await?;
+    while let Some(chunk) = recv.read_chunk(usize::MAX, true).await? {
+        send.write_chunk(chunk.bytes).await?;
     }
     send.finish()?;
     // The client has everything when it closes the connection.

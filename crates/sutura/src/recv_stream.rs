@@ -1,12 +1,12 @@
 //! The receiving half of a stream.
 
 use crate::connection::Connection;
-use bytes::Bytes;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use sutura_proto::{ConnectionError, StreamId};
+use sutura_proto::policy::DeliveryFactory;
+use sutura_proto::{Chunk, ConnectionError, StreamId};
 use tokio::io::{AsyncRead, ReadBuf};
 
 /// How much is taken from a stream at a time.
@@ -21,6 +21,10 @@ pub enum ReadError {
     /// The stream was stopped, or read to its end.
     #[error("stream closed")]
     ClosedStream,
+    /// The stream's bytes are delivered in another order, so that a read without their offsets
+    /// makes no sense.
+    #[error("ordered read of a stream that is delivered out of order")]
+    IllegalOrderedRead,
     /// The connection is over.
     #[error("connection lost: {0}")]
     ConnectionLost(#[from] ConnectionError),
@@ -31,6 +35,7 @@ impl From<ReadError> for io::Error {
         let kind = match error {
             ReadError::Reset(_) => io::ErrorKind::ConnectionReset,
             ReadError::ClosedStream | ReadError::ConnectionLost(_) => io::ErrorKind::NotConnected,
+            ReadError::IllegalOrderedRead => io::ErrorKind::InvalidInput,
         };
         Self::new(kind, error)
     }
@@ -59,6 +64,8 @@ pub enum ReadToEndError {
 }
 
 /// The receiving half of a stream. Dropped before its end was read, it is stopped with code 0.
+///
+/// All methods read in stream order, except [`read_chunk`](Self::read_chunk) with `ordered` false.
 #[derive(Debug)]
 pub struct RecvStream {
     connection: Connection,
@@ -80,17 +87,62 @@ impl RecvStream {
     /// Reads what is next in order into `out`, waiting for it. `None` at the end of the stream.
     ///
     /// # Errors
-    /// The stream failed.
+    /// The stream failed, or is delivered in another order.
     pub async fn read(&mut self, out: &mut [u8]) -> Result<Option<usize>, ReadError> {
         poll_fn(|cx| self.poll_read_bytes(cx, out)).await
     }
 
-    /// Reads what is next in order, at most `max` bytes, without copying. `None` at the end.
+    /// Reads what is next, at most `max` bytes, without copying. `None` at the end, after all bytes.
+    ///
+    /// If `ordered`, that is what is next in stream order. If not, it is any piece that is there: it
+    /// need not wait for what is lost before it, and says by its offset where it belongs. The first
+    /// such call switches the stream to [`ArrivalOrder`](sutura_proto::policy::ArrivalOrder) for
+    /// good, unless it has a [delivery](Self::set_delivery) that is not ordered already; ordered
+    /// reads are errors from then on. Each byte is read once in any case, and the peer may send as
+    /// much more as was read.
+    ///
+    /// ```no_run
+    /// # async fn run(mut recv: sutura::RecvStream) -> Result<(), sutura::ReadError> {
+    /// // A picture of known size, drawn as it comes.
+    /// let mut picture = vec![0; 640 * 480 * 3];
+    /// while let Some(chunk) = recv.read_chunk(usize::MAX, false).await? {
+    ///     let start = usize::try_from(chunk.offset).unwrap_or(usize::MAX);
+    ///     let end = start.saturating_add(chunk.bytes.len());
+    ///     if let Some(pixels) = picture.get_mut(start..end) {
+    ///         pixels.copy_from_slice(&chunk.bytes);
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
-    /// The stream failed.
-    pub async fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, ReadError> {
-        poll_fn(|cx| self.poll_read_chunk(cx, max)).await
+    /// The stream failed; or `ordered`, and the stream is delivered in another order.
+    pub async fn read_chunk(
+        &mut self,
+        max: usize,
+        ordered: bool,
+    ) -> Result<Option<Chunk>, ReadError> {
+        poll_fn(|cx| self.poll_read_chunk(cx, max, ordered)).await
+    }
+
+    /// Lets a delivery made by `factory` decide which bytes are read next, from now on; what was
+    /// read stays read. Streams begin with the one of
+    /// [`TransportConfig::delivery`](crate::TransportConfig::delivery).
+    ///
+    /// Back to an ordered delivery is possible only as long as no byte was read by one that is not:
+    /// after that there may be holes, which no ordered read could tell of.
+    ///
+    /// # Errors
+    /// The stream was read to its end or stopped before; or an ordered delivery comes too late
+    /// ([`ReadError::IllegalOrderedRead`]), and nothing changes.
+    pub fn set_delivery(&mut self, factory: &dyn DeliveryFactory) -> Result<(), ReadError> {
+        let mut state = self.connection.0.lock();
+        state.quic.recv_stream(self.id).set_delivery(factory).map_err(|error| match error {
+            sutura_proto::ReadError::IllegalOrderedRead => ReadError::IllegalOrderedRead,
+            sutura_proto::ReadError::Blocked
+            | sutura_proto::ReadError::Reset(_)
+            | sutura_proto::ReadError::Closed => ReadError::ClosedStream,
+        })
     }
 
     /// Fills `out`.
@@ -108,17 +160,17 @@ impl RecvStream {
         Ok(())
     }
 
-    /// Reads all of the stream.
+    /// Reads all of the stream, in order.
     ///
     /// # Errors
-    /// There is more than `limit` bytes, or the stream failed.
+    /// There is more than `limit` bytes, or the stream failed or is delivered in another order.
     pub async fn read_to_end(&mut self, limit: usize) -> Result<Vec<u8>, ReadToEndError> {
         let mut all = Vec::new();
-        while let Some(chunk) = self.read_chunk(READ_SIZE).await? {
-            if chunk.len() > limit - all.len() {
+        while let Some(chunk) = self.read_chunk(READ_SIZE, true).await? {
+            if chunk.bytes.len() > limit - all.len() {
                 return Err(ReadToEndError::TooLong(limit));
             }
-            all.extend_from_slice(&chunk);
+            all.extend_from_slice(&chunk.bytes);
         }
         Ok(all)
     }
@@ -157,8 +209,9 @@ impl RecvStream {
         &mut self,
         cx: &Context<'_>,
         max: usize,
-    ) -> Poll<Result<Option<Bytes>, ReadError>> {
-        let chunk = ready!(self.poll_with(cx, |s| s.read_chunk(max)))?;
+        ordered: bool,
+    ) -> Poll<Result<Option<Chunk>, ReadError>> {
+        let chunk = ready!(self.poll_with(cx, |s| s.read_chunk(max, ordered)))?;
         self.ended |= chunk.is_none();
         Poll::Ready(Ok(chunk))
     }
@@ -191,6 +244,9 @@ impl RecvStream {
             Err(sutura_proto::ReadError::Closed) => {
                 self.ended = true;
                 Poll::Ready(Err(ReadError::ClosedStream))
+            }
+            Err(sutura_proto::ReadError::IllegalOrderedRead) => {
+                Poll::Ready(Err(ReadError::IllegalOrderedRead))
             }
         }
     }

@@ -5,8 +5,9 @@ mod common;
 
 use bytes::Bytes;
 use common::{pair, pattern};
+use std::sync::Arc;
 use sutura::http::{self, Client, Priority, Server};
-use sutura::{Endpoint, TransportConfig};
+use sutura::{ArrivalOrder, Endpoint, TransportConfig};
 
 /// Serves `/N` as N bytes, with a trailer; echoes the body of anything posted.
 fn serve(endpoint: Endpoint) {
@@ -47,7 +48,11 @@ async fn respond(
 }
 
 async fn client() -> (Client, Endpoint) {
-    let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
+    client_with(&TransportConfig::default()).await
+}
+
+async fn client_with(transport: &TransportConfig) -> (Client, Endpoint) {
+    let (server, endpoint, address) = pair(http::ALPN, transport);
     serve(server);
     let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
     (Client::new(connection, http::Config::default()).await.unwrap(), endpoint)
@@ -85,6 +90,25 @@ async fn parallel_downloads_with_and_without_protection() {
     }
     let fec = client.connection().stats().fec;
     assert!(fec.negotiated && fec.source_symbols_received > 0 && fec.repair_symbols_received > 0);
+}
+
+#[tokio::test]
+async fn messages_are_read_in_order_whatever_the_connection_does_by_default() {
+    let delivery = Arc::new(ArrivalOrder);
+    let transport = TransportConfig { delivery, ..TransportConfig::default() };
+    let (client, _endpoint) = client_with(&transport).await;
+    let (status, body) = get(&client, "/300000", None).await;
+    assert_eq!(status, 200);
+    assert!(body == pattern(300_000));
+    let mut stream = client.request("POST", "localhost", "/", &[], None).await.unwrap();
+    stream.send_data(Bytes::from(body)).await.unwrap();
+    stream.finish().await.unwrap();
+    assert_eq!(stream.recv_response().await.unwrap().status, 200);
+    let mut length = 0;
+    while let Some(part) = stream.recv_data().await.unwrap() {
+        length += part.len();
+    }
+    assert_eq!(length, 300_000);
 }
 
 #[tokio::test]

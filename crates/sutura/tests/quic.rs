@@ -5,8 +5,11 @@ mod common;
 
 use bytes::Bytes;
 use common::{pair, pattern};
+use std::sync::Arc;
 use std::time::Duration;
+use sutura::policy::{ArrivalOrder, StreamOrder};
 use sutura::{ConnectionError, Endpoint, Protection, ReadError, TransportConfig, WriteError};
+use sutura_relay::Relay;
 
 /// Accepts connections and echoes their bidirectional streams.
 fn echo(server: Endpoint) {
@@ -16,8 +19,8 @@ fn echo(server: Endpoint) {
                 let Ok(connection) = incoming.await else { return };
                 while let Ok((mut send, mut recv)) = connection.accept_bi().await {
                     tokio::spawn(async move {
-                        while let Ok(Some(chunk)) = recv.read_chunk(usize::MAX).await {
-                            if send.write_chunk(chunk).await.is_err() {
+                        while let Ok(Some(chunk)) = recv.read_chunk(usize::MAX, true).await {
+                            if send.write_chunk(chunk.bytes).await.is_err() {
                                 return;
                             }
                         }
@@ -84,6 +87,59 @@ async fn ten_megabytes_with_backpressure() {
 }
 
 #[tokio::test]
+async fn what_is_behind_a_loss_is_read_at_once_where_order_does_not_matter() {
+    let (server, client, address) = pair(b"echo", &TransportConfig::default());
+    echo(server);
+    let link = "rate=50mbit queue=200p delay=4ms loss=bern:3%".parse().unwrap();
+    let relay = Relay::start(&sutura_relay::Config::new(common::localhost(), address).link(&link));
+    let relay = relay.unwrap();
+    let connection = client.connect(relay.local_addr(), "localhost").unwrap().await.unwrap();
+    let (mut send, mut recv) = connection.open_bi().await.unwrap();
+    let data = pattern(2 << 20);
+    let expected = data.clone();
+    tokio::spawn(async move {
+        send.write_all(&data).await.unwrap();
+        send.finish().unwrap();
+        let _ = send.stopped().await;
+    });
+    let mut got = vec![None; expected.len()];
+    let (mut total, mut gaps) = (0, 0);
+    while let Some(chunk) = recv.read_chunk(10_000, false).await.unwrap() {
+        gaps += usize::from(chunk.offset > total);
+        for (byte, &b) in got[chunk.offset as usize..].iter_mut().zip(&chunk.bytes) {
+            assert_eq!(byte.replace(b), None, "every byte comes once");
+        }
+        total += chunk.bytes.len() as u64;
+    }
+    assert!(got.into_iter().eq(expected.into_iter().map(Some)));
+    assert!(gaps > 0, "everything came in order: {:?}", relay.stop());
+    assert_eq!(recv.read_chunk(1, false).await, Err(ReadError::ClosedStream));
+}
+
+#[tokio::test]
+async fn the_order_of_streams_can_be_chosen_for_all_and_for_one() {
+    let delivery = Arc::new(ArrivalOrder);
+    let transport = TransportConfig { delivery, ..TransportConfig::default() };
+    let (server, client, address) = pair(b"x", &transport);
+    let accept = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });
+    let a = client.connect(address, "localhost").unwrap().await.unwrap();
+    let b = accept.await.unwrap();
+    let mut send = a.open_uni().await.unwrap();
+    send.write_all(b"some words").await.unwrap();
+    send.finish().unwrap();
+    let mut recv = b.accept_uni().await.unwrap();
+    assert_eq!(recv.read(&mut [0; 9]).await, Err(ReadError::IllegalOrderedRead));
+    assert_eq!(recv.read_chunk(4, true).await, Err(ReadError::IllegalOrderedRead));
+    recv.set_delivery(&StreamOrder).unwrap();
+    assert_eq!(&recv.read_chunk(4, true).await.unwrap().unwrap().bytes[..], b"some");
+    let chunk = recv.read_chunk(99, false).await.unwrap().unwrap();
+    assert_eq!((chunk.offset, &chunk.bytes[..]), (4, &b" words"[..]));
+    assert_eq!(recv.set_delivery(&StreamOrder), Err(ReadError::IllegalOrderedRead));
+    assert_eq!(recv.read_chunk(99, false).await, Ok(None));
+    assert_eq!(recv.set_delivery(&ArrivalOrder), Err(ReadError::ClosedStream));
+}
+
+#[tokio::test]
 async fn a_client_comes_back_with_a_ticket() {
     let (server, client, address) = pair(b"echo", &TransportConfig::default());
     echo(server);
@@ -119,9 +175,9 @@ async fn resets_and_stops_reach_the_other_end() {
     let (mut send, _recv) = a.open_bi().await.unwrap();
     send.write_all(b"x").await.unwrap();
     let (mut their_send, mut their_recv) = b.accept_bi().await.unwrap();
-    assert_eq!(&their_recv.read_chunk(10).await.unwrap().unwrap()[..], b"x");
+    assert_eq!(&their_recv.read_chunk(10, true).await.unwrap().unwrap().bytes[..], b"x");
     send.reset(42).unwrap();
-    assert_eq!(their_recv.read_chunk(10).await, Err(ReadError::Reset(42)));
+    assert_eq!(their_recv.read_chunk(10, true).await, Err(ReadError::Reset(42)));
     drop(_recv);
     assert_eq!(their_send.stopped().await, Ok(Some(0)));
     assert_eq!(their_send.write(b"y").await, Err(WriteError::Stopped(0)));

@@ -28,7 +28,7 @@ use crate::serve::h3;
 use crate::serve::rules::Rules;
 use crate::serve::service::{Log, Service};
 use crate::serve::site::Site;
-use crate::transport::parse_algorithm;
+use crate::transport;
 use crate::url::Authority;
 use compare::{Comparison, Sample};
 use page::Page;
@@ -69,8 +69,8 @@ pub struct Args {
     #[arg(long, value_name = "BLT[,RDT]", default_value = "1,25")]
     fec: Fec,
     /// Congestion control: newreno, cubic or bbr
-    #[arg(long = "cc", value_name = "NAME", default_value = "bbr", value_parser = parse_algorithm)]
-    congestion: sutura::Algorithm,
+    #[arg(long = "cc", value_name = "NAME", default_value = "bbr", value_parser = transport::congestion)]
+    congestion: Arc<dyn sutura::policy::CongestionFactory>,
     #[command(flatten)]
     qlog: QlogArgs,
     /// Print the result as JSON
@@ -146,7 +146,7 @@ impl Demo {
         let identity = Identity::generate()?;
         let fingerprint = identity.chain.first().map(|c| sutura::certificate_fingerprint(c));
         let transport = TransportConfig {
-            congestion: Arc::new(args.congestion),
+            congestion: args.congestion.clone(),
             max_idle_timeout: Some(IDLE_TIMEOUT),
             ..TransportConfig::default()
         };

@@ -124,7 +124,8 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     let fingerprint = identity.fingerprint();
     let (quic, tls) = server_configs(identity)?;
     let transport = args.transport.config(IDLE_TIMEOUT);
-    let quic = quic.transport(TransportConfig { scheduler: args.scheduler, ..transport });
+    let scheduler = Arc::new(args.scheduler);
+    let quic = quic.transport(TransportConfig { scheduler, ..transport });
     let (endpoint, tcp, address) = bind(args.listen, &quic)?;
     let service = Arc::new(Service {
         site,

@@ -227,7 +227,7 @@ pub fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PageLoad, Err
     let path: LinkConfig = PATH.parse()?;
     let transport = TransportConfig {
         congestion: Arc::new(Algorithm::Bbr),
-        scheduler: scheme,
+        scheduler: Arc::new(scheme),
         ..TransportConfig::default()
     };
     let page = signals.page()?;

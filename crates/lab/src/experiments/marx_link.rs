@@ -44,7 +44,7 @@ pub fn measure(
     let loads = parallel::map(options, &jobs, |&(entrant, loss, page)| -> Result<Load, Error> {
         let link: LinkConfig = format!("{PATH} loss=bern:{loss}%").parse()?;
         let config = TransportConfig {
-            scheduler: entrant.scheme,
+            scheduler: Arc::new(entrant.scheme),
             congestion: Arc::new(Algorithm::Bbr),
             ..TransportConfig::default()
         };

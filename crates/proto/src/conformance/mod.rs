@@ -6,5 +6,8 @@
 //! and is the same every time.
 
 mod congestion;
+mod delivery;
 
 pub use congestion::congestion;
+pub use delivery::delivery;
+pub use sutura_schedule::conformance::scheduler;

@@ -5,6 +5,7 @@ use super::{Connection, SendDatagramError};
 use crate::fec::Protection;
 use crate::fec::redundancy::Message;
 use crate::ids::{Dir, StreamId};
+use crate::streams::delivery::{Chunk, DeliveryFactory};
 use crate::streams::{Outcome, Read, ReadError, WriteError};
 use bytes::Bytes;
 use sutura_schedule::Priority;
@@ -154,17 +155,38 @@ impl RecvStream<'_> {
     /// Copies what is next in order into `out`.
     ///
     /// # Errors
-    /// Nothing is there yet, the peer reset the stream, or it was read to its end before.
+    /// Nothing is there yet, the peer reset the stream, or it was read to its end before; or the
+    /// stream is [delivered](Self::set_delivery) in another order.
     pub fn read(&mut self, out: &mut [u8]) -> Result<Read, ReadError> {
         self.connection.egress.streams.read(self.id, out)
     }
 
-    /// What is next in order, at most `max` bytes, without copying. `None` at the end.
+    /// What is next, at most `max` bytes, without copying. `None` at the end, after all bytes.
+    ///
+    /// If `ordered`, that is what is next in stream order. If not, it is any piece that is there, as
+    /// the stream's delivery chooses, and a stream that is delivered in stream order is switched to
+    /// [`ArrivalOrder`](crate::policy::ArrivalOrder) for good: ordered reads are errors from then on.
     ///
     /// # Errors
-    /// Nothing is there yet, the peer reset the stream, or it was read to its end before.
-    pub fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, ReadError> {
-        self.connection.egress.streams.read_chunk(self.id, max)
+    /// Nothing is there yet, the peer reset the stream, or it was read to its end before; or
+    /// `ordered`, and the stream is delivered in another order.
+    pub fn read_chunk(&mut self, max: usize, ordered: bool) -> Result<Option<Chunk>, ReadError> {
+        self.connection.egress.streams.read_chunk(self.id, max, ordered)
+    }
+
+    /// Lets a delivery made by `factory` decide which bytes are read next, from now on; what was
+    /// read stays read. Streams begin with the one of
+    /// [`TransportConfig::delivery`](crate::TransportConfig::delivery).
+    ///
+    /// This can be changed at any time, with one exception: back to an ordered delivery only as long
+    /// as no byte was read by one that is not ordered. After that there may be holes, which no
+    /// ordered read could tell of.
+    ///
+    /// # Errors
+    /// The stream was read to its end or stopped before; or an ordered delivery comes too late
+    /// ([`ReadError::IllegalOrderedRead`]), and nothing changes.
+    pub fn set_delivery(&mut self, factory: &dyn DeliveryFactory) -> Result<(), ReadError> {
+        self.connection.egress.streams.set_delivery(self.id, factory.build())
     }
 
     /// Says that nothing more will be read; the peer is asked to stop with `code`.

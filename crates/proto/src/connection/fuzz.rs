@@ -142,7 +142,8 @@ impl World {
             6 => drop(connection.send_stream(id).finish()),
             7 => drop(connection.send_stream(id).reset(1)),
             8 => drop(connection.recv_stream(id).stop(1)),
-            _ => while let Ok(Some(_)) = connection.recv_stream(id).read_chunk(1_000) {},
+            9 => while let Ok(Some(_)) = connection.recv_stream(id).read_chunk(1_000, false) {},
+            _ => while let Ok(Some(_)) = connection.recv_stream(id).read_chunk(1_000, true) {},
         }
     }
 

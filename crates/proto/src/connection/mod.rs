@@ -180,6 +180,7 @@ impl Connection {
         let order = config.resend_order.build(&scheduler);
         let limits = handshake::stream_limits(&config);
         let streams = Streams::new(side, limits, scheduler(), order);
+        let streams = streams.with_delivery(config.delivery.clone());
         let reaction = config.loss_reaction.build();
         let buffer = config.datagram_send_buffer;
         Ok(Self {

@@ -1,5 +1,6 @@
 //! What the application does with streams (RFC 9000 section 2.4).
 
+use super::delivery::{Chunk, Delivery};
 use super::send::Wake;
 use super::send_pool::SendPool;
 use super::table::Stream;
@@ -161,10 +162,11 @@ impl Streams {
         Ok(())
     }
 
-    /// Reads into `out`.
+    /// Reads into `out`, in stream order.
     ///
     /// # Errors
-    /// Nothing is there yet, the peer reset the stream, or everything was read.
+    /// Nothing is there yet, the peer reset the stream, or everything was read; or the stream is
+    /// not delivered in stream order.
     pub fn read(&mut self, id: StreamId, out: &mut [u8]) -> Result<Read, ReadError> {
         let recv = self.receiving(id)?;
         let result = recv.read(out);
@@ -174,16 +176,44 @@ impl Streams {
     }
 
     /// Reads at most `max` bytes that lie together in memory, without copying; `None` is the end of
-    /// the stream.
+    /// the stream. Unless `ordered`, a stream that is delivered in stream order is switched to
+    /// [`ArrivalOrder`](super::delivery::ArrivalOrder) first.
     ///
     /// # Errors
-    /// Nothing is there yet, the peer reset the stream, or everything was read.
-    pub fn read_chunk(&mut self, id: StreamId, max: usize) -> Result<Option<Bytes>, ReadError> {
+    /// Nothing is there yet, the peer reset the stream, or everything was read; or the stream is
+    /// not delivered in stream order although `ordered`.
+    pub fn read_chunk(
+        &mut self,
+        id: StreamId,
+        max: usize,
+        ordered: bool,
+    ) -> Result<Option<Chunk>, ReadError> {
         let recv = self.receiving(id)?;
-        let result = recv.read_chunk(max);
-        let len = if let Ok(Some(chunk)) = &result { chunk.len() } else { 0 };
+        let result = recv.read_chunk(max, ordered);
+        let len = if let Ok(Some(chunk)) = &result { chunk.bytes.len() } else { 0 };
         self.after_read(id, len);
         result
+    }
+
+    /// Lets `delivery` decide in which order the stream's bytes are read from now on. If there is
+    /// something to read by that, and was nothing before, [`StreamEvent::Readable`] follows.
+    ///
+    /// # Errors
+    /// There is nothing more to read; or `delivery` is ordered, and bytes have been delivered by one
+    /// that was not.
+    pub fn set_delivery(
+        &mut self,
+        id: StreamId,
+        delivery: Box<dyn Delivery>,
+    ) -> Result<(), ReadError> {
+        let stream = self.table.get_mut(id).ok_or(ReadError::Closed)?;
+        let recv = stream.recv.as_mut().ok_or(ReadError::Closed)?;
+        let readable = recv.is_readable();
+        recv.set_delivery(delivery)?;
+        if !readable && recv.is_readable() {
+            Self::notify_readable(&mut self.events, stream);
+        }
+        Ok(())
     }
 
     fn receiving(&mut self, id: StreamId) -> Result<&mut RecvHalf, ReadError> {

@@ -1,87 +1,42 @@
-//! Reassembly of a stream's bytes.
+//! Received bytes of a stream: what is there, and what the application has.
 
+use super::block::{Block, Fresh, bounds};
 use crate::wire::range_set::RangeSet;
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Gaps that any stream may have. More are accepted only if received bytes pay for them, see
 /// [`BYTES_PER_GAP`].
 pub(super) const MAX_GAPS: u64 = 1024;
-/// Beyond [`MAX_GAPS`], the stream may have one more gap for each so many bytes between what was
-/// read and the highest byte received. Packets that are lost or late leave gaps a packet apart, in
-/// windows of any size; only a peer that cuts its data to confetti on purpose gets past this.
+/// Beyond [`MAX_GAPS`], the stream may have one more gap for each so many bytes that are not
+/// delivered, up to the highest byte received. Packets that are lost or late leave gaps a packet
+/// apart, in windows of any size; only a peer that cuts its data to confetti on purpose gets past
+/// this.
 pub(super) const BYTES_PER_GAP: u64 = 128;
-/// The first block; every further one is as large as all before it, up to [`MAX_BLOCK`].
-const MIN_BLOCK: u64 = 1024;
-/// The largest block.
-const MAX_BLOCK: u64 = 32 * 1024;
+/// Undelivered stretches that a block may have storage for. There are several only if the
+/// application takes bytes out of stream order.
+pub(super) const MAX_PIECES: usize = 1024;
 
 /// The peer fragments its data more than any loss or reordering explains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TooManyGaps;
+pub(crate) struct TooManyGaps;
 
-/// The block that holds `offset`. Borders depend on nothing else, so that blocks never overlap
-/// whatever comes first, and all blocks of a window together exceed it by less than one.
-fn block_bounds(offset: u64) -> Range<u64> {
-    if offset < MIN_BLOCK {
-        0..MIN_BLOCK
-    } else if offset < MAX_BLOCK {
-        let start = 1 << offset.ilog2();
-        start..start * 2
-    } else {
-        let start = offset & !(MAX_BLOCK - 1);
-        start..start + MAX_BLOCK
-    }
-}
-
-/// A stretch of the stream with storage for all of it.
-#[derive(Debug)]
-struct Block {
-    /// Stream offset of the first byte of `buf`.
-    start: u64,
-    /// Stream offset at which the block ends.
-    end: u64,
-    /// Bytes up to the highest received one; those of gaps are zero. Never grows beyond the
-    /// capacity that it was made with.
-    buf: BytesMut,
-    /// Received stream offsets.
-    filled: RangeSet,
-}
-
-impl Block {
-    /// Copies what is new of `data`; returns how many bytes that was.
-    fn fill(&mut self, offset: u64, data: &[u8]) -> u64 {
-        let range = offset..offset + data.len() as u64;
-        for gap in self.filled.gaps(range.clone()) {
-            let source = (gap.start - offset) as usize..(gap.end - offset) as usize;
-            let Some(source) = data.get(source) else {
-                break;
-            };
-            let at = (gap.start - self.start) as usize;
-            match self.buf.get_mut(at..at + source.len()) {
-                Some(hole) => hole.copy_from_slice(source),
-                None => {
-                    self.buf.resize(at, 0);
-                    self.buf.extend_from_slice(source);
-                }
-            }
-        }
-        self.filled.insert(range)
-    }
-}
-
-/// Puts a stream's bytes in order, with one copy: into blocks out of which they are handed.
+/// Keeps a stream's bytes until they are delivered, with one copy: into blocks out of which they
+/// are handed.
 ///
-/// What may be delivered next is decided in one place, [`Assembler::deliverable`]; the rest is
-/// storage and does not care about the order of delivery. Bytes that came twice are kept as they
-/// came first.
+/// Any received range can be delivered, once; which one is next is decided elsewhere
+/// ([`Delivery`](super::delivery::Delivery)). Bytes that came twice are kept as they came first.
 #[derive(Debug, Default)]
-pub(super) struct Assembler {
-    /// Ascending and disjoint; never below `read`.
+pub(crate) struct Assembler {
+    /// Those with something to store: ascending and disjoint, never below `read`.
     blocks: VecDeque<Block>,
     /// First byte that was not delivered.
     read: u64,
+    /// What was delivered beyond that; empty while bytes are delivered in stream order.
+    ahead: RangeSet,
+    /// Bytes delivered.
+    delivered: u64,
     /// End of the highest byte received.
     end: u64,
     /// Received ranges in all blocks.
@@ -90,132 +45,195 @@ pub(super) struct Assembler {
 
 impl Assembler {
     /// First byte that was not delivered yet.
-    #[cfg(test)]
-    pub(super) fn read_offset(&self) -> u64 {
+    pub(crate) fn read_offset(&self) -> u64 {
         self.read
     }
 
     /// Takes `data`, which starts at stream offset `offset`; `last` is the highest offset at which
-    /// the stream may end, as far as is known. Returns how many bytes were not there before.
+    /// the stream may end, as far as is known. Adds to `fresh` what was not there before.
     ///
     /// # Errors
-    /// The data leave more gaps than [`MAX_GAPS`] and [`BYTES_PER_GAP`] allow.
-    pub(super) fn insert(
+    /// The data leave more gaps than [`MAX_GAPS`], [`BYTES_PER_GAP`] and [`MAX_PIECES`] allow.
+    pub(crate) fn insert(
         &mut self,
         offset: u64,
         data: &[u8],
         last: u64,
-    ) -> Result<u64, TooManyGaps> {
-        let skip = usize::try_from(self.read.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let mut data = data.get(skip..).unwrap_or_default();
-        let mut offset = offset.max(self.read);
-        let mut fresh = 0;
+        fresh: &mut Fresh,
+    ) -> Result<(), TooManyGaps> {
+        let end = offset + data.len() as u64;
+        let mut at = offset.max(self.read);
+        while at < end {
+            let Some(part) = self.undelivered(at..end) else { break };
+            at = part.end;
+            let bytes = (part.start - offset) as usize..(part.end - offset) as usize;
+            self.store(part.start, data.get(bytes).unwrap_or_default(), last, fresh)?;
+        }
+        self.end = self.end.max(end);
+        let undelivered = self.end - self.delivered;
+        let allowed = MAX_GAPS + self.blocks.len() as u64 + undelivered / BYTES_PER_GAP;
+        let fragments = self.fragments + self.ahead.len() as u64;
+        if fragments > allowed { Err(TooManyGaps) } else { Ok(()) }
+    }
+
+    /// The first part of `range`, which begins above the front, that was not delivered.
+    fn undelivered(&self, range: Range<u64>) -> Option<Range<u64>> {
+        if self.ahead.is_empty() { Some(range) } else { self.ahead.gaps(range).next() }
+    }
+
+    /// Stores bytes none of which were delivered.
+    fn store(
+        &mut self,
+        mut offset: u64,
+        mut data: &[u8],
+        last: u64,
+        fresh: &mut Fresh,
+    ) -> Result<(), TooManyGaps> {
         while !data.is_empty() {
-            let bounds = block_bounds(offset);
-            let room = usize::try_from(bounds.end - offset).unwrap_or(usize::MAX);
+            let within = bounds(offset);
+            let room = usize::try_from(within.end - offset).unwrap_or(usize::MAX);
             let (head, rest) = data.split_at(room.min(data.len()));
-            let block = Self::block(&mut self.blocks, bounds, self.read, last);
-            let before = block.filled.len() as u64;
-            fresh += block.fill(offset, head);
-            self.fragments = self.fragments + block.filled.len() as u64 - before;
+            let index = self.make_block(within.end);
+            let Some(block) = self.blocks.get_mut(index) else { break };
+            let before = block.fragments();
+            let stretch = || self.ahead.gap_of(offset, within.start.max(self.read)..within.end);
+            block.fill(offset, head, stretch, last, fresh);
+            self.fragments = self.fragments + block.fragments() - before;
+            if block.pieces() > MAX_PIECES {
+                return Err(TooManyGaps);
+            }
             offset += head.len() as u64;
             data = rest;
         }
-        self.end = self.end.max(offset);
-        let allowed = MAX_GAPS + self.blocks.len() as u64 + (self.end - self.read) / BYTES_PER_GAP;
-        if self.fragments > allowed { Err(TooManyGaps) } else { Ok(fresh) }
+        Ok(())
     }
 
-    /// Finds or makes the block within `bounds`.
-    fn block(blocks: &mut VecDeque<Block>, bounds: Range<u64>, read: u64, last: u64) -> &mut Block {
+    /// Finds or makes the block that ends at `end`; returns its index.
+    fn make_block(&mut self, end: u64) -> usize {
         // Data mostly go to the end of the last block.
-        let index = match blocks.back() {
-            Some(back) if back.end == bounds.end => blocks.len() - 1,
-            Some(back) if back.end < bounds.end => blocks.len(),
-            _ => blocks.partition_point(|block| block.end < bounds.end),
-        };
-        if blocks.get(index).is_none_or(|block| block.end != bounds.end) {
-            let start = bounds.start.max(read);
-            let size = bounds.end.min(last).saturating_sub(start) as usize;
-            blocks.insert(
-                index,
-                Block {
-                    start,
-                    end: bounds.end,
-                    buf: BytesMut::with_capacity(size),
-                    filled: RangeSet::default(),
-                },
-            );
+        match self.blocks.back() {
+            Some(back) if back.end() == end => return self.blocks.len() - 1,
+            Some(back) if back.end() < end => self.close_last(),
+            _ => {}
         }
-        &mut blocks[index]
+        let index = self.blocks.partition_point(|block| block.end() < end);
+        if self.blocks.get(index).is_none_or(|block| block.end() != end) {
+            self.blocks.insert(index, Block::new(end));
+        }
+        index
     }
 
-    /// How many bytes, within one block, can be delivered next: here is where stream order is
-    /// decided.
-    fn deliverable(&self) -> usize {
-        self.blocks
-            .front()
-            .and_then(|front| front.filled.range_of(self.read))
-            .map_or(0, |range| (range.end - self.read) as usize)
+    /// Frees what the last block keeps for bytes after the highest one, when these go on in
+    /// another block.
+    fn close_last(&mut self) {
+        let Some(index) = self.blocks.len().checked_sub(1) else { return };
+        let Some(block) = self.blocks.get_mut(index) else { return };
+        let piece = block.pieces().saturating_sub(1);
+        block.settle(piece, |piece| piece.start == self.read);
+        self.drop_if_empty(index);
     }
 
-    /// Whether any byte can be delivered.
-    pub(super) fn is_readable(&self) -> bool {
-        self.deliverable() > 0
+    fn drop_if_empty(&mut self, index: usize) {
+        if let Some(block) = self.blocks.get(index).filter(|block| block.pieces() == 0) {
+            self.fragments -= block.fragments();
+            self.blocks.remove(index);
+        }
     }
 
-    /// Delivers up to `max` bytes, without a copy.
-    pub(super) fn read_chunk(&mut self, max: usize) -> Option<Bytes> {
-        let len = self.deliverable().min(max);
-        let front = self.blocks.front_mut().filter(|_| len > 0)?;
-        let bytes = front.buf.split_to(len).freeze();
-        self.advance(len);
+    /// Index of the block that holds `offset`, or would.
+    fn position(&self, offset: u64) -> usize {
+        if offset == self.read { 0 } else { self.blocks.partition_point(|b| b.end() <= offset) }
+    }
+
+    /// The received, undelivered bytes around `offset` that lie together in memory.
+    pub(crate) fn range_of(&self, offset: u64) -> Option<Range<u64>> {
+        self.blocks.get(self.position(offset))?.range_of(offset)
+    }
+
+    /// Received, undelivered ranges in ascending order, cut where they do not lie together.
+    pub(crate) fn held(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.blocks.iter().flat_map(Block::held)
+    }
+
+    /// Whether `range` can be delivered: it is not empty, all of it is held and lies together.
+    pub(crate) fn is_deliverable(&self, range: &Range<u64>) -> bool {
+        let together = self.range_of(range.start);
+        !range.is_empty() && together.is_some_and(|together| range.end <= together.end)
+    }
+
+    /// Delivers `range`, which [can be](Self::is_deliverable), without a copy.
+    pub(crate) fn take(&mut self, range: Range<u64>) -> Option<BytesMut> {
+        let index = self.position(range.start);
+        let (bytes, left) = self.blocks.get_mut(index)?.take(&range)?;
+        self.advance(range, index);
+        let (read, end) = (self.read, self.end);
+        // The first missing bytes are mostly the next to come, and so are those after the highest.
+        let keep = |piece: &Range<u64>| piece.start == read || piece.end > end;
+        let block = self.blocks.get_mut(index)?;
+        // Backwards: one may go.
+        left.rev().for_each(|piece| block.settle(piece, keep));
+        self.drop_if_empty(index);
         Some(bytes)
     }
 
-    /// Delivers bytes into `out`; returns how many.
-    pub(super) fn read(&mut self, out: &mut [u8]) -> usize {
-        let mut total = 0;
-        while let Some(space) = out.get_mut(total..).filter(|space| !space.is_empty()) {
-            let len = self.deliverable().min(space.len());
-            let Some(front) = self.blocks.front_mut().filter(|_| len > 0) else {
-                break;
-            };
-            let bytes = front.buf.split_to(len);
-            space[..len].copy_from_slice(&bytes);
-            self.advance(len);
-            total += len;
-        }
-        total
+    /// What is next in stream order.
+    pub(super) fn front(&self) -> Option<Range<u64>> {
+        self.blocks.front()?.front(self.read)
     }
 
-    /// Notes that `len` bytes left the first block.
-    fn advance(&mut self, len: usize) {
-        self.read += len as u64;
-        if let Some(front) = self.blocks.front_mut() {
-            front.start = self.read;
-            if self.read >= front.end {
-                self.fragments -= front.filled.len() as u64;
-                self.blocks.pop_front();
-            }
+    /// Delivers what is next in stream order, `max` bytes at most: what [`take`](Self::take) does
+    /// with these, but faster.
+    pub(super) fn take_front(&mut self, max: usize) -> Option<BytesMut> {
+        let block = self.blocks.front_mut()?;
+        let (bytes, ended) = block.take_front(self.read, max)?;
+        self.advance_front(bytes.len() as u64);
+        if ended {
+            self.drop_if_empty(0);
+        }
+        Some(bytes)
+    }
+
+    /// Notes that `range`, of block `index`, was delivered.
+    fn advance(&mut self, range: Range<u64>, index: usize) {
+        if range.start == self.read {
+            return self.advance_front(range.end - range.start);
+        }
+        self.delivered += range.end - range.start;
+        if let Some(block) = self.blocks.get_mut(index) {
+            let before = block.fragments();
+            block.forget(range.clone());
+            self.fragments = self.fragments + block.fragments() - before;
+        }
+        self.ahead.insert(range);
+    }
+
+    /// Notes that `len` bytes were delivered at the front.
+    fn advance_front(&mut self, len: u64) {
+        self.delivered += len;
+        self.read += len;
+        if let Some(next) = self.ahead.first().filter(|next| next.start == self.read) {
+            self.read = next.end;
+            self.ahead.remove(next);
         }
     }
 
     /// Throws away what was not delivered: nobody will read it.
     pub(super) fn discard(&mut self) {
         self.blocks = VecDeque::new();
+        self.ahead.clear();
         self.fragments = 0;
     }
 
     /// Bytes of storage held.
     pub(super) fn allocated(&self) -> usize {
-        self.blocks.iter().map(|block| block.buf.capacity()).sum()
+        self.blocks.iter().map(Block::allocated).sum()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::streams::block::MAX_BLOCK;
     use proptest::prelude::*;
 
     const NO_END: u64 = u64::MAX;
@@ -229,30 +247,49 @@ mod tests {
         range.map(byte).collect()
     }
 
-    #[test]
-    fn blocks_tile_the_stream() {
-        let mut offset = 0;
-        while offset < 5 * MAX_BLOCK {
-            let bounds = block_bounds(offset);
-            assert_eq!(bounds.start, offset);
-            assert_eq!(block_bounds(bounds.end - 1), bounds);
-            assert!((MIN_BLOCK..=MAX_BLOCK).contains(&(bounds.end - bounds.start)));
-            offset = bounds.end;
+    impl Assembler {
+        fn read(&mut self, max: usize) -> Vec<u8> {
+            let mut out = Vec::new();
+            while let Some(chunk) = self.take_front(max - out.len()) {
+                out.extend_from_slice(&chunk);
+            }
+            out
         }
-        let last = block_bounds(crate::wire::coding::VARINT_MAX);
-        assert_eq!(last.end, 1 << 62);
+
+        /// Bytes of storage, with what is kept from being freed.
+        fn pinned(&self) -> u64 {
+            self.blocks.iter().map(|block| block.pinned() as u64).sum()
+        }
+
+        /// Delivers everything that is held.
+        fn drain(&mut self) {
+            for range in self.held().collect::<Vec<_>>() {
+                self.take(range).unwrap();
+            }
+        }
+    }
+
+    /// Takes bytes that the tests send, and says how many were new.
+    fn insert(assembler: &mut Assembler, range: Range<u64>) -> Result<u64, TooManyGaps> {
+        let fresh = insert_bytes(assembler, range.start, &bytes(range))?;
+        Ok(fresh.iter().map(|range| range.end - range.start).sum())
+    }
+
+    fn insert_bytes(a: &mut Assembler, offset: u64, data: &[u8]) -> Result<Fresh, TooManyGaps> {
+        let mut fresh = Fresh::new();
+        a.insert(offset, data, NO_END, &mut fresh).map(|()| fresh)
     }
 
     #[test]
     fn a_chunk_is_a_view_of_the_block_and_no_copy() {
         let mut assembler = Assembler::default();
-        assembler.insert(0, &bytes(0..600), NO_END).unwrap();
-        let first = assembler.read_chunk(100).unwrap();
-        let second = assembler.read_chunk(usize::MAX).unwrap();
+        insert_bytes(&mut assembler, 0, &bytes(0..600)).unwrap();
+        let first = assembler.take_front(100).unwrap();
+        let second = assembler.take_front(usize::MAX).unwrap();
         assert_eq!(first.as_ptr().wrapping_add(100), second.as_ptr());
         // The rest of the block is still used after its beginning was handed out.
-        assembler.insert(600, &bytes(600..1000), NO_END).unwrap();
-        let third = assembler.read_chunk(usize::MAX).unwrap();
+        insert_bytes(&mut assembler, 600, &bytes(600..1000)).unwrap();
+        let third = assembler.take_front(usize::MAX).unwrap();
         assert_eq!(second.as_ptr().wrapping_add(500), third.as_ptr());
         assert_eq!([first, second, third].concat(), bytes(0..1000));
     }
@@ -260,20 +297,19 @@ mod tests {
     #[test]
     fn the_first_copy_wins() {
         let mut assembler = Assembler::default();
-        assembler.insert(2, b"cd", NO_END).unwrap();
-        assert_eq!(assembler.insert(0, b"ABCDEF", NO_END), Ok(4));
-        assert_eq!(assembler.insert(0, b"xxxxxx", NO_END), Ok(0));
-        assert_eq!(assembler.read_chunk(4).unwrap(), b"ABcd"[..]);
-        assert_eq!(assembler.insert(0, b"yyyyyyg", NO_END), Ok(1));
-        let mut out = [0; 8];
-        assert_eq!(assembler.read(&mut out), 3);
-        assert_eq!(out[..3], b"EFg"[..]);
+        insert_bytes(&mut assembler, 2, b"cd").unwrap();
+        let fresh = insert_bytes(&mut assembler, 0, b"ABCDEF").unwrap();
+        assert_eq!(fresh[..], [0..2, 4..6]);
+        assert!(insert_bytes(&mut assembler, 0, b"xxxxxx").unwrap().is_empty());
+        assert_eq!(assembler.take_front(4).unwrap(), b"ABcd"[..]);
+        assert_eq!(insert_bytes(&mut assembler, 0, b"yyyyyyg").unwrap()[..], [6..7]);
+        assert_eq!(assembler.read(8), b"EFg");
     }
 
     #[test]
     fn a_short_stream_takes_no_more_than_its_length() {
         let mut assembler = Assembler::default();
-        assembler.insert(0, &bytes(0..20), 20).unwrap();
+        assembler.insert(0, &bytes(0..20), 20, &mut Fresh::new()).unwrap();
         assert_eq!(assembler.allocated(), 20);
     }
 
@@ -282,7 +318,7 @@ mod tests {
         let mut assembler = Assembler::default();
         let window = 64 * MAX_BLOCK;
         for offset in (1..window).step_by(MAX_BLOCK as usize) {
-            assembler.insert(offset, &[0], NO_END).unwrap();
+            insert_bytes(&mut assembler, offset, &[0]).unwrap();
         }
         assert!(assembler.allocated() as u64 <= window + MAX_BLOCK);
     }
@@ -291,7 +327,7 @@ mod tests {
     fn confetti_is_refused() {
         let mut assembler = Assembler::default();
         let mut accepted: u64 = 0;
-        while assembler.insert(accepted * 2 + 1, &[0], NO_END).is_ok() {
+        while insert_bytes(&mut assembler, accepted * 2 + 1, &[0]).is_ok() {
             accepted += 1;
         }
         // Each of them is two bytes apart: 1/64 of a further gap is earned by each.
@@ -304,14 +340,14 @@ mod tests {
         let (packet, window) = (1200, 24 << 20);
         for start in (0..window).step_by(2 * packet) {
             let start = (start + packet) as u64;
-            assembler.insert(start, &bytes(start..start + packet as u64), NO_END).unwrap();
+            insert_bytes(&mut assembler, start, &bytes(start..start + packet as u64)).unwrap();
         }
         for start in (0..window).step_by(2 * packet) {
             let start = start as u64;
-            assembler.insert(start, &bytes(start..start + packet as u64), NO_END).unwrap();
+            insert_bytes(&mut assembler, start, &bytes(start..start + packet as u64)).unwrap();
         }
         let mut at = 0;
-        while let Some(chunk) = assembler.read_chunk(usize::MAX) {
+        while let Some(chunk) = assembler.take_front(usize::MAX) {
             assert!(chunk.iter().zip(at..).all(|(&b, offset)| b == byte(offset)));
             at += chunk.len() as u64;
         }
@@ -323,64 +359,222 @@ mod tests {
     fn one_byte_frames_in_reverse_survive_up_to_the_bound() {
         let mut assembler = Assembler::default();
         for offset in (0..200_000).rev() {
-            assert_eq!(assembler.insert(offset, &[byte(offset)], NO_END), Ok(1));
+            assert_eq!(insert(&mut assembler, offset..offset + 1), Ok(1));
         }
-        let mut out = vec![0; 200_001];
-        assert_eq!(assembler.read(&mut out), 200_000);
-        assert_eq!(out[..200_000], bytes(0..200_000));
+        assert_eq!(assembler.read(200_001), bytes(0..200_000));
         // The block that the stream ended in is all that is left.
         assert!(assembler.allocated() <= MAX_BLOCK as usize);
     }
 
-    proptest! {
-        #[test]
-        fn agrees_with_a_vector_of_options(
-            ops in prop::collection::vec(
-                (0..3u8, prop_oneof![0..3000u64, 30_000..40_000u64, 0..80_000u64], 0..2500u64),
-                1..80,
-            ),
-        ) {
-            let mut assembler = Assembler::default();
-            let mut model: Vec<Option<u8>> = vec![None; 90_000];
-            let mut read = 0;
-            for (salt, (op, offset, len)) in ops.into_iter().enumerate() {
-                match op {
-                    0 | 1 => {
-                        // Every write has contents of its own, so that it shows whose byte won.
-                        let data: Vec<u8> = (offset..offset + len)
-                            .map(|at| byte(at).wrapping_add(salt as u8))
-                            .collect();
-                        let mut fresh = 0;
-                        for (at, &b) in (offset as usize..).zip(&data) {
-                            if at >= read && model[at].is_none() {
-                                model[at] = Some(b);
-                                fresh += 1;
-                            }
-                        }
-                        prop_assert_eq!(assembler.insert(offset, &data, NO_END), Ok(fresh));
-                    }
-                    _ => {
-                        let mut out = vec![0; len as usize];
-                        let got = if offset % 2 == 0 {
-                            assembler.read(&mut out)
-                        } else {
-                            let chunk = assembler.read_chunk(len as usize).unwrap_or_default();
-                            out[..chunk.len()].copy_from_slice(&chunk);
-                            chunk.len()
-                        };
-                        for (expected, &b) in model[read..].iter().zip(&out[..got]) {
-                            prop_assert_eq!(*expected, Some(b));
-                        }
-                        read += got;
-                        if got == 0 && len > 0 {
-                            prop_assert_eq!(model[read], None);
-                        }
+    #[test]
+    fn pieces_out_of_the_middle_are_views_too() {
+        let mut assembler = Assembler::default();
+        insert(&mut assembler, 2048..4096).unwrap();
+        let middle = assembler.take(2600..3000).unwrap();
+        let end = assembler.take(3600..4096).unwrap();
+        let start = assembler.take(2048..2600).unwrap();
+        let rest = assembler.take(3000..3600).unwrap();
+        assert_eq!(start.as_ptr().wrapping_add(3000 - 2048), rest.as_ptr());
+        assert_eq!(start.as_ptr().wrapping_add(2600 - 2048), middle.as_ptr());
+        assert_eq!([start, middle, rest, end].concat(), bytes(2048..4096));
+        assert_eq!((assembler.read_offset(), assembler.blocks.len()), (0, 0));
+        insert(&mut assembler, 0..4096).unwrap();
+        assert_eq!(assembler.read(9000), bytes(0..2048));
+        assert_eq!((assembler.read_offset(), assembler.allocated()), (4096, 0));
+    }
+
+    #[test]
+    fn only_what_is_held_and_lies_together_can_be_delivered() {
+        let mut assembler = Assembler::default();
+        insert(&mut assembler, 100..1100).unwrap();
+        for range in [0..1, 99..101, 100..100, 1000..1025, 1024..1101, 1100..1101, 5000..6000] {
+            assert!(!assembler.is_deliverable(&range), "{range:?}");
+        }
+        assert!(assembler.is_deliverable(&(200..300)));
+        assert_eq!(assembler.take(200..300).unwrap(), bytes(200..300)[..]);
+        for range in [200..201, 199..201, 299..301, 150..350] {
+            assert!(!assembler.is_deliverable(&range), "{range:?}");
+        }
+        assert_eq!(assembler.held().collect::<Vec<_>>(), [100..200, 300..1024, 1024..1100]);
+    }
+
+    #[test]
+    fn a_packet_after_the_other_stays_in_one_allocation() {
+        let mut assembler = Assembler::default();
+        insert(&mut assembler, 0..MAX_BLOCK).unwrap();
+        // The first packet of the next block is missing.
+        let mut at = MAX_BLOCK + 1200;
+        insert(&mut assembler, at..at + 1000).unwrap();
+        assembler.drain();
+        let first = insert(&mut assembler, at + 1000..at + 2000).map(|_| assembler.pinned());
+        while at + 3000 < 2 * MAX_BLOCK {
+            at += 1000;
+            assembler.drain();
+            assert_eq!(insert(&mut assembler, at + 1000..at + 2000), Ok(1000));
+            assert_eq!(Ok(assembler.pinned()), first);
+        }
+    }
+
+    #[test]
+    fn what_is_undelivered_here_and_there_keeps_little_storage() {
+        let mut assembler = Assembler::default();
+        for start in (0..64 * MAX_BLOCK).step_by(MAX_BLOCK as usize) {
+            insert(&mut assembler, start..start + MAX_BLOCK).unwrap();
+            // A byte is left of each block, at another place each time.
+            let left = start + 1 + start / 64;
+            let held: Vec<_> = assembler.held().filter(|range| range.start >= start).collect();
+            for range in held {
+                let cut = left.clamp(range.start, range.end);
+                for part in [range.start..cut, (left + 1).clamp(range.start, range.end)..range.end]
+                {
+                    if !part.is_empty() {
+                        assembler.take(part).unwrap();
                     }
                 }
-                prop_assert_eq!(assembler.is_readable(), model[read].is_some());
-                prop_assert_eq!(assembler.read_offset(), read as u64);
-                let held: usize = assembler.blocks.iter().map(|block| block.filled.len()).sum();
-                prop_assert_eq!(assembler.fragments, held as u64);
+            }
+        }
+        assert_eq!(assembler.held().count(), 64);
+        // The first and the last one may stay where they are.
+        assert!(assembler.pinned() <= 64 + 2 * MAX_BLOCK, "{}", assembler.pinned());
+    }
+
+    #[test]
+    fn gaps_that_everything_else_was_delivered_around_cost_no_storage() {
+        let mut assembler = Assembler::default();
+        for start in (0..1024 * MAX_BLOCK).step_by(MAX_BLOCK as usize) {
+            // The first byte of each block is missing.
+            insert(&mut assembler, start + 1..start + MAX_BLOCK).unwrap();
+            assembler.drain();
+            assert!(assembler.pinned() <= 2 * MAX_BLOCK && assembler.blocks.len() <= 2);
+        }
+        for start in (0..1024 * MAX_BLOCK).step_by(MAX_BLOCK as usize) {
+            assert_eq!(insert(&mut assembler, start..start + MAX_BLOCK), Ok(1));
+        }
+        assert!(assembler.pinned() <= 1024 + MAX_BLOCK);
+        assembler.drain();
+        assert_eq!((assembler.ahead.len(), assembler.blocks.len()), (0, 0));
+        assert_eq!(assembler.read_offset(), 1024 * MAX_BLOCK);
+    }
+
+    #[test]
+    fn confetti_is_refused_although_it_is_delivered() {
+        let mut assembler = Assembler::default();
+        let mut accepted: u64 = 0;
+        while insert(&mut assembler, accepted * 2 + 1..accepted * 2 + 2).is_ok() {
+            assembler.drain();
+            accepted += 1;
+        }
+        assert!((MAX_GAPS - 2..MAX_GAPS + MAX_GAPS / 32).contains(&accepted), "{accepted}");
+    }
+
+    #[test]
+    fn confetti_between_delivered_bytes_is_refused() {
+        let mut assembler = Assembler::default();
+        // A large gap pays for many small ones.
+        insert(&mut assembler, (1 << 24)..(1 << 24) + 1).unwrap();
+        let offsets = (3 * MAX_BLOCK..4 * MAX_BLOCK).step_by(4);
+        for offset in offsets.clone() {
+            insert(&mut assembler, offset..offset + 1).unwrap();
+            assembler.take(offset..offset + 1).unwrap();
+        }
+        let filled = offsets.take_while(|at| insert(&mut assembler, at + 2..at + 3).is_ok());
+        assert_eq!(filled.count(), MAX_PIECES);
+    }
+
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum Byte {
+        Missing,
+        Held(u8),
+        Delivered,
+    }
+
+    /// What `assembler` holds, by its own account, compared with a model.
+    fn check(assembler: &Assembler, model: &[Byte]) -> Result<(), TestCaseError> {
+        let is_held = |byte: &Byte| matches!(byte, Byte::Held(_));
+        let undelivered = model.iter().position(|byte| *byte != Byte::Delivered);
+        prop_assert_eq!(assembler.read_offset(), undelivered.unwrap_or(model.len()) as u64);
+        let mut held = 0;
+        for range in assembler.held() {
+            prop_assert!(model[range.start as usize..range.end as usize].iter().all(is_held));
+            prop_assert_eq!(assembler.range_of(range.start), Some(range.clone()));
+            prop_assert_eq!(assembler.range_of(range.end - 1), Some(range.clone()));
+            held += range.end - range.start;
+        }
+        prop_assert_eq!(held, model.iter().filter(|byte| is_held(byte)).count() as u64);
+        let fragments: u64 = assembler.blocks.iter().map(Block::fragments).sum();
+        prop_assert_eq!(assembler.fragments, fragments);
+        let delivered = model.iter().filter(|byte| **byte == Byte::Delivered).count();
+        prop_assert_eq!(assembler.delivered, delivered as u64);
+        Ok(())
+    }
+
+    /// Lets the model take what `assembler` took; returns what is new.
+    fn insert_both(
+        assembler: &mut Assembler,
+        model: &mut [Byte],
+        offset: u64,
+        data: &[u8],
+    ) -> Result<(), TestCaseError> {
+        let mut new = Vec::new();
+        for (at, &b) in (offset as usize..).zip(data) {
+            if model[at] == Byte::Missing {
+                model[at] = Byte::Held(b);
+                new.push(at as u64);
+            }
+        }
+        let fresh = insert_bytes(assembler, offset, data).unwrap();
+        prop_assert_eq!(fresh.into_iter().flatten().collect::<Vec<_>>(), new);
+        Ok(())
+    }
+
+    fn take_both(
+        assembler: &mut Assembler,
+        model: &mut [Byte],
+        range: Range<u64>,
+    ) -> Result<(), TestCaseError> {
+        let taken = match range.start == assembler.read_offset() && range.end % 2 == 0 {
+            true => assembler.take_front((range.end - range.start) as usize).unwrap(),
+            false => assembler.take(range.clone()).unwrap(),
+        };
+        prop_assert_eq!(taken.len() as u64, range.end - range.start);
+        for (byte, b) in model[range.start as usize..range.end as usize].iter_mut().zip(taken) {
+            prop_assert_eq!(std::mem::replace(byte, Byte::Delivered), Byte::Held(b));
+        }
+        Ok(())
+    }
+
+    proptest! {
+        /// Delivers from anywhere, or in stream order only.
+        #[test]
+        fn agrees_with_a_vector_of_bytes(
+            ops in prop::collection::vec(
+                (0..4u8, prop_oneof![0..3000u64, 30_000..40_000u64, 0..80_000u64], 0..2500u64),
+                1..80,
+            ),
+            in_order: bool,
+        ) {
+            let mut assembler = Assembler::default();
+            let mut model = vec![Byte::Missing; 90_000];
+            for (salt, (op, offset, len)) in ops.into_iter().enumerate() {
+                if op < 2 {
+                    // Every write has contents of its own, so that it shows whose byte won.
+                    let data: Vec<u8> = (offset..offset + len)
+                        .map(|at| byte(at).wrapping_add(salt as u8))
+                        .collect();
+                    insert_both(&mut assembler, &mut model, offset, &data)?;
+                } else {
+                    prop_assert_eq!(assembler.front(), assembler.range_of(assembler.read_offset()));
+                    let next = match in_order {
+                        true => assembler.front(),
+                        false => assembler.held().min_by_key(|held| held.start.abs_diff(offset)),
+                    };
+                    let Some(held) = next else { continue };
+                    let skip = if in_order || op == 2 { 0 } else { offset % (held.end - held.start) };
+                    let start = held.start + skip;
+                    let end = held.end.min(start + len.max(1));
+                    take_both(&mut assembler, &mut model, start..end)?;
+                }
+                check(&assembler, &model)?;
             }
         }
     }

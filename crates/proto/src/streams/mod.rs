@@ -7,7 +7,9 @@
 
 mod app;
 mod assembler;
+mod block;
 mod control;
+pub mod delivery;
 mod encode;
 mod events;
 mod flow;
@@ -25,6 +27,8 @@ mod transmit;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use assembler::Assembler;
+pub(crate) use block::Fresh;
 pub use encode::Length;
 pub use events::StreamEvent;
 pub use transmit::{Backlog, Pending, Withdrawn};
@@ -32,11 +36,13 @@ pub use transmit::{Backlog, Pending, Withdrawn};
 pub use crate::fec::Protection;
 use crate::ids::{Dir, Side, StreamId};
 use control::Control;
+use delivery::{DeliveryFactory, StreamOrder};
 use events::Events;
 use flow::RecvWindow;
 use recv::RecvHalf;
 use resend_order::ResendOrder;
 use send::SendHalf;
+use std::sync::Arc;
 use sutura_schedule::Scheduler;
 use table::{Half, MAX_STREAM_COUNT, Stream, Table};
 use transmit::Outgoing;
@@ -170,6 +176,10 @@ pub enum ReadError {
     /// Everything was read, the stream was stopped by us, or never was.
     #[error("stream is closed")]
     Closed,
+    /// The stream's bytes are delivered in another order, so that a read without their offsets
+    /// makes no sense.
+    #[error("ordered read of a stream that is delivered out of order")]
+    IllegalOrderedRead,
 }
 
 /// What the stream layer holds and has moved.
@@ -202,6 +212,8 @@ pub struct Streams {
     out: Outgoing,
     control: Control,
     events: Events,
+    /// What makes the delivery of a new stream.
+    delivery: Arc<dyn DeliveryFactory>,
 }
 
 impl Streams {
@@ -226,7 +238,14 @@ impl Streams {
             out,
             control: Control::default(),
             events: Events::default(),
+            delivery: Arc::new(StreamOrder),
         }
+    }
+
+    /// The same, with another delivery than [`StreamOrder`] for the streams that are to come.
+    #[must_use]
+    pub fn with_delivery(self, delivery: Arc<dyn DeliveryFactory>) -> Self {
+        Self { delivery, ..self }
     }
 
     /// Takes the limits of the peer's transport parameters. Those that were remembered for 0-RTT
@@ -301,7 +320,7 @@ impl Streams {
             .then(|| SendHalf::new(self.peer.stream_data(side, id), self.limits.send_buffer));
         let recv = (!ours || id.dir() == Dir::Bi).then(|| {
             let window = RecvWindow::new(self.limits.stream_window, self.limits.max_stream_window);
-            RecvHalf::new(window)
+            RecvHalf::new(window, self.delivery.build())
         });
         if let Some(send) = &send {
             self.out.order.insert(id.0, &send.priority);

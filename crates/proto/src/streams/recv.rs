@@ -1,11 +1,15 @@
 //! The receiving part of a stream (RFC 9000 section 3.2).
 
 use super::assembler::{Assembler, TooManyGaps};
+use super::block::Fresh;
+use super::delivery::{ArrivalOrder, Chunk, Delivery, DeliveryFactory, Held, StreamOrder};
 use super::flow::RecvWindow;
 use super::{Read, ReadError};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::wire::coding::VARINT_MAX;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use std::any::Any;
+use std::ops::Range;
 
 /// States of RFC 9000 section 3.2, figure 3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +55,13 @@ pub(super) struct Received {
 pub(super) struct RecvHalf {
     state: RecvState,
     assembler: Assembler,
+    /// Which received bytes are next. `None` for stream order, which needs no state and nobody to
+    /// ask.
+    delivery: Option<Box<dyn Delivery>>,
+    /// Whether stream order is kept.
+    ordered: bool,
+    /// Something was delivered by other than an ordered delivery.
+    scattered: bool,
     pub(super) window: RecvWindow,
     /// End of the highest byte that counts against flow control.
     highest: u64,
@@ -72,11 +83,20 @@ fn flow_control_error(reason: &'static str) -> TransportError {
     TransportError::new(TransportErrorCode::FLOW_CONTROL_ERROR, reason)
 }
 
+fn unless_stream_order(delivery: Box<dyn Delivery>) -> Option<Box<dyn Delivery>> {
+    let any: &dyn Any = &*delivery;
+    (!any.is::<StreamOrder>()).then_some(delivery)
+}
+
 impl RecvHalf {
-    pub(super) fn new(window: RecvWindow) -> Self {
+    pub(super) fn new(window: RecvWindow, delivery: Box<dyn Delivery>) -> Self {
+        let ordered = delivery.is_ordered();
         Self {
             state: RecvState::Recv,
             assembler: Assembler::default(),
+            delivery: unless_stream_order(delivery),
+            ordered,
+            scattered: false,
             window,
             highest: 0,
             final_size: None,
@@ -175,18 +195,29 @@ impl RecvHalf {
         if !matches!(self.state, RecvState::Recv | RecvState::SizeKnown) {
             return Ok(Received { growth, ..Received::default() });
         }
-        let fresh = self
-            .assembler
-            .insert(offset, data, self.final_size.unwrap_or(u64::MAX))
-            .map_err(|TooManyGaps| {
-                let code = TransportErrorCode::PROTOCOL_VIOLATION;
-                TransportError::new(code, "stream data in too many fragments")
-            })?;
-        self.received += fresh;
-        let ended = self.update_size();
+        let mut news = self.store(offset, data).map_err(|TooManyGaps| {
+            let code = TransportErrorCode::PROTOCOL_VIOLATION;
+            TransportError::new(code, "stream data in too many fragments")
+        })?;
+        let sized = self.state == RecvState::Recv && self.final_size.is_some();
+        news |= self.update_size();
+        // What is next in stream order does not depend on where the stream ends.
+        news |= sized && !self.ordered;
         // Bytes behind a gap are no news for the application before the gap is filled.
-        let readable = fresh > 0 && self.assembler.is_readable();
-        Ok(Received { readable: readable || ended, growth, released: 0 })
+        Ok(Received { readable: news && self.is_readable(), growth, released: 0 })
+    }
+
+    /// Keeps what is new of `data`, and tells the delivery; returns whether anything is.
+    fn store(&mut self, offset: u64, data: &[u8]) -> Result<bool, TooManyGaps> {
+        let mut fresh = Fresh::new();
+        let last = self.final_size.unwrap_or(u64::MAX);
+        self.assembler.insert(offset, data, last, &mut fresh)?;
+        self.received += fresh.iter().map(|range| range.end - range.start).sum::<u64>();
+        if let Some(delivery) = &mut self.delivery {
+            let held = Held::new(&self.assembler, self.final_size);
+            fresh.iter().for_each(|range| delivery.on_received(range.clone(), &held));
+        }
+        Ok(!fresh.is_empty())
     }
 
     /// Follows the state machine after bytes or the final size came; returns whether the stream is
@@ -217,7 +248,7 @@ impl RecvHalf {
         }
         self.state = RecvState::ResetRecvd;
         self.reset = code;
-        self.assembler.discard();
+        self.discard();
         Ok(Received { readable: self.stop == Stop::No, growth, released: self.release() })
     }
 
@@ -229,7 +260,7 @@ impl RecvHalf {
         }
         let tell = matches!(self.state, RecvState::Recv | RecvState::SizeKnown);
         self.stop = if tell { Stop::Due(code) } else { Stop::Acked };
-        self.assembler.discard();
+        self.discard();
         Some((self.release(), tell))
     }
 
@@ -258,17 +289,82 @@ impl RecvHalf {
         self.state == RecvState::Recv && self.stop == Stop::No
     }
 
-    /// Whether there are bytes, or an end of the stream, that the application has not seen.
-    pub(super) fn is_readable(&self) -> bool {
-        self.stop == Stop::No
-            && (self.assembler.is_readable()
-                || matches!(self.state, RecvState::DataRecvd | RecvState::ResetRecvd))
+    /// Throws away what was not delivered, and the delivery's memory of it.
+    fn discard(&mut self) {
+        self.assembler.discard();
+        self.replace_delivery(StreamOrder.build());
     }
 
-    /// Notes that the application took `len` bytes.
-    fn consumed(&mut self, len: usize) {
-        self.credited += len as u64;
-        self.window.consume(len as u64);
+    /// Lets `delivery` decide what is next from now on.
+    ///
+    /// # Errors
+    /// The stream is over; or `delivery` is ordered, and bytes have been delivered out of order.
+    pub(super) fn set_delivery(&mut self, delivery: Box<dyn Delivery>) -> Result<(), ReadError> {
+        if self.stop != Stop::No {
+            return Err(ReadError::Closed);
+        }
+        if self.scattered && delivery.is_ordered() {
+            return Err(ReadError::IllegalOrderedRead);
+        }
+        self.replace_delivery(delivery);
+        Ok(())
+    }
+
+    fn replace_delivery(&mut self, mut delivery: Box<dyn Delivery>) {
+        let held = Held::new(&self.assembler, self.final_size);
+        for range in held.ranges() {
+            delivery.on_received(range, &held);
+        }
+        self.ordered = delivery.is_ordered();
+        self.delivery = unless_stream_order(delivery);
+    }
+
+    /// The bytes that are next. What the delivery must not name counts as nothing.
+    fn next(&self) -> Option<Range<u64>> {
+        let Some(delivery) = &self.delivery else { return self.assembler.front() };
+        let next = delivery.next(&Held::new(&self.assembler, self.final_size))?;
+        let in_turn = !self.ordered || next.start == self.assembler.read_offset();
+        (in_turn && self.assembler.is_deliverable(&next)).then_some(next)
+    }
+
+    /// Takes out up to `max` bytes of those that are next, at least one, and says where they begin.
+    fn deliver(&mut self, max: usize) -> Option<(u64, BytesMut)> {
+        let (start, bytes) = match self.delivery {
+            None => (self.assembler.read_offset(), self.assembler.take_front(max)?),
+            Some(_) => self.deliver_chosen(max)?,
+        };
+        self.credited += bytes.len() as u64;
+        self.window.consume(bytes.len() as u64);
+        Some((start, bytes))
+    }
+
+    /// Does that as the delivery says.
+    fn deliver_chosen(&mut self, max: usize) -> Option<(u64, BytesMut)> {
+        let Range { start, end } = self.next().filter(|_| max > 0)?;
+        let end = end.min(start.saturating_add(max as u64));
+        let bytes = self.assembler.take(start..end)?;
+        self.scattered |= !self.ordered;
+        if let Some(delivery) = &mut self.delivery {
+            delivery.on_delivered(start..end, &Held::new(&self.assembler, self.final_size));
+        }
+        Some((start, bytes))
+    }
+
+    /// Whether all bytes up to the end of the stream were delivered.
+    fn is_delivered(&self) -> bool {
+        self.final_size == Some(self.assembler.read_offset())
+    }
+
+    /// Whether there are bytes, or an end of the stream, that the application has not seen.
+    pub(super) fn is_readable(&self) -> bool {
+        let ended = match self.state {
+            RecvState::DataRecvd => self.is_delivered(),
+            RecvState::ResetRecvd => true,
+            RecvState::Recv | RecvState::SizeKnown | RecvState::DataRead | RecvState::ResetRead => {
+                false
+            }
+        };
+        self.stop == Stop::No && (ended || self.next().is_some())
     }
 
     /// What reading means when there is no byte to deliver: the end, a reset, or later.
@@ -276,9 +372,10 @@ impl RecvHalf {
         match self.state {
             _ if self.stop != Stop::No => Err(ReadError::Closed),
             RecvState::Recv | RecvState::SizeKnown => Err(ReadError::Blocked),
+            RecvState::DataRecvd if !self.is_delivered() => Err(ReadError::Blocked),
             RecvState::DataRecvd => {
                 self.state = RecvState::DataRead;
-                self.assembler.discard();
+                self.discard();
                 Ok(())
             }
             RecvState::ResetRecvd => {
@@ -291,22 +388,40 @@ impl RecvHalf {
 
     /// Delivers bytes into `out`; see [`super::Streams::read`].
     pub(super) fn read(&mut self, out: &mut [u8]) -> Result<Read, ReadError> {
-        let len = self.assembler.read(out);
-        if len > 0 || (out.is_empty() && self.assembler.is_readable()) {
-            self.consumed(len);
-            return Ok(Read::Data(len));
+        if !self.ordered {
+            return Err(ReadError::IllegalOrderedRead);
+        }
+        let mut total = 0;
+        while let Some(space) = out.get_mut(total..).filter(|space| !space.is_empty()) {
+            let Some((_, bytes)) = self.deliver(space.len()) else { break };
+            space[..bytes.len()].copy_from_slice(&bytes);
+            total += bytes.len();
+        }
+        if total > 0 || (out.is_empty() && self.next().is_some()) {
+            return Ok(Read::Data(total));
         }
         self.ended().map(|()| Read::Fin)
     }
 
     /// Delivers bytes without a copy; see [`super::Streams::read_chunk`].
-    pub(super) fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, ReadError> {
-        if max == 0 && self.assembler.is_readable() {
-            return Ok(Some(Bytes::new()));
+    pub(super) fn read_chunk(
+        &mut self,
+        max: usize,
+        ordered: bool,
+    ) -> Result<Option<Chunk>, ReadError> {
+        if ordered && !self.ordered {
+            return Err(ReadError::IllegalOrderedRead);
         }
-        if let Some(chunk) = self.assembler.read_chunk(max) {
-            self.consumed(chunk.len());
-            return Ok(Some(chunk));
+        if !ordered && self.ordered {
+            self.replace_delivery(ArrivalOrder.build());
+        }
+        if max == 0
+            && let Some(next) = self.next()
+        {
+            return Ok(Some(Chunk { offset: next.start, bytes: Bytes::new() }));
+        }
+        if let Some((offset, bytes)) = self.deliver(max) {
+            return Ok(Some(Chunk { offset, bytes: bytes.freeze() }));
         }
         self.ended().map(|()| None)
     }

@@ -63,6 +63,15 @@ impl RangeSet {
         self.ranges.get(self.position(value)).filter(|range| range.start <= value).cloned()
     }
 
+    /// The values around `value`, which is no member, up to the next members and within `bounds`.
+    pub fn gap_of(&self, value: u64, bounds: Range<u64>) -> Range<u64> {
+        let next = self.position(value);
+        let before = next.checked_sub(1).and_then(|index| self.ranges.get(index));
+        let start = before.map_or(bounds.start, |held| held.end.max(bounds.start));
+        let end = self.ranges.get(next).map_or(bounds.end, |held| held.start.min(bounds.end));
+        start..end
+    }
+
     /// Whether `value` is a member.
     pub fn contains(&self, value: u64) -> bool {
         self.range_of(value).is_some()
@@ -241,6 +250,13 @@ mod tests {
                     ranges.contains_range(&range),
                     range.clone().all(|v| model.contains(&v))
                 );
+                let bounds = 10..220;
+                if bounds.contains(&start) && !model.contains(&start) {
+                    let absent: BTreeSet<_> =
+                        bounds.clone().filter(|v| !model.contains(v)).collect();
+                    let around = runs(&absent).into_iter().find(|run| run.contains(&start));
+                    prop_assert_eq!(Some(ranges.gap_of(start, bounds)), around);
+                }
                 let absent: BTreeSet<_> = range.clone().filter(|v| !model.contains(v)).collect();
                 prop_assert_eq!(ranges.gaps(range).collect::<Vec<_>>(), runs(&absent));
             }

@@ -145,7 +145,11 @@ fn ranked(
     approach: ResendApproach,
 ) -> Result<Ends, Failure> {
     let resend_order = Arc::new(approach);
-    let config = TransportConfig { scheduler, resend_order, ..TransportConfig::default() };
+    let config = TransportConfig {
+        scheduler: Arc::new(scheduler),
+        resend_order,
+        ..TransportConfig::default()
+    };
     let transfer = Transfer { download: 50_000, upload: 10_000, protection: None };
     let client = BulkClient::new(vec![transfer; 24], 12, Duration::ZERO);
     let server = || Ranked { app: BulkServer::default(), streams: 0 };

@@ -35,8 +35,8 @@ async fn we_echo_stream(mut send: sutura::SendStream, mut recv: sutura::RecvStre
     // The peer does not know of coding: asking for it must change nothing.
     let protection = Protection::tail(2, std::time::Duration::ZERO);
     send.protect(Some(protection)).unwrap();
-    while let Some(chunk) = recv.read_chunk(usize::MAX).await.unwrap() {
-        send.write_chunk(chunk).await.unwrap();
+    while let Some(chunk) = recv.read_chunk(usize::MAX, true).await.unwrap() {
+        send.write_chunk(chunk.bytes).await.unwrap();
     }
     send.finish().unwrap();
     assert_eq!(send.stopped().await, Ok(None));
@@ -212,9 +212,9 @@ async fn resets_stops_and_closes_are_understood_by_both() {
         let mut send = theirs.open_uni().await.unwrap();
         send.write_all(b"y").await.unwrap();
         let mut recv = ours.accept_uni().await.unwrap();
-        assert_eq!(recv.read_chunk(1).await.unwrap().unwrap()[..], b"y"[..]);
+        assert_eq!(recv.read_chunk(1, true).await.unwrap().unwrap().bytes[..], b"y"[..]);
         send.reset(43u32.into()).unwrap();
-        assert_eq!(recv.read_chunk(1).await, Err(ReadError::Reset(43)));
+        assert_eq!(recv.read_chunk(1, true).await, Err(ReadError::Reset(43)));
 
         let (mut our_send, _our_recv) = ours.open_bi().await.unwrap();
         our_send.write_all(b"z").await.unwrap();

@@ -162,7 +162,7 @@ pub fn download(
         ..TransportConfig::default()
     };
     let sender = TransportConfig {
-        scheduler: server.scheme,
+        scheduler: Arc::new(server.scheme),
         resend_order: Arc::new(server.approach),
         mix_streams: server.mix_streams,
         fec: None,

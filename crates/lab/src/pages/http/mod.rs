@@ -62,7 +62,8 @@ mod tests {
     }
 
     fn load(page: &Arc<Page>, link: &str, scheduler: Scheme) -> Load {
-        let config = TransportConfig { scheduler, ..TransportConfig::default() };
+        let config =
+            TransportConfig { scheduler: Arc::new(scheduler), ..TransportConfig::default() };
         load_over(page, &link.parse().unwrap(), &config, 7).unwrap()
     }
 

@@ -112,8 +112,8 @@ fn drain(pair: &mut Pair, id: &mut Option<StreamId>) -> usize {
         return 0;
     };
     let mut total = 0;
-    while let Ok(Some(chunk)) = conn.recv_stream(id).read_chunk(usize::MAX) {
-        total += chunk.len();
+    while let Ok(Some(chunk)) = conn.recv_stream(id).read_chunk(usize::MAX, true) {
+        total += chunk.bytes.len();
     }
     total
 }

@@ -95,10 +95,10 @@ impl Host {
         loop {
             let offset = self.reading.get_mut(&id).unwrap();
             let max = 1 + random.below(2000) as usize;
-            match self.streams.read_chunk(id, max) {
+            match self.streams.read_chunk(id, max, true) {
                 Ok(Some(chunk)) => {
-                    assert!(chunk.len() <= max);
-                    for &b in &chunk {
+                    assert!(chunk.bytes.len() <= max && chunk.offset == *offset);
+                    for &b in &chunk.bytes {
                         assert_eq!(b, byte(id, *offset), "stream {id} offset {offset}");
                         *offset += 1;
                         self.received += 1;

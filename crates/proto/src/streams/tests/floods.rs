@@ -153,7 +153,7 @@ fn memory_goes_back_when_streams_end() {
             }
         }
         let drain = |streams: &mut Streams, id| {
-            while let Ok(Some(_)) = streams.read_chunk(id, usize::MAX) {}
+            while let Ok(Some(_)) = streams.read_chunk(id, usize::MAX, true) {}
         };
         for _ in 0..2 {
             exchange(&mut b, &mut a);

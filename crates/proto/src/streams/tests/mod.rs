@@ -1,5 +1,6 @@
 //! Tests of the stream layer as a whole, and of parts against models.
 
+mod delivery;
 mod exchange;
 mod floods;
 mod flow_control;

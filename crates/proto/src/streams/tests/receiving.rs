@@ -82,11 +82,11 @@ fn states_follow_the_frames() {
     assert_eq!(state(&streams), RecvState::DataRecvd);
     // The data is complete: a reset comes too late to take it away.
     streams.received_reset(uni(), 1, 6).unwrap();
-    assert_eq!(streams.read_chunk(uni(), 4).unwrap().unwrap(), b"abcd"[..]);
-    assert_eq!(streams.read_chunk(uni(), 9).unwrap().unwrap(), b"ef"[..]);
+    assert_eq!(streams.read_chunk(uni(), 4, true).unwrap().unwrap().bytes, b"abcd"[..]);
+    assert_eq!(streams.read_chunk(uni(), 9, true).unwrap().unwrap().bytes, b"ef"[..]);
     assert_eq!(state(&streams), RecvState::DataRecvd);
-    assert_eq!(streams.read_chunk(uni(), 9), Ok(None));
-    assert_eq!(streams.read_chunk(uni(), 9), Err(ReadError::Closed));
+    assert_eq!(streams.read_chunk(uni(), 9, true), Ok(None));
+    assert_eq!(streams.read_chunk(uni(), 9, true), Err(ReadError::Closed));
     assert_eq!(streams.stats().streams, 0);
 }
 

@@ -1,0 +1,294 @@
+//! Storage for received bytes of a part of a stream.
+
+use crate::wire::range_set::RangeSet;
+use bytes::BytesMut;
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// The first block; every further one is as large as all before it, up to [`MAX_BLOCK`].
+const MIN_BLOCK: u64 = 1024;
+/// The largest block.
+pub(super) const MAX_BLOCK: u64 = 32 * 1024;
+/// A piece that is left over when its surroundings were delivered keeps all the memory that was
+/// allocated with it. If that is more than so many times its own size, the piece moves out.
+const MAX_WASTE: usize = 4;
+
+/// The bounds of the block that holds `offset`. They depend on nothing else, so that blocks never
+/// overlap whatever comes first, and all blocks of a window together exceed it by less than one.
+pub(super) fn bounds(offset: u64) -> Range<u64> {
+    if offset < MIN_BLOCK {
+        0..MIN_BLOCK
+    } else if offset < MAX_BLOCK {
+        let start = 1 << offset.ilog2();
+        start..start * 2
+    } else {
+        let start = offset & !(MAX_BLOCK - 1);
+        start..start + MAX_BLOCK
+    }
+}
+
+/// Ranges of a frame that had not come before.
+pub(crate) type Fresh = SmallVec<[Range<u64>; 2]>;
+
+/// A stretch of the stream of which nothing was delivered, with storage for all of it.
+#[derive(Debug)]
+struct Piece {
+    /// Stream offset of the first byte of `buf`.
+    start: u64,
+    /// Stream offset at which the stretch ends.
+    end: u64,
+    /// Bytes up to the highest received one; those of gaps are zero. Never grows beyond the
+    /// capacity that it was made with.
+    buf: BytesMut,
+    /// Bytes of the allocation that `buf` is a part of.
+    pinned: usize,
+}
+
+impl Piece {
+    /// Storage for `stretch`, of which no more is needed than what is below `last`.
+    fn new(stretch: Range<u64>, last: u64) -> Self {
+        let size = stretch.end.min(last).saturating_sub(stretch.start) as usize;
+        let buf = BytesMut::with_capacity(size);
+        Self { start: stretch.start, end: stretch.end, pinned: size, buf }
+    }
+
+    fn range(&self) -> Range<u64> {
+        self.start..self.end
+    }
+
+    /// Stores bytes that were not there before.
+    fn write(&mut self, offset: u64, data: &[u8]) {
+        let at = (offset - self.start) as usize;
+        match self.buf.get_mut(at..at + data.len()) {
+            Some(hole) => hole.copy_from_slice(data),
+            None => {
+                self.buf.resize(at, 0);
+                self.buf.extend_from_slice(data);
+            }
+        }
+    }
+
+    /// Gives up an allocation of which this is a small part.
+    fn compact(&mut self) {
+        let size = self.buf.capacity();
+        if size * MAX_WASTE < self.pinned {
+            let mut buf = BytesMut::with_capacity(size);
+            buf.extend_from_slice(&self.buf);
+            (self.buf, self.pinned) = (buf, size);
+        }
+    }
+}
+
+/// A part of the stream as [`bounds`] cuts it, with storage for what of it is not delivered.
+///
+/// Delivering from the middle of a piece leaves two; both stay where they are in memory.
+#[derive(Debug)]
+pub(super) struct Block {
+    /// Stream offset at which the block ends.
+    end: u64,
+    /// Received stream offsets. Delivered ones stay among them if they left in stream order.
+    received: RangeSet,
+    /// Ascending, and as long as can be: what is between them was delivered, or has nothing to
+    /// store.
+    pieces: SmallVec<[Piece; 1]>,
+}
+
+impl Block {
+    /// A block without storage, which ends at `end`.
+    pub(super) fn new(end: u64) -> Self {
+        Self { end, received: RangeSet::default(), pieces: SmallVec::new() }
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Number of ranges of received bytes.
+    pub(super) fn fragments(&self) -> u64 {
+        self.received.len() as u64
+    }
+
+    /// Number of undelivered stretches with storage.
+    pub(super) fn pieces(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// Bytes of storage.
+    pub(super) fn allocated(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.buf.capacity()).sum()
+    }
+
+    /// Bytes of storage, counting what pieces keep from being freed.
+    #[cfg(test)]
+    pub(super) fn pinned(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.pinned).sum()
+    }
+
+    /// Index of the first piece that ends after `offset`.
+    fn position(&self, offset: u64) -> usize {
+        self.pieces.partition_point(|piece| piece.end <= offset)
+    }
+
+    /// Copies what is new of `data`, none of which was delivered, and notes it in `fresh`.
+    /// `stretch` finds the undelivered stretch around it, within the block, and `last` is where
+    /// the stream ends at the latest.
+    pub(super) fn fill(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        stretch: impl FnOnce() -> Range<u64>,
+        last: u64,
+        fresh: &mut Fresh,
+    ) {
+        let index = self.position(offset);
+        if self.pieces.get(index).is_none_or(|piece| piece.start > offset) {
+            self.pieces.insert(index, Piece::new(stretch(), last));
+        }
+        let Some(piece) = self.pieces.get_mut(index) else { return };
+        let range = offset..offset + data.len() as u64;
+        for gap in self.received.gaps(range.clone()) {
+            let source = (gap.start - offset) as usize..(gap.end - offset) as usize;
+            let Some(source) = data.get(source) else { break };
+            piece.write(gap.start, source);
+            fresh.push(gap);
+        }
+        self.received.insert(range);
+    }
+
+    /// The received, undelivered bytes around `offset` that lie together.
+    pub(super) fn range_of(&self, offset: u64) -> Option<Range<u64>> {
+        let piece = self.pieces.get(self.position(offset))?;
+        let range = self.received.range_of(offset).filter(|_| piece.start <= offset)?;
+        Some(range.start.max(piece.start)..range.end.min(piece.end))
+    }
+
+    /// Received, undelivered ranges in ascending order.
+    pub(super) fn held(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.pieces.iter().flat_map(|piece| self.held_in(piece.range()))
+    }
+
+    /// Received ranges within `stretch`.
+    fn held_in(&self, stretch: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
+        let mut at = stretch.start;
+        std::iter::from_fn(move || {
+            if let Some(gap) = self.received.gaps(at..stretch.end).next()
+                && gap.start == at
+            {
+                at = gap.end;
+            }
+            let range = at..self.received.range_of(at)?.end.min(stretch.end);
+            at = range.end;
+            (!range.is_empty()).then_some(range)
+        })
+    }
+
+    /// As [`range_of`](Self::range_of) if `offset` is the first that is not delivered.
+    pub(super) fn front(&self, offset: u64) -> Option<Range<u64>> {
+        let piece = self.pieces.first().filter(|piece| piece.start == offset)?;
+        Some(offset..self.received.range_of(offset)?.end.min(piece.end))
+    }
+
+    /// As [`take`](Self::take) with the beginning of [`front`](Self::front), up to `max` bytes. Says
+    /// whether the piece ends with them; if so, it is removed.
+    pub(super) fn take_front(&mut self, offset: u64, max: usize) -> Option<(BytesMut, bool)> {
+        let front = self.front(offset)?;
+        let len = usize::try_from(front.end - offset).map_or(max, |len| len.min(max));
+        let piece = self.pieces.first_mut().filter(|_| len > 0)?;
+        let bytes = piece.buf.split_to(len);
+        piece.start += len as u64;
+        let ended = piece.start == piece.end;
+        if ended {
+            self.pieces.remove(0);
+        }
+        Some((bytes, ended))
+    }
+
+    /// Takes out `range`, which lies within one [`range_of`](Self::range_of). Returns the bytes and
+    /// the indices of the pieces that are left around them, to be [settled](Self::settle).
+    pub(super) fn take(&mut self, range: &Range<u64>) -> Option<(BytesMut, Range<usize>)> {
+        let index = self.position(range.start);
+        let piece = self.pieces.get_mut(index)?;
+        let before = range.start.checked_sub(piece.start)? as usize;
+        let len = (range.end - range.start) as usize;
+        if before + len > piece.buf.len() {
+            return None;
+        }
+        if before == 0 {
+            piece.start = range.end;
+            return Some((piece.buf.split_to(len), index..index + 1));
+        }
+        let mut rest = piece.buf.split_off(before);
+        let bytes = rest.split_to(len);
+        let tail = Piece { start: range.end, end: piece.end, buf: rest, pinned: piece.pinned };
+        piece.end = range.start;
+        self.pieces.insert(index + 1, tail);
+        Some((bytes, index..index + 2))
+    }
+
+    /// Forgets that `range` was received.
+    pub(super) fn forget(&mut self, range: Range<u64>) {
+        self.received.remove(range);
+    }
+
+    /// Frees what piece `index` does not need, but leaves it alone if `keep` says so of its range.
+    pub(super) fn settle(&mut self, index: usize, keep: impl FnOnce(&Range<u64>) -> bool) {
+        let Some(piece) = self.pieces.get_mut(index) else { return };
+        let range = piece.range();
+        if range.is_empty() {
+            self.pieces.remove(index);
+        } else if !keep(&range) {
+            if self.received.gaps(range.clone()).next() == Some(range) {
+                self.pieces.remove(index);
+            } else {
+                piece.compact();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_tile_the_stream() {
+        let mut offset = 0;
+        while offset < 5 * MAX_BLOCK {
+            let block = bounds(offset);
+            assert_eq!(block.start, offset);
+            assert_eq!(bounds(block.end - 1), block);
+            assert!((MIN_BLOCK..=MAX_BLOCK).contains(&(block.end - block.start)));
+            offset = block.end;
+        }
+        let last = bounds(crate::wire::coding::VARINT_MAX);
+        assert_eq!(last.end, 1 << 62);
+    }
+
+    #[test]
+    fn what_is_left_of_a_block_moves_out_when_it_is_small() {
+        let mut block = Block::new(MAX_BLOCK);
+        block.fill(0, &[7; MAX_BLOCK as usize], || 0..MAX_BLOCK, MAX_BLOCK, &mut Fresh::new());
+        let (bytes, left) = block.take(&(100..MAX_BLOCK)).unwrap();
+        assert_eq!((bytes.len() as u64, left), (MAX_BLOCK - 100, 0..2));
+        block.settle(1, |_| false);
+        assert_eq!((block.pieces(), block.pinned()), (1, MAX_BLOCK as usize));
+        block.settle(0, |_| true);
+        assert_eq!(block.pinned(), MAX_BLOCK as usize);
+        block.settle(0, |_| false);
+        assert_eq!((block.pinned(), block.allocated()), (100, 100));
+        assert_eq!(block.held().collect::<Vec<_>>(), [0..100]);
+        assert_eq!(block.take(&(0..100)).unwrap().0, [7; 100][..]);
+    }
+
+    #[test]
+    fn a_stretch_in_which_nothing_is_held_has_no_storage() {
+        let mut block = Block::new(MAX_BLOCK);
+        block.fill(500, &[7; 500], || 0..MAX_BLOCK, MAX_BLOCK, &mut Fresh::new());
+        block.take(&(500..1000)).unwrap();
+        block.settle(1, |_| true);
+        assert_eq!(block.pieces(), 2);
+        block.settle(1, |_| false);
+        block.settle(0, |_| false);
+        assert_eq!((block.pieces(), block.held().count()), (0, 0));
+    }
+}

@@ -1,0 +1,29 @@
+//! Stream order: what QUIC promises by default.
+
+use super::{Delivery, DeliveryFactory, Held};
+use std::ops::Range;
+
+/// Bytes leave in the order in which the peer wrote them: those behind a gap wait until it is
+/// filled. The default. Keeps nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StreamOrder;
+
+impl Delivery for StreamOrder {
+    fn is_ordered(&self) -> bool {
+        true
+    }
+
+    fn next(&self, held: &Held<'_>) -> Option<Range<u64>> {
+        held.range_of(held.front())
+    }
+}
+
+impl DeliveryFactory for StreamOrder {
+    fn name(&self) -> &str {
+        "stream"
+    }
+
+    fn build(&self) -> Box<dyn Delivery> {
+        Box::new(Self)
+    }
+}

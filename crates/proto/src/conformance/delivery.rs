@@ -61,7 +61,7 @@ struct Case {
 impl Case {
     fn new(factory: &dyn DeliveryFactory, seed: u64) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
-        let most = if seed % 2 == 0 { 200 } else { MAX_LENGTH };
+        let most = if seed.is_multiple_of(2) { 200 } else { MAX_LENGTH };
         let length = rng.random_range(0..=most) as usize;
         Self {
             name: format!("delivery `{}`, case {seed}", factory.name()),

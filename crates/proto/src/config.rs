@@ -3,6 +3,7 @@
 use crate::congestion::{Algorithm, CongestionFactory};
 use crate::crypto::{ClientCrypto, ServerCrypto};
 use crate::fec::code::CodeSet;
+use crate::fec::redundancy::RedundancyFactory;
 use crate::loss_reaction::{HoldForRepair, LossReactionFactory};
 use crate::streams::delivery::{DeliveryFactory, StreamOrder};
 use crate::streams::resend_order::{ResendApproach, ResendOrderFactory};
@@ -74,6 +75,8 @@ pub struct TransportConfig {
     pub congestion: Arc<dyn CongestionFactory>,
     /// Which stream sends next.
     pub scheduler: Arc<dyn SchedulerFactory>,
+    /// How streams are protected by erasure coding that do not say it themselves; `None` not to.
+    pub redundancy: Option<Arc<dyn RedundancyFactory>>,
     /// What becomes of lost data: sent again, held back for repair symbols, or given up.
     pub loss_reaction: Arc<dyn LossReactionFactory>,
     /// When data that is sent again goes, relative to new data.
@@ -122,6 +125,7 @@ impl Default for TransportConfig {
             connection_send_buffer: 16 << 20,
             congestion: Arc::new(Algorithm::default()),
             scheduler: Arc::new(Scheme::default()),
+            redundancy: None,
             loss_reaction: Arc::new(HoldForRepair),
             resend_order: Arc::new(ResendApproach::default()),
             mix_streams: false,

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use common::{pair, pattern};
 use std::sync::Arc;
 use sutura::http::{self, Client, Priority, Server};
-use sutura::{ArrivalOrder, Endpoint, TransportConfig};
+use sutura::policy::ArrivalOrder;
+use sutura::{Endpoint, TransportConfig};
 
 /// Serves `/N` as N bytes, with a trailer; echoes the body of anything posted.
 fn serve(endpoint: Endpoint) {

@@ -33,7 +33,7 @@ pub use crate::egress::SendDatagramError;
 use crate::egress::{DatagramQueue, Egress};
 use crate::endpoint::ConnectError;
 use crate::error::{ConnectionError, TransportError};
-use crate::fec::ReceiveSessions;
+use crate::fec::{Protection, ReceiveSessions};
 use crate::ids::{ConnectionId, Side, SpaceId};
 use crate::observe::{Metrics, Observation, Observer};
 use crate::path::cids::LocalCids;
@@ -180,7 +180,8 @@ impl Connection {
         let order = config.resend_order.build(&scheduler);
         let limits = handshake::stream_limits(&config);
         let streams = Streams::new(side, limits, scheduler(), order);
-        let streams = streams.with_delivery(config.delivery.clone());
+        let protection = config.redundancy.clone().map(Protection::new);
+        let streams = streams.with_delivery(config.delivery.clone()).with_protection(protection);
         let reaction = config.loss_reaction.build();
         let buffer = config.datagram_send_buffer;
         Ok(Self {

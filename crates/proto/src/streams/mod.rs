@@ -214,6 +214,8 @@ pub struct Streams {
     events: Events,
     /// What makes the delivery of a new stream.
     delivery: Arc<dyn DeliveryFactory>,
+    /// How a new stream is protected.
+    protection: Option<Protection>,
 }
 
 impl Streams {
@@ -239,6 +241,7 @@ impl Streams {
             control: Control::default(),
             events: Events::default(),
             delivery: Arc::new(StreamOrder),
+            protection: None,
         }
     }
 
@@ -246,6 +249,12 @@ impl Streams {
     #[must_use]
     pub fn with_delivery(self, delivery: Arc<dyn DeliveryFactory>) -> Self {
         Self { delivery, ..self }
+    }
+
+    /// The same, with a protection for the streams that are to come.
+    #[must_use]
+    pub fn with_protection(self, protection: Option<Protection>) -> Self {
+        Self { protection, ..self }
     }
 
     /// Takes the limits of the peer's transport parameters. Those that were remembered for 0-RTT
@@ -316,8 +325,10 @@ impl Streams {
     fn create(&mut self, id: StreamId, accepted: bool) -> &mut Stream {
         let side = self.table.side;
         let ours = id.initiator() == side;
-        let send = (ours || id.dir() == Dir::Bi)
-            .then(|| SendHalf::new(self.peer.stream_data(side, id), self.limits.send_buffer));
+        let send = (ours || id.dir() == Dir::Bi).then(|| {
+            let max_data = self.peer.stream_data(side, id);
+            SendHalf::new(max_data, self.limits.send_buffer, self.protection.clone())
+        });
         let recv = (!ours || id.dir() == Dir::Bi).then(|| {
             let window = RecvWindow::new(self.limits.stream_window, self.limits.max_stream_window);
             RecvHalf::new(window, self.delivery.build())

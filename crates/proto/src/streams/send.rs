@@ -132,7 +132,7 @@ pub(super) struct SendHalf {
 }
 
 impl SendHalf {
-    pub(super) fn new(max_data: u64, buffer_limit: usize) -> Self {
+    pub(super) fn new(max_data: u64, buffer_limit: usize, protection: Option<Protection>) -> Self {
         Self {
             state: SendState::Ready,
             buffer: SendBuffer::new(buffer_limit),
@@ -145,7 +145,7 @@ impl SendHalf {
             given_up: None,
             wants_room: false,
             priority: Priority::default(),
-            protection: None,
+            protection,
             session: None,
             messages: Messages::default(),
             scheduled: false,

@@ -1,7 +1,9 @@
 //! Erasure coding between two connections.
 
 use super::pair::{Pair, pattern};
+use crate::policy::{RedundancyFactory, Tail};
 use crate::{Connection, Dir, FecConfig, Protection, Side, StreamId, TransportConfig};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Three repair symbols at the end.
@@ -200,4 +202,25 @@ fn with_all_sessions_taken_a_stream_inherits_no_other_protection() {
     pair.flush(Side::Server);
     let streams = &pair.server.conn().egress.streams;
     assert_eq!(ids.map(|id| streams.session(id)), [Some(0), None, Some(0)]);
+}
+
+#[test]
+fn streams_are_protected_as_the_configuration_says_unless_they_say_otherwise() {
+    let redundancy: Option<Arc<dyn RedundancyFactory>> =
+        Some(Arc::new(Tail::new(2, Duration::ZERO)));
+    let server = TransportConfig { redundancy, ..TransportConfig::default() };
+    let mut pair = Pair::with(TransportConfig::default(), server);
+    pair.handshake();
+    for (index, own) in [false, true].into_iter().enumerate() {
+        let id = pair.server.conn().open(Dir::Uni).unwrap();
+        let mut stream = pair.server.conn().send_stream(id);
+        if own {
+            stream.protect(None).unwrap();
+        }
+        stream.write(&pattern(5_000)).unwrap();
+        stream.finish().unwrap();
+        assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(5_000));
+        let sent = pair.server.conn().stats().fec.repair_symbols_sent;
+        assert_eq!(sent, 2, "stream {index}");
+    }
 }

@@ -7,7 +7,20 @@
 
 mod congestion;
 mod delivery;
+mod loss_reaction;
+mod redundancy;
+mod resend_order;
+#[cfg(test)]
+mod testing;
 
 pub use congestion::congestion;
 pub use delivery::delivery;
+pub use loss_reaction::loss_reaction;
+pub use redundancy::redundancy;
+pub use resend_order::resend_order;
 pub use sutura_schedule::conformance::scheduler;
+
+use std::time::Duration;
+
+/// Longer than any connection lasts, and within the range of every clock.
+const CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);

@@ -5,6 +5,7 @@ use crate::fec::redundancy::{Arrival, PathView};
 use crate::fec::{LostSymbol, SymbolRef};
 use crate::loss_reaction::{LostData, RepairOutlook, Verdict};
 use crate::recovery::token::StreamToken;
+use crate::wire::coding::VARINT_MAX;
 use std::time::Instant;
 
 /// What became of a packet.
@@ -108,7 +109,7 @@ impl Egress {
             }
             (Verdict::Drop { code }, symbol) => {
                 symbol.into_iter().for_each(|symbol| self.sessions.finish(symbol));
-                self.streams.give_up(frame, code);
+                self.streams.give_up(frame, code.min(VARINT_MAX));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Random calls, as wild as a connection may make them, to controllers that should not differ.
 
-use super::watched::{CENTURY, Watched};
+use super::watched::Watched;
+use crate::conformance::CENTURY;
 use crate::congestion::prng::Prng;
 use crate::congestion::{CongestionController, CongestionFactory, Packet, PathParameters, Sent};
 use crate::ids::SpaceId;

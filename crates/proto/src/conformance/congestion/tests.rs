@@ -1,10 +1,10 @@
 //! The kit accepts what keeps the contract, and names what does not.
 
 use super::*;
+use crate::conformance::testing::verdict;
 use crate::congestion::{Acked, Algorithm, Lost, PacketState, Sent};
 use crate::recovery::rtt::RttEstimator;
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -174,17 +174,6 @@ impl CongestionController for Faulty {
     }
 }
 
-/// What the kit says to a controller with `fault`.
-fn verdict(fault: Fault) -> String {
-    let run = AssertUnwindSafe(|| congestion(&FaultyFactory(fault)));
-    match catch_unwind(run) {
-        Ok(()) => "accepted".to_owned(),
-        Err(panic) => panic.downcast_ref::<String>().cloned().unwrap_or_else(|| {
-            panic.downcast_ref::<&str>().map_or_else(String::new, |text| (*text).to_owned())
-        }),
-    }
-}
-
 #[test]
 fn each_fault_is_named() {
     for (fault, named) in [
@@ -206,7 +195,7 @@ fn each_fault_is_named() {
         (Fault::ShortLived, "too old"),
         (Fault::Sleepless, "questions or news of no packets"),
     ] {
-        let said = verdict(fault);
+        let said = verdict(|| congestion(&FaultyFactory(fault)));
         assert!(said.contains(named), "{fault:?}: {said}");
     }
 }

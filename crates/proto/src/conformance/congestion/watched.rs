@@ -1,5 +1,6 @@
 //! A controller whose every answer is checked.
 
+use crate::conformance::CENTURY;
 use crate::congestion::{
     Acked, CongestionController, CongestionFactory, Lost, Packet, PacketState, PathParameters,
     Sent, WindowLimits,
@@ -7,9 +8,6 @@ use crate::congestion::{
 use crate::ids::SpaceId;
 use crate::recovery::rtt::RttEstimator;
 use std::time::{Duration, Instant};
-
-/// Longer than any connection lasts, and within the range of every clock.
-pub(super) const CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Stands between a driver and a controller, and holds the answers against the rules that hold
 /// after every call.

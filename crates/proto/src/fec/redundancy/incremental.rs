@@ -1,7 +1,8 @@
 //! Redundancy a little after each piece of data.
 
 use super::{
-    Arrival, Decision, MAX_BURST, Redundancy, RedundancyFactory, RepairPlan, View, parameters,
+    Arrival, Decision, MAX_BURST, MAX_DELAY, Redundancy, RedundancyFactory, RepairPlan, View,
+    parameters,
 };
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -19,10 +20,10 @@ pub struct Incremental {
 }
 
 impl Incremental {
-    /// Sends `burst` repair symbols, at most [`MAX_BURST`], `delay` after a source symbol.
+    /// Sends `burst` repair symbols, at most [`MAX_BURST`], `delay`, at most [`MAX_DELAY`], after a source symbol.
     #[must_use]
     pub fn new(burst: u32, delay: Duration) -> Self {
-        Self { burst: burst.min(MAX_BURST), delay }
+        Self { burst: burst.min(MAX_BURST), delay: delay.min(MAX_DELAY) }
     }
 }
 

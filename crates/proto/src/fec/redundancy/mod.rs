@@ -15,7 +15,7 @@ mod tests;
 pub use block::{Block, MAX_BLOCK};
 pub use incremental::Incremental;
 use protection::parameters;
-pub use protection::{MAX_BURST, Protection};
+pub use protection::{MAX_BURST, MAX_DELAY, Protection};
 pub use tail::Tail;
 
 use super::code::{CodeId, CodeSet};

@@ -9,6 +9,10 @@ use std::time::Duration;
 /// parameter `exp_b` can say.
 pub const MAX_BURST: u32 = 255;
 
+/// The longest that the built-in policies wait with a repair symbol. A retransmission takes less on any
+/// path on Earth.
+pub const MAX_DELAY: Duration = Duration::from_secs(60);
+
 /// How a stream wants to be protected: a redundancy policy with its parameters, which the core does
 /// not look into. Two are equal if the policy's name and parameters are.
 #[derive(Clone)]

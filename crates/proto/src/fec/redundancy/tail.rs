@@ -1,7 +1,8 @@
 //! Redundancy at the end of what was sent.
 
 use super::{
-    Arrival, Decision, MAX_BURST, Redundancy, RedundancyFactory, RepairPlan, View, parameters,
+    Arrival, Decision, MAX_BURST, MAX_DELAY, Redundancy, RedundancyFactory, RepairPlan, View,
+    parameters,
 };
 use std::time::{Duration, Instant};
 
@@ -18,10 +19,10 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Sends `burst` repair symbols, at most [`MAX_BURST`], `delay` after each flush.
+    /// Sends `burst` repair symbols, at most [`MAX_BURST`], `delay`, at most [`MAX_DELAY`], after each flush.
     #[must_use]
     pub fn new(burst: u32, delay: Duration) -> Self {
-        Self { burst: burst.min(MAX_BURST), delay }
+        Self { burst: burst.min(MAX_BURST), delay: delay.min(MAX_DELAY) }
     }
 }
 

@@ -186,4 +186,6 @@ fn protections_are_equal_if_name_and_parameters_are() {
     assert_eq!(tail.to_string(), "tail: burst=3, delay=25ms");
     let most = Protection::tail(MAX_BURST + 1, Duration::ZERO);
     assert_eq!(most, Protection::tail(255, Duration::ZERO));
+    assert_eq!(Protection::tail(1, Duration::MAX), Protection::tail(1, MAX_DELAY));
+    assert_eq!(Protection::incremental(1, Duration::MAX), Protection::incremental(1, MAX_DELAY));
 }

@@ -1,7 +1,7 @@
 //! First lost, first sent again.
 
 use super::{Precedence, ResendOrder};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use sutura_schedule::{Priority, StreamKey};
 
 /// The queue is cleared of places that are not needed any more when it has more of them than others,
@@ -20,6 +20,8 @@ struct Places {
 /// Lost data goes before new data, in the order of loss.
 #[derive(Debug, Default)]
 pub struct ByLoss {
+    /// The streams that exist: frames of others do not wait.
+    streams: BTreeSet<StreamKey>,
     /// The stream of each frame, oldest loss first. The first place is never stale.
     queue: VecDeque<StreamKey>,
     /// The streams in the queue.
@@ -61,15 +63,21 @@ impl ResendOrder for ByLoss {
         Precedence::First
     }
 
-    fn insert(&mut self, _stream: StreamKey, _priority: &Priority) {}
+    fn insert(&mut self, stream: StreamKey, _priority: &Priority) {
+        self.streams.insert(stream);
+    }
 
     fn remove(&mut self, stream: StreamKey) {
         self.dequeued(stream, 0);
+        self.streams.remove(&stream);
     }
 
     fn reprioritize(&mut self, _stream: StreamKey, _priority: &Priority) {}
 
     fn queued(&mut self, stream: StreamKey) {
+        if !self.streams.contains(&stream) {
+            return;
+        }
         self.queue.push_back(stream);
         self.places.entry(stream).or_default().waiting += 1;
     }
@@ -98,9 +106,25 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// An order with five streams.
+    fn five_streams() -> ByLoss {
+        let mut order = ByLoss::default();
+        (0..5).for_each(|stream| order.insert(stream, &Priority::default()));
+        order
+    }
+
+    #[test]
+    fn a_frame_of_an_unknown_stream_does_not_wait() {
+        let mut order = five_streams();
+        order.queued(7);
+        order.remove(3);
+        order.queued(3);
+        assert_eq!(order.next(), None);
+    }
+
     #[test]
     fn streams_come_as_often_as_they_lost_frames_and_in_that_order() {
-        let mut order = ByLoss::default();
+        let mut order = five_streams();
         let mut left = BTreeMap::new();
         for stream in [1, 2, 1, 3] {
             order.queued(stream);
@@ -118,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_stream_that_was_cleared_out_of_turn_gives_up_no_turn_of_another() {
-        let mut order = ByLoss::default();
+        let mut order = five_streams();
         [1, 2].into_iter().for_each(|stream| order.queued(stream));
         order.dequeued(2, 0);
         assert_eq!(order.next(), Some(1));
@@ -130,7 +154,7 @@ mod tests {
         /// The model keeps a list of frames and removes them one by one.
         #[test]
         fn behaves_like_a_list_of_frames(ops in prop::collection::vec((0..5u64, 0..4usize), 0..600)) {
-            let mut order = ByLoss::default();
+            let mut order = five_streams();
             let mut model: Vec<StreamKey> = Vec::new();
             for (stream, op) in ops {
                 let waiting = model.iter().filter(|s| **s == stream).count();

@@ -1,0 +1,118 @@
+//! What may happen to a coding session.
+
+use crate::conformance::CENTURY;
+use crate::congestion::prng::Prng;
+use crate::fec::redundancy::{Message, PathView};
+use std::time::{Duration, Instant};
+
+/// One step of a history. Which symbols it is about is drawn by whoever plays it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Step {
+    /// Time passes.
+    Wait(Duration),
+    /// The application gives data for so many symbols; `ended` if there will be no more.
+    Write { symbols: u64, ended: bool },
+    /// So many free places in packets; in each, something else of the connection goes first with
+    /// this chance in a hundred.
+    Slots { count: u64, taken: u64 },
+    /// Packets of symbols are acknowledged, also of such as were declared lost.
+    Acknowledge { most: u64 },
+    /// The peer recovers symbols.
+    Recover { most: u64 },
+    /// Packets of symbols are declared lost.
+    Lose { most: u64 },
+    /// Lost symbols are sent again.
+    Resend { most: u64 },
+    /// Repair symbols were acknowledged or lost.
+    Settle { most: u64 },
+    /// Nobody wants the symbols any more that are not known to have arrived.
+    GiveUp,
+    /// The connection around the session is another: flow control credit and whether it is idle.
+    Surround { credit: u64, idle: bool },
+    /// The application announces a message.
+    Announce { size: u64, tolerance: Option<Duration> },
+    /// The path is another.
+    Move(Path),
+    /// Only redundancy is sent, until the policy wants no more of it.
+    Rest,
+}
+
+impl Step {
+    pub(super) fn any(random: &mut Prng) -> Self {
+        match random.below(40) {
+            0..5 => Self::Wait(Duration::from_micros(random.below(80_000))),
+            5 => Self::Wait(Duration::from_secs(random.below(3_600))),
+            6..11 => Self::Write { symbols: 1 + random.below(12), ended: random.below(6) == 0 },
+            11..21 => Self::Slots { count: 1 + random.below(16), taken: random.below(100) },
+            21..25 => Self::Acknowledge { most: 1 + random.below(12) },
+            25..27 => Self::Recover { most: 1 + random.below(4) },
+            27..30 => Self::Lose { most: 1 + random.below(6) },
+            30..32 => Self::Resend { most: 1 + random.below(6) },
+            32..34 => Self::Settle { most: 1 + random.below(8) },
+            34 => Self::Surround { credit: extreme(random), idle: random.below(2) == 0 },
+            35 => Self::Announce { size: extreme(random), tolerance: tolerance(random) },
+            36 => Self::Move(Path::any(random)),
+            37 => Self::Rest,
+            _ => Self::rare(random),
+        }
+    }
+
+    fn rare(random: &mut Prng) -> Self {
+        match random.below(6) {
+            0 => Self::Wait(CENTURY),
+            1 => Self::GiveUp,
+            // Everything has arrived.
+            2 => Self::Acknowledge { most: u64::MAX },
+            3 => Self::Recover { most: u64::MAX },
+            4 => Self::Lose { most: u64::MAX },
+            _ => Self::Settle { most: u64::MAX },
+        }
+    }
+}
+
+/// Nothing, something or as much as there can be.
+fn extreme(random: &mut Prng) -> u64 {
+    [0, 1, 14_000, 1 << 20, u64::MAX][random.below(5) as usize]
+}
+
+fn tolerance(random: &mut Prng) -> Option<Duration> {
+    [None, Some(Duration::ZERO), Some(Duration::from_millis(100)), Some(CENTURY)]
+        [random.below(4) as usize]
+}
+
+/// A [`PathView`], which cannot be compared, in numbers that can.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Path {
+    rtt: Duration,
+    min_rtt: Duration,
+    pto: Duration,
+    loss_percent: u32,
+    window: u64,
+    in_flight: u64,
+}
+
+impl Path {
+    fn any(random: &mut Prng) -> Self {
+        let rtt = match random.below(6) {
+            0 => Duration::ZERO,
+            1 => Duration::from_nanos(1),
+            2 => CENTURY,
+            _ => Duration::from_micros(random.below(300_000)),
+        };
+        let min_rtt = [Duration::ZERO, rtt / 2, rtt][random.below(3) as usize];
+        let pto = [rtt, rtt + Duration::from_millis(1), rtt * 3][random.below(3) as usize];
+        let loss_percent = [0, 1, 30, 100][random.below(4) as usize];
+        let (window, in_flight) = (extreme(random), extreme(random));
+        Self { rtt, min_rtt, pto, loss_percent, window, in_flight }
+    }
+
+    pub(super) fn view(&self) -> PathView {
+        let Self { rtt, min_rtt, pto, loss_percent, window, in_flight } = *self;
+        PathView { rtt, min_rtt, pto, loss: f64::from(loss_percent) / 100.0, window, in_flight }
+    }
+}
+
+/// A message of `size` that is announced at `now`.
+pub(super) fn message(now: Instant, size: u64, tolerance: Option<Duration>) -> Message {
+    Message { deadline: tolerance.and_then(|tolerance| now.checked_add(tolerance)), size }
+}

@@ -1,0 +1,326 @@
+//! A coding session without the code: it knows the fate of each symbol, and tells and asks its
+//! policy as a connection does.
+
+use super::history::{Step, message};
+use crate::congestion::prng::Prng;
+use crate::fec::redundancy::{
+    Arrival, Decision, MAX_BURST, Message, PathView, Redundancy, RedundancyFactory, RepairPlan,
+    View,
+};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+/// Repair symbols per source symbol that a policy may want while nothing else happens, beyond a
+/// burst.
+const REPAIRS_PER_SYMBOL: u64 = 4;
+/// How often a policy that rests is asked in vain before that counts as its last word.
+const QUIET_ROUNDS: u32 = 6;
+
+/// What became of a source symbol in the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    InFlight,
+    /// Lost, and not sent again yet.
+    Missing,
+    /// Arrived, or given up.
+    Done,
+}
+
+/// What a policy says when it is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Answers {
+    decision: Decision,
+    timeout: Option<Instant>,
+}
+
+#[derive(Debug)]
+pub(super) struct Session {
+    name: String,
+    policy: Box<dyn Redundancy>,
+    now: Instant,
+    /// The most symbols that the window holds.
+    window: usize,
+    /// First symbol of the window.
+    first: u64,
+    symbols: VecDeque<Fate>,
+    /// Repair symbols in flight.
+    repairs: VecDeque<Range<u64>>,
+    /// Symbols that the application has given and that were not sent.
+    backlog: u64,
+    ended: bool,
+    credit: u64,
+    idle: bool,
+    message: Option<Message>,
+    path: PathView,
+    /// Chooses the symbols that a step is about.
+    order: Prng,
+}
+
+impl Session {
+    /// A session whose first symbol is `first`.
+    pub(super) fn new(
+        factory: &dyn RedundancyFactory,
+        now: Instant,
+        window: usize,
+        first: u64,
+        seed: u64,
+    ) -> Self {
+        let session = Self {
+            name: factory.name().to_owned(),
+            policy: factory.build(),
+            now,
+            window,
+            first,
+            symbols: VecDeque::new(),
+            repairs: VecDeque::new(),
+            backlog: 0,
+            ended: false,
+            credit: u64::MAX,
+            idle: true,
+            message: None,
+            path: PathView::default(),
+            order: Prng::new(seed),
+        };
+        session.ask();
+        session
+    }
+
+    pub(super) fn play(&mut self, step: Step) -> Answers {
+        match step {
+            Step::Wait(time) => self.now = self.now.checked_add(time).unwrap_or(self.now),
+            Step::Write { symbols, ended } => {
+                self.backlog += symbols;
+                self.ended = ended;
+            }
+            Step::Slots { count, taken } => (0..count).for_each(|_| self.fill_slot(taken)),
+            Step::Acknowledge { most } => self.acknowledge(most),
+            Step::Recover { most } => self.recover(most),
+            Step::Lose { most } => self.lose(most),
+            Step::Resend { most } => {
+                for id in self.draw(most, |fate| fate == Fate::Missing) {
+                    self.set(id, Fate::InFlight);
+                }
+            }
+            Step::Settle { most } => {
+                let count = most.min(self.repairs.len() as u64) as usize;
+                self.repairs.drain(..count);
+            }
+            Step::GiveUp => {
+                self.symbols.iter_mut().for_each(|fate| *fate = Fate::Done);
+                self.slide();
+            }
+            Step::Surround { credit, idle } => (self.credit, self.idle) = (credit, idle),
+            Step::Announce { size, tolerance } => {
+                self.message = Some(message(self.now, size, tolerance));
+            }
+            Step::Move(path) => self.path = path.view(),
+            Step::Rest => self.rest(),
+        }
+        self.ask()
+    }
+
+    fn next(&self) -> u64 {
+        self.first + self.symbols.len() as u64
+    }
+
+    fn view(&self) -> View {
+        let count = |wanted: &dyn Fn(Fate) -> bool| {
+            self.symbols.iter().filter(|fate| wanted(**fate)).count() as u32
+        };
+        let added = self.repairs.iter().filter(|span| span.end > self.first).count() as u32;
+        let has_source = self.backlog > 0 && self.credit > 0;
+        View {
+            first: self.first,
+            next: self.next(),
+            unacked: count(&|fate| fate != Fate::Done),
+            missing: count(&|fate| fate == Fate::Missing),
+            added,
+            has_source,
+            idle: self.idle && !has_source,
+            credit: self.credit,
+            message: self.message,
+            path: self.path,
+        }
+    }
+
+    /// Asks everything, and checks the answers.
+    fn ask(&self) -> Answers {
+        let (name, view) = (&self.name, self.view());
+        let decision = self.policy.decide(self.now, &view);
+        let timeout = self.policy.timeout();
+        let twice = "a question changed the answer to it";
+        assert_eq!(decision, self.policy.decide(self.now, &view), "{name}: {twice}, `decide`");
+        assert_eq!(timeout, self.policy.timeout(), "{name}: {twice}, `timeout`");
+        if let Decision::Repair(plan) = &decision {
+            self.check_plan(plan, &view);
+        }
+        Answers { decision, timeout }
+    }
+
+    fn check_plan(&self, plan: &RepairPlan, view: &View) {
+        let (name, span, window) = (&self.name, &plan.span, view.span());
+        assert!(
+            view.unacked > 0,
+            "{name}: everything has arrived, and it wants a repair symbol over {span:?}"
+        );
+        assert!(
+            span.end <= window.end,
+            "{name}: a repair symbol over {span:?} names symbols that were never sent: the window \
+             is {window:?}"
+        );
+        assert!(
+            span.start.max(window.start) < span.end,
+            "{name}: a repair symbol over {span:?} covers nothing of the window {window:?}"
+        );
+    }
+
+    /// Asks what nobody needs to know: of other times, and of what may be so soon.
+    pub(super) fn pester(&self, random: &mut Prng) {
+        for _ in 0..4 {
+            let later = Duration::from_micros(random.below(200_000));
+            let now = self.now.checked_add(later).unwrap_or(self.now);
+            let view = self.view();
+            let _ = self.policy.decide(now, &View { has_source: !view.has_source, ..view });
+            let _ = self.policy.decide(now, &view);
+            let _ = self.policy.timeout();
+        }
+        self.ask();
+    }
+
+    /// Sends what the policy says, unless something else of the connection goes first.
+    fn fill_slot(&mut self, taken: u64) {
+        let decision = self.ask().decision;
+        if self.order.below(100) < taken {
+            return;
+        }
+        match decision {
+            Decision::Repair(plan) => self.send_repair(&plan),
+            Decision::Source if self.view().has_source => self.send_source(),
+            Decision::Source => {}
+        }
+    }
+
+    fn send_source(&mut self) {
+        self.backlog -= 1;
+        if self.symbols.len() == self.window {
+            // The oldest symbol leaves the window, whatever became of it.
+            self.symbols[0] = Fate::Done;
+            self.slide();
+        }
+        let id = self.next();
+        self.symbols.push_back(Fate::InFlight);
+        let view = self.view();
+        self.policy.on_source_sent(self.now, id, &view);
+        // One stream of several may have no more to send.
+        if self.backlog == 0 || self.order.below(8) == 0 {
+            let ended = self.ended && self.backlog == 0;
+            self.policy.on_flushed(self.now, ended, &view);
+        }
+    }
+
+    fn send_repair(&mut self, plan: &RepairPlan) {
+        let window = self.view().span();
+        self.repairs.push_back(plan.span.start.max(window.start)..plan.span.end);
+        let view = self.view();
+        self.policy.on_repair_sent(self.now, &view);
+        let Answers { decision, timeout } = self.ask();
+        let passed = timeout.is_some_and(|at| at <= self.now);
+        assert!(
+            decision != Decision::Source || !passed,
+            "{}: it wants to be asked again at a time that has passed, though the repair symbols \
+             that it wanted were sent: a caller that waits for that time would spin",
+            self.name
+        );
+    }
+
+    /// Up to `most` symbols of a kind, in any order.
+    fn draw(&mut self, most: u64, kind: impl Fn(Fate) -> bool) -> Vec<u64> {
+        let all = (self.first..).zip(&self.symbols).filter(|(_, fate)| kind(**fate));
+        let mut ids: Vec<u64> = all.map(|(id, _)| id).collect();
+        let count = most.min(ids.len() as u64);
+        let mut pick = || ids.swap_remove(self.order.below(ids.len() as u64) as usize);
+        (0..count).map(|_| pick()).collect()
+    }
+
+    fn fate(&self, id: u64) -> Fate {
+        let index = id.checked_sub(self.first).map(|index| index as usize);
+        index.and_then(|index| self.symbols.get(index)).copied().unwrap_or(Fate::Done)
+    }
+
+    fn set(&mut self, id: u64, fate: Fate) {
+        let index = id.checked_sub(self.first).map(|index| index as usize);
+        if let Some(symbol) = index.and_then(|index| self.symbols.get_mut(index)) {
+            *symbol = fate;
+        }
+    }
+
+    /// Lets go of what is done at the old end of the window.
+    fn slide(&mut self) {
+        while self.symbols.front() == Some(&Fate::Done) {
+            self.symbols.pop_front();
+            self.first += 1;
+        }
+    }
+
+    fn acknowledge(&mut self, most: u64) {
+        for id in self.draw(most, |fate| fate != Fate::Done) {
+            let how = if self.fate(id) == Fate::Missing { Arrival::Late } else { Arrival::Acked };
+            self.set(id, Fate::Done);
+            self.slide();
+            let view = self.view();
+            self.policy.on_arrived(self.now, id, how, &view);
+            self.ask();
+        }
+    }
+
+    /// The peer reports all at once.
+    fn recover(&mut self, most: u64) {
+        let mut ids = self.draw(most, |fate| fate != Fate::Done);
+        ids.sort_unstable();
+        ids.iter().for_each(|id| self.set(*id, Fate::Done));
+        self.slide();
+        let view = self.view();
+        for id in ids {
+            self.policy.on_arrived(self.now, id, Arrival::Recovered, &view);
+        }
+    }
+
+    /// What was lost waits to be sent again, or is given up, of which a policy does not hear.
+    fn lose(&mut self, most: u64) {
+        for id in self.draw(most, |fate| fate == Fate::InFlight) {
+            let view = self.view();
+            self.policy.on_lost(self.now, id, &view);
+            let given_up = self.order.below(8) == 0;
+            self.set(id, if given_up { Fate::Done } else { Fate::Missing });
+            self.slide();
+        }
+    }
+
+    /// Nothing happens but that time passes, from one timeout to the next, and that the repair
+    /// symbols are sent that the policy wants.
+    fn rest(&mut self) {
+        let unacked = u64::from(self.view().unacked);
+        let most = u64::from(MAX_BURST) + REPAIRS_PER_SYMBOL * unacked;
+        let step = self.path.pto.clamp(Duration::from_millis(1), Duration::from_secs(3_600));
+        let (mut sent, mut quiet) = (0, 0);
+        while quiet < QUIET_ROUNDS {
+            let Answers { decision, timeout } = self.ask();
+            if let Decision::Repair(plan) = decision {
+                quiet = 0;
+                sent += 1;
+                assert!(
+                    sent <= most,
+                    "{}: while nothing else happened it wanted more than {most} repair symbols \
+                     for {unacked} source symbols",
+                    self.name
+                );
+                self.send_repair(&plan);
+            } else {
+                quiet += 1;
+                let later = self.now.checked_add(step).unwrap_or(self.now);
+                self.now = timeout.filter(|at| *at > self.now).unwrap_or(later);
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What may happen to the streams of a connection.
+
+use crate::congestion::prng::Prng;
+use sutura_schedule::{Dependency, Priority, StreamKey, Urgency};
+
+/// One step of a history. Which stream it is about is drawn by whoever plays it.
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    /// A stream comes to exist.
+    Insert(Priority),
+    /// A stream is forgotten; `cleared` if what waits of it was said to wait no longer before.
+    Remove { cleared: bool },
+    /// A stream has another priority.
+    Reprioritize(Priority),
+    /// So many frames of a stream are lost.
+    Lose(u64),
+    /// Frames of a stream arrived late, up to so many.
+    Arrive(u64),
+    /// What comes next is sent, so many times.
+    Send(u64),
+    /// Bytes of a stream were sent again with those of another.
+    Charge(usize),
+}
+
+impl Step {
+    pub(super) fn any(random: &mut Prng) -> Self {
+        match random.below(16) {
+            0..2 => Self::Insert(priority(random)),
+            2 if random.below(2) == 0 => Self::Remove { cleared: random.below(2) == 0 },
+            2 | 3 => Self::Reprioritize(priority(random)),
+            4..8 => Self::Lose(1 + random.below(6)),
+            8 => Self::Lose(1 + random.below(200)),
+            9..11 => Self::Arrive(random.below(8)),
+            11 => Self::Arrive(u64::MAX),
+            12..15 => Self::Send(1 + random.below(12)),
+            _ => Self::Charge([0, 1, 1_200, 1 << 40][random.below(4) as usize]),
+        }
+    }
+}
+
+fn priority(random: &mut Prng) -> Priority {
+    let urgency = Urgency::new(random.below(9) as u8).unwrap_or(Urgency::CONTROL);
+    let dependency = (random.below(2) == 0).then(|| Dependency {
+        parent: (random.below(4) > 0).then(|| key(random.below(8))),
+        weight: random.below(300) as u16,
+        exclusive: random.below(4) == 0,
+    });
+    let deadline = (random.below(2) == 0).then(|| random.below(1_000));
+    let incremental = random.below(2) == 0;
+    Priority { urgency, incremental, dependency, deadline, ..Priority::default() }
+}
+
+/// The `index`-th stream of a connection. Some identifiers are as large as they can be.
+pub(super) fn key(index: u64) -> StreamKey {
+    if index % 8 == 5 { (1 << 62) - 1 - index } else { 4 * index }
+}

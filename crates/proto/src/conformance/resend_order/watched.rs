@@ -1,0 +1,139 @@
+//! An order whose every answer is held against a list of what waits.
+
+use super::Answer;
+use super::history::{Step, key};
+use crate::congestion::prng::Prng;
+use crate::streams::resend_order::{Precedence, ResendOrder, ResendOrderFactory};
+use std::collections::BTreeMap;
+use sutura_schedule::{Priority, Scheme, StreamKey};
+
+/// Bytes of a frame that is sent again.
+const FRAME: usize = 1_200;
+
+#[derive(Debug)]
+pub(super) struct Watched {
+    name: String,
+    order: Box<dyn ResendOrder>,
+    precedence: Precedence,
+    /// The streams, and how many frames of each wait.
+    waiting: BTreeMap<StreamKey, u64>,
+    /// Streams that ever were.
+    opened: u64,
+    /// Chooses the streams that a step is about.
+    random: Prng,
+}
+
+impl Watched {
+    pub(super) fn new(factory: &dyn ResendOrderFactory, scheme: Scheme, seed: u64) -> Self {
+        let order = factory.build(&|| scheme.build());
+        let watched = Self {
+            name: factory.name().to_owned(),
+            precedence: order.precedence(),
+            order,
+            waiting: BTreeMap::new(),
+            opened: 0,
+            random: Prng::new(seed),
+        };
+        watched.ask();
+        watched
+    }
+
+    pub(super) fn play(&mut self, step: &Step) -> Answer {
+        if let Step::Insert(priority) = step {
+            let stream = key(self.opened);
+            self.opened += 1;
+            self.order.insert(stream, priority);
+            self.waiting.insert(stream, 0);
+        } else if let Some(stream) = self.draw() {
+            self.play_for(stream, step);
+        }
+        self.ask()
+    }
+
+    /// Any stream.
+    fn draw(&mut self) -> Option<StreamKey> {
+        let index = self.random.below(self.waiting.len() as u64) as usize;
+        self.waiting.keys().nth(index).copied()
+    }
+
+    fn play_for(&mut self, stream: StreamKey, step: &Step) {
+        match step {
+            // That needs no stream.
+            Step::Insert(_) => {}
+            Step::Remove { cleared } => {
+                if *cleared {
+                    self.dequeue(stream, u64::MAX);
+                }
+                self.order.remove(stream);
+                self.waiting.remove(&stream);
+            }
+            Step::Reprioritize(priority) => self.order.reprioritize(stream, priority),
+            Step::Lose(count) => {
+                for _ in 0..*count {
+                    self.order.queued(stream);
+                    *self.waiting.entry(stream).or_default() += 1;
+                }
+            }
+            Step::Arrive(most) => self.dequeue(stream, *most),
+            Step::Send(count) => (0..*count).for_each(|_| self.send()),
+            Step::Charge(bytes) => self.order.charge(stream, *bytes),
+        }
+    }
+
+    /// Up to `most` frames of a stream wait no longer.
+    fn dequeue(&mut self, stream: StreamKey, most: u64) {
+        let waiting = self.waiting.entry(stream).or_default();
+        *waiting = waiting.saturating_sub(most);
+        self.order.dequeued(stream, *waiting as usize);
+    }
+
+    fn send(&mut self) {
+        if let Some(stream) = self.ask() {
+            self.order.charge(stream, FRAME);
+            self.dequeue(stream, 1);
+        }
+    }
+
+    /// Asks everything, and checks the answers.
+    fn ask(&self) -> Answer {
+        let (name, next) = (&self.name, self.order.next());
+        assert_eq!(next, self.order.next(), "{name}: a question changed the answer to it, `next`");
+        assert_eq!(
+            self.order.precedence(),
+            self.precedence,
+            "{name}: the precedence of an order changed"
+        );
+        let waits = self.waiting.values().sum::<u64>();
+        match next {
+            Some(stream) => assert!(
+                self.waiting.get(&stream).is_some_and(|frames| *frames > 0),
+                "{name}: `next` names stream {stream}, of which nothing waits"
+            ),
+            None => assert_eq!(waits, 0, "{name}: `next` names no stream though something waits"),
+        }
+        next
+    }
+
+    /// Asks what was asked already.
+    pub(super) fn ask_again(&self) {
+        for _ in 0..5 {
+            self.ask();
+        }
+    }
+
+    /// Tells of streams that are not there: two that are over or never were, and one that will be.
+    pub(super) fn name_unknown(&mut self, random: &mut Prng) {
+        let any = key(random.below(self.opened + 4));
+        let unknown = [any, 3, key(self.opened)];
+        for stream in unknown.into_iter().filter(|stream| !self.waiting.contains_key(stream)) {
+            match random.below(6) {
+                0 => self.order.remove(stream),
+                1 => self.order.reprioritize(stream, &Priority::CONTROL),
+                2 | 3 => self.order.queued(stream),
+                4 => self.order.dequeued(stream, random.below(3) as usize),
+                _ => self.order.charge(stream, FRAME),
+            }
+            self.ask();
+        }
+    }
+}

@@ -3,6 +3,7 @@
 
 pub mod http;
 pub mod quinn;
+pub mod supply;
 pub mod tls;
 
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! One module per experiment.
 
 pub mod eghbal_2022;
+pub mod fec_bottleneck;
 pub mod holzinger_bulk;
 pub mod holzinger_page;
 pub mod holzinger_stream;
@@ -30,6 +31,11 @@ pub const EXPERIMENTS: &[Experiment] = &[
         name: "eghbal-2022",
         about: "Completion times of a page of which only the urgent resources are protected",
         run: eghbal_2022::run,
+    },
+    Experiment {
+        name: "fec-bottleneck",
+        about: "What repair symbols do to each congestion controller at a bottleneck",
+        run: fec_bottleneck::run,
     },
     Experiment {
         name: "holzinger-bulk",

@@ -1,9 +1,12 @@
 //! What the tests share: quinn-proto as a node, and TLS for both implementations.
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod datagrams;
 pub mod http;
 pub mod quinn;
+pub mod supply;
 pub mod tls;
+pub mod watched;
 
 use std::time::Duration;
 

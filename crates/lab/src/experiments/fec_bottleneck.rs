@@ -1,0 +1,250 @@
+//! One transfer over a bottleneck with each congestion controller and each protection: what repair
+//! symbols cost where the sender is never idle, and whether the controllers still learn the path.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sutura_link::LinkConfig;
+use sutura_proto::{
+    Algorithm, Connection, Event, Metrics, Observation, Observer, Protection, TransportConfig,
+};
+use sutura_sim::{
+    App, AppError, BulkClient, BulkServer, Clock, Ends, Progress, Scenario, Transfer,
+};
+
+use super::paper_path::{protection, seed};
+use crate::{Cell, Distribution, Error, Options, Report, Table, parallel};
+
+/// Bytes of a transfer.
+const BYTES: u64 = 10_000_000;
+/// Transfers of each configuration, a connection each.
+const TRANSFERS: u64 = 5;
+/// Rate and delay of the path, and a queue of one and a half times what it holds.
+const PATH: &str = "rate=10mbit delay=50ms queue=187500b";
+/// When round trips begin to count: the first search for the bandwidth is over by then.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// One configuration.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The congestion controller at both ends.
+    pub congestion: Algorithm,
+    /// How the transfer is protected.
+    pub protection: Option<Protection>,
+    /// Share of the packets that the path loses at random, on the way to the client.
+    pub loss: f64,
+}
+
+/// What came of one configuration.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The configuration.
+    pub setup: Setup,
+    /// Bytes transferred per second, the handshake included; the mean.
+    pub goodput: f64,
+    /// When the sender first slowed down: when its pacing rate, or its window if it names no rate,
+    /// had fallen by a quarter. That ends BBR's Startup, and slow start. The median; `None` if half
+    /// of the transfers or more ended before.
+    pub slowed: Option<Duration>,
+    /// Smoothed round-trip times after two seconds, one for each acknowledgement.
+    pub rtt: Distribution,
+    /// Bytes of repair symbols for each byte transferred.
+    pub repair: f64,
+    /// Bytes of stream data sent again for each byte transferred.
+    pub resent: f64,
+    /// Share of the server's datagrams that were lost, at random or for want of room in the queue.
+    pub lost: f64,
+}
+
+/// Recovery's figures over time.
+#[derive(Clone, Debug, Default)]
+struct Figures(Arc<Mutex<Vec<(Instant, Metrics)>>>);
+
+impl Observer for Figures {
+    fn observe(&mut self, now: Instant, observation: &Observation<'_>) {
+        if let Observation::Metrics(metrics) = observation {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push((now, *metrics));
+        }
+    }
+}
+
+/// The server of a transfer, observed.
+struct Server {
+    app: BulkServer,
+    figures: Option<Figures>,
+}
+
+impl App<Connection> for Server {
+    fn on_event(
+        &mut self,
+        now: Instant,
+        quic: &mut Connection,
+        event: Event,
+    ) -> Result<(), AppError> {
+        self.app.on_event(now, quic, event)
+    }
+
+    fn poll(&mut self, now: Instant, quic: &mut Connection) -> Result<Option<Instant>, AppError> {
+        if let Some(figures) = self.figures.take() {
+            quic.set_observer(now, Box::new(figures));
+        }
+        self.app.poll(now, quic)
+    }
+}
+
+/// What came of one transfer.
+struct Outcome {
+    ends: Ends,
+    slowed: Option<Duration>,
+    rtts: Vec<Duration>,
+}
+
+fn transfer(setup: &Setup, seed: u64) -> Result<Outcome, Error> {
+    let up: LinkConfig = PATH.parse()?;
+    let down = format!("{PATH} loss=bern:{}", setup.loss).parse()?;
+    let transport = TransportConfig {
+        congestion: Arc::new(setup.congestion),
+        // What is buffered lasts longer than a round trip with a full queue.
+        send_buffer: 4 << 20,
+        ..TransportConfig::default()
+    };
+    let clock = Clock::default();
+    let figures = Figures::default();
+    let client = BulkClient::new([Transfer::download(BYTES)], 1, Duration::ZERO);
+    let server = {
+        let (protection, figures) = (setup.protection.clone(), figures.clone());
+        move || Server { app: BulkServer::new(protection.clone()), figures: Some(figures.clone()) }
+    };
+    let scenario = Scenario::new(seed).link(&up, &down).transport(&transport);
+    let ends = scenario.drive(clock, client, server, |view| {
+        let busy = view.client.is_busy() || view.client.started() == 0;
+        Progress { done: view.client.is_done(), busy }
+    })?;
+    let figures = std::mem::take(&mut *figures.0.lock().unwrap_or_else(PoisonError::into_inner));
+    let figures = figures.into_iter().map(|(at, metrics)| (clock.since_start(at), metrics));
+    let figures: Vec<_> = figures.filter(|(at, _)| *at < ends.duration).collect();
+    let later = figures.iter().filter(|(at, _)| *at > SETTLED);
+    let rtts = later.map(|(_, metrics)| metrics.smoothed_rtt).collect();
+    Ok(Outcome { ends, slowed: first_slowed(&figures), rtts })
+}
+
+fn first_slowed(figures: &[(Duration, Metrics)]) -> Option<Duration> {
+    let mut peak = 0;
+    let mut slowed = figures.iter().filter(|(_, metrics)| {
+        let rate = metrics.pacing_rate.unwrap_or(metrics.congestion_window);
+        peak = peak.max(rate);
+        rate < peak / 4 * 3
+    });
+    slowed.next().map(|(at, _)| *at)
+}
+
+/// Makes `count` transfers of each of `setups`, with the same seeds.
+///
+/// # Errors
+/// A simulation fails.
+pub fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Summary>, Error> {
+    let jobs: Vec<(&Setup, u64)> =
+        setups.iter().flat_map(|setup| (0..count).map(move |n| (setup, n))).collect();
+    let outcomes =
+        parallel::map(options, &jobs, |&(setup, n)| transfer(setup, seed(options.seed, n)))?;
+    let chunks = outcomes.chunks(usize::try_from(count.max(1)).unwrap_or(usize::MAX));
+    Ok(setups.iter().zip(chunks).map(|(setup, outcomes)| summarize(setup, outcomes)).collect())
+}
+
+fn summarize(setup: &Setup, outcomes: &[Outcome]) -> Summary {
+    let sum = |value: &dyn Fn(&Ends) -> f64| -> f64 {
+        outcomes.iter().map(|outcome| value(&outcome.ends)).sum()
+    };
+    let bytes = (BYTES * outcomes.len() as u64) as f64;
+    let mut slowed: Vec<Duration> =
+        outcomes.iter().map(|outcome| outcome.slowed.unwrap_or(Duration::MAX)).collect();
+    slowed.sort_unstable();
+    let slowed = slowed.get(slowed.len() / 2).copied().filter(|at| *at < Duration::MAX);
+    Summary {
+        setup: setup.clone(),
+        goodput: sum(&|e| BYTES as f64 / e.duration.as_secs_f64()) / outcomes.len().max(1) as f64,
+        slowed,
+        rtt: Distribution::of(outcomes.iter().flat_map(|outcome| outcome.rtts.iter().copied())),
+        repair: sum(&|e| e.server.fec.repair_bytes_sent as f64) / bytes,
+        resent: sum(&|e| e.server.stream_bytes_retransmitted as f64) / bytes,
+        lost: sum(&|e| (e.down.lost + e.down.overflow) as f64)
+            / sum(&|e| e.down.sent as f64).max(1.0),
+    }
+}
+
+fn protections() -> Vec<Option<Protection>> {
+    let mut all = vec![None];
+    for incremental in [false, true] {
+        for burst in [1, 3] {
+            let delays = [Duration::ZERO, Duration::from_millis(25)];
+            all.extend(delays.map(|delay| protection(burst, delay, incremental)));
+        }
+    }
+    all
+}
+
+/// Every controller with every protection, without loss and with 1 %.
+///
+/// # Errors
+/// A simulation fails.
+pub fn run(options: &Options) -> Result<Report, Error> {
+    let mut setups = Vec::new();
+    for loss in [0.0, 0.01] {
+        for congestion in Algorithm::ALL {
+            let of_one = protections().into_iter();
+            setups.extend(of_one.map(|protection| Setup { congestion, protection, loss }));
+        }
+    }
+    Ok(report(&measure(&setups, options.reduced(TRANSFERS), options)?))
+}
+
+fn report(summaries: &[Summary]) -> Report {
+    let columns = [
+        "loss",
+        "congestion",
+        "protection",
+        "goodput",
+        "slowed at",
+        "rtt p50",
+        "repair/byte",
+        "resent/byte",
+        "lost",
+    ];
+    let row = |s: &Summary| -> Vec<Cell> {
+        let Setup { congestion, protection, loss } = &s.setup;
+        let protection = protection.as_ref().map_or("none".to_owned(), ToString::to_string);
+        vec![
+            Cell::Share(*loss),
+            congestion.to_string().as_str().into(),
+            Cell::Text(protection),
+            Cell::Text(format!("{:.2} Mbit/s", s.goodput * 8.0 / 1e6)),
+            s.slowed.map_or("never".into(), Cell::from),
+            s.rtt.quantile(0.5).into(),
+            Cell::Number(s.repair),
+            Cell::Number(s.resent),
+            Cell::Share(s.lost),
+        ]
+    };
+    Report {
+        name: "fec-bottleneck".to_owned(),
+        title: "Repair symbols at a bottleneck, by congestion controller".to_owned(),
+        text: vec![
+            format!(
+                "One download of {} MB on a fresh connection over 10 Mbit/s and a round-trip time \
+                 of 100 ms, with a queue of 150 ms. Losses are random, on the way to the client.",
+                BYTES / 1_000_000
+            ),
+            "`slowed at` is when the pacing rate, or the window of a controller that names no rate, \
+             had first fallen by a quarter: BBR has left Startup then, and the others slow start. \
+             The round-trip time is the sender's smoothed one after the first two seconds. Repair \
+             and resent bytes are for each byte transferred."
+                .to_owned(),
+        ],
+        tables: vec![Table {
+            caption: "Transfers".to_owned(),
+            columns: columns.map(str::to_owned).to_vec(),
+            rows: summaries.iter().map(row).collect(),
+        }],
+        ..Report::default()
+    }
+}

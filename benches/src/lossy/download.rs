@@ -22,6 +22,7 @@ const LATEST: Duration = Duration::from_secs(45);
 pub async fn serve<L: Library>(endpoint: L::Endpoint, protection: Option<Protection>) {
     let Ok(connection) = L::accept(&endpoint).await else { return };
     while let Ok((mut send, mut recv)) = L::accept_stream(&connection).await {
+        let protection = protection.clone();
         tokio::task::spawn_local(async move {
             let bytes = read_request::<L>(&mut recv).await?;
             if let Some(protection) = protection {

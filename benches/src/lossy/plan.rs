@@ -41,7 +41,7 @@ impl Peer {
     pub fn protection(&self, incremental: bool) -> Option<Protection> {
         let Self { burst, delay, .. } = *self;
         let make = if incremental { Protection::incremental } else { Protection::tail };
-    (burst > 0).then(|| make(burst, delay))
+        (burst > 0).then(|| make(burst, delay))
     }
 }
 

@@ -102,8 +102,12 @@ impl<'a> Parameters<'a> {
 }
 
 /// An entry without parameters.
-fn plain<F: ?Sized + 'static>(name: &str, summary: &'static str, factory: Arc<F>) -> Entry<F> {
-    let name = name.to_owned();
+fn plain<F: ?Sized + 'static>(
+    name: impl Into<String>,
+    summary: &'static str,
+    factory: Arc<F>,
+) -> Entry<F> {
+    let name = name.into();
     Entry { name, summary, parameters: "", make: Box::new(move |_| Ok(factory.clone())) }
 }
 
@@ -158,7 +162,7 @@ pub fn loss_reactions() -> Registry<dyn LossReactionFactory> {
     let built_in: [(Arc<dyn LossReactionFactory>, &str); 2] =
         [(Arc::new(HoldForRepair), hold), (Arc::new(ResendAtOnce), resend)];
     let entries =
-        built_in.map(|(factory, summary)| plain(&factory.name().to_owned(), summary, factory));
+        built_in.map(|(factory, summary)| plain(factory.name().to_owned(), summary, factory));
     Registry { seam: "loss reaction", entries: entries.into() }
 }
 
@@ -175,7 +179,7 @@ pub fn resend_orders() -> Registry<dyn ResendOrderFactory> {
 #[must_use]
 pub fn deliveries() -> Registry<dyn DeliveryFactory> {
     let entries = delivery::built_in()
-        .map(|(factory, summary)| plain(&factory.name().to_owned(), summary, factory));
+        .map(|(factory, summary)| plain(factory.name().to_owned(), summary, factory));
     Registry { seam: "delivery order", entries: entries.into() }
 }
 

@@ -88,7 +88,8 @@ fn repair_symbols_wait_for_more_urgent_data_and_for_nothing_else() {
     let busy = vec![(Duration::ZERO, 20_000_000)];
     for scheduler in [Scheme::Eps, Scheme::Hmm, Scheme::Hls] {
         for (what, background) in [("pieces", &pieces), ("busy", &busy)] {
-            let scenario = over("", TransportConfig { scheduler, ..unlimited() });
+            let scenario =
+                over("", TransportConfig { scheduler: Arc::new(scheduler), ..unlimited() });
             let (entries, _) = send(&scenario, &in_turns(background.clone()));
             let early = repairs(&entries).find(|entry| entry.waiting.contains(&URGENT));
             assert_eq!(early, None, "{scheduler}, {what}");
@@ -159,7 +160,10 @@ fn busy_streams_share_by_weight_with_their_repair_symbols() {
             for protected in protected {
                 let what = format!("{scheduler}, {path}, {max_sessions}, {protected:?}");
                 let fec = Some(FecConfig { max_sessions, ..FecConfig::default() });
-                let scenario = over(path, TransportConfig { scheduler, fec, ..unlimited() });
+                let scenario = over(
+                    path,
+                    TransportConfig { scheduler: Arc::new(scheduler), fec, ..unlimited() },
+                );
                 let (entries, ends) = send(&scenario, &busy_streams(protected));
                 let (data, all) = shares::<3>(&entries);
                 let (data_sum, all_sum): (f64, f64) = (data.iter().sum(), all.iter().sum());
@@ -190,7 +194,7 @@ fn pieces_beside_busy_streams(
         Supply::bulk(shared(1), None, 3_500_000),
         Supply::bulk(shared(2), None, 7_000_000),
     ];
-    let scenario = over("", TransportConfig { scheduler, ..unlimited() });
+    let scenario = over("", TransportConfig { scheduler: Arc::new(scheduler), ..unlimited() });
     shares::<3>(&send(&scenario, &plan).0)
 }
 

@@ -151,11 +151,11 @@ impl Connection {
         out: &mut Vec<u8>,
         path: &PathView,
     ) {
-        let alone = !packet.has_frames(out);
         loop {
             let room = end.saturating_sub(out.len());
             let slot = Slot { now, room, stream: packet.stream, path };
             let next = self.egress.look(&slot);
+            let alone = !packet.has_frames(out);
             let wrote = self.egress.commit(&next, &slot, out, &mut packet.tokens);
             packet.stream = wrote.stream.or(packet.stream);
             packet.redundant = wrote.idle && alone;

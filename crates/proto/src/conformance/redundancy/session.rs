@@ -3,6 +3,7 @@
 
 use super::history::{Step, message};
 use crate::congestion::prng::Prng;
+use crate::fec::code::CodeSet;
 use crate::fec::redundancy::{
     Arrival, Decision, MAX_BURST, Message, PathView, Redundancy, RedundancyFactory, RepairPlan,
     View,
@@ -140,6 +141,7 @@ impl Session {
             idle: self.idle && !has_source,
             credit: self.credit,
             message: self.message,
+            codes: CodeSet::all(),
             path: self.path,
         }
     }

@@ -177,12 +177,14 @@ impl Assembler {
     }
 
     /// What is next in stream order.
+    #[inline]
     pub(super) fn front(&self) -> Option<Range<u64>> {
         self.blocks.front()?.front(self.read)
     }
 
     /// Delivers what is next in stream order, `max` bytes at most: what [`take`](Self::take) does
     /// with these, but faster.
+    #[inline]
     pub(super) fn take_front(&mut self, max: usize) -> Option<BytesMut> {
         let block = self.blocks.front_mut()?;
         let (bytes, ended) = block.take_front(self.read, max)?;
@@ -208,6 +210,7 @@ impl Assembler {
     }
 
     /// Notes that `len` bytes were delivered at the front.
+    #[inline]
     fn advance_front(&mut self, len: u64) {
         self.delivered += len;
         self.read += len;

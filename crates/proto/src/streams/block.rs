@@ -183,6 +183,7 @@ impl Block {
     }
 
     /// As [`range_of`](Self::range_of) if `offset` is the first that is not delivered.
+    #[inline]
     pub(super) fn front(&self, offset: u64) -> Option<Range<u64>> {
         let piece = self.pieces.first().filter(|piece| piece.start == offset)?;
         Some(offset..self.received.range_of(offset)?.end.min(piece.end))
@@ -190,6 +191,7 @@ impl Block {
 
     /// As [`take`](Self::take) with the beginning of [`front`](Self::front), up to `max` bytes. Says
     /// whether the piece ends with them; if so, it is removed.
+    #[inline]
     pub(super) fn take_front(&mut self, offset: u64, max: usize) -> Option<(BytesMut, bool)> {
         let front = self.front(offset)?;
         let len = usize::try_from(front.end - offset).map_or(max, |len| len.min(max));

@@ -83,6 +83,7 @@ fn flow_control_error(reason: &'static str) -> TransportError {
     TransportError::new(TransportErrorCode::FLOW_CONTROL_ERROR, reason)
 }
 
+/// `delivery`, unless it is stream order, which is known here.
 fn unless_stream_order(delivery: Box<dyn Delivery>) -> Option<Box<dyn Delivery>> {
     let any: &dyn Any = &*delivery;
     (!any.is::<StreamOrder>()).then_some(delivery)
@@ -320,6 +321,7 @@ impl RecvHalf {
     }
 
     /// The bytes that are next. What the delivery must not name counts as nothing.
+    #[inline]
     fn next(&self) -> Option<Range<u64>> {
         let Some(delivery) = &self.delivery else { return self.assembler.front() };
         let next = delivery.next(&Held::new(&self.assembler, self.final_size))?;
@@ -328,6 +330,7 @@ impl RecvHalf {
     }
 
     /// Takes out up to `max` bytes of those that are next, at least one, and says where they begin.
+    #[inline]
     fn deliver(&mut self, max: usize) -> Option<(u64, BytesMut)> {
         let (start, bytes) = match self.delivery {
             None => (self.assembler.read_offset(), self.assembler.take_front(max)?),

@@ -7,6 +7,7 @@ use crate::transfer::{self, Job, Transfer};
 use serde::Serialize;
 use std::time::Duration;
 use sutura::Protection;
+use sutura::policy::MAX_BURST;
 use sutura_benches::Error;
 use sutura_benches::tls::Identity;
 use sutura_erasure::kernel::{Kernel, Tier};
@@ -123,9 +124,9 @@ fn find_burst(job: &Job<'_>, options: &Options) -> Result<u32, Error> {
     for _ in 0..SEARCHES {
         let protection = Some(protection(options, burst));
         let bytes = SEARCH_BYTES.min(job.bytes);
-        let share = transfer::run(&Job { bytes, protection, ..*job })?.repair_share();
+        let share = transfer::run(&Job { bytes, protection, ..job.clone() })?.repair_share();
         let better = f64::from(burst) * options.repair.value() / share.max(0.001);
-        burst = (better.round() as u32).clamp(1, Protection::MAX_BURST);
+        burst = (better.round() as u32).clamp(1, MAX_BURST);
     }
     Ok(burst)
 }
@@ -138,7 +139,7 @@ pub fn measure(case: &Case, options: &Options, identity: &Identity) -> Result<Me
         Some(burst) => burst,
         None => find_burst(&plain, options)?,
     };
-    let protected = Job { protection: Some(protection(options, burst)), ..plain };
+    let protected = Job { protection: Some(protection(options, burst)), ..plain.clone() };
     let (recorded, trace) = transfer::record(&protected)?;
     let replay = Replay::new(&trace, &case.fec())?;
     // The decoder that is replayed is given what the connection's was given.
@@ -149,7 +150,7 @@ pub fn measure(case: &Case, options: &Options, identity: &Identity) -> Result<Me
     let mut rounds = Vec::new();
     for round in 0..options.rounds.max(1) {
         let seed = seed + round as u64;
-        let (plain, protected) = (Job { seed, ..plain }, Job { seed, ..protected });
+        let (plain, protected) = (Job { seed, ..plain.clone() }, Job { seed, ..protected.clone() });
         // They take turns in being the first.
         let (plain, protected) = if round % 2 == 0 {
             let plain = transfer::run(&plain)?;

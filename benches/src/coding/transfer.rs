@@ -25,7 +25,7 @@ const REQUEST: usize = 8;
 const LIMIT: Duration = Duration::from_secs(90);
 
 /// What to transfer.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Job<'a> {
     pub case: &'a Case,
     pub identity: &'a Identity,
@@ -129,7 +129,7 @@ async fn serve(
     let (send, mut recv) = connection.accept_bi().await?;
     let start = Start::new(&connection);
     recv.read_to_end(REQUEST).await?;
-    send.protect(job.protection)?;
+    send.protect(job.protection.clone())?;
     respond(send, job.bytes).await?;
     connection.closed().await;
     Ok(start.end(&connection))

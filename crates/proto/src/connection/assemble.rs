@@ -155,6 +155,7 @@ impl Connection {
             let room = end.saturating_sub(out.len());
             let slot = Slot { now, room, stream: packet.stream, path };
             let next = self.egress.look(&slot);
+            debug_assert_eq!(next, self.egress.look(&slot), "a question changes nothing");
             let alone = !packet.has_frames(out);
             let wrote = self.egress.commit(&next, &slot, out, &mut packet.tokens);
             packet.stream = wrote.stream.or(packet.stream);

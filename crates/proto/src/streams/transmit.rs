@@ -15,7 +15,7 @@ use crate::wire::frame::StreamHeader;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::Range;
-use sutura_schedule::{Scheduler, Urgency};
+use sutura_schedule::{Rank, Scheduler, Urgency};
 
 /// Bytes of a stream that has been written no more than a short message, such as a request. Such
 /// streams cost more in packets of their own than they can lose by sharing one.
@@ -34,8 +34,8 @@ enum Source {
 pub struct Pending {
     /// The stream.
     pub id: StreamId,
-    /// Which streams it goes before.
-    pub urgency: Urgency,
+    /// What it goes strictly before.
+    pub rank: Rank,
     /// Whether it may go along with another stream in a packet: the stream is one of the
     /// protocol's own, for which all others may wait, or has no more than a short message.
     pub goes_along: bool,
@@ -43,10 +43,10 @@ pub struct Pending {
 }
 
 impl Pending {
-    fn new(id: StreamId, send: &SendHalf, source: Source) -> Self {
+    fn new(id: StreamId, send: &SendHalf, rank: Rank, source: Source) -> Self {
         let control = send.priority.urgency == Urgency::CONTROL;
         let goes_along = control || send.buffer.end() <= SHORT_MESSAGE;
-        Self { id, urgency: send.priority.urgency, goes_along, source }
+        Self { id, rank, goes_along, source }
     }
 
     /// The source symbol to be sent again as it is, if that is what comes next.
@@ -126,6 +126,11 @@ impl Outgoing {
             fresh: 0,
             fins: VecDeque::new(),
         }
+    }
+
+    /// How a stream ranks.
+    fn rank(&self, send: &SendHalf) -> Rank {
+        send.priority.rank(self.scheduler.goes_by_classes())
     }
 
     /// Whether lost data waits until the scheduler selects its stream.
@@ -240,7 +245,7 @@ impl Outgoing {
         let send = table.get(id)?.send.as_ref()?;
         let next = send.next_lost();
         debug_assert!(next.is_some(), "the order names a stream that lost nothing");
-        Some(Pending::new(id, send, Source::Lost(next?)))
+        Some(Pending::new(id, send, self.rank(send), Source::Lost(next?)))
     }
 
     /// The first stream of which only FIN is left to send.
@@ -248,7 +253,7 @@ impl Outgoing {
         let id = *self.fins.front()?;
         let send = table.get(id)?.send.as_ref()?;
         debug_assert!(send.wants_bare_fin(), "a stream without a bare FIN is first");
-        Some(Pending::new(id, send, Source::New(0)))
+        Some(Pending::new(id, send, self.rank(send), Source::New(0)))
     }
 
     /// Drops streams from the front of the queue of bare FINs that have none to send any more.
@@ -277,11 +282,11 @@ impl Outgoing {
         if self.in_turn()
             && let Some(next) = send.next_lost()
         {
-            return Some(Pending::new(id, send, Source::Lost(next)));
+            return Some(Pending::new(id, send, self.rank(send), Source::Lost(next)));
         }
         debug_assert!(send.fresh, "the scheduler names a stream that is not active");
         let bytes = credit.min(grant.bytes as u64);
-        send.fresh.then(|| Pending::new(id, send, Source::New(bytes)))
+        send.fresh.then(|| Pending::new(id, send, self.rank(send), Source::New(bytes)))
     }
 }
 
@@ -406,6 +411,12 @@ impl Streams {
             }
         }
         backlog
+    }
+
+    /// How a stream ranks; `None` if there is none to send on.
+    #[must_use]
+    pub fn rank(&self, id: StreamId) -> Option<Rank> {
+        self.send_half(id).map(|send| self.out.rank(send))
     }
 
     /// Bytes that the peer's limit for the connection lets new data take.

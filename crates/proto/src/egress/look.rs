@@ -11,6 +11,8 @@ use sutura_schedule::Rank;
 
 /// A STREAM frame is not worth starting with less room than this.
 const MIN_STREAM_ROOM: usize = 24;
+/// The shortest frame that is worth looking for: an empty datagram.
+pub const MIN_ROOM: usize = 2;
 /// The most that a SOURCE_SYMBOL adds to a STREAM frame: type 2, session 2, identifier 8.
 const SYMBOL_HEADER: usize = 12;
 
@@ -100,7 +102,8 @@ impl Egress {
         let bids = self.sessions.bids(slot.now, self.capacity, around);
         let ranked = bids.map(|bid| (self.rank(&bid), bid));
         let (rank, bid) = ranked.min_by_key(|(rank, _)| *rank)?;
-        new.is_none_or(|new| rank <= Some(new.rank)).then_some(bid)
+        let new = new.map(|new| self.streams.rank(new.id).unwrap_or(Rank::LAST));
+        new.is_none_or(|new| rank <= Some(new)).then_some(bid)
     }
 
     /// What a repair symbol goes strictly before; `None` goes before all new data.

@@ -34,8 +34,7 @@ enum Source {
 pub struct Pending {
     /// The stream.
     pub id: StreamId,
-    /// What it goes strictly before.
-    pub rank: Rank,
+
     /// Whether it may go along with another stream in a packet: the stream is one of the
     /// protocol's own, for which all others may wait, or has no more than a short message.
     pub goes_along: bool,
@@ -43,10 +42,10 @@ pub struct Pending {
 }
 
 impl Pending {
-    fn new(id: StreamId, send: &SendHalf, rank: Rank, source: Source) -> Self {
+    fn new(id: StreamId, send: &SendHalf, source: Source) -> Self {
         let control = send.priority.urgency == Urgency::CONTROL;
         let goes_along = control || send.buffer.end() <= SHORT_MESSAGE;
-        Self { id, rank, goes_along, source }
+        Self { id, goes_along, source }
     }
 
     /// The source symbol to be sent again as it is, if that is what comes next.
@@ -245,7 +244,7 @@ impl Outgoing {
         let send = table.get(id)?.send.as_ref()?;
         let next = send.next_lost();
         debug_assert!(next.is_some(), "the order names a stream that lost nothing");
-        Some(Pending::new(id, send, self.rank(send), Source::Lost(next?)))
+        Some(Pending::new(id, send, Source::Lost(next?)))
     }
 
     /// The first stream of which only FIN is left to send.
@@ -253,7 +252,7 @@ impl Outgoing {
         let id = *self.fins.front()?;
         let send = table.get(id)?.send.as_ref()?;
         debug_assert!(send.wants_bare_fin(), "a stream without a bare FIN is first");
-        Some(Pending::new(id, send, self.rank(send), Source::New(0)))
+        Some(Pending::new(id, send, Source::New(0)))
     }
 
     /// Drops streams from the front of the queue of bare FINs that have none to send any more.
@@ -282,11 +281,11 @@ impl Outgoing {
         if self.in_turn()
             && let Some(next) = send.next_lost()
         {
-            return Some(Pending::new(id, send, self.rank(send), Source::Lost(next)));
+            return Some(Pending::new(id, send, Source::Lost(next)));
         }
         debug_assert!(send.fresh, "the scheduler names a stream that is not active");
         let bytes = credit.min(grant.bytes as u64);
-        send.fresh.then(|| Pending::new(id, send, self.rank(send), Source::New(bytes)))
+        send.fresh.then(|| Pending::new(id, send, Source::New(bytes)))
     }
 }
 

@@ -2,11 +2,11 @@
 
 use crate::congestion::{Algorithm, CongestionFactory};
 use crate::crypto::{ClientCrypto, ServerCrypto};
-use crate::fec::code::CodeSet;
 use crate::fec::redundancy::RedundancyFactory;
 use crate::loss_reaction::{HoldForRepair, LossReactionFactory};
 use crate::streams::delivery::{DeliveryFactory, StreamOrder};
 use crate::streams::resend_order::{ResendApproach, ResendOrderFactory};
+use crate::wire::code_id::CodeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use sutura_schedule::{SchedulerFactory, Scheme};

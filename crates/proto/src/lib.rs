@@ -38,7 +38,6 @@ pub use connection::{
 pub use ecn::EcnCodepoint;
 pub use endpoint::{ConnectError, ConnectionHandle, DatagramEvent, Endpoint};
 pub use error::{ConnectionError, TransportError, TransportErrorCode};
-pub use fec::code::{CodeId, CodeSet};
 pub use fec::redundancy::Message;
 pub use fec::{FecStats, Protection};
 pub use ids::{ConnectionId, Dir, MAX_CID_SIZE, Side, SpaceId, StreamId};
@@ -46,6 +45,7 @@ pub use observe::{Metrics, Observation, Observer};
 pub use streams::delivery::Chunk;
 pub use streams::{ClosedStream, Outcome, Read, ReadError, StreamEvent, StreamStats, WriteError};
 pub use sutura_schedule::{Priority, Scheme, Urgency};
+pub use wire::code_id::{CodeId, CodeSet};
 
 /// The seams: traits that decide, and what they decide from. The mechanisms that ask them are in
 /// the core.
@@ -75,7 +75,7 @@ pub mod policy {
 
 /// Frames and transport parameters, as an [`Observer`] may want to read them.
 pub mod wire_format {
-    pub use crate::fec::SymbolRef;
+    pub use crate::ids::SymbolRef;
     pub use crate::wire::frame::{
         AckFrame, AckRanges, Carrier, Close, EcnCounts, Frame, FrameInfo, FrameIter, FrameKind,
         NewConnectionId, Repair, RepairHeader, SourceSymbol, StreamFrame, StreamHeader, SymbolAck,

@@ -8,11 +8,11 @@ use crate::config::{FecConfig, MAX_UDP_PAYLOAD, TransportConfig};
 use crate::crypto::{KeyChange, Keys, Session};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::fec::MAX_SYMBOL_SIZE;
-use crate::fec::code::CodeSet;
 use crate::ids::{ConnectionId, Side, SpaceId};
 use crate::observe::Observation;
 use crate::path::cids::ResetToken;
 use crate::streams::{PeerLimits, StreamLimits};
+use crate::wire::code_id::CodeSet;
 use crate::wire::coding::VARINT_MAX;
 use crate::wire::transport_parameters::{
     FecParameters, Grease, HandshakeIds, MAX_ACK_DELAY_BOUND, TransportParameters,

@@ -1,8 +1,8 @@
 //! Writing what was chosen.
 
 use super::{Egress, Next, Slot};
-use crate::fec::{Evicted, RepairBid, SymbolRef};
-use crate::ids::StreamId;
+use crate::fec::{Evicted, RepairBid};
+use crate::ids::{StreamId, SymbolRef};
 use crate::recovery::token::{StreamToken, Token, Tokens};
 use crate::streams::{Length, Pending};
 use crate::wire::frame::{datagram_size, encode_datagram};

@@ -37,3 +37,38 @@ impl HeldFrames {
         self.0.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::StreamId;
+    use std::time::Duration;
+
+    fn frame(offset: u64) -> StreamToken {
+        StreamToken { id: StreamId(3), offset, len: 1, fin: false, symbol: None }
+    }
+
+    #[test]
+    fn frames_are_let_go_when_their_time_comes_in_the_order_of_loss() {
+        let now = Instant::now();
+        let at = |ms| now + Duration::from_millis(ms);
+        let mut held = HeldFrames::default();
+        for (until, offset) in [(20, 0), (10, 1), (30, 2), (20, 3)] {
+            assert!(held.hold(at(until), frame(offset)));
+        }
+        assert_eq!(held.next(), Some(at(10)));
+        let due: Vec<_> = held.take_due(at(20)).map(|frame| frame.offset).collect();
+        assert_eq!(due, [0, 1, 3]);
+        assert_eq!((held.next(), held.is_empty()), (Some(at(30)), false));
+        assert_eq!(held.take_due(at(30)).count(), 1);
+        assert!(held.is_empty());
+    }
+
+    #[test]
+    fn a_flood_of_losses_is_not_all_held() {
+        let now = Instant::now();
+        let mut held = HeldFrames::default();
+        let taken = (0..10_000).filter(|offset| held.hold(now, frame(*offset))).count();
+        assert_eq!(taken, MAX_HELD_FRAMES);
+    }
+}

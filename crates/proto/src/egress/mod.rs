@@ -225,13 +225,13 @@ impl Egress {
 
     /// Sends a symbol again as a probe would.
     #[cfg(test)]
-    pub fn probe_symbol(&mut self, symbol: crate::fec::SymbolRef) {
+    pub fn probe_symbol(&mut self, symbol: crate::ids::SymbolRef) {
         self.resend_symbol(symbol);
     }
 
     /// Frames of a symbol that waits to be sent again.
     #[cfg(test)]
-    pub fn queued_frames(&self, symbol: crate::fec::SymbolRef) -> usize {
+    pub fn queued_frames(&self, symbol: crate::ids::SymbolRef) -> usize {
         self.sessions.resend_frames(symbol).len()
     }
 

@@ -1,8 +1,9 @@
 //! What became of frames that were sent, and what is done about it.
 
 use super::Egress;
+use crate::fec::LostSymbol;
 use crate::fec::redundancy::{Arrival, PathView};
-use crate::fec::{LostSymbol, SymbolRef};
+use crate::ids::SymbolRef;
 use crate::loss_reaction::{LostData, RepairOutlook, Verdict};
 use crate::recovery::token::StreamToken;
 use crate::wire::coding::VARINT_MAX;

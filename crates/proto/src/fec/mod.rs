@@ -17,15 +17,6 @@ pub use send::MAX_ENCODER_BYTES;
 pub use send::{LostSymbol, RepairBid, SendSessions};
 pub(crate) use session::{Evicted, Surroundings};
 
-/// A source symbol: which session, which symbol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SymbolRef {
-    /// The session's number, chosen by the sender.
-    pub session: u16,
-    /// The symbol's identifier, counted from 0 in each session.
-    pub id: u64,
-}
-
 /// Counters of erasure coding on one connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FecStats {

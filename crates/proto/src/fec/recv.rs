@@ -3,10 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use super::SymbolRef;
-use super::code::{self, CodeId};
+use super::code;
 use crate::config::FecConfig;
 use crate::error::{TransportError, TransportErrorCode};
+use crate::ids::SymbolRef;
+use crate::wire::code_id::CodeId;
 use crate::wire::frame::{RepairHeader, encode_symbol_ack};
 use crate::wire::range_set::RangeSet;
 use std::time::{Duration, Instant};

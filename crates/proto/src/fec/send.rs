@@ -1,14 +1,15 @@
 //! The sending side of erasure coding: all sessions of a connection.
 
-use super::code::{self, CodeId, CodeSet, SlidingWindow};
+use super::FecStats;
+use super::code::{self, SlidingWindow};
 use super::redundancy::{Arrival, Decision, Protection, RepairPlan};
 use super::session::{Evicted, Frames, Session, Surroundings, Symbol, SymbolState};
-use super::{FecStats, SymbolRef};
 use crate::config::FecConfig;
 use crate::error::{TransportError, TransportErrorCode};
-use crate::ids::StreamId;
+use crate::ids::{StreamId, SymbolRef};
 use crate::loss_reaction::RepairOutlook;
 use crate::recovery::token::{StreamToken, Token};
+use crate::wire::code_id::{CodeId, CodeSet};
 use crate::wire::frame::{Frame, RepairHeader, SourceSymbol, SymbolAck, SymbolWindow};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -133,18 +134,17 @@ impl SendSessions {
         }
         let is_idle = |s: &Session| s.streams.is_empty() && s.is_quiet();
         let index = match self.sessions.iter().position(is_idle) {
-            Some(idle) => idle,
+            Some(idle) => {
+                self.sessions.get_mut(idle)?.reuse(protection.clone());
+                idle
+            }
             None if self.sessions.len() < usize::from(self.max_sessions) => {
                 self.sessions.push(Session::new(limits, protection.clone()));
                 self.sessions.len() - 1
             }
             None => self.least_loaded(|s| s.protection == *protection)?,
         };
-        let session = self.sessions.get_mut(index)?;
-        if session.streams.is_empty() {
-            session.reuse(protection.clone());
-        }
-        session.streams.push(id);
+        self.sessions.get_mut(index)?.streams.push(id);
         u16::try_from(index).ok()
     }
 
@@ -458,7 +458,7 @@ impl SendSessions {
             return None;
         }
         s.use_key();
-        s.repair_sent(now, &span);
+        s.repair_sent(now, &span, bid.header.code);
         let view = s.view(around);
         s.policy.on_repair_sent(now, &view);
         self.stats.repair_symbols_sent += 1;

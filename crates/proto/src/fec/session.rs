@@ -1,11 +1,11 @@
 //! The sending half of one session: its coding window and what became of each symbol.
 
-use super::code::CodeSet;
 use super::recv::IDLE_PERIOD;
 use super::redundancy::{Arrival, PathView, Protection, Redundancy, View};
 use crate::ids::StreamId;
 use crate::loss_reaction::RepairOutlook;
 use crate::recovery::token::StreamToken;
+use crate::wire::code_id::{CodeId, CodeSet};
 use crate::wire::range_set::RangeSet;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -327,8 +327,12 @@ impl Session {
         self.next_key
     }
 
-    pub(super) fn repair_sent(&mut self, now: Instant, span: &Range<u64>) {
-        self.told = self.told.max(span.start);
+    /// A repair symbol over `span` was sent. One of the sliding window tells the peer where the
+    /// window begins.
+    pub(super) fn repair_sent(&mut self, now: Instant, span: &Range<u64>, code: CodeId) {
+        if code == CodeId::SLIDING_WINDOW {
+            self.told = self.told.max(span.start);
+        }
         self.repairs.push_back(RepairInFlight { sent: now, first: span.start, end: span.end });
     }
 

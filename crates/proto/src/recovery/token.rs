@@ -1,7 +1,7 @@
 //! What a sent packet meant: small typed notes that its frames' owners get back with what became of
 //! the packet.
 
-use crate::fec::SymbolRef;
+use crate::ids::SymbolRef;
 use crate::ids::{Dir, StreamId};
 use smallvec::SmallVec;
 

@@ -5,7 +5,7 @@ use super::messages::Messages;
 use super::send_buffer::SendBuffer;
 use super::send_pool::{STREAM_RESERVE, SendPool};
 use super::{ClosedStream, WriteError};
-use crate::fec::SymbolRef;
+use crate::ids::SymbolRef;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -4,6 +4,7 @@
 //! Decoding borrows from the input, allocates nothing, and is total: any input is a value or an
 //! error.
 
+pub mod code_id;
 pub mod coding;
 pub mod frame;
 #[doc(hidden)]

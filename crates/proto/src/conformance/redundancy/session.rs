@@ -3,11 +3,11 @@
 
 use super::history::{Step, message};
 use crate::congestion::prng::Prng;
-use crate::fec::code::CodeSet;
 use crate::fec::redundancy::{
     Arrival, Decision, MAX_BURST, Message, PathView, Redundancy, RedundancyFactory, RepairPlan,
     View,
 };
+use crate::wire::code_id::CodeSet;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::{Duration, Instant};

@@ -3,7 +3,7 @@
 use super::*;
 use crate::conformance::testing::verdict;
 use crate::fec::redundancy::{
-    Arrival, Decision, Incremental, MAX_BURST, Redundancy, RepairPlan, Tail, View,
+    Arrival, Block, Decision, Incremental, MAX_BURST, Redundancy, RepairPlan, Tail, View,
 };
 use std::cell::Cell;
 use std::ops::Range;
@@ -21,6 +21,9 @@ fn all_policies_conform() {
             redundancy(&Tail::new(burst, delay));
             redundancy(&Incremental::new(burst, delay));
         }
+    }
+    for (source, parity) in [(1, 1), (4, 2), (20, 0), (155, 100)] {
+        redundancy(&Block::new(source, parity).unwrap());
     }
 }
 

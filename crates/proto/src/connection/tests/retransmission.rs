@@ -1,7 +1,7 @@
 //! The order of retransmission with everything else that decides about lost data.
 
 use super::pair::{Pair, pattern};
-use crate::fec::SymbolRef;
+use crate::ids::SymbolRef;
 use crate::policy::{HoldForRepair, LossReactionFactory, ResendApproach, ResendAtOnce};
 use crate::{Dir, Outcome, Priority, Protection, Scheme, Side, SpaceId, StreamId, TransportConfig};
 use std::sync::Arc;

@@ -5,14 +5,13 @@
 //! several codes may be mixed in one session. A new code is a file with a [`Code`] in it and a line
 //! in [`CODES`].
 
-mod id;
 mod reed_solomon;
 mod sliding_window;
 
-pub use id::{CodeId, CodeSet};
 pub use reed_solomon::ReedSolomon;
 pub use sliding_window::SlidingWindow;
 
+use crate::wire::code_id::{CodeId, CodeSet};
 use std::fmt::Debug;
 use std::ops::Range;
 use sutura_erasure::{DecodeError, Decoder, Encoder, RepairOutcome, SpanError};
@@ -74,6 +73,14 @@ pub trait Code: Debug + Send + Sync {
 
 /// All codes.
 pub static CODES: [&dyn Code; 2] = [&SlidingWindow, &ReedSolomon];
+
+impl CodeSet {
+    /// All codes that there are.
+    #[must_use]
+    pub fn all() -> Self {
+        CODES.iter().fold(Self::default(), |set, code| set.with(code.id()))
+    }
+}
 
 /// The code with this number, if there is one.
 #[must_use]

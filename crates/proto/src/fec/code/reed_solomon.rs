@@ -1,6 +1,7 @@
 //! Code 1: parity symbols of blocks.
 
-use super::{Code, CodeId};
+use super::Code;
+use crate::wire::code_id::CodeId;
 use std::ops::Range;
 use sutura_erasure::block;
 

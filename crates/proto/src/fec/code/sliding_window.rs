@@ -1,6 +1,7 @@
 //! Code 0: a random linear combination of all symbols of the span.
 
-use super::{Code, CodeId};
+use super::Code;
+use crate::wire::code_id::CodeId;
 use std::ops::Range;
 use sutura_erasure::{DecodeError, Decoder, Encoder, RepairOutcome, SpanError, coefficient};
 

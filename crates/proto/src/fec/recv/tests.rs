@@ -1,5 +1,6 @@
 use super::*;
-use crate::fec::code::{CODES, CodeSet};
+use crate::fec::code::CODES;
+use crate::wire::code_id::CodeSet;
 use crate::wire::frame::{Carrier, Frame, FrameIter, SymbolAck};
 use proptest::prelude::*;
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! Parity symbols after each block of data.
 
 use super::{Arrival, Decision, Redundancy, RedundancyFactory, RepairPlan, Turn, View};
-use crate::fec::code::CodeId;
+use crate::wire::code_id::CodeId;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Instant;

@@ -18,7 +18,7 @@ use protection::parameters;
 pub use protection::{MAX_BURST, MAX_DELAY, Protection};
 pub use tail::Tail;
 
-use super::code::{CodeId, CodeSet};
+use crate::wire::code_id::{CodeId, CodeSet};
 use std::fmt::Debug;
 use std::ops::Range;
 use std::time::{Duration, Instant};

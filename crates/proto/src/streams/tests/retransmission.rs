@@ -1,7 +1,7 @@
 //! When lost data goes, relative to new data.
 
 use super::*;
-use crate::fec::SymbolRef;
+use crate::ids::SymbolRef;
 use crate::streams::resend_order::{ByScheduler, Precedence, ResendOrder};
 use proptest::prelude::*;
 use std::collections::HashMap;

@@ -1,8 +1,8 @@
 //! The frames of the erasure-coding extension; `docs/extension.md` defines them to the bit.
 
 use super::{FrameKind, Malformed};
-use crate::fec::SymbolRef;
-use crate::fec::code::CodeId;
+use crate::ids::SymbolRef;
+use crate::wire::code_id::CodeId;
 use crate::wire::coding::{Reader, VARINT_MAX, put_varint, varint_size};
 use crate::wire::range_set::RangeSet;
 use std::iter::FusedIterator;

@@ -1,6 +1,6 @@
 use super::*;
-use crate::fec::SymbolRef;
-use crate::fec::code::{CodeId, CodeSet};
+use crate::ids::SymbolRef;
+use crate::wire::code_id::{CodeId, CodeSet};
 use crate::wire::coding::{VARINT_MAX, put_varint, varint_size};
 use crate::wire::range_set::RangeSet;
 use crate::wire::transport_parameters::{FecParameters, TransportParameters};

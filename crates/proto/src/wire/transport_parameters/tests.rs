@@ -1,5 +1,5 @@
 use super::*;
-use crate::fec::code::CodeId;
+use crate::wire::code_id::CodeId;
 use crate::wire::coding::VARINT_MAX;
 use proptest::collection::vec;
 use proptest::option;

@@ -1,7 +1,5 @@
 //! The numbers of codes on the wire.
 
-use super::CODES;
-
 /// The number of a code: in REPAIR_CODED frames, and a bit of the transport parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodeId(u8);
@@ -42,12 +40,6 @@ impl Default for CodeSet {
 impl CodeSet {
     /// The sliding window and no other.
     pub const ONLY_SLIDING_WINDOW: Self = Self(1);
-
-    /// All codes that there are.
-    #[must_use]
-    pub fn all() -> Self {
-        CODES.iter().fold(Self::default(), |set, code| set.with(code.id()))
-    }
 
     /// This set and one code more.
     #[must_use]

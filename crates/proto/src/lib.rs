@@ -1,10 +1,13 @@
-//! Sans-IO QUIC v1 (RFC 9000, 9001, 9002, 9221) whose loss recovery, stream scheduling,
-//! retransmission and congestion control are policies, with erasure coding inside.
+//! Sans-IO QUIC v1 (RFC 9000, 9001, 9002, 9221) with erasure coding inside, whose scheduling,
+//! redundancy, reaction to loss, order of resending, delivery and congestion control are policies.
 //!
 //! Time is an argument, randomness is injected, output is data: this crate has no socket, thread,
 //! clock or async in it. An [`Endpoint`] says which [`Connection`] a datagram belongs to; a
 //! connection takes datagrams, timeouts and the application's calls, and gives datagrams, timeouts
 //! and [`Event`]s.
+//!
+//! The traits of policies are in [`policy`], those that are built in in [`registry`], and tests for
+//! those that somebody else wrote in [`conformance`]. A [`TransportConfig`] holds a factory for each.
 #![forbid(unsafe_code)]
 
 mod config;

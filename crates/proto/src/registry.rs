@@ -196,6 +196,7 @@ pub fn congestion() -> Registry<dyn CongestionFactory> {
 mod tests {
     use super::*;
     use crate::fec::Protection;
+    use std::path::Path;
 
     /// Every entry is found by its name and makes a policy of that name.
     fn check<F: ?Sized>(registry: &Registry<F>, name: impl Fn(&F) -> String) {
@@ -220,6 +221,40 @@ mod tests {
         check(&resend_orders(), |f| f.name().to_owned());
         check(&deliveries(), |f| f.name().to_owned());
         check(&congestion(), |f| f.name().to_owned());
+    }
+
+    /// What is listed of a seam: names with their parameters.
+    fn listed<F: ?Sized>(registry: &Registry<F>) -> (&'static str, Vec<String>) {
+        let text = |entry: &Entry<F>| match entry.parameters {
+            "" => entry.name.clone(),
+            parameters => format!("{}:{parameters}", entry.name),
+        };
+        (registry.seam, registry.entries.iter().map(text).collect())
+    }
+
+    #[test]
+    fn the_documentation_lists_what_is_built_in() {
+        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        if !root.join("crates/proto").exists() {
+            return; // The crate was packaged without its repository.
+        }
+        let page = std::fs::read_to_string(root.join("docs/architecture.md")).unwrap();
+        let (_, table) = page.split_once("| seam | name and parameters |").unwrap();
+        let seams = [
+            listed(&schedulers()),
+            listed(&redundancy()),
+            listed(&loss_reactions()),
+            listed(&resend_orders()),
+            listed(&deliveries()),
+            listed(&congestion()),
+        ];
+        for (seam, names) in seams {
+            let start = format!("| {seam} |");
+            let row = table.lines().find_map(|line| line.strip_prefix(&start)).unwrap();
+            // Every second part is within backquotes.
+            let documented: Vec<_> = row.split('`').skip(1).step_by(2).collect();
+            assert_eq!(documented, names, "{seam}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! queue of datagrams and the loss reaction. It is asked in two steps: [`look`](Egress::look) says
 //! what goes next, changes nothing and may be asked any number of times; [`commit`](Egress::commit)
 //! writes it and moves on. What became of a packet's frames comes back by the methods of
-//! `outcome.rs`. It knows no packets, no handshake and no path beyond a [`PathView`].
+//! `outcome.rs`. It knows no packets, no handshake, and of the path no more than a [`PathView`].
 
 mod commit;
 mod datagrams;
@@ -29,7 +29,7 @@ use held::HeldFrames;
 use smallvec::SmallVec;
 use std::time::Instant;
 
-/// Everything that this end sends but acknowledgements, the handshake and connection identifiers.
+/// What this end sends of streams, datagrams and repair symbols, with the frames of flow control.
 #[derive(Debug)]
 pub struct Egress {
     /// The streams of the connection. Their receiving halves share the table, and nothing else here

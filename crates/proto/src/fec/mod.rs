@@ -1,8 +1,10 @@
-//! Erasure-coding sessions: a coding window in one direction each, with a policy of its own.
+//! Erasure-coding sessions: a coding window in one direction each.
 //!
 //! A session is a numbered slot. Streams join a session and leave it again; its source symbols are
 //! numbered on and on, so that a slot can serve one stream after another without any signalling.
-//! Any of the codes of a table makes its repair symbols. The wire format is in `docs/extension.md`.
+//! At the sender a policy says when repair symbols are sent ([`redundancy`]), and a code which
+//! coefficients they have ([`code`]). The memory of all sessions of a connection is bounded at either
+//! end. The wire format is in `docs/extension.md`.
 
 pub mod code;
 mod recv;
@@ -28,7 +30,7 @@ pub struct FecStats {
     pub source_symbols_sent: u64,
     /// Packets sent with a repair symbol.
     pub repair_symbols_sent: u64,
-    /// Bytes of REPAIR frames sent.
+    /// Bytes of REPAIR and REPAIR_CODED frames sent.
     pub repair_bytes_sent: u64,
     /// Source symbols that the peer reported as recovered.
     pub recovered_by_peer: u64,

@@ -1,4 +1,5 @@
-//! The loss seam: what becomes of stream data between "declared lost" and "queued to be sent again".
+//! The seam of the loss reaction: what becomes of stream data between "declared lost" and "queued to be
+//! sent again". It is sent again, held back for a while, or given up.
 
 mod hold_for_repair;
 mod resend_at_once;

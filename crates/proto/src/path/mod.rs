@@ -138,7 +138,7 @@ impl Path {
     }
 
     /// A packet is being sent. `redundant` if it carries redundancy only, because there was nothing
-    /// else to send. Returns what congestion control remembers with it.
+    /// else to send. What congestion control remembers of it is kept with the packet.
     pub fn on_packet_sent(
         &mut self,
         now: Instant,

@@ -1,5 +1,5 @@
-//! The redundancy seam: at each free slot of the congestion window, the policy of a coding session
-//! says whether it would send new data or a repair symbol.
+//! The redundancy seam: at each free slot of a packet, the policy of a coding session says whether it
+//! would send new data or a repair symbol.
 //!
 //! [`Tail`] and [`Incremental`] are the two schedules of Holzinger 2025, sections II-D4 and II-D5;
 //! [`Block`] makes Reed-Solomon blocks.

@@ -53,7 +53,7 @@ pub use eps::Eps;
 pub use h2::H2;
 pub use hmm::{Hls, Hmm};
 pub use multiplex::{Block, Discipline, Multiplexer, Preset};
-pub use priority::{Class, Dependency, MAX_DEPTH, Priority, Urgency, Weight};
+pub use priority::{Class, Dependency, MAX_DEPTH, Priority, Rank, Urgency, Weight};
 pub use resource::{Kind, Resource};
 pub use scheduler::{Grant, Scheduler, SchedulerFactory, StreamKey};
 pub use scheme::{ParseSchemeError, Scheme};

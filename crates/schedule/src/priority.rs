@@ -151,6 +151,16 @@ impl Dependency {
     pub const DEFAULT: Self = Self { parent: None, weight: 16, exclusive: false };
 }
 
+/// What goes strictly first: the urgency of a stream, and those of the classes above it. The smaller,
+/// the sooner; among equals nothing is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rank([u8; MAX_DEPTH + 1]);
+
+impl Rank {
+    /// After everything else.
+    pub const LAST: Self = Self([u8::MAX; MAX_DEPTH + 1]);
+}
+
 /// Everything that anybody said about how a stream ranks. Each scheme reads what it knows.
 ///
 /// The default is that of RFC 9218: urgency 3, not incremental.
@@ -186,6 +196,22 @@ impl Priority {
             Some(urgency) => Some(Self::with_urgency(urgency, incremental)),
             None => None,
         }
+    }
+
+    /// How the stream ranks: by its urgency, or, if `by_classes`, by those of the classes above it, the
+    /// outermost first, and then its own. The protocol's own streams rank before all others.
+    #[must_use]
+    pub fn rank(&self, by_classes: bool) -> Rank {
+        let mut rank = [0; MAX_DEPTH + 1];
+        if self.urgency == Urgency::CONTROL {
+            return Rank(rank);
+        }
+        let classes = self.parents.as_deref().filter(|_| by_classes).unwrap_or_default();
+        let classes = classes.iter().take(MAX_DEPTH).rev().map(|class| class.urgency);
+        for (level, urgency) in rank.iter_mut().zip(classes.chain([self.urgency])) {
+            *level = urgency.0;
+        }
+        Rank(rank)
     }
 
     const fn with_urgency(urgency: Urgency, incremental: bool) -> Self {
@@ -234,6 +260,26 @@ mod tests {
         assert_eq!(Priority::new(0, true).unwrap().to_string(), "u=0, i");
         assert_eq!(Priority::CONTROL.to_string(), "u=control");
         assert_eq!(Priority::new(8, true), None);
+    }
+
+    #[test]
+    fn the_outermost_class_ranks_first() {
+        let urgency = |value| Urgency::new(value).unwrap();
+        let class = |value| Class { urgency: urgency(value), ..Class::default() };
+        let stream = |own, parents: &[Class]| Priority {
+            urgency: urgency(own),
+            parents: (!parents.is_empty()).then(|| parents.into()),
+            ..Priority::default()
+        };
+        let [hidden, plain] = [stream(0, &[class(7)]), stream(3, &[])];
+        assert!(plain.rank(true) < hidden.rank(true) && hidden.rank(false) < plain.rank(false));
+        // In one class the streams' own urgency decides; the direct parent is named first.
+        let inner = |own| stream(own, &[class(5), class(2)]);
+        assert!(inner(0).rank(true) < inner(7).rank(true));
+        assert!(inner(7).rank(true) < plain.rank(true));
+        assert!(stream(0, &[class(2), class(5)]).rank(true) > plain.rank(true));
+        assert!(Priority::CONTROL.rank(true) < stream(0, &[]).rank(true));
+        assert!(stream(7, &[class(7)]).rank(true) < Rank::LAST);
     }
 
     #[test]

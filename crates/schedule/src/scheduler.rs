@@ -70,6 +70,12 @@ pub trait Scheduler: Send + Debug {
         let _ = bytes;
     }
 
+    /// Whether classes ([`Priority::parents`]) decide before a stream's own urgency. Asked when
+    /// something is ranked that no grant is asked for, such as a repair symbol. No by default.
+    fn goes_by_classes(&self) -> bool {
+        false
+    }
+
     /// Whether no stream is active.
     fn is_empty(&self) -> bool;
 }

@@ -6,7 +6,7 @@
 use super::Connection;
 use super::transmit::OpenPacket;
 use crate::ecn::EcnCounts;
-use crate::egress::{Next, Slot};
+use crate::egress::{MIN_ROOM, Next, Slot};
 use crate::fec::redundancy::PathView;
 use crate::ids::SpaceId;
 use crate::recovery::token::Token;
@@ -49,7 +49,9 @@ impl Connection {
             self.write_crypto(packet, end, out);
             if space == SpaceId::Data {
                 self.write_control(now, packet, first, end, out);
-                self.write_egress(now, packet, end, out, &path);
+                // What was written before has taken room.
+                let next = Some(next).filter(|_| out.len() == start);
+                self.write_egress(now, packet, next, end, out, &path);
             }
             if !packet.has_frames(out) && self.wants_ping(now, space) {
                 Frame::Ping.encode(out);
@@ -142,19 +144,22 @@ impl Connection {
         }
     }
 
-    /// Fills the packet with what the egress says, slot by slot.
+    /// Fills the packet with what the egress says, slot by slot. `first` is what goes into the first
+    /// slot, if that was asked already and holds still.
     fn write_egress(
         &mut self,
         now: Instant,
         packet: &mut OpenPacket,
+        first: Option<Next>,
         end: usize,
         out: &mut Vec<u8>,
         path: &PathView,
     ) {
-        loop {
-            let room = end.saturating_sub(out.len());
-            let slot = Slot { now, room, stream: packet.stream, path };
-            let next = self.egress.look(&slot);
+        let mut asked = first;
+        while end.saturating_sub(out.len()) >= MIN_ROOM {
+            let slot = Slot { now, room: end - out.len(), stream: packet.stream, path };
+            let next = asked.take().unwrap_or_else(|| self.egress.look(&slot));
+            debug_assert_eq!(next, self.egress.look(&slot), "a question changes nothing");
             let alone = !packet.has_frames(out);
             let wrote = self.egress.commit(&next, &slot, out, &mut packet.tokens);
             packet.stream = wrote.stream.or(packet.stream);

@@ -7,10 +7,12 @@ use crate::ids::StreamId;
 use crate::streams::Pending;
 use crate::wire::frame::datagram_size;
 use std::time::Instant;
-use sutura_schedule::Urgency;
+use sutura_schedule::Rank;
 
 /// A STREAM frame is not worth starting with less room than this.
 const MIN_STREAM_ROOM: usize = 24;
+/// The shortest frame that is worth looking for: an empty datagram.
+pub const MIN_ROOM: usize = 2;
 /// The most that a SOURCE_SYMBOL adds to a STREAM frame: type 2, session 2, identifier 8.
 const SYMBOL_HEADER: usize = 12;
 
@@ -98,19 +100,20 @@ impl Egress {
         }
         let around = |session| self.surroundings_if(idle, session, slot.path);
         let bids = self.sessions.bids(slot.now, self.capacity, around);
-        let ranked = bids.map(|bid| (self.urgency(&bid), bid));
-        let (urgency, bid) = ranked.min_by_key(|(urgency, _)| *urgency)?;
-        new.is_none_or(|new| urgency <= Some(new.urgency)).then_some(bid)
+        let ranked = bids.map(|bid| (self.rank(&bid), bid));
+        let (rank, bid) = ranked.min_by_key(|(rank, _)| *rank)?;
+        let new = new.map(|new| self.streams.rank(new.id).unwrap_or(Rank::LAST));
+        new.is_none_or(|new| rank <= Some(new)).then_some(bid)
     }
 
-    /// How urgent a repair symbol is; `None` goes before all new data.
-    fn urgency(&self, bid: &RepairBid) -> Option<Urgency> {
+    /// What a repair symbol goes strictly before; `None` goes before all new data.
+    fn rank(&self, bid: &RepairBid) -> Option<Rank> {
         match bid.plan.turn {
             Turn::First => None,
             Turn::Protected => {
                 let streams = self.sessions.protected_by(bid.session);
-                let urgencies = streams.filter_map(|id| self.streams.urgency(id));
-                Some(urgencies.min().unwrap_or(Urgency::LOWEST))
+                let ranks = streams.filter_map(|id| self.streams.rank(id));
+                Some(ranks.min().unwrap_or(Rank::LAST))
             }
         }
     }

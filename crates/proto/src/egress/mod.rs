@@ -13,7 +13,7 @@ mod look;
 mod outcome;
 
 pub use datagrams::{DatagramQueue, SendDatagramError};
-pub use look::{Next, Slot};
+pub use look::{MIN_ROOM, Next, Slot};
 pub use outcome::Outcome;
 
 use crate::config::FecConfig;

@@ -370,3 +370,26 @@ impl Session {
         self.policy.on_arrived(now, id, how, &view);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_of_what_is_known_visits_nothing() {
+        let limits = WindowLimits { symbols: 1024, bytes: 1 << 20, symbol_size: 100 };
+        let mut session = Session::new(limits, Protection::tail(1, std::time::Duration::ZERO));
+        let now = Instant::now();
+        for _ in 0..1024 {
+            session.push(now, b"symbol", &[], &mut SmallVec::new()).unwrap();
+        }
+        // The first is withheld, so that the window cannot slide.
+        for id in session.open_within(1..1024).collect::<Vec<_>>() {
+            assert!(session.done(id).is_some());
+            session.slide();
+        }
+        assert_eq!((session.first(), session.open_within(0..1024).count()), (0, 1));
+        assert_eq!(session.open_within(1..1024).next(), None);
+        assert_eq!(session.done.len(), 1, "what is done is one range, found at once");
+    }
+}

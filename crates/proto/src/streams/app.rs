@@ -14,7 +14,7 @@ use crate::recovery::token::StreamToken;
 use crate::wire::coding::VARINT_MAX;
 use bytes::Bytes;
 use std::time::Instant;
-use sutura_schedule::{Priority, Urgency};
+use sutura_schedule::Priority;
 
 impl Streams {
     /// Opens a stream; `None` while the peer allows no more of that direction, after which
@@ -306,12 +306,6 @@ impl Streams {
     #[must_use]
     pub fn deadline(&self, frame: &StreamToken) -> Option<Instant> {
         self.send_half(frame.id).and_then(|send| send.messages.deadline(frame.offset))
-    }
-
-    /// Which streams the stream goes before.
-    #[must_use]
-    pub fn urgency(&self, id: StreamId) -> Option<Urgency> {
-        self.send_half(id).map(|send| send.priority.urgency)
     }
 
     /// Remembers which erasure-coding session the stream belongs to.

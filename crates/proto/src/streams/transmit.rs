@@ -15,7 +15,7 @@ use crate::wire::frame::StreamHeader;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::Range;
-use sutura_schedule::{Scheduler, Urgency};
+use sutura_schedule::{Rank, Scheduler, Urgency};
 
 /// Bytes of a stream that has been written no more than a short message, such as a request. Such
 /// streams cost more in packets of their own than they can lose by sharing one.
@@ -34,8 +34,7 @@ enum Source {
 pub struct Pending {
     /// The stream.
     pub id: StreamId,
-    /// Which streams it goes before.
-    pub urgency: Urgency,
+
     /// Whether it may go along with another stream in a packet: the stream is one of the
     /// protocol's own, for which all others may wait, or has no more than a short message.
     pub goes_along: bool,
@@ -46,7 +45,7 @@ impl Pending {
     fn new(id: StreamId, send: &SendHalf, source: Source) -> Self {
         let control = send.priority.urgency == Urgency::CONTROL;
         let goes_along = control || send.buffer.end() <= SHORT_MESSAGE;
-        Self { id, urgency: send.priority.urgency, goes_along, source }
+        Self { id, goes_along, source }
     }
 
     /// The source symbol to be sent again as it is, if that is what comes next.
@@ -126,6 +125,11 @@ impl Outgoing {
             fresh: 0,
             fins: VecDeque::new(),
         }
+    }
+
+    /// How a stream ranks.
+    fn rank(&self, send: &SendHalf) -> Rank {
+        send.priority.rank(self.scheduler.goes_by_classes())
     }
 
     /// Whether lost data waits until the scheduler selects its stream.
@@ -406,6 +410,12 @@ impl Streams {
             }
         }
         backlog
+    }
+
+    /// How a stream ranks; `None` if there is none to send on.
+    #[must_use]
+    pub fn rank(&self, id: StreamId) -> Option<Rank> {
+        self.send_half(id).map(|send| self.out.rank(send))
     }
 
     /// Bytes that the peer's limit for the connection lets new data take.

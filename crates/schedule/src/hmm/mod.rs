@@ -95,6 +95,10 @@ macro_rules! tree_calls {
             self.tree.next(room)
         }
 
+        fn goes_by_classes(&self) -> bool {
+            true
+        }
+
         fn is_empty(&self) -> bool {
             self.tree.is_empty()
         }

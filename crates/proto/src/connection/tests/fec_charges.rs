@@ -5,7 +5,7 @@ use crate::{Dir, FecConfig, Priority, Protection, Side, StreamId, TransportConfi
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use sutura_schedule::{Eps, Grant, Scheduler, StreamKey};
+use sutura_schedule::{Class, Eps, Grant, Scheduler, Scheme, StreamKey, Urgency};
 
 /// Bytes that each stream was charged.
 type Ledger = Arc<Mutex<BTreeMap<StreamKey, u64>>>;
@@ -115,4 +115,48 @@ fn what_is_sent_again_is_charged_as_a_symbol_and_as_a_frame() {
         let bytes = 6_000 + stats.stream_bytes_retransmitted + stats.fec.repair_bytes_sent;
         assert_eq!(ledger.lock().unwrap()[&id.0], bytes, "{protection:?}");
     }
+}
+
+/// Repair symbols that the server sends before new data of a stream of urgency 3, for a stream of
+/// urgency 0 in a class of urgency `class`, or in none.
+fn repairs_before_others(class: Option<u8>) -> u64 {
+    let server = TransportConfig { scheduler: Arc::new(Scheme::Hmm), ..TransportConfig::default() };
+    let mut pair = Pair::with(TransportConfig::default(), server);
+    pair.handshake();
+    let parents = class.map(|urgency| {
+        let urgency = Urgency::new(urgency).unwrap();
+        Arc::from([Class { urgency, ..Class::default() }])
+    });
+    let protected = pair.server.conn().open(Dir::Uni).unwrap();
+    let mut stream = pair.server.conn().send_stream(protected);
+    let priority = Priority { parents, ..Priority::new(0, false).unwrap() };
+    stream.set_priority(priority).unwrap();
+    stream.protect(Some(tail())).unwrap();
+    stream.write(&pattern(3_000)).unwrap();
+    stream.finish().unwrap();
+    let now = pair.now;
+    let poll = |pair: &mut Pair, packets: usize| {
+        for _ in 0..packets {
+            pair.server.conn().poll_transmit(now, 1, &mut Vec::new()).unwrap();
+        }
+        pair.server.conn().stats().fec.repair_symbols_sent
+    };
+    assert_eq!(poll(&mut pair, 3), 0);
+    stream_of(&mut pair, 2_200);
+    let before = poll(&mut pair, 2);
+    assert_eq!(poll(&mut pair, 3), 3, "all of them go in the end");
+    before
+}
+
+/// A bare stream of the server with `len` bytes.
+fn stream_of(pair: &mut Pair, len: usize) {
+    let id = pair.server.conn().open(Dir::Uni).unwrap();
+    pair.server.conn().send_stream(id).write(&pattern(len)).unwrap();
+}
+
+#[test]
+fn a_repair_symbol_is_as_urgent_as_the_class_of_what_it_protects() {
+    assert_eq!(repairs_before_others(None), 2);
+    assert_eq!(repairs_before_others(Some(2)), 2);
+    assert_eq!(repairs_before_others(Some(7)), 0);
 }

@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use sutura_proto::{ConnectionError, Outcome, Priority, Protection, StreamId};
+use sutura_proto::{ConnectionError, Message, Outcome, Priority, Protection, StreamId};
 use tokio::io::AsyncWrite;
 
 /// Why a stream does not take data.
@@ -185,6 +185,16 @@ impl SendStream {
     pub fn protect(&self, protection: Option<Protection>) -> Result<(), WriteError> {
         let mut state = self.connection.0.lock();
         state.quic.send_stream(self.id).protect(protection).map_err(convert)
+    }
+
+    /// Says that what is written next is one message, so that policies know of its size and its
+    /// deadline. It changes nothing in what is sent.
+    ///
+    /// # Errors
+    /// The stream is finished.
+    pub fn announce(&self, message: Message) -> Result<(), WriteError> {
+        let mut state = self.connection.0.lock();
+        state.quic.send_stream(self.id).announce(message).map_err(convert)
     }
 }
 

@@ -1,0 +1,66 @@
+//! The policies together: where they are plugged in, and what they did.
+
+use crate::congestion::Aimd;
+use crate::delivery::NewestFirst;
+use crate::loss_reaction::DropLate;
+use crate::redundancy::EveryFew;
+use crate::scheduler::LeastSentFirst;
+use std::sync::Arc;
+use sutura::TransportConfig;
+
+/// A factory for each seam.
+#[derive(Debug, Clone, Default)]
+pub struct Policies {
+    /// Which stream sends next.
+    pub scheduler: LeastSentFirst,
+    /// When repair symbols are sent.
+    pub redundancy: EveryFew,
+    /// What becomes of lost data.
+    pub loss_reaction: DropLate,
+    /// Which received bytes the application gets next.
+    pub delivery: NewestFirst,
+    /// How much may be in flight.
+    pub congestion: Aimd,
+}
+
+impl Policies {
+    /// A configuration in which all of them decide.
+    pub fn transport(&self) -> TransportConfig {
+        let Self { scheduler, redundancy, loss_reaction, delivery, congestion } = self.clone();
+        TransportConfig {
+            scheduler: Arc::new(scheduler),
+            redundancy: Some(Arc::new(redundancy)),
+            loss_reaction: Arc::new(loss_reaction),
+            delivery: Arc::new(delivery),
+            congestion: Arc::new(congestion),
+            ..TransportConfig::default()
+        }
+    }
+
+    /// Prints what they did.
+    ///
+    /// # Errors
+    /// One of them has had nothing to do.
+    pub fn report(&self) -> Result<(), String> {
+        let Self { scheduler, redundancy, loss_reaction, delivery, congestion } = self;
+        println!("scheduler: {} bytes charged", scheduler.charged);
+        println!("redundancy: {} repair symbols sent", redundancy.sent);
+        let DropLate { resent, dropped } = loss_reaction;
+        println!("loss reaction: {resent} frames resent, {dropped} given up");
+        println!("delivery: {} pieces delivered", delivery.delivered);
+        let Aimd { acked, cuts } = congestion;
+        println!("congestion: {acked} packets acknowledged, window cut {cuts} times");
+        let work = [
+            ("scheduler", scheduler.charged.get()),
+            ("redundancy", redundancy.sent.get()),
+            ("loss reaction, sending again", resent.get()),
+            ("loss reaction, giving up", dropped.get()),
+            ("delivery", delivery.delivered.get()),
+            ("congestion", acked.get()),
+        ];
+        match work.iter().find(|(_, count)| *count == 0) {
+            Some((name, _)) => Err(format!("it was never asked: {name}")),
+            None => Ok(()),
+        }
+    }
+}

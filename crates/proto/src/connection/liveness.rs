@@ -57,6 +57,11 @@ impl Connection {
         if window && self.timers.is_set(Timer::LossDetection) {
             return Standstill::Window;
         }
+        if window && !self.handshake.confirmed {
+            // What fills the window may not be acknowledged before the handshake is confirmed, and
+            // has no probe timeout (RFC 9002 section 6.2.1): the peer's handshake has one.
+            return Standstill::Handshake;
+        }
         if !window && self.timers.is_set(Timer::Pacing) {
             return Standstill::Pacing;
         }

@@ -3,7 +3,7 @@
 use super::tree::{Kind, Node, ROOT, Rank, Sharing, Tree};
 use super::{LMAX, MAX_DEBT, tree_calls};
 use crate::queue::Slot;
-use crate::{Grant, Priority, Scheduler, StreamKey, Urgency};
+use crate::{Grant, MAX_DEPTH, Priority, Scheduler, StreamKey, Urgency};
 
 /// Hierarchical link sharing, the weighted round robin of the paper (section III-B), after
 /// Luangsomboon and Liebeherr.
@@ -83,23 +83,27 @@ impl Scheduler for Hls {
         let Some(mut slot) = self.tree.slot_to_charge(stream) else {
             return;
         };
-        if self.tree.is_turn_of(slot) {
-            self.tree.begin_turns();
-        }
+        // Whether the stream and all classes above it have their turn.
+        let as_foreseen = self.tree.is_turn_of(slot) && self.tree.begin_turns();
         let spent = self::bytes(u32::try_from(bytes).unwrap_or(MAX_DEBT).min(MAX_DEBT));
-        let mut is_over = false;
+        // The uppermost that has nothing left.
+        let mut over = None;
         loop {
             let Node { parent, ref mut member, .. } = self.tree.nodes[slot];
             member.balance = member.balance.saturating_sub(spent).max(-self::bytes(MAX_DEBT));
-            is_over |= member.balance <= 0;
+            if member.balance <= 0 {
+                over = Some(slot);
+            }
             if slot == ROOT {
                 break;
             }
             slot = parent as usize;
         }
-        // While all above the stream have something left, their turns go on.
-        if is_over {
-            self.tree.find_turn();
+        match over {
+            // While all above the stream have something left, their turns go on.
+            None => {}
+            Some(slot) if slot != ROOT && as_foreseen => self.tree.pass_turn_on(slot),
+            Some(_) => self.tree.find_turn(),
         }
     }
 }
@@ -170,8 +174,12 @@ struct Member {
 struct Whole {
     /// Who is still to be looked at in the search, with the reciprocal of its share of the root.
     pending: Vec<(Slot, f64)>,
-    /// Whether turns are to begin with the next packet.
-    are_due: bool,
+    /// Whether the root begins its next turn with the next packet.
+    root_is_due: bool,
+    /// Who else on the way to whose turn it is begins a turn with the next packet, the upper first:
+    /// that many of the array, at most one at each level.
+    due: [u32; MAX_DEPTH + 1],
+    dues: usize,
 }
 
 impl Tree<Rounds> {
@@ -210,14 +218,14 @@ impl Tree<Rounds> {
     /// round or a new turn of the root waits for the next packet: who becomes backlogged before that
     /// takes part in it. `None` if whoever is next might still be in debt then.
     fn foresee(&mut self) -> Option<Slot> {
-        self.whole.are_due = false;
-        let mut class = ROOT;
-        // What the class has, or will have at the least.
-        let mut rights = self.nodes[ROOT].member.balance;
-        if rights <= 0 {
-            self.whole.are_due = true;
-            rights = 1;
-        }
+        self.whole.dues = 0;
+        let rights = self.nodes[ROOT].member.balance;
+        self.whole.root_is_due = rights <= 0;
+        self.foresee_below(ROOT, rights.max(1))
+    }
+
+    /// The same below a class that has `rights`, or will have them, and whose turn it is or will be.
+    fn foresee_below(&mut self, mut class: Slot, mut rights: i64) -> Option<Slot> {
         loop {
             let inner = self.inner(class);
             let first = self.inners[inner].queue.first()?.slot();
@@ -229,7 +237,10 @@ impl Tree<Rounds> {
             }
             let mut has = member.balance;
             if !member.in_turn {
-                self.whole.are_due = true;
+                if let Some(due) = self.whole.due.get_mut(self.whole.dues) {
+                    *due = first as u32;
+                    self.whole.dues += 1;
+                }
                 has = if rank.incremental {
                     round.after_begin(member, &rank, rights).2
                 } else {
@@ -249,12 +260,53 @@ impl Tree<Rounds> {
         }
     }
 
-    /// Begins the turns that are due.
-    fn begin_turns(&mut self) {
-        if self.whole.are_due {
-            self.whole.are_due = false;
-            self.take_turns();
+    /// Ends the turn of a member, and finds who is next. It is the turn of all classes above it, and
+    /// nothing is due.
+    fn pass_turn_on(&mut self, slot: Slot) {
+        let class = self.end_turn(slot);
+        self.turn = self.turn_from(class);
+    }
+
+    /// Finds whose turn it is below a class. It is the turn of this class and those above it, and
+    /// nothing is due.
+    fn turn_from(&mut self, class: Slot) -> Option<Slot> {
+        let rights = self.nodes[class].member.balance;
+        self.foresee_below(class, rights).or_else(|| self.take_turns())
+    }
+
+    /// Whether a class and those above it go first among their siblings.
+    fn goes_first(&self, mut slot: Slot) -> bool {
+        while slot != ROOT {
+            let Node { parent, above, .. } = self.nodes[slot];
+            if !self.inners[above as usize].queue.is_first(slot) {
+                return false;
+            }
+            slot = parent as usize;
         }
+        true
+    }
+
+    /// Begins the turns that are due. Returns whether whose turn it is has something to spend: who
+    /// became backlogged since may have made its share too small to pay its debts with.
+    fn begin_turns(&mut self) -> bool {
+        if self.whole.root_is_due {
+            self.whole.root_is_due = false;
+            while self.nodes[ROOT].member.balance <= 0 {
+                self.end_turn(ROOT);
+            }
+        }
+        let dues = std::mem::take(&mut self.whole.dues);
+        for at in 0..dues {
+            let first = self.whole.due[at] as Slot;
+            let Node { parent, above, .. } = self.nodes[first];
+            let rights = self.nodes[parent as usize].member.balance;
+            if self.begin_turn(above as usize, first, rights) <= 0 {
+                self.end_turn(first);
+                self.take_turns();
+                return false;
+            }
+        }
+        true
     }
 
     /// Ends the turns that are over and begins those that are due. Returns whose turn it is.
@@ -263,6 +315,7 @@ impl Tree<Rounds> {
     /// get at least [`LMAX`] each on average to pay debts with, and debts are bounded.
     fn take_turns(&mut self) -> Option<Slot> {
         let mut class = ROOT;
+        self.whole.dues = 0;
         loop {
             let balance = self.nodes[class].member.balance;
             if balance <= 0 {
@@ -365,5 +418,16 @@ impl Sharing for Rounds {
 
     fn turn(tree: &mut Tree<Self>) -> Option<Slot> {
         if tree.is_empty() { None } else { tree.foresee().or_else(|| tree.take_turns()) }
+    }
+
+    fn turn_below(tree: &mut Tree<Self>, class: Slot) -> Option<Slot> {
+        // What is due depends on what the classes above will have.
+        if tree.whole.root_is_due || tree.whole.dues > 0 {
+            Self::turn(tree)
+        } else if tree.goes_first(class) {
+            tree.turn_from(class)
+        } else {
+            tree.turn
+        }
     }
 }

@@ -31,6 +31,11 @@ pub(super) trait Sharing: Debug + Default {
     /// The active stream whose turn it is, after a change that may have moved the turn on. Asking
     /// again finds the same and changes nothing.
     fn turn(tree: &mut Tree<Self>) -> Option<Slot>;
+    /// The same if only what is right below this class has changed on the way to whose turn it was.
+    fn turn_below(tree: &mut Tree<Self>, class: Slot) -> Option<Slot> {
+        let _ = class;
+        Self::turn(tree)
+    }
 }
 
 /// What is read of the priority of a stream or class.
@@ -137,9 +142,9 @@ pub(super) struct Tree<S: Sharing> {
     pub(super) whole: S::Whole,
     /// The stream whose turn it is. It is found when something changes, so that asking is cheap and
     /// changes nothing.
-    turn: Option<Slot>,
-    /// Whether it may be another one's since.
-    stale: bool,
+    pub(super) turn: Option<Slot>,
+    /// The class below which it may have become another one's since.
+    stale: Option<Slot>,
     /// The stream that was charged last, for most calls are about that one.
     charged: Slot,
     /// Classes by the class above and their name. Ordered, not hashed: a peer chooses the names.
@@ -168,7 +173,7 @@ impl<S: Sharing> Default for Tree<S> {
             streams: KeyMap::default(),
             whole: S::Whole::default(),
             turn: None,
-            stale: false,
+            stale: None,
             charged: ROOT,
             named: BTreeMap::new(),
             born: 0,
@@ -227,7 +232,7 @@ impl<S: Sharing> Tree<S> {
     /// Finds out whose turn it is.
     #[inline]
     pub(super) fn find_turn(&mut self) {
-        self.stale = false;
+        self.stale = None;
         self.turn = S::turn(self);
     }
 
@@ -237,8 +242,10 @@ impl<S: Sharing> Tree<S> {
 
     /// Finds out whose turn it is if that may have changed.
     fn settle(&mut self) {
-        if self.stale {
-            self.find_turn();
+        match self.stale.take() {
+            Some(ROOT) => self.find_turn(),
+            Some(class) => self.turn = S::turn_below(self, class),
+            None => {}
         }
     }
 
@@ -318,7 +325,7 @@ impl<S: Sharing> Tree<S> {
             // First up on the new side: a class above both sides never goes without.
             self.raise(slot);
             self.lower(old);
-            self.stale = true;
+            self.stale = Some(ROOT);
         }
         self.release(old);
     }
@@ -339,9 +346,11 @@ impl<S: Sharing> Tree<S> {
 
     fn make_idle(&mut self, slot: Slot) {
         if self.nodes[slot].place.is_queued() {
-            self.stale |= self.is_turn_of(slot);
             self.leave(slot);
-            self.lower(self.nodes[slot].parent());
+            let class = self.lower(self.nodes[slot].parent());
+            if self.is_turn_of(slot) {
+                self.stale = Some(class);
+            }
         }
     }
 
@@ -473,7 +482,7 @@ impl<S: Sharing> Tree<S> {
         self.attach(slot);
         if backlogged {
             self.join(slot);
-            self.stale = true;
+            self.stale = Some(ROOT);
         }
     }
 
@@ -485,11 +494,14 @@ impl<S: Sharing> Tree<S> {
             slot = self.nodes[slot].parent();
         }
         // Behind others it is not on the way to whose turn it is.
-        self.stale |= goes_first;
+        if goes_first {
+            self.stale = Some(if self.stale.is_some() { ROOT } else { slot });
+        }
     }
 
-    /// Makes a class and those above it no longer backlogged if nothing below them is.
-    fn lower(&mut self, mut class: Slot) {
+    /// Makes a class and those above it no longer backlogged if nothing below them is. Returns
+    /// the first that still is, or the root.
+    fn lower(&mut self, mut class: Slot) -> Slot {
         while class != ROOT
             && self.nodes[class].place.is_queued()
             && self.inners[self.inner(class)].queue.is_empty()
@@ -497,6 +509,7 @@ impl<S: Sharing> Tree<S> {
             self.leave(class);
             class = self.nodes[class].parent();
         }
+        class
     }
 
     /// Puts a member among its siblings. Returns whether it goes first.

@@ -27,7 +27,7 @@ impl Connection {
         let delay = self.decode_ack_delay(space, ack.delay);
         let mut settled = std::mem::take(&mut self.scratch.settled);
         let ranges = ack.ranges().map(|r| r.start..=r.end - 1);
-        let outcome = self.path.on_ack(now, space, ranges, delay, &mut settled);
+        let outcome = self.path.on_ack(now, space, ranges, delay, ack.ecn, &mut settled);
         let path = self.path.view();
         self.stats.spurious_losses += settled.late.len() as u64;
         for packet in settled.late.drain(..) {

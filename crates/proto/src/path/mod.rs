@@ -14,6 +14,7 @@ mod validation;
 pub use settle::Settled;
 
 use crate::congestion::{CongestionController, Pacer, PacketState, PathParameters, Sent};
+use crate::ecn::EcnCounts;
 use crate::fec::redundancy::PathView;
 use crate::ids::{ConnectionId, Side, SpaceId};
 use crate::recovery::Recovery;
@@ -52,6 +53,9 @@ pub struct Path {
     pub remote_cids: RemoteCids,
     /// What is in flight, and the round-trip time.
     pub recovery: Recovery<PacketState>,
+    /// The marks that the peer has counted on packets of this path, by its newest ACK frame (RFC 9000
+    /// section 13.4). No packet is sent with a mark yet.
+    pub ecn_reported: EcnCounts,
     /// How much may be in flight.
     pub congestion: Box<dyn CongestionController>,
     pacer: Pacer,
@@ -85,6 +89,7 @@ impl Path {
             address: Validation::new(side.is_client()),
             remote_cids: RemoteCids::new(remote_cid, cids::ACTIVE_CID_LIMIT as usize),
             recovery: Recovery::new(side, initial_rtt),
+            ecn_reported: EcnCounts::default(),
             congestion: congestion.build(&PathParameters::new(mtu, seed)),
             pacer: Pacer::new(mtu),
             app_limited: true,

@@ -2,6 +2,7 @@
 
 use super::Path;
 use crate::congestion::{Acked, Lost, Packet, PacketState};
+use crate::ecn::EcnCounts;
 use crate::error::TransportError;
 use crate::ids::SpaceId;
 use crate::recovery::loss::LostPacket;
@@ -47,13 +48,18 @@ impl Path {
         space: SpaceId,
         ranges: R,
         delay: Duration,
+        ecn: Option<EcnCounts>,
         settled: &mut Settled,
     ) -> Result<(), TransportError>
     where
         R: Iterator<Item = RangeInclusive<u64>> + Clone,
     {
         let Settled { acked, late, .. } = settled;
-        self.recovery.on_ack_received(now, space, ranges, delay, acked, late)?;
+        let outcome = self.recovery.on_ack_received(now, space, ranges, delay, acked, late)?;
+        // Frames may come out of order; only the newest counts (RFC 9000 section 13.4.2.1).
+        if outcome.largest_raised && space == SpaceId::Data {
+            self.ecn_reported = ecn.unwrap_or(self.ecn_reported);
+        }
         for packet in &*acked {
             self.loss.on_packet(false);
             if packet.in_flight {

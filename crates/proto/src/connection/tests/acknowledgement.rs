@@ -152,4 +152,5 @@ fn marks_are_reported() {
     pair.run_for(Duration::from_secs(1));
     let counts = counts.lock().unwrap().unwrap();
     assert!(counts.ect0 >= 5 && counts.ect1 == 0 && counts.ce == 0, "{counts:?}");
+    assert_eq!(pair.client.conn().path.ecn_reported, counts);
 }

@@ -342,10 +342,11 @@ impl Connection {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         // Memory of idle coding sessions is a reason to wake up only if there will be no other soon.
-        let is_quiet = self.path.recovery.bytes_in_flight() == 0 && !self.is_closed();
-        let idle = [self.fec_in.timeout(self.pto()), self.egress.idle_timeout()];
-        let memory = idle.into_iter().flatten().filter(|_| is_quiet).min();
-        self.timers.next().into_iter().chain(memory).min()
+        if self.path.recovery.bytes_in_flight() > 0 || self.is_closed() {
+            return self.timers.next();
+        }
+        let all = [self.timers.next(), self.fec_in.timeout(self.pto()), self.egress.idle_timeout()];
+        all.into_iter().flatten().min()
     }
 
     /// Lets the timers that are due at `now` fire. Calling it early does no harm.

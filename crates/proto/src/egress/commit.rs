@@ -131,7 +131,7 @@ impl Egress {
         let symbol = SymbolRef { session, id: evicted.id };
         for frame in &evicted.frames {
             if evicted.queued {
-                self.unbind(symbol, frame);
+                self.unbind(frame.id, symbol);
             } else if !evicted.in_flight {
                 self.resend(frame);
             }
@@ -156,9 +156,8 @@ impl Egress {
             return Wrote::LAST;
         }
         // Packets have become too small for it.
-        let frames: SmallVec<[StreamToken; 1]> = self.sessions.resend_frames(symbol).into();
         self.sessions.finish(symbol);
-        frames.iter().for_each(|frame| self.unbind(symbol, frame));
+        self.unbind(pending.id, symbol);
         Wrote::MORE
     }
 

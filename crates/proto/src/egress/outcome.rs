@@ -3,7 +3,7 @@
 use super::Egress;
 use crate::fec::LostSymbol;
 use crate::fec::redundancy::{Arrival, PathView};
-use crate::ids::SymbolRef;
+use crate::ids::{StreamId, SymbolRef};
 use crate::loss_reaction::{LostData, RepairOutlook, Verdict};
 use crate::recovery::token::StreamToken;
 use crate::wire::coding::VARINT_MAX;
@@ -122,10 +122,9 @@ impl Egress {
         }
     }
 
-    /// Sends the frames of a queued symbol as bare data, which cannot be sent as it is any more.
-    pub(super) fn unbind(&mut self, symbol: SymbolRef, frame: &StreamToken) {
-        self.streams.unbind_symbol(symbol, frame);
-        self.resent_bytes += u64::from(frame.len);
+    /// Sends as bare data what a stream has queued as a symbol, which cannot be sent as it is any more.
+    pub(super) fn unbind(&mut self, id: StreamId, symbol: SymbolRef) {
+        self.resent_bytes += self.streams.unbind_symbol(id, symbol);
     }
 
     /// Queues a symbol in the stream that misses a frame of it; drops it if none does.

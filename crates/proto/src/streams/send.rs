@@ -413,16 +413,17 @@ impl SendHalf {
         self.acked(range, fin)
     }
 
-    /// The frame that waits in the shape of `symbol` waits as bytes from now on.
-    pub(super) fn unbind(&mut self, symbol: SymbolRef) {
+    /// The frame that waits in the shape of `symbol` waits as bytes from now on; returns how many.
+    pub(super) fn unbind(&mut self, symbol: SymbolRef) -> u64 {
         let Some(frame) = self.lost.iter_mut().find(|frame| frame.symbol == Some(symbol)) else {
-            return;
+            return 0;
         };
         frame.symbol = None;
         if frame.fin && self.fin == Fin::Sent {
             self.fin = Fin::Lost;
         }
         self.buffer.retransmit(frame.range.clone());
+        frame.range.end - frame.range.start
     }
 
     /// Whether a blocked writer should be told that there is room again; [`Wake::Now`] once.

@@ -380,13 +380,14 @@ impl Streams {
         self.out.refresh(stream, &mut self.control);
     }
 
-    /// A source symbol that is queued to be sent again on behalf of `frame` cannot be sent as it is
-    /// any more: the frame's bytes take its place in the queue.
-    pub fn unbind_symbol(&mut self, symbol: SymbolRef, frame: &StreamToken) {
-        let Some(stream) = self.table.get_mut(frame.id) else { return };
-        let Some(send) = &mut stream.send else { return };
-        send.unbind(symbol);
+    /// A source symbol that is queued to be sent again on behalf of a stream cannot be sent as it is
+    /// any more: the bytes of its frame take its place in the queue. Returns how many.
+    pub fn unbind_symbol(&mut self, id: StreamId, symbol: SymbolRef) -> u64 {
+        let Some(stream) = self.table.get_mut(id) else { return 0 };
+        let Some(send) = &mut stream.send else { return 0 };
+        let bytes = send.unbind(symbol);
         self.out.refresh(stream, &mut self.control);
+        bytes
     }
 
     /// Whether stream bytes wait to be sent, and may be.

@@ -287,7 +287,7 @@ fn symbols_that_nobody_misses_any_more_are_not_sent() {
         assert_eq!(withdrawn[..], [symbol(2)], "{approach:?}");
         assert_eq!(streams.look(ROOM).unwrap().symbol(), Some(symbol(3)), "{approach:?}");
         // What cannot be sent as it is goes as bytes, in the same place.
-        streams.unbind_symbol(symbol(3), &tokens[3]);
+        assert_eq!(streams.unbind_symbol(ids[3], symbol(3)), 100);
         assert_eq!(send_frame(&mut streams), Some(tokens[3]), "{approach:?}");
         assert!(!streams.has_data());
     }

@@ -32,6 +32,7 @@ mod trace;
 pub use app::{App, AppError};
 pub use apps::bulk::{BulkClient, BulkServer, Completed, Transfer};
 pub use apps::datagram::{DatagramPlan, DatagramSink, DatagramSource};
+pub use apps::observed::{Figures, Observed};
 pub use apps::stream::{Delay, StreamPlan, StreamSink, StreamSource};
 pub use clock::Clock;
 pub use failure::{Failure, FailureKind};

@@ -8,10 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::datagrams::{Record, Shared, WithDatagrams};
-use common::watched::{Figures, Watched};
 use common::{MS, link};
 use sutura_proto::{Algorithm, Metrics, Protection, TransportConfig};
-use sutura_sim::{BulkClient, BulkServer, Clock, Progress, Scenario, Transfer};
+use sutura_sim::{BulkClient, BulkServer, Clock, Figures, Observed, Progress, Scenario, Transfer};
 
 const BYTES: u64 = 10_000_000;
 
@@ -69,7 +68,7 @@ fn download(
     let client = BulkClient::new([Transfer::download(BYTES)], 1, Duration::ZERO);
     let server = {
         let figures = figures.clone();
-        move || Watched::new(BulkServer::new(protection.clone()), figures.clone())
+        move || Observed::new(BulkServer::new(protection.clone()), figures.clone())
     };
     let ends = Scenario::new(seed)
         .link(&link("rate=10mbit delay=50ms"), &link(&format!("rate=10mbit delay=50ms {loss}")))

@@ -1,15 +1,13 @@
 //! One transfer over a bottleneck with each congestion controller and each protection: what repair
 //! symbols cost where the sender is never idle, and whether the controllers still learn the path.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use sutura_link::LinkConfig;
-use sutura_proto::{
-    Algorithm, Connection, Event, Metrics, Observation, Observer, Protection, TransportConfig,
-};
+use sutura_proto::{Algorithm, Metrics, Protection, TransportConfig};
 use sutura_sim::{
-    App, AppError, BulkClient, BulkServer, Clock, Ends, Progress, Scenario, Transfer,
+    BulkClient, BulkServer, Clock, Ends, Figures, Observed, Progress, Scenario, Transfer,
 };
 
 use super::paper_path::{protection, seed};
@@ -56,42 +54,6 @@ pub struct Summary {
     pub lost: f64,
 }
 
-/// Recovery's figures over time.
-#[derive(Clone, Debug, Default)]
-struct Figures(Arc<Mutex<Vec<(Instant, Metrics)>>>);
-
-impl Observer for Figures {
-    fn observe(&mut self, now: Instant, observation: &Observation<'_>) {
-        if let Observation::Metrics(metrics) = observation {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push((now, *metrics));
-        }
-    }
-}
-
-/// The server of a transfer, observed.
-struct Server {
-    app: BulkServer,
-    figures: Option<Figures>,
-}
-
-impl App<Connection> for Server {
-    fn on_event(
-        &mut self,
-        now: Instant,
-        quic: &mut Connection,
-        event: Event,
-    ) -> Result<(), AppError> {
-        self.app.on_event(now, quic, event)
-    }
-
-    fn poll(&mut self, now: Instant, quic: &mut Connection) -> Result<Option<Instant>, AppError> {
-        if let Some(figures) = self.figures.take() {
-            quic.set_observer(now, Box::new(figures));
-        }
-        self.app.poll(now, quic)
-    }
-}
-
 /// What came of one transfer.
 struct Outcome {
     ends: Ends,
@@ -113,15 +75,14 @@ fn transfer(setup: &Setup, seed: u64) -> Result<Outcome, Error> {
     let client = BulkClient::new([Transfer::download(BYTES)], 1, Duration::ZERO);
     let server = {
         let (protection, figures) = (setup.protection.clone(), figures.clone());
-        move || Server { app: BulkServer::new(protection.clone()), figures: Some(figures.clone()) }
+        move || Observed::new(BulkServer::new(protection.clone()), figures.clone())
     };
     let scenario = Scenario::new(seed).link(&up, &down).transport(&transport);
     let ends = scenario.drive(clock, client, server, |view| {
         let busy = view.client.is_busy() || view.client.started() == 0;
         Progress { done: view.client.is_done(), busy }
     })?;
-    let figures = std::mem::take(&mut *figures.0.lock().unwrap_or_else(PoisonError::into_inner));
-    let figures = figures.into_iter().map(|(at, metrics)| (clock.since_start(at), metrics));
+    let figures = figures.take().into_iter().map(|(at, metrics)| (clock.since_start(at), metrics));
     let figures: Vec<_> = figures.filter(|(at, _)| *at < ends.duration).collect();
     let later = figures.iter().filter(|(at, _)| *at > SETTLED);
     let rtts = later.map(|(_, metrics)| metrics.smoothed_rtt).collect();

@@ -2,6 +2,7 @@
 
 pub mod bulk;
 pub mod datagram;
+pub mod observed;
 pub mod stream;
 
 use crate::{AppError, Quic, Received};

@@ -6,7 +6,6 @@ pub mod http;
 pub mod quinn;
 pub mod supply;
 pub mod tls;
-pub mod watched;
 
 use std::time::Duration;
 

@@ -1,13 +1,13 @@
 //! Files over one connection, and what their client received.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sutura_link::{LinkConfig, ParseError};
+use sutura_proto::TransportConfig;
 use sutura_proto::policy::ResendApproach;
-use sutura_proto::{Connection, Event, TransportConfig};
 use sutura_schedule::{Discipline, Preset, Scheme};
-use sutura_sim::{App, AppError, BulkClient, BulkServer, Clock, Progress, Scenario, Transfer};
+use sutura_sim::{BulkClient, BulkServer, Clock, Observed, Progress, Scenario, Transfer};
 
 use crate::arrivals::{Arrival, Recorder};
 use crate::blocking::{Blocking, Kind};
@@ -118,31 +118,6 @@ pub struct Trace {
     pub completion: Vec<Duration>,
 }
 
-/// Records what its connection receives.
-struct Observed {
-    app: BulkClient,
-    /// Until there is a connection to hear.
-    recorder: Option<Recorder>,
-}
-
-impl App<Connection> for Observed {
-    fn on_event(
-        &mut self,
-        now: Instant,
-        quic: &mut Connection,
-        event: Event,
-    ) -> Result<(), AppError> {
-        self.app.on_event(now, quic, event)
-    }
-
-    fn poll(&mut self, now: Instant, quic: &mut Connection) -> Result<Option<Instant>, AppError> {
-        if let Some(recorder) = self.recorder.take() {
-            quic.set_observer(now, Box::new(recorder));
-        }
-        self.app.poll(now, quic)
-    }
-}
-
 /// Downloads `files` over a connection.
 ///
 /// # Errors
@@ -170,10 +145,8 @@ pub fn download(
     };
     let recorder = Recorder::default();
     let plan = std::iter::repeat_n(Transfer::download(files.bytes), files.count);
-    let app = Observed {
-        app: BulkClient::new(plan, files.count, Duration::ZERO),
-        recorder: Some(recorder.clone()),
-    };
+    let client_app = BulkClient::new(plan, files.count, Duration::ZERO);
+    let app = Observed::new(client_app, recorder.clone());
     let mut completed = Vec::new();
     let scenario = Scenario::new(seed).link(up, down).client(&client).server(&sender);
     scenario.drive(Clock::default(), app, BulkServer::default, |view| {

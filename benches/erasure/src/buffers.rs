@@ -30,15 +30,9 @@ impl Symbols {
     /// Symbols of pseudo-random bytes; what is left of the slots is zero.
     pub fn random(count: usize, seed: u64) -> Self {
         let mut symbols = Self::zeroed(count);
-        let mut state = seed;
+        let mut rng = Rng::new(seed);
         for slot in &mut symbols.0 {
-            for byte in &mut slot.0[..SYMBOL] {
-                // Marsaglia's xorshift64.
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                *byte = (state >> 32) as u8;
-            }
+            rng.fill(&mut slot.0[..SYMBOL]);
         }
         symbols
     }

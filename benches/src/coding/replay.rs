@@ -10,7 +10,7 @@ use sutura::FecConfig;
 use sutura_benches::Error;
 use sutura_erasure::kernel::Kernel;
 use sutura_erasure::{Decoder, DecoderLimits, Encoder, PushError, WindowLimits};
-use sutura_link::Rng;
+use sutura_random::Rng;
 
 /// What a connection's sender keeps, whatever the receiver allows.
 const MAX_WINDOW_SYMBOLS: u32 = 1024;
@@ -31,9 +31,7 @@ struct Noise(Vec<u8>);
 
 impl Noise {
     fn new() -> Self {
-        let mut rng = Rng::new(1);
-        let words = (PLACES + SYMBOL_SIZE).div_ceil(8);
-        Self((0..words).flat_map(|_| rng.next_u64().to_le_bytes()).collect())
+        Self(Rng::new(1).bytes(PLACES + SYMBOL_SIZE))
     }
 
     /// The bytes of a symbol, which are those of a packet that was just built or opened: likely in

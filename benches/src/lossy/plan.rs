@@ -165,7 +165,7 @@ pub fn jobs(seed: u64, quick: bool) -> Vec<Job> {
     ];
     let mut jobs = Vec::new();
     for connection in 0..connections {
-        let seed = sutura_link::Rng::stream(seed, connection).next_u64();
+        let seed = sutura_random::Rng::stream(seed, connection).next_u64();
         for (workload, peers) in workloads {
             for channel in Channel::ALL {
                 // Without loss they are all the same.

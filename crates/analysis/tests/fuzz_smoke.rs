@@ -3,28 +3,10 @@
 //! `FUZZ_ITERATIONS` sets how many inputs it gets.
 
 use sutura_analysis::fuzz;
+use sutura_random::Rng;
+use sutura_random::fuzz::iterations;
 
-fn iterations() -> u64 {
-    std::env::var("FUZZ_ITERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(4_000)
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end.max(1)
-    }
-}
-
-fn frame(random: &mut Random) -> String {
+fn frame(random: &mut Rng) -> String {
     let large = if random.below(20) == 0 { u64::MAX >> random.below(4) } else { 0 };
     let (stream, offset, length) =
         (random.below(4) * 4, random.below(3000).max(large), random.below(1400));
@@ -35,7 +17,7 @@ fn frame(random: &mut Random) -> String {
     )
 }
 
-fn event(random: &mut Random) -> String {
+fn event(random: &mut Rng) -> String {
     let time = random.below(100_000) as f64 / 7.0;
     let names = [
         "transport:packet_received",
@@ -59,7 +41,7 @@ fn event(random: &mut Random) -> String {
 }
 
 /// A file in one of the forms, and changes to it.
-fn input(random: &mut Random) -> Vec<u8> {
+fn input(random: &mut Rng) -> Vec<u8> {
     let count = random.below(30);
     let events: Vec<String> = (0..count).map(|_| event(random)).collect();
     let delta = if random.below(4) == 0 { "delta" } else { "relative" };
@@ -78,7 +60,7 @@ fn input(random: &mut Random) -> Vec<u8> {
             head + &events.collect::<String>() + "\n"
         }
     };
-    let mut data = vec![random.next() as u8];
+    let mut data = vec![random.next_u64() as u8];
     data.extend(file.into_bytes());
     for _ in 0..random.below(4) {
         let at = random.below(data.len() as u64) as usize;
@@ -94,18 +76,18 @@ fn input(random: &mut Random) -> Vec<u8> {
 
 #[test]
 fn files() {
-    let mut random = Random(5);
-    for _ in 0..iterations() {
+    let mut random = Rng::new(5);
+    for _ in 0..iterations(4_000) {
         fuzz::qlog(&input(&mut random));
     }
 }
 
 #[test]
 fn noise() {
-    let mut random = Random(6);
-    for _ in 0..iterations() {
+    let mut random = Rng::new(6);
+    for _ in 0..iterations(4_000) {
         let length = random.below(200);
-        let noise: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
+        let noise: Vec<u8> = (0..length).map(|_| random.next_u64() as u8).collect();
         fuzz::qlog(&noise);
     }
 }

@@ -360,31 +360,21 @@ fn check_recovered(decoder: &mut Decoder) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use sutura_random::Rng;
 
-    /// Deterministic noise (xorshift64*).
-    fn noise(seed: u64, len: usize) -> Vec<u8> {
-        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-        let next = || {
-            state ^= state >> 12;
-            state ^= state << 25;
-            state ^= state >> 27;
-            (state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 56) as u8
-        };
-        core::iter::repeat_with(next).take(len).collect()
-    }
+    use super::*;
 
     #[test]
     fn noise_does_not_upset_a_decoder() {
         for seed in 0..4000 {
-            decoder(&noise(seed, 600));
+            decoder(&Rng::new(seed).bytes(600));
         }
     }
 
     #[test]
     fn honest_traffic_survives_a_noisy_network() {
         for seed in 0..4000 {
-            round_trip(&noise(seed, 400));
+            round_trip(&Rng::new(seed).bytes(400));
         }
     }
 }

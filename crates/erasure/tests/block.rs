@@ -13,6 +13,7 @@ use sutura_erasure::{
     },
     kernel::Kernel,
 };
+use sutura_random::Rng;
 
 /// Rows of coefficients: of each repair symbol, one for each source symbol.
 type Generator = Vec<Vec<u8>>;
@@ -439,35 +440,20 @@ proptest! {
     }
 }
 
-/// SplitMix64, for the fuzz targets.
-fn noise(seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x2545_F491_4F6C_DD1D);
-    let mut next = || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    };
-    let len = next() % 400;
-    // Small values reach more than large ones: the first bytes are kinds and numbers.
-    let mask = if next() % 2 == 0 { 0x1F } else { 0xFF };
-    (0..len).map(|_| next() as u8 & mask).collect()
-}
-
-fn fuzz_iterations() -> u64 {
-    std::env::var("FUZZ_ITERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(5000)
+/// Gives a fuzz target noise.
+fn run(target: fn(&[u8])) {
+    let mut rng = Rng::new(1);
+    for _ in 0..sutura_random::fuzz::iterations(5000) {
+        target(&sutura_random::fuzz::noise(&mut rng, 400));
+    }
 }
 
 #[test]
 fn noise_does_not_upset_the_decoders() {
-    for seed in 0..fuzz_iterations() {
-        fuzz::block_decode(&noise(seed));
-    }
+    run(fuzz::block_decode);
 }
 
 #[test]
 fn blocks_survive_a_noisy_network() {
-    for seed in 0..fuzz_iterations() {
-        fuzz::block_round_trip(&noise(seed));
-    }
+    run(fuzz::block_round_trip);
 }

@@ -2,15 +2,13 @@
 //! single symbol costs more than the bound on work.
 #![allow(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
-mod random;
-
 use std::ops::Range;
 
-use random::Random;
 use sutura_erasure::{
     Arrival, DecodeError, Decoder, DecoderLimits, Encoder, MAX_OPEN_REPAIRS, MAX_SYMBOL_ID,
     RepairOutcome, RepairSymbol, WindowLimits,
 };
+use sutura_random::Rng;
 
 const LIMITS: DecoderLimits =
     DecoderLimits { symbols: 256, bytes: 64 * 1024, symbol_size: 1400, repairs: 32 };
@@ -194,14 +192,14 @@ fn repair_symbols_of_absurd_spans_and_sizes() {
 #[test]
 fn bursts_of_absurd_spans_and_sizes() {
     let mut symbols = absurd();
-    let mut random = Random(1);
+    let mut random = Rng::new(1);
     for size in [2, 5, 6, 7, 13, 100] {
         let mut flooded = Flooded::new(LIMITS);
         for burst in symbols.chunks(size) {
             flooded.burst(burst);
         }
         for index in (1..symbols.len()).rev() {
-            symbols.swap(index, random.below(index + 1));
+            symbols.swap(index, random.index(index + 1));
         }
     }
 }
@@ -228,28 +226,28 @@ fn bursts_in_which_each_symbol_moves_the_window() {
 
 #[test]
 fn bursts_of_garbage() {
-    let mut random = Random(2);
+    let mut random = Rng::new(2);
     let mut flooded = Flooded::new(LIMITS);
     let (mut contradictions, mut taken_in) = (0, 0);
     for round in 0..6000u64 {
         let lower = flooded.decoder.lower_bound();
-        let burst: Vec<_> = (0..random.below(20))
+        let burst: Vec<_> = (0..random.index(20))
             .map(|_| {
-                let start = lower + random.below(300) as u64;
-                let end = start + random.below(257) as u64;
-                garbage(start..end, random.below(40) as u32, random.below(1404))
+                let start = lower + random.index(300) as u64;
+                let end = start + random.index(257) as u64;
+                garbage(start..end, random.index(40) as u32, random.index(1404))
             })
             .collect();
         for outcome in flooded.burst(&burst) {
             contradictions += usize::from(outcome == Err(DecodeError::Contradiction));
             taken_in += usize::from(matches!(outcome, Ok(RepairOutcome::Innovative { .. })));
         }
-        for _ in 0..random.below(30) {
-            let id = lower + random.below(280) as u64;
-            let _arrival = flooded.source(id, &NOISE[..1 + random.below(1400)]);
+        for _ in 0..random.index(30) {
+            let id = lower + random.index(280) as u64;
+            let _arrival = flooded.source(id, &NOISE[..1 + random.index(1400)]);
         }
         if round % 50 == 0 {
-            flooded.release_below(lower + random.below(300) as u64);
+            flooded.release_below(lower + random.index(300) as u64);
         }
     }
     assert!(contradictions > 1000 && taken_in > 1000, "{contradictions}, {taken_in}");
@@ -407,24 +405,24 @@ fn limits_of_every_shape() {
     for (symbols, bytes, symbol_size, repairs) in shapes {
         let limits = DecoderLimits { symbols, bytes, symbol_size, repairs };
         let mut flooded = Flooded::new(limits);
-        let mut random = Random(symbols as u64);
+        let mut random = Rng::new(symbols as u64);
         for round in 0..400u32 {
             let lower = flooded.decoder.lower_bound();
-            let id = |random: &mut Random| lower + random.below(symbols + symbols / 8 + 1) as u64;
-            let burst: Vec<_> = (0..1 + random.below(9))
+            let id = |random: &mut Rng| lower + random.index(symbols + symbols / 8 + 1) as u64;
+            let burst: Vec<_> = (0..1 + random.index(9))
                 .map(|_| {
-                    let start = if random.below(2) == 0 { lower } else { id(&mut random) };
-                    let end = (start + 1 + random.below(symbols) as u64).max(lower + 1);
+                    let start = if random.index(2) == 0 { lower } else { id(&mut random) };
+                    let end = (start + 1 + random.index(symbols) as u64).max(lower + 1);
                     garbage(
                         start..end,
-                        round + random.below(8) as u32,
-                        3 + random.below(symbol_size),
+                        round + random.index(8) as u32,
+                        3 + random.index(symbol_size),
                     )
                 })
                 .collect();
             flooded.burst(&burst);
-            for _ in 0..random.below(4) {
-                let (id, len) = (id(&mut random), 1 + random.below(symbol_size));
+            for _ in 0..random.index(4) {
+                let (id, len) = (id(&mut random), 1 + random.index(symbol_size));
                 let _arrival = flooded.source(id, &NOISE[..len]);
             }
             if round % 100 == 99 {
@@ -458,7 +456,7 @@ fn recovered_symbols_that_nobody_collects() {
 fn open_repair_symbols_without_end() {
     let limits = LIMITS.window();
     let mut encoder = Encoder::new(limits);
-    let mut random = Random(3);
+    let mut random = Rng::new(3);
     let (mut open, mut refused, mut out) = (Vec::new(), 0, Vec::new());
     for round in 0..30_000u32 {
         match encoder.open_repair(round) {
@@ -466,12 +464,12 @@ fn open_repair_symbols_without_end() {
             None => refused += 1,
         }
         assert!(open.len() <= MAX_OPEN_REPAIRS);
-        let len = if round / 1000 % 2 == 0 { 1400 } else { 1 + random.below(30) };
+        let len = if round / 1000 % 2 == 0 { 1400 } else { 1 + random.index(30) };
         while encoder.push(&NOISE[..len]).is_err() {
             encoder.release_below(encoder.window().start + 1);
         }
         if round % 7000 > 3500 && !open.is_empty() {
-            let name = open.swap_remove(random.below(open.len()));
+            let name = open.swap_remove(random.index(open.len()));
             out.clear();
             assert!(encoder.close_repair(name, &mut out).is_ok());
         }

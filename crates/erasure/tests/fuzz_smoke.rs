@@ -2,49 +2,13 @@
 //!
 //! `FUZZ_ITERATIONS` sets how many inputs each target gets.
 
-mod random;
-
-use random::Random;
 use sutura_erasure::{fuzz, kernel::Kernel};
-
-fn iterations() -> u64 {
-    std::env::var("FUZZ_ITERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000)
-}
-
-/// Random bytes, seeds, and changes to both.
-fn input(random: &mut Random, seeds: &[&[u8]]) -> Vec<u8> {
-    let len = random.below(400);
-    let mut data: Vec<u8> = match random.below(3) {
-        // Small values reach more than large ones: most are counts, kinds or lengths.
-        0 => (0..len).map(|_| (random.next() % 24) as u8).collect(),
-        1 => (0..len).map(|_| random.next() as u8).collect(),
-        _ => seeds[random.below(seeds.len())].to_vec(),
-    };
-    for _ in 0..random.below(4) {
-        let at = random.below(data.len());
-        if let Some(byte) = data.get_mut(at) {
-            *byte ^= 1 << random.below(8);
-        }
-        let other = seeds[random.below(seeds.len())];
-        let from = random.below(other.len());
-        match random.below(4) {
-            0 => data.truncate(at),
-            1 => data.extend_from_slice(&other[from..]),
-            2 => drop(data.splice(at.min(data.len())..at.min(data.len()), other.iter().copied())),
-            _ => {}
-        }
-    }
-    data
-}
 
 /// Gives the target the same inputs with the kernel that runs everywhere and with the best.
 fn run(target: fn(&[u8], Kernel), seeds: &[&[u8]]) {
     let mut kernels = Kernel::available();
     for kernel in [kernels.next(), kernels.next_back()].into_iter().flatten() {
-        let mut random = Random(5);
-        for _ in 0..iterations() {
-            target(&input(&mut random, seeds), kernel);
-        }
+        sutura_random::fuzz::run(10_000, seeds, |data| target(data, kernel));
     }
 }
 

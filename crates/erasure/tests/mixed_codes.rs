@@ -1,14 +1,12 @@
 //! Repair symbols of several codes in one decoder.
 #![allow(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
-mod random;
-
 use std::ops::Range;
 
-use random::Random;
 use sutura_erasure::{
     Combination, Decoder, DecoderLimits, Encoder, RepairOutcome, WindowLimits, block::ReedSolomon,
 };
+use sutura_random::Rng;
 
 fn content(id: u64) -> Vec<u8> {
     (0..1 + id * 7 % 40).map(|at| (id * 31 + at * at) as u8).collect()
@@ -83,18 +81,18 @@ fn any_parities_mend_as_many_losses() {
 
 #[test]
 fn the_largest_blocks_are_mended_too() {
-    let mut random = Random(3);
+    let mut random = Rng::new(3);
     for k in [1, 2, 100, 128, 200, 254, 255] {
         let span = 0..k as u64;
         let encoder = encoder(span.end);
         for _ in 0..3 {
             let parities = ReedSolomon::MAX_SYMBOLS - k;
-            let losses = 1 + random.below(k.min(parities).min(100));
+            let losses = 1 + random.index(k.min(parities).min(100));
             let mut ids: Vec<u64> = span.clone().collect();
             let mut indexes: Vec<usize> = (0..parities).collect();
             for n in 0..losses {
-                ids.swap(n, n + random.below(k - n));
-                indexes.swap(n, n + random.below(parities - n));
+                ids.swap(n, n + random.index(k - n));
+                indexes.swap(n, n + random.index(parities - n));
             }
             let mut decoder = without(span.clone(), |id| ids[..losses].contains(&id));
             for &index in &indexes[..losses] {
@@ -153,18 +151,18 @@ fn sums_of_some_symbols_mend_what_they_hold() {
 /// elimination over all equations determines is recovered.
 #[test]
 fn random_mixtures_agree_with_their_rank() {
-    let mut random = Random(11);
+    let mut random = Rng::new(11);
     let encoder = encoder(24);
     let mut recoveries = 0;
     for _ in 0..400 {
-        let lost: Vec<u64> = (0..24).filter(|_| random.below(3) == 0).collect();
+        let lost: Vec<u64> = (0..24).filter(|_| random.index(3) == 0).collect();
         let mut decoder = without(0..24, |id| lost.contains(&id));
         let mut rows = Vec::new();
         for key in 0..8u32 {
-            let start = random.below(20) as u64;
-            let span = start..start + 1 + random.below(24 - start as usize) as u64;
-            let index = random.below(20);
-            let code = random.below(3);
+            let start = random.index(20) as u64;
+            let span = start..start + 1 + random.index(24 - start as usize) as u64;
+            let index = random.index(20);
+            let code = random.index(3);
             let combination = |id: u64| match code {
                 0 => sutura_erasure::coefficient(key, id),
                 1 => ReedSolomon::coefficient(index, (id - start) as usize),

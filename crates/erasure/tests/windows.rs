@@ -7,7 +7,6 @@
 
 #[path = "naive/field.rs"]
 mod field;
-mod random;
 
 use std::{
     ops::{AddAssign, Range},
@@ -18,11 +17,11 @@ use std::{
     thread,
 };
 
-use random::Random;
 use sutura_erasure::{
     Arrival, Decoder, DecoderLimits, Encoder, OpenRepair, RepairOutcome, RepairSymbol,
     kernel::Kernel,
 };
+use sutura_random::Rng;
 
 /// The longest window.
 const MAX: usize = 40;
@@ -152,7 +151,7 @@ struct Repair {
 
 /// One window after the other, on one pair of coders.
 struct Batch {
-    random: Random,
+    random: Rng,
     encoder: Encoder,
     decoder: Decoder,
     oracle: Oracle,
@@ -172,7 +171,7 @@ impl Batch {
         let kernels: Vec<Kernel> = Kernel::available().collect();
         let kernel = kernels[seed as usize % kernels.len()];
         Self {
-            random: Random(seed),
+            random: Rng::new(seed),
             encoder: Encoder::with_kernel(LIMITS.window(), kernel),
             decoder: Decoder::with_kernel(LIMITS, kernel),
             oracle: Oracle::default(),
@@ -187,11 +186,11 @@ impl Batch {
     }
 
     fn window(&mut self) {
-        let symbols = match self.random.below(16) {
-            0..=2 => 1 + self.random.below(4),
-            3..=12 => 1 + self.random.below(12),
-            13 => 1 + self.random.below(24),
-            _ => 1 + self.random.below(MAX),
+        let symbols = match self.random.index(16) {
+            0..=2 => 1 + self.random.index(4),
+            3..=12 => 1 + self.random.index(12),
+            13 => 1 + self.random.index(24),
+            _ => 1 + self.random.index(MAX),
         };
         self.first = self.encoder.next_id();
         self.known = [false; MAX];
@@ -215,11 +214,11 @@ impl Batch {
 
     /// Whether something happens that happens once in so many times.
     fn once_in(&mut self, times: usize) -> bool {
-        self.random.below(times) == 0
+        self.random.index(times) == 0
     }
 
     fn push_symbols(&mut self, symbols: usize) {
-        let (kind, fixed) = (self.random.below(4), 1 + self.random.below(40));
+        let (kind, fixed) = (self.random.index(4), 1 + self.random.index(40));
         let opens = self.once_in(4);
         let mut open: Vec<(OpenRepair, u32)> = Vec::new();
         self.content.resize(symbols.max(self.content.len()), Vec::new());
@@ -230,16 +229,15 @@ impl Batch {
             }
             let len = match kind {
                 0 => fixed,
-                1 => 1 + self.random.below(24),
+                1 => 1 + self.random.index(24),
                 // About the length of a cache line with the length prefix.
-                2 => 58 + self.random.below(8),
-                _ if self.random.below(8) == 0 => 1 + self.random.below(SIZE),
-                _ => 1 + self.random.below(10),
+                2 => 58 + self.random.index(8),
+                _ if self.random.index(8) == 0 => 1 + self.random.index(SIZE),
+                _ => 1 + self.random.index(10),
             };
             let (random, bytes) = (&mut self.random, &mut self.content[index]);
-            bytes.clear();
-            bytes.extend((0..len.div_ceil(8)).flat_map(|_| random.next().to_le_bytes()));
-            bytes.truncate(len);
+            bytes.resize(len, 0);
+            random.fill(bytes);
             assert_eq!(self.encoder.push(bytes), Ok(self.first + index as u64));
             if !open.is_empty() && self.once_in(4) {
                 self.close(open.swap_remove(0));
@@ -257,16 +255,16 @@ impl Batch {
 
     /// Decides which symbols arrive, notes them as deliveries, and returns how many do not.
     fn lose(&mut self, symbols: usize) -> usize {
-        let kind = self.random.below(8);
-        let start = self.random.below(symbols);
-        let burst = start..start + 1 + self.random.below(symbols);
+        let kind = self.random.index(8);
+        let start = self.random.index(symbols);
+        let burst = start..start + 1 + self.random.index(symbols);
         for index in 0..symbols {
             let lost = match kind {
                 0 => false,
                 1 => true,
                 2 | 3 => burst.contains(&index),
-                4 => self.random.below(8) == 0,
-                _ => self.random.below(kind - 3) == 0,
+                4 => self.random.index(8) == 0,
+                _ => self.random.index(kind - 3) == 0,
             };
             if !lost {
                 self.deliveries.push(Delivery::Source(index));
@@ -276,14 +274,14 @@ impl Batch {
     }
 
     fn make_repairs(&mut self, symbols: usize, lost: usize) {
-        let count = match self.random.below(4) {
+        let count = match self.random.index(4) {
             0 => lost,
-            1 => self.random.below(lost + 1),
-            2 => lost + 1 + self.random.below(3),
-            _ => self.random.below(2 * lost + 2),
+            1 => self.random.index(lost + 1),
+            2 => lost + 1 + self.random.index(3),
+            _ => self.random.index(2 * lost + 2),
         };
         let count = count.min(MAX);
-        let (spans, width) = (self.random.below(4), 1 + self.random.below(symbols));
+        let (spans, width) = (self.random.index(4), 1 + self.random.index(symbols));
         if spans == 0 && self.once_in(2) {
             return self.make_burst(symbols, count);
         }
@@ -291,14 +289,14 @@ impl Batch {
             let (from, to) = match spans {
                 0 => (0, symbols),
                 1 => {
-                    let from = self.random.below(symbols);
-                    (from, from + 1 + self.random.below(symbols - from))
+                    let from = self.random.index(symbols);
+                    (from, from + 1 + self.random.index(symbols - from))
                 }
                 2 => {
-                    let to = 1 + self.random.below(symbols);
+                    let to = 1 + self.random.index(symbols);
                     (to.saturating_sub(width), to)
                 }
-                _ => (0, 1 + self.random.below(symbols)),
+                _ => (0, 1 + self.random.index(symbols)),
             };
             let (key, span) = (self.next_key(), self.ids(from..to));
             let mut payload = Vec::new();
@@ -327,7 +325,7 @@ impl Batch {
     /// Adds repair symbols, late source symbols and duplicates to the deliveries, in some order.
     fn plan(&mut self, symbols: usize) {
         let repairs = (0..self.repairs.len()).map(Delivery::Repair);
-        match self.random.below(6) {
+        match self.random.index(6) {
             0 => {
                 let sources = std::mem::take(&mut self.deliveries);
                 self.deliveries = repairs.chain(sources).collect();
@@ -339,7 +337,7 @@ impl Batch {
             2 => {
                 self.deliveries.extend(repairs);
                 for index in (1..self.deliveries.len()).rev() {
-                    self.deliveries.swap(index, self.random.below(index + 1));
+                    self.deliveries.swap(index, self.random.index(index + 1));
                 }
             }
             3 => repairs.for_each(|repair| self.insert(repair)),
@@ -361,7 +359,7 @@ impl Batch {
     /// Inserts a delivery in some place, more likely a late one.
     fn insert(&mut self, delivery: Delivery) {
         let len = self.deliveries.len() + 1;
-        let place = self.random.below(len).max(self.random.below(len));
+        let place = self.random.index(len).max(self.random.index(len));
         self.deliveries.insert(place, delivery);
     }
 
@@ -380,7 +378,7 @@ impl Batch {
                     next += 1;
                 }
                 Delivery::Repair(_) => {
-                    let most = 1 + self.random.below(9);
+                    let most = 1 + self.random.index(9);
                     let rest =
                         self.deliveries[next..].iter().map_while(|delivery| match delivery {
                             Delivery::Repair(index) => Some(*index),

@@ -44,7 +44,7 @@ fn each_way(side: Side, method: &str, scripts: &[Script], check: impl Fn(&Bench,
         bench.play(scripts, step);
         if seed > 0 {
             bench = self::bench(side, method);
-            bench.pair.rng = Some(common::Rng(seed));
+            bench.pair.rng = Some(sutura_random::Rng::new(seed));
             bench.play(scripts, step);
             for _ in 0..200 {
                 bench.work();

@@ -6,12 +6,13 @@ mod common;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use common::{Bench, Ending, Rng, Stream, World, get, script};
+use common::{Bench, Ending, Stream, World, get, script};
 use proptest::prelude::*;
 use sutura_h3::{
     Code, Config, Event, Field, Fields, ReceiveError, SendError, Settings, StreamPriority,
 };
 use sutura_proto::{Dir, Side, StreamId};
+use sutura_random::Rng;
 
 /// What one end sends.
 #[derive(Debug, Clone)]
@@ -179,7 +180,7 @@ proptest! {
     ) {
         let mut world = World::default();
         world.pair.window = window;
-        world.pair.rng = (seed > 0).then_some(Rng(seed));
+        world.pair.rng = (seed > 0).then_some(Rng::new(seed));
         run(&mut world, &exchanges);
     }
 }
@@ -200,7 +201,7 @@ fn settings_arrive_and_grease_is_ignored() {
         let config = Config { grease: Some(seed), ..Config::default() };
         let mut world = World::new(config.clone(), config);
         // The reserved stream is written once and may be cut short, which is not of interest here.
-        world.pair.rng = (seed % 2 == 1).then_some(Rng(seed));
+        world.pair.rng = (seed % 2 == 1).then_some(Rng::new(seed));
         world.settle();
         let expected = Settings { max_field_section_size: Some(65_536), ..Settings::default() };
         for connection in [&mut world.client, &mut world.server] {

@@ -1,6 +1,6 @@
 //! Damage to the bytes of a packet.
 
-use crate::Rng;
+use sutura_random::Rng;
 
 /// Flips one to three bits, at places that follow from the seed of a
 /// [`Delivery`](crate::Delivery). The bits are distinct, so that a packet that is not empty always

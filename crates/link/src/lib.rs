@@ -36,7 +36,6 @@ mod outage;
 mod pipe;
 mod probability;
 mod rate;
-mod rng;
 mod text;
 
 pub use bottleneck::{Backlog, Queue};
@@ -49,5 +48,4 @@ pub use outage::Outage;
 pub use pipe::{Arrival, Pipe};
 pub use probability::Probability;
 pub use rate::Rate;
-pub use rng::Rng;
 pub use text::{DurationText, ParseError, parse_duration};

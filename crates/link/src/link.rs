@@ -5,11 +5,13 @@ mod tests;
 
 use std::time::Duration;
 
+use sutura_random::Rng;
+
 use crate::bottleneck::Bottleneck;
 use crate::loss::LossProcess;
 use crate::outage::Outages;
 use crate::text::nanos;
-use crate::{Backlog, Jitter, LinkConfig, Probability, Reorder, Rng};
+use crate::{Backlog, Jitter, LinkConfig, Probability, Reorder};
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

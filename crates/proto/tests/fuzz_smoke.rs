@@ -10,61 +10,8 @@ use sutura_proto::{
     ClientConfig, CodeId, ConnectionId, Endpoint, EndpointConfig, Side, StreamId, TransportConfig,
     fuzz,
 };
-
-fn iterations(default: u64) -> u64 {
-    std::env::var("FUZZ_ITERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-
-    fn bytes(&mut self, len: usize) -> Vec<u8> {
-        (0..len).map(|_| self.next() as u8).collect()
-    }
-}
-
-/// Flips, overwrites, cuts, doubles and splices.
-fn mutate(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
-    let mut data = seeds[random.below(seeds.len())].clone();
-    for _ in 0..random.below(5) {
-        let at = random.below(data.len() + 1).min(data.len());
-        match random.below(7) {
-            0 | 1 if at < data.len() => data[at] ^= 1 << random.below(8),
-            2 if at < data.len() => {
-                data[at] = [0, 0x3f, 0x40, 0x7f, 0x80, 0xbf, 0xc0, 0xff][random.below(8)];
-            }
-            3 => data.truncate(at),
-            4 => drop(data.splice(at..at, vec![0xff; random.below(9)])),
-            5 => {
-                let other = &seeds[random.below(seeds.len())];
-                data.truncate(at);
-                data.extend_from_slice(&other[random.below(other.len() + 1).min(other.len())..]);
-            }
-            _ => data.extend_from_within(at..),
-        }
-        data.truncate(4_096);
-    }
-    data
-}
-
-fn run(target: fn(&[u8]), seeds: &[Vec<u8>], default: u64) {
-    let mut random = Random(7);
-    for _ in 0..iterations(default) {
-        target(&mutate(&mut random, seeds));
-    }
-}
+use sutura_random::Rng;
+use sutura_random::fuzz::{input, iterations, run};
 
 /// The valid examples of all kinds of frames in the test vectors, as far as they are in hex.
 fn frames() -> Vec<Vec<u8>> {
@@ -104,7 +51,7 @@ fn hex(digits: &[u8]) -> u8 {
 
 #[test]
 fn decoding_frames() {
-    run(fuzz::frames, &frames(), 40_000);
+    run(40_000, &frames(), fuzz::frames);
 }
 
 #[test]
@@ -127,7 +74,7 @@ fn decoding_packets() {
     let short = [vec![0x45; 60], vec![0; 40]].concat();
     let negotiation = b"\x80\0\0\0\0\x08dcid-dci\x08scid-sci\0\0\0\x01\x0a\x1a\x2a\x3a".to_vec();
     let retry = b"\xf0\0\0\0\x01\x08dcid-dci\x08scid-scitokentoken0123456789abcdef".to_vec();
-    run(fuzz::packets, &[initial, handshake, short, negotiation, retry], 20_000);
+    run(20_000, &[initial, handshake, short, negotiation, retry], fuzz::packets);
 }
 
 #[test]
@@ -146,24 +93,24 @@ fn decoding_transport_parameters() {
         parameters.encode(side, &mut out);
         out
     });
-    run(fuzz::transport_parameters, &seeds, 20_000);
+    run(20_000, &seeds, fuzz::transport_parameters);
 }
 
 #[test]
 fn two_connections_whose_packets_are_rewritten() {
-    let mut random = Random(11);
+    let mut rng = Rng::new(11);
     let frames = frames();
     for _ in 0..iterations(150) {
         // Mostly untouched packets, so that the handshake goes through, and frames in between.
-        let mut data = vec![0; 20 + random.below(200)];
+        let mut data = vec![0; 20 + rng.index(200)];
         while data.len() < 5_000 {
-            let chunk = match random.below(5) {
-                0 => replacement(&mutate(&mut random, &frames)),
-                1 => replacement(&frames[random.below(frames.len())]),
-                2 | 3 => vec![0; random.below(60)],
+            let chunk = match rng.below(5) {
+                0 => replacement(&input(&mut rng, &frames)),
+                1 => replacement(&frames[rng.index(frames.len())]),
+                2 | 3 => vec![0; rng.index(60)],
                 _ => {
-                    let len = random.below(40);
-                    random.bytes(len)
+                    let len = rng.index(40);
+                    rng.bytes(len)
                 }
             };
             data.extend(chunk);

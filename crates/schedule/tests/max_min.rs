@@ -6,26 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use sutura_random::Rng;
 use sutura_schedule::{Class, Hls, Hmm, Priority, Scheduler, Urgency, Weight};
 
 /// The largest packet, also that of the quantum of `hls`.
 const L: u64 = 1350;
-
-/// `SplitMix64`.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let n = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        n ^ (n >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-}
 
 /// A node of the test's own tree. The root is node 0; the classes come before the streams.
 #[derive(Clone, Debug)]
@@ -49,12 +34,12 @@ struct Tree {
 }
 
 impl Tree {
-    fn random(random: &mut Random) -> Self {
+    fn random(random: &mut Rng) -> Self {
         let extreme = random.below(16) == 0;
         let mut nodes: Vec<Node> = Vec::new();
         let classes = 1 + random.below(5) as usize;
         let streams = 1 + random.below(8);
-        let mut node = |random: &mut Random, parents: usize, stream: Option<u64>| {
+        let mut node = |random: &mut Rng, parents: usize, stream: Option<u64>| {
             let parent = random.below(parents.max(1) as u64) as usize;
             let depth = nodes.get(parent).map_or(0, |parent| parent.depth + 1);
             let weight = if extreme {
@@ -234,12 +219,12 @@ const SCHEMES: [(New, Slack); 2] = [
     (|| Box::new(Hls::new()), |tree, _| (tree.quantum(), tree.quantum())),
 ];
 
-fn packet(random: &mut Random, small: bool) -> u64 {
+fn packet(random: &mut Rng, small: bool) -> u64 {
     if small { 1 + random.below(L) } else { L }
 }
 
 /// All demands are there from the start; the link is given a part of what would serve them all.
-fn demands(random: &mut Random, names: &[Arc<str>]) {
+fn demands(random: &mut Rng, names: &[Arc<str>]) {
     let mut tree = Tree::random(random);
     for (index, _) in tree.streams() {
         let demand = match random.below(4) {
@@ -251,9 +236,9 @@ fn demands(random: &mut Random, names: &[Arc<str>]) {
     }
     let capacity = random.below(tree.nodes[0].demand + 1);
     let small = random.below(3) == 0;
-    let seed = random.next();
+    let seed = random.next_u64();
     for (new, slack) in SCHEMES {
-        let mut random = Random(seed);
+        let mut random = Rng::new(seed);
         let mut scheduler = new();
         let mut tree = Tree { nodes: tree.nodes.clone(), children: tree.children.clone() };
         for (index, stream) in tree.streams() {
@@ -314,7 +299,7 @@ fn check_demands(tree: &Tree, slack: Slack) {
 }
 
 /// Streams come and go; between two changes everybody who is there always has something to send.
-fn intervals(random: &mut Random, names: &[Arc<str>]) {
+fn intervals(random: &mut Rng, names: &[Arc<str>]) {
     let mut tree = Tree::random(random);
     let quantum = tree.quantum();
     let small = random.below(3) == 0;
@@ -383,7 +368,7 @@ fn service_is_within_a_quantum_of_the_max_min_share() {
             scope.spawn(move || {
                 let names: Vec<Arc<str>> = (0..8).map(|n| format!("c{n}").into()).collect();
                 for case in (thread..cases).step_by(THREADS as usize) {
-                    let mut random = Random(case << 20);
+                    let mut random = Rng::new(case << 20);
                     if (case / THREADS).is_multiple_of(2) {
                         demands(&mut random, &names);
                     } else {

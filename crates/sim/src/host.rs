@@ -76,11 +76,8 @@ impl Host {
     }
 
     fn new(server: Option<Arc<ServerConfig>>, accept: Option<Accept>, seed: u64) -> Self {
-        let mut rng = sutura_link::Rng::new(seed);
         let mut bytes = [0; 32];
-        for chunk in bytes.chunks_exact_mut(8) {
-            chunk.copy_from_slice(&rng.next_u64().to_le_bytes());
-        }
+        sutura_random::Rng::new(seed).fill(&mut bytes);
         Self {
             endpoint: Endpoint::new(Arc::new(EndpointConfig::default()), server, bytes),
             accept,

@@ -1,5 +1,7 @@
 //! Data that can be made and checked at any offset.
 
+use sutura_random::SplitMix64;
+
 /// An endless sequence of pseudo-random bytes that follows from a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
@@ -10,7 +12,7 @@ impl Pattern {
     /// The sequence of this key. Different keys give unrelated sequences.
     #[must_use]
     pub const fn new(key: u64) -> Self {
-        Self { key: mix(key) }
+        Self { key: SplitMix64::nth(key, 0) }
     }
 
     /// Writes the bytes from `offset` on.
@@ -38,7 +40,7 @@ impl Pattern {
         let mut skip = (offset % 8) as usize;
         let mut at = 0;
         while at < len {
-            let word = mix(self.key ^ index).to_le_bytes();
+            let word = SplitMix64::nth(self.key ^ index, 0).to_le_bytes();
             let end = 8.min(skip + len - at);
             visit(at, &word[skip..end]);
             at += end - skip;
@@ -46,14 +48,6 @@ impl Pattern {
             index += 1;
         }
     }
-}
-
-/// The mixing function of SplitMix64.
-const fn mix(word: u64) -> u64 {
-    let mut z = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

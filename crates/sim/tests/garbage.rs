@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use common::tls;
-use sutura_link::Rng;
 use sutura_proto::crypto::rustls::RustlsServerConfig;
 use sutura_proto::{ServerConfig, TransportConfig};
+use sutura_random::Rng;
 use sutura_sim::{BulkServer, Host, Node};
 
 /// What looks like a client's first datagram, and cannot be opened.
 fn initial(rng: &mut Rng) -> Vec<u8> {
-    let mut datagram: Vec<u8> = (0..1200).map(|_| rng.next_u64() as u8).collect();
+    let mut datagram: Vec<u8> = rng.bytes(1200);
     // Initial, version 1, identifiers of eight bytes each, no token, and all the rest.
     datagram[..6].copy_from_slice(&[0xc0, 0, 0, 0, 1, 8]);
     datagram[14] = 8;

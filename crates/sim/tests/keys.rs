@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{MS, link, tls};
-use sutura_link::Rng;
 use sutura_proto::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
 use sutura_proto::{ClientConfig, Connection, ConnectionStats, ServerConfig, TransportConfig};
+use sutura_random::Rng;
 use sutura_sim::{BulkClient, BulkServer, Clock, Host, Network, NodeId, Transfer};
 
 fn address(host: u8) -> SocketAddr {

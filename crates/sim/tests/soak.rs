@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{MS, incremental, tail};
-use sutura_link::{LinkConfig, Rng};
+use sutura_link::LinkConfig;
 use sutura_proto::policy::ResendApproach;
 use sutura_proto::{Algorithm, FecConfig, Protection, Scheme, TransportConfig};
+use sutura_random::Rng;
 use sutura_sim::{Scenario, Transfer};
 
 /// A path that follows from the seed: 0 to 20 % of loss in each direction, alone or in bursts.

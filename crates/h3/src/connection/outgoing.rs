@@ -1,6 +1,7 @@
 //! Our unidirectional streams: control, QPACK encoder and decoder, and one for the peer to ignore.
 
 use sutura_proto::{Dir, Side, StreamId};
+use sutura_random::SplitMix64;
 
 use super::incoming::{CONTROL, DECODER, ENCODER};
 use crate::codec::put_varint;
@@ -114,12 +115,12 @@ impl OutgoingStreams {
 
 /// What the control stream starts with.
 fn put_preface(out: &mut Vec<u8>, config: &Config) {
-    let setting = config.grease.map(|seed| (reserved(seed, 0), mix(seed, 1) & 0x3fff));
+    let setting = config.grease.map(|seed| (reserved(seed, 0), SplitMix64::nth(seed, 1) & 0x3fff));
     let mut payload = Vec::new();
     config.settings().encode(setting, &mut payload);
     frame::put_frame(out, FrameType::SETTINGS, &payload);
     if let Some(seed) = config.grease {
-        let payload = mix(seed, 2).to_be_bytes();
+        let payload = SplitMix64::nth(seed, 2).to_be_bytes();
         frame::put_frame(out, FrameType(reserved(seed, 3)), &payload[..(seed % 8) as usize]);
     }
 }
@@ -128,22 +129,14 @@ fn put_preface(out: &mut Vec<u8>, config: &Config) {
 fn send_reserved_stream<T: Transport>(quic: &mut T, id: StreamId, seed: u64) {
     let mut bytes = Vec::new();
     put_varint(&mut bytes, reserved(seed, 4));
-    bytes.extend_from_slice(&mix(seed, 5).to_be_bytes());
+    bytes.extend_from_slice(&SplitMix64::nth(seed, 5).to_be_bytes());
     let _ = quic.write(id, &bytes);
     let _ = quic.finish(id);
 }
 
 /// A reserved code point, 0x1f * N + 0x21 (RFC 9114 section 7.2.8), of four bytes at most.
 fn reserved(seed: u64, use_case: u64) -> u64 {
-    0x1f * (mix(seed, use_case) & 0xf_ffff) + 0x21
-}
-
-/// Different arbitrary numbers from one seed (the SplitMix64 finaliser).
-const fn mix(seed: u64, use_case: u64) -> u64 {
-    let mut z = seed.wrapping_add((use_case + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    0x1f * (SplitMix64::nth(seed, use_case) & 0xf_ffff) + 0x21
 }
 
 /// The identifier that a final GOAWAY of `side` carries: the first request not accepted, or no

@@ -10,6 +10,7 @@ use sutura_h3::{
     Transport, WriteError,
 };
 use sutura_proto::{Dir, Observation, Side, StreamId};
+use sutura_random::Rng;
 
 /// One direction of a stream.
 #[derive(Debug, Default)]
@@ -20,23 +21,6 @@ struct Half {
     reset: Option<Code>,
     stopped: Option<Code>,
     told_stop: bool,
-}
-
-/// A repeatable source of short reads and refusals.
-#[derive(Debug, Clone)]
-pub struct Rng(pub u64);
-
-impl Rng {
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    pub fn below(&mut self, n: u64) -> u64 {
-        (self.next() >> 11) % n
-    }
 }
 
 /// The transport between two ends.
@@ -448,7 +432,11 @@ impl Bench {
                         Ending::Open => {}
                         Ending::Fin => drop(self.pair.end(peer).finish(id)),
                         Ending::Reset => {
-                            self.work();
+                            // A reset takes unread bytes along, and reads may have been refused.
+                            let mut rounds = 0..100;
+                            while self.pair.waiting(id, peer) > 0 && rounds.next().is_some() {
+                                self.work();
+                            }
                             self.pair.end(peer).reset(id, Code::INTERNAL_ERROR);
                         }
                     }

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use sutura_link::{LinkConfig, Rng};
+use sutura_link::LinkConfig;
 use sutura_proto::{Algorithm, TransportConfig};
+use sutura_random::Rng;
 
 use super::marx_pages::{ENTRANTS, Entrant, Set, chosen};
 use crate::pages::{Load, Page, Timing, Weighting, load_over};

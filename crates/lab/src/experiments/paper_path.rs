@@ -66,5 +66,5 @@ pub fn protection(burst: u32, delay: Duration, incremental: bool) -> Option<Prot
 /// A seed for one part of an experiment. Parts that are compared get the same, so that the channel
 /// treats them alike.
 pub fn seed(base: u64, part: u64) -> u64 {
-    sutura_link::Rng::stream(base, part).next_u64()
+    sutura_random::Rng::stream(base, part).next_u64()
 }

@@ -1,7 +1,9 @@
 //! The state of a loss model while packets go through.
 
+use sutura_random::Rng;
+
 use super::{Background, Loss, share, sojourn};
-use crate::{Probability, Rng, Trace};
+use crate::{Probability, Trace};
 
 /// Numbers of the streams of randomness, apart from those of the link.
 const LOSS: u64 = 0x100;

@@ -2,10 +2,8 @@
 
 use crate::policy::{Delivery, DeliveryFactory, Held};
 use crate::streams::{Assembler, Fresh};
-use rand::rngs::StdRng;
-use rand::seq::SliceRandom;
-use rand::{Rng, SeedableRng};
 use std::ops::Range;
+use sutura_random::Rng;
 
 /// Streams that are tried.
 const CASES: u64 = 300;
@@ -48,7 +46,7 @@ enum Fate {
 struct Case {
     /// For messages.
     name: String,
-    rng: StdRng,
+    rng: Rng,
     policy: Box<dyn Delivery>,
     /// Whether the policy is the stream's by now.
     installed: bool,
@@ -60,12 +58,12 @@ struct Case {
 
 impl Case {
     fn new(factory: &dyn DeliveryFactory, seed: u64) -> Self {
-        let mut rng = StdRng::seed_from_u64(seed);
+        let mut rng = Rng::new(seed);
         let most = if seed.is_multiple_of(2) { 200 } else { MAX_LENGTH };
-        let length = rng.random_range(0..=most) as usize;
+        let length = rng.range(0..most + 1) as usize;
         Self {
             name: format!("delivery `{}`, case {seed}", factory.name()),
-            installed: rng.random_bool(0.7),
+            installed: rng.chance(0.7),
             rng,
             policy: factory.build(),
             store: Assembler::default(),
@@ -78,11 +76,11 @@ impl Case {
         let name = self.name.clone();
         assert_eq!(self.ask(), None, "{name}: names something before anything arrived");
         for frame in self.arrivals() {
-            if self.rng.random_bool(0.1) {
+            if self.rng.chance(0.1) {
                 self.final_size = Some(self.bytes.len() as u64);
             }
             self.receive(&frame);
-            if self.rng.random_bool(0.3) {
+            if self.rng.chance(0.3) {
                 self.install();
                 self.read();
             }
@@ -102,19 +100,19 @@ impl Case {
         let mut frames = Vec::new();
         let mut late = Vec::new();
         // A long stream in short pieces would have more gaps than it may.
-        let largest = self.rng.random_range(1 + length / 400..2000);
-        for copies in [1, self.rng.random_range(0..2)] {
+        let largest = self.rng.range(1 + length / 400..2000);
+        for copies in [1, self.rng.range(0..2)] {
             let mut at = 0;
             while copies > 0 && at < length {
-                let frame = at..(at + self.rng.random_range(1..=largest)).min(length);
+                let frame = at..(at + self.rng.range(1..largest + 1)).min(length);
                 at = frame.end;
-                let lost = self.rng.random_bool(0.2);
+                let lost = self.rng.chance(0.2);
                 if lost { late.push(frame) } else { frames.push(frame) }
             }
         }
-        let window = self.rng.random_range(1..20);
-        frames.chunks_mut(window).for_each(|chunk| chunk.shuffle(&mut self.rng));
-        late.shuffle(&mut self.rng);
+        let window = 1 + self.rng.index(19);
+        frames.chunks_mut(window).for_each(|chunk| self.rng.shuffle(chunk));
+        self.rng.shuffle(&mut late);
         frames.append(&mut late);
         frames
     }
@@ -150,12 +148,12 @@ impl Case {
 
     /// Reads some pieces; returns how many.
     fn read(&mut self) -> usize {
-        let calls = self.rng.random_range(1..10);
+        let calls = 1 + self.rng.index(9);
         for call in 0..calls {
             let Some(range) = self.ask() else { return call };
             self.check(&range);
-            let part = range.start..self.rng.random_range(range.start + 1..=range.end);
-            let range = if self.rng.random_bool(0.5) { part } else { range };
+            let part = range.start..self.rng.range(range.start + 1..range.end + 1);
+            let range = if self.rng.chance(0.5) { part } else { range };
             self.set(&range, Fate::Delivered);
             let taken = self.store.take(range.clone()).is_some();
             assert!(taken, "{}: {range:?} cannot be delivered", self.name);

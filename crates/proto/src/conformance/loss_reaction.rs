@@ -6,11 +6,11 @@ mod loss;
 #[cfg(test)]
 mod tests;
 
-use crate::congestion::prng::Prng;
 use crate::loss_reaction::{LossReaction, LossReactionFactory, Verdict};
 use crate::wire::coding::VARINT_MAX;
 use loss::Loss;
 use std::time::Instant;
+use sutura_random::Rng;
 
 /// Histories that are played, and losses in each.
 const HISTORIES: u64 = 48;
@@ -58,7 +58,7 @@ pub fn loss_reaction(factory: &dyn LossReactionFactory) {
 }
 
 fn history(start: Instant, seed: u64) -> Vec<Loss> {
-    let mut random = Prng::new(seed);
+    let mut random = Rng::new(seed);
     let mut now = start;
     let mut next = || {
         let loss = Loss::any(&mut random, now);

@@ -7,11 +7,11 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-use crate::congestion::prng::Prng;
 use crate::fec::redundancy::RedundancyFactory;
 use history::Step;
 use session::{Answers, Session};
 use std::time::Instant;
+use sutura_random::Rng;
 
 /// Histories that are played, and steps in each.
 const HISTORIES: u64 = 48;
@@ -71,7 +71,7 @@ struct Trial<'a> {
 
 impl<'a> Trial<'a> {
     fn new(factory: &'a dyn RedundancyFactory, start: Instant, seed: u64) -> Self {
-        let mut random = Prng::new(seed);
+        let mut random = Rng::new(seed);
         let window = WINDOWS[random.below(WINDOWS.len() as u64) as usize];
         let first = FIRST_IDS[random.below(FIRST_IDS.len() as u64) as usize];
         let steps = (0..STEPS).map(|_| Step::any(&mut random)).collect();
@@ -109,7 +109,7 @@ impl<'a> Trial<'a> {
     /// Questions are asked all the time.
     fn play_and_pester(&self, answers: &[Answers]) {
         let mut session = self.session(self.seed);
-        let mut random = Prng::new(self.seed);
+        let mut random = Rng::new(self.seed);
         for (step, expected) in self.steps.iter().zip(answers) {
             session.pester(&mut random);
             assert_eq!(

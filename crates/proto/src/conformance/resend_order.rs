@@ -7,9 +7,9 @@ mod history;
 mod tests;
 mod watched;
 
-use crate::congestion::prng::Prng;
 use crate::streams::resend_order::ResendOrderFactory;
 use history::Step;
+use sutura_random::Rng;
 use sutura_schedule::{Scheme, StreamKey};
 use watched::Watched;
 
@@ -49,7 +49,7 @@ pub fn resend_order(factory: &dyn ResendOrderFactory) {
 /// Plays a random history to an order alone, to one beside another, and to one that is asked and
 /// told of unknown streams all the time.
 fn play(factory: &dyn ResendOrderFactory, scheme: Scheme, seed: u64) {
-    let mut random = Prng::new(seed);
+    let mut random = Rng::new(seed);
     let steps: Vec<Step> = (0..STEPS).map(|_| Step::any(&mut random)).collect();
     let order = |seed| Watched::new(factory, scheme, seed);
     let mut alone = order(seed);

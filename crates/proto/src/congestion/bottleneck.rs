@@ -1,12 +1,12 @@
 //! A sender and a bottleneck in virtual time, to close the loop around a controller in tests and in
 //! the conformance kit.
 
-use super::prng::Prng;
 use super::{CongestionController, Pacer, Packet, Sent};
 use crate::ids::SpaceId;
 use crate::recovery::rtt::RttEstimator;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
+use sutura_random::SplitMix64;
 
 pub(crate) const MTU: u64 = 1_200;
 const PACKET_THRESHOLD: u64 = 3;
@@ -80,7 +80,7 @@ pub(crate) struct Simulation<T> {
     now: Instant,
     pacer: Pacer,
     rtt: RttEstimator,
-    prng: Prng,
+    prng: SplitMix64,
     outstanding: BTreeMap<u64, Packet>,
     in_flight: u64,
     acked: u64,
@@ -109,7 +109,7 @@ impl<T: CongestionController> Simulation<T> {
             now: start,
             pacer: Pacer::new(MTU as u16),
             rtt: RttEstimator::default(),
-            prng: Prng::new(42),
+            prng: SplitMix64::new(42),
             outstanding: BTreeMap::new(),
             in_flight: 0,
             acked: 0,
@@ -127,7 +127,7 @@ impl<T: CongestionController> Simulation<T> {
     /// Loses other packets by chance than without it.
     #[cfg(test)]
     pub(crate) fn reseed(&mut self, seed: u64) {
-        self.prng = Prng::new(seed);
+        self.prng = SplitMix64::new(seed);
     }
 
     /// Runs until `seconds` after the start, telling `watch` after each acknowledgement.

@@ -22,7 +22,6 @@ mod hystart;
 mod new_reno;
 mod pacer;
 mod packet;
-pub(crate) mod prng;
 #[cfg(test)]
 mod tests;
 mod window;

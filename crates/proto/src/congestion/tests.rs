@@ -311,7 +311,7 @@ fn play(algorithm: Algorithm, max: u64, seed: u64, steps: &[Step]) {
         .build(&PathParameters { max_window: max, ..PathParameters::new(MTU as u16, seed) });
     let mut bounds = WindowLimits::new(MTU as u16, max);
     let (mut rtt, mut pacer, mut order) =
-        (RttEstimator::default(), Pacer::new(MTU as u16), prng::Prng::new(seed));
+        (RttEstimator::default(), Pacer::new(MTU as u16), sutura_random::SplitMix64::new(seed));
     let (mut now, mut pn, mut in_flight) = (Instant::now(), 0, 0u64);
     let (mut flight, mut refutable) = (Vec::<Packet>::new(), Vec::<Packet>::new());
     let mut draw = |flight: &mut Vec<Packet>, count: usize| -> Vec<Packet> {

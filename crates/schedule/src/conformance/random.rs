@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use sutura_random::Rng;
+
 use super::Call;
 use crate::{
     Class, Dependency, Grant, Kind, MAX_DEPTH, Priority, Resource, StreamKey, Urgency, Weight,
@@ -11,25 +13,18 @@ use crate::{
 /// Few keys, so that unknown and repeated ones are common.
 const KEYS: u64 = 14;
 
-/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+/// A generator with draws of calls and of what they take.
 #[derive(Debug)]
-pub(super) struct Random(u64);
+pub(super) struct Random(Rng);
 
 impl Random {
     pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        Self(Rng::new(seed))
     }
 
     /// From 0 to `end - 1`.
     fn below(&mut self, end: u64) -> u64 {
-        self.bits() % end.max(1)
+        self.0.below(end)
     }
 
     /// True once in `times` times.
@@ -49,7 +44,7 @@ impl Random {
 
     /// Any key, seldom one of those that are used.
     pub(super) fn any_key(&mut self) -> StreamKey {
-        if self.once_in(2) { self.key() } else { self.bits() }
+        if self.once_in(2) { self.key() } else { self.0.next_u64() }
     }
 
     /// Seldom none, seldom more than anybody has.
@@ -75,7 +70,9 @@ impl Random {
             8..14 => Call::Activate(stream),
             14..17 => Call::Deactivate(stream),
             17 => Call::Charge(stream, if self.once_in(4) { usize::MAX } else { self.bytes(3000) }),
-            18 => Call::Window(if self.once_in(4) { self.bits() } else { self.below(20_000) }),
+            18 => {
+                Call::Window(if self.once_in(4) { self.0.next_u64() } else { self.below(20_000) })
+            }
             _ => {
                 let used = if self.once_in(2) { usize::MAX } else { self.bytes(1500) };
                 Call::Serve { turns: 1 + self.bytes(5), room: self.room(), used }

@@ -214,7 +214,8 @@ fn each_fault_is_found_and_named() {
         (Fault::IsIdleInPlaceOfLargeKeys, "there is a grant if"),
         (Fault::IgnoresControl, "`Urgency::CONTROL` go before"),
         (Fault::IsNeverEmpty, "`is_empty`"),
-        (Fault::ForgetsNobody, "only streams that are inserted"),
+        // A stream that is removed and inserted again is still active for it.
+        (Fault::ForgetsNobody, "are granted room"),
         (Fault::InsertsWhomItActivates, "only streams that are inserted"),
         (Fault::MovesOnForStrangers, "streams that are not inserted change nothing"),
         (Fault::ActivatesTwice, "repeating a call"),

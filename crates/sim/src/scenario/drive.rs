@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sutura_link::Rng;
 use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
 use sutura_proto::{ClientConfig, Connection, ConnectionHandle, ConnectionStats, ServerConfig};
+use sutura_random::Rng;
 
 use super::{Ends, Scenario, client_address, server_address};
 use crate::{App, Clock, Failure, FailureKind, Host, Network, NodeId};

@@ -2,11 +2,11 @@
 
 use super::watched::Watched;
 use crate::conformance::CENTURY;
-use crate::congestion::prng::Prng;
 use crate::congestion::{CongestionController, CongestionFactory, Packet, PathParameters, Sent};
 use crate::ids::SpaceId;
 use crate::recovery::rtt::RttEstimator;
 use std::time::{Duration, Instant};
+use sutura_random::Rng;
 
 /// Histories that are played, and calls in each.
 const HISTORIES: u64 = 48;
@@ -26,7 +26,7 @@ enum Step {
 }
 
 impl Step {
-    fn any(random: &mut Prng) -> Self {
+    fn any(random: &mut Rng) -> Self {
         let space = match random.below(10) {
             0 => SpaceId::Initial,
             1 => SpaceId::Handshake,
@@ -47,12 +47,12 @@ impl Step {
                 let age = Duration::from_micros(random.below(500_000));
                 Self::Mark { age, newly_marked: 1 + random.below(100) }
             }
-            30 => Self::ChangeMtu(random.next() as u16),
+            30 => Self::ChangeMtu(random.next_u64() as u16),
             _ => Self::rare(random, space),
         }
     }
 
-    fn rare(random: &mut Prng, space: SpaceId) -> Self {
+    fn rare(random: &mut Rng, space: SpaceId) -> Self {
         match random.below(4) {
             0 => Self::Wait(CENTURY),
             1 => Self::Discard(space),
@@ -63,7 +63,7 @@ impl Step {
 }
 
 /// Mostly a full datagram.
-fn size(random: &mut Prng) -> u64 {
+fn size(random: &mut Rng) -> u64 {
     match random.below(8) {
         0 => random.below(1 << 16),
         1 => 1,
@@ -86,7 +86,7 @@ struct Player {
     now: Instant,
     rtt: RttEstimator,
     /// Chooses the packets that a step is about.
-    order: Prng,
+    order: Rng,
     next_pn: [u64; 3],
     flights: [Vec<Packet>; 3],
     lost: [Vec<Packet>; 3],
@@ -98,7 +98,7 @@ impl Player {
             controller: Watched::new(factory, path),
             now,
             rtt: RttEstimator::default(),
-            order: Prng::new(path.seed),
+            order: Rng::new(path.seed),
             next_pn: [0; 3],
             flights: Default::default(),
             lost: Default::default(),
@@ -185,7 +185,7 @@ impl Player {
 }
 
 /// Takes up to `most` of the packets, in any order.
-fn draw(order: &mut Prng, packets: &mut Vec<Packet>, most: u64) -> Vec<Packet> {
+fn draw(order: &mut Rng, packets: &mut Vec<Packet>, most: u64) -> Vec<Packet> {
     let count = most.min(packets.len() as u64);
     let mut next = || packets.swap_remove(order.below(packets.len() as u64) as usize);
     (0..count).map(|_| next()).collect()
@@ -195,7 +195,7 @@ fn draw(order: &mut Prng, packets: &mut Vec<Packet>, most: u64) -> Vec<Packet> {
 /// of nothing all the time.
 pub(super) fn tell(factory: &dyn CongestionFactory) {
     for seed in 0..HISTORIES {
-        let mut random = Prng::new(seed);
+        let mut random = Rng::new(seed);
         let steps: Vec<Step> = (0..STEPS).map(|_| Step::any(&mut random)).collect();
         let mtu = [0, 1, 1_200, 1_452, u16::MAX][random.below(5) as usize];
         let max_window = [0, 100_000, u64::MAX][random.below(3) as usize];

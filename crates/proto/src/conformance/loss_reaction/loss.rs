@@ -1,12 +1,12 @@
 //! Losses as a connection may report them.
 
 use crate::conformance::CENTURY;
-use crate::congestion::prng::Prng;
 use crate::ids::StreamId;
 use crate::loss_reaction::LostData;
 use crate::wire::coding::VARINT_MAX;
 use std::ops::Range;
 use std::time::{Duration, Instant};
+use sutura_random::Rng;
 
 /// Data that is reported lost.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub(super) struct Loss {
 
 impl Loss {
     /// A loss at or after `earliest`.
-    pub(super) fn any(random: &mut Prng, earliest: Instant) -> Self {
+    pub(super) fn any(random: &mut Rng, earliest: Instant) -> Self {
         let rtt = time(random);
         let pto = rtt + [Duration::ZERO, Duration::from_millis(1), rtt][random.below(3) as usize];
         let pause = if random.below(50) == 0 { CENTURY } else { time(random).min(rtt) };
@@ -40,7 +40,7 @@ fn after(start: Instant, time: Duration) -> Instant {
     start.checked_add(time).unwrap_or(start)
 }
 
-fn time(random: &mut Prng) -> Duration {
+fn time(random: &mut Rng) -> Duration {
     match random.below(16) {
         0 => Duration::ZERO,
         1 => Duration::from_nanos(1),
@@ -51,7 +51,7 @@ fn time(random: &mut Prng) -> Duration {
 }
 
 /// The range of a STREAM frame, which is empty only if the frame ends the stream.
-fn frame(random: &mut Prng) -> (Range<u64>, bool) {
+fn frame(random: &mut Rng) -> (Range<u64>, bool) {
     let start = [0, 1_200, random.below(VARINT_MAX - 2_000)][random.below(3) as usize];
     let len = [0, 1, 1_200, 1_452][random.below(4) as usize];
     let end = if random.below(16) == 0 { VARINT_MAX } else { start + len };
@@ -59,7 +59,7 @@ fn frame(random: &mut Prng) -> (Range<u64>, bool) {
 }
 
 /// Passed when the data was sent, just now, soon or in a far future.
-fn deadline(random: &mut Prng, passed: Instant, now: Instant) -> Option<Instant> {
+fn deadline(random: &mut Rng, passed: Instant, now: Instant) -> Option<Instant> {
     match random.below(8) {
         0 => Some(passed),
         1 => Some(now),
@@ -70,7 +70,7 @@ fn deadline(random: &mut Prng, passed: Instant, now: Instant) -> Option<Instant>
 }
 
 /// Covered by repair symbols of which the newest was sent since the data was, or by none any more.
-fn protected(random: &mut Prng, data: LostData, now: Instant) -> LostData {
+fn protected(random: &mut Rng, data: LostData, now: Instant) -> LostData {
     let held = [0, 1, 20, u32::MAX][random.below(4) as usize];
     let repairs = [0, 1, 3, u32::MAX][random.below(4) as usize];
     let age = now.saturating_duration_since(data.sent);

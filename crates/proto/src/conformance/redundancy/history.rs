@@ -1,9 +1,9 @@
 //! What may happen to a coding session.
 
 use crate::conformance::CENTURY;
-use crate::congestion::prng::Prng;
 use crate::fec::redundancy::{Message, PathView};
 use std::time::{Duration, Instant};
+use sutura_random::Rng;
 
 /// One step of a history. Which symbols it is about is drawn by whoever plays it.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +38,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    pub(super) fn any(random: &mut Prng) -> Self {
+    pub(super) fn any(random: &mut Rng) -> Self {
         match random.below(40) {
             0..5 => Self::Wait(Duration::from_micros(random.below(80_000))),
             5 => Self::Wait(Duration::from_secs(random.below(3_600))),
@@ -57,7 +57,7 @@ impl Step {
         }
     }
 
-    fn rare(random: &mut Prng) -> Self {
+    fn rare(random: &mut Rng) -> Self {
         match random.below(6) {
             0 => Self::Wait(CENTURY),
             1 => Self::GiveUp,
@@ -71,11 +71,11 @@ impl Step {
 }
 
 /// Nothing, something or as much as there can be.
-fn extreme(random: &mut Prng) -> u64 {
+fn extreme(random: &mut Rng) -> u64 {
     [0, 1, 14_000, 1 << 20, u64::MAX][random.below(5) as usize]
 }
 
-fn tolerance(random: &mut Prng) -> Option<Duration> {
+fn tolerance(random: &mut Rng) -> Option<Duration> {
     [None, Some(Duration::ZERO), Some(Duration::from_millis(100)), Some(CENTURY)]
         [random.below(4) as usize]
 }
@@ -92,7 +92,7 @@ pub(super) struct Path {
 }
 
 impl Path {
-    fn any(random: &mut Prng) -> Self {
+    fn any(random: &mut Rng) -> Self {
         let rtt = match random.below(6) {
             0 => Duration::ZERO,
             1 => Duration::from_nanos(1),

@@ -2,7 +2,6 @@
 //! policy as a connection does.
 
 use super::history::{Step, message};
-use crate::congestion::prng::Prng;
 use crate::fec::redundancy::{
     Arrival, Decision, MAX_BURST, Message, PathView, Redundancy, RedundancyFactory, RepairPlan,
     View,
@@ -11,6 +10,7 @@ use crate::wire::code_id::CodeSet;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::{Duration, Instant};
+use sutura_random::Rng;
 
 /// Repair symbols per source symbol that a policy may want while nothing else happens, beyond a
 /// burst.
@@ -55,7 +55,7 @@ pub(super) struct Session {
     message: Option<Message>,
     path: PathView,
     /// Chooses the symbols that a step is about.
-    order: Prng,
+    order: Rng,
 }
 
 impl Session {
@@ -81,7 +81,7 @@ impl Session {
             idle: true,
             message: None,
             path: PathView::default(),
-            order: Prng::new(seed),
+            order: Rng::new(seed),
         };
         session.ask();
         session
@@ -178,7 +178,7 @@ impl Session {
     }
 
     /// Asks what nobody needs to know: of other times, and of what may be so soon.
-    pub(super) fn pester(&self, random: &mut Prng) {
+    pub(super) fn pester(&self, random: &mut Rng) {
         for _ in 0..4 {
             let later = Duration::from_micros(random.below(200_000));
             let now = self.now.checked_add(later).unwrap_or(self.now);

@@ -1,6 +1,6 @@
 //! What may happen to the streams of a connection.
 
-use crate::congestion::prng::Prng;
+use sutura_random::Rng;
 use sutura_schedule::{Dependency, Priority, StreamKey, Urgency};
 
 /// One step of a history. Which stream it is about is drawn by whoever plays it.
@@ -23,7 +23,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    pub(super) fn any(random: &mut Prng) -> Self {
+    pub(super) fn any(random: &mut Rng) -> Self {
         match random.below(16) {
             0..2 => Self::Insert(priority(random)),
             2 if random.below(2) == 0 => Self::Remove { cleared: random.below(2) == 0 },
@@ -38,7 +38,7 @@ impl Step {
     }
 }
 
-fn priority(random: &mut Prng) -> Priority {
+fn priority(random: &mut Rng) -> Priority {
     let urgency = Urgency::new(random.below(9) as u8).unwrap_or(Urgency::CONTROL);
     let dependency = (random.below(2) == 0).then(|| Dependency {
         parent: (random.below(4) > 0).then(|| key(random.below(8))),

@@ -2,9 +2,9 @@
 
 use super::Answer;
 use super::history::{Step, key};
-use crate::congestion::prng::Prng;
 use crate::streams::resend_order::{Precedence, ResendOrder, ResendOrderFactory};
 use std::collections::BTreeMap;
+use sutura_random::Rng;
 use sutura_schedule::{Priority, Scheme, StreamKey};
 
 /// Bytes of a frame that is sent again.
@@ -20,7 +20,7 @@ pub(super) struct Watched {
     /// Streams that ever were.
     opened: u64,
     /// Chooses the streams that a step is about.
-    random: Prng,
+    random: Rng,
 }
 
 impl Watched {
@@ -32,7 +32,7 @@ impl Watched {
             order,
             waiting: BTreeMap::new(),
             opened: 0,
-            random: Prng::new(seed),
+            random: Rng::new(seed),
         };
         watched.ask();
         watched
@@ -122,7 +122,7 @@ impl Watched {
     }
 
     /// Tells of streams that are not there: two that are over or never were, and one that will be.
-    pub(super) fn name_unknown(&mut self, random: &mut Prng) {
+    pub(super) fn name_unknown(&mut self, random: &mut Rng) {
         let any = key(random.below(self.opened + 4));
         let unknown = [any, 3, key(self.opened)];
         for stream in unknown.into_iter().filter(|stream| !self.waiting.contains_key(stream)) {

@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn round_maximum_matches_a_plain_scan() {
         let mut filter = RoundMax::default();
-        let mut prng = crate::congestion::prng::Prng::new(3);
+        let mut prng = sutura_random::SplitMix64::new(3);
         let mut all: Vec<(u64, u64)> = Vec::new();
         let mut round = 0;
         for _ in 0..2_000 {

@@ -29,7 +29,6 @@ mod tests;
 
 use super::delivery::{DeliverySampler, RateSample};
 use super::episode::{Cause, Episode};
-use super::prng::Prng;
 use super::{Acked, CongestionController, Lost, PacketState, Sent, WindowLimits};
 use crate::ids::SpaceId;
 use crate::recovery::rtt::RttEstimator;
@@ -39,6 +38,7 @@ use probe_bw::ProbeBw;
 use probe_rtt::MinRtt;
 use startup::FullPipe;
 use std::time::Instant;
+use sutura_random::SplitMix64;
 
 /// A bound that is not set.
 const UNBOUNDED: u64 = u64::MAX;
@@ -98,7 +98,7 @@ impl State {
 #[derive(Debug)]
 pub struct Bbr {
     limits: WindowLimits,
-    prng: Prng,
+    prng: SplitMix64,
     sampler: DeliverySampler,
     /// The newest sample (RS).
     sample: RateSample,
@@ -142,7 +142,7 @@ impl Bbr {
     pub fn new(limits: WindowLimits, seed: u64) -> Self {
         let mut bbr = Self {
             limits,
-            prng: Prng::new(seed),
+            prng: SplitMix64::new(seed),
             sampler: DeliverySampler::default(),
             sample: RateSample::default(),
             in_flight: 0,

@@ -5,6 +5,7 @@ use super::*;
 use bytes::Bytes;
 use proptest::prelude::*;
 use std::collections::HashMap;
+use sutura_random::Rng;
 use sutura_schedule::Priority;
 
 /// Byte `offset` of stream `id`.
@@ -41,7 +42,7 @@ impl Host {
     }
 
     /// Opens, accepts, writes and reads as far as possible.
-    fn run(&mut self, random: &mut Random) {
+    fn run(&mut self, random: &mut Rng) {
         while self.to_open > 0
             && let Some(id) = self.streams.open(Dir::Bi)
         {
@@ -72,7 +73,7 @@ impl Host {
         }
     }
 
-    fn write(&mut self, id: StreamId, random: &mut Random) {
+    fn write(&mut self, id: StreamId, random: &mut Rng) {
         let written = self.writing.get_mut(&id).unwrap();
         let end = (*written + random.below(3000)).min(self.size);
         let data: Vec<u8> = (*written..end).map(|offset| byte(id, offset)).collect();
@@ -91,7 +92,7 @@ impl Host {
         }
     }
 
-    fn read(&mut self, id: StreamId, random: &mut Random) {
+    fn read(&mut self, id: StreamId, random: &mut Rng) {
         loop {
             let offset = self.reading.get_mut(&id).unwrap();
             let max = 1 + random.below(2000) as usize;
@@ -118,7 +119,7 @@ impl Host {
     }
 
     /// Sends some packets, and decides the fate of some that were sent before.
-    fn exchange(&mut self, peer: &mut Self, now: Instant, random: &mut Random, loss: u64) {
+    fn exchange(&mut self, peer: &mut Self, now: Instant, random: &mut Rng, loss: u64) {
         for _ in 0..random.below(12) {
             let Some(packet) = packet(&mut self.streams, now) else {
                 break;
@@ -165,7 +166,7 @@ impl Host {
 }
 
 fn run(seed: u64, limits: &StreamLimits, count: u64, size: u64, loss: u64) {
-    let mut random = Random(seed);
+    let mut random = Rng::new(seed);
     let mut now = Instant::now();
     let mut host = |side| {
         let approach = APPROACHES[random.below(APPROACHES.len() as u64) as usize];

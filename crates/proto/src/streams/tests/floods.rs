@@ -35,7 +35,7 @@ fn sparse_bytes_cost_what_the_window_allows() {
 #[test]
 fn one_byte_frames_of_an_honest_stream_are_accepted() {
     let mut streams = server();
-    let mut random = Random(3);
+    let mut random = Rng::new(3);
     let mut order: Vec<u64> = (0..9_000).collect();
     // Reordered within a hundred packets, each with a byte.
     for index in 0..order.len() - 100 {

@@ -17,6 +17,7 @@ use crate::error::{TransportError, TransportErrorCode};
 use crate::recovery::token::{ControlToken, StreamToken, Token, Tokens};
 use crate::wire::coding::Reader;
 use std::time::{Duration, Instant};
+use sutura_random::Rng;
 use sutura_schedule::Scheme;
 
 const RTT: Duration = Duration::from_millis(50);
@@ -225,21 +226,4 @@ fn events(streams: &mut Streams) -> Vec<StreamEvent> {
 /// The code of the error that a frame caused.
 fn code(result: Result<(), TransportError>) -> TransportErrorCode {
     result.unwrap_err().code
-}
-
-/// Deterministic pseudo-random numbers (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
 }

@@ -5,6 +5,7 @@ use crate::ids::SymbolRef;
 use crate::streams::resend_order::{ByScheduler, Precedence, ResendOrder};
 use proptest::prelude::*;
 use std::collections::HashMap;
+use sutura_random::Rng;
 use sutura_schedule::{Eps, Grant, Priority, Scheduler, StreamKey};
 
 /// One scheme for all streams, whatever their priorities: in turn, or one after the other.
@@ -345,7 +346,7 @@ fn what_was_given_up_and_arrived_all_the_same_needs_no_reset() {
 
 /// Streams that write, send and lose at random; returns how often each byte was sent and lost.
 fn churn(seed: u64, approach: ResendApproach, rounds: usize) {
-    let mut random = Random(seed);
+    let mut random = Rng::new(seed);
     let mut limits = small();
     limits.stream_window = 1 << 20;
     limits.connection_window = 40_000;

@@ -115,7 +115,7 @@ fn streams_that_end_do_not_wait_on() {
 /// Writers that write only when they are told to: none is forgotten.
 fn obedient(seed: u64, pool: usize) {
     const SIZE: usize = 400_000;
-    let mut random = Random(seed);
+    let mut random = Rng::new(seed);
     let mut streams =
         endpoint(Side::Client, &StreamLimits { connection_send_buffer: pool, ..limits() });
     let mut left = HashMap::new();

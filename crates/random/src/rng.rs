@@ -1,9 +1,13 @@
-//! The source of all randomness: xoshiro256++ seeded by SplitMix64.
+//! xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number generators", ACM TOMS
+//! 2021), seeded by SplitMix64.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::SplitMix64;
 
 /// A small, fast pseudo-random number generator, not for cryptography.
-///
-/// It is part of this crate so that a seed means the same for ever. The draws use integers and the
-/// four basic operations on floating-point numbers only, which are exact on every platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rng {
     state: [u64; 4],
@@ -13,15 +17,13 @@ impl Rng {
     /// The generator of a seed. All seeds are good, zero included.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let mut seeder = SplitMix64(seed);
-        Self { state: std::array::from_fn(|_| seeder.next()) }
+        Self { state: core::array::from_fn(|n| SplitMix64::nth(seed, n as u64)) }
     }
 
-    /// One of many generators that belong to the same seed and know nothing of each other.
+    /// One of many independent generators that belong to the same seed.
     #[must_use]
     pub fn stream(seed: u64, stream: u64) -> Self {
-        let mut mixer = SplitMix64(stream);
-        Self::new(SplitMix64(seed).next() ^ mixer.next().rotate_left(32))
+        Self::new(SplitMix64::nth(seed, 0) ^ SplitMix64::nth(stream, 0).rotate_left(32))
     }
 
     /// 64 random bits.
@@ -52,7 +54,38 @@ impl Rng {
     /// A number below `bound`, or 0 if that is 0. Always one draw; the bias is below
     /// `bound` / 2^64.
     pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
+        crate::scale(self.next_u64(), bound)
+    }
+
+    /// A number in `range`, or its start if it is empty. Always one draw.
+    pub fn range(&mut self, range: Range<u64>) -> u64 {
+        range.start + self.below(range.end.saturating_sub(range.start))
+    }
+
+    /// An index into something of length `len`, or 0 if that is 0. Always one draw.
+    pub fn index(&mut self, len: usize) -> usize {
+        self.below(len as u64) as usize
+    }
+
+    /// Fills `out` with random bytes, eight from each draw.
+    pub fn fill(&mut self, out: &mut [u8]) {
+        for chunk in out.chunks_mut(8) {
+            chunk.copy_from_slice(&self.next_u64().to_le_bytes()[..chunk.len()]);
+        }
+    }
+
+    /// `len` random bytes, eight from each draw.
+    pub fn bytes(&mut self, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.fill(&mut bytes);
+        bytes
+    }
+
+    /// Puts `items` in random order (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.index(last + 1));
+        }
     }
 
     /// A number with exponential distribution, of mean `mean`, rounded down.
@@ -74,38 +107,16 @@ impl Rng {
                 odd = !odd;
             }
             if odd {
-                let fraction = ((u128::from(first) * u128::from(mean)) >> 64) as u64;
-                return mean.saturating_mul(whole).saturating_add(fraction);
+                return mean.saturating_mul(whole).saturating_add(crate::scale(first, mean));
             }
             whole += 1;
         }
     }
 }
 
-/// A counter behind a mixing function, to turn any seed into many unrelated words.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn split_mix_gives_the_known_numbers() {
-        let mut mixer = SplitMix64(1_234_567);
-        assert_eq!(mixer.next(), 6_457_827_717_110_365_317);
-        assert_eq!(mixer.next(), 3_203_168_211_198_807_973);
-        assert_eq!(mixer.next(), 9_817_491_932_198_370_423);
-    }
 
     #[test]
     fn xoshiro_gives_the_known_numbers() {
@@ -148,6 +159,35 @@ mod tests {
         assert!((0..10).all(|digit| (0..1000).any(|_| rng.below(10) == digit)));
         assert_eq!(rng.below(0), 0);
         assert!((0..n).all(|_| !rng.chance(0.0) && rng.chance(1.0)));
+    }
+
+    #[test]
+    fn ranges_and_indexes_stay_inside() {
+        let mut rng = Rng::new(1);
+        assert!((0..1000).all(|_| (5..8).contains(&rng.range(5..8)) && rng.index(3) < 3));
+        assert!((5..8).all(|number| (0..100).any(|_| rng.range(5..8) == number)));
+        assert_eq!((rng.range(9..9), rng.index(0)), (9, 0));
+    }
+
+    #[test]
+    fn bytes_are_those_of_the_words() {
+        let words: Vec<u8> =
+            [Rng::new(4).next_u64()].iter().flat_map(|word| word.to_le_bytes()).collect();
+        assert_eq!(Rng::new(4).bytes(11)[..8], words);
+        assert_eq!(Rng::new(4).bytes(3), words[..3]);
+    }
+
+    #[test]
+    fn every_order_comes_about_as_often() {
+        let mut rng = Rng::new(2);
+        let mut seen = std::collections::BTreeMap::new();
+        for _ in 0..6000 {
+            let mut items = [1, 2, 3];
+            rng.shuffle(&mut items);
+            *seen.entry(items).or_insert(0) += 1;
+        }
+        assert_eq!(seen.len(), 6);
+        assert!(seen.values().all(|n| (850..1150).contains(n)), "{seen:?}");
     }
 
     #[test]

@@ -1,0 +1,94 @@
+//! What seeded fuzz tests share: inputs made from valid ones by mutation.
+
+use std::borrow::ToOwned;
+use std::vec;
+use std::vec::Vec;
+
+use crate::Rng;
+
+/// The longest input that mutation makes, in bytes, of seeds that are no longer.
+const MAX_LENGTH: usize = 4096;
+
+/// How many inputs a test tries: the environment variable `FUZZ_ITERATIONS`, or else `default`.
+#[must_use]
+pub fn iterations(default: u64) -> u64 {
+    std::env::var("FUZZ_ITERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
+}
+
+/// Runs `target` on [`iterations`] inputs that [`input`] makes.
+pub fn run(default: u64, seeds: &[impl AsRef<[u8]>], mut target: impl FnMut(&[u8])) {
+    let mut rng = Rng::new(7);
+    for _ in 0..iterations(default) {
+        target(&input(&mut rng, seeds));
+    }
+}
+
+/// One of `seeds` or noise, changed at up to four places.
+pub fn input(rng: &mut Rng, seeds: &[impl AsRef<[u8]>]) -> Vec<u8> {
+    let seed = |rng: &mut Rng| match rng.index(seeds.len()) {
+        at if at < seeds.len() => seeds[at].as_ref().to_owned(),
+        _ => Vec::new(),
+    };
+    let mut data = match rng.below(8) {
+        0 => noise(rng, 400),
+        _ => seed(rng),
+    };
+    for _ in 0..rng.below(5) {
+        let other = seed(rng);
+        mutate(rng, &mut data, &other);
+        data.truncate(MAX_LENGTH);
+    }
+    data
+}
+
+/// Fewer than `end` random bytes. In every other one all bytes are small, which reaches more: most
+/// bytes of a format are kinds, counts and lengths.
+pub fn noise(rng: &mut Rng, end: usize) -> Vec<u8> {
+    let len = rng.index(end);
+    let mut noise = rng.bytes(len);
+    if rng.below(2) == 0 {
+        noise.iter_mut().for_each(|byte| *byte &= 0x1f);
+    }
+    noise
+}
+
+/// Flips, overwrites, cuts, doubles, splices or inserts at one place.
+fn mutate(rng: &mut Rng, data: &mut Vec<u8>, other: &[u8]) {
+    let at = rng.index(data.len() + 1);
+    match rng.below(8) {
+        0 | 1 if at < data.len() => data[at] ^= 1 << rng.below(8),
+        // The ends of the lengths of a variable-length integer.
+        2 if at < data.len() => {
+            data[at] = [0, 0x3f, 0x40, 0x7f, 0x80, 0xbf, 0xc0, 0xff][rng.index(8)];
+        }
+        3 => data.truncate(at),
+        4 => drop(data.splice(at..at, vec![0xff; rng.index(9)])),
+        5 => {
+            data.truncate(at);
+            data.extend_from_slice(&other[rng.index(other.len() + 1)..]);
+        }
+        6 => drop(data.splice(at..at, other.iter().copied())),
+        _ => data.extend_from_within(at..),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_repeat_differ_and_keep_their_bound() {
+        let seeds: [&[u8]; 3] = [b"", b"a seed", &[9; MAX_LENGTH]];
+        let inputs = || {
+            let mut rng = Rng::new(3);
+            (0..500).map(|_| input(&mut rng, &seeds)).collect::<Vec<_>>()
+        };
+        let all = inputs();
+        assert_eq!(all, inputs());
+        assert!(all.iter().all(|input| input.len() <= MAX_LENGTH));
+        assert!(seeds.iter().all(|&seed| all.iter().any(|input| input == seed)));
+        let distinct: std::collections::BTreeSet<_> = all.iter().collect();
+        assert!(distinct.len() > 250, "{}", distinct.len());
+        assert!(input(&mut Rng::new(1), &[] as &[&[u8]]).len() <= MAX_LENGTH);
+    }
+}

@@ -55,3 +55,7 @@ pub use read::{Reader, parse};
 pub use recovered::resolve_recovered;
 pub use streams::{StreamSummary, stream_table};
 pub use trace::{Event, EventKind, Format, Packet, Space, StreamFrame, Symbol, Trace, Vantage};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

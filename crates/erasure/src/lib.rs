@@ -96,3 +96,7 @@ pub use limits::{
     DecoderLimits, MAX_OPEN_REPAIRS, MAX_REPAIRS, MAX_SYMBOL_SIZE, MAX_WINDOW_SYMBOLS, WindowLimits,
 };
 pub use symbol::{MAX_SYMBOL_ID, PREFIX, SymbolId};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

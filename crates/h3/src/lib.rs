@@ -51,3 +51,7 @@ pub use transport::{Protection, Read, ReadError, StreamPriority, Transport, Writ
 
 /// The ALPN protocol identifier of HTTP/3 (RFC 9114 section 3.1).
 pub const ALPN: &[u8] = b"h3";
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

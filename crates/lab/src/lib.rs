@@ -124,3 +124,7 @@ pub fn run(name: &str, options: &Options) -> Result<Report, Error> {
     let experiment = EXPERIMENTS.iter().find(|e| e.name == name).ok_or_else(unknown)?;
     (experiment.run)(options)
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -49,3 +49,7 @@ pub use pipe::{Arrival, Pipe};
 pub use probability::Probability;
 pub use rate::Rate;
 pub use text::{DurationText, ParseError, parse_duration};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

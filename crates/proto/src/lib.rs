@@ -95,3 +95,7 @@ pub mod fuzz {
     pub use crate::connection::fuzz::connection;
     pub use crate::wire::fuzz::*;
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -115,3 +115,7 @@ impl Drop for Relay {
         self.halt();
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -57,3 +57,7 @@ pub use priority::{Class, Dependency, MAX_DEPTH, Priority, Rank, Urgency, Weight
 pub use resource::{Kind, Resource};
 pub use scheduler::{Grant, Scheduler, SchedulerFactory, StreamKey};
 pub use scheme::{ParseSchemeError, Scheme};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -45,3 +45,7 @@ pub use scenario::{
     BulkOutcome, DatagramOutcome, Ends, Progress, Scenario, StreamOutcome, TransferReport, View,
 };
 pub use trace::{TraceEvent, TraceLog, Tracer};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -48,3 +48,7 @@ pub use sutura_proto::{
     Protection, Scheme, SendDatagramError, Side, SpaceId, StreamId, TransportError,
     TransportErrorCode, Urgency, conformance, policy, registry, wire_format,
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -10,8 +10,110 @@
 //! 3. takes events out of [`Connection::poll_event`] until there are none,
 //! 4. sends and reads messages by the other methods.
 //!
-//! Server push is not offered and not used. Bodies are never buffered here: a payload is read from
-//! the transport into the caller's memory and written the other way alike.
+//! Server push is not supported. This crate buffers no bodies: they go between the transport and the
+//! caller's memory directly.
+//!
+//! # Example
+//!
+//! A request and its response over [`Quic`], the [`Transport`] of `sutura_proto`. The application
+//! tells HTTP/3 what happened to streams, lets it work, and handles its events:
+//!
+//! ```
+//! use std::time::Instant;
+//! use sutura_h3::{Config, Connection, Event, Fields, Priority, Quic};
+//! use sutura_proto::{Event as QuicEvent, StreamEvent};
+//! # use std::sync::Arc;
+//! # use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
+//! # use sutura_proto::{ClientConfig, DatagramEvent, Endpoint, ServerConfig, TransportConfig};
+//!
+//! /// Works on what happened and returns HTTP/3's events.
+//! fn process(http: &mut Connection, quic: &mut Quic<'_>) -> Result<Vec<Event>, sutura_h3::Error> {
+//!     while let Some(event) = quic.connection.poll_event() {
+//!         match event {
+//!             QuicEvent::Stream(StreamEvent::Readable { id }) => http.readable(id),
+//!             QuicEvent::Stream(StreamEvent::Writable { id }) => http.writable(id),
+//!             QuicEvent::Stream(StreamEvent::Stopped { id, code }) => {
+//!                 http.stopped(id, sutura_h3::Code(code));
+//!             }
+//!             _ => {}
+//!         }
+//!     }
+//!     http.process(quic)?;
+//!     Ok(std::iter::from_fn(|| http.poll_event()).collect())
+//! }
+//!
+//! # fn exchange(
+//! #     now: Instant,
+//! #     client: &mut sutura_proto::Connection,
+//! #     endpoint: &mut Endpoint,
+//! #     server: &mut Option<Box<sutura_proto::Connection>>,
+//! # ) {
+//! #     let (at_client, at_server) = (([192, 0, 2, 1], 4000).into(), ([192, 0, 2, 2], 443).into());
+//! #     loop {
+//! #         let (mut up, mut down) = (Vec::new(), Vec::new());
+//! #         if client.poll_transmit(now, 1, &mut up).is_some() {
+//! #             if let DatagramEvent::NewConnection(_, new) = endpoint.handle(at_client, &up) {
+//! #                 *server = Some(new);
+//! #             }
+//! #             if let Some(server) = server {
+//! #                 server.handle_datagram(now, at_client, None, &mut up);
+//! #             }
+//! #         } else if let Some(server) = server
+//! #             && server.poll_transmit(now, 1, &mut down).is_some()
+//! #         {
+//! #             client.handle_datagram(now, at_server, None, &mut down);
+//! #         } else {
+//! #             return;
+//! #         }
+//! #     }
+//! # }
+//! # let now = Instant::now();
+//! # let transport = Arc::new(TransportConfig::default());
+//! # let crypto = Arc::new(NullServerConfig::new(vec![sutura_h3::ALPN.to_vec()]));
+//! # let config = Arc::new(ServerConfig { crypto, transport: transport.clone() });
+//! # let mut endpoint = Endpoint::new(Arc::default(), Some(config), [1; 32]);
+//! # let crypto = Arc::new(NullClientConfig::new(vec![sutura_h3::ALPN.to_vec()]));
+//! # let (_, mut client) = Endpoint::new(Arc::default(), None, [2; 32]).connect(
+//! #     now,
+//! #     ClientConfig { crypto, transport },
+//! #     ([192, 0, 2, 2], 443).into(),
+//! #     "example.org",
+//! # )?;
+//! # let mut server = None;
+//! # exchange(now, &mut client, &mut endpoint, &mut server);
+//! // `client` and `server` are connections of `sutura_proto` whose handshake is complete.
+//! let mut asks = Connection::client(Config::default());
+//! let request = Fields::request("GET", "https", "example.org", "/");
+//! let priority = Priority { urgency: 1, ..Priority::default() };
+//! let mut quic = Quic { now, connection: &mut client };
+//! process(&mut asks, &mut quic)?;
+//! let stream = asks.send_request(&mut quic, &request, Some(&priority), true)?;
+//! # exchange(now, &mut client, &mut endpoint, &mut server);
+//!
+//! let mut answers = Connection::server(Config::default());
+//! # let mut server_end = server.as_mut().ok_or("no connection")?;
+//! let mut quic = Quic { now, connection: &mut server_end };
+//! for event in process(&mut answers, &mut quic)? {
+//!     if let Event::Headers { stream, fields } = event {
+//!         assert_eq!(fields.get(":path"), Some(&b"/"[..]));
+//!         assert_eq!(answers.priority(stream).map(|p| p.urgency), Some(1));
+//!         answers.send_response(&mut quic, stream, &Fields::response(200), false)?;
+//!         answers.send_body(&mut quic, stream, b"hello")?;
+//!         answers.finish(&mut quic, stream)?;
+//!     }
+//! }
+//! # exchange(now, &mut client, &mut endpoint, &mut server);
+//!
+//! let mut quic = Quic { now, connection: &mut client };
+//! let events = process(&mut asks, &mut quic)?;
+//! assert!(events.iter().any(|event| {
+//!     matches!(event, Event::Headers { fields, .. } if fields.status() == Some(200))
+//! }));
+//! let mut buffer = [0; 16];
+//! let bytes = asks.read_body(&mut quic, stream, &mut buffer)?;
+//! assert_eq!(&buffer[..bytes], b"hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod codec;

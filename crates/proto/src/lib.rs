@@ -6,8 +6,83 @@
 //! connection takes datagrams, timeouts and the application's calls, and gives datagrams, timeouts
 //! and [`Event`]s.
 //!
-//! The traits of policies are in [`policy`], those that are built in in [`registry`], and tests for
-//! those that somebody else wrote in [`conformance`]. A [`TransportConfig`] holds a factory for each.
+//! The traits of policies are in [`policy`], the built-in policies in [`registry`], and test kits
+//! for policies of your own in [`conformance`]. A [`TransportConfig`] holds a factory for each.
+//!
+//! # Example
+//!
+//! A client and a server whose datagrams go from one to the other in memory. A driver does the same
+//! with sockets, and calls [`Connection::handle_timeout`] when [`Connection::poll_timeout`] is due.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::{Duration, Instant};
+//! use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
+//! use sutura_proto::{
+//!     ClientConfig, Connection, DatagramEvent, Dir, Endpoint, Event, Protection, Read, ServerConfig,
+//!     TransportConfig,
+//! };
+//!
+//! /// Moves datagrams until neither end has one to send.
+//! fn exchange(
+//!     now: Instant,
+//!     client: &mut Connection,
+//!     endpoint: &mut Endpoint,
+//!     server: &mut Option<Box<Connection>>,
+//! ) {
+//!     let (at_client, at_server) = (([192, 0, 2, 1], 40_000).into(), ([192, 0, 2, 2], 443).into());
+//!     loop {
+//!         let (mut up, mut down) = (Vec::new(), Vec::new());
+//!         if client.poll_transmit(now, 1, &mut up).is_some() {
+//!             // The first packet of a client makes a connection.
+//!             if let DatagramEvent::NewConnection(_, new) = endpoint.handle(at_client, &up) {
+//!                 *server = Some(new);
+//!             }
+//!             if let Some(server) = server {
+//!                 server.handle_datagram(now, at_client, None, &mut up);
+//!             }
+//!         } else if let Some(server) = server
+//!             && server.poll_transmit(now, 1, &mut down).is_some()
+//!         {
+//!             client.handle_datagram(now, at_server, None, &mut down);
+//!         } else {
+//!             return;
+//!         }
+//!     }
+//! }
+//!
+//! // The null cryptography protects nothing; `crypto::rustls` is TLS 1.3.
+//! let transport = Arc::new(TransportConfig::default());
+//! let crypto = Arc::new(NullServerConfig::new(vec![b"example".to_vec()]));
+//! let config = Arc::new(ServerConfig { crypto, transport: transport.clone() });
+//! let mut endpoint = Endpoint::new(Arc::default(), Some(config), [1; 32]);
+//! let crypto = Arc::new(NullClientConfig::new(vec![b"example".to_vec()]));
+//!
+//! let now = Instant::now();
+//! let (_, mut client) = Endpoint::new(Arc::default(), None, [2; 32]).connect(
+//!     now,
+//!     ClientConfig { crypto, transport },
+//!     ([192, 0, 2, 2], 443).into(),
+//!     "example.org",
+//! )?;
+//! let mut server = None;
+//! exchange(now, &mut client, &mut endpoint, &mut server);
+//! assert!(std::iter::from_fn(|| client.poll_event()).any(|event| event == Event::Connected));
+//!
+//! let stream = client.open(Dir::Bi).ok_or("the server allows no stream")?;
+//! client.send_stream(stream).protect(Some(Protection::tail(2, Duration::ZERO)))?;
+//! client.send_stream(stream).write(b"hello")?;
+//! client.send_stream(stream).finish()?;
+//! exchange(now, &mut client, &mut endpoint, &mut server);
+//!
+//! let mut server = server.ok_or("the server has no connection")?;
+//! assert_eq!(server.accept(Dir::Bi), Some(stream));
+//! let mut buffer = [0; 16];
+//! assert_eq!(server.recv_stream(stream).read(&mut buffer)?, Read::Data(5));
+//! assert_eq!(&buffer[..5], b"hello");
+//! assert_eq!(server.recv_stream(stream).read(&mut buffer)?, Read::Fin);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod config;
@@ -50,8 +125,42 @@ pub use streams::{ClosedStream, Outcome, Read, ReadError, StreamEvent, StreamSta
 pub use sutura_schedule::{Priority, Scheme, Urgency};
 pub use wire::code_id::{CodeId, CodeSet};
 
-/// The seams: traits that decide, and what they decide from. The mechanisms that ask them are in
-/// the core.
+/// The seams: traits that decide, and what they decide from. The core has the mechanisms that ask
+/// them.
+///
+/// A policy is a type that implements the trait of its seam, and a factory that makes it:
+///
+/// ```
+/// use std::ops::Range;
+/// use std::sync::Arc;
+/// use sutura_proto::policy::{Delivery, DeliveryFactory, Held};
+/// use sutura_proto::{TransportConfig, conformance};
+///
+/// /// Gives the application the bytes that stand last in the stream first.
+/// #[derive(Debug)]
+/// struct NewestFirst;
+///
+/// impl Delivery for NewestFirst {
+///     fn next(&self, held: &Held<'_>) -> Option<Range<u64>> {
+///         held.ranges().last()
+///     }
+/// }
+///
+/// impl DeliveryFactory for NewestFirst {
+///     fn name(&self) -> &str {
+///         "newest-first"
+///     }
+///
+///     fn build(&self) -> Box<dyn Delivery> {
+///         Box::new(NewestFirst)
+///     }
+/// }
+///
+/// conformance::delivery(&NewestFirst);
+/// let config =
+///     TransportConfig { delivery: Arc::new(NewestFirst), ..TransportConfig::default() };
+/// # assert_eq!(config.delivery.name(), "newest-first");
+/// ```
 pub mod policy {
     pub use crate::congestion::{
         Acked, CongestionController, CongestionFactory, Lost, MAX_WINDOW, Packet, PacketState,

@@ -18,8 +18,9 @@ pub const MAX_UDP_PAYLOAD: u16 = 9000;
 
 /// What this endpoint's decoder can hold, as announced to the peer.
 ///
-/// Whatever is announced, all sessions of a connection together hold at most 8 MiB: beyond that, the
-/// one used least recently forgets what it holds, and so can recover no loss of that any more.
+/// Whatever is announced, all sessions of a connection together hold at most 8 MiB. Beyond that,
+/// the session used least recently forgets what it holds, and can no longer use it to recover
+/// losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FecConfig {
     /// Coding windows that the peer may use at a time.
@@ -28,7 +29,7 @@ pub struct FecConfig {
     pub max_window_symbols: u32,
     /// Bytes that they may sum up to.
     pub max_window_bytes: u32,
-    /// The codes that the peer may use. Those that there are not here are left out.
+    /// The codes that the peer may use. Codes that this implementation does not have are left out.
     pub codes: CodeSet,
 }
 
@@ -75,23 +76,25 @@ pub struct TransportConfig {
     pub congestion: Arc<dyn CongestionFactory>,
     /// Which stream sends next.
     pub scheduler: Arc<dyn SchedulerFactory>,
-    /// How streams are protected by erasure coding that do not say it themselves; `None` not to.
+    /// How streams are protected by erasure coding unless
+    /// [`SendStream::protect`](crate::SendStream::protect) says otherwise; `None` not to protect
+    /// them.
     pub redundancy: Option<Arc<dyn RedundancyFactory>>,
     /// What becomes of lost data: sent again, held back for repair symbols, or given up.
     pub loss_reaction: Arc<dyn LossReactionFactory>,
     /// When data that is sent again goes, relative to new data.
     pub resend_order: Arc<dyn ResendOrderFactory>,
-    /// Whether a packet may carry bytes of several streams. It may not by default, so that the loss
-    /// of a packet holds up one stream only (Marx 2020, section 2). Two kinds go along with any other
-    /// in any case: the protocol's own streams, of [`Urgency::CONTROL`], and those on which no more
-    /// than 256 bytes have been written, such as requests.
+    /// Whether a packet may carry bytes of several streams. By default it may not, so that the loss
+    /// of a packet holds up only one stream (Marx 2020, section 2). Two kinds of streams always
+    /// share packets: the protocol's own, of [`Urgency::CONTROL`], and those on which at most 256
+    /// bytes have been written, such as requests.
     ///
     /// [`Urgency::CONTROL`]: sutura_schedule::Urgency::CONTROL
     pub mix_streams: bool,
     /// In which order the bytes of streams are read, unless
-    /// [`RecvStream::set_delivery`](crate::RecvStream::set_delivery) says otherwise. With any that is
-    /// not ordered, reading takes [`read_chunk`](crate::RecvStream::read_chunk) with `ordered` false;
-    /// HTTP/3 keeps stream order whatever is said here.
+    /// [`RecvStream::set_delivery`](crate::RecvStream::set_delivery) says otherwise. A delivery
+    /// that is not ordered is read with [`read_chunk`](crate::RecvStream::read_chunk) and `ordered`
+    /// false. HTTP/3 always keeps stream order.
     pub delivery: Arc<dyn DeliveryFactory>,
     /// Erasure coding; `None` not to offer it.
     pub fec: Option<FecConfig>,

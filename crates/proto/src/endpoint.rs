@@ -28,10 +28,10 @@ pub struct ConnectionHandle(pub usize);
 /// What became of a datagram.
 #[derive(Debug)]
 pub enum DatagramEvent {
-    /// It is for nobody here.
+    /// It belongs to no connection.
     Drop,
-    /// It asks for a version that is not spoken here: these bytes, one datagram, go back to where
-    /// it came from.
+    /// It asks for a version that this endpoint does not support: these bytes go back to its sender
+    /// as one datagram.
     Respond(Vec<u8>),
     /// It is for this connection.
     Connection(ConnectionHandle),
@@ -42,16 +42,16 @@ pub enum DatagramEvent {
 /// Why a connection could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
-    /// The server's name or the TLS configuration is of no use.
+    /// The server's name or the TLS configuration is invalid.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// TLS has nothing to say.
+    /// TLS did not produce a first message.
     #[error("cannot start the handshake: {0}")]
     Handshake(TransportError),
     /// [`EndpointConfig::max_connections`] are open.
     #[error("too many connections")]
     TooManyConnections,
-    /// Addresses that nothing can be sent to.
+    /// Nothing can be sent to this address.
     #[error("invalid remote address: {0}")]
     InvalidRemoteAddress(SocketAddr),
 }
@@ -115,7 +115,7 @@ impl Endpoint {
     /// Opens a connection to `server_name` at `remote`.
     ///
     /// # Errors
-    /// The name, the address or the configuration is of no use, or there are too many connections.
+    /// The name, the address or the configuration is invalid, or there are too many connections.
     pub fn connect(
         &mut self,
         now: Instant,
@@ -203,7 +203,7 @@ impl Endpoint {
         {
             return DatagramEvent::Drop;
         }
-        // What does not open would leave a connection behind that nobody ever speaks to.
+        // A packet that does not open would leave a connection behind that has no peer.
         let keys = server.crypto.initial_keys(packet::VERSION_1, &dcid);
         if !keys.is_ok_and(|keys| connection::is_authentic(&keys, packet, datagram)) {
             return DatagramEvent::Drop;
@@ -227,7 +227,7 @@ impl Endpoint {
         handle
     }
 
-    /// Takes note of what a connection has to say.
+    /// Processes an event of a connection.
     pub fn handle_event(&mut self, handle: ConnectionHandle, event: EndpointEvent) {
         let Some(entry) = self.connections.get_mut(handle.0) else { return };
         match event {

@@ -82,7 +82,7 @@ pub struct TransportError {
     pub code: TransportErrorCode,
     /// The type of the frame that caused it, if known.
     pub frame: Option<u64>,
-    /// A reason for people to read.
+    /// A human-readable reason.
     pub reason: Cow<'static, str>,
 }
 

@@ -185,7 +185,7 @@ pub mod policy {
     pub use sutura_schedule::{Grant, Scheduler, SchedulerFactory, StreamKey};
 }
 
-/// Frames and transport parameters, as an [`Observer`] may want to read them.
+/// Frames and transport parameters, for an [`Observer`] to read.
 pub mod wire_format {
     pub use crate::ids::SymbolRef;
     pub use crate::wire::frame::{

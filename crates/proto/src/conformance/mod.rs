@@ -1,4 +1,4 @@
-//! Tests for policies that somebody else wrote.
+//! Test kits for policies, built in or from other crates.
 //!
 //! Each function drives an implementation of one of the traits of [`policy`](crate::policy) and
 //! panics, with the broken rule in the message, if it does not keep the trait's contract. Call it

@@ -89,7 +89,7 @@ impl<'a> Trial<'a> {
         self.play_and_pester(&answers);
     }
 
-    /// Another policy of the factory hears something else in between.
+    /// Another policy of the factory is told something else in between.
     fn play_beside_another(&self, answers: &[Answers]) {
         let [mut session, mut other] = [self.session(self.seed), self.session(!self.seed)];
         for ((step, foreign), expected) in

@@ -1,5 +1,5 @@
 //! A recovery period: what makes a congestion event happen at most once per round trip (RFC 9002
-//! section 7.3.2), and what tells when all of it was a mistake.
+//! section 7.3.2), and detects when all of its losses were declared wrongly.
 
 use super::Packet;
 use std::time::Instant;

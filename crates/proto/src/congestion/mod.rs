@@ -5,10 +5,10 @@
 //! keep packets: what it wants to remember about one is the [`PacketState`] that it hands out at
 //! sending and gets back with the packet's fate.
 //!
-//! Erasure coding does not soften what a controller hears, and that is the caller's duty: a packet
-//! whose contents were recovered by erasure coding is still reported as lost, and repair symbols
-//! are sent bytes like any other. Nor may redundancy hide that the application had nothing to
-//! send: a flow that fills its window with repair symbols only is application-limited.
+//! Erasure coding hides no loss from a controller; the caller sees to that. A packet whose contents
+//! were recovered by erasure coding is still reported as lost, and repair symbols are sent bytes
+//! like any other. Nor does redundancy hide that the application had nothing to send: a flow that
+//! fills its window with repair symbols only is application-limited.
 
 mod algorithm;
 mod arithmetic;
@@ -52,8 +52,8 @@ use std::time::Instant;
 /// packets by space and number therefore forgets them when they are acknowledged or lost, and a
 /// whole space when that is discarded.
 ///
-/// Questions change nothing: whoever asks twice gets the same answer, and what the controller does
-/// later does not depend on who asked. A method has a default body only where doing nothing is
+/// Questions change nothing: asking twice gives the same answer, and what the controller does later
+/// does not depend on what it was asked. A method has a default body only where doing nothing is
 /// right for an algorithm that takes no interest in it.
 ///
 /// *Application-limited* means that the sender had nothing to send although window and pacer had

@@ -1,4 +1,4 @@
-//! What a controller hears of a packet, and what it may remember about it.
+//! What a controller is told of a packet, and what it may remember about it.
 //!
 //! A packet is named by its packet number space and its number: packets of different spaces meet
 //! in one controller, and their numbers may be equal.
@@ -19,7 +19,7 @@ impl PacketState {
         Self(words)
     }
 
-    /// The words of the note; zeros in a note that nobody wrote.
+    /// The words of the note; zeros in an empty note.
     #[must_use]
     pub const fn words(&self) -> [u64; 5] {
         self.0
@@ -51,7 +51,7 @@ impl Sent {
     }
 }
 
-/// A packet that counted as in flight and met its fate.
+/// A packet that counted as in flight and was then acknowledged, lost or discarded.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Packet {

@@ -98,7 +98,7 @@ impl SendStream<'_> {
         Ok(self.connection.egress.reset(self.id, code)?)
     }
 
-    /// Decides who goes first when several streams have data.
+    /// Sets the priority, which decides which stream goes first when several have data.
     ///
     /// # Errors
     /// The stream is finished.
@@ -178,9 +178,9 @@ impl RecvStream<'_> {
     /// read stays read. Streams begin with the one of
     /// [`TransportConfig::delivery`](crate::TransportConfig::delivery).
     ///
-    /// This can be changed at any time, with one exception: back to an ordered delivery only as long
-    /// as no byte was read by one that is not ordered. After that there may be holes, which no
-    /// ordered read could tell of.
+    /// This can be changed at any time, with one exception: once a byte was read by a delivery that
+    /// is not ordered, there is no way back to an ordered one. There may be holes then, which an
+    /// ordered read cannot report.
     ///
     /// # Errors
     /// The stream was read to its end or stopped before; or an ordered delivery comes too late

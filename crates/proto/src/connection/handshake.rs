@@ -139,7 +139,7 @@ impl Connection {
         self.drive_handshake(now)
     }
 
-    /// Moves what TLS has to say into CRYPTO streams, installs keys, and notices completion.
+    /// Moves the messages of TLS into CRYPTO streams, installs keys, and notices completion.
     pub(super) fn drive_handshake(&mut self, now: Instant) -> Result<(), TransportError> {
         self.learn_peer_parameters(now)?;
         loop {

@@ -148,7 +148,8 @@ impl Connection {
         self.fail(now, TransportError::new(code, "keys are used up"));
     }
 
-    /// A packet could not be opened. Whoever may try too often will forge one in the end.
+    /// A packet could not be opened. The number of attempts is limited, because an attacker with
+    /// enough of them forges a packet in the end (RFC 9001 section 6.6).
     pub(super) fn on_undecryptable(&mut self, now: Instant, space: SpaceId) {
         self.stats.undecryptable += 1;
         let keys = self.spaces[space as usize].keys.as_ref();

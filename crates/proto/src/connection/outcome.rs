@@ -1,4 +1,5 @@
-//! What becomes of sent packets: each frame's owner hears whether it was acknowledged or lost.
+//! What becomes of sent packets: the owner of each frame is told whether it was acknowledged or
+//! lost.
 
 use super::timer::Timer;
 use super::{Connection, SpaceId};
@@ -54,8 +55,8 @@ impl Connection {
         self.observe_metrics(now);
     }
 
-    /// The delay is given in units of the peer's choice, and only believed up to what it promised
-    /// once the handshake is confirmed (RFC 9002 section 5.3).
+    /// The delay is in units that the peer chose. Once the handshake is confirmed, it counts only
+    /// up to the maximum that the peer announced (RFC 9002 section 5.3).
     fn decode_ack_delay(&self, space: SpaceId, raw: u64) -> Duration {
         if space != SpaceId::Data {
             return Duration::ZERO;
@@ -122,7 +123,7 @@ impl Connection {
                 self.path.remote_cids.on_retirement_acked(seq);
             }
             Token::RetireConnectionId(seq) => self.path.remote_cids.on_retirement_lost(seq),
-            // Not repeated: a newer one says more, or nobody waits for it.
+            // Not repeated: a newer one says more, or nothing depends on it.
             Token::Ack { .. } | Token::Datagram { .. } | Token::SymbolWindow(_) => {}
         }
     }

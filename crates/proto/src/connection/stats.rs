@@ -34,7 +34,7 @@ pub struct ConnectionStats {
     pub probe_timeouts: u64,
     /// Packets received that could not be opened.
     pub undecryptable: u64,
-    /// Changes of the keys of 1-RTT packets, whoever began.
+    /// Key updates of 1-RTT packets, by either end.
     pub key_updates: u64,
     /// Share of recently sent packets that were lost: a moving average over about 256 packets.
     pub loss_estimate: f64,

@@ -1,8 +1,8 @@
 //! Packet protection and the handshake (RFC 9001), behind traits.
 //!
-//! The connection knows a [`Session`] that eats and produces CRYPTO bytes and hands out [`Keys`],
-//! and the two kinds of key in them. [`rustls`] is the real thing; [`null`] has messages and packets
-//! of the same shape for simulations, without any secrecy.
+//! The connection knows a [`Session`], which takes and produces CRYPTO bytes and hands out
+//! [`Keys`]. [`rustls`] is TLS 1.3; [`null`] has messages and packets of the same shape for
+//! simulations, and keeps nothing secret.
 
 pub mod null;
 pub mod retry;
@@ -235,7 +235,7 @@ pub trait Session: Send {
     /// # Errors
     /// The peer's message is malformed, unexpected or unacceptable (the code is 0x100 plus the TLS
     /// alert, RFC 9001 section 4.8), or belongs to another level than `level` (PROTOCOL_VIOLATION,
-    /// section 4.1.3). The session is of no use any more.
+    /// section 4.1.3). The session cannot be used afterwards.
     fn read_handshake(&mut self, level: SpaceId, data: &[u8]) -> Result<(), TransportError>;
 
     /// Appends CRYPTO bytes of the current sending level to `out`. If keys are returned, the bytes

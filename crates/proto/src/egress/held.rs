@@ -20,7 +20,7 @@ impl HeldFrames {
         fits
     }
 
-    /// When the next frame is let go.
+    /// When the next frame is released.
     pub fn next(&self) -> Option<Instant> {
         self.0.iter().map(|(until, _)| *until).min()
     }

@@ -1,10 +1,11 @@
 //! The way out: what goes next into a packet, and what becomes of it.
 //!
-//! [`Egress`] owns the streams with their scheduler and order of resending, the coding sessions, the
-//! queue of datagrams and the loss reaction. It is asked in two steps: [`look`](Egress::look) says
-//! what goes next, changes nothing and may be asked any number of times; [`commit`](Egress::commit)
-//! writes it and moves on. What became of a packet's frames comes back by the methods of
-//! `outcome.rs`. It knows no packets, no handshake, and of the path no more than a [`PathView`].
+//! [`Egress`] owns the streams with their scheduler and order of resending, the coding sessions,
+//! the queue of datagrams and the loss reaction. It is asked in two steps: [`look`](Egress::look)
+//! says what goes next, changes nothing and may be asked any number of times;
+//! [`commit`](Egress::commit) writes it and moves on. What became of a packet's frames comes back
+//! by the methods of `outcome.rs`. It knows no packets and no handshake, and only a [`PathView`] of
+//! the path.
 
 mod commit;
 mod datagrams;
@@ -137,7 +138,7 @@ impl Egress {
         Ok(())
     }
 
-    /// Symbols that nobody will send again, because their stream was given up.
+    /// Symbols that will not be sent again, because their stream was given up.
     pub fn withdraw(&mut self, symbols: &Withdrawn) {
         symbols.iter().for_each(|symbol| self.sessions.finish(*symbol));
     }
@@ -179,7 +180,7 @@ impl Egress {
         }
     }
 
-    /// When a policy wants to be asked again, or something that is held is let go.
+    /// When a policy wants to be asked again, or something that is held is released.
     pub fn timeout(&self, now: Instant) -> Option<Instant> {
         self.sessions.timeout(now).into_iter().chain(self.held.next()).min()
     }

@@ -136,9 +136,9 @@ impl Egress {
         }
     }
 
-    /// Lets go of what is held and need not wait any longer: its time is over, or no repair symbol in
-    /// flight can mend it any more. To be called after all frames of a packet were processed, and on
-    /// the timer.
+    /// Releases what is held and need not wait any longer, because its time is over or no repair
+    /// symbol in flight can mend it any more. Called after all frames of a packet were processed,
+    /// and by the timer.
     pub fn release_overdue(&mut self, now: Instant) {
         for symbol in self.sessions.overdue(now) {
             self.resend_symbol(symbol);

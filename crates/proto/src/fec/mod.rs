@@ -1,10 +1,10 @@
-//! Erasure-coding sessions: a coding window in one direction each.
+//! Erasure-coding sessions: each is a coding window in one direction.
 //!
-//! A session is a numbered slot. Streams join a session and leave it again; its source symbols are
-//! numbered on and on, so that a slot can serve one stream after another without any signalling.
-//! At the sender a policy says when repair symbols are sent ([`redundancy`]), and a code which
-//! coefficients they have ([`code`]). The memory of all sessions of a connection is bounded at either
-//! end. The wire format is in `docs/extension.md`.
+//! A session is a numbered slot. Streams join a session and leave it again. The numbers of its
+//! source symbols never start over, so that a slot can serve one stream after another without any
+//! signalling. At the sender a policy decides when repair symbols are sent ([`redundancy`]), and a
+//! code determines their coefficients ([`code`]). The memory of all sessions of a connection is
+//! bounded at either end. The wire format is in `docs/extension.md`.
 
 pub mod code;
 mod recv;

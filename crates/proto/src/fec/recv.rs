@@ -90,7 +90,7 @@ impl ReceiveSession {
     /// Gives back what the decoder holds. It gives up the symbols that it misses, and no repair
     /// symbol that covers one of its window helps any more; what the peer was told stays true.
     fn release(&mut self) {
-        // Nobody has seen the frames of symbols that were recovered and not fetched.
+        // The frames of symbols that were recovered and not fetched have not been processed.
         let mut unseen = RangeSet::default();
         while let Some(id) = self.decoder.pop_recovered() {
             unseen.insert(id..id + 1);
@@ -183,8 +183,8 @@ impl ReceiveSessions {
         Ok(self.sessions[index].get_or_insert_with(new))
     }
 
-    /// A source symbol came. Returns whether its frames are to be processed: those of a duplicate
-    /// were already.
+    /// A source symbol arrived. Returns whether its frames are to be processed; those of a
+    /// duplicate already have been.
     ///
     /// # Errors
     /// The session or the symbol breaks what was announced.

@@ -28,8 +28,8 @@ pub const MAX_SEND_WINDOW_BYTES: u32 = 1536 * 1024;
 /// largest window lose their protection.
 pub const MAX_ENCODER_BYTES: usize = 8 << 20;
 
-/// A peer that takes only shorter source symbols than this gets none: a STREAM frame's header would
-/// be a large part of each.
+/// A peer that accepts only shorter source symbols than this gets none: the header of a STREAM
+/// frame would be a large part of each.
 const MIN_SYMBOL_SIZE: usize = 64;
 
 /// The most that a REPAIR frame adds to the longest source symbol of its span: type 2, code 1,
@@ -205,7 +205,7 @@ impl SendSessions {
     }
 
     /// Lets the oldest symbols of the largest windows go while all sessions together hold more than
-    /// [`MAX_ENCODER_BYTES`]. `evict` hears of those that are not known to have arrived.
+    /// [`MAX_ENCODER_BYTES`]. `evict` is called for those that are not known to have arrived.
     pub fn enforce_budget(&mut self, mut evict: impl FnMut(u16, Evicted)) {
         let mut held = self.allocated();
         while held > MAX_ENCODER_BYTES {
@@ -306,7 +306,7 @@ impl SendSessions {
         self.resend_frames(symbol)
     }
 
-    /// Nobody wants a symbol any more.
+    /// A symbol is no longer needed.
     pub fn finish(&mut self, symbol: SymbolRef) {
         if let Some(s) = self.session(symbol.session) {
             s.done(symbol.id);
@@ -405,7 +405,8 @@ impl SendSessions {
     }
 
     /// What the policies want to send into a free slot: a bid for each session that would send a
-    /// repair symbol of at most `room` bytes. `around` tells of a session. Changes nothing.
+    /// repair symbol of at most `room` bytes. `around` gives the surroundings of a session. Changes
+    /// nothing.
     pub fn bids<'a>(
         &'a self,
         now: Instant,
@@ -428,8 +429,8 @@ impl SendSessions {
         })
     }
 
-    /// The code that makes a repair symbol, and its key: the plan's, if the peer takes it and it has
-    /// such a repair symbol.
+    /// The code that makes a repair symbol, and its key: those of the plan, if the peer accepts the
+    /// code and the code has such a repair symbol.
     fn code_of(&self, plan: &RepairPlan, span: &Range<u64>, next_key: u32) -> (CodeId, u32) {
         let key = plan.key.unwrap_or(next_key);
         let known = code::find(plan.code).filter(|_| self.codes.contains(plan.code));
@@ -506,8 +507,8 @@ impl SendSessions {
         tokens
     }
 
-    /// When a policy wants to be asked again, or a held symbol is let go. A policy whose time has
-    /// come at `now` waits for a slot, and not for the time.
+    /// When a policy wants to be asked again, or a held symbol is released. A policy whose time has
+    /// come at `now` waits for a slot and needs no timer.
     pub fn timeout(&self, now: Instant) -> Option<Instant> {
         let policies = self.sessions.iter().filter(|s| !s.is_quiet());
         let policy = policies.filter_map(|s| s.policy.timeout().filter(|at| *at > now)).min();

@@ -32,7 +32,7 @@ pub(super) enum SymbolState {
     },
     /// Its packet was lost and it waits to be sent again.
     Resend,
-    /// It arrived, was recovered, or nobody wants it any more.
+    /// It arrived, was recovered, or is no longer needed.
     Done,
 }
 
@@ -91,7 +91,7 @@ pub(super) struct Session {
     pub(super) streams: Vec<StreamId>,
     /// Symbols in the encoder's window, oldest first.
     symbols: VecDeque<Symbol>,
-    /// Those of them that are [`SymbolState::Done`].
+    /// The symbols among them that are [`SymbolState::Done`].
     done: RangeSet,
     /// Symbols of the window that are not [`SymbolState::Done`].
     open: u32,
@@ -307,7 +307,7 @@ impl Session {
         Some(frames)
     }
 
-    /// Lets go of what is done at the old end of the window.
+    /// Drops symbols that are done from the old end of the window.
     pub(super) fn slide(&mut self) {
         while self.symbols.front().is_some_and(|s| s.state == SymbolState::Done) {
             self.symbols.pop_front();

@@ -31,7 +31,7 @@ use validation::Validation;
 pub enum Gate {
     /// It may go.
     Open,
-    /// The congestion window is full: it goes when something in flight has met its fate.
+    /// The congestion window is full: it may go when something in flight is acknowledged or lost.
     Window,
     /// The pacer lets it go then.
     Pacing(Instant),
@@ -131,8 +131,8 @@ impl Path {
         self.pacer.delay_until(now, size).map_or(Gate::Open, Gate::Pacing)
     }
 
-    /// Something waits that the window or the pacer does not let go: it is not the application that
-    /// limits the rate (RFC 9002 section 7.8).
+    /// The window or the pacer holds something back, so it is not the application that limits the
+    /// rate (RFC 9002 section 7.8).
     pub fn on_held_back(&mut self) {
         self.app_limited = false;
     }

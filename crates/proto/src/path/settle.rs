@@ -1,4 +1,4 @@
-//! What congestion control hears of packets that met their fate.
+//! What congestion control is told of packets that were acknowledged or lost.
 
 use super::Path;
 use crate::congestion::{Acked, Lost, Packet, PacketState};
@@ -11,7 +11,7 @@ use crate::recovery::sent::SentPacket;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-/// Packets that met their fate, for the owners of their frames.
+/// Packets that were acknowledged or lost, for the owners of their frames.
 #[derive(Debug, Default)]
 pub struct Settled {
     /// Newly acknowledged, oldest first.

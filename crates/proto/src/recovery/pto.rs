@@ -16,7 +16,7 @@ pub struct PtoContext {
     /// Whether Handshake packets can be sent.
     pub handshake_keys: bool,
     /// Whether the anti-amplification limit of RFC 9000 section 8.1 forbids to send now. The timer
-    /// would then expire in vain (RFC 9002 section 6.2.2.1).
+    /// would then expire without effect (RFC 9002 section 6.2.2.1).
     pub amplification_limited: bool,
 }
 

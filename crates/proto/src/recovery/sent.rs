@@ -8,7 +8,7 @@ use std::ops::{Range, RangeInclusive};
 use std::time::Instant;
 
 /// Packets outside the congestion controller's count (ACK only) that are remembered in a space.
-/// Nothing but their own acknowledgement limits them, and a peer owes them none: the oldest are
+/// Only acknowledgements remove them, and a peer need not acknowledge them. So the oldest are
 /// forgotten, at the latest when there are twice as many.
 pub const MAX_NOT_IN_FLIGHT: usize = 256;
 /// Runs of deliberately skipped packet numbers that are remembered in a space; older ones go first.

@@ -220,7 +220,7 @@ impl Assembler {
         }
     }
 
-    /// Throws away what was not delivered: nobody will read it.
+    /// Throws away what was not delivered: it will not be read.
     pub(super) fn discard(&mut self) {
         self.blocks = VecDeque::new();
         self.ahead.clear();

@@ -1,7 +1,7 @@
 //! Control frames that wait to be sent, and what becomes of them.
 //!
 //! What waits is a mark, not a frame: values are read when the frame is written, so that a frame
-//! that was lost is sent again with what is true by then, or not at all.
+//! that was lost is sent again with its current value, or not at all.
 
 use super::table::{PendingControl, Stream};
 use super::{Streams, flow};

@@ -3,7 +3,7 @@
 use crate::ids::{Dir, StreamId};
 use std::collections::VecDeque;
 
-/// Something happened to a stream that the application may want to act on.
+/// Something happened to a stream that an application acts on.
 ///
 /// Each stands in the queue at most once for its stream or direction, so that the queue is bounded
 /// by the number of streams.

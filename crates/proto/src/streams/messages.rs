@@ -1,4 +1,4 @@
-//! Messages on a stream: what the application says of the pieces that it writes.
+//! Messages on a stream: what the application says about the pieces that it writes.
 
 use crate::fec::redundancy::Message;
 use std::collections::VecDeque;

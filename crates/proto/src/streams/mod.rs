@@ -356,7 +356,7 @@ impl Streams {
         }
     }
 
-    /// Gives received bytes that were read, or that nobody will read, back to the connection's
+    /// Gives received bytes that were read, or that will not be read, back to the connection's
     /// window.
     fn release(&mut self, bytes: u64) {
         self.window.consume(bytes);

@@ -46,7 +46,7 @@ pub(super) struct Received {
     pub(super) readable: bool,
     /// By how much the stream counts more against the connection's window.
     pub(super) growth: u64,
-    /// Bytes that nobody will read, to be credited back to the connection's window.
+    /// Bytes that will not be read, to be credited back to the connection's window.
     pub(super) released: u64,
 }
 
@@ -55,8 +55,8 @@ pub(super) struct Received {
 pub(super) struct RecvHalf {
     state: RecvState,
     assembler: Assembler,
-    /// Which received bytes are next. `None` for stream order, which needs no state and nobody to
-    /// ask.
+    /// Which received bytes are next. `None` for stream order, which needs no state and no policy
+    /// to ask.
     delivery: Option<Box<dyn Delivery>>,
     /// Whether stream order is kept.
     ordered: bool,
@@ -136,7 +136,7 @@ impl RecvHalf {
         self.stop != Stop::No || matches!(self.state, RecvState::ResetRecvd | RecvState::ResetRead)
     }
 
-    /// Credits back everything that nobody will read.
+    /// Credits back everything that will not be read.
     fn release(&mut self) -> u64 {
         let released = self.highest - self.credited;
         self.credited = self.highest;

@@ -71,7 +71,7 @@ pub(super) enum NextLost {
     Symbol(SymbolRef),
 }
 
-/// Whether a stream is complete after a frame of it met its fate.
+/// Whether a stream is complete after one of its frames was acknowledged or given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Completion {
     /// Something is outstanding, or was complete before.
@@ -113,7 +113,7 @@ pub(super) struct SendHalf {
     reset: Option<u64>,
     /// Bytes were given up that the peer does not hold, last with this code.
     given_up: Option<u64>,
-    /// A write found no room and nobody was told yet that there is some again.
+    /// A write found no room, and the writer has not been told yet that there is room again.
     wants_room: bool,
     pub(super) priority: Priority,
     pub(super) protection: Option<Protection>,
@@ -123,7 +123,7 @@ pub(super) struct SendHalf {
     pub(super) scheduled: bool,
     /// The stream counts among those with new bytes.
     pub(super) fresh: bool,
-    /// Bytes of the buffer that the connection's pool knows of.
+    /// Bytes of the buffer that are counted in the connection's pool.
     pub(super) pooled: usize,
     /// The stream stands in the pool's queue of those that found no room.
     pub(super) pool_queued: bool,

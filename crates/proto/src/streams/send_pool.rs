@@ -1,9 +1,9 @@
 //! What all streams together may hold in their send buffers.
 //!
-//! The limit keeps a connection's memory within bounds, and must not keep a stream that becomes
-//! urgent from writing because less urgent ones have filled what there was. So every stream may
-//! hold [`STREAM_RESERVE`] bytes come what may, and those that wait for more are woken in the order
-//! in which they came.
+//! The limit keeps a connection's memory within bounds. It must not stop a stream that becomes
+//! urgent from writing because less urgent ones have used it up. So every stream may always hold
+//! [`STREAM_RESERVE`] bytes, and streams that wait for more are woken in the order in which they
+//! came.
 
 use super::send::SendHalf;
 use crate::ids::StreamId;

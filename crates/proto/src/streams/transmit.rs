@@ -17,8 +17,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use sutura_schedule::{Rank, Scheduler, Urgency};
 
-/// Bytes of a stream that has been written no more than a short message, such as a request. Such
-/// streams cost more in packets of their own than they can lose by sharing one.
+/// A stream with at most this many bytes written is a short message, such as a request. Packets of
+/// its own would cost it more than it can lose by sharing one.
 const SHORT_MESSAGE: u64 = 256;
 /// Where the bytes of a [`Pending`] come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub struct Pending {
     /// The stream.
     pub id: StreamId,
 
-    /// Whether it may go along with another stream in a packet: the stream is one of the
-    /// protocol's own, for which all others may wait, or has no more than a short message.
+    /// Whether it may share a packet with another stream: the stream is one of the protocol's own,
+    /// which all others may wait for, or is a [`SHORT_MESSAGE`].
     pub goes_along: bool,
     source: Source,
 }
@@ -103,11 +103,11 @@ pub(super) struct Outgoing {
     pub(super) credit: SendCredit,
     /// The connection's limit for what send buffers hold.
     pub(super) pool: SendPool,
-    /// How many streams have new bytes that their own flow control lets go.
+    /// How many streams have new bytes that their own flow control allows to send.
     fresh: usize,
-    /// Streams of which nothing but FIN is left: it costs no flow-control credit, so it does not
-    /// wait with those that do. The first one is always such a stream; others are looked at when
-    /// they get there.
+    /// Streams of which nothing but FIN is left. A FIN costs no flow-control credit, so it does not
+    /// wait for any. The first entry is always such a stream; the others are checked when they
+    /// become the first.
     fins: VecDeque<StreamId>,
 }
 
@@ -238,7 +238,7 @@ impl Outgoing {
         withdrawn
     }
 
-    /// Which stream goes next of those that lost data, whatever the scheduler says of new data.
+    /// Which of the streams that lost data goes next, regardless of the scheduler.
     fn next_lost(&self, table: &Table) -> Option<Pending> {
         let id = StreamId(self.order.next()?);
         let send = table.get(id)?.send.as_ref()?;
@@ -479,13 +479,13 @@ impl Streams {
         self.settle(token.id, |send| send.acked(range_of(token), token.fin));
     }
 
-    /// Nobody will send again what a frame carried, although the peer does not hold it. When nothing
-    /// else of the stream is outstanding, the stream ends with a reset that says `code`.
+    /// What a frame carried will not be sent again, although the peer does not hold it. When
+    /// nothing else of the stream is outstanding, the stream ends with a reset that carries `code`.
     pub fn give_up(&mut self, token: &StreamToken, code: u64) {
         self.settle(token.id, |send| send.give_up(range_of(token), token.fin, code));
     }
 
-    /// Follows the end of a frame's way.
+    /// Updates a stream after one of its frames was acknowledged or given up.
     fn settle(&mut self, id: StreamId, act: impl FnOnce(&mut SendHalf) -> Completion) {
         let Some(stream) = self.table.get_mut(id) else { return };
         let Some(send) = &mut stream.send else { return };

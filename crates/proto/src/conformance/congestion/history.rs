@@ -1,4 +1,4 @@
-//! Random calls, as wild as a connection may make them, to controllers that should not differ.
+//! Random calls, as irregular as those of a connection can be, to controllers that must not differ.
 
 use super::watched::Watched;
 use crate::conformance::CENTURY;

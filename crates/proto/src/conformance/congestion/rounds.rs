@@ -1,5 +1,5 @@
-//! A sender that knows the fate of every packet beforehand: a flight is sent at once, and judged a
-//! round trip later.
+//! A sender that knows the fate of every packet beforehand: a flight is sent at once, and
+//! acknowledged or declared lost a round trip later.
 
 use super::watched::Watched;
 use crate::congestion::{CongestionController, CongestionFactory, Packet, PathParameters, Sent};

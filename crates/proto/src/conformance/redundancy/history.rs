@@ -5,7 +5,7 @@ use crate::fec::redundancy::{Message, PathView};
 use std::time::{Duration, Instant};
 use sutura_random::Rng;
 
-/// One step of a history. Which symbols it is about is drawn by whoever plays it.
+/// One step of a history. The player draws the symbols that it is about.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
     /// Time passes.
@@ -15,7 +15,7 @@ pub(super) enum Step {
     /// So many free places in packets; in each, something else of the connection goes first with
     /// this chance in a hundred.
     Slots { count: u64, taken: u64 },
-    /// Packets of symbols are acknowledged, also of such as were declared lost.
+    /// Packets of symbols are acknowledged, some of them after they were declared lost.
     Acknowledge { most: u64 },
     /// The peer recovers symbols.
     Recover { most: u64 },
@@ -25,7 +25,7 @@ pub(super) enum Step {
     Resend { most: u64 },
     /// Repair symbols were acknowledged or lost.
     Settle { most: u64 },
-    /// Nobody wants the symbols any more that are not known to have arrived.
+    /// The symbols that are not known to have arrived are no longer needed.
     GiveUp,
     /// The connection around the session is another: flow control credit and whether it is idle.
     Surround { credit: u64, idle: bool },

@@ -15,7 +15,7 @@ use sutura_random::Rng;
 /// Repair symbols per source symbol that a policy may want while nothing else happens, beyond a
 /// burst.
 const REPAIRS_PER_SYMBOL: u64 = 4;
-/// How often a policy that rests is asked in vain before that counts as its last word.
+/// How often a policy must decline before the kit concludes that it wants nothing more.
 const QUIET_ROUNDS: u32 = 6;
 
 /// What became of a source symbol in the window.
@@ -177,7 +177,7 @@ impl Session {
         );
     }
 
-    /// Asks what nobody needs to know: of other times, and of what may be so soon.
+    /// Asks superfluous questions: about other times, and about what may be true soon.
     pub(super) fn pester(&self, random: &mut Rng) {
         for _ in 0..4 {
             let later = Duration::from_micros(random.below(200_000));
@@ -257,7 +257,7 @@ impl Session {
         }
     }
 
-    /// Lets go of what is done at the old end of the window.
+    /// Drops symbols that are done from the old end of the window.
     fn slide(&mut self) {
         while self.symbols.front() == Some(&Fate::Done) {
             self.symbols.pop_front();

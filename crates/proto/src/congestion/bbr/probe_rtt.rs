@@ -4,7 +4,7 @@ use super::probe_bw::AckPhase;
 use super::{Bbr, State};
 use std::time::{Duration, Instant};
 
-/// How long a minimum is believed.
+/// How long a minimum stays valid.
 const MIN_RTT_FILTER: Duration = Duration::from_secs(10);
 /// How long the flow goes on without seeing the path empty.
 const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);

@@ -16,8 +16,8 @@ const fn fold(a: u64, b: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64)
 }
 
-/// A keyed checksum: fast, repeatable, and no obstacle to anybody who wants to forge one. Two
-/// chains of multiplications run side by side, because one would wait for itself.
+/// A keyed checksum: fast, repeatable and easy to forge. Two chains of multiplications run side by
+/// side, because one would wait for itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Checksum([u64; 2]);
 

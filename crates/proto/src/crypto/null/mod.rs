@@ -1,10 +1,10 @@
-//! Handshakes and packet protection for simulations: the shapes and sizes of the real thing, and
-//! none of its secrecy.
+//! Handshakes and packet protection for simulations: the shapes and sizes of TLS and AEADs, without
+//! secrecy.
 //!
 //! Messages are framed as in TLS and about as long, and carry ALPN and transport parameters;
 //! packets have a 16-byte tag that detects damage and header protection with a mask made from a
 //! sample. Everything is a function of what the two ends say, so that a run can be repeated.
-//! **Anybody can forge anything here.**
+//! **Nothing here is secret or authentic.**
 
 mod handshake;
 mod keys;
@@ -69,7 +69,7 @@ impl NullServerConfig {
         Self { protocols, certificate_size: CERTIFICATE_SIZE }
     }
 
-    /// Sets how many bytes of certificates and signature the server sends, 900 unless told: long
+    /// Sets how many bytes of certificates and signature the server sends, 900 by default. Long
     /// chains run into the anti-amplification limit.
     #[must_use]
     pub const fn with_certificate_size(mut self, bytes: u16) -> Self {

@@ -190,14 +190,14 @@ pub enum Close<'a> {
         code: TransportErrorCode,
         /// The type of the frame that caused it, if known. PADDING (0) cannot be told from none.
         frame: Option<u64>,
-        /// A reason for people to read; should be UTF-8, might be anything.
+        /// A human-readable reason. It should be UTF-8, but may be any bytes.
         reason: &'a [u8],
     },
     /// Type 0x1d: closed by the application.
     Application {
         /// The application's code.
         code: u64,
-        /// A reason for people to read.
+        /// A human-readable reason.
         reason: &'a [u8],
     },
 }

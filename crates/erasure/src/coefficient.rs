@@ -1,9 +1,9 @@
 //! Coding coefficients. Those of the window code are a function of the repair key and the symbol id,
 //! and of nothing else.
 //!
-//! Because the coefficient of one symbol can be had without those of the others, sender and
-//! receiver agree on a repair symbol after naming its key and its span, and a receiver may work
-//! out just the coefficients of what it misses.
+//! The coefficient of one symbol can be computed without those of the others. So key and span are
+//! enough to name a repair symbol, and a receiver computes just the coefficients of the symbols
+//! that it misses.
 
 use crate::symbol::SymbolId;
 

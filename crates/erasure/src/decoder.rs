@@ -55,7 +55,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder of which nothing has been asked. Limits beyond those of the code are lowered
+    /// A decoder that holds nothing. Limits beyond those of the code are lowered
     /// ([`DecoderLimits::effective`]).
     #[must_use]
     pub fn new(limits: DecoderLimits) -> Self {
@@ -319,8 +319,8 @@ impl Decoder {
         self.matrix.unknowns().copied()
     }
 
-    /// The lowest id in the window. Symbols below it are of no interest any more; whether they
-    /// all arrived is another matter, see [`given_up`](Self::given_up).
+    /// The lowest id in the window. Symbols below it are no longer needed; whether they all arrived
+    /// is another matter, see [`given_up`](Self::given_up).
     #[must_use]
     pub fn lower_bound(&self) -> SymbolId {
         self.lower

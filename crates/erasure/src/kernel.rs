@@ -1,9 +1,9 @@
-//! Arithmetic on regions of bytes, each byte an element of [GF(256)](crate::gf256).
+//! Arithmetic on regions of bytes, in which each byte is an element of [GF(256)](crate::gf256).
 //!
-//! All work on the bytes of symbols is here and nowhere else. A [`Kernel`] is one way of doing it;
-//! what it computes is the same on all of them. Regions may have any length and alignment. A source
-//! that is shorter than its destination counts as padded with zeros; what is longer is left out.
-//! Regions that start at a multiple of 64 bytes are read up to half as fast again as others.
+//! All work on the bytes of symbols is done here. All [`Kernel`]s compute the same, each with other
+//! instructions. Regions may have any length and alignment. A source that is shorter than its
+//! destination counts as padded with zeros; if it is longer, the rest is ignored. Regions that
+//! start at a multiple of 64 bytes are read up to 50 % faster than others.
 //!
 //! ```
 //! use sutura_erasure::kernel::Kernel;

@@ -9,8 +9,8 @@ use crate::slot::{self, Slot};
 /// Buffers keep their capacity when they come back, so that a steady stream of symbols allocates
 /// nothing. Left alone, short symbols would in time come to sit in long buffers and a limit on
 /// symbol bytes would say little about memory. Hence the budget: as long as all capacity together
-/// is within it, nobody asks how well it is used; above it, spare buffers are freed and those in
-/// use fit their contents. Total capacity is then at most the budget and the contents.
+/// is within it, unused room does not matter; above it, spare buffers are freed and those in use
+/// fit their contents. Total capacity is then at most the budget and the contents.
 #[derive(Debug)]
 pub(crate) struct Pool {
     spare: Vec<Slot>,

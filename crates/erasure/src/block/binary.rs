@@ -1,7 +1,7 @@
 //! Gaussian elimination over GF(2) in two halves: first on bits, then on symbols.
 //!
-//! The bits say which unknowns can be had and from which equations. Only what is needed for these is
-//! then done to symbols, in the same steps.
+//! The bits say which unknowns can be determined, and from which equations. Only the steps needed
+//! for these are then repeated on symbols.
 
 use alloc::{vec, vec::Vec};
 

@@ -1,10 +1,10 @@
 //! Block codes: a fixed number of source symbols, and repair symbols for just these.
 //!
-//! The window code of this crate protects a stream that goes on. What has an end, such as an
-//! object, a picture or a group of datagrams, may be protected as a *block* instead: `k` source
+//! The window code of this crate protects a stream without end. Data of known size, such as an
+//! object, a picture or a group of datagrams, can be protected as a *block* instead: `k` source
 //! symbols from which `m` repair symbols are made, all of one length. All codes here are
-//! *systematic*: the source symbols are sent as they are. They differ in what they cost and in
-//! which losses they can bear:
+//! *systematic*: the source symbols are sent unchanged. They differ in what they cost and in which
+//! losses they can bear:
 //!
 //! | code | encoding, for each repair symbol | recovers |
 //! |---|---|---|
@@ -17,8 +17,8 @@
 //! [`LdpcStaircase`] has a bound on the effort and that [`Xor2d`] looks at one row or column at a
 //! time. How the codes are defined, to the bit, is in `docs/extension.md`, section "Block codes".
 //!
-//! Symbols of different lengths are the caller's to pad, as the window code does it: put the length
-//! in front and zeros behind.
+//! The caller pads symbols of different lengths as the window code does: the length in front and
+//! zeros behind.
 //!
 //! ```
 //! use sutura_erasure::block::{BlockCode, ReedSolomon};

@@ -115,7 +115,7 @@ impl BlockCode for Xor2d {
             return Ok(decoded);
         }
         // How many source symbols each line lacks. No line has the repair symbol of another, so one
-        // without its own is of no use.
+        // without its own does not help.
         let mut lacking = vec![0_u32; self.repairs()];
         for source in (0..self.sources).filter(|&source| !present[source]) {
             for line in self.lines_of(source) {

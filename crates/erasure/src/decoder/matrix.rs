@@ -5,9 +5,9 @@
 //! *pivot*, its lowest unknown, with coefficient 1, and no other row refers to that unknown. Three
 //! things follow, and the rest of the decoder rests on them:
 //!
-//! * A symbol is determined by what was received exactly if a row refers to it and to nothing else.
-//! * What has to be added to a new row to bring it into this form can be read off its coefficients
-//!   at the pivots, all at once. So a row that says nothing new is known before bytes are touched.
+//! * What was received determines a symbol exactly if a row refers to it and to nothing else.
+//! * The coefficients of a new row at the pivots say, all at once, what has to be added to bring it into
+//!   this form. So a row that says nothing new is recognised before any bytes are read.
 //! * The rows with pivots at or above some id hold everything that the system says about the
 //!   unknowns from there on. So giving up the oldest unknowns costs nothing else.
 

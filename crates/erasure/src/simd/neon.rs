@@ -1,4 +1,4 @@
-//! The tier of AArch64, where NEON is never absent.
+//! The tier of AArch64, which always has NEON.
 
 use core::arch::aarch64::*;
 

@@ -1,6 +1,4 @@
-//! The tier that needs nothing: 64-bit words in portable code, and no `unsafe`.
-//!
-//! It is also what the others are tested against.
+//! The portable tier: 64-bit words, without `unsafe`. The other tiers are tested against it.
 
 use crate::gf256;
 

@@ -1,4 +1,4 @@
-//! The tier of WebAssembly, in builds with `simd128`: it cannot be asked for at run time.
+//! The tier of WebAssembly, in builds with `simd128`: a program cannot detect it at run time.
 
 use core::arch::wasm32::*;
 

@@ -1,4 +1,4 @@
-//! Numbers with units, read exactly and written so that they are read back as the same.
+//! Numbers with units, read exactly and written so that reading them back gives the same number.
 
 use std::fmt;
 use std::time::Duration;

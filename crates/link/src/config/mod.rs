@@ -1,4 +1,4 @@
-//! Everything that can be said about a link.
+//! The configuration of a link.
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Models of loss that has nothing to do with congestion.
+//! Models of loss that is not due to congestion.
 
 mod process;
 #[cfg(test)]

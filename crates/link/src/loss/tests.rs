@@ -135,7 +135,7 @@ fn background_packets_are_counted_by_time_alone() {
     assert_eq!(background.packets_until(3_600_000_000_000), 3_000_000);
     let odd: Background = "7bit,3".parse().unwrap();
     assert_eq!(odd.packets_until(24_000_000_000), 7);
-    // However long nothing was sent, the next packet costs no more than the one before.
+    // After a long silence, the next packet costs no more than the one before.
     let lost = losses("ge:0.3,0.3,1,0", Some("100gbit,1"), u64::MAX / 200, 200, 1);
     assert_near(mean(&lost), 0.5, 0.4);
 }

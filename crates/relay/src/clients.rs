@@ -1,4 +1,4 @@
-//! Who uses the relay.
+//! The clients of the relay.
 
 use std::collections::HashMap;
 use std::io;
@@ -163,7 +163,7 @@ mod tests {
             assert_eq!(found.is_some(), port <= 3);
         }
         assert_eq!((clients.len(), clients.slots.len()), (3, 3));
-        // The first one is used; the others are forgotten, and their names mean nobody.
+        // The first one is used; the others are forgotten, and their names are invalid.
         let second = clients.find_or_insert(address(2), 2 * SECOND).unwrap().unwrap();
         clients.touch(first, 11 * SECOND);
         let new = clients.find_or_insert(address(1000), 12 * SECOND).unwrap().unwrap();

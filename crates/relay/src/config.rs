@@ -1,4 +1,4 @@
-//! How a relay is set up.
+//! The configuration of a relay.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -26,9 +26,9 @@ pub struct Config {
 }
 
 impl Config {
-    /// Clients served at the same time unless told otherwise. Each takes a socket.
+    /// Default for the clients served at the same time. Each takes a socket.
     pub const DEFAULT_MAX_CLIENTS: usize = 512;
-    /// How long an idle client is remembered unless told otherwise.
+    /// Default for how long an idle client is remembered.
     pub const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
     /// A relay without any effect, from `listen` to `to`.

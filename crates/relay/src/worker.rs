@@ -142,7 +142,7 @@ impl Worker {
             let (length, address) = match self.socket.recv_from(&mut self.scratch) {
                 Ok(received) => received,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // Such as the news that an earlier datagram found nobody.
+                // Such as the report that an earlier datagram could not be delivered.
                 Err(_) => continue,
             };
             let now = self.now();

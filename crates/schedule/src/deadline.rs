@@ -4,22 +4,21 @@ use crate::hash::KeyMap;
 use crate::queue::{Place, Queue, Slot};
 use crate::{Eps, Grant, Priority, Scheduler, StreamKey, Urgency};
 
-/// Earliest deadline first, for messages that are of use only until a certain time (after the
+/// Earliest deadline first, for messages that are useful only until a certain time (after the
 /// scheduler of FlEC, Michel et al. 2022, section VIII-A2).
 ///
 /// * [`Urgency::CONTROL`] first.
-/// * Then the streams with a [`deadline`](Priority::deadline), the earliest first; equal ones in
-///   order of urgency, then of their keys. If all of them can be in time, this order gets them all
-///   there in time.
-/// * Then all others, as [`Eps`] serves them.
+/// * Then the streams with a [`deadline`](Priority::deadline), the earliest first. Ties are broken
+///   by urgency, then by key. If any order can meet all deadlines, this one does.
+/// * Then all others, in the order of [`Eps`].
 ///
-/// A scheduler has no clock, so it does not know whether a deadline can still be met. FlEC passes
-/// over the messages that cannot be in time; here whoever knows the time and the delay of the path
-/// resets or deactivates their streams, or takes away their deadlines, to have them sent after all
-/// others.
+/// A scheduler has no clock, so it does not know whether a deadline can still be met. FlEC skips
+/// messages that cannot arrive in time. Here, a caller that knows the time and the delay of the
+/// path can reset or deactivate their streams, or remove their deadlines so that they are sent
+/// after all others.
 ///
-/// Streams with a deadline take O(log n) to be activated and deactivated; decisions and charges
-/// cost as much as those of [`Eps`].
+/// Activating and deactivating a stream with a deadline takes O(log n). Decisions and charges cost
+/// as much as with [`Eps`].
 #[derive(Clone, Debug, Default)]
 pub struct Deadline {
     slots: KeyMap<Slot>,
@@ -38,11 +37,11 @@ struct Node {
     active: bool,
 }
 
-/// Where a stream waits.
+/// The group of streams that a stream belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Control,
-    /// With the order among those with a deadline.
+    /// A stream with a deadline, and its rank among these.
     Dated(u128),
     Others,
 }
@@ -66,13 +65,13 @@ impl Deadline {
         Self::default()
     }
 
-    /// How many streams are inserted, active or not.
+    /// The number of inserted streams, active or not.
     #[must_use]
     pub fn streams(&self) -> usize {
         self.slots.len()
     }
 
-    /// The scheduler of a part without deadlines.
+    /// The scheduler of a group without deadlines.
     fn eps(&mut self, part: Part) -> Option<&mut Eps> {
         match part {
             Part::Control => Some(&mut self.control),
@@ -81,7 +80,7 @@ impl Deadline {
         }
     }
 
-    /// Has a stream wait in its part, if it does not yet.
+    /// Queues a stream in its group, unless it is queued already.
     fn enqueue(&mut self, stream: StreamKey, slot: Slot) {
         let part = self.nodes[slot].part;
         if let Part::Dated(rank) = part {
@@ -178,7 +177,7 @@ impl Scheduler for Deadline {
     }
 
     fn charge(&mut self, stream: StreamKey, bytes: usize) {
-        // A charge moves nobody where one is served after the other.
+        // Where streams are served one after the other, a charge does not change the order.
         if let Some(&slot) = self.slots.get(&stream)
             && let Some(eps) = self.eps(self.nodes[slot].part)
         {
@@ -208,7 +207,7 @@ mod tests {
         scheduler.activate(stream);
     }
 
-    /// Serves everybody to the end, one packet each.
+    /// Serves all active streams until none is left, with one packet each. Returns their order.
     fn order(scheduler: &mut Deadline) -> Vec<StreamKey> {
         std::iter::from_fn(|| {
             let Grant { stream, bytes } = scheduler.next(1200)?;
@@ -263,14 +262,15 @@ mod tests {
         assert_eq!(scheduler.next(1).map(|grant| grant.stream), Some(4));
         scheduler.reprioritize(4, Priority::new(1, false).unwrap());
         assert_eq!(scheduler.next(1).map(|grant| grant.stream), Some(0));
-        // Streams that are not active stay so.
+        // Inactive streams stay inactive.
         scheduler.insert(8, dated(0, 1));
         scheduler.reprioritize(8, dated(0, 0));
         scheduler.reprioritize(99, dated(0, 0));
         assert_eq!(order(&mut scheduler), [0, 4]);
     }
 
-    /// Whatever can be in time is: Jackson's rule, against every other order of four messages.
+    /// If all messages can be in time, they are (Jackson's rule): compared with every other order
+    /// of four messages.
     #[test]
     fn all_are_in_time_if_any_order_gets_them_there_in_time() {
         for case in 0..4096u64 {

@@ -5,14 +5,14 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::StreamKey;
 
-/// A map from stream keys.
+/// A map keyed by stream.
 ///
-/// The hash is not keyed: a peer cannot choose the ids of its streams freely, because opening one
-/// opens all below it (RFC 9000, section 3.2), so it cannot make them collide. No order of
-/// iteration is ever used.
+/// The hash is not keyed. A peer cannot choose the IDs of its streams freely, because opening one
+/// opens all below it (RFC 9000, section 3.2), so it cannot cause collisions. Nothing depends on
+/// the order of iteration.
 pub(crate) type KeyMap<V> = HashMap<StreamKey, V, BuildHasherDefault<KeyHasher>>;
 
-/// Fibonacci hashing, folded so that the low bits, which select the bucket, depend on all of the
+/// Fibonacci hashing, folded so that the low bits, which select the bucket, depend on the whole
 /// key.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KeyHasher(u64);
@@ -50,7 +50,7 @@ mod tests {
                 hasher.finish() % 2048
             })
             .collect();
-        // Balls thrown at random into 2048 bins would fill 806 of them.
+        // 1024 keys placed at random would occupy 806 of the 2048 buckets.
         assert!(buckets.len() > 700, "{} buckets", buckets.len());
     }
 }

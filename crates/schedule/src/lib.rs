@@ -1,12 +1,12 @@
 //! Stream schedulers: which stream sends next, and how many bytes.
 //!
-//! A [`Scheduler`] is told which streams exist, how they are prioritised and which of them have
-//! bytes that may be sent now. Whenever the packet being built has room it is asked for a
-//! [`Grant`]. It sees keys, priorities and byte counts; it never sees data, a packet number, a
-//! clock or the network.
+//! A [`Scheduler`] is told which streams exist, what their priorities are and which of them have
+//! bytes that may be sent now. Whenever there is room in the packet being built, it is asked for a
+//! [`Grant`]. It sees stream keys, priorities and byte counts, but no data, packet numbers, clock
+//! or network.
 //!
-//! Every scheme lives in a file of its own and has one line in the table [`Scheme`], by which it is
-//! found by name:
+//! Each scheme lives in its own file and has an entry in the table [`Scheme`], which finds it by
+//! name:
 //!
 //! ```
 //! use sutura_schedule::{Priority, Scheme};
@@ -24,8 +24,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A scheme that is in no table is a type that implements [`Scheduler`] and a [`SchedulerFactory`] that
-//! makes it. [`conformance`] tells whether it keeps the contract.
+//! A custom scheme is a type that implements [`Scheduler`] and a [`SchedulerFactory`] that creates
+//! it. [`conformance`] checks whether it fulfils the contract.
 //!
 //! A [`Multiplexer`] treats all streams alike, as transports do that know nothing of them; the
 //! table [`Preset`] has the defaults of ten of these by name.

@@ -1,34 +1,34 @@
-//! What a stream's priority says: urgency and the incremental flag (RFC 9218, section 4), weights
-//! and classes, and what other schemes go by.
+//! The priority of a stream: urgency and the incremental flag (RFC 9218, section 4), weights and
+//! classes, and the inputs of other schemes.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::{Resource, StreamKey};
 
-/// How urgent a stream is (RFC 9218, section 4.1): 0 to 7, and one class above for the streams that
-/// carry the protocol.
+/// The urgency of a stream (RFC 9218, section 4.1): 0 to 7, and a more urgent class for the streams
+/// that carry the protocol itself.
 ///
-/// The order is the order of service: the smaller, the sooner. [`Urgency::CONTROL`] is smaller than
+/// Urgencies are ordered by service: the smaller goes first. [`Urgency::CONTROL`] is smaller than
 /// urgency 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Urgency(u8);
 
 impl Urgency {
-    /// The class of streams that every other stream depends on, such as the HTTP/3 control and
-    /// QPACK streams. No signal of a peer names it.
+    /// The urgency of streams that every other stream depends on, such as the HTTP/3 control and
+    /// QPACK streams. A peer cannot signal it.
     pub const CONTROL: Self = Self(0);
     /// Urgency 0.
     pub const HIGHEST: Self = Self(1);
     /// Urgency 3, for streams whose priority was never signalled.
     pub const DEFAULT: Self = Self(4);
-    /// Urgency 7, background work.
+    /// Urgency 7, for background work.
     pub const LOWEST: Self = Self(8);
 
-    /// How many classes there are, [`Urgency::CONTROL`] included.
+    /// The number of urgencies, including [`Urgency::CONTROL`].
     pub(crate) const CLASSES: usize = 9;
 
-    /// Urgency `value`, or `None` above 7.
+    /// Urgency `value`; `None` if `value` is above 7.
     #[must_use]
     pub const fn new(value: u8) -> Option<Self> {
         if value <= 7 { Some(Self(value + 1)) } else { None }
@@ -40,7 +40,7 @@ impl Urgency {
         self.0.checked_sub(1)
     }
 
-    /// Position among the classes, the most urgent first; below [`Urgency::CLASSES`].
+    /// The index of this urgency, the most urgent first; below [`Urgency::CLASSES`].
     pub(crate) const fn class(self) -> usize {
         self.0 as usize
     }
@@ -67,8 +67,8 @@ impl fmt::Debug for Urgency {
     }
 }
 
-/// The share of a stream or class among its siblings, relative to theirs: a number of thousandths
-/// from 1 to [`Weight::MAX`]. The default is 1.
+/// The share of a stream or class relative to its siblings, in thousandths from 1 to
+/// [`Weight::MAX`]. The default is 1.0, that is, 1000 thousandths.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Weight(u32);
 
@@ -78,7 +78,7 @@ impl Weight {
     /// The largest weight, one thousand.
     pub const MAX: Self = Self(1_000_000);
 
-    /// `thousandths` of one; `None` if it is 0 or more than [`Weight::MAX`].
+    /// A weight in thousandths; `None` if it is 0 or more than [`Weight::MAX`].
     #[must_use]
     pub const fn new(thousandths: u32) -> Option<Self> {
         if thousandths >= Self::MIN.0 && thousandths <= Self::MAX.0 {
@@ -102,7 +102,7 @@ impl Default for Weight {
 }
 
 impl fmt::Display for Weight {
-    /// As a decimal with up to three digits behind the point: `1.0`, `0.4`, `0.125`.
+    /// Formats the weight as a decimal with up to three decimal places: `1.0`, `0.4`, `0.125`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, rest) = (self.0 / 1000, self.0 % 1000);
         let digits = format!("{rest:03}");
@@ -121,75 +121,75 @@ impl fmt::Debug for Weight {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Class {
     /// Streams that name the same class under the same parent share it. A class without a name
-    /// belongs to one stream alone.
+    /// belongs to a single stream.
     pub name: Option<Arc<str>>,
-    /// Which of its siblings go first.
+    /// Decides which of its siblings go first.
     pub urgency: Urgency,
-    /// Whether it shares with siblings of its urgency.
+    /// Whether it shares with siblings of the same urgency.
     pub incremental: bool,
-    /// Its share.
+    /// Its share relative to its siblings.
     pub weight: Weight,
 }
 
-/// The most classes that a stream has above it. Further ones are ignored.
+/// The maximum number of classes above a stream. Further ones are ignored.
 pub const MAX_DEPTH: usize = 8;
 
-/// A place in a dependency tree (RFC 7540, section 5.3), for the schemes that have one.
+/// A position in a dependency tree (RFC 7540, section 5.3), for schemes with such a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dependency {
     /// The stream that this one depends on; `None` for the root. If it is the stream itself or not
-    /// in the tree, all of the dependency counts as [`Dependency::DEFAULT`] (section 5.3.1).
+    /// in the tree, the whole dependency is treated as [`Dependency::DEFAULT`] (section 5.3.1).
     pub parent: Option<StreamKey>,
-    /// 1 to 256; a weight of 0 counts as 1.
+    /// The weight, 1 to 256; 0 is treated as 1.
     pub weight: u16,
     /// Whether the parent's other dependants become dependants of this stream.
     pub exclusive: bool,
 }
 
 impl Dependency {
-    /// On the root with weight 16 (RFC 7540, section 5.3.5).
+    /// A dependency on the root with weight 16 (RFC 7540, section 5.3.5).
     pub const DEFAULT: Self = Self { parent: None, weight: 16, exclusive: false };
 }
 
-/// What goes strictly first: the urgency of a stream, and those of the classes above it. The smaller,
-/// the sooner; among equals nothing is said.
+/// A strict rank made of the urgencies of a stream and of the classes above it. The smaller goes
+/// first; the order among equal ranks is not specified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rank([u8; MAX_DEPTH + 1]);
 
 impl Rank {
-    /// After everything else.
+    /// The rank after all others.
     pub const LAST: Self = Self([u8::MAX; MAX_DEPTH + 1]);
 }
 
-/// Everything that anybody said about how a stream ranks. Each scheme reads what it knows.
+/// All parameters that determine how a stream ranks. Each scheme uses those that it supports.
 ///
 /// The default is that of RFC 9218: urgency 3, not incremental.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Priority {
     /// Which streams go first.
     pub urgency: Urgency,
-    /// Whether a part of the stream is of use before the rest is there (RFC 9218, section 4.2).
+    /// Whether a part of the stream is useful before the rest arrives (RFC 9218, section 4.2).
     pub incremental: bool,
     /// The share of the stream among its siblings, for schemes with weights.
     pub weight: Weight,
     /// The classes above the stream, its direct parent first, at most [`MAX_DEPTH`]; for schemes
-    /// with classes. `None` is a stream on the root.
+    /// with classes. `None` if the stream is directly below the root.
     pub parents: Option<Arc<[Class]>>,
-    /// The stream's place in a dependency tree, for schemes with one.
+    /// The stream's position in a dependency tree, for schemes with one.
     pub dependency: Option<Dependency>,
-    /// What the stream carries, for schemes that go by it.
+    /// What the stream carries, for schemes that take it into account.
     pub resource: Option<Resource>,
-    /// When it has to be there, in any unit from any origin, for schemes with deadlines: the
-    /// smaller, the sooner. `None` is later than all.
+    /// When the stream has to be delivered, in any unit and from any origin, for schemes with
+    /// deadlines: the smaller goes first. `None` is later than all.
     pub deadline: Option<u64>,
 }
 
 impl Priority {
-    /// The priority of the streams that carry the protocol itself: before every urgency, one after
-    /// the other.
+    /// The priority of the streams that carry the protocol itself. They go before every urgency,
+    /// one after the other.
     pub const CONTROL: Self = Self::with_urgency(Urgency::CONTROL, false);
 
-    /// Shorthand for urgency and incremental; `None` if `urgency` is above 7.
+    /// Creates a priority from urgency and incremental flag; `None` if `urgency` is above 7.
     #[must_use]
     pub const fn new(urgency: u8, incremental: bool) -> Option<Self> {
         match Urgency::new(urgency) {
@@ -198,8 +198,9 @@ impl Priority {
         }
     }
 
-    /// How the stream ranks: by its urgency, or, if `by_classes`, by those of the classes above it, the
-    /// outermost first, and then its own. The protocol's own streams rank before all others.
+    /// The rank of the stream. It is the stream's urgency or, with `by_classes`, the urgencies of
+    /// the classes above it, the outermost first, followed by its own. Streams that carry the
+    /// protocol rank before all others.
     #[must_use]
     pub fn rank(&self, by_classes: bool) -> Rank {
         let mut rank = [0; MAX_DEPTH + 1];
@@ -228,7 +229,7 @@ impl Priority {
 }
 
 impl fmt::Display for Priority {
-    /// In the notation of the `Priority` header field: `u=3` or `u=3, i`.
+    /// Formats the priority in the notation of the `Priority` header field: `u=3` or `u=3, i`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "u={}{}", self.urgency, if self.incremental { ", i" } else { "" })
     }
@@ -273,7 +274,8 @@ mod tests {
         };
         let [hidden, plain] = [stream(0, &[class(7)]), stream(3, &[])];
         assert!(plain.rank(true) < hidden.rank(true) && hidden.rank(false) < plain.rank(false));
-        // In one class the streams' own urgency decides; the direct parent is named first.
+        // Within a class, the streams' own urgency decides. The direct parent comes first in the
+        // list.
         let inner = |own| stream(own, &[class(5), class(2)]);
         assert!(inner(0).rank(true) < inner(7).rank(true));
         assert!(inner(7).rank(true) < plain.rank(true));

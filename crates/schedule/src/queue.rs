@@ -1,18 +1,18 @@
-//! A priority queue whose members know their place in it.
+//! A priority queue whose members know their position in it.
 
 use std::hint::select_unpredictable;
 
 use crate::StreamKey;
 
-/// Index of a member in the slab of its owner.
+/// The index of a member in its owner's slab.
 pub(crate) type Slot = usize;
 
-/// Where a member waits, and how old it is. The owner keeps it with the member.
+/// The position and the age of a member. The owner stores it with the member.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    /// Index among the leaves of the queue; [`NOWHERE`] if the member waits in none.
+    /// The index of its leaf in the queue; [`NOWHERE`] if the member is in no queue.
     at: u32,
-    /// What decides between members of equal rank and key: the smaller goes first.
+    /// Breaks ties between members of equal rank and key: the smaller goes first.
     born: u32,
 }
 
@@ -28,19 +28,20 @@ impl Place {
     }
 }
 
-/// One member with all that its order depends on, so that comparing two looks nowhere else.
+/// A member with everything that its order depends on, so that a comparison needs no other memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    /// The smaller goes first.
+    /// The smaller rank goes first.
     rank: u128,
-    /// Decides between equal ranks.
+    /// Breaks ties between equal ranks.
     pub(crate) key: StreamKey,
-    /// Decides between equal keys: when it was born, in the upper half. In the lower the slot.
+    /// Breaks ties between equal keys. The upper half is the age ([`Place::born`]), the lower half
+    /// the slot.
     born_and_slot: u64,
 }
 
 impl Entry {
-    /// Nobody: behind all members.
+    /// An empty place, which sorts behind all members.
     const VACANT: Self = Self { rank: u128::MAX, key: StreamKey::MAX, born_and_slot: u64::MAX };
 
     const fn is_vacant(&self) -> bool {
@@ -51,18 +52,18 @@ impl Entry {
         self.born_and_slot as u32 as Slot
     }
 
-    /// Whether it goes before another member.
+    /// Whether it goes before `other`.
     #[inline]
     fn is_before(&self, other: &Self) -> bool {
-        // One subtraction of two long numbers.
+        // Compares by subtracting one long number from the other.
         let (_, before) = self.born_and_slot.overflowing_sub(other.born_and_slot);
         let (_, before) = self.key.borrowing_sub(other.key, before);
         let (_, before) = (self.rank as u64).borrowing_sub(other.rank as u64, before);
         ((self.rank >> 64) as u64).borrowing_sub((other.rank >> 64) as u64, before).1
     }
 
-    /// Who of two goes first. Without a branch: that is as good as random, and a branch on it would
-    /// be mispredicted half of the time.
+    /// Returns the one that goes first. Branchless: the outcome is practically random, so a branch
+    /// would be mispredicted half of the time.
     #[inline]
     fn earlier(self, other: Self) -> Self {
         let before = other.is_before(&self);
@@ -74,26 +75,26 @@ impl Entry {
     }
 }
 
-/// Two who meet, in one cache line.
+/// Two siblings of the tournament, in one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Pair([Entry; 2]);
 
-/// A priority queue by rank, key and age: a tournament. Members are the leaves of a complete binary
-/// tree, in which each inner node repeats the earlier of the two below it; so the first of all is
-/// at the top.
+/// A priority queue by rank, key and age, implemented as a tournament tree. Members are the leaves
+/// of a complete binary tree, and each inner node repeats the earlier of its two children. The
+/// first member of all is therefore at the top.
 ///
-/// A member is put in, moved or taken out in log2(n) comparisons, n the most members that there
-/// were at once. That is more than a heap needs at best and half of what one needs when the first
-/// moves behind most others, as it does here at nearly every decision. Nor do members move about,
-/// and whom a member meets on its way up depends on its place alone: the processor fetches all of
-/// them at once.
+/// Putting in, moving or taking out a member costs log2(n) comparisons, where n is the largest
+/// number of members there have been at once. A heap needs fewer at best, but twice as many when
+/// the first member moves behind most of the others, as it does here at nearly every decision.
+/// Moreover, members stay where they are, and the nodes that a member is compared with only depend
+/// on its position, so the processor can fetch all of them at once.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
-    /// Node 1.
+    /// Node 1, the root of the tree.
     top: Entry,
-    /// Nodes 2n and 2n + 1, which are below node n, for each n from 1 on; the first pair is not
-    /// used. The nodes of the second half are the leaves. Empty, or a power of two from 2 on.
+    /// The children of node n, 2n and 2n + 1, for each n from 1 on; the first pair is unused. The
+    /// nodes of the second half are the leaves. The length is 0 or a power of two from 2 on.
     pairs: Vec<Pair>,
     /// Leaves without a member.
     vacant: Vec<u32>,
@@ -122,19 +123,19 @@ impl Queue {
         self.first().is_some_and(|first| first.slot() == slot)
     }
 
-    /// Puts in a member, which is in no queue. No rank is `u128::MAX`.
+    /// Adds a member that is in no queue. `rank` must not be `u128::MAX`.
     pub(crate) fn push(&mut self, place: &mut Place, slot: Slot, rank: u128, key: StreamKey) {
         if self.vacant.is_empty() {
             self.grow();
         }
-        // There is one now.
+        // After growing, there is a vacant leaf.
         place.at = self.vacant.pop().unwrap_or_default();
-        // There cannot be 2^32 members: each is a stream or a class of a stream.
+        // There are never 2^32 members: each is a stream or a class of a stream.
         let born_and_slot = u64::from(place.born) << 32 | slot as u64;
         self.enter(self.leaf(*place), Entry { rank, key, born_and_slot });
     }
 
-    /// Takes out a member, if it is in this queue.
+    /// Removes a member, if it is in this queue.
     pub(crate) fn remove(&mut self, place: &mut Place) {
         if place.is_queued() {
             self.vacant.push(place.at);
@@ -152,9 +153,8 @@ impl Queue {
         }
     }
 
-    /// Calls `visit` for each member whose rank `wanted` takes. It must take every rank below one
-    /// that it takes. Costs O(members taken) and at most log2(n) for each; the order is that of
-    /// the leaves.
+    /// Calls `visit` for each member whose rank is `wanted`, in the order of the leaves. If a rank
+    /// is wanted, all smaller ones must be wanted too. Visits O(k log n) nodes for k members.
     pub(crate) fn each_below(&self, wanted: impl Fn(u128) -> bool, visit: &mut impl FnMut(Slot)) {
         self.each_from(1, &|rank| rank != Entry::VACANT.rank && wanted(rank), visit);
     }
@@ -180,13 +180,12 @@ impl Queue {
         }
     }
 
-    /// The node of a member.
+    /// The index of a member's leaf.
     fn leaf(&self, place: Place) -> usize {
         self.pairs.len() + place.at as usize
     }
 
-    /// Makes place for twice as many members. What it costs is spread over those who were put in
-    /// since the last time.
+    /// Doubles the capacity. The cost is amortised over the members added since the last time.
     #[cold]
     fn grow(&mut self) {
         let old = self.pairs.len();
@@ -202,8 +201,8 @@ impl Queue {
         self.vacant.extend((old as u32..leaves as u32).rev());
     }
 
-    /// Sets a vacant leaf, and who is first above it. It changes nothing above the first who goes
-    /// before the newcomer, and most newcomers go late.
+    /// Fills a vacant leaf and updates the nodes above it. Stops at the first node that the
+    /// newcomer does not win; most newcomers sort late, so this is soon.
     fn enter(&mut self, mut node: usize, newcomer: Entry) {
         while node > 1 {
             let Some(Pair(pair)) = self.pairs.get_mut(node / 2) else {
@@ -218,7 +217,7 @@ impl Queue {
         self.top = newcomer;
     }
 
-    /// Sets a leaf, and who is first above it.
+    /// Sets a leaf and updates all nodes above it.
     #[inline]
     fn replay(&mut self, mut node: usize, mut first: Entry) {
         while node > 1 {
@@ -239,7 +238,7 @@ mod tests {
 
     use super::*;
 
-    /// A generator whose numbers look random enough to move members about.
+    /// A number generator that is random enough to shuffle members.
     fn mix(n: u64) -> u64 {
         let n = (n ^ (n >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (n ^ (n >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 17

@@ -4,74 +4,75 @@ use std::fmt::Debug;
 
 use crate::Priority;
 
-/// Names a stream. QUIC stream ids in practice; all that counts here is that they are unique and
-/// ordered.
+/// Identifies a stream. In practice this is a QUIC stream ID, but schedulers only rely on keys
+/// being unique and ordered.
 pub type StreamKey = u64;
 
-/// Leave to send.
+/// Permission to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grant {
     /// The stream that may send.
     pub stream: StreamKey,
-    /// How many bytes of the packet it may fill at most; from 1 to the room that was asked for.
+    /// The maximum number of bytes of the packet that it may fill, from 1 to the room that was
+    /// asked for.
     pub bytes: usize,
 }
 
 /// Decides which stream fills the packet that is being built.
 ///
-/// A stream is *inserted* when it comes to exist, *active* while it has bytes that may be sent now
-/// (flow control and all other limits considered), and *removed* when it will never send again. For
-/// each piece of a packet the caller asks [`next`](Self::next), writes, and reports what came of
-/// it: [`charge`](Self::charge), and [`deactivate`](Self::deactivate) or [`remove`](Self::remove)
-/// if nothing more may be sent.
+/// A stream is *inserted* when it is created, *active* while it has bytes that may be sent now
+/// (considering flow control and all other limits), and *removed* when it will never send again.
+/// For each piece of a packet, the caller asks [`next`](Self::next), writes, and reports the result
+/// with [`charge`](Self::charge), followed by [`deactivate`](Self::deactivate) or
+/// [`remove`](Self::remove) if nothing more may be sent.
 ///
-/// * `next` is a question: it changes nothing, and may be asked as often as one likes. Only a charge
-///   ends a turn, so a packet that was not built after all costs no stream its place. A caller must
-///   therefore deactivate a stream that cannot use its grant at all, and must stop asking when the
-///   room is too small for a frame.
+/// * `next` changes nothing and may be called any number of times. Only a charge ends a turn, so a
+///   packet that is not built after all costs no stream its place. Therefore, a caller must
+///   deactivate a stream that cannot use its grant at all, and must stop asking when the room is
+///   too small for a frame.
 /// * Streams of [`Urgency::CONTROL`](crate::Urgency::CONTROL) go before all others.
-/// * A call that names a stream that is not inserted changes nothing, and repeating a call changes
-///   nothing, except that each charge is of bytes of its own. Any order of calls is harmless.
-/// * Equal calls to two schedulers of one kind have equal answers.
-/// * An implementation holds one entry for each inserted stream and nothing else. Its caller bounds
-///   the number of streams (RFC 9000, section 4.6).
+/// * A call for a stream that is not inserted changes nothing, and neither does repeating a call,
+///   except that each charge accounts for new bytes. Calls may come in any order.
+/// * Two schedulers of the same kind answer the same sequence of calls in the same way.
+/// * An implementation stores one entry per inserted stream and nothing else. The caller bounds the
+///   number of streams (RFC 9000, section 4.6).
 ///
-/// [`conformance`](crate::conformance) checks all of this but the last.
+/// [`conformance`](crate::conformance) checks all of this except the last point.
 pub trait Scheduler: Send + Debug {
-    /// Adds a stream, not active. For a stream that is there already it is the same as
+    /// Adds an inactive stream. If the stream is inserted already, this is the same as
     /// [`reprioritize`](Self::reprioritize).
     fn insert(&mut self, stream: StreamKey, priority: Priority);
 
-    /// Forgets a stream.
+    /// Removes a stream.
     fn remove(&mut self, stream: StreamKey);
 
-    /// Changes the priority of a stream, active or not. It takes effect with the next decision; a
-    /// priority equal to the present one leaves the stream where it is.
+    /// Changes the priority of a stream, active or not, starting with the next decision. A priority
+    /// equal to the current one has no effect.
     fn reprioritize(&mut self, stream: StreamKey, priority: Priority);
 
-    /// The stream has bytes that may be sent now.
+    /// Marks a stream as active: it has bytes that may be sent now.
     fn activate(&mut self, stream: StreamKey);
 
-    /// The stream has no bytes that may be sent now.
+    /// Marks a stream as inactive: it has no bytes that may be sent now.
     fn deactivate(&mut self, stream: StreamKey);
 
-    /// Who may fill the `room` bytes that are left in the packet being built: an active stream.
-    /// `None` only if no stream is active, or there is no room.
+    /// Selects the active stream that may fill the `room` bytes left in the packet being built.
+    /// Returns `None` only if no stream is active or there is no room.
     fn next(&self, room: usize) -> Option<Grant>;
 
-    /// `bytes` of the connection's capacity were used for the stream. That is what it sent of a
-    /// grant, and just as well bytes that no grant was asked for: a retransmission, or a repair
-    /// symbol that protects it. Zero bytes are nothing.
+    /// Accounts for `bytes` of the connection's capacity that were used for the stream. This
+    /// includes what it sent of a grant, but also bytes sent without one: a retransmission, or a
+    /// repair symbol that protects the stream. Zero bytes have no effect.
     fn charge(&mut self, stream: StreamKey, bytes: usize);
 
-    /// The congestion window is `bytes` long now, for schemes whose turns are as long as it is.
-    /// Others ignore it, and so does this default.
+    /// Sets the current congestion window, in bytes, for schemes whose turns are as long as the
+    /// window. By default, it is ignored.
     fn on_congestion_window(&mut self, bytes: u64) {
         let _ = bytes;
     }
 
-    /// Whether classes ([`Priority::parents`]) decide before a stream's own urgency. Asked when
-    /// something is ranked that no grant is asked for, such as a repair symbol. No by default.
+    /// Whether classes ([`Priority::parents`]) take precedence over a stream's own urgency. Used to
+    /// rank what needs no grant, such as a repair symbol. `false` by default.
     fn goes_by_classes(&self) -> bool {
         false
     }
@@ -80,11 +81,11 @@ pub trait Scheduler: Send + Debug {
     fn is_empty(&self) -> bool;
 }
 
-/// Makes schedulers of one kind: what a connection's configuration holds.
+/// Creates schedulers of one kind. Part of a connection's configuration.
 pub trait SchedulerFactory: Debug + Send + Sync {
-    /// The name by which people choose it.
+    /// The name under which users select it.
     fn name(&self) -> &str;
 
-    /// A scheduler without streams.
+    /// Creates a scheduler without streams.
     fn build(&self) -> Box<dyn Scheduler>;
 }

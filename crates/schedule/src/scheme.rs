@@ -55,7 +55,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// Every scheme but those of [`Preset::ALL`], in the order in which they are listed to people.
+    /// All schemes except [`Preset::ALL`], in the order in which they are listed to users.
     pub const ALL: &[Self] = &[
         Self::Eps,
         Self::Hmm,
@@ -77,7 +77,7 @@ impl Scheme {
         Self::ZeroWeightAtf,
     ];
 
-    /// Every scheme, those of [`Preset::ALL`] last.
+    /// All schemes, with [`Preset::ALL`] last.
     pub fn all() -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().chain(Preset::ALL.iter().map(Self::Stack))
     }
@@ -108,7 +108,7 @@ impl Scheme {
         }
     }
 
-    /// One line for people who choose among the schemes.
+    /// A one-line description for users who choose a scheme.
     #[must_use]
     pub const fn summary(self) -> &'static str {
         match self {
@@ -134,7 +134,7 @@ impl Scheme {
         }
     }
 
-    /// A scheduler of this scheme without streams.
+    /// Creates a scheduler of this scheme, without streams.
     #[must_use]
     pub fn build(self) -> Box<dyn Scheduler> {
         match self {
@@ -186,7 +186,7 @@ impl FromStr for Scheme {
     }
 }
 
-/// No scheme has that name.
+/// The error for an unknown scheme name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseSchemeError {
     name: String,
@@ -219,7 +219,7 @@ mod tests {
             scheduler.activate(8);
             assert_eq!(scheduler.next(1200), Some(Grant { stream: 8, bytes: 1200 }));
             assert!(!scheduler.is_empty());
-            // Whatever the scheme, the protocol's own streams go first.
+            // With every scheme, the protocol's own streams go first.
             scheduler.insert(99, Priority::CONTROL);
             scheduler.activate(99);
             assert_eq!(scheduler.next(1200), Some(Grant { stream: 99, bytes: 1200 }));

@@ -1,4 +1,4 @@
-//! What the tests of several schemes share: random calls, and a tree that is easy to believe.
+//! Helpers for the tests of several schemes: random calls, and a simple reference tree.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ pub(crate) use crate::conformance::{Call, Known, apply};
 use crate::tree::{Id, Order};
 use crate::{Dependency, Kind, Priority, Resource, Scheduler, StreamKey, Urgency};
 
-/// Few keys, so that unknown and repeated ones are common.
+/// Few keys, so that unknown and repeated keys are common.
 pub(crate) const KEYS: u64 = 16;
 
 pub(crate) fn any_calls() -> impl Strategy<Value = Vec<Call>> {
@@ -74,8 +74,8 @@ pub(crate) fn any_resource() -> impl Strategy<Value = Resource> {
     })
 }
 
-/// The rules of the tree as one would explain them: no queues and no links, everything is looked
-/// for whenever it is needed.
+/// A straightforward implementation of the tree's rules. It has no queues or links, and searches
+/// for everything when it is needed.
 #[derive(Debug)]
 pub(crate) struct Naive {
     pub(crate) nodes: BTreeMap<Id, NaiveNode>,
@@ -144,7 +144,7 @@ impl Naive {
         active.min_by_key(|id| (self.nodes[id].at, *id))
     }
 
-    /// Gives their places to the nodes that have become active.
+    /// Sets the position of each node that has become active.
     pub(crate) fn settle(&mut self) {
         for id in self.nodes.keys().copied().filter(|&id| id != ROOT).collect::<Vec<_>>() {
             let node = self.nodes[&id].clone();
@@ -251,7 +251,7 @@ impl Naive {
     }
 }
 
-/// Serves `packets` full packets and says who got them.
+/// Sends `packets` full packets. Returns the stream of each.
 pub(crate) fn serve(scheduler: &mut dyn Scheduler, packets: usize) -> Vec<StreamKey> {
     let turn = |_| {
         let grant = scheduler.next(1400)?;
@@ -266,8 +266,8 @@ pub(crate) fn active(scheduler: &mut dyn Scheduler, stream: StreamKey, priority:
     scheduler.activate(stream);
 }
 
-/// The trait's calls of a model with a [`Naive`] `tree` and `places` of its streams, as far as they
-/// only concern the tree.
+/// The methods of [`Scheduler`] that only concern the tree, for a model with a [`Naive`] `tree` and
+/// the `places` of its streams.
 macro_rules! calls_of_places {
     () => {
         fn activate(&mut self, stream: StreamKey) {

@@ -1,11 +1,11 @@
-//! What runs on a connection.
+//! Applications that run on a connection.
 
 use std::any::Any;
 use std::time::Instant;
 
 use crate::Quic;
 
-/// An application is not content with what its connection did.
+/// The reason why an application gave up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppError(pub String);
 
@@ -19,10 +19,9 @@ impl std::error::Error for AppError {}
 
 /// An application on one connection of a transport `Q`.
 ///
-/// It does not block: it does what can be done, and is polled again after anything happened to the
-/// connection.
+/// It never blocks: it does what it can and is polled again after every event on the connection.
 pub trait App<Q: Quic>: Any {
-    /// The connection told this.
+    /// Handles an event of the connection.
     ///
     /// # Errors
     /// The application gives up.
@@ -31,8 +30,8 @@ pub trait App<Q: Quic>: Any {
         Ok(())
     }
 
-    /// Something happened, or the time came that was asked for. Returns when to be polled again if
-    /// nothing happens.
+    /// Called after every event on the connection, and at the time that the last call returned.
+    /// Returns when to poll again if nothing happens before.
     ///
     /// # Errors
     /// The application gives up.

@@ -2,27 +2,27 @@
 
 use std::time::{Duration, Instant};
 
-/// Translates between the time since a simulation began and the `Instant`s that the transport
-/// wants.
+/// Converts between the time since the start of a simulation and the `Instant`s that the transport
+/// expects.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     epoch: Instant,
 }
 
 impl Clock {
-    /// A clock that stands at `epoch` at time zero. Nothing depends on which instant that is.
+    /// A clock whose time zero is `epoch`. Results do not depend on the choice of `epoch`.
     #[must_use]
     pub const fn starting_at(epoch: Instant) -> Self {
         Self { epoch }
     }
 
-    /// The instant at which so much time has passed.
+    /// The instant at which `elapsed` has passed since the start.
     #[must_use]
     pub fn at(&self, elapsed: Duration) -> Instant {
         self.epoch + elapsed
     }
 
-    /// The time from the beginning to `instant`; zero for anything before.
+    /// The time from the start to `instant`; zero if `instant` is earlier than the start.
     #[must_use]
     pub fn since_start(&self, instant: Instant) -> Duration {
         instant.saturating_duration_since(self.epoch)
@@ -30,8 +30,8 @@ impl Clock {
 }
 
 impl Default for Clock {
-    /// There is no other way to come by an `Instant` than to ask for the present one. It is not
-    /// asked for again, and only differences to it are used.
+    /// Uses the current time as the epoch: there is no other way to create an `Instant`. The real
+    /// clock is read only once, and only differences to the epoch are used.
     fn default() -> Self {
         Self::starting_at(Instant::now())
     }

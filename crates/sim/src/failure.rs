@@ -3,16 +3,16 @@
 use std::fmt;
 use std::time::Duration;
 
-/// A simulation did not do what it should. Its text says with which seed it happens again.
+/// A failed simulation. The message names the seed that reproduces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The seed of the scenario, if it is part of one.
+    /// The seed, if the simulation is a scenario.
     pub seed: Option<u64>,
-    /// When, since the start.
+    /// The time of the failure, since the start.
     pub at: Duration,
-    /// What.
+    /// What went wrong.
     pub kind: FailureKind,
-    /// The last events before, if they were recorded; one a line.
+    /// The last events before the failure, one per line, if they were traced.
     pub trace: String,
 }
 
@@ -21,24 +21,24 @@ pub struct Failure {
 pub enum FailureKind {
     /// Events kept coming at one instant.
     Livelock,
-    /// Nothing will ever happen again, and the goal is not reached.
+    /// No event is left, but the goal is not reached.
     Quiescent,
-    /// Nobody sent anything for too long, though there was something to send.
+    /// Neither end sent anything for too long although there was something to send.
     Stall {
-        /// How long nobody would send anything.
+        /// The length of the silence.
         silence: Duration,
-        /// How long is allowed.
+        /// The longest silence that is allowed.
         allowed: Duration,
     },
-    /// Time is up.
+    /// The work was not done by this time.
     Deadline(Duration),
     /// A connection could not be opened.
     Connect(String),
     /// A connection was lost.
     ConnectionLost(String),
-    /// An application is not content.
+    /// An application gave up.
     App(String),
-    /// Something was left behind after the end.
+    /// State was left behind after the end.
     Leftover(String),
 }
 

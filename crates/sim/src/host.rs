@@ -1,4 +1,4 @@
-//! The node of this project's transport: an endpoint, its connections and their applications.
+//! A node that runs this project's transport: an endpoint, its connections and their applications.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -14,41 +14,41 @@ use sutura_proto::{
 
 use crate::{App, AppError, Node};
 
-/// Datagrams that a connection may put into one batch.
+/// The largest number of datagrams in a batch.
 const MAX_BATCH: usize = 10;
 
-/// Makes the application of a connection that was accepted.
+/// Creates the application of an accepted connection.
 pub type Accept = Box<dyn FnMut() -> Box<dyn App<Connection>>>;
 
 struct Guest {
     connection: Box<Connection>,
     app: Box<dyn App<Connection>>,
-    /// When the application wants to be polled.
+    /// When the application asked to be polled.
     wake_at: Option<Instant>,
     connected: bool,
     lost: Option<ConnectionError>,
     failed: Option<AppError>,
 }
 
-/// A connection that is over.
+/// A connection that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// Its name at the endpoint, which may have passed on to another one.
+    /// Its handle, which the endpoint may since have given to another connection.
     pub handle: ConnectionHandle,
     /// Whether it was ever established.
     pub connected: bool,
-    /// How it ended.
+    /// Why it ended.
     pub lost: Option<ConnectionError>,
-    /// What it did.
+    /// Its statistics.
     pub stats: ConnectionStats,
 }
 
-/// An endpoint with its connections, each with an [`App`].
+/// An endpoint and its connections, each with an [`App`].
 pub struct Host {
     endpoint: Endpoint,
     accept: Option<Accept>,
     guests: BTreeMap<ConnectionHandle, Guest>,
-    /// Whose turn it is to send.
+    /// The connection whose turn it is to send.
     next: Option<ConnectionHandle>,
     finished: Vec<Finished>,
 }
@@ -63,13 +63,13 @@ impl std::fmt::Debug for Host {
 }
 
 impl Host {
-    /// A host that opens connections only.
+    /// A host that only opens connections.
     #[must_use]
     pub fn client(seed: u64) -> Self {
         Self::new(None, None, seed)
     }
 
-    /// A host that accepts connections, too, and runs on each what `accept` makes.
+    /// A host that also accepts connections and runs on each the application that `accept` creates.
     #[must_use]
     pub fn server(config: Arc<ServerConfig>, accept: Accept, seed: u64) -> Self {
         Self::new(Some(config), Some(accept), seed)
@@ -90,7 +90,7 @@ impl Host {
     /// Opens a connection and runs `app` on it.
     ///
     /// # Errors
-    /// The endpoint cannot open it.
+    /// The endpoint cannot open the connection.
     pub fn connect(
         &mut self,
         now: Instant,
@@ -104,43 +104,44 @@ impl Host {
         Ok(handle)
     }
 
-    /// The connections that are not over yet.
+    /// The connections that have not ended.
     pub fn connections(&self) -> impl Iterator<Item = (ConnectionHandle, &Connection)> {
         self.guests.iter().map(|(handle, guest)| (*handle, &*guest.connection))
     }
 
-    /// A connection, for settings such as an observer.
+    /// A connection that has not ended, to change settings such as its observer.
     pub fn connection_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         self.guests.get_mut(&handle).map(|guest| &mut *guest.connection)
     }
 
-    /// The application of a connection that is not over, if it is a `T`.
+    /// The application of a connection that has not ended; `None` if it is not a `T`.
     #[must_use]
     pub fn app<T: App<Connection>>(&self, handle: ConnectionHandle) -> Option<&T> {
         let app: &dyn Any = &*self.guests.get(&handle)?.app;
         app.downcast_ref()
     }
 
-    /// The connections that are over, in the order of their ends.
+    /// The connections that have ended, in the order in which they did.
     #[must_use]
     pub fn finished(&self) -> &[Finished] {
         &self.finished
     }
 
-    /// Connections that the endpoint still knows.
+    /// The number of connections that the endpoint still tracks.
     #[must_use]
     pub fn endpoint_len(&self) -> usize {
         self.endpoint.len()
     }
 
-    /// Whether a connection has been established and is not over.
+    /// Whether a connection has been established and is not lost.
     #[must_use]
     pub fn is_connected(&self, handle: ConnectionHandle) -> bool {
         self.guests.get(&handle).is_some_and(|guest| guest.connected && guest.lost.is_none())
     }
 
-    /// Why a connection was lost that this end did not close, if there is one. Connections that a
-    /// server began to accept do not count: damaged packets and late copies may begin some.
+    /// The error of a lost connection that this end did not close, if there is one. On a server,
+    /// connections that were never established do not count: damaged packets and late duplicates
+    /// can create such connections.
     #[must_use]
     pub fn connection_error(&self) -> Option<&ConnectionError> {
         let counts = |connected| connected || self.accept.is_none();
@@ -151,13 +152,13 @@ impl Host {
         present.chain(past).find(|error| **error != ConnectionError::LocallyClosed)
     }
 
-    /// Why an application gave up, if one did.
+    /// The error of an application that gave up, if there is one.
     #[must_use]
     pub fn app_error(&self) -> Option<&AppError> {
         self.guests.values().find_map(|guest| guest.failed.as_ref())
     }
 
-    /// Closes a connection; what it says goes out when the host is next asked.
+    /// Closes a connection. The close is sent when the network next asks for datagrams.
     pub fn close(&mut self, now: Instant, handle: ConnectionHandle, code: u64, reason: &[u8]) {
         if let Some(guest) = self.guests.get_mut(&handle) {
             guest.connection.close(now, code, reason);
@@ -176,7 +177,8 @@ impl Host {
         self.guests.insert(handle, guest);
     }
 
-    /// Passes on what a connection has to say and lets its application go on.
+    /// Runs the application, forwards the connection's events to the endpoint and removes the
+    /// connection once it is drained.
     fn service(&mut self, now: Instant, handle: ConnectionHandle) {
         let Some(guest) = self.guests.get_mut(&handle) else { return };
         guest.run(now);
@@ -194,8 +196,8 @@ impl Host {
 }
 
 impl Guest {
-    /// Lets the connection send. One that has something to send, nothing that keeps it from sending
-    /// and no timer that will is a failure.
+    /// Lets the connection send. It is an error if the connection has something to send, nothing
+    /// holds it back, and still no timer will make it send.
     fn transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
         let transmit = self.connection.poll_transmit(now, MAX_BATCH, out);
         if transmit.is_none() && self.connection.standstill(now) == Standstill::Stuck {
@@ -258,7 +260,7 @@ impl Node for Host {
                 self.admit(handle, connection, app);
                 handle
             }
-            // Nobody here speaks another version, so nobody waits for an answer.
+            // All nodes speak the same version, so nobody waits for a version negotiation packet.
             DatagramEvent::Drop | DatagramEvent::Respond(_) => return,
         };
         if let Some(guest) = self.guests.get_mut(&handle) {
@@ -278,7 +280,7 @@ impl Node for Host {
                 turn.filter_map(|(handle, guest)| Some((*handle, guest.transmit(now, out)?))).next()
             })?;
         self.next = Some(ConnectionHandle(handle.0 + 1));
-        // Sending may retire or announce an identifier.
+        // Sending may retire or issue connection IDs.
         if let Some(guest) = self.guests.get_mut(&handle) {
             while let Some(event) = guest.connection.poll_endpoint_event() {
                 self.endpoint.handle_event(handle, event);

@@ -1,11 +1,11 @@
 //! A deterministic network simulator: hosts and links on a virtual clock.
 //!
-//! A [`Network`] holds [`Node`]s and, between them, links of [`sutura_link`]. Its event loop goes
-//! from one event to the next without waiting, so that hours pass in seconds, and everything that
-//! happens follows from the configuration and a seed. A [`Host`] is the node of this project's
-//! transport; an [`App`] is what runs on its connections.
+//! A [`Network`] holds [`Node`]s, connected by the links of [`sutura_link`]. Its event loop jumps
+//! from one event to the next without waiting, so hours of virtual time pass in seconds. A run is
+//! fully determined by its configuration and a seed. A [`Host`] is a node that runs this project's
+//! transport; an [`App`] runs on each of its connections.
 //!
-//! A [`Scenario`] is the short way to two hosts, a link and something to transfer:
+//! A [`Scenario`] is the shortcut to two hosts, a link each way and something to transfer:
 //!
 //! ```
 //! use sutura_sim::{Scenario, Transfer};

@@ -9,17 +9,17 @@ use sutura_proto::{EcnCodepoint, Transmit};
 
 use crate::{Clock, Failure, FailureKind, Node, TraceEvent, Tracer};
 
-/// So many rounds of events at one instant are no progress any more. A transfer of some megabytes
-/// over a link without delay and without limit needs a few thousand.
+/// The event loop reports a livelock after this many rounds at one instant. A transfer of some
+/// megabytes over a link without delay or rate limit needs a few thousand.
 const MAX_ROUNDS_PER_INSTANT: u32 = 100_000;
-/// A node that sends more datagrams than this without being asked anything else will not stop.
+/// The event loop reports a livelock if a node sends more datagrams than this in one go.
 const MAX_TRANSMITS_IN_A_ROW: u32 = 100_000;
 
-/// Names a node of a network.
+/// Identifies a node of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NodeId(pub usize);
 
-/// A datagram under way.
+/// A datagram in transit.
 #[derive(Clone)]
 struct Datagram {
     ecn: Option<EcnCodepoint>,
@@ -29,7 +29,7 @@ struct Datagram {
 struct Place {
     address: SocketAddr,
     node: Box<dyn Node>,
-    /// Whether something happened to the node since it was last asked what it has to send.
+    /// Whether the node may have something new to send.
     touched: bool,
 }
 
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Network {
 }
 
 impl Network {
-    /// An empty network at time zero of `clock`.
+    /// An empty network whose time zero is that of `clock`.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         Self {
@@ -73,19 +73,19 @@ impl Network {
         }
     }
 
-    /// Puts a node at an address.
+    /// Adds a node with an address.
     pub fn add(&mut self, address: SocketAddr, node: impl Node) -> NodeId {
         self.places.push(Place { address, node: Box::new(node), touched: true });
         NodeId(self.places.len() - 1)
     }
 
-    /// Lays a link in one direction. It comes up at time zero.
+    /// Adds a link in one direction. It comes up at time zero.
     pub fn connect(&mut self, from: NodeId, to: NodeId, config: &LinkConfig, seed: u64) {
         let pipe = Pipe::new(config, seed);
         self.routes.push(Route { from: from.0, to: to.0, pipe });
     }
 
-    /// Tells `tracer` every event from now on.
+    /// Reports every event from now on to `tracer`.
     pub fn set_tracer(&mut self, tracer: Box<dyn Tracer>) {
         self.tracer = Some(tracer);
     }
@@ -96,34 +96,34 @@ impl Network {
         self.now
     }
 
-    /// The clock.
+    /// The clock of the simulation.
     #[must_use]
     pub const fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// When anybody last gave a datagram to a link.
+    /// When a node last sent a datagram.
     #[must_use]
     pub const fn last_sent(&self) -> Option<Duration> {
         self.last_sent
     }
 
-    /// What the link from `from` to `to` did so far; nothing if there is none.
+    /// The statistics of the link from `from` to `to`; all zero if there is no such link.
     #[must_use]
     pub fn link_stats(&self, from: NodeId, to: NodeId) -> LinkStats {
         let route = self.routes.iter().find(|r| (r.from, r.to) == (from.0, to.0));
         route.map(|r| *r.pipe.link().stats()).unwrap_or_default()
     }
 
-    /// The node `id`, if it is a `T`.
+    /// The node `id`; `None` if it is not a `T`.
     #[must_use]
     pub fn node<T: Node>(&self, id: NodeId) -> Option<&T> {
         let node: &dyn Any = &*self.places.get(id.0)?.node;
         node.downcast_ref()
     }
 
-    /// The node `id`, if it is a `T`. What it wants to send now leaves with the next
-    /// [`flush`](Self::flush) or [`step`](Self::step).
+    /// The node `id`; `None` if it is not a `T`. Whatever it has to send afterwards is sent by the
+    /// next [`flush`](Self::flush) or [`step`](Self::step).
     pub fn node_mut<T: Node>(&mut self, id: NodeId) -> Option<&mut T> {
         let place = self.places.get_mut(id.0)?;
         place.touched = true;
@@ -131,7 +131,7 @@ impl Network {
         node.downcast_mut()
     }
 
-    /// When the next thing happens, if ever.
+    /// The time of the next event, if there is one.
     #[must_use]
     pub fn next_time(&self) -> Option<Duration> {
         let arrivals = self.routes.iter().filter_map(|r| r.pipe.next_time());
@@ -140,11 +140,12 @@ impl Network {
         arrivals.chain(timeouts).min().map(|at| at.max(self.now))
     }
 
-    /// Lets everything happen that happens next: goes to its time, delivers datagrams, lets timers
-    /// fire and puts on the links what nodes have to send then. Returns whether there was anything.
+    /// Advances to the time of the next event, delivers the datagrams that arrive then, fires the
+    /// timers that are due and sends what the nodes have to send. Returns `false` if there is no
+    /// further event.
     ///
     /// # Errors
-    /// Time does not go on: [`FailureKind::Livelock`].
+    /// [`FailureKind::Livelock`] if events keep coming without time advancing.
     pub fn step(&mut self) -> Result<bool, Failure> {
         self.flush()?;
         let Some(next) = self.next_time() else { return Ok(false) };
@@ -162,7 +163,7 @@ impl Network {
         Ok(true)
     }
 
-    /// Goes on until `until`.
+    /// Runs until the virtual time is `until`.
     ///
     /// # Errors
     /// As for [`step`](Self::step).
@@ -176,10 +177,10 @@ impl Network {
         Ok(())
     }
 
-    /// Puts on the links what nodes have to send now.
+    /// Sends everything that the nodes have to send now.
     ///
     /// # Errors
-    /// A node does not stop sending: [`FailureKind::Livelock`].
+    /// [`FailureKind::Livelock`] if a node does not stop sending.
     pub fn flush(&mut self) -> Result<(), Failure> {
         let now = self.clock.at(self.now);
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -202,7 +203,7 @@ impl Network {
         Ok(())
     }
 
-    /// A failure that happens now, with what the tracer has to say.
+    /// A failure at the current time, with the report of the tracer.
     #[must_use]
     pub fn failure(&self, kind: FailureKind) -> Failure {
         let trace = self.tracer.as_ref().map(|tracer| tracer.report()).unwrap_or_default();
@@ -278,7 +279,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Sends what it is told, or answers everything that it gets.
+    /// Sends prepared datagrams, or echoes everything that it receives.
     #[derive(Default)]
     struct Toy {
         to: Option<SocketAddr>,

@@ -1,4 +1,4 @@
-//! What stands at the ends of links.
+//! The nodes at the ends of links.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -8,10 +8,10 @@ use sutura_proto::{EcnCodepoint, Transmit};
 
 /// Something that sends and receives datagrams.
 ///
-/// After [`receive`](Self::receive) and [`timeout`](Self::timeout) the network asks for what is to
-/// be sent until there is nothing.
+/// After [`receive`](Self::receive) and [`timeout`](Self::timeout), the network calls
+/// [`transmit`](Self::transmit) until it returns `None`.
 pub trait Node: Any {
-    /// A datagram arrived from `from`.
+    /// Handles a datagram that arrived from `from`.
     fn receive(
         &mut self,
         now: Instant,
@@ -20,12 +20,12 @@ pub trait Node: Any {
         payload: &mut [u8],
     );
 
-    /// Appends the next datagrams to `out`; `None` when there is nothing to send for now.
+    /// Appends the next datagrams to `out`. Returns `None` if there is nothing to send for now.
     fn transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit>;
 
-    /// Time has come to one of the instants of [`next_timeout`](Self::next_timeout).
+    /// Called when the time returned by [`next_timeout`](Self::next_timeout) is reached.
     fn timeout(&mut self, now: Instant);
 
-    /// When [`timeout`](Self::timeout) wants to be called.
+    /// When [`timeout`](Self::timeout) should be called next.
     fn next_timeout(&self) -> Option<Instant>;
 }

@@ -1,26 +1,27 @@
-//! Data that can be made and checked at any offset.
+//! Data that can be generated and checked at any offset.
 
 use sutura_random::SplitMix64;
 
-/// An endless sequence of pseudo-random bytes that follows from a key.
+/// An endless sequence of pseudo-random bytes, determined by a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
     key: u64,
 }
 
 impl Pattern {
-    /// The sequence of this key. Different keys give unrelated sequences.
+    /// The sequence for `key`. Different keys give unrelated sequences.
     #[must_use]
     pub const fn new(key: u64) -> Self {
         Self { key: SplitMix64::nth(key, 0) }
     }
 
-    /// Writes the bytes from `offset` on.
+    /// Fills `out` with the bytes starting at `offset`.
     pub fn fill(&self, offset: u64, out: &mut [u8]) {
         self.words(offset, out.len(), |at, bytes| out[at..at + bytes.len()].copy_from_slice(bytes));
     }
 
-    /// The offset of the first of `data` that is not what [`fill`](Self::fill) would have written.
+    /// The offset of the first byte in `data` that differs from what [`fill`](Self::fill) would
+    /// write.
     #[must_use]
     pub fn mismatch(&self, offset: u64, data: &[u8]) -> Option<u64> {
         let mut first = None;
@@ -34,7 +35,8 @@ impl Pattern {
         first
     }
 
-    /// Hands out `len` bytes from `offset` on, in pieces of at most eight, with their places.
+    /// Calls `visit` for `len` bytes starting at `offset`, in pieces of at most eight bytes, each
+    /// with its position relative to `offset`.
     fn words(&self, offset: u64, len: usize, mut visit: impl FnMut(usize, &[u8])) {
         let mut index = offset / 8;
         let mut skip = (offset % 8) as usize;

@@ -1,4 +1,4 @@
-//! What an application needs of a QUIC connection, so that one application runs on several
+//! What an application needs from a QUIC connection. Applications written against it run on several
 //! implementations.
 
 use bytes::Bytes;
@@ -6,33 +6,33 @@ use sutura_proto::{Connection, Dir, Event, Protection, Read, ReadError, StreamId
 
 use crate::AppError;
 
-/// What was read from a stream.
+/// The result of reading from a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// So many bytes.
+    /// This many bytes were read.
     Data(usize),
-    /// The end; told once.
+    /// The stream has ended. Reported once.
     End,
-    /// There is nothing for now.
+    /// There is nothing to read for now.
     Nothing,
 }
 
-/// A connection. Streams go by their number on the wire. All errors are what no application here
-/// expects: resets, unknown streams.
+/// A connection. Streams are identified by their stream ID on the wire. Errors stand for what no
+/// application here expects, such as resets and unknown streams.
 pub trait Quic {
-    /// What the connection tells its application.
+    /// An event that the connection reports to its application.
     type Event;
 
     /// Whether the handshake is complete.
     fn is_established(&self) -> bool;
 
-    /// Opens a bidirectional stream; `None` as long as the peer allows no more.
+    /// Opens a bidirectional stream. Returns `None` while the peer's limit does not allow another.
     fn open(&mut self) -> Option<u64>;
 
-    /// The next bidirectional stream that the peer opened.
+    /// Accepts the next bidirectional stream that the peer opened.
     fn accept(&mut self) -> Option<u64>;
 
-    /// Sends what finds room of `data`, and says how much that is.
+    /// Writes as much of `data` as there is room for, and returns how many bytes that is.
     ///
     /// # Errors
     /// The stream cannot be written.
@@ -44,13 +44,13 @@ pub trait Quic {
     /// The stream cannot be written.
     fn finish(&mut self, stream: u64) -> Result<(), AppError>;
 
-    /// Reads what comes next into `out`, which is not empty.
+    /// Reads the next bytes into `out`, which must not be empty.
     ///
     /// # Errors
     /// The stream cannot be read.
     fn read(&mut self, stream: u64, out: &mut [u8]) -> Result<Received, AppError>;
 
-    /// Asks for erasure coding; without effect where there is none.
+    /// Requests erasure coding for a stream. Has no effect on transports without it.
     ///
     /// # Errors
     /// The stream cannot be written.
@@ -59,10 +59,10 @@ pub trait Quic {
     /// Sends an unreliable datagram.
     ///
     /// # Errors
-    /// It is too large, or the peer takes none.
+    /// The datagram is too large, or the peer does not accept datagrams.
     fn send_datagram(&mut self, data: Bytes) -> Result<(), AppError>;
 
-    /// The next datagram that was received.
+    /// The next received datagram.
     fn recv_datagram(&mut self) -> Option<Bytes>;
 }
 

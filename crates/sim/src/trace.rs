@@ -1,4 +1,4 @@
-//! What happened, for people to read.
+//! Human-readable traces of a simulation.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -12,38 +12,38 @@ use crate::NodeId;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum TraceEvent<'a> {
-    /// A datagram was given to a link.
+    /// A datagram was handed to a link.
     Sent {
-        /// Who sent it.
+        /// The sender.
         from: NodeId,
-        /// To whom.
+        /// The receiver.
         to: NodeId,
         /// The datagram.
         payload: &'a [u8],
-        /// What becomes of it.
+        /// What the link does with it.
         fate: Fate,
     },
-    /// A datagram was for nobody, or there is no link to who it was for.
+    /// A datagram was dropped: no node has its destination address, or no link leads there.
     Unroutable {
-        /// Who sent it.
+        /// The sender.
         from: NodeId,
-        /// The datagram.
+        /// The payload of the datagram, or of the whole batch.
         payload: &'a [u8],
     },
     /// A datagram arrived.
     Arrived {
-        /// Who sent it.
+        /// The sender.
         from: NodeId,
-        /// Where.
+        /// The receiver.
         to: NodeId,
-        /// Its bytes.
+        /// Its size in bytes.
         size: usize,
-        /// Whether it is damaged.
+        /// Whether the link damaged it.
         corrupt: bool,
     },
     /// A node's timer fired.
     Timeout {
-        /// Whose.
+        /// The node.
         node: NodeId,
     },
 }
@@ -73,18 +73,18 @@ impl fmt::Display for TraceEvent<'_> {
     }
 }
 
-/// Hears of every event, in their order.
+/// Receives every event, in order.
 pub trait Tracer {
-    /// `event` happens, `at` since the start.
+    /// Called when `event` happens, `at` after the start.
     fn record(&mut self, at: Duration, event: &TraceEvent<'_>);
 
-    /// What is worth printing when the simulation fails.
+    /// Text to print if the simulation fails.
     fn report(&self) -> String {
         String::new()
     }
 }
 
-/// Remembers the last events as text.
+/// Keeps the most recent events as text.
 #[derive(Clone, Debug)]
 pub struct TraceLog {
     lines: VecDeque<String>,
@@ -92,7 +92,7 @@ pub struct TraceLog {
 }
 
 impl TraceLog {
-    /// Remembers `limit` events.
+    /// Keeps up to `limit` events.
     #[must_use]
     pub const fn new(limit: usize) -> Self {
         Self { lines: VecDeque::new(), limit }

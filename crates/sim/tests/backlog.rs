@@ -1,4 +1,4 @@
-//! What is urgent does not wait behind what is buffered, whatever was lost of it.
+//! Urgent data does not wait behind buffered data, even if some of that was lost.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
@@ -25,13 +25,12 @@ fn failed(error: impl std::fmt::Debug) -> AppError {
     AppError(format!("{error:?}"))
 }
 
-/// Writes as much as finds room on streams of little urgency, and after two seconds something
-/// urgent.
+/// Keeps streams of low urgency full, and writes an urgent stream after two seconds.
 #[derive(Default)]
 struct Writer {
     begin: Option<Instant>,
     bulk: Vec<StreamId>,
-    /// Bytes that were buffered when the urgent stream was written.
+    /// The number of bytes that were buffered when the urgent stream was written.
     backlog: Option<usize>,
 }
 
@@ -84,11 +83,11 @@ impl App<Connection> for Writer {
     }
 }
 
-/// Reads everything; only what is urgent ends.
+/// Reads all streams; only the urgent one ends.
 #[derive(Default)]
 struct Reader {
     streams: Vec<(StreamId, usize)>,
-    /// The length of the stream that ended.
+    /// The length of the urgent stream, once it has ended.
     ended: Option<usize>,
 }
 
@@ -113,7 +112,7 @@ impl App<Connection> for Reader {
     }
 }
 
-/// How long the urgent stream takes, and how many bytes were buffered before it.
+/// How long the urgent stream takes, and how many bytes were buffered when it was written.
 fn overtake(seed: u64, approach: ResendApproach) -> (Duration, usize) {
     let transport = Arc::new(TransportConfig {
         resend_order: Arc::new(approach),
@@ -170,7 +169,7 @@ fn an_urgent_stream_overtakes_what_is_buffered() {
     ] {
         for seed in 0..3 {
             let (taken, backlog) = overtake(seed, approach);
-            // The link needs more than five seconds for this much.
+            // The link needs more than five seconds to send this much.
             assert!(backlog >= POOL * 3 / 4, "{approach:?}, seed {seed}: {backlog} bytes");
             assert!(taken < SECOND, "{approach:?}, seed {seed}: {taken:?}");
         }

@@ -32,8 +32,8 @@ fn download(
         .unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// Transfers of 32 kB one after the other on one connection, which is warm: BBR, and a first
-/// transfer that does not count, so that each fits the window.
+/// Sequential transfers of 32 kB on one warm connection: with BBR and after a first, larger
+/// transfer, each of them fits into the window.
 fn downloads(seed: u64, down: &str, count: usize, protection: Option<Protection>) -> BulkOutcome {
     Scenario::new(seed)
         .link(&link("rate=20mbit delay=25ms"), &link(down))
@@ -61,7 +61,7 @@ fn protection_that_is_idle_costs_not_one_packet() {
         assert_eq!((with.down.lost, with.down.overflow), (0, 0));
         assert_eq!(with.down.sent, without.down.sent, "{bytes} bytes, downwards");
         assert_eq!(with.up.sent, without.up.sent, "{bytes} bytes, upwards");
-        // Only the transport parameter may be longer.
+        // Only the transport parameter may add bytes.
         let more = with.down.sent_bytes.saturating_sub(without.down.sent_bytes);
         assert!(more < 64, "{bytes} bytes: {more} more on the wire");
     }
@@ -96,8 +96,8 @@ fn congestion_control_hears_of_every_loss() {
             assert!(!incremental || ends.client.fec.recovered > 5, "seed {seed}");
             let noticed = ends.server.packets_lost - ends.server.spurious_losses;
             let (sent, lost) = (ends.down.sent, ends.down.lost);
-            // A datagram may hold several packets while the handshake lasts; packets that hold
-            // acknowledgements only are not waited for.
+            // During the handshake, a datagram may hold several packets. Packets that only hold
+            // acknowledgements are not ack-eliciting, so their loss goes unnoticed.
             assert!(
                 noticed.abs_diff(lost) <= 3,
                 "seed {seed}, {congestion:?}, {protection:?}: {noticed} of {lost} losses noticed, \
@@ -120,7 +120,7 @@ fn what_was_recovered_is_not_sent_again() {
         let stats = protected.ends;
         assert!(stats.client.fec.recovered > 20, "seed {seed}: {:?}", stats.client.fec);
         assert!(with * 4 < plain, "seed {seed}: {with} bytes again, {plain} without protection");
-        // A transfer that lost some and mended all of it sent nothing twice.
+        // A transfer that lost packets and repaired all of the losses retransmits nothing.
         let mended =
             |t: &&sutura_sim::TransferReport| t.recovered > 0 && t.recovered >= t.lost_down;
         for transfer in protected.transfers[1..].iter().filter(mended) {
@@ -147,10 +147,10 @@ fn a_stream_takes_the_delay_of_the_path_where_nothing_is_lost() {
     let plan = StreamPlan::frames(120);
     let outcome = Scenario::new(1).link(&path, &path).stream(plan).unwrap();
     assert_eq!(outcome.delays.iter().map(|d| d.bytes).sum::<u64>(), 120 * 5000);
-    // At first the congestion window holds messages back.
+    // In the beginning, the congestion window delays messages.
     let settled = || outcome.delays[outcome.delays.len() / 2..].iter().map(|d| d.delay);
     let (min, max) = (settled().min().unwrap(), settled().max().unwrap());
-    // The first datagram of a message takes 1 ms to send, and all of them 4.2 ms.
+    // Sending the first datagram of a message takes 1 ms, sending all of them 4.2 ms.
     assert!(min > 50 * MS && max < 60 * MS, "{min:?} to {max:?}");
 }
 
@@ -158,7 +158,7 @@ fn a_stream_takes_the_delay_of_the_path_where_nothing_is_lost() {
 fn datagrams_arrive_or_are_lost_with_their_packets() {
     let up = link("rate=10mbit delay=30ms loss=bern:0.03");
     let plan = DatagramPlan { size: 900, interval: 20 * MS, count: 1000 };
-    // BBR, so that the window stays larger than the load.
+    // With BBR, the window stays larger than the load.
     let config =
         TransportConfig { congestion: Arc::new(Algorithm::Bbr), ..TransportConfig::default() };
     let down = link("rate=10mbit delay=30ms");

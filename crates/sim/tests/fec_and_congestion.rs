@@ -25,16 +25,16 @@ fn protections() -> Vec<Protection> {
     all
 }
 
-/// What came of a transfer.
+/// The outcome of a transfer.
 #[derive(Debug)]
 struct Outcome {
     time: Duration,
-    /// When the sender first paced slower than before.
+    /// When the sender's pacing rate first fell below three quarters of its peak.
     left_startup: Option<Duration>,
     /// The median of the smoothed round-trip time after the first two seconds, relative to the
-    /// smallest one.
+    /// minimum round-trip time.
     rtt: f64,
-    /// Bytes of repair symbols for each byte transferred.
+    /// Bytes of repair symbols per byte transferred.
     repairs: f64,
 }
 
@@ -88,7 +88,7 @@ fn download(
     }
 }
 
-/// How a transfer goes with each protection, beside one without.
+/// Compares the transfer with each protection to the transfer without protection.
 fn compare(seed: u64, loss: &str, tolerance: f64) {
     let plain = download(seed, Algorithm::Bbr, loss, None);
     let startup = plain.left_startup.unwrap();
@@ -99,7 +99,7 @@ fn compare(seed: u64, loss: &str, tolerance: f64) {
         let left = outcome.left_startup.unwrap_or(Duration::MAX);
         assert!(left < startup + 50 * MS, "{what}: {outcome:?}, {plain:?}");
         assert!(outcome.rtt < 1.1, "{what}: {outcome:?}");
-        // Protection takes what its repair symbols take, and nothing more.
+        // Repair symbols are the only cost of protection.
         assert!(outcome.repairs > 0.0 && outcome.repairs < 0.13, "{what}: {outcome:?}");
         let goodput = plain.time.as_secs_f64() / outcome.time.as_secs_f64();
         let expected = 1.0 / (1.0 + outcome.repairs);
@@ -112,7 +112,7 @@ fn bbr_knows_the_path_as_soon_with_repair_symbols() {
     compare(1, "", 0.02);
 }
 
-/// The same, but for what random losses do to a single transfer.
+/// The same with random losses. They affect each transfer differently, hence the tolerance.
 #[test]
 fn bbr_knows_the_path_as_soon_with_repair_symbols_and_loss() {
     for seed in 1..=3 {
@@ -120,11 +120,11 @@ fn bbr_knows_the_path_as_soon_with_repair_symbols_and_loss() {
     }
 }
 
-/// Datagrams that each end sends.
+/// The number of datagrams that each end sends.
 const DATAGRAMS: u64 = 400;
 
-/// Every datagram that one end wrote was sent once, and all that arrived were handed to the
-/// application.
+/// Checks that every datagram written by one end was sent exactly once, and that each one that
+/// arrived was delivered to the application exactly once.
 fn check_datagrams(from: &Record, to: &Record, what: &str) {
     let sent: BTreeSet<u64> = from.packets.values().copied().collect();
     assert_eq!(from.written, DATAGRAMS, "{what}");
@@ -137,8 +137,8 @@ fn check_datagrams(from: &Record, to: &Record, what: &str) {
     assert_eq!(arrived, received, "{what}");
 }
 
-/// Protected transfers both ways with datagrams between that fill whole packets. Whoever had
-/// something to send and did not would be found out by the simulator.
+/// Protected transfers both ways, interleaved with datagrams that fill whole packets. The simulator
+/// fails the run if an end has something to send and does not.
 fn with_datagrams(seed: u64, algorithm: Algorithm, loss: &str, protection: Protection) {
     let what = format!("{algorithm}, {protection}, {loss}, seed {seed}");
     let [up, down] = [Shared::default(), Shared::default()];
@@ -168,7 +168,7 @@ fn with_datagrams(seed: u64, algorithm: Algorithm, loss: &str, protection: Prote
     for (end, record) in [(&ends.client, &up), (&ends.server, &down)] {
         assert_eq!((end.datagrams_dropped_in, end.datagrams_dropped_out), (0, 0), "{what}");
         assert!(end.fec.repair_symbols_sent > 0, "{what}");
-        // What is left of a packet is its header, the head of the frame and the tag.
+        // The rest of a packet is its header, the frame header and the AEAD tag.
         let full = usize::from(config.udp_payload_size);
         let (min, max) = record.sizes.unwrap();
         assert!(max < full && min > full - 50, "{what}: {min} to {max}");

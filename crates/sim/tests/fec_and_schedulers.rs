@@ -1,5 +1,6 @@
-//! Repair symbols among streams of different urgency and weight: they wait for what is more urgent
-//! than the data that they protect, and the streams that they protect pay for them.
+//! Repair symbols among streams of different urgency and weight: they wait for streams that are
+//! more urgent than the data they protect, and count towards the shares of the streams they
+//! protect.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
@@ -16,24 +17,24 @@ use sutura_sim::Scenario;
 const SECOND: Duration = Duration::from_secs(1);
 const RTT: Duration = Duration::from_millis(100);
 
-/// A bottleneck, and a sender that keeps it busy without filling its queue.
+/// A bottleneck link, and a sender that keeps it busy without filling its queue.
 fn over(path: &str, config: TransportConfig) -> Scenario {
     let congestion = Arc::new(Algorithm::Bbr);
     let path = link(&format!("rate=10mbit delay=50ms {path}"));
     Scenario::new(1).link(&path, &path).transport(&TransportConfig { congestion, ..config })
 }
 
-/// The places of the two streams of [`in_turns`].
+/// The indices of the two streams of [`in_turns`].
 const URGENT: usize = 0;
 const BACKGROUND: usize = 1;
 
-/// How often the urgent stream has something to send.
+/// The number of bursts on the urgent stream.
 const BURSTS: u32 = 40;
-/// How long the repair symbols of the background stream wait.
+/// The delay of the background stream's repair symbols.
 const DELAY: Duration = Duration::from_millis(25);
 
-/// A stream of urgency 0 that takes the link for itself from time to time, and one of urgency 7 that
-/// writes as told and is protected.
+/// A stream of urgency 0 that takes over the link from time to time, and a protected stream of
+/// urgency 7 that writes as given by `background`.
 fn in_turns(background: Vec<(Duration, usize)>) -> [Supply; 2] {
     let sizes = [20_000, 60_000, 90_000, 250_000];
     let bursts = (0..BURSTS).zip(sizes.iter().cycle());
@@ -52,7 +53,7 @@ fn in_turns(background: Vec<(Duration, usize)>) -> [Supply; 2] {
     ]
 }
 
-/// From when to when urgent data waited, each time.
+/// The periods in which urgent data waited.
 fn waits(entries: &[Entry]) -> Vec<(Duration, Duration)> {
     let mut waits: Vec<(Duration, Duration)> = Vec::new();
     let mut waited = false;
@@ -72,7 +73,7 @@ fn repairs(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
     entries.iter().filter(|entry| matches!(entry.what, What::Repair(_)))
 }
 
-/// Whether repair symbols fell due between `from` and `to` for data that cannot have been
+/// Whether repair symbols became due between `from` and `to` for data that cannot have been
 /// acknowledged by then.
 fn fell_due(entries: &[Entry], from: Duration, to: Duration) -> bool {
     entries.iter().any(|entry| {
@@ -101,7 +102,7 @@ fn repair_symbols_wait_for_more_urgent_data_and_for_nothing_else() {
                 if fell_due(&entries, from, to) {
                     held += 1;
                     let next = repairs(&entries).find(|entry| entry.at >= to).unwrap().at - to;
-                    // A busy stream's own data goes first for a quarter round trip.
+                    // A busy stream's own data goes first for a quarter of a round trip.
                     assert!(
                         next <= DELAY + RTT / 4 + 5 * MS,
                         "{scheduler}, {what}: {to:?}, {next:?}"
@@ -114,13 +115,13 @@ fn repair_symbols_wait_for_more_urgent_data_and_for_nothing_else() {
     }
 }
 
-/// A stream that shares with others of its urgency.
+/// A priority that shares with other streams of its urgency by weight.
 fn shared(weight: u32) -> Priority {
     let weight = Weight::new(1000 * weight).unwrap();
     Priority { weight, ..Priority::new(3, true).unwrap() }
 }
 
-/// Bytes sent of each stream while all of them are busy; of data, and of data and repair symbols.
+/// The bytes sent per stream while all streams are busy: data only, and data plus repair symbols.
 fn shares<const N: usize>(entries: &[Entry]) -> ([f64; N], [f64; N]) {
     let (mut data, mut all) = ([0.0; N], [0.0; N]);
     for entry in entries.iter().filter(|entry| (SECOND..6 * SECOND).contains(&entry.at)) {
@@ -141,19 +142,19 @@ fn assert_near(a: f64, b: f64, tolerance: f64, what: &str) {
 
 const WEIGHTS: [u32; 3] = [1, 2, 4];
 
-/// Streams that always have something to send, of which some are protected.
+/// Streams that always have something to send. The ones in `protected` are protected.
 fn busy_streams(protected: &[usize]) -> Vec<Supply> {
     let protection = |i| protected.contains(&i).then(|| incremental(3, Duration::ZERO)).flatten();
     let supply = |(i, w)| Supply::bulk(shared(w), protection(i), 1_400_000 * w as usize);
     WEIGHTS.into_iter().enumerate().map(supply).collect()
 }
 
-/// What protection takes, the protected pay: the shares are as the weights say if repair symbols
-/// count, and would not be if they did not.
+/// The protected streams pay for their protection: the shares match the weights if repair symbols
+/// count, and would not match if they did not.
 #[test]
 fn busy_streams_share_by_weight_with_their_repair_symbols() {
     let protected: [&[usize]; 6] = [&[0], &[1], &[2], &[0, 1], &[0, 2], &[1, 2]];
-    // With one session, streams protected alike share it.
+    // With a single session, equally protected streams share it.
     let cases = [("", 16, 0.01), ("", 1, 0.01), ("loss=bern:0.01", 16, 0.03)];
     for scheduler in [Scheme::Hmm, Scheme::Hls] {
         for (path, max_sessions, tolerance) in cases {
@@ -179,7 +180,8 @@ fn busy_streams_share_by_weight_with_their_repair_symbols() {
     }
 }
 
-/// A stream that sends 200 kB/s in pieces, each followed by repair symbols, beside two busy ones.
+/// A stream that sends 200 kB/s in pieces, each followed by repair symbols, next to two busy
+/// streams.
 fn pieces_beside_busy_streams(
     scheduler: Scheme,
     weight: u32,
@@ -198,8 +200,8 @@ fn pieces_beside_busy_streams(
     shares::<3>(&send(&scenario, &plan).0)
 }
 
-/// Repair symbols go before data of the same urgency, but not for long: who has used its share for
-/// them waits with its data. Who has not, does not.
+/// Repair symbols go before data of the same urgency, but only within the stream's share: if they
+/// use it up, the data of the stream has to wait. If they do not, the data does not wait.
 #[test]
 fn a_stream_with_gaps_has_no_more_than_its_share_for_its_repair_symbols() {
     for scheduler in [Scheme::Hmm, Scheme::Hls] {

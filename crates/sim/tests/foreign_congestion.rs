@@ -1,5 +1,5 @@
-//! A congestion controller from outside: it keeps the contract, hears the truth about every packet,
-//! and is all that decides how much is sent.
+//! A congestion controller defined outside the transport: it fulfils the contract, is told exactly
+//! what becomes of every packet, and alone determines how much is sent.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
@@ -16,7 +16,7 @@ use sutura_proto::policy::{
 use sutura_proto::{Algorithm, SpaceId, TransportConfig, conformance};
 use sutura_sim::{BulkOutcome, Scenario, Transfer};
 
-/// Makes controllers that decide as those of another algorithm do, and keep accounts.
+/// Creates controllers that delegate to another algorithm and keep track of every packet.
 #[derive(Debug)]
 struct Ledgers(Algorithm);
 
@@ -37,13 +37,13 @@ impl CongestionFactory for Ledgers {
     }
 }
 
-/// What is known of a packet.
+/// What the controller knows about a packet.
 #[derive(Debug)]
 struct Entry {
     bytes: u64,
-    /// The note that the connection carries.
+    /// The state that the connection stores for this controller.
     note: PacketState,
-    /// The note of the algorithm that decides.
+    /// The state that the inner algorithm asked to store.
     inner: PacketState,
 }
 
@@ -52,11 +52,11 @@ type Entries = BTreeMap<(SpaceId, u64), Entry>;
 #[derive(Debug)]
 struct Ledger {
     inner: Box<dyn CongestionController>,
-    /// Notes written.
+    /// The number of states handed out, which makes each of them unique.
     written: u64,
     flight: Entries,
     lost: Entries,
-    /// Packets of discarded spaces.
+    /// Packets of discarded packet number spaces.
     gone: Entries,
 }
 
@@ -66,7 +66,7 @@ impl Ledger {
     }
 }
 
-/// Takes the entries of `packets` from the account in which they must be.
+/// Removes `packets` from `account`, which must contain all of them.
 fn settle(account: &mut Entries, packets: &[Packet]) -> Vec<(Packet, Entry)> {
     let settle = |packet: &Packet| {
         let entry = account.remove(&(packet.space, packet.pn)).expect("a packet of the account");
@@ -78,7 +78,7 @@ fn settle(account: &mut Entries, packets: &[Packet]) -> Vec<(Packet, Entry)> {
     packets.iter().map(settle).collect()
 }
 
-/// The packets as the algorithm that decides knows them.
+/// The packets with the state of the inner algorithm.
 fn inner(settled: &[(Packet, Entry)]) -> Vec<Packet> {
     settled.iter().map(|(packet, _)| *packet).collect()
 }
@@ -129,7 +129,8 @@ impl CongestionController for Ledger {
     fn on_discarded(&mut self, space: SpaceId, bytes: u64) {
         let before = self.in_flight();
         self.gone.extend(self.flight.extract_if(.., |(of, _), _| *of == space));
-        // The same packet may have acknowledged some, which are not in flight either.
+        // The packet that caused the discard may have acknowledged some of these packets. They are
+        // not in flight any more, but not part of `bytes` either.
         assert!(before - self.in_flight() >= bytes);
         self.inner.on_discarded(space, bytes);
     }

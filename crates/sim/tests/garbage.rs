@@ -1,4 +1,4 @@
-//! A server and datagrams from nobody.
+//! A server that receives garbage.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
@@ -13,10 +13,11 @@ use sutura_proto::{ServerConfig, TransportConfig};
 use sutura_random::Rng;
 use sutura_sim::{BulkServer, Host, Node};
 
-/// What looks like a client's first datagram, and cannot be opened.
+/// A datagram that looks like a client's first one, but cannot be decrypted.
 fn initial(rng: &mut Rng) -> Vec<u8> {
     let mut datagram: Vec<u8> = rng.bytes(1200);
-    // Initial, version 1, identifiers of eight bytes each, no token, and all the rest.
+    // An Initial packet of version 1 with connection IDs of eight bytes, no token, and a length
+    // that covers the rest of the datagram.
     datagram[..6].copy_from_slice(&[0xc0, 0, 0, 0, 1, 8]);
     datagram[14] = 8;
     datagram[23] = 0;

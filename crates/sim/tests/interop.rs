@@ -1,4 +1,4 @@
-//! This transport against quinn-proto, in both roles, over lossy links, with real TLS.
+//! Interoperability with quinn-proto, in both roles, over lossy links and with real TLS.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
@@ -22,7 +22,7 @@ fn address(host: u8) -> SocketAddr {
     (Ipv4Addr::new(192, 0, 2, host), 4433).into()
 }
 
-/// Some of everything, different for each seed.
+/// A path with every kind of impairment, and a different loss rate for each seed.
 fn path(seed: u64) -> sutura_link::LinkConfig {
     let loss = seed % 4 * 5;
     link(&format!(
@@ -35,7 +35,7 @@ fn transfers() -> Vec<Transfer> {
     vec![Transfer::both(BYTES), Transfer::download(0), Transfer::upload(20_000)]
 }
 
-/// Fails with the seed and the last events.
+/// Panics with the seed and the last events if there is an error.
 #[track_caller]
 fn check(network: &Network, seed: u64, error: Option<String>) {
     if let Some(error) = error {
@@ -44,7 +44,7 @@ fn check(network: &Network, seed: u64, error: Option<String>) {
     }
 }
 
-/// What is wrong with a host of ours.
+/// The error of one of our hosts, if there is one.
 fn error(host: &Host) -> Option<String> {
     let of_app = host.app_error().map(ToString::to_string);
     of_app.or_else(|| Some(host.connection_error()?.to_string()))
@@ -80,7 +80,7 @@ fn our_client_and_their_server() {
             crypto: Arc::new(RustlsClientConfig::new(tls::client()).unwrap()),
             transport: our_transport(),
         };
-        // What asks for protection and does not get it must work all the same.
+        // Requesting protection must not break anything if the peer does not support it.
         let protect = |t| Transfer { protection: tail(3), ..t };
         let app = BulkClient::new(transfers().into_iter().map(protect), 1, Duration::ZERO);
         let now = network.clock().at(Duration::ZERO);

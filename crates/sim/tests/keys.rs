@@ -1,4 +1,4 @@
-//! Key updates while packets are lost, late and damaged.
+//! Key updates while packets are lost, delayed and damaged.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
@@ -50,7 +50,7 @@ fn stats(network: &mut Network, node: NodeId) -> ConnectionStats {
     connection(network, node).unwrap().stats()
 }
 
-/// Updates at both ends, now and then at the same time.
+/// Either end updates its keys, sometimes both at the same time.
 #[test]
 fn keys_change_while_data_flows() {
     for seed in 0..10 {
@@ -69,7 +69,7 @@ fn keys_change_while_data_flows() {
             if network.now() < next {
                 continue;
             }
-            // Far enough apart that no packet is two phases late.
+            // Updates are far enough apart that no packet arrives two key phases late.
             next = network.now() + MS * (100 + rng.below(200) as u32);
             let both = rng.below(4) == 0;
             let client_first = rng.below(2) == 0;
@@ -83,11 +83,12 @@ fn keys_change_while_data_flows() {
         network.run_until(until).unwrap();
         let (ours, theirs) = (stats(&mut network, client), stats(&mut network, server));
         assert!(updates > 3, "seed {seed}: {updates} updates");
-        // Nobody follows the last one when there is nothing left to send.
+        // The peer does not follow the last update if it has nothing left to send.
         let (ours_n, theirs_n) = (ours.key_updates, theirs.key_updates);
         assert!(ours_n.abs_diff(theirs_n) <= 1, "seed {seed}: {ours_n} and {theirs_n}");
         assert!((updates / 2..=updates).contains(&ours_n.max(theirs_n)), "seed {seed}");
-        // What cannot be opened was damaged, but for few that came much too late.
+        // Packets that cannot be decrypted were damaged, except for a few that arrived much too
+        // late.
         let (up, down) = (network.link_stats(client, server), network.link_stats(server, client));
         let damaged = up.corrupted + down.corrupted;
         let closed = ours.undecryptable + theirs.undecryptable;

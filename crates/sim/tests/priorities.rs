@@ -1,5 +1,5 @@
-//! In which order responses arrive: RFC 9218 from a request's header to the packets, over a link
-//! that is the bottleneck.
+//! The order in which responses arrive: RFC 9218 from the header of a request to the packets, over
+//! a bottleneck link.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
@@ -12,25 +12,25 @@ use common::http::{Act, Outcome, get, play};
 use sutura_proto::{Algorithm, Scheme, TransportConfig};
 
 const SIZE: usize = 200_000;
-/// When the handshake and the settings are long over.
+/// By this time, the handshake and the exchange of settings are over.
 const START: Duration = Duration::from_secs(1);
-/// What fits into a packet, and more.
+/// More than the largest packet.
 const PACKET: usize = 1500;
 
-/// The congestion controller keeps little in the queue of the link, so that who sends next is
-/// decided late.
+/// The congestion controller keeps the queue of the link short, so that the scheduler decides late
+/// what to send next.
 fn eps() -> TransportConfig {
     let congestion = Arc::new(Algorithm::Bbr);
     TransportConfig { scheduler: Arc::new(Scheme::Eps), congestion, ..TransportConfig::default() }
 }
 
-/// The same with buffers that hold what the path does, but not all of a response: most of it is
-/// still in the application's hands when the first bytes arrive.
+/// The same with send buffers that cover the path but not a whole response: most of a response is
+/// still in the application when its first bytes arrive.
 fn small_buffers() -> TransportConfig {
     TransportConfig { send_buffer: 128 * 1024, ..eps() }
 }
 
-/// Requests for as much, all at once.
+/// Concurrent requests for responses of the same length.
 fn at_once(wishes: &[Option<&'static str>]) -> Outcome {
     let act = |wish: &Option<&'static str>| Act::Get { length: SIZE, wish: *wish, own: None };
     let script: Vec<_> = wishes.iter().map(|wish| (START, act(wish))).collect();
@@ -44,14 +44,15 @@ fn responses_come_in_order_of_urgency() {
     assert_eq!(at_once(&wishes).runs(), [2, 6, 4, 7, 5, 1, 3, 0]);
 }
 
-/// RFC 9218 section 10: one by one, in the order in which the requests were made.
+/// RFC 9218 section 10: non-incremental responses are sent one by one, in the order of the
+/// requests.
 #[test]
 fn responses_that_are_not_incremental_come_one_by_one_as_requested() {
     assert_eq!(at_once(&[Some("u=2"); 5]).runs(), [0, 1, 2, 3, 4]);
     assert_eq!(at_once(&[Some("u=2"), Some("u=2, i=?0"), Some("i=?0, u=2")]).runs(), [0, 1, 2]);
 }
 
-/// RFC 9218 section 10: incremental responses share.
+/// RFC 9218 section 10: incremental responses share the bandwidth.
 #[test]
 fn incremental_responses_interleave() {
     let outcome = at_once(&[Some("u=2, i"); 4]);
@@ -63,7 +64,7 @@ fn incremental_responses_interleave() {
     assert!(outcome.runs().len() > 4 * SIZE / PACKET / 2, "{} turns", outcome.runs().len());
 }
 
-/// What is of use only as a whole goes before what shares, and urgency before both.
+/// Among responses of the same urgency, non-incremental ones go first. Urgency takes precedence.
 #[test]
 fn a_more_urgent_response_waits_for_no_incremental_one() {
     let outcome = at_once(&["u=3, i", "u=3", "u=2, i", "u=3, i", "u=2, i"].map(Some));
@@ -74,8 +75,8 @@ fn a_more_urgent_response_waits_for_no_incremental_one() {
     assert!(outcome.spread(2, 4, SIZE).max(outcome.spread(0, 3, SIZE)) <= 2 * PACKET);
 }
 
-/// RFC 9218 sections 4 and 5: who says nothing, or nothing that is understood, has urgency 3 and is
-/// not incremental.
+/// RFC 9218 sections 4 and 5: without a priority, or with one that cannot be parsed, a request has
+/// urgency 3 and is not incremental.
 #[test]
 fn whatever_is_not_understood_is_the_default() {
     for wish in [
@@ -96,9 +97,8 @@ fn whatever_is_not_understood_is_the_default() {
     }
 }
 
-/// RFC 9218 section 4: unknown parameters are ignored; and those of hierarchical sharing and
-/// erasure coding change nothing for a scheduler that has neither, so that `u` and `i` are the
-/// fallback.
+/// RFC 9218 section 4: unknown parameters are ignored. The parameters for hierarchical sharing and
+/// erasure coding do not affect a scheduler that supports neither, so it falls back to `u` and `i`.
 #[test]
 fn unknown_parameters_change_nothing() {
     let plain = at_once(&["u=4", "u=1", "u=2"].map(Some)).runs();
@@ -112,8 +112,8 @@ fn unknown_parameters_change_nothing() {
     }
 }
 
-/// RFC 9218 section 7: a client changes its mind while responses are under way, whether all of them
-/// was handed to the transport or most of it not yet.
+/// RFC 9218 section 7: a client reprioritises responses that are in progress, no matter whether the
+/// transport has buffered all of them or most of their bytes are still in the application.
 #[test]
 fn an_update_changes_the_order_midway() {
     let length = 300_000;
@@ -142,8 +142,8 @@ fn an_update_changes_the_order_midway() {
     }
 }
 
-/// An update may overtake its request (RFC 9218 section 7.2): the datagram with the requests is
-/// lost, the one with the update is not.
+/// An update may overtake its request (RFC 9218 section 7.2): here, the datagram with the requests
+/// is lost and the one with the update is not.
 #[test]
 fn an_update_that_comes_before_its_request_counts() {
     let script = [
@@ -155,8 +155,8 @@ fn an_update_that_comes_before_its_request_counts() {
     assert_eq!(outcome.runs(), [1, 0]);
 }
 
-/// RFC 9218 section 8: what the response says of itself counts, and the client's word where it says
-/// nothing. The first response is that of the RFC's example.
+/// RFC 9218 section 8: the response's own parameters win, and the client's apply where the response
+/// has none. The first response is the example of the RFC.
 #[test]
 fn the_responses_own_field_wins_the_merge() {
     let own = |wish, own| (START, Act::Get { length: SIZE, wish: Some(wish), own: Some(own) });
@@ -176,27 +176,27 @@ fn the_responses_own_field_wins_the_merge() {
         assert!(outcome.spread(0, 2, SIZE) <= 2 * PACKET, "the client's `i` holds");
     };
     check(&play(&eps(), "", &merged()));
-    // Nor does an update change what the response said.
+    // Updates do not override the response's parameters either.
     let mut script = merged();
     script.push((START + 50 * MS, Act::Update { index: 3, wish: "u=0" }));
     script.push((START + 50 * MS, Act::Update { index: 2, wish: "u=7, i" }));
     check(&play(&eps(), "", &script));
     check(&play(&small_buffers(), "", &script));
-    // What cannot be understood of it overrides nothing.
+    // Invalid values in the response override nothing.
     for broken in ["u=9", "i=1", "u=,", "x=1"] {
         let script = [own("u=5", broken), (START, get(SIZE, "u=4"))];
         assert_eq!(play(&eps(), "", &script).runs(), [1, 0], "{broken}");
     }
 }
 
-/// Who goes by weights and classes.
+/// Schedulers that support weights and classes.
 const SHARING: [Scheme; 2] = [Scheme::Hmm, Scheme::Hls];
 
 fn sharing(scheduler: Scheme) -> TransportConfig {
     TransportConfig { scheduler: Arc::new(scheduler), ..eps() }
 }
 
-/// Bytes of each of the requests that arrived until one of them was complete.
+/// The bytes of each request that have arrived when the first one is complete.
 fn until_the_first_is_complete(outcome: &Outcome, length: usize, requests: usize) -> Vec<f64> {
     let mut got = vec![0; requests];
     for &(index, n) in &outcome.arrivals {
@@ -213,7 +213,7 @@ fn assert_ratio(a: f64, b: f64, expected: f64, what: &str) {
     assert!((ratio / expected - 1.0).abs() < 0.1, "{what}: {ratio:.2} instead of {expected}");
 }
 
-/// `exp_w` and `exp_p` from the header to the packets.
+/// `exp_w` and `exp_p` from the header of a request to the packets.
 #[test]
 fn weights_and_classes_share_the_bottleneck() {
     for scheme in SHARING {
@@ -231,7 +231,7 @@ fn weights_and_classes_share_the_bottleneck() {
     }
 }
 
-/// Requests that disagree about a class: the latest counts, be it a request or an update.
+/// If requests disagree about a class, the latest one counts, be it a request or an update.
 #[test]
 fn the_latest_word_on_a_class_counts() {
     for scheme in SHARING {
@@ -252,7 +252,7 @@ fn the_latest_word_on_a_class_counts() {
     }
 }
 
-/// A client that knows only `u` and `i` is served as RFC 9218 says, also beside one with classes.
+/// A client that only uses `u` and `i` is served according to RFC 9218, even next to classes.
 #[test]
 fn strict_order_needs_no_classes() {
     for scheme in SHARING {

@@ -1,4 +1,4 @@
-//! Many seeds of everything that a network can do to a connection.
+//! Transfers over randomly impaired networks, with many seeds.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
@@ -13,14 +13,15 @@ use sutura_proto::{Algorithm, FecConfig, Protection, Scheme, TransportConfig};
 use sutura_random::Rng;
 use sutura_sim::{Scenario, Transfer};
 
-/// A path that follows from the seed: 0 to 20 % of loss in each direction, alone or in bursts.
+/// A random path with 0 to 20 % of loss, either independent or in bursts.
 fn path(rng: &mut Rng) -> LinkConfig {
     let loss = rng.below(201) as f64 / 1000.0;
-    // Bursts of four on average that lose nearly all, so often that the mean is the same.
+    // Bursts of four packets on average that lose nearly all of them, at a frequency that gives the
+    // same mean loss rate.
     let p = 0.25 * loss / (0.95 - loss);
     let loss = match rng.below(2) {
         0 => format!("bern:{loss}"),
-        // Other traffic moves the bursts on, or a host that fell silent would stay in one.
+        // Background traffic makes a burst pass; without it, a silent host would stay in the burst.
         _ => format!("ge:{p},0.25,0.95,0 background=5mbit"),
     };
     let text = format!(
@@ -49,8 +50,7 @@ fn protection(rng: &mut Rng) -> Option<Protection> {
     }
 }
 
-/// Settings that follow from the seed: small windows and buffers now and then, so that flow control
-/// is what limits.
+/// Random settings, sometimes with small windows and buffers so that flow control is the limit.
 fn settings(rng: &mut Rng) -> TransportConfig {
     let small = rng.below(4) == 0;
     let window = if small { 20_000 + rng.below(100_000) } else { 1 << 20 };
@@ -60,7 +60,7 @@ fn settings(rng: &mut Rng) -> TransportConfig {
         stream_receive_window: window,
         receive_window: window + window / 2,
         send_buffer: if small { 64 << 10 } else { 1 << 20 },
-        // Nine lost in a row is not unheard of.
+        // Nine losses in a row do happen.
         max_idle_timeout: Some(Duration::from_secs(120)),
         udp_payload_size: 1200 + rng.below(253) as u16,
         resend_order: Arc::new(match rng.below(4) {
@@ -78,7 +78,7 @@ fn settings(rng: &mut Rng) -> TransportConfig {
     }
 }
 
-/// The handshake, and a megabyte each way at the same time, on one stream or on several.
+/// The handshake and a megabyte each way at the same time, over one or several streams.
 fn soak(seed: u64) {
     let mut rng = Rng::new(seed);
     let (up, down) = (path(&mut rng), path(&mut rng));
@@ -103,8 +103,8 @@ fn soak(seed: u64) {
     }
 }
 
-/// A quarter of all seeds; four tests, so that they share the processors. `SUTURA_SOAK` sets how
-/// many there are.
+/// Runs a quarter of all seeds. There are four of these tests so that they run in parallel.
+/// `SUTURA_SOAK` sets the total number of seeds.
 fn quarter(quarter: u64) {
     let count = std::env::var("SUTURA_SOAK").map_or(500, |n| n.parse().expect("a number of seeds"));
     (0..count).filter(|seed| seed % 4 == quarter).for_each(soak);

@@ -1,18 +1,19 @@
-//! Which datagrams the ends of some scenarios send, to the byte and the nanosecond.
+//! Records of the datagrams that the ends of several scenarios send, exact to the byte and the
+//! nanosecond.
 //!
-//! A change that is meant to change nothing on the wire must leave all of this as it is, and one
-//! that is meant to change something shows here what. [`scenarios::ALL`] lists what is played:
-//! transfers up, down and both ways, over links that lose, reorder, copy and damage; each congestion
-//! controller; many streams at a time under several schedulers; erasure coding of tails and of
-//! everything, with and without loss; datagrams, and messages at 60 Hz.
+//! A change that should not affect the wire must keep all of them, and any other change shows its
+//! effect here. [`scenarios::ALL`] lists the scenarios: transfers up, down and both ways, over
+//! links that lose, reorder, duplicate and damage packets; each congestion controller; many
+//! parallel streams under several schedulers; erasure coding of tails and of everything, with and
+//! without loss; datagrams, and messages at 60 Hz.
 //!
-//! `traces/recorded.txt` has a line for each scenario: name, seed, datagrams up and down, bytes up
-//! and down, the time at which the work was done, and two digests of all datagrams in their order.
-//! The first covers everything. The second leaves the payloads out, so that it stays the same where
-//! only the contents of packets change. Up is what the client sends.
+//! `traces/recorded.txt` has a line per scenario: name, seed, datagrams up and down, bytes up and
+//! down, the time at which the work was done, and two digests of all datagrams in order. The first
+//! digest covers everything. The second leaves out the payloads, so that it stays the same if only
+//! the contents of packets change. "Up" is what the client sends.
 //!
-//! `SUTURA_TRACES=dump` writes a file for each scenario with a line for each datagram, so that two
-//! versions can be compared, and `SUTURA_TRACES=write` records what happens now.
+//! `SUTURA_TRACES=dump` writes a file per scenario with a line per datagram, to compare two
+//! versions. `SUTURA_TRACES=write` records the current behaviour.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
@@ -26,13 +27,13 @@ use std::path::{Path, PathBuf};
 use recording::{Recorder, Summary};
 use sutura_sim::Scenario;
 
-/// What to do besides comparing.
+/// What to do in addition to comparing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Compare,
-    /// Writes the datagrams of each scenario to a file of its own, and compares.
+    /// Writes the datagrams of each scenario to a file, and compares.
     Dump,
-    /// Replaces what is recorded.
+    /// Replaces the recorded file.
     Write,
 }
 
@@ -51,12 +52,12 @@ fn recorded_file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces/recorded.txt")
 }
 
-/// Beside what cargo builds.
+/// A directory next to cargo's build output.
 fn dump_directory() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("traces")
 }
 
-/// Plays all scenarios; and writes their datagrams to files in `dump`, if there is one.
+/// Runs all scenarios, and writes their datagrams to files in `dump` if it is given.
 fn play(dump: Option<&Path>) -> Vec<Summary> {
     let play = |&(name, seed, run): &(&'static str, u64, scenarios::Run)| {
         let recorder = Recorder::new(dump.is_some());
@@ -74,7 +75,7 @@ fn play(dump: Option<&Path>) -> Vec<Summary> {
     scenarios::ALL.iter().map(play).collect()
 }
 
-/// A line for each scenario that is not as recorded.
+/// A message for each scenario that differs from its record.
 fn differences(recorded: &[Summary], played: &[Summary]) -> Vec<String> {
     let find = |list: &[Summary], name: &str| list.iter().find(|s| s.name == name).cloned();
     let changed = played.iter().filter_map(|now| {

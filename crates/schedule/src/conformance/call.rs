@@ -1,8 +1,8 @@
-//! The calls to a scheduler as values.
+//! Calls to a scheduler as values.
 
 use crate::{Grant, Priority, Scheduler, StreamKey};
 
-/// A call, or a few that belong together.
+/// A call, or a few calls that belong together.
 #[derive(Clone, Debug)]
 pub(crate) enum Call {
     Insert(StreamKey, Priority),
@@ -10,7 +10,8 @@ pub(crate) enum Call {
     Reprioritize(StreamKey, Priority),
     Activate(StreamKey),
     Deactivate(StreamKey),
-    /// Takes up to `turns` grants of at most `room` bytes, and uses `used` bytes of each.
+    /// Takes up to `turns` grants of at most `room` bytes each, and charges up to `used` bytes for
+    /// each.
     Serve {
         turns: usize,
         room: usize,
@@ -20,7 +21,7 @@ pub(crate) enum Call {
     Window(u64),
 }
 
-/// Makes a call, and says which grants came of it.
+/// Makes a call. Returns the resulting grants.
 pub(crate) fn apply(scheduler: &mut dyn Scheduler, call: &Call) -> Vec<Grant> {
     let mut grants = Vec::new();
     match call.clone() {

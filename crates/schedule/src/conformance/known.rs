@@ -1,11 +1,12 @@
-//! What a caller knows.
+//! The state of a scheduler as its caller knows it.
 
 use std::collections::BTreeMap;
 
 use super::Call;
 use crate::{Priority, StreamKey, Urgency};
 
-/// What one knows of the streams from the calls alone: their priorities, and which are active.
+/// The state of the streams as derived from the calls alone: their priorities, and which of them
+/// are active.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known(BTreeMap<StreamKey, (Priority, bool)>);
 

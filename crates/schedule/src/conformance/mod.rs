@@ -1,5 +1,5 @@
-//! A kit that tells whether a scheduler keeps the contract of [`Scheduler`], for the tests of whoever
-//! writes one. A test is this line:
+//! Checks that a scheduler fulfils the contract of [`Scheduler`], for the tests of custom schemes.
+//! A test is a single line:
 //!
 //! ```
 //! # use sutura_schedule::{Scheduler, SchedulerFactory, Scheme};
@@ -12,8 +12,8 @@
 //! sutura_schedule::conformance::scheduler(&MyScheme);
 //! ```
 //!
-//! All calls are random, and the same in every run. What cannot be seen from outside is not looked at:
-//! how much memory and time it takes, and whether its order is the one that it promises.
+//! All calls are random, but the same in every run. The checks do not cover what the interface does
+//! not show: memory, running time, and whether the order is the one that the scheme promises.
 
 mod call;
 mod known;
@@ -31,19 +31,20 @@ use crate::{Grant, Scheduler, SchedulerFactory, StreamKey};
 use random::Random;
 use rule::Rule;
 
-/// Sequences of calls for each rule.
+/// The number of call sequences for each rule.
 const SEEDS: u64 = 24;
-/// Calls of each.
+/// The number of calls in a sequence.
 const CALLS: usize = 250;
-/// Streams that are there at once in the largest test.
+/// The largest number of streams at once.
 const CROWD: u64 = 5000;
 
-/// Checks that the schedulers of a factory keep every rule of [`Scheduler`] that can be seen from
-/// outside, in some 50,000 calls.
+/// Checks that the schedulers of `factory` obey every observable rule of [`Scheduler`], with some
+/// 50,000 calls.
 ///
 /// # Panics
 ///
-/// If one is broken, with the name of the factory, the rule, and the call that showed it.
+/// Panics if a rule is broken. The message contains the name of the factory, the rule, and the call
+/// that revealed it.
 pub fn scheduler(factory: &dyn SchedulerFactory) {
     for rule in Rule::ALL {
         for seed in 0..SEEDS {
@@ -53,12 +54,12 @@ pub fn scheduler(factory: &dyn SchedulerFactory) {
     crowd(factory);
 }
 
-/// Where in the test something happens.
+/// A point in the test.
 #[derive(Clone, Copy, Debug)]
 struct At<'a> {
     name: &'a str,
     seed: u64,
-    /// The last call.
+    /// The last call; `None` at the end of the sequence.
     call: Option<&'a Call>,
 }
 
@@ -72,19 +73,20 @@ impl fmt::Display for At<'_> {
 }
 
 impl At<'_> {
-    /// Panics unless the rule held.
+    /// Panics unless `holds`.
     #[track_caller]
     fn require(&self, holds: bool, rule: &str) {
         assert!(holds, "the scheduler `{}` breaks a rule: {rule} ({self})", self.name);
     }
 }
 
-/// Makes the same calls to two schedulers, to one of them with more that is to change nothing.
+/// Makes the same calls to two schedulers, one of which also gets calls that must not change
+/// anything.
 fn twins(factory: &dyn SchedulerFactory, rule: Rule, seed: u64) {
     let name = factory.name();
     let mut random = Random::new(seed);
     let mut known = Known::default();
-    // The first is asked only for the grants that it uses.
+    // The plain scheduler is only asked for grants that are used.
     let (mut plain, mut disturbed) = (factory.build(), factory.build());
     for _ in 0..CALLS {
         let call = random.call();
@@ -103,7 +105,7 @@ fn twins(factory: &dyn SchedulerFactory, rule: Rule, seed: u64) {
     at.require(drain(&mut *disturbed, &mut known, at) == order, rule.text());
 }
 
-/// What holds at any moment.
+/// Checks what must hold at any time.
 fn check(scheduler: &dyn Scheduler, known: &Known, room: usize, at: At<'_>) {
     let granted = scheduler.next(room);
     at.require(scheduler.next(room) == granted, "`next` asked twice says the same");
@@ -126,11 +128,11 @@ fn check_grant(Grant { stream, bytes }: Grant, room: usize, known: &Known, at: A
     at.require(!is_late, "streams of `Urgency::CONTROL` go before all others");
 }
 
-/// Serves every active stream once, and returns their order.
+/// Serves every active stream once. Returns them in order.
 fn drain(scheduler: &mut dyn Scheduler, known: &mut Known, at: At<'_>) -> Vec<StreamKey> {
     let mut order = Vec::new();
     while let Some(grant) = scheduler.next(1200) {
-        // Otherwise this might never end.
+        // Without this check, a faulty scheduler might never stop.
         check_grant(grant, 1200, known, at);
         scheduler.charge(grant.stream, grant.bytes);
         let last = Call::Deactivate(grant.stream);
@@ -143,7 +145,7 @@ fn drain(scheduler: &mut dyn Scheduler, known: &mut Known, at: At<'_>) -> Vec<St
     order
 }
 
-/// Many streams at once, all of which are replaced by others, and in the end removed.
+/// Inserts many streams at once, replaces each of them by another, and finally removes all.
 fn crowd(factory: &dyn SchedulerFactory) {
     let at = At { name: factory.name(), seed: SEEDS, call: None };
     let mut random = Random::new(SEEDS);

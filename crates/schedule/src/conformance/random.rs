@@ -1,4 +1,4 @@
-//! Random calls, the same in every run.
+//! Random calls that are the same in every run.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::{
     Class, Dependency, Grant, Kind, MAX_DEPTH, Priority, Resource, StreamKey, Urgency, Weight,
 };
 
-/// Few keys, so that unknown and repeated ones are common.
+/// Few keys, so that unknown and repeated keys are common.
 const KEYS: u64 = 14;
 
 /// A generator with draws of calls and of what they take.
@@ -22,12 +22,12 @@ impl Random {
         Self(Rng::new(seed))
     }
 
-    /// From 0 to `end - 1`.
+    /// A number from 0 to `end - 1`.
     fn below(&mut self, end: u64) -> u64 {
         self.0.below(end)
     }
 
-    /// True once in `times` times.
+    /// `true` with a probability of 1 in `times`.
     fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
@@ -37,17 +37,17 @@ impl Random {
     }
 
     fn key(&mut self) -> StreamKey {
-        // The last ones that there can be, too.
+        // Includes the largest possible keys.
         let key = self.below(KEYS);
         if key < 2 { StreamKey::MAX - key } else { key }
     }
 
-    /// Any key, seldom one of those that are used.
+    /// Any key: every other time one of the usual few, otherwise a random one.
     pub(super) fn any_key(&mut self) -> StreamKey {
         if self.once_in(2) { self.key() } else { self.0.next_u64() }
     }
 
-    /// Seldom none, seldom more than anybody has.
+    /// The room in a packet. Rarely zero, and rarely larger than any packet.
     pub(super) fn room(&mut self) -> usize {
         match self.below(20) {
             0 => 0,
@@ -56,7 +56,7 @@ impl Random {
         }
     }
 
-    /// What the stream that was granted room uses of it.
+    /// The charge for a part of a grant, or for all of it.
     pub(super) fn charge(&mut self, Grant { stream, bytes }: Grant) -> Call {
         Call::Charge(stream, self.bytes(bytes.saturating_add(1)))
     }
@@ -80,7 +80,8 @@ impl Random {
         }
     }
 
-    /// Something for every scheme; a stream that it names is one of `streams`.
+    /// A random priority with parameters for every scheme. Any stream it refers to is one of
+    /// `streams`.
     pub(super) fn priority(&mut self, streams: Range<StreamKey>) -> Priority {
         let depth = if self.once_in(20) { 2 * MAX_DEPTH } else { self.bytes(4) };
         let parents: Arc<[Class]> = (0..depth).map(|_| self.class()).collect();

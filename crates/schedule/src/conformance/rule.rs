@@ -1,10 +1,10 @@
-//! The rules of which each says that something changes nothing.
+//! The rules that certain calls have no effect.
 
 use super::random::Random;
 use super::{Call, Known, apply};
 use crate::{Grant, Scheduler};
 
-/// What is done to one of two schedulers and changes nothing.
+/// How one of two schedulers is treated differently, without any effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     Nothing,
@@ -39,7 +39,7 @@ impl Rule {
         }
     }
 
-    /// Makes a call of the sequence, or one that is the same.
+    /// Makes a call of the sequence, or an equivalent one.
     pub(super) fn apply(
         self,
         scheduler: &mut dyn Scheduler,
@@ -48,7 +48,7 @@ impl Rule {
     ) -> Vec<Grant> {
         match self {
             Self::OtherName => return apply(scheduler, &by_other_name(call, known)),
-            // A charge is of new bytes each time.
+            // Each charge accounts for new bytes, so it cannot be repeated.
             Self::Repetitions if !matches!(call, Call::Charge(..) | Call::Serve { .. }) => {
                 apply(scheduler, call);
             }
@@ -62,11 +62,11 @@ impl Rule {
         apply(scheduler, call)
     }
 
-    /// Makes some more calls between two of the sequence.
+    /// Makes extra calls between two calls of the sequence.
     pub(super) fn disturb(self, scheduler: &mut dyn Scheduler, known: &Known, random: &mut Random) {
         match self {
             Self::Nothing | Self::OtherName => {}
-            // As if all had been said now.
+            // Repeats the current state of every stream.
             Self::Repetitions => {
                 for (stream, _, active) in known.streams() {
                     if active {
@@ -100,7 +100,7 @@ impl Rule {
     }
 }
 
-/// The call that is the same for a stream that is there.
+/// The equivalent call for a stream that is inserted.
 fn by_other_name(call: &Call, known: &Known) -> Call {
     match call.clone() {
         Call::Insert(stream, priority) if known.contains(stream) => {

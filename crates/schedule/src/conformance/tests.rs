@@ -12,7 +12,7 @@ fn every_scheme_keeps_every_rule() {
     }
 }
 
-/// A factory for what is in no table.
+/// A factory of schedulers that are not in the table of schemes.
 #[derive(Debug)]
 struct Turns(Block);
 
@@ -56,11 +56,11 @@ enum Fault {
     MovesWhomItInsertsAgain,
 }
 
-/// Streams in turns of one charge, and one thing that is wrong.
+/// Serves streams in turns of one charge, except for an optional fault.
 #[derive(Debug, Default)]
 struct Line {
     fault: Option<Fault>,
-    /// The first goes first.
+    /// In order of service.
     streams: Vec<Waiting>,
     questions: Cell<usize>,
     builds: usize,
@@ -187,7 +187,7 @@ impl SchedulerFactory for Faulty {
     }
 }
 
-/// What the kit says of a scheduler; nothing if it finds nothing wrong.
+/// The message of the kit, or an empty string if it finds no fault.
 fn verdict(fault: Fault) -> String {
     let run = || scheduler(&Faulty(fault, AtomicUsize::new(0)));
     match catch_unwind(AssertUnwindSafe(run)) {

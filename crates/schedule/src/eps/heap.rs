@@ -2,7 +2,7 @@
 
 use super::node::{Node, Place, Slot};
 
-/// A min-heap by stream key. Members are taken out from anywhere in O(log n).
+/// A min-heap by stream key. Any member can be removed in O(log n).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Heap {
     slots: Vec<Slot>,
@@ -25,13 +25,13 @@ impl Heap {
         self.sift_up(nodes, position);
     }
 
-    /// Takes out the member at `position`, as its [`Place`] says.
+    /// Removes the member at `position`, which its [`Place`] contains.
     pub(super) fn remove(&mut self, nodes: &mut [Node], position: usize) {
         let slot = self.slots.swap_remove(position);
         nodes[slot].place = Place::Nowhere;
         if let Some(&moved) = self.slots.get(position) {
             nodes[moved].place = Place::Heap(position);
-            // The last member came from another branch: it may belong above as well as below.
+            // The last member came from another branch, so it may have to move up as well as down.
             let position = self.sift_up(nodes, position);
             self.sift_down(nodes, position);
         }

@@ -13,30 +13,30 @@ use ring::Ring;
 use crate::hash::KeyMap;
 use crate::{Grant, Priority, Scheduler, StreamKey, Urgency};
 
-/// The scheduler that RFC 9218, section 10 advises.
+/// The scheduler suggested by RFC 9218, section 10.
 ///
-/// * Streams are served in order of urgency, [`Urgency::CONTROL`] before urgency 0. A less urgent
-///   stream sends only while no more urgent one can.
-/// * Within one urgency the non-incremental streams go first, one after the other in order of their
-///   keys: a response that is of use only when it is complete gains nothing from sharing. The RFC
-///   recommends to avoid, where possible, that either kind starves the other, and leaves the split
-///   open; here an incremental stream waits, and is kept from waiting by a more urgent priority.
-/// * Then the incremental streams share: whoever has waited longest is granted all of the room, and
-///   once it is charged for anything it stands behind all others. Turns are counted in packets, so
-///   a repair symbol or a retransmission that is charged to a stream is a turn too.
+/// * Streams are served in order of urgency, [`Urgency::CONTROL`] before urgency 0. A stream only
+///   sends while no more urgent one can.
+/// * Within an urgency, the non-incremental streams go first, one after the other in order of their
+///   keys: a response that is useful only as a whole gains nothing from sharing. The RFC recommends
+///   to avoid, where possible, that either kind starves the other, and leaves the split open. Here,
+///   incremental streams wait; to avoid that, they need a more urgent priority.
+/// * Then the incremental streams share. The one that has waited longest is granted all of the
+///   room, and moves behind all others once it is charged for anything. Turns are counted in
+///   packets, so a repair symbol or a retransmission charged to a stream is a turn too.
 ///
-/// A stream that becomes active stands behind the incremental streams that are active already.
+/// A stream that becomes active queues behind the active incremental streams of its urgency.
 ///
-/// Each decision takes constant time; activating and deactivating take constant time for
-/// incremental streams and O(log n) for others. Memory grows with the largest number of streams
-/// inserted at once, after which nothing is allocated.
+/// Decisions take constant time. Activating and deactivating take constant time for incremental
+/// streams and O(log n) for others. Memory grows with the largest number of streams inserted at
+/// once; beyond that, nothing is allocated.
 #[derive(Clone, Debug, Default)]
 pub struct Eps {
     nodes: Vec<Node>,
     vacant: Vec<Slot>,
     slots: KeyMap<Slot>,
     classes: [Class; Urgency::CLASSES],
-    /// Bit `n` is set while class `n` has an active stream.
+    /// Bit `n` is set while urgency `n` has an active stream.
     occupied: u16,
 }
 
@@ -54,7 +54,7 @@ impl Eps {
         Self::default()
     }
 
-    /// How many streams are inserted, active or not.
+    /// The number of inserted streams, active or not.
     #[must_use]
     pub fn streams(&self) -> usize {
         self.slots.len()
@@ -64,7 +64,7 @@ impl Eps {
         self.slots.get(&stream).copied()
     }
 
-    /// Puts a stream into the queue of its priority, unless it waits in one already.
+    /// Adds a stream to the queue of its priority, unless it is in one already.
     fn enqueue(&mut self, slot: Slot) {
         let Node { rank, place, .. } = self.nodes[slot];
         if place != Place::Nowhere {
@@ -80,7 +80,7 @@ impl Eps {
         self.occupied |= 1 << index;
     }
 
-    /// Takes a stream out of the queue that it waits in; says whether it waited in one.
+    /// Removes a stream from its queue. Returns whether it was in one.
     fn dequeue(&mut self, slot: Slot) -> bool {
         let Node { rank, place, .. } = self.nodes[slot];
         let index = rank.urgency.class();

@@ -1,22 +1,22 @@
-//! One entry for each stream, linked into the queue that it waits in.
+//! The entry of a stream, linked into the queue in which it waits.
 
 use crate::{Priority, StreamKey, Urgency};
 
-/// Index of a [`Node`] in the slab.
+/// The index of a [`Node`] in the slab.
 pub(super) type Slot = usize;
 
 /// Where a stream waits for its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Not active.
+    /// In no queue, because the stream is not active.
     Nowhere,
     /// At this index of the heap of its class.
     Heap(usize),
-    /// Between these two in the ring of its class.
+    /// Between these two members in the ring of its class.
     Ring { previous: Slot, next: Slot },
 }
 
-/// What is known of one stream.
+/// The state of a stream.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) key: StreamKey,
@@ -24,7 +24,7 @@ pub(super) struct Node {
     pub(super) place: Place,
 }
 
-/// What this scheme reads of a priority.
+/// The part of a priority that this scheme uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rank {
     pub(super) urgency: Urgency,

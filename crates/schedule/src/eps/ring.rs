@@ -2,7 +2,7 @@
 
 use super::node::{Node, Place, Slot};
 
-/// A ring in order of service. Everything is O(1), and nothing is allocated.
+/// A ring in order of service. All operations take O(1) and do not allocate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ring {
     head: Option<Slot>,
@@ -18,7 +18,7 @@ impl Ring {
         self.head.is_none()
     }
 
-    /// Adds a member behind all others.
+    /// Adds a member at the back.
     pub(super) fn push_back(&mut self, nodes: &mut [Node], slot: Slot) {
         let Some(head) = self.head else {
             nodes[slot].place = Place::Ring { previous: slot, next: slot };
@@ -31,7 +31,7 @@ impl Ring {
         set_previous(nodes, head, slot);
     }
 
-    /// Takes a member out. The turn passes to the one behind if it was the head.
+    /// Removes a member. If it was the head, the turn passes to the next member.
     pub(super) fn remove(&mut self, nodes: &mut [Node], slot: Slot) {
         let (previous, next) = neighbours(nodes, slot);
         if next == slot {
@@ -46,10 +46,10 @@ impl Ring {
         nodes[slot].place = Place::Nowhere;
     }
 
-    /// Moves a member behind all others.
+    /// Moves a member to the back.
     pub(super) fn move_to_back(&mut self, nodes: &mut [Node], slot: Slot) {
         if self.head == Some(slot) {
-            // In a ring the tail stands before the head: passing the turn on is all.
+            // In a ring, the tail precedes the head, so passing the turn on suffices.
             self.head = Some(neighbours(nodes, slot).1);
         } else {
             self.remove(nodes, slot);
@@ -58,7 +58,7 @@ impl Ring {
     }
 }
 
-/// (previous, next) of a member; a node that is in no ring is its own neighbour.
+/// The previous and the next member; a node that is in no ring is its own neighbour.
 fn neighbours(nodes: &[Node], slot: Slot) -> (Slot, Slot) {
     match nodes[slot].place {
         Place::Ring { previous, next } => (previous, next),

@@ -6,7 +6,8 @@ use crate::testing::{Call, apply};
 
 use super::*;
 
-/// EPS as one would explain it: a list of active streams in order of when they last used the link.
+/// A straightforward model of EPS: a list of active streams in order of when they last used the
+/// link.
 #[derive(Debug, Default)]
 struct Model {
     known: HashMap<StreamKey, Priority>,
@@ -76,7 +77,7 @@ fn any_priority() -> impl Strategy<Value = Priority> {
 }
 
 fn any_call() -> impl Strategy<Value = Call> {
-    // Few keys, so that unknown and repeated ones are common.
+    // Few keys, so that unknown and repeated keys are common.
     let key = 0..24u64;
     prop_oneof![
         3 => (key.clone(), any_priority()).prop_map(|(s, p)| Call::Insert(s, p)),
@@ -113,7 +114,7 @@ fn active(scheduler: &mut Eps, stream: StreamKey, priority: Priority) {
     scheduler.activate(stream);
 }
 
-/// Serves `packets` full packets and says who got them.
+/// Sends `packets` full packets. Returns the stream of each.
 fn serve(scheduler: &mut Eps, packets: usize) -> Vec<StreamKey> {
     let turn = |_| {
         let grant = scheduler.next(1200)?;
@@ -132,7 +133,7 @@ fn a_more_urgent_stream_goes_first_whatever_the_order_of_arrival() {
     active(&mut eps, 1000, Priority::CONTROL);
     let mut order = Vec::new();
     while let Some(grant) = eps.next(1200) {
-        // It keeps the link for as long as it is active.
+        // The stream keeps the link while it is active.
         assert_eq!(serve(&mut eps, 5), vec![grant.stream; 5]);
         order.push(grant.stream);
         eps.deactivate(grant.stream);
@@ -175,7 +176,7 @@ fn incremental_streams_take_turns_of_one_packet() {
         active(&mut eps, stream, priority(3, true));
     }
     assert_eq!(serve(&mut eps, 6), [8, 0, 4, 8, 0, 4]);
-    // A newcomer stands behind all, and does not catch up on what it missed.
+    // A newcomer queues behind all others, and does not catch up on what it missed.
     active(&mut eps, 12, priority(3, true));
     assert_eq!(serve(&mut eps, 8), [8, 0, 4, 12, 8, 0, 4, 12]);
 }
@@ -225,7 +226,7 @@ fn round_robin_is_fair_while_streams_come_and_go() {
         for stream in serve(&mut eps, 3) {
             *served.entry(stream).or_default() += 1;
         }
-        // Whoever never left is never more than a turn ahead of another who never left.
+        // Among the streams that never left, none is more than one turn ahead of another.
         let counts = steady.map(|stream| served.get(&stream).copied().unwrap_or_default());
         let (low, high) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
         assert!(high - low <= 1, "{counts:?} in round {round}");
@@ -238,7 +239,7 @@ fn ten_thousand_streams_of_all_priorities() {
     const STREAMS: u64 = 10_000;
     let mut eps = Eps::new();
     let of = |stream: u64| priority((stream % 8) as u8, (stream / 8).is_multiple_of(2));
-    // Every key once, far from sorted: 7919 and 10000 have no common factor.
+    // Each key once and far from sorted: 7919 and 10000 are coprime.
     for n in 0..STREAMS {
         let stream = n * 7919 % STREAMS;
         active(&mut eps, stream, of(stream));

@@ -8,23 +8,25 @@ use crate::{Grant, Priority, Scheduler, StreamKey, Urgency, Weight};
 /// Hierarchical max-min fair sharing by virtual time (after Goyal, Vin and Cheng, "Start-time fair
 /// queueing", SIGCOMM 1996).
 ///
-/// Each class has a clock for each urgency of its members. An incremental member has a *start* on
-/// that clock: how much service by weight it has had. The class serves the smallest start, equal
-/// ones in order of their keys; a charge sets the clock to the start of who was served, and adds to
-/// that start the bytes divided by the weight. A member that becomes backlogged starts at the clock
-/// or where it was before, whichever is later; a new one one packet behind the clock, as if it had
-/// just been served, so that the clock moves on however many come. So all that are backlogged have a start at most one
-/// packet, divided by their weight, behind the clock: that is the whole of the guarantee.
+/// Each class has a virtual clock for each urgency of its members. An incremental member has a
+/// *start* on that clock, which measures its service so far divided by its weight. The class serves
+/// the member with the smallest start; ties are broken by key. A charge sets the clock to the start
+/// of the member that was served, and adds the bytes divided by the weight to that start. A member
+/// that becomes backlogged starts at the clock or at its previous start, whichever is later. A new
+/// one starts one packet later than the clock, as if it had just been served, so that the clock
+/// advances no matter how many members arrive. Thus the start of every backlogged member is at most
+/// one packet, divided by its weight, later than the clock. All guarantees follow from this:
 ///
-/// * While two incremental siblings of one urgency are backlogged and served, their services
-///   divided by weight differ by less than `L/w1 + L/w2` over any interval, L the largest packet.
-/// * Of what its class gets, no member is ever ahead of its max-min fair share by more than L and
-///   another L for each sibling that is new, and none is behind it by more than L for each sibling
-///   and another L if it is new itself. Both are less than the paper's quantum.
+/// * While two incremental siblings of the same urgency are backlogged and served, their services
+///   divided by weight differ by less than `L/w1 + L/w2` over any interval, where L is the size of
+///   the largest packet.
+/// * No member is ever ahead of its max-min fair share of its class by more than L, plus L for each
+///   new sibling. None is behind by more than L for each sibling, plus L if it is new itself. Both
+///   are less than the paper's quantum.
 /// * The same holds in every class, so the leaves are within one packet per level.
 ///
-/// Memory: one entry for each stream, one for each class. Nothing is allocated by `activate`,
-/// `next`, `charge` and `deactivate` once the queues have been as long as they get.
+/// Memory: one entry per stream and one per class. Once the queues have reached their largest size,
+/// `activate`, `next`, `charge` and `deactivate` do not allocate.
 #[derive(Debug, Default)]
 pub struct Hmm {
     tree: Tree<VirtualTime>,
@@ -37,30 +39,30 @@ impl Hmm {
         Self::default()
     }
 
-    /// How many streams are inserted, active or not.
+    /// The number of inserted streams, active or not.
     #[must_use]
     pub fn streams(&self) -> usize {
         self.tree.streams()
     }
 
-    /// How many classes there are. One goes with the last stream below it.
+    /// The number of classes. A class exists while there is a stream below it.
     #[must_use]
     pub fn classes(&self) -> usize {
         self.tree.classes()
     }
 
-    /// Slots of nodes and of classes, in use or not.
+    /// The number of slots for nodes and for classes, in use or not.
     #[cfg(test)]
     pub(super) fn slots(&self) -> (usize, usize) {
         (self.tree.nodes.len(), self.tree.inners.len())
     }
 
-    /// Adds to the start of one member, and sets its class' clock if it was its turn. Returns the
-    /// class.
+    /// Advances the start of a member, and sets the clock of its class if it was the member's turn.
+    /// Returns the class.
     fn advance(&mut self, slot: usize, bytes: u32) -> usize {
         let Node { parent, above, rank, place, member, .. } = &mut self.tree.nodes[slot];
         if !rank.incremental {
-            // The others wait in any case.
+            // Non-incremental siblings wait in any case.
             return *parent as usize;
         }
         let Inner { queue, state, .. } = &mut self.tree.inners[*above as usize];
@@ -69,7 +71,7 @@ impl Hmm {
         // At most 2^44 times 2^18.
         let cost = |bytes| u128::from(price * u64::from(bytes));
         let next = if queue.is_first(slot) {
-            // Nobody in the queue has a start before the clock.
+            // No member in the queue has a start before the clock.
             *clock = start;
             start + cost(bytes)
         } else {
@@ -103,7 +105,7 @@ impl Scheduler for Hmm {
     }
 }
 
-/// The sharing of [`Hmm`].
+/// The sharing policy of [`Hmm`].
 #[derive(Debug, Default)]
 struct VirtualTime;
 
@@ -111,27 +113,29 @@ struct VirtualTime;
 #[derive(Debug, Default)]
 struct Clocks([u128; Urgency::CLASSES]);
 
-/// Packed, so that a node is one cache line.
+/// Packed, so that a node fits into one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, packed(8))]
 struct Member {
-    /// On the clock of its class and urgency. While it does not share, the bytes that it owes.
+    /// The start, on the clock of the member's class and urgency. For a member that does not share,
+    /// its debt in bytes.
     start: u128,
-    /// How far a byte takes it.
+    /// The virtual time per byte.
     price: u64,
 }
 
 impl Default for Member {
-    /// As one that has just been served. If streams of one packet started at the clock, one after
-    /// the other, the clock would stand still, and who has had its packet would wait for ever.
+    /// Like a member that has just been served. If a sequence of one-packet streams started at the
+    /// clock, the clock would stand still, and members that have had their packet would wait
+    /// forever.
     fn default() -> Self {
         Self { start: u128::from(LMAX), price: 0 }
     }
 }
 
-/// Virtual time in which a member of weight one thousandth sends one byte. A power of two so large
-/// that the price of a byte is rounded by less than 2^-24 of it, and so small that a clock does not
-/// reach [`ORDER_END`] within 2^76 bytes.
+/// The virtual time in which a member with a weight of one thousandth sends one byte. This power of
+/// two is so large that the price of a byte is rounded by less than 2^-24 of it, and so small that
+/// a clock does not reach [`ORDER_END`] within 2^76 bytes.
 const SCALE: u64 = 1 << 44;
 
 fn price(weight: Weight) -> u64 {
@@ -172,7 +176,7 @@ impl Sharing for VirtualTime {
 
     fn leave(_: &mut Clocks, _: &Rank, _: &mut Member) {}
 
-    /// The first of the first.
+    /// Follows the first member of each class down to a stream.
     fn turn(tree: &mut Tree<Self>) -> Option<Slot> {
         let mut inner = ROOT_INNER;
         loop {

@@ -5,45 +5,48 @@ use super::{LMAX, MAX_DEBT, tree_calls};
 use crate::queue::Slot;
 use crate::{Grant, MAX_DEPTH, Priority, Scheduler, StreamKey, Urgency};
 
-/// Hierarchical link sharing, the weighted round robin of the paper (section III-B), after
-/// Luangsomboon and Liebeherr.
+/// Hierarchical link sharing, the paper's weighted round robin (section III-B), after Luangsomboon
+/// and Liebeherr.
 ///
-/// Every stream and class has a *balance* of bytes that it may take from the class above. When the
-/// root has used up its balance it gets the quantum `Q* = Lmax (1 + sum(w)/w_min)` over the streams
-/// that the search finds now, with their weights relative to the root: enough for a full packet of
-/// the lightest. A class hands its balance out in rounds: at the start of one it computes the fair
-/// quota of a unit of weight, and each member gets its share when its turn comes, in order of the
-/// keys. A member's turn lasts while it is backlogged and its balance is positive; sending a packet
-/// may overdraw the balance, and the next rounds pay that back.
+/// Every stream and class has a *balance*: the bytes that it may take from the class above. When
+/// the root has used up its balance, it gets the quantum `Q* = Lmax (1 + sum(w)/w_min)`. The sum is
+/// over the streams that the search finds at this point, with their weights relative to the root,
+/// so the quantum is enough for a full packet of the lightest stream. A class hands out its balance
+/// in rounds: at the start of a round it computes the fair quota per unit of weight, and each
+/// member gets its share when its turn comes, in order of keys. A turn lasts while the member is
+/// backlogged and its balance is positive. Sending a packet may overdraw the balance; the next
+/// rounds pay that back.
 ///
-/// A member that ends its turn early gives up the rest of its balance. The bytes are then still on
-/// the balance of its class, for nothing was sent: the *residual*, which the class hands out in
-/// another round among those that are still backlogged. A class that nobody below needs service of
-/// gives up its balance in the same way. Nothing else is needed for the surplus to find whoever can
-/// use it, and for the link never to idle while someone is backlogged.
+/// A member that ends its turn early gives up the rest of its balance. As nothing was sent, these
+/// bytes are still part of the balance of its class: the *residual*, which the class hands out in
+/// another round among the members that are still backlogged. A class without backlogged members
+/// gives up its balance in the same way. This alone ensures that surplus capacity reaches the
+/// streams that can use it, and that the link never idles while a stream is backlogged.
 ///
-/// Strict priorities are kept by each class for itself and at every decision: if a more urgent
-/// member appears, the round of the less urgent ones stops where it is and goes on later. An
-/// incremental newcomer among siblings of its urgency waits for the end of their round.
+/// Each class enforces strict priorities among its members at every decision. If a more urgent
+/// member appears, the round of the less urgent ones pauses and continues later. An incremental
+/// newcomer among siblings of its urgency waits for the end of their round.
 ///
-/// A round begins with its first packet: whoever becomes backlogged before that takes part in it.
+/// A round begins with its first packet, so members that become backlogged before that take part.
 ///
-/// The rights that two backlogged incremental siblings get are in proportion to their weights,
-/// except those of the one round that is under way; so no member is ahead of its max-min fair share
-/// by more than its share of one Q* and a packet.
+/// The shares handed out to two backlogged incremental siblings are in proportion to their weights,
+/// except in the round in progress. So no member is ahead of its max-min fair share by more than
+/// its share of one Q* and a packet.
 ///
-/// Q* is bounded by 1024 packets more than there are streams that share, whatever the ratio of their
-/// weights: the lightest then get a turn in which they can send only every few rounds.
+/// In packets, Q* is limited to 1024 more than the number of streams that share, whatever the ratio
+/// of their weights. Beyond that, the lightest streams get a turn in which they can send only every
+/// few rounds.
 #[derive(Debug, Default)]
 pub struct Hls {
     tree: Tree<Rounds>,
 }
 
-/// Packets of the quantum that the weights may add to one for each stream.
+/// The maximum number of packets that the weights add to the quantum, besides one for each stream.
 const MAX_SPREAD: u32 = 1024;
-/// Streams for which the quantum grows.
+/// The number of streams up to which the quantum grows.
 const MAX_SHARES: u32 = 1 << 22;
-/// Rounds in which the lightest member has paid back all it can owe.
+/// The number of rounds after which even the lightest member has paid back the largest possible
+/// debt.
 const FORGIVEN: u64 = (MAX_DEBT / LMAX + 1) as u64;
 
 impl Hls {
@@ -53,19 +56,19 @@ impl Hls {
         Self::default()
     }
 
-    /// How many streams are inserted, active or not.
+    /// The number of inserted streams, active or not.
     #[must_use]
     pub fn streams(&self) -> usize {
         self.tree.streams()
     }
 
-    /// How many classes there are. One goes with the last stream below it.
+    /// The number of classes. A class exists while there is a stream below it.
     #[must_use]
     pub fn classes(&self) -> usize {
         self.tree.classes()
     }
 
-    /// Slots of nodes and of classes, in use or not.
+    /// The number of slots for nodes and for classes, in use or not.
     #[cfg(test)]
     pub(super) fn slots(&self) -> (usize, usize) {
         (self.tree.nodes.len(), self.tree.inners.len())
@@ -77,7 +80,7 @@ impl Scheduler for Hls {
 
     fn charge(&mut self, stream: StreamKey, bytes: usize) {
         if bytes == 0 {
-            // That is no packet, with which turns would begin.
+            // No packet was sent, so no turn begins.
             return;
         }
         let Some(mut slot) = self.tree.slot_to_charge(stream) else {
@@ -86,7 +89,7 @@ impl Scheduler for Hls {
         // Whether the stream and all classes above it have their turn.
         let as_foreseen = self.tree.is_turn_of(slot) && self.tree.begin_turns();
         let spent = self::bytes(u32::try_from(bytes).unwrap_or(MAX_DEBT).min(MAX_DEBT));
-        // The uppermost that has nothing left.
+        // The uppermost node whose balance is used up.
         let mut over = None;
         loop {
             let Node { parent, ref mut member, .. } = self.tree.nodes[slot];
@@ -100,7 +103,8 @@ impl Scheduler for Hls {
             slot = parent as usize;
         }
         match over {
-            // While all above the stream have something left, their turns go on.
+            // While the stream and all classes above it have a positive balance, their turns
+            // continue.
             None => {}
             Some(slot) if slot != ROOT && as_foreseen => self.tree.pass_turn_on(slot),
             Some(_) => self.tree.find_turn(),
@@ -108,18 +112,19 @@ impl Scheduler for Hls {
     }
 }
 
-/// Balances count fractions of a byte, so that the lightest of many members gets some of a round.
+/// Balances count fractions of a byte, so that even the lightest of many members gets something in
+/// a round.
 const UNIT: i64 = 1 << 20;
 
 const fn bytes(bytes: u32) -> i64 {
     bytes as i64 * UNIT
 }
 
-/// The sharing of [`Hls`].
+/// The sharing policy of [`Hls`].
 #[derive(Debug, Default)]
 struct Rounds;
 
-/// The rounds of a class, one for each urgency.
+/// The rounds of a class, one per urgency.
 #[derive(Debug, Default)]
 struct Class([Round; Urgency::CLASSES]);
 
@@ -127,7 +132,7 @@ struct Class([Round; Urgency::CLASSES]);
 #[derive(Debug, Default)]
 struct Round {
     number: u64,
-    /// What a thousandth of weight gets, in [`UNIT`]s.
+    /// What each thousandth of weight gets, in [`UNIT`]s.
     quota: i64,
     /// The sum of the members' weights, in thousandths.
     weights: i64,
@@ -135,20 +140,22 @@ struct Round {
 }
 
 impl Round {
-    /// Whether a member has had its turn in this round. If it goes first all have.
+    /// Whether a member has had its turn in this round. If this is true for the first member, all
+    /// have had theirs.
     fn is_over_for(&self, member: &Member) -> bool {
         member.round == self.number
     }
 
-    /// Number, quota, and the balance of a member after the begin of its turn, in the next round if
-    /// it has had its turn in this one. `rights` is what the class has.
+    /// The round number, the quota, and the balance of a member after the beginning of its turn.
+    /// This is in the next round if the member has had its turn in this one. `rights` is the
+    /// balance of the class.
     #[inline]
     fn after_begin(&self, member: &Member, rank: &Rank, rights: i64) -> (u64, i64, i64) {
         let (mut number, mut quota) = (self.number, self.quota);
         if self.is_over_for(member) {
             number += 1;
-            // At least a packet for each on average, though the class may have less left: then it
-            // waits for its own turn in the middle of the round.
+            // At least one packet per member on average, even if the class has less left. In that
+            // case, the class waits for its own next turn in the middle of the round.
             let rights = rights.max(bytes(LMAX).saturating_mul(self.members));
             quota = (rights / self.weights.max(1)).max(1);
         }
@@ -156,14 +163,14 @@ impl Round {
     }
 }
 
-/// What a member gets of a quota.
+/// The share of a member at a given quota.
 fn share(quota: i64, rank: &Rank) -> i64 {
     quota.saturating_mul(i64::from(rank.weight.thousandths()))
 }
 
 #[derive(Debug, Default)]
 struct Member {
-    /// What it may send in its turn, in [`UNIT`]s; below zero what it owes.
+    /// The bytes that it may send in its turn, in [`UNIT`]s. If negative, its debt.
     balance: i64,
     /// The last round in which it has had its turn.
     round: u64,
@@ -172,18 +179,20 @@ struct Member {
 
 #[derive(Debug, Default)]
 struct Whole {
-    /// Who is still to be looked at in the search, with the reciprocal of its share of the root.
+    /// The nodes that the search has yet to visit, each with the reciprocal of its share of the
+    /// root.
     pending: Vec<(Slot, f64)>,
     /// Whether the root begins its next turn with the next packet.
     root_is_due: bool,
-    /// Who else on the way to whose turn it is begins a turn with the next packet, the upper first:
-    /// that many of the array, at most one at each level.
+    /// The other nodes, from the top down to the next stream, that begin a turn with the next
+    /// packet. There is at most one per level; only the first `dues` entries are valid.
     due: [u32; MAX_DEPTH + 1],
     dues: usize,
 }
 
 impl Tree<Rounds> {
-    /// The quantum of the streams that would be served now, each class alone: the paper's search.
+    /// The quantum for the streams that would be served now if each class were on its own: the
+    /// paper's search.
     fn quantum(&mut self) -> i64 {
         let Self { nodes, inners, whole: Whole { pending, .. }, .. } = self;
         let (mut streams, mut largest) = (0u32, 1f64);
@@ -214,9 +223,10 @@ impl Tree<Rounds> {
         (f64::from(LMAX) * packets * UNIT as f64) as i64
     }
 
-    /// Ends the turns that are over, and finds whose turn goes on or begins then. What begins a new
-    /// round or a new turn of the root waits for the next packet: who becomes backlogged before that
-    /// takes part in it. `None` if whoever is next might still be in debt then.
+    /// Ends the turns that are over, and finds the stream whose turn continues or begins next. A
+    /// new round, or a new turn of the root, only begins with the next packet, so that members that
+    /// become backlogged before it take part. Returns `None` if the next member might still be in
+    /// debt by then.
     fn foresee(&mut self) -> Option<Slot> {
         self.whole.dues = 0;
         let rights = self.nodes[ROOT].member.balance;
@@ -224,7 +234,8 @@ impl Tree<Rounds> {
         self.foresee_below(ROOT, rights.max(1))
     }
 
-    /// The same below a class that has `rights`, or will have them, and whose turn it is or will be.
+    /// Like [`foresee`](Self::foresee), but below a class that has its turn, or will have it, with
+    /// the balance `rights`.
     fn foresee_below(&mut self, mut class: Slot, mut rights: i64) -> Option<Slot> {
         loop {
             let inner = self.inner(class);
@@ -260,21 +271,21 @@ impl Tree<Rounds> {
         }
     }
 
-    /// Ends the turn of a member, and finds who is next. It is the turn of all classes above it, and
-    /// nothing is due.
+    /// Ends the turn of a member and finds the next one. All classes above it must have their turn,
+    /// and no turn may be due.
     fn pass_turn_on(&mut self, slot: Slot) {
         let class = self.end_turn(slot);
         self.turn = self.turn_from(class);
     }
 
-    /// Finds whose turn it is below a class. It is the turn of this class and those above it, and
-    /// nothing is due.
+    /// Finds the stream below a class whose turn it is. The class and all classes above it must
+    /// have their turn, and no turn may be due.
     fn turn_from(&mut self, class: Slot) -> Option<Slot> {
         let rights = self.nodes[class].member.balance;
         self.foresee_below(class, rights).or_else(|| self.take_turns())
     }
 
-    /// Whether a class and those above it go first among their siblings.
+    /// Whether a class and all classes above it go first among their siblings.
     fn goes_first(&self, mut slot: Slot) -> bool {
         while slot != ROOT {
             let Node { parent, above, .. } = self.nodes[slot];
@@ -286,8 +297,9 @@ impl Tree<Rounds> {
         true
     }
 
-    /// Begins the turns that are due. Returns whether whose turn it is has something to spend: who
-    /// became backlogged since may have made its share too small to pay its debts with.
+    /// Begins the turns that are due. Returns `false` if a member that begins its turn is still in
+    /// debt: members that became backlogged in the meantime may have made its share too small to
+    /// pay it back.
     fn begin_turns(&mut self) -> bool {
         if self.whole.root_is_due {
             self.whole.root_is_due = false;
@@ -309,10 +321,12 @@ impl Tree<Rounds> {
         true
     }
 
-    /// Ends the turns that are over and begins those that are due. Returns whose turn it is.
+    /// Ends the turns that are over and begins those that are due. Returns the stream whose turn it
+    /// is.
     ///
-    /// It ends: whoever has a turn either can be served or is in debt, in each turn all of a class
-    /// get at least [`LMAX`] each on average to pay debts with, and debts are bounded.
+    /// This terminates: a member that gets a turn either can be served or is in debt. In each
+    /// round, the members of a class get at least [`LMAX`] each on average to pay their debts, and
+    /// debts are bounded.
     fn take_turns(&mut self) -> Option<Slot> {
         let mut class = ROOT;
         self.whole.dues = 0;
@@ -340,8 +354,8 @@ impl Tree<Rounds> {
         }
     }
 
-    /// Gives `first`, which goes first among the members of a class, its share of the round; of the
-    /// next round if all have had theirs. Returns what it has.
+    /// Begins the turn of `first`, the first member of a class, by adding its share of the round,
+    /// or of the next round if all members have had their turn. Returns its balance.
     #[inline]
     fn begin_turn(&mut self, inner: usize, first: Slot, rights: i64) -> i64 {
         let Node { rank, member, .. } = &mut self.nodes[first];
@@ -350,13 +364,13 @@ impl Tree<Rounds> {
             let round = &mut self.inners[inner].state.0[rank.urgency.class()];
             (round.number, round.quota, member.balance) = round.after_begin(member, rank, rights);
         } else {
-            // Nobody else is served.
+            // No other member is served.
             member.balance = rights;
         }
         member.balance
     }
 
-    /// Ends the turn of a member; the root begins its next one at once. Returns the class above.
+    /// Ends the turn of a member; the root begins its next turn at once. Returns the class above.
     fn end_turn(&mut self, slot: Slot) -> Slot {
         if slot == ROOT {
             let quantum = self.quantum();
@@ -386,10 +400,10 @@ impl Sharing for Rounds {
 
     fn detach(_: &mut Class, _: &Rank, _: &mut Member) {}
 
-    /// As if it had had its turn: it gets its first share in the next round.
+    /// Treats the member as if it had had its turn, so it gets its first share in the next round.
     fn join(class: &mut Class, rank: &Rank, member: &mut Member) -> u128 {
         let round = &mut class.0[rank.urgency.class()];
-        // In each round that it missed it would have got a packet's worth at the least.
+        // In each round that it missed, it would have got at least a packet.
         let missed = round.number.saturating_sub(member.round).min(FORGIVEN) as u32;
         member.balance = member.balance.saturating_add(bytes(missed * LMAX)).min(0);
         member.round = round.number;
@@ -402,7 +416,7 @@ impl Sharing for Rounds {
 
     fn leave(class: &mut Class, rank: &Rank, member: &mut Member) {
         let round = &mut class.0[rank.urgency.class()];
-        // The residual stays on the balance of the class.
+        // The residual stays in the balance of the class.
         member.balance = member.balance.min(0);
         member.in_turn = false;
         member.round = round.number;
@@ -410,7 +424,7 @@ impl Sharing for Rounds {
             round.weights -= i64::from(rank.weight.thousandths());
             round.members -= 1;
             if round.members == 0 {
-                // There is nobody left to whom anything is owed.
+                // No member is left to whom anything is owed.
                 round.number += FORGIVEN;
             }
         }
@@ -421,7 +435,7 @@ impl Sharing for Rounds {
     }
 
     fn turn_below(tree: &mut Tree<Self>, class: Slot) -> Option<Slot> {
-        // What is due depends on what the classes above will have.
+        // The turns that are due depend on the future balances of the classes above.
         if tree.whole.root_is_due || tree.whole.dues > 0 {
             Self::turn(tree)
         } else if tree.goes_first(class) {

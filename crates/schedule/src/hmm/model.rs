@@ -1,4 +1,4 @@
-//! Both schemes against one that is told in lists and searches them all.
+//! Compares both schemes with a simple model that keeps everything in lists and searches them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl Model {
         self.clocks.get(&(member.parent, member.urgency)).copied().unwrap_or_default()
     }
 
-    /// Who is served next in a class.
+    /// The member of a class that is served next.
     fn first(&self, class: Id) -> Option<Id> {
         let order = |id: &Id| {
             let member = &self.members[id];
@@ -77,7 +77,7 @@ impl Model {
         self.children(class).filter(|&child| self.backlogged(child)).min_by_key(order)
     }
 
-    /// The paper's search: everybody who may be served next.
+    /// The paper's search: all streams that may be served next.
     fn scheduled(&self) -> BTreeSet<StreamKey> {
         let (mut classes, mut found) = (vec![ROOT], BTreeSet::new());
         while let Some(class) = classes.pop() {
@@ -104,9 +104,9 @@ impl Model {
         found
     }
 
-    /// Gives a member another place or rank. What it owes goes with it, in bytes.
+    /// Changes the position or rank of a member. It keeps its debt, in bytes.
     fn place(&mut self, id: Id, mut new: Member) {
-        // A new one starts as if it had just been served.
+        // A new member starts as if it had just been served.
         let mut owed = u128::from(LMAX);
         if let Some(old) = self.members.get(&id) {
             if (old.parent, old.urgency, old.incremental, old.weight)
@@ -174,7 +174,7 @@ impl Model {
         self.priorities.insert(stream, priority.clone());
     }
 
-    /// Does something, then lets the newly backlogged join and forgets empty classes.
+    /// Applies a change, then adds newly backlogged members and removes empty classes.
     fn change(&mut self, change: impl FnOnce(&mut Self)) {
         let before = self.all_backlogged();
         let places: BTreeMap<Id, Member> = self.members.clone();
@@ -328,7 +328,7 @@ fn any_priority() -> impl Strategy<Value = Priority> {
 }
 
 fn any_call() -> impl Strategy<Value = Call> {
-    // Few keys, so that unknown and repeated ones are common.
+    // Few keys, so that unknown and repeated keys are common.
     let key = 0..10u64;
     let bytes = prop_oneof![4 => 0..3000usize, 1 => Just(usize::MAX), 1 => 0..500_000usize];
     prop_oneof![

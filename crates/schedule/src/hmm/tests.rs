@@ -1,4 +1,4 @@
-//! What both schemes promise, and what went wrong in others.
+//! What both schemes promise, and cases that went wrong in other schedulers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::*;
 use crate::{Class, Eps, Grant, MAX_DEPTH, Priority, Scheduler, StreamKey, Urgency, Weight};
 
-/// Runs a test with each of the schemes.
+/// Runs a test with each of the two schemes.
 fn each(test: impl Fn(&mut dyn Scheduler, &dyn Fn(&mut dyn Scheduler, usize) -> Served)) {
     for scheduler in [&mut Hmm::new() as &mut dyn Scheduler, &mut Hls::new()] {
         test(scheduler, &serve);
@@ -15,7 +15,7 @@ fn each(test: impl Fn(&mut dyn Scheduler, &dyn Fn(&mut dyn Scheduler, usize) -> 
 
 type Served = BTreeMap<StreamKey, usize>;
 
-/// Serves full packets of 1200 bytes and says how many bytes each stream got.
+/// Sends full packets of 1200 bytes. Returns the number of bytes per stream.
 fn serve(scheduler: &mut dyn Scheduler, packets: usize) -> Served {
     let mut served = Served::new();
     for _ in 0..packets {
@@ -35,7 +35,7 @@ fn class(name: &str, thousandths: u32) -> Class {
     Class { name, incremental: true, weight, ..Class::default() }
 }
 
-/// An incremental stream of urgency 3 below `parents`, the direct one first.
+/// An incremental stream of urgency 3 below `parents`, the direct parent first.
 fn below(parents: &[Class]) -> Priority {
     Priority { incremental: true, parents: Some(parents.into()), ..Priority::default() }
 }
@@ -49,7 +49,7 @@ fn active(scheduler: &mut dyn Scheduler, stream: StreamKey, priority: Priority) 
     scheduler.activate(stream);
 }
 
-/// Whether shares are in the ratio of `expected`, each within one per cent of its own.
+/// Whether the shares match the ratio `expected`, each within one per cent.
 fn ratio(served: &Served, expected: &[(StreamKey, f64)]) -> bool {
     let total: usize = served.values().sum();
     let sum: f64 = expected.iter().map(|&(_, share)| share).sum();
@@ -62,7 +62,8 @@ fn ratio(served: &Served, expected: &[(StreamKey, f64)]) -> bool {
 #[test]
 fn weights_are_honoured_at_every_level() {
     each(|scheduler, serve| {
-        // The page of the paper: HTML to web assets as 1 to 4, of which images get a part.
+        // The example of the paper: HTML and web assets at a ratio of 1 to 4, with images as a part
+        // of the assets.
         let (web, images) = (class("web", 4000), class("img", 1500));
         active(scheduler, 0, below(&[]));
         active(scheduler, 4, weighted(500, std::slice::from_ref(&web)));
@@ -125,7 +126,7 @@ fn what_one_does_not_use_goes_to_its_siblings_first() {
         active(scheduler, 8, below(&[y]));
         let mut served = Served::new();
         let mut total = 0;
-        // Stream 0 has only a tenth of the link to send, a packet now and then.
+        // Stream 0 only has data for a tenth of the link, a packet at a time.
         for packet in 0..20_000 {
             if packet % 10 == 0 {
                 scheduler.activate(0);
@@ -140,7 +141,7 @@ fn what_one_does_not_use_goes_to_its_siblings_first() {
         }
         assert_eq!(served.values().sum::<usize>(), total);
         assert!(ratio(&served, &[(0, 0.1), (4, 0.4), (8, 0.5)]), "{served:?}");
-        // And if nobody below a class can use it, to whoever is left.
+        // If no stream below a class can use the capacity, it goes to the remaining streams.
         scheduler.deactivate(0);
         scheduler.deactivate(4);
         assert_eq!(serve(scheduler, 100), Served::from([(8, 120_000)]));
@@ -172,14 +173,14 @@ fn a_more_urgent_newcomer_is_served_at_the_next_decision() {
         active(scheduler, 200, urgent.clone());
         assert_eq!(serve(scheduler, 3), Served::from([(200, 3600)]));
         scheduler.remove(200);
-        // In a class: at the next decision of the class.
+        // Within a class, it is served at the next decision of that class.
         active(scheduler, 204, Priority { parents: Some([x.clone()].into()), ..urgent });
         for _ in 0..1000 {
             let grant = scheduler.next(1200).unwrap();
             scheduler.charge(grant.stream, 1200);
             assert!(grant.stream < 100 || grant.stream == 204);
         }
-        // It gets the share of its class, and the others theirs when it is gone.
+        // It gets the share of its class. The others get theirs back when it is gone.
         let served = serve(scheduler, 2000);
         let mut expected: Vec<_> = (0..9).map(|n| (4 * n, 1.0)).chain([(204, 1.0)]).collect();
         assert!(ratio(&served, &expected), "{served:?}");
@@ -191,7 +192,7 @@ fn a_more_urgent_newcomer_is_served_at_the_next_decision() {
     });
 }
 
-/// The urgent stream comes back before every packet of the others; they keep their ratio.
+/// An urgent stream becomes active before every packet of the others. They keep their ratio.
 #[test]
 fn preemption_costs_nobody_a_share() {
     each(|scheduler, _| {
@@ -260,7 +261,7 @@ fn a_newcomer_and_one_who_was_away_get_nothing_for_the_past() {
         scheduler.activate(4);
         active(scheduler, 8, below(&[]));
         let served = serve(scheduler, 60);
-        // Each 24,000 bytes, and the round that is under way.
+        // 24,000 bytes each, give or take the round in progress.
         assert!(served.values().all(|bytes| bytes.abs_diff(24_000) <= 6000), "{served:?}");
     });
 }
@@ -298,7 +299,7 @@ fn a_debt_is_paid_back_and_is_bounded() {
         assert_eq!(served.get(&0), None, "it owes more than that: {served:?}");
         let served = serve(scheduler, 1000);
         assert!(served[&4] - served[&0] <= 50_000, "{served:?}");
-        // However much is charged, and whether it is active or not.
+        // The debt is bounded, no matter how much is charged or whether the stream is active.
         scheduler.deactivate(0);
         for _ in 0..100 {
             scheduler.charge(0, usize::MAX);
@@ -308,7 +309,7 @@ fn a_debt_is_paid_back_and_is_bounded() {
         assert_eq!(serve(scheduler, before).get(&0), None);
         let served = serve(scheduler, 20);
         assert!(served.contains_key(&0), "{served:?}");
-        // Alone it need not wait.
+        // Without competition, it does not have to wait.
         scheduler.charge(0, usize::MAX);
         scheduler.deactivate(4);
         assert_eq!(serve(scheduler, 3), Served::from([(0, 3600)]));
@@ -334,7 +335,7 @@ fn a_debt_is_forgotten_in_time() {
 fn a_class_is_known_by_its_path() {
     let (a, b, c) = (class("a", 1000), class("b", 1000), class("c", 3000));
     let priorities = [
-        // "b" below "a", "b" below "c", "b" on the root, and "4", which is no stream.
+        // "b" below "a", "b" below "c", "b" below the root, and "4", which is not stream 4.
         below(&[b.clone(), a.clone()]),
         below(&[b.clone(), c.clone()]),
         below(std::slice::from_ref(&b)),
@@ -373,7 +374,7 @@ fn a_class_without_a_name_belongs_to_one_stream() {
     let mut hmm = Hmm::new();
     active(&mut hmm, 0, below(&[own(1000), class("x", 1000)]));
     assert_eq!(hmm.classes(), 2);
-    // It stays the stream's own when the stream is reprioritised.
+    // The class still belongs to the stream after the stream is reprioritised.
     hmm.reprioritize(0, below(&[own(2000), class("x", 1000)]));
     hmm.reprioritize(0, weighted(1, &[own(2000), class("x", 1000)]));
     assert_eq!(hmm.classes(), 2);
@@ -388,7 +389,7 @@ fn the_latest_word_on_a_class_counts() {
         active(scheduler, 8, below(&[class("x", 2000)]));
         let served = serve(scheduler, 3000);
         assert!(ratio(&served, &[(0, 1.0), (4, 1.0), (8, 1.0)]), "{served:?}");
-        // Saying again what one has said is saying nothing.
+        // Repeating the same priority has no effect.
         scheduler.reprioritize(0, below(&[class("x", 5000)]));
         let served = serve(scheduler, 3000);
         assert!(ratio(&served, &[(0, 1.0), (4, 1.0), (8, 1.0)]), "{served:?}");
@@ -432,7 +433,7 @@ fn a_stream_may_go_move_or_stop_in_the_middle_of_its_turn() {
                 3 => scheduler.reprioritize(grant.stream, below(&[class("y", 7), x.clone()])),
                 _ => (0..6).for_each(|stream| scheduler.remove(stream)),
             }
-            // It is charged after all: the packet is out.
+            // The charge still comes, because the packet has been sent.
             scheduler.charge(grant.stream, 1200);
             serve(scheduler, 3);
         }
@@ -442,7 +443,7 @@ fn a_stream_may_go_move_or_stop_in_the_middle_of_its_turn() {
 #[test]
 fn extreme_weights_neither_overflow_nor_starve() {
     each(|scheduler, _| {
-        // The lightest of everything, a thousand million times over, beside the heaviest.
+        // The lightest weights at every level, next to the heaviest ones.
         let light: Vec<Class> = (0..MAX_DEPTH).map(|n| class(&format!("l{n}"), 1)).collect();
         let heavy: Vec<Class> =
             (0..MAX_DEPTH).map(|n| class(&format!("h{n}"), 1_000_000)).collect();
@@ -471,7 +472,7 @@ fn among_siblings_of_one_urgency_nobody_starves() {
         active(scheduler, 4, weighted(100_000, &[]));
         active(scheduler, 8, weighted(1, &[class("x", 1)]));
         active(scheduler, 12, weighted(100_000, &[class("x", 1)]));
-        // A packet of the lightest for 100,000 of the heaviest.
+        // The lightest gets one packet for every 100,000 of the heaviest.
         let served = serve(scheduler, 450_000);
         assert!(served.contains_key(&0) && served.contains_key(&12), "{served:?}");
     });
@@ -483,7 +484,7 @@ fn classes_beyond_the_greatest_depth_are_ignored() {
     let mut hmm = Hmm::new();
     active(&mut hmm, 0, below(&deep));
     assert_eq!(hmm.classes(), MAX_DEPTH);
-    // The nearest count, so this is the same class.
+    // The nearest classes count, so this is the same class.
     active(&mut hmm, 4, below(&deep[..MAX_DEPTH]));
     assert_eq!(hmm.classes(), MAX_DEPTH);
     hmm.reprioritize(0, below(&[]));
@@ -493,7 +494,7 @@ fn classes_beyond_the_greatest_depth_are_ignored() {
     assert_eq!((hmm.classes(), hmm.streams()), (0, 1));
 }
 
-/// Ten thousand streams with classes of their own and shared ones, all replaced three times.
+/// Ten thousand streams with private and shared classes, all of which are replaced twice.
 #[test]
 fn memory_is_one_entry_for_each_stream_and_its_classes() {
     const STREAMS: u64 = 10_000;
@@ -509,7 +510,7 @@ fn memory_is_one_entry_for_each_stream_and_its_classes() {
             if let Some(old) = n.checked_sub(STREAMS) {
                 scheduler.remove(4 * old);
             }
-            // Each of them moves once.
+            // Each stream moves once.
             scheduler.reprioritize(4 * (n - n % 2), priority(n + 7));
             let grant = scheduler.next(1200).unwrap();
             scheduler.charge(grant.stream, 1200);
@@ -518,7 +519,7 @@ fn memory_is_one_entry_for_each_stream_and_its_classes() {
     assert_eq!((hmm.streams(), hls.streams()), (STREAMS as usize, STREAMS as usize));
     assert_eq!(hmm.classes(), STREAMS as usize + 100);
     assert_eq!(hls.classes(), STREAMS as usize + 100);
-    // The root, one stream too many at times, and classes that move.
+    // The root, one surplus stream at times, and classes that move.
     let classes = STREAMS as usize + 100 + 8;
     for (nodes, inners) in [hmm.slots(), hls.slots()] {
         assert!(nodes <= STREAMS as usize + classes, "{nodes}");
@@ -532,7 +533,7 @@ fn memory_is_one_entry_for_each_stream_and_its_classes() {
     assert!(hmm.is_empty() && hls.is_empty());
 }
 
-/// However many short streams come one after the other, or in two rows, the long one has its turns.
+/// However many short streams follow each other, even in two rows, the long stream gets its turns.
 #[test]
 fn streams_of_one_packet_do_not_starve_a_long_one() {
     each(|scheduler, _| {
@@ -553,7 +554,7 @@ fn streams_of_one_packet_do_not_starve_a_long_one() {
                 active(scheduler, newest, below(&[]));
             }
         }
-        // A third; the newcomers are put a larger packet behind than those that are sent here.
+        // About a third. Newcomers start later by a packet larger than those sent here.
         assert!((900..=1200).contains(&long), "{long} of 3000");
     });
 }

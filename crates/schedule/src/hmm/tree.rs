@@ -1,4 +1,4 @@
-//! The tree of classes and streams, and who in it has something to send.
+//! The tree of classes and streams, which tracks the ones that have something to send.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -8,37 +8,39 @@ use crate::hash::KeyMap;
 use crate::queue::{Place, Queue, Slot};
 use crate::{Class, Grant, MAX_DEPTH, Priority, StreamKey, Urgency, Weight};
 
-/// What a scheme of sharing keeps of each member of a class and of each class, and how it orders
-/// the members that share.
+/// A sharing policy: the state it keeps for each member of a class and for each class, and how it
+/// orders the members that share.
 ///
-/// A member is a stream or a class below another class. It is *attached* for as long as it exists,
-/// and *joins* its siblings while it is backlogged: while it, or a stream below it, is active.
+/// A member is a stream or a class below another class. It is *attached* for as long as it exists.
+/// It *joins* its siblings while it is backlogged, that is, while it or a stream below it is
+/// active.
 pub(super) trait Sharing: Debug + Default {
     type Member: Debug + Default + Send;
     type Class: Debug + Default + Send;
-    /// What there is once, above all classes.
+    /// The state of the whole tree.
     type Whole: Debug + Default + Send;
 
-    /// The member is now below this class with this rank.
+    /// Called when a member has been placed below a class or has got a new rank.
     fn attach(class: &mut Self::Class, rank: &Rank, member: &mut Self::Member);
-    /// The member, not joined, is about to go below another class or to change its rank.
+    /// Called before a member that is not joined is placed below another class or gets a new rank.
     fn detach(class: &mut Self::Class, rank: &Rank, member: &mut Self::Member);
-    /// The member becomes backlogged. Returns its order among the incremental siblings of its
-    /// urgency: the smaller goes first, below [`ORDER_END`].
+    /// Called when a member becomes backlogged. Returns its order among the incremental siblings of
+    /// its urgency: the smaller goes first. Must be less than [`ORDER_END`].
     fn join(class: &mut Self::Class, rank: &Rank, member: &mut Self::Member) -> u128;
-    /// The member is no longer backlogged.
+    /// Called when a member is no longer backlogged.
     fn leave(class: &mut Self::Class, rank: &Rank, member: &mut Self::Member);
-    /// The active stream whose turn it is, after a change that may have moved the turn on. Asking
-    /// again finds the same and changes nothing.
+    /// Finds the active stream whose turn it is, after a change that may have passed the turn on.
+    /// Calling it again returns the same stream and changes nothing.
     fn turn(tree: &mut Tree<Self>) -> Option<Slot>;
-    /// The same if only what is right below this class has changed on the way to whose turn it was.
+    /// Like [`turn`](Self::turn), if on the path to the previous stream only the members directly
+    /// below `class` have changed.
     fn turn_below(tree: &mut Tree<Self>, class: Slot) -> Option<Slot> {
         let _ = class;
         Self::turn(tree)
     }
 }
 
-/// What is read of the priority of a stream or class.
+/// The part of a priority that is used, for streams and classes alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rank {
     pub(super) urgency: Urgency,
@@ -51,14 +53,14 @@ const ORDER_BITS: u32 = 120;
 pub(super) const ORDER_END: u128 = 1 << ORDER_BITS;
 
 impl Rank {
-    /// The place in a queue: the more urgent first, then the non-incremental ones, which take
-    /// their order from their keys, then the incremental ones by `order`.
+    /// The rank in a queue. More urgent members go first, then non-incremental ones, which are
+    /// ordered by key, then incremental ones, ordered by `order`.
     pub(super) fn queued(&self, order: u128) -> u128 {
         let group = 2 * self.urgency.class() as u128 + u128::from(self.incremental);
         group << ORDER_BITS | if self.incremental { order } else { 0 }
     }
 
-    /// Whether a place in a queue is at most that of the last member of this urgency and kind.
+    /// Whether a rank in a queue is at most that of the last member of this urgency and kind.
     pub(super) fn reaches(&self, queued: u128) -> bool {
         queued <= self.queued(ORDER_END - 1)
     }
@@ -83,11 +85,11 @@ impl From<&Class> for Rank {
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Node<S: Sharing> {
-    /// The stream, or the stream for which the class was made.
+    /// The stream, or the stream for which the class was created.
     pub(super) key: StreamKey,
-    /// The class above. Half as long as a [`Slot`], so that a node is one cache line.
+    /// The class above. Half the size of a [`Slot`], so that a node fits into one cache line.
     pub(super) parent: u32,
-    /// Index of the parent's [`Inner`].
+    /// The index of the parent's [`Inner`].
     pub(super) above: u32,
     pub(super) kind: Kind,
     pub(super) rank: Rank,
@@ -104,52 +106,51 @@ impl<S: Sharing> Node<S> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     Stream,
-    /// Index of an [`Inner`].
+    /// The index of its [`Inner`].
     Class(u32),
 }
 
-/// What a class has besides a stream's [`Node`].
+/// The state of a class in addition to its [`Node`].
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Inner<S: Sharing> {
     name: Option<Arc<str>>,
-    /// How many streams and classes are right below, backlogged or not.
+    /// The number of streams and classes directly below, backlogged or not.
     members: usize,
-    /// Those that are backlogged.
+    /// The members that are backlogged.
     pub(super) queue: Queue,
     pub(super) state: S::Class,
 }
 
-/// The class above all.
+/// The root class, above all others.
 pub(super) const ROOT: Slot = 0;
 pub(super) const ROOT_INNER: u32 = 0;
 
 /// All streams and classes of one scheduler.
 ///
-/// A class is known by its name and the class above it; one without a name belongs to the one
-/// stream that it was made for. It disappears with the last stream below it. The class is as the
-/// latest priority that names it says.
+/// A class is identified by its name and the class above it; one without a name belongs to the
+/// stream for which it was created. It disappears with the last stream below it. Its parameters are
+/// those of the latest priority that names it.
 #[derive(Debug)]
 pub(super) struct Tree<S: Sharing> {
     pub(super) nodes: Vec<Node<S>>,
     pub(super) inners: Vec<Inner<S>>,
-    /// For the slot of each stream the classes that its priority named, to recognise the same
-    /// priority.
+    /// The classes named by each stream's priority, by slot, to recognise an unchanged priority.
     parents: Vec<Option<Arc<[Class]>>>,
     vacant: Vec<Slot>,
     vacant_inners: Vec<u32>,
     streams: KeyMap<Slot>,
     pub(super) whole: S::Whole,
-    /// The stream whose turn it is. It is found when something changes, so that asking is cheap and
-    /// changes nothing.
+    /// The stream whose turn it is. Updated on changes, so that `next` is cheap and changes
+    /// nothing.
     pub(super) turn: Option<Slot>,
-    /// The class below which it may have become another one's since.
+    /// The class below which the turn may have passed to another stream since then.
     stale: Option<Slot>,
-    /// The stream that was charged last, for most calls are about that one.
+    /// The stream charged last, because most calls are for the same stream again.
     charged: Slot,
-    /// Classes by the class above and their name. Ordered, not hashed: a peer chooses the names.
+    /// Classes by parent and name. Ordered rather than hashed, because a peer chooses the names.
     named: BTreeMap<(Slot, Arc<str>), Slot>,
-    /// Counts classes, to tell apart those that were made for the same stream.
+    /// Counts classes, to distinguish those created for the same stream.
     born: u32,
 }
 
@@ -188,12 +189,12 @@ impl<S: Sharing> Inner<S> {
 }
 
 impl<S: Sharing> Tree<S> {
-    /// How many streams there are.
+    /// The number of streams.
     pub(super) fn streams(&self) -> usize {
         self.streams.len()
     }
 
-    /// How many classes there are below the root.
+    /// The number of classes below the root.
     pub(super) fn classes(&self) -> usize {
         self.nodes.len() - self.vacant.len() - self.streams.len() - 1
     }
@@ -205,13 +206,13 @@ impl<S: Sharing> Tree<S> {
         self.streams.get(&stream).copied()
     }
 
-    /// Whether a slot in use is that of a stream.
+    /// Whether a slot in use belongs to a stream with this key.
     fn is_stream(&self, slot: Slot, stream: StreamKey) -> bool {
         let node = &self.nodes[slot];
         node.key == stream && matches!(node.kind, Kind::Stream)
     }
 
-    /// The slot of a stream that is about to be charged: as a rule the one whose turn it is.
+    /// The slot of a stream that is about to be charged, usually the one whose turn it is.
     #[inline]
     pub(super) fn slot_to_charge(&mut self, stream: StreamKey) -> Option<Slot> {
         let slot = match self.turn {
@@ -222,14 +223,14 @@ impl<S: Sharing> Tree<S> {
         Some(slot)
     }
 
-    /// The grant of all the room to the stream whose turn it is.
+    /// Grants all of the room to the stream whose turn it is.
     #[inline]
     pub(super) fn next(&self, room: usize) -> Option<Grant> {
         let stream = self.nodes[self.turn?].key;
         (room > 0).then_some(Grant { stream, bytes: room })
     }
 
-    /// Finds out whose turn it is.
+    /// Finds the stream whose turn it is.
     #[inline]
     pub(super) fn find_turn(&mut self) {
         self.stale = None;
@@ -240,7 +241,7 @@ impl<S: Sharing> Tree<S> {
         self.turn == Some(slot)
     }
 
-    /// Finds out whose turn it is if that may have changed.
+    /// Finds the stream whose turn it is, if that may have changed.
     fn settle(&mut self) {
         match self.stale.take() {
             Some(ROOT) => self.find_turn(),
@@ -253,16 +254,16 @@ impl<S: Sharing> Tree<S> {
         self.inners[ROOT_INNER as usize].queue.is_empty()
     }
 
-    /// Where the [`Inner`] of a class is.
+    /// The index of the [`Inner`] of a class.
     pub(super) fn inner(&self, class: Slot) -> usize {
         match self.nodes[class].kind {
             Kind::Class(inner) => inner as usize,
-            // Only classes are above others.
+            // Only classes have members.
             Kind::Stream => ROOT_INNER as usize,
         }
     }
 
-    /// Moves a backlogged incremental member to another place among its siblings.
+    /// Changes the order of a backlogged incremental member.
     pub(super) fn reorder(&mut self, slot: Slot, order: u128) {
         let Node { above, rank, place, .. } = self.nodes[slot];
         self.inners[above as usize].queue.update(place, rank.queued(order));
@@ -322,7 +323,7 @@ impl<S: Sharing> Tree<S> {
         self.nodes[slot].rank = rank;
         self.attach(slot);
         if backlogged {
-            // First up on the new side: a class above both sides never goes without.
+            // Starts with the new position, so that a class above both positions stays backlogged.
             self.raise(slot);
             self.lower(old);
             self.stale = Some(ROOT);
@@ -354,8 +355,8 @@ impl<S: Sharing> Tree<S> {
         }
     }
 
-    /// Finds or makes the classes that a stream's priority names, the direct parent first, and
-    /// tells them what it says of them. Returns the direct parent.
+    /// Finds or creates the classes of a stream's priority, which lists the direct parent first,
+    /// and updates their parameters. Returns the direct parent.
     fn resolve(
         &mut self,
         stream: StreamKey,
@@ -367,7 +368,7 @@ impl<S: Sharing> Tree<S> {
         for class in parents.unwrap_or_default().iter().rev() {
             let known = match &class.name {
                 Some(name) => self.named.get(&(parent, Arc::clone(name))).copied(),
-                // The stream's own, if it is in the same position.
+                // The stream's own class, if it is in the same position.
                 None => above.clone().next().filter(|&slot| self.is_own(slot, parent)),
             };
             above.next();
@@ -382,7 +383,7 @@ impl<S: Sharing> Tree<S> {
         parent
     }
 
-    /// The classes above a stream, the outermost first; the root where there are no more.
+    /// The classes above a stream, the outermost first, padded with the root.
     fn path(&self, slot: Slot) -> [Slot; MAX_DEPTH] {
         let mut path = [ROOT; MAX_DEPTH];
         let mut depth = 0;
@@ -396,7 +397,7 @@ impl<S: Sharing> Tree<S> {
         path
     }
 
-    /// Whether a class on a stream's path is one without a name right below `parent`.
+    /// Whether a class on a stream's path has no name and is directly below `parent`.
     fn is_own(&self, slot: Slot, parent: Slot) -> bool {
         let node = &self.nodes[slot];
         slot != ROOT && node.parent() == parent && self.inners[self.inner(slot)].name.is_none()
@@ -417,7 +418,7 @@ impl<S: Sharing> Tree<S> {
             self.inners.push(inner);
             (self.inners.len() - 1) as u32
         };
-        // Streams have 0.
+        // Streams use 0.
         self.born = self.born.wrapping_add(1).max(1);
         let slot = self.add(stream, parent, rank, Kind::Class(index), self.born);
         if let Some(name) = name {
@@ -428,7 +429,7 @@ impl<S: Sharing> Tree<S> {
 
     fn add(&mut self, key: StreamKey, parent: Slot, rank: Rank, kind: Kind, born: u32) -> Slot {
         let (place, member) = (Place::new(born), S::Member::default());
-        // There cannot be 2^32 nodes: each is a stream or a class of a stream.
+        // There are never 2^32 nodes: each is a stream or a class of a stream.
         let above = parent as u32;
         let node = Node { key, parent: above, above: ROOT_INNER, kind, rank, place, member };
         let slot = if let Some(slot) = self.vacant.pop() {
@@ -443,11 +444,11 @@ impl<S: Sharing> Tree<S> {
         slot
     }
 
-    /// Forgets a node that is not backlogged, and the classes that it leaves empty.
+    /// Removes a node that is not backlogged, and the classes that become empty.
     fn take(&mut self, slot: Slot) {
         self.detach(slot);
         let parent = self.nodes[slot].parent();
-        // Let go of the names.
+        // Release the names.
         self.parents[slot] = None;
         if let Kind::Class(index) = std::mem::replace(&mut self.nodes[slot].kind, Kind::Stream) {
             let inner = &mut self.inners[index as usize];
@@ -461,14 +462,14 @@ impl<S: Sharing> Tree<S> {
         self.release(parent);
     }
 
-    /// Forgets a class if nothing is below it.
+    /// Removes a class if nothing is below it.
     fn release(&mut self, class: Slot) {
         if class != ROOT && self.inners[self.inner(class)].members == 0 {
             self.take(class);
         }
     }
 
-    /// Changes the rank of a stream or class where it is.
+    /// Changes the rank of a stream or class in place.
     fn rerank(&mut self, slot: Slot, rank: Rank) {
         if self.nodes[slot].rank == rank {
             return;
@@ -486,21 +487,21 @@ impl<S: Sharing> Tree<S> {
         }
     }
 
-    /// Makes a member backlogged, and the classes above it that were not.
+    /// Marks a member as backlogged, and the classes above it that were not.
     fn raise(&mut self, mut slot: Slot) {
         let mut goes_first = false;
         while slot != ROOT && !self.nodes[slot].place.is_queued() {
             goes_first = self.join(slot);
             slot = self.nodes[slot].parent();
         }
-        // Behind others it is not on the way to whose turn it is.
+        // If it is behind others, it cannot be the one whose turn it is.
         if goes_first {
             self.stale = Some(if self.stale.is_some() { ROOT } else { slot });
         }
     }
 
-    /// Makes a class and those above it no longer backlogged if nothing below them is. Returns
-    /// the first that still is, or the root.
+    /// Marks a class and those above it as no longer backlogged if no member of theirs is. Returns
+    /// the first class that still is, or the root.
     fn lower(&mut self, mut class: Slot) -> Slot {
         while class != ROOT
             && self.nodes[class].place.is_queued()
@@ -512,7 +513,7 @@ impl<S: Sharing> Tree<S> {
         class
     }
 
-    /// Puts a member among its siblings. Returns whether it goes first.
+    /// Queues a member among its siblings. Returns whether it goes first.
     fn join(&mut self, slot: Slot) -> bool {
         let Node { key, above, rank, place, member, .. } = &mut self.nodes[slot];
         let Inner { queue, state, .. } = &mut self.inners[*above as usize];
@@ -544,8 +545,8 @@ impl<S: Sharing> Tree<S> {
     }
 }
 
-/// The classes that count: at most [`MAX_DEPTH`], and none above a stream that carries the
-/// protocol, which no class may hold back.
+/// The classes that count: at most [`MAX_DEPTH`], and none for a stream that carries the protocol,
+/// which no class may hold back.
 fn classes_above(priority: Priority) -> Option<Arc<[Class]>> {
     let parents = priority.parents.filter(|_| priority.urgency != Urgency::CONTROL)?;
     match parents.get(..MAX_DEPTH) {

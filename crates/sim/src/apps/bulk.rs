@@ -1,8 +1,9 @@
-//! Transfers of so many bytes, in either direction or both at once.
+//! Bulk transfers in either direction, or in both at once.
 //!
-//! A client opens a stream for each transfer and sends 8 bytes, the big-endian length of the
-//! response, and then so many bytes of its own. The server answers at once with as many bytes as it
-//! was asked for, and ends the stream when it has received all. All bytes are checked.
+//! The client opens a stream for each transfer. It sends the length of the response, 8 bytes in
+//! big-endian order, followed by its own payload. The server responds at once with the requested
+//! number of bytes, and ends the stream when it has also received everything. Both ends check every
+//! byte.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -12,31 +13,31 @@ use sutura_proto::Protection;
 use super::{CHUNK, Number, read_all};
 use crate::{App, AppError, Pattern, Quic};
 
-/// What is to be transferred on one stream.
+/// A transfer on one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transfer {
     /// Bytes from the server to the client.
     pub download: u64,
     /// Bytes from the client to the server.
     pub upload: u64,
-    /// How the client protects its bytes.
+    /// How the client protects what it sends.
     pub protection: Option<Protection>,
 }
 
 impl Transfer {
-    /// From the server to the client.
+    /// A download from the server to the client.
     #[must_use]
     pub fn download(bytes: u64) -> Self {
         Self { download: bytes, ..Self::default() }
     }
 
-    /// From the client to the server.
+    /// An upload from the client to the server.
     #[must_use]
     pub fn upload(bytes: u64) -> Self {
         Self { upload: bytes, ..Self::default() }
     }
 
-    /// So many bytes each way, at the same time.
+    /// An upload and a download of `bytes` each, at the same time.
     #[must_use]
     pub fn both(bytes: u64) -> Self {
         Self { download: bytes, upload: bytes, protection: None }
@@ -46,11 +47,11 @@ impl Transfer {
 /// When a transfer began and ended, as the client saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {
-    /// Which one, counted from 0.
+    /// The index of the transfer, starting at 0.
     pub index: usize,
     /// When its stream was opened.
     pub started: Instant,
-    /// When its last byte, and the word that it was the last, had been received.
+    /// When its last byte and the end of the stream had been received.
     pub completed: Instant,
 }
 
@@ -62,7 +63,7 @@ fn download_pattern(stream: u64) -> Pattern {
     Pattern::new(2 * stream + 1)
 }
 
-/// One direction's bytes on their way out.
+/// The outgoing bytes of a stream.
 #[derive(Debug)]
 struct Sending {
     pattern: Pattern,
@@ -71,7 +72,7 @@ struct Sending {
 }
 
 impl Sending {
-    /// Writes as much as possible. Returns whether that was all.
+    /// Writes as much as possible. Returns whether everything is written.
     fn poll(&mut self, quic: &mut impl Quic, stream: u64) -> Result<bool, AppError> {
         let mut buffer = [0; CHUNK];
         while self.sent < self.total {
@@ -87,7 +88,7 @@ impl Sending {
     }
 }
 
-/// One direction's bytes on their way in.
+/// The incoming bytes of a stream.
 #[derive(Debug)]
 struct Receiving {
     pattern: Pattern,
@@ -146,7 +147,7 @@ impl Active {
     }
 }
 
-/// Transfers what it is told to, one after the other or several at a time.
+/// Runs a list of transfers, one after the other or several in parallel.
 pub struct BulkClient {
     plan: VecDeque<Transfer>,
     gap: Duration,
@@ -158,7 +159,8 @@ pub struct BulkClient {
 }
 
 impl BulkClient {
-    /// All that `plan` says, `parallel` at a time, each at least `gap` after the end of another.
+    /// Runs the transfers of `plan`, up to `parallel` at a time. A transfer begins at the earliest
+    /// `gap` after the last one to complete.
     #[must_use]
     pub fn new(plan: impl IntoIterator<Item = Transfer>, parallel: usize, gap: Duration) -> Self {
         Self {
@@ -178,19 +180,19 @@ impl BulkClient {
         self.started
     }
 
-    /// The transfers that are complete, in the order in which they became so.
+    /// The completed transfers, in the order in which they completed.
     #[must_use]
     pub fn completed(&self) -> &[Completed] {
         &self.completed
     }
 
-    /// Whether a transfer is under way.
+    /// Whether a transfer is in progress.
     #[must_use]
     pub const fn is_busy(&self) -> bool {
         !self.active.is_empty()
     }
 
-    /// Whether all is complete.
+    /// Whether all transfers are complete.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.plan.is_empty() && self.active.is_empty()
@@ -256,7 +258,7 @@ struct Serving {
 }
 
 impl Serving {
-    /// Returns whether all is done.
+    /// Returns whether the stream is done.
     fn poll(
         &mut self,
         quic: &mut impl Quic,
@@ -289,7 +291,7 @@ impl Serving {
     }
 }
 
-/// Answers [`BulkClient`].
+/// The server for [`BulkClient`].
 #[derive(Default)]
 pub struct BulkServer {
     protection: Option<Protection>,
@@ -298,13 +300,13 @@ pub struct BulkServer {
 }
 
 impl BulkServer {
-    /// Protects its answers.
+    /// A server that protects its responses with `protection`.
     #[must_use]
     pub fn new(protection: Option<Protection>) -> Self {
         Self { protection, ..Self::default() }
     }
 
-    /// Bytes received on streams that are done, the lengths not counted.
+    /// Bytes received on completed streams, not counting the length prefixes.
     #[must_use]
     pub const fn received(&self) -> u64 {
         self.received

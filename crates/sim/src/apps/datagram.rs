@@ -1,4 +1,4 @@
-//! Unreliable datagrams at a steady pace, and how long each takes.
+//! Unreliable datagrams at a steady pace, and the delay of each.
 
 use std::time::{Duration, Instant};
 
@@ -6,17 +6,17 @@ use bytes::Bytes;
 
 use crate::{App, AppError, Clock, Pattern, Quic};
 
-/// Bytes of a datagram's number and time.
+/// The number and the time at the beginning of a datagram, 8 bytes each.
 const HEADER: usize = 16;
 
-/// What is to be sent.
+/// The datagrams to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramPlan {
-    /// Bytes of a datagram, 16 at least.
+    /// The size of a datagram in bytes, at least 16.
     pub size: usize,
-    /// From one datagram to the next.
+    /// The time from one datagram to the next.
     pub interval: Duration,
-    /// How many.
+    /// The number of datagrams.
     pub count: u64,
 }
 
@@ -26,7 +26,7 @@ impl DatagramPlan {
     }
 }
 
-/// Sends datagrams: the client's end.
+/// Sends datagrams. Runs on the client.
 pub struct DatagramSource {
     plan: DatagramPlan,
     clock: Clock,
@@ -35,19 +35,19 @@ pub struct DatagramSource {
 }
 
 impl DatagramSource {
-    /// Datagrams as planned, as soon as the connection is established.
+    /// Sends the datagrams of `plan`, starting when the connection is established.
     #[must_use]
     pub const fn new(plan: DatagramPlan, clock: Clock) -> Self {
         Self { plan, clock, next_at: None, sent: 0 }
     }
 
-    /// How many were sent.
+    /// The number of datagrams sent.
     #[must_use]
     pub const fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Whether all were sent.
+    /// Whether all datagrams were sent.
     #[must_use]
     pub const fn is_done(&self) -> bool {
         self.sent == self.plan.count
@@ -75,20 +75,20 @@ impl<Q: Quic> App<Q> for DatagramSource {
     }
 }
 
-/// Receives datagrams: the server's end.
+/// Receives datagrams. Runs on the server.
 pub struct DatagramSink {
     clock: Clock,
     delays: Vec<(u64, Duration)>,
 }
 
 impl DatagramSink {
-    /// Takes what comes.
+    /// Receives datagrams and measures their delays with `clock`.
     #[must_use]
     pub const fn new(clock: Clock) -> Self {
         Self { clock, delays: Vec::new() }
     }
 
-    /// The number and the delay of each datagram, in the order of their arrival.
+    /// The number and the delay of each datagram, in order of arrival.
     #[must_use]
     pub fn delays(&self) -> &[(u64, Duration)] {
         &self.delays

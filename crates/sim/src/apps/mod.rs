@@ -7,10 +7,10 @@ pub mod stream;
 
 use crate::{AppError, Quic, Received};
 
-/// Bytes that an application reads and writes at a time.
+/// How many bytes an application reads or writes at a time.
 const CHUNK: usize = 16 * 1024;
 
-/// A number at the beginning of a stream that may come in pieces: 8 bytes, big-endian.
+/// A number at the beginning of a stream, 8 bytes in big-endian order, which may arrive in pieces.
 #[derive(Debug, Default)]
 struct Number {
     bytes: [u8; 8],
@@ -18,7 +18,7 @@ struct Number {
 }
 
 impl Number {
-    /// Takes what is missing from the front of `data`, and returns the rest.
+    /// Takes the missing bytes from the front of `data`, and returns the rest.
     fn take<'a>(&mut self, data: &'a [u8]) -> &'a [u8] {
         let n = data.len().min(self.bytes.len() - self.have);
         let (mine, rest) = data.split_at(n);

@@ -1,4 +1,4 @@
-//! An application on a connection that somebody observes.
+//! An application whose connection has an observer.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -7,7 +7,7 @@ use sutura_proto::{Connection, Event, Metrics, Observation, Observer};
 
 use crate::{App, AppError};
 
-/// Sets an observer on the connection of an application, before that does anything else.
+/// Sets an observer on the connection before the application is first polled.
 pub struct Observed<A> {
     /// The application.
     pub app: A,
@@ -16,7 +16,7 @@ pub struct Observed<A> {
 }
 
 impl<A> Observed<A> {
-    /// Lets `observer` hear of what the connection of `app` does.
+    /// Runs `app` and reports what its connection does to `observer`.
     pub fn new(app: A, observer: impl Observer + 'static) -> Self {
         Self { app, observer: Some(Box::new(observer)) }
     }
@@ -40,12 +40,12 @@ impl<A: App<Connection>> App<Connection> for Observed<A> {
     }
 }
 
-/// Recovery's figures over time. Clones share them.
+/// The metrics of loss recovery over time. Clones share the same record.
 #[derive(Clone, Debug, Default)]
 pub struct Figures(Arc<Mutex<Vec<(Instant, Metrics)>>>);
 
 impl Figures {
-    /// Takes what was recorded so far.
+    /// Takes everything recorded so far.
     #[must_use]
     pub fn take(&self) -> Vec<(Instant, Metrics)> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))

@@ -1,8 +1,8 @@
-//! Messages of one size at a steady pace on one stream, as a video or a desktop sends them, and how
-//! long each of their bytes takes from one application to the other.
+//! A stream of equally sized messages at a steady pace, like video or a remote desktop, and the
+//! delay of each byte between the applications.
 //!
-//! The client opens a stream and says by 8 bytes how many messages it wants. Each message begins
-//! with the time at which it was made, in nanoseconds since the simulation began.
+//! The client opens a stream and requests a number of messages, encoded in 8 bytes. Each message
+//! begins with its creation time in nanoseconds since the start of the simulation.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -12,21 +12,21 @@ use sutura_proto::Protection;
 use super::{Number, read_all};
 use crate::{App, AppError, Clock, Pattern, Quic};
 
-/// What is to be streamed.
+/// The messages to stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamPlan {
-    /// Bytes of a message, 8 at least.
+    /// The size of a message in bytes, at least 8.
     pub size: usize,
-    /// From one message to the next.
+    /// The time from one message to the next.
     pub interval: Duration,
-    /// How many messages.
+    /// The number of messages.
     pub count: u64,
-    /// How the server protects them.
+    /// How the server protects the messages.
     pub protection: Option<Protection>,
 }
 
 impl StreamPlan {
-    /// 5 kB at 60 Hz.
+    /// Messages of 5 kB at 60 Hz.
     #[must_use]
     pub const fn frames(count: u64) -> Self {
         let interval = Duration::from_nanos(1_000_000_000 / 60);
@@ -38,16 +38,16 @@ impl StreamPlan {
     }
 }
 
-/// How long some bytes took.
+/// The delay of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
-    /// From when their message was made until they were read.
+    /// The time from the creation of their message until they were read.
     pub delay: Duration,
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
-/// Makes messages: the server's end.
+/// Sends messages. Runs on the server.
 pub struct StreamSource {
     plan: StreamPlan,
     clock: Clock,
@@ -55,13 +55,13 @@ pub struct StreamSource {
     request: Number,
     next_at: Option<Instant>,
     made: u64,
-    /// What found no room in the stream's buffer yet.
+    /// Data that did not fit into the stream's buffer yet.
     backlog: VecDeque<u8>,
     finished: bool,
 }
 
 impl StreamSource {
-    /// Messages as planned, except for their number, which the client names.
+    /// Sends messages as described by `plan`, except that the client requests how many.
     #[must_use]
     pub fn new(plan: StreamPlan, clock: Clock) -> Self {
         Self {
@@ -85,7 +85,7 @@ impl StreamSource {
         self.made += 1;
     }
 
-    /// Returns whether nothing is left.
+    /// Writes as much as possible. Returns whether the backlog is empty.
     fn write(&mut self, stream: u64, quic: &mut impl Quic) -> Result<bool, AppError> {
         while !self.backlog.is_empty() {
             let written = quic.write(stream, self.backlog.as_slices().0)?;
@@ -129,7 +129,7 @@ impl<Q: Quic> App<Q> for StreamSource {
     }
 }
 
-/// Receives messages: the client's end.
+/// Receives messages. Runs on the client.
 pub struct StreamSink {
     plan: StreamPlan,
     clock: Clock,
@@ -139,19 +139,19 @@ pub struct StreamSink {
     done: bool,
 }
 
-/// Takes the messages apart.
+/// Splits the stream into messages, and checks and measures them.
 struct Meter {
     clock: Clock,
     size: usize,
     received: u64,
     header: Number,
-    /// When the bytes of an incomplete header came.
+    /// When the bytes of an incomplete header arrived, and how many.
     early: Vec<(Instant, u64)>,
     delays: Vec<Delay>,
 }
 
 impl StreamSink {
-    /// Asks for the messages of `plan`.
+    /// Requests the messages of `plan`.
     #[must_use]
     pub fn new(plan: StreamPlan, clock: Clock) -> Self {
         let meter = Meter {
@@ -165,7 +165,7 @@ impl StreamSink {
         Self { plan, clock, stream: None, asked: 0, meter, done: false }
     }
 
-    /// The delays of all bytes received so far, in the order of the bytes.
+    /// The delays of all bytes received so far, in stream order.
     #[must_use]
     pub fn delays(&self) -> &[Delay] {
         &self.meter.delays
@@ -177,7 +177,7 @@ impl StreamSink {
         self.done
     }
 
-    /// The clock that the messages are measured by.
+    /// The clock that the delays are measured with.
     #[must_use]
     pub const fn clock(&self) -> Clock {
         self.clock

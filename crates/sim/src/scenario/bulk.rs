@@ -1,4 +1,4 @@
-//! Bulk transfers, each with what it cost.
+//! Bulk transfers, with the cost of each.
 
 use std::time::Duration;
 
@@ -6,52 +6,53 @@ use super::drive::{Progress, View};
 use super::{Ends, Scenario};
 use crate::{BulkClient, BulkServer, Clock, Completed, Failure};
 
-/// What came of transfers.
+/// The outcome of a series of transfers.
 #[derive(Clone, Debug)]
 pub struct BulkOutcome {
-    /// Each transfer, in the order in which they were begun.
+    /// The transfers, in the order in which they began.
     pub transfers: Vec<TransferReport>,
-    /// What all of it took.
+    /// The statistics of the whole run.
     pub ends: Ends,
 }
 
-/// What came of one transfer. Counters are from its beginning to the beginning of the next, or to
-/// the closing of the connection, so that they sum up; with several transfers at a time they belong
-/// to all of those.
+/// The outcome of one transfer. Its counters cover the time from its beginning to the beginning of
+/// the next transfer, or to the closing of the connection, so they add up to the totals. They count
+/// everything that happens in this time, including what belongs to parallel transfers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransferReport {
     /// When it began, since the start of the simulation.
     pub started: Duration,
-    /// How long it took to completion, as its client saw it.
+    /// How long it took to complete, as the client saw it.
     pub time: Duration,
-    /// Bytes of stream data that the server sent again.
+    /// Bytes of stream data that the server retransmitted.
     pub retransmitted_down: u64,
-    /// Bytes of stream data that the client sent again.
+    /// Bytes of stream data that the client retransmitted.
     pub retransmitted_up: u64,
-    /// Bytes that the server put on the link, UDP and IP headers not included.
+    /// Bytes that the server sent, excluding UDP and IP headers.
     pub wire_down: u64,
-    /// Bytes that the client put on the link, UDP and IP headers not included.
+    /// Bytes that the client sent, excluding UDP and IP headers.
     pub wire_up: u64,
-    /// Datagrams that the server put on the link.
+    /// Datagrams that the server sent.
     pub datagrams_down: u64,
     /// Repair symbols that the server sent.
     pub repair_symbols: u64,
-    /// Source symbols that the client computed from repair symbols.
+    /// Source symbols that the client recovered with repair symbols.
     pub recovered: u64,
-    /// Datagrams on their way to the client that the link lost.
+    /// Datagrams to the client that the link lost.
     pub lost_down: u64,
 }
 
 impl TransferReport {
-    /// Whether the transfer waited for a retransmission: it took at least half a round trip longer
-    /// than without loss, which is less than any retransmission costs and more than any repair.
+    /// Whether the transfer waited for a retransmission, that is, whether it took at least half a
+    /// round trip longer than without loss. Every retransmission delays it by more than that, every
+    /// repair by less.
     #[must_use]
     pub fn waited(&self, lossless: Duration, rtt: Duration) -> bool {
         self.time >= lossless + rtt / 2
     }
 }
 
-/// Counters at the beginning of a transfer.
+/// The counters as they stand now.
 fn counters(ends: &Ends) -> TransferReport {
     TransferReport {
         started: Duration::ZERO,
@@ -93,7 +94,7 @@ impl Recorder {
     fn watch(&mut self, view: &View<'_, BulkClient, BulkServer>) -> Progress {
         let client = view.client;
         if client.started() > self.snapshots.len() {
-            // The first transfer pays for the handshake.
+            // The cost of the handshake counts towards the first transfer.
             let now = if self.snapshots.is_empty() { Ends::default() } else { view.ends() };
             self.snapshots.resize(client.started(), counters(&now));
         }

@@ -1,4 +1,4 @@
-//! Runs a scenario from the handshake to the last byte of memory.
+//! Runs a scenario from the handshake until both ends have released all state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,49 +10,51 @@ use sutura_random::Rng;
 use super::{Ends, Scenario, client_address, server_address};
 use crate::{App, Clock, Failure, FailureKind, Host, Network, NodeId};
 
-/// Application protocol of everything here.
+/// The ALPN protocol of all scenarios.
 const ALPN: &[u8] = b"perf";
-/// A silence shorter than this is never too long: it saves asking for the probe timeout.
+/// A silence shorter than this is always fine, which saves computing the probe timeout.
 const SHORT: Duration = Duration::from_millis(10);
-/// How long it may take until the ends of streams are acknowledged where packets are lost.
+/// How long it may take after the end of the work until all streams are released. With losses,
+/// their ends may have to be retransmitted.
 const MAX_STREAM_REST: Duration = Duration::from_secs(60);
-/// How many probe timeouts nobody may send anything though there is something to send.
+/// How many probe timeouts a silence may last while there is something to send.
 const MAX_SILENCE: u32 = 3;
 
-/// What can be seen of a scenario while it runs.
+/// A view of a running scenario.
 #[derive(Debug)]
 pub struct View<'a, C, S> {
     /// The time since the start.
     pub now: Duration,
     /// The client's application.
     pub client: &'a C,
-    /// The server's application, once there is a connection.
+    /// The server's application, once a connection has been accepted.
     pub server: Option<&'a S>,
     network: &'a Network,
     nodes: [NodeId; 2],
 }
 
 impl<C, S> View<'_, C, S> {
-    /// What both ends and both links did so far.
+    /// The statistics of both ends and both links so far.
     #[must_use]
     pub fn ends(&self) -> Ends {
         ends(self.network, self.nodes)
     }
 }
 
-/// How far the work of a scenario is.
+/// The progress of a scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Nothing is left to do.
+    /// The work is done.
     pub done: bool,
-    /// There is something to send at one of the ends.
+    /// At least one end has something to send.
     pub busy: bool,
 }
 
 impl Scenario {
-    /// Runs `client` and, on the connection that the server accepts, what `server` makes. `watch`
-    /// is asked after everything that happens. Then lets both ends come to rest, closes the
-    /// connection and waits until both have forgotten it.
+    /// Runs `client` on the client's connection, and the application that `server` creates on the
+    /// one that the server accepts. Calls `watch` after every step until it reports that the work
+    /// is done. Then lets both ends settle, closes the connection and waits until both have
+    /// released it.
     ///
     /// # Errors
     /// As for [`run`](Self::run).
@@ -82,7 +84,7 @@ struct Run {
     longest_silence: Duration,
 }
 
-/// Everything is known by its place, so this is `None` only after a mistake here.
+/// The node `node`, which is always a host: `None` would be a bug in this module.
 fn host(network: &Network, node: NodeId) -> Option<&Host> {
     network.node(node)
 }
@@ -96,7 +98,7 @@ fn app<T: App<Connection>>(network: &Network, node: NodeId) -> Option<&T> {
     host.app(host.connections().next()?.0)
 }
 
-/// The statistics of a node's connection, or of its last one.
+/// The statistics of a node's current connection, or else of its last one.
 fn stats(network: &Network, node: NodeId) -> ConnectionStats {
     let present = first_connection(network, node).map(|(_, connection)| connection.stats());
     let past = || Some(host(network, node)?.finished().last()?.stats);
@@ -187,7 +189,7 @@ impl Run {
         Ok(ends)
     }
 
-    /// Looks for errors, and asks `watch`.
+    /// Checks for errors, then calls `watch`.
     fn look<C, S>(
         &self,
         watch: &mut impl FnMut(&View<'_, C, S>) -> Progress,
@@ -218,8 +220,8 @@ impl Run {
         }))
     }
 
-    /// There is something to send, so somebody must do so within a few probe timeouts, as they
-    /// are after the last packet.
+    /// Checks that the time without a datagram stays within [`MAX_SILENCE`] probe timeouts. Called
+    /// while there is something to send.
     fn check_silence(&mut self) -> Result<(), Failure> {
         let Some(since) = self.network.last_sent() else { return Ok(()) };
         let next = self.network.next_time().unwrap_or(Duration::MAX);
@@ -235,8 +237,8 @@ impl Run {
         Ok(())
     }
 
-    /// The longest probe timeout, with its backoff, of those who wait for an acknowledgement; or
-    /// of both, if nobody does.
+    /// The longest probe timeout, including backoff, of the ends that wait for an acknowledgement,
+    /// or of both if neither does.
     fn probe_timeout(&self) -> Duration {
         let both = self.nodes.map(|node| {
             first_connection(&self.network, node).map(|(_, connection)| connection.stats())
@@ -246,7 +248,7 @@ impl Run {
         waiting.or_else(|| both().map(|s| s.probe_timeout).max()).unwrap_or(Duration::MAX / 4)
     }
 
-    /// Waits until nobody remembers a stream.
+    /// Waits until neither end holds any stream.
     fn empty(&mut self) -> Result<(), Failure> {
         let deadline = self.network.now() + MAX_STREAM_REST;
         loop {
@@ -263,7 +265,7 @@ impl Run {
         }
     }
 
-    /// Closes the connection from the client, and waits until nobody knows it any more.
+    /// Closes the connection from the client's end and waits until both ends have released it.
     fn close(&mut self) -> Result<(), Failure> {
         let now = self.network.clock().at(self.network.now());
         if let Some(host) = self.network.node_mut::<Host>(self.nodes[0]) {

@@ -1,4 +1,4 @@
-//! Two hosts, a link each way, and something to do: the short way to an experiment or a test.
+//! Two hosts, a link each way, and something to do: the shortcut for experiments and tests.
 
 mod bulk;
 mod drive;
@@ -21,8 +21,8 @@ use crate::{
 
 /// A simulated hour: no scenario here takes longer.
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(3600);
-/// How long both ends are left alone after the goal is reached, so that what was under way arrives
-/// and is acknowledged before it is counted.
+/// How long the connection stays open after the work is done, so that packets in flight arrive and
+/// are acknowledged before statistics are taken.
 const DEFAULT_LINGER: Duration = Duration::from_secs(1);
 
 fn client_address() -> SocketAddr {
@@ -33,10 +33,11 @@ fn server_address() -> SocketAddr {
     (Ipv4Addr::new(198, 51, 100, 1), 4433).into()
 }
 
-/// A client, a server, a link each way, and what is to be done over them.
+/// A client, a server, a link each way, and the work to do over them.
 ///
-/// Whatever happens follows from this and the seed. Everything but the data is as in real
-/// connections except for cryptography, which is the null one of `sutura_proto`.
+/// A run is fully determined by the scenario and its seed. Connections behave like real ones except
+/// for the payload, which is generated, and the cryptography, which is the null implementation of
+/// `sutura_proto`.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     seed: u64,
@@ -53,7 +54,7 @@ pub struct Scenario {
     tracer: Option<MakeTracer>,
 }
 
-/// Makes the tracer of a run.
+/// Creates the tracer of a run.
 #[derive(Clone)]
 struct MakeTracer(Arc<dyn Fn() -> Box<dyn Tracer> + Send + Sync>);
 
@@ -64,7 +65,7 @@ impl fmt::Debug for MakeTracer {
 }
 
 impl Scenario {
-    /// Perfect links, default settings and nothing to do.
+    /// A scenario with perfect links, default settings and no work.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
@@ -83,90 +84,90 @@ impl Scenario {
         }
     }
 
-    /// The links from the client to the server and back.
+    /// Sets the links from the client to the server and back.
     #[must_use]
     pub fn link(mut self, up: &LinkConfig, down: &LinkConfig) -> Self {
         (self.up, self.down) = (up.clone(), down.clone());
         self
     }
 
-    /// The transport's settings at both ends.
+    /// Sets the transport configuration of both ends.
     #[must_use]
     pub fn transport(self, config: &TransportConfig) -> Self {
         self.client(config).server(config)
     }
 
-    /// The transport's settings at the client.
+    /// Sets the transport configuration of the client.
     #[must_use]
     pub fn client(mut self, config: &TransportConfig) -> Self {
         self.client = config.clone();
         self
     }
 
-    /// The transport's settings at the server.
+    /// Sets the transport configuration of the server.
     #[must_use]
     pub fn server(mut self, config: &TransportConfig) -> Self {
         self.server = config.clone();
         self
     }
 
-    /// Adds a transfer to those of [`run`](Self::run).
+    /// Adds a transfer for [`run`](Self::run).
     #[must_use]
     pub fn transfer(self, transfer: Transfer) -> Self {
         self.transfers([transfer])
     }
 
-    /// Adds transfers to those of [`run`](Self::run).
+    /// Adds transfers for [`run`](Self::run).
     #[must_use]
     pub fn transfers(mut self, transfers: impl IntoIterator<Item = Transfer>) -> Self {
         self.plan.extend(transfers);
         self
     }
 
-    /// How the server protects the transfers' bytes.
+    /// Sets how the server protects the bytes of the transfers.
     #[must_use]
     pub fn protect(mut self, protection: Option<Protection>) -> Self {
         self.protection = protection;
         self
     }
 
-    /// Transfers at a time; 1 unless told.
+    /// Sets the number of parallel transfers. The default is 1.
     #[must_use]
     pub fn parallel(mut self, transfers: usize) -> Self {
         self.parallel = transfers;
         self
     }
 
-    /// Time from the end of a transfer to the beginning of the next; none unless told.
+    /// Sets the time from the end of a transfer to the beginning of the next. The default is zero.
     #[must_use]
     pub fn gap(mut self, gap: Duration) -> Self {
         self.gap = gap;
         self
     }
 
-    /// Time from the end of the work to the closing of the connection, in which late packets and
-    /// acknowledgements still count; a second unless told.
+    /// Sets how long the connection stays open after the work is done. Late packets and
+    /// acknowledgements during this time still count. The default is one second.
     #[must_use]
     pub fn linger(mut self, linger: Duration) -> Self {
         self.linger = linger;
         self
     }
 
-    /// When the work must be done; an hour unless told.
+    /// Sets the time by which the work must be done. The default is one hour.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// Keeps the last `events` events for the text of a failure.
+    /// Includes the last `events` events in the text of a failure.
     #[must_use]
     pub fn trace(self, events: usize) -> Self {
         self.tracer(move || TraceLog::new(events))
     }
 
-    /// Tells every event to a tracer. There is one at a time, so the last word counts, be it this
-    /// or [`trace`](Self::trace); `make` is asked for one on each run.
+    /// Reports every event to a tracer; `make` creates one for each run. There is only one tracer,
+    /// so this and [`trace`](Self::trace) replace each other.
     #[must_use]
     pub fn tracer<T: Tracer + 'static>(
         mut self,
@@ -176,11 +177,11 @@ impl Scenario {
         self
     }
 
-    /// Makes the transfers.
+    /// Runs the transfers.
     ///
     /// # Errors
-    /// They do not complete, bytes are wrong, somebody falls silent, or a connection remains in
-    /// memory after it was closed.
+    /// A transfer does not complete, received bytes are wrong, neither end sends anything for too
+    /// long, or a connection is not released after it was closed.
     pub fn run(self) -> Result<BulkOutcome, Failure> {
         bulk::run(&self)
     }
@@ -199,7 +200,7 @@ impl Scenario {
             if done {
                 delays = view.client.delays().to_vec();
             }
-            // The next message may be far away.
+            // The next message may be due much later, so a silence is fine.
             Progress { done, busy: false }
         })?;
         Ok(StreamOutcome { delays, ends })
@@ -243,7 +244,7 @@ impl Scenario {
     }
 }
 
-/// What both ends and both links did until the connection was closed.
+/// The statistics of both ends and both links until the connection was closed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ends {
     /// The client's connection.
@@ -256,24 +257,24 @@ pub struct Ends {
     pub down: LinkStats,
     /// When the work was done.
     pub duration: Duration,
-    /// The longest time for which nobody sent anything though a transfer was under way.
+    /// The longest time without a datagram while the scenario was busy.
     pub longest_silence: Duration,
 }
 
-/// What came of streaming.
+/// The outcome of streaming messages.
 #[derive(Clone, Debug)]
 pub struct StreamOutcome {
-    /// How long each byte took, in their order.
+    /// The delays of all bytes, in stream order.
     pub delays: Vec<Delay>,
-    /// What it took.
+    /// The statistics of the whole run.
     pub ends: Ends,
 }
 
-/// What came of sending datagrams.
+/// The outcome of sending datagrams.
 #[derive(Clone, Debug)]
 pub struct DatagramOutcome {
     /// The number and the delay of each datagram that arrived, in the order of arrival.
     pub delays: Vec<(u64, Duration)>,
-    /// What it took.
+    /// The statistics of the whole run.
     pub ends: Ends,
 }

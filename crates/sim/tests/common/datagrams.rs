@@ -1,5 +1,4 @@
-//! Datagrams of the largest size beside whatever else an application does, and a record of what
-//! became of each.
+//! Sends datagrams of the maximum size alongside an application, and records what becomes of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,19 +12,19 @@ use sutura_sim::{App, AppError, Pattern};
 /// What one end sent and received.
 #[derive(Debug, Default)]
 pub struct Record {
-    /// The datagrams that the application handed over.
+    /// The number of datagrams that the application wrote.
     pub written: u64,
-    /// The packets that carry one, with its number.
+    /// The packets that carried a datagram, by packet number, with the number of the datagram.
     pub packets: BTreeMap<u64, u64>,
-    /// The packets that arrived.
+    /// The packets that were received.
     pub arrived: BTreeSet<u64>,
-    /// The datagrams that the application got, in their order.
+    /// The numbers of the datagrams delivered to the application, in order.
     pub received: Vec<u64>,
-    /// Bytes of the shortest and the longest datagram that was sent.
+    /// The sizes of the shortest and the longest datagram sent, in bytes.
     pub sizes: Option<(usize, usize)>,
 }
 
-/// The record of an end, while it is running.
+/// A handle to the record of an end. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Shared(Arc<Mutex<Record>>);
 
@@ -60,7 +59,7 @@ impl Observer for Shared {
     }
 }
 
-/// An application that also sends datagrams, each as large as may be.
+/// Runs an application and also sends datagrams of the maximum size.
 pub struct WithDatagrams<A> {
     pub app: A,
     record: Shared,
@@ -74,7 +73,7 @@ impl<A> WithDatagrams<A> {
         Self { app, record, left: count, interval, next_at: None }
     }
 
-    /// Whether all datagrams were handed over.
+    /// Whether all datagrams were handed to the transport.
     pub fn is_done(&self) -> bool {
         self.left == 0
     }

@@ -1,5 +1,5 @@
-//! HTTP/3 as applications: a client that asks and changes its mind at given times, and a server that
-//! does as the request says.
+//! HTTP/3 applications: a client that sends requests and changes their priorities at given times,
+//! and a server that responds as requested.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,16 +18,17 @@ use sutura_sim::{App, AppError, Clock, Host, Network};
 
 use super::link;
 
-/// What the client does.
+/// An action of the client.
 #[derive(Clone, Copy, Debug)]
 pub enum Act {
-    /// Asks for so many bytes with a `priority` field, to be answered with another.
+    /// Requests `length` bytes with the `priority` field `wish`. The response has the `priority`
+    /// field `own`.
     Get { length: usize, wish: Option<&'static str>, own: Option<&'static str> },
-    /// Says by PRIORITY_UPDATE what it wants now of the request of that index.
+    /// Sends a PRIORITY_UPDATE with `wish` for the request with this index.
     Update { index: usize, wish: &'static str },
 }
 
-/// A request for `length` bytes that says `wish` of its priority.
+/// A request for `length` bytes with the priority `wish`.
 pub const fn get(length: usize, wish: &'static str) -> Act {
     Act::Get { length, wish: Some(wish), own: None }
 }
@@ -118,7 +119,7 @@ impl App<Connection> for Client {
 
 struct Server {
     http: Http,
-    /// What is left to be sent of bodies.
+    /// The remaining bytes of each response body.
     bodies: BTreeMap<StreamId, usize>,
 }
 
@@ -140,7 +141,7 @@ impl Server {
         Ok(())
     }
 
-    /// Hands over as much as there is room for.
+    /// Writes as much of the bodies as there is room for.
     fn write(&mut self, quic: &mut Quic<'_>) -> Result<(), AppError> {
         let mut complete = Vec::new();
         for (&stream, left) in &mut self.bodies {
@@ -189,23 +190,23 @@ impl App<Connection> for Server {
     }
 }
 
-/// What came of a script.
+/// The outcome of a script.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Which request got how many bytes of body, in the order of their arrival.
+    /// The pieces of body that arrived, in order: the index of the request and the number of bytes.
     pub arrivals: Vec<(usize, usize)>,
 }
 
 impl Outcome {
-    /// The requests in the order in which their bodies came, each named again when it came after
-    /// another.
+    /// The requests in the order in which their bytes arrived. A request appears again whenever its
+    /// bytes follow those of another one.
     pub fn runs(&self) -> Vec<usize> {
         let mut runs: Vec<usize> = self.arrivals.iter().map(|(index, _)| *index).collect();
         runs.dedup();
         runs
     }
 
-    /// How far apart in bytes two requests ever were until one of them was complete.
+    /// The largest difference in received bytes between two requests until one of them is complete.
     pub fn spread(&self, a: usize, b: usize, length: usize) -> usize {
         let (mut got, mut spread) = ([0; 2], 0);
         for &(index, n) in &self.arrivals {
@@ -220,8 +221,8 @@ impl Outcome {
     }
 }
 
-/// Plays a script over a link of 8 Mbit/s with a round trip of 20 ms. `up` changes the direction of
-/// the requests.
+/// Runs a script over a link of 8 Mbit/s with a round-trip time of 20 ms. `up` holds further
+/// settings of the link that carries the requests.
 pub fn play(server: &TransportConfig, up: &str, script: &[(Duration, Act)]) -> Outcome {
     let clock = Clock::default();
     let mut network = Network::new(clock);

@@ -1,4 +1,4 @@
-//! What the tests share: quinn-proto as a node, and TLS for both implementations.
+//! Helpers shared by the tests, such as quinn-proto as a node, and TLS for both implementations.
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub mod datagrams;
@@ -18,12 +18,12 @@ pub fn link(text: &str) -> LinkConfig {
     text.parse().unwrap()
 }
 
-/// Repair symbols at the end of what is sent.
+/// Repair symbols at the end of the data.
 pub fn tail(burst: u32) -> Option<Protection> {
     Some(Protection::tail(burst, Duration::ZERO))
 }
 
-/// Repair symbols after each piece.
+/// Repair symbols after each piece of the data.
 pub fn incremental(burst: u32, delay: Duration) -> Option<Protection> {
     Some(Protection::incremental(burst, delay))
 }

@@ -14,7 +14,7 @@ use sutura_sim::{App, AppError, Node, Quic, Received};
 
 use super::tls;
 
-/// A connection of quinn's, as the applications want it.
+/// A connection of quinn, with the interface that the applications need.
 pub struct Connection(pub quinn::Connection);
 
 fn stream_id(stream: u64) -> quinn::StreamId {
@@ -68,7 +68,7 @@ impl Quic for Connection {
             Err(quinn::ReadError::Blocked) => Ok(Received::Nothing),
             Err(error) => Err(failed(error)),
         };
-        // What it would tell is found out when the network asks what is to be sent.
+        // The result does not matter: the network asks for datagrams after every event anyway.
         let _ = chunks.finalize();
         result
     }
@@ -102,7 +102,7 @@ pub struct QuinnHost {
     endpoint: quinn::Endpoint,
     accept: Option<Accept>,
     guests: HashMap<quinn::ConnectionHandle, Guest>,
-    /// What the endpoint itself wants to send.
+    /// Datagrams that the endpoint itself wants to send.
     replies: Vec<(Transmit, Vec<u8>)>,
     errors: Vec<String>,
 }
@@ -157,7 +157,7 @@ impl QuinnHost {
         app.downcast_ref()
     }
 
-    /// What went wrong, if anything did.
+    /// The error of this host, if there is one.
     pub fn error(&self) -> Option<String> {
         let failed = |g: &Guest| Some(g.failed.as_ref()?.to_string());
         let lost = |g: &Guest| Some(g.lost.as_ref()?.to_string());
@@ -220,7 +220,7 @@ fn ring_key(seed: u8) -> impl quinn::crypto::HmacKey {
     Key(seed)
 }
 
-/// Tokens for stateless resets, without any secrecy.
+/// A key for stateless reset tokens, without any security.
 struct Key(u8);
 
 impl quinn::crypto::HmacKey for Key {
@@ -299,7 +299,7 @@ impl Node for QuinnHost {
                         self.admit(handle, connection, app);
                         self.service(now, handle);
                     }
-                    // A damaged first packet, for example: the client will send another.
+                    // For example, the first packet was damaged. The client will send it again.
                     Err(error) => {
                         if let Some(transmit) = error.response {
                             self.reply(&transmit, reply);

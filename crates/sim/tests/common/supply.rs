@@ -1,4 +1,4 @@
-//! A server that sends streams as planned, and a record of the frames that it sends them in.
+//! A server that sends streams according to a plan, and a record of the frames it sends.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,12 +20,13 @@ fn failed(error: impl std::fmt::Debug) -> AppError {
 pub struct Supply {
     pub priority: Priority,
     pub protection: Option<Protection>,
-    /// When the application writes how many bytes, in order; the time counts from the handshake.
+    /// When the application writes how many bytes, in order. The times are relative to the end of
+    /// the handshake.
     pub writes: Vec<(Duration, usize)>,
 }
 
 impl Supply {
-    /// So many bytes at once.
+    /// A stream whose bytes are all written at once.
     pub fn bulk(priority: Priority, protection: Option<Protection>, bytes: usize) -> Self {
         Self { priority, protection, writes: vec![(Duration::ZERO, bytes)] }
     }
@@ -35,24 +36,24 @@ impl Supply {
     }
 }
 
-/// What was sent in one frame.
+/// The contents of a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// So many new bytes of a stream.
+    /// New data of a stream: the stream's index and the number of bytes.
     New(usize, u64),
-    /// So many bytes of a stream that had been sent before.
+    /// Retransmitted data of a stream: the stream's index and the number of bytes.
     Again(usize, u64),
-    /// A repair symbol: so many bytes of its frame for each stream that it protects.
+    /// A repair symbol: the streams that it protects, each with its share of the frame in bytes.
     Repair(Vec<(usize, f64)>),
 }
 
-/// A frame that the server sent. Streams go by their place in the plan.
+/// A frame that the server sent. Streams are identified by their index in the plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Since the handshake.
+    /// The time since the end of the handshake.
     pub at: Duration,
     pub what: What,
-    /// Streams of which bytes waited that had not been sent before.
+    /// Streams with data that had not been sent before.
     pub waiting: Vec<usize>,
 }
 
@@ -63,7 +64,7 @@ pub struct Record {
     streams: Vec<StreamId>,
     written: Vec<u64>,
     sent: Vec<u64>,
-    /// The stream and the bytes of each source symbol.
+    /// The stream and the number of bytes of each source symbol, by session and symbol ID.
     symbols: BTreeMap<(u16, u64), (usize, u64)>,
     pub entries: Vec<Entry>,
 }
@@ -130,20 +131,20 @@ impl Observer for Shared {
         let Observation::PacketSent { payload, .. } = observation else { return };
         let mut record = self.lock();
         for frame in FrameIter::new(payload, Carrier::OneRtt) {
-            // Packets of the handshake come before anything is recorded.
+            // Handshake packets are sent before anything is recorded.
             let Ok(frame) = frame else { return };
             record.frame(now, &frame);
         }
     }
 }
 
-/// The server's end.
+/// The application of the server.
 struct Writer {
     plan: Vec<Supply>,
     record: Shared,
-    /// What is due and found no room yet, for each stream.
+    /// The bytes per stream that are due but have not been written yet.
     backlog: Vec<usize>,
-    /// Writes that fell due, for each stream.
+    /// The number of writes per stream that have become due.
     due: Vec<usize>,
     finished: Vec<bool>,
 }
@@ -170,7 +171,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes what is due on a stream. Returns when more is.
+    /// Writes what is due on a stream. Returns the time of its next write.
     fn write(
         &mut self,
         index: usize,
@@ -222,7 +223,7 @@ impl App<Connection> for Writer {
     }
 }
 
-/// The client's end: reads everything.
+/// The application of the client, which reads everything.
 #[derive(Default)]
 struct Reader {
     received: BTreeMap<StreamId, usize>,
@@ -247,7 +248,7 @@ impl App<Connection> for Reader {
     }
 }
 
-/// The settings of both ends with windows and buffers so large that flow control never limits.
+/// Settings for both ends with windows and buffers so large that flow control never limits.
 pub fn unlimited() -> TransportConfig {
     TransportConfig {
         stream_receive_window: 64 << 20,
@@ -258,7 +259,7 @@ pub fn unlimited() -> TransportConfig {
     }
 }
 
-/// Sends all that is planned, down the scenario's link.
+/// Runs the plan, sending down the scenario's link.
 pub fn send(scenario: &Scenario, plan: &[Supply]) -> (Vec<Entry>, Ends) {
     let record = Shared::default();
     let mut expected: Vec<usize> = plan.iter().map(Supply::total).collect();

@@ -1,4 +1,4 @@
-//! Certificates and TLS settings that both implementations take.
+//! Certificates and TLS settings for both implementations.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,4 +1,4 @@
-//! A run as text, and what is kept of it.
+//! Records a run as text, and summarizes it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use sutura_sim::{NodeId, TraceEvent, Tracer};
 /// The client is the first node of a scenario.
 const CLIENT: NodeId = NodeId(0);
 
-/// What a recorded file says of itself.
+/// The comment at the beginning of the recorded file.
 const HEADER: &str = "# name seed datagrams-up datagrams-down bytes-up bytes-down done-at digest \
                       digest-without-payloads\n";
 
@@ -34,14 +34,14 @@ impl Digest {
     }
 }
 
-/// What one end sent.
+/// The totals of one end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sent {
     datagrams: u64,
     bytes: u64,
 }
 
-/// What is kept of a run.
+/// The summary of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     pub name: String,
@@ -55,7 +55,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Whether the datagrams of both differ in their payloads only.
+    /// Whether the datagrams of both runs differ only in their payloads.
     pub fn same_but_for_payloads(&self, other: &Self) -> bool {
         *self == Self { digest: self.digest, ..other.clone() }
     }
@@ -94,23 +94,23 @@ impl fmt::Display for Summary {
     }
 }
 
-/// The recorded file of some runs.
+/// The contents of a recorded file.
 pub fn to_text(summaries: &[Summary]) -> String {
     let lines = summaries.iter().map(|summary| format!("{summary}\n"));
     std::iter::once(HEADER.to_owned()).chain(lines).collect()
 }
 
-/// The runs of a recorded file.
+/// Parses a recorded file.
 ///
 /// # Panics
 ///
-/// If it is not of this form.
+/// Panics if the file is malformed.
 pub fn from_text(text: &str) -> Vec<Summary> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.map(|line| Summary::parse(line).unwrap_or_else(|| panic!("recorded: {line}"))).collect()
 }
 
-/// Seconds, to the nanosecond.
+/// A time in seconds, to the nanosecond.
 fn seconds(time: Duration) -> String {
     format!("{}.{:09}", time.as_secs(), time.subsec_nanos())
 }
@@ -136,17 +136,17 @@ struct Recording {
     down: Sent,
     digest: Digest,
     without_payloads: Digest,
-    /// All lines, if they are wanted.
+    /// All lines, if this is a dump.
     text: Option<String>,
 }
 
-/// Records what is given to the links: time, direction, size, digest of the payload, fate. The
-/// digests are of the lines that a dump would have.
+/// Records the datagrams that are handed to the links: time, direction, size, digest of the
+/// payload, and fate. The digests are computed over the lines of a dump.
 #[derive(Clone)]
 pub struct Recorder(Arc<Mutex<Recording>>);
 
 impl Recorder {
-    /// Keeps all lines, if told so.
+    /// Creates a recorder. It keeps all lines if `dump` is set.
     pub fn new(dump: bool) -> Self {
         Self(Arc::new(Mutex::new(Recording {
             up: Sent::default(),
@@ -157,7 +157,7 @@ impl Recorder {
         })))
     }
 
-    /// What was recorded, and its lines, if they were wanted.
+    /// The summary of the run, and its lines if this is a dump.
     pub fn finish(&self, name: &str, seed: u64, done_at: Duration) -> (Summary, String) {
         let mut recording = self.0.lock().unwrap();
         let summary = Summary {

@@ -1,4 +1,4 @@
-//! What is played.
+//! The scenarios to run.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use sutura_sim::{
 
 use crate::common::{MS, incremental, link, tail};
 
-/// Plays a scenario that has a seed and a tracer.
+/// Runs a scenario that has a seed and a tracer.
 pub type Run = fn(Scenario) -> Result<Ends, Failure>;
 
 const CLEAN: &str = "rate=20mbit delay=20ms queue=200p";
@@ -26,7 +26,7 @@ const BURSTY: &str = "paper";
 const MESSY: &str = "rate=20mbit delay=20ms jitter=3ms,reorder reorder=0.02,10ms duplicate=0.02 \
                      corrupt=0.01 loss=bern:0.01";
 
-/// Name, seed and what to do.
+/// The name, the seed and the function of each scenario.
 pub const ALL: &[(&str, u64, Run)] = &[
     ("byte", 1, |s| bulk(on(s, CLEAN).transfer(Transfer::download(1)))),
     ("pages", 2, |s| bulk(on(s, CLEAN).transfers(pages(8)).gap(100 * MS))),
@@ -82,7 +82,7 @@ fn pages(count: usize) -> Vec<Transfer> {
     vec![Transfer::download(32_000); count]
 }
 
-/// Both directions over links of this kind.
+/// Uses the same kind of link in both directions.
 fn on(scenario: Scenario, path: &str) -> Scenario {
     scenario.link(&link(path), &link(path))
 }
@@ -95,7 +95,7 @@ fn congestion(congestion: Algorithm) -> TransportConfig {
     TransportConfig { congestion: Arc::new(congestion), ..TransportConfig::default() }
 }
 
-/// Flow control and buffers are what limits.
+/// Settings that make flow control and buffers the limit.
 fn small_windows() -> TransportConfig {
     TransportConfig {
         stream_receive_window: 30_000,
@@ -108,7 +108,7 @@ fn small_windows() -> TransportConfig {
     }
 }
 
-/// Large datagrams and coding windows.
+/// Settings with large datagrams and coding windows.
 fn wide(loss_reaction: impl LossReactionFactory + 'static) -> TransportConfig {
     let fec = FecConfig {
         max_window_symbols: 1024,
@@ -138,7 +138,7 @@ fn messages(scenario: Scenario, protection: Option<Protection>) -> Result<Ends, 
     scenario.stream(plan).map(|outcome| outcome.ends)
 }
 
-/// Twelve transfers at a time, in both directions, of several urgencies, weights and classes.
+/// Twelve parallel transfers in both directions, with several urgencies, weights and classes.
 fn ranked(
     scenario: &Scenario,
     scheduler: Scheme,
@@ -161,10 +161,10 @@ fn ranked(
     )
 }
 
-/// An application whose streams differ in priority.
+/// An application whose streams have different priorities.
 struct Ranked<A> {
     app: A,
-    /// How many have theirs.
+    /// The number of streams whose priority has been set.
     streams: u64,
 }
 
@@ -197,7 +197,7 @@ impl<A: App<Connection>> App<Connection> for Ranked<A> {
 
     fn poll(&mut self, now: Instant, quic: &mut Connection) -> Result<Option<Instant>, AppError> {
         let wake_at = self.app.poll(now, quic)?;
-        // Those that were just opened or accepted. What was written on them is not sent yet.
+        // Streams that were just opened or accepted. Nothing written on them has been sent yet.
         let id = |index| StreamId(4 * index);
         while quic.send_stream(id(self.streams)).set_priority(priority(self.streams)).is_ok() {
             self.streams += 1;

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use sutura_proto::{Dir, Side, StreamId};
-use sutura_schedule::MAX_DEPTH;
+use sutura_proto::{Dir, Protection, Side, StreamId};
+use sutura_schedule::{MAX_DEPTH, Priority};
 
 use crate::qpack::{Decoder, DecoderStream, EncoderStream, FieldLimits};
 use crate::{
-    Code, Config, Connection, Event, Fields, MAX_BURST, MAX_CLASS_NAME, MAX_DELAY,
-    PriorityParameters, Protection, Read, ReadError, StreamPriority, Transport, WriteError,
+    Code, Config, Connection, Event, Fields, FrameEvent, MAX_BURST, MAX_CLASS_NAME, MAX_DELAY,
+    PriorityParameters, Read, ReadError, Transport, WriteError,
 };
 
 /// Decodes a field section and the two QPACK streams; what decodes survives a round trip.
@@ -164,9 +164,13 @@ impl Transport for Feed {
         self.streams.remove(&id);
     }
 
-    fn set_priority(&mut self, _: StreamId, _: StreamPriority) {}
+    fn set_priority(&mut self, _: StreamId, _: Priority) {}
 
     fn protect(&mut self, _: StreamId, _: Option<Protection>) {}
+
+    fn observe(&mut self, event: impl FnOnce() -> FrameEvent) {
+        event();
+    }
 
     fn close(&mut self, _: Code, _: &[u8]) {}
 }

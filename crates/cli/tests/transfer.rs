@@ -229,7 +229,7 @@ fn an_interrupted_server_finishes_what_it_began() {
     let scratch = Scratch::new();
     let site = scratch.dir("site");
     // More than fits into the buffers between the two, which nobody empties at first.
-    let data = noise(16_000_000);
+    let data = noise(8_000_000);
     write(&site, "a.bin", &data);
     let mut server = Listening::serve(&site, &scratch, &["-v"]);
     let mut client =
@@ -245,7 +245,7 @@ fn an_interrupted_server_finishes_what_it_began() {
     success(&output);
     let log = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(log.lines().count(), 1, "{log}");
-    assert!(log.contains(" h3 GET /a.bin 200 16000000 B "), "{log}");
+    assert!(log.contains(" h3 GET /a.bin 200 8000000 B "), "{log}");
     assert!(!log.contains("aborted"), "{log}");
 }
 

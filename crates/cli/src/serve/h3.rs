@@ -14,7 +14,7 @@ use super::date::http_date;
 use super::reply::{Body, Reply};
 use super::service::{Access, Service};
 
-/// How often is looked whether everything has been acknowledged, before a connection is closed.
+/// How often is looked whether everything was sent and acknowledged, before a connection is closed.
 const DRAIN_POLL: Duration = Duration::from_millis(10);
 
 /// Answers the requests of a connection until it ends. Once `shutdown` is true, no new ones are
@@ -48,7 +48,8 @@ pub async fn serve(
                 server.goaway();
             }
             () = tokio::time::sleep(DRAIN_POLL), if draining && requests.is_empty() => {
-                if connection.stats().bytes_in_flight == 0 {
+                let stats = connection.stats();
+                if stats.streams.send_buffered == 0 && stats.bytes_in_flight == 0 {
                     connection.close(http::Code::NO_ERROR.0, b"");
                     break;
                 }

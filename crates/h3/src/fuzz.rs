@@ -174,32 +174,3 @@ impl Transport for Feed {
 
     fn close(&mut self, _: Code, _: &[u8]) {}
 }
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn nothing_panics(data in prop::collection::vec(any::<u8>(), 0..300)) {
-            super::qpack(&data);
-            super::qpack(&[&[0, 0][..], &data].concat());
-            super::priority(&data);
-            super::frames(&data);
-        }
-
-        /// Frames that are likely to be taken for what they are.
-        #[test]
-        fn plausible_frames_do_not_panic(
-            side in 0u8..4,
-            frames in prop::collection::vec((0u8..14, prop::collection::vec(0u8..64, 0..20)), 0..12),
-        ) {
-            let mut data = vec![side, 40, 0, 4, 0];
-            for (kind, payload) in frames {
-                data.extend_from_slice(&[kind, payload.len() as u8]);
-                data.extend_from_slice(&payload);
-            }
-            super::frames(&data);
-        }
-    }
-}

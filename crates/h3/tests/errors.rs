@@ -6,6 +6,8 @@ mod common;
 use common::Ending::{Fin, Open, Reset};
 use common::Stream::{Bi, Response, Uni};
 use common::{Bench, Script, get, script};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 use sutura_h3::{Code, Event, Fields};
 use sutura_proto::{Dir, Side, StreamId};
 
@@ -44,7 +46,7 @@ fn each_way(side: Side, method: &str, scripts: &[Script], check: impl Fn(&Bench,
         bench.play(scripts, step);
         if seed > 0 {
             bench = self::bench(side, method);
-            bench.pair.rng = Some(common::Rng(seed));
+            bench.pair.rng = Some(StdRng::seed_from_u64(seed));
             bench.play(scripts, step);
             for _ in 0..200 {
                 bench.work();

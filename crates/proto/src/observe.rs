@@ -85,7 +85,7 @@ pub enum Observation<'a> {
     Application(&'a dyn Any),
     /// The connection is over.
     Closed {
-        /// Why, for people to read.
+        /// Why, as text.
         reason: &'a str,
     },
 }

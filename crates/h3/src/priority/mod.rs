@@ -119,7 +119,7 @@ impl Priority {
 /// What one side said about a priority: `None` where it has no opinion.
 ///
 /// [`Display`](fmt::Display) gives the field value that says all of it, which is empty if there is
-/// no opinion at all. [`FromStr`] is for what people write: unlike [`parse`](Self::parse), it takes
+/// no opinion at all. [`FromStr`] is for configuration: unlike [`parse`](Self::parse), it takes
 /// nothing that would be skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct PriorityParameters {
@@ -214,7 +214,7 @@ impl fmt::Display for PriorityParameters {
     }
 }
 
-/// What is wrong with a priority that somebody wrote.
+/// Why a text is no priority.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PriorityError {
     /// It is no dictionary of RFC 9651, or longer than [`MAX_PRIORITY_SIZE`].

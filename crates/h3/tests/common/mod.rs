@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
+use rand::Rng;
+use rand::rngs::StdRng;
 use sutura_h3::{
     Code, Config, Connection, Error, Event, Fields, FrameEvent, Read, ReadError, Transport,
     WriteError,
@@ -22,23 +24,6 @@ struct Half {
     told_stop: bool,
 }
 
-/// A repeatable source of short reads and refusals.
-#[derive(Debug, Clone)]
-pub struct Rng(pub u64);
-
-impl Rng {
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    pub fn below(&mut self, n: u64) -> u64 {
-        (self.next() >> 11) % n
-    }
-}
-
 /// The transport between two ends.
 #[derive(Debug)]
 pub struct Pair {
@@ -50,7 +35,7 @@ pub struct Pair {
     /// Bytes that one direction of a stream holds.
     pub window: usize,
     /// Makes reads and writes short and refuses some.
-    pub rng: Option<Rng>,
+    pub rng: Option<StdRng>,
     /// With what each side closed.
     pub closed: [Option<Code>; 2],
     pub priorities: Vec<(Side, StreamId, Priority)>,
@@ -98,11 +83,11 @@ impl Pair {
         let Some(rng) = &mut self.rng else {
             return Some(wanted);
         };
-        if rng.below(4) == 0 {
+        if rng.random_ratio(1, 4) {
             return None;
         }
-        let most = if rng.below(2) == 0 { 3 } else { 2000 };
-        Some(wanted.min(1 + rng.below(most) as usize))
+        let most = if rng.random() { 3 } else { 2000 };
+        Some(wanted.min(rng.random_range(1..=most)))
     }
 
     /// Writes past the window, as a raw peer.

@@ -175,7 +175,7 @@ pub struct QlogWriter {
 impl QlogWriter {
     /// An observer that will write `<original destination connection id>_<client|server>.sqlog`
     /// in `directory` when it hears of the connection. An existing file is not overwritten. The
-    /// side is that of the connection; the title is for people to read.
+    /// side is that of the connection; the title may be any text.
     ///
     /// # Errors
     /// There is no such directory.

@@ -23,22 +23,28 @@ fn rules_override_requests() {
     let text = "# what is protected\nhero.*  u=1, exp_b=2\n/plain.*  exp_b=0\n\
                 type:text/html  i, exp_b=3\n";
     fs::write(&rules, text).unwrap();
-    let options = ["--priorities", rules.to_str().unwrap(), "--fec", "1", "--scheduler", "eps"];
+    let options =
+        ["--priorities", rules.to_str().unwrap(), "--fec", "1", "--scheduler", "eps", "-v"];
     let server = Listening::serve(&site, &scratch, &options);
-    // Without a delay everything is acknowledged before a repair symbol is due.
-    let link = Listening::link(&server, "delay=10ms");
-    let repairs = |name: &str, priority: &str| {
-        let url = [link.url(&format!("/{name}"))];
-        let output = Process::spawn(get(&server, &url, &out, &["--priority", priority])).output();
-        success(&output);
-        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        report["connections"][0]["fec"]["repair_symbols_received"].as_u64().unwrap()
-    };
-    assert!(repairs("hero.bin", "exp_b=0") > 0);
-    assert_eq!(repairs("plain.bin", "exp_b=3"), 0);
-    assert!(repairs("page.html", "u=3") > 0);
-    assert!(repairs("other.txt", "exp_w=2, exp_p=(a;u=1)") > 0, "the default");
-    assert!(repairs("other.txt", "exp_b=2") > 0, "what the request asks for");
+    let cases = [
+        ("hero.bin", "exp_b=0", "u=1, exp_b=2"),
+        ("plain.bin", "exp_b=3", "u=3"),
+        ("page.html", "u=3", "i, exp_b=3"),
+        // The server's default, and what the request asks for.
+        ("other.txt", "exp_w=2, exp_p=(a;u=1)", r#"exp_w=2.0, exp_b=1, exp_p=("a";u=1)"#),
+        ("other.txt", "exp_b=2", "exp_b=2"),
+    ];
+    for (name, wish, priority) in cases {
+        let url = [server.url(&format!("/{name}"))];
+        let report = get_report(&server, &url, &out, &["--priority", wish]);
+        assert_eq!(is_protected(&report), priority.contains("exp_b"), "{name}, {wish}");
+    }
+    let (output, _) = server.interrupt();
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(log.lines().count(), cases.len(), "{log}");
+    for (line, (name, _, priority)) in log.lines().zip(cases) {
+        assert!(line.contains(name) && line.ends_with(&format!(" ms, {priority}")), "{line}");
+    }
 }
 
 /// What the rules, the requests and the defaults come to stands in the log.

@@ -89,7 +89,7 @@ impl fmt::Debug for Code {
 pub struct Error {
     /// The code with which the transport was closed.
     pub code: Code,
-    /// What the peer did, for people to read.
+    /// What the peer did, as text.
     pub reason: &'static str,
 }
 

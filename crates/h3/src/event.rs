@@ -72,7 +72,7 @@ pub enum Event {
         stream: StreamId,
         /// The code of the stream error (RFC 9114 section 8).
         code: Code,
-        /// What was wrong, for people to read.
+        /// What was wrong, as text.
         reason: &'static str,
     },
     /// A client changed the priority of a request whose header section has arrived (server).

@@ -124,6 +124,7 @@ mod event;
 mod fields;
 mod frame;
 mod message;
+mod observe;
 mod priority;
 mod qpack;
 mod quic;
@@ -142,6 +143,7 @@ pub use error::{Code, Error, ReceiveError, SendError};
 pub use event::Event;
 pub use fields::{FIELD_OVERHEAD, Field, Fields};
 pub use message::MessageError;
+pub use observe::{FrameAction, FrameContent, FrameEvent};
 pub use priority::{
     MAX_BURST, MAX_CLASS_NAME, MAX_DELAY, MAX_PRIORITY_SIZE, Priority, PriorityError,
     PriorityParameters,
@@ -149,7 +151,7 @@ pub use priority::{
 pub use quic::Quic;
 pub use settings::{MAX_SETTINGS, Settings};
 pub use sutura_schedule::{Class, MAX_DEPTH, Urgency, Weight};
-pub use transport::{Protection, Read, ReadError, StreamPriority, Transport, WriteError};
+pub use transport::{Read, ReadError, Transport, WriteError};
 
 /// The ALPN protocol identifier of HTTP/3 (RFC 9114 section 3.1).
 pub const ALPN: &[u8] = b"h3";

@@ -1,12 +1,14 @@
 //! HTTP/3 over this project's own QUIC.
 
 use crate::error::Code;
-use crate::transport::{Protection, Read, ReadError, StreamPriority, Transport, WriteError};
+use crate::observe::FrameEvent;
+use crate::transport::{Read, ReadError, Transport, WriteError};
 use bytes::Bytes;
 use std::time::Instant;
 use sutura_proto as quic;
 use sutura_proto::policy::StreamOrder;
-use sutura_proto::{Dir, Observation, Side, StreamId};
+use sutura_proto::{Dir, Observation, Protection, Side, StreamId};
+use sutura_schedule::Priority;
 
 /// A QUIC connection at a moment, as HTTP/3 wants it.
 #[derive(Debug)]
@@ -99,29 +101,16 @@ impl Transport for Quic<'_> {
         let _ = self.connection.recv_stream(id).stop(code.0);
     }
 
-    fn set_priority(&mut self, id: StreamId, priority: StreamPriority) {
-        let priority = match priority {
-            StreamPriority::Control => quic::Priority::CONTROL,
-            StreamPriority::Request { urgency, incremental, weight, parents } => quic::Priority {
-                weight,
-                parents: Some(parents).filter(|parents| !parents.is_empty()),
-                ..quic::Priority::new(urgency, incremental).unwrap_or_default()
-            },
-        };
+    fn set_priority(&mut self, id: StreamId, priority: Priority) {
         let _ = self.connection.send_stream(id).set_priority(priority);
     }
 
     fn protect(&mut self, id: StreamId, protection: Option<Protection>) {
-        let protection = protection.map(|Protection { burst, delay, incremental }| {
-            let make =
-                if incremental { quic::Protection::incremental } else { quic::Protection::tail };
-            make(burst, delay)
-        });
         let _ = self.connection.send_stream(id).protect(protection);
     }
 
-    fn observe(&mut self, observation: &Observation<'_>) {
-        self.connection.observe(self.now, observation);
+    fn observe(&mut self, event: impl FnOnce() -> FrameEvent) {
+        self.connection.observe_application(self.now, event);
     }
 
     fn close(&mut self, code: Code, reason: &[u8]) {

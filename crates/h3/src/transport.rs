@@ -1,13 +1,11 @@
 //! What HTTP/3 needs of a QUIC connection.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use bytes::Bytes;
-use sutura_proto::{Dir, Observation, Side, StreamId};
-use sutura_schedule::{Class, Weight};
+use sutura_proto::{Dir, Protection, Side, StreamId};
+use sutura_schedule::Priority;
 
 use crate::error::Code;
+use crate::observe::FrameEvent;
 
 /// A QUIC connection as HTTP/3 sees it.
 ///
@@ -59,13 +57,13 @@ pub trait Transport {
     fn stop(&mut self, id: StreamId, code: Code);
 
     /// Sets the order in which the stream's bytes are sent.
-    fn set_priority(&mut self, id: StreamId, priority: StreamPriority);
+    fn set_priority(&mut self, id: StreamId, priority: Priority);
 
     /// Protects what is sent on the stream by erasure coding, or no longer.
     fn protect(&mut self, id: StreamId, protection: Option<Protection>);
 
-    /// Tells who observes the connection, if anybody does, what HTTP/3 read.
-    fn observe(&mut self, _observation: &Observation<'_>) {}
+    /// Tells who observes the connection of a frame. If nobody does, `event` is not called.
+    fn observe(&mut self, _event: impl FnOnce() -> FrameEvent) {}
 
     /// Closes the connection.
     fn close(&mut self, code: Code, reason: &[u8]);
@@ -100,33 +98,4 @@ pub enum ReadError {
     Reset(Code),
     /// The stream was read to its end or stopped, or the connection is over.
     Closed,
-}
-
-/// Where a stream stands among those that have something to send.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StreamPriority {
-    /// Before every request: control and QPACK streams (RFC 9204 section 2.1.3).
-    Control,
-    /// By RFC 9218 and the parameters of hierarchical sharing.
-    Request {
-        /// 0 (first) to 7.
-        urgency: u8,
-        /// Whether parts of the response are of use before the whole.
-        incremental: bool,
-        /// The share among siblings.
-        weight: Weight,
-        /// The classes above the stream, its direct parent first; empty on the root.
-        parents: Arc<[Class]>,
-    },
-}
-
-/// How a stream is to be protected by erasure coding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Protection {
-    /// Burst loss tolerance: repair symbols on each occasion, at least 1.
-    pub burst: u32,
-    /// Repair delay tolerance: how long repair symbols may wait.
-    pub delay: Duration,
-    /// Whether the stream is of use piece by piece, so that repair follows each piece.
-    pub incremental: bool,
 }

@@ -8,10 +8,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use common::{Bench, Ending, Stream, World, get, script};
 use proptest::prelude::*;
-use sutura_h3::{
-    Code, Config, Event, Field, Fields, ReceiveError, SendError, Settings, StreamPriority,
-};
-use sutura_proto::{Dir, Side, StreamId};
+use sutura_h3::{Code, Config, Event, Field, Fields, ReceiveError, SendError, Settings};
+use sutura_proto::{Dir, Priority, Side, StreamId};
 use sutura_random::Rng;
 
 /// What one end sends.
@@ -221,7 +219,7 @@ fn settings_arrive_and_grease_is_ignored() {
             );
             for index in 0..3 {
                 let id = StreamId::new(side, Dir::Uni, index);
-                let class = (side, id, StreamPriority::Control);
+                let class = (side, id, Priority::CONTROL);
                 assert!(world.pair.priorities.contains(&class));
             }
         }

@@ -3,7 +3,8 @@
 //! `FUZZ_ITERATIONS` sets how many inputs each target gets.
 
 use sutura_h3::fuzz;
-use sutura_random::fuzz::run;
+use sutura_random::Rng;
+use sutura_random::fuzz::{iterations, run};
 
 #[test]
 fn field_sections() {
@@ -42,4 +43,20 @@ fn streams_of_frames() {
         &[0x21, 3, 1, 2, 3, 0x40, 0x40, 0],
     ];
     run(10_000, &seeds, fuzz::frames);
+}
+
+/// Frames of plausible types and lengths on a stream of a plausible type: they get further than
+/// changed ones do.
+#[test]
+fn plausible_frames() {
+    let mut rng = Rng::new(5);
+    for _ in 0..iterations(10_000) {
+        let mut data = vec![rng.below(4) as u8, 40, 0, 4, 0];
+        for _ in 0..rng.below(12) {
+            let len = rng.below(20);
+            data.extend([rng.below(14) as u8, len as u8]);
+            data.extend((0..len).map(|_| rng.below(64) as u8));
+        }
+        fuzz::frames(&data);
+    }
 }

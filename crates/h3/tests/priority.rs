@@ -9,17 +9,18 @@ use common::Ending::{Fin, Open, Reset};
 use common::Stream::{Bi, Uni};
 use common::{Bench, World, get, script};
 use sutura_h3::{
-    Class, Code, Event, Fields, Priority, Protection, StreamPriority, Urgency, Weight,
+    Class, Code, Event, Fields, FrameAction, FrameContent, FrameEvent, Priority, Urgency, Weight,
 };
-use sutura_proto::{Dir, Side, StreamId};
+use sutura_proto::{Dir, Priority as StreamPriority, Protection, Side, StreamId};
 
 fn request(urgency: u8, incremental: bool) -> StreamPriority {
-    shared(urgency, incremental, 1000, &[])
+    StreamPriority::new(urgency, incremental).unwrap()
 }
 
 fn shared(urgency: u8, incremental: bool, thousandths: u32, parents: &[Class]) -> StreamPriority {
-    let (weight, parents) = (Weight::new(thousandths).unwrap(), parents.into());
-    StreamPriority::Request { urgency, incremental, weight, parents }
+    let weight = Weight::new(thousandths).unwrap();
+    let parents = (!parents.is_empty()).then(|| parents.into());
+    StreamPriority { weight, parents, ..request(urgency, incremental) }
 }
 
 fn class(name: &str, urgency: u8) -> Class {
@@ -36,7 +37,7 @@ fn last(world: &World, stream: StreamId) -> Option<StreamPriority> {
 
 fn protected(world: &World, stream: StreamId) -> Vec<Option<Protection>> {
     let of = |entry: &&(Side, StreamId, Option<Protection>)| entry.1 == stream;
-    world.pair.protections.iter().filter(of).map(|entry| entry.2).collect()
+    world.pair.protections.iter().filter(of).map(|entry| entry.2.clone()).collect()
 }
 
 fn streaming() -> Priority {
@@ -64,7 +65,7 @@ fn the_request_decides() {
     assert_eq!(protected(&world, stream), [], "not before the response");
     world.respond(stream, &Fields::response(200), false);
     assert_eq!(last(&world, stream), Some(request(1, true)));
-    let protection = Protection { burst: 3, delay: Duration::from_millis(80), incremental: true };
+    let protection = Protection::incremental(3, Duration::from_millis(80));
     assert_eq!(protected(&world, stream), [Some(protection)]);
 }
 
@@ -100,7 +101,7 @@ fn the_responses_field_overrides_what_it_names() {
     let (mut world, stream) = start(&Priority::default());
     world.respond(stream, &Fields::response(200).with("priority", "i, exp_b=2"), false);
     assert_eq!(last(&world, stream), Some(request(3, true)));
-    let protection = Protection { burst: 2, delay: Duration::ZERO, incremental: true };
+    let protection = Protection::incremental(2, Duration::ZERO);
     assert_eq!(protected(&world, stream), [Some(protection)]);
 }
 
@@ -127,15 +128,11 @@ fn updates_apply_before_and_during_the_response() {
     assert_eq!(last(&world, stream), Some(request(1, true)));
     update(&mut world, &Priority::default());
     assert_eq!(last(&world, stream), Some(request(3, false)));
-    let protection = |burst, delay, incremental| Protection {
-        burst,
-        delay: Duration::from_millis(delay),
-        incremental,
-    };
-    assert_eq!(
-        protected(&world, stream),
-        [Some(protection(1, 0, false)), Some(protection(3, 80, true)), None,]
-    );
+    let [plain, incremental] = [
+        Protection::tail(1, Duration::ZERO),
+        Protection::incremental(3, Duration::from_millis(80)),
+    ];
+    assert_eq!(protected(&world, stream), [Some(plain), Some(incremental), None]);
     // Nothing to take back: nothing is said.
     update(&mut world, &Priority { urgency: 2, ..Priority::default() });
     assert_eq!(protected(&world, stream).len(), 3);
@@ -208,15 +205,34 @@ fn ended_exchanges_take_no_updates() {
 #[test]
 fn observers_hear_of_priorities_but_of_no_secrets() {
     let mut world = World::default();
-    let fields = get().with("cookie", "secret").with("priority", "u=1").with("priority", "x");
-    let stream = world.request(&fields, true);
+    let stream = world.request(&get().with("cookie", "secret").with("priority", "u=1"), true);
     world.settle();
     let mut end = world.pair.end(Side::Client);
     world.client.send_priority_update(&mut end, stream, &streaming()).unwrap();
     world.settle();
-    let request = "request 0 :method=GET :scheme=https :authority=example.com :path=/ \
-        priority=u=1 priority=x";
-    assert_eq!(world.pair.observed, [request, "update on 2: 0 u=1, i, exp_b=3, exp_d=80"]);
+    world.respond(stream, &Fields::response(103).with("link", "secret"), false);
+    world.respond(stream, &Fields::response(200).with("set-cookie", "secret"), false);
+    let mut end = world.pair.end(Side::Server);
+    world.server.send_trailers(&mut end, stream, &Fields::new().with("etag", "secret")).unwrap();
+    world.settle();
+    let headers = |fields| (stream, FrameContent::Headers(fields));
+    let value = "u=1, i, exp_b=3, exp_d=80".into();
+    let update = (CONTROL, FrameContent::PriorityUpdate { element: stream, value });
+    let of_client = [headers(get().with("priority", "u=1")), update];
+    let of_server = [Fields::response(103), Fields::response(200), Fields::new()].map(headers);
+    let told = |side, action| -> Vec<_> {
+        let of = |(who, event): &&(_, FrameEvent)| (*who, event.action) == (side, action);
+        let told = world.pair.observed.iter().filter(of);
+        told.map(|(_, event)| (event.stream, event.content.clone())).collect()
+    };
+    for action in [FrameAction::Created, FrameAction::Parsed] {
+        let [client, server] = match action {
+            FrameAction::Created => [Side::Client, Side::Server],
+            FrameAction::Parsed => [Side::Server, Side::Client],
+        };
+        assert_eq!(told(client, action), of_client);
+        assert_eq!(told(server, action), of_server);
+    }
 }
 
 /// GET of a raw client.
@@ -251,7 +267,7 @@ fn the_latest_update_replaces_all_of_the_one_before() {
     let mut end = bench.pair.end(Side::Server);
     bench.connection.send_response(&mut end, REQUEST, &Fields::response(200), false).unwrap();
     let classes = [class("a", 3), class("b", 3)];
-    let protection = Protection { burst: 3, delay: Duration::from_millis(5), incremental: true };
+    let protection = Protection::incremental(3, Duration::from_millis(5));
     assert_eq!(now(&bench), Some(shared(1, true, 2000, &classes)));
     assert_eq!(bench.pair.protections.last().unwrap().2, Some(protection));
     for (value, expected) in [
@@ -369,7 +385,7 @@ fn the_latest_request_has_the_word_on_a_class() {
     }
     let said = |world: &World| -> Vec<_> {
         let server = world.pair.priorities.iter().filter(|entry| entry.0 == Side::Server);
-        server.filter(|entry| entry.2 != StreamPriority::Control).cloned().collect()
+        server.filter(|entry| entry.2 != StreamPriority::CONTROL).cloned().collect()
     };
     let of =
         |stream, urgency| (Side::Server, stream, shared(3, false, 1000, &[class("a", urgency)]));

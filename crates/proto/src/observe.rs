@@ -2,6 +2,7 @@
 
 use crate::ids::{ConnectionId, Side, SpaceId, StreamId};
 use crate::wire::transport_parameters::TransportParameters;
+use std::any::Any;
 use std::time::{Duration, Instant};
 
 /// One thing that happened.
@@ -78,26 +79,13 @@ pub enum Observation<'a> {
         /// How many.
         length: usize,
     },
-    /// HTTP/3 read the header section of a request (RFC 9114 section 4.1).
-    Request {
-        /// The stream that it came on.
-        stream: StreamId,
-        /// Names and values, in order: the pseudo-header fields and `priority`. Others may be
-        /// secrets.
-        fields: &'a [(&'a [u8], &'a [u8])],
-    },
-    /// HTTP/3 read a PRIORITY_UPDATE frame for a request (RFC 9218 section 7.2).
-    PriorityUpdate {
-        /// The control stream that it came on.
-        stream: StreamId,
-        /// The stream of the request.
-        element: u64,
-        /// The field value.
-        value: &'a [u8],
-    },
+    /// Something happened in the protocol above, told by
+    /// [`Connection::observe_application`](crate::Connection::observe_application). An observer
+    /// that knows the protocol downcasts it to the protocol's own type of event; see [`Observer`].
+    Application(&'a dyn Any),
     /// The connection is over.
     Closed {
-        /// Why, for people to read.
+        /// Why, as text.
         reason: &'a str,
     },
 }
@@ -120,6 +108,38 @@ pub struct Metrics {
 }
 
 /// Hears what a connection does. Called in the order of events; must not block.
+///
+/// An event of the protocol above has the type that this protocol gives it:
+///
+/// ```
+/// use std::time::Instant;
+/// use sutura_proto::{Observation, Observer};
+///
+/// /// An event of some protocol.
+/// struct Asked {
+///     path: String,
+/// }
+///
+/// /// Observes what that protocol asks for.
+/// #[derive(Default)]
+/// struct Paths(Vec<String>);
+///
+/// impl Observer for Paths {
+///     fn observe(&mut self, _now: Instant, observation: &Observation<'_>) {
+///         if let Observation::Application(event) = observation
+///             && let Some(asked) = event.downcast_ref::<Asked>()
+///         {
+///             self.0.push(asked.path.clone());
+///         }
+///     }
+/// }
+///
+/// let mut paths = Paths::default();
+/// let (known, unknown) = (Asked { path: "/a".into() }, "an event of another protocol");
+/// paths.observe(Instant::now(), &Observation::Application(&known));
+/// paths.observe(Instant::now(), &Observation::Application(&unknown));
+/// assert_eq!(paths.0, ["/a"]);
+/// ```
 pub trait Observer: Send {
     /// `observation` happened at `now`.
     fn observe(&mut self, now: Instant, observation: &Observation<'_>);

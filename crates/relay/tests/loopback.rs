@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use sutura_link::{Fate, Link, LinkConfig};
 use sutura_relay::{Config, Relay, Stats};
 
-/// How long a test waits for what must happen, before it fails.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// After how long a test counts as hanging. Nothing takes that long on any machine.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 fn socket() -> UdpSocket {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -167,19 +167,17 @@ fn clients_beyond_the_limit_are_refused_until_another_is_idle() {
     for n in 0..5u8 {
         let client = socket();
         let start = Instant::now();
-        client.send_to(&[n], relay.local_addr()).unwrap();
         server.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-        let mut data = [0; 1];
-        while server.recv(&mut data).is_err() {
+        let mut data = [u8::MAX; 1];
+        // What was refused is sent again, and earlier clients' may still come.
+        while data != [n] {
             assert!(start.elapsed() < PATIENCE);
             client.send_to(&[n], relay.local_addr()).unwrap();
+            let _ = server.recv(&mut data);
         }
-        while data != [n] {
-            server.recv(&mut data).unwrap();
-        }
+        assert!(relay.stats().clients <= 1);
     }
-    let stats = wait_for(&relay, |s| s.clients_seen >= 5);
-    assert_eq!(stats.clients, 1);
+    wait_for(&relay, |s| s.clients_seen >= 5 && s.clients <= 1);
 }
 
 #[test]

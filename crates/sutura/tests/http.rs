@@ -4,49 +4,12 @@
 mod common;
 
 use bytes::Bytes;
-use common::{pair, pattern};
+use common::http::body;
+use common::{PATIENCE, all, pair, pattern};
 use std::sync::Arc;
 use sutura::http::{self, Client, Priority, Server};
 use sutura::policy::ArrivalOrder;
 use sutura::{Endpoint, TransportConfig};
-
-/// Serves `/N` as N bytes, with a trailer; echoes the body of anything posted.
-fn serve(endpoint: Endpoint) {
-    tokio::spawn(async move {
-        while let Some(incoming) = endpoint.accept().await {
-            tokio::spawn(async move {
-                let Ok(connection) = incoming.await else { return };
-                let mut server = Server::new(connection, http::Config::default());
-                while let Ok(Some((request, stream))) = server.accept().await {
-                    tokio::spawn(respond(request, stream));
-                }
-            });
-        }
-    });
-}
-
-async fn respond(
-    request: http::Request,
-    mut stream: http::RequestStream,
-) -> Result<(), http::Error> {
-    if request.method == "POST" {
-        stream.send_response(200, &[]).await?;
-        while let Some(data) = stream.recv_data().await? {
-            stream.send_data(data).await?;
-        }
-        return stream.finish().await;
-    }
-    let Ok(len) = request.path[1..].parse::<usize>() else {
-        stream.send_response(404, &[]).await?;
-        return stream.finish().await;
-    };
-    let length = len.to_string();
-    stream.send_response(200, &[("content-length", length.as_bytes())]).await?;
-    for chunk in pattern(len).chunks(64 * 1024) {
-        stream.send_data(Bytes::copy_from_slice(chunk)).await?;
-    }
-    stream.send_trailers(&[("x-done", b"yes")]).await
-}
 
 async fn client() -> (Client, Endpoint) {
     client_with(&TransportConfig::default()).await
@@ -54,7 +17,7 @@ async fn client() -> (Client, Endpoint) {
 
 async fn client_with(transport: &TransportConfig) -> (Client, Endpoint) {
     let (server, endpoint, address) = pair(http::ALPN, transport);
-    serve(server);
+    common::http::serve(server);
     let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
     (Client::new(connection, http::Config::default()).await.unwrap(), endpoint)
 }
@@ -63,32 +26,24 @@ async fn get(client: &Client, path: &str, priority: Option<Priority>) -> (u16, V
     let mut stream = client.request("GET", "localhost", path, &[], priority).await.unwrap();
     stream.finish().await.unwrap();
     let response = stream.recv_response().await.unwrap();
-    let mut body = Vec::new();
-    while let Some(data) = stream.recv_data().await.unwrap() {
-        body.extend_from_slice(&data);
-    }
-    (response.status, body)
+    (response.status, body(&mut stream).await)
 }
 
 #[tokio::test]
 async fn parallel_downloads_with_and_without_protection() {
     let (client, _endpoint) = client().await;
-    let tasks: Vec<_> = (0..30usize)
-        .map(|i| {
-            let client = client.clone();
-            let burst = (i % 3) as u32;
-            let priority = Priority { burst, incremental: i % 2 == 0, ..Priority::default() };
-            tokio::spawn(async move {
-                let len = i * 7919;
-                let (status, body) = get(&client, &format!("/{len}"), Some(priority)).await;
-                assert_eq!(status, 200);
-                assert!(body == pattern(len));
-            })
-        })
-        .collect();
-    for task in tasks {
-        task.await.unwrap();
-    }
+    all(0..30, |i| {
+        let client = client.clone();
+        let burst = (i % 3) as u32;
+        let priority = Priority { burst, incremental: i % 2 == 0, ..Priority::default() };
+        async move {
+            let len = i * 7919;
+            let (status, body) = get(&client, &format!("/{len}"), Some(priority)).await;
+            assert_eq!(status, 200);
+            assert!(body == pattern(len));
+        }
+    })
+    .await;
     let fec = client.connection().stats().fec;
     assert!(fec.negotiated && fec.source_symbols_received > 0 && fec.repair_symbols_received > 0);
 }
@@ -105,11 +60,36 @@ async fn messages_are_read_in_order_whatever_the_connection_does_by_default() {
     stream.send_data(Bytes::from(body)).await.unwrap();
     stream.finish().await.unwrap();
     assert_eq!(stream.recv_response().await.unwrap().status, 200);
-    let mut length = 0;
-    while let Some(part) = stream.recv_data().await.unwrap() {
-        length += part.len();
-    }
-    assert_eq!(length, 300_000);
+    assert_eq!(common::http::body(&mut stream).await.len(), 300_000);
+}
+
+#[tokio::test]
+async fn what_arrived_before_the_connection_ended_can_be_read() {
+    let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
+    tokio::spawn(async move {
+        let connection = server.accept().await.unwrap().await.unwrap();
+        let mut requests = Server::new(connection.clone(), http::Config::default());
+        let (_, mut stream) = requests.accept().await.unwrap().unwrap();
+        stream.send_response(200, &[]).await.unwrap();
+        stream.send_data(pattern(300_000).into()).await.unwrap();
+        stream.send_trailers(&[("x-done", b"yes")]).await.unwrap();
+        // What is acknowledged has arrived, though nobody has read it.
+        while connection.stats().streams.send_buffered > 0 {
+            tokio::task::yield_now().await;
+        }
+        connection.close(http::Code::NO_ERROR.0, b"");
+        server.wait_idle().await;
+    });
+    let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
+    let client = Client::new(connection.clone(), http::Config::default()).await.unwrap();
+    let mut stream = client.request("GET", "localhost", "/", &[], None).await.unwrap();
+    stream.finish().await.unwrap();
+    connection.closed().await;
+    assert_eq!(stream.recv_response().await.unwrap().status, 200);
+    assert!(body(&mut stream).await == pattern(300_000));
+    assert!(stream.recv_trailers().await.unwrap().is_some());
+    // And there is no more.
+    assert!(client.request("GET", "localhost", "/", &[], None).await.is_err());
 }
 
 #[tokio::test]
@@ -120,11 +100,7 @@ async fn request_bodies_trailers_and_errors() {
     stream.send_data(data.clone()).await.unwrap();
     stream.finish().await.unwrap();
     assert_eq!(stream.recv_response().await.unwrap().status, 200);
-    let mut body = Vec::new();
-    while let Some(part) = stream.recv_data().await.unwrap() {
-        body.extend_from_slice(&part);
-    }
-    assert!(body == data);
+    assert!(body(&mut stream).await == data);
     assert_eq!(stream.recv_trailers().await, Ok(None));
 
     let mut stream = client.request("GET", "localhost", "/5", &[], None).await.unwrap();
@@ -176,8 +152,8 @@ async fn a_priority_reaches_the_server_and_changes() {
     let expected: Priority = "u=6, exp_w=3, exp_b=2".parse().unwrap();
     let changed = async {
         while response.priority().as_ref() != Some(&expected) {
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(30), changed).await.unwrap();
+    tokio::time::timeout(PATIENCE, changed).await.unwrap();
 }

@@ -4,13 +4,13 @@
 mod common;
 
 use common::{pair, pattern};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use sutura::http::{self, Client, Server};
 use sutura::qlog::QlogWriter;
-use sutura::{Protection, Side, TransportConfig};
+use sutura::{Endpoint, Protection, Side, TransportConfig};
 
 const SIZE: usize = 300_000;
 
@@ -68,13 +68,17 @@ fn covered(records: &[Value], name: &str) -> u64 {
     spans.into_iter().fold(0, |end, (at, len)| if at <= end { end.max(at + len) } else { end })
 }
 
-/// Sends `SIZE` bytes on stream 0 from the client and records both ends.
-async fn record(directory: &Path, protection: Option<Protection>) {
-    let (server, client, address) = pair(b"qlog", &TransportConfig::default());
-    for endpoint in [&server, &client] {
+fn write_qlog(endpoints: [&Endpoint; 2], directory: &Path) {
+    for endpoint in endpoints {
         let directory = directory.to_owned();
         endpoint.observe_with(move |side| QlogWriter::create(&directory, side, "a test").ok());
     }
+}
+
+/// Sends `SIZE` bytes on stream 0 from the client and records both ends.
+async fn record(directory: &Path, protection: Option<Protection>) {
+    let (server, client, address) = pair(b"qlog", &TransportConfig::default());
+    write_qlog([&server, &client], directory);
     let receiver = tokio::spawn(async move {
         let connection = server.accept().await.unwrap().await.unwrap();
         let (mut send, mut recv) = connection.accept_bi().await.unwrap();
@@ -188,16 +192,15 @@ async fn a_protected_transfer_shows_its_symbols() {
     }
 }
 
-/// Gets `SIZE` bytes over HTTP/3 and records the server's end.
+/// Gets `SIZE` bytes over HTTP/3 and records both ends.
 async fn record_request(directory: &Path) {
     let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
-    let place = directory.to_owned();
-    server.observe_with(move |side| QlogWriter::create(&place, side, "a test").ok());
+    write_qlog([&server, &endpoint], directory);
     let responder = tokio::spawn(async move {
         let connection = server.accept().await.unwrap().await.unwrap();
         let mut requests = Server::new(connection.clone(), http::Config::default());
         let (_, mut stream) = requests.accept().await.unwrap().unwrap();
-        stream.send_response(200, &[]).await.unwrap();
+        stream.send_response(200, &[("set-cookie", b"secret")]).await.unwrap();
         stream.send_data(pattern(SIZE).into()).await.unwrap();
         stream.finish().await.unwrap();
         connection.closed().await;
@@ -214,6 +217,8 @@ async fn record_request(directory: &Path) {
     stream.recv_response().await.unwrap();
     while stream.recv_data().await.unwrap().is_some() {}
     connection.close(0, b"done");
+    drop((stream, client, connection));
+    endpoint.wait_idle().await;
     responder.await.unwrap();
 }
 
@@ -222,18 +227,6 @@ async fn a_server_says_what_was_asked_before_it_sends() {
     let directory = Directory::new("qlog-http");
     record_request(&directory.0).await;
     let records = records(&directory.0, "_server.sqlog");
-    // What came in one packet is read from the control stream first.
-    let parsed = |kind: &str| {
-        let mut frames = named(&records, "http:frame_parsed").map(|data| &data["frame"]);
-        frames.find(|frame| frame["frame_type"] == kind).unwrap()
-    };
-    let headers = parsed("headers")["headers"].as_array().unwrap();
-    let of = |name: &str| headers.iter().find(|h| h["name"] == name).map(|h| &h["value"]);
-    assert_eq!((of(":path"), of("priority")), (Some(&"/page".into()), Some(&"u=5, i".into())));
-    assert_eq!(of("cookie"), None);
-    let update = parsed("priority_update");
-    assert_eq!((&update["element_id"], &update["value"]), (&0.into(), &"u=1".into()));
-
     let (mut written, mut sent, mut asked) = (0, 0, false);
     for record in &records[1..] {
         let data = &record["data"];
@@ -255,6 +248,43 @@ async fn a_server_says_what_was_asked_before_it_sends() {
         }
     }
     assert!(written > SIZE as u64 && sent == written, "{sent} bytes of {written}");
+}
+
+/// The data of the one event with that name whose frame has that type.
+fn frame<'a>(records: &'a [Value], name: &str, kind: &str) -> &'a Value {
+    let mut events = named(records, name).filter(|data| data["frame"]["frame_type"] == kind);
+    let event = events.next().unwrap();
+    assert_eq!(events.next(), None, "{name}");
+    event
+}
+
+#[tokio::test]
+async fn both_ends_record_what_was_asked_and_answered_but_no_secrets() {
+    let directory = Directory::new("qlog-frames");
+    record_request(&directory.0).await;
+    let client = records(&directory.0, "_client.sqlog");
+    let server = records(&directory.0, "_server.sqlog");
+    let field = |name: &str, value: &str| json!({"name": name, "value": value});
+    let request = json!([
+        field(":method", "GET"),
+        field(":scheme", "https"),
+        field(":authority", "localhost"),
+        field(":path", "/page"),
+        field("priority", "u=5, i"),
+    ]);
+    let asked = json!({"stream_id": 0, "frame": {"frame_type": "headers", "headers": request}});
+    let answered = json!({"stream_id": 0, "frame":
+        {"frame_type": "headers", "headers": [field(":status", "200")]}});
+    let update = json!({"stream_id": 2, "frame":
+        {"frame_type": "priority_update", "element_id": 0, "value": "u=1"}});
+    for (records, to_server, to_client) in [
+        (&client, "http:frame_created", "http:frame_parsed"),
+        (&server, "http:frame_parsed", "http:frame_created"),
+    ] {
+        assert_eq!(frame(records, to_server, "headers"), &asked);
+        assert_eq!(frame(records, to_server, "priority_update"), &update);
+        assert_eq!(frame(records, to_client, "headers"), &answered);
+    }
 }
 
 #[tokio::test]

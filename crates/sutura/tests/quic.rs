@@ -4,33 +4,12 @@
 mod common;
 
 use bytes::Bytes;
-use common::{pair, pattern};
+use common::{all, echo, exchange, pair, pattern};
 use std::sync::Arc;
 use std::time::Duration;
 use sutura::policy::{ArrivalOrder, StreamOrder};
-use sutura::{ConnectionError, Endpoint, Protection, ReadError, TransportConfig, WriteError};
+use sutura::{ConnectionError, Protection, ReadError, TransportConfig, WriteError};
 use sutura_relay::Relay;
-
-/// Accepts connections and echoes their bidirectional streams.
-fn echo(server: Endpoint) {
-    tokio::spawn(async move {
-        while let Some(incoming) = server.accept().await {
-            tokio::spawn(async move {
-                let Ok(connection) = incoming.await else { return };
-                while let Ok((mut send, mut recv)) = connection.accept_bi().await {
-                    tokio::spawn(async move {
-                        while let Ok(Some(chunk)) = recv.read_chunk(usize::MAX, true).await {
-                            if send.write_chunk(chunk.bytes).await.is_err() {
-                                return;
-                            }
-                        }
-                        let _ = send.finish();
-                    });
-                }
-            });
-        }
-    });
-}
 
 #[tokio::test]
 async fn many_streams_at_once_come_back_whole() {
@@ -38,33 +17,15 @@ async fn many_streams_at_once_come_back_whole() {
     echo(server);
     let connection = client.connect(address, "localhost").unwrap().await.unwrap();
     assert_eq!(connection.alpn().as_deref(), Some(&b"echo"[..]));
-    let tasks: Vec<_> = (0..20usize)
-        .map(|i| {
-            let connection = connection.clone();
-            tokio::spawn(async move {
-                let data = pattern(100_000 + i * 1000);
-                let (mut send, mut recv) = connection.open_bi().await.unwrap();
-                if i % 2 == 0 {
-                    let protection = match i % 4 {
-                        0 => Protection::incremental(2, Duration::ZERO),
-                        _ => Protection::tail(2, Duration::ZERO),
-                    };
-                    send.protect(Some(protection)).unwrap();
-                }
-                let expected = data.clone();
-                let writer = tokio::spawn(async move {
-                    send.write_all(&data).await.unwrap();
-                    send.finish().unwrap();
-                    assert_eq!(send.stopped().await, Ok(None));
-                });
-                assert_eq!(recv.read_to_end(1 << 20).await.unwrap(), expected);
-                writer.await.unwrap();
-            })
-        })
-        .collect();
-    for task in tasks {
-        task.await.unwrap();
-    }
+    all(0..20, |i| {
+        let protection = match i % 4 {
+            0 => Some(Protection::incremental(2, Duration::ZERO)),
+            2 => Some(Protection::tail(2, Duration::ZERO)),
+            _ => None,
+        };
+        exchange(connection.clone(), pattern(100_000 + i * 1000), protection)
+    })
+    .await;
     assert!(connection.stats().fec.source_symbols_sent > 0);
     drop(connection);
     client.wait_idle().await;
@@ -75,15 +36,7 @@ async fn ten_megabytes_with_backpressure() {
     let (server, client, address) = pair(b"echo", &TransportConfig::default());
     echo(server);
     let connection = client.connect(address, "localhost").unwrap().await.unwrap();
-    let (mut send, mut recv) = connection.open_bi().await.unwrap();
-    let data = pattern(10 << 20);
-    let expected = data.clone();
-    tokio::spawn(async move {
-        send.write_all(&data).await.unwrap();
-        send.finish().unwrap();
-        let _ = send.stopped().await;
-    });
-    assert!(recv.read_to_end(20 << 20).await.unwrap() == expected);
+    exchange(connection, pattern(10 << 20), None).await;
 }
 
 #[tokio::test]
@@ -145,10 +98,7 @@ async fn a_client_comes_back_with_a_ticket() {
     echo(server);
     for _ in 0..3 {
         let connection = client.connect(address, "localhost").unwrap().await.unwrap();
-        let (mut send, mut recv) = connection.open_bi().await.unwrap();
-        send.write_all(b"again").await.unwrap();
-        send.finish().unwrap();
-        assert_eq!(recv.read_to_end(5).await.unwrap(), b"again");
+        exchange(connection, b"again".to_vec(), None).await;
     }
 }
 

@@ -223,8 +223,6 @@ impl Demo {
         let server = self.accepted.lock().await.recv().await;
         let server = server.map(|connection| connection.stats()).unwrap_or_default();
         let client = connected.client.connection().stats();
-        connected.client.connection().close(http::Code::NO_ERROR.0, b"");
-        drop(connected);
         connector.close().await;
         Ok(Sample { loaded, server, client })
     }

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustls::RootCertStore;
@@ -11,6 +12,7 @@ use sutura::{
     ClientConfig, Connection, ConnectionError, Endpoint, TransportConfig, TransportErrorCode, http,
 };
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::failure::{Exit, Failure};
 use crate::qlog::QlogArgs;
@@ -22,6 +24,11 @@ const STAGGER: Duration = Duration::from_millis(250);
 const MAX_ADDRESSES: usize = 8;
 /// The longest handshake.
 const MAX_HANDSHAKE: Duration = Duration::from_secs(10);
+/// The longest that a CONNECTION_CLOSE frame waits for the socket, which takes it at once unless
+/// something is wrong.
+const MAX_CLOSE: Duration = Duration::from_secs(2);
+/// How long servers that go on sending are told again that the connection is closed.
+const LINGER: Duration = Duration::from_millis(250);
 
 /// Which servers to trust.
 #[derive(Debug, Clone)]
@@ -89,6 +96,7 @@ pub struct Connector {
     endpoint: Endpoint,
     config: ClientConfig,
     handshake_limit: Duration,
+    opened: Mutex<Vec<Connection>>,
 }
 
 /// A connection that requests can be sent on.
@@ -116,7 +124,8 @@ impl Connector {
             .or_else(|_| bind(Ipv4Addr::UNSPECIFIED.into()))
             .map_err(|e| Failure::local(format!("cannot open a UDP socket: {e}")))?;
         qlog.watch(&endpoint, "sutura get");
-        Ok(Self { endpoint, config, handshake_limit: timeout.min(MAX_HANDSHAKE) })
+        let handshake_limit = timeout.min(MAX_HANDSHAKE);
+        Ok(Self { endpoint, config, handshake_limit, opened: Mutex::default() })
     }
 
     /// Opens a connection to a server, at whichever of its addresses answers first.
@@ -127,16 +136,30 @@ impl Connector {
         let start = Instant::now();
         let addresses = resolve(authority).await?;
         let connection = self.race(authority, addresses).await?;
+        self.opened().push(connection.clone());
         let client = http::Client::new(connection, http::Config::default())
             .await
             .map_err(|e| broken(&authority.to_string(), &e))?;
         Ok(Connected { client, took: start.elapsed() })
     }
 
-    /// Waits until the servers could hear that the connections are closed.
-    pub async fn close(self) {
-        const PATIENCE: Duration = Duration::from_millis(250);
-        let _ = tokio::time::timeout(PATIENCE, self.endpoint.wait_idle()).await;
+    /// Closes all connections, and waits until the servers could hear of it.
+    pub async fn close(&self) {
+        let opened = std::mem::take(&mut *self.opened());
+        for connection in &opened {
+            connection.close(http::Code::NO_ERROR.0, b"");
+        }
+        let told = async {
+            for connection in &opened {
+                connection.closed().await;
+            }
+        };
+        let _ = timeout(MAX_CLOSE, told).await;
+        let _ = timeout(LINGER, self.endpoint.wait_idle()).await;
+    }
+
+    fn opened(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn race(
@@ -189,7 +212,7 @@ impl Connector {
             )?;
         let (limit, authority) = (self.handshake_limit, authority.clone());
         Ok(async move {
-            match tokio::time::timeout(limit, connecting).await {
+            match timeout(limit, connecting).await {
                 Ok(Ok(connection)) => Ok(connection),
                 Ok(Err(ConnectionError::TimedOut)) | Err(_) => Err(no_answer(&authority, limit)),
                 Ok(Err(error)) => Err(refused(&authority, &error)),

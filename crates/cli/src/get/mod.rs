@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sutura::http;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::cert::parse_fingerprint;
@@ -28,7 +28,7 @@ use crate::url::{Authority, Url};
 use connect::{Connector, Trust};
 use report::{ConnectionReport, Report};
 use sink::Target;
-use transfer::{Job, Outcome};
+use transfer::{Asked, Job, Outcome};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -99,7 +99,7 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
 #[derive(Debug)]
 struct Context {
     connector: Connector,
-    room: Semaphore,
+    room: Arc<Semaphore>,
     progress: MultiProgress,
 }
 
@@ -114,32 +114,42 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     }
     let priorities = priorities(&args)?;
     args.qlog.prepare()?;
+    let context = Arc::new(Context {
+        connector: connector(&args)?,
+        room: Arc::new(Semaphore::new(args.parallel.into())),
+        progress: progress(),
+    });
     let late = async {
         match args.max_time {
             Some(limit) => tokio::time::sleep(limit).await,
             None => std::future::pending().await,
         }
     };
-    tokio::select! {
-        result = fetch_all(&args, targets, priorities) => result,
+    let result = tokio::select! {
+        result = fetch_all(&args, &context, targets, priorities) => result,
         result = interrupted() => Err(result.err().unwrap_or_else(Failure::interrupted)),
         () = late => {
             let limit = args.max_time.unwrap_or_default().as_secs_f64();
             Err(Failure::new(Exit::Broken, format!("not done within {limit} s")))
         }
+    };
+    // However it ended, no server is to wait for more.
+    let _ = context.progress.clear();
+    context.connector.close().await;
+    let report = result?;
+    report.complain();
+    if args.json {
+        output::json(&report.to_json())?;
     }
+    Ok(report.exit())
 }
 
-async fn fetch_all(
-    args: &Args,
+async fn fetch_all<'a>(
+    args: &'a Args,
+    context: &Arc<Context>,
     targets: Vec<Target>,
     priorities: Vec<http::Priority>,
-) -> Result<Exit, Failure> {
-    let context = Arc::new(Context {
-        connector: connector(args)?,
-        room: Semaphore::new(args.parallel.into()),
-        progress: progress(),
-    });
+) -> Result<Report<'a>, Failure> {
     let mut by_authority: BTreeMap<Authority, Vec<(usize, Job)>> = BTreeMap::new();
     let plan = args.urls.iter().zip(targets).zip(priorities);
     for (index, ((url, target), priority)) in plan.enumerate() {
@@ -157,15 +167,7 @@ async fn fetch_all(
             .map_err(|e| Failure::new(Exit::Other, format!("a task ended unexpectedly: {e}")))?;
         report.add(connection, done);
     }
-    if let Some(context) = Arc::into_inner(context) {
-        let _ = context.progress.clear();
-        context.connector.close().await;
-    }
-    report.complain();
-    if args.json {
-        output::json(&report.to_json())?;
-    }
-    Ok(report.exit())
+    Ok(report)
 }
 
 fn connector(args: &Args) -> Result<Connector, Failure> {
@@ -232,11 +234,21 @@ async fn fetch_from(
         }
     };
     let mut transfers = JoinSet::new();
-    for (index, job) in jobs {
-        let (context, client) = (context.clone(), connected.client.clone());
-        transfers.spawn(async move { (index, fetch_one(&context, &client, &job).await) });
-    }
     let mut done = Vec::new();
+    // One request after the other, so that they go out in the order of the URLs.
+    for (index, job) in jobs {
+        match ask(&context, &connected.client, &job).await {
+            Ok((permit, asked)) => {
+                let progress = context.progress.clone();
+                transfers.spawn(async move {
+                    let result = receive(&progress, asked, &job).await;
+                    drop(permit);
+                    (index, result)
+                });
+            }
+            Err(failure) => done.push((index, Err(failure))),
+        }
+    }
     while let Some(transfer) = transfers.join_next().await {
         done.extend(transfer);
     }
@@ -246,26 +258,30 @@ async fn fetch_from(
     (report, done)
 }
 
-async fn fetch_one(
+/// Sends a request, once there is room for one more.
+async fn ask(
     context: &Context,
     client: &http::Client,
     job: &Job,
-) -> Result<Outcome, Failure> {
-    let _permit =
-        context.room.acquire().await.map_err(|e| Failure::new(Exit::Other, e.to_string()))?;
-    let bar = context.progress.add(ProgressBar::no_length());
+) -> Result<(OwnedSemaphorePermit, Asked), Failure> {
+    let permit = context.room.clone().acquire_owned().await;
+    let permit = permit.map_err(|e| Failure::new(Exit::Other, e.to_string()))?;
+    Ok((permit, transfer::ask(client, job).await?))
+}
+
+async fn receive(progress: &MultiProgress, asked: Asked, job: &Job) -> Result<Outcome, Failure> {
+    let bar = progress.add(ProgressBar::no_length());
     let style = "{msg:40!} {bytes:>10}/{total_bytes:10} {bytes_per_sec:>12} {bar:20}";
     if let Ok(style) = ProgressStyle::with_template(style) {
         bar.set_style(style);
     }
     bar.set_message(job.url.to_string());
-    let start = Instant::now();
-    let result = transfer::fetch(client, job, &bar).await;
+    let result = transfer::receive(asked, job, &bar).await;
     bar.finish_and_clear();
     if let Ok(outcome) = &result {
         let bytes = output::bytes(outcome.bytes);
-        let millis = output::millis(start.elapsed());
-        let _ = context.progress.println(format!("{} {bytes} in {millis:.0} ms", job.url));
+        let millis = output::millis(outcome.total);
+        let _ = progress.println(format!("{} {bytes} in {millis:.0} ms", job.url));
     }
     result
 }

@@ -31,17 +31,19 @@ pub struct Outcome {
     pub total: Duration,
 }
 
-/// Fetches what the job says. Nothing is left behind unless all of it arrived.
+/// A request that was sent.
+#[derive(Debug)]
+pub struct Asked {
+    stream: http::RequestStream,
+    start: Instant,
+}
+
+/// Sends the job's request, once the server permits one more.
 ///
 /// # Errors
-/// The response is no success, does not arrive whole, or cannot be written.
-pub async fn fetch(
-    client: &http::Client,
-    job: &Job,
-    progress: &ProgressBar,
-) -> Result<Outcome, Failure> {
-    let name = job.url.to_string();
-    let failed = |error: http::Error| broken(&name, &error);
+/// The connection is over, or the server takes no more requests.
+pub async fn ask(client: &http::Client, job: &Job) -> Result<Asked, Failure> {
+    let failed = |error: http::Error| broken(&job.url.to_string(), &error);
     let start = Instant::now();
     let user_agent = concat!("sutura/", env!("CARGO_PKG_VERSION"));
     let fields = [
@@ -55,6 +57,20 @@ pub async fn fetch(
         .await
         .map_err(failed)?;
     stream.finish().await.map_err(failed)?;
+    Ok(Asked { stream, start })
+}
+
+/// Receives the response. Nothing is left behind unless all of it arrived.
+///
+/// # Errors
+/// The response is no success, does not arrive whole, or cannot be written.
+pub async fn receive(
+    Asked { mut stream, start }: Asked,
+    job: &Job,
+    progress: &ProgressBar,
+) -> Result<Outcome, Failure> {
+    let name = job.url.to_string();
+    let failed = |error: http::Error| broken(&name, &error);
     let response = final_response(&mut stream).await.map_err(failed)?;
     let first_byte = start.elapsed();
     if !(200..300).contains(&response.status) {

@@ -51,20 +51,21 @@ where
                 (Request { method, target, keep_alive: false }, Reply::error(status, false))
             }
         };
-        let status = reply.status;
-        let mut bytes = 0;
-        let result = send(&mut stream, reply, &request, service, &mut bytes).await;
-        service.log.access(&Access {
+        let mut access = Access {
+            log: service.log,
             remote,
             version: "h1",
             method: &request.method,
             target: &request.target,
-            status,
-            bytes,
-            priority: None,
             start,
-            error: result.as_ref().err().map(ToString::to_string),
-        });
+            status: reply.status,
+            bytes: 0,
+            priority: None,
+            end: None,
+        };
+        let result = send(&mut stream, reply, &request, service, &mut access.bytes).await;
+        access.end = Some(result.as_ref().map_err(ToString::to_string).copied());
+        drop(access);
         result?;
         if !request.keep_alive {
             return timeout(WRITE_TIMEOUT, stream.shutdown()).await?;

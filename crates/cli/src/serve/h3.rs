@@ -14,11 +14,13 @@ use super::date::http_date;
 use super::reply::{Body, Reply};
 use super::service::{Access, Service};
 
-/// How often is looked whether everything has been acknowledged, before a connection is closed.
+/// How often is looked whether everything was sent and acknowledged, before a connection is closed.
 const DRAIN_POLL: Duration = Duration::from_millis(10);
 
 /// Answers the requests of a connection until it ends. Once `shutdown` is true, no new ones are
 /// taken, and the connection is closed when the last one is answered.
+///
+/// When the connection is over, so are its requests: each finds out why, and writes it to the log.
 pub async fn serve(
     connection: Connection,
     service: Arc<Service>,
@@ -46,13 +48,15 @@ pub async fn serve(
                 server.goaway();
             }
             () = tokio::time::sleep(DRAIN_POLL), if draining && requests.is_empty() => {
-                if connection.stats().bytes_in_flight == 0 {
+                let stats = connection.stats();
+                if stats.streams.send_buffered == 0 && stats.bytes_in_flight == 0 {
                     connection.close(http::Code::NO_ERROR.0, b"");
                     break;
                 }
             }
         }
     }
+    while requests.join_next().await.is_some() {}
 }
 
 /// Answers a request.
@@ -68,20 +72,19 @@ async fn respond(
     if let Some(priority) = own_priority(&service, &request, &reply) {
         reply.fields.push(("priority", priority));
     }
-    let status = reply.status;
-    let mut sent = Sent::default();
-    let result = send(&mut stream, reply, &mut sent).await;
-    service.log.access(&Access {
+    let mut access = Access {
+        log: service.log,
         remote,
         version: "h3",
         method: &request.method,
         target: &request.path,
-        status,
-        bytes: sent.bytes,
-        priority: sent.priority,
         start,
-        error: result.as_ref().err().map(ToString::to_string),
-    });
+        status: reply.status,
+        bytes: 0,
+        priority: None,
+        end: None,
+    };
+    access.end = Some(send(&mut stream, reply, &mut access).await);
 }
 
 /// What a response says about its own priority, which overrides what the request asked for (RFC
@@ -109,37 +112,29 @@ fn wishes(request: &http::Request) -> PriorityParameters {
     PriorityParameters::parse(&lines.join(&b", "[..])).unwrap_or_default()
 }
 
-/// What went out of a response.
-#[derive(Debug, Default)]
-struct Sent {
-    /// Of its body.
-    bytes: u64,
-    /// What it began with.
-    priority: Option<http::Priority>,
-}
-
 async fn send(
     stream: &mut http::RequestStream,
     reply: Reply,
-    sent: &mut Sent,
+    access: &mut Access<'_>,
 ) -> Result<(), String> {
     let broken = |error: http::Error| error.to_string();
     let fields: Vec<(&str, &[u8])> =
         reply.fields.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
     stream.send_response(reply.status, &fields).await.map_err(broken)?;
-    sent.priority = stream.priority();
+    access.priority = stream.priority();
     match reply.body {
         Body::Empty => {}
         Body::Text(text) => {
-            sent.bytes = text.len() as u64;
+            let length = text.len() as u64;
             stream.send_data(Bytes::from(text)).await.map_err(broken)?;
+            access.bytes += length;
         }
         Body::Resource(mut resource) => loop {
             match resource.next_chunk().await {
                 Ok(Some(chunk)) => {
                     let length = chunk.len() as u64;
                     stream.send_data(chunk).await.map_err(broken)?;
-                    sent.bytes += length;
+                    access.bytes += length;
                 }
                 Ok(None) => break,
                 Err(error) => {

@@ -30,47 +30,50 @@ pub struct Log {
     pub enabled: bool,
 }
 
-/// A request and what became of it.
-#[derive(Debug)]
-pub struct Access<'a> {
-    pub remote: SocketAddr,
-    pub version: &'a str,
-    pub method: &'a str,
-    pub target: &'a str,
-    pub status: u16,
-    /// Bytes of the response's body that were passed on.
-    pub bytes: u64,
-    /// The priority of the response, where there is one.
-    pub priority: Option<Priority>,
-    pub start: Instant,
-    /// Why the response is not complete.
-    pub error: Option<String>,
-}
-
 impl Log {
-    /// Writes a line about a request.
-    pub fn access(self, access: &Access<'_>) {
-        if !self.enabled {
-            return;
-        }
-        let Access { remote, version, method, target, status, bytes, priority, start, error } =
-            access;
-        let millis = output::millis(start.elapsed());
-        let mut line =
-            format!("{remote} {version} {method} {target} {status} {bytes} B {millis:.1} ms");
-        if let Some(priority) = priority {
-            line += &format!(", {priority}");
-        }
-        if let Some(error) = error {
-            line += &format!(", broke off: {error}");
-        }
-        output::note(&line);
-    }
-
     /// Writes a line about a connection.
     pub fn connection(self, remote: SocketAddr, event: &dyn fmt::Display) {
         if self.enabled {
             output::note(&format!("{remote} {event}"));
         }
+    }
+}
+
+/// A request and what becomes of it. When it is dropped, it is written to the log.
+#[derive(Debug)]
+pub struct Access<'a> {
+    pub log: Log,
+    pub remote: SocketAddr,
+    pub version: &'a str,
+    pub method: &'a str,
+    pub target: &'a str,
+    pub start: Instant,
+    pub status: u16,
+    /// Bytes of the response's body that were passed on.
+    pub bytes: u64,
+    /// The priority of the response, where there is one.
+    pub priority: Option<Priority>,
+    /// How the response ended: passed on, or aborted for some reason. `None` until then.
+    pub end: Option<Result<(), String>>,
+}
+
+impl Drop for Access<'_> {
+    fn drop(&mut self) {
+        if !self.log.enabled {
+            return;
+        }
+        let Self { remote, version, method, target, status, bytes, .. } = self;
+        let millis = output::millis(self.start.elapsed());
+        let mut line =
+            format!("{remote} {version} {method} {target} {status} {bytes} B {millis:.1} ms");
+        if let Some(priority) = &self.priority {
+            line += &format!(", {priority}");
+        }
+        match &self.end {
+            Some(Ok(())) => {}
+            Some(Err(error)) => line += &format!(", aborted: {error}"),
+            None => line += ", aborted: the server stopped",
+        }
+        output::note(&line);
     }
 }

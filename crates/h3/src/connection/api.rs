@@ -12,6 +12,7 @@ use crate::error::{Code, Error, ReceiveError, SendError};
 use crate::fields::{Field, Fields};
 use crate::frame::FrameType;
 use crate::message;
+use crate::observe::{FrameAction, FrameContent, FrameEvent};
 use crate::priority::{Priority, PriorityParameters};
 use crate::settings::Settings;
 use crate::transport::Transport;
@@ -73,7 +74,7 @@ impl Connection {
         exchange.method = head.method;
         if let Some(priority) = priority {
             exchange.client = priority.into();
-            quic.set_priority(stream, priority.stream_priority());
+            quic.set_priority(stream, priority.of_stream());
         }
         self.exchanges.insert(stream, exchange);
         self.send(quic, stream, |quic, send| {
@@ -374,14 +375,19 @@ impl Connection {
             return Err(SendError::InvalidState("servers send no PRIORITY_UPDATE"));
         }
         let exchange = self.exchanges.get_mut(&stream).ok_or(SendError::UnknownStream)?;
+        let value = priority.to_field_value();
         let mut payload = Vec::new();
         put_varint(&mut payload, stream.0);
-        payload.extend_from_slice(priority.to_field_value().as_bytes());
-        if !self.outgoing.push_control(FrameType::PRIORITY_UPDATE_REQUEST, &payload) {
-            return Err(SendError::Blocked);
-        }
+        payload.extend_from_slice(value.as_bytes());
+        let kind = FrameType::PRIORITY_UPDATE_REQUEST;
+        let control = self.outgoing.push_control(kind, &payload).ok_or(SendError::Blocked)?;
+        quic.observe(|| FrameEvent {
+            action: FrameAction::Created,
+            stream: control,
+            content: FrameContent::PriorityUpdate { element: stream, value: value.into() },
+        });
         exchange.client = priority.into();
-        quic.set_priority(stream, priority.stream_priority());
+        quic.set_priority(stream, priority.of_stream());
         self.flush_control(quic)
     }
 
@@ -412,7 +418,9 @@ impl Connection {
         let mut payload = Vec::new();
         put_varint(&mut payload, id);
         // Before the control stream is open, its beginning will say it.
-        if self.outgoing.is_open() && !self.outgoing.push_control(FrameType::GOAWAY, &payload) {
+        if self.outgoing.is_open()
+            && self.outgoing.push_control(FrameType::GOAWAY, &payload).is_none()
+        {
             return Err(SendError::Blocked);
         }
         self.goaway_sent = Some(id);

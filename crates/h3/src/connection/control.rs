@@ -1,10 +1,11 @@
 //! The frames of the peer's control stream (RFC 9114 sections 6.2.1 and 7.2).
 
-use sutura_proto::{Observation, Side, StreamId};
+use sutura_proto::{Side, StreamId};
 
 use crate::codec::take_varint;
 use crate::error::{Code, Error};
 use crate::frame::{FrameHeader, FrameType, HeaderReader};
+use crate::observe::{FrameAction, FrameContent, FrameEvent};
 use crate::settings::Settings;
 use crate::transport::{Read, ReadError, Transport};
 
@@ -78,8 +79,14 @@ impl ControlReader {
             let frame = parse(kind, &self.payload)?;
             self.payload.clear();
             if let Some(ControlFrame::PriorityUpdate { id: element, value }) = &frame {
-                let (element, stream) = (*element, id);
-                quic.observe(&Observation::PriorityUpdate { stream, element, value });
+                quic.observe(|| FrameEvent {
+                    action: FrameAction::Parsed,
+                    stream: id,
+                    content: FrameContent::PriorityUpdate {
+                        element: StreamId(*element),
+                        value: value.clone().into(),
+                    },
+                });
             }
             if frame.is_some() {
                 return Ok(frame);

@@ -76,7 +76,7 @@ impl Exchange {
     /// Gives the response's stream its place, and once the response has begun its protection.
     pub(super) fn apply_priority<T: Transport>(&mut self, quic: &mut T, id: StreamId) {
         let priority = self.priority();
-        quic.set_priority(id, priority.stream_priority());
+        quic.set_priority(id, priority.of_stream());
         self.apply_protection(quic, id, &priority);
     }
 
@@ -89,11 +89,11 @@ impl Exchange {
         id: StreamId,
         own: Option<PriorityParameters>,
     ) {
-        let before = self.priority().stream_priority();
+        let before = self.priority().of_stream();
         self.responding = true;
         self.server = own.unwrap_or_default();
         let priority = self.priority();
-        let after = priority.stream_priority();
+        let after = priority.of_stream();
         if after != before {
             quic.set_priority(id, after);
         }

@@ -11,7 +11,7 @@ mod updates;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sutura_proto::{Dir, Observation, Side, StreamId};
+use sutura_proto::{Dir, Side, StreamId};
 
 use self::control::ControlFrame;
 use self::exchange::Exchange;
@@ -22,7 +22,7 @@ use self::updates::{Overrides, PriorityUpdates};
 use crate::config::Config;
 use crate::error::{Code, Error};
 use crate::event::Event;
-use crate::fields::Fields;
+use crate::observe::{FrameAction, FrameContent, FrameEvent};
 use crate::priority::PriorityParameters;
 use crate::settings::Settings;
 use crate::transport::{Transport, WriteError};
@@ -274,7 +274,7 @@ impl Connection {
                 // All of the response was handed to the transport, which may still have to send
                 // it; it ignores streams that are gone.
                 let priority = self.overrides.apply(id, &parameters).resolve();
-                quic.set_priority(id, priority.stream_priority());
+                quic.set_priority(id, priority.of_stream());
                 quic.protect(id, priority.protection());
             }
             return Ok(());
@@ -315,10 +315,12 @@ impl Connection {
                     return Ok(());
                 }
                 Ok(Progress::Section(fields)) => {
+                    quic.observe(|| FrameEvent {
+                        action: FrameAction::Parsed,
+                        stream: id,
+                        content: FrameContent::headers(&fields),
+                    });
                     let is_request = self.side.is_server() && !exchange.has_head();
-                    if is_request {
-                        observe_request(quic, id, &fields);
-                    }
                     let event = exchange.on_section(self.side, id, fields);
                     if is_request && event.is_ok() {
                         exchange.apply_priority(quic, id);
@@ -454,15 +456,4 @@ impl Connection {
             }
         }
     }
-}
-
-/// Tells who observes the connection of a request, without what may be secret.
-fn observe_request<T: Transport>(quic: &mut T, stream: StreamId, fields: &Fields) {
-    let told = |name: &[u8]| name.starts_with(b":") || name == b"priority";
-    let fields: Vec<(&[u8], &[u8])> = fields
-        .iter()
-        .filter(|field| told(&field.name))
-        .map(|field| (field.name.as_ref(), field.value.as_ref()))
-        .collect();
-    quic.observe(&Observation::Request { stream, fields: &fields });
 }

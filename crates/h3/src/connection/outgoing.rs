@@ -2,13 +2,14 @@
 
 use sutura_proto::{Dir, Side, StreamId};
 use sutura_random::SplitMix64;
+use sutura_schedule::Priority;
 
 use super::incoming::{CONTROL, DECODER, ENCODER};
 use crate::codec::put_varint;
 use crate::config::Config;
 use crate::error::{Code, Error};
 use crate::frame::{self, FrameType};
-use crate::transport::{StreamPriority, Transport, WriteError};
+use crate::transport::{Transport, WriteError};
 
 /// Bytes of control frames that may wait for the transport; sending more is `Blocked`.
 pub const MAX_CONTROL_BACKLOG: usize = 64 << 10;
@@ -66,7 +67,7 @@ impl OutgoingStreams {
     ) -> Result<(), Error> {
         while let Some(&kind) = KINDS.get(self.streams.len()) {
             let Some(id) = quic.open(Dir::Uni) else { break };
-            quic.set_priority(id, StreamPriority::Control);
+            quic.set_priority(id, Priority::CONTROL);
             let mut pending = Vec::new();
             put_varint(&mut pending, kind);
             if kind == CONTROL {
@@ -89,17 +90,16 @@ impl OutgoingStreams {
         Ok(())
     }
 
-    /// Queues a frame on the control stream. `false` if there is no room for it, or no stream yet.
-    pub(super) fn push_control(&mut self, kind: FrameType, payload: &[u8]) -> bool {
-        let Some(control) = self.streams.first_mut() else {
-            return false;
-        };
+    /// Queues a frame on the control stream, which it returns; `None` if there is no room for it,
+    /// or no stream yet.
+    pub(super) fn push_control(&mut self, kind: FrameType, payload: &[u8]) -> Option<StreamId> {
+        let control = self.streams.first_mut()?;
         let backlog = control.pending.len() - control.at;
         if backlog + payload.len() + frame::MAX_HEADER_SIZE > MAX_CONTROL_BACKLOG {
-            return false;
+            return None;
         }
         frame::put_frame(&mut control.pending, kind, payload);
-        true
+        Some(control.id)
     }
 
     /// Whether the control stream is open.

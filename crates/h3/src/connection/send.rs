@@ -6,6 +6,7 @@ use sutura_proto::StreamId;
 use crate::error::{Code, SendError};
 use crate::fields::Field;
 use crate::frame::{self, FrameType};
+use crate::observe::{FrameAction, FrameContent, FrameEvent};
 use crate::qpack;
 use crate::transport::{Transport, WriteError};
 
@@ -126,10 +127,15 @@ impl Send {
         &mut self,
         quic: &mut T,
         id: StreamId,
-        fields: impl IntoIterator<Item = &'a Field>,
+        fields: impl IntoIterator<Item = &'a Field> + Clone,
     ) -> Result<(), WriteError> {
         let mut block = Vec::with_capacity(256);
-        qpack::encode(fields, &mut block);
+        qpack::encode(fields.clone(), &mut block);
+        quic.observe(|| FrameEvent {
+            action: FrameAction::Created,
+            stream: id,
+            content: FrameContent::headers(fields),
+        });
         frame::put_frame(&mut self.pending, FrameType::HEADERS, &block);
         self.flush(quic, id).map(drop)
     }

@@ -17,10 +17,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sfv::{KeyRef, key_ref};
+use sutura_proto::Protection;
 use sutura_schedule::{Class, MAX_DEPTH, Weight};
 
 use crate::fields::Fields;
-use crate::transport::{Protection, StreamPriority};
 
 /// Largest `exp_b`, in repair symbols. Larger values count as absent.
 pub const MAX_BURST: u32 = 255;
@@ -99,29 +99,27 @@ impl Priority {
     }
 
     /// Where the stream that carries the response stands.
-    pub(crate) fn stream_priority(&self) -> StreamPriority {
-        StreamPriority::Request {
-            urgency: self.urgency.min(MAX_URGENCY),
-            incremental: self.incremental,
+    pub(crate) fn of_stream(&self) -> sutura_schedule::Priority {
+        let urgency = self.urgency.min(MAX_URGENCY);
+        sutura_schedule::Priority {
             weight: self.weight,
-            parents: self.parents.clone(),
+            parents: Some(self.parents.clone()).filter(|parents| !parents.is_empty()),
+            ..sutura_schedule::Priority::new(urgency, self.incremental).unwrap_or_default()
         }
     }
 
-    /// The erasure coding that it asks for.
+    /// The erasure coding that it asks for. What is of use piece by piece is repaired piece by
+    /// piece.
     pub(crate) fn protection(&self) -> Option<Protection> {
-        (self.burst > 0).then_some(Protection {
-            burst: self.burst,
-            delay: self.delay,
-            incremental: self.incremental,
-        })
+        let protection = if self.incremental { Protection::incremental } else { Protection::tail };
+        (self.burst > 0).then(|| protection(self.burst, self.delay))
     }
 }
 
 /// What one side said about a priority: `None` where it has no opinion.
 ///
 /// [`Display`](fmt::Display) gives the field value that says all of it, which is empty if there is
-/// no opinion at all. [`FromStr`] is for what people write: unlike [`parse`](Self::parse), it takes
+/// no opinion at all. [`FromStr`] is for configuration: unlike [`parse`](Self::parse), it takes
 /// nothing that would be skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct PriorityParameters {
@@ -216,7 +214,7 @@ impl fmt::Display for PriorityParameters {
     }
 }
 
-/// What is wrong with a priority that somebody wrote.
+/// Why a text is no priority.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PriorityError {
     /// It is no dictionary of RFC 9651, or longer than [`MAX_PRIORITY_SIZE`].

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use sutura_h3::{
-    Code, Config, Connection, Error, Event, Fields, Protection, Read, ReadError, StreamPriority,
-    Transport, WriteError,
+    Code, Config, Connection, Error, Event, Fields, FrameEvent, Read, ReadError, Transport,
+    WriteError,
 };
-use sutura_proto::{Dir, Observation, Side, StreamId};
+use sutura_proto::{Dir, Priority, Protection, Side, StreamId};
 use sutura_random::Rng;
 
 /// One direction of a stream.
@@ -37,10 +37,10 @@ pub struct Pair {
     pub rng: Option<Rng>,
     /// With what each side closed.
     pub closed: [Option<Code>; 2],
-    pub priorities: Vec<(Side, StreamId, StreamPriority)>,
+    pub priorities: Vec<(Side, StreamId, Priority)>,
     pub protections: Vec<(Side, StreamId, Option<Protection>)>,
-    /// What observers were told.
-    pub observed: Vec<String>,
+    /// What each side's observer was told.
+    pub observed: Vec<(Side, FrameEvent)>,
     /// Resets and stops by side, stream and code.
     pub resets: Vec<(Side, StreamId, Code)>,
     pub stops: Vec<(Side, StreamId, Code)>,
@@ -242,7 +242,7 @@ impl Transport for End<'_> {
         }
     }
 
-    fn set_priority(&mut self, id: StreamId, priority: StreamPriority) {
+    fn set_priority(&mut self, id: StreamId, priority: Priority) {
         self.pair.priorities.push((self.side, id, priority));
     }
 
@@ -250,18 +250,8 @@ impl Transport for End<'_> {
         self.pair.protections.push((self.side, id, protection));
     }
 
-    fn observe(&mut self, observation: &Observation<'_>) {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        self.pair.observed.push(match *observation {
-            Observation::Request { stream, fields } => {
-                let fields = fields.iter().map(|(n, v)| format!(" {}={}", text(n), text(v)));
-                format!("request {}{}", stream.0, fields.collect::<String>())
-            }
-            Observation::PriorityUpdate { stream, element, value } => {
-                format!("update on {}: {element} {}", stream.0, text(value))
-            }
-            ref other => format!("{other:?}"),
-        });
+    fn observe(&mut self, event: impl FnOnce() -> FrameEvent) {
+        self.pair.observed.push((self.side, event()));
     }
 
     fn close(&mut self, code: Code, _: &[u8]) {

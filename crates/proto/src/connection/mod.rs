@@ -49,6 +49,7 @@ use rand::{Rng, SeedableRng};
 use receive::EarlyPackets;
 pub(crate) use receive::is_authentic;
 use space::Space;
+use std::any::Any;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -305,6 +306,14 @@ impl Connection {
     pub fn observe(&mut self, now: Instant, observation: &Observation<'_>) {
         if let Some(observer) = &mut self.observer {
             observer.observe(now, observation);
+        }
+    }
+
+    /// Tells the observer of an event of the protocol above, as [`Observation::Application`].
+    /// Without an observer the event is not even made.
+    pub fn observe_application<E: Any>(&mut self, now: Instant, event: impl FnOnce() -> E) {
+        if let Some(observer) = &mut self.observer {
+            observer.observe(now, &Observation::Application(&event()));
         }
     }
 

@@ -61,6 +61,14 @@ pub(super) fn with_http<T>(
     f: impl FnOnce(&mut HttpState, &mut Quic<'_>) -> T,
 ) -> Result<T, Error> {
     state.check()?;
+    with_what_arrived(state, f)
+}
+
+/// As [`with_http`], also when the connection is over: what arrived before can still be read.
+fn with_what_arrived<T>(
+    state: &mut State,
+    f: impl FnOnce(&mut HttpState, &mut Quic<'_>) -> T,
+) -> Result<T, Error> {
     let State { quic, http, .. } = state;
     let http = http.as_mut().ok_or(Error::GoingAway)?;
     http.check()?;
@@ -257,7 +265,10 @@ impl RequestStream {
         step: impl FnOnce(&mut HttpState, &mut Quic<'_>) -> Poll<Result<T, Error>>,
     ) -> Poll<Result<T, Error>> {
         let mut state = self.connection.0.lock();
-        let result = with_http(&mut state, step)?;
+        let result = with_what_arrived(&mut state, step)?;
+        if result.is_pending() {
+            state.check()?;
+        }
         let news = state.quic.wants_to_grant_credit() || !self.announced;
         drop(state);
         if news {

@@ -15,8 +15,8 @@ pub use exchange::{RequestStream, Response};
 pub use server::{Request, Server};
 pub(crate) use state::HttpState;
 pub use sutura_h3::{
-    ALPN, Class, Code, Config, Field, Fields, MAX_CLASS_NAME, MAX_DEPTH, PriorityError,
-    PriorityParameters, Urgency, Weight,
+    ALPN, Class, Code, Config, Field, Fields, FrameAction, FrameContent, FrameEvent,
+    MAX_CLASS_NAME, MAX_DEPTH, PriorityError, PriorityParameters, Urgency, Weight,
 };
 
 use std::fmt;

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 use std::borrow::Cow;
-use sutura_proto::StreamId;
+use sutura_h3::{FrameAction, FrameContent, FrameEvent};
 
-/// The data of `http:frame_parsed`.
+/// The data of `http:frame_created` and `http:frame_parsed`.
 #[derive(Debug, Serialize)]
-pub(super) struct FrameParsed<'a> {
+pub(super) struct FrameData<'a> {
     stream_id: u64,
     frame: Frame<'a>,
 }
@@ -30,18 +30,23 @@ struct Field<'a> {
     value: Cow<'a, str>,
 }
 
-impl<'a> FrameParsed<'a> {
-    /// The header section of a request, as far as it is told.
-    pub(super) fn request(stream: StreamId, fields: &[(&'a [u8], &'a [u8])]) -> Self {
-        let text = String::from_utf8_lossy;
-        let fields = fields.iter();
-        let headers = fields.map(|(name, value)| Field { name: text(name), value: text(value) });
-        Self { stream_id: stream.0, frame: Frame::Headers { headers: headers.collect() } }
-    }
-
-    /// A PRIORITY_UPDATE frame.
-    pub(super) fn priority_update(stream: StreamId, element_id: u64, value: &'a [u8]) -> Self {
-        let value = String::from_utf8_lossy(value);
-        Self { stream_id: stream.0, frame: Frame::PriorityUpdate { element_id, value } }
-    }
+/// The name and the data of an event.
+pub(super) fn event(event: &FrameEvent) -> (&'static str, FrameData<'_>) {
+    let name = match event.action {
+        FrameAction::Created => "http:frame_created",
+        FrameAction::Parsed => "http:frame_parsed",
+    };
+    let text = String::from_utf8_lossy;
+    let frame = match &event.content {
+        FrameContent::Headers(fields) => Frame::Headers {
+            headers: fields
+                .iter()
+                .map(|field| Field { name: text(&field.name), value: text(&field.value) })
+                .collect(),
+        },
+        FrameContent::PriorityUpdate { element, value } => {
+            Frame::PriorityUpdate { element_id: element.0, value: text(value) }
+        }
+    };
+    (name, FrameData { stream_id: event.stream.0, frame })
 }

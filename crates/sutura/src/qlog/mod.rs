@@ -2,8 +2,8 @@
 //!
 //! The files are JSON text sequences (RFC 7464) in version 0.3 of qlog, the newest that qvis opens:
 //! a header, then one record for each event of the schema for QUIC (`transport`, `recovery`,
-//! `connectivity`), of requests and their priorities (`http`), and of a category of its own, `fec`,
-//! for what erasure coding recovered. Stream data, reset tokens, and fields of requests but the
+//! `connectivity`), of requests, responses and their priorities (`http`), and of a category of its
+//! own, `fec`, for what erasure coding recovered. Stream data, reset tokens, and HTTP fields but the
 //! pseudo-header fields and `priority` are not recorded.
 
 mod frames;

@@ -2,6 +2,7 @@ use super::frames::{self, Entry};
 use super::writer::Recorder;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use sutura_h3::{Fields, FrameAction, FrameContent, FrameEvent};
 use sutura_proto::wire_format::{Carrier, FrameIter};
 use sutura_proto::{ConnectionId, Metrics, Observation, Side, SpaceId, StreamId};
 
@@ -206,11 +207,19 @@ fn recovery_is_counted_where_there_was_any() {
 
 #[test]
 fn requests_and_their_priorities_are_told() {
-    let fields: &[(&[u8], &[u8])] = &[(b":path", b"/a"), (b"priority", b"u=1, \xff")];
+    let fields = Fields::new().with(":path", "/a").with("priority", &b"u=1, \xff"[..]);
     let (stream, control) = (StreamId(4), StreamId(2));
+    let request =
+        FrameEvent { action: FrameAction::Parsed, stream, content: FrameContent::Headers(fields) };
+    let update = FrameEvent {
+        action: FrameAction::Created,
+        stream: control,
+        content: FrameContent::PriorityUpdate { element: stream, value: "u=5".into() },
+    };
     let records = records(&[
-        (0, Observation::Request { stream, fields }),
-        (0, Observation::PriorityUpdate { stream: control, element: 4, value: b"u=5" }),
+        (0, Observation::Application(&request)),
+        (0, Observation::Application(&"an event of another protocol")),
+        (0, Observation::Application(&update)),
         (0, Observation::Written { stream, length: 17 }),
     ]);
     let got: Vec<_> = records[2..].iter().map(|r| (r["name"].clone(), r["data"].clone())).collect();
@@ -224,7 +233,7 @@ fn requests_and_their_priorities_are_told() {
             json!({"stream_id": 4, "frame": {"frame_type": "headers", "headers": headers}}),
         ),
         (
-            json!("http:frame_parsed"),
+            json!("http:frame_created"),
             json!({"stream_id": 2, "frame":
                 {"frame_type": "priority_update", "element_id": 4, "value": "u=5"}}),
         ),

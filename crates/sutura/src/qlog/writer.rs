@@ -9,7 +9,7 @@ use sutura_proto::wire_format::{Carrier, TransportParameters};
 use sutura_proto::{ConnectionId, Metrics, Observation, Observer, Side, SpaceId};
 
 use super::frames::{self, Entry, hexadecimal};
-use super::http::FrameParsed;
+use super::http;
 use super::parameters::ParametersSet;
 
 /// Bytes written to the file at a time.
@@ -175,7 +175,7 @@ pub struct QlogWriter {
 impl QlogWriter {
     /// An observer that will write `<original destination connection id>_<client|server>.sqlog`
     /// in `directory` when it hears of the connection. An existing file is not overwritten. The
-    /// side is that of the connection; the title is for people to read.
+    /// side is that of the connection; the title may be any text.
     ///
     /// # Errors
     /// There is no such directory.
@@ -329,14 +329,10 @@ impl Recorder {
                 let data = DataMoved { stream_id: stream.0, length, from, to };
                 self.event(now, "transport:data_moved", data, out)
             }
-            Observation::Request { stream, fields } => {
-                let data = FrameParsed::request(stream, fields);
-                self.event(now, "http:frame_parsed", data, out)
-            }
-            Observation::PriorityUpdate { stream, element, value } => {
-                let data = FrameParsed::priority_update(stream, element, value);
-                self.event(now, "http:frame_parsed", data, out)
-            }
+            Observation::Application(event) => match event.downcast_ref().map(http::event) {
+                Some((name, data)) => self.event(now, name, data, out),
+                None => Ok(()),
+            },
             Observation::Closed { reason } => {
                 self.closed = true;
                 let data = ConnectionClosed { reason };

@@ -1,8 +1,18 @@
-//! Endpoints with throw-away certificates.
+//! Endpoints with throw-away certificates, and what they serve.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+pub mod http;
 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::net::SocketAddr;
-use sutura::{ClientConfig, Endpoint, ServerConfig, TransportConfig};
+use std::time::Duration;
+use sutura::{
+    ClientConfig, Connection, Endpoint, Protection, RecvStream, SendStream, ServerConfig,
+    TransportConfig,
+};
+
+/// After how long a test counts as hanging. Nothing takes that long on any machine.
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A self-signed certificate for `localhost`.
 pub fn certificate() -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
@@ -16,7 +26,6 @@ pub fn localhost() -> SocketAddr {
 }
 
 /// A server and a client that trusts it.
-#[allow(dead_code, reason = "not every test binary uses it")]
 pub fn pair(protocol: &[u8], transport: &TransportConfig) -> (Endpoint, Endpoint, SocketAddr) {
     let (certificate, key) = certificate();
     let server = ServerConfig::with_single_cert(vec![certificate.clone()], key, &[protocol]);
@@ -32,7 +41,64 @@ pub fn pair(protocol: &[u8], transport: &TransportConfig) -> (Endpoint, Endpoint
 }
 
 /// Bytes that differ from place to place.
-#[allow(dead_code, reason = "not every test binary uses it")]
 pub fn pattern(len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
+}
+
+/// Echoes the bidirectional streams and the datagrams of every connection. It asks for protection,
+/// which must change nothing for a peer that does not know of coding.
+pub fn echo(server: Endpoint) {
+    tokio::spawn(async move {
+        while let Some(incoming) = server.accept().await {
+            tokio::spawn(async move {
+                let Ok(connection) = incoming.await else { return };
+                let datagrams = connection.clone();
+                tokio::spawn(async move {
+                    while let Ok(data) = datagrams.read_datagram().await {
+                        datagrams.send_datagram(data).unwrap();
+                    }
+                });
+                while let Ok((send, recv)) = connection.accept_bi().await {
+                    tokio::spawn(echo_stream(send, recv));
+                }
+            });
+        }
+    });
+}
+
+async fn echo_stream(mut send: SendStream, mut recv: RecvStream) {
+    send.protect(Some(Protection::tail(2, Duration::ZERO))).unwrap();
+    while let Ok(Some(chunk)) = recv.read_chunk(usize::MAX, true).await {
+        if send.write_chunk(chunk.bytes).await.is_err() {
+            return;
+        }
+    }
+    let _ = send.finish();
+    let _ = send.stopped().await;
+}
+
+/// Runs one task for each of `lengths`, all at once.
+pub async fn all<F>(lengths: impl Iterator<Item = usize>, task: impl Fn(usize) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let tasks: Vec<_> = lengths.map(|len| tokio::spawn(task(len))).collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+}
+
+/// Sends `data` on a stream of its own, protected or not, and takes it back.
+pub async fn exchange(connection: Connection, data: Vec<u8>, protection: Option<Protection>) {
+    let (mut send, mut recv) = connection.open_bi().await.unwrap();
+    send.protect(protection).unwrap();
+    let expected = data.clone();
+    let writer = tokio::spawn(async move {
+        send.write_all(&data).await.unwrap();
+        send.finish().unwrap();
+        assert_eq!(send.stopped().await, Ok(None));
+    });
+    let received = recv.read_to_end(2 * expected.len()).await.unwrap();
+    assert!(received == expected, "{} bytes differ", expected.len());
+    writer.await.unwrap();
 }

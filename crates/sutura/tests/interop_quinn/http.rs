@@ -5,64 +5,16 @@ use std::future::poll_fn;
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use bytes::{Buf, Bytes};
 use h3_quinn::OpenStreams;
-use sutura::http::{self, Client, Priority, Server};
+use sutura::http::{self, Client, Priority};
 
-use crate::common::pattern;
+use crate::common::http::{body, serve};
+use crate::common::{all, pattern};
 use crate::peers::{Peers, within};
-use crate::quic::all;
 
 type SendRequest = h3::client::SendRequest<OpenStreams, Bytes>;
 type ServerStream = h3::server::RequestStream<h3_quinn::BidiStream<Bytes>, Bytes>;
 
-/// Serves `GET /N` as N bytes and a trailer, and echoes the body of anything posted, trailers
-/// included.
-pub fn we_serve(server: sutura::Endpoint) {
-    tokio::spawn(async move {
-        while let Some(incoming) = server.accept().await {
-            let Ok(connection) = incoming.await else { continue };
-            tokio::spawn(async move {
-                let mut server = Server::new(connection, http::Config::default());
-                while let Some((request, stream)) = server.accept().await.unwrap() {
-                    tokio::spawn(async move { we_respond(request, stream).await.unwrap() });
-                }
-            });
-        }
-    });
-}
-
-async fn we_respond(
-    request: http::Request,
-    mut stream: http::RequestStream,
-) -> Result<(), http::Error> {
-    assert_eq!((request.scheme.as_str(), request.authority.as_str()), ("https", "localhost"));
-    if request.method == "POST" {
-        let tag = request.field("x-tag").unwrap_or_default();
-        stream.send_response(200, &[("x-tag", tag)]).await?;
-        while let Some(data) = stream.recv_data().await? {
-            stream.send_data(data).await?;
-        }
-        return match stream.recv_trailers().await? {
-            Some(trailers) => {
-                let trailers: Vec<_> =
-                    trailers.iter().map(|(n, v)| (n.as_str(), v.as_slice())).collect();
-                stream.send_trailers(&trailers).await
-            }
-            None => stream.finish().await,
-        };
-    }
-    let Ok(len) = request.path[1..].parse::<usize>() else {
-        stream.send_response(404, &[]).await?;
-        return stream.finish().await;
-    };
-    let length = len.to_string();
-    stream.send_response(200, &[("content-length", length.as_bytes())]).await?;
-    for chunk in pattern(len).chunks(64 * 1024) {
-        stream.send_data(Bytes::copy_from_slice(chunk)).await?;
-    }
-    stream.send_trailers(&[("x-done", b"yes")]).await
-}
-
-/// The same service on quinn and h3.
+/// The service of ours ([`serve`]) on quinn and h3.
 pub fn they_serve(server: quinn::Endpoint) {
     tokio::spawn(async move {
         while let Some(incoming) = server.accept().await {
@@ -219,14 +171,6 @@ pub async fn we_exchange(client: Client, len: usize) {
     assert_eq!(stream.recv_trailers().await.unwrap(), Some(vec![("x-sum".to_owned(), tag)]));
 }
 
-async fn body(stream: &mut http::RequestStream) -> Vec<u8> {
-    let mut body = Vec::new();
-    while let Some(data) = stream.recv_data().await.unwrap() {
-        body.extend_from_slice(&data);
-    }
-    body
-}
-
 /// Lengths of bodies of requests that are sent all at once.
 fn lengths() -> impl Iterator<Item = usize> {
     (0..60).map(|i| i * 2999)
@@ -235,7 +179,7 @@ fn lengths() -> impl Iterator<Item = usize> {
 #[tokio::test]
 async fn requests_of_their_client() {
     let peers = Peers::we_serve(http::ALPN, None);
-    we_serve(peers.ours.clone());
+    serve(peers.ours.clone());
     within(async {
         let client = TheirClient::connect(&peers).await;
         client.clone().exchange(3_000_000).await;
@@ -259,7 +203,7 @@ async fn requests_of_our_client() {
 #[tokio::test]
 async fn what_is_missing_is_missing_for_their_client() {
     let peers = Peers::we_serve(http::ALPN, None);
-    we_serve(peers.ours.clone());
+    serve(peers.ours.clone());
     within(async {
         let mut client = TheirClient::connect(&peers).await;
         let request = Request::get("https://localhost/nothing").body(()).unwrap();

@@ -1,6 +1,8 @@
 //! Loss recovery against a foreign stack: streams and HTTP/3 through a link that loses, reorders,
 //! duplicates and corrupts.
 
+use crate::common::http::serve;
+use crate::common::{all, echo};
 use crate::http;
 use crate::peers::{Peers, within};
 use crate::quic;
@@ -18,10 +20,10 @@ fn check(peers: Peers) {
 #[tokio::test]
 async fn streams_of_their_client() {
     let peers = Peers::we_serve(b"echo", Some(LINK));
-    quic::we_echo(peers.ours.clone());
+    echo(peers.ours.clone());
     within(async {
         let connection = peers.they_connect().await;
-        quic::all(LENGTHS.into_iter(), |len| quic::they_exchange(connection.clone(), len)).await;
+        all(LENGTHS.into_iter(), |len| quic::they_exchange(connection.clone(), len)).await;
     })
     .await;
     check(peers);
@@ -33,7 +35,7 @@ async fn streams_of_our_client() {
     quic::they_echo(peers.theirs.clone());
     within(async {
         let connection = peers.we_connect().await;
-        quic::all(LENGTHS.into_iter(), |len| quic::we_exchange(connection.clone(), len)).await;
+        all(LENGTHS.into_iter(), |len| quic::we_exchange(connection.clone(), len)).await;
     })
     .await;
     check(peers);
@@ -42,10 +44,10 @@ async fn streams_of_our_client() {
 #[tokio::test]
 async fn requests_of_their_client() {
     let peers = Peers::we_serve(b"h3", Some(LINK));
-    http::we_serve(peers.ours.clone());
+    serve(peers.ours.clone());
     within(async {
         let client = http::TheirClient::connect(&peers).await;
-        quic::all(LENGTHS.into_iter(), |len| client.clone().exchange(len)).await;
+        all(LENGTHS.into_iter(), |len| client.clone().exchange(len)).await;
     })
     .await;
     check(peers);
@@ -57,7 +59,7 @@ async fn requests_of_our_client() {
     http::they_serve(peers.theirs.clone());
     within(async {
         let client = http::we_connect(&peers).await;
-        quic::all(LENGTHS.into_iter(), |len| http::we_exchange(client.clone(), len)).await;
+        all(LENGTHS.into_iter(), |len| http::we_exchange(client.clone(), len)).await;
     })
     .await;
     check(peers);

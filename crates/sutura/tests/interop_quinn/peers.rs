@@ -2,14 +2,13 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use sutura::{ClientConfig, Endpoint, ServerConfig, TransportConfig};
 use sutura_relay::Relay;
 
-use crate::common::{certificate, localhost};
+use crate::common::{PATIENCE, certificate, localhost};
 
 /// An endpoint of ours and one of quinn's. One serves with a certificate that the other trusts.
 pub struct Peers {
@@ -113,6 +112,5 @@ fn quinn_server_config(
 
 /// The output of `test`, which is to end by itself: that it does not is a failure, not a wait.
 pub async fn within<F: Future>(test: F) -> F::Output {
-    let limit = Duration::from_secs(20);
-    tokio::time::timeout(limit, test).await.expect("the exchange should have ended long ago")
+    tokio::time::timeout(PATIENCE, test).await.expect("the exchange should have ended long ago")
 }

@@ -3,44 +3,13 @@
 use bytes::Bytes;
 use sutura::{Protection, ReadError, WriteError};
 
-use crate::common::pattern;
+use crate::common::{all, echo, exchange, pattern};
 use crate::peers::{Peers, within};
 
 const PROTOCOL: &[u8] = b"echo";
 const LIMIT: usize = 16 << 20;
 /// More than either end permits at a time.
 const STREAMS: usize = 250;
-
-/// Echoes the bidirectional streams and the datagrams of every connection to our endpoint.
-pub fn we_echo(server: sutura::Endpoint) {
-    tokio::spawn(async move {
-        while let Some(incoming) = server.accept().await {
-            let Ok(connection) = incoming.await else { continue };
-            let datagrams = connection.clone();
-            tokio::spawn(async move {
-                while let Ok(data) = datagrams.read_datagram().await {
-                    datagrams.send_datagram(data).unwrap();
-                }
-            });
-            tokio::spawn(async move {
-                while let Ok((send, recv)) = connection.accept_bi().await {
-                    tokio::spawn(we_echo_stream(send, recv));
-                }
-            });
-        }
-    });
-}
-
-async fn we_echo_stream(mut send: sutura::SendStream, mut recv: sutura::RecvStream) {
-    // The peer does not know of coding: asking for it must change nothing.
-    let protection = Protection::tail(2, std::time::Duration::ZERO);
-    send.protect(Some(protection)).unwrap();
-    while let Some(chunk) = recv.read_chunk(usize::MAX, true).await.unwrap() {
-        send.write_chunk(chunk.bytes).await.unwrap();
-    }
-    send.finish().unwrap();
-    assert_eq!(send.stopped().await, Ok(None));
-}
 
 /// Echoes the bidirectional streams and the datagrams of every connection to quinn's endpoint.
 pub fn they_echo(server: quinn::Endpoint) {
@@ -68,20 +37,10 @@ pub fn they_echo(server: quinn::Endpoint) {
     });
 }
 
-/// Sends `len` bytes and takes them back.
+/// Sends `len` bytes and takes them back. Protection is not for a peer that does not know of coding.
 pub async fn we_exchange(connection: sutura::Connection, len: usize) {
-    let (mut send, mut recv) = connection.open_bi().await.unwrap();
     let protection = Protection::incremental(2, std::time::Duration::ZERO);
-    send.protect(Some(protection)).unwrap();
-    let data = pattern(len);
-    let expected = data.clone();
-    let writer = tokio::spawn(async move {
-        send.write_all(&data).await.unwrap();
-        send.finish().unwrap();
-        assert_eq!(send.stopped().await, Ok(None));
-    });
-    assert!(recv.read_to_end(LIMIT).await.unwrap() == expected, "{len} bytes differ");
-    writer.await.unwrap();
+    exchange(connection, pattern(len), Some(protection)).await;
 }
 
 /// Sends `len` bytes and takes them back.
@@ -98,21 +57,10 @@ pub async fn they_exchange(connection: quinn::Connection, len: usize) {
     writer.await.unwrap();
 }
 
-/// Runs one task for each of `lengths`, all at once.
-pub async fn all<F>(lengths: impl Iterator<Item = usize>, task: impl Fn(usize) -> F)
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    let tasks: Vec<_> = lengths.map(|len| tokio::spawn(task(len))).collect();
-    for task in tasks {
-        task.await.unwrap();
-    }
-}
-
 #[tokio::test]
 async fn megabytes_of_their_client() {
     let peers = Peers::we_serve(PROTOCOL, None);
-    we_echo(peers.ours.clone());
+    echo(peers.ours.clone());
     within(async {
         let connection = peers.they_connect().await;
         they_exchange(connection.clone(), 6 << 20).await;
@@ -141,7 +89,7 @@ async fn megabytes_of_our_client() {
 #[tokio::test]
 async fn many_streams_of_their_client() {
     let peers = Peers::we_serve(PROTOCOL, None);
-    we_echo(peers.ours.clone());
+    echo(peers.ours.clone());
     within(async {
         let connection = peers.they_connect().await;
         all((0..STREAMS).map(|i| i * 61), |len| they_exchange(connection.clone(), len)).await;
@@ -163,7 +111,7 @@ async fn many_streams_of_our_client() {
 #[tokio::test]
 async fn datagrams_of_their_client() {
     let peers = Peers::we_serve(PROTOCOL, None);
-    we_echo(peers.ours.clone());
+    echo(peers.ours.clone());
     within(async {
         let connection = peers.they_connect().await;
         // Ours sends no larger packets than every path carries, so that an echo may be too large.

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use crate::common::{certificate, localhost};
+use crate::common::{certificate, echo, localhost};
 use crate::peers::{Peers, quinn_client_config, within};
-use crate::quic::{they_echo, they_exchange, we_echo, we_exchange};
+use crate::quic::{they_echo, they_exchange, we_exchange};
 
 const PROTOCOL: &[u8] = b"echo";
 const LEN: usize = 100_000;
@@ -37,7 +37,7 @@ async fn their_server_validates_our_address_with_a_retry() {
 #[tokio::test]
 async fn their_client_updates_its_keys() {
     let peers = Peers::we_serve(PROTOCOL, None);
-    we_echo(peers.ours.clone());
+    echo(peers.ours.clone());
     within(async {
         let connection = peers.they_connect().await;
         for _ in 0..4 {

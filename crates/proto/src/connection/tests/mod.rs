@@ -13,6 +13,7 @@ mod handshake;
 mod identifiers;
 mod late;
 mod mixing;
+mod observe;
 mod pair;
 mod retransmission;
 mod streams;

@@ -384,12 +384,14 @@ fn the_demo_compares_and_ends() {
     success(&output);
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&report["resources"], &report["bytes"]), (&41.into(), &600_525.into()));
-    assert_eq!(report["seeds"], 2);
+    // Where loads take long, one of each is enough for the demo.
+    let loads = report["seeds"].as_u64().unwrap() as usize;
+    assert!((1..=2).contains(&loads));
     let [without, with] = ["without_fec", "with_fec"].map(|kind| &report["result"][kind]);
     for kind in [without, with] {
-        assert_eq!(kind["page_samples_ms"].as_array().unwrap().len(), 2);
+        assert_eq!(kind["page_samples_ms"].as_array().unwrap().len(), loads);
         assert!(kind["page_ms"]["p99"].as_f64() >= kind["resource_ms"]["p99"].as_f64(), "{kind}");
-        assert!(kind["bytes_sent"].as_f64() > Some(1_200_000.0), "{kind}");
+        assert!(kind["bytes_sent"].as_f64() > Some(600_525.0 * loads as f64), "{kind}");
         assert!(kind["packets_lost"].as_f64() > Some(0.0), "{kind}");
     }
     assert_eq!((&without["repair_symbols_sent"], &without["overhead"]), (&0.0.into(), &0.0.into()));

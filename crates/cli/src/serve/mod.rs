@@ -127,6 +127,8 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     let scheduler = Arc::new(args.scheduler);
     let quic = quic.transport(TransportConfig { scheduler, ..transport });
     let (endpoint, tcp, address) = bind(args.listen, &quic)?;
+    // Before anybody learns where to connect to.
+    args.qlog.watch(&endpoint, "sutura serve");
     let service = Arc::new(Service {
         site,
         rules,
@@ -139,7 +141,6 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     let (stop, stopped) = watch::channel(false);
     let over_tcp = accept_tcp(tcp, TlsAcceptor::from(Arc::new(tls)), service.clone());
     let over_tcp = tokio::spawn(over_tcp);
-    args.qlog.watch(&endpoint, "sutura serve");
     let over_quic = accept_quic(endpoint.clone(), service, stopped);
     let mut over_quic = tokio::spawn(over_quic);
     interrupted().await?;

@@ -53,7 +53,7 @@ impl Options {
         (count / u64::from(self.reduce.max(1))).max(1)
     }
 
-    /// How many seeds to run; `count` of them, [reduced](Self::reduced), unless told.
+    /// How many seeds to run: as many as the options say, or else `count`, [reduced](Self::reduced).
     #[must_use]
     pub fn seeds(&self, count: u64) -> u64 {
         self.seeds.map_or_else(|| self.reduced(count), |seeds| seeds.max(1))

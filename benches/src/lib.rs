@@ -1,6 +1,7 @@
 //! What the benches have in common.
 
-pub mod spread;
+pub mod cpu;
+pub mod output;
 pub mod tls;
 
 use bytes::Bytes;

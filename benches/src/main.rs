@@ -15,6 +15,7 @@ mod usage;
 use clap::Parser;
 use std::process::ExitCode;
 use sutura_benches::Error;
+use sutura_benches::output::Output;
 
 /// Loopback goodput, CPU time and memory of Sutura beside quinn.
 #[derive(Debug, Parser)]
@@ -37,9 +38,8 @@ struct Options {
     /// Connections that download 1 MB at the same time for the peak of memory; 0 skips that
     #[arg(long, default_value_t = 100)]
     concurrent: usize,
-    /// Print one JSON object instead of tables
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
     /// Serve a job that the parent process writes to the standard input
     #[arg(long, hide = true)]
     child: bool,

@@ -2,7 +2,7 @@
 
 use crate::job::{Done, Job, Listening, Role, Settings, StackName, Task, Usage};
 use crate::report::{Bulk, Measurements, Memory};
-use crate::{Error, Options, report};
+use crate::{Error, Options};
 use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -145,10 +145,5 @@ pub fn run(options: &Options) -> Result<(), Error> {
             measurements.memory.push(memory(&settings(stack, payload), options)?);
         }
     }
-    if options.json {
-        println!("{}", serde_json::to_string(&measurements)?);
-    } else {
-        report::print(&measurements, options);
-    }
-    Ok(())
+    options.output.write("loopback", &measurements.report(options), &measurements)
 }

@@ -3,7 +3,9 @@
 use crate::Options;
 use crate::job::StackName;
 use serde::Serialize;
-use sutura_benches::spread::Spread;
+use sutura_analysis::report::Report;
+use sutura_analysis::statistics::Spread;
+use sutura_analysis::table::{Cell, Table};
 
 /// One bulk download.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -62,10 +64,6 @@ pub struct Measurements {
     pub memory: Vec<Memory>,
 }
 
-fn cell(spread: Option<Spread>) -> String {
-    spread.map_or_else(|| "-".into(), |s| s.to_string())
-}
-
 impl Measurements {
     fn of(&self, stack: StackName, payload: u16) -> impl Iterator<Item = &Bulk> + Clone {
         self.bulk.iter().filter(move |b| b.stack == stack && b.payload == payload)
@@ -83,75 +81,80 @@ impl Measurements {
     }
 }
 
-/// Prints the tables.
-pub fn print(measurements: &Measurements, options: &Options) {
-    println!("Bulk download of {} MiB, median [min max]", options.bytes >> 20);
-    println!();
-    println!("| payload | stack | Gbit/s | server CPU s/GiB | client CPU s/GiB | Gbit per CPU s |");
-    println!("|---|---|---|---|---|---|");
-    for &payload in &options.payload {
-        for &stack in &options.stacks {
-            let runs = measurements.of(stack, payload);
-            let spread = |figure: &dyn Fn(&Bulk) -> f64| cell(Spread::of(runs.clone().map(figure)));
-            println!(
-                "| {payload} | {stack} | {} | {} | {} | {} |",
-                spread(&Bulk::gigabits_per_second),
-                spread(&|b| b.per_gib(b.server_cpu)),
-                spread(&|b| b.per_gib(b.client_cpu)),
-                spread(&Bulk::gigabits_per_cpu_second),
-            );
-        }
-    }
-    print_ratios(measurements, options);
-    print_memory(measurements, options);
-}
-
-fn print_ratios(measurements: &Measurements, options: &Options) {
-    let Some((&first, others)) = options.stacks.split_first() else { return };
-    if others.is_empty() {
-        return;
-    }
-    println!();
-    println!("Ratios of the same round, median [min max]; above 1, {first} does better");
-    println!();
-    println!("| payload | to | goodput | goodput per CPU |");
-    println!("|---|---|---|---|");
-    for &payload in &options.payload {
-        for &other in others {
-            let pair = (first, other);
-            println!(
-                "| {payload} | {other} | {} | {} |",
-                cell(measurements.ratio(payload, pair, Bulk::gigabits_per_second)),
-                cell(measurements.ratio(payload, pair, Bulk::gigabits_per_cpu_second)),
-            );
-        }
-    }
-}
-
-fn print_memory(measurements: &Measurements, options: &Options) {
-    if measurements.memory.is_empty() {
-        return;
-    }
-    println!();
-    println!(
-        "Memory: per idle connection, of {}; of a server with {} downloads of 1 MB at a time",
-        options.idle, options.concurrent
-    );
-    println!();
-    println!("| stack | idle, server KiB | idle, client KiB | server at rest MiB | its peak MiB |");
-    println!("|---|---|---|---|---|");
-    let kib = |v: Option<f64>| v.map_or_else(|| "-".into(), |v| format!("{v:.1}"));
-    let mib =
-        |v: Option<u64>| v.map_or_else(|| "-".into(), |v| format!("{:.1}", v as f64 / 1024.0));
-    for memory in &measurements.memory {
-        println!(
-            "| {} | {} | {} | {} | {} |",
-            memory.stack,
-            kib(memory.idle_server_kib),
-            kib(memory.idle_client_kib),
-            mib(memory.base_kib),
-            mib(memory.peak_kib),
+impl Measurements {
+    pub fn report(&self, options: &Options) -> Report {
+        let tables = [self.bulk_table(options), self.ratios(options), self.memory_table()];
+        let text = format!(
+            "Downloads of {} MiB; {} rounds, median [smallest largest]; idle memory is per \
+             connection, of {} of them; the peak is that of a server with {} downloads of 1 MB at a \
+             time.",
+            options.bytes >> 20,
+            options.rounds,
+            options.idle,
+            options.concurrent
         );
+        Report {
+            name: "loopback".to_owned(),
+            title: "Sutura and quinn over the loopback device".to_owned(),
+            text: vec![text],
+            tables: tables.into_iter().filter(|table| !table.rows.is_empty()).collect(),
+            ..Report::default()
+        }
+    }
+
+    fn bulk_table(&self, options: &Options) -> Table {
+        let stacks = options.stacks.iter();
+        let rows = options.payload.iter().flat_map(|p| stacks.clone().map(move |s| (*p, *s)));
+        let spread = |(payload, stack): (u16, StackName), figure: &dyn Fn(&Bulk) -> f64| {
+            Cell::spread(Spread::of(self.of(stack, payload).map(figure)), 2)
+        };
+        Table::of(
+            "Bulk download",
+            rows,
+            &[
+                ("payload", &|row| u64::from(row.0).into()),
+                ("stack", &|row| row.1.to_string().into()),
+                ("Gbit/s", &|row| spread(*row, &Bulk::gigabits_per_second)),
+                ("server CPU s/GiB", &|row| spread(*row, &|b| b.per_gib(b.server_cpu))),
+                ("client CPU s/GiB", &|row| spread(*row, &|b| b.per_gib(b.client_cpu))),
+                ("Gbit per CPU s", &|row| spread(*row, &Bulk::gigabits_per_cpu_second)),
+            ],
+        )
+    }
+
+    fn ratios(&self, options: &Options) -> Table {
+        let pairs = options.stacks.iter().skip(1).zip(std::iter::repeat(options.stacks.first()));
+        let pairs = pairs.filter_map(|(other, first)| Some((*first?, *other)));
+        let rows = options.payload.iter().flat_map(|p| pairs.clone().map(move |pair| (*p, pair)));
+        let ratio = |(payload, pair): (u16, _), figure: &dyn Fn(&Bulk) -> f64| {
+            Cell::spread(self.ratio(payload, pair, figure), 2)
+        };
+        Table::of(
+            "The first stack over another, round by round; above 1 the first does better",
+            rows,
+            &[
+                ("payload", &|row| u64::from(row.0).into()),
+                ("over", &|row| row.1.1.to_string().into()),
+                ("goodput", &|row| ratio(*row, &Bulk::gigabits_per_second)),
+                ("goodput per CPU", &|row| ratio(*row, &Bulk::gigabits_per_cpu_second)),
+            ],
+        )
+    }
+
+    fn memory_table(&self) -> Table {
+        let kib = |value: Option<f64>| Cell::from(value.map(|kib| format!("{kib:.1}")));
+        let mib = |value: Option<u64>| kib(value.map(|kib| kib as f64 / 1024.0));
+        Table::of(
+            "Memory",
+            &self.memory,
+            &[
+                ("stack", &|memory| memory.stack.to_string().into()),
+                ("idle, server KiB", &|memory| kib(memory.idle_server_kib)),
+                ("idle, client KiB", &|memory| kib(memory.idle_client_kib)),
+                ("server at rest MiB", &|memory| mib(memory.base_kib)),
+                ("its peak MiB", &|memory| mib(memory.peak_kib)),
+            ],
+        )
     }
 }
 
@@ -180,6 +183,6 @@ mod tests {
         };
         let pair = (StackName::Sutura, StackName::Quinn);
         let ratio = measurements.ratio(1200, pair, Bulk::gigabits_per_second);
-        assert_eq!(ratio.map(|s| s.to_string()).as_deref(), Some("3.00 [2.00 4.00]"));
+        assert_eq!(ratio, Some(Spread { median: 2.0, low: 2.0, high: 4.0 }));
     }
 }

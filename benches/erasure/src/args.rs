@@ -1,7 +1,7 @@
 //! The command line.
 
 use clap::{Parser, ValueEnum, builder::RangedU64ValueParser};
-use std::fmt;
+use std::{fmt, path::PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,6 +28,9 @@ pub struct Options {
     /// Print all measurements as JSON
     #[arg(long)]
     pub json: bool,
+    /// Write the tables into this file as well, with the command and the machine at its head
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
 }
 
 impl Options {

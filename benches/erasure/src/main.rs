@@ -26,6 +26,7 @@ use measure::Race;
 use memory::Pages;
 use results::Results;
 use std::{collections::BTreeSet, process::ExitCode};
+use sutura_analysis::report::Origin;
 
 /// Whatever goes wrong; a bench only reports it.
 type Error = Box<dyn std::error::Error>;
@@ -72,11 +73,16 @@ fn run(options: &Options) -> Result<(), Error> {
     progress.finish_and_clear();
 
     let results = Results::new(&races, options.rounds);
-    if options.json {
-        report::json::print(&results, &criteria)
-    } else {
-        report::print(&results, &criteria, &sections)
+    let report = report::report(&results, &criteria, &sections);
+    if let Some(path) = &options.report {
+        let command = "cargo run --release --manifest-path benches/erasure/Cargo.toml --";
+        report.save(path, &Origin::of_this_process(command))?;
     }
+    if options.json {
+        return report::json::print(&results, &criteria);
+    }
+    print!("{}", report.to_markdown());
+    Ok(())
 }
 
 /// The source symbols in huge pages, if that is where they really are.

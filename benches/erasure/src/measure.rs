@@ -5,6 +5,7 @@ use std::{
     hint::black_box,
     time::{Duration, Instant},
 };
+use sutura_analysis::statistics::Spread;
 
 /// A repetition lasts at least this long, so that reading the clock does not matter.
 const REPETITION: Duration = Duration::from_millis(1);
@@ -55,11 +56,10 @@ pub struct Series {
 }
 
 impl Series {
-    fn push(&mut self, mut times: Vec<f64>) {
-        times.sort_by(f64::total_cmp);
-        if let (Some(best), Some(median)) = (times.first(), times.get(times.len() / 2)) {
-            self.best.push(*best);
-            self.median.push(*median);
+    fn push(&mut self, times: Vec<f64>) {
+        if let Some(times) = Spread::of(times) {
+            self.best.push(times.low);
+            self.median.push(times.median);
         }
     }
 }

@@ -4,54 +4,45 @@ pub mod json;
 mod machine;
 
 use crate::{
-    Error,
     args::Section,
     buffers::SYMBOL,
     cases::{Bout, Case, Loss, Operation},
     limits,
     measure::{Kind, Metric},
     memory::Pages,
-    results::{self, Results, Row, Table, Time},
+    results::{self, Results, Row, Time},
     targets::{self, Criterion, Finding},
 };
-use std::{
-    collections::BTreeSet,
-    fmt::{self, Write as _},
-    io::{Write as _, stdout},
+use std::collections::BTreeSet;
+use sutura_analysis::{
+    report::Report,
+    table::{Cell, Column, Table},
 };
 
-/// Prints everything.
-pub fn print(results: &Results, criteria: &[Criterion], sections: &[Section]) -> Result<(), Error> {
-    let mut out = String::new();
-    write(&mut out, results, criteria, sections)?;
-    stdout().lock().write_all(out.as_bytes())?;
-    Ok(())
-}
-
-fn write(
-    out: &mut String,
-    results: &Results,
-    criteria: &[Criterion],
-    sections: &[Section],
-) -> fmt::Result {
-    writeln!(out, "# Erasure codes\n")?;
-    for line in machine::describe() {
-        writeln!(out, "* {line}")?;
-    }
-    writeln!(out, "* {} rounds; best of all / median of the rounds' medians", results.rounds)?;
-    write_limits(out, results)?;
+/// Everything as tables.
+pub fn report(results: &Results, criteria: &[Criterion], sections: &[Section]) -> Report {
+    let mut text = vec![format!("* {}", machine::describe().join("\n* "))];
+    text.push(format!(
+        "{} rounds; best of all / median of the rounds' medians. In a comparison best is against \
+         best, which decides, and median against median; a verdict in parentheses is information \
+         and does not decide.",
+        results.rounds
+    ));
+    text.extend(clock(results));
+    let mut tables = vec![limits(results)];
     if !criteria.is_empty() {
         let findings: Vec<_> = criteria.iter().map(|c| targets::judge(results, c)).collect();
-        write_targets(out, &findings)?;
+        tables.push(targets_table(&findings));
     }
-    write_races(out, results, criteria, sections)?;
+    tables.extend(races(results, criteria, sections));
     if sections.contains(&Section::Paper) {
-        write_paper(out, results)?;
+        tables.extend([generation(results), decoding(results)]);
     }
     if sections.contains(&Section::Tiers) {
-        write_tiers(out, results)?;
+        tables.push(tiers(results));
     }
-    Ok(())
+    let title = "Erasure codes".to_owned();
+    Report { name: "erasure".to_owned(), title, text, tables, ..Report::default() }
 }
 
 /// 1e9 bytes per second, best and median.
@@ -75,89 +66,59 @@ fn nanos_a_symbol(bytes: f64, time: Time) -> String {
     format!("{:.1} / {:.1}", show(time.best), show(time.median))
 }
 
-fn or_dash(cell: Option<String>) -> String {
-    cell.unwrap_or_else(|| "-".into())
-}
-
-fn write_limits(out: &mut String, results: &Results) -> fmt::Result {
-    writeln!(out, "\n## Limits of the machine\n")?;
-    writeln!(out, "| limit | GB/s | in huge pages |\n|---|---|---|")?;
+fn limits(results: &Results) -> Table {
     let [ordinary, huge] =
         [Pages::Ordinary, Pages::Huge].map(|pages| results.table(Case::Limits, pages));
     let show = |row: &Row| row.total.map(|time| rate(row.bytes, time));
+    let in_huge_pages = |row: &Row| huge.and_then(|table| table.row(row.id)).and_then(show);
     let rows = ordinary.map(|table| &table.rows[..]).unwrap_or_default();
-    for row in rows.iter().filter(|row| row.id != limits::CLOCK) {
-        let huge = huge.and_then(|table| table.row(row.id)).and_then(show);
-        writeln!(out, "| {} | {} | {} |", row.label, or_dash(show(row)), or_dash(huge))?;
-    }
-    if let Some(row) = ordinary.and_then(|table| table.row(limits::CLOCK)) {
-        writeln!(out, "\nGHz of the {}: {}.", row.label, or_dash(show(row)))?;
-    }
-    Ok(())
+    Table::of(
+        "Limits of the machine",
+        rows.iter().filter(|row| row.id != limits::CLOCK),
+        &[
+            ("limit", &|row| row.label.as_str().into()),
+            ("GB/s", &|row| show(row).into()),
+            ("in huge pages", &|row| in_huge_pages(row).into()),
+        ],
+    )
 }
 
-fn write_targets(out: &mut String, findings: &[Finding]) -> fmt::Result {
-    writeln!(out, "\n## Targets\n")?;
-    writeln!(
-        out,
-        "What is seen is best against best, which decides, and median against median. A verdict in \
-         parentheses is information and does not decide.\n"
-    )?;
-    writeln!(
-        out,
-        "| # | case | ours | against | seen | wanted | |\n|---|---|---|---|---|---|---|"
-    )?;
-    for finding in findings {
-        let figure = |named: &targets::Named| match named.bytes {
-            // Limits move other amounts of bytes, so their times say nothing here.
-            Some(bytes) if named.kind == Kind::Limit => format!("{} GB/s", rate(bytes, named.time)),
-            Some(bytes) => format!("{} us = {} GB/s", micros(named.time), rate(bytes, named.time)),
-            None => format!("{} us", micros(named.time)),
-        };
-        let ours = finding.ours.as_ref().map(figure);
-        let against = finding.against.as_ref();
-        let against = against.map(|named| format!("{}: {}", named.label, figure(named)));
-        let seen = format!("{} / {}", finding.seen, finding.seen_of_medians);
-        writeln!(
-            out,
-            "| {} | {} | {} | {} | {} | {} | {} |",
-            finding.target,
-            finding.what,
-            or_dash(ours),
-            or_dash(against),
-            seen,
-            finding.wanted,
-            finding.verdict,
-        )?;
-    }
-    Ok(())
+/// What the clock of the machine is, if it was measured.
+fn clock(results: &Results) -> Option<String> {
+    let row = results.table(Case::Limits, Pages::Ordinary)?.row(limits::CLOCK)?;
+    Some(format!("GHz of the {}: {}.", row.label, rate(row.bytes, row.total?)))
 }
 
-fn write_races(
-    out: &mut String,
-    results: &Results,
-    criteria: &[Criterion],
-    sections: &[Section],
-) -> fmt::Result {
+fn targets_table(findings: &[Finding]) -> Table {
+    let figure = |named: &targets::Named| match named.bytes {
+        // Limits move other amounts of bytes, so their times say nothing here.
+        Some(bytes) if named.kind == Kind::Limit => format!("{} GB/s", rate(bytes, named.time)),
+        Some(bytes) => format!("{} us = {} GB/s", micros(named.time), rate(bytes, named.time)),
+        None => format!("{} us", micros(named.time)),
+    };
+    let against = |named: &targets::Named| format!("{}: {}", named.label, figure(named));
+    Table::of(
+        "Targets",
+        findings,
+        &[
+            ("#", &|finding| finding.target.to_string().into()),
+            ("case", &|finding| finding.what.to_string().into()),
+            ("ours", &|finding| finding.ours.as_ref().map(figure).into()),
+            ("against", &|finding| finding.against.as_ref().map(against).into()),
+            ("seen", &|f| format!("{} / {}", f.seen, f.seen_of_medians).into()),
+            ("wanted", &|finding| finding.wanted.to_string().into()),
+            ("", &|finding| finding.verdict.to_string().into()),
+        ],
+    )
+}
+
+/// Everybody's figures in the races that the criteria and the sections are about.
+fn races(results: &Results, criteria: &[Criterion], sections: &[Section]) -> Vec<Table> {
     let mut bouts: BTreeSet<Bout> = criteria.iter().flat_map(Criterion::bouts).collect();
     let others = [Section::Block, Section::Push].into_iter().filter(|s| sections.contains(s));
     bouts.extend(others.flat_map(targets::tables));
-    if bouts.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "\n## Everybody's figures")?;
-    for Bout { case, pages } in bouts {
-        let Some(table) = results.table(case, pages) else { continue };
-        writeln!(out, "\n### {}\n", capitalized(&table.title))?;
-        if table.rows.is_empty() {
-            writeln!(out, "Nothing here runs on this CPU.")?;
-        } else if table.last_limit.is_some() {
-            write_decode(out, results, table)?;
-        } else {
-            write_race(out, results, table)?;
-        }
-    }
-    Ok(())
+    let races = bouts.into_iter().filter_map(|bout| results.table(bout.case, bout.pages));
+    races.map(|race| self::race(results, race)).collect()
 }
 
 fn capitalized(title: &str) -> String {
@@ -166,7 +127,7 @@ fn capitalized(title: &str) -> String {
 }
 
 /// The entry that others are compared with: our first one.
-fn reference(table: &Table) -> Option<&Row> {
+fn reference(table: &results::Table) -> Option<&Row> {
     table.rows.iter().find(|row| row.kind == Kind::Ours)
 }
 
@@ -179,132 +140,113 @@ fn label(row: &Row) -> String {
 }
 
 /// How many times the time of our first entry that of another is.
-fn ratio(table: &Table, row: &Row, metric: Metric) -> Option<String> {
+fn ratio(table: &results::Table, row: &Row, metric: Metric) -> Option<String> {
     let (ours, time) = (reference(table)?.time(metric)?, row.time(metric)?);
     Some(format!("{:.2} / {:.2}", time.best / ours.best, time.median / ours.median))
 }
 
 /// How much of the limit an entry reaches.
-fn share(results: &Results, table: &Table, row: &Row, metric: Metric) -> Option<String> {
+fn share(results: &Results, table: &results::Table, row: &Row, metric: Metric) -> Option<String> {
     let (limit, bytes) = table.limit_of(row, metric)?;
     let share = results::share(results.limit(table, limit)?, bytes, row.time(metric)?)?;
     Some(format!("{:.0} %", share * 100.0))
 }
 
 /// What a limit is called.
-fn limit_name<'r>(results: &'r Results, table: &'r Table, limit: Option<&str>) -> &'r str {
+fn limit_name<'r>(results: &'r Results, table: &'r results::Table, limit: Option<&str>) -> &'r str {
     limit
         .and_then(|id| results.limit(table, id))
         .map_or("the limit, which is not known here", |row| &row.label)
 }
 
-fn write_race(out: &mut String, results: &Results, table: &Table) -> fmt::Result {
-    writeln!(
-        out,
-        "| | us | ns a symbol | GB/s | time / ours | share of: {} |",
-        limit_name(results, table, table.limit)
-    )?;
-    writeln!(out, "|---|---|---|---|---|---|")?;
-    for row in &table.rows {
-        writeln!(
-            out,
-            "| {} | {} | {} | {} | {} | {} |",
-            label(row),
-            or_dash(row.total.map(micros)),
-            or_dash(row.total.map(|time| nanos_a_symbol(row.bytes, time))),
-            or_dash(row.total.map(|time| rate(row.bytes, time))),
-            or_dash(ratio(table, row, Metric::Total)),
-            or_dash(share(results, table, row, Metric::Total)),
-        )?;
-    }
-    Ok(())
+fn race(results: &Results, race: &results::Table) -> Table {
+    let caption = match race.rows.is_empty() {
+        true => format!("{} (nothing here runs on this CPU)", capitalized(&race.title)),
+        false => capitalized(&race.title),
+    };
+    let of_limit = |limit| format!("share of: {}", limit_name(results, race, limit));
+    let share_of = [of_limit(race.limit), of_limit(race.last_limit)];
+    let [share_of_limit, share_of_last] = share_of.each_ref().map(String::as_str);
+    let share = |row: &Row, metric| share(results, race, row, metric).into();
+    let ratio = |row: &Row, metric| ratio(race, row, metric).into();
+    let name: Column<&Row> = ("", &|row| label(row).into());
+    let columns: &[Column<&Row>] = if race.last_limit.is_some() {
+        &[
+            name,
+            ("total CPU, us", &|row| row.total.map(micros).into()),
+            ("total / ours", &|row| ratio(row, Metric::Total)),
+            (share_of_limit, &|row| share(row, Metric::Total)),
+            ("last, us", &|row| row.last.map(micros).into()),
+            ("last / ours", &|row| ratio(row, Metric::Last)),
+            (share_of_last, &|row| share(row, Metric::Last)),
+        ]
+    } else {
+        &[
+            name,
+            ("us", &|row| row.total.map(micros).into()),
+            ("ns a symbol", &|row| row.total.map(|time| nanos_a_symbol(row.bytes, time)).into()),
+            ("GB/s", &|row| row.total.map(|time| rate(row.bytes, time)).into()),
+            ("time / ours", &|row| ratio(row, Metric::Total)),
+            (share_of_limit, &|row| share(row, Metric::Total)),
+        ]
+    };
+    Table::of(caption, &race.rows, columns)
 }
 
-fn write_decode(out: &mut String, results: &Results, table: &Table) -> fmt::Result {
-    writeln!(
-        out,
-        "| | total CPU, us | total / ours | share of: {} | last, us | last / ours | share of: {} |",
-        limit_name(results, table, table.limit),
-        limit_name(results, table, table.last_limit),
-    )?;
-    writeln!(out, "|---|---|---|---|---|---|---|")?;
-    for row in &table.rows {
-        writeln!(
-            out,
-            "| {} | {} | {} | {} | {} | {} | {} |",
-            label(row),
-            or_dash(row.total.map(micros)),
-            or_dash(ratio(table, row, Metric::Total)),
-            or_dash(share(results, table, row, Metric::Total)),
-            or_dash(row.last.map(micros)),
-            or_dash(ratio(table, row, Metric::Last)),
-            or_dash(share(results, table, row, Metric::Last)),
-        )?;
-    }
-    Ok(())
+fn generation(results: &Results) -> Table {
+    let row = |n: usize| results.table(Case::Generate { n }, Pages::Ordinary)?.row("encoder");
+    let figure = |n: usize, show: &dyn Fn(&Row, Time) -> String| {
+        row(n).and_then(|row| Some(show(row, row.total?))).into()
+    };
+    Table::of(
+        "One repair symbol by `Encoder::repair`, coefficients included, symbols of 1500 bytes",
+        targets::WINDOWS,
+        &[
+            ("window", &|n| (*n).into()),
+            ("us", &|n| figure(*n, &|_, time| micros(time))),
+            ("GB/s", &|n| figure(*n, &|row, time| rate(row.bytes, time))),
+        ],
+    )
 }
 
-fn write_paper(out: &mut String, results: &Results) -> fmt::Result {
-    writeln!(out, "\n## The paper's own cases\n")?;
-    writeln!(
-        out,
-        "One repair symbol by `Encoder::repair`, coefficients included, symbols of 1500 bytes.\n"
-    )?;
-    writeln!(out, "| window | us | GB/s |\n|---|---|---|")?;
-    for n in targets::WINDOWS {
-        let row = results
-            .table(Case::Generate { n }, Pages::Ordinary)
-            .and_then(|table| table.row("encoder"));
-        let time = row.and_then(|row| row.total);
-        let bytes = row.map_or(0.0, |row| row.bytes);
-        let rate = or_dash(time.map(|time| rate(bytes, time)));
-        writeln!(out, "| {n} | {} | {rate} |", or_dash(time.map(micros)))?;
-    }
-    writeln!(out, "\nOne symbol in twenty lost, as many repair symbols over the whole window.")?;
-    writeln!(out, "CPU time of all repair symbols, and time after the last one, in us.\n")?;
-    write!(out, "| window | decoder |")?;
-    for loss in Loss::ALL {
-        write!(out, " {0}, total | {0}, last |", loss.name())?;
-    }
-    writeln!(out, "\n|---|---|{}", "---|---|".repeat(Loss::ALL.len()))?;
+fn decoding(results: &Results) -> Table {
+    let heads = Loss::ALL
+        .iter()
+        .flat_map(|loss| ["total", "last"].map(|m| format!("{}, {m}", loss.name())));
+    let heads = ["window".to_owned(), "decoder".to_owned()].into_iter().chain(heads);
+    let mut table = Table::new(
+        "One symbol in twenty lost, as many repair symbols over the whole window: CPU time of all \
+         repair symbols, and time after the last one, in us",
+        heads,
+    );
     for n in targets::WINDOWS {
         let tables = Loss::ALL.map(|loss| results.table(Case::Decode { n, loss }, Pages::Ordinary));
         let rows = tables[0].map(|table| &table.rows[..]).unwrap_or_default();
         for ours in rows.iter().filter(|row| row.kind == Kind::Ours) {
-            write!(out, "| {n} | {} |", ours.label)?;
-            for table in tables {
+            let times = tables.iter().flat_map(|table| {
                 let row = table.and_then(|table| table.row(ours.id));
-                for metric in [Metric::Total, Metric::Last] {
-                    let time = row.and_then(|row| row.time(metric));
-                    write!(out, " {} |", or_dash(time.map(micros)))?;
-                }
-            }
-            writeln!(out)?;
+                [Metric::Total, Metric::Last].map(|metric| row.and_then(|row| row.time(metric)))
+            });
+            let labels = [n.into(), ours.label.as_str().into()];
+            table.row(labels.into_iter().chain(times.map(|time| Cell::from(time.map(micros)))));
         }
     }
-    Ok(())
+    table
 }
 
-fn write_tiers(out: &mut String, results: &Results) -> fmt::Result {
-    writeln!(out, "\n## Kernels, GB/s\n")?;
+fn tiers(results: &Results) -> Table {
     let tables =
         Operation::ALL.map(|operation| results.table(Case::Tiers(operation), Pages::Ordinary));
-    write!(out, "| kernel |")?;
-    for operation in Operation::ALL {
-        write!(out, " {} |", operation.name())?;
-    }
-    writeln!(out, "\n|---|{}", "---|".repeat(Operation::ALL.len()))?;
-    let rows = tables[0].map(|table| &table.rows[..]).unwrap_or_default();
-    for kernel in rows {
-        write!(out, "| {} |", kernel.label)?;
-        for table in tables {
+    let heads = std::iter::once("kernel").chain(Operation::ALL.map(Operation::name));
+    let mut table = Table::new("Kernels, GB/s", heads);
+    for kernel in tables[0].map(|table| &table.rows[..]).unwrap_or_default() {
+        let rates = tables.iter().map(|table| {
             let row = table.and_then(|table| table.row(kernel.id));
-            let rate = row.and_then(|row| Some(rate(row.bytes, row.total?)));
-            write!(out, " {} |", or_dash(rate))?;
-        }
-        writeln!(out)?;
+            Cell::from(row.and_then(|row| Some(rate(row.bytes, row.total?))))
+        });
+        table.row(std::iter::once(kernel.label.as_str().into()).chain(rates));
     }
-    Ok(())
+    table
 }
 
 #[cfg(test)]

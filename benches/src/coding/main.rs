@@ -6,7 +6,6 @@
 //! encoder and the decoder alone, which tells how much of that time is theirs.
 
 mod case;
-mod cpu;
 mod measure;
 mod replay;
 mod report;
@@ -20,6 +19,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use sutura::Algorithm;
 use sutura_benches::Error;
+use sutura_benches::output::Output;
 use sutura_benches::tls::Identity;
 use sutura_link::{Probability, Rate};
 
@@ -39,9 +39,8 @@ struct Options {
     /// One short round of each case, for a first look
     #[arg(long)]
     quick: bool,
-    /// Print one JSON object with every single figure instead of tables
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
     /// Round-trip times of the path in milliseconds
     #[arg(long, value_delimiter = ',', default_values_t = [10, 20, 50])]
     rtt: Vec<u64>,
@@ -110,12 +109,7 @@ fn run(options: &Options) -> Result<(), Error> {
         let measured = measure::measure(&case, options, &identity);
         all.push(measured.map_err(|error| format!("{case}: {error}"))?);
     }
-    if options.json {
-        println!("{}", serde_json::to_string_pretty(&all)?);
-    } else {
-        print!("{}", report::report(&all, options).to_markdown());
-    }
-    Ok(())
+    options.output.write("coding", &report::report(&all, options), &all)
 }
 
 fn main() -> ExitCode {

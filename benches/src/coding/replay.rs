@@ -1,13 +1,12 @@
 //! The encoder's and the decoder's part of a transfer, done again without the transfer.
 
-use crate::cpu;
 use crate::trace::{Event, Trace};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::ops::Range;
 use sutura::FecConfig;
-use sutura_benches::Error;
+use sutura_benches::{Error, cpu};
 use sutura_erasure::kernel::Kernel;
 use sutura_erasure::{Decoder, DecoderLimits, Encoder, PushError, WindowLimits};
 use sutura_random::Rng;

@@ -3,117 +3,122 @@
 use crate::Options;
 use crate::measure::{Measurement, Round, Shares};
 use crate::replay::Cost;
-use sutura_benches::spread::Spread;
-use sutura_lab::{Cell, Report, Table};
+use sutura_analysis::report::Report;
+use sutura_analysis::statistics::Spread;
+use sutura_analysis::table::{Cell, Table};
+
+fn spread_of(m: &Measurement, figure: impl Fn(&Round) -> f64) -> Option<Spread> {
+    Spread::of(m.rounds.iter().map(figure))
+}
 
 /// Median, smallest and largest of the rounds, with so many digits.
 fn spread(m: &Measurement, digits: usize, figure: impl Fn(&Round) -> f64) -> Cell {
-    let spread = Spread::of(m.rounds.iter().map(figure));
-    Cell::Text(spread.map_or_else(|| "-".to_owned(), |s| format!("{s:.digits$}")))
+    Cell::spread(spread_of(m, figure), digits)
 }
 
 fn median(m: &Measurement, figure: impl Fn(&Round) -> f64) -> f64 {
-    Spread::of(m.rounds.iter().map(figure)).map_or(0.0, |s| s.median)
+    spread_of(m, figure).map_or(0.0, |s| s.median)
 }
 
 fn micros(seconds: f64) -> f64 {
     seconds * 1e6
 }
 
-fn case(m: &Measurement) -> Vec<Cell> {
-    vec![Cell::Count(m.rtt_ms), Cell::Text(format!("{} %", m.loss * 100.0))]
-}
-
-fn table(caption: &str, columns: &[&str], rows: Vec<Vec<Cell>>) -> Table {
-    let columns = ["RTT ms", "loss"].iter().chain(columns).map(|&s| s.to_owned()).collect();
-    Table { caption: caption.to_owned(), columns, rows }
+fn loss(m: &Measurement) -> Cell {
+    format!("{} %", m.loss * 100.0).into()
 }
 
 /// What was transferred, and how.
 fn transfers(all: &[Measurement]) -> Table {
-    let rows = all.iter().map(|m| {
-        let mut row = case(m);
-        row.extend([
-            spread(m, 1, |r| r.plain.megabits_per_second()),
-            spread(m, 1, |r| r.protected.megabits_per_second()),
-            Cell::Text(format!("{:.1}", median(m, |r| r.protected.server.rtt * 1e3))),
-            Cell::Count(median(m, |r| r.plain.server.packets_sent as f64) as u64),
-            Cell::Count(median(m, |r| r.protected.server.packets_sent as f64) as u64),
-            Cell::Count(m.burst.into()),
-            Cell::Share(median(m, |r| r.protected.repair_share())),
-            Cell::Text(format!("{:.0} ({})", m.mean_span, m.max_span)),
-            Cell::Count(m.recorded.server.packets_lost),
-            Cell::Count(m.recovered),
-        ]);
-        row
-    });
-    let columns = [
-        "Mbit/s without",
-        "with",
-        "smoothed RTT ms",
-        "packets without",
-        "with",
-        "burst",
-        "repair symbols",
-        "mean span (max)",
-        "lost",
-        "recovered",
-    ];
-    table("Transfers without and with repair symbols", &columns, rows.collect())
+    Table::of(
+        "Transfers without and with repair symbols",
+        all,
+        &[
+            ("RTT ms", &|m| m.rtt_ms.into()),
+            ("loss", &|m| loss(m)),
+            ("Mbit/s without", &|m| spread(m, 1, |r| r.plain.megabits_per_second())),
+            ("with", &|m| spread(m, 1, |r| r.protected.megabits_per_second())),
+            ("smoothed RTT ms", &|m| {
+                format!("{:.1}", median(m, |r| r.protected.server.rtt * 1e3)).into()
+            }),
+            ("packets without", &|m| {
+                Cell::Count(median(m, |r| r.plain.server.packets_sent as f64) as u64)
+            }),
+            (
+                "with",
+                &|m| Cell::Count(median(m, |r| r.protected.server.packets_sent as f64) as u64),
+            ),
+            ("burst", &|m| m.burst.into()),
+            ("repair symbols", &|m| Cell::Share(median(m, |r| r.protected.repair_share()))),
+            ("mean span (max)", &|m| format!("{:.0} ({})", m.mean_span, m.max_span).into()),
+            ("lost", &|m| m.recorded.server.packets_lost.into()),
+            ("recovered", &|m| m.recovered.into()),
+        ],
+    )
 }
 
 /// What packets cost.
 fn packets(all: &[Measurement]) -> Table {
-    let rows = all.iter().map(|m| {
-        let mut row = case(m);
-        row.extend([
-            spread(m, 2, |r| micros(r.plain.cpu_per_packet().0)),
-            spread(m, 2, |r| micros(r.protected.cpu_per_packet().0)),
-            spread(m, 2, |r| micros(r.plain.cpu_per_packet().1)),
-            spread(m, 2, |r| micros(r.protected.cpu_per_packet().1)),
-            spread(m, 2, |r| r.protected.server.cpu / r.plain.server.cpu),
-            spread(m, 2, |r| r.protected.client.cpu / r.plain.client.cpu),
-            spread(m, 2, |r| r.protected.cpu() / r.plain.cpu()),
-        ]);
-        row
-    });
-    let columns = [
-        "server µs without",
-        "with",
-        "client µs without",
-        "with",
-        "server CPU with/without",
-        "client",
-        "both",
-    ];
-    table("CPU time per packet, and of the whole transfer", &columns, rows.collect())
+    Table::of(
+        "CPU time per packet, and of the whole transfer",
+        all,
+        &[
+            ("RTT ms", &|m| m.rtt_ms.into()),
+            ("loss", &|m| loss(m)),
+            ("server µs without", &|m| spread(m, 2, |r| micros(r.plain.cpu_per_packet().0))),
+            ("with", &|m| spread(m, 2, |r| micros(r.protected.cpu_per_packet().0))),
+            ("client µs without", &|m| spread(m, 2, |r| micros(r.plain.cpu_per_packet().1))),
+            ("with", &|m| spread(m, 2, |r| micros(r.protected.cpu_per_packet().1))),
+            ("server CPU with/without", &|m| {
+                spread(m, 2, |r| r.protected.server.cpu / r.plain.server.cpu)
+            }),
+            ("client", &|m| spread(m, 2, |r| r.protected.client.cpu / r.plain.client.cpu)),
+            ("both", &|m| spread(m, 2, |r| r.protected.cpu() / r.plain.cpu())),
+        ],
+    )
 }
 
-/// Coding's part with one kernel: a cost for each round.
-fn shares(m: &Measurement, tier: &str, coding: impl Fn(&Round) -> Cost) -> Vec<Cell> {
-    let share = |part: fn(&Shares) -> f64| spread(m, 1, |r| 100.0 * part(&m.shares(r, &coding(r))));
-    let per_packet = |r: &Round| m.coding_per_packet(&coding(r));
-    let mut row = case(m);
-    row.extend([
-        Cell::from(tier),
-        Cell::Text(format!("{:.0}", 1e9 * median(m, |r| per_packet(r).0))),
-        Cell::Text(format!("{:.0}", 1e9 * median(m, |r| per_packet(r).1))),
-        share(|s| s.server),
-        share(|s| s.client),
-        share(|s| s.both),
-    ]);
-    row
-}
+/// What coding costs with one kernel in one round.
+type Coding<'a> = &'a dyn Fn(&Round) -> Cost;
 
+/// Coding's part, with the kernel that the transfers used and with others.
 fn coding(all: &[Measurement]) -> Table {
-    let rows = all.iter().flat_map(|m| {
-        let own = shares(m, m.tier, |round| round.coding);
-        let others = m.others.iter().map(|other| shares(m, other.tier, |_| other.coding));
-        std::iter::once(own).chain(others)
-    });
-    let columns =
-        ["kernel", "server ns", "client ns", "server share %", "client share %", "both %"];
-    table("Erasure coding per packet, and its share of the CPU time", &columns, rows.collect())
+    let columns = [
+        "RTT ms",
+        "loss",
+        "kernel",
+        "server ns",
+        "client ns",
+        "server share %",
+        "client share %",
+        "both %",
+    ];
+    let mut table = Table::new("Erasure coding per packet, and its share of the CPU time", columns);
+    let mut row = |m: &Measurement, tier: &str, coding: Coding| {
+        let nanos = |part: fn((f64, f64)) -> f64| {
+            let cost = median(m, |r| part(m.coding_per_packet(&coding(r))));
+            Cell::Text(format!("{:.0}", 1e9 * cost))
+        };
+        let share =
+            |part: fn(&Shares) -> f64| spread(m, 1, |r| 100.0 * part(&m.shares(r, &coding(r))));
+        table.row([
+            m.rtt_ms.into(),
+            loss(m),
+            tier.into(),
+            nanos(|cost| cost.0),
+            nanos(|cost| cost.1),
+            share(|s| s.server),
+            share(|s| s.client),
+            share(|s| s.both),
+        ]);
+    };
+    for m in all {
+        row(m, m.tier, &|round| round.coding);
+        for other in &m.others {
+            row(m, other.tier, &|_| other.coding);
+        }
+    }
+    table
 }
 
 fn conditions(all: &[Measurement]) -> String {
@@ -153,7 +158,6 @@ pub fn report(all: &[Measurement], options: &Options) -> Report {
                 .to_owned(),
         ],
         tables: vec![transfers(all), packets(all), coding(all)],
-        series: Vec::new(),
         ..Report::default()
     }
 }

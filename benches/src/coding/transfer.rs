@@ -1,7 +1,6 @@
 //! One download over one link.
 
 use crate::case::Case;
-use crate::cpu;
 use crate::trace::{Direction, Recorder, Trace};
 use serde::Serialize;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,7 +10,7 @@ use sutura::{
     ClientConfig, Connection, ConnectionStats, Endpoint, Protection, SendStream, ServerConfig,
 };
 use sutura_benches::tls::{Identity, aes_128_gcm};
-use sutura_benches::{Error, zeros};
+use sutura_benches::{Error, cpu, zeros};
 use sutura_relay::{Config, Relay};
 
 /// Bytes of an unprotected download before the one that counts: the congestion controller knows

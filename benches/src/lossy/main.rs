@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use sutura_benches::Error;
+use sutura_benches::output::Output;
 use sutura_benches::tls::Identity;
 
 /// Downloads and a stream over a lossy link, of Sutura beside quinn.
@@ -30,9 +31,8 @@ struct Options {
     /// Less of everything, for a first look
     #[arg(long)]
     quick: bool,
-    /// Print one JSON object, with curves, instead of tables
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
     /// Decides what the links lose
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -83,12 +83,7 @@ fn run(options: &Options) -> Result<(), Error> {
     let outcomes = do_all(&jobs, &identity, options)?;
     let took = Duration::from_secs(start.elapsed().as_secs());
     let report = report::report(&jobs, &outcomes, options, took);
-    if options.json {
-        println!("{}", report.to_json()?);
-    } else {
-        print!("{}", report.to_markdown());
-    }
-    Ok(())
+    options.output.write("lossy", &report, &report)
 }
 
 fn main() -> ExitCode {

@@ -4,68 +4,72 @@ use crate::Options;
 use crate::plan::{Channel, DOWNLOADERS, Job, Peer, SIZES, STREAMERS, Workload};
 use crate::session::Outcome;
 use std::time::Duration;
-use sutura_lab::{Cell, Distribution, Report, Series, Table};
+use sutura_analysis::figure::{Axis, Chart, Panel, Series};
+use sutura_analysis::report::Report;
+use sutura_analysis::statistics::{Distribution, Spread, millis};
+use sutura_analysis::table::{Cell, Table};
 
 /// The delay of the path, one way.
 const ONE_WAY: Duration = Duration::from_millis(50);
 /// A byte is late if it takes longer than the path by this: a message takes 4 ms to send.
 const SLACK: Duration = Duration::from_millis(10);
 
-fn millis(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1000.0
-}
-
 /// All connections of one peer that did the same over the same channel.
 struct Group<'a> {
+    peer: Peer,
+    channel: Channel,
     outcomes: Vec<&'a Outcome>,
     times: Distribution,
+    /// More than this is too long, if it is known.
+    limit: Option<Duration>,
 }
 
-impl<'a> Group<'a> {
-    fn new(outcomes: Vec<&'a Outcome>) -> Option<Self> {
-        let times = Distribution::weighted(outcomes.iter().flat_map(|o| o.times.iter().copied()));
-        (times.total() > 0).then_some(Self { outcomes, times })
+impl Group<'_> {
+    /// The smallest and the largest of what each connection says, with so many digits.
+    fn spread(&self, digits: usize, value: impl Fn(&Distribution) -> f64) -> Cell {
+        let of_each = self.outcomes.iter().filter(|o| !o.times.is_empty());
+        let values = of_each.map(|o| value(&Distribution::weighted(o.times.iter().copied())));
+        let spread = Spread::of(values);
+        spread.map(|s| format!("{:.digits$}..{:.digits$}", s.low, s.high)).into()
     }
 
-    /// The smallest and the largest of what each connection says.
-    fn spread(&self, value: impl Fn(&Distribution) -> f64) -> (f64, f64) {
-        let of_each = self.outcomes.iter().filter(|o| !o.times.is_empty());
-        of_each
-            .map(|outcome| value(&Distribution::weighted(outcome.times.iter().copied())))
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))
+    fn quantile(&self, q: f64) -> Cell {
+        self.times.quantile(q).into()
     }
 
     fn spread_of_quantile(&self, q: f64) -> Cell {
-        let (low, high) = self.spread(|d| millis(d.quantile(q)));
-        Cell::Text(format!("{low:.0}..{high:.0}"))
+        self.spread(0, |times| millis(times.quantile(q)))
     }
 
-    fn spread_of_share(&self, limit: Duration) -> Cell {
-        let (low, high) = self.spread(|d| 100.0 * d.share_above(limit));
-        Cell::Text(format!("{low:.1}..{high:.1}"))
+    fn share_above_limit(&self) -> Cell {
+        self.limit.map(|limit| Cell::Share(self.times.share_above(limit))).into()
+    }
+
+    fn spread_of_share(&self) -> Cell {
+        self.limit.map(|limit| self.spread(1, |times| 100.0 * times.share_above(limit))).into()
     }
 
     fn sum(&self, value: impl Fn(&Outcome) -> u64) -> f64 {
         self.outcomes.iter().map(|o| value(o)).sum::<u64>() as f64
     }
 
-    fn wire(&self) -> [Cell; 3] {
-        let packets = self.sum(|o| o.wire.packets).max(1.0);
-        let bytes = self.sum(|o| o.wire.bytes);
-        [
-            Cell::Number(bytes / self.sum(|o| o.payload).max(1.0)),
-            Cell::Share(self.sum(|o| o.wire.lost) / packets),
-            Cell::Share(self.sum(|o| o.wire.overflow) / packets),
-        ]
+    /// Bytes on the wire for each that the application read.
+    fn wire_per_byte(&self) -> Cell {
+        Cell::Number(self.sum(|o| o.wire.bytes) / self.sum(|o| o.payload).max(1.0))
+    }
+
+    /// A share of the packets on the wire.
+    fn share(&self, value: impl Fn(&Outcome) -> u64) -> Cell {
+        Cell::Share(self.sum(value) / self.sum(|o| o.wire.packets).max(1.0))
     }
 
     fn failures(&self) -> Cell {
-        Cell::Count(self.outcomes.iter().filter(|o| o.failure.is_some()).count() as u64)
+        self.outcomes.iter().filter(|o| o.failure.is_some()).count().into()
     }
 
-    fn series(&self, label: String, x_label: &str, y_label: &str) -> Series {
-        let (x, y) = self.times.curve();
-        Series { label, x_label: x_label.to_owned(), y_label: y_label.to_owned(), x, y }
+    /// What it is called in charts.
+    fn label(&self) -> String {
+        format!("{}, {}", self.channel.name(), self.peer)
     }
 }
 
@@ -84,6 +88,7 @@ struct Results<'a> {
 }
 
 impl<'a> Results<'a> {
+    /// Nothing if nothing was measured.
     fn group(
         &self,
         peer: Peer,
@@ -93,108 +98,35 @@ impl<'a> Results<'a> {
         let all = self.jobs.iter().zip(self.outcomes);
         let own =
             all.filter(|(job, _)| job.peer == peer && job.channel == channel && kind(job.workload));
-        Group::new(own.map(|(_, outcome)| outcome).collect())
+        let outcomes: Vec<_> = own.map(|(_, outcome)| outcome).collect();
+        let times = Distribution::weighted(outcomes.iter().flat_map(|o| o.times.iter().copied()));
+        let is_any = times.total() > 0;
+        is_any.then_some(Group { peer, channel, outcomes, times, limit: None })
     }
 
-    fn downloads(&self, bytes: u64, series: &mut Vec<Series>) -> Table {
-        let columns = [
-            "channel",
-            "peer",
-            "n",
-            "p50",
-            "of connections",
-            "p90",
-            "p99",
-            "max",
-            "waited",
-            "of connections, %",
-            "wire/byte",
-            "lost",
-            "queue drops",
-            "cut short",
-        ];
-        let mut rows = Vec::new();
-        for channel in Channel::ALL {
-            for peer in DOWNLOADERS {
-                let kind = |workload| is_download(workload, bytes);
-                let Some(group) = self.group(peer, channel, kind) else { continue };
-                let reference = self.group(peer.unprotected(), Channel::Lossless, kind);
-                // As far as half a round trip behind; the distribution counts what is above.
-                let limit = reference.map(|r| {
-                    (r.times.quantile(0.5) + ONE_WAY).saturating_sub(Duration::from_nanos(1))
-                });
-                let none = || Cell::from("-");
-                let mut row = vec![
-                    channel.name().into(),
-                    Cell::Text(peer.to_string()),
-                    Cell::Count(group.times.total()),
-                    group.times.quantile(0.5).into(),
-                    group.spread_of_quantile(0.5),
-                    group.times.quantile(0.9).into(),
-                    group.times.quantile(0.99).into(),
-                    group.times.quantile(1.0).into(),
-                    limit.map_or_else(none, |l| Cell::Share(group.times.share_above(l))),
-                    limit.map_or_else(none, |l| group.spread_of_share(l)),
-                ];
-                row.extend(group.wire());
-                row.push(group.failures());
-                rows.push(row);
-                let label = format!("{bytes} bytes, {}, {peer}", channel.name());
-                series.push(group.series(label, "time to completion in ms", "share of transfers"));
-            }
-        }
-        Table {
-            caption: format!("Downloads of {bytes} bytes"),
-            columns: columns.map(str::to_owned).to_vec(),
-            rows,
-        }
+    fn groups(&self, peers: &[Peer], kind: impl Fn(Workload) -> bool) -> Vec<Group<'a>> {
+        let pairs = Channel::ALL.iter().flat_map(|channel| peers.iter().map(move |p| (p, channel)));
+        pairs.filter_map(|(peer, channel)| self.group(*peer, *channel, &kind)).collect()
     }
 
-    fn streams(&self, series: &mut Vec<Series>) -> Table {
-        let columns = [
-            "channel",
-            "peer",
-            "bytes",
-            "late",
-            "of connections, %",
-            "p50",
-            "p99",
-            "of connections",
-            "p99.9",
-            "max",
-            "wire/byte",
-            "lost",
-            "queue drops",
-            "cut short",
-        ];
-        let mut rows = Vec::new();
-        for channel in Channel::ALL {
-            for peer in STREAMERS {
-                let Some(group) = self.group(peer, channel, is_stream) else { continue };
-                let mut row = vec![
-                    channel.name().into(),
-                    Cell::Text(peer.to_string()),
-                    Cell::Count(group.times.total()),
-                    Cell::Share(group.times.share_above(ONE_WAY + SLACK)),
-                    group.spread_of_share(ONE_WAY + SLACK),
-                    group.times.quantile(0.5).into(),
-                    group.times.quantile(0.99).into(),
-                    group.spread_of_quantile(0.99),
-                    group.times.quantile(0.999).into(),
-                    group.times.quantile(1.0).into(),
-                ];
-                row.extend(group.wire());
-                row.push(group.failures());
-                rows.push(row);
-                let label = format!("stream, {}, {peer}", channel.name());
-                series.push(group.series(label, "delay of a byte in ms", "share of bytes"));
-            }
+    /// The downloads of so many bytes. They take too long from half a round trip behind the median
+    /// of the same peer without loss on.
+    fn downloads(&self, bytes: u64) -> Vec<Group<'a>> {
+        let kind = |workload| is_download(workload, bytes);
+        let mut groups = self.groups(&DOWNLOADERS, kind);
+        for group in &mut groups {
+            let reference = self.group(group.peer.unprotected(), Channel::Lossless, kind);
+            // The distribution counts what is above.
+            let limit = |r: Group| r.times.quantile(0.5) + ONE_WAY - Duration::from_nanos(1);
+            group.limit = reference.map(limit);
         }
-        Table {
-            caption: "Bytes of a stream of 5 kB at 60 Hz".to_owned(),
-            columns: columns.map(str::to_owned).to_vec(),
-            rows,
-        }
+        groups
+    }
+
+    fn streams(&self) -> Vec<Group<'a>> {
+        let mut groups = self.groups(&STREAMERS, is_stream);
+        groups.iter_mut().for_each(|group| group.limit = Some(ONE_WAY + SLACK));
+        groups
     }
 
     /// How well the relays kept to time, and what did not come to an end.
@@ -221,12 +153,76 @@ impl<'a> Results<'a> {
     }
 }
 
+fn download_table(bytes: u64, groups: &[Group]) -> Table {
+    Table::of(
+        format!("Downloads of {bytes} bytes"),
+        groups,
+        &[
+            ("channel", &|g| g.channel.name().into()),
+            ("peer", &|g| g.peer.to_string().into()),
+            ("n", &|g| g.times.total().into()),
+            ("p50", &|g| g.quantile(0.5)),
+            ("of connections", &|g| g.spread_of_quantile(0.5)),
+            ("p90", &|g| g.quantile(0.9)),
+            ("p99", &|g| g.quantile(0.99)),
+            ("max", &|g| g.quantile(1.0)),
+            ("waited", &|g| g.share_above_limit()),
+            ("of connections, %", &|g| g.spread_of_share()),
+            ("wire/byte", &|g| g.wire_per_byte()),
+            ("lost", &|g| g.share(|o| o.wire.lost)),
+            ("queue drops", &|g| g.share(|o| o.wire.overflow)),
+            ("cut short", &|g| g.failures()),
+        ],
+    )
+}
+
+fn stream_table(groups: &[Group]) -> Table {
+    Table::of(
+        "Bytes of a stream of 5 kB at 60 Hz",
+        groups,
+        &[
+            ("channel", &|g| g.channel.name().into()),
+            ("peer", &|g| g.peer.to_string().into()),
+            ("bytes", &|g| g.times.total().into()),
+            ("late", &|g| g.share_above_limit()),
+            ("of connections, %", &|g| g.spread_of_share()),
+            ("p50", &|g| g.quantile(0.5)),
+            ("p99", &|g| g.quantile(0.99)),
+            ("of connections", &|g| g.spread_of_quantile(0.99)),
+            ("p99.9", &|g| g.quantile(0.999)),
+            ("max", &|g| g.quantile(1.0)),
+            ("wire/byte", &|g| g.wire_per_byte()),
+            ("lost", &|g| g.share(|o| o.wire.lost)),
+            ("queue drops", &|g| g.share(|o| o.wire.overflow)),
+            ("cut short", &|g| g.failures()),
+        ],
+    )
+}
+
+fn chart(name: String, x: &str, y: &str, groups: &[Group]) -> Chart {
+    let series = groups.iter().map(|group| Series::line(group.label(), group.times.curve()));
+    Chart {
+        title: name.clone(),
+        name,
+        x: Axis::linear(x),
+        y: Axis::linear(y),
+        baseline: None,
+        panels: vec![Panel::of(series)],
+    }
+}
+
 pub fn report(jobs: &[Job], outcomes: &[Outcome], options: &Options, took: Duration) -> Report {
     let results = Results { jobs, outcomes };
-    let mut series = Vec::new();
-    let mut tables: Vec<Table> =
-        SIZES.iter().map(|bytes| results.downloads(*bytes, &mut series)).collect();
-    tables.push(results.streams(&mut series));
+    let (mut tables, mut charts) = (Vec::new(), Vec::new());
+    for bytes in SIZES {
+        let groups = results.downloads(bytes);
+        tables.push(download_table(bytes, &groups));
+        let (x, y) = ("time to completion in ms", "share of transfers");
+        charts.push(chart(format!("downloads of {bytes} bytes"), x, y, &groups));
+    }
+    let groups = results.streams();
+    tables.push(stream_table(&groups));
+    charts.push(chart("stream".to_owned(), "delay of a byte in ms", "share of bytes", &groups));
     let mut text = vec![
         format!("Seed {}, {} jobs at a time, {} s.", options.seed, options.parallel, took.as_secs()),
         results.conditions(),
@@ -244,7 +240,7 @@ pub fn report(jobs: &[Job], outcomes: &[Outcome], options: &Options, took: Durat
         title: "Sutura and quinn over a lossy link".to_owned(),
         text,
         tables: tables.into_iter().filter(|table| !table.rows.is_empty()).collect(),
-        series,
+        charts,
         ..Report::default()
     }
 }

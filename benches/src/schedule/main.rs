@@ -8,14 +8,13 @@ mod stand_in;
 mod subject;
 
 use clap::{Parser, ValueEnum};
-use report::{Measurement, Report};
+use report::{Measurement, Results};
 use serde::Serialize;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use subject::{Name, Subject};
-
-/// Whatever goes wrong; a bench only reports it.
-type Error = Box<dyn std::error::Error>;
+use sutura_benches::Error;
+use sutura_benches::output::Output;
 
 /// Nanoseconds that each stream scheduler takes to decide whose turn it is.
 ///
@@ -52,9 +51,8 @@ struct Options {
     /// Less of everything, for a first look
     #[arg(long)]
     quick: bool,
-    /// Print one JSON object with every measurement instead of tables
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// What happens between two decisions.
@@ -131,13 +129,8 @@ fn run(options: &Options) -> Result<(), Error> {
             measurements.extend(running.into_iter().map(|running| running.measurement));
         }
     }
-    let report = Report { rounds, seconds: start.elapsed().as_secs_f64(), measurements };
-    if options.json {
-        println!("{}", serde_json::to_string(&report)?);
-    } else {
-        print!("{}", report.to_markdown());
-    }
-    Ok(())
+    let results = Results { rounds, seconds: start.elapsed().as_secs_f64(), measurements };
+    options.output.write("schedule", &results.report(), &results)
 }
 
 fn main() -> ExitCode {

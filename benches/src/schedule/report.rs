@@ -3,7 +3,9 @@
 use crate::Workload;
 use crate::subject::Name;
 use serde::Serialize;
-use std::fmt::Write;
+use sutura_analysis::report::Report;
+use sutura_analysis::statistics::Spread;
+use sutura_analysis::table::{Cell, Table};
 
 /// All rounds of one scheme with one tree and one workload.
 #[derive(Debug, Serialize)]
@@ -17,54 +19,47 @@ pub struct Measurement {
     pub nanoseconds: Vec<f64>,
 }
 
-impl Measurement {
-    /// The median and the deciles around it.
-    fn summary(&self) -> String {
-        let mut values = self.nanoseconds.clone();
-        values.sort_by(f64::total_cmp);
-        let at = |tenths: usize| values.get(values.len().saturating_sub(1) * tenths / 10);
-        match (at(5), at(1), at(9)) {
-            (Some(median), Some(low), Some(high)) => format!("{median:.0} [{low:.0} {high:.0}]"),
-            _ => String::from("-"),
-        }
-    }
-}
-
 /// Everything that was measured.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct Results {
     pub rounds: usize,
     /// How long all of it took.
     pub seconds: f64,
     pub measurements: Vec<Measurement>,
 }
 
-impl Report {
-    pub fn to_markdown(&self) -> String {
-        let rounds = if self.rounds == 1 { "round" } else { "rounds" };
-        let mut text = format!(
-            "Nanoseconds per decision, median [lower and upper decile] of {} interleaved {rounds}.\n\
-             `form-of-quinn` and `form-of-quiche` are stand-ins with the data structure of those \
-             libraries,\nnot measurements of them.\n",
-            self.rounds,
-        );
-        for (workload, title) in [
+impl Results {
+    pub fn report(&self) -> Report {
+        let tables = [
             (Workload::Backlogged, "All streams always have more to send"),
             (Workload::Pauses, "The stream that was served stops and starts again"),
             (Workload::Replaced, "The stream that was served ends and a new one takes its place"),
-        ] {
-            let of: Vec<_> =
-                self.measurements.iter().filter(|entry| entry.workload == workload).collect();
-            if !of.is_empty() {
-                let _ = write!(text, "\n### {title}\n\n{}", table(&of));
-            }
+        ]
+        .map(|(workload, caption)| {
+            let of = self.measurements.iter().filter(|entry| entry.workload == workload);
+            table(caption, &of.collect::<Vec<_>>())
+        });
+        let text = [
+            format!(
+                "Nanoseconds per decision, median [lower and upper decile] of {} interleaved rounds.",
+                self.rounds
+            ),
+            "`form-of-quinn` and `form-of-quiche` are stand-ins with the data structure of those \
+             libraries, not measurements of them."
+                .to_owned(),
+        ];
+        Report {
+            name: "schedule".to_owned(),
+            title: "Decisions of the stream schedulers".to_owned(),
+            text: text.to_vec(),
+            tables: tables.into_iter().filter(|table| !table.rows.is_empty()).collect(),
+            ..Report::default()
         }
-        text
     }
 }
 
 /// A row for each scheme and depth, a column for each number of streams.
-fn table(measurements: &[&Measurement]) -> String {
+fn table(caption: &str, measurements: &[&Measurement]) -> Table {
     let (mut rows, mut columns) = (Vec::new(), Vec::new());
     for entry in measurements {
         if !rows.contains(&(entry.name, entry.depth)) {
@@ -74,20 +69,19 @@ fn table(measurements: &[&Measurement]) -> String {
             columns.push(entry.streams);
         }
     }
-    let mut text = String::from("| scheme | depth |");
-    for streams in &columns {
-        let _ = write!(text, " {streams} streams |");
+    let heads = columns.iter().map(|streams| format!("{streams} streams"));
+    let heads = ["scheme".to_owned(), "depth".to_owned()].into_iter().chain(heads);
+    let mut table = Table::new(caption, heads);
+    for (name, depth) in rows {
+        let spread = |streams: &u64| {
+            let is_own =
+                |e: &&&Measurement| (e.name, e.depth, e.streams) == (name, depth, *streams);
+            let own = measurements.iter().find(is_own);
+            let spread = own.and_then(|e| Spread::of_deciles(e.nanoseconds.iter().copied()));
+            Cell::spread(spread, 0)
+        };
+        let labels = [Cell::from(name.to_string()), depth.into()];
+        table.row(labels.into_iter().chain(columns.iter().map(spread)));
     }
-    let _ = writeln!(text, "\n|---|---|{}", "---|".repeat(columns.len()));
-    for &(name, depth) in &rows {
-        let _ = write!(text, "| {name} | {depth} |");
-        for &streams in &columns {
-            let cell = measurements
-                .iter()
-                .find(|entry| (entry.name, entry.depth, entry.streams) == (name, depth, streams));
-            let _ = write!(text, " {} |", cell.map_or(String::from("-"), |cell| cell.summary()));
-        }
-        text.push('\n');
-    }
-    text
+    table
 }

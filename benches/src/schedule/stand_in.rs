@@ -7,11 +7,12 @@
 //! count no bytes, which the libraries and our own schedulers do.
 
 use crate::Workload;
-use crate::subject::{Subject, cpu_time};
+use crate::subject::Subject;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::hint::black_box;
 use std::time::Duration;
+use sutura_benches::cpu;
 
 /// The form of quinn-proto 0.11: a binary heap by priority and the time of the last turn. The first
 /// is taken out, and is put back behind all others if it has more to send. A stream that pauses is
@@ -60,13 +61,13 @@ impl OrderedSet {
 }
 
 fn time(decisions: u32, mut decide: impl FnMut() -> Option<u64>) -> Duration {
-    let start = cpu_time();
+    let start = cpu::now();
     for _ in 0..decisions {
         if black_box(decide()).is_none() {
             break;
         }
     }
-    cpu_time().saturating_sub(start)
+    cpu::now().saturating_sub(start)
 }
 
 impl Subject for PriorityHeap {

@@ -8,18 +8,13 @@ use std::hint::black_box;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
+use sutura_benches::cpu;
 use sutura_schedule::{Class, Priority, Scheduler, Scheme, StreamKey, Weight};
 
 /// The bytes of a full packet.
 const PACKET: usize = 1200;
 /// From one client-initiated bidirectional stream to the next.
 const STEP: StreamKey = 4;
-
-/// The CPU time of this thread: who else has the CPU in between does not count.
-pub fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
-}
 
 /// Something that decides whose turn it is.
 pub trait Subject {
@@ -118,7 +113,7 @@ impl Full {
 
 impl Subject for Full {
     fn run(&mut self, workload: Workload, decisions: u32) -> Duration {
-        let start = cpu_time();
+        let start = cpu::now();
         for _ in 0..decisions {
             let Some(grant) = black_box(self.scheduler.next(PACKET)) else {
                 break;
@@ -133,7 +128,7 @@ impl Subject for Full {
                 Workload::Replaced => self.replace(grant.stream),
             }
         }
-        cpu_time().saturating_sub(start)
+        cpu::now().saturating_sub(start)
     }
 }
 

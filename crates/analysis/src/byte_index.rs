@@ -85,8 +85,8 @@ pub fn byte_index(
     let times = byte_times(&arrivals(trace, direction), start);
     let end = trace.duration.saturating_sub(start);
     let mut result = ByteIndex { start, unknown, ..ByteIndex::default() };
-    let (mut progressive, mut sampled, mut objects) =
-        (Mean::default(), Mean::default(), Mean::default());
+    let mut progressive = Mean::default();
+    let mut complete: Vec<(Duration, u64)> = Vec::with_capacity(table.len());
     for row in &table {
         let bytes = row.final_size.unwrap_or(0).max(row.bytes);
         let mut own = Mean::default();
@@ -94,19 +94,28 @@ pub fn byte_index(
         own.add(product(end, bytes - row.bytes), bytes - row.bytes);
         progressive.add(own.sum, own.weight);
         let completed = row.completed.map(|at| at.saturating_sub(start));
-        let sample = next_sample(completed.unwrap_or(end));
-        sampled.add(product(sample, bytes), bytes);
-        objects.add(product(sample, 1), 1u64);
+        complete.push((completed.unwrap_or(end), bytes));
         result.bytes = result.bytes.saturating_add(bytes);
         result.unfinished += u64::from(completed.is_none());
         result.streams.push(stream_index(row, bytes, completed, &own));
     }
     result.index = Index {
         progressive: progressive.value(),
-        sampled: sampled.value(),
-        objects: objects.value(),
+        sampled: sampled_index(complete.iter().copied()),
+        objects: sampled_index(complete.iter().map(|(at, _)| (*at, 1))),
     };
     result
+}
+
+/// The index of things that count when they are complete, as of the next sample ([`Index::sampled`],
+/// [`Index::objects`]): when each is complete, since the start, and its weight. Zero if nothing has
+/// any weight.
+pub fn sampled_index(complete: impl IntoIterator<Item = (Duration, u64)>) -> Duration {
+    let mut mean = Mean::default();
+    for (at, weight) in complete {
+        mean.add(product(next_sample(at), weight), weight);
+    }
+    mean.value()
 }
 
 fn stream_index(

@@ -56,6 +56,8 @@ fn analyse(trace: &Trace, direction: Direction) {
     let visible: BTreeSet<u64> = streams.iter().map(|row| row.stream).step_by(2).collect();
     let index = crate::byte_index(trace, direction, Some(&visible));
     let multiplexing = crate::multiplexing(trace, direction);
+    let chart = crate::figure::blocking(&blocking, trace.duration, &trace.title).to_svg();
+    assert!(chart.is_ok(), "{chart:?}");
     let texts = [
         crate::text::overview(&overview),
         crate::text::multiplexing(&multiplexing),
@@ -65,7 +67,7 @@ fn analyse(trace: &Trace, direction: Direction) {
         crate::text::byte_index(&index),
         crate::figure::multiplexing(&multiplexing, &streams, &trace.title),
         crate::figure::waterfall(&streams, &trace.title),
-        crate::figure::blocking(&blocking, trace.duration, &trace.title),
+        chart.unwrap_or_default(),
     ];
     for text in texts {
         assert!(!text.contains(|c: char| c.is_control() && c != '\n'));

@@ -7,6 +7,9 @@
 //! what a single ordered byte stream would have held back, [`byte_index()`] how early the bytes
 //! were there. [`text`] and [`figure`] show the results.
 //!
+//! What any experiment or benchmark needs stands here, too: [`statistics`], [`table`],
+//! [`figure`](figure::Chart) and [`report`].
+//!
 //! Files come from elsewhere: nothing in them makes this panic, and [`limits`] says how much memory
 //! they can take.
 //!
@@ -38,7 +41,10 @@ mod multiplexing;
 mod overview;
 mod read;
 mod recovered;
+pub mod report;
+pub mod statistics;
 mod streams;
+pub mod table;
 pub mod text;
 mod trace;
 
@@ -47,7 +53,7 @@ mod build;
 
 pub use arrivals::{Arrival, Class, Direction, arrivals};
 pub use blocking::{Blocking, Held, head_of_line_blocking, sent_frames};
-pub use byte_index::{ByteIndex, Index, SAMPLING_INTERVAL, StreamIndex, byte_index};
+pub use byte_index::{ByteIndex, Index, SAMPLING_INTERVAL, StreamIndex, byte_index, sampled_index};
 pub use error::{Error, ErrorKind, Position};
 pub use multiplexing::{Multiplexing, multiplexing};
 pub use overview::{Overview, PacketCounts, SymbolCounts, overview};

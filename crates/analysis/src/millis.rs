@@ -1,17 +1,14 @@
-//! Durations as they are shown: in milliseconds, with microseconds behind the point.
+//! Durations in JSON: in milliseconds.
 
 use std::time::Duration;
 
-/// Milliseconds.
-pub(crate) fn of(duration: Duration) -> f64 {
-    (duration.as_secs_f64() * 1e6).round() / 1e3
-}
+use crate::statistics::millis;
 
 pub(crate) fn serialize<S: serde::Serializer>(
     duration: &Duration,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(of(*duration))
+    serializer.serialize_f64(millis(*duration))
 }
 
 /// For what may not be known.

@@ -1,28 +1,36 @@
 //! How streams took turns.
 
-use serde::Serialize;
-
 use crate::arrivals::{Arrival, Direction, arrivals};
+use crate::statistics::mean;
 use crate::trace::Trace;
 
-/// The STREAM frames that brought data, in their order, and how often the stream changed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+/// The STREAM frames that brought data, in their order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Multiplexing {
     /// STREAM frames with data.
     pub arrivals: Vec<Arrival>,
-    /// How many of them are of another stream than the one before.
-    pub switches: u64,
-    /// The most in a row of the same stream.
-    pub longest_run: u64,
 }
 
 impl Multiplexing {
+    /// Frames of one stream in a row: the stream, and how many.
+    pub fn runs(&self) -> impl Iterator<Item = (u64, usize)> {
+        let runs = self.arrivals.chunk_by(|a, b| a.frame.stream == b.frame.stream);
+        runs.filter_map(|run| Some((run.first()?.frame.stream, run.len())))
+    }
+
+    /// How many frames are of another stream than the one before.
+    pub fn switches(&self) -> usize {
+        self.runs().count().saturating_sub(1)
+    }
+
+    /// The most frames in a row of the same stream.
+    pub fn longest_run(&self) -> usize {
+        self.runs().map(|(_, length)| length).max().unwrap_or(0)
+    }
+
     /// Frames in a row of the same stream, on average. 0 if there are none.
     pub fn mean_run(&self) -> f64 {
-        if self.arrivals.is_empty() {
-            return 0.0;
-        }
-        self.arrivals.len() as f64 / (self.switches + 1) as f64
+        mean(self.runs().map(|(_, length)| length as f64))
     }
 }
 
@@ -30,21 +38,7 @@ impl Multiplexing {
 pub fn multiplexing(trace: &Trace, direction: Direction) -> Multiplexing {
     let mut arrivals = arrivals(trace, direction);
     arrivals.retain(|a| a.frame.length > 0);
-    let mut result = Multiplexing { arrivals, ..Multiplexing::default() };
-    let mut run = 0;
-    let mut before = None;
-    for arrival in &result.arrivals {
-        let stream = Some(arrival.frame.stream);
-        if stream == before {
-            run += 1;
-        } else {
-            result.switches += u64::from(before.is_some());
-            run = 1;
-        }
-        before = stream;
-        result.longest_run = result.longest_run.max(run);
-    }
-    result
+    Multiplexing { arrivals }
 }
 
 #[cfg(test)]
@@ -61,7 +55,8 @@ mod tests {
             .received(2, 2, &[frame(0, 3, 1), frame(0, 4, 1)])
             .trace();
         let result = multiplexing(&trace, Direction::Received);
-        assert_eq!((result.arrivals.len(), result.switches, result.longest_run), (6, 2, 3));
+        assert_eq!((result.arrivals.len(), result.switches(), result.longest_run()), (6, 2, 3));
+        assert!(result.runs().eq([(0, 3), (4, 1), (0, 2)]));
         assert!((result.mean_run() - 2.0).abs() < 1e-12);
         let empty = multiplexing(&trace, Direction::Sent);
         assert_eq!(empty, Multiplexing::default());

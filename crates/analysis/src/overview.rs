@@ -45,7 +45,7 @@ pub struct SymbolCounts {
 /// What a trace holds, in numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Overview {
-    /// For people to read.
+    /// What the file calls it; free text.
     pub title: String,
     /// The version of qlog.
     pub version: String,

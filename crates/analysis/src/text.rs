@@ -11,10 +11,11 @@ use serde::Serialize;
 use crate::blocking::{Blocking, Held};
 use crate::byte_index::ByteIndex;
 use crate::limits::MAX_DRAWN_BARS;
-use crate::millis;
 use crate::multiplexing::Multiplexing;
 use crate::overview::Overview;
+use crate::statistics::millis;
 use crate::streams::StreamSummary;
+use crate::table::{Cell, Table};
 
 /// Characters of a path that are shown.
 const PATH_WIDTH: usize = 40;
@@ -36,47 +37,9 @@ pub(crate) fn short(text: &str, width: usize) -> String {
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
-fn time(duration: Option<Duration>) -> String {
-    duration.map_or_else(|| "-".to_owned(), |d| format!("{:.1}", millis::of(d)))
-}
-
-/// Columns of cells: the first ones to the left, the others to the right.
-struct Table {
-    left: usize,
-    rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    fn new(left: usize, head: &[&str]) -> Self {
-        Self { left, rows: vec![head.iter().map(|s| (*s).to_owned()).collect()] }
-    }
-
-    fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
-    }
-
-    fn render(&self) -> String {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |column: usize| {
-            let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        let mut text = String::new();
-        for row in &self.rows {
-            let mut line = String::new();
-            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                let gap = if column > 0 { "  " } else { "" };
-                let _ = match column < self.left {
-                    true => write!(line, "{gap}{cell:<width$}"),
-                    false => write!(line, "{gap}{cell:>width$}"),
-                };
-            }
-            text += line.trim_end();
-            text.push('\n');
-        }
-        text
-    }
+/// Milliseconds; the unit is named elsewhere.
+fn time(duration: Option<Duration>) -> Cell {
+    duration.map(|d| format!("{:.1}", millis(d))).into()
 }
 
 /// What a trace holds.
@@ -91,7 +54,7 @@ pub fn overview(overview: &Overview) -> String {
         overview.vantage,
         plain(&overview.version),
         overview.format,
-        millis::of(overview.duration),
+        millis(overview.duration),
     );
     let _ = writeln!(
         text,
@@ -121,72 +84,56 @@ pub fn multiplexing(multiplexing: &Multiplexing) -> String {
     format!(
         "{} STREAM frames, {} changes of stream, {:.1} frames in a row on average, {} at most\n",
         multiplexing.arrivals.len(),
-        multiplexing.switches,
+        multiplexing.switches(),
         multiplexing.mean_run(),
-        multiplexing.longest_run,
+        multiplexing.longest_run(),
     )
 }
 
 /// A row for each stream. Times are in milliseconds since the first event.
 pub fn streams(streams: &[StreamSummary]) -> String {
-    let mut table = Table::new(
-        2,
+    let path = |row: &StreamSummary| row.path.as_deref().map(|path| short(path, PATH_WIDTH));
+    let table = Table::of(
+        "Streams",
+        streams,
         &[
-            "stream",
-            "path",
-            "bytes",
-            "packets",
-            "again",
-            "twice",
-            "recovered",
-            "request",
-            "TTFB",
-            "first",
-            "last",
-            "complete",
-            "blocked",
+            ("stream", &|row| row.stream.into()),
+            ("path", &|row| path(row).into()),
+            ("bytes", &|row| row.bytes.into()),
+            ("packets", &|row| row.packets.into()),
+            ("again", &|row| row.retransmitted.into()),
+            ("twice", &|row| row.duplicate.into()),
+            ("recovered", &|row| row.recovered.into()),
+            ("request", &|row| time(row.requested)),
+            ("TTFB", &|row| time(row.time_to_first_byte())),
+            ("first", &|row| time(row.first_byte)),
+            ("last", &|row| time(row.last_byte)),
+            ("complete", &|row| time(row.completed)),
+            ("blocked", &|row| time(row.blocked)),
         ],
     );
-    for row in streams {
-        table.row([
-            row.stream.to_string(),
-            row.path.as_deref().map_or_else(|| "-".to_owned(), |path| short(path, PATH_WIDTH)),
-            row.bytes.to_string(),
-            row.packets.to_string(),
-            row.retransmitted.to_string(),
-            row.duplicate.to_string(),
-            row.recovered.to_string(),
-            time(row.requested),
-            time(row.time_to_first_byte()),
-            time(row.first_byte),
-            time(row.last_byte),
-            time(row.completed),
-            time(row.blocked),
-        ]);
-    }
-    table.render()
+    table.to_text(2)
 }
 
 /// Head-of-line blocking, QUIC's next to TCP's.
 pub fn blocking(blocking: &Blocking) -> String {
-    let mut table = Table::new(1, &["", "QUIC", "TCP"]);
+    let mut table = Table::new("Blocking", ["", "QUIC", "TCP"]);
     let (quic, tcp) = (&blocking.quic, &blocking.tcp);
-    let mut row = |name: &str, of: &dyn Fn(&Held) -> String| {
-        table.row([name.to_owned(), of(quic), of(tcp)]);
+    let mut row = |name: &str, of: &dyn Fn(&Held) -> Cell| {
+        table.row([name.into(), of(quic), of(tcp)]);
     };
-    row("largest release, bytes", &|h| h.largest_release.to_string());
-    row("bytes held back", &|h| h.bytes.to_string());
-    row("most held back at once, bytes", &|h| h.peak.to_string());
+    row("largest release, bytes", &|h| h.largest_release.into());
+    row("bytes held back", &|h| h.bytes.into());
+    row("most held back at once, bytes", &|h| h.peak.into());
     row("time with something held back, ms", &|h| time(Some(h.time)));
-    row("still held back at the end, bytes", &|h| h.left.to_string());
-    let delays = blocking.mean_delays().map(|delay| format!("{:.3}", millis::of(delay)));
-    let [a, b] = delays;
-    table.row(["mean delay of a byte, ms".to_owned(), a, b]);
+    row("still held back at the end, bytes", &|h| h.left.into());
+    let [quic, tcp] = blocking.mean_delays().map(|delay| Cell::Number(millis(delay)));
+    table.row(["mean delay of a byte, ms".into(), quic, tcp]);
     let ratio = match blocking.ratio() {
         Some(ratio) => format!("ratio of the largest releases: {ratio:.3}"),
         None => "nothing held back, no ratio".to_owned(),
     };
-    format!("{}{} gaps; {ratio}\n", table.render(), blocking.gaps)
+    format!("{}{} gaps; {ratio}\n", table.to_text(1), blocking.gaps)
 }
 
 /// ByteIndex of the page and of each stream.
@@ -195,24 +142,29 @@ pub fn byte_index(index: &ByteIndex) -> String {
     let mut text = format!(
         "ByteIndex {:.1} ms; of whole streams every {} ms: by bytes {:.1} ms, by streams {:.1} ms\n\
          {} streams, {} bytes, from {:.1} ms on\n",
-        millis::of(whole.progressive),
+        millis(whole.progressive),
         crate::SAMPLING_INTERVAL.as_millis(),
-        millis::of(whole.sampled),
-        millis::of(whole.objects),
+        millis(whole.sampled),
+        millis(whole.objects),
         index.streams.len(),
         index.bytes,
-        millis::of(index.start),
+        millis(index.start),
     );
     if index.unfinished > 0 {
         let count = index.unfinished;
         let _ = writeln!(text, "{count} streams are not complete: counted to the end of the trace");
     }
-    let mut table = Table::new(1, &["stream", "bytes", "complete", "ByteIndex"]);
-    for row in &index.streams {
-        let own = time(Some(row.progressive));
-        table.row([row.stream.to_string(), row.bytes.to_string(), time(row.completed), own]);
-    }
-    text + &table.render()
+    let table = Table::of(
+        "Streams",
+        &index.streams,
+        &[
+            ("stream", &|row| row.stream.into()),
+            ("bytes", &|row| row.bytes.into()),
+            ("complete", &|row| time(row.completed)),
+            ("ByteIndex", &|row| time(Some(row.progressive))),
+        ],
+    );
+    text + &table.to_text(1)
 }
 
 /// The part of time that a waterfall shows: from the first request or byte to the last byte.
@@ -231,9 +183,8 @@ pub fn waterfall(streams: &[StreamSummary]) -> String {
         let share = at.saturating_sub(start).as_secs_f64() / length.max(1e-9);
         (share * f64::from(WATERFALL_WIDTH - 1)).clamp(0.0, f64::from(WATERFALL_WIDTH - 1)) as usize
     };
-    let mut table = Table::new(2, &["stream", "", "request", "first", "last", "path"]);
     let since = |at: Option<Duration>| time(at.map(|at| at.saturating_sub(start)));
-    for row in streams.iter().take(MAX_DRAWN_BARS) {
+    let bar = |row: &StreamSummary| {
         let mut bar = vec![' '; WATERFALL_WIDTH as usize];
         let mut draw = |from: Option<Duration>, to: Option<Duration>, mark: char| {
             let Some((from, to)) = from.zip(to) else { return };
@@ -241,16 +192,21 @@ pub fn waterfall(streams: &[StreamSummary]) -> String {
         };
         draw(row.requested, row.first_byte.or(row.requested), '.');
         draw(row.first_byte, row.last_byte, '=');
-        table.row([
-            row.stream.to_string(),
-            format!("|{}|", bar.into_iter().collect::<String>()),
-            since(row.requested),
-            since(row.first_byte),
-            since(row.last_byte),
-            row.path.as_deref().map_or_else(|| "-".to_owned(), |path| short(path, PATH_WIDTH)),
-        ]);
-    }
-    let mut text = table.render();
+        format!("|{}|", bar.into_iter().collect::<String>())
+    };
+    let table = Table::of(
+        "Waterfall",
+        streams.iter().take(MAX_DRAWN_BARS),
+        &[
+            ("stream", &|row| row.stream.into()),
+            ("", &|row| bar(row).into()),
+            ("request", &|row| since(row.requested)),
+            ("first", &|row| since(row.first_byte)),
+            ("last", &|row| since(row.last_byte)),
+            ("path", &|row| row.path.as_deref().map(|path| short(path, PATH_WIDTH)).into()),
+        ],
+    );
+    let mut text = table.to_text(2);
     if streams.len() > MAX_DRAWN_BARS {
         let _ = writeln!(text, "and {} more streams", streams.len() - MAX_DRAWN_BARS);
     }
@@ -286,7 +242,7 @@ impl Compared {
             name,
             overview,
             blocking_ratio: blocking.and_then(Blocking::ratio),
-            byte_index_ms: millis::of(own),
+            byte_index_ms: millis(own),
             speedup: (!own.is_zero()).then(|| first.as_secs_f64() / own.as_secs_f64()),
         }
     }
@@ -294,40 +250,24 @@ impl Compared {
 
 /// A row for each trace.
 pub fn comparison(traces: &[Compared]) -> String {
-    let mut table = Table::new(
-        2,
+    let table = Table::of(
+        "Comparison",
+        traces,
         &[
-            "trace",
-            "by",
-            "streams",
-            "bytes",
-            "time",
-            "lost",
-            "again",
-            "recovered",
-            "HOL ratio",
-            "ByteIndex",
-            "speed-up",
+            ("trace", &|row| plain(&row.name).into()),
+            ("by", &|row| row.overview.vantage.into()),
+            ("streams", &|row| row.overview.streams.into()),
+            ("bytes", &|row| row.overview.bytes.into()),
+            ("time", &|row| time(Some(row.overview.duration))),
+            ("lost", &|row| row.overview.lost.into()),
+            ("again", &|row| row.overview.retransmitted.into()),
+            ("recovered", &|row| row.overview.recovered.into()),
+            ("HOL ratio", &|row| row.blocking_ratio.map(Cell::Number).into()),
+            ("ByteIndex", &|row| format!("{:.1}", row.byte_index_ms).into()),
+            ("speed-up", &|row| row.speedup.map(Cell::Number).into()),
         ],
     );
-    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.3}"));
-    for row in traces {
-        let overview = &row.overview;
-        table.row([
-            plain(&row.name),
-            overview.vantage.to_owned(),
-            overview.streams.to_string(),
-            overview.bytes.to_string(),
-            time(Some(overview.duration)),
-            overview.lost.to_string(),
-            overview.retransmitted.to_string(),
-            overview.recovered.to_string(),
-            number(row.blocking_ratio),
-            format!("{:.1}", row.byte_index_ms),
-            number(row.speedup),
-        ]);
-    }
-    table.render()
+    table.to_text(2)
 }
 
 #[cfg(test)]

@@ -197,7 +197,7 @@ pub struct Trace {
     pub version: String,
     /// How the file is written.
     pub format: Format,
-    /// For people to read.
+    /// What the file calls it; free text.
     pub title: String,
     /// Who recorded it.
     pub vantage: Vantage,

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sutura_lab::{EXPERIMENTS, Error, Options, Progress, Report};
+use sutura_analysis::report::Report;
+use sutura_lab::{EXPERIMENTS, Error, Options, Progress};
 
 use crate::failure::{Exit, Failure};
 use crate::output;
@@ -47,7 +48,7 @@ pub struct Args {
     /// Load only so many of the pages, in experiments that load pages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pages: Option<u16>,
-    /// Write charts of the report's curves and its plots into this directory, as SVG
+    /// Write the report's figures into this directory, as SVG; those that are there are overwritten
     #[arg(long, value_name = "DIRECTORY")]
     plots: Option<PathBuf>,
     /// Print the report as JSON instead of Markdown
@@ -79,12 +80,11 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
         Error::Unknown { .. } => Failure::usage(error.to_string()),
         error => Failure::new(Exit::Other, format!("{name}: {error}")),
     })?;
-    let text = if args.json {
-        report.to_json().map_err(|e| Failure::new(Exit::Other, format!("{name}: {e}")))?
+    if args.json {
+        output::json(&report)?;
     } else {
-        report.to_markdown()
-    };
-    output::line(text.trim_end())?;
+        output::line(report.to_markdown().trim_end())?;
+    }
     if let Some(directory) = &args.plots {
         write_plots(&report, directory)?;
     }
@@ -112,15 +112,11 @@ fn progress(bar: ProgressBar) -> Progress {
 }
 
 fn write_plots(report: &Report, directory: &Path) -> Result<(), Failure> {
-    let failed = |path: &Path, error: &std::io::Error| {
-        Failure::local(format!("cannot write {}: {error}", path.display()))
-    };
     let pictures = report.all_pictures();
     let pictures = pictures.map_err(|e| Failure::new(Exit::Other, e.to_string()))?;
-    std::fs::create_dir_all(directory).map_err(|e| failed(directory, &e))?;
+    output::make_directory(directory)?;
     for picture in pictures {
-        let path = directory.join(format!("{}.svg", picture.name));
-        std::fs::write(&path, &picture.svg).map_err(|e| failed(&path, &e))?;
+        output::write_file(&directory.join(format!("{}.svg", picture.name)), &picture.svg)?;
     }
     Ok(())
 }

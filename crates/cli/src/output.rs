@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::path::Path;
 
 use serde::Serialize;
+pub use sutura_analysis::statistics::millis;
 
 use crate::failure::{Exit, Failure};
 
@@ -31,6 +33,24 @@ pub fn stdout_failure(error: &io::Error) -> Failure {
         return Failure::new(Exit::Other, "");
     }
     Failure::local(format!("cannot write to standard output: {error}"))
+}
+
+/// Makes a directory, if it is not there.
+///
+/// # Errors
+/// It cannot be made.
+pub fn make_directory(path: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(path)
+        .map_err(|e| Failure::local(format!("cannot make {}: {e}", path.display())))
+}
+
+/// Writes a file, in place of one that may be there.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_file(path: &Path, content: &str) -> Result<(), Failure> {
+    std::fs::write(path, content)
+        .map_err(|e| Failure::local(format!("cannot write {}: {e}", path.display())))
 }
 
 /// Writes a line to standard error. There is nobody to tell if that fails.
@@ -61,7 +81,7 @@ fn is_invisible(character: char) -> bool {
     matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A number of bytes for people to read.
+/// A number of bytes in a suitable unit.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     if count < 1000 {
@@ -74,11 +94,6 @@ pub fn bytes(count: u64) -> String {
         unit += 1;
     }
     format!("{value:.1} {}", UNITS[unit])
-}
-
-/// A duration in milliseconds, with microseconds behind the point.
-pub fn millis(duration: std::time::Duration) -> f64 {
-    (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
 #[cfg(test)]

@@ -22,8 +22,7 @@ impl QlogArgs {
     /// It cannot be made.
     pub fn prepare(&self) -> Result<(), Failure> {
         let Some(directory) = &self.qlog else { return Ok(()) };
-        std::fs::create_dir_all(directory)
-            .map_err(|e| Failure::local(format!("cannot make {}: {e}", directory.display())))
+        output::make_directory(directory)
     }
 
     /// Records every connection of `endpoint` from now on, if that is wanted. A record that cannot

@@ -423,3 +423,14 @@ fn experiments_are_listed() {
         assert!(text.contains(experiment.name), "{text}");
     }
 }
+
+#[test]
+fn every_chart_of_an_experiment_is_a_file_of_its_own() {
+    let scratch = Scratch::new();
+    let charts = scratch.dir("charts");
+    let mut command = sutura(["lab", "holzinger-page", "--plots"]);
+    command.arg(&charts);
+    success(&Process::spawn(command).output());
+    let names = names(&charts);
+    assert_eq!(names.len(), 5, "{names:?}");
+}

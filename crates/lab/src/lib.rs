@@ -1,31 +1,19 @@
-//! Experiments: workloads over the simulator, metrics, and reports.
+//! Experiments: workloads over the simulator, and reports.
 //!
 //! Each experiment is one module of [`experiments`] and has a name, by which [`run`] runs it. It
-//! answers with a [`Report`], which can be read as Markdown and as JSON.
+//! answers with a [`Report`] of `sutura-analysis`, which also has the statistics, tables and figures.
 #![forbid(unsafe_code)]
 
-mod arrivals;
-mod blocking;
-mod charts;
 pub mod experiments;
-mod metrics;
-mod multiplexing;
 pub mod pages;
 mod parallel;
-mod plot;
 mod progress;
-mod report;
+mod recorder;
 pub mod web;
 
-pub use arrivals::Arrival;
-pub use blocking::{Blocking, Chunk, Deliveries, Kind};
-pub use charts::Picture;
 pub use experiments::{EXPERIMENTS, Experiment};
-pub use metrics::Distribution;
-pub use multiplexing::{Mark, graph};
-pub use plot::{Panel, Plot, Points};
 pub use progress::Progress;
-pub use report::{Cell, Report, Series, Table};
+use sutura_analysis::report::Report;
 
 /// How to run an experiment.
 #[derive(Clone, Debug)]
@@ -65,7 +53,7 @@ impl Options {
         (count / u64::from(self.reduce.max(1))).max(1)
     }
 
-    /// How many seeds to run; `count` of them, [reduced](Self::reduced), unless told.
+    /// How many seeds to run: as many as the options say, or else `count`, [reduced](Self::reduced).
     #[must_use]
     pub fn seeds(&self, count: u64) -> u64 {
         self.seeds.map_or_else(|| self.reduced(count), |seeds| seeds.max(1))
@@ -106,9 +94,6 @@ pub enum Error {
     /// A link's description is wrong.
     #[error("link: {0}")]
     Link(#[from] sutura_link::ParseError),
-    /// A chart cannot be drawn.
-    #[error("chart: {0}")]
-    Chart(String),
 }
 
 fn names() -> String {
@@ -122,7 +107,8 @@ fn names() -> String {
 pub fn run(name: &str, options: &Options) -> Result<Report, Error> {
     let unknown = || Error::Unknown { name: name.to_owned() };
     let experiment = EXPERIMENTS.iter().find(|e| e.name == name).ok_or_else(unknown)?;
-    (experiment.run)(options)
+    let report = (experiment.run)(options)?;
+    Ok(Report { name: name.to_owned(), ..report })
 }
 
 #[cfg(doctest)]

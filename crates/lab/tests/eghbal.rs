@@ -82,5 +82,7 @@ fn the_report_holds_the_targets_against_each_connection() {
     let verdict = |cell: &str| cell == "met" || cell == "missed";
     assert!(targets.rows.iter().all(|row| verdict(&row[6].to_string())));
     assert!(pages.rows.iter().all(|row| row[4].to_string() == "3"));
-    assert_eq!(report.series.len(), 2 * pages.rows.len());
+    // A chart for each connection; no two of its six curves have the same colour.
+    assert_eq!(report.charts.len(), 5);
+    assert!(report.charts.iter().all(|chart| chart.panels[0].series.len() == 6));
 }

@@ -1,6 +1,7 @@
 //! The claims of Holzinger et al. 2025, section V-B, on a tenth of the repetitions.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use sutura_lab::experiments::holzinger_stream::{self, Setup, Summary};
@@ -53,6 +54,19 @@ fn at_most_a_tenth_of_the_bytes_is_late_that_would_be_without_repair() {
 }
 
 #[test]
+fn each_size_has_a_chart_of_its_own() {
+    let options = Options { reduce: 1000, ..Options::default() };
+    let report = sutura_lab::run("holzinger-bulk", &options).unwrap();
+    let names: Vec<&str> = report.charts.iter().map(|chart| chart.name.as_str()).collect();
+    assert_eq!(names, ["32000-bytes", "1000000-bytes"]);
+    for (chart, least) in report.charts.iter().zip([100.0, 800.0]) {
+        let all = chart.panels[0].series.iter().flat_map(|series| &series.points);
+        assert!(all.clone().count() > 0 && all.into_iter().all(|(at, _)| *at > least));
+    }
+    assert!(report.charts[0].panels[0].series.iter().all(|s| s.points.iter().all(|p| p.0 < 800.0)));
+}
+
+#[test]
 fn every_experiment_reports() {
     let options = Options { reduce: 1000, ..Options::default() };
     for experiment in EXPERIMENTS {
@@ -61,7 +75,16 @@ fn every_experiment_reports() {
         let columns = report.tables[0].columns.len();
         assert!(report.tables[0].rows.iter().all(|row| row.len() == columns));
         assert!(report.to_markdown().lines().count() > 8);
-        assert!(report.to_json().unwrap().contains("\"series\""));
+        let pictures = report.all_pictures().unwrap();
+        let names: BTreeSet<&str> = pictures.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(names.len(), pictures.len(), "a picture overwrites another: {names:?}");
+        for picture in &pictures {
+            assert!(picture.name.starts_with(experiment.name), "{}", picture.name);
+            assert!(picture.svg.trim_end().ends_with("</svg>"), "{}", picture.name);
+        }
+        for chart in report.charts.iter().filter(|chart| chart.panels.len() == 1) {
+            assert!(chart.panels[0].series.len() <= 12, "{} is crowded", chart.name);
+        }
     }
     let error = sutura_lab::run("nothing", &options).unwrap_err();
     assert!(matches!(error, Error::Unknown { .. }));

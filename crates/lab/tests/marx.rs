@@ -1,10 +1,11 @@
 //! What Marx 2020 found of schemes, on the shipped pages.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use sutura_analysis::report::Report;
+use sutura_lab::Options;
 use sutura_lab::experiments::marx_link;
 use sutura_lab::experiments::marx_pages::{BUFFERS, ENTRANTS, Entrant, Loads, Set};
 use sutura_lab::pages::{Page, Timing, Weighting};
-use sutura_lab::{Options, Report};
 use sutura_schedule::Scheme;
 
 fn entrant(name: &str) -> usize {
@@ -78,10 +79,10 @@ fn both_experiments_report_on_as_many_pages_as_are_asked_for() {
     let report = run("marx-pages");
     assert!(report.text[0].contains("2 page loads"), "{}", report.text[0]);
     assert!(report.tables.iter().all(|table| table.rows.len() == ENTRANTS.len()));
-    let [plot] = &report.plots[..] else { panic!("{} plots", report.plots.len()) };
-    assert_eq!(plot.panels.len(), ENTRANTS.len() - 1);
+    let [chart] = &report.charts[..] else { panic!("{} charts", report.charts.len()) };
+    assert_eq!(chart.panels.len(), ENTRANTS.len() - 1);
     // Two pages, without and with a buffer; two marks are the legend's.
-    assert_eq!(plot.to_svg().matches("<circle").count(), 4 * (ENTRANTS.len() - 1) + 2);
+    assert_eq!(chart.to_svg().unwrap().matches("<circle").count(), 4 * (ENTRANTS.len() - 1) + 2);
 
     let report = run("marx-link");
     assert!(report.text[0].contains("2 of them"), "{}", report.text[0]);

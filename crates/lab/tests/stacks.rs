@@ -1,8 +1,8 @@
 //! What Marx 2020, section 2 says of stacks and of retransmission approaches, on short files.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use sutura_analysis::{Arrival, Class};
 use sutura_lab::experiments::marx_stacks::{Channel, Files, Server, Trace, approach, download};
-use sutura_lab::{Chunk, Kind};
 use sutura_link::LinkConfig;
 use sutura_schedule::{Preset, Scheme};
 
@@ -12,24 +12,29 @@ fn lossless(name: &str, files: Files) -> Trace {
     let (up, down) = Channel::Lossless.links().unwrap();
     let server = Server::of(Preset::by_name(name).unwrap());
     let trace = download(server, files, (&up, &down), 1).unwrap();
-    assert!(trace.frames.iter().all(|(_, kind)| *kind == Kind::New));
-    assert_eq!(trace.blocking.quic().total(), files.count as u64 * files.bytes);
-    assert_eq!((trace.blocking.ratio(), trace.blocking.tcp().waited), (None, 0));
+    assert!(trace.received.arrivals.iter().all(|arrival| arrival.class == Class::New));
+    assert_eq!(trace.blocking.received, files.count as u64 * files.bytes);
+    assert_eq!((trace.blocking.ratio(), trace.blocking.tcp.bytes), (None, 0));
     trace
+}
+
+/// Frames of one stream in a row: the stream, and how many.
+fn runs(trace: &Trace) -> Vec<(u64, usize)> {
+    trace.received.runs().collect()
 }
 
 /// The files in the order of runs, counted from 0.
 fn order(trace: &Trace) -> Vec<u64> {
-    trace.runs().iter().map(|(stream, _)| stream / 4).collect()
+    trace.received.runs().map(|(stream, _)| stream / 4).collect()
 }
 
 #[test]
 fn round_robin_interleaves_every_packet() {
     for name in ["aioquic", "quiche", "quicly", "ngtcp2", "mvfst"] {
         let trace = lossless(name, FILES);
-        let packets = trace.runs().len();
+        let runs = runs(&trace);
         // The last packets of files may meet, and where streams are mixed they do.
-        let turns = &trace.runs()[..packets - 20];
+        let turns = &runs[..runs.len() - 20];
         let expected = (0..).map(|n| (n % 10 * 4, 1)).take(turns.len());
         assert!(turns.iter().copied().eq(expected), "{name}: {turns:?}");
     }
@@ -47,7 +52,7 @@ fn sequential_stacks_send_one_file_after_the_other() {
 fn blocks_are_as_long_as_they_are_told_to_be() {
     for (name, length) in [("msquic", 4), ("google", 14)] {
         let trace = lossless(name, FILES);
-        let runs = trace.runs();
+        let runs = runs(&trace);
         // The last turn of each file is what is left.
         let (turns, rest) = runs.split_at(runs.len() - 10);
         assert!(turns.iter().all(|(_, n)| *n == length), "{name}: {runs:?}");
@@ -58,7 +63,7 @@ fn blocks_are_as_long_as_they_are_told_to_be() {
 
 #[test]
 fn turns_of_a_congestion_window_get_longer() {
-    let runs = lossless("lsquic", Files { bytes: 1_000_000, ..FILES }).runs();
+    let runs = runs(&lossless("lsquic", Files { bytes: 1_000_000, ..FILES }));
     assert!((9..30).contains(&runs[0].1), "{runs:?}");
     let longest = runs.iter().map(|(_, length)| *length).max().unwrap();
     assert!(longest > 4 * runs[0].1, "{runs:?}");
@@ -72,7 +77,7 @@ fn small_stream_windows_stop_streams_for_a_while() {
     let (up, down) = Channel::Lossless.links().unwrap();
     let files = Files { count: 3, bytes: 1_000_000 };
     let trace = download(server, files, (&up, &down), 1).unwrap();
-    assert!(trace.runs().len() > 3, "{:?}", trace.runs());
+    assert!(trace.received.switches() > 2, "{:?}", runs(&trace));
 }
 
 /// Loses the datagrams of these numbers on the way to the client, and all acknowledgements for a
@@ -90,19 +95,21 @@ fn lossy(server: Server, files: Files, lost: &[usize]) -> Trace {
 
 /// Packets of a download whose numbers are missing.
 fn missing(trace: &Trace) -> Vec<u64> {
-    let numbers: Vec<u64> = trace.frames.iter().map(|(arrival, _)| arrival.packet).collect();
+    let numbers: Vec<u64> =
+        trace.received.arrivals.iter().filter_map(|arrival| arrival.packet).collect();
     (numbers[0]..*numbers.last().unwrap()).filter(|n| !numbers.contains(n)).collect()
 }
 
 /// Which files arrive, by letters, from the first retransmission on; what is sent again in lower case.
 fn from_first_retransmission(trace: &Trace) -> String {
-    let begin = trace.frames.iter().position(|(_, kind)| *kind == Kind::Retransmitted).unwrap();
-    let letter = |(arrival, kind): &(sutura_lab::Arrival, Kind)| {
-        let Chunk { stream, .. } = arrival.chunk;
-        let first = if *kind == Kind::Retransmitted { b'a' } else { b'A' };
-        char::from(first + (stream / 4) as u8)
+    let arrivals = &trace.received.arrivals;
+    let again = |arrival: &Arrival| arrival.class == Class::Retransmitted;
+    let begin = arrivals.iter().position(again).unwrap();
+    let letter = |arrival: &Arrival| {
+        let first = if again(arrival) { b'a' } else { b'A' };
+        char::from(first + (arrival.frame.stream / 4) as u8)
     };
-    trace.frames[begin..].iter().map(letter).collect()
+    arrivals[begin..].iter().map(letter).collect()
 }
 
 /// A download of which four packets are lost: two of A and two of B in neighbouring turns, or two of the
@@ -122,9 +129,10 @@ fn retransmissions(scheme: Scheme, number: u8) -> String {
     let before = missing(&lossy(server, files, &[probe]));
     let offset = probe - usize::try_from(before[0]).unwrap();
     let reference = lossy(server, files, &[]);
+    let arrivals = &reference.received.arrivals;
     let number_of =
-        |index: usize| offset + usize::try_from(reference.frames[index].0.packet).unwrap();
-    let file = |index: usize| reference.frames[index].0.chunk.stream / 4;
+        |index: usize| offset + usize::try_from(arrivals[index].packet.unwrap()).unwrap();
+    let file = |index: usize| arrivals[index].frame.stream / 4;
     let lost: Vec<usize> = if sequential {
         let border = (0..).find(|index| file(*index) == 1).unwrap();
         // The last packet of A discloses the gap before it.
@@ -134,7 +142,7 @@ fn retransmissions(scheme: Scheme, number: u8) -> String {
         two_of(0).chain(two_of(1)).map(number_of).collect()
     };
     let trace = lossy(server, files, &lost);
-    assert!(trace.blocking.gaps() >= 2);
+    assert!(trace.blocking.gaps >= 2);
     from_first_retransmission(&trace)
 }
 
@@ -168,9 +176,9 @@ fn a_gap_is_filled_and_both_transports_hand_over_everything() {
         let (up, down) = Channel::Bursts.links().unwrap();
         let trace = download(Server::of(preset), FILES, (&up, &down), 5).unwrap();
         let blocking = &trace.blocking;
-        assert_eq!(blocking.quic().total(), 2_000_000, "{}", preset.name);
-        assert_eq!(blocking.tcp().total(), 2_000_000, "{}", preset.name);
-        assert!(blocking.quic().waited <= blocking.tcp().waited, "{}", preset.name);
+        assert_eq!(blocking.received, 2_000_000, "{}", preset.name);
+        assert_eq!((blocking.quic.left, blocking.tcp.left), (0, 0), "{}", preset.name);
+        assert!(blocking.quic.bytes <= blocking.tcp.bytes, "{}", preset.name);
         assert_eq!(trace.completion.len(), 10);
     }
 }

@@ -13,7 +13,7 @@ use std::io::{Write, stdout};
 
 #[derive(Serialize)]
 struct Report<'r> {
-    cpu: Option<String>,
+    machine: String,
     load: Option<String>,
     huge_pages: Option<String>,
     kernels: Vec<&'static str>,
@@ -28,7 +28,7 @@ struct Report<'r> {
 
 pub fn print(results: &Results, criteria: &[Criterion]) -> Result<(), Error> {
     let report = Report {
-        cpu: machine::cpu(),
+        machine: sutura_analysis::report::machine(),
         load: machine::load(),
         huge_pages: machine::huge_pages(),
         kernels: machine::kernels(),

@@ -2,14 +2,8 @@
 
 use crate::{memory, peers::isal};
 use std::fs;
+use sutura_analysis::report::machine;
 use sutura_erasure::kernel::Kernel;
-
-/// The model of the CPU, where Linux tells.
-pub fn cpu() -> Option<String> {
-    let info = fs::read_to_string("/proc/cpuinfo").ok()?;
-    let line = info.lines().find(|line| line.starts_with("model name"))?;
-    Some(line.split_once(':')?.1.trim().to_owned())
-}
 
 /// The numbers of runnable tasks in the last 1, 5 and 15 minutes, where Linux tells.
 pub fn load() -> Option<String> {
@@ -38,7 +32,7 @@ pub fn describe() -> Vec<String> {
     if cfg!(debug_assertions) {
         lines.push("built without --release: the figures mean nothing".to_owned());
     }
-    lines.extend(cpu().map(|cpu| format!("CPU: {cpu}")));
+    lines.push(format!("machine: {}", machine()));
     lines.extend(load().map(|load| format!("load at the end: {load}")));
     let none = || "none to be had, so what is decided in them is not measured".to_owned();
     lines.push(format!("huge pages: {}", huge_pages().unwrap_or_else(none)));

@@ -1,22 +1,23 @@
-//! Writing SVG: boxes, lines and text.
+//! Pictures made of boxes and text.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::step;
-use crate::text::plain;
+use super::{printable, step};
 
 /// Text with the characters of XML written out.
 fn escaped(text: &str) -> String {
-    // XML 1.0 has no control characters, and neither of these two.
-    let text = plain(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}");
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    printable(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// A figure in the making. Lengths are in pixels, from the upper left corner on. Colours must be
-/// this crate's own.
+/// A picture in the making. Lengths are in pixels, from the upper left corner on. Colours must be
+/// this crate's own. Boxes of different colours must not overlap.
 #[derive(Debug, Default)]
 pub(super) struct Canvas {
     body: String,
+    /// The boxes about which nothing is said, by their colour: one path each, which takes a fraction
+    /// of the space.
+    paths: BTreeMap<String, String>,
 }
 
 /// A box.
@@ -28,18 +29,28 @@ pub(super) struct Area {
     pub(super) height: f64,
 }
 
+/// A length to a hundredth of a pixel.
+fn rounded(length: f64) -> f64 {
+    (length * 100.0).round() / 100.0
+}
+
 impl Canvas {
     /// A box, and what is shown to whoever points at it.
     pub(super) fn area(&mut self, area: Area, fill: &str, about: Option<&str>) {
-        let Area { x, y, width, height } = area;
-        let width = width.max(0.2);
-        let _ = write!(
-            self.body,
-            r#"<rect x="{x:.2}" y="{y:.2}" width="{width:.2}" height="{height:.2}" fill="{fill}""#
-        );
+        let [x, y, height] = [area.x, area.y, area.height].map(rounded);
+        let width = rounded(area.width.max(0.2));
+        // Writing to a string cannot fail.
         let _ = match about {
-            Some(about) => writeln!(self.body, "><title>{}</title></rect>", escaped(about)),
-            None => writeln!(self.body, "/>"),
+            Some(about) => writeln!(
+                self.body,
+                "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{fill}\">\
+                 <title>{}</title></rect>",
+                escaped(about)
+            ),
+            None => {
+                let path = self.paths.entry(fill.to_owned()).or_default();
+                write!(path, "M{x} {y}h{width}v{height}h-{width}z")
+            }
         };
     }
 
@@ -55,15 +66,6 @@ impl Canvas {
             writeln!(self.body, r#"<text x="{x:.2}" y="{y:.2}" text-anchor="end">{text}</text>"#);
     }
 
-    /// A line through points.
-    pub(super) fn line(&mut self, points: impl IntoIterator<Item = (f64, f64)>, stroke: &str) {
-        self.body.push_str("<polyline points=\"");
-        for (x, y) in points {
-            let _ = write!(self.body, "{x:.2},{y:.2} ");
-        }
-        let _ = writeln!(self.body, "\" fill=\"none\" stroke=\"{stroke}\"/>");
-    }
-
     /// A scale of milliseconds below `y`: `length` of them from `x` on, `width` wide.
     pub(super) fn milliseconds(&mut self, x: f64, y: f64, width: f64, length: f64, height: f64) {
         let step = step(length, 10.0);
@@ -74,13 +76,17 @@ impl Canvas {
                 break;
             }
             let at = x + width * time / length.max(1e-9);
-            self.line([(at, y), (at, y - height)], "#ddd");
+            let top = y - height;
+            let _ = writeln!(self.body, r##"<path d="M{at:.2} {y:.2}V{top:.2}" stroke="#ddd"/>"##);
             self.text(at + 2.0, y + 12.0, &format!("{} ms", (time * 1e6).round() / 1e6));
         }
     }
 
-    /// The figure.
-    pub(super) fn finish(self, width: f64, height: f64) -> String {
+    /// The picture.
+    pub(super) fn finish(mut self, width: f64, height: f64) -> String {
+        for (fill, path) in std::mem::take(&mut self.paths) {
+            let _ = writeln!(self.body, r#"<path fill="{fill}" d="{path}"/>"#);
+        }
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
              viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"sans-serif\" font-size=\"11\">\n\

@@ -5,7 +5,7 @@ use crate::{Direction, Trace, head_of_line_blocking, stream_table};
 
 /// The opening tags and texts balance, and there is nothing that is not XML.
 fn check(svg: &str) {
-    assert!(svg.starts_with("<svg xmlns") && svg.ends_with("</svg>\n"), "{svg}");
+    assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{svg}");
     let mut open: Vec<&str> = Vec::new();
     let mut rest = svg;
     while let Some((_, tag)) = rest.split_once('<') {
@@ -30,7 +30,7 @@ fn figures(trace: &Trace, title: &str) -> [String; 3] {
     [
         multiplexing(&graph, &streams, title),
         waterfall(&streams, title),
-        blocking(&blocked, trace.duration, title),
+        blocking(&blocked, trace.duration, title).to_svg().unwrap(),
     ]
 }
 
@@ -53,16 +53,124 @@ fn a_row_of_packets_with_marks_below() {
     assert_eq!(graph.matches("<title>stream 0, 2 frames").count(), 2);
     assert_eq!(graph.matches("<title>stream 4, 1 frames").count(), 1);
     // Once in the row of marks, once in the legend.
-    for class in ["#8e44ad", "black", "#1e9e4a"] {
-        assert_eq!(graph.matches(&format!("fill=\"{class}\"")).count(), 2, "{class}");
+    for class in ["#aa4499", "#000", "#117733"] {
+        assert_eq!(boxes(&graph, class), 2, "{class}");
     }
-    assert_eq!(graph.matches("fill=\"#d62728\"").count(), 1);
+    assert_eq!(boxes(&graph, "#cc6677"), 1);
     assert!(bars.contains("waits for 10 ms") && bars.contains("blocked for 10 ms"));
     assert!(lines.contains("ratio 0.600"), "{lines}");
 }
 
+/// How many boxes of a colour there are about which nothing is said.
+fn boxes(svg: &str, fill: &str) -> usize {
+    let (_, path) = svg.split_once(&format!("<path fill=\"{fill}\" d=\"")).unwrap();
+    path.split('"').next().unwrap().matches('M').count()
+}
+
+#[test]
+fn long_graphs_go_on_in_the_next_line() {
+    // 1205 frames of two streams that take turns, but for the last ten.
+    let build = (0..1205).fold(Build::default(), |build, n| {
+        let stream = if n < 1195 { n % 2 * 4 } else { 0 };
+        build.received(n, n, &[frame(stream, n, 1)])
+    });
+    let [graph, ..] = figures(&build.trace(), "long");
+    check(&graph);
+    assert_eq!(graph.matches("all streams").count(), 2);
+    assert!(!graph.contains("<title>"), "a frame is too narrow to be pointed at");
+    // Each frame in the row of all and in that of its stream; the run of ten is cut by the line.
+    assert_eq!(boxes(&graph, &stream_colour(0)), 2 * (598 + 1));
+    assert_eq!(boxes(&graph, &stream_colour(1)), 2 * 597);
+}
+
+#[test]
+fn streams_beyond_the_palette_are_paler() {
+    let colours: std::collections::BTreeSet<_> = (0..12).map(stream_colour).collect();
+    assert_eq!((colours.len(), colours.contains("#000000")), (12, false));
+    assert_eq!(stream_colour(12), stream_colour(0));
+}
+
+fn chart(series: usize, label: &str) -> Chart {
+    let line = |n: usize| Series::line(format!("{label} {n}"), vec![(0.0, 0.0), (1.0, n as f64)]);
+    let panels = vec![Panel::of((0..series).map(line))];
+    Chart { title: "A < B".to_owned(), x: Axis::linear("time in ms"), panels, ..Chart::default() }
+}
+
+#[test]
+fn a_curve_stands_in_the_chart_and_in_the_legend() {
+    let svg = chart(2, "curve").to_svg().unwrap();
+    check(&svg);
+    for text in ["A &lt; B", "curve 0", "curve 1", "time in ms"] {
+        assert!(svg.contains(text), "{text}");
+    }
+    let lines = |colour: &str| svg.matches(&format!("stroke=\"{colour}\"")).count();
+    assert_eq!((lines("#0072B2"), lines("#D55E00"), lines("#009E73")), (2, 2, 0));
+}
+
+#[test]
+fn curves_over_the_same_points_all_show() {
+    let mut chart = chart(3, "curve");
+    let series = &mut chart.panels[0].series;
+    series[0].points = series[2].points.clone();
+    let svg = chart.to_svg().unwrap();
+    assert_eq!(svg.matches("stroke=\"#0072B2\" stroke-width=\"5\"").count(), 2);
+    assert_eq!(svg.matches("stroke=\"#009E73\" stroke-width=\"2\"").count(), 2);
+}
+
+#[test]
+fn no_two_curves_look_the_same_and_no_legend_is_cut() {
+    let label = "2 % loss, warm, newreno, everything protected: all urgent resources";
+    let svg = chart(20, label).to_svg().unwrap();
+    check(&svg);
+    let size = |name: &str| -> f64 {
+        let (_, rest) = svg.split_once(&format!("{name}=\"")).unwrap();
+        rest.split('"').next().unwrap().parse().unwrap()
+    };
+    let (width, height) = (size("width"), size("height"));
+    let texts: Vec<_> = svg.match_indices("<text x=\"").map(|(at, _)| &svg[at + 9..]).collect();
+    for text in texts {
+        let mut parts = text.splitn(4, '"');
+        let (x, y): (f64, f64) = (parts.next().unwrap().parse().unwrap(), {
+            parts.next();
+            parts.next().unwrap().parse().unwrap()
+        });
+        let words = text.split_once('>').unwrap().1.split_once('<').unwrap().0.trim();
+        // A letter of 13 pixels is 7 wide on average.
+        let end = if words.starts_with(label) { x + 7.0 * words.len() as f64 } else { x };
+        assert!(end <= width && y <= height, "{words} ends at {end} of {width}, {y} of {height}");
+    }
+    // Colours come again, but with other dashes: the first curve is one line, the eighth is many.
+    let lines = svg.matches("stroke=\"#0072B2\"").count();
+    assert!(lines > 6, "{lines}");
+}
+
+#[test]
+fn points_without_a_place_on_a_log_axis_are_left_out() {
+    let points = |n: u32| (0..n).map(|i| (f64::from(i), 2.0)).collect();
+    let panel = |title: &str| Panel {
+        title: title.to_owned(),
+        series: vec![Series::points("without", points(5)), Series::points("with", points(1))],
+    };
+    let chart = Chart {
+        x: Axis::log("bytes"),
+        y: Axis::log("speed-up"),
+        baseline: Some(1.0),
+        panels: (0..6).map(|n| panel(&format!("panel {n}"))).collect(),
+        ..Chart::default()
+    };
+    let svg = chart.to_svg().unwrap();
+    check(&svg);
+    // Of five points one is at zero; two circles are the legend's.
+    assert_eq!(svg.matches("<circle").count(), 6 * 4 + 2);
+    assert!((0..6).all(|n| svg.contains(&format!("panel {n}"))));
+}
+
 #[test]
 fn nothing_can_be_drawn() {
+    check(&Chart::default().to_svg().unwrap());
+    let nowhere = Series::line("none", vec![(f64::NAN, 1.0), (1.0, f64::INFINITY)]);
+    let chart = Chart { panels: vec![Panel::of([nowhere])], ..Chart::default() };
+    check(&chart.to_svg().unwrap());
     figures(&Trace::default(), "").iter().for_each(|figure| check(figure));
 }
 

@@ -1,9 +1,9 @@
 //! The waterfall: streams over time.
 
 use super::canvas::{Area, Canvas};
-use super::colour;
+use super::stream_colour;
 use crate::limits::MAX_DRAWN_BARS;
-use crate::millis;
+use crate::statistics::millis;
 use crate::streams::StreamSummary;
 use crate::text::{short, span};
 
@@ -16,7 +16,7 @@ const ROW: f64 = 16.0;
 /// Beyond [`MAX_DRAWN_BARS`] nothing is drawn, and the figure says so.
 pub fn waterfall(streams: &[StreamSummary], title: &str) -> String {
     let (start, end) = span(streams);
-    let length = millis::of(end.saturating_sub(start)).max(1e-3);
+    let length = millis(end.saturating_sub(start)).max(1e-3);
     let drawn = streams.get(..streams.len().min(MAX_DRAWN_BARS)).unwrap_or_default();
     let height = drawn.len() as f64 * ROW;
     let mut canvas = Canvas::default();
@@ -29,22 +29,22 @@ pub fn waterfall(streams: &[StreamSummary], title: &str) -> String {
         let path = short(row.path.as_deref().unwrap_or_default(), 30);
         canvas.text_before(LEFT - 8.0, y + 11.0, &format!("{path} {}", row.stream));
         let place =
-            |at: std::time::Duration| LEFT + WIDTH * millis::of(at.saturating_sub(start)) / length;
+            |at: std::time::Duration| LEFT + WIDTH * millis(at.saturating_sub(start)) / length;
         let mut bar = |from: std::time::Duration, to, fill: &str, about: &str| {
             let (x, to) = (place(from), place(to));
             let area = Area { x, y: y + 2.0, width: (to - x).max(1.0), height: ROW - 4.0 };
             canvas.area(area, fill, Some(about));
         };
         if let Some((requested, first)) = row.requested.zip(row.first_byte) {
-            let about = format!("waits for {} ms", millis::of(first.saturating_sub(requested)));
+            let about = format!("waits for {} ms", millis(first.saturating_sub(requested)));
             bar(requested, first.max(requested), "#d8d8d8", &about);
         }
         if let Some((first, last)) = row.first_byte.zip(row.last_byte) {
-            let took = millis::of(last.saturating_sub(first));
-            let blocked = row.blocked.map(|b| format!(", blocked for {} ms", millis::of(b)));
+            let took = millis(last.saturating_sub(first));
+            let blocked = row.blocked.map(|b| format!(", blocked for {} ms", millis(b)));
             let blocked = blocked.unwrap_or_default();
             let about = format!("{} bytes in {took} ms{blocked}", row.bytes);
-            bar(first, last, &colour(rank), &about);
+            bar(first, last, &stream_colour(rank), &about);
         }
     }
     canvas.finish(LEFT + WIDTH + 60.0, TOP + height + 24.0)

@@ -138,8 +138,7 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
     }
     let mut figures = Vec::new();
     if let Some(directory) = &args.out {
-        std::fs::create_dir_all(directory)
-            .map_err(|e| Failure::local(format!("cannot make {}: {e}", directory.display())))?;
+        output::make_directory(directory)?;
         for report in &reports {
             figures.extend(report.write_figures(args, directory)?);
         }

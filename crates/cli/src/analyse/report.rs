@@ -13,7 +13,7 @@ use sutura_analysis::{
 
 use super::load::Record;
 use super::{Analysis, Args};
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::output::{self, millis};
 
 /// All analyses of a record.
@@ -122,9 +122,9 @@ impl Report {
             args.only.contains(&Analysis::Multiplexing).then_some(&multiplexing.arrivals);
         let multiplexing = json!({
             "frames": multiplexing.arrivals.len(),
-            "switches": multiplexing.switches,
+            "switches": multiplexing.switches(),
             "mean_run": multiplexing.mean_run(),
-            "longest_run": multiplexing.longest_run,
+            "longest_run": multiplexing.longest_run(),
             "arrivals": arrivals,
         });
         let blocking = self.blocking.as_ref().map(|blocking| {
@@ -150,27 +150,27 @@ impl Report {
     /// Writes the figures that are wanted, and returns their names.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// A figure cannot be drawn, or a file cannot be written.
     pub fn write_figures(&self, args: &Args, directory: &Path) -> Result<Vec<PathBuf>, Failure> {
         let name = &self.record.name;
         let mut written = Vec::new();
-        let mut write = |analysis: Analysis, kind: &str, draw: &dyn Fn() -> String| {
-            if !args.wants(analysis) {
-                return Ok(());
-            }
+        let mut write = |kind: &str, svg: String| {
             let path = directory.join(format!("{name}.{kind}.svg"));
-            std::fs::write(&path, draw())
-                .map_err(|e| Failure::local(format!("cannot write {}: {e}", path.display())))?;
+            output::write_file(&path, &svg)?;
             written.push(path);
             Ok(())
         };
-        write(Analysis::Multiplexing, "multiplexing", &|| {
-            figure::multiplexing(&self.multiplexing, &self.streams, name)
-        })?;
-        write(Analysis::Waterfall, "waterfall", &|| figure::waterfall(&self.streams, name))?;
-        if let Some(blocking) = &self.blocking {
-            let duration = self.record.trace.duration;
-            write(Analysis::Blocking, "blocking", &|| figure::blocking(blocking, duration, name))?;
+        if args.wants(Analysis::Multiplexing) {
+            let svg = figure::multiplexing(&self.multiplexing, &self.streams, name);
+            write("multiplexing", svg)?;
+        }
+        if args.wants(Analysis::Waterfall) {
+            write("waterfall", figure::waterfall(&self.streams, name))?;
+        }
+        if let Some(blocking) = self.blocking.as_ref().filter(|_| args.wants(Analysis::Blocking)) {
+            let chart = figure::blocking(blocking, self.record.trace.duration, name);
+            let svg = chart.to_svg().map_err(|e| Failure::new(Exit::Other, e.to_string()))?;
+            write("blocking", svg)?;
         }
         Ok(written)
     }

@@ -1,9 +1,9 @@
 //! What the loads of both kinds add up to.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use sutura::ConnectionStats;
+use sutura_analysis::statistics::Distribution;
+use sutura_analysis::table::Table;
 
 use super::load::Loaded;
 use crate::output::{self, millis};
@@ -29,12 +29,13 @@ impl Samples {
         self.sum(of) / (self.0.len().max(1) as f64)
     }
 
-    fn resources(&self) -> Vec<Duration> {
-        self.0.iter().flat_map(|sample| sample.loaded.resources.iter().copied()).collect()
+    fn resources(&self) -> Distribution {
+        let all = self.0.iter().flat_map(|sample| sample.loaded.resources.iter().copied());
+        Distribution::of(all)
     }
 
-    fn pages(&self) -> Vec<Duration> {
-        self.0.iter().map(|sample| sample.loaded.page).collect()
+    fn pages(&self) -> Distribution {
+        Distribution::of(self.0.iter().map(|sample| sample.loaded.page))
     }
 
     /// Bytes of repair symbols per byte that the server sent otherwise.
@@ -45,11 +46,11 @@ impl Samples {
     }
 
     fn to_json(&self) -> Value {
-        let times = |mut times: Vec<Duration>| {
-            let p50 = millis(percentile(&mut times, 50));
-            json!({ "p50": p50, "p99": millis(percentile(&mut times, 99)) })
+        let times = |times: Distribution| {
+            let [p50, p99] = [0.5, 0.99].map(|q| millis(times.quantile(q)));
+            json!({ "p50": p50, "p99": p99 })
         };
-        let pages: Vec<f64> = self.pages().into_iter().map(millis).collect();
+        let pages: Vec<f64> = self.0.iter().map(|sample| millis(sample.loaded.page)).collect();
         json!({
             "resource_ms": times(self.resources()),
             "page_ms": times(self.pages()),
@@ -68,13 +69,6 @@ impl Samples {
     }
 }
 
-/// The nearest-rank percentile; zero if there is nothing.
-fn percentile(times: &mut [Duration], percent: usize) -> Duration {
-    times.sort_unstable();
-    let rank = (times.len() * percent).div_ceil(100);
-    times.get(rank.saturating_sub(1)).copied().unwrap_or_default()
-}
-
 /// Loads of both kinds over the same links.
 #[derive(Debug, Clone, Default)]
 pub struct Comparison {
@@ -83,20 +77,21 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// A table for people to read.
+    /// Text for a terminal.
     pub fn table(&self) -> String {
-        let mut table =
-            format!("{:56}{:>12}{:>12}{:>10}\n", "", "without FEC", "with FEC", "change");
-        type Times = fn(&Samples) -> Vec<Duration>;
-        let times: [(&str, Times, usize); 4] = [
-            ("resource, request to end, median", Samples::resources, 50),
-            ("resource, request to end, 99th percentile", Samples::resources, 99),
-            ("whole page, median", Samples::pages, 50),
-            ("whole page, 99th percentile", Samples::pages, 99),
+        let mut table = Table::new("Loads", ["", "without FEC", "with FEC", "change"]);
+        type Times = fn(&Samples) -> Distribution;
+        let times: [(&str, Times, f64); 4] = [
+            ("resource, request to end, median", Samples::resources, 0.5),
+            ("resource, request to end, 99th percentile", Samples::resources, 0.99),
+            ("whole page, median", Samples::pages, 0.5),
+            ("whole page, 99th percentile", Samples::pages, 0.99),
         ];
-        for (name, of, percent) in times {
-            let [a, b] = self.both(|s| millis(percentile(&mut of(s), percent)));
-            table += &row(name, &format!("{a:.0} ms"), &format!("{b:.0} ms"), Some((a, b)));
+        for (name, of, q) in times {
+            let [a, b] = self.both(|s| millis(of(s).quantile(q)));
+            let change =
+                if a > 0.0 { format!("{:+.0} %", (b / a - 1.0) * 100.0) } else { String::new() };
+            table.row([name.to_owned(), format!("{a:.0} ms"), format!("{b:.0} ms"), change]);
         }
         type Count = fn(&Sample) -> u64;
         let counts: [(&str, Count); 5] = [
@@ -106,19 +101,18 @@ impl Comparison {
             ("probe timeouts", |s| s.server.probe_timeouts),
             ("repair packets sent", |s| s.server.fec.repair_symbols_sent),
         ];
+        let mut row = |name: &str, [a, b]: [String; 2]| {
+            table.row([name.to_owned(), a, b, String::new()]);
+        };
         for (name, of) in counts {
-            let [a, b] = self.both(|s| s.per_load(of));
-            table +=
-                &row(&format!("{name}, per load"), &format!("{a:.1}"), &format!("{b:.1}"), None);
+            let both = self.both(|s| s.per_load(of)).map(|count| format!("{count:.1}"));
+            row(&format!("{name}, per load"), both);
         }
-        let [a, b] = self.both(|s| s.per_load(|s| s.server.stream_bytes_retransmitted));
-        let [a, b] = [a, b].map(|bytes| output::bytes(bytes as u64));
-        table += &row("data sent again, per load", &a, &b, None);
-        let [a, b] = self.both(|s| s.overhead() * 100.0);
-        table +=
-            &row("repair bytes to other bytes", &format!("{a:.1} %"), &format!("{b:.1} %"), None);
-        table.truncate(table.trim_end().len());
-        table
+        let again = self.both(|s| s.per_load(|s| s.server.stream_bytes_retransmitted));
+        row("data sent again, per load", again.map(|bytes| output::bytes(bytes as u64)));
+        let overhead = self.both(|s| s.overhead() * 100.0);
+        row("repair bytes to other bytes", overhead.map(|share| format!("{share:.1} %")));
+        table.to_text(1).trim_end().to_owned()
     }
 
     pub fn to_json(&self) -> Value {
@@ -130,32 +124,28 @@ impl Comparison {
     }
 }
 
-fn row(name: &str, without: &str, with: &str, change: Option<(f64, f64)>) -> String {
-    let change = match change {
-        Some((a, b)) if a > 0.0 => format!("{:+.0} %", (b / a - 1.0) * 100.0),
-        _ => String::new(),
-    };
-    let row = format!("{name:56}{without:>12}{with:>12}{change:>10}");
-    format!("{}\n", row.trim_end())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
-    fn percentiles_are_by_nearest_rank() {
-        let mut times: Vec<Duration> = (1..=200).rev().map(Duration::from_millis).collect();
-        assert_eq!(percentile(&mut times, 50), Duration::from_millis(100));
-        assert_eq!(percentile(&mut times, 99), Duration::from_millis(198));
-        assert_eq!(percentile(&mut times[..1], 99), Duration::from_millis(1));
-        assert_eq!(percentile(&mut [], 50), Duration::ZERO);
-    }
-
-    #[test]
-    fn rows_line_up_and_tell_the_change() {
-        let text = row("page", "200 ms", "150 ms", Some((200.0, 150.0)));
-        assert_eq!(text, format!("{:56}{:>12}{:>12}{:>10}\n", "page", "200 ms", "150 ms", "-25 %"));
-        assert!(!row("x", "0", "1", Some((0.0, 1.0))).contains('%'));
+    fn rows_line_up_and_say_how_much_changed() {
+        let samples = |page: u64| {
+            let page = Duration::from_millis(page);
+            let loaded = Loaded { resources: vec![page], page, waits: 3 };
+            let (server, client) = (ConnectionStats::default(), ConnectionStats::default());
+            Samples(vec![Sample { loaded, server, client }])
+        };
+        let comparison = Comparison { without: samples(200), with: samples(150) };
+        let text = comparison.table();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[3].starts_with("whole page, median "), "{text}");
+        assert!(lines[3].ends_with("200 ms    150 ms   -25 %"), "{text}");
+        let waits = lines.iter().find(|line| line.starts_with("retransmission waits")).unwrap();
+        assert!(waits.ends_with("3.0       3.0"), "{text}");
+        let nothing = Comparison::default().table();
+        assert!(nothing.contains("0 ms") && !nothing.contains("NaN"), "{nothing}");
     }
 }

@@ -4,14 +4,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sutura_analysis::report::Report;
+use sutura_analysis::statistics::Distribution;
+use sutura_analysis::table::{Cell, Table};
 use sutura_link::LinkConfig;
 use sutura_proto::{Algorithm, Metrics, Protection, TransportConfig};
 use sutura_sim::{
     BulkClient, BulkServer, Clock, Ends, Figures, Observed, Progress, Scenario, Transfer,
 };
 
+use super::Experiment;
 use super::paper_path::{protection, seed};
-use crate::{Cell, Distribution, Error, Options, Report, Table, parallel};
+use crate::{Error, Options, parallel};
 
 /// Bytes of a transfer.
 const BYTES: u64 = 10_000_000;
@@ -41,8 +45,8 @@ pub struct Summary {
     /// Bytes transferred per second, the handshake included; the mean.
     pub goodput: f64,
     /// When the sender first slowed down: when its pacing rate, or its window if it names no rate,
-    /// had fallen by a quarter. That ends BBR's Startup, and slow start. The median; `None` if half
-    /// of the transfers or more ended before.
+    /// had fallen by a quarter. That ends BBR's Startup, and slow start. The median; `None` if more than
+    /// half of the transfers ended before.
     pub slowed: Option<Duration>,
     /// Smoothed round-trip times after two seconds, one for each acknowledgement.
     pub rtt: Distribution,
@@ -104,12 +108,10 @@ fn first_slowed(figures: &[(Duration, Metrics)]) -> Option<Duration> {
 /// # Errors
 /// A simulation fails.
 pub fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Summary>, Error> {
-    let jobs: Vec<(&Setup, u64)> =
-        setups.iter().flat_map(|setup| (0..count).map(move |n| (setup, n))).collect();
-    let outcomes =
-        parallel::map(options, &jobs, |&(setup, n)| transfer(setup, seed(options.seed, n)))?;
-    let chunks = outcomes.chunks(usize::try_from(count.max(1)).unwrap_or(usize::MAX));
-    Ok(setups.iter().zip(chunks).map(|(setup, outcomes)| summarize(setup, outcomes)).collect())
+    let outcomes = parallel::repeat(options, setups, count, |setup, n| {
+        transfer(setup, seed(options.seed, n))
+    })?;
+    Ok(setups.iter().zip(&outcomes).map(|(setup, outcomes)| summarize(setup, outcomes)).collect())
 }
 
 fn summarize(setup: &Setup, outcomes: &[Outcome]) -> Summary {
@@ -117,10 +119,8 @@ fn summarize(setup: &Setup, outcomes: &[Outcome]) -> Summary {
         outcomes.iter().map(|outcome| value(&outcome.ends)).sum()
     };
     let bytes = (BYTES * outcomes.len() as u64) as f64;
-    let mut slowed: Vec<Duration> =
-        outcomes.iter().map(|outcome| outcome.slowed.unwrap_or(Duration::MAX)).collect();
-    slowed.sort_unstable();
-    let slowed = slowed.get(slowed.len() / 2).copied().filter(|at| *at < Duration::MAX);
+    let slowed = outcomes.iter().map(|outcome| outcome.slowed.unwrap_or(Duration::MAX));
+    let slowed = Some(Distribution::of(slowed).quantile(0.5)).filter(|at| *at < Duration::MAX);
     Summary {
         setup: setup.clone(),
         goodput: sum(&|e| BYTES as f64 / e.duration.as_secs_f64()) / outcomes.len().max(1) as f64,
@@ -144,6 +144,13 @@ fn protections() -> Vec<Option<Protection>> {
     all
 }
 
+/// How the experiment is run.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "fec-bottleneck",
+    about: "What repair symbols do to each congestion controller at a bottleneck",
+    run,
+};
+
 /// Every controller with every protection, without loss and with 1 %.
 ///
 /// # Errors
@@ -160,34 +167,23 @@ pub fn run(options: &Options) -> Result<Report, Error> {
 }
 
 fn report(summaries: &[Summary]) -> Report {
-    let columns = [
-        "loss",
-        "congestion",
-        "protection",
-        "goodput",
-        "slowed at",
-        "rtt p50",
-        "repair/byte",
-        "resent/byte",
-        "lost",
-    ];
-    let row = |s: &Summary| -> Vec<Cell> {
-        let Setup { congestion, protection, loss } = &s.setup;
-        let protection = protection.as_ref().map_or("none".to_owned(), ToString::to_string);
-        vec![
-            Cell::Share(*loss),
-            congestion.to_string().as_str().into(),
-            Cell::Text(protection),
-            Cell::Text(format!("{:.2} Mbit/s", s.goodput * 8.0 / 1e6)),
-            s.slowed.map_or("never".into(), Cell::from),
-            s.rtt.quantile(0.5).into(),
-            Cell::Number(s.repair),
-            Cell::Number(s.resent),
-            Cell::Share(s.lost),
-        ]
-    };
+    let protection = |s: &Summary| s.setup.protection.as_ref().map(ToString::to_string);
+    let transfers = Table::of(
+        "Transfers",
+        summaries,
+        &[
+            ("loss", &|s| Cell::Share(s.setup.loss)),
+            ("congestion", &|s| s.setup.congestion.to_string().into()),
+            ("protection", &|s| protection(s).unwrap_or_else(|| "none".to_owned()).into()),
+            ("goodput", &|s| format!("{:.2} Mbit/s", s.goodput * 8.0 / 1e6).into()),
+            ("slowed at", &|s| s.slowed.map_or("never".into(), Cell::from)),
+            ("rtt p50", &|s| s.rtt.quantile(0.5).into()),
+            ("repair/byte", &|s| Cell::Number(s.repair)),
+            ("resent/byte", &|s| Cell::Number(s.resent)),
+            ("lost", &|s| Cell::Share(s.lost)),
+        ],
+    );
     Report {
-        name: "fec-bottleneck".to_owned(),
         title: "Repair symbols at a bottleneck, by congestion controller".to_owned(),
         text: vec![
             format!(
@@ -201,11 +197,7 @@ fn report(summaries: &[Summary]) -> Report {
              and resent bytes are for each byte transferred."
                 .to_owned(),
         ],
-        tables: vec![Table {
-            caption: "Transfers".to_owned(),
-            columns: columns.map(str::to_owned).to_vec(),
-            rows: summaries.iter().map(row).collect(),
-        }],
+        tables: vec![transfers],
         ..Report::default()
     }
 }

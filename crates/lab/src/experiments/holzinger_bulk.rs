@@ -1,14 +1,22 @@
 //! Time to completion of web objects (Holzinger et al. 2025, section V-B3 and Fig. 4): transfers of
 //! 32 kB and 1 MB with 0, 1 and 3 repair symbols behind their last byte.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use sutura_analysis::figure::{Axis, Chart, Panel, Series};
+use sutura_analysis::report::Report;
+use sutura_analysis::statistics::Distribution;
+use sutura_analysis::table::{Cell, Table};
 use sutura_proto::Protection;
 use sutura_sim::{BulkOutcome, Failure, Scenario, Transfer, TransferReport};
 
+use super::Experiment;
 use super::paper_path::{Channel, ONE_WAY, protection, seed, transport};
-use crate::{Cell, Distribution, Error, Options, Report, Series, Table, parallel};
+use crate::{Error, Options, parallel};
 
+/// Bytes of transfers.
+const SIZES: [u64; 2] = [32_000, 1_000_000];
 /// Transfers of each configuration, as in the paper.
 const TRANSFERS: u64 = 1000;
 /// Transfers on one connection.
@@ -89,26 +97,18 @@ pub fn lossless(bytes: u64, options: &Options) -> Result<Duration, Error> {
 /// # Errors
 /// A simulation fails.
 pub fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Summary>, Error> {
-    let batches = count.div_ceil(BATCH);
-    let jobs: Vec<(Setup, u64)> =
-        setups.iter().flat_map(|setup| (0..batches).map(|n| (*setup, n))).collect();
-    let outcomes = parallel::map(options, &jobs, |&(setup, n)| {
-        let size = BATCH.min(count - n * BATCH);
-        batch(setup, size, seed(options.seed, 1 + n))
+    let batches = parallel::repeat(options, setups, count.div_ceil(BATCH), |setup, n| {
+        batch(*setup, BATCH.min(count - n * BATCH), seed(options.seed, 1 + n))
     })?;
-    let mut sizes: Vec<u64> = setups.iter().map(|s| s.bytes).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
+    let sizes: BTreeSet<u64> = setups.iter().map(|setup| setup.bytes).collect();
+    let sizes: Vec<u64> = sizes.into_iter().collect();
     let references = parallel::map(options, &sizes, |bytes| lossless(*bytes, options))?;
-    let reference = |bytes| {
-        let found = sizes.iter().zip(&references).find(|(size, _)| **size == bytes);
-        found.map_or(Duration::ZERO, |(_, time)| *time)
-    };
-    let of_setup = |setup: &Setup| -> Vec<TransferReport> {
-        let own = jobs.iter().zip(&outcomes).filter(|((s, _), _)| s == setup);
-        own.flat_map(|(_, outcome)| outcome.transfers.iter().copied()).collect()
-    };
-    let summaries = setups.iter().map(|s| summarize(*s, &of_setup(s), reference(s.bytes)));
+    let references: BTreeMap<u64, Duration> = sizes.into_iter().zip(references).collect();
+    let summaries = setups.iter().zip(batches).map(|(setup, batches)| {
+        let transfers: Vec<_> = batches.into_iter().flat_map(|batch| batch.transfers).collect();
+        let reference = references.get(&setup.bytes).copied().unwrap_or_default();
+        summarize(*setup, &transfers, reference)
+    });
     Ok(summaries.collect())
 }
 
@@ -133,6 +133,13 @@ fn summarize(setup: Setup, transfers: &[TransferReport], lossless: Duration) -> 
     }
 }
 
+/// How the experiment is run.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "holzinger-bulk",
+    about: "Completion times of 32 kB and 1 MB over a path with bursts of loss",
+    run,
+};
+
 /// The experiment as in the paper, and on the time-stepped channel.
 ///
 /// # Errors
@@ -140,7 +147,7 @@ fn summarize(setup: Setup, transfers: &[TransferReport], lossless: Duration) -> 
 pub fn run(options: &Options) -> Result<Report, Error> {
     let mut setups = Vec::new();
     for channel in [Channel::Fractions, Channel::Time] {
-        for bytes in [32_000, 1_000_000] {
+        for bytes in SIZES {
             setups.extend([0, 1, 3].map(|burst| Setup { channel, bytes, burst }));
         }
     }
@@ -149,57 +156,30 @@ pub fn run(options: &Options) -> Result<Report, Error> {
 }
 
 fn report(summaries: &[Summary]) -> Report {
-    let columns = [
-        "channel",
-        "bytes",
-        "BLT",
-        "transfers",
-        "waited",
-        "waited twice",
-        "resent",
-        "TTC p50",
-        "p90",
-        "p95",
-        "p99",
-        "bytes resent",
-        "wire/byte",
-        "repairs",
-        "recovered",
-        "loss",
-    ];
-    let row = |s: &Summary| -> Vec<Cell> {
-        vec![
-            s.setup.channel.name().into(),
-            Cell::Count(s.setup.bytes),
-            Cell::Count(s.setup.burst.into()),
-            Cell::Count(s.times.total()),
-            Cell::Share(s.waited),
-            Cell::Share(s.waited_twice),
-            Cell::Share(s.resent),
-            s.times.quantile(0.5).into(),
-            s.times.quantile(0.9).into(),
-            s.times.quantile(0.95).into(),
-            s.times.quantile(0.99).into(),
-            Cell::Number(s.bytes_resent),
-            Cell::Number(s.wire_per_byte),
-            Cell::Number(s.repair_symbols),
-            Cell::Number(s.recovered),
-            Cell::Share(s.loss),
-        ]
-    };
-    let series = |s: &Summary| {
-        let Setup { channel, bytes, burst } = s.setup;
-        let (x, y) = s.times.curve();
-        Series {
-            label: format!("{}, {bytes} bytes, BLT {burst}", channel.name()),
-            x_label: "time to completion in ms".to_owned(),
-            y_label: "share of transfers".to_owned(),
-            x,
-            y,
-        }
-    };
+    let quantile = |s: &Summary, q| s.times.quantile(q).into();
+    let transfers = Table::of(
+        "Transfers",
+        summaries,
+        &[
+            ("channel", &|s| s.setup.channel.name().into()),
+            ("bytes", &|s| s.setup.bytes.into()),
+            ("BLT", &|s| s.setup.burst.into()),
+            ("transfers", &|s| s.times.total().into()),
+            ("waited", &|s| Cell::Share(s.waited)),
+            ("waited twice", &|s| Cell::Share(s.waited_twice)),
+            ("resent", &|s| Cell::Share(s.resent)),
+            ("TTC p50", &|s| quantile(s, 0.5)),
+            ("p90", &|s| quantile(s, 0.9)),
+            ("p95", &|s| quantile(s, 0.95)),
+            ("p99", &|s| quantile(s, 0.99)),
+            ("bytes resent", &|s| Cell::Number(s.bytes_resent)),
+            ("wire/byte", &|s| Cell::Number(s.wire_per_byte)),
+            ("repairs", &|s| Cell::Number(s.repair_symbols)),
+            ("recovered", &|s| Cell::Number(s.recovered)),
+            ("loss", &|s| Cell::Share(s.loss)),
+        ],
+    );
     Report {
-        name: "holzinger-bulk".to_owned(),
         title: "Time to completion with repair symbols at the end of a transfer".to_owned(),
         text: vec![
             format!(
@@ -215,13 +195,25 @@ fn report(summaries: &[Summary]) -> Report {
              again. Bytes on the wire are UDP payload from the server."
                 .to_owned(),
         ],
-        tables: vec![Table {
-            caption: "Transfers".to_owned(),
-            columns: columns.map(str::to_owned).to_vec(),
-            rows: summaries.iter().map(row).collect(),
-        }],
-        series: summaries.iter().map(series).collect(),
-        plots: Vec::new(),
-        pictures: Vec::new(),
+        tables: vec![transfers],
+        charts: SIZES.map(|bytes| chart(summaries, bytes)).to_vec(),
+        ..Report::default()
+    }
+}
+
+/// Times to completion of the transfers of one size: those of another are of another order.
+fn chart(summaries: &[Summary], bytes: u64) -> Chart {
+    let of_size = summaries.iter().filter(|s| s.setup.bytes == bytes);
+    let series = of_size.map(|s| {
+        let label = format!("{}, BLT {}", s.setup.channel.name(), s.setup.burst);
+        Series::line(label, s.times.curve())
+    });
+    Chart {
+        name: format!("{bytes}-bytes"),
+        title: format!("Time to completion of {bytes} bytes"),
+        x: Axis::linear("time to completion in ms"),
+        y: Axis::linear("share of transfers complete by then"),
+        baseline: None,
+        panels: vec![Panel::of(series)],
     }
 }

@@ -4,15 +4,19 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sutura_analysis::figure::{Axis, Chart, Panel, Series};
+use sutura_analysis::report::Report;
+use sutura_analysis::statistics::millis;
+use sutura_analysis::table::{Cell, Table};
 use sutura_h3::{Priority, PriorityParameters};
 use sutura_link::LinkConfig;
 use sutura_proto::{Algorithm, Scheme, TransportConfig};
 use sutura_sim::{Clock, Progress, Scenario};
 
+use super::Experiment;
 use super::paper_path::seed;
-use crate::metrics::millis;
 use crate::web::{Arrival, Browser, Coverage, Loaded, Phase, Request, Site, ideal};
-use crate::{Cell, Error, Options, Report, Series, Table, parallel};
+use crate::{Error, Options, parallel};
 
 /// The path of figure 6, in both directions, with a queue that loses nothing.
 const PATH: &str = "rate=5mbit delay=5ms queue=1000p";
@@ -201,7 +205,7 @@ impl PageLoad {
     }
 
     /// Goodput of a resource in Mbit/s, by bins.
-    fn goodput(&self, resource: usize) -> (Vec<f64>, Vec<f64>) {
+    fn goodput(&self, resource: usize) -> Vec<(f64, f64)> {
         let end = self.complete.iter().max().copied().unwrap_or_default();
         let bins = end.as_millis().div_ceil(BIN.as_millis()) as usize + 1;
         let mut bytes = vec![0; bins];
@@ -213,9 +217,8 @@ impl PageLoad {
                 *bytes += n;
             }
         }
-        let x = (0..bins).map(|bin| bin as f64 * millis(BIN)).collect();
-        let y = bytes.iter().map(|bytes| *bytes as f64 * 8.0 / BIN.as_secs_f64() / 1e6).collect();
-        (x, y)
+        let rates = bytes.iter().map(|bytes| *bytes as f64 * 8.0 / BIN.as_secs_f64() / 1e6);
+        rates.enumerate().map(|(bin, rate)| (bin as f64 * millis(BIN), rate)).collect()
     }
 }
 
@@ -277,6 +280,13 @@ fn since_the_requests(loaded: &[Loaded], arrivals: &[Arrival]) -> Vec<(Duration,
     arrivals.iter().map(|arrival| (since(arrival.at), arrival.request, arrival.bytes)).collect()
 }
 
+/// How the experiment is run.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "holzinger-page",
+    about: "A page by strict priorities and by weighted classes, beside the ideal",
+    run,
+};
+
 /// The experiment.
 ///
 /// # Errors
@@ -299,7 +309,6 @@ fn report(loads: &[PageLoad]) -> Report {
     let signals = [EPS, CLASSES, LCP_FIRST, LCP_NEXT];
     let described = signals.map(|s| format!("`{}`: {}.", s.name, s.about)).join(" ");
     Report {
-        name: "holzinger-page".to_owned(),
         title: "A page by strict priorities and by weighted classes".to_owned(),
         text: vec![
             "Holzinger et al. 2025, V-C and figure 6: HTML 148 kB, CSS 260 kB, JS 620 kB, a font of \
@@ -318,14 +327,9 @@ fn report(loads: &[PageLoad]) -> Report {
                 .to_owned(),
         ],
         tables: vec![verdicts(loads), completion(loads), shares(loads)],
-        series: loads.iter().flat_map(curves).collect(),
-        plots: Vec::new(),
-        pictures: Vec::new(),
+        charts: loads.iter().map(chart).collect(),
+        ..Report::default()
     }
-}
-
-fn table<const N: usize>(caption: &str, columns: [&str; N], rows: Vec<Vec<Cell>>) -> Table {
-    Table { caption: caption.to_owned(), columns: columns.map(str::to_owned).to_vec(), rows }
 }
 
 /// How far a measured value is from a computed one, relative to that.
@@ -334,12 +338,13 @@ fn deviation(measured: f64, computed: f64) -> f64 {
 }
 
 fn completion(loads: &[PageLoad]) -> Table {
-    let mut rows = Vec::new();
+    let columns = ["priorities", "scheduler", "resource", "ideal", "measured", "deviation"];
+    let mut table = Table::new("Time until each resource is complete", columns);
     for load in loads {
         let expected = load.expected();
         for (i, (name, _)) in PAGE.iter().enumerate() {
             let (measured, expected) = (load.complete[i], expected[i]);
-            rows.push(vec![
+            table.row([
                 load.signals.name.into(),
                 load.scheme.name().into(),
                 (*name).into(),
@@ -349,16 +354,17 @@ fn completion(loads: &[PageLoad]) -> Table {
             ]);
         }
     }
-    let columns = ["priorities", "scheduler", "resource", "ideal", "measured", "deviation"];
-    table("Time until each resource is complete", columns, rows)
+    table
 }
 
 fn shares(loads: &[PageLoad]) -> Table {
-    let mut rows = Vec::new();
+    let columns =
+        ["priorities", "scheduler", "from", "to", "resource", "ideal", "measured", "deviation"];
+    let mut table = Table::new("Shares of the path", columns);
     for load in loads {
         for Sharing { interval, shares } in load.sharing() {
             for (resource, ideal, measured) in shares {
-                rows.push(vec![
+                table.row([
                     load.signals.name.into(),
                     load.scheme.name().into(),
                     interval.0.into(),
@@ -371,9 +377,7 @@ fn shares(loads: &[PageLoad]) -> Table {
             }
         }
     }
-    let columns =
-        ["priorities", "scheduler", "from", "to", "resource", "ideal", "measured", "deviation"];
-    table("Shares of the path", columns, rows)
+    table
 }
 
 fn worst(deviations: impl Iterator<Item = f64>) -> f64 {
@@ -385,12 +389,13 @@ fn verdict(met: bool) -> Cell {
 }
 
 fn verdicts(loads: &[PageLoad]) -> Table {
-    let mut rows = Vec::new();
+    let columns = ["priorities", "scheduler", "target", "wanted", "measured", "verdict"];
+    let mut table = Table::new("Targets", columns);
     let eps = loads.iter().find(|load| load.signals == EPS);
     for load in loads {
         let mut row = |what: &str, wanted: Cell, seen: Cell, met: bool| {
             let (signals, scheme) = (load.signals.name.into(), load.scheme.name().into());
-            rows.push(vec![signals, scheme, what.into(), wanted, seen, verdict(met)]);
+            table.row([signals, scheme, what.into(), wanted, seen, verdict(met)]);
         };
         let expected = load.expected();
         let seconds = |time: &Duration| time.as_secs_f64();
@@ -411,22 +416,20 @@ fn verdicts(loads: &[PageLoad]) -> Table {
             row(&what, before.into(), seen.into(), seen < before);
         }
     }
-    let columns = ["priorities", "scheduler", "target", "wanted", "measured", "verdict"];
-    table("Targets", columns, rows)
+    table
 }
 
-fn curves(load: &PageLoad) -> Vec<Series> {
-    let series = |(resource, (name, _)): (usize, &(&str, u64))| {
-        let (x, y) = load.goodput(resource);
-        Series {
-            label: (*name).to_owned(),
-            x_label: "time since the requests in ms".to_owned(),
-            y_label: format!("Mbit/s, {} by {}", load.signals.name, load.scheme),
-            x,
-            y,
-        }
-    };
-    PAGE.iter().enumerate().map(series).collect()
+fn chart(load: &PageLoad) -> Chart {
+    let resources = PAGE.iter().enumerate();
+    let series = resources.map(|(index, (name, _))| Series::line(*name, load.goodput(index)));
+    Chart {
+        name: format!("{} by {}", load.signals.name, load.scheme),
+        title: format!("Goodput of each resource: {} by {}", load.signals.name, load.scheme),
+        x: Axis::linear("time since the requests in ms"),
+        y: Axis::linear("goodput in Mbit/s"),
+        baseline: None,
+        panels: vec![Panel::of(series)],
+    }
 }
 
 #[cfg(test)]

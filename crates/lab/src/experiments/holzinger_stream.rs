@@ -3,11 +3,19 @@
 
 use std::time::Duration;
 
+use sutura_analysis::figure::{Axis, Chart, Panel, Series};
+use sutura_analysis::report::Report;
+use sutura_analysis::statistics::Distribution;
+use sutura_analysis::table::{Cell, Table};
 use sutura_sim::{Ends, Scenario, StreamPlan};
 
+use super::Experiment;
 use super::paper_path::{Channel, ONE_WAY, protection, seed, transport};
-use crate::{Cell, Distribution, Error, Options, Report, Series, Table, parallel};
+use crate::{Error, Options, parallel};
 
+/// What is lost.
+const CHANNELS: [Channel; 4] =
+    [Channel::Lossless, Channel::Fractions, Channel::Percentages, Channel::Time];
 /// Messages of each configuration: 100 MB, as in the paper.
 const MESSAGES: u64 = 20_000;
 /// Messages on one connection that count.
@@ -16,6 +24,8 @@ const BATCH: u64 = 2000;
 const WARM_UP: u64 = 120;
 /// A byte is late if it takes longer than the path by this: a message takes 4 ms to send.
 const SLACK: Duration = Duration::from_millis(10);
+/// The end of the tail that charts show.
+const SMALLEST_SHARE: f64 = 1e-5;
 
 /// One configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,21 +89,13 @@ fn batch(setup: Setup, count: u64, seed: u64) -> Result<Batch, Error> {
 /// # Errors
 /// A simulation fails.
 pub fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Summary>, Error> {
-    let batches = count.div_ceil(BATCH);
-    let jobs: Vec<(Setup, u64)> =
-        setups.iter().flat_map(|setup| (0..batches).map(|n| (*setup, n))).collect();
-    let outcomes = parallel::map(options, &jobs, |&(setup, n)| {
-        let size = BATCH.min(count - n * BATCH);
-        batch(setup, size, seed(options.seed, 1 + n))
+    let batches = parallel::repeat(options, setups, count.div_ceil(BATCH), |setup, n| {
+        batch(*setup, BATCH.min(count - n * BATCH), seed(options.seed, 1 + n))
     })?;
-    let of_setup = |setup: &Setup| -> Vec<&Batch> {
-        let own = jobs.iter().zip(&outcomes).filter(|((s, _), _)| s == setup);
-        own.map(|(_, outcome)| outcome).collect()
-    };
-    Ok(setups.iter().map(|s| summarize(*s, &of_setup(s))).collect())
+    Ok(setups.iter().zip(&batches).map(|(setup, batches)| summarize(*setup, batches)).collect())
 }
 
-fn summarize(setup: Setup, batches: &[&Batch]) -> Summary {
+fn summarize(setup: Setup, batches: &[Batch]) -> Summary {
     let delays = Distribution::weighted(batches.iter().flat_map(|b| b.delays.iter().copied()));
     let sum = |value: &dyn Fn(&Ends) -> u64| -> f64 {
         batches.iter().map(|b| value(&b.ends)).sum::<u64>() as f64
@@ -112,14 +114,20 @@ fn summarize(setup: Setup, batches: &[&Batch]) -> Summary {
     }
 }
 
+/// How the experiment is run.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "holzinger-stream",
+    about: "Delay of the bytes of a steady stream over a path with bursts of loss",
+    run,
+};
+
 /// The experiment as in the paper, with both readings of its channel, and on the time-stepped one.
 ///
 /// # Errors
 /// A simulation fails.
 pub fn run(options: &Options) -> Result<Report, Error> {
     let mut setups = Vec::new();
-    let channels = [Channel::Lossless, Channel::Fractions, Channel::Percentages, Channel::Time];
-    for channel in channels {
+    for channel in CHANNELS {
         let kinds = [(0, 0), (3, 0), (3, 25)];
         setups.extend(kinds.map(|(burst, delay)| Setup {
             channel,
@@ -132,81 +140,130 @@ pub fn run(options: &Options) -> Result<Report, Error> {
 }
 
 fn report(summaries: &[Summary]) -> Report {
-    let columns = [
-        "channel",
-        "BLT",
-        "RDT",
-        "bytes",
-        "on time",
-        "late",
-        "p50",
-        "p99",
-        "p99.9",
-        "max",
-        "wire/byte",
-        "resent/byte",
-        "repairs",
-        "recovered",
-        "loss",
-    ];
-    let row = |s: &Summary| -> Vec<Cell> {
-        vec![
-            s.setup.channel.name().into(),
-            Cell::Count(s.setup.burst.into()),
-            s.setup.delay.into(),
-            Cell::Count(s.delays.total()),
-            Cell::Share(1.0 - s.late),
-            Cell::Share(s.late),
-            s.delays.quantile(0.5).into(),
-            s.delays.quantile(0.99).into(),
-            s.delays.quantile(0.999).into(),
-            s.delays.quantile(1.0).into(),
-            Cell::Number(s.wire_per_byte),
-            Cell::Number(s.resent),
-            Cell::Number(s.repair_symbols),
-            Cell::Number(s.recovered),
-            Cell::Share(s.loss),
-        ]
-    };
-    let series = |s: &Summary| {
-        let (x, y) = s.delays.curve();
-        Series {
-            label: format!(
-                "{}, BLT {}, RDT {} ms",
-                s.setup.channel.name(),
-                s.setup.burst,
-                s.setup.delay.as_millis()
-            ),
-            x_label: "delay of a byte in ms".to_owned(),
-            y_label: "share of bytes".to_owned(),
-            x,
-            y,
-        }
-    };
+    let quantile = |s: &Summary, q| s.delays.quantile(q).into();
+    let bytes = Table::of(
+        "Bytes",
+        summaries,
+        &[
+            ("channel", &|s| s.setup.channel.name().into()),
+            ("BLT", &|s| s.setup.burst.into()),
+            ("RDT", &|s| s.setup.delay.into()),
+            ("bytes", &|s| s.delays.total().into()),
+            ("on time", &|s| Cell::Share(1.0 - s.late)),
+            ("late", &|s| Cell::Share(s.late)),
+            ("p50", &|s| quantile(s, 0.5)),
+            ("p99", &|s| quantile(s, 0.99)),
+            ("p99.9", &|s| quantile(s, 0.999)),
+            ("max", &|s| quantile(s, 1.0)),
+            ("wire/byte", &|s| Cell::Number(s.wire_per_byte)),
+            ("resent/byte", &|s| Cell::Number(s.resent)),
+            ("repairs", &|s| Cell::Number(s.repair_symbols)),
+            ("recovered", &|s| Cell::Number(s.recovered)),
+            ("loss", &|s| Cell::Share(s.loss)),
+        ],
+    );
     Report {
-        name: "holzinger-stream".to_owned(),
         title: "Delay of the bytes of a steady stream with repair symbols".to_owned(),
         text: vec![
             "Holzinger et al. 2025, V-B4: messages of 5 kB at 60 Hz over 10 Mbit/s, 50 ms one way, \
              BBR, loss in both directions. The published numbers of the loss model (0.005, 0.25, \
              0.95, 0.005, stepped by all packets and by 10 Mbit/s of cross traffic) are read as \
              fractions and as percentages; channel `time-stepped` has the same loss in each state, \
-             which lasts 240 ms (good) and 4.8 ms (bad) on average. What is late without loss, too, \
-             is the doing of BBR, which sends less for a moment to measure the round-trip time."
+             which lasts 240 ms (good) and 4.8 ms (bad) on average."
                 .to_owned(),
             "BLT is the number of repair symbols behind each message, RDT how long they wait. A \
              byte is on time if it takes no more than the path and 10 ms from when its message was \
              made until the application read it in order. Bytes on the wire are UDP payload from \
              the server."
                 .to_owned(),
+            findings(summaries),
         ],
-        tables: vec![Table {
-            caption: "Bytes".to_owned(),
-            columns: columns.map(str::to_owned).to_vec(),
-            rows: summaries.iter().map(row).collect(),
-        }],
-        series: summaries.iter().map(series).collect(),
-        plots: Vec::new(),
-        pictures: Vec::new(),
+        tables: vec![bytes],
+        charts: CHANNELS.map(|channel| chart(summaries, channel)).to_vec(),
+        ..Report::default()
+    }
+}
+
+/// What the figures say of late bytes.
+fn findings(summaries: &[Summary]) -> String {
+    let of_channel = |channel| summaries.iter().filter(move |s| s.setup.channel == channel);
+    let sentence = |channel: Channel| {
+        let without = of_channel(channel).find(|s| s.setup.burst == 0)?;
+        let name = channel.name();
+        if without.late == 0.0 && of_channel(channel).all(|s| s.late == 0.0) {
+            return Some(format!("On `{name}` no byte is late."));
+        }
+        let with = of_channel(channel).filter(|s| s.setup.burst > 0).map(|s| {
+            let Setup { burst, delay, .. } = s.setup;
+            format!("{} with BLT {burst} and RDT {} ms", Cell::Share(s.late), delay.as_millis())
+        });
+        let with: Vec<String> = with.collect();
+        let without = Cell::Share(without.late);
+        Some(format!(
+            "On `{name}` {without} of bytes are late without repair symbols, {}.",
+            with.join(", ")
+        ))
+    };
+    CHANNELS.into_iter().filter_map(sentence).collect::<Vec<_>>().join(" ")
+}
+
+/// The delays on one channel: the tail is what repair symbols are for.
+fn chart(summaries: &[Summary], channel: Channel) -> Chart {
+    let of_channel = summaries.iter().filter(|s| s.setup.channel == channel);
+    let series = of_channel.map(|s| {
+        let Setup { burst, delay, .. } = s.setup;
+        let label = match burst {
+            0 => "no repair symbols".to_owned(),
+            _ => format!("BLT {burst}, RDT {} ms", delay.as_millis()),
+        };
+        Series::line(label, s.delays.tail(SMALLEST_SHARE))
+    });
+    Chart {
+        name: channel.name().to_owned(),
+        title: format!("Delay of the bytes of a steady stream, channel {}", channel.name()),
+        x: Axis::linear("delay of a byte in ms"),
+        y: Axis::log("share of bytes that take longer"),
+        baseline: None,
+        panels: vec![Panel::of(series)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(channel: Channel, burst: u32, late: u64) -> Summary {
+        let delay = Duration::from_millis(25);
+        let delays = [(ONE_WAY, 10_000 - late), (ONE_WAY + 10 * SLACK, late)];
+        let batch = Batch { delays: delays.to_vec(), ends: Ends::default(), messages: 2 };
+        summarize(Setup { channel, burst, delay }, &[batch])
+    }
+
+    #[test]
+    fn the_text_says_what_the_figures_do() {
+        let summaries = [
+            summary(Channel::Lossless, 0, 0),
+            summary(Channel::Lossless, 3, 0),
+            summary(Channel::Time, 0, 2500),
+            summary(Channel::Time, 3, 700),
+        ];
+        let text = report(&summaries).text.concat();
+        assert!(text.contains("On `lossless` no byte is late."), "{text}");
+        let expected = "On `time-stepped` 25.0 % of bytes are late without repair symbols, \
+                        7.000 % with BLT 3 and RDT 25 ms.";
+        assert!(text.contains(expected), "{text}");
+        assert!(!text.contains("doing of BBR"), "no late byte is blamed on anybody");
+    }
+
+    #[test]
+    fn the_chart_shows_the_tail_from_99_to_99_99_percent() {
+        // One byte in ten thousand is late.
+        let report = report(&[summary(Channel::Time, 3, 1)]);
+        let chart = report.charts.iter().find(|chart| chart.name == "time-stepped").unwrap();
+        assert_eq!(chart.y.scale, sutura_analysis::figure::Scale::Log);
+        let points = &chart.panels[0].series[0].points;
+        let in_the_tail = points.iter().filter(|(_, share)| (1e-4..=1e-2).contains(share));
+        assert!(in_the_tail.count() > 50, "{points:?}");
+        assert!(points.iter().any(|(at, share)| *at == 50.0 && *share < 2e-4), "{points:?}");
     }
 }

@@ -3,13 +3,17 @@
 
 use std::sync::Arc;
 
+use sutura_analysis::report::Report;
+use sutura_analysis::statistics::{mean, millis};
+use sutura_analysis::table::{Cell, Table};
 use sutura_link::LinkConfig;
 use sutura_proto::{Algorithm, TransportConfig};
 use sutura_random::Rng;
 
+use super::Experiment;
 use super::marx_pages::{ENTRANTS, Entrant, Set, chosen};
 use crate::pages::{Load, Page, Timing, Weighting, load_over};
-use crate::{Cell, Error, Options, Report, Table, parallel};
+use crate::{Error, Options, parallel};
 
 /// The path, with a queue of one and a half bandwidth-delay products.
 const PATH: &str = "rate=5mbit delay=25ms queue=46875b";
@@ -61,6 +65,13 @@ pub fn measure(
     Ok(setups.into_iter().map(outcome).collect())
 }
 
+/// How the experiment is run.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "marx-link",
+    about: "The same pages over HTTP/3 and a link, without and with loss",
+    run,
+};
+
 /// The experiment.
 ///
 /// # Errors
@@ -69,7 +80,6 @@ pub fn run(options: &Options) -> Result<Report, Error> {
     let pages = chosen(Page::corpus(Timing::Dependencies)?, options);
     let outcomes = measure(&pages, &ENTRANTS, options)?;
     Ok(Report {
-        name: "marx-link".to_owned(),
         title: "The order of service over a link with round trips and loss".to_owned(),
         text: vec![
             format!(
@@ -84,41 +94,34 @@ pub fn run(options: &Options) -> Result<Report, Error> {
                 .to_owned(),
         ],
         tables: LOSSES.map(|loss| table(&pages, &outcomes, loss)).to_vec(),
-        series: Vec::new(),
-        plots: Vec::new(),
-        pictures: Vec::new(),
+        ..Report::default()
     })
 }
 
 fn table(pages: &[Page], outcomes: &[Outcome], loss: u32) -> Table {
     let outcomes: Vec<&Outcome> = outcomes.iter().filter(|o| o.loss == loss).collect();
-    let columns = [
-        "scheme",
-        "index, all",
-        "speed-up, all",
-        "index, ATF",
-        "speed-up, ATF",
-        "ATF complete",
-        "page complete",
-    ];
-    let rows = outcomes.iter().map(|outcome| {
-        let mut row = vec![Cell::from(outcome.entrant.name)];
-        for set in [Set::All, Set::AboveTheFold] {
-            let indices = indices(pages, outcome, set);
-            let base = outcomes.first().map(|base| self::indices(pages, base, set));
-            let ratios = base.iter().flatten().zip(&indices).map(|(base, index)| base / index);
-            row.push(Cell::Millis(mean(indices.iter().copied())));
-            row.push(Cell::Number(mean(ratios)));
-        }
-        row.push(Cell::Millis(mean(completions(pages, outcome, true))));
-        row.push(Cell::Millis(mean(completions(pages, outcome, false))));
-        row
-    });
-    Table {
-        caption: format!("{loss} % of packets lost"),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: rows.collect(),
-    }
+    let index = |outcome: &Outcome, set| Cell::Millis(mean(indices(pages, outcome, set)));
+    let speed_up = |outcome: &Outcome, set| {
+        let base = outcomes.first().map(|base| indices(pages, base, set)).unwrap_or_default();
+        let pairs = base.into_iter().zip(indices(pages, outcome, set));
+        Cell::Number(mean(pairs.map(|(base, index)| base / index)))
+    };
+    let complete = |outcome: &Outcome, above_the_fold| {
+        Cell::Millis(mean(completions(pages, outcome, above_the_fold)))
+    };
+    Table::of(
+        format!("{loss} % of packets lost"),
+        outcomes.iter().copied(),
+        &[
+            ("scheme", &|outcome| outcome.entrant.name.into()),
+            ("index, all", &|outcome| index(outcome, Set::All)),
+            ("speed-up, all", &|outcome| speed_up(outcome, Set::All)),
+            ("index, ATF", &|outcome| index(outcome, Set::AboveTheFold)),
+            ("speed-up, ATF", &|outcome| speed_up(outcome, Set::AboveTheFold)),
+            ("ATF complete", &|outcome| complete(outcome, true)),
+            ("page complete", &|outcome| complete(outcome, false)),
+        ],
+    )
 }
 
 fn indices(pages: &[Page], outcome: &Outcome, set: Set) -> Vec<f64> {
@@ -135,11 +138,6 @@ fn completions<'a>(
     pages.iter().zip(&outcome.loads).map(move |(page, load)| {
         let resources = page.resources.iter().zip(&load.completed);
         let counted = resources.filter(|(r, _)| r.resource.above_the_fold || !above_the_fold);
-        counted.map(|(_, at)| crate::metrics::millis(*at)).fold(0.0, f64::max)
+        counted.map(|(_, at)| millis(*at)).fold(0.0, f64::max)
     })
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
-    if count > 0.0 { sum / count } else { 0.0 }
 }

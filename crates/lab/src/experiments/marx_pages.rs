@@ -1,10 +1,15 @@
 //! What the order of service does to a page (Marx 2020, Table 2 and Fig. 14): each scheme on real
 //! page loads, with send buffers of several sizes, by ByteIndex against round robin.
 
+use sutura_analysis::figure::{Axis, Chart, Panel, Series};
+use sutura_analysis::report::Report;
+use sutura_analysis::statistics::{mean, quantile, sorted};
+use sutura_analysis::table::{Cell, Table};
 use sutura_schedule::{Kind, Scheme};
 
+use super::Experiment;
 use crate::pages::{Load, Page, PageResource, Timing, Weighting, byte_index, play, priority};
-use crate::{Cell, Error, Options, Panel, Plot, Points, Report, Table, parallel};
+use crate::{Error, Options, parallel};
 
 /// Sizes of the buffer between scheduler and wire, in bytes.
 pub const BUFFERS: [usize; 4] = [0, 14_000, 280_000, 1_000_000];
@@ -133,7 +138,7 @@ impl Loads {
     }
 
     fn mean(&self, scheme: usize, buffer: usize, base: usize, set: Set) -> f64 {
-        mean(&self.speed_ups(scheme, buffer, base, set, Weighting::Bytes))
+        mean(self.speed_ups(scheme, buffer, base, set, Weighting::Bytes))
     }
 
     /// What the paper's Table 2 has of a scheme: the mean speed-up of all resources, of those above
@@ -153,10 +158,6 @@ fn load(page: &Page, scheme: Scheme, buffer: usize) -> Result<Load, Error> {
     load.ok_or_else(|| Error::Incomplete { page: page.id.clone(), scheme })
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
 /// The pages that are asked for, from small to large.
 pub(super) fn chosen(pages: Vec<Page>, options: &Options) -> Vec<Page> {
     let all = pages.len();
@@ -164,6 +165,13 @@ pub(super) fn chosen(pages: Vec<Page>, options: &Options) -> Vec<Page> {
     let is_chosen = |i: usize| i * count / all != (i + 1) * count / all;
     pages.into_iter().enumerate().filter(|(i, _)| is_chosen(*i)).map(|(_, page)| page).collect()
 }
+
+/// How the experiment is run.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "marx-pages",
+    about: "What each scheme and send buffer does to the resources of real pages",
+    run,
+};
 
 /// The experiment.
 ///
@@ -187,7 +195,6 @@ pub fn run(options: &Options) -> Result<Report, Error> {
     tables.push(spread_table(&main));
     tables.push(buffer_table(&synthetic, "The synthetic page, above the fold, by send buffer"));
     Ok(Report {
-        name: "marx-pages".to_owned(),
         title: "The order of service and what people see of a page".to_owned(),
         text: vec![
             format!(
@@ -205,9 +212,8 @@ pub fn run(options: &Options) -> Result<Report, Error> {
                 .to_owned(),
         ],
         tables,
-        series: Vec::new(),
-        plots: vec![figure_14(&main)],
-        pictures: Vec::new(),
+        charts: vec![figure_14(&main)],
+        ..Report::default()
     })
 }
 
@@ -255,15 +261,11 @@ impl Halves {
 
 /// A table with a row for each scheme.
 fn table(caption: &str, columns: &[&str], row: impl Fn(usize) -> Vec<Cell>) -> Table {
-    let rows = ENTRANTS.iter().enumerate().map(|(index, entrant)| {
-        std::iter::once(Cell::from(entrant.name)).chain(row(index)).collect()
-    });
-    let columns = std::iter::once(&"scheme").chain(columns);
-    Table {
-        caption: caption.to_owned(),
-        columns: columns.map(|column| (*column).to_owned()).collect(),
-        rows: rows.collect(),
+    let mut table = Table::new(caption, std::iter::once(&"scheme").chain(columns));
+    for (index, entrant) in ENTRANTS.iter().enumerate() {
+        table.row(std::iter::once(Cell::from(entrant.name)).chain(row(index)));
     }
+    table
 }
 
 fn paper_table(loads: &Loads) -> Table {
@@ -282,8 +284,8 @@ fn paper_table(loads: &Loads) -> Table {
         let ours = loads.table_2(scheme);
         let cells = ours.into_iter().enumerate().map(|(column, ours)| {
             let paper = ENTRANTS[scheme].paper.map(|paper| paper[column]);
-            let number = |number: Option<f64>| number.map_or("-".into(), Cell::Number);
-            [Cell::Number(ours), number(paper), number(paper.map(|paper| ours / paper))]
+            let ratio = paper.map(|paper| Cell::Number(ours / paper));
+            [Cell::Number(ours), paper.map(Cell::Number).into(), ratio.into()]
         });
         cells.flatten().collect()
     })
@@ -306,7 +308,7 @@ fn readings_table(loads: &Loads, recorded: &Loads) -> Table {
         "ATF 1000 kB over rr without",
     ];
     table("Other readings of the paper", &columns, |scheme| {
-        let by_objects = |set| mean(&loads.speed_ups(scheme, NONE, NONE, set, Weighting::Objects));
+        let by_objects = |set| mean(loads.speed_ups(scheme, NONE, NONE, set, Weighting::Objects));
         let [all, atf, large] = recorded.table_2(scheme);
         let figures = [
             by_objects(Set::All),
@@ -324,33 +326,32 @@ fn spread_table(loads: &Loads) -> Table {
     let columns = ["all, smallest", "median", "largest", "ATF, smallest", "median", "largest"];
     table("Single pages, without send buffer", &columns, |scheme| {
         let quantiles = |set| {
-            let mut all = loads.speed_ups(scheme, NONE, NONE, set, Weighting::Bytes);
-            all.sort_unstable_by(f64::total_cmp);
-            let last = all.len().saturating_sub(1);
-            [0, last / 2, last].map(|i| Cell::Number(all.get(i).copied().unwrap_or_default()))
+            let all = sorted(loads.speed_ups(scheme, NONE, NONE, set, Weighting::Bytes));
+            [0.0, 0.5, 1.0].map(|q| Cell::Number(quantile(&all, q)))
         };
         [Set::All, Set::AboveTheFold].into_iter().flat_map(quantiles).collect()
     })
 }
 
-fn figure_14(loads: &Loads) -> Plot {
-    let points = |label: &str, scheme, buffer| {
+fn figure_14(loads: &Loads) -> Chart {
+    let points = |label, scheme, buffer| {
         let ratios = loads.speed_ups(scheme, buffer, buffer, Set::AboveTheFold, Weighting::Bytes);
         let sizes = loads.pages.iter().map(|page| page.bytes() as f64 / 1000.0);
-        Points { label: label.to_owned(), at: sizes.zip(ratios).collect() }
+        Series::points(label, sizes.zip(ratios).collect())
     };
     let panels = ENTRANTS.iter().enumerate().skip(1).map(|(index, entrant)| Panel {
         title: entrant.name.to_owned(),
-        points: vec![
+        series: vec![
             points("without send buffer", index, NONE),
             points("send buffer of 1000 kB", index, LARGEST),
         ],
     });
-    Plot {
-        name: "marx-pages".to_owned(),
+    Chart {
+        // The only chart has the name of the experiment alone.
+        name: String::new(),
         title: "Speed-up over round robin, above the fold: a point is a page".to_owned(),
-        x_label: "bytes of the page, kB".to_owned(),
-        y_label: "speed-up".to_owned(),
+        x: Axis::log("bytes of the page in kB"),
+        y: Axis::log("speed-up"),
         baseline: Some(1.0),
         panels: panels.collect(),
     }

@@ -1,12 +1,10 @@
 //! ByteIndex (Bocchi 2016), in the form of Marx 2020, section 5.2.
 
-use std::time::Duration;
+use sutura_analysis::sampled_index;
+use sutura_analysis::statistics::millis;
 
 use super::corpus::Page;
 use super::requests::Load;
-
-/// From one look to the next.
-const SAMPLE: Duration = Duration::from_millis(100);
 
 /// What a resource counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,22 +25,17 @@ pub fn byte_index(
     set: impl Fn(usize) -> bool,
 ) -> f64 {
     let weight = |index: usize| match weighting {
-        Weighting::Bytes => page.resources[index].bytes as f64,
-        Weighting::Objects => 1.0,
+        Weighting::Bytes => page.resources[index].bytes,
+        Weighting::Objects => 1,
     };
-    let set: Vec<(Duration, f64)> = (0..page.resources.len())
-        .filter(|&index| set(index))
-        .map(|index| (load.completed[index], weight(index)))
-        .collect();
-    let total: f64 = set.iter().map(|(_, weight)| weight).sum();
-    // A resource is missing in every look before it is complete.
-    let looks = |completed: &Duration| completed.as_nanos().div_ceil(SAMPLE.as_nanos()) as f64;
-    let missing: f64 = set.iter().map(|(completed, weight)| looks(completed) * weight).sum();
-    if total > 0.0 { SAMPLE.as_secs_f64() * 1000.0 * missing / total } else { 0.0 }
+    let set = (0..page.resources.len()).filter(|&index| set(index));
+    millis(sampled_index(set.map(|index| (load.completed[index], weight(index)))))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::pages::corpus::{PageResource, Trigger};
     use sutura_schedule::Resource;

@@ -12,14 +12,17 @@ mod report;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sutura_analysis::report::Report;
+use sutura_analysis::statistics::Distribution;
 use sutura_h3::Priority;
 use sutura_link::LinkConfig;
 use sutura_proto::{Algorithm, TransportConfig};
 use sutura_sim::{Clock, Ends, Progress, Scenario};
 
+use super::Experiment;
 use super::paper_path::seed;
 use crate::web::{Browser, Coverage, Loaded, Request, Site, StreamBytes};
-use crate::{Distribution, Error, Options, Report, parallel};
+use crate::{Error, Options, parallel};
 
 /// Pages of each configuration, each on a connection of its own.
 const SEEDS: u64 = 200;
@@ -256,17 +259,18 @@ impl Summary {
 /// # Errors
 /// A simulation fails.
 pub fn measure(setups: &[Setup], seeds: u64, options: &Options) -> Result<Vec<Summary>, Error> {
-    let jobs: Vec<(Setup, u64)> =
-        setups.iter().flat_map(|setup| (0..seeds).map(|n| (*setup, n))).collect();
-    let mut loads =
-        parallel::map(options, &jobs, |&(setup, n)| load(setup, seed(options.seed, 1 + n)))?
-            .into_iter();
-    let own = |setup: &Setup| Summary {
-        setup: *setup,
-        loads: loads.by_ref().take(usize::try_from(seeds).unwrap_or(usize::MAX)).collect(),
-    };
-    Ok(setups.iter().map(own).collect())
+    let loads = parallel::repeat(options, setups, seeds, |setup, n| {
+        load(*setup, seed(options.seed, 1 + n))
+    })?;
+    Ok(setups.iter().zip(loads).map(|(&setup, loads)| Summary { setup, loads }).collect())
 }
+
+/// How the experiment is run.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "eghbal-2022",
+    about: "Completion times of a page of which only the urgent resources are protected",
+    run,
+};
 
 /// The experiment.
 ///

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use super::{BURST, PageLoad, Protected, Summary};
-use crate::{Cell, Report, Series, Table};
+use sutura_analysis::figure::{Axis, Chart, Panel, Series};
+use sutura_analysis::report::Report;
+use sutura_analysis::table::{Cell, Table};
+
+use super::{BURST, PageLoad, Protected, Setup, Summary};
 
 /// What protecting the urgent resources should do, as ratios to no protection.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +55,6 @@ fn beside<'a>(summaries: &'a [Summary], of: &Summary, protected: Protected) -> O
 
 pub(super) fn report(summaries: &[Summary], varied: &[Summary]) -> Report {
     Report {
-        name: "eghbal-2022".to_owned(),
         title: "A page of which only the urgent resources are protected".to_owned(),
         text: vec![
             format!(
@@ -74,21 +76,20 @@ pub(super) fn report(summaries: &[Summary], varied: &[Summary]) -> Report {
                 .to_owned(),
         ],
         tables: vec![targets(summaries), pages(summaries), variations(varied)],
-        series: summaries.iter().flat_map(curves).collect(),
-        plots: Vec::new(),
-        pictures: Vec::new(),
+        charts: charts(summaries),
+        ..Report::default()
     }
 }
 
 fn targets(summaries: &[Summary]) -> Table {
     let columns =
         ["loss", "connection", "congestion control", "target", "at most", "measured", "verdict"];
-    let mut rows = Vec::new();
+    let mut table = Table::new("Targets", columns);
     for with in summaries.iter().filter(|s| s.setup.protected == Protected::Urgent) {
         let Some(without) = beside(summaries, with, Protected::Nothing) else { continue };
-        rows.extend(TARGETS.map(|target| -> Vec<Cell> {
+        for target in TARGETS {
             let measured = (target.ratio)(with, without);
-            vec![
+            table.row([
                 loss(with),
                 with.setup.history.name().into(),
                 with.setup.congestion.name().into(),
@@ -96,128 +97,97 @@ fn targets(summaries: &[Summary]) -> Table {
                 Cell::Number(target.limit),
                 Cell::Number(measured),
                 if measured <= target.limit { "met" } else { "missed" }.into(),
-            ]
-        }));
+            ]);
+        }
     }
-    Table { caption: "Targets".to_owned(), columns: columns.map(str::to_owned).to_vec(), rows }
+    table
 }
 
 fn loss(summary: &Summary) -> Cell {
-    Cell::Text(format!("{} %", summary.setup.loss))
-}
-
-/// Quartiles and the 95th percentile of one of the times.
-fn quantiles(
-    summary: &Summary,
-    time: impl Fn(&PageLoad) -> Duration,
-) -> impl Iterator<Item = Cell> {
-    let times = summary.times(time);
-    [0.25, 0.5, 0.75, 0.95].map(|q| times.quantile(q).into()).into_iter()
+    format!("{} %", summary.setup.loss).into()
 }
 
 fn pages(summaries: &[Summary]) -> Table {
-    let columns = [
-        "loss",
-        "connection",
-        "congestion control",
-        "protected",
-        "pages",
-        "first byte",
-        "first urgent",
-        "all urgent q1",
-        "median",
-        "q3",
-        "p95",
-        "others q1",
-        "median",
-        "q3",
-        "p95",
-        "bytes",
-        "more",
-        "repairs",
-        "recovered",
-        "bytes resent",
-        "window",
-    ];
-    let row = |s: &Summary| -> Vec<Cell> {
-        let wire = s.mean(|load| load.wire);
-        let without = beside(summaries, s, Protected::Nothing);
-        let without = without.map_or(wire, |without| without.mean(|load| load.wire));
-        let mut row = vec![
-            loss(s),
-            s.setup.history.name().into(),
-            s.setup.congestion.name().into(),
-            s.setup.protected.name().into(),
-            Cell::Count(s.loads.len() as u64),
-            s.times(|load| load.began).quantile(0.5).into(),
-            s.times(|load| load.first).quantile(0.5).into(),
-        ];
-        row.extend(quantiles(s, |load| load.urgent));
-        row.extend(quantiles(s, |load| load.others));
-        row.extend([
-            Cell::Count(wire as u64),
-            Cell::Share(wire / without - 1.0),
-            Cell::Number(s.mean(|load| load.repair_symbols)),
-            Cell::Number(s.mean(|load| load.recovered)),
-            Cell::Count(s.mean(|load| load.resent) as u64),
-            Cell::Count(s.mean(|load| load.window) as u64),
-        ]);
-        row
+    let quantile =
+        |s: &Summary, time: fn(&PageLoad) -> Duration, q| s.times(time).quantile(q).into();
+    let urgent = |s: &Summary, q| quantile(s, |load| load.urgent, q);
+    let others = |s: &Summary, q| quantile(s, |load| load.others, q);
+    let wire = |s: &Summary| s.mean(|load| load.wire);
+    let more = |s: &Summary| {
+        let without = beside(summaries, s, Protected::Nothing).unwrap_or(s);
+        Cell::Share(wire(s) / wire(without) - 1.0)
     };
-    Table {
-        caption: "Pages".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: summaries.iter().map(row).collect(),
-    }
+    Table::of(
+        "Pages",
+        summaries,
+        &[
+            ("loss", &|s| loss(s)),
+            ("connection", &|s| s.setup.history.name().into()),
+            ("congestion control", &|s| s.setup.congestion.name().into()),
+            ("protected", &|s| s.setup.protected.name().into()),
+            ("pages", &|s| s.loads.len().into()),
+            ("first byte", &|s| quantile(s, |load| load.began, 0.5)),
+            ("first urgent", &|s| quantile(s, |load| load.first, 0.5)),
+            ("all urgent q1", &|s| urgent(s, 0.25)),
+            ("median", &|s| urgent(s, 0.5)),
+            ("q3", &|s| urgent(s, 0.75)),
+            ("p95", &|s| urgent(s, 0.95)),
+            ("others q1", &|s| others(s, 0.25)),
+            ("median", &|s| others(s, 0.5)),
+            ("q3", &|s| others(s, 0.75)),
+            ("p95", &|s| others(s, 0.95)),
+            ("bytes", &|s| Cell::Count(wire(s) as u64)),
+            ("more", &|s| more(s)),
+            ("repairs", &|s| Cell::Number(s.mean(|load| load.repair_symbols))),
+            ("recovered", &|s| Cell::Number(s.mean(|load| load.recovered))),
+            ("bytes resent", &|s| Cell::Count(s.mean(|load| load.resent) as u64)),
+            ("window", &|s| Cell::Count(s.mean(|load| load.window) as u64)),
+        ],
+    )
 }
 
 fn variations(varied: &[Summary]) -> Table {
-    let columns = [
-        "BLT",
-        "RDT",
-        "all urgent q1",
-        "median",
-        "q3",
-        "p95",
-        "bytes",
-        "repairs",
-        "recovered",
-        "bytes resent",
-    ];
-    let row = |s: &Summary| -> Vec<Cell> {
-        let mut row = vec![Cell::Count(s.setup.burst.into()), s.setup.delay.into()];
-        row.extend(quantiles(s, |load| load.urgent));
-        row.extend([
-            Cell::Count(s.mean(|load| load.wire) as u64),
-            Cell::Number(s.mean(|load| load.repair_symbols)),
-            Cell::Number(s.mean(|load| load.recovered)),
-            Cell::Count(s.mean(|load| load.resent) as u64),
-        ]);
-        row
-    };
-    Table {
-        caption: "Urgent resources protected otherwise: 2 % loss, warm connection, BBR".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: varied.iter().map(row).collect(),
-    }
+    let urgent = |s: &Summary, q| s.times(|load| load.urgent).quantile(q).into();
+    Table::of(
+        "Urgent resources protected otherwise: 2 % loss, warm connection, BBR",
+        varied,
+        &[
+            ("BLT", &|s| s.setup.burst.into()),
+            ("RDT", &|s| s.setup.delay.into()),
+            ("all urgent q1", &|s| urgent(s, 0.25)),
+            ("median", &|s| urgent(s, 0.5)),
+            ("q3", &|s| urgent(s, 0.75)),
+            ("p95", &|s| urgent(s, 0.95)),
+            ("bytes", &|s| Cell::Count(s.mean(|load| load.wire) as u64)),
+            ("repairs", &|s| Cell::Number(s.mean(|load| load.repair_symbols))),
+            ("recovered", &|s| Cell::Number(s.mean(|load| load.recovered))),
+            ("bytes resent", &|s| Cell::Count(s.mean(|load| load.resent) as u64)),
+        ],
+    )
 }
 
-fn curves(summary: &Summary) -> [Series; 2] {
-    let series = |what: &str, time: fn(&PageLoad) -> Duration| {
-        let (x, y) = summary.times(time).curve();
-        let setup = &summary.setup;
-        let [history, congestion, protected] =
-            [setup.history.name(), setup.congestion.name(), setup.protected.name()];
-        Series {
-            label: format!(
-                "{} % loss, {history}, {congestion}, {protected} protected: {what}",
-                setup.loss
-            ),
-            x_label: "time since the requests in ms".to_owned(),
-            y_label: "share of pages".to_owned(),
-            x,
-            y,
-        }
+/// A chart for each connection, with what each protection makes of urgent resources and others.
+fn charts(summaries: &[Summary]) -> Vec<Chart> {
+    let same_connection = |a: &Summary, b: &Summary| {
+        a.setup.protecting(Protected::Nothing) == b.setup.protecting(Protected::Nothing)
     };
-    [series("urgent", |load| load.urgent), series("others", |load| load.others)]
+    let chart = |group: &[Summary]| {
+        let Setup { loss, history, congestion, .. } = group.first()?.setup;
+        let connection = format!("{loss} % loss, {} {}", history.name(), congestion.name());
+        let curve = |s: &Summary, what: &str, time: fn(&PageLoad) -> Duration| {
+            let label = format!("{what}, {} protected", s.setup.protected.name());
+            Series::line(label, s.times(time).curve())
+        };
+        let urgent = group.iter().map(|s| curve(s, "urgent", |load| load.urgent));
+        let others = group.iter().map(|s| curve(s, "others", |load| load.others));
+        Some(Chart {
+            title: format!("Time until all resources of a kind are complete: {connection}"),
+            name: connection,
+            x: Axis::linear("time since the requests in ms"),
+            y: Axis::linear("share of pages"),
+            baseline: None,
+            panels: vec![Panel::of(urgent.chain(others))],
+        })
+    };
+    summaries.chunk_by(same_connection).filter_map(chart).collect()
 }

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sutura_analysis::statistics::{mean, quantile, sorted};
+use sutura_analysis::{
+    Arrival, Blocking, Class, Direction, Multiplexing, head_of_line_blocking, multiplexing,
+};
 use sutura_link::{LinkConfig, ParseError};
 use sutura_proto::TransportConfig;
 use sutura_proto::policy::ResendApproach;
 use sutura_schedule::{Discipline, Preset, Scheme};
 use sutura_sim::{BulkClient, BulkServer, Clock, Observed, Progress, Scenario, Transfer};
 
-use crate::arrivals::{Arrival, Recorder};
-use crate::blocking::{Blocking, Kind};
-use crate::multiplexing::Mark;
-use crate::{Error, metrics};
+use crate::Error;
+use crate::recorder::Recorder;
 
 /// The receive window of the connection that the client of the paper offers.
 const WINDOW: u64 = 1 << 20;
@@ -109,10 +111,10 @@ pub struct Files {
 /// What a client received.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// The STREAM frames that carried anything, in the order of their arrival, with what they
-    /// brought.
-    pub frames: Vec<(Arrival, Kind)>,
-    /// What of it waited.
+    /// The STREAM frames that carried anything, in the order of their arrival.
+    pub received: Multiplexing,
+    /// What of it was held back. TCP's order is a guess from what the client received, as in the
+    /// paper.
     pub blocking: Blocking,
     /// How long each file took, in the order of the requests.
     pub completion: Vec<Duration>,
@@ -158,58 +160,37 @@ pub fn download(
         Progress { done, busy: app.is_busy() || app.started() == 0 }
     })?;
     completed.sort_by_key(|transfer| transfer.index);
-    let mut blocking = Blocking::default();
-    let arrivals = recorder.take().into_iter().filter(|a| a.chunk.start < a.chunk.end);
-    let frames = arrivals.map(|arrival| (arrival, blocking.receive(arrival.chunk))).collect();
-    let completion = completed.iter().map(|t| t.completed - t.started).collect();
-    Ok(Trace { frames, blocking, completion })
+    let trace = recorder.take();
+    Ok(Trace {
+        received: multiplexing(&trace, Direction::Received),
+        blocking: head_of_line_blocking(&trace, &[]),
+        completion: completed.iter().map(|t| t.completed - t.started).collect(),
+    })
 }
 
 impl Trace {
-    /// Frames of one stream in a row: the stream, and how many.
-    #[must_use]
-    pub fn runs(&self) -> Vec<(u64, usize)> {
-        let same = |a: &(Arrival, Kind), b: &(Arrival, Kind)| a.0.chunk.stream == b.0.chunk.stream;
-        let runs = self.frames.chunk_by(same);
-        runs.filter_map(|run| Some((run.first()?.0.chunk.stream, run.len()))).collect()
-    }
-
     /// A tenth, half and nine tenths of the runs are not longer than this.
     #[must_use]
     pub fn run_lengths(&self) -> [usize; 3] {
-        let mut lengths: Vec<f64> = self.runs().iter().map(|(_, len)| *len as f64).collect();
-        lengths.sort_by(f64::total_cmp);
-        [0.1, 0.5, 0.9].map(|q| metrics::quantile(&lengths, q) as usize)
+        let lengths = sorted(self.received.runs().map(|(_, length)| length as f64));
+        [0.1, 0.5, 0.9].map(|q| quantile(&lengths, q) as usize)
     }
 
     /// How many frames that were sent again come in a row, on average; 0 if there are none.
     #[must_use]
     pub fn mean_retransmitted_run(&self) -> f64 {
-        let again = |kind: &Kind| *kind == Kind::Retransmitted;
-        let runs = self.frames.chunk_by(|a, b| again(&a.1) == again(&b.1));
-        let runs: Vec<_> = runs.filter(|run| run.iter().any(|(_, kind)| again(kind))).collect();
-        let frames: usize = runs.iter().map(|run| run.len()).sum();
-        frames as f64 / runs.len().max(1) as f64
+        let again = |arrival: &Arrival| arrival.class == Class::Retransmitted;
+        let runs = self.received.arrivals.chunk_by(|a, b| again(a) == again(b));
+        mean(runs.filter(|run| run.iter().any(again)).map(|run| run.len() as f64))
     }
 
     /// How many packets carried several streams.
     #[must_use]
     pub fn mixed_packets(&self) -> usize {
-        let packets = self.frames.chunk_by(|a, b| a.0.packet == b.0.packet);
-        let mixed = |frames: &&[(Arrival, Kind)]| {
-            let first = frames.first().map(|(frame, _)| frame.chunk.stream);
-            frames.iter().any(|(frame, _)| Some(frame.chunk.stream) != first)
+        let packets = self.received.arrivals.chunk_by(|a, b| a.packet == b.packet);
+        let mixed = |frames: &&[Arrival]| {
+            frames.windows(2).any(|pair| pair[0].frame.stream != pair[1].frame.stream)
         };
         packets.filter(mixed).count()
-    }
-
-    /// The frames for a multiplexing graph.
-    #[must_use]
-    pub fn marks(&self) -> Vec<Mark> {
-        let mark = |(arrival, kind): &(Arrival, Kind)| Mark {
-            stream: arrival.chunk.stream,
-            retransmitted: *kind == Kind::Retransmitted,
-        };
-        self.frames.iter().map(mark).collect()
     }
 }

@@ -6,12 +6,15 @@ mod tables;
 
 pub use download::{Channel, Files, Server, Trace, approach, download};
 
+use sutura_analysis::Held;
+use sutura_analysis::figure::{Picture, multiplexing};
+use sutura_analysis::report::Report;
+use sutura_analysis::statistics::{self, millis, quantile};
 use sutura_schedule::{Preset, Scheme};
 
+use super::Experiment;
 use super::paper_path::seed;
-use crate::charts::Picture;
-use crate::multiplexing::graph;
-use crate::{Error, Options, Report, metrics, parallel};
+use crate::{Error, Options, parallel};
 
 /// As in the paper.
 const FILES: Files = Files { count: 10, bytes: 1_000_000 };
@@ -26,50 +29,58 @@ struct Setup {
     channel: Channel,
 }
 
-/// What came of one configuration.
-#[derive(Clone, Debug, Default)]
-struct Summary {
-    /// Downloads in which anything was lost.
-    lossy: usize,
-    /// Of those, the most that QUIC held back in relation to the most that TCP would have, sorted.
-    ratios: Vec<f64>,
-    /// The medians of the most bytes that were handed over at once.
-    max_quic: f64,
-    max_tcp: f64,
-    /// Shares of bytes that waited, on average.
-    waited_quic: f64,
-    waited_tcp: f64,
-    /// Frames sent again in a row, on average.
-    retransmitted_run: f64,
-    /// Packets with several streams, on average.
-    mixed: f64,
-    /// Milliseconds until a file was complete, on average.
-    completion: f64,
+/// What came of one configuration: the downloads in which anything was lost.
+#[derive(Clone, Debug)]
+struct Summary(Vec<Sample>);
+
+impl Summary {
+    fn sorted(&self, value: fn(&Sample) -> f64) -> Vec<f64> {
+        statistics::sorted(self.0.iter().map(value))
+    }
+
+    fn median(&self, value: fn(&Sample) -> f64) -> f64 {
+        quantile(&self.sorted(value), 0.5)
+    }
+
+    fn mean(&self, value: fn(&Sample) -> f64) -> f64 {
+        statistics::mean(self.0.iter().map(value))
+    }
+
+    /// The most that QUIC held back in relation to the most that TCP would have, sorted.
+    fn ratios(&self) -> Vec<f64> {
+        self.sorted(|sample| sample.ratio.unwrap_or(0.0))
+    }
 }
 
 /// What is kept of one download.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
-    /// `None` if nothing was lost.
+    /// [`Blocking::ratio`](sutura_analysis::Blocking::ratio); `None` if nothing was lost.
     ratio: Option<f64>,
+    /// The most bytes that were handed over at once.
     max_quic: f64,
     max_tcp: f64,
+    /// Shares of bytes that waited.
     waited_quic: f64,
     waited_tcp: f64,
+    /// Frames sent again in a row, on average.
     retransmitted_run: f64,
+    /// Packets with several streams.
     mixed: f64,
+    /// Milliseconds until a file was complete, on average.
     completion: f64,
 }
 
 impl Sample {
     fn of(trace: &Trace) -> Self {
-        let (quic, tcp) = (trace.blocking.quic(), trace.blocking.tcp());
+        let blocking = &trace.blocking;
+        let waited = |held: &Held| held.bytes as f64 / blocking.received.max(1) as f64;
         Self {
-            ratio: trace.blocking.ratio(),
-            max_quic: quic.max() as f64,
-            max_tcp: tcp.max() as f64,
-            waited_quic: quic.waited_share(),
-            waited_tcp: tcp.waited_share(),
+            ratio: blocking.ratio(),
+            max_quic: blocking.quic.largest_release as f64,
+            max_tcp: blocking.tcp.largest_release as f64,
+            waited_quic: waited(&blocking.quic),
+            waited_tcp: waited(&blocking.tcp),
             retransmitted_run: trace.mean_retransmitted_run(),
             mixed: trace.mixed_packets() as f64,
             completion: mean_completion(trace),
@@ -77,47 +88,23 @@ impl Sample {
     }
 }
 
-fn summarize(samples: &[Sample]) -> Summary {
-    let lossy: Vec<&Sample> = samples.iter().filter(|s| s.ratio.is_some()).collect();
-    let sorted = |value: &dyn Fn(&Sample) -> f64| {
-        let mut values: Vec<f64> = lossy.iter().map(|s| value(s)).collect();
-        values.sort_by(f64::total_cmp);
-        values
-    };
-    let median = |value: &dyn Fn(&Sample) -> f64| metrics::quantile(&sorted(value), 0.5);
-    let mean = |value: &dyn Fn(&Sample) -> f64| {
-        lossy.iter().map(|s| value(s)).sum::<f64>() / lossy.len().max(1) as f64
-    };
-    Summary {
-        lossy: lossy.len(),
-        ratios: sorted(&|s| s.ratio.unwrap_or(0.0)),
-        max_quic: median(&|s| s.max_quic),
-        max_tcp: median(&|s| s.max_tcp),
-        waited_quic: mean(&|s| s.waited_quic),
-        waited_tcp: mean(&|s| s.waited_tcp),
-        retransmitted_run: mean(&|s| s.retransmitted_run),
-        mixed: mean(&|s| s.mixed),
-        completion: mean(&|s| s.completion),
-    }
-}
-
 /// Milliseconds until a file of a download was complete, on average.
 fn mean_completion(trace: &Trace) -> f64 {
-    let sum: f64 = trace.completion.iter().map(|time| metrics::millis(*time)).sum();
-    sum / trace.completion.len().max(1) as f64
+    statistics::mean(trace.completion.iter().map(|time| millis(*time)))
 }
 
 /// Downloads `count` times with each of `setups`, which all get the same seeds.
 fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Summary>, Error> {
-    let jobs: Vec<(&Setup, u64)> =
-        setups.iter().flat_map(|setup| (0..count).map(move |n| (setup, n))).collect();
-    let samples = parallel::map(options, &jobs, |(setup, n)| {
+    let samples = parallel::repeat(options, setups, count, |setup, n| {
         let (up, down) = setup.channel.links()?;
         let trace = download(setup.server, FILES, (&up, &down), seed(options.seed, 1 + n))?;
         Ok::<_, Error>(Sample::of(&trace))
     })?;
-    let size = usize::try_from(count).unwrap_or(usize::MAX).max(1);
-    Ok(samples.chunks(size).map(summarize).collect())
+    let lossy = samples.into_iter().map(|mut samples| {
+        samples.retain(|sample| sample.ratio.is_some());
+        Summary(samples)
+    });
+    Ok(lossy.collect())
 }
 
 /// The presets on a channel.
@@ -163,7 +150,7 @@ fn single(channel: Channel, options: &Options) -> Result<Vec<Trace>, Error> {
         let with = |n| download(setup.server, FILES, (&up, &down), seed(options.seed, n));
         let mut trace = with(1)?;
         for n in 2..=TRIES {
-            if channel == Channel::Lossless || trace.blocking.gaps() > 0 {
+            if channel == Channel::Lossless || trace.blocking.gaps > 0 {
                 break;
             }
             trace = with(n)?;
@@ -171,6 +158,13 @@ fn single(channel: Channel, options: &Options) -> Result<Vec<Trace>, Error> {
         Ok(trace)
     })
 }
+
+/// How the experiment is run.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "marx-stacks",
+    about: "How ten stacks multiplex ten files of 1 MB, and what loss holds up",
+    run,
+};
 
 /// The experiment: the multiplexing graphs without and with loss, and head-of-line blocking.
 ///
@@ -193,15 +187,9 @@ pub fn run(options: &Options) -> Result<Report, Error> {
 
 fn graphs(channel: Channel, traces: &[Trace]) -> Vec<Picture> {
     let picture = |(preset, trace): (&Preset, &Trace)| {
-        let title = format!(
-            "{}, {}: {} files of {} bytes; frames in the order of arrival, black below: sent again",
-            preset.name,
-            channel.name(),
-            FILES.count,
-            FILES.bytes
-        );
-        let name = format!("marx-stacks-{}-{}", channel.name(), preset.name);
-        Picture { name, svg: graph(&title, &trace.marks()) }
+        let name = format!("{} {}", channel.name(), preset.name);
+        let title = format!("{name}, {} files of {} bytes", FILES.count, FILES.bytes);
+        Picture { svg: multiplexing(&trace.received, &[], &title), name }
     };
     Preset::ALL.iter().zip(traces).map(picture).collect()
 }

@@ -1,20 +1,22 @@
 //! The report.
 
+use sutura_analysis::figure::{Axis, Chart, Panel, Series};
+use sutura_analysis::report::Report;
+use sutura_analysis::statistics::{quantile, sorted};
+use sutura_analysis::table::{Cell, Column, Table};
 use sutura_schedule::{Block, Discipline, Preset};
 
 use super::{Channel, FILES, Setup, Summary, Trace, mean_completion};
-use crate::{Cell, Report, Series, Table, metrics};
 
 /// A configuration with what came of it.
 type Measured<'a> = (&'a Setup, &'a Summary);
 
 pub(super) fn report(lossless: &[Trace], stacks: &[Measured], others: &[Measured]) -> Report {
     Report {
-        name: "marx-stacks".to_owned(),
         title: "Multiplexing and head-of-line blocking of ten stacks".to_owned(),
         text: text(stacks),
         tables: vec![looks(lossless), blocking(stacks), approaches(others)],
-        series: stacks.iter().map(series).collect(),
+        charts: [Channel::Random, Channel::Bursts].map(|channel| chart(stacks, channel)).to_vec(),
         ..Report::default()
     }
 }
@@ -27,9 +29,7 @@ fn text(stacks: &[Measured]) -> Vec<String> {
         let measured = stacks
             .iter()
             .filter(|(setup, _)| setup.channel == channel && names.contains(&setup.name.as_str()));
-        let mut ratios: Vec<f64> = measured.flat_map(|(_, s)| s.ratios.iter().copied()).collect();
-        ratios.sort_by(f64::total_cmp);
-        metrics::quantile(&ratios, 0.5)
+        quantile(&sorted(measured.flat_map(|(_, s)| s.ratios())), 0.5)
     };
     let turns = |d| d == Discipline::RoundRobin(Block::Packets(1));
     let blocks = |d| matches!(d, Discipline::RoundRobin(Block::Packets(n)) if n > 1);
@@ -71,42 +71,27 @@ fn text(stacks: &[Measured]) -> Vec<String> {
     ]
 }
 
-fn columns(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| (*name).to_owned()).collect()
-}
-
 /// How a download looks without loss.
 fn looks(lossless: &[Trace]) -> Table {
-    let row = |(preset, trace): (&Preset, &Trace)| -> Vec<Cell> {
-        let longest = trace.runs().iter().map(|(_, length)| *length).max().unwrap_or(0);
+    let first_complete = |trace: &Trace| {
         let fastest = trace.completion.iter().enumerate().min_by_key(|(_, time)| **time);
-        vec![
-            preset.name.into(),
-            Cell::Text(order(preset.discipline)),
-            Cell::Text(approach(preset)),
-            Cell::Text(look(trace)),
-            Cell::Count(trace.run_lengths()[1] as u64),
-            Cell::Count(longest as u64),
-            Cell::Count(fastest.map_or(0, |(index, _)| index as u64 + 1)),
-            Cell::Millis(mean_completion(trace)),
-            trace.completion.iter().max().copied().unwrap_or_default().into(),
-        ]
+        Cell::from(fastest.map_or(0, |(index, _)| index + 1))
     };
-    Table {
-        caption: "Multiplexing without loss (runs in frames; files counted from 1)".to_owned(),
-        columns: columns(&[
-            "stack",
-            "order",
-            "RA",
-            "looks like",
-            "median run",
-            "longest",
-            "first complete",
-            "mean completion",
-            "all complete",
-        ]),
-        rows: Preset::ALL.iter().zip(lossless).map(row).collect(),
-    }
+    Table::of(
+        "Multiplexing without loss (runs in frames; files counted from 1)",
+        Preset::ALL.iter().zip(lossless),
+        &[
+            ("stack", &|(preset, _)| preset.name.into()),
+            ("order", &|(preset, _)| order(preset.discipline).into()),
+            ("RA", &|(preset, _)| approach(preset).into()),
+            ("looks like", &|(_, trace)| look(trace).into()),
+            ("median run", &|(_, trace)| trace.run_lengths()[1].into()),
+            ("longest", &|(_, trace)| trace.received.longest_run().into()),
+            ("first complete", &|(_, trace)| first_complete(trace)),
+            ("mean completion", &|(_, trace)| Cell::Millis(mean_completion(trace))),
+            ("all complete", &|(_, trace)| trace.completion.iter().max().copied().into()),
+        ],
+    )
 }
 
 fn order(discipline: Discipline) -> String {
@@ -126,11 +111,11 @@ fn approach(preset: &Preset) -> String {
 
 /// What a download looks like, from the lengths of its runs alone.
 fn look(trace: &Trace) -> String {
-    let runs = trace.runs();
     let [short, _, long] = trace.run_lengths();
-    if runs.len() <= FILES.count {
-        let first = runs.first().map_or(0, |(stream, _)| *stream);
-        let last = runs.last().map_or(0, |(stream, _)| *stream);
+    let mut streams = trace.received.runs().map(|(stream, _)| stream);
+    if trace.received.switches() < FILES.count {
+        let first = streams.next().unwrap_or(0);
+        let last = streams.last().unwrap_or(first);
         let which = if first < last { "first" } else { "last" };
         format!("one after the other, {which} one first")
     } else if short == long {
@@ -141,75 +126,59 @@ fn look(trace: &Trace) -> String {
 }
 
 fn blocking(stacks: &[Measured]) -> Table {
-    let row = |(setup, summary): &Measured| -> Vec<Cell> {
-        let mut row = vec![setup.channel.name().into(), setup.name.as_str().into()];
-        row.extend(figures(summary));
-        row
-    };
-    let mut names = vec!["loss", "stack"];
-    names.extend(FIGURES);
-    Table {
-        caption: "Head-of-line blocking of the stacks (bytes are medians of the largest)"
-            .to_owned(),
-        columns: columns(&names),
-        rows: stacks.iter().map(row).collect(),
-    }
+    let names: [Column<Measured>; 2] = [
+        ("loss", &|(setup, _)| setup.channel.name().into()),
+        ("stack", &|(setup, _)| setup.name.as_str().into()),
+    ];
+    Table::of(
+        "Head-of-line blocking of the stacks (bytes are medians of the largest)",
+        stacks.iter().copied(),
+        &[&names[..], &figures()].concat(),
+    )
 }
 
 fn approaches(others: &[Measured]) -> Table {
-    let row = |(setup, summary): &Measured| -> Vec<Cell> {
-        let mut row = vec![setup.name.as_str().into()];
-        row.extend(figures(summary));
-        row.extend([Cell::Number(summary.mixed), Cell::Millis(summary.completion)]);
-        row
-    };
-    let mut names = vec!["order"];
-    names.extend(FIGURES);
-    names.extend(["mixed packets", "mean completion"]);
-    Table {
-        caption: "Retransmission approaches with bursts of loss, with one stream or several in a \
-                  packet"
-            .to_owned(),
-        columns: columns(&names),
-        rows: others.iter().map(row).collect(),
-    }
+    let name: [Column<Measured>; 1] = [("order", &|(setup, _)| setup.name.as_str().into())];
+    let more: [Column<Measured>; 2] = [
+        ("mixed packets", &|(_, summary)| Cell::Number(summary.mean(|s| s.mixed))),
+        ("mean completion", &|(_, summary)| Cell::Millis(summary.mean(|s| s.completion))),
+    ];
+    Table::of(
+        "Retransmission approaches with bursts of loss, with one stream or several in a packet",
+        others.iter().copied(),
+        &[&name[..], &figures(), &more].concat(),
+    )
 }
 
-const FIGURES: [&str; 9] = [
-    "downloads",
-    "ratio p50",
-    "p10",
-    "p90",
-    "QUIC bytes",
-    "TCP bytes",
-    "waited QUIC",
-    "waited TCP",
-    "in a row",
-];
-
-fn figures(summary: &Summary) -> [Cell; 9] {
-    let ratio = |q| Cell::Number(metrics::quantile(&summary.ratios, q));
+/// What is told of every configuration.
+fn figures<'a>() -> [Column<'a, Measured<'a>>; 9] {
     [
-        Cell::Count(summary.lossy as u64),
-        ratio(0.5),
-        ratio(0.1),
-        ratio(0.9),
-        Cell::Count(summary.max_quic as u64),
-        Cell::Count(summary.max_tcp as u64),
-        Cell::Share(summary.waited_quic),
-        Cell::Share(summary.waited_tcp),
-        Cell::Number(summary.retransmitted_run),
+        ("downloads", &|(_, summary)| summary.0.len().into()),
+        ("ratio p50", &|(_, summary)| Cell::Number(quantile(&summary.ratios(), 0.5))),
+        ("p10", &|(_, summary)| Cell::Number(quantile(&summary.ratios(), 0.1))),
+        ("p90", &|(_, summary)| Cell::Number(quantile(&summary.ratios(), 0.9))),
+        ("QUIC bytes", &|(_, summary)| Cell::Count(summary.median(|s| s.max_quic) as u64)),
+        ("TCP bytes", &|(_, summary)| Cell::Count(summary.median(|s| s.max_tcp) as u64)),
+        ("waited QUIC", &|(_, summary)| Cell::Share(summary.mean(|s| s.waited_quic))),
+        ("waited TCP", &|(_, summary)| Cell::Share(summary.mean(|s| s.waited_tcp))),
+        ("in a row", &|(_, summary)| Cell::Number(summary.mean(|s| s.retransmitted_run))),
     ]
 }
 
-/// The ratios of a configuration as a cumulative distribution.
-fn series((setup, summary): &Measured) -> Series {
-    let count = summary.ratios.len() as f64;
-    Series {
-        label: setup.name.clone(),
-        x_label: format!("blocking, QUIC by TCP, {} loss", setup.channel.name()),
-        y_label: "share of downloads".to_owned(),
-        x: summary.ratios.clone(),
-        y: (1..=summary.ratios.len()).map(|n| n as f64 / count).collect(),
+/// The ratios on a channel as cumulative distributions.
+fn chart(stacks: &[Measured], channel: Channel) -> Chart {
+    let of_channel = stacks.iter().filter(|(setup, _)| setup.channel == channel);
+    let series = of_channel.map(|(setup, summary)| {
+        let ratios = summary.ratios();
+        let shares = (1..=ratios.len()).map(|n| n as f64 / ratios.len() as f64);
+        Series::line(setup.name.clone(), ratios.iter().copied().zip(shares).collect())
+    });
+    Chart {
+        name: format!("blocking {}", channel.name()),
+        title: format!("Head-of-line blocking, {} loss", channel.name()),
+        x: Axis::linear("largest release of QUIC by that of TCP"),
+        y: Axis::linear("share of downloads"),
+        baseline: None,
+        panels: vec![Panel::of(series)],
     }
 }

@@ -1,0 +1,39 @@
+//! Where the results of a bench go.
+
+use crate::Error;
+use serde::Serialize;
+use std::path::PathBuf;
+use sutura_analysis::report::{Origin, Report};
+
+/// What the command lines of all benches have in common.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Output {
+    /// Print one JSON object with every single measurement instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Write the tables into this file as well, with the command and the machine at its head
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+}
+
+impl Output {
+    /// Prints the report of the bench `name`, or its measurements as JSON, and writes the file.
+    pub fn write(
+        &self,
+        name: &str,
+        report: &Report,
+        measurements: &impl Serialize,
+    ) -> Result<(), Error> {
+        if let Some(path) = &self.report {
+            let manifest = "benches/Cargo.toml";
+            let command = format!("cargo run --release --manifest-path {manifest} --bin {name} --");
+            report.save(path, &Origin::of_this_process(&command))?;
+        }
+        if self.json {
+            println!("{}", serde_json::to_string_pretty(measurements)?);
+        } else {
+            print!("{}", report.to_markdown());
+        }
+        Ok(())
+    }
+}

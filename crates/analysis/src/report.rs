@@ -1,0 +1,149 @@
+//! What an experiment or a benchmark answers: text, tables and figures.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::figure::{Chart, Error, Picture, slug};
+use crate::table::Table;
+
+/// The answer of an experiment or a benchmark. As JSON, by `serde`, it has everything but the
+/// pictures.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Report {
+    /// What was run; the names of the pictures begin with it.
+    pub name: String,
+    /// A heading.
+    pub title: String,
+    /// What was done, and how to read it; a paragraph each.
+    pub text: Vec<String>,
+    /// The figures.
+    pub tables: Vec<Table>,
+    /// Curves and points. Their names differ.
+    pub charts: Vec<Chart>,
+    /// Pictures of anything else. Their names differ, also from those of the charts.
+    #[serde(skip)]
+    pub pictures: Vec<Picture>,
+}
+
+impl Report {
+    /// The report as Markdown, without the charts and pictures.
+    pub fn to_markdown(&self) -> String {
+        let mut out = format!("# {}\n", self.title);
+        for paragraph in &self.text {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "\n{paragraph}\n");
+        }
+        for table in &self.tables {
+            let _ = write!(out, "\n{}", table.to_markdown());
+        }
+        out
+    }
+
+    /// Everything that can be looked at, named after the report and the chart or picture.
+    ///
+    /// # Errors
+    /// A chart cannot be drawn.
+    pub fn all_pictures(&self) -> Result<Vec<Picture>, Error> {
+        let name = |name: &str| slug(&format!("{} {name}", self.name));
+        let draw = |chart: &Chart| Ok(Picture { name: name(&chart.name), svg: chart.to_svg()? });
+        let mut all = self.charts.iter().map(draw).collect::<Result<Vec<_>, Error>>()?;
+        let drawn = |picture: &Picture| Picture { name: name(&picture.name), ..picture.clone() };
+        all.extend(self.pictures.iter().map(drawn));
+        Ok(all)
+    }
+
+    /// Writes the report as Markdown to a file whose head says where its figures come from.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn save(&self, path: &Path, origin: &Origin) -> io::Result<()> {
+        let Origin { command, machine } = origin;
+        let head = format!("<!-- Generated. Do not edit. -->\n\nMade by `{command}` on {machine}.");
+        let mut report = self.clone();
+        report.text.insert(0, head);
+        fs::write(path, report.to_markdown())
+    }
+}
+
+/// Where the figures of a report come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The command that makes them.
+    pub command: String,
+    /// The machine on which it ran.
+    pub machine: String,
+}
+
+impl Origin {
+    /// This process: `command` is how to start it, to which its arguments are added.
+    pub fn of_this_process(command: &str) -> Self {
+        let command = std::iter::once(command.to_owned()).chain(std::env::args().skip(1));
+        Self { command: command.collect::<Vec<_>>().join(" "), machine: machine() }
+    }
+}
+
+/// The model of the CPU, where Linux says it, and how many threads run at a time.
+pub fn machine() -> String {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = info.lines().find(|line| line.starts_with("model name"));
+    let model = line.and_then(|line| line.split_once(':')).map_or("an unknown CPU", |(_, m)| m);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    format!("{}, {threads} threads, {}", model.trim(), std::env::consts::OS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::{Axis, Panel, Series};
+
+    fn report() -> Report {
+        let mut table = Table::new("Figures", ["name"]);
+        table.row(["a"]);
+        let chart = |name: &str| Chart {
+            name: name.to_owned(),
+            x: Axis::linear("time in ms"),
+            panels: vec![Panel::of([Series::line("a", vec![(0.0, 0.0), (1.0, 1.0)])])],
+            ..Chart::default()
+        };
+        Report {
+            name: "x".to_owned(),
+            title: "Title".to_owned(),
+            text: vec!["Text.".to_owned()],
+            tables: vec![table],
+            charts: vec![chart("First, 1 MB"), chart("first by 2 MB")],
+            pictures: vec![Picture { name: "third".to_owned(), svg: "<svg/>".to_owned() }],
+        }
+    }
+
+    #[test]
+    fn markdown_has_text_and_tables() {
+        let expected = "# Title\n\nText.\n\nFigures:\n\n| name |\n| --- |\n| a |\n";
+        assert_eq!(report().to_markdown(), expected);
+    }
+
+    #[test]
+    fn charts_of_the_same_axes_have_names_of_their_own() {
+        let pictures = report().all_pictures().unwrap();
+        let names: Vec<_> = pictures.iter().map(|picture| picture.name.as_str()).collect();
+        assert_eq!(names, ["x-first-1-mb", "x-first-by-2-mb", "x-third"]);
+    }
+
+    #[test]
+    fn a_file_says_how_it_was_made() {
+        let path = std::env::temp_dir().join(format!("sutura-report-{}.md", std::process::id()));
+        let origin = Origin { command: "bench --quick".to_owned(), machine: machine() };
+        report().save(&path, &origin).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let (head, rest) = text.split_once("\n\nText.").unwrap();
+        assert!(head.starts_with("# Title\n\n<!-- Generated"), "{head}");
+        assert!(head.contains("Made by `bench --quick` on "), "{head}");
+        assert!(rest.ends_with("| a |\n"), "{rest}");
+        let missing = Path::new("/nonexistent/report.md");
+        assert!(report().save(missing, &origin).is_err());
+    }
+}

@@ -1,0 +1,204 @@
+//! Quantiles, means and spreads.
+//!
+//! There is one definition of a quantile: the *nearest rank*, the smallest value that at least a
+//! share of `q` does not exceed. It is always a value that occurred, and the median is the quantile
+//! of one half.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A duration in milliseconds.
+pub fn millis(duration: Duration) -> f64 {
+    duration.as_nanos() as f64 / 1e6
+}
+
+/// The mean; 0 if there are no values.
+pub fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
+    let add = |(sum, count): (f64, f64), value| (sum + value, count + 1.0);
+    let (sum, count) = values.into_iter().fold((0.0, 0.0), add);
+    if count > 0.0 { sum / count } else { 0.0 }
+}
+
+/// Values in ascending order, as [`quantile()`] needs them.
+pub fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+/// The quantile `q`, from 0 to 1, of `sorted` values; 0 if there are none.
+pub fn quantile(sorted: &[f64], q: f64) -> f64 {
+    let index = usize::try_from(rank(q, sorted.len() as u64) - 1).unwrap_or(usize::MAX);
+    sorted.get(index).or(sorted.last()).copied().unwrap_or(0.0)
+}
+
+/// Which of `count` values, counted from 1, is the quantile `q`.
+fn rank(q: f64, count: u64) -> u64 {
+    (q.clamp(0.0, 1.0) * count as f64).ceil().max(1.0) as u64
+}
+
+/// Durations with weights, such as the delays of messages of so many bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Distribution {
+    /// In ascending order, each with the sum of all weights up to and including its own.
+    steps: Vec<(Duration, u64)>,
+}
+
+impl Distribution {
+    /// Of durations with their weights.
+    pub fn weighted(samples: impl IntoIterator<Item = (Duration, u64)>) -> Self {
+        let mut steps: Vec<_> = samples.into_iter().collect();
+        steps.sort_unstable();
+        let mut sum = 0;
+        for (_, weight) in &mut steps {
+            sum += *weight;
+            *weight = sum;
+        }
+        Self { steps }
+    }
+
+    /// Of durations that weigh the same.
+    pub fn of(samples: impl IntoIterator<Item = Duration>) -> Self {
+        Self::weighted(samples.into_iter().map(|sample| (sample, 1)))
+    }
+
+    /// The sum of all weights.
+    pub fn total(&self) -> u64 {
+        self.steps.last().map_or(0, |(_, sum)| *sum)
+    }
+
+    /// The quantile `q`, from 0 to 1; zero if there is no duration.
+    pub fn quantile(&self, q: f64) -> Duration {
+        let rank = rank(q, self.total());
+        let index = self.steps.partition_point(|(_, sum)| *sum < rank);
+        self.steps.get(index).or(self.steps.last()).map_or(Duration::ZERO, |(d, _)| *d)
+    }
+
+    /// The share of what is above `limit`, 0 to 1.
+    pub fn share_above(&self, limit: Duration) -> f64 {
+        let index = self.steps.partition_point(|(duration, _)| *duration <= limit);
+        let below = index.checked_sub(1).and_then(|i| self.steps.get(i)).map_or(0, |(_, sum)| *sum);
+        if self.total() == 0 { 0.0 } else { (self.total() - below) as f64 / self.total() as f64 }
+    }
+
+    /// Points of the cumulative distribution: milliseconds, and the share at or below.
+    pub fn curve(&self) -> Vec<(f64, f64)> {
+        let shares = (0..=200).map(|i| f64::from(i) / 200.0);
+        shares.map(|q| (millis(self.quantile(q)), q)).collect()
+    }
+
+    /// Points of the complementary cumulative distribution, for a logarithmic axis: milliseconds,
+    /// and the share above, down to `least` or to that of a single unit of weight.
+    pub fn tail(&self, least: f64) -> Vec<(f64, f64)> {
+        let least = least.max(1.0 / self.total().max(1) as f64).min(1.0);
+        let steps = (-30.0 * least.log10()).ceil() as u32;
+        let shares = (0..=steps).map(|i| 10f64.powf(-f64::from(i) / 30.0).max(least));
+        shares.map(|share| (millis(self.quantile(1.0 - share)), share)).collect()
+    }
+}
+
+/// The median of some values, and two values around it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// The median.
+    pub median: f64,
+    /// The smallest value, or the lower decile.
+    pub low: f64,
+    /// The largest value, or the upper decile.
+    pub high: f64,
+}
+
+impl Spread {
+    /// With the smallest and the largest value. `None` if there are no values.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        Self::between(values, 0.0, 1.0)
+    }
+
+    /// With the lower and the upper decile. `None` if there are no values.
+    pub fn of_deciles(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        Self::between(values, 0.1, 0.9)
+    }
+
+    fn between(values: impl IntoIterator<Item = f64>, low: f64, high: f64) -> Option<Self> {
+        let values = sorted(values);
+        let [low, median, high] = [low, 0.5, high].map(|q| quantile(&values, q));
+        (!values.is_empty()).then_some(Self { median, low, high })
+    }
+}
+
+impl fmt::Display for Spread {
+    /// Two digits behind the point, or as many as the format's precision.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = f.precision().unwrap_or(2);
+        let Self { median, low, high } = self;
+        write!(f, "{median:.digits$} [{low:.digits$} {high:.digits$}]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn quantiles_of_a_hundred() {
+        let d = Distribution::of((1..=100).rev().map(|i| i * MS));
+        assert_eq!(d.total(), 100);
+        for (q, expected) in [(0.0, 1), (0.01, 1), (0.5, 50), (0.501, 51), (0.99, 99), (1.0, 100)] {
+            assert_eq!(d.quantile(q), expected * MS, "{q}");
+        }
+    }
+
+    #[test]
+    fn weights_count() {
+        let d = Distribution::weighted([(10 * MS, 1), (5 * MS, 97), (20 * MS, 2)]);
+        assert_eq!(d.quantile(0.97), 5 * MS);
+        assert_eq!(d.quantile(0.98), 10 * MS);
+        assert_eq!(d.quantile(0.981), 20 * MS);
+        assert_eq!(d.share_above(5 * MS), 0.03);
+        assert_eq!(d.share_above(4 * MS), 1.0);
+        assert_eq!(d.share_above(20 * MS), 0.0);
+    }
+
+    #[test]
+    fn quantiles_of_numbers() {
+        let sorted = sorted([4.0, 8.0, 1.0, 2.0]);
+        for (q, expected) in [(0.0, 1.0), (0.25, 1.0), (0.5, 2.0), (0.51, 4.0), (1.0, 8.0)] {
+            assert_eq!(quantile(&sorted, q), expected, "{q}");
+        }
+        assert_eq!((quantile(&[], 0.5), mean([]), mean(sorted)), (0.0, 0.0, 3.75));
+    }
+
+    #[test]
+    fn nothing_has_no_distribution() {
+        let d = Distribution::default();
+        assert_eq!((d.quantile(0.5), d.share_above(MS)), (Duration::ZERO, 0.0));
+        assert_eq!((d.curve().len(), d.tail(0.1)), (201, vec![(0.0, 1.0)]));
+    }
+
+    #[test]
+    fn curves_rise_and_tails_fall() {
+        let d = Distribution::of((1..=1000).map(|i| i * MS));
+        let curve = d.curve();
+        assert_eq!((curve[0], curve[100], curve[200]), ((1.0, 0.0), (500.0, 0.5), (1000.0, 1.0)));
+        let tail = d.tail(1e-6);
+        assert!(tail.is_sorted_by(|a, b| a.0 <= b.0 && a.1 > b.1), "{tail:?}");
+        // A share of a tenth is above 900 ms, one of a hundredth above 990 ms, and there it ends.
+        assert_eq!((tail[0], tail[30], tail[60]), ((1.0, 1.0), (900.0, 0.1), (990.0, 0.01)));
+        let last = tail.last().copied();
+        assert!(last.is_some_and(|(at, share)| at == 999.0 && (share - 1e-3).abs() < 1e-12));
+        assert!(d.tail(0.05).iter().all(|(_, share)| *share >= 0.05));
+    }
+
+    #[test]
+    fn spreads_have_the_digits_asked_for() {
+        assert_eq!(Spread::of([]), None);
+        let spread = Spread::of([3.0, 1.0, 12.346]);
+        assert_eq!(spread, Some(Spread { median: 3.0, low: 1.0, high: 12.346 }));
+        assert_eq!(spread.map(|s| s.to_string()).as_deref(), Some("3.00 [1.00 12.35]"));
+        assert_eq!(spread.map(|s| format!("{s:.0}")).as_deref(), Some("3 [1 12]"));
+        let deciles = Spread::of_deciles((1..=41).map(f64::from));
+        assert_eq!(deciles, Some(Spread { median: 21.0, low: 5.0, high: 37.0 }));
+    }
+}

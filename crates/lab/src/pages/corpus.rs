@@ -14,6 +14,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use sutura_schedule::{Kind, Resource};
 
+use super::requests::Requests;
+
 /// Real page loads, one in a line.
 const PAGES: &[u8] = include_bytes!("../../data/pages.jsonl.gz");
 /// The synthetic page of Meenan's tests, in which what is seen first is asked for last.
@@ -122,6 +124,12 @@ impl Page {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.resources.iter().map(|r| r.bytes).sum()
+    }
+
+    /// What a client asks for, at the beginning of a load.
+    #[must_use]
+    pub fn requests(&self) -> Requests {
+        Requests::new(self.resources.iter().map(|resource| (resource.bytes, resource.trigger)))
     }
 }
 

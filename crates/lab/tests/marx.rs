@@ -24,6 +24,7 @@ fn the_means_are_those_of_the_paper() {
             "wrr" => [0.71, 0.82],
             "pplus" => [0.84, 0.88],
             "splus" => [0.88, 0.76],
+            "spdyrr" => [0.87, 0.85],
             "bucket" => [1.17, 1.0],
             "zeroweight" => [0.46, 0.63],
             _ => [1.0, 1.0],

@@ -156,7 +156,7 @@ struct Recorded {
     t: f64,
     #[serde(default)]
     e: Option<f64>,
-    /// Milliseconds from the start to the first byte.
+    /// When the first byte came, in milliseconds on the clock of `t` and `e`.
     #[serde(default)]
     ttfb: Option<f64>,
     #[serde(default)]
@@ -295,8 +295,9 @@ impl RecordedPage {
         let end = from.e.unwrap_or(from.t).max(from.t);
         if recorded.during == Some(true) && end > from.t {
             let start = recorded.dps.map_or(recorded.t, |dps| from.t + dps);
-            let first_byte = from.t + from.ttfb.unwrap_or(0.0);
-            let begin = if first_byte < end { first_byte } else { from.t };
+            // Some recordings have it outside of the response, where it means nothing.
+            let first_byte = from.ttfb.filter(|ttfb| (from.t..end).contains(ttfb));
+            let begin = first_byte.unwrap_or(from.t);
             return Trigger::During(parent, ((start - begin) / (end - begin)).clamp(0.0, 1.0));
         }
         Trigger::After(parent, kept(recorded.t - end))
@@ -425,6 +426,28 @@ mod tests {
         let page = Page::read(&packed(PAGE)[..], Timing::Dependencies).unwrap().remove(0);
         let triggers: Vec<Trigger> = page.resources.iter().skip(2).map(|r| r.trigger).collect();
         assert_eq!(triggers, [Trigger::After(1, ms(0)), Trigger::After(0, ms(0))]);
+    }
+
+    /// The share of a document from 1000 to 1500 ms at which a script at 1400 ms is asked for, by when
+    /// the first byte of the document came.
+    fn share(ttfb: &str) -> f64 {
+        let page = format!(
+            r#"{{"page":{{"id":"x"}},"res":[{{"type":"html","t":1000,{ttfb}"e":1500,"parent":null}},{}}}]}}"#,
+            r#"{"type":"js","t":1400,"e":1450,"parent":0,"dps":400,"during":true"#
+        );
+        match read(&page).unwrap()[0].resources[1].trigger {
+            Trigger::During(0, share) => share,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_first_byte_is_a_time_since_the_start_of_the_load() {
+        assert_eq!(share(r#""ttfb":1300,"#), 0.5);
+        // What lies outside of the response says nothing.
+        for unknown in ["", r#""ttfb":300,"#, r#""ttfb":1500,"#, r#""ttfb":1700,"#] {
+            assert_eq!(share(unknown), 0.8, "{unknown}");
+        }
     }
 
     #[test]

@@ -90,6 +90,28 @@ fn both_experiments_report_on_as_many_pages_as_are_asked_for() {
 }
 
 #[test]
+fn both_experiments_load_the_pages_of_a_file() {
+    let file = std::env::temp_dir().join(format!("sutura-corpus-{}.jsonl", std::process::id()));
+    let options = Options { corpus: Some(file.clone()), ..Options::default() };
+    let page = r#"{"page":{"id":"x"},"res":[{"type":"html","wire":3000,"parent":null},"#;
+    let page = format!(r#"{page}{{"type":"css","wire":9000,"parent":0}}]}}"#);
+    std::fs::write(&file, format!("{page}\n{page}\n{page}\n")).unwrap();
+    for name in ["marx-pages", "marx-link"] {
+        let report = sutura_lab::run(name, &options).unwrap();
+        let text = &report.text[0];
+        assert!(text.contains("3 ") && text.contains(file.to_str().unwrap()), "{text}");
+    }
+    std::fs::write(&file, format!("{page}\nno page\n")).unwrap();
+    for name in ["marx-pages", "marx-link"] {
+        let error = sutura_lab::run(name, &options).unwrap_err().to_string();
+        assert!(error.contains(&format!("{}, line 2: column", file.display())), "{error}");
+    }
+    std::fs::remove_file(&file).unwrap();
+    let error = sutura_lab::run("marx-pages", &options).unwrap_err().to_string();
+    assert!(error.contains(file.to_str().unwrap()), "{error}");
+}
+
+#[test]
 fn the_same_seed_gives_the_same_loads() {
     let page = Page::corpus(Timing::Dependencies).unwrap().remove(5);
     let rr = ENTRANTS.iter().find(|entrant| entrant.scheme == Scheme::Rr).unwrap();

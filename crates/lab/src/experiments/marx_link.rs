@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sutura_link::{LinkConfig, Rng};
 use sutura_proto::{Algorithm, TransportConfig};
 
-use super::marx_pages::{ENTRANTS, Entrant, Set, chosen};
+use super::marx_pages::{ENTRANTS, Entrant, Set, chosen, source};
 use crate::pages::{Load, Page, Timing, Weighting, load_over};
 use crate::{Cell, Error, Options, Report, Table, parallel};
 
@@ -63,19 +63,20 @@ pub fn measure(
 /// The experiment.
 ///
 /// # Errors
-/// The shipped pages cannot be read, or a simulation fails.
+/// The pages cannot be read, or a simulation fails.
 pub fn run(options: &Options) -> Result<Report, Error> {
-    let pages = chosen(Page::corpus(Timing::Dependencies)?, options);
+    let pages = chosen(Timing::Dependencies, options)?;
     let outcomes = measure(&pages, &ENTRANTS, options)?;
     Ok(Report {
         name: "marx-link".to_owned(),
         title: "The order of service over a link with round trips and loss".to_owned(),
         text: vec![
             format!(
-                "The pages of marx-pages ({} of them) over HTTP/3 from end to end, each on a \
+                "The pages of marx-pages ({} of them{}) over HTTP/3 from end to end, each on a \
                  connection of its own: 5 Mbit/s, 25 ms one way, a queue of 47 kB, BBR, losses in \
                  both directions. Times are since the first request.",
-                pages.len()
+                pages.len(),
+                source(options)
             ),
             "Means over the pages. The index is the ByteIndex in milliseconds, smaller is better; \
              speed-ups are over round robin with the same loss. ATF is what is above the fold, and \

@@ -21,6 +21,7 @@ Examples:
   sutura lab marx-pages --plots .
   sutura lab marx-stacks --plots pictures
   sutura lab marx-link --pages 10
+  sutura lab marx-link --corpus pages.jsonl.gz
   sutura lab eghbal-2022 --seeds 1000";
 
 /// What takes less shows no progress.
@@ -48,6 +49,10 @@ pub struct Args {
     /// Load only so many of the pages, in experiments that load pages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pages: Option<u16>,
+    /// Load the pages of this file in marx-pages and marx-link: one JSON object a line, plain or
+    /// packed by gzip, in the format that docs/experiments-pages.md describes
+    #[arg(long, value_name = "FILE")]
+    corpus: Option<PathBuf>,
     /// Write the report's figures into this directory, as SVG; those that are there are overwritten
     #[arg(long, value_name = "DIRECTORY")]
     plots: Option<PathBuf>,
@@ -71,6 +76,7 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
         reduce: args.reduce,
         threads: args.threads.map_or_else(processors, usize::from),
         pages: args.pages.map(usize::from),
+        corpus: args.corpus.clone(),
         progress: progress(bar.clone()),
         seeds: args.seeds,
     };
@@ -78,6 +84,7 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
     bar.finish_and_clear();
     let report = report.map_err(|error| match error {
         Error::Unknown { .. } => Failure::usage(error.to_string()),
+        Error::Pages(error) => Failure::local(error.to_string()),
         error => Failure::new(Exit::Other, format!("{name}: {error}")),
     })?;
     if args.json {

@@ -39,6 +39,16 @@ fn what_is_served_must_be_a_directory() {
 }
 
 #[test]
+fn a_corpus_that_cannot_be_read_is_named_with_the_line() {
+    let scratch = Scratch::new();
+    let corpus = scratch.0.join("pages.jsonl");
+    let told = || complaint(&run(["lab", "marx-pages", "--corpus", text(&corpus)]), 3);
+    assert!(told().contains(text(&corpus)));
+    fs::write(&corpus, "\n{\"page\": 1}\n").unwrap();
+    assert!(told().contains(&format!("{}, line 2: column", corpus.display())));
+}
+
+#[test]
 fn a_port_in_use_is_named() {
     let scratch = Scratch::new();
     let (site, state) = (scratch.dir("site"), scratch.dir("state"));

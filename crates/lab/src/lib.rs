@@ -29,6 +29,9 @@ pub struct Options {
     pub seeds: Option<u64>,
     /// Load only so many of the pages, where an experiment has some; all of them if `None`.
     pub pages: Option<usize>,
+    /// A file with [pages](pages::Page::read_file) to load instead of those that come with this
+    /// crate, where an experiment loads real ones.
+    pub corpus: Option<std::path::PathBuf>,
     /// Is told how far it is.
     pub progress: Progress,
 }
@@ -41,6 +44,7 @@ impl Default for Options {
             threads: 2,
             seeds: None,
             pages: None,
+            corpus: None,
             progress: Progress::default(),
         }
     }
@@ -72,8 +76,8 @@ pub enum Error {
     /// A simulation failed.
     #[error("simulation: {0}")]
     Simulation(#[from] sutura_sim::Failure),
-    /// The shipped pages cannot be read.
-    #[error(transparent)]
+    /// The pages cannot be read.
+    #[error("pages: {0}")]
     Pages(#[from] pages::CorpusError),
     /// A scheduler stopped before a page was complete.
     #[error("page `{page}` is never complete with scheme `{scheme}`")]

@@ -25,6 +25,7 @@ fn the_means_are_those_of_the_paper() {
             "wrr" => [0.71, 0.82],
             "pplus" => [0.84, 0.88],
             "splus" => [0.88, 0.76],
+            "spdyrr" => [0.87, 0.85],
             "bucket" => [1.17, 1.0],
             "zeroweight" => [0.46, 0.63],
             _ => [1.0, 1.0],
@@ -87,6 +88,28 @@ fn both_experiments_report_on_as_many_pages_as_are_asked_for() {
     let report = run("marx-link");
     assert!(report.text[0].contains("2 of them"), "{}", report.text[0]);
     assert!(report.tables.iter().all(|table| table.rows.len() == ENTRANTS.len()));
+}
+
+#[test]
+fn both_experiments_load_the_pages_of_a_file() {
+    let file = std::env::temp_dir().join(format!("sutura-corpus-{}.jsonl", std::process::id()));
+    let options = Options { corpus: Some(file.clone()), ..Options::default() };
+    let page = r#"{"page":{"id":"x"},"res":[{"type":"html","wire":3000,"parent":null},"#;
+    let page = format!(r#"{page}{{"type":"css","wire":9000,"parent":0}}]}}"#);
+    std::fs::write(&file, format!("{page}\n{page}\n{page}\n")).unwrap();
+    for name in ["marx-pages", "marx-link"] {
+        let report = sutura_lab::run(name, &options).unwrap();
+        let text = &report.text[0];
+        assert!(text.contains("3 ") && text.contains(file.to_str().unwrap()), "{text}");
+    }
+    std::fs::write(&file, format!("{page}\nno page\n")).unwrap();
+    for name in ["marx-pages", "marx-link"] {
+        let error = sutura_lab::run(name, &options).unwrap_err().to_string();
+        assert!(error.contains(&format!("{}, line 2: column", file.display())), "{error}");
+    }
+    std::fs::remove_file(&file).unwrap();
+    let error = sutura_lab::run("marx-pages", &options).unwrap_err().to_string();
+    assert!(error.contains(file.to_str().unwrap()), "{error}");
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use common::supply::{Entry, Supply, What, send, unlimited};
 use common::{MS, incremental, link};
-use sutura_h3::Weight;
 use sutura_proto::{Algorithm, FecConfig, Priority, Protection, Scheme, TransportConfig};
+use sutura_schedule::Weight;
 use sutura_sim::Scenario;
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -2,7 +2,7 @@
 //! beside what the priorities say it should look like.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sutura_analysis::figure::{Axis, Chart, Panel, Series};
 use sutura_analysis::report::Report;
@@ -11,11 +11,11 @@ use sutura_analysis::table::{Cell, Table};
 use sutura_h3::{Priority, PriorityParameters};
 use sutura_link::LinkConfig;
 use sutura_proto::{Algorithm, Scheme, TransportConfig};
-use sutura_sim::{Clock, Progress, Scenario};
+use sutura_sim::Scenario;
 
 use super::Experiment;
 use super::paper_path::seed;
-use crate::web::{Arrival, Browser, Coverage, Loaded, Phase, Request, Site, ideal};
+use crate::web::{self, Arrival, Client, Phase, Reply, Request, Server, ideal};
 use crate::{Error, Options, parallel};
 
 /// The path of figure 6, in both directions, with a queue that loses nothing.
@@ -121,10 +121,10 @@ pub const LCP_NEXT: Signals = Signals {
 impl Signals {
     fn page(&self) -> Result<Vec<Request>, Error> {
         let wrong = |error| Error::Priority { name: self.name, error };
-        let resources = PAGE.iter().zip(self.priorities);
-        let request = |(&(_, bytes), text): (&(&str, u64), &str)| {
+        let resources = PAGE.iter().zip(self.priorities).enumerate();
+        let request = |(number, (&(_, bytes), text)): (usize, (&(&str, u64), &str))| {
             let priority: Priority = text.parse::<PriorityParameters>().map_err(wrong)?.resolve();
-            Ok(Request { bytes, priority })
+            Ok(Request { priority: Some(priority), ..Request::described(number, bytes) })
         };
         resources.map(request).collect()
     }
@@ -139,8 +139,8 @@ pub struct PageLoad {
     pub scheme: Scheme,
     /// When each resource was complete, from the requests.
     pub complete: [Duration; PAGE.len()],
-    /// Bytes as they came: when, of which resource, how many.
-    pub arrivals: Vec<(Duration, usize, u64)>,
+    /// Bytes as they came, by resource; times are from the requests.
+    pub arrivals: Vec<Arrival>,
     /// How it should have been. Times are from the first byte.
     pub ideal: Vec<Phase>,
 }
@@ -189,13 +189,13 @@ impl PageLoad {
     }
 
     fn share(&self, phase: &Phase, (start, end): (Duration, Duration)) -> Sharing {
-        let first = |leaf| self.arrivals.iter().find(|(_, of, _)| *of == leaf).map(|first| first.0);
+        let first = |leaf| self.arrivals.iter().find(|a| a.request == leaf).map(|first| first.at);
         let begun = phase.shares.iter().filter_map(|(leaf, _)| first(*leaf)).max();
         let interval = (begun.unwrap_or(start).max(start), end);
         let mut bytes = [0; PAGE.len()];
-        for (at, resource, n) in &self.arrivals {
-            if *at > interval.0 && *at <= interval.1 {
-                bytes[*resource] += n;
+        for arrival in &self.arrivals {
+            if arrival.at > interval.0 && arrival.at <= interval.1 {
+                bytes[arrival.request] += arrival.bytes;
             }
         }
         let all = bytes.iter().sum::<u64>().max(1) as f64;
@@ -209,12 +209,10 @@ impl PageLoad {
         let end = self.complete.iter().max().copied().unwrap_or_default();
         let bins = end.as_millis().div_ceil(BIN.as_millis()) as usize + 1;
         let mut bytes = vec![0; bins];
-        for (at, of, n) in &self.arrivals {
-            let bin = (at.as_nanos() / BIN.as_nanos()) as usize;
-            if *of == resource
-                && let Some(bytes) = bytes.get_mut(bin)
-            {
-                *bytes += n;
+        for arrival in self.arrivals.iter().filter(|arrival| arrival.request == resource) {
+            let bin = (arrival.at.as_nanos() / BIN.as_nanos()) as usize;
+            if let Some(bytes) = bytes.get_mut(bin) {
+                *bytes += arrival.bytes;
             }
         }
         let rates = bytes.iter().map(|bytes| *bytes as f64 * 8.0 / BIN.as_secs_f64() / 1e6);
@@ -234,18 +232,10 @@ pub fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PageLoad, Err
         ..TransportConfig::default()
     };
     let page = signals.page()?;
-    let browser = Browser::new([page.clone()], Duration::ZERO);
-    let server = || Site::new(Coverage::default());
-    let (mut loaded, mut arrivals) = (Vec::new(), Vec::new());
     let scenario = Scenario::new(seed).link(&path, &path).transport(&transport);
-    let ends = scenario.drive(Clock::default(), browser, server, |view| {
-        let browser = view.client;
-        if browser.is_done() {
-            loaded = browser.loaded().to_vec();
-            arrivals = browser.arrivals().to_vec();
-        }
-        Progress { done: browser.is_done(), busy: browser.is_busy() || browser.begun() == 0 }
-    })?;
+    let client = Client::new(page.clone());
+    let loaded = web::load(&scenario, client, || Server::app(Reply::described), 0)?;
+    let (ends, arrivals) = (loaded.after, loaded.arrivals);
     // What headers take of the path is not shared among resources.
     let bytes = PAGE.iter().map(|(_, bytes)| bytes).sum::<u64>();
     let headers = ends.down.sent * u64::from(path.overhead);
@@ -254,8 +244,8 @@ pub fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PageLoad, Err
     Ok(PageLoad {
         signals,
         scheme,
-        complete: complete(&loaded),
-        arrivals: since_the_requests(&loaded, &arrivals),
+        complete: std::array::from_fn(|resource| loaded.load.completed[resource]),
+        arrivals,
         ideal: ideal(&page, head_start, rate),
     })
 }
@@ -264,20 +254,6 @@ pub fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PageLoad, Err
 /// request arrives, before the server knows of any other.
 fn head_start(arrivals: &[Arrival]) -> u64 {
     arrivals.iter().take_while(|arrival| arrival.request == 0).map(|arrival| arrival.bytes).sum()
-}
-
-fn complete(loaded: &[Loaded]) -> [Duration; PAGE.len()] {
-    let mut complete = [Duration::ZERO; PAGE.len()];
-    for (time, loaded) in complete.iter_mut().zip(loaded) {
-        *time = loaded.complete.map(|at| at - loaded.asked).unwrap_or_default();
-    }
-    complete
-}
-
-fn since_the_requests(loaded: &[Loaded], arrivals: &[Arrival]) -> Vec<(Duration, usize, u64)> {
-    let asked: Option<Instant> = loaded.first().map(|first| first.asked);
-    let since = |at: Instant| asked.map(|asked| at - asked).unwrap_or_default();
-    arrivals.iter().map(|arrival| (since(arrival.at), arrival.request, arrival.bytes)).collect()
 }
 
 /// How the experiment is run.

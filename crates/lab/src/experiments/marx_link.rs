@@ -11,7 +11,7 @@ use sutura_proto::{Algorithm, TransportConfig};
 use sutura_random::Rng;
 
 use super::Experiment;
-use super::marx_pages::{ENTRANTS, Entrant, Set, chosen};
+use super::marx_pages::{ENTRANTS, Entrant, Set, chosen, source};
 use crate::pages::{Load, Page, Timing, Weighting, load_over};
 use crate::{Error, Options, parallel};
 
@@ -75,18 +75,19 @@ pub const EXPERIMENT: Experiment = Experiment {
 /// The experiment.
 ///
 /// # Errors
-/// The shipped pages cannot be read, or a simulation fails.
+/// The pages cannot be read, or a simulation fails.
 pub fn run(options: &Options) -> Result<Report, Error> {
-    let pages = chosen(Page::corpus(Timing::Dependencies)?, options);
+    let pages = chosen(Timing::Dependencies, options)?;
     let outcomes = measure(&pages, &ENTRANTS, options)?;
     Ok(Report {
         title: "The order of service over a link with round trips and loss".to_owned(),
         text: vec![
             format!(
-                "The pages of marx-pages ({} of them) over HTTP/3 from end to end, each on a \
+                "The pages of marx-pages ({} of them{}) over HTTP/3 from end to end, each on a \
                  connection of its own: 5 Mbit/s, 25 ms one way, a queue of 47 kB, BBR, losses in \
                  both directions. Times are since the first request.",
-                pages.len()
+                pages.len(),
+                source(options)
             ),
             "Means over the pages. The index is the ByteIndex in milliseconds, smaller is better; \
              speed-ups are over round robin with the same loss. ATF is what is above the fold, and \

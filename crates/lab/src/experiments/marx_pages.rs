@@ -159,11 +159,20 @@ fn load(page: &Page, scheme: Scheme, buffer: usize) -> Result<Load, Error> {
 }
 
 /// The pages that are asked for, from small to large.
-pub(super) fn chosen(pages: Vec<Page>, options: &Options) -> Vec<Page> {
+pub(super) fn chosen(timing: Timing, options: &Options) -> Result<Vec<Page>, Error> {
+    let pages = match &options.corpus {
+        Some(file) => Page::read_file(file, timing)?,
+        None => Page::corpus(timing)?,
+    };
     let all = pages.len();
     let count = options.pages.unwrap_or(options.reduced(all as u64) as usize).clamp(1, all.max(1));
     let is_chosen = |i: usize| i * count / all != (i + 1) * count / all;
-    pages.into_iter().enumerate().filter(|(i, _)| is_chosen(*i)).map(|(_, page)| page).collect()
+    Ok(pages.into_iter().enumerate().filter(|(i, _)| is_chosen(*i)).map(|(_, page)| page).collect())
+}
+
+/// Where the pages come from, for the text of a report.
+pub(super) fn source(options: &Options) -> String {
+    options.corpus.as_ref().map_or_else(String::new, |file| format!(" from {}", file.display()))
 }
 
 /// How the experiment is run.
@@ -176,9 +185,9 @@ pub const EXPERIMENT: Experiment = Experiment {
 /// The experiment.
 ///
 /// # Errors
-/// The shipped pages cannot be read.
+/// The pages cannot be read.
 pub fn run(options: &Options) -> Result<Report, Error> {
-    let loads = |timing| Loads::of(chosen(Page::corpus(timing)?, options), options);
+    let loads = |timing| Loads::of(chosen(timing, options)?, options);
     let main = loads(Timing::Dependencies)?;
     let recorded = loads(Timing::Recorded)?;
     let synthetic = Loads::of(vec![Page::synthetic()?], options)?;
@@ -199,11 +208,12 @@ pub fn run(options: &Options) -> Result<Report, Error> {
         text: vec![
             format!(
                 "Marx 2020, Table 2 and Fig. 14: a packet of 1400 bytes every 10 ms, one stream a \
-                 packet, no loss and no round trips, {} page loads. A resource is asked for when \
+                 packet, no loss and no round trips, {} page loads{}. A resource is asked for when \
                  what names it has arrived. Figures are mean speed-ups: ByteIndex with round robin \
                  over ByteIndex with the scheme; above 1 is better. The pages are others than the \
                  paper's.",
-                main.pages.len()
+                main.pages.len(),
+                source(options)
             ),
             "ATF counts what is seen first and what is needed to see anything. Resources count by \
              their bytes unless it says by objects. Figures in kB are sizes of the buffer between \

@@ -8,41 +8,119 @@
 //! and the images that the browser reported in the viewport, or else the first large one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::time::Duration;
 
+use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 use sutura_schedule::{Kind, Resource};
+
+use super::requests::Requests;
 
 /// Real page loads, one in a line.
 const PAGES: &[u8] = include_bytes!("../../data/pages.jsonl.gz");
 /// The synthetic page of Meenan's tests, in which what is seen first is asked for last.
 const SYNTHETIC: &str = include_str!("../../data/synthetic_meenan.json");
+/// What a file begins with that is packed by gzip.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// The smallest image that counts as one that people look at, in bytes.
 const HERO: u64 = 10_000;
 /// The size of a resource where none of its type has a known one, in bytes.
 const UNKNOWN: u64 = 1000;
 
-/// The shipped data cannot be read.
+/// The longest line, in bytes.
+const MAX_LINE: u64 = 4 << 20;
+/// How much text a corpus may have when it is unpacked, in bytes.
+const MAX_TEXT: u64 = 256 << 20;
+/// How many resources the pages of a corpus may have together.
+const MAX_RESOURCES: usize = 200_000;
+/// The largest page, in bytes.
+const MAX_PAGE: u64 = 1 << 30;
+/// The latest time of a recording, in milliseconds: a day.
+const MAX_TIME: f64 = 86_400_000.0;
+
+/// A corpus cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CorpusError {
-    /// It does not unpack.
-    #[error("the page corpus does not unpack: {0}")]
-    Unpack(#[from] std::io::Error),
-    /// It is not what it should be.
-    #[error("the page corpus does not parse: {0}")]
-    Parse(#[from] serde_json::Error),
-    /// A page has no resources.
+    /// The file is not there, does not unpack, or fails to be read.
+    #[error("{file}: {error}")]
+    Read {
+        /// Its path.
+        file: String,
+        /// What went wrong.
+        error: std::io::Error,
+    },
+    /// A line of it is no page that can be loaded.
+    #[error("{file}, line {line}: {error}")]
+    Line {
+        /// Its path.
+        file: String,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        error: PageError,
+    },
+    /// It has no page.
+    #[error("{file}: it has no pages")]
+    Empty {
+        /// Its path.
+        file: String,
+    },
+}
+
+/// Why a line is no page that can be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// It is not JSON, or not a page.
+    #[error("column {column}: {problem}")]
+    Parse {
+        /// Where it stops to be one.
+        column: usize,
+        /// Why.
+        problem: String,
+    },
+    /// The line is too long.
+    #[error("longer than {MAX_LINE} bytes")]
+    Length,
+    /// The lines up to it are too long together.
+    #[error("more than {MAX_TEXT} bytes of text up to here")]
+    Text,
+    /// There are too many resources.
+    #[error("more than {MAX_RESOURCES} resources up to here")]
+    Resources,
+    /// It has no resources.
     #[error("page `{0}` has no resources")]
     Empty(String),
     /// A resource does not stand behind the one that names it.
-    #[error("page `{page}`: resource {index} stands before the one that names it")]
+    #[error("page `{page}`: resource {index} does not stand behind its parent")]
     Order {
         /// The page.
         page: String,
         /// Where the resource stands.
         index: usize,
     },
+    /// A resource starts or ends before the load, or more than a day after its start.
+    #[error("page `{page}`: resource {index} has a time that is not within a day")]
+    Time {
+        /// The page.
+        page: String,
+        /// Where the resource stands.
+        index: usize,
+    },
+    /// The resources are too large together.
+    #[error("page `{0}` has more than {MAX_PAGE} bytes")]
+    Size(String),
+}
+
+impl From<serde_json::Error> for PageError {
+    fn from(error: serde_json::Error) -> Self {
+        let (column, problem) = (error.column(), error.to_string());
+        let place = format!(" at line {} column {column}", error.line());
+        let problem = problem.strip_suffix(&place).unwrap_or(&problem).to_owned();
+        Self::Parse { column, problem }
+    }
 }
 
 /// Which times of the recording are kept.
@@ -89,12 +167,12 @@ pub struct Page {
 }
 
 impl Page {
-    /// The real page loads, the smallest first.
+    /// The page loads that come with this crate, the smallest first.
     ///
     /// # Errors
     /// The shipped data is broken.
     pub fn corpus(timing: Timing) -> Result<Vec<Self>, CorpusError> {
-        Self::read(PAGES, timing)
+        Self::read(PAGES, "the shipped corpus", timing)
     }
 
     /// The synthetic page.
@@ -102,26 +180,76 @@ impl Page {
     /// # Errors
     /// The shipped data is broken.
     pub fn synthetic() -> Result<Self, CorpusError> {
-        serde_json::from_str::<RecordedPage>(SYNTHETIC)?.page(Timing::Dependencies)
+        let file = "the synthetic page".to_owned();
+        let page = Self::parse(SYNTHETIC.as_bytes(), Timing::Dependencies);
+        page.map_err(|error| CorpusError::Line { file, line: 1, error })
     }
 
-    /// Reads page loads, one JSON object a line, packed by gzip.
+    /// The page loads of a file, the smallest first: one JSON object a line, plain or packed by
+    /// gzip. Blank lines do not count.
     ///
     /// # Errors
-    /// They do not unpack or parse, a page is empty, or a resource is named by a later one.
-    pub fn read(packed: impl Read, timing: Timing) -> Result<Vec<Self>, CorpusError> {
-        let mut text = String::new();
-        flate2::read::GzDecoder::new(packed).read_to_string(&mut text)?;
-        let page = |line| serde_json::from_str::<RecordedPage>(line)?.page(timing);
-        let mut pages = text.lines().map(page).collect::<Result<Vec<Self>, CorpusError>>()?;
+    /// The file cannot be read or unpacked, has no pages, or a line of it is no page, or is beyond
+    /// what is read at most (4 MiB a line, 256 MiB of text and 200,000 resources in all).
+    pub fn read_file(path: &Path, timing: Timing) -> Result<Vec<Self>, CorpusError> {
+        let name = path.display().to_string();
+        match File::open(path) {
+            Ok(file) => Self::read(file, &name, timing),
+            Err(error) => Err(CorpusError::Read { file: name, error }),
+        }
+    }
+
+    fn read(source: impl Read, name: &str, timing: Timing) -> Result<Vec<Self>, CorpusError> {
+        let failed = |error| CorpusError::Read { file: name.to_owned(), error };
+        let mut source = BufReader::new(source);
+        let is_packed = source.fill_buf().map_err(failed)?.starts_with(&GZIP);
+        let mut lines: Box<dyn BufRead> = if is_packed {
+            Box::new(BufReader::new(MultiGzDecoder::new(source)))
+        } else {
+            Box::new(source)
+        };
+        let (mut pages, mut line, mut text) = (Vec::new(), Vec::new(), 0);
+        let mut resources = 0;
+        for number in 1.. {
+            line.clear();
+            let read = (&mut lines).take(MAX_LINE + 1).read_until(b'\n', &mut line);
+            let read = read.map_err(failed)? as u64;
+            text += read;
+            let page = match read {
+                0 => break,
+                _ if read > MAX_LINE => Err(PageError::Length),
+                _ if text > MAX_TEXT => Err(PageError::Text),
+                _ if line.trim_ascii().is_empty() => continue,
+                _ => Self::parse(&line, timing),
+            };
+            let page = page.and_then(|page| {
+                resources += page.resources.len();
+                if resources > MAX_RESOURCES { Err(PageError::Resources) } else { Ok(page) }
+            });
+            let wrong = |error| CorpusError::Line { file: name.to_owned(), line: number, error };
+            pages.push(page.map_err(wrong)?);
+        }
+        if pages.is_empty() {
+            return Err(CorpusError::Empty { file: name.to_owned() });
+        }
         pages.sort_by_key(Self::bytes);
         Ok(pages)
+    }
+
+    fn parse(line: &[u8], timing: Timing) -> Result<Self, PageError> {
+        serde_json::from_slice::<RecordedPage>(line)?.page(timing)
     }
 
     /// Bytes of all resources.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.resources.iter().map(|r| r.bytes).sum()
+    }
+
+    /// What a client asks for, at the beginning of a load.
+    #[must_use]
+    pub fn requests(&self) -> Requests {
+        Requests::new(self.resources.iter().map(|resource| (resource.bytes, resource.trigger)))
     }
 }
 
@@ -148,7 +276,7 @@ struct Recorded {
     t: f64,
     #[serde(default)]
     e: Option<f64>,
-    /// Milliseconds from the start to the first byte.
+    /// When the first byte came, in milliseconds on the clock of `t` and `e`.
     #[serde(default)]
     ttfb: Option<f64>,
     #[serde(default)]
@@ -213,14 +341,18 @@ impl Recorded {
 }
 
 impl RecordedPage {
-    fn page(self, timing: Timing) -> Result<Page, CorpusError> {
+    fn page(self, timing: Timing) -> Result<Page, PageError> {
         if self.res.is_empty() {
-            return Err(CorpusError::Empty(self.page.id));
+            return Err(PageError::Empty(self.page.id));
         }
-        let behind =
-            |(index, r): (usize, &Recorded)| r.parent.is_some_and(|parent| parent >= index);
-        if let Some(index) = self.res.iter().enumerate().position(behind) {
-            return Err(CorpusError::Order { page: self.page.id, index });
+        for (index, recorded) in self.res.iter().enumerate() {
+            if recorded.parent.is_some_and(|parent| parent >= index) {
+                return Err(PageError::Order { page: self.page.id, index });
+            }
+            let times = [Some(recorded.t), recorded.e];
+            if !times.iter().flatten().all(|time| (0.0..=MAX_TIME).contains(time)) {
+                return Err(PageError::Time { page: self.page.id, index });
+            }
         }
         let medians = self.medians();
         let main = self.main();
@@ -232,7 +364,13 @@ impl RecordedPage {
             resource: describe(recorded, index == main, heroes.contains(&index), first_image),
             trigger: self.trigger(recorded, index, main, timing),
         });
-        Ok(Page { resources: resources.collect(), id: self.page.id })
+        let resources: Vec<PageResource> = resources.collect();
+        let bytes =
+            resources.iter().fold(0, |sum: u64, resource| sum.saturating_add(resource.bytes));
+        if bytes > MAX_PAGE {
+            return Err(PageError::Size(self.page.id));
+        }
+        Ok(Page { resources, id: self.page.id })
     }
 
     /// Of each type, the median of the sizes that are known.
@@ -287,8 +425,9 @@ impl RecordedPage {
         let end = from.e.unwrap_or(from.t).max(from.t);
         if recorded.during == Some(true) && end > from.t {
             let start = recorded.dps.map_or(recorded.t, |dps| from.t + dps);
-            let first_byte = from.t + from.ttfb.unwrap_or(0.0);
-            let begin = if first_byte < end { first_byte } else { from.t };
+            // Some recordings have it outside of the response, where it means nothing.
+            let first_byte = from.ttfb.filter(|ttfb| (from.t..end).contains(ttfb));
+            let begin = first_byte.unwrap_or(from.t);
             return Trigger::During(parent, ((start - begin) / (end - begin)).clamp(0.0, 1.0));
         }
         Trigger::After(parent, kept(recorded.t - end))
@@ -381,7 +520,11 @@ mod tests {
     }
 
     fn read(text: &str) -> Result<Vec<Page>, CorpusError> {
-        Page::read(&packed(text)[..], Timing::Recorded)
+        Page::read(text.as_bytes(), "x.jsonl", Timing::Recorded)
+    }
+
+    fn told(text: &str) -> String {
+        read(text).unwrap_err().to_string()
     }
 
     /// A document that arrives from 100 to 300 ms, a script found in the middle of that, an image
@@ -414,28 +557,91 @@ mod tests {
         assert!(js.deferred && !js.in_head && !js.above_the_fold);
         assert!(!unknown.above_the_fold && hero.above_the_fold && !hero.critical);
 
-        let page = Page::read(&packed(PAGE)[..], Timing::Dependencies).unwrap().remove(0);
+        let page = Page::parse(PAGE.as_bytes(), Timing::Dependencies).unwrap();
         let triggers: Vec<Trigger> = page.resources.iter().skip(2).map(|r| r.trigger).collect();
         assert_eq!(triggers, [Trigger::After(1, ms(0)), Trigger::After(0, ms(0))]);
     }
 
+    /// The share of a document from 1000 to 1500 ms at which a script at 1400 ms is asked for, by when
+    /// the first byte of the document came.
+    fn share(ttfb: &str) -> f64 {
+        let page = format!(
+            r#"{{"page":{{"id":"x"}},"res":[{{"type":"html","t":1000,{ttfb}"e":1500,"parent":null}},{}}}]}}"#,
+            r#"{"type":"js","t":1400,"e":1450,"parent":0,"dps":400,"during":true"#
+        );
+        match read(&page).unwrap()[0].resources[1].trigger {
+            Trigger::During(0, share) => share,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
-    fn bad_input_is_an_error() {
-        let wrong = |text: &str| read(text).unwrap_err();
-        assert!(matches!(Page::read(&b"{}"[..], Timing::Recorded), Err(CorpusError::Unpack(_))));
+    fn the_first_byte_is_a_time_since_the_start_of_the_load() {
+        assert_eq!(share(r#""ttfb":1300,"#), 0.5);
+        // What lies outside of the response says nothing.
+        for unknown in ["", r#""ttfb":300,"#, r#""ttfb":1500,"#, r#""ttfb":1700,"#] {
+            assert_eq!(share(unknown), 0.8, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn plain_and_packed_text_are_the_same_pages() {
+        let other = PAGE.replace(r#""id":"x""#, r#""id":"y""#);
+        let text = format!("{PAGE}\r\n\n  \n{other}\n");
+        let pages = read(&text).unwrap();
+        assert_eq!(pages.iter().map(|page| &page.id[..]).collect::<Vec<_>>(), ["x", "y"]);
+        // Packed files may stand one behind the other.
+        let halves = [packed(&format!("{PAGE}\n")), packed(&other)].concat();
+        for packed in [packed(&text), halves] {
+            assert_eq!(Page::read(&packed[..], "x.jsonl.gz", Timing::Recorded).unwrap(), pages);
+        }
+    }
+
+    #[test]
+    fn bad_input_is_an_error_that_says_where() {
         let cut = &packed(PAGE)[..40];
-        assert!(matches!(Page::read(cut, Timing::Recorded), Err(CorpusError::Unpack(_))));
-        assert!(matches!(wrong("page"), CorpusError::Parse(_)));
-        assert!(matches!(wrong(r#"{"page":{"id":"x"}}"#), CorpusError::Parse(_)));
-        let bytes = PAGE.replace("900", "-900");
-        assert!(matches!(wrong(&bytes), CorpusError::Parse(_)));
+        let error = Page::read(cut, "x", Timing::Recorded).unwrap_err();
+        assert!(matches!(error, CorpusError::Read { .. }), "{error}");
+        assert_eq!(told("page"), "x.jsonl, line 1: column 1: expected value");
+        let text = format!("{PAGE}\n\n{}", r#"{"page":{"id":"x"}}"#);
+        assert_eq!(told(&text), "x.jsonl, line 3: column 19: missing field `res`");
+        assert!(told(&PAGE.replace("900", "-900")).contains("invalid value: integer `-900`"));
         let empty = r#"{"page":{"id":"x"},"res":[]}"#;
-        assert_eq!(wrong(empty).to_string(), "page `x` has no resources");
+        assert_eq!(told(empty), "x.jsonl, line 1: page `x` has no resources");
         for parent in ["1", "3", "99"] {
             let text = PAGE.replace(r#""parent":0"#, &format!(r#""parent":{parent}"#));
-            let error = wrong(&text);
-            assert!(matches!(error, CorpusError::Order { index: 1, .. }), "{error}");
+            let error = "x.jsonl, line 1: page `x`: resource 1 does not stand behind its parent";
+            assert_eq!(told(&text), error);
         }
-        assert_eq!(read("").unwrap(), []);
+        for time in ["-1", "86400001", "1e300"] {
+            let text = PAGE.replace("450", time);
+            assert!(told(&text).contains("resource 2 has a time that is not within a day"));
+        }
+        for size in ["1073741824", "18446744073709551615"] {
+            assert!(told(&PAGE.replace("20000", size)).contains("more than 1073741824 bytes"));
+        }
+        for nothing in ["", "\n \n"] {
+            assert_eq!(told(nothing), "x.jsonl: it has no pages");
+        }
+    }
+
+    #[test]
+    fn no_input_takes_more_memory_than_there_are_limits() {
+        let spaces = " ".repeat(MAX_LINE as usize);
+        assert_eq!(
+            told(&format!("{PAGE}\n{spaces}{PAGE}")),
+            "x.jsonl, line 2: longer than 4194304 bytes"
+        );
+        // Without an end, of which nothing more is read than the limit.
+        let endless = Page::read(std::io::repeat(b'{'), "x", Timing::Recorded).unwrap_err();
+        assert!(matches!(endless, CorpusError::Line { error: PageError::Length, .. }), "{endless}");
+        // Packed, which takes little.
+        let blank = packed(&format!("{}\n", " ".repeat(1 << 20))).repeat(256);
+        let blank = Page::read(&blank[..], "x", Timing::Recorded).unwrap_err().to_string();
+        assert_eq!(blank, "x, line 256: more than 268435456 bytes of text up to here");
+        let many = vec![r#"{"type":"css","parent":null}"#; 100_000].join(",");
+        let many = format!("{}\n", format_args!(r#"{{"page":{{"id":"x"}},"res":[{many}]}}"#));
+        assert_eq!(read(&many.repeat(2)).unwrap().len(), 2);
+        assert!(told(&many.repeat(3)).ends_with("line 3: more than 200000 resources up to here"));
     }
 }

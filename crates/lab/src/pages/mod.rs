@@ -8,7 +8,7 @@ mod playback;
 mod requests;
 mod signals;
 
-pub use corpus::{CorpusError, Page, PageResource, Timing, Trigger};
+pub use corpus::{CorpusError, Page, PageError, PageResource, Timing, Trigger};
 pub use http::load_over;
 pub use index::{Weighting, byte_index};
 pub use playback::play;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use sutura_schedule::{Priority, Scheduler};
 
 use super::corpus::Page;
-use super::requests::{Load, Requests};
+use super::requests::Load;
 
 /// From one packet to the next.
 const SLOT: Duration = Duration::from_millis(10);
@@ -26,7 +26,7 @@ pub fn play(
     buffer: usize,
     priority: impl Fn(usize) -> Priority,
 ) -> Option<Load> {
-    let mut requests = Requests::new(page);
+    let mut requests = page.requests();
     let mut server = Server::new(page, buffer);
     let mut now = Duration::ZERO;
     while !requests.is_done() {

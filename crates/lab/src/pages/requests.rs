@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::corpus::{Page, Trigger};
+use super::corpus::Trigger;
 
 /// What came of a page load. Times are since its start.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// When each resource was asked for.
     pub requested: Vec<Duration>,
@@ -23,7 +23,7 @@ pub struct Requests {
     incomplete: usize,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct State {
     bytes: u64,
     arrived: u64,
@@ -36,21 +36,15 @@ struct State {
 }
 
 impl Requests {
-    /// At the beginning of a load.
+    /// At the beginning of a load of resources, each with its size in bytes. What a trigger names
+    /// stands before the resource that it belongs to.
     #[must_use]
-    pub fn new(page: &Page) -> Self {
-        let state = |bytes| State {
-            bytes,
-            arrived: 0,
-            requested: None,
-            completed: None,
-            during: Vec::new(),
-            after: Vec::new(),
-        };
-        let mut resources: Vec<State> = page.resources.iter().map(|r| state(r.bytes)).collect();
+    pub fn new(page: impl IntoIterator<Item = (u64, Trigger)>) -> Self {
+        let mut resources: Vec<State> = Vec::new();
         let mut due = BTreeSet::new();
-        for (index, resource) in page.resources.iter().enumerate() {
-            match resource.trigger {
+        for (index, (bytes, trigger)) in page.into_iter().enumerate() {
+            resources.push(State { bytes, ..State::default() });
+            match trigger {
                 Trigger::Start(at) => {
                     due.insert((at, index));
                 }
@@ -78,11 +72,15 @@ impl Requests {
         Some(index)
     }
 
-    /// `bytes` more of a resource have arrived.
+    /// `bytes` more of a resource have arrived; it is complete when all of them have. An empty one
+    /// is complete when none of them has arrived, which somebody has to say, too.
     pub fn arrive(&mut self, index: usize, bytes: u64, now: Duration) {
         let resource = &mut self.resources[index];
         resource.arrived += bytes;
-        let share = resource.arrived as f64 / resource.bytes as f64;
+        let share = match resource.bytes {
+            0 => 1.0,
+            bytes => resource.arrived as f64 / bytes as f64,
+        };
         let found = resource.during.extract_if(.., |(at, _)| *at <= share);
         self.due.extend(found.map(|(_, child)| (now, child)));
         if resource.arrived >= resource.bytes && resource.completed.is_none() {
@@ -92,11 +90,22 @@ impl Requests {
         }
     }
 
-    /// Bytes of a resource that have not arrived.
+    /// Bytes of a resource that have arrived.
     #[must_use]
-    pub fn missing(&self, index: usize) -> u64 {
-        let resource = &self.resources[index];
-        resource.bytes.saturating_sub(resource.arrived)
+    pub fn arrived(&self, index: usize) -> u64 {
+        self.resources[index].arrived
+    }
+
+    /// Whether a resource was asked for.
+    #[must_use]
+    pub fn is_requested(&self, index: usize) -> bool {
+        self.resources.get(index).is_some_and(|resource| resource.requested.is_some())
+    }
+
+    /// Whether something that was asked for is not complete.
+    #[must_use]
+    pub fn are_under_way(&self) -> bool {
+        self.resources.iter().any(|r| r.requested.is_some() && r.completed.is_none())
     }
 
     /// Whether all is complete.
@@ -117,9 +126,7 @@ impl Requests {
 
 #[cfg(test)]
 mod tests {
-    use super::super::corpus::PageResource;
     use super::*;
-    use sutura_schedule::Resource;
 
     #[test]
     fn what_has_arrived_decides_what_is_asked_for() {
@@ -131,16 +138,15 @@ mod tests {
             Trigger::During(0, 0.0),
             Trigger::During(0, 1.0),
         ];
-        let resource = |trigger| PageResource { bytes: 10, resource: Resource::default(), trigger };
-        let page = Page { id: String::new(), resources: triggers.map(resource).to_vec() };
-        let mut requests = Requests::new(&page);
+        let mut requests = Requests::new(triggers.map(|trigger| (10, trigger)));
         let all = |requests: &mut Requests, now| -> Vec<usize> {
             std::iter::from_fn(|| requests.next(ms(now))).collect()
         };
-        assert!(all(&mut requests, 4).is_empty());
+        assert!(all(&mut requests, 4).is_empty() && !requests.are_under_way());
         assert_eq!(requests.next_due(), Some(ms(5)));
         assert_eq!(all(&mut requests, 6), [0]);
-        assert_eq!((requests.next_due(), requests.missing(0)), (None, 10));
+        assert_eq!((requests.next_due(), requests.arrived(0)), (None, 0));
+        assert!(requests.are_under_way() && requests.is_requested(0) && !requests.is_requested(1));
         requests.arrive(0, 4, ms(10));
         assert_eq!(all(&mut requests, 10), [3]);
         requests.arrive(0, 1, ms(20));
@@ -159,5 +165,17 @@ mod tests {
             completed: [30, 40, 40, 40, 40].map(ms).to_vec(),
         };
         assert_eq!(requests.load(), Some(expected));
+    }
+
+    #[test]
+    fn an_empty_resource_is_complete_and_names_others() {
+        let triggers = [Trigger::Start(Duration::ZERO), Trigger::During(0, 0.5)];
+        let mut requests = Requests::new(triggers.map(|trigger| (0, trigger)));
+        for index in 0..2 {
+            assert_eq!(requests.next(Duration::ZERO), Some(index));
+            assert!(!requests.is_done());
+            requests.arrive(index, 0, Duration::ZERO);
+        }
+        assert!(requests.is_done());
     }
 }

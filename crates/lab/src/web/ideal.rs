@@ -83,17 +83,18 @@ impl Tree {
         let mut tree = Self { nodes: vec![root], left: Vec::new() };
         for (leaf, request) in page.iter().enumerate() {
             tree.left.push(request.bytes as f64);
-            tree.insert(leaf, &request.priority);
+            tree.insert(leaf, request.priority.as_ref());
         }
         tree
     }
 
-    fn insert(&mut self, leaf: usize, priority: &Priority) {
+    fn insert(&mut self, leaf: usize, priority: Option<&Priority>) {
+        let priority = priority.cloned().unwrap_or_default();
         let mut parent = Self::ROOT;
         for class in priority.parents.iter().rev() {
             parent = self.class(parent, class);
         }
-        let Priority { urgency, incremental, weight, .. } = *priority;
+        let Priority { urgency, incremental, weight, .. } = priority;
         let content = Content::Leaf(leaf);
         self.add(parent, Node { urgency, incremental, weight: decimal(weight), content });
     }
@@ -175,8 +176,8 @@ mod tests {
 
     fn page(resources: &[(u64, &str)]) -> Vec<Request> {
         let request = |&(bytes, priority): &(u64, &str)| Request {
-            bytes,
-            priority: priority.parse::<PriorityParameters>().unwrap().resolve(),
+            priority: Some(priority.parse::<PriorityParameters>().unwrap().resolve()),
+            ..Request::described(0, bytes)
         };
         resources.iter().map(request).collect()
     }

@@ -1,68 +1,116 @@
-//! Pages over HTTP/3 in the simulator: a client that loads them, a server that makes up what it is
-//! asked for, and a count of what erasure coding protects.
+//! Pages over HTTP/3 in the simulator: a client that loads what a plan says, a server that makes up
+//! what it is asked for, and a count of what erasure coding protects.
 
-mod browser;
+mod client;
 mod coverage;
 mod ideal;
-mod site;
+mod load;
+mod server;
 
-pub use browser::{Arrival, Browser, Loaded, Request};
+pub use client::{Arrival, Client, Request};
 pub use coverage::{Coverage, StreamBytes};
 pub use ideal::{Phase, ideal};
-pub use site::Site;
+pub use load::{PageLoad, load};
+pub use server::{Reply, Server};
+
+use std::fmt::Display;
+use std::time::Instant;
 
 use sutura_h3 as h3;
-use sutura_proto::{Event, StreamEvent};
-use sutura_sim::{AppError, Pattern};
+use sutura_proto as quic;
+use sutura_proto::StreamEvent;
+use sutura_sim::{App, AppError, Quic};
 
-/// Where a resource is: its number, which decides its bytes, and how many they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    number: u64,
-    bytes: u64,
-}
+/// One end of HTTP/3, as an application that [`Http`] runs.
+pub trait End: 'static {
+    /// HTTP/3 told this.
+    ///
+    /// # Errors
+    /// The peer does not do what this end expects.
+    fn on_event(
+        &mut self,
+        http: &mut h3::Connection,
+        transport: &mut h3::Quic<'_>,
+        event: h3::Event,
+    ) -> Result<(), AppError>;
 
-impl Place {
-    fn path(self) -> String {
-        format!("/{}/{}", self.number, self.bytes)
-    }
-
-    fn parse(path: &[u8]) -> Option<Self> {
-        let path = std::str::from_utf8(path).ok()?;
-        let (number, bytes) = path.strip_prefix('/')?.split_once('/')?;
-        Some(Self { number: number.parse().ok()?, bytes: bytes.parse().ok()? })
-    }
-
-    fn pattern(self) -> Pattern {
-        Pattern::new(self.number)
-    }
-}
-
-/// Tells HTTP/3 what happened to a stream.
-pub(crate) fn pass_on(http: &mut h3::Connection, event: &Event) {
-    match *event {
-        Event::Stream(StreamEvent::Readable { id }) => http.readable(id),
-        Event::Stream(StreamEvent::Writable { id }) => http.writable(id),
-        Event::Stream(StreamEvent::Stopped { id, code }) => http.stopped(id, h3::Code(code)),
-        _ => {}
+    /// All events were told. Returns when to be asked again if nothing happens.
+    ///
+    /// # Errors
+    /// HTTP/3 refuses something.
+    fn poll(
+        &mut self,
+        http: &mut h3::Connection,
+        transport: &mut h3::Quic<'_>,
+    ) -> Result<Option<Instant>, AppError> {
+        let _ = (http, transport);
+        Ok(None)
     }
 }
 
-pub(crate) fn unexpected(what: &str, why: impl std::fmt::Display) -> AppError {
-    AppError(format!("{what}: {why}"))
+/// HTTP/3 on a simulated connection, from the end of the handshake on.
+pub struct Http<E> {
+    connection: h3::Connection,
+    early: bool,
+    end: E,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl<E> Http<E> {
+    const fn new(connection: h3::Connection, end: E) -> Self {
+        Self { connection, early: false, end }
+    }
 
-    #[test]
-    fn a_place_is_read_from_its_path() {
-        let place = Place { number: 3, bytes: 35_000 };
-        assert_eq!(place.path(), "/3/35000");
-        assert_eq!(Place::parse(b"/3/35000"), Some(place));
-        for path in ["", "/", "/3", "3/4", "/3/4/5", "/x/4", "/3/-4"] {
-            assert_eq!(Place::parse(path.as_bytes()), None, "{path}");
+    /// Begins before the end of the handshake, which lets a server send its SETTINGS a round trip
+    /// earlier (RFC 9114, section 7.2.4.2).
+    #[must_use]
+    pub fn early(self) -> Self {
+        Self { early: true, ..self }
+    }
+}
+
+impl<E: End> App<quic::Connection> for Http<E> {
+    fn on_event(
+        &mut self,
+        _: Instant,
+        _: &mut quic::Connection,
+        event: quic::Event,
+    ) -> Result<(), AppError> {
+        let http = &mut self.connection;
+        match event {
+            quic::Event::Stream(event) => match event {
+                StreamEvent::Readable { id } => http.readable(id),
+                StreamEvent::Writable { id } => http.writable(id),
+                StreamEvent::Stopped { id, code } => http.stopped(id, h3::Code(code)),
+                // HTTP/3 looks for these itself.
+                StreamEvent::Opened { .. }
+                | StreamEvent::Available { .. }
+                | StreamEvent::Finished { .. } => {}
+            },
+            quic::Event::Connected
+            | quic::Event::ConnectionLost(_)
+            | quic::Event::DatagramReceived => {}
         }
+        Ok(())
     }
+
+    fn poll(
+        &mut self,
+        now: Instant,
+        connection: &mut quic::Connection,
+    ) -> Result<Option<Instant>, AppError> {
+        if !self.early && !connection.is_established() {
+            return Ok(None);
+        }
+        let http = &mut self.connection;
+        let transport = &mut h3::Quic { now, connection };
+        http.process(transport).map_err(|error| unexpected("HTTP/3", error))?;
+        while let Some(event) = http.poll_event() {
+            self.end.on_event(http, transport, event)?;
+        }
+        self.end.poll(http, transport)
+    }
+}
+
+fn unexpected(what: &str, why: impl Display) -> AppError {
+    AppError(format!("{what}: {why}"))
 }

@@ -2,7 +2,6 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub mod datagrams;
-pub mod http;
 pub mod quinn;
 pub mod supply;
 pub mod tls;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sutura_h3::{Class, Weight};
 use sutura_proto::policy::{HoldForRepair, LossReactionFactory, ResendApproach, ResendAtOnce};
 use sutura_proto::{
     Algorithm, Connection, Event, FecConfig, Priority, Protection, Scheme, StreamId,
     TransportConfig, Urgency,
 };
+use sutura_schedule::{Class, Weight};
 use sutura_sim::{
     App, AppError, BulkClient, BulkServer, Clock, DatagramPlan, Ends, Failure, Progress, Scenario,
     StreamPlan, Transfer,

@@ -9,6 +9,7 @@
 
 mod report;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,11 +18,12 @@ use sutura_analysis::statistics::Distribution;
 use sutura_h3::Priority;
 use sutura_link::LinkConfig;
 use sutura_proto::{Algorithm, TransportConfig};
-use sutura_sim::{Clock, Ends, Progress, Scenario};
+use sutura_sim::{Observed, Scenario};
 
 use super::Experiment;
 use super::paper_path::seed;
-use crate::web::{Browser, Coverage, Loaded, Request, Site, StreamBytes};
+use crate::pages::Trigger;
+use crate::web::{self, Client, Coverage, Reply, Request, Server, StreamBytes};
 use crate::{Error, Options, parallel};
 
 /// Pages of each configuration, each on a connection of its own.
@@ -122,7 +124,8 @@ impl Setup {
         Self { protected, ..self }
     }
 
-    fn page(&self) -> Vec<Request> {
+    /// What is asked for: what was before, and the page, each a pause after the other.
+    fn requests(&self) -> Vec<Request> {
         let priority = |urgency, incremental, protect| {
             let bare = Priority { urgency, incremental, ..Priority::default() };
             let protected = |bare| Priority { burst: self.burst, delay: self.delay, ..bare };
@@ -131,14 +134,20 @@ impl Setup {
         let urgent = priority(1, false, self.protected != Protected::Nothing);
         // Images, which are of use piece by piece.
         let others = priority(5, true, self.protected == Protected::All);
-        let urgent = Request { bytes: URGENT_BYTES, priority: urgent };
-        let others = Request { bytes: OTHERS_BYTES, priority: others };
-        [vec![urgent; URGENT], vec![others; OTHERS]].concat()
-    }
-
-    fn pages(&self) -> Vec<Vec<Request>> {
-        let before = |bytes| vec![Request { bytes, priority: Priority::default() }];
-        self.history.bytes().map(before).into_iter().chain([self.page()]).collect()
+        let start = Trigger::Start(Duration::ZERO);
+        let before = self.history.bytes().map(|bytes| (bytes, Priority::default(), start));
+        let trigger = if before.is_some() { Trigger::After(0, GAP) } else { start };
+        let page = [
+            vec![(URGENT_BYTES, urgent, trigger); URGENT],
+            vec![(OTHERS_BYTES, others, trigger); OTHERS],
+        ];
+        let all = before.into_iter().chain(page.into_iter().flatten()).enumerate();
+        let request = |(number, (bytes, priority, trigger))| Request {
+            priority: Some(priority),
+            trigger,
+            ..Request::described(number, bytes)
+        };
+        all.map(request).collect()
     }
 }
 
@@ -177,57 +186,47 @@ pub fn load(setup: Setup, seed: u64) -> Result<PageLoad, Error> {
     let path: LinkConfig = format!("{PATH} loss=bern:{}%", setup.loss).parse()?;
     let transport =
         TransportConfig { congestion: Arc::new(setup.congestion), ..TransportConfig::default() };
-    let pages = setup.pages();
-    let last = pages.len();
+    let requests = setup.requests();
+    let page = requests.len() - URGENT - OTHERS;
     let coverage = Coverage::default();
     let server = {
         let coverage = coverage.clone();
-        move || Site::new(coverage.clone())
+        move || Observed::new(Server::app(Reply::described), coverage.clone())
     };
-    let mut before = None;
-    let mut loaded = Vec::new();
     let scenario = Scenario::new(seed).link(&path, &path).transport(&transport);
-    let after = scenario.drive(Clock::default(), Browser::new(pages, GAP), server, |view| {
-        let browser = view.client;
-        if before.is_none() && browser.begun() == last {
-            before = Some(view.ends());
-        }
-        if browser.is_done() {
-            loaded.clear();
-            loaded.extend_from_slice(browser.loaded());
-        }
-        Progress { done: browser.is_done(), busy: browser.is_busy() || browser.begun() == 0 }
-    })?;
-    loaded.retain(|resource| resource.page + 1 == last);
-    Ok(page_load(&before.unwrap_or_default(), &after, &loaded, &coverage))
+    let loaded = web::load(&scenario, Client::new(requests), server, page)?;
+    Ok(page_load(&loaded, page, &coverage))
 }
 
-fn page_load(before: &Ends, after: &Ends, page: &[Loaded], coverage: &Coverage) -> PageLoad {
-    let (urgent, others) = page.split_at(URGENT.min(page.len()));
-    let time = |resource: &Loaded| Some(resource.complete? - resource.asked);
-    let began = |resource: &Loaded| Some(resource.began? - resource.asked);
-    let all = |resources: &[Loaded]| resources.iter().filter_map(time).max().unwrap_or_default();
+/// What came of the page whose first request is number `page`.
+fn page_load(loaded: &web::PageLoad, page: usize, coverage: &Coverage) -> PageLoad {
+    let (urgent, others) = (page..page + URGENT, page + URGENT..page + URGENT + OTHERS);
+    let load = &loaded.load;
+    let time = |request: usize| load.completed[request] - load.requested[request];
+    let began = loaded.arrivals.iter().find(|arrival| arrival.request >= page);
     let streams = coverage.streams();
-    let sent = |resources: &[Loaded]| {
-        let own = resources.iter().filter_map(|resource| streams.get(&resource.stream));
-        own.fold(StreamBytes::default(), |sum, bytes| StreamBytes {
+    let sent = |requests: &Range<usize>| {
+        let own = |stream| loaded.streams.get(stream).is_some_and(|of| requests.contains(of));
+        let own = streams.iter().filter(|(stream, _)| own(stream));
+        own.fold(StreamBytes::default(), |sum, (_, bytes)| StreamBytes {
             protected: sum.protected + bytes.protected,
             bare: sum.bare + bytes.bare,
         })
     };
+    let (before, after) = (&loaded.before, &loaded.after);
     let (server, client) = (&after.server, &after.client);
     PageLoad {
-        began: page.iter().filter_map(began).min().unwrap_or_default(),
-        first: urgent.first().and_then(time).unwrap_or_default(),
-        urgent: all(urgent),
-        others: all(others),
+        began: began.map(|arrival| arrival.at - load.requested[page]).unwrap_or_default(),
+        first: time(page),
+        urgent: urgent.clone().map(time).max().unwrap_or_default(),
+        others: others.clone().map(time).max().unwrap_or_default(),
         wire: after.down.sent_bytes - before.down.sent_bytes,
         repair_symbols: server.fec.repair_symbols_sent - before.server.fec.repair_symbols_sent,
         recovered: client.fec.recovered - before.client.fec.recovered,
         resent: server.stream_bytes_retransmitted - before.server.stream_bytes_retransmitted,
         window: before.server.congestion_window,
-        urgent_sent: sent(urgent),
-        others_sent: sent(others),
+        urgent_sent: sent(&urgent),
+        others_sent: sent(&others),
     }
 }
 

@@ -1,19 +1,17 @@
-//! Page loads over HTTP/3 in the simulator: a client that asks for what it finds, and a server that
-//! knows what each resource is.
-
-mod client;
-mod server;
+//! Page loads over HTTP/3 in the simulator, from a server that knows what each resource is.
 
 use std::sync::Arc;
 
+use sutura_h3::{Fields, Priority};
 use sutura_link::LinkConfig;
 use sutura_proto::TransportConfig;
-use sutura_sim::{Clock, Failure, FailureKind, Progress, Scenario};
+use sutura_sim::{Failure, Scenario};
 
-use self::client::Browser;
-use self::server::Origin;
 use super::corpus::Page;
+use super::priority;
 use super::requests::Load;
+use super::signals::chrome;
+use crate::web::{Client, Reply, Request, Server, load};
 
 /// Loads a page once, on a connection of its own. `link` is the path in each direction; `config`
 /// is for both ends, and its scheduler decides what the server sends next. Times are since the
@@ -27,23 +25,33 @@ pub fn load_over(
     config: &TransportConfig,
     seed: u64,
 ) -> Result<Load, Failure> {
-    let mut load = None;
-    let site = page.clone();
-    let origin = move || Origin::new(site.clone());
-    let scenario = Scenario::new(seed).link(link, link).transport(config);
-    let ends = scenario.drive(Clock::default(), Browser::new(page), origin, |view| {
-        if load.is_none() {
-            load = view.client.load();
+    let resources = page.resources.iter().enumerate();
+    let requests = resources.map(|(index, resource)| {
+        let (urgency, incremental) = chrome(&resource.resource);
+        Request {
+            fields: Fields::request("GET", "https", "server.example", format!("/{index}")),
+            bytes: resource.bytes,
+            priority: Some(Priority { urgency, incremental, ..Priority::default() }),
+            trigger: resource.trigger,
         }
-        // What is needed next may be far away.
-        Progress { done: load.is_some(), busy: false }
-    })?;
-    load.ok_or_else(|| Failure {
-        seed: Some(seed),
-        at: ends.duration,
-        kind: FailureKind::Quiescent,
-        trace: String::new(),
-    })
+    });
+    let client = Client::new(requests.collect());
+    let page = page.clone();
+    let server = move || {
+        let page = page.clone();
+        Server::app(move |request| answer(&page, request)).early()
+    };
+    let scenario = Scenario::new(seed).link(link, link).transport(config);
+    Ok(load(&scenario, client, server, 0)?.load)
+}
+
+/// Tells the scheduler all that is known of a resource.
+fn answer(page: &Page, request: &Fields) -> Option<Reply> {
+    let path = std::str::from_utf8(request.get(":path")?).ok()?;
+    let number = path.strip_prefix('/')?.parse().ok()?;
+    let resource = page.resources.get(number)?;
+    let priority = Some(priority(resource));
+    Some(Reply { head: Fields::response(200), number, bytes: resource.bytes, priority })
 }
 
 #[cfg(test)]
@@ -54,6 +62,7 @@ mod tests {
     use super::*;
     use sutura_proto::Scheme;
     use sutura_schedule::{Kind, Resource};
+    use sutura_sim::FailureKind;
 
     const MS: Duration = Duration::from_millis(1);
 

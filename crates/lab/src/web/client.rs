@@ -1,0 +1,249 @@
+//! The client.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use sutura_h3::{self as h3, Event, Fields, Priority, ReceiveError, SendError};
+use sutura_proto::StreamId;
+use sutura_sim::{AppError, Pattern};
+
+use super::{End, Http, unexpected};
+use crate::pages::{Load, Requests, Trigger};
+
+/// Bytes that are read at a time.
+const READ_SIZE: usize = 16 * 1024;
+
+/// A resource of a page, as a client asks for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// The header section.
+    pub fields: Fields,
+    /// The size of the response's body.
+    pub bytes: u64,
+    /// The priority and the protection that the client asks for; it asks for none if `None`.
+    pub priority: Option<Priority>,
+    /// When it is sent.
+    pub trigger: Trigger,
+}
+
+impl Request {
+    /// A request at the start, without a priority. Its path says everything that the server needs to
+    /// know; `number` is the place in the page.
+    #[must_use]
+    pub fn described(number: usize, bytes: u64) -> Self {
+        Self {
+            fields: Fields::request("GET", "https", "site.example", format!("/{number}/{bytes}")),
+            bytes,
+            priority: None,
+            trigger: Trigger::Start(Duration::ZERO),
+        }
+    }
+}
+
+/// Bytes of a response that could be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When, since the start of the load.
+    pub at: Duration,
+    /// Of which request, by its place in the page.
+    pub request: usize,
+    /// How many.
+    pub bytes: u64,
+}
+
+/// Loads a page: sends each request when its trigger says so, and checks what comes. Times are since
+/// the first moment at which it can send a request, after the handshake.
+pub struct Client {
+    page: Vec<Request>,
+    requests: Requests,
+    /// Which request each stream carries.
+    streams: BTreeMap<StreamId, usize>,
+    /// A request that no stream was permitted for.
+    waiting: Option<usize>,
+    /// New priorities of requests, the earliest first.
+    updates: VecDeque<(Duration, usize, Priority)>,
+    started: Option<Instant>,
+    arrivals: Vec<Arrival>,
+    buffer: Vec<u8>,
+}
+
+impl Client {
+    /// A client that loads `page`.
+    #[must_use]
+    pub fn new(page: Vec<Request>) -> Self {
+        Self {
+            requests: Requests::new(page.iter().map(|request| (request.bytes, request.trigger))),
+            page,
+            streams: BTreeMap::new(),
+            waiting: None,
+            updates: VecDeque::new(),
+            started: None,
+            arrivals: Vec::new(),
+            buffer: vec![0; READ_SIZE],
+        }
+    }
+
+    /// Sends a PRIORITY_UPDATE (RFC 9218, section 7) for a request at a time by which that was sent.
+    /// Calls go in the order of time.
+    #[must_use]
+    pub fn update(mut self, at: Duration, request: usize, priority: Priority) -> Self {
+        self.updates.push_back((at, request, priority));
+        self
+    }
+
+    /// The application.
+    pub(super) fn app(self) -> Http<Self> {
+        Http::new(h3::Connection::client(h3::Config::default()), self)
+    }
+
+    /// Whether the request with this place in the page was sent, or waits for a stream.
+    pub(super) fn has_asked_for(&self, request: usize) -> bool {
+        self.requests.is_requested(request)
+    }
+
+    /// Whether there is something to send: the handshake, or a response.
+    pub(super) fn is_busy(&self) -> bool {
+        self.started.is_none() || self.requests.are_under_way()
+    }
+
+    /// The times of the load, once it is complete.
+    pub(super) fn load(&self) -> Option<Load> {
+        self.updates.is_empty().then(|| self.requests.load()).flatten()
+    }
+
+    /// Which request each stream carries.
+    pub(super) const fn streams(&self) -> &BTreeMap<StreamId, usize> {
+        &self.streams
+    }
+
+    /// Everything that was read so far, in order.
+    pub(super) fn arrivals(&self) -> &[Arrival] {
+        &self.arrivals
+    }
+
+    fn time(&mut self, now: Instant) -> Duration {
+        now.saturating_duration_since(*self.started.get_or_insert(now))
+    }
+
+    /// Sends the requests that are due.
+    fn ask(
+        &mut self,
+        http: &mut h3::Connection,
+        transport: &mut h3::Quic<'_>,
+        at: Duration,
+    ) -> Result<(), AppError> {
+        while let Some(index) = self.waiting.take().or_else(|| self.requests.next(at)) {
+            let Request { fields, priority, .. } = &self.page[index];
+            match http.send_request(transport, fields, priority.as_ref(), true) {
+                Ok(stream) => {
+                    self.streams.insert(stream, index);
+                }
+                Err(SendError::StreamsBlocked) => {
+                    self.waiting = Some(index);
+                    return Ok(());
+                }
+                Err(error) => return Err(unexpected("request", error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the updates that are due.
+    fn reprioritize(
+        &mut self,
+        http: &mut h3::Connection,
+        transport: &mut h3::Quic<'_>,
+        at: Duration,
+    ) -> Result<(), AppError> {
+        while let Some((_, request, priority)) = self.updates.pop_front_if(|(due, ..)| *due <= at) {
+            let stream = self.streams.iter().find(|(_, carried)| **carried == request);
+            let (stream, _) = stream.ok_or_else(|| unexpected("update", "no request yet"))?;
+            let sent = http.send_priority_update(transport, *stream, &priority);
+            sent.map_err(|error| unexpected("update", error))?;
+        }
+        Ok(())
+    }
+
+    /// Reads what there is of a response.
+    fn read(
+        &mut self,
+        http: &mut h3::Connection,
+        transport: &mut h3::Quic<'_>,
+        stream: StreamId,
+    ) -> Result<(), AppError> {
+        let at = self.time(transport.now);
+        let request = self.request(stream)?;
+        loop {
+            let bytes = match http.read_body(transport, stream, &mut self.buffer) {
+                // If the exchange is over, an event tells how.
+                Ok(0) | Err(ReceiveError::Blocked | ReceiveError::UnknownStream) => return Ok(()),
+                Ok(bytes) => bytes,
+                Err(error) => return Err(unexpected("response", error)),
+            };
+            let (read, pattern) = (&self.buffer[..bytes], Pattern::new(request as u64));
+            if let Some(wrong) = pattern.mismatch(self.requests.arrived(request), read) {
+                return Err(unexpected("response", format_args!("byte {wrong} is wrong")));
+            }
+            self.requests.arrive(request, bytes as u64, at);
+            self.arrivals.push(Arrival { at, request, bytes: bytes as u64 });
+        }
+    }
+
+    fn finish(&mut self, stream: StreamId, at: Duration) -> Result<(), AppError> {
+        let request = self.request(stream)?;
+        // A response without a body has no other bytes to be complete with.
+        self.requests.arrive(request, 0, at);
+        match (self.requests.arrived(request), self.page[request].bytes) {
+            (arrived, bytes) if arrived == bytes => Ok(()),
+            (arrived, bytes) => {
+                Err(unexpected("response", format_args!("{arrived} bytes instead of {bytes}")))
+            }
+        }
+    }
+
+    fn request(&self, stream: StreamId) -> Result<usize, AppError> {
+        let request = self.streams.get(&stream).copied();
+        request.ok_or_else(|| unexpected("response", format_args!("on {stream:?}")))
+    }
+}
+
+impl End for Client {
+    fn on_event(
+        &mut self,
+        http: &mut h3::Connection,
+        transport: &mut h3::Quic<'_>,
+        event: Event,
+    ) -> Result<(), AppError> {
+        match event {
+            Event::Headers { ref fields, .. } if fields.status() == Some(200) => Ok(()),
+            Event::Data { stream } => self.read(http, transport, stream),
+            Event::Finished { stream } => {
+                let at = self.time(transport.now);
+                self.finish(stream, at)
+            }
+            Event::Settings(_) | Event::Writable { .. } => Ok(()),
+            Event::Headers { .. }
+            | Event::Interim { .. }
+            | Event::Trailers { .. }
+            | Event::Reset { .. }
+            | Event::Stopped { .. }
+            | Event::Failed { .. }
+            | Event::PriorityUpdate { .. }
+            | Event::GoAway { .. } => Err(unexpected("response", format_args!("{event:?}"))),
+        }
+    }
+
+    fn poll(
+        &mut self,
+        http: &mut h3::Connection,
+        transport: &mut h3::Quic<'_>,
+    ) -> Result<Option<Instant>, AppError> {
+        let at = self.time(transport.now);
+        self.ask(http, transport, at)?;
+        self.reprioritize(http, transport, at)?;
+        let request = self.requests.next_due().filter(|_| self.waiting.is_none());
+        let update = self.updates.front().map(|(at, ..)| *at);
+        let due = request.into_iter().chain(update).min();
+        Ok(due.and_then(|due| Some(self.started? + due)))
+    }
+}

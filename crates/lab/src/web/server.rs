@@ -1,0 +1,159 @@
+//! The server.
+
+use std::collections::BTreeMap;
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use sutura_h3::{self as h3, Event, Fields, SendError};
+use sutura_proto::{Priority, StreamId};
+use sutura_sim::{AppError, Pattern};
+
+use super::{End, Http, unexpected};
+
+/// Bytes that are made at a time.
+const CHUNK: usize = 16 * 1024;
+
+/// How a server answers a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The header section.
+    pub head: Fields,
+    /// The place of the resource in its page, which decides the bytes of the body.
+    pub number: usize,
+    /// The size of the body.
+    pub bytes: u64,
+    /// What the scheduler is told, if that is more than HTTP/3 says.
+    pub priority: Option<Priority>,
+}
+
+impl Reply {
+    /// The response to a [described](super::Request::described) request, with the priority that it
+    /// asks for; `None` if it is not such a request.
+    #[must_use]
+    pub fn described(request: &Fields) -> Option<Self> {
+        let path = std::str::from_utf8(request.get(":path")?).ok()?;
+        let (number, bytes) = path.strip_prefix('/')?.split_once('/')?;
+        let (number, bytes) = (number.parse().ok()?, bytes.parse::<u64>().ok()?);
+        let head = Fields::response(200).with("content-length", bytes.to_string());
+        Some(Self { head, number, bytes, priority: None })
+    }
+}
+
+/// What is left of a body.
+struct Body {
+    pattern: Pattern,
+    sent: u64,
+    bytes: u64,
+}
+
+/// Makes up what it is asked for.
+pub struct Server<F> {
+    answer: F,
+    bodies: BTreeMap<StreamId, Body>,
+}
+
+impl<F: FnMut(&Fields) -> Option<Reply> + 'static> Server<F> {
+    /// The application. It gives up at a request to which `answer` has no reply.
+    #[must_use]
+    pub fn app(answer: F) -> Http<Self> {
+        let server = Self { answer, bodies: BTreeMap::new() };
+        Http::new(h3::Connection::server(h3::Config::default()), server)
+    }
+
+    fn answer(
+        &mut self,
+        http: &mut h3::Connection,
+        transport: &mut h3::Quic<'_>,
+        stream: StreamId,
+        request: &Fields,
+    ) -> Result<(), AppError> {
+        let reply = (self.answer)(request);
+        let reply = reply.ok_or_else(|| unexpected("request", format_args!("{request:?}")))?;
+        let sent = http.send_response(transport, stream, &reply.head, false);
+        sent.map_err(|error| unexpected("response", error))?;
+        if let Some(priority) = reply.priority {
+            let told = transport.connection.send_stream(stream).set_priority(priority);
+            told.map_err(|error| unexpected("priority", error))?;
+        }
+        let pattern = Pattern::new(reply.number as u64);
+        self.bodies.insert(stream, Body { pattern, sent: 0, bytes: reply.bytes });
+        Ok(())
+    }
+
+    /// Sends what finds room.
+    fn send(
+        &mut self,
+        http: &mut h3::Connection,
+        transport: &mut h3::Quic<'_>,
+        stream: StreamId,
+    ) -> Result<(), AppError> {
+        let Some(body) = self.bodies.get_mut(&stream) else { return Ok(()) };
+        while body.sent < body.bytes {
+            let left = usize::try_from(body.bytes - body.sent).unwrap_or(CHUNK);
+            let mut chunk = vec![0; left.min(CHUNK)];
+            body.pattern.fill(body.sent, &mut chunk);
+            let size = chunk.len() as u64;
+            match http.send_body_chunk(transport, stream, Bytes::from(chunk)) {
+                Ok(()) => body.sent += size,
+                Err(SendError::Blocked) => return Ok(()),
+                Err(error) => return Err(unexpected("body", error)),
+            }
+        }
+        self.bodies.remove(&stream);
+        http.finish(transport, stream).map_err(|error| unexpected("end", error))
+    }
+}
+
+impl<F: FnMut(&Fields) -> Option<Reply> + 'static> End for Server<F> {
+    fn on_event(
+        &mut self,
+        http: &mut h3::Connection,
+        transport: &mut h3::Quic<'_>,
+        event: Event,
+    ) -> Result<(), AppError> {
+        match event {
+            Event::Headers { stream, fields } => self.answer(http, transport, stream, &fields),
+            Event::Settings(_)
+            | Event::Writable { .. }
+            | Event::Finished { .. }
+            | Event::PriorityUpdate { .. } => Ok(()),
+            Event::Interim { .. }
+            | Event::Data { .. }
+            | Event::Trailers { .. }
+            | Event::Reset { .. }
+            | Event::Stopped { .. }
+            | Event::Failed { .. }
+            | Event::GoAway { .. } => Err(unexpected("request", format_args!("{event:?}"))),
+        }
+    }
+
+    fn poll(
+        &mut self,
+        http: &mut h3::Connection,
+        transport: &mut h3::Quic<'_>,
+    ) -> Result<Option<Instant>, AppError> {
+        // The transport says late that there is room: when there is much.
+        let streams: Vec<StreamId> = self.bodies.keys().copied().collect();
+        for stream in streams {
+            self.send(http, transport, stream)?;
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Request;
+    use super::*;
+
+    #[test]
+    fn a_described_request_is_understood() {
+        let reply = Reply::described(&Request::described(3, 35_000).fields).unwrap();
+        assert_eq!((reply.number, reply.bytes, reply.priority), (3, 35_000, None));
+        for path in ["", "/", "/3", "3/4", "/3/4/5", "/x/4", "/3/-4"] {
+            let request = Fields::request("GET", "https", "site.example", path);
+            assert_eq!(Reply::described(&request), None, "{path}");
+        }
+    }
+}

@@ -30,7 +30,7 @@ impl Symbols {
     /// Symbols of pseudo-random bytes; what is left of the slots is zero.
     pub fn random(count: usize, seed: u64) -> Self {
         let mut symbols = Self::zeroed(count);
-        let mut rng = Rng::new(seed);
+        let mut rng = sutura_random::Rng::new(seed);
         for slot in &mut symbols.0 {
             rng.fill(&mut slot.0[..SYMBOL]);
         }

@@ -214,9 +214,9 @@ fn each_fault_is_found_and_named() {
         (Fault::IsIdleInPlaceOfLargeKeys, "there is a grant if"),
         (Fault::IgnoresControl, "`Urgency::CONTROL` go before"),
         (Fault::IsNeverEmpty, "`is_empty`"),
-        // A stream that is removed and inserted again is still active for it.
+        // It may be seen while the stream is not inserted, or not active after it was.
         (Fault::ForgetsNobody, "are granted room"),
-        (Fault::InsertsWhomItActivates, "only streams that are inserted"),
+        (Fault::InsertsWhomItActivates, "are granted room"),
         (Fault::MovesOnForStrangers, "streams that are not inserted change nothing"),
         (Fault::ActivatesTwice, "repeating a call"),
         (Fault::MovesWhomItIsToldOfAgain, "a priority equal to the present one"),

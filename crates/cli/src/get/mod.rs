@@ -9,6 +9,7 @@ mod transfer;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -125,15 +126,17 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
             None => std::future::pending().await,
         }
     };
+    let mut fetching = pin!(fetch_all(&args, &context, targets, priorities));
     let result = tokio::select! {
-        result = fetch_all(&args, &context, targets, priorities) => result,
+        result = &mut fetching => result,
         result = interrupted() => Err(result.err().unwrap_or_else(Failure::interrupted)),
         () = late => {
             let limit = args.max_time.unwrap_or_default().as_secs_f64();
             Err(Failure::new(Exit::Broken, format!("not done within {limit} s")))
         }
     };
-    // However it ended, no server is to wait for more.
+    // However it ended, no server is to wait for more. What is still under way is not cancelled
+    // request by request: the connection's end says it all.
     let _ = context.progress.clear();
     context.connector.close().await;
     let report = result?;

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use sutura::http;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::page::{Page, Resource};
+use super::page::Page;
 use crate::failure::{Exit, Failure};
 use crate::fec::Fec;
 use crate::get::connect::broken;
@@ -22,15 +23,8 @@ pub struct Loaded {
     pub waits: u64,
 }
 
-/// One response.
-#[derive(Debug)]
-struct Fetched {
-    index: usize,
-    took: Duration,
-    waits: u64,
-}
-
-/// Loads the page: a resource is asked for as soon as the one that names it is there.
+/// Loads the page: a resource is asked for as soon as so much of the page is there that a browser
+/// knows of it.
 ///
 /// # Errors
 /// Not all of it arrived.
@@ -42,67 +36,99 @@ pub async fn load(
 ) -> Result<Loaded, Failure> {
     let start = Instant::now();
     let mut loaded = Loaded::default();
+    let mut requests = page.requests();
     let mut under_way = JoinSet::new();
-    let ask_for_children_of = |parent: Option<usize>, under_way: &mut JoinSet<_>| {
-        for (index, resource) in page.resources.iter().enumerate() {
-            if resource.parent == parent {
-                let (client, progress) = (client.clone(), progress.clone());
-                let resource = resource.clone();
-                under_way.spawn(async move { fetch(client, index, resource, fec, progress).await });
-            }
+    let (sender, mut arrivals) = mpsc::unbounded_channel();
+    while !requests.is_done() || !under_way.is_empty() {
+        while let Some(index) = requests.next(start.elapsed()) {
+            let asked = ask(client, page, index, fec).await?;
+            under_way.spawn(asked.receive(index, page.bytes(index), sender.clone()));
         }
-    };
-    ask_for_children_of(None, &mut under_way);
-    while let Some(fetched) = under_way.join_next().await {
-        let fetched: Fetched = fetched
-            .map_err(|e| Failure::new(Exit::Other, format!("a task ended unexpectedly: {e}")))??;
-        loaded.resources.push(fetched.took);
-        loaded.waits += fetched.waits;
-        ask_for_children_of(Some(fetched.index), &mut under_way);
+        let until_due = requests.next_due().map(|due| due.saturating_sub(start.elapsed()));
+        tokio::select! {
+            Some((index, bytes)) = arrivals.recv() => {
+                requests.arrive(index, bytes, start.elapsed());
+                progress.inc(bytes);
+            }
+            Some(received) = under_way.join_next() => {
+                let received = received.map_err(|e| {
+                    Failure::new(Exit::Other, format!("a task ended unexpectedly: {e}"))
+                })?;
+                let (took, waits) = received?;
+                loaded.resources.push(took);
+                loaded.waits += waits;
+            }
+            () = tokio::time::sleep(until_due.unwrap_or_default()), if until_due.is_some() => {}
+        }
     }
     loaded.page = start.elapsed();
     Ok(loaded)
 }
 
-async fn fetch(
-    client: http::Client,
+/// A request that was sent.
+struct Asked {
+    stream: http::RequestStream,
+    path: String,
+    at: Instant,
+    round_trip: Duration,
+}
+
+async fn ask(
+    client: &http::Client,
+    page: &Page,
     index: usize,
-    resource: Resource,
     fec: Option<Fec>,
-    progress: ProgressBar,
-) -> Result<Fetched, Failure> {
-    let failed = |e: http::Error| broken(&resource.path, &e);
-    let mut priority = resource.priority.clone();
+) -> Result<Asked, Failure> {
+    let path = page.path(index).to_owned();
+    let mut priority = page.priority(index);
     if let Some(fec) = fec {
         priority.burst = fec.burst;
         priority.delay_ms = u64::try_from(fec.delay.as_millis()).unwrap_or(u64::MAX);
     }
     let round_trip = client.connection().stats().min_rtt;
-    let start = Instant::now();
-    let mut stream = client
-        .request("GET", "localhost", &resource.path, &[], Some(priority))
-        .await
-        .map_err(failed)?;
-    stream.finish().await.map_err(failed)?;
-    let response = stream.recv_response().await.map_err(failed)?;
-    if response.status != 200 {
-        let message = format!("{}: status {}", resource.path, response.status);
-        return Err(Failure::new(Exit::Status, message));
+    let at = Instant::now();
+    let stream = client.request("GET", "localhost", &path, &[], Some(priority)).await;
+    let stream = stream.map_err(|e| broken(&path, &e))?;
+    Ok(Asked { stream, path, at, round_trip })
+}
+
+impl Asked {
+    /// Reads the response to its end and tells of the bytes of resource `index` as they come.
+    /// Returns how long it took, and how many waits were in it.
+    async fn receive(
+        mut self,
+        index: usize,
+        size: u64,
+        arrivals: mpsc::UnboundedSender<(usize, u64)>,
+    ) -> Result<(Duration, u64), Failure> {
+        let failed = |e: http::Error| broken(&self.path, &e);
+        self.stream.finish().await.map_err(failed)?;
+        let response = self.stream.recv_response().await.map_err(failed)?;
+        if response.status != 200 {
+            let message = format!("{}: status {}", self.path, response.status);
+            return Err(Failure::new(Exit::Status, message));
+        }
+        // Whoever loads the page may have given up.
+        let tell = |bytes: u64| {
+            let _ = arrivals.send((index, bytes));
+        };
+        let mut last = Instant::now();
+        let (mut bytes, mut waits) = (0, 0);
+        while let Some(data) = self.stream.recv_data().await.map_err(failed)? {
+            let now = Instant::now();
+            waits += u64::from(now - last >= self.round_trip);
+            last = now;
+            bytes += data.len() as u64;
+            tell(data.len() as u64);
+        }
+        // The end may come later than the last byte.
+        waits += u64::from(last.elapsed() >= self.round_trip);
+        if bytes != size {
+            let message = format!("{} ended after {bytes} of {size} bytes", self.path);
+            return Err(Failure::new(Exit::Broken, message));
+        }
+        // One without bytes is complete as well.
+        tell(0);
+        Ok((self.at.elapsed(), waits))
     }
-    let mut last = Instant::now();
-    let (mut bytes, mut waits) = (0, 0);
-    while let Some(data) = stream.recv_data().await.map_err(failed)? {
-        let now = Instant::now();
-        waits += u64::from(now - last >= round_trip);
-        last = now;
-        bytes += data.len() as u64;
-        progress.inc(data.len() as u64);
-    }
-    // The end may come later than the last byte.
-    waits += u64::from(last.elapsed() >= round_trip);
-    if bytes != resource.size {
-        let message = format!("{} ended after {bytes} of {} bytes", resource.path, resource.size);
-        return Err(Failure::new(Exit::Broken, message));
-    }
-    Ok(Fetched { index, took: start.elapsed(), waits })
 }

@@ -100,8 +100,8 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     let loads = comparison.with.0.len();
     if args.json {
         output::json(&json!({
-            "page": demo.page.name,
-            "resources": demo.page.resources.len(),
+            "page": demo.page.name(),
+            "resources": demo.page.len(),
             "bytes": demo.page.size(),
             "link": args.profile.to_string(),
             "seeds": loads,
@@ -113,8 +113,8 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     } else {
         output::line(&format!(
             "{}: {} resources, {}; {loads} loads each, seeds from {}; {}\nlink: {}\nFEC: {}\n\n{}",
-            demo.page.name,
-            demo.page.resources.len(),
+            demo.page.name(),
+            demo.page.len(),
             output::bytes(demo.page.size()),
             args.seed,
             args.congestion.name(),

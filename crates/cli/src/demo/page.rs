@@ -2,55 +2,34 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::time::Duration;
 
-use serde::Deserialize;
 use sutura::http;
+use sutura_lab::pages::{
+    Kind, Page as Model, PageResource, Requests, Resource, Timing, Trigger, chrome,
+};
 
 use crate::content_type;
 use crate::failure::{Exit, Failure};
 use crate::serve::site::{Site, Synthetic};
 use crate::url::encode_segment;
 
-/// Sizes, order and priorities of a real page; see NOTICE.
-const SHIPPED: &str = include_str!("../../data/page.json");
+/// The page that is loaded if no other is named; see NOTICE.
+const SHIPPED: &str = "elsoberano-org-2020";
 
 /// Files of a directory that are loaded at most.
 const MAX_FILES: usize = 1000;
 
-/// A page: resources, and which of them name which others.
+/// A page and where it is.
 #[derive(Debug)]
 pub struct Page {
-    pub name: String,
-    pub resources: Vec<Resource>,
-}
-
-/// A part of a page.
-#[derive(Debug, Clone)]
-pub struct Resource {
-    pub path: String,
-    pub content_type: &'static str,
-    pub size: u64,
-    /// The resource that names this one, by its place in the page.
-    pub parent: Option<usize>,
-    pub priority: http::Priority,
-}
-
-#[derive(Debug, Deserialize)]
-struct PageFile {
-    page: String,
-    resources: Vec<ResourceFile>,
-}
-
-#[derive(Debug, Deserialize)]
-struct ResourceFile {
-    path: String,
-    size: u64,
-    parent: Option<usize>,
-    priority: String,
+    model: Model,
+    /// The path of each resource.
+    paths: Vec<String>,
 }
 
 impl Page {
-    /// The page that comes with the program.
+    /// A page that comes with the experiments: sizes, types, order and priorities of a real one.
     ///
     /// # Errors
     /// It was damaged.
@@ -58,18 +37,14 @@ impl Page {
         let damaged = |e: &dyn std::fmt::Display| {
             Failure::new(Exit::Other, format!("the page of the demo is damaged: {e}"))
         };
-        let file: PageFile = serde_json::from_str(SHIPPED).map_err(|e| damaged(&e))?;
-        let mut resources = Vec::with_capacity(file.resources.len());
-        for resource in file.resources {
-            resources.push(Resource {
-                content_type: content_type::of(Path::new(&resource.path)),
-                path: resource.path,
-                size: resource.size,
-                parent: resource.parent,
-                priority: resource.priority.parse().map_err(|e| damaged(&e))?,
-            });
-        }
-        Ok(Self { name: file.page, resources })
+        let pages = Model::corpus(Timing::Dependencies).map_err(|e| damaged(&e))?;
+        let model = pages.into_iter().find(|page| page.id == SHIPPED);
+        let model = model.ok_or_else(|| damaged(&"it is not there"))?;
+        let path = |(number, resource): (usize, &PageResource)| {
+            format!("/{number:02}.{}", extension(resource.resource.kind))
+        };
+        let paths = model.resources.iter().enumerate().map(path).collect();
+        Ok(Self { model, paths })
     }
 
     /// A page made of all files below a directory. If it has an index.html, that names the others.
@@ -80,35 +55,82 @@ impl Page {
         let unusable = |e: &dyn std::fmt::Display| {
             Failure::local(format!("cannot load {}: {e}", directory.display()))
         };
-        let mut resources = Vec::new();
-        collect(directory, "", &mut resources).map_err(|e| unusable(&e))?;
-        if resources.is_empty() {
+        let mut files = Vec::new();
+        collect(directory, "", &mut files).map_err(|e| unusable(&e))?;
+        if files.is_empty() {
             return Err(unusable(&"it has no files"));
         }
-        resources.sort_by(|a, b| a.path.cmp(&b.path));
-        if let Some(index) = resources.iter().position(|r| r.path == "/index.html") {
-            let index = resources.remove(index);
-            resources.insert(0, index);
-            resources.iter_mut().skip(1).for_each(|r| r.parent = Some(0));
+        files.sort();
+        let index = files.iter().position(|(path, _)| path == "/index.html");
+        if let Some(index) = index {
+            files[..=index].rotate_right(1);
         }
-        Ok(Self { name: directory.display().to_string(), resources })
+        let resource = |(number, (path, bytes)): (usize, &(String, u64))| {
+            let kind = Kind::from_mime(content_type::of(Path::new(path)));
+            let main = index.is_some() && number == 0;
+            let trigger = if main || index.is_none() {
+                Trigger::Start(Duration::ZERO)
+            } else {
+                Trigger::After(0, Duration::ZERO)
+            };
+            let resource =
+                Resource { kind, main, in_head: kind == Kind::Css, ..Resource::default() };
+            PageResource { bytes: *bytes, resource, trigger }
+        };
+        let resources = files.iter().enumerate().map(resource).collect();
+        let model = Model { id: directory.display().to_string(), resources };
+        Ok(Self { model, paths: files.into_iter().map(|(path, _)| path).collect() })
     }
 
     /// A site that has what the page needs, of the right size.
     pub fn site(&self) -> Site {
-        let synthetic = |r: &Resource| {
-            (r.path.clone(), Synthetic { content_type: r.content_type, length: r.size })
+        let synthetic = |(path, resource): (&String, &PageResource)| {
+            let content_type = content_type::of(Path::new(path));
+            (path.clone(), Synthetic { content_type, length: resource.bytes })
         };
-        Site::Synthetic(self.resources.iter().map(synthetic).collect::<HashMap<_, _>>())
+        let resources = self.paths.iter().zip(&self.model.resources).map(synthetic);
+        Site::Synthetic(resources.collect::<HashMap<_, _>>())
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.model.id
+    }
+
+    /// How many resources it has.
+    pub fn len(&self) -> usize {
+        self.paths.len()
     }
 
     /// Bytes of all resources together.
     pub fn size(&self) -> u64 {
-        self.resources.iter().map(|r| r.size).sum()
+        self.model.bytes()
+    }
+
+    /// What to ask for and when, at the beginning of a load.
+    pub fn requests(&self) -> Requests {
+        self.model.requests()
+    }
+
+    /// The size of a resource.
+    pub fn bytes(&self, index: usize) -> u64 {
+        self.model.resources[index].bytes
+    }
+
+    /// The path of a resource.
+    pub fn path(&self, index: usize) -> &str {
+        &self.paths[index]
+    }
+
+    /// What a browser asks for with a resource.
+    pub fn priority(&self, index: usize) -> http::Priority {
+        let (urgency, incremental) = chrome(&self.model.resources[index].resource);
+        http::Priority { urgency, incremental, ..http::Priority::default() }
     }
 }
 
-fn collect(directory: &Path, path: &str, found: &mut Vec<Resource>) -> std::io::Result<()> {
+/// The files below a directory: paths and sizes.
+fn collect(directory: &Path, path: &str, found: &mut Vec<(String, u64)>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
         if found.len() >= MAX_FILES {
@@ -117,33 +139,29 @@ fn collect(directory: &Path, path: &str, found: &mut Vec<Resource>) -> std::io::
         let kind = entry.file_type()?;
         // What has no name in Unicode has none in a URL.
         let Some(name) = entry.file_name().to_str().map(encode_segment) else { continue };
+        let path = format!("{path}/{name}");
         if kind.is_dir() {
-            collect(&entry.path(), &format!("{path}/{name}"), found)?;
+            collect(&entry.path(), &path, found)?;
         } else if kind.is_file() {
-            let content_type = content_type::of(&entry.path());
-            found.push(Resource {
-                path: format!("{path}/{name}"),
-                content_type,
-                size: entry.metadata()?.len(),
-                parent: None,
-                priority: priority_of(content_type),
-            });
+            found.push((path, entry.metadata()?.len()));
         }
     }
     Ok(())
 }
 
-/// What a browser would ask for.
-fn priority_of(content_type: &str) -> http::Priority {
-    let (urgency, incremental) = match content_type.split(['/', ';']).next().unwrap_or("") {
-        _ if content_type.starts_with("text/html") => (0, true),
-        _ if content_type.starts_with("text/css") => (0, false),
-        _ if content_type.starts_with("text/javascript") => (1, false),
-        "font" => (0, false),
-        "image" | "audio" | "video" => (3, true),
-        _ => (3, false),
-    };
-    http::Priority { urgency, incremental, ..http::Priority::default() }
+/// The extension of a file of that kind.
+const fn extension(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Html => "html",
+        Kind::Css => "css",
+        Kind::Js => "js",
+        Kind::Font => "woff2",
+        Kind::Image => "webp",
+        Kind::Svg => "svg",
+        Kind::Xhr => "json",
+        Kind::Video => "mp4",
+        Kind::Other => "bin",
+    }
 }
 
 #[cfg(test)]
@@ -153,16 +171,13 @@ mod tests {
     #[test]
     fn the_shipped_page_is_the_real_one() {
         let page = Page::shipped().unwrap();
-        assert_eq!((page.resources.len(), page.size()), (41, 600_525));
-        assert_eq!(page.resources[0].content_type, "text/html; charset=utf-8");
-        for (n, resource) in page.resources.iter().enumerate() {
-            assert!(resource.size > 0 && resource.path.starts_with('/'));
-            // Whoever names a resource comes before it, so that all of them are asked for.
-            assert_eq!(resource.parent.is_none(), n == 0);
-            assert!(resource.parent.is_none_or(|parent| parent < n));
+        assert_eq!((page.len(), page.size()), (41, 600_525));
+        let priority = |index| page.priority(index).to_string();
+        assert_eq!((page.path(0), page.path(40)), ("/00.html", "/40.webp"));
+        assert_eq!([0, 1, 2, 10].map(priority), ["u=0, i", "u=1", "u=3", "u=0"]);
+        for path in &page.paths {
+            assert_ne!(content_type::of(Path::new(path)), content_type::UNKNOWN);
         }
-        let unknown = page.resources.iter().filter(|r| r.content_type == content_type::UNKNOWN);
-        assert_eq!(unknown.count(), 0);
     }
 
     #[test]
@@ -175,12 +190,16 @@ mod tests {
             std::fs::write(directory.join(name), vec![0; size]).unwrap();
         }
         let page = Page::of_directory(&directory).unwrap();
-        let found: Vec<_> =
-            page.resources.iter().map(|r| (r.path.as_str(), r.size, r.parent)).collect();
-        assert_eq!(
-            found,
-            [("/index.html", 20, None), ("/a.css", 10, Some(0)), ("/img/b.png", 30, Some(0))]
-        );
+        assert_eq!(page.paths, ["/index.html", "/a.css", "/img/b.png"]);
+        let sizes: Vec<u64> = page.model.resources.iter().map(|resource| resource.bytes).collect();
+        assert_eq!(sizes, [20, 10, 30]);
+        assert_eq!([0, 1, 2].map(|index| page.priority(index).urgency), [0, 0, 3]);
+        // The others are asked for when the index is there.
+        let mut requests = page.requests();
+        let now = Duration::ZERO;
+        assert_eq!((requests.next(now), requests.next(now)), (Some(0), None));
+        requests.arrive(0, 20, now);
+        assert_eq!([requests.next(now), requests.next(now)], [Some(1), Some(2)]);
         std::fs::remove_dir_all(&directory).unwrap();
         assert!(Page::of_directory(&directory).is_err());
     }

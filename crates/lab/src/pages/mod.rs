@@ -16,6 +16,7 @@ pub use requests::{Load, Requests};
 pub use signals::chrome;
 
 use sutura_schedule::Priority;
+pub use sutura_schedule::{Kind, Resource};
 
 /// Everything that a server can know of a resource: what a browser says of it, and what it is.
 #[must_use]

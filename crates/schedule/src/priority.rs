@@ -1,10 +1,12 @@
 //! What a stream's priority says: urgency and the incremental flag (RFC 9218, section 4), weights
 //! and classes, and what other schemes go by.
 
+use std::any::Any;
 use std::fmt;
+use std::hash::Hash;
 use std::sync::Arc;
 
-use crate::{Resource, StreamKey};
+use crate::Extension;
 
 /// How urgent a stream is (RFC 9218, section 4.1): 0 to 7, and one class above for the streams that
 /// carry the protocol.
@@ -134,23 +136,6 @@ pub struct Class {
 /// The most classes that a stream has above it. Further ones are ignored.
 pub const MAX_DEPTH: usize = 8;
 
-/// A place in a dependency tree (RFC 7540, section 5.3), for the schemes that have one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Dependency {
-    /// The stream that this one depends on; `None` for the root. If it is the stream itself or not
-    /// in the tree, all of the dependency counts as [`Dependency::DEFAULT`] (section 5.3.1).
-    pub parent: Option<StreamKey>,
-    /// 1 to 256; a weight of 0 counts as 1.
-    pub weight: u16,
-    /// Whether the parent's other dependants become dependants of this stream.
-    pub exclusive: bool,
-}
-
-impl Dependency {
-    /// On the root with weight 16 (RFC 7540, section 5.3.5).
-    pub const DEFAULT: Self = Self { parent: None, weight: 16, exclusive: false };
-}
-
 /// What goes strictly first: the urgency of a stream, and those of the classes above it. The smaller,
 /// the sooner; among equals nothing is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -175,13 +160,11 @@ pub struct Priority {
     /// The classes above the stream, its direct parent first, at most [`MAX_DEPTH`]; for schemes
     /// with classes. `None` is a stream on the root.
     pub parents: Option<Arc<[Class]>>,
-    /// The stream's place in a dependency tree, for schemes with one.
-    pub dependency: Option<Dependency>,
-    /// What the stream carries, for schemes that go by it.
-    pub resource: Option<Resource>,
     /// When it has to be there, in any unit from any origin, for schemes with deadlines: the
     /// smaller, the sooner. `None` is later than all.
     pub deadline: Option<u64>,
+    /// What else a scheme of another crate goes by.
+    pub extension: Option<Extension>,
 }
 
 impl Priority {
@@ -214,15 +197,29 @@ impl Priority {
         Rank(rank)
     }
 
+    /// The same priority with an extension, in place of any that it had.
+    #[must_use]
+    pub fn with_extension<T>(self, value: T) -> Self
+    where
+        T: Any + fmt::Debug + Eq + Hash + Send + Sync,
+    {
+        Self { extension: Some(Extension::new(value)), ..self }
+    }
+
+    /// The extension, if it is a `T`.
+    #[must_use]
+    pub fn extension<T: Any>(&self) -> Option<&T> {
+        self.extension.as_ref()?.get()
+    }
+
     const fn with_urgency(urgency: Urgency, incremental: bool) -> Self {
         Self {
             urgency,
             incremental,
             weight: Weight(1000),
             parents: None,
-            dependency: None,
-            resource: None,
             deadline: None,
+            extension: None,
         }
     }
 }

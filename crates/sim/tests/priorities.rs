@@ -20,8 +20,8 @@ const PACKET: usize = 1500;
 /// The congestion controller keeps little in the queue of the link, so that who sends next is
 /// decided late.
 fn eps() -> TransportConfig {
-    let congestion = Arc::new(Algorithm::Bbr);
-    TransportConfig { scheduler: Arc::new(Scheme::Eps), congestion, ..TransportConfig::default() }
+    let congestion = Arc::new(Algorithm::BBR);
+    TransportConfig { scheduler: Arc::new(Scheme::EPS), congestion, ..TransportConfig::default() }
 }
 
 /// The same with buffers that hold what the path does, but not all of a response: most of it is
@@ -190,7 +190,7 @@ fn the_responses_own_field_wins_the_merge() {
 }
 
 /// Who goes by weights and classes.
-const SHARING: [Scheme; 2] = [Scheme::Hmm, Scheme::Hls];
+const SHARING: [Scheme; 2] = [Scheme::HMM, Scheme::HLS];
 
 fn sharing(scheduler: Scheme) -> TransportConfig {
     TransportConfig { scheduler: Arc::new(scheduler), ..eps() }

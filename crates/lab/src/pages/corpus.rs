@@ -12,7 +12,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use serde::Deserialize;
-use sutura_schedule::{Kind, Resource};
+use sutura_research::marx::{Kind, Resource};
 
 /// Real page loads, one in a line.
 const PAGES: &[u8] = include_bytes!("../../data/pages.jsonl.gz");

@@ -22,5 +22,5 @@ use sutura_schedule::Priority;
 pub fn priority(resource: &PageResource) -> Priority {
     let (urgency, incremental) = chrome(&resource.resource);
     let signalled = Priority::new(urgency, incremental).unwrap_or_default();
-    Priority { resource: Some(resource.resource), ..signalled }
+    signalled.with_extension(resource.resource)
 }

@@ -119,7 +119,7 @@ impl Requests {
 mod tests {
     use super::super::corpus::PageResource;
     use super::*;
-    use sutura_schedule::Resource;
+    use sutura_research::marx::Resource;
 
     #[test]
     fn what_has_arrived_decides_what_is_asked_for() {

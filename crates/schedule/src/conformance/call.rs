@@ -2,26 +2,36 @@
 
 use crate::{Grant, Priority, Scheduler, StreamKey};
 
-/// A call, or a few that belong together.
+/// A call to a [`Scheduler`], or a few that belong together: to compare one with a model of it.
 #[derive(Clone, Debug)]
-pub(crate) enum Call {
+pub enum Call {
+    /// [`Scheduler::insert`].
     Insert(StreamKey, Priority),
+    /// [`Scheduler::remove`].
     Remove(StreamKey),
+    /// [`Scheduler::reprioritize`].
     Reprioritize(StreamKey, Priority),
+    /// [`Scheduler::activate`].
     Activate(StreamKey),
+    /// [`Scheduler::deactivate`].
     Deactivate(StreamKey),
-    /// Takes up to `turns` grants of at most `room` bytes, and uses `used` bytes of each.
+    /// [`Scheduler::next`] and [`Scheduler::charge`], again and again.
     Serve {
+        /// The most grants that are taken.
         turns: usize,
+        /// Bytes that are asked for.
         room: usize,
+        /// Bytes that are used of each grant, if it has as many.
         used: usize,
     },
+    /// [`Scheduler::charge`].
     Charge(StreamKey, usize),
+    /// [`Scheduler::on_congestion_window`].
     Window(u64),
 }
 
 /// Makes a call, and says which grants came of it.
-pub(crate) fn apply(scheduler: &mut dyn Scheduler, call: &Call) -> Vec<Grant> {
+pub fn apply(scheduler: &mut dyn Scheduler, call: &Call) -> Vec<Grant> {
     let mut grants = Vec::new();
     match call.clone() {
         Call::Insert(stream, priority) => scheduler.insert(stream, priority),

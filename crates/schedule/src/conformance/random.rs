@@ -3,26 +3,26 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Call;
-use crate::{
-    Class, Dependency, Grant, Kind, MAX_DEPTH, Priority, Resource, StreamKey, Urgency, Weight,
-};
+use super::{Call, Extend};
+use crate::{Class, Grant, MAX_DEPTH, Priority, StreamKey, Urgency, Weight};
 
 /// Few keys, so that unknown and repeated ones are common.
 const KEYS: u64 = 14;
 
 /// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
-#[derive(Debug)]
-pub(super) struct Random(u64);
+pub(super) struct Random<'a> {
+    state: u64,
+    extend: Extend<'a>,
+}
 
-impl Random {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
+impl<'a> Random<'a> {
+    pub(super) fn new(seed: u64, extend: Extend<'a>) -> Self {
+        Self { state: seed, extend }
     }
 
     fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
     }
@@ -83,7 +83,7 @@ impl Random {
         }
     }
 
-    /// Something for every scheme; a stream that it names is one of `streams`.
+    /// Something for every scheme; a stream that its extension names is one of `streams`.
     pub(super) fn priority(&mut self, streams: Range<StreamKey>) -> Priority {
         let depth = if self.once_in(20) { 2 * MAX_DEPTH } else { self.bytes(4) };
         let parents: Arc<[Class]> = (0..depth).map(|_| self.class()).collect();
@@ -92,9 +92,8 @@ impl Random {
             incremental: !self.once_in(3),
             weight: self.weight(),
             parents: (!parents.is_empty()).then_some(parents),
-            dependency: (!self.once_in(4)).then(|| self.dependency(&streams)),
-            resource: (!self.once_in(5)).then(|| self.resource()),
             deadline: self.once_in(3).then(|| self.below(5)),
+            extension: (self.extend)(self.bits(), streams),
         }
     }
 
@@ -122,39 +121,6 @@ impl Random {
             urgency: self.urgency(),
             incremental: !self.once_in(4),
             weight: self.weight(),
-        }
-    }
-
-    fn dependency(&mut self, streams: &Range<StreamKey>) -> Dependency {
-        let among = streams.end.saturating_sub(streams.start);
-        Dependency {
-            parent: (!self.once_in(5)).then(|| streams.start + self.below(among)),
-            weight: self.below(300) as u16,
-            exclusive: self.once_in(4),
-        }
-    }
-
-    fn resource(&mut self) -> Resource {
-        const KINDS: [Kind; 9] = [
-            Kind::Html,
-            Kind::Css,
-            Kind::Js,
-            Kind::Font,
-            Kind::Image,
-            Kind::Svg,
-            Kind::Xhr,
-            Kind::Video,
-            Kind::Other,
-        ];
-        Resource {
-            kind: KINDS[self.bytes(KINDS.len())],
-            main: self.once_in(4),
-            in_head: self.once_in(2),
-            after_first_image: self.once_in(2),
-            deferred: self.once_in(3),
-            preload: self.once_in(4),
-            critical: self.once_in(4),
-            above_the_fold: self.once_in(3),
         }
     }
 }

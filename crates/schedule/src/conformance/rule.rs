@@ -63,7 +63,12 @@ impl Rule {
     }
 
     /// Makes some more calls between two of the sequence.
-    pub(super) fn disturb(self, scheduler: &mut dyn Scheduler, known: &Known, random: &mut Random) {
+    pub(super) fn disturb(
+        self,
+        scheduler: &mut dyn Scheduler,
+        known: &Known,
+        random: &mut Random<'_>,
+    ) {
         match self {
             Self::Nothing | Self::OtherName => {}
             // As if all had been said now.

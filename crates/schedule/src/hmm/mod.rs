@@ -20,7 +20,7 @@
 //! Both keep the same tree and serve the same set. They differ in how closely the members that share
 //! follow their max-min shares. Let L be the largest packet.
 //!
-//! | | [`Hmm`] | [`Hls`] |
+//! | | [`Hmm`] | [`Hls`](crate::Hls) |
 //! |---|---|---|
 //! | how | virtual time in each class | rounds, as in the paper |
 //! | ahead of the share, at each level | less than L, and L for each sibling that is new | at most Q* |
@@ -38,7 +38,7 @@
 //! each level: ten streams of which one has a tenth of the weight of the others make rounds of more
 //! than a hundred packets. [`Hmm`] has neither rounds nor that quantity, and is as fast without
 //! classes and slower by some nanoseconds for each class above a stream; it is therefore what the
-//! name `hmm` means. [`Hls`] is the paper's scheme, to compare with, and for those who want each
+//! name `hmm` means. [`Hls`](crate::Hls) is the paper's scheme, to compare with, and for those who want each
 //! stream to send in longer runs.
 //!
 //! # What is common to both
@@ -52,18 +52,17 @@
 //! * A class that is reprioritised keeps what it owes, in bytes.
 
 mod fair;
-mod hls;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
 mod tests;
-mod tree;
+pub(crate) mod tree;
 
+pub(crate) use fair::ENTRY;
 pub use fair::Hmm;
-pub use hls::Hls;
 
 /// The largest packet, in bytes, that quanta are computed for (section III-B3).
-const LMAX: u32 = 1350;
+pub(crate) const LMAX: u32 = 1350;
 
 /// The most bytes that a stream or class owes its siblings.
 pub(crate) const MAX_DEBT: u32 = 1 << 18;
@@ -104,4 +103,4 @@ macro_rules! tree_calls {
         }
     };
 }
-use tree_calls;
+pub(crate) use tree_calls;

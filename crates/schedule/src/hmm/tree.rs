@@ -13,7 +13,7 @@ use crate::{Class, Grant, MAX_DEPTH, Priority, StreamKey, Urgency, Weight};
 ///
 /// A member is a stream or a class below another class. It is *attached* for as long as it exists,
 /// and *joins* its siblings while it is backlogged: while it, or a stream below it, is active.
-pub(super) trait Sharing: Debug + Default {
+pub(crate) trait Sharing: Debug + Default {
     type Member: Debug + Default + Send;
     type Class: Debug + Default + Send;
     /// What there is once, above all classes.
@@ -40,26 +40,26 @@ pub(super) trait Sharing: Debug + Default {
 
 /// What is read of the priority of a stream or class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rank {
-    pub(super) urgency: Urgency,
-    pub(super) incremental: bool,
-    pub(super) weight: Weight,
+pub(crate) struct Rank {
+    pub(crate) urgency: Urgency,
+    pub(crate) incremental: bool,
+    pub(crate) weight: Weight,
 }
 
 const ORDER_BITS: u32 = 120;
 /// The first order that does not fit.
-pub(super) const ORDER_END: u128 = 1 << ORDER_BITS;
+pub(crate) const ORDER_END: u128 = 1 << ORDER_BITS;
 
 impl Rank {
     /// The place in a queue: the more urgent first, then the non-incremental ones, which take
     /// their order from their keys, then the incremental ones by `order`.
-    pub(super) fn queued(&self, order: u128) -> u128 {
+    pub(crate) fn queued(&self, order: u128) -> u128 {
         let group = 2 * self.urgency.class() as u128 + u128::from(self.incremental);
         group << ORDER_BITS | if self.incremental { order } else { 0 }
     }
 
     /// Whether a place in a queue is at most that of the last member of this urgency and kind.
-    pub(super) fn reaches(&self, queued: u128) -> bool {
+    pub(crate) fn reaches(&self, queued: u128) -> bool {
         queued <= self.queued(ORDER_END - 1)
     }
 }
@@ -82,27 +82,27 @@ impl From<&Class> for Rank {
 /// A stream or a class.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(super) struct Node<S: Sharing> {
+pub(crate) struct Node<S: Sharing> {
     /// The stream, or the stream for which the class was made.
-    pub(super) key: StreamKey,
+    pub(crate) key: StreamKey,
     /// The class above. Half as long as a [`Slot`], so that a node is one cache line.
-    pub(super) parent: u32,
+    pub(crate) parent: u32,
     /// Index of the parent's [`Inner`].
-    pub(super) above: u32,
-    pub(super) kind: Kind,
-    pub(super) rank: Rank,
-    pub(super) place: Place,
-    pub(super) member: S::Member,
+    pub(crate) above: u32,
+    pub(crate) kind: Kind,
+    pub(crate) rank: Rank,
+    pub(crate) place: Place,
+    pub(crate) member: S::Member,
 }
 
 impl<S: Sharing> Node<S> {
-    pub(super) const fn parent(&self) -> Slot {
+    pub(crate) const fn parent(&self) -> Slot {
         self.parent as Slot
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Stream,
     /// Index of an [`Inner`].
     Class(u32),
@@ -111,18 +111,18 @@ pub(super) enum Kind {
 /// What a class has besides a stream's [`Node`].
 #[derive(Debug)]
 #[repr(align(64))]
-pub(super) struct Inner<S: Sharing> {
+pub(crate) struct Inner<S: Sharing> {
     name: Option<Arc<str>>,
     /// How many streams and classes are right below, backlogged or not.
     members: usize,
     /// Those that are backlogged.
-    pub(super) queue: Queue,
-    pub(super) state: S::Class,
+    pub(crate) queue: Queue,
+    pub(crate) state: S::Class,
 }
 
 /// The class above all.
-pub(super) const ROOT: Slot = 0;
-pub(super) const ROOT_INNER: u32 = 0;
+pub(crate) const ROOT: Slot = 0;
+pub(crate) const ROOT_INNER: u32 = 0;
 
 /// All streams and classes of one scheduler.
 ///
@@ -130,19 +130,19 @@ pub(super) const ROOT_INNER: u32 = 0;
 /// stream that it was made for. It disappears with the last stream below it. The class is as the
 /// latest priority that names it says.
 #[derive(Debug)]
-pub(super) struct Tree<S: Sharing> {
-    pub(super) nodes: Vec<Node<S>>,
-    pub(super) inners: Vec<Inner<S>>,
+pub(crate) struct Tree<S: Sharing> {
+    pub(crate) nodes: Vec<Node<S>>,
+    pub(crate) inners: Vec<Inner<S>>,
     /// For the slot of each stream the classes that its priority named, to recognise the same
     /// priority.
     parents: Vec<Option<Arc<[Class]>>>,
     vacant: Vec<Slot>,
     vacant_inners: Vec<u32>,
     streams: KeyMap<Slot>,
-    pub(super) whole: S::Whole,
+    pub(crate) whole: S::Whole,
     /// The stream whose turn it is. It is found when something changes, so that asking is cheap and
     /// changes nothing.
-    pub(super) turn: Option<Slot>,
+    pub(crate) turn: Option<Slot>,
     /// The class below which it may have become another one's since.
     stale: Option<Slot>,
     /// The stream that was charged last, for most calls are about that one.
@@ -189,12 +189,12 @@ impl<S: Sharing> Inner<S> {
 
 impl<S: Sharing> Tree<S> {
     /// How many streams there are.
-    pub(super) fn streams(&self) -> usize {
+    pub(crate) fn streams(&self) -> usize {
         self.streams.len()
     }
 
     /// How many classes there are below the root.
-    pub(super) fn classes(&self) -> usize {
+    pub(crate) fn classes(&self) -> usize {
         self.nodes.len() - self.vacant.len() - self.streams.len() - 1
     }
 
@@ -213,7 +213,7 @@ impl<S: Sharing> Tree<S> {
 
     /// The slot of a stream that is about to be charged: as a rule the one whose turn it is.
     #[inline]
-    pub(super) fn slot_to_charge(&mut self, stream: StreamKey) -> Option<Slot> {
+    pub(crate) fn slot_to_charge(&mut self, stream: StreamKey) -> Option<Slot> {
         let slot = match self.turn {
             Some(turn) if self.nodes[turn].key == stream => turn,
             _ => self.slot(stream)?,
@@ -224,19 +224,19 @@ impl<S: Sharing> Tree<S> {
 
     /// The grant of all the room to the stream whose turn it is.
     #[inline]
-    pub(super) fn next(&self, room: usize) -> Option<Grant> {
+    pub(crate) fn next(&self, room: usize) -> Option<Grant> {
         let stream = self.nodes[self.turn?].key;
         (room > 0).then_some(Grant { stream, bytes: room })
     }
 
     /// Finds out whose turn it is.
     #[inline]
-    pub(super) fn find_turn(&mut self) {
+    pub(crate) fn find_turn(&mut self) {
         self.stale = None;
         self.turn = S::turn(self);
     }
 
-    pub(super) fn is_turn_of(&self, slot: Slot) -> bool {
+    pub(crate) fn is_turn_of(&self, slot: Slot) -> bool {
         self.turn == Some(slot)
     }
 
@@ -249,12 +249,12 @@ impl<S: Sharing> Tree<S> {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.inners[ROOT_INNER as usize].queue.is_empty()
     }
 
     /// Where the [`Inner`] of a class is.
-    pub(super) fn inner(&self, class: Slot) -> usize {
+    pub(crate) fn inner(&self, class: Slot) -> usize {
         match self.nodes[class].kind {
             Kind::Class(inner) => inner as usize,
             // Only classes are above others.
@@ -263,12 +263,12 @@ impl<S: Sharing> Tree<S> {
     }
 
     /// Moves a backlogged incremental member to another place among its siblings.
-    pub(super) fn reorder(&mut self, slot: Slot, order: u128) {
+    pub(crate) fn reorder(&mut self, slot: Slot, order: u128) {
         let Node { above, rank, place, .. } = self.nodes[slot];
         self.inners[above as usize].queue.update(place, rank.queued(order));
     }
 
-    pub(super) fn insert(&mut self, stream: StreamKey, priority: Priority) {
+    pub(crate) fn insert(&mut self, stream: StreamKey, priority: Priority) {
         if self.streams.contains_key(&stream) {
             return self.reprioritize(stream, priority);
         }
@@ -281,7 +281,7 @@ impl<S: Sharing> Tree<S> {
         self.settle();
     }
 
-    pub(super) fn remove(&mut self, stream: StreamKey) {
+    pub(crate) fn remove(&mut self, stream: StreamKey) {
         if let Some(slot) = self.streams.remove(&stream) {
             self.charged = ROOT;
             self.make_idle(slot);
@@ -290,7 +290,7 @@ impl<S: Sharing> Tree<S> {
         }
     }
 
-    pub(super) fn reprioritize(&mut self, stream: StreamKey, priority: Priority) {
+    pub(crate) fn reprioritize(&mut self, stream: StreamKey, priority: Priority) {
         let Some(slot) = self.slot(stream) else {
             return;
         };
@@ -330,14 +330,14 @@ impl<S: Sharing> Tree<S> {
         self.release(old);
     }
 
-    pub(super) fn activate(&mut self, stream: StreamKey) {
+    pub(crate) fn activate(&mut self, stream: StreamKey) {
         if let Some(slot) = self.slot(stream) {
             self.raise(slot);
             self.settle();
         }
     }
 
-    pub(super) fn deactivate(&mut self, stream: StreamKey) {
+    pub(crate) fn deactivate(&mut self, stream: StreamKey) {
         if let Some(slot) = self.slot(stream) {
             self.make_idle(slot);
             self.settle();

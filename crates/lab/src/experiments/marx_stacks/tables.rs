@@ -1,6 +1,6 @@
 //! The report.
 
-use sutura_schedule::{Block, Discipline, Preset};
+use sutura_research::stacks::{Block, Discipline, Preset};
 
 use super::{Channel, FILES, Setup, Summary, Trace, mean_completion};
 use crate::{Cell, Report, Series, Table, metrics};

@@ -57,7 +57,7 @@ struct Options {
     #[arg(long, default_value_t = 1452)]
     payload: u16,
     /// Congestion control: bbr, cubic or newreno
-    #[arg(long, default_value = "bbr")]
+    #[arg(long, default_value = "bbr", value_parser = algorithm)]
     congestion: Algorithm,
     /// Repair symbols to reach, as a share of source symbols: the burst is chosen for it
     #[arg(long, default_value = "10%")]
@@ -77,6 +77,12 @@ struct Options {
     /// Decides what the links lose
     #[arg(long, default_value_t = 1)]
     seed: u64,
+}
+
+/// An algorithm by its name.
+fn algorithm(name: &str) -> Result<Algorithm, &'static str> {
+    let all = [Algorithm::BBR, Algorithm::CUBIC, Algorithm::NEW_RENO];
+    all.into_iter().find(|known| known.name() == name).ok_or("expected bbr, cubic or newreno")
 }
 
 impl Options {

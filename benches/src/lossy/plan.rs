@@ -51,12 +51,7 @@ impl fmt::Display for Peer {
             Name::Sutura => "sutura",
             Name::Quinn => "quinn",
         };
-        let congestion = match self.congestion {
-            Algorithm::Bbr => "BBR",
-            Algorithm::Cubic => "CUBIC",
-            Algorithm::NewReno => "NewReno",
-        };
-        write!(f, "{name} {congestion}")?;
+        write!(f, "{name} {}", self.congestion.name().to_uppercase())?;
         if self.name == Name::Sutura {
             write!(f, " BLT {}", self.burst)?;
         }
@@ -132,24 +127,24 @@ impl fmt::Display for Job {
 
 /// The peers whose downloads are compared.
 pub const DOWNLOADERS: [Peer; 7] = [
-    Peer::quinn(Algorithm::Bbr),
-    Peer::sutura(Algorithm::Bbr, 0, 0),
-    Peer::sutura(Algorithm::Bbr, 1, 0),
-    Peer::sutura(Algorithm::Bbr, 3, 0),
-    Peer::quinn(Algorithm::Cubic),
-    Peer::sutura(Algorithm::Cubic, 0, 0),
-    Peer::sutura(Algorithm::Cubic, 3, 0),
+    Peer::quinn(Algorithm::BBR),
+    Peer::sutura(Algorithm::BBR, 0, 0),
+    Peer::sutura(Algorithm::BBR, 1, 0),
+    Peer::sutura(Algorithm::BBR, 3, 0),
+    Peer::quinn(Algorithm::CUBIC),
+    Peer::sutura(Algorithm::CUBIC, 0, 0),
+    Peer::sutura(Algorithm::CUBIC, 3, 0),
 ];
 
 /// The peers whose streams are compared.
 pub const STREAMERS: [Peer; 7] = [
-    Peer::quinn(Algorithm::Bbr),
-    Peer::sutura(Algorithm::Bbr, 0, 0),
-    Peer::sutura(Algorithm::Bbr, 3, 0),
-    Peer::sutura(Algorithm::Bbr, 3, 25),
-    Peer::quinn(Algorithm::Cubic),
-    Peer::sutura(Algorithm::Cubic, 0, 0),
-    Peer::sutura(Algorithm::Cubic, 3, 0),
+    Peer::quinn(Algorithm::BBR),
+    Peer::sutura(Algorithm::BBR, 0, 0),
+    Peer::sutura(Algorithm::BBR, 3, 0),
+    Peer::sutura(Algorithm::BBR, 3, 25),
+    Peer::quinn(Algorithm::CUBIC),
+    Peer::sutura(Algorithm::CUBIC, 0, 0),
+    Peer::sutura(Algorithm::CUBIC, 3, 0),
 ];
 
 /// Connections of each peer, channel and workload.

@@ -13,7 +13,7 @@ use quinn::{
 };
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
-use sutura::{Algorithm, Protection};
+use sutura::Protection;
 use sutura_benches::tls;
 
 /// quinn on ring, as Sutura is, with its own congestion control.
@@ -24,11 +24,12 @@ const SOCKET_RECEIVE_BUFFER: usize = 4 << 20;
 const SOCKET_SEND_BUFFER: usize = 1 << 20;
 
 fn transport(setup: &Setup<'_>) -> Result<Arc<TransportConfig>, Error> {
-    let congestion: Arc<dyn ControllerFactory + Send + Sync> = match setup.job.peer.congestion {
-        Algorithm::Bbr => Arc::new(BbrConfig::default()),
-        Algorithm::Cubic => Arc::new(CubicConfig::default()),
-        Algorithm::NewReno => return Err("not compared".into()),
-    };
+    let congestion: Arc<dyn ControllerFactory + Send + Sync> =
+        match setup.job.peer.congestion.name() {
+            "bbr" => Arc::new(BbrConfig::default()),
+            "cubic" => Arc::new(CubicConfig::default()),
+            _ => return Err("not compared".into()),
+        };
     let mut transport = TransportConfig::default();
     transport
         .initial_mtu(UDP_PAYLOAD)

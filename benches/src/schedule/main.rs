@@ -82,8 +82,14 @@ struct Running {
 impl Running {
     /// Finds how many decisions take at least `slice`, and give each stream two turns or so. That
     /// also warms up.
-    fn new(name: Name, workload: Workload, streams: u64, depth: u32, slice: Duration) -> Self {
-        let mut subject = name.build(streams, depth);
+    fn new(
+        name: Name,
+        workload: Workload,
+        streams: u64,
+        depth: u32,
+        slice: Duration,
+    ) -> Result<Self, Error> {
+        let mut subject = name.build(streams, depth)?;
         let mut decisions = u32::try_from(2 * streams).unwrap_or(u32::MAX).clamp(64, 1 << 24);
         loop {
             let time = subject.run(workload, decisions);
@@ -94,7 +100,7 @@ impl Running {
         }
         let nanoseconds = Vec::new();
         let measurement = Measurement { name, workload, streams, depth, nanoseconds };
-        Self { subject, decisions, measurement }
+        Ok(Self { subject, decisions, measurement })
     }
 
     fn measure(&mut self) {
@@ -118,7 +124,7 @@ fn run(options: &Options) -> Result<(), Error> {
             for &name in &names {
                 let depths: &[u32] = if name.has_classes() { &options.depths } else { &[1] };
                 for &depth in depths {
-                    running.push(Running::new(name, workload, streams, depth, slice));
+                    running.push(Running::new(name, workload, streams, depth, slice)?);
                 }
             }
             for round in 0..rounds {

@@ -1,7 +1,7 @@
 //! What is measured: a scheduler full of streams.
 
-use crate::Workload;
 use crate::stand_in::{OrderedSet, PriorityHeap};
+use crate::{Error, Workload};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::hint::black_box;
@@ -9,7 +9,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 use sutura_benches::cpu;
-use sutura_schedule::{Class, Priority, Scheduler, Scheme, StreamKey, Weight};
+use sutura_research::schedulers;
+use sutura_research::stacks::Preset;
+use sutura_schedule::{Class, Priority, Scheduler, StreamKey, Weight};
 
 /// The bytes of a full packet.
 const PACKET: usize = 1200;
@@ -25,7 +27,8 @@ pub trait Subject {
 /// Names of all that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
-    Scheme(Scheme),
+    /// A scheduler of ours.
+    Scheduler(&'static str),
     /// See [`PriorityHeap`].
     FormOfQuinn,
     /// See [`OrderedSet`].
@@ -34,28 +37,33 @@ pub enum Name {
 
 impl Name {
     pub fn all() -> impl Iterator<Item = Self> {
-        let schemes = Scheme::ALL.iter().copied().map(Self::Scheme);
-        schemes.chain([Self::FormOfQuinn, Self::FormOfQuiche])
+        let all = schedulers();
+        let names = all.entries().iter().map(|entry| entry.name);
+        let names: Vec<_> = names.filter(|name| Preset::by_name(name).is_none()).collect();
+        let ours = names.into_iter().map(Self::Scheduler);
+        ours.chain([Self::FormOfQuinn, Self::FormOfQuiche])
     }
 
     /// Whether it reads [`Priority::parents`]; to the others all trees are alike.
     pub fn has_classes(self) -> bool {
-        matches!(self, Self::Scheme(Scheme::Hmm | Scheme::Hls))
+        matches!(self, Self::Scheduler("hmm" | "hls"))
     }
 
-    pub fn build(self, streams: u64, depth: u32) -> Box<dyn Subject> {
-        match self {
-            Self::Scheme(scheme) => Box::new(Full::new(scheme, streams, depth)),
+    pub fn build(self, streams: u64, depth: u32) -> Result<Box<dyn Subject>, Error> {
+        Ok(match self {
+            Self::Scheduler(name) => {
+                Box::new(Full::new(schedulers().find(name)?.build(), streams, depth))
+            }
             Self::FormOfQuinn => Box::new(PriorityHeap::new(streams)),
             Self::FormOfQuiche => Box::new(OrderedSet::new(streams)),
-        }
+        })
     }
 }
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Self::Scheme(scheme) => scheme.name(),
+            Self::Scheduler(name) => name,
             Self::FormOfQuinn => "form-of-quinn",
             Self::FormOfQuiche => "form-of-quiche",
         })
@@ -79,7 +87,7 @@ impl Serialize for Name {
     }
 }
 
-/// A scheduler of one of the schemes in which every stream has something to send.
+/// A scheduler in which every stream has something to send.
 struct Full {
     scheduler: Box<dyn Scheduler>,
     /// Those of the first streams. Stream `n` and whatever takes its place later are alike.
@@ -87,8 +95,7 @@ struct Full {
 }
 
 impl Full {
-    fn new(scheme: Scheme, streams: u64, depth: u32) -> Self {
-        let mut scheduler = scheme.build();
+    fn new(mut scheduler: Box<dyn Scheduler>, streams: u64, depth: u32) -> Self {
         let priorities: Vec<_> = (0..streams).map(|n| priority(n, streams, depth)).collect();
         for (priority, stream) in priorities.iter().zip((0..).step_by(STEP as usize)) {
             scheduler.insert(stream, priority.clone());

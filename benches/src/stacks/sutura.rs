@@ -20,7 +20,7 @@ fn transport(settings: &Settings) -> TransportConfig {
         receive_window: CONNECTION_WINDOW.into(),
         max_receive_window: CONNECTION_WINDOW.into(),
         send_buffer: STREAM_WINDOW as usize,
-        congestion: Arc::new(Algorithm::Cubic),
+        congestion: Arc::new(Algorithm::CUBIC),
         max_idle_timeout: Some(IDLE_TIMEOUT),
         ..TransportConfig::default()
     }

@@ -30,13 +30,13 @@ struct Seam {
 
 #[derive(Debug, Serialize)]
 struct Policy {
-    name: String,
+    name: &'static str,
     parameters: &'static str,
     summary: &'static str,
 }
 
-fn seam<F: ?Sized>(registry: Registry<F>) -> Seam {
-    let policies = registry.entries.into_iter().map(|entry| Policy {
+fn seam<F: ?Sized>(registry: &Registry<F>) -> Seam {
+    let policies = registry.entries().iter().map(|entry| Policy {
         name: entry.name,
         parameters: entry.parameters,
         summary: entry.summary,
@@ -46,12 +46,12 @@ fn seam<F: ?Sized>(registry: Registry<F>) -> Seam {
 
 fn seams() -> Vec<Seam> {
     vec![
-        seam(registry::schedulers()),
-        seam(registry::redundancy()),
-        seam(registry::loss_reactions()),
-        seam(registry::deliveries()),
-        seam(registry::congestion()),
-        seam(registry::resend_orders()),
+        seam(&sutura_research::schedulers()),
+        seam(&registry::redundancy()),
+        seam(&registry::loss_reactions()),
+        seam(&registry::deliveries()),
+        seam(&registry::congestion()),
+        seam(&registry::resend_orders()),
     ]
 }
 

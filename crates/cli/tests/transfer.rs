@@ -53,6 +53,25 @@ fn files_arrive_as_they_are() {
 }
 
 #[test]
+fn a_server_goes_by_any_scheduler_that_is_listed() {
+    let scratch = Scratch::new();
+    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    let names = ["a.bin", "b.bin", "c.bin"];
+    names.iter().for_each(|name| write(&site, name, &noise(100_000)));
+    // The default of a stack, with all that goes with it; a scheme by kind of resource; one of ours.
+    for scheduler in ["mvfst", "dfifo", "deadline"] {
+        let server = Listening::serve(&site, &scratch, &["--scheduler", scheduler]);
+        let urls = names.map(|name| server.url(&format!("/{name}")));
+        get_report(&server, &urls, &out, &[]);
+        for name in names {
+            let (got, sent) = (out.join(name), site.join(name));
+            assert!(fs::read(&got).unwrap() == fs::read(sent).unwrap(), "{scheduler}: {name}");
+            fs::remove_file(got).unwrap();
+        }
+    }
+}
+
+#[test]
 fn standard_output_gets_the_response_and_nothing_else() {
     let scratch = Scratch::new();
     let site = scratch.dir("site");

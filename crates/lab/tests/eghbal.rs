@@ -13,7 +13,7 @@ const URGENT_BYTES: u64 = 5 * 35_000;
 const OTHERS_BYTES: u64 = 5 * 70_000;
 
 fn warm(protected: Protected) -> Setup {
-    Setup::new(History::Warm, Algorithm::Bbr, protected)
+    Setup::new(History::Warm, Algorithm::BBR, protected)
 }
 
 fn measure(setups: &[Setup]) -> Vec<Summary> {
@@ -67,7 +67,7 @@ fn only_what_is_to_be_protected_is() {
 
 #[test]
 fn the_same_seed_gives_the_same_page() {
-    let setup = Setup::new(History::Fresh, Algorithm::Cubic, Protected::Urgent);
+    let setup = Setup::new(History::Fresh, Algorithm::CUBIC, Protected::Urgent);
     let load = |seed| eghbal_2022::load(setup, seed).unwrap();
     assert_eq!(load(7), load(7));
     assert_ne!(load(7), load(8));

@@ -6,7 +6,7 @@ use sutura_lab::Options;
 use sutura_lab::experiments::marx_link;
 use sutura_lab::experiments::marx_pages::{BUFFERS, ENTRANTS, Entrant, Loads, Set};
 use sutura_lab::pages::{Page, Timing, Weighting};
-use sutura_schedule::Scheme;
+use sutura_research::marx::rr;
 
 fn entrant(name: &str) -> usize {
     ENTRANTS.iter().position(|entrant| entrant.name == name).unwrap()
@@ -115,7 +115,7 @@ fn both_experiments_load_the_pages_of_a_file() {
 #[test]
 fn the_same_seed_gives_the_same_loads() {
     let page = Page::corpus(Timing::Dependencies).unwrap().remove(5);
-    let rr = ENTRANTS.iter().find(|entrant| entrant.scheme == Scheme::Rr).unwrap();
+    let rr = ENTRANTS.iter().find(|entrant| entrant.scheme == rr::SCHEME).unwrap();
     let loads = || -> Vec<_> {
         let outcomes =
             marx_link::measure(std::slice::from_ref(&page), &[*rr], &Options::default()).unwrap();

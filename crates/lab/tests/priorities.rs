@@ -21,8 +21,8 @@ const PACKET: usize = 1500;
 /// The congestion controller keeps the queue of the link short, so that the scheduler decides late
 /// what to send next.
 fn eps() -> TransportConfig {
-    let congestion = Arc::new(Algorithm::Bbr);
-    TransportConfig { scheduler: Arc::new(Scheme::Eps), congestion, ..TransportConfig::default() }
+    let congestion = Arc::new(Algorithm::BBR);
+    TransportConfig { scheduler: Arc::new(Scheme::EPS), congestion, ..TransportConfig::default() }
 }
 
 /// The same with send buffers that cover the path but not a whole response: most of a response is
@@ -275,7 +275,7 @@ fn the_responses_own_field_wins_the_merge() {
 }
 
 /// Schedulers that support weights and classes.
-const SHARING: [Scheme; 2] = [Scheme::Hmm, Scheme::Hls];
+const SHARING: [Scheme; 2] = [Scheme::HMM, Scheme::HLS];
 
 fn sharing(scheduler: Scheme) -> TransportConfig {
     TransportConfig { scheduler: Arc::new(scheduler), ..eps() }

@@ -1,17 +1,22 @@
 //! What Marx 2020, section 2 says of stacks and of retransmission approaches, on short files.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use std::sync::Arc;
+
 use sutura_analysis::{Arrival, Class};
-use sutura_lab::experiments::marx_stacks::{Channel, Files, Server, Trace, approach, download};
+use sutura_lab::experiments::marx_stacks::{Channel, Files, Trace, download, server, stack};
 use sutura_link::LinkConfig;
-use sutura_schedule::{Preset, Scheme};
+use sutura_proto::TransportConfig;
+use sutura_research::marx::{fifo, rr};
+use sutura_research::stacks::{Preset, resend_order};
+use sutura_schedule::Scheme;
 
 const FILES: Files = Files { count: 10, bytes: 200_000 };
 
 fn lossless(name: &str, files: Files) -> Trace {
     let (up, down) = Channel::Lossless.links().unwrap();
-    let server = Server::of(Preset::by_name(name).unwrap());
-    let trace = download(server, files, (&up, &down), 1).unwrap();
+    let server = stack(Preset::by_name(name).unwrap());
+    let trace = download(&server, files, (&up, &down), 1).unwrap();
     assert!(trace.received.arrivals.iter().all(|arrival| arrival.class == Class::New));
     assert_eq!(trace.blocking.received, files.count as u64 * files.bytes);
     assert_eq!((trace.blocking.ratio(), trace.blocking.tcp.bytes), (None, 0));
@@ -72,17 +77,17 @@ fn turns_of_a_congestion_window_get_longer() {
 #[test]
 fn small_stream_windows_stop_streams_for_a_while() {
     // Windows of 256 KiB: a sequential server has to go on with another file.
-    let server =
-        Server { stream_window: 4, ..Server::of(Preset::by_name("picoquic-alt").unwrap()) };
+    let stack = stack(Preset::by_name("picoquic-alt").unwrap());
+    let server = TransportConfig { stream_receive_window: 256 << 10, ..stack };
     let (up, down) = Channel::Lossless.links().unwrap();
     let files = Files { count: 3, bytes: 1_000_000 };
-    let trace = download(server, files, (&up, &down), 1).unwrap();
+    let trace = download(&server, files, (&up, &down), 1).unwrap();
     assert!(trace.received.switches() > 2, "{:?}", runs(&trace));
 }
 
 /// Loses the datagrams of these numbers on the way to the client, and all acknowledgements for a
 /// while, so that the server learns of all losses at once.
-fn lossy(server: Server, files: Files, lost: &[usize]) -> Trace {
+fn lossy(server: &TransportConfig, files: Files, lost: &[usize]) -> Trace {
     let mut digits = vec![b'0'; 4000];
     for number in lost {
         digits[*number] = b'1';
@@ -115,12 +120,11 @@ fn from_first_retransmission(trace: &Trace) -> String {
 /// A download of which four packets are lost: two of A and two of B in neighbouring turns, or two of the
 /// last of A and the first two of B.
 fn retransmissions(scheme: Scheme, number: u8) -> String {
-    let sequential = scheme == Scheme::Fifo;
-    let server = Server {
-        scheme,
-        approach: approach(number, sequential),
-        mix_streams: false,
-        stream_window: 1,
+    let sequential = scheme == fifo::SCHEME;
+    let server = &TransportConfig {
+        scheduler: Arc::new(scheme),
+        resend_order: resend_order(number, sequential),
+        ..server()
     };
     let bytes = if sequential { 60_000 } else { 150_000 };
     let files = Files { count: 4, bytes };
@@ -149,14 +153,14 @@ fn retransmissions(scheme: Scheme, number: u8) -> String {
 #[test]
 fn lost_data_goes_as_the_approach_says() {
     // Approach 1: in turn with everybody's new data, once in each turn of four.
-    let text = retransmissions(Scheme::Rr, 1);
+    let text = retransmissions(rr::SCHEME, 1);
     for turn in [&text[..4], &text[4..8]] {
         let mut turn: Vec<char> = turn.chars().collect();
         turn.sort_unstable();
         assert_eq!(turn, ['C', 'D', 'a', 'b'], "{text}");
     }
     // 2: first, in the usual order; 3: first, in another one. Then all go on in turns.
-    let text = retransmissions(Scheme::Rr, 2);
+    let text = retransmissions(rr::SCHEME, 2);
     assert!(text.starts_with("abab") || text.starts_with("baba"), "{text}");
     // What does not fit into its packet any more, behind an acknowledgement, takes another.
     let one_after_the_other = |text: &str| {
@@ -164,9 +168,9 @@ fn lost_data_goes_as_the_approach_says() {
         assert!(again.len() >= 4 && again.is_sorted(), "{text}");
         assert!(again.starts_with(&['a', 'a']) && again.ends_with(&['b', 'b']), "{text}");
     };
-    one_after_the_other(&retransmissions(Scheme::Rr, 3));
-    one_after_the_other(&retransmissions(Scheme::Fifo, 2));
-    let text = retransmissions(Scheme::Fifo, 3);
+    one_after_the_other(&retransmissions(rr::SCHEME, 3));
+    one_after_the_other(&retransmissions(fifo::SCHEME, 2));
+    let text = retransmissions(fifo::SCHEME, 3);
     assert!(text.starts_with("abab"), "{text}");
 }
 
@@ -174,7 +178,7 @@ fn lost_data_goes_as_the_approach_says() {
 fn a_gap_is_filled_and_both_transports_hand_over_everything() {
     for preset in Preset::ALL {
         let (up, down) = Channel::Bursts.links().unwrap();
-        let trace = download(Server::of(preset), FILES, (&up, &down), 5).unwrap();
+        let trace = download(&stack(preset), FILES, (&up, &down), 5).unwrap();
         let blocking = &trace.blocking;
         assert_eq!(blocking.received, 2_000_000, "{}", preset.name);
         assert_eq!((blocking.quic.left, blocking.tcp.left), (0, 0), "{}", preset.name);

@@ -5,7 +5,7 @@ use crate::crypto::{ClientCrypto, ServerCrypto};
 use crate::fec::redundancy::RedundancyFactory;
 use crate::loss_reaction::{HoldForRepair, LossReactionFactory};
 use crate::streams::delivery::{DeliveryFactory, StreamOrder};
-use crate::streams::resend_order::{ResendApproach, ResendOrderFactory};
+use crate::streams::resend_order::{ByLoss, ResendOrderFactory};
 use crate::wire::code_id::CodeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,11 +126,11 @@ impl Default for TransportConfig {
             max_receive_window: 16 << 20,
             send_buffer: 1 << 20,
             connection_send_buffer: 16 << 20,
-            congestion: Arc::new(Algorithm::default()),
-            scheduler: Arc::new(Scheme::default()),
+            congestion: Arc::new(Algorithm::CUBIC),
+            scheduler: Arc::new(Scheme::EPS),
             redundancy: None,
             loss_reaction: Arc::new(HoldForRepair),
-            resend_order: Arc::new(ResendApproach::default()),
+            resend_order: Arc::new(ByLoss),
             mix_streams: false,
             delivery: Arc::new(StreamOrder),
             fec: Some(FecConfig::default()),

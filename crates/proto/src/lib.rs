@@ -108,7 +108,7 @@ pub use config::{
     ClientConfig, EndpointConfig, FecConfig, MAX_UDP_PAYLOAD, MIN_UDP_PAYLOAD, ServerConfig,
     TransportConfig,
 };
-pub use congestion::{Algorithm, UnknownAlgorithm};
+pub use congestion::Algorithm;
 pub use connection::{
     Connection, ConnectionStats, Datagrams, EndpointEvent, Event, RecvStream, SendDatagramError,
     SendStream, Standstill, TrafficStats, Transmit,
@@ -180,9 +180,9 @@ pub mod policy {
         ArrivalOrder, Delivery, DeliveryFactory, Held, StreamOrder,
     };
     pub use crate::streams::resend_order::{
-        ByLoss, ByScheduler, Precedence, ResendApproach, ResendOrder, ResendOrderFactory,
+        ByLoss, ByScheduler, First, FirstBy, InTurn, Precedence, ResendOrder, ResendOrderFactory,
     };
-    pub use sutura_schedule::{Grant, Scheduler, SchedulerFactory, StreamKey};
+    pub use sutura_schedule::{Extension, Grant, Scheduler, SchedulerFactory, StreamKey};
 }
 
 /// Frames and transport parameters, for an [`Observer`] to read.

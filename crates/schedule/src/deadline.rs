@@ -1,8 +1,22 @@
 //! Earliest deadline first.
 
+use std::sync::Arc;
+
 use crate::hash::KeyMap;
 use crate::queue::{Place, Queue, Slot};
-use crate::{Eps, Grant, Priority, Scheduler, StreamKey, Urgency};
+use crate::registry::Entry;
+use crate::{Eps, Grant, Priority, Scheduler, SchedulerFactory, Scheme, StreamKey, Urgency};
+
+impl Scheme {
+    /// Earliest deadline first: [`Deadline`].
+    pub const DEADLINE: Self = Self::new("deadline", || Box::new(Deadline::new()));
+}
+
+pub(crate) const ENTRY: Entry<dyn SchedulerFactory> = Entry::new(
+    Scheme::DEADLINE.name(),
+    "the earliest deadline first, streams without one last",
+    |_| Ok(Arc::new(Scheme::DEADLINE)),
+);
 
 /// Earliest deadline first, for messages that are useful only until a certain time (after the
 /// scheduler of FlEC, Michel et al. 2022, section VIII-A2).

@@ -5,17 +5,17 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::StreamKey;
 
-/// A map keyed by stream.
+/// A map keyed by stream, for schedulers.
 ///
 /// The hash is not keyed. A peer cannot choose the IDs of its streams freely, because opening one
 /// opens all below it (RFC 9000, section 3.2), so it cannot cause collisions. Nothing depends on
 /// the order of iteration.
-pub(crate) type KeyMap<V> = HashMap<StreamKey, V, BuildHasherDefault<KeyHasher>>;
+pub type KeyMap<V> = HashMap<StreamKey, V, BuildHasherDefault<KeyHasher>>;
 
-/// Fibonacci hashing, folded so that the low bits, which select the bucket, depend on the whole
+/// Hashes the keys of a [`KeyMap`]: Fibonacci hashing, folded so that the low bits, which select the bucket, depend on the whole
 /// key.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct KeyHasher(u64);
+pub struct KeyHasher(u64);
 
 impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {

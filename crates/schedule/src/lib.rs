@@ -5,13 +5,14 @@
 //! [`Grant`]. It sees stream keys, priorities and byte counts, but no data, packet numbers, clock
 //! or network.
 //!
-//! Each scheme lives in its own file and has an entry in the table [`Scheme`], which finds it by
-//! name:
+//! Each scheme lives in its own file and has a line in the table [`SCHEDULERS`], which finds it by
+//! name (see [`registry`]):
 //!
 //! ```
-//! use sutura_schedule::{Priority, Scheme};
+//! use sutura_schedule::{Priority, SCHEDULERS, registry::Registry};
 //!
-//! let mut scheduler = "eps".parse::<Scheme>()?.build();
+//! let schedulers = Registry::new("scheduler", SCHEDULERS);
+//! let mut scheduler = schedulers.find("eps")?.build();
 //! scheduler.insert(4, Priority::default());
 //! scheduler.insert(0, Priority::default());
 //! scheduler.activate(4);
@@ -25,38 +26,33 @@
 //! ```
 //!
 //! A custom scheme is a type that implements [`Scheduler`] and a [`SchedulerFactory`] that creates
-//! it. [`conformance`] checks whether it fulfils the contract.
-//!
-//! A [`Multiplexer`] treats all streams alike, as transports do that know nothing of them; the
-//! table [`Preset`] has the defaults of ten of these by name.
+//! it, such as a [`Scheme`]. If it needs to know something that no [`Priority`] says, that is an
+//! [`Extension`] of its own. [`conformance`] checks whether it fulfils the contract.
 #![forbid(unsafe_code)]
 
 pub mod conformance;
-mod deadline;
-mod eps;
-mod h2;
+mod extension;
 mod hash;
-mod hmm;
-mod marx;
-mod multiplex;
 mod priority;
 mod queue;
-mod resource;
+pub mod registry;
 mod scheduler;
 mod scheme;
-#[cfg(test)]
-mod testing;
-mod tree;
 
 pub use deadline::Deadline;
 pub use eps::Eps;
-pub use h2::H2;
-pub use hmm::{Hls, Hmm};
-pub use multiplex::{Block, Discipline, Multiplexer, Preset};
-pub use priority::{Class, Dependency, MAX_DEPTH, Priority, Rank, Urgency, Weight};
-pub use resource::{Kind, Resource};
+pub use extension::Extension;
+pub use hash::{KeyHasher, KeyMap};
+pub use hls::Hls;
+pub use hmm::Hmm;
+pub use priority::{Class, MAX_DEPTH, Priority, Rank, Urgency, Weight};
 pub use scheduler::{Grant, Scheduler, SchedulerFactory, StreamKey};
-pub use scheme::{ParseSchemeError, Scheme};
+pub use scheme::Scheme;
+
+policies! {
+    /// The schedulers of this crate, in the order in which they are listed.
+    pub const SCHEDULERS: dyn SchedulerFactory = [eps, hmm, hls, deadline];
+}
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

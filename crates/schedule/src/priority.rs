@@ -1,10 +1,12 @@
 //! The priority of a stream: urgency and the incremental flag (RFC 9218, section 4), weights and
 //! classes, and the inputs of other schemes.
 
+use std::any::Any;
 use std::fmt;
+use std::hash::Hash;
 use std::sync::Arc;
 
-use crate::{Resource, StreamKey};
+use crate::Extension;
 
 /// The urgency of a stream (RFC 9218, section 4.1): 0 to 7, and a more urgent class for the streams
 /// that carry the protocol itself.
@@ -134,23 +136,6 @@ pub struct Class {
 /// The maximum number of classes above a stream. Further ones are ignored.
 pub const MAX_DEPTH: usize = 8;
 
-/// A position in a dependency tree (RFC 7540, section 5.3), for schemes with such a tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Dependency {
-    /// The stream that this one depends on; `None` for the root. If it is the stream itself or not
-    /// in the tree, the whole dependency is treated as [`Dependency::DEFAULT`] (section 5.3.1).
-    pub parent: Option<StreamKey>,
-    /// The weight, 1 to 256; 0 is treated as 1.
-    pub weight: u16,
-    /// Whether the parent's other dependants become dependants of this stream.
-    pub exclusive: bool,
-}
-
-impl Dependency {
-    /// A dependency on the root with weight 16 (RFC 7540, section 5.3.5).
-    pub const DEFAULT: Self = Self { parent: None, weight: 16, exclusive: false };
-}
-
 /// A strict rank made of the urgencies of a stream and of the classes above it. The smaller goes
 /// first; the order among equal ranks is not specified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -175,13 +160,11 @@ pub struct Priority {
     /// The classes above the stream, its direct parent first, at most [`MAX_DEPTH`]; for schemes
     /// with classes. `None` if the stream is directly below the root.
     pub parents: Option<Arc<[Class]>>,
-    /// The stream's position in a dependency tree, for schemes with one.
-    pub dependency: Option<Dependency>,
-    /// What the stream carries, for schemes that take it into account.
-    pub resource: Option<Resource>,
     /// When the stream has to be delivered, in any unit and from any origin, for schemes with
     /// deadlines: the smaller goes first. `None` is later than all.
     pub deadline: Option<u64>,
+    /// What else a scheme of another crate goes by.
+    pub extension: Option<Extension>,
 }
 
 impl Priority {
@@ -215,15 +198,29 @@ impl Priority {
         Rank(rank)
     }
 
+    /// The same priority with an extension, in place of any that it had.
+    #[must_use]
+    pub fn with_extension<T>(self, value: T) -> Self
+    where
+        T: Any + fmt::Debug + Eq + Hash + Send + Sync,
+    {
+        Self { extension: Some(Extension::new(value)), ..self }
+    }
+
+    /// The extension, if it is a `T`.
+    #[must_use]
+    pub fn extension<T: Any>(&self) -> Option<&T> {
+        self.extension.as_ref()?.get()
+    }
+
     const fn with_urgency(urgency: Urgency, incremental: bool) -> Self {
         Self {
             urgency,
             incremental,
             weight: Weight(1000),
             parents: None,
-            dependency: None,
-            resource: None,
             deadline: None,
+            extension: None,
         }
     }
 }

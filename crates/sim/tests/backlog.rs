@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use common::{link, tls};
 use sutura_proto::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
-use sutura_proto::policy::ResendApproach;
+use sutura_proto::policy::{ByLoss, First, FirstBy, InTurn, ResendOrderFactory};
 use sutura_proto::{
     Algorithm, ClientConfig, Connection, Dir, Priority, Read, Scheme, ServerConfig, StreamId,
     TransportConfig, WriteError,
@@ -113,12 +113,12 @@ impl App<Connection> for Reader {
 }
 
 /// How long the urgent stream takes, and how many bytes were buffered when it was written.
-fn overtake(seed: u64, approach: ResendApproach) -> (Duration, usize) {
+fn overtake(seed: u64, approach: Arc<dyn ResendOrderFactory>) -> (Duration, usize) {
     let transport = Arc::new(TransportConfig {
-        resend_order: Arc::new(approach),
+        resend_order: approach,
         connection_send_buffer: POOL,
         receive_window: 16 << 20,
-        congestion: Arc::new(Algorithm::Bbr),
+        congestion: Arc::new(Algorithm::BBR),
         ..TransportConfig::default()
     });
     let address = |host| SocketAddr::from((Ipv4Addr::new(192, 0, 2, host), 4433));
@@ -161,14 +161,15 @@ fn overtake(seed: u64, approach: ResendApproach) -> (Duration, usize) {
 
 #[test]
 fn an_urgent_stream_overtakes_what_is_buffered() {
-    for approach in [
-        ResendApproach::ByLoss,
-        ResendApproach::InTurn,
-        ResendApproach::First,
-        ResendApproach::FirstBy(Scheme::Eps),
-    ] {
+    let approaches: [Arc<dyn ResendOrderFactory>; 4] = [
+        Arc::new(ByLoss),
+        Arc::new(InTurn),
+        Arc::new(First),
+        Arc::new(FirstBy(Arc::new(Scheme::EPS))),
+    ];
+    for approach in approaches {
         for seed in 0..3 {
-            let (taken, backlog) = overtake(seed, approach);
+            let (taken, backlog) = overtake(seed, approach.clone());
             // The link needs more than five seconds to send this much.
             assert!(backlog >= POOL * 3 / 4, "{approach:?}, seed {seed}: {backlog} bytes");
             assert!(taken < SECOND, "{approach:?}, seed {seed}: {taken:?}");

@@ -6,7 +6,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{MS, incremental, link, tail};
+use common::{ALGORITHMS, MS, incremental, link, tail};
 use sutura_proto::{Algorithm, Protection, TransportConfig};
 use sutura_sim::{BulkOutcome, DatagramPlan, FailureKind, Scenario, StreamPlan, Transfer};
 
@@ -38,7 +38,7 @@ fn downloads(seed: u64, down: &str, count: usize, protection: Option<Protection>
     Scenario::new(seed)
         .link(&link("rate=20mbit delay=25ms"), &link(down))
         .transport(&TransportConfig {
-            congestion: Arc::new(Algorithm::Bbr),
+            congestion: Arc::new(Algorithm::BBR),
             ..TransportConfig::default()
         })
         .protect(protection)
@@ -85,7 +85,7 @@ fn protection_of_the_tail_costs_less_than_a_percent() {
 fn congestion_control_hears_of_every_loss() {
     let path = "rate=50mbit delay=20ms queue=10000p loss=bern:0.03";
     let protections = [None, tail(3), incremental(3, Duration::ZERO)];
-    for congestion in Algorithm::ALL {
+    for congestion in ALGORITHMS {
         for (seed, protection) in (0..9).zip(protections.iter().cycle()) {
             let config =
                 TransportConfig { congestion: Arc::new(congestion), ..TransportConfig::default() };
@@ -160,7 +160,7 @@ fn datagrams_arrive_or_are_lost_with_their_packets() {
     let plan = DatagramPlan { size: 900, interval: 20 * MS, count: 1000 };
     // With BBR, the window stays larger than the load.
     let config =
-        TransportConfig { congestion: Arc::new(Algorithm::Bbr), ..TransportConfig::default() };
+        TransportConfig { congestion: Arc::new(Algorithm::BBR), ..TransportConfig::default() };
     let down = link("rate=10mbit delay=30ms");
     let outcome = Scenario::new(1).link(&up, &down).transport(&config).datagrams(plan).unwrap();
     let arrived = outcome.delays.len() as u64;

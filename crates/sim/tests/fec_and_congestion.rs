@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::datagrams::{Record, Shared, WithDatagrams};
-use common::{MS, link};
+use common::{ALGORITHMS, MS, link};
 use sutura_proto::{Algorithm, Metrics, Protection, TransportConfig};
 use sutura_sim::{BulkClient, BulkServer, Clock, Figures, Observed, Progress, Scenario, Transfer};
 
@@ -90,12 +90,12 @@ fn download(
 
 /// Compares the transfer with each protection to the transfer without protection.
 fn compare(seed: u64, loss: &str, tolerance: f64) {
-    let plain = download(seed, Algorithm::Bbr, loss, None);
+    let plain = download(seed, Algorithm::BBR, loss, None);
     let startup = plain.left_startup.unwrap();
     assert!(startup < Duration::from_secs(2), "{plain:?}");
     for protection in protections() {
         let what = format!("{protection}, {loss}, seed {seed}");
-        let outcome = download(seed, Algorithm::Bbr, loss, Some(protection));
+        let outcome = download(seed, Algorithm::BBR, loss, Some(protection));
         let left = outcome.left_startup.unwrap_or(Duration::MAX);
         assert!(left < startup + 50 * MS, "{what}: {outcome:?}, {plain:?}");
         assert!(outcome.rtt < 1.1, "{what}: {outcome:?}");
@@ -181,7 +181,7 @@ fn with_datagrams(seed: u64, algorithm: Algorithm, loss: &str, protection: Prote
 
 #[test]
 fn the_largest_datagrams_go_beside_protected_streams() {
-    for algorithm in Algorithm::ALL {
+    for algorithm in ALGORITHMS {
         for loss in ["", "loss=bern:0.02"] {
             for seed in 1..=2 {
                 for protection in protections() {

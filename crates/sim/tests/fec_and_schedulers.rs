@@ -19,7 +19,7 @@ const RTT: Duration = Duration::from_millis(100);
 
 /// A bottleneck link, and a sender that keeps it busy without filling its queue.
 fn over(path: &str, config: TransportConfig) -> Scenario {
-    let congestion = Arc::new(Algorithm::Bbr);
+    let congestion = Arc::new(Algorithm::BBR);
     let path = link(&format!("rate=10mbit delay=50ms {path}"));
     Scenario::new(1).link(&path, &path).transport(&TransportConfig { congestion, ..config })
 }
@@ -87,7 +87,7 @@ fn fell_due(entries: &[Entry], from: Duration, to: Duration) -> bool {
 fn repair_symbols_wait_for_more_urgent_data_and_for_nothing_else() {
     let pieces: Vec<_> = (0..1100).map(|i| (20 * MS * i, 4000)).collect();
     let busy = vec![(Duration::ZERO, 20_000_000)];
-    for scheduler in [Scheme::Eps, Scheme::Hmm, Scheme::Hls] {
+    for scheduler in [Scheme::EPS, Scheme::HMM, Scheme::HLS] {
         for (what, background) in [("pieces", &pieces), ("busy", &busy)] {
             let scenario =
                 over("", TransportConfig { scheduler: Arc::new(scheduler), ..unlimited() });
@@ -156,7 +156,7 @@ fn busy_streams_share_by_weight_with_their_repair_symbols() {
     let protected: [&[usize]; 6] = [&[0], &[1], &[2], &[0, 1], &[0, 2], &[1, 2]];
     // With a single session, equally protected streams share it.
     let cases = [("", 16, 0.01), ("", 1, 0.01), ("loss=bern:0.01", 16, 0.03)];
-    for scheduler in [Scheme::Hmm, Scheme::Hls] {
+    for scheduler in [Scheme::HMM, Scheme::HLS] {
         for (path, max_sessions, tolerance) in cases {
             for protected in protected {
                 let what = format!("{scheduler}, {path}, {max_sessions}, {protected:?}");
@@ -204,7 +204,7 @@ fn pieces_beside_busy_streams(
 /// use it up, the data of the stream has to wait. If they do not, the data does not wait.
 #[test]
 fn a_stream_with_gaps_has_no_more_than_its_share_for_its_repair_symbols() {
-    for scheduler in [Scheme::Hmm, Scheme::Hls] {
+    for scheduler in [Scheme::HMM, Scheme::HLS] {
         for burst in [3, 20] {
             let protection = incremental(burst, Duration::ZERO);
             let what = format!("{scheduler}, {burst}");

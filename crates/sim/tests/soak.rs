@@ -6,10 +6,10 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{MS, incremental, tail};
+use common::{ALGORITHMS, MS, incremental, tail};
 use sutura_link::LinkConfig;
-use sutura_proto::policy::ResendApproach;
-use sutura_proto::{Algorithm, FecConfig, Protection, Scheme, TransportConfig};
+use sutura_proto::policy::{ByLoss, First, FirstBy, InTurn};
+use sutura_proto::{FecConfig, Protection, TransportConfig};
 use sutura_random::Rng;
 use sutura_sim::{Scenario, Transfer};
 
@@ -55,7 +55,7 @@ fn settings(rng: &mut Rng) -> TransportConfig {
     let small = rng.below(4) == 0;
     let window = if small { 20_000 + rng.below(100_000) } else { 1 << 20 };
     TransportConfig {
-        congestion: Arc::new(Algorithm::ALL[rng.below(Algorithm::ALL.len() as u64) as usize]),
+        congestion: Arc::new(ALGORITHMS[rng.below(ALGORITHMS.len() as u64) as usize]),
         fec: if rng.below(4) == 0 { None } else { Some(FecConfig::default()) },
         stream_receive_window: window,
         receive_window: window + window / 2,
@@ -63,16 +63,16 @@ fn settings(rng: &mut Rng) -> TransportConfig {
         // Nine losses in a row do happen.
         max_idle_timeout: Some(Duration::from_secs(120)),
         udp_payload_size: 1200 + rng.below(253) as u16,
-        resend_order: Arc::new(match rng.below(4) {
-            0 => ResendApproach::InTurn,
-            1 => ResendApproach::First,
+        resend_order: match rng.below(4) {
+            0 => Arc::new(InTurn),
+            1 => Arc::new(First),
             2 => {
-                let schemes = Scheme::ALL;
-                let index = rng.below(schemes.len() as u64) as usize;
-                ResendApproach::FirstBy(schemes[index])
+                let schedulers = sutura_research::schedulers();
+                let index = rng.below(schedulers.entries().len() as u64) as usize;
+                Arc::new(FirstBy(schedulers.entries()[index].make("").unwrap()))
             }
-            _ => ResendApproach::ByLoss,
-        }),
+            _ => Arc::new(ByLoss),
+        },
         connection_send_buffer: if small { 0 } else { 16 << 20 },
         ..TransportConfig::default()
     }

@@ -14,9 +14,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
-use sutura::{Endpoint, EndpointConfig, Scheme, ServerConfig, TransportConfig};
+use sutura::registry::UnknownPolicy;
+use sutura::{Endpoint, EndpointConfig, ServerConfig};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -91,9 +91,10 @@ pub struct Args {
     /// Give responses the priorities that the rules in this file say (see below)
     #[arg(long, value_name = "FILE")]
     priorities: Option<PathBuf>,
-    /// Which response sends next
-    #[arg(long, value_name = "NAME", default_value_t = Scheme::Hmm, value_parser = scheme_parser())]
-    scheduler: Scheme,
+    /// Which response sends next, as `sutura policies` lists; a stack of 2020 also says how lost data
+    /// is sent again and packets are filled
+    #[arg(long, value_name = "NAME", default_value = "hmm", value_parser = scheduler)]
+    scheduler: String,
     #[command(flatten)]
     transport: TransportArgs,
     #[command(flatten)]
@@ -106,13 +107,9 @@ pub struct Args {
     json: bool,
 }
 
-/// The schemes that do with what a request says, by their names: those that HTTP priorities are for,
-/// and those that look at no priority.
-fn scheme_parser() -> impl TypedValueParser<Value = Scheme> {
-    let by_priority = [Scheme::Hmm, Scheme::Hls, Scheme::Eps].into_iter();
-    let regardless = Scheme::all().filter(|scheme| matches!(scheme, Scheme::Stack(_)));
-    PossibleValuesParser::new(by_priority.chain(regardless).map(Scheme::name))
-        .try_map(|name| name.parse::<Scheme>())
+/// The name of a scheduler that there is.
+fn scheduler(name: &str) -> Result<String, UnknownPolicy> {
+    sutura_research::schedulers().find(name).map(|_| name.to_owned())
 }
 
 /// Serves until interrupted.
@@ -123,9 +120,10 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     let (identity, origin) = identity(&args)?;
     let fingerprint = identity.fingerprint();
     let (quic, tls) = server_configs(identity)?;
-    let transport = args.transport.config(IDLE_TIMEOUT);
-    let scheduler = Arc::new(args.scheduler);
-    let quic = quic.transport(TransportConfig { scheduler, ..transport });
+    let mut transport = args.transport.config(IDLE_TIMEOUT);
+    sutura_research::configure(&mut transport, &args.scheduler)
+        .map_err(|error| Failure::local(error.to_string()))?;
+    let quic = quic.transport(transport);
     let (endpoint, tcp, address) = bind(args.listen, &quic)?;
     // Before anybody learns where to connect to.
     args.qlog.watch(&endpoint, "sutura serve");

@@ -227,7 +227,7 @@ impl PageLoad {
 pub fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PageLoad, Error> {
     let path: LinkConfig = PATH.parse()?;
     let transport = TransportConfig {
-        congestion: Arc::new(Algorithm::Bbr),
+        congestion: Arc::new(Algorithm::BBR),
         scheduler: Arc::new(scheme),
         ..TransportConfig::default()
     };
@@ -269,11 +269,11 @@ pub const EXPERIMENT: Experiment = Experiment {
 /// A simulation fails.
 pub fn run(options: &Options) -> Result<Report, Error> {
     let jobs = [
-        (EPS, Scheme::Eps),
-        (CLASSES, Scheme::Hmm),
-        (CLASSES, Scheme::Hls),
-        (LCP_FIRST, Scheme::Hmm),
-        (LCP_NEXT, Scheme::Hmm),
+        (EPS, Scheme::EPS),
+        (CLASSES, Scheme::HMM),
+        (CLASSES, Scheme::HLS),
+        (LCP_FIRST, Scheme::HMM),
+        (LCP_NEXT, Scheme::HMM),
     ];
     let loads = parallel::map(options, &jobs, |&(signals, scheme)| {
         load(signals, scheme, seed(options.seed, 1))
@@ -429,7 +429,7 @@ mod tests {
 
     #[test]
     fn weights_and_classes_come_out_as_they_were_signalled() {
-        for scheme in [Scheme::Hmm, Scheme::Hls] {
+        for scheme in [Scheme::HMM, Scheme::HLS] {
             let load = load(CLASSES, scheme, 1).unwrap();
             let expected = load.expected();
             for ((name, _), (measured, ideal)) in

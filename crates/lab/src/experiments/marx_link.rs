@@ -50,7 +50,7 @@ pub fn measure(
         let link: LinkConfig = format!("{PATH} loss=bern:{loss}%").parse()?;
         let config = TransportConfig {
             scheduler: Arc::new(entrant.scheme),
-            congestion: Arc::new(Algorithm::Bbr),
+            congestion: Arc::new(Algorithm::BBR),
             ..TransportConfig::default()
         };
         let seed = Rng::stream(options.seed, page as u64).next_u64();

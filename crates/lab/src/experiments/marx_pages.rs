@@ -5,7 +5,11 @@ use sutura_analysis::figure::{Axis, Chart, Panel, Series};
 use sutura_analysis::report::Report;
 use sutura_analysis::statistics::{mean, quantile, sorted};
 use sutura_analysis::table::{Cell, Table};
-use sutura_schedule::{Kind, Scheme};
+use sutura_research::marx::{
+    Kind, bucket, bucket_html, dfifo, fifo, firefox, firefox_measured, pplus, rr, spdyrr, splus,
+    wrr, zeroweight, zeroweight_atf,
+};
+use sutura_schedule::Scheme;
 
 use super::Experiment;
 use crate::pages::{Load, Page, PageResource, Timing, Weighting, byte_index, play, priority};
@@ -50,29 +54,29 @@ impl Entrant {
 /// The schemes; round robin is the first.
 ///
 /// The weights of `zeroweight` are told by a figure of the paper. There are three readings: those of
-/// the published code; those of [`Scheme::ZeroWeightAtf`]; and those of the published code with 255
+/// the published code; those of [`zeroweight_atf`]; and those of the published code with 255
 /// for everything above the fold.
 pub const ENTRANTS: [Entrant; 15] = [
-    Entrant::new(Scheme::Rr, None),
-    Entrant::new(Scheme::Wrr, Some([1.05, 1.49, 1.28])),
-    Entrant::new(Scheme::Fifo, Some([1.27, 1.93, 1.57])),
-    Entrant::new(Scheme::Dfifo, Some([1.27, 2.30, 1.72])),
-    Entrant::new(Scheme::Firefox, Some([1.07, 1.22, 1.25])),
-    Entrant::new(Scheme::FirefoxMeasured, Some([1.07, 1.22, 1.25])),
-    Entrant::new(Scheme::PPlus, Some([1.17, 2.20, 1.64])),
-    Entrant::new(Scheme::SPlus, Some([1.14, 1.45, 1.56])),
-    Entrant::new(Scheme::SpdyRr, Some([1.14, 1.96, 1.57])),
-    Entrant::new(Scheme::Bucket, Some([1.20, 2.13, 1.82])),
-    Entrant::new(Scheme::BucketHtml, Some([1.20, 2.49, 1.83])),
-    Entrant::new(Scheme::ZeroWeight, ZERO_WEIGHT),
-    Entrant::new(Scheme::ZeroWeightAtf, ZERO_WEIGHT),
+    Entrant::new(rr::SCHEME, None),
+    Entrant::new(wrr::SCHEME, Some([1.05, 1.49, 1.28])),
+    Entrant::new(fifo::SCHEME, Some([1.27, 1.93, 1.57])),
+    Entrant::new(dfifo::SCHEME, Some([1.27, 2.30, 1.72])),
+    Entrant::new(firefox::SCHEME, Some([1.07, 1.22, 1.25])),
+    Entrant::new(firefox_measured::SCHEME, Some([1.07, 1.22, 1.25])),
+    Entrant::new(pplus::SCHEME, Some([1.17, 2.20, 1.64])),
+    Entrant::new(splus::SCHEME, Some([1.14, 1.45, 1.56])),
+    Entrant::new(spdyrr::SCHEME, Some([1.14, 1.96, 1.57])),
+    Entrant::new(bucket::SCHEME, Some([1.20, 2.13, 1.82])),
+    Entrant::new(bucket_html::SCHEME, Some([1.20, 2.49, 1.83])),
+    Entrant::new(zeroweight::SCHEME, ZERO_WEIGHT),
+    Entrant::new(zeroweight_atf::SCHEME, ZERO_WEIGHT),
     Entrant {
         name: "zeroweight, ATF 255",
-        scheme: Scheme::ZeroWeight,
+        scheme: zeroweight::SCHEME,
         promoted: true,
         paper: ZERO_WEIGHT,
     },
-    Entrant::new(Scheme::Eps, None),
+    Entrant::new(Scheme::EPS, None),
 ];
 const ZERO_WEIGHT: Option<[f64; 3]> = Some([1.15, 2.8, 1.9]);
 

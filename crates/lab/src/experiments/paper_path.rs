@@ -54,7 +54,7 @@ impl Channel {
 
 /// The settings of both ends: BBR, as in the paper, and otherwise the defaults.
 pub fn transport() -> TransportConfig {
-    TransportConfig { congestion: Arc::new(Algorithm::Bbr), ..TransportConfig::default() }
+    TransportConfig { congestion: Arc::new(Algorithm::BBR), ..TransportConfig::default() }
 }
 
 /// The protection of a burst loss tolerance; none if that is 0.

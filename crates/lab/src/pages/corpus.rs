@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
-use sutura_schedule::{Kind, Resource};
+use sutura_research::marx::{Kind, Resource};
 
 use super::requests::Requests;
 

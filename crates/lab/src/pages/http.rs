@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
     use sutura_proto::Scheme;
-    use sutura_schedule::{Kind, Resource};
+    use sutura_research::marx::{Kind, Resource, dfifo, fifo, rr};
     use sutura_sim::FailureKind;
 
     const MS: Duration = Duration::from_millis(1);
@@ -87,7 +87,7 @@ mod tests {
             resource(Kind::Css, 500, Trigger::After(0, Duration::ZERO)),
             resource(Kind::Font, 500, Trigger::After(1, 30 * MS)),
         ]);
-        let load = load(&page, "delay=50ms", Scheme::Eps);
+        let load = load(&page, "delay=50ms", Scheme::EPS);
         let millis =
             |times: &[Duration]| -> Vec<u128> { times.iter().map(Duration::as_millis).collect() };
         // A round trip each.
@@ -109,11 +109,11 @@ mod tests {
             order.sort_by_key(|index| load.completed[*index]);
             (order, load)
         };
-        let (fifo, sequence) = order(Scheme::Fifo);
+        let (fifo, sequence) = order(fifo::SCHEME);
         assert_eq!(fifo, [0, 1, 2]);
-        let (dfifo, _) = order(Scheme::Dfifo);
+        let (dfifo, _) = order(dfifo::SCHEME);
         assert_eq!(dfifo, [2, 0, 1]);
-        let (_, turns) = order(Scheme::Rr);
+        let (_, turns) = order(rr::SCHEME);
         assert!(turns.completed[0] > sequence.completed[0] * 3 / 2, "{turns:?} {sequence:?}");
     }
 
@@ -121,7 +121,7 @@ mod tests {
     fn more_resources_than_streams_and_loss_do_no_harm() {
         let start = Trigger::Start(Duration::ZERO);
         let resources: Vec<_> = (0..250).map(|_| resource(Kind::Image, 3000, start)).collect();
-        let load = load(&page(&resources), "rate=5mbit delay=25ms loss=bern:0.05", Scheme::Rr);
+        let load = load(&page(&resources), "rate=5mbit delay=25ms loss=bern:0.05", rr::SCHEME);
         assert_eq!(load.completed.len(), 250);
         assert!(load.requested[249] > load.requested[0]);
     }

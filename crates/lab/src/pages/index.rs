@@ -38,7 +38,7 @@ mod tests {
 
     use super::*;
     use crate::pages::corpus::{PageResource, Trigger};
-    use sutura_schedule::Resource;
+    use sutura_research::marx::Resource;
 
     #[test]
     fn the_index_is_the_area_above_the_curve() {

@@ -15,13 +15,13 @@ pub use playback::play;
 pub use requests::{Load, Requests};
 pub use signals::chrome;
 
+pub use sutura_research::marx::{Kind, Resource};
 use sutura_schedule::Priority;
-pub use sutura_schedule::{Kind, Resource};
 
 /// Everything that a server can know of a resource: what a browser says of it, and what it is.
 #[must_use]
 pub fn priority(resource: &PageResource) -> Priority {
     let (urgency, incremental) = chrome(&resource.resource);
     let signalled = Priority::new(urgency, incremental).unwrap_or_default();
-    Priority { resource: Some(resource.resource), ..signalled }
+    signalled.with_extension(resource.resource)
 }

@@ -85,7 +85,8 @@ impl Server {
 mod tests {
     use super::super::corpus::{PageResource, Trigger};
     use super::*;
-    use sutura_schedule::{Kind, Resource, Scheme};
+    use sutura_research::marx::{Kind, Resource, dfifo, fifo, rr};
+    use sutura_schedule::Scheme;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -95,10 +96,8 @@ mod tests {
 
     fn load(scheme: Scheme, buffer: usize, resources: &[PageResource]) -> Load {
         let page = Page { id: String::new(), resources: resources.to_vec() };
-        let priority = |index: usize| Priority {
-            resource: Some(page.resources[index].resource),
-            ..Priority::default()
-        };
+        let priority =
+            |index: usize| Priority::default().with_extension(page.resources[index].resource);
         play(&page, &mut *scheme.build(), buffer, priority).unwrap()
     }
 
@@ -113,7 +112,7 @@ mod tests {
             resource(Kind::Image, 10, Trigger::After(0, 25 * MS)),
             resource(Kind::Image, 10, Trigger::After(1, 30 * MS)),
         ];
-        let load = load(Scheme::Fifo, 0, &resources);
+        let load = load(fifo::SCHEME, 0, &resources);
         assert_eq!(millis(&load.requested), [0, 50, 90]);
         assert_eq!(millis(&load.completed), [20, 60, 100]);
     }
@@ -132,13 +131,13 @@ mod tests {
         let page = PAGE.map(|(kind, bytes, trigger)| resource(kind, bytes, trigger));
         let completed = |scheme, buffer| millis(&load(scheme, buffer, &page).completed);
         // H H C C I I I F: the font is asked for last, while the image waits.
-        assert_eq!(completed(Scheme::Fifo, 0), [20, 40, 70, 80]);
+        assert_eq!(completed(fifo::SCHEME, 0), [20, 40, 70, 80]);
         // H H C C F I I I: it overtakes the image.
-        assert_eq!(completed(Scheme::Dfifo, 0), [20, 40, 80, 50]);
+        assert_eq!(completed(dfifo::SCHEME, 0), [20, 40, 80, 50]);
         // It does not if all packets of the image are in the buffer by then.
-        assert_eq!(completed(Scheme::Dfifo, 100_000), [20, 40, 70, 80]);
+        assert_eq!(completed(dfifo::SCHEME, 100_000), [20, 40, 70, 80]);
         // A packet of the image is there already with room for two: H H C C I F I I.
-        assert_eq!(completed(Scheme::Dfifo, 2800), [20, 40, 80, 60]);
+        assert_eq!(completed(dfifo::SCHEME, 2800), [20, 40, 80, 60]);
     }
 
     #[test]
@@ -146,8 +145,8 @@ mod tests {
         let start = Trigger::Start(Duration::ZERO);
         let page = [1400, 4200, 2800].map(|bytes| resource(Kind::Image, bytes, start));
         // A B C B C B.
-        assert_eq!(millis(&load(Scheme::Rr, 0, &page).completed), [10, 60, 50]);
+        assert_eq!(millis(&load(rr::SCHEME, 0, &page).completed), [10, 60, 50]);
         // The buffer is filled in turns, too.
-        assert_eq!(millis(&load(Scheme::Rr, 100_000, &page).completed), [10, 60, 50]);
+        assert_eq!(millis(&load(rr::SCHEME, 100_000, &page).completed), [10, 60, 50]);
     }
 }

@@ -1,6 +1,6 @@
 //! What a browser tells the server of a resource by RFC 9218.
 
-use sutura_schedule::{Kind, Resource};
+use sutura_research::marx::{Kind, Resource};
 
 /// Urgency and the incremental flag as Chrome 115 has them.
 #[must_use]

@@ -30,7 +30,7 @@ const HEAVY_LOSS_PPM: u64 = 300_000;
 /// ```
 /// use sutura_proto::{Algorithm, conformance};
 ///
-/// conformance::congestion(&Algorithm::NewReno);
+/// conformance::congestion(&Algorithm::NEW_RENO);
 /// ```
 ///
 /// # Panics

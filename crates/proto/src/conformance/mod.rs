@@ -18,7 +18,7 @@ pub use delivery::delivery;
 pub use loss_reaction::loss_reaction;
 pub use redundancy::redundancy;
 pub use resend_order::resend_order;
-pub use sutura_schedule::conformance::scheduler;
+pub use sutura_schedule::conformance::{extended_scheduler, registry, scheduler};
 
 use std::time::Duration;
 

@@ -10,21 +10,21 @@ mod watched;
 use crate::streams::resend_order::ResendOrderFactory;
 use history::Step;
 use sutura_random::Rng;
-use sutura_schedule::{Scheme, StreamKey};
+use sutura_schedule::{SCHEDULERS, SchedulerFactory, StreamKey};
 use watched::Watched;
 
-/// Histories that are played with each scheme, and steps in each.
+/// Histories that are played with each scheduler, and steps in each.
 const HISTORIES: u64 = 4;
 const STEPS: usize = 200;
 
 /// Drives the orders of `factory` through random histories of a connection that opens and ends
 /// streams and loses and resends what they send, beside a list of what waits. The connection's new
-/// data is scheduled by each of the built-in schemes in turn.
+/// data is scheduled by each of the built-in schedulers in turn.
 ///
 /// ```
-/// use sutura_proto::{conformance, policy::ResendApproach};
+/// use sutura_proto::{conformance, policy::ByLoss};
 ///
-/// conformance::resend_order(&ResendApproach::ByLoss);
+/// conformance::resend_order(&ByLoss);
 /// ```
 ///
 /// # Panics
@@ -40,18 +40,18 @@ const STEPS: usize = 200;
 pub fn resend_order(factory: &dyn ResendOrderFactory) {
     let name = factory.name().to_owned();
     assert!(!name.is_empty(), "an order has a name");
-    for scheme in Scheme::all() {
-        (0..HISTORIES).for_each(|seed| play(factory, scheme, seed));
+    for scheduler in SCHEDULERS.iter().filter_map(|entry| entry.make("").ok()) {
+        (0..HISTORIES).for_each(|seed| play(factory, &*scheduler, seed));
     }
     assert_eq!(factory.name(), name, "{name}: the name of the factory changed");
 }
 
 /// Plays a random history to an order alone, to one beside another, and to one that is asked and
 /// told of unknown streams all the time.
-fn play(factory: &dyn ResendOrderFactory, scheme: Scheme, seed: u64) {
+fn play(factory: &dyn ResendOrderFactory, scheduler: &dyn SchedulerFactory, seed: u64) {
     let mut random = Rng::new(seed);
     let steps: Vec<Step> = (0..STEPS).map(|_| Step::any(&mut random)).collect();
-    let order = |seed| Watched::new(factory, scheme, seed);
+    let order = |seed| Watched::new(factory, scheduler, seed);
     let mut alone = order(seed);
     let answers: Vec<_> = steps.iter().map(|step| alone.play(step)).collect();
     let name = factory.name();

@@ -6,9 +6,22 @@
 
 use super::episode::{Cause, Episode, newest_sent};
 use super::hystart::{Growth, HyStart};
-use super::{Acked, CongestionController, Lost, WindowLimits};
+use super::{Acked, Algorithm, CongestionController, CongestionFactory, Lost, WindowLimits};
 use crate::recovery::rtt::RttEstimator;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use sutura_schedule::registry::Entry;
+
+impl Algorithm {
+    /// CUBIC (RFC 9438) with HyStart++ (RFC 9406). The default.
+    pub const CUBIC: Self = Self::new("cubic", |path| Box::new(Cubic::new(path.limits())));
+}
+
+pub(super) const ENTRY: Entry<dyn CongestionFactory> = Entry::new(
+    Algorithm::CUBIC.name(),
+    "growth by the time since the last loss, 70 % of the window after one",
+    |_| Ok(Arc::new(Algorithm::CUBIC)),
+);
 
 /// The window's scaling constant, segments per second cubed.
 const C: f64 = 0.4;
@@ -255,7 +268,7 @@ impl CongestionController for Cubic {
     }
 
     fn name(&self) -> &'static str {
-        "cubic"
+        Algorithm::CUBIC.name()
     }
 }
 

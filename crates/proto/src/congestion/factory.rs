@@ -32,7 +32,7 @@ impl PathParameters {
 
 /// Makes controllers of one algorithm.
 ///
-/// The algorithms that come with this crate are those of [`Algorithm`](super::Algorithm), which is
+/// The algorithms that come with this crate are constants of [`Algorithm`](super::Algorithm), which is
 /// such a factory. For another one, implement this and [`CongestionController`] and put it into
 /// `TransportConfig::congestion`; `conformance::congestion` tells whether it keeps the contract.
 pub trait CongestionFactory: fmt::Debug + Send + Sync {

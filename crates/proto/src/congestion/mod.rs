@@ -12,21 +12,18 @@
 
 mod algorithm;
 mod arithmetic;
-mod bbr;
 pub(crate) mod bottleneck;
-mod cubic;
 mod delivery;
 mod episode;
 mod factory;
 mod hystart;
-mod new_reno;
 mod pacer;
 mod packet;
 #[cfg(test)]
 mod tests;
 mod window;
 
-pub use algorithm::{Algorithm, UnknownAlgorithm};
+pub use algorithm::Algorithm;
 pub use factory::{CongestionFactory, PathParameters};
 pub use pacer::Pacer;
 pub use packet::{Acked, Lost, Packet, PacketState, Sent};
@@ -34,11 +31,14 @@ pub use window::{MAX_WINDOW, WindowLimits};
 
 use crate::ids::SpaceId;
 use crate::recovery::rtt::RttEstimator;
-use bbr::Bbr;
-use cubic::Cubic;
-use new_reno::NewReno;
 use std::fmt;
 use std::time::Instant;
+use sutura_schedule::policies;
+
+policies! {
+    /// The built-in algorithms, as they are listed.
+    pub(crate) const ENTRIES: dyn CongestionFactory = [new_reno, cubic, bbr];
+}
 
 /// Decides how much may be in flight, and how fast it is sent.
 ///

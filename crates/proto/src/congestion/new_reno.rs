@@ -2,9 +2,22 @@
 
 use super::arithmetic::mul_div;
 use super::episode::{Cause, Episode, newest_sent};
-use super::{Acked, CongestionController, Lost, WindowLimits};
+use super::{Acked, Algorithm, CongestionController, CongestionFactory, Lost, WindowLimits};
 use crate::recovery::rtt::RttEstimator;
+use std::sync::Arc;
 use std::time::Instant;
+use sutura_schedule::registry::Entry;
+
+impl Algorithm {
+    /// NewReno as in RFC 9002.
+    pub const NEW_RENO: Self = Self::new("newreno", |path| Box::new(NewReno::new(path.limits())));
+}
+
+pub(super) const ENTRY: Entry<dyn CongestionFactory> = Entry::new(
+    Algorithm::NEW_RENO.name(),
+    "one datagram more per round trip, half the window after a loss",
+    |_| Ok(Arc::new(Algorithm::NEW_RENO)),
+);
 
 /// What is left of the window after a congestion event: one half.
 const LOSS_REDUCTION: (u64, u64) = (1, 2);
@@ -122,6 +135,6 @@ impl CongestionController for NewReno {
     }
 
     fn name(&self) -> &'static str {
-        "newreno"
+        Algorithm::NEW_RENO.name()
     }
 }

@@ -160,7 +160,8 @@ impl Pacer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{NewReno, WindowLimits};
+    use super::super::WindowLimits;
+    use super::super::new_reno::NewReno;
     use super::*;
 
     const MTU: u64 = 1_200;

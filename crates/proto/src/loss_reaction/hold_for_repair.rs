@@ -1,7 +1,15 @@
 //! Waiting for repair symbols in flight.
 
 use super::{LossReaction, LossReactionFactory, LostData, Verdict};
+use std::sync::Arc;
 use std::time::Instant;
+use sutura_schedule::registry::Entry;
+
+pub(super) const ENTRY: Entry<dyn LossReactionFactory> = Entry::new(
+    "hold-for-repair",
+    "lost data waits while a repair symbol in flight may mend it",
+    |_| Ok(Arc::new(HoldForRepair)),
+);
 
 /// A loss that a repair symbol in flight may mend waits for the news of that repair symbol.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,7 +27,7 @@ impl LossReaction for HoldForRepair {
 
 impl LossReactionFactory for HoldForRepair {
     fn name(&self) -> &str {
-        "hold-for-repair"
+        ENTRY.name
     }
 
     fn build(&self) -> Box<dyn LossReaction> {

@@ -1,9 +1,6 @@
 //! The seam of the loss reaction: what becomes of stream data between "declared lost" and "queued to be
 //! sent again". It is sent again, held back for a while, or given up.
 
-mod hold_for_repair;
-mod resend_at_once;
-
 pub use hold_for_repair::HoldForRepair;
 pub use resend_at_once::ResendAtOnce;
 
@@ -11,6 +8,12 @@ use crate::ids::StreamId;
 use std::fmt::Debug;
 use std::ops::Range;
 use std::time::{Duration, Instant};
+use sutura_schedule::policies;
+
+policies! {
+    /// The built-in reactions, as they are listed.
+    pub(crate) const ENTRIES: dyn LossReactionFactory = [hold_for_repair, resend_at_once];
+}
 
 /// What erasure coding may still do for lost data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,12 @@
 //! No waiting.
 
 use super::{LossReaction, LossReactionFactory, LostData, Verdict};
+use std::sync::Arc;
 use std::time::Instant;
+use sutura_schedule::registry::Entry;
+
+pub(super) const ENTRY: Entry<dyn LossReactionFactory> =
+    Entry::new("resend-at-once", "lost data is sent again at once", |_| Ok(Arc::new(ResendAtOnce)));
 
 /// Every loss is sent again at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -15,7 +20,7 @@ impl LossReaction for ResendAtOnce {
 
 impl LossReactionFactory for ResendAtOnce {
     fn name(&self) -> &str {
-        "resend-at-once"
+        ENTRY.name
     }
 
     fn build(&self) -> Box<dyn LossReaction> {

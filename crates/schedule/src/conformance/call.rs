@@ -2,27 +2,37 @@
 
 use crate::{Grant, Priority, Scheduler, StreamKey};
 
-/// A call, or a few calls that belong together.
+/// A call to a [`Scheduler`], or a few calls that belong together, to compare a scheduler with a model.
 #[derive(Clone, Debug)]
-pub(crate) enum Call {
+pub enum Call {
+    /// [`Scheduler::insert`].
     Insert(StreamKey, Priority),
+    /// [`Scheduler::remove`].
     Remove(StreamKey),
+    /// [`Scheduler::reprioritize`].
     Reprioritize(StreamKey, Priority),
+    /// [`Scheduler::activate`].
     Activate(StreamKey),
+    /// [`Scheduler::deactivate`].
     Deactivate(StreamKey),
     /// Takes up to `turns` grants of at most `room` bytes each, and charges up to `used` bytes for
     /// each.
     Serve {
+        /// The most grants that are taken.
         turns: usize,
+        /// Bytes that are asked for.
         room: usize,
+        /// Bytes that are used of each grant, if it has as many.
         used: usize,
     },
+    /// [`Scheduler::charge`].
     Charge(StreamKey, usize),
+    /// [`Scheduler::on_congestion_window`].
     Window(u64),
 }
 
 /// Makes a call. Returns the resulting grants.
-pub(crate) fn apply(scheduler: &mut dyn Scheduler, call: &Call) -> Vec<Grant> {
+pub fn apply(scheduler: &mut dyn Scheduler, call: &Call) -> Vec<Grant> {
     let mut grants = Vec::new();
     match call.clone() {
         Call::Insert(stream, priority) => scheduler.insert(stream, priority),

@@ -8,10 +8,11 @@ use crate::{Priority, StreamKey, Urgency};
 /// The state of the streams as derived from the calls alone: their priorities, and which of them
 /// are active.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known(BTreeMap<StreamKey, (Priority, bool)>);
+pub struct Known(BTreeMap<StreamKey, (Priority, bool)>);
 
 impl Known {
-    pub(crate) fn note(&mut self, call: &Call) {
+    /// A call was made.
+    pub fn note(&mut self, call: &Call) {
         match call.clone() {
             Call::Insert(stream, priority) => {
                 self.0.entry(stream).or_insert((Priority::default(), false)).0 = priority;
@@ -34,12 +35,12 @@ impl Known {
     }
 
     /// The inserted streams, their priorities and whether they are active.
-    pub(super) fn streams(&self) -> impl Iterator<Item = (StreamKey, &Priority, bool)> {
+    pub fn streams(&self) -> impl Iterator<Item = (StreamKey, &Priority, bool)> {
         self.0.iter().map(|(&stream, (priority, active))| (stream, priority, *active))
     }
 
     /// The active streams and their priorities.
-    pub(crate) fn active(&self) -> impl Iterator<Item = (StreamKey, &Priority)> {
+    pub fn active(&self) -> impl Iterator<Item = (StreamKey, &Priority)> {
         let active = self.streams().filter(|(_, _, active)| *active);
         active.map(|(stream, priority, _)| (stream, priority))
     }
@@ -58,11 +59,6 @@ impl Known {
 
     pub(super) fn is_control(&self, stream: StreamKey) -> bool {
         self.0.get(&stream).is_some_and(|(priority, _)| is_control(priority))
-    }
-
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
     }
 }
 

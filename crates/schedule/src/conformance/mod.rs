@@ -2,15 +2,12 @@
 //! A test is a single line:
 //!
 //! ```
-//! # use sutura_schedule::{Scheduler, SchedulerFactory, Scheme};
-//! # #[derive(Debug)]
-//! # struct MyScheme;
-//! # impl SchedulerFactory for MyScheme {
-//! #     fn name(&self) -> &str { "my scheme" }
-//! #     fn build(&self) -> Box<dyn Scheduler> { Scheme::Rr.build() }
-//! # }
-//! sutura_schedule::conformance::scheduler(&MyScheme);
+//! # use sutura_schedule::{Eps, Scheme};
+//! # const MY_SCHEME: Scheme = Scheme::new("my scheme", || Box::new(Eps::new()));
+//! sutura_schedule::conformance::scheduler(&MY_SCHEME);
 //! ```
+//!
+//! [`registry()`] checks a table of policies of any seam.
 //!
 //! All calls are random, but the same in every run. The checks do not cover what the interface does
 //! not show: memory, running time, and whether the order is the one that the scheme promises.
@@ -22,12 +19,14 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use call::{Call, apply};
-pub(crate) use known::Known;
+pub use call::{Call, apply};
+pub use known::Known;
 
 use std::fmt;
+use std::ops::Range;
 
-use crate::{Grant, Scheduler, SchedulerFactory, StreamKey};
+use crate::registry::Registry;
+use crate::{Extension, Grant, Scheduler, SchedulerFactory, StreamKey};
 use random::Random;
 use rule::Rule;
 
@@ -46,12 +45,50 @@ const CROWD: u64 = 5000;
 /// Panics if a rule is broken. The message contains the name of the factory, the rule, and the call
 /// that revealed it.
 pub fn scheduler(factory: &dyn SchedulerFactory) {
+    extended_scheduler(factory, &|_, _| None);
+}
+
+/// The same for schedulers that read an [`Extension`] of priorities. `extend` makes one of a random
+/// number; a stream that it names is to be one of those given.
+///
+/// # Panics
+///
+/// As [`scheduler`] does.
+pub fn extended_scheduler(factory: &dyn SchedulerFactory, extend: Extend<'_>) {
     for rule in Rule::ALL {
         for seed in 0..SEEDS {
-            twins(factory, rule, seed);
+            twins(factory, rule, Random::new(seed, extend), seed);
         }
     }
-    crowd(factory);
+    crowd(factory, Random::new(SEEDS, extend));
+}
+
+/// Makes an extension of a random number and of the streams that it may name.
+pub type Extend<'a> = &'a dyn Fn(u64, Range<StreamKey>) -> Option<Extension>;
+
+/// Checks a table of policies of any seam: each is found by its name, has a line of its own and takes
+/// the parameters that are listed, and no others. `name` says the name of what is made.
+///
+/// # Panics
+///
+/// If something of that is not so, with the name of the entry.
+pub fn registry<F: ?Sized>(registry: &Registry<F>, name: impl Fn(&F) -> String) {
+    let entries = registry.entries();
+    assert!(!entries.is_empty(), "{}: there is no policy", registry.seam);
+    for (index, entry) in entries.iter().enumerate() {
+        let at = format!("{} `{}`", registry.seam, entry.name);
+        let found = |text: &str| registry.find(text).map(|made| name(&made));
+        assert_eq!(found(entry.name).as_deref(), Ok(entry.name), "{at}");
+        let defaults = format!("{}:{}", entry.name, entry.parameters);
+        assert_eq!(found(&defaults).as_deref(), Ok(entry.name), "{at}: {defaults}");
+        let nonsense = found(&format!("{}:no such parameter=1", entry.name));
+        assert!(nonsense.is_err(), "{at}: takes a parameter that is not listed");
+        let summary = entry.summary;
+        assert!((1..=80).contains(&summary.chars().count()), "{at}: {summary:?} is no short line");
+        assert!(!summary.contains('\n') && !summary.ends_with('.'), "{at}: {summary:?}");
+        let mut others = entries[..index].iter();
+        assert!(others.all(|other| other.summary != summary), "{at}: {summary:?} is said twice");
+    }
 }
 
 /// A point in the test.
@@ -82,9 +119,8 @@ impl At<'_> {
 
 /// Makes the same calls to two schedulers, one of which also gets calls that must not change
 /// anything.
-fn twins(factory: &dyn SchedulerFactory, rule: Rule, seed: u64) {
+fn twins(factory: &dyn SchedulerFactory, rule: Rule, mut random: Random<'_>, seed: u64) {
     let name = factory.name();
-    let mut random = Random::new(seed);
     let mut known = Known::default();
     // The plain scheduler is only asked for grants that are used.
     let (mut plain, mut disturbed) = (factory.build(), factory.build());
@@ -146,9 +182,8 @@ fn drain(scheduler: &mut dyn Scheduler, known: &mut Known, at: At<'_>) -> Vec<St
 }
 
 /// Inserts many streams at once, replaces each of them by another, and finally removes all.
-fn crowd(factory: &dyn SchedulerFactory) {
+fn crowd(factory: &dyn SchedulerFactory, mut random: Random<'_>) {
     let at = At { name: factory.name(), seed: SEEDS, call: None };
-    let mut random = Random::new(SEEDS);
     let mut known = Known::default();
     let mut scheduler = factory.build();
     let make = |scheduler: &mut dyn Scheduler, known: &mut Known, call: Call| {

@@ -5,26 +5,26 @@ use std::sync::Arc;
 
 use sutura_random::Rng;
 
-use super::Call;
-use crate::{
-    Class, Dependency, Grant, Kind, MAX_DEPTH, Priority, Resource, StreamKey, Urgency, Weight,
-};
+use super::{Call, Extend};
+use crate::{Class, Grant, MAX_DEPTH, Priority, StreamKey, Urgency, Weight};
 
 /// Few keys, so that unknown and repeated keys are common.
 const KEYS: u64 = 14;
 
 /// A generator with draws of calls and of what they take.
-#[derive(Debug)]
-pub(super) struct Random(Rng);
+pub(super) struct Random<'a> {
+    rng: Rng,
+    extend: Extend<'a>,
+}
 
-impl Random {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(Rng::new(seed))
+impl<'a> Random<'a> {
+    pub(super) fn new(seed: u64, extend: Extend<'a>) -> Self {
+        Self { rng: Rng::new(seed), extend }
     }
 
     /// A number from 0 to `end - 1`.
     fn below(&mut self, end: u64) -> u64 {
-        self.0.below(end)
+        self.rng.below(end)
     }
 
     /// `true` with a probability of 1 in `times`.
@@ -44,7 +44,7 @@ impl Random {
 
     /// Any key: every other time one of the usual few, otherwise a random one.
     pub(super) fn any_key(&mut self) -> StreamKey {
-        if self.once_in(2) { self.key() } else { self.0.next_u64() }
+        if self.once_in(2) { self.key() } else { self.rng.next_u64() }
     }
 
     /// The room in a packet. Rarely zero, and rarely larger than any packet.
@@ -71,7 +71,7 @@ impl Random {
             14..17 => Call::Deactivate(stream),
             17 => Call::Charge(stream, if self.once_in(4) { usize::MAX } else { self.bytes(3000) }),
             18 => {
-                Call::Window(if self.once_in(4) { self.0.next_u64() } else { self.below(20_000) })
+                Call::Window(if self.once_in(4) { self.rng.next_u64() } else { self.below(20_000) })
             }
             _ => {
                 let used = if self.once_in(2) { usize::MAX } else { self.bytes(1500) };
@@ -80,8 +80,8 @@ impl Random {
         }
     }
 
-    /// A random priority with parameters for every scheme. Any stream it refers to is one of
-    /// `streams`.
+    /// A random priority with parameters for every scheme. Any stream that its extension refers to is
+    /// one of `streams`.
     pub(super) fn priority(&mut self, streams: Range<StreamKey>) -> Priority {
         let depth = if self.once_in(20) { 2 * MAX_DEPTH } else { self.bytes(4) };
         let parents: Arc<[Class]> = (0..depth).map(|_| self.class()).collect();
@@ -90,9 +90,8 @@ impl Random {
             incremental: !self.once_in(3),
             weight: self.weight(),
             parents: (!parents.is_empty()).then_some(parents),
-            dependency: (!self.once_in(4)).then(|| self.dependency(&streams)),
-            resource: (!self.once_in(5)).then(|| self.resource()),
             deadline: self.once_in(3).then(|| self.below(5)),
+            extension: (self.extend)(self.rng.next_u64(), streams),
         }
     }
 
@@ -120,39 +119,6 @@ impl Random {
             urgency: self.urgency(),
             incremental: !self.once_in(4),
             weight: self.weight(),
-        }
-    }
-
-    fn dependency(&mut self, streams: &Range<StreamKey>) -> Dependency {
-        let among = streams.end.saturating_sub(streams.start);
-        Dependency {
-            parent: (!self.once_in(5)).then(|| streams.start + self.below(among)),
-            weight: self.below(300) as u16,
-            exclusive: self.once_in(4),
-        }
-    }
-
-    fn resource(&mut self) -> Resource {
-        const KINDS: [Kind; 9] = [
-            Kind::Html,
-            Kind::Css,
-            Kind::Js,
-            Kind::Font,
-            Kind::Image,
-            Kind::Svg,
-            Kind::Xhr,
-            Kind::Video,
-            Kind::Other,
-        ];
-        Resource {
-            kind: KINDS[self.bytes(KINDS.len())],
-            main: self.once_in(4),
-            in_head: self.once_in(2),
-            after_first_image: self.once_in(2),
-            deferred: self.once_in(3),
-            preload: self.once_in(4),
-            critical: self.once_in(4),
-            above_the_fold: self.once_in(3),
         }
     }
 }

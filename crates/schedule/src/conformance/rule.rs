@@ -63,7 +63,12 @@ impl Rule {
     }
 
     /// Makes extra calls between two calls of the sequence.
-    pub(super) fn disturb(self, scheduler: &mut dyn Scheduler, known: &Known, random: &mut Random) {
+    pub(super) fn disturb(
+        self,
+        scheduler: &mut dyn Scheduler,
+        known: &Known,
+        random: &mut Random<'_>,
+    ) {
         match self {
             Self::Nothing | Self::OtherName => {}
             // Repeats the current state of every stream.

@@ -3,34 +3,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::{Block, Discipline, Multiplexer, Priority, Scheme, Urgency};
+use crate::{Priority, SCHEDULERS, Urgency};
 
 #[test]
-fn every_scheme_keeps_every_rule() {
-    for scheme in Scheme::all() {
-        scheduler(&scheme);
+fn every_scheduler_keeps_every_rule() {
+    for entry in SCHEDULERS {
+        scheduler(&*entry.make("").unwrap());
     }
-}
-
-/// A factory of schedulers that are not in the table of schemes.
-#[derive(Debug)]
-struct Turns(Block);
-
-impl SchedulerFactory for Turns {
-    fn name(&self) -> &str {
-        "turns"
-    }
-
-    fn build(&self) -> Box<dyn Scheduler> {
-        Box::new(Multiplexer::new(Discipline::RoundRobin(self.0)))
-    }
-}
-
-#[test]
-fn every_length_of_a_turn_keeps_every_rule() {
-    for block in [Block::Packets(0), Block::Packets(3), Block::Bytes(0), Block::Bytes(5000)] {
-        scheduler(&Turns(block));
-    }
+    registry(&Registry::new("scheduler", SCHEDULERS), |factory| factory.name().to_owned());
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,8 +10,21 @@ use heap::Heap;
 use node::{Node, Place, Rank, Slot};
 use ring::Ring;
 
+use std::sync::Arc;
+
 use crate::hash::KeyMap;
-use crate::{Grant, Priority, Scheduler, StreamKey, Urgency};
+use crate::registry::Entry;
+use crate::{Grant, Priority, Scheduler, SchedulerFactory, Scheme, StreamKey, Urgency};
+
+impl Scheme {
+    /// The Extensible Prioritization Scheme of RFC 9218: [`Eps`].
+    pub const EPS: Self = Self::new("eps", || Box::new(Eps::new()));
+}
+
+pub(crate) const ENTRY: Entry<dyn SchedulerFactory> =
+    Entry::new(Scheme::EPS.name(), "by urgency, then in sequence or in turns (RFC 9218)", |_| {
+        Ok(Arc::new(Scheme::EPS))
+    });
 
 /// The scheduler suggested by RFC 9218, section 10.
 ///

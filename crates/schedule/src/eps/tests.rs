@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use crate::testing::{Call, apply};
+use crate::conformance::{Call, apply};
 
 use super::*;
 

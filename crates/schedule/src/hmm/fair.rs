@@ -3,7 +3,19 @@
 use super::tree::{Inner, Kind, Node, ORDER_END, ROOT, ROOT_INNER, Rank, Sharing, Tree};
 use super::{LMAX, MAX_DEBT, tree_calls};
 use crate::queue::Slot;
-use crate::{Grant, Priority, Scheduler, StreamKey, Urgency, Weight};
+use crate::registry::Entry;
+use crate::{Grant, Priority, Scheduler, SchedulerFactory, Scheme, StreamKey, Urgency, Weight};
+use std::sync::Arc;
+
+impl Scheme {
+    /// Weighted hierarchical max-min fair sharing by virtual time: [`Hmm`].
+    pub const HMM: Self = Self::new("hmm", || Box::new(Hmm::new()));
+}
+
+pub(crate) const ENTRY: Entry<dyn SchedulerFactory> =
+    Entry::new(Scheme::HMM.name(), "shares by weight and class, packet by packet", |_| {
+        Ok(Arc::new(Scheme::HMM))
+    });
 
 /// Hierarchical max-min fair sharing by virtual time (after Goyal, Vin and Cheng, "Start-time fair
 /// queueing", SIGCOMM 1996).

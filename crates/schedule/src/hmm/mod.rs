@@ -21,7 +21,7 @@
 //! Both schemes use the same tree and serve the same set of streams. They differ in how closely
 //! members that share follow their max-min fair shares. L is the size of the largest packet.
 //!
-//! | | [`Hmm`] | [`Hls`] |
+//! | | [`Hmm`] | [`Hls`](crate::Hls) |
 //! |---|---|---|
 //! | method | virtual time in each class | rounds, as in the paper |
 //! | ahead of the share, per level | less than L, plus L per new sibling | at most Q* |
@@ -39,7 +39,7 @@
 //! each level: ten streams, one of which has a tenth of the others' weight, lead to rounds of more
 //! than a hundred packets. [`Hmm`] has neither rounds nor such a quantum. It is as fast without
 //! classes, and a few nanoseconds slower per class above a stream. This is why the name `hmm`
-//! stands for it. [`Hls`] is the paper's scheme, for comparison and for those who want each stream
+//! stands for it. [`Hls`](crate::Hls) is the paper's scheme, for comparison and for those who want each stream
 //! to send in longer runs.
 //!
 //! # What both schemes have in common
@@ -53,18 +53,17 @@
 //! * A class that is reprioritised keeps its debt, in bytes.
 
 mod fair;
-mod hls;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
 mod tests;
-mod tree;
+pub(crate) mod tree;
 
+pub(crate) use fair::ENTRY;
 pub use fair::Hmm;
-pub use hls::Hls;
 
 /// The largest packet, in bytes, for which quanta are computed (section III-B3).
-const LMAX: u32 = 1350;
+pub(crate) const LMAX: u32 = 1350;
 
 /// The maximum debt of a stream or class to its siblings, in bytes.
 pub(crate) const MAX_DEBT: u32 = 1 << 18;
@@ -105,4 +104,4 @@ macro_rules! tree_calls {
         }
     };
 }
-use tree_calls;
+pub(crate) use tree_calls;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::testing::{Call, apply};
+use crate::conformance::{Call, apply};
 
 use super::*;
-use crate::{Class, Grant, MAX_DEPTH, Priority, Scheduler, StreamKey, Urgency, Weight};
+use crate::{Class, Grant, Hls, MAX_DEPTH, Priority, Scheduler, StreamKey, Urgency, Weight};
 
 /// The root is class 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::*;
-use crate::{Class, Eps, Grant, MAX_DEPTH, Priority, Scheduler, StreamKey, Urgency, Weight};
+use crate::{Class, Eps, Grant, Hls, MAX_DEPTH, Priority, Scheduler, StreamKey, Urgency, Weight};
 
 /// Runs a test with each of the two schemes.
 fn each(test: impl Fn(&mut dyn Scheduler, &dyn Fn(&mut dyn Scheduler, usize) -> Served)) {

@@ -14,7 +14,7 @@ use crate::{Class, Grant, MAX_DEPTH, Priority, StreamKey, Urgency, Weight};
 /// A member is a stream or a class below another class. It is *attached* for as long as it exists.
 /// It *joins* its siblings while it is backlogged, that is, while it or a stream below it is
 /// active.
-pub(super) trait Sharing: Debug + Default {
+pub(crate) trait Sharing: Debug + Default {
     type Member: Debug + Default + Send;
     type Class: Debug + Default + Send;
     /// The state of the whole tree.
@@ -42,26 +42,26 @@ pub(super) trait Sharing: Debug + Default {
 
 /// The part of a priority that is used, for streams and classes alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rank {
-    pub(super) urgency: Urgency,
-    pub(super) incremental: bool,
-    pub(super) weight: Weight,
+pub(crate) struct Rank {
+    pub(crate) urgency: Urgency,
+    pub(crate) incremental: bool,
+    pub(crate) weight: Weight,
 }
 
 const ORDER_BITS: u32 = 120;
 /// The first order that does not fit.
-pub(super) const ORDER_END: u128 = 1 << ORDER_BITS;
+pub(crate) const ORDER_END: u128 = 1 << ORDER_BITS;
 
 impl Rank {
     /// The rank in a queue. More urgent members go first, then non-incremental ones, which are
     /// ordered by key, then incremental ones, ordered by `order`.
-    pub(super) fn queued(&self, order: u128) -> u128 {
+    pub(crate) fn queued(&self, order: u128) -> u128 {
         let group = 2 * self.urgency.class() as u128 + u128::from(self.incremental);
         group << ORDER_BITS | if self.incremental { order } else { 0 }
     }
 
     /// Whether a rank in a queue is at most that of the last member of this urgency and kind.
-    pub(super) fn reaches(&self, queued: u128) -> bool {
+    pub(crate) fn reaches(&self, queued: u128) -> bool {
         queued <= self.queued(ORDER_END - 1)
     }
 }
@@ -84,27 +84,27 @@ impl From<&Class> for Rank {
 /// A stream or a class.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(super) struct Node<S: Sharing> {
+pub(crate) struct Node<S: Sharing> {
     /// The stream, or the stream for which the class was created.
-    pub(super) key: StreamKey,
+    pub(crate) key: StreamKey,
     /// The class above. Half the size of a [`Slot`], so that a node fits into one cache line.
-    pub(super) parent: u32,
+    pub(crate) parent: u32,
     /// The index of the parent's [`Inner`].
-    pub(super) above: u32,
-    pub(super) kind: Kind,
-    pub(super) rank: Rank,
-    pub(super) place: Place,
-    pub(super) member: S::Member,
+    pub(crate) above: u32,
+    pub(crate) kind: Kind,
+    pub(crate) rank: Rank,
+    pub(crate) place: Place,
+    pub(crate) member: S::Member,
 }
 
 impl<S: Sharing> Node<S> {
-    pub(super) const fn parent(&self) -> Slot {
+    pub(crate) const fn parent(&self) -> Slot {
         self.parent as Slot
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Stream,
     /// The index of its [`Inner`].
     Class(u32),
@@ -113,18 +113,18 @@ pub(super) enum Kind {
 /// The state of a class in addition to its [`Node`].
 #[derive(Debug)]
 #[repr(align(64))]
-pub(super) struct Inner<S: Sharing> {
+pub(crate) struct Inner<S: Sharing> {
     name: Option<Arc<str>>,
     /// The number of streams and classes directly below, backlogged or not.
     members: usize,
     /// The members that are backlogged.
-    pub(super) queue: Queue,
-    pub(super) state: S::Class,
+    pub(crate) queue: Queue,
+    pub(crate) state: S::Class,
 }
 
 /// The root class, above all others.
-pub(super) const ROOT: Slot = 0;
-pub(super) const ROOT_INNER: u32 = 0;
+pub(crate) const ROOT: Slot = 0;
+pub(crate) const ROOT_INNER: u32 = 0;
 
 /// All streams and classes of one scheduler.
 ///
@@ -132,18 +132,18 @@ pub(super) const ROOT_INNER: u32 = 0;
 /// stream for which it was created. It disappears with the last stream below it. Its parameters are
 /// those of the latest priority that names it.
 #[derive(Debug)]
-pub(super) struct Tree<S: Sharing> {
-    pub(super) nodes: Vec<Node<S>>,
-    pub(super) inners: Vec<Inner<S>>,
+pub(crate) struct Tree<S: Sharing> {
+    pub(crate) nodes: Vec<Node<S>>,
+    pub(crate) inners: Vec<Inner<S>>,
     /// The classes named by each stream's priority, by slot, to recognise an unchanged priority.
     parents: Vec<Option<Arc<[Class]>>>,
     vacant: Vec<Slot>,
     vacant_inners: Vec<u32>,
     streams: KeyMap<Slot>,
-    pub(super) whole: S::Whole,
+    pub(crate) whole: S::Whole,
     /// The stream whose turn it is. Updated on changes, so that `next` is cheap and changes
     /// nothing.
-    pub(super) turn: Option<Slot>,
+    pub(crate) turn: Option<Slot>,
     /// The class below which the turn may have passed to another stream since then.
     stale: Option<Slot>,
     /// The stream charged last, because most calls are for the same stream again.
@@ -190,12 +190,12 @@ impl<S: Sharing> Inner<S> {
 
 impl<S: Sharing> Tree<S> {
     /// The number of streams.
-    pub(super) fn streams(&self) -> usize {
+    pub(crate) fn streams(&self) -> usize {
         self.streams.len()
     }
 
     /// The number of classes below the root.
-    pub(super) fn classes(&self) -> usize {
+    pub(crate) fn classes(&self) -> usize {
         self.nodes.len() - self.vacant.len() - self.streams.len() - 1
     }
 
@@ -214,7 +214,7 @@ impl<S: Sharing> Tree<S> {
 
     /// The slot of a stream that is about to be charged, usually the one whose turn it is.
     #[inline]
-    pub(super) fn slot_to_charge(&mut self, stream: StreamKey) -> Option<Slot> {
+    pub(crate) fn slot_to_charge(&mut self, stream: StreamKey) -> Option<Slot> {
         let slot = match self.turn {
             Some(turn) if self.nodes[turn].key == stream => turn,
             _ => self.slot(stream)?,
@@ -225,19 +225,19 @@ impl<S: Sharing> Tree<S> {
 
     /// Grants all of the room to the stream whose turn it is.
     #[inline]
-    pub(super) fn next(&self, room: usize) -> Option<Grant> {
+    pub(crate) fn next(&self, room: usize) -> Option<Grant> {
         let stream = self.nodes[self.turn?].key;
         (room > 0).then_some(Grant { stream, bytes: room })
     }
 
     /// Finds the stream whose turn it is.
     #[inline]
-    pub(super) fn find_turn(&mut self) {
+    pub(crate) fn find_turn(&mut self) {
         self.stale = None;
         self.turn = S::turn(self);
     }
 
-    pub(super) fn is_turn_of(&self, slot: Slot) -> bool {
+    pub(crate) fn is_turn_of(&self, slot: Slot) -> bool {
         self.turn == Some(slot)
     }
 
@@ -250,12 +250,12 @@ impl<S: Sharing> Tree<S> {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.inners[ROOT_INNER as usize].queue.is_empty()
     }
 
     /// The index of the [`Inner`] of a class.
-    pub(super) fn inner(&self, class: Slot) -> usize {
+    pub(crate) fn inner(&self, class: Slot) -> usize {
         match self.nodes[class].kind {
             Kind::Class(inner) => inner as usize,
             // Only classes have members.
@@ -264,12 +264,12 @@ impl<S: Sharing> Tree<S> {
     }
 
     /// Changes the order of a backlogged incremental member.
-    pub(super) fn reorder(&mut self, slot: Slot, order: u128) {
+    pub(crate) fn reorder(&mut self, slot: Slot, order: u128) {
         let Node { above, rank, place, .. } = self.nodes[slot];
         self.inners[above as usize].queue.update(place, rank.queued(order));
     }
 
-    pub(super) fn insert(&mut self, stream: StreamKey, priority: Priority) {
+    pub(crate) fn insert(&mut self, stream: StreamKey, priority: Priority) {
         if self.streams.contains_key(&stream) {
             return self.reprioritize(stream, priority);
         }
@@ -282,7 +282,7 @@ impl<S: Sharing> Tree<S> {
         self.settle();
     }
 
-    pub(super) fn remove(&mut self, stream: StreamKey) {
+    pub(crate) fn remove(&mut self, stream: StreamKey) {
         if let Some(slot) = self.streams.remove(&stream) {
             self.charged = ROOT;
             self.make_idle(slot);
@@ -291,7 +291,7 @@ impl<S: Sharing> Tree<S> {
         }
     }
 
-    pub(super) fn reprioritize(&mut self, stream: StreamKey, priority: Priority) {
+    pub(crate) fn reprioritize(&mut self, stream: StreamKey, priority: Priority) {
         let Some(slot) = self.slot(stream) else {
             return;
         };
@@ -331,14 +331,14 @@ impl<S: Sharing> Tree<S> {
         self.release(old);
     }
 
-    pub(super) fn activate(&mut self, stream: StreamKey) {
+    pub(crate) fn activate(&mut self, stream: StreamKey) {
         if let Some(slot) = self.slot(stream) {
             self.raise(slot);
             self.settle();
         }
     }
 
-    pub(super) fn deactivate(&mut self, stream: StreamKey) {
+    pub(crate) fn deactivate(&mut self, stream: StreamKey) {
         if let Some(slot) = self.slot(stream) {
             self.make_idle(slot);
             self.settle();

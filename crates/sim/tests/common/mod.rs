@@ -9,9 +9,12 @@ pub mod tls;
 use std::time::Duration;
 
 use sutura_link::LinkConfig;
-use sutura_proto::Protection;
+use sutura_proto::{Algorithm, Protection};
 
 pub const MS: Duration = Duration::from_millis(1);
+
+/// The algorithms that come with the transport.
+pub const ALGORITHMS: [Algorithm; 3] = [Algorithm::NEW_RENO, Algorithm::CUBIC, Algorithm::BBR];
 
 pub fn link(text: &str) -> LinkConfig {
     text.parse().unwrap()

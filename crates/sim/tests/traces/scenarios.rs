@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sutura_proto::policy::{HoldForRepair, LossReactionFactory, ResendApproach, ResendAtOnce};
+use sutura_proto::policy::{
+    ByLoss, First, HoldForRepair, InTurn, LossReactionFactory, ResendAtOnce, ResendOrderFactory,
+};
 use sutura_proto::{
     Algorithm, Connection, Event, FecConfig, Priority, Protection, Scheme, StreamId,
     TransportConfig, Urgency,
@@ -33,19 +35,19 @@ pub const ALL: &[(&str, u64, Run)] = &[
     ("down", 3, |s| bulk(on(s, CLEAN).transfer(Transfer::download(1_000_000)))),
     ("up", 4, |s| bulk(on(s, CLEAN).transfer(Transfer::upload(1_000_000)))),
     ("both-ways-overflow", 5, |s| bulk(on(s, SHALLOW).transfer(Transfer::both(700_000)))),
-    ("loss-newreno", 6, |s| bulk(down(s, LOSSY, &congestion(Algorithm::NewReno)))),
-    ("loss-cubic", 7, |s| bulk(down(s, LOSSY, &congestion(Algorithm::Cubic)))),
-    ("loss-bbr", 8, |s| bulk(down(s, LOSSY, &congestion(Algorithm::Bbr)))),
-    ("bursts-newreno", 9, |s| bulk(down(s, BURSTY, &congestion(Algorithm::NewReno)))),
-    ("bursts-cubic", 31, |s| bulk(down(s, BURSTY, &congestion(Algorithm::Cubic)))),
-    ("bursts-bbr", 11, |s| bulk(down(s, BURSTY, &congestion(Algorithm::Bbr)))),
+    ("loss-newreno", 6, |s| bulk(down(s, LOSSY, &congestion(Algorithm::NEW_RENO)))),
+    ("loss-cubic", 7, |s| bulk(down(s, LOSSY, &congestion(Algorithm::CUBIC)))),
+    ("loss-bbr", 8, |s| bulk(down(s, LOSSY, &congestion(Algorithm::BBR)))),
+    ("bursts-newreno", 9, |s| bulk(down(s, BURSTY, &congestion(Algorithm::NEW_RENO)))),
+    ("bursts-cubic", 31, |s| bulk(down(s, BURSTY, &congestion(Algorithm::CUBIC)))),
+    ("bursts-bbr", 11, |s| bulk(down(s, BURSTY, &congestion(Algorithm::BBR)))),
     ("disorder", 12, |s| bulk(on(s, MESSY).transfer(Transfer::both(300_000)))),
     ("outage", 13, |s| bulk(on(s, "rate=20mbit delay=20ms outage=200ms..900ms").transfer(HALF))),
     ("small-windows", 14, |s| bulk(down(s, LOSSY, &small_windows()))),
-    ("streams-eps", 15, |s| ranked(&on(s, CLEAN), Scheme::Eps, ResendApproach::ByLoss)),
-    ("streams-eps-loss", 16, |s| ranked(&on(s, LOSSY), Scheme::Eps, ResendApproach::InTurn)),
-    ("streams-hmm", 17, |s| ranked(&on(s, CLEAN), Scheme::Hmm, ResendApproach::ByLoss)),
-    ("streams-hmm-loss", 18, |s| ranked(&on(s, LOSSY), Scheme::Hmm, ResendApproach::First)),
+    ("streams-eps", 15, |s| ranked(&on(s, CLEAN), Scheme::EPS, ByLoss)),
+    ("streams-eps-loss", 16, |s| ranked(&on(s, LOSSY), Scheme::EPS, InTurn)),
+    ("streams-hmm", 17, |s| ranked(&on(s, CLEAN), Scheme::HMM, ByLoss)),
+    ("streams-hmm-loss", 18, |s| ranked(&on(s, LOSSY), Scheme::HMM, First)),
     ("streams-mixed", 19, |s| {
         let config = TransportConfig { mix_streams: true, ..TransportConfig::default() };
         let small = vec![Transfer::both(3000); 60];
@@ -53,7 +55,7 @@ pub const ALL: &[(&str, u64, Run)] = &[
     }),
     ("tail", 20, |s| bulk(on(s, CLEAN).protect(tail(3)).transfers(pages(12)).gap(50 * MS))),
     ("tail-loss", 21, |s| {
-        let config = congestion(Algorithm::Bbr);
+        let config = congestion(Algorithm::BBR);
         bulk(on(s, LOSSY).transport(&config).protect(tail(3)).transfers(pages(12)).gap(50 * MS))
     }),
     ("incremental", 22, |s| bulk(on(s, CLEAN).protect(incremental(2, 25 * MS)).transfer(HALF))),
@@ -120,7 +122,7 @@ fn wide(loss_reaction: impl LossReactionFactory + 'static) -> TransportConfig {
         udp_payload_size: 1452,
         fec: Some(fec),
         loss_reaction: Arc::new(loss_reaction),
-        ..congestion(Algorithm::Bbr)
+        ..congestion(Algorithm::BBR)
     }
 }
 
@@ -142,12 +144,11 @@ fn messages(scenario: Scenario, protection: Option<Protection>) -> Result<Ends, 
 fn ranked(
     scenario: &Scenario,
     scheduler: Scheme,
-    approach: ResendApproach,
+    resend_order: impl ResendOrderFactory + 'static,
 ) -> Result<Ends, Failure> {
-    let resend_order = Arc::new(approach);
     let config = TransportConfig {
         scheduler: Arc::new(scheduler),
-        resend_order,
+        resend_order: Arc::new(resend_order),
         ..TransportConfig::default()
     };
     let transfer = Transfer { download: 50_000, upload: 10_000, protection: None };

@@ -278,13 +278,13 @@ pub const EXPERIMENT: Experiment = Experiment {
 pub fn run(options: &Options) -> Result<Report, Error> {
     let seeds = options.seeds(SEEDS);
     let nothing = |history, congestion| Setup::new(history, congestion, Protected::Nothing);
-    let warm = nothing(History::Warm, Algorithm::Bbr);
+    let warm = nothing(History::Warm, Algorithm::BBR);
     let connections = [
         warm,
         Setup { loss: 1, ..warm },
-        nothing(History::Fresh, Algorithm::Bbr),
-        nothing(History::Warm, Algorithm::Cubic),
-        nothing(History::Fresh, Algorithm::Cubic),
+        nothing(History::Fresh, Algorithm::BBR),
+        nothing(History::Warm, Algorithm::CUBIC),
+        nothing(History::Fresh, Algorithm::CUBIC),
     ];
     let arms = [Protected::Nothing, Protected::Urgent, Protected::All];
     let setups: Vec<Setup> =

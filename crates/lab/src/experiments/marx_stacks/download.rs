@@ -1,6 +1,5 @@
 //! Files over one connection, and what their client received.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use sutura_analysis::statistics::{mean, quantile, sorted};
@@ -9,8 +8,7 @@ use sutura_analysis::{
 };
 use sutura_link::{LinkConfig, ParseError};
 use sutura_proto::TransportConfig;
-use sutura_proto::policy::ResendApproach;
-use sutura_schedule::{Discipline, Preset, Scheme};
+use sutura_research::stacks::Preset;
 use sutura_sim::{BulkClient, BulkServer, Clock, Observed, Progress, Scenario, Transfer};
 
 use crate::Error;
@@ -60,43 +58,23 @@ impl Channel {
     }
 }
 
-/// How a server multiplexes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Server {
-    /// Which stream sends next.
-    pub scheme: Scheme,
-    /// When lost data goes.
-    pub approach: ResendApproach,
-    /// Whether a packet may carry several streams.
-    pub mix_streams: bool,
-    /// The receive window of the connection in windows of a stream.
-    pub stream_window: u32,
-}
-
-impl Server {
-    /// The defaults of a stack.
-    #[must_use]
-    pub fn of(preset: &'static Preset) -> Self {
-        let sequential = matches!(preset.discipline, Discipline::Fifo | Discipline::Lifo);
-        Self {
-            scheme: Scheme::Stack(preset),
-            approach: approach(preset.retransmission, sequential),
-            mix_streams: !preset.one_stream_per_packet,
-            stream_window: preset.stream_window,
-        }
-    }
-}
-
-/// Retransmission approach 1, 2 or 3 (section 2.1). The other order of approach 3 is one stream after
-/// the other, or in turns where that is the usual one.
+/// A server without erasure coding. Its windows are those that its client offers it.
 #[must_use]
-pub fn approach(number: u8, sequential: bool) -> ResendApproach {
-    match number {
-        1 => ResendApproach::InTurn,
-        2 => ResendApproach::First,
-        _ if sequential => ResendApproach::FirstBy(Scheme::Rr),
-        _ => ResendApproach::FirstBy(Scheme::Fifo),
+pub fn server() -> TransportConfig {
+    TransportConfig {
+        receive_window: WINDOW,
+        stream_receive_window: WINDOW,
+        fec: None,
+        ..TransportConfig::default()
     }
+}
+
+/// A server with the defaults of a stack.
+#[must_use]
+pub fn stack(preset: &Preset) -> TransportConfig {
+    let mut config = server();
+    preset.apply(&mut config);
+    config
 }
 
 /// Files that are requested at once.
@@ -125,23 +103,16 @@ pub struct Trace {
 /// # Errors
 /// The simulation fails.
 pub fn download(
-    server: Server,
+    server: &TransportConfig,
     files: Files,
     (up, down): (&LinkConfig, &LinkConfig),
     seed: u64,
 ) -> Result<Trace, Error> {
     // All requests are in one packet, so that the server knows all files before it sends any.
     let client = TransportConfig {
-        receive_window: WINDOW,
-        stream_receive_window: WINDOW / u64::from(server.stream_window.max(1)),
+        receive_window: server.receive_window,
+        stream_receive_window: server.stream_receive_window,
         mix_streams: true,
-        fec: None,
-        ..TransportConfig::default()
-    };
-    let sender = TransportConfig {
-        scheduler: Arc::new(server.scheme),
-        resend_order: Arc::new(server.approach),
-        mix_streams: server.mix_streams,
         fec: None,
         ..TransportConfig::default()
     };
@@ -150,7 +121,7 @@ pub fn download(
     let client_app = BulkClient::new(plan, files.count, Duration::ZERO);
     let app = Observed::new(client_app, recorder.clone());
     let mut completed = Vec::new();
-    let scenario = Scenario::new(seed).link(up, down).client(&client).server(&sender);
+    let scenario = Scenario::new(seed).link(up, down).client(&client).server(server);
     scenario.drive(Clock::default(), app, BulkServer::default, |view| {
         let app = &view.client.app;
         let done = app.is_done();

@@ -4,13 +4,17 @@
 mod download;
 mod tables;
 
-pub use download::{Channel, Files, Server, Trace, approach, download};
+pub use download::{Channel, Files, Trace, download, server, stack};
+
+use std::sync::Arc;
 
 use sutura_analysis::Held;
 use sutura_analysis::figure::{Picture, multiplexing};
 use sutura_analysis::report::Report;
 use sutura_analysis::statistics::{self, millis, quantile};
-use sutura_schedule::{Preset, Scheme};
+use sutura_proto::TransportConfig;
+use sutura_research::marx::{fifo, rr};
+use sutura_research::stacks::{Preset, resend_order};
 
 use super::Experiment;
 use super::paper_path::seed;
@@ -22,10 +26,10 @@ const FILES: Files = Files { count: 10, bytes: 1_000_000 };
 const TRACES: u64 = 30;
 
 /// One configuration.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 struct Setup {
     name: String,
-    server: Server,
+    server: TransportConfig,
     channel: Channel,
 }
 
@@ -97,7 +101,7 @@ fn mean_completion(trace: &Trace) -> f64 {
 fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Summary>, Error> {
     let samples = parallel::repeat(options, setups, count, |setup, n| {
         let (up, down) = setup.channel.links()?;
-        let trace = download(setup.server, FILES, (&up, &down), seed(options.seed, 1 + n))?;
+        let trace = download(&setup.server, FILES, (&up, &down), seed(options.seed, 1 + n))?;
         Ok::<_, Error>(Sample::of(&trace))
     })?;
     let lossy = samples.into_iter().map(|mut samples| {
@@ -109,11 +113,8 @@ fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Summar
 
 /// The presets on a channel.
 fn presets(channel: Channel) -> Vec<Setup> {
-    let setup = |preset: &'static Preset| Setup {
-        name: preset.name.to_owned(),
-        server: Server::of(preset),
-        channel,
-    };
+    let setup =
+        |preset: &Preset| Setup { name: preset.name.to_owned(), server: stack(preset), channel };
     Preset::ALL.iter().map(setup).collect()
 }
 
@@ -121,16 +122,16 @@ fn presets(channel: Channel) -> Vec<Setup> {
 /// stream in a packet and with several.
 fn approaches(channel: Channel) -> Vec<Setup> {
     let mut setups = Vec::new();
-    for (order, scheme) in [("round robin", Scheme::Rr), ("FIFO", Scheme::Fifo)] {
+    for (order, scheme) in [("round robin", rr::SCHEME), ("FIFO", fifo::SCHEME)] {
         for number in 1..=3 {
             for (streams, mix_streams) in [("one stream", false), ("several streams", true)] {
                 setups.push(Setup {
                     name: format!("{order}, RA #{number}, {streams}"),
-                    server: Server {
-                        scheme,
-                        approach: approach(number, scheme == Scheme::Fifo),
+                    server: TransportConfig {
+                        scheduler: Arc::new(scheme),
+                        resend_order: resend_order(number, scheme == fifo::SCHEME),
                         mix_streams,
-                        stream_window: 1,
+                        ..server()
                     },
                     channel,
                 });
@@ -147,7 +148,7 @@ const TRIES: u64 = 20;
 fn single(channel: Channel, options: &Options) -> Result<Vec<Trace>, Error> {
     parallel::map(options, &presets(channel), |setup| {
         let (up, down) = channel.links()?;
-        let with = |n| download(setup.server, FILES, (&up, &down), seed(options.seed, n));
+        let with = |n| download(&setup.server, FILES, (&up, &down), seed(options.seed, n));
         let mut trace = with(1)?;
         for n in 2..=TRIES {
             if channel == Channel::Lossless || trace.blocking.gaps > 0 {

@@ -4,7 +4,7 @@ use sutura_analysis::figure::{Axis, Chart, Panel, Series};
 use sutura_analysis::report::Report;
 use sutura_analysis::statistics::{quantile, sorted};
 use sutura_analysis::table::{Cell, Column, Table};
-use sutura_schedule::{Block, Discipline, Preset};
+use sutura_research::stacks::{Block, Discipline, Preset};
 
 use super::{Channel, FILES, Setup, Summary, Trace, mean_completion};
 

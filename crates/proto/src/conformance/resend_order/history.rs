@@ -1,7 +1,7 @@
 //! What may happen to the streams of a connection.
 
 use sutura_random::Rng;
-use sutura_schedule::{Dependency, Priority, StreamKey, Urgency};
+use sutura_schedule::{Priority, StreamKey, Urgency};
 
 /// One step of a history. Which stream it is about is drawn by whoever plays it.
 #[derive(Debug, Clone)]
@@ -40,14 +40,9 @@ impl Step {
 
 fn priority(random: &mut Rng) -> Priority {
     let urgency = Urgency::new(random.below(9) as u8).unwrap_or(Urgency::CONTROL);
-    let dependency = (random.below(2) == 0).then(|| Dependency {
-        parent: (random.below(4) > 0).then(|| key(random.below(8))),
-        weight: random.below(300) as u16,
-        exclusive: random.below(4) == 0,
-    });
     let deadline = (random.below(2) == 0).then(|| random.below(1_000));
     let incremental = random.below(2) == 0;
-    Priority { urgency, incremental, dependency, deadline, ..Priority::default() }
+    Priority { urgency, incremental, deadline, ..Priority::default() }
 }
 
 /// The `index`-th stream of a connection. Some identifiers are as large as they can be.

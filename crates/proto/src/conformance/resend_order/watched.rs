@@ -5,7 +5,7 @@ use super::history::{Step, key};
 use crate::streams::resend_order::{Precedence, ResendOrder, ResendOrderFactory};
 use std::collections::BTreeMap;
 use sutura_random::Rng;
-use sutura_schedule::{Priority, Scheme, StreamKey};
+use sutura_schedule::{Priority, SchedulerFactory, StreamKey};
 
 /// Bytes of a frame that is sent again.
 const FRAME: usize = 1_200;
@@ -24,8 +24,12 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    pub(super) fn new(factory: &dyn ResendOrderFactory, scheme: Scheme, seed: u64) -> Self {
-        let order = factory.build(&|| scheme.build());
+    pub(super) fn new(
+        factory: &dyn ResendOrderFactory,
+        scheduler: &dyn SchedulerFactory,
+        seed: u64,
+    ) -> Self {
+        let order = factory.build(&|| scheduler.build());
         let watched = Self {
             name: factory.name().to_owned(),
             precedence: order.precedence(),

@@ -29,7 +29,10 @@ mod tests;
 
 use super::delivery::{DeliverySampler, RateSample};
 use super::episode::{Cause, Episode};
-use super::{Acked, CongestionController, Lost, PacketState, Sent, WindowLimits};
+use super::{
+    Acked, Algorithm, CongestionController, CongestionFactory, Lost, PacketState, Sent,
+    WindowLimits,
+};
 use crate::ids::SpaceId;
 use crate::recovery::rtt::RttEstimator;
 use loss::{LossRound, Undo};
@@ -37,8 +40,21 @@ use model::{Aggregation, Model, Rounds};
 use probe_bw::ProbeBw;
 use probe_rtt::MinRtt;
 use startup::FullPipe;
+use std::sync::Arc;
 use std::time::Instant;
 use sutura_random::SplitMix64;
+use sutura_schedule::registry::Entry;
+
+impl Algorithm {
+    /// BBR version 3 (draft-ietf-ccwg-bbr).
+    pub const BBR: Self = Self::new("bbr", |path| Box::new(Bbr::new(path.limits(), path.seed)));
+}
+
+pub(super) const ENTRY: Entry<dyn CongestionFactory> = Entry::new(
+    Algorithm::BBR.name(),
+    "as fast as the path was measured to deliver, little queue, some loss",
+    |_| Ok(Arc::new(Algorithm::BBR)),
+);
 
 /// A bound that is not set.
 const UNBOUNDED: u64 = u64::MAX;
@@ -307,6 +323,6 @@ impl CongestionController for Bbr {
     }
 
     fn name(&self) -> &'static str {
-        "bbr"
+        Algorithm::BBR.name()
     }
 }

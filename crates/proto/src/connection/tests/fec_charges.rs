@@ -120,7 +120,7 @@ fn what_is_sent_again_is_charged_as_a_symbol_and_as_a_frame() {
 /// Repair symbols that the server sends before new data of a stream of urgency 3, for a stream of
 /// urgency 0 in a class of urgency `class`, or in none.
 fn repairs_before_others(class: Option<u8>) -> u64 {
-    let server = TransportConfig { scheduler: Arc::new(Scheme::Hmm), ..TransportConfig::default() };
+    let server = TransportConfig { scheduler: Arc::new(Scheme::HMM), ..TransportConfig::default() };
     let mut pair = Pair::with(TransportConfig::default(), server);
     pair.handshake();
     let parents = class.map(|urgency| {

@@ -2,7 +2,10 @@
 
 use super::pair::{Pair, pattern};
 use crate::ids::SymbolRef;
-use crate::policy::{HoldForRepair, LossReactionFactory, ResendApproach, ResendAtOnce};
+use crate::policy::{
+    ByLoss, First, FirstBy, HoldForRepair, InTurn, LossReactionFactory, ResendAtOnce,
+    ResendOrderFactory,
+};
 use crate::{Dir, Outcome, Priority, Protection, Scheme, Side, SpaceId, StreamId, TransportConfig};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,22 +16,18 @@ fn tail() -> Protection {
 }
 const SECOND: Duration = Duration::from_secs(1);
 
-const APPROACHES: [ResendApproach; 4] = [
-    ResendApproach::ByLoss,
-    ResendApproach::InTurn,
-    ResendApproach::First,
-    ResendApproach::FirstBy(Scheme::Eps),
-];
-
 /// Every approach with every loss reaction.
 fn each(mut test: impl FnMut(Pair)) {
     let reactions: [Arc<dyn LossReactionFactory>; 2] =
         [Arc::new(ResendAtOnce), Arc::new(HoldForRepair)];
-    for approach in APPROACHES {
+    let first_by = FirstBy(Arc::new(Scheme::EPS));
+    let approaches: [Arc<dyn ResendOrderFactory>; 4] =
+        [Arc::new(ByLoss), Arc::new(InTurn), Arc::new(First), Arc::new(first_by)];
+    for approach in approaches {
         for loss_reaction in &reactions {
             let config = || TransportConfig {
                 loss_reaction: loss_reaction.clone(),
-                resend_order: Arc::new(approach),
+                resend_order: approach.clone(),
                 ..TransportConfig::default()
             };
             let mut pair = Pair::with(config(), config());
@@ -110,10 +109,7 @@ fn byte(pair: &mut Pair, id: StreamId) -> Vec<u8> {
 
 #[test]
 fn a_small_symbol_in_turn_does_not_keep_a_large_repair_symbol_from_going() {
-    let server = TransportConfig {
-        resend_order: Arc::new(ResendApproach::InTurn),
-        ..TransportConfig::default()
-    };
+    let server = TransportConfig { resend_order: Arc::new(InTurn), ..TransportConfig::default() };
     let mut pair = Pair::with(TransportConfig::default(), server);
     pair.handshake();
     // Acknowledgements become long, because every other packet is lost.

@@ -4,7 +4,23 @@ use super::{Arrival, Decision, Redundancy, RedundancyFactory, RepairPlan, Turn, 
 use crate::wire::code_id::CodeId;
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Instant;
+use sutura_schedule::registry::{Entry, UnknownPolicy};
+
+pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
+    "block",
+    "Reed-Solomon blocks: parity symbols after each block of data",
+    "source=20,parity=2",
+    |parameters| {
+        let source = parameters.number("source", 20)?;
+        let parity = parameters.number("parity", 2)?;
+        let block = Block::new(source, parity).ok_or_else(|| {
+            UnknownPolicy::new("a block has 1 to 255 symbols, source and parity together")
+        })?;
+        Ok(Arc::new(block))
+    },
+);
 
 /// The most source and parity symbols of a block together, as Reed-Solomon codes over GF(256) have
 /// them.
@@ -31,7 +47,7 @@ impl Block {
 
 impl RedundancyFactory for Block {
     fn name(&self) -> &str {
-        "block"
+        ENTRY.name
     }
 
     fn parameters(&self) -> String {

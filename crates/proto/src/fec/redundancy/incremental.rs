@@ -5,7 +5,20 @@ use super::{
     parameters,
 };
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use sutura_schedule::registry::Entry;
+
+pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
+    "incremental",
+    "repair symbols a little after each piece of data (Holzinger 2025, II-D5)",
+    "burst=3,delay=0ms",
+    |parameters| {
+        let burst = parameters.number("burst", 3)?;
+        let delay = parameters.millis("delay", Duration::ZERO)?;
+        Ok(Arc::new(Incremental::new(burst, delay)))
+    },
+);
 
 /// Source symbols that a sender which is never idle sends for each repair symbol, at least. What
 /// repair symbols take of its window is data that it does not send, and a short window is soon full.
@@ -29,7 +42,7 @@ impl Incremental {
 
 impl RedundancyFactory for Incremental {
     fn name(&self) -> &str {
-        "incremental"
+        ENTRY.name
     }
 
     fn parameters(&self) -> String {

@@ -5,10 +5,7 @@
 //! [`Block`] makes Reed-Solomon blocks.
 //! What a policy sees is what Algorithm 1 of Michel 2022 (FlEC) decides from.
 
-mod block;
-mod incremental;
 mod protection;
-mod tail;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +19,12 @@ use crate::wire::code_id::{CodeId, CodeSet};
 use std::fmt::Debug;
 use std::ops::Range;
 use std::time::{Duration, Instant};
+use sutura_schedule::policies;
+
+policies! {
+    /// The built-in policies, as they are listed.
+    pub(crate) const ENTRIES: dyn RedundancyFactory = [tail, incremental, block];
+}
 
 /// A retransmission needs this share of a round trip from the first sending to the arrival, in
 /// eighths: nine to notice the loss and four to arrive (Holzinger 2025, II-D2).

@@ -4,7 +4,20 @@ use super::{
     Arrival, Decision, MAX_BURST, MAX_DELAY, Redundancy, RedundancyFactory, RepairPlan, View,
     parameters,
 };
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use sutura_schedule::registry::Entry;
+
+pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
+    "tail",
+    "repair symbols at the end of what was sent (Holzinger 2025, II-D4)",
+    "burst=3,delay=0ms",
+    |parameters| {
+        let burst = parameters.number("burst", 3)?;
+        let delay = parameters.millis("delay", Duration::ZERO)?;
+        Ok(Arc::new(Tail::new(burst, delay)))
+    },
+);
 
 /// How long an application that wrote nothing new is given to do so, before the stream counts as
 /// flushed: a writer in another task needs a moment to refill its buffer.
@@ -28,7 +41,7 @@ impl Tail {
 
 impl RedundancyFactory for Tail {
     fn name(&self) -> &str {
-        "tail"
+        ENTRY.name
     }
 
     fn parameters(&self) -> String {

@@ -3,6 +3,13 @@
 use super::{Delivery, DeliveryFactory, Held};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
+use std::sync::Arc;
+use sutura_schedule::registry::Entry;
+
+pub(super) const ENTRY: Entry<dyn DeliveryFactory> =
+    Entry::new("arrival", "every piece as soon as it is there, with its offset", |_| {
+        Ok(Arc::new(ArrivalOrder))
+    });
 
 /// Every piece leaves as soon as it is there, with its offset, and those that wait for the
 /// application leave in the order in which they came. Pieces that touch are one, as old as the
@@ -12,7 +19,7 @@ pub struct ArrivalOrder;
 
 impl DeliveryFactory for ArrivalOrder {
     fn name(&self) -> &str {
-        "arrival"
+        ENTRY.name
     }
 
     fn build(&self) -> Box<dyn Delivery> {

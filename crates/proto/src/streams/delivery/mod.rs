@@ -5,9 +5,6 @@
 //! a [`Delivery`] decides in which order. Flow control gives credit for what was delivered, wherever
 //! it stands, and the end of the stream is told after all of its bytes.
 
-mod arrival_order;
-mod stream_order;
-
 pub use arrival_order::ArrivalOrder;
 pub use stream_order::StreamOrder;
 
@@ -16,7 +13,12 @@ use bytes::Bytes;
 use std::any::Any;
 use std::fmt::Debug;
 use std::ops::Range;
-use std::sync::Arc;
+use sutura_schedule::policies;
+
+policies! {
+    /// The built-in kinds, as they are listed.
+    pub(crate) const ENTRIES: dyn DeliveryFactory = [stream_order, arrival_order];
+}
 
 /// Bytes of a stream, and where they stand in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,13 +107,4 @@ pub trait DeliveryFactory: Debug + Send + Sync {
 
     /// A delivery for a stream of which nothing was received.
     fn build(&self) -> Box<dyn Delivery>;
-}
-
-/// The kinds that come with this crate, the default first, each with a line that says what it does.
-#[must_use]
-pub fn built_in() -> [(Arc<dyn DeliveryFactory>, &'static str); 2] {
-    [
-        (Arc::new(StreamOrder), "bytes in the order in which the peer wrote them"),
-        (Arc::new(ArrivalOrder), "every piece as soon as it is there, with its offset"),
-    ]
 }

@@ -2,6 +2,13 @@
 
 use super::{Delivery, DeliveryFactory, Held};
 use std::ops::Range;
+use std::sync::Arc;
+use sutura_schedule::registry::Entry;
+
+pub(super) const ENTRY: Entry<dyn DeliveryFactory> =
+    Entry::new("stream", "bytes in the order in which the peer wrote them", |_| {
+        Ok(Arc::new(StreamOrder))
+    });
 
 /// Bytes leave in the order in which the peer wrote them: those behind a gap wait until it is
 /// filled. The default. Keeps nothing.
@@ -20,7 +27,7 @@ impl Delivery for StreamOrder {
 
 impl DeliveryFactory for StreamOrder {
     fn name(&self) -> &str {
-        "stream"
+        ENTRY.name
     }
 
     fn build(&self) -> Box<dyn Delivery> {

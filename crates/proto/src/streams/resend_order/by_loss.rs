@@ -1,8 +1,28 @@
 //! First lost, first sent again.
 
-use super::{Precedence, ResendOrder};
+use super::{Precedence, ResendOrder, ResendOrderFactory};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use sutura_schedule::{Priority, StreamKey};
+use std::sync::Arc;
+use sutura_schedule::registry::Entry;
+use sutura_schedule::{Priority, Scheduler, StreamKey};
+
+pub(super) const ENTRY: Entry<dyn ResendOrderFactory> =
+    Entry::new("by-loss", "lost data goes first, in the order of loss", |_| Ok(Arc::new(ByLoss)));
+
+/// Lost data goes first, in the order of loss, whatever the streams' priorities. What was lost
+/// earliest has kept a reader waiting longest. The default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ByLoss;
+
+impl ResendOrderFactory for ByLoss {
+    fn name(&self) -> &str {
+        ENTRY.name
+    }
+
+    fn build(&self, _scheduler: &dyn Fn() -> Box<dyn Scheduler>) -> Box<dyn ResendOrder> {
+        Box::new(Losses::default())
+    }
+}
 
 /// The queue is cleared of places that are not needed any more when it has more of them than others,
 /// and more than this.
@@ -17,9 +37,9 @@ struct Places {
     stale: usize,
 }
 
-/// Lost data goes before new data, in the order of loss.
+/// The frames that wait, in the order of loss.
 #[derive(Debug, Default)]
-pub struct ByLoss {
+struct Losses {
     /// The streams that exist: frames of others do not wait.
     streams: BTreeSet<StreamKey>,
     /// The stream of each frame, oldest loss first. The first place is never stale.
@@ -29,7 +49,7 @@ pub struct ByLoss {
     stale: usize,
 }
 
-impl ByLoss {
+impl Losses {
     /// Gives up the first place if its frame does not wait any more.
     fn skip_stale(&mut self) -> bool {
         let Some(front) = self.queue.front() else { return false };
@@ -58,7 +78,7 @@ impl ByLoss {
     }
 }
 
-impl ResendOrder for ByLoss {
+impl ResendOrder for Losses {
     fn precedence(&self) -> Precedence {
         Precedence::First
     }
@@ -107,8 +127,8 @@ mod tests {
     use proptest::prelude::*;
 
     /// An order with five streams.
-    fn five_streams() -> ByLoss {
-        let mut order = ByLoss::default();
+    fn five_streams() -> Losses {
+        let mut order = Losses::default();
         (0..5).for_each(|stream| order.insert(stream, &Priority::default()));
         order
     }

@@ -1,18 +1,27 @@
 //! The order of resending: which lost stream data is sent when, relative to new data.
 //!
-//! The three approaches that Marx 2020, section 2.1 found in QUIC implementations, and the one that
-//! is the default here. What *is* sent again was decided before
+//! Built in are [`ByLoss`], the default, and the three approaches that Marx 2020, section 2.1 found in
+//! QUIC implementations: [`InTurn`], [`First`] and [`FirstBy`]. What *is* sent again was decided before
 //! ([`LossReaction`](crate::policy::LossReaction)); an order sees streams and byte
 //! counts, no data.
 
-mod by_loss;
 mod by_scheduler;
 
 pub use by_loss::ByLoss;
 pub use by_scheduler::ByScheduler;
+pub use first::{First, FirstBy};
+pub use in_turn::InTurn;
 
 use std::fmt::Debug;
-use sutura_schedule::{Priority, Scheduler, Scheme, StreamKey};
+use sutura_schedule::{Priority, Scheduler, StreamKey, policies};
+
+policies! {
+    /// The built-in orders, as they are listed.
+    ///
+    /// In the examples of those that go by schedulers, four streams A to D share in turn, of which A
+    /// and B have lost two packets each.
+    pub(crate) const ENTRIES: dyn ResendOrderFactory = [by_loss, in_turn, first];
+}
 
 /// When lost data goes, relative to new data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,64 +79,4 @@ pub trait ResendOrderFactory: Debug + Send + Sync {
     /// An order without streams. `scheduler` makes what schedules the connection's new data, for
     /// orders that go by the same scheme.
     fn build(&self, scheduler: &dyn Fn() -> Box<dyn Scheduler>) -> Box<dyn ResendOrder>;
-}
-
-/// The built-in orders.
-///
-/// In the examples four streams A to D share in turn, of which A and B have lost two packets each.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ResendApproach {
-    /// Lost data goes first, in the order of loss, whatever the streams' priorities: [`ByLoss`].
-    /// What was lost earliest has kept a reader waiting longest. The default.
-    #[default]
-    ByLoss,
-    /// Lost data is ordinary data of its stream, and sent when the scheduler selects the stream:
-    /// approach 1 of Marx 2020, `ABCDABCD`.
-    InTurn,
-    /// Lost data goes first, and the connection's scheme decides among the streams that lost some:
-    /// approach 2, `ABABCDCD`.
-    First,
-    /// Lost data goes first, and this scheme decides among the streams that lost some: approach 3,
-    /// `AABBCDCD` with a sequential scheme.
-    FirstBy(Scheme),
-}
-
-impl ResendApproach {
-    /// Those that need nothing more to be said, in the order in which they are listed to people.
-    pub const ALL: [Self; 3] = [Self::ByLoss, Self::InTurn, Self::First];
-
-    /// What it does, in a line.
-    #[must_use]
-    pub const fn summary(self) -> &'static str {
-        match self {
-            Self::ByLoss => "lost data goes first, in the order of loss",
-            Self::InTurn => {
-                "lost data goes when the scheduler selects its stream (Marx 2020, approach 1)"
-            }
-            Self::First => {
-                "lost data goes first, ordered by the connection's scheduler (approach 2)"
-            }
-            Self::FirstBy(_) => "lost data goes first, ordered by a scheme of its own (approach 3)",
-        }
-    }
-}
-
-impl ResendOrderFactory for ResendApproach {
-    fn name(&self) -> &str {
-        match self {
-            Self::ByLoss => "by-loss",
-            Self::InTurn => "in-turn",
-            Self::First => "first",
-            Self::FirstBy(_) => "first-by",
-        }
-    }
-
-    fn build(&self, scheduler: &dyn Fn() -> Box<dyn Scheduler>) -> Box<dyn ResendOrder> {
-        match self {
-            Self::ByLoss => Box::new(ByLoss::default()),
-            Self::InTurn => Box::new(ByScheduler::new(Precedence::InTurn, scheduler())),
-            Self::First => Box::new(ByScheduler::new(Precedence::First, scheduler())),
-            Self::FirstBy(other) => Box::new(ByScheduler::new(Precedence::First, other.build())),
-        }
-    }
 }

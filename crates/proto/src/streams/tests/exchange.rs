@@ -169,7 +169,8 @@ fn run(seed: u64, limits: &StreamLimits, count: u64, size: u64, loss: u64) {
     let mut random = Rng::new(seed);
     let mut now = Instant::now();
     let mut host = |side| {
-        let approach = APPROACHES[random.below(APPROACHES.len() as u64) as usize];
+        let approaches = approaches();
+        let approach = &*approaches[random.below(approaches.len() as u64) as usize];
         Host::new(endpoint_with(side, limits, approach), count, size)
     };
     let (mut a, mut b) = (host(Side::Client), host(Side::Server));

@@ -20,8 +20,8 @@ const FOR_SENDING: [Frame; 2] = [
 
 #[test]
 fn nothing_opens_before_the_peer_said_what_it_allows() {
-    let order = ResendApproach::default().build(&|| Scheme::Eps.build());
-    let mut streams = Streams::new(Side::Client, small(), Scheme::Eps.build(), order);
+    let order = ByLoss.build(&|| Scheme::EPS.build());
+    let mut streams = Streams::new(Side::Client, small(), Scheme::EPS.build(), order);
     assert_eq!(streams.open(Dir::Bi), None);
     streams.set_peer_limits(advertised(&small()));
     assert_eq!(events(&mut streams), [StreamEvent::Available { dir: Dir::Bi }]);

@@ -11,7 +11,7 @@ mod send_buffer;
 mod send_limits;
 mod sending;
 
-use super::resend_order::{ResendApproach, ResendOrderFactory};
+use super::resend_order::{ByLoss, First, FirstBy, InTurn, ResendOrderFactory};
 use super::*;
 use crate::error::{TransportError, TransportErrorCode};
 use crate::recovery::token::{ControlToken, StreamToken, Token, Tokens};
@@ -71,24 +71,22 @@ fn advertised(limits: &StreamLimits) -> PeerLimits {
 
 /// An endpoint with `limits`, whose peer has the same.
 fn endpoint(side: Side, limits: &StreamLimits) -> Streams {
-    endpoint_with(side, limits, ResendApproach::default())
+    endpoint_with(side, limits, &ByLoss)
 }
 
 /// An endpoint with `limits` that sends again what was lost as `approach` says.
-fn endpoint_with(side: Side, limits: &StreamLimits, approach: ResendApproach) -> Streams {
-    let order = approach.build(&|| Scheme::Eps.build());
-    let mut streams = Streams::new(side, limits.clone(), Scheme::Eps.build(), order);
+fn endpoint_with(side: Side, limits: &StreamLimits, approach: &dyn ResendOrderFactory) -> Streams {
+    let order = approach.build(&|| Scheme::EPS.build());
+    let mut streams = Streams::new(side, limits.clone(), Scheme::EPS.build(), order);
     streams.set_peer_limits(advertised(limits));
     streams
 }
 
 /// Every approach that there is.
-const APPROACHES: [ResendApproach; 4] = [
-    ResendApproach::ByLoss,
-    ResendApproach::InTurn,
-    ResendApproach::First,
-    ResendApproach::FirstBy(Scheme::Eps),
-];
+fn approaches() -> [Arc<dyn ResendOrderFactory>; 4] {
+    let first_by = FirstBy(Arc::new(Scheme::EPS));
+    [Arc::new(ByLoss), Arc::new(InTurn), Arc::new(First), Arc::new(first_by)]
+}
 
 fn client() -> Streams {
     endpoint(Side::Client, &small())

@@ -90,12 +90,12 @@ fn the_approaches_give_the_sequences_of_the_paper() {
         assert_eq!(sequence(SEQUENTIAL, by(InTurn, SEQUENTIAL), lost), "AABBCCDD");
     }
     for (lost, expected) in [("ABAB", "ABABCDCD"), ("AABB", "AABBCDCD"), ("BAAB", "BAABCDCD")] {
-        let by_loss = ResendApproach::ByLoss.build(&|| Scheme::Eps.build());
+        let by_loss = ByLoss.build(&|| Scheme::EPS.build());
         assert_eq!(sequence(RR, by_loss, lost), expected);
     }
 }
 
-fn with(approach: ResendApproach) -> Streams {
+fn with(approach: &dyn ResendOrderFactory) -> Streams {
     endpoint_with(Side::Client, &small(), approach)
 }
 
@@ -115,8 +115,8 @@ fn sent(streams: &mut Streams, id: StreamId, len: usize) -> StreamToken {
 
 #[test]
 fn only_in_turn_does_lost_data_wait_for_more_urgent_new_data() {
-    for approach in APPROACHES {
-        let mut streams = with(approach);
+    for approach in approaches() {
+        let mut streams = with(&*approach);
         let (late, urgent) = (open(&mut streams, 6, false), open(&mut streams, 0, false));
         let lost = sent(&mut streams, late, 100);
         streams.write(late, &[2; 50]).unwrap();
@@ -124,8 +124,8 @@ fn only_in_turn_does_lost_data_wait_for_more_urgent_new_data() {
         streams.lost(&Token::Stream(lost));
         let order: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).collect();
         let order: Vec<_> = order.iter().map(|t| (t.id, t.offset)).collect();
-        let expected = match approach {
-            ResendApproach::InTurn => [(urgent, 0), (late, 0), (late, 100)],
+        let expected = match approach.name() {
+            "in-turn" => [(urgent, 0), (late, 0), (late, 100)],
             _ => [(late, 0), (urgent, 0), (late, 100)],
         };
         assert_eq!(order, expected, "{approach:?}");
@@ -135,14 +135,14 @@ fn only_in_turn_does_lost_data_wait_for_more_urgent_new_data() {
 
 #[test]
 fn among_lossy_streams_the_scheme_decides_by_urgency_except_in_the_order_of_loss() {
-    for approach in APPROACHES {
-        let mut streams = with(approach);
+    for approach in approaches() {
+        let mut streams = with(&*approach);
         let (late, urgent) = (open(&mut streams, 6, false), open(&mut streams, 0, false));
         let tokens = [sent(&mut streams, late, 100), sent(&mut streams, urgent, 100)];
         tokens.iter().for_each(|token| streams.lost(&Token::Stream(*token)));
         let order: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).collect();
         let mut expected = tokens;
-        if approach != ResendApproach::ByLoss {
+        if approach.name() != "by-loss" {
             expected.reverse();
         }
         assert_eq!(order, expected, "{approach:?}");
@@ -151,8 +151,8 @@ fn among_lossy_streams_the_scheme_decides_by_urgency_except_in_the_order_of_loss
 
 #[test]
 fn a_change_of_priority_reaches_lost_data_too() {
-    for approach in &APPROACHES[1..] {
-        let mut streams = with(*approach);
+    for approach in approaches().into_iter().skip(1) {
+        let mut streams = with(&*approach);
         let (a, b) = (open(&mut streams, 3, false), open(&mut streams, 3, false));
         for token in [sent(&mut streams, a, 100), sent(&mut streams, b, 100)] {
             streams.lost(&Token::Stream(token));
@@ -165,10 +165,10 @@ fn a_change_of_priority_reaches_lost_data_too() {
 
 #[test]
 fn lost_data_needs_no_credit() {
-    for approach in APPROACHES {
+    for approach in approaches() {
         let mut limits = small();
         limits.connection_window = 300;
-        let mut streams = endpoint_with(Side::Client, &limits, approach);
+        let mut streams = endpoint_with(Side::Client, &limits, &*approach);
         let ids = [0, 1, 2].map(|urgency| open(&mut streams, urgency, true));
         let tokens: Vec<_> = ids[1..].iter().map(|id| sent(&mut streams, *id, 150)).collect();
         // The most urgent has new data only, for which there is no credit.
@@ -189,8 +189,8 @@ fn lost_data_needs_no_credit() {
 
 #[test]
 fn a_retransmission_is_a_turn() {
-    for approach in APPROACHES {
-        let mut streams = with(approach);
+    for approach in approaches() {
+        let mut streams = with(&*approach);
         let (a, b) = (open(&mut streams, 3, true), open(&mut streams, 3, true));
         let lost = sent(&mut streams, a, 100);
         streams.write(a, &[1; 2_380]).unwrap();
@@ -203,9 +203,9 @@ fn a_retransmission_is_a_turn() {
 
 #[test]
 fn a_lost_end_is_sent_again_alone_or_with_the_bytes_before_it() {
-    for approach in APPROACHES {
+    for approach in approaches() {
         for lost_bytes in [false, true] {
-            let mut streams = with(approach);
+            let mut streams = with(&*approach);
             let id = open(&mut streams, 3, true);
             let bytes = sent(&mut streams, id, 100);
             streams.finish(id).unwrap();
@@ -230,8 +230,8 @@ fn a_lost_end_is_sent_again_alone_or_with_the_bytes_before_it() {
 
 #[test]
 fn a_reset_forgets_what_was_lost_and_keeps_the_final_size() {
-    for approach in APPROACHES {
-        let mut streams = with(approach);
+    for approach in approaches() {
+        let mut streams = with(&*approach);
         let (a, b) = (open(&mut streams, 3, true), open(&mut streams, 3, true));
         let tokens = [(a, 100), (b, 50), (a, 70)].map(|(id, len)| sent(&mut streams, id, len));
         tokens.iter().for_each(|token| streams.lost(&Token::Stream(*token)));
@@ -252,8 +252,8 @@ const fn symbol(id: u64) -> SymbolRef {
 
 #[test]
 fn symbols_take_their_stream_s_turn() {
-    for approach in APPROACHES {
-        let mut streams = with(approach);
+    for approach in approaches() {
+        let mut streams = with(&*approach);
         let (a, b) = (open(&mut streams, 3, false), open(&mut streams, 3, false));
         let [first, second] = [1, 2].map(|_| sent(&mut streams, a, 100));
         let other = sent(&mut streams, b, 100);
@@ -274,8 +274,8 @@ fn symbols_take_their_stream_s_turn() {
 
 #[test]
 fn symbols_that_nobody_misses_any_more_are_not_sent() {
-    for approach in APPROACHES {
-        let mut streams = with(approach);
+    for approach in approaches() {
+        let mut streams = with(&*approach);
         let ids = [0; 4].map(|_| open(&mut streams, 3, true));
         let tokens = ids.map(|id| sent(&mut streams, id, 100));
         for (token, id) in tokens.iter().zip(0..) {
@@ -296,8 +296,8 @@ fn symbols_that_nobody_misses_any_more_are_not_sent() {
 
 #[test]
 fn a_question_changes_nothing() {
-    for approach in APPROACHES {
-        let mut streams = with(approach);
+    for approach in approaches() {
+        let mut streams = with(&*approach);
         let ids = [0, 3, 3].map(|urgency| open(&mut streams, urgency, true));
         let tokens = ids.map(|id| sent(&mut streams, id, 100));
         ids.iter().for_each(|id| assert_eq!(streams.write(*id, &[0; 500]), Ok(500)));
@@ -312,7 +312,7 @@ fn a_question_changes_nothing() {
 
 #[test]
 fn what_is_given_up_is_not_sent_again_and_ends_in_a_reset() {
-    let mut streams = with(ResendApproach::ByLoss);
+    let mut streams = with(&ByLoss);
     let id = open(&mut streams, 3, true);
     let tokens = [(); 3].map(|()| sent(&mut streams, id, 100));
     streams.finish(id).unwrap();
@@ -332,7 +332,7 @@ fn what_is_given_up_is_not_sent_again_and_ends_in_a_reset() {
 
 #[test]
 fn what_was_given_up_and_arrived_all_the_same_needs_no_reset() {
-    let mut streams = with(ResendApproach::ByLoss);
+    let mut streams = with(&ByLoss);
     let id = open(&mut streams, 3, true);
     let token = sent(&mut streams, id, 100);
     streams.finish(id).unwrap();
@@ -345,7 +345,7 @@ fn what_was_given_up_and_arrived_all_the_same_needs_no_reset() {
 }
 
 /// Streams that write, send and lose at random; returns how often each byte was sent and lost.
-fn churn(seed: u64, approach: ResendApproach, rounds: usize) {
+fn churn(seed: u64, approach: &dyn ResendOrderFactory, rounds: usize) {
     let mut random = Rng::new(seed);
     let mut limits = small();
     limits.stream_window = 1 << 20;
@@ -398,15 +398,15 @@ fn churn(seed: u64, approach: ResendApproach, rounds: usize) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
-    fn what_is_lost_is_sent_again_once(seed: u64, approach in 0..APPROACHES.len()) {
-        churn(seed, APPROACHES[approach], 200);
+    fn what_is_lost_is_sent_again_once(seed: u64, approach in 0..4usize) {
+        churn(seed, &*approaches()[approach], 200);
     }
 }
 
 #[test]
 fn queues_of_lost_frames_are_bounded_by_what_was_sent() {
-    for approach in APPROACHES {
-        let mut streams = with(approach);
+    for approach in approaches() {
+        let mut streams = with(&*approach);
         let id = open(&mut streams, 3, true);
         let tokens: Vec<_> = (0..1_000).map(|_| sent(&mut streams, id, 5)).collect();
         // Probes repeat what waits already, and a peer may let any number of them time out.

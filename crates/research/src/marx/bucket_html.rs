@@ -1,0 +1,19 @@
+//! `bucket-html`: [`bucket`], but documents go into the highest bucket.
+
+use super::{Kind, Place, Plan, Rank, Resource, bucket, scheme};
+
+scheme!("bucket-html", "bucket with documents in the highest one");
+
+pub(super) const PLAN: Plan = Plan {
+    groups: bucket::GROUPS,
+    place: |resource| Place::within(group(resource)),
+    rank: Rank::Arrival,
+    yields: None,
+};
+
+fn group(resource: &Resource) -> usize {
+    match resource.kind {
+        Kind::Html if !resource.deferred => bucket::B63_2,
+        _ => bucket::group(resource),
+    }
+}

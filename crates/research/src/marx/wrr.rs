@@ -1,0 +1,22 @@
+//! `wrr`: what Safari did. Every stream shares, by weights for kinds.
+
+use super::{Group, Kind, Place, Plan, Rank, Resource, scheme};
+use crate::tree::Order;
+
+scheme!("wrr", "shares by the kind of resource, as in Safari");
+
+pub(super) const PLAN: Plan = Plan {
+    groups: &[Group::page(Order::Shares)],
+    place: |resource| Place::weighing(weight(resource), 0),
+    rank: Rank::Arrival,
+    yields: None,
+};
+
+fn weight(resource: &Resource) -> u16 {
+    match resource.kind {
+        Kind::Html | Kind::Css => 256,
+        Kind::Js => 24,
+        Kind::Font => 16,
+        Kind::Image | Kind::Svg | Kind::Xhr | Kind::Video | Kind::Other => 8,
+    }
+}

@@ -1,0 +1,46 @@
+//! `zeroweight`: the proposal of the paper (Marx 2020, figure 11). Weight 255 is served first, one
+//! stream after the other by stream key; then weights 254 to 1 share; then weight 0, again one
+//! after the other.
+
+use super::{Group, Kind, Place, Plan, Rank, Resource, scheme};
+use crate::tree::Order;
+
+scheme!("zeroweight", "weight 255 in sequence, then shares, then weight 0");
+
+pub(super) const PLAN: Plan = Plan {
+    groups: GROUPS,
+    place: |resource| place(weight(resource)),
+    rank: Rank::Key,
+    yields: None,
+};
+
+const FIRST: usize = 1;
+const SHARED: usize = 2;
+const LAST: usize = 3;
+
+pub(super) const GROUPS: &[Group] = &[
+    Group::page(Order::Sequence),
+    Group::below(0, Order::Sequence),
+    Group::below(0, Order::Shares),
+    Group::below(0, Order::Sequence),
+];
+
+pub(super) fn place(weight: u16) -> Place {
+    match weight {
+        255 => Place::within(FIRST),
+        0 => Place::within(LAST),
+        _ => Place::weighing(weight, SHARED),
+    }
+}
+
+fn weight(resource: &Resource) -> u16 {
+    match resource.kind {
+        _ if resource.main => 255,
+        Kind::Html | Kind::Css => 254,
+        Kind::Js => 24,
+        Kind::Font => 16,
+        Kind::Image | Kind::Svg if resource.above_the_fold => 8,
+        Kind::Image | Kind::Svg => 1,
+        Kind::Xhr | Kind::Video | Kind::Other => 0,
+    }
+}

@@ -1,0 +1,26 @@
+//! `zeroweight-atf`: [`zeroweight`] with weights for what a page needs above the fold: 255 for what is
+//! critical, 0 for what can wait.
+
+use super::{Kind, Plan, Rank, Resource, scheme, zeroweight};
+
+scheme!("zeroweight-atf", "zeroweight, with what is above the fold first");
+
+pub(super) const PLAN: Plan = Plan {
+    groups: zeroweight::GROUPS,
+    place: |resource| zeroweight::place(weight(resource)),
+    rank: Rank::Key,
+    yields: None,
+};
+
+fn weight(resource: &Resource) -> u16 {
+    match resource.kind {
+        _ if resource.main => 255,
+        Kind::Css | Kind::Js if resource.critical => 255,
+        Kind::Font => 255,
+        Kind::Image | Kind::Svg if resource.above_the_fold => 255,
+        Kind::Html | Kind::Css => 254,
+        Kind::Js if resource.deferred => 0,
+        Kind::Js | Kind::Xhr => 24,
+        Kind::Image | Kind::Svg | Kind::Video | Kind::Other => 0,
+    }
+}

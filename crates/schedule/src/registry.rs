@@ -1,0 +1,279 @@
+//! Policies by name: how those of a seam are listed, and how one is chosen by a text.
+//!
+//! The text is the name of a policy with its parameters behind a colon, as in `hmm` or
+//! `tail:burst=3,delay=25ms`. A policy says what that takes in an [`Entry`] in its own file,
+//! [`policies!`](crate::policies) lists the entries of a crate, and a [`Registry`] finds them:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use sutura_schedule::registry::{Entry, Registry};
+//! use sutura_schedule::{Eps, SCHEDULERS, SchedulerFactory, Scheme};
+//!
+//! const TURNS: Scheme = Scheme::new("turns", || Box::new(Eps::new()));
+//! const ENTRY: Entry<dyn SchedulerFactory> =
+//!     Entry::new(TURNS.name(), "every stream in turn", |_| Ok(Arc::new(TURNS)));
+//!
+//! let registry = Registry::new("scheduler", SCHEDULERS).with([ENTRY]);
+//! assert_eq!(registry.find("turns")?.name(), "turns");
+//! assert!(registry.find("turns:length=2").is_err());
+//! # Ok::<(), sutura_schedule::registry::UnknownPolicy>(())
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Declares the modules of policies, and lists the `ENTRY` of each:
+///
+/// ```text
+/// policies! {
+///     /// The redundancy policies.
+///     pub const ENTRIES: dyn RedundancyFactory = [tail, incremental, block];
+/// }
+/// ```
+///
+/// So a policy that comes with its crate is one file, and its name in this list. Its module is
+/// private unless `pub` stands before the name. `rustfmt` does not find modules that are declared
+/// here; give it the files by name.
+#[macro_export]
+macro_rules! policies {
+    (
+        $(#[$meta:meta])*
+        $vis:vis const $table:ident: $factory:ty = [$($module_vis:vis $module:ident),* $(,)?];
+    ) => {
+        $($module_vis mod $module;)*
+
+        $(#[$meta])*
+        $vis const $table: &[$crate::registry::Entry<$factory>] = &[$($module::ENTRY),*];
+    };
+}
+
+/// A policy of a seam; `F` is what makes it, such as
+/// [`dyn SchedulerFactory`](crate::SchedulerFactory).
+pub struct Entry<F: ?Sized> {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub summary: &'static str,
+    /// Its parameters with their defaults, as one would write them; empty if it has none.
+    pub parameters: &'static str,
+    make: Make<F>,
+}
+
+type MakeFn<F> = fn(&mut Parameters<'_>) -> Result<Arc<F>, UnknownPolicy>;
+
+enum Make<F: ?Sized> {
+    Call(MakeFn<F>),
+    Share(Arc<F>),
+}
+
+impl<F: ?Sized> Entry<F> {
+    /// A policy without parameters.
+    #[must_use]
+    pub const fn new(name: &'static str, summary: &'static str, make: MakeFn<F>) -> Self {
+        Self::with_parameters(name, summary, "", make)
+    }
+
+    /// A policy that is listed with `parameters` and their defaults, such as `burst=3,delay=0ms`.
+    /// `make` takes the parameters that it knows; what is left over is an error.
+    #[must_use]
+    pub const fn with_parameters(
+        name: &'static str,
+        summary: &'static str,
+        parameters: &'static str,
+        make: MakeFn<F>,
+    ) -> Self {
+        Self { name, summary, parameters, make: Make::Call(make) }
+    }
+
+    /// A policy without parameters that exists already, when the table is made at run time.
+    #[must_use]
+    pub const fn made(name: &'static str, summary: &'static str, policy: Arc<F>) -> Self {
+        Self { name, summary, parameters: "", make: Make::Share(policy) }
+    }
+
+    /// The policy with `parameters`; what they leave out has its default.
+    ///
+    /// # Errors
+    /// There is no such parameter, or it has no such value.
+    pub fn make(&self, parameters: &str) -> Result<Arc<F>, UnknownPolicy> {
+        let mut parameters = Parameters::parse(parameters)?;
+        let made = match &self.make {
+            Make::Call(make) => make(&mut parameters)?,
+            Make::Share(policy) => policy.clone(),
+        };
+        parameters.finish(self.name, self.parameters)?;
+        Ok(made)
+    }
+}
+
+impl<F: ?Sized> Clone for Entry<F> {
+    fn clone(&self) -> Self {
+        let make = match &self.make {
+            Make::Call(make) => Make::Call(*make),
+            Make::Share(policy) => Make::Share(policy.clone()),
+        };
+        Self { make, ..*self }
+    }
+}
+
+impl<F: ?Sized> fmt::Debug for Entry<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The policies of a seam.
+#[derive(Clone, Debug)]
+pub struct Registry<F: ?Sized> {
+    /// What is chosen: `scheduler`.
+    pub seam: &'static str,
+    entries: Vec<Entry<F>>,
+}
+
+impl<F: ?Sized> Registry<F> {
+    /// A registry of `entries`.
+    #[must_use]
+    pub fn new(seam: &'static str, entries: &[Entry<F>]) -> Self {
+        Self { seam, entries: entries.to_vec() }
+    }
+
+    /// The same with more policies. One takes the place of another of its name.
+    #[must_use]
+    pub fn with(mut self, entries: impl IntoIterator<Item = Entry<F>>) -> Self {
+        for entry in entries {
+            match self.entries.iter_mut().find(|old| old.name == entry.name) {
+                Some(old) => *old = entry,
+                None => self.entries.push(entry),
+            }
+        }
+        self
+    }
+
+    /// The policies, in the order in which they are listed.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry<F>] {
+        &self.entries
+    }
+
+    /// What makes the policy that `text` names.
+    ///
+    /// # Errors
+    /// There is no such policy or parameter, or a parameter has no such value.
+    pub fn find(&self, text: &str) -> Result<Arc<F>, UnknownPolicy> {
+        let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
+        let entry = self.entries.iter().find(|entry| entry.name == name).ok_or_else(|| {
+            let names: Vec<_> = self.entries.iter().map(|entry| entry.name).collect();
+            let (seam, names) = (self.seam, names.join(", "));
+            UnknownPolicy::new(format!("unknown {seam} `{name}`, expected one of: {names}"))
+        })?;
+        entry.make(parameters)
+    }
+}
+
+/// There is no such policy, or not with these parameters. The text says what there is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UnknownPolicy(String);
+
+impl UnknownPolicy {
+    /// An error that says `text`.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+/// The parameters of a text: `name=value`, separated by commas.
+#[derive(Debug)]
+pub struct Parameters<'a>(BTreeMap<&'a str, &'a str>);
+
+impl<'a> Parameters<'a> {
+    fn parse(text: &'a str) -> Result<Self, UnknownPolicy> {
+        let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
+        let pairs = pairs.map(|pair| match pair.split_once('=') {
+            Some((name, value)) => Ok((name.trim(), value.trim())),
+            None => Err(UnknownPolicy(format!("`{pair}` is not of the form name=value"))),
+        });
+        Ok(Self(pairs.collect::<Result<_, _>>()?))
+    }
+
+    /// Takes the value of a parameter, if it has one.
+    pub fn take(&mut self, name: &str) -> Option<&'a str> {
+        self.0.remove(name)
+    }
+
+    /// Takes a parameter that is a number.
+    ///
+    /// # Errors
+    /// Its value is not one of that type.
+    pub fn number<T: FromStr>(&mut self, name: &str, default: T) -> Result<T, UnknownPolicy> {
+        let Some(value) = self.take(name) else { return Ok(default) };
+        value.parse().map_err(|_| UnknownPolicy(format!("{name}: `{value}` is not a number")))
+    }
+
+    /// Takes a parameter that is a time in milliseconds, with or without the unit: `25ms`.
+    ///
+    /// # Errors
+    /// Its value is none.
+    pub fn millis(&mut self, name: &str, default: Duration) -> Result<Duration, UnknownPolicy> {
+        let Some(value) = self.take(name) else { return Ok(default) };
+        let number = value.strip_suffix("ms").unwrap_or(value).parse().ok();
+        number.map(Duration::from_millis).ok_or_else(|| {
+            UnknownPolicy(format!("{name}: `{value}` is not a number of milliseconds"))
+        })
+    }
+
+    /// Refuses what no policy took.
+    fn finish(self, policy: &str, known: &str) -> Result<(), UnknownPolicy> {
+        let Some(name) = self.0.keys().next() else { return Ok(()) };
+        let known = if known.is_empty() { "none" } else { known };
+        Err(UnknownPolicy(format!("`{policy}` has no parameter `{name}` (it has: {known})")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOLD: Entry<str> =
+        Entry::with_parameters("hold", "holds", "time=5ms,times=1,why=so", |parameters| {
+            let time = parameters.millis("time", Duration::from_millis(5))?;
+            let times = parameters.number::<u32>("times", 1)?;
+            Ok(format!("{times} times {time:?} {}", parameters.take("why").unwrap_or("so")).into())
+        });
+
+    fn registry() -> Registry<str> {
+        Registry::new("verb", &[HOLD, Entry::made("go", "goes", "gone".into())])
+    }
+
+    #[test]
+    fn parameters_are_read_or_refused() {
+        let made = |text| registry().find(text).map(|made| made.to_string());
+        assert_eq!(made("hold"), Ok("1 times 5ms so".to_owned()));
+        assert_eq!(made("hold: time = 7,why=x y,"), Ok("1 times 7ms x y".to_owned()));
+        assert_eq!(made("hold:time=7ms, times=2"), Ok("2 times 7ms so".to_owned()));
+        assert_eq!(made("go"), Ok("gone".to_owned()));
+        for (text, error) in [
+            ("stay:x", "unknown verb `stay`, expected one of: hold, go"),
+            ("hold:time", "`time` is not of the form name=value"),
+            ("hold:time=-1", "time: `-1` is not a number of milliseconds"),
+            ("hold:times=x", "times: `x` is not a number"),
+            ("hold:x=1", "`hold` has no parameter `x` (it has: time=5ms,times=1,why=so)"),
+            ("go:x=1", "`go` has no parameter `x` (it has: none)"),
+        ] {
+            assert_eq!(made(text).unwrap_err().to_string(), error);
+        }
+    }
+
+    #[test]
+    fn an_entry_takes_the_place_of_another_of_its_name() {
+        let entry = |name| Entry::made(name, "is there", name.into());
+        let registry = registry().with([entry("go"), entry("come")]);
+        let names: Vec<_> = registry.entries().iter().map(|entry| entry.name).collect();
+        assert_eq!(names, ["hold", "go", "come"]);
+        assert_eq!(registry.find("go").as_deref(), Ok("go"));
+    }
+}

@@ -8,7 +8,7 @@ pub mod tls;
 use bytes::Bytes;
 use std::process::ExitCode;
 
-/// Whatever goes wrong; a bench only reports it.
+/// Any error; a bench only reports it.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// The end of the bench `name`, which says on standard error what went wrong.

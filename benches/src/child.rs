@@ -1,21 +1,38 @@
 //! A server or a client, as the parent asks for it.
 
 use crate::Error;
-use crate::job::{Done, Job, Listening, Role, Settings, StackName, Task, Usage};
-use crate::stack::Stack;
-use crate::stacks::{Quinn, Sutura};
+use crate::job::{self, Done, Job, Listening, Role, Task, Usage};
 use crate::usage;
 use serde::Serialize;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use sutura::Algorithm;
+use sutura_benches::stack::{self, Name, Quinn, Settings, Stack, Sutura};
+use sutura_benches::tls;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 
 /// Handshakes that a client has under way at a time.
 const HANDSHAKES: usize = 20;
 /// Lets acknowledgements and announcements settle before memory is read.
 const SETTLE: Duration = Duration::from_millis(1500);
+
+/// Longer than any idle measurement.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+
+fn settings(of_job: &job::Settings) -> Settings<'_> {
+    Settings {
+        identity: &of_job.identity,
+        provider: tls::aes_128_gcm,
+        payload: of_job.payload,
+        congestion: Algorithm::CUBIC,
+        stream_send_buffer: 4 << 20,
+        connection_send_buffer: 8 << 20,
+        idle_timeout: IDLE_TIMEOUT,
+        qlog: None,
+    }
+}
 
 /// Reads a job from the standard input and does it.
 pub fn run() -> Result<(), Error> {
@@ -26,8 +43,8 @@ pub fn run() -> Result<(), Error> {
         let line = lines.next_line().await?.ok_or("no job")?;
         let job: Job = serde_json::from_str(&line)?;
         match job.settings.stack {
-            StackName::Sutura => work::<Sutura>(job, lines).await,
-            StackName::Quinn => work::<Quinn>(job, lines).await,
+            Name::Sutura => work::<Sutura>(job, lines).await,
+            Name::Quinn => work::<Quinn>(job, lines).await,
         }
     })
 }
@@ -39,14 +56,12 @@ fn say(answer: &impl Serialize) -> Result<(), Error> {
     Ok(out.flush()?)
 }
 
-async fn work<S: Stack + 'static>(
-    job: Job,
-    mut lines: Lines<BufReader<Stdin>>,
-) -> Result<(), Error> {
+async fn work<S: Stack>(job: Job, mut lines: Lines<BufReader<Stdin>>) -> Result<(), Error> {
+    let settings = &settings(&job.settings);
     match job.role {
         Role::Server => {
-            let (endpoint, address) = S::server(&job.settings)?;
-            tokio::task::spawn_local(S::serve(endpoint));
+            let (endpoint, address) = S::server(settings)?;
+            tokio::task::spawn_local(stack::serve::<S>(endpoint, None));
             say(&Listening { address })?;
             while lines.next_line().await?.is_some() {
                 say(&usage::now()?)?;
@@ -54,12 +69,12 @@ async fn work<S: Stack + 'static>(
             Ok(())
         }
         Role::Client { server, task } => match task {
-            Task::Bulk { bytes } => bulk::<S>(&job.settings, server, bytes).await,
+            Task::Bulk { bytes } => bulk::<S>(settings, server, bytes).await,
             Task::Idle { connections } => {
-                idle::<S>(&job.settings, server, connections, &mut lines).await
+                idle::<S>(settings, server, connections, &mut lines).await
             }
             Task::Concurrent { connections, bytes } => {
-                concurrent::<S>(&job.settings, server, connections, bytes).await
+                concurrent::<S>(settings, server, connections, bytes).await
             }
         },
     }
@@ -71,25 +86,21 @@ fn since(before: Usage) -> Result<Usage, Error> {
     Ok(now)
 }
 
-fn check(received: u64, wanted: u64) -> Result<(), Error> {
-    if received == wanted {
-        return Ok(());
-    }
-    Err(format!("received {received} bytes of {wanted}").into())
-}
-
-async fn bulk<S: Stack>(settings: &Settings, server: SocketAddr, bytes: u64) -> Result<(), Error> {
+async fn bulk<S: Stack>(
+    settings: &Settings<'_>,
+    server: SocketAddr,
+    bytes: u64,
+) -> Result<(), Error> {
     let before = usage::now()?;
     let endpoint = S::client(settings)?;
     let connection = S::connect(&endpoint, server).await?;
     let start = Instant::now();
-    let received = S::download(&connection, bytes).await?;
+    stack::download::<S>(&connection, bytes).await?;
     let seconds = start.elapsed().as_secs_f64();
-    check(received, bytes)?;
-    say(&Done { seconds, bytes: received, usage: since(before)? })
+    say(&Done { seconds, bytes, usage: since(before)? })
 }
 
-async fn connect_all<S: Stack + 'static>(
+async fn connect_all<S: Stack>(
     endpoint: Rc<S::Endpoint>,
     server: SocketAddr,
     count: usize,
@@ -110,8 +121,8 @@ async fn connect_all<S: Stack + 'static>(
     Ok(connections)
 }
 
-async fn idle<S: Stack + 'static>(
-    settings: &Settings,
+async fn idle<S: Stack>(
+    settings: &Settings<'_>,
     server: SocketAddr,
     count: usize,
     lines: &mut Lines<BufReader<Stdin>>,
@@ -130,8 +141,8 @@ async fn idle<S: Stack + 'static>(
     Ok(())
 }
 
-async fn concurrent<S: Stack + 'static>(
-    settings: &Settings,
+async fn concurrent<S: Stack>(
+    settings: &Settings<'_>,
     server: SocketAddr,
     count: usize,
     bytes: u64,
@@ -143,16 +154,12 @@ async fn concurrent<S: Stack + 'static>(
     let downloads: Vec<_> = connections
         .into_iter()
         .map(|connection| {
-            tokio::task::spawn_local(async move {
-                let received = S::download(&connection, bytes).await?;
-                check(received, bytes)?;
-                Ok::<_, Error>(received)
-            })
+            tokio::task::spawn_local(async move { stack::download::<S>(&connection, bytes).await })
         })
         .collect();
-    let mut received = 0;
+    let all = downloads.len() as u64 * bytes;
     for download in downloads {
-        received += download.await??;
+        download.await??;
     }
-    say(&Done { seconds: start.elapsed().as_secs_f64(), bytes: received, usage: since(before)? })
+    say(&Done { seconds: start.elapsed().as_secs_f64(), bytes: all, usage: since(before)? })
 }

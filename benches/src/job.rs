@@ -2,33 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
-
-/// An implementation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum StackName {
-    Sutura,
-    Quinn,
-}
-
-impl std::fmt::Display for StackName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Self::Sutura => "sutura",
-            Self::Quinn => "quinn",
-        })
-    }
-}
+use sutura_benches::stack::Name;
+use sutura_benches::tls::Identity;
 
 /// What both ends are set up with.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Settings {
-    pub stack: StackName,
+    pub stack: Name,
     /// Bytes of UDP payload per datagram.
     pub payload: u16,
-    /// Certificate and private key in DER.
-    pub certificate: Vec<u8>,
-    pub key: Vec<u8>,
+    pub identity: Identity,
 }
 
 /// A child's job.

@@ -2,12 +2,25 @@
 
 pub mod cpu;
 pub mod output;
+pub mod stack;
 pub mod tls;
 
 use bytes::Bytes;
+use std::process::ExitCode;
 
-/// Whatever goes wrong; a bench only reports it.
+/// Any error; a bench only reports it.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// The end of the bench `name`, which says on standard error what went wrong.
+pub fn exit_code(name: &str, result: Result<(), Error>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{name}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// `bytes` zero bytes in chunks that are never copied by the application.
 pub fn zeros(mut bytes: u64) -> impl Iterator<Item = Bytes> {

@@ -8,14 +8,13 @@ mod child;
 mod job;
 mod parent;
 mod report;
-mod stack;
-mod stacks;
 mod usage;
 
 use clap::Parser;
 use std::process::ExitCode;
-use sutura_benches::Error;
 use sutura_benches::output::Output;
+use sutura_benches::stack::Name;
+use sutura_benches::{Error, exit_code};
 
 /// Loopback goodput, CPU time and memory of Sutura beside quinn.
 #[derive(Debug, Parser)]
@@ -31,7 +30,7 @@ struct Options {
     payload: Vec<u16>,
     /// Stacks to measure
     #[arg(long, value_delimiter = ',', default_values = ["sutura", "quinn"])]
-    stacks: Vec<job::StackName>,
+    stacks: Vec<Name>,
     /// Idle connections to measure the memory of; 0 skips that
     #[arg(long, default_value_t = 1000)]
     idle: usize,
@@ -48,11 +47,5 @@ struct Options {
 fn main() -> ExitCode {
     let options = Options::parse();
     let result = if options.child { child::run() } else { parent::run(&options) };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("loopback: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code("loopback", result)
 }

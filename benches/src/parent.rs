@@ -1,11 +1,12 @@
 //! Starts the children and collects what they say.
 
-use crate::job::{Done, Job, Listening, Role, Settings, StackName, Task, Usage};
+use crate::job::{Done, Job, Listening, Role, Settings, Task, Usage};
 use crate::report::{Bulk, Measurements, Memory};
 use crate::{Error, Options};
 use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use sutura_benches::tls::Identity;
 
 /// Bytes of each of the concurrent downloads.
 const CONCURRENT_BYTES: u64 = 1_000_000;
@@ -104,29 +105,19 @@ fn concurrent(settings: &Settings, connections: usize) -> Result<(u64, u64), Err
 }
 
 fn memory(settings: &Settings, options: &Options) -> Result<Memory, Error> {
-    let mut memory = Memory { stack: settings.stack, ..Memory::default() };
-    if options.idle > 0 {
-        let (server, client) = idle(settings, options.idle)?;
-        memory.idle_server_kib = Some(server);
-        memory.idle_client_kib = Some(client);
-    }
-    if options.concurrent > 0 {
-        let (base, peak) = concurrent(settings, options.concurrent)?;
-        memory.base_kib = Some(base);
-        memory.peak_kib = Some(peak);
-    }
-    Ok(memory)
+    let idle = (options.idle > 0).then(|| idle(settings, options.idle)).transpose()?;
+    let concurrent =
+        (options.concurrent > 0).then(|| concurrent(settings, options.concurrent)).transpose()?;
+    let ((idle_server_kib, idle_client_kib), (base_kib, peak_kib)) =
+        (idle.unzip(), concurrent.unzip());
+    let stack = settings.stack;
+    Ok(Memory { stack, idle_server_kib, idle_client_kib, base_kib, peak_kib })
 }
 
 /// Measures and prints.
 pub fn run(options: &Options) -> Result<(), Error> {
-    let certificate = rcgen::generate_simple_self_signed(vec!["localhost".into()])?;
-    let settings = |stack: StackName, payload: u16| Settings {
-        stack,
-        payload,
-        certificate: certificate.cert.der().to_vec(),
-        key: certificate.signing_key.serialize_der(),
-    };
+    let identity = Identity::new()?;
+    let settings = |stack, payload| Settings { stack, payload, identity: identity.clone() };
     let mut measurements = Measurements::default();
     for round in 0..options.rounds {
         for &payload in &options.payload {

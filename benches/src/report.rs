@@ -1,16 +1,16 @@
 //! From measurements to tables.
 
 use crate::Options;
-use crate::job::StackName;
 use serde::Serialize;
 use sutura_analysis::report::Report;
 use sutura_analysis::statistics::Spread;
 use sutura_analysis::table::{Cell, Table};
+use sutura_benches::stack::Name;
 
 /// One bulk download.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Bulk {
-    pub stack: StackName,
+    pub stack: Name,
     pub payload: u16,
     pub seconds: f64,
     pub bytes: u64,
@@ -36,25 +36,13 @@ impl Bulk {
 /// The memory of one stack's processes.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Memory {
-    pub stack: StackName,
+    pub stack: Name,
     /// KiB that an idle connection adds to the server and to the client.
     pub idle_server_kib: Option<f64>,
     pub idle_client_kib: Option<f64>,
     /// Resident memory of a server before anybody came, and its peak under concurrent downloads.
     pub base_kib: Option<u64>,
     pub peak_kib: Option<u64>,
-}
-
-impl Default for Memory {
-    fn default() -> Self {
-        Self {
-            stack: StackName::Sutura,
-            idle_server_kib: None,
-            idle_client_kib: None,
-            base_kib: None,
-            peak_kib: None,
-        }
-    }
 }
 
 /// Everything that was measured.
@@ -65,7 +53,7 @@ pub struct Measurements {
 }
 
 impl Measurements {
-    fn of(&self, stack: StackName, payload: u16) -> impl Iterator<Item = &Bulk> + Clone {
+    fn of(&self, stack: Name, payload: u16) -> impl Iterator<Item = &Bulk> + Clone {
         self.bulk.iter().filter(move |b| b.stack == stack && b.payload == payload)
     }
 
@@ -73,7 +61,7 @@ impl Measurements {
     fn ratio(
         &self,
         payload: u16,
-        (a, b): (StackName, StackName),
+        (a, b): (Name, Name),
         figure: impl Fn(&Bulk) -> f64,
     ) -> Option<Spread> {
         let pairs = self.of(a, payload).zip(self.of(b, payload));
@@ -105,7 +93,7 @@ impl Measurements {
     fn bulk_table(&self, options: &Options) -> Table {
         let stacks = options.stacks.iter();
         let rows = options.payload.iter().flat_map(|p| stacks.clone().map(move |s| (*p, *s)));
-        let spread = |(payload, stack): (u16, StackName), figure: &dyn Fn(&Bulk) -> f64| {
+        let spread = |(payload, stack): (u16, Name), figure: &dyn Fn(&Bulk) -> f64| {
             Cell::spread(Spread::of(self.of(stack, payload).map(figure)), 2)
         };
         Table::of(
@@ -174,14 +162,14 @@ mod tests {
         };
         let measurements = Measurements {
             bulk: vec![
-                run(StackName::Sutura, 1.0),
-                run(StackName::Quinn, 2.0),
-                run(StackName::Quinn, 40.0),
-                run(StackName::Sutura, 10.0),
+                run(Name::Sutura, 1.0),
+                run(Name::Quinn, 2.0),
+                run(Name::Quinn, 40.0),
+                run(Name::Sutura, 10.0),
             ],
             memory: Vec::new(),
         };
-        let pair = (StackName::Sutura, StackName::Quinn);
+        let pair = (Name::Sutura, Name::Quinn);
         let ratio = measurements.ratio(1200, pair, Bulk::gigabits_per_second);
         assert_eq!(ratio, Some(Spread { median: 2.0, low: 2.0, high: 4.0 }));
     }

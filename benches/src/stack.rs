@@ -1,61 +1,206 @@
-//! What every implementation must do here, and the protocol: an 8-byte big-endian length as the
-//! request on a new bidirectional stream, as many zero bytes as the response
-//! (draft-banks-quic-performance).
+//! QUIC implementations behind one trait, and the protocol that the benches speak over them: an
+//! 8-byte big-endian number as the request on a new bidirectional stream, and as many zero bytes as
+//! the response (draft-banks-quic-performance).
 
-use crate::Error;
-use crate::job::Settings;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use crate::tls::Identity;
+use crate::{Error, zeros};
+use ::sutura::{Algorithm, Protection};
+use bytes::Bytes;
+use rustls::crypto::CryptoProvider;
+use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
-use sutura_benches::tls::{ALPN, aes_128_gcm};
+use tokio::task::spawn_local;
 
-/// Bytes that a peer may send on a stream before the application read any.
-pub const STREAM_WINDOW: u32 = 4 << 20;
-/// Bytes that a peer may send on all streams before the application read any.
-pub const CONNECTION_WINDOW: u32 = 8 << 20;
-/// Longer than any idle measurement.
-pub const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+/// Bytes that a peer may send on a stream before the application reads any.
+const STREAM_WINDOW: u32 = 4 << 20;
+/// Bytes that a peer may send on all streams before the application reads any.
+const CONNECTION_WINDOW: u32 = 8 << 20;
 
-/// An implementation of QUIC.
-pub trait Stack {
-    type Endpoint;
-    type Connection;
+/// What both implementations offer under the same names.
+macro_rules! same_names {
+    () => {
+        type Endpoint = Endpoint;
+        type Incoming = Incoming;
+        type Connection = Connection;
+        type Send = SendStream;
+        type Recv = RecvStream;
+
+        async fn connect(endpoint: &Endpoint, server: SocketAddr) -> Result<Connection, Error> {
+            Ok(endpoint.connect(server, "localhost")?.await?)
+        }
+
+        async fn incoming(endpoint: &Endpoint) -> Option<Incoming> {
+            endpoint.accept().await
+        }
+
+        async fn accept(incoming: Incoming) -> Result<Connection, Error> {
+            Ok(incoming.await?)
+        }
+
+        async fn open(connection: &Connection) -> Result<(SendStream, RecvStream), Error> {
+            Ok(connection.open_bi().await?)
+        }
+
+        async fn accept_stream(connection: &Connection) -> Result<(SendStream, RecvStream), Error> {
+            Ok(connection.accept_bi().await?)
+        }
+
+        async fn write(stream: &mut SendStream, data: Bytes) -> Result<(), Error> {
+            Ok(stream.write_chunk(data).await?)
+        }
+
+        fn finish(stream: &mut SendStream) -> Result<(), Error> {
+            Ok(stream.finish()?)
+        }
+
+        async fn read(stream: &mut RecvStream) -> Result<Option<Bytes>, Error> {
+            Ok(stream.read_chunk(usize::MAX, true).await?.map(|chunk| chunk.bytes))
+        }
+    };
+}
+
+mod quinn;
+mod sutura;
+
+pub use self::quinn::Quinn;
+pub use self::sutura::Sutura;
+
+/// The name of an implementation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Name {
+    Sutura,
+    Quinn,
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Sutura => "sutura",
+            Self::Quinn => "quinn",
+        })
+    }
+}
+
+/// What both ends are set up with.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings<'a> {
+    pub identity: &'a Identity,
+    /// Ciphers and groups.
+    pub provider: fn() -> Arc<CryptoProvider>,
+    /// Bytes of UDP payload per datagram; there is no path MTU discovery.
+    pub payload: u16,
+    pub congestion: Algorithm,
+    /// Bytes that wait to be sent or acknowledged: of a stream, which is what Sutura limits, and of
+    /// a connection, which is what quinn limits.
+    pub stream_send_buffer: u32,
+    pub connection_send_buffer: u32,
+    pub idle_timeout: Duration,
+    /// Where Sutura writes qlog files, and their title.
+    pub qlog: Option<(&'a Path, &'a str)>,
+}
+
+/// An implementation of QUIC. Its tasks run in the thread that polls it.
+#[expect(async_fn_in_trait, reason = "no future moves to another thread")]
+pub trait Stack: 'static {
+    type Endpoint: 'static;
+    type Incoming: 'static;
+    type Connection: 'static;
+    type Send: 'static;
+    type Recv: 'static;
 
     /// A server on a port of its own choice.
-    fn server(settings: &Settings) -> Result<(Self::Endpoint, SocketAddr), Error>;
+    fn server(settings: &Settings<'_>) -> Result<(Self::Endpoint, SocketAddr), Error>;
 
-    /// Serves for ever.
-    async fn serve(endpoint: Self::Endpoint) -> Result<(), Error>;
-
-    fn client(settings: &Settings) -> Result<Self::Endpoint, Error>;
+    fn client(settings: &Settings<'_>) -> Result<Self::Endpoint, Error>;
 
     async fn connect(
         endpoint: &Self::Endpoint,
         server: SocketAddr,
     ) -> Result<Self::Connection, Error>;
 
-    /// Asks for `bytes` bytes and returns how many came.
-    async fn download(connection: &Self::Connection, bytes: u64) -> Result<u64, Error>;
+    /// The next client; `None` once the endpoint is closed.
+    async fn incoming(endpoint: &Self::Endpoint) -> Option<Self::Incoming>;
+
+    /// Completes the handshake with a client.
+    async fn accept(incoming: Self::Incoming) -> Result<Self::Connection, Error>;
+
+    /// Opens a bidirectional stream.
+    async fn open(connection: &Self::Connection) -> Result<(Self::Send, Self::Recv), Error>;
+
+    /// Waits for the peer to open a bidirectional stream.
+    async fn accept_stream(
+        connection: &Self::Connection,
+    ) -> Result<(Self::Send, Self::Recv), Error>;
+
+    /// Protects what is written from now on.
+    fn protect(stream: &Self::Send, protection: Protection) -> Result<(), Error>;
+
+    async fn write(stream: &mut Self::Send, data: Bytes) -> Result<(), Error>;
+
+    fn finish(stream: &mut Self::Send) -> Result<(), Error>;
+
+    /// What is next in order; `None` at the end.
+    async fn read(stream: &mut Self::Recv) -> Result<Option<Bytes>, Error>;
 }
 
-pub fn server_tls(settings: &Settings) -> Result<rustls::ServerConfig, Error> {
-    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(settings.key.clone()));
-    let mut tls = rustls::ServerConfig::builder_with_provider(aes_128_gcm())
-        .with_protocol_versions(&[&rustls::version::TLS13])?
-        .with_no_client_auth()
-        .with_single_cert(vec![CertificateDer::from(settings.certificate.clone())], key)?;
-    tls.alpn_protocols = vec![ALPN.to_vec()];
-    tls.max_early_data_size = 0;
-    Ok(tls)
+/// Sends a request on a new stream.
+pub async fn request<S: Stack>(connection: &S::Connection, number: u64) -> Result<S::Recv, Error> {
+    let (mut send, recv) = S::open(connection).await?;
+    S::write(&mut send, Bytes::copy_from_slice(&number.to_be_bytes())).await?;
+    S::finish(&mut send)?;
+    Ok(recv)
 }
 
-pub fn client_tls(settings: &Settings) -> Result<rustls::ClientConfig, Error> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from(settings.certificate.clone()))?;
-    let mut tls = rustls::ClientConfig::builder_with_provider(aes_128_gcm())
-        .with_protocol_versions(&[&rustls::version::TLS13])?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![ALPN.to_vec()];
-    Ok(tls)
+/// Reads a request.
+pub async fn read_request<S: Stack>(stream: &mut S::Recv) -> Result<u64, Error> {
+    let mut request = Vec::new();
+    while let Some(data) = S::read(stream).await? {
+        request.extend_from_slice(&data);
+    }
+    let request: [u8; 8] = request.try_into().map_err(|_| "a request of another length")?;
+    Ok(u64::from_be_bytes(request))
+}
+
+/// Asks for so many bytes and receives them all.
+pub async fn download<S: Stack>(connection: &S::Connection, bytes: u64) -> Result<(), Error> {
+    let mut recv = request::<S>(connection, bytes).await?;
+    let mut received = 0;
+    while let Some(data) = S::read(&mut recv).await? {
+        received += data.len() as u64;
+    }
+    if received == bytes { Ok(()) } else { Err(format!("{received} bytes of {bytes}").into()) }
+}
+
+/// Reads a request and sends the response.
+pub async fn respond<S: Stack>(
+    (mut send, mut recv): (S::Send, S::Recv),
+    protection: Option<Protection>,
+) -> Result<(), Error> {
+    let bytes = read_request::<S>(&mut recv).await?;
+    if let Some(protection) = protection {
+        S::protect(&send, protection)?;
+    }
+    for chunk in zeros(bytes) {
+        S::write(&mut send, chunk).await?;
+    }
+    S::finish(&mut send)
+}
+
+/// Answers the requests of all clients. To be run in a [`tokio::task::LocalSet`].
+pub async fn serve<S: Stack>(endpoint: S::Endpoint, protection: Option<Protection>) {
+    while let Some(incoming) = S::incoming(&endpoint).await {
+        let protection = protection.clone();
+        spawn_local(async move {
+            let connection = S::accept(incoming).await?;
+            while let Ok(stream) = S::accept_stream(&connection).await {
+                spawn_local(respond::<S>(stream, protection.clone()));
+            }
+            Ok::<(), Error>(())
+        });
+    }
 }

@@ -3,10 +3,11 @@
 use crate::Error;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// The application protocol of all benches.
-pub const ALPN: &[u8] = b"perf";
+const ALPN: &[u8] = b"perf";
 
 /// One cipher and one group, so that nobody negotiates something cheaper.
 pub fn aes_128_gcm() -> Arc<CryptoProvider> {
@@ -22,10 +23,10 @@ pub fn defaults() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// A certificate, and who trusts it.
-#[derive(Debug)]
+/// A certificate that its clients trust, and its private key, both in DER.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Identity {
-    certificate: CertificateDer<'static>,
+    certificate: Vec<u8>,
     key: Vec<u8>,
 }
 
@@ -33,7 +34,7 @@ impl Identity {
     /// A new one for `localhost`.
     pub fn new() -> Result<Self, Error> {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
-        Ok(Self { certificate: made.cert.der().clone(), key: made.signing_key.serialize_der() })
+        Ok(Self { certificate: made.cert.der().to_vec(), key: made.signing_key.serialize_der() })
     }
 
     pub fn server_tls(&self, provider: Arc<CryptoProvider>) -> Result<rustls::ServerConfig, Error> {
@@ -41,14 +42,14 @@ impl Identity {
         let mut tls = rustls::ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13])?
             .with_no_client_auth()
-            .with_single_cert(vec![self.certificate.clone()], key)?;
+            .with_single_cert(vec![CertificateDer::from(self.certificate.clone())], key)?;
         tls.alpn_protocols = vec![ALPN.to_vec()];
         Ok(tls)
     }
 
     pub fn client_tls(&self, provider: Arc<CryptoProvider>) -> Result<rustls::ClientConfig, Error> {
         let mut roots = rustls::RootCertStore::empty();
-        roots.add(self.certificate.clone())?;
+        roots.add(CertificateDer::from(self.certificate.clone()))?;
         let mut tls = rustls::ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13])?
             .with_root_certificates(roots)

@@ -1,11 +1,13 @@
-//! Symbols in memory: 1500 bytes each, at the start of a slot of 1536 that starts a cache line.
+//! Symbols in memory: 1500 bytes each, in cache-aligned slots of 1536 bytes.
 
-/// Bytes of a symbol, which are those that count.
+use crate::Error;
+
+/// Bytes of a symbol; throughput is counted in these.
 pub const SYMBOL: usize = 1500;
 
-/// Bytes of a slot: a multiple of a cache line, and no power of two, which would make the starts
-/// of all symbols compete for the same few lines of the caches. Kernels work on whole slots, those
-/// of others too, so that nobody has a remainder to deal with.
+/// Bytes of a slot: a multiple of a cache line, but not a power of two, because then all symbols
+/// would start in the same few cache sets. All kernels, also those of other libraries, work on
+/// whole slots, so that none of them handles a remainder.
 pub const SLOT: usize = 1536;
 
 /// The memory of a symbol.
@@ -17,17 +19,17 @@ impl Slot {
     pub const ZERO: Self = Self([0; SLOT]);
 }
 
-/// Symbols that stand one behind the other.
+/// Consecutive symbols.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Symbols(Vec<Slot>);
 
 impl Symbols {
-    /// So many symbols of zeros.
+    /// `count` symbols of zeros.
     pub fn zeroed(count: usize) -> Self {
         Self(vec![Slot::ZERO; count])
     }
 
-    /// Symbols of pseudo-random bytes; what is left of the slots is zero.
+    /// Symbols of pseudo-random bytes; the rest of each slot is zero.
     pub fn random(count: usize, seed: u64) -> Self {
         let mut symbols = Self::zeroed(count);
         let mut rng = sutura_random::Rng::new(seed);
@@ -56,7 +58,7 @@ impl Symbols {
         &self.0[index].0
     }
 
-    /// The slot of a symbol, to be changed.
+    /// The slot of a symbol.
     pub fn slot_mut(&mut self, index: usize) -> &mut Slot {
         &mut self.0[index]
     }
@@ -71,9 +73,22 @@ impl Symbols {
         self.0[..count].iter().map(|slot| &slot.0[..]).collect()
     }
 
-    /// All slots, to be changed.
+    /// All slots.
     pub fn slots_mut(&mut self) -> Vec<&mut [u8]> {
         self.0.iter_mut().map(|slot| &mut slot.0[..]).collect()
+    }
+
+    /// Checks what was recovered of the symbols that were lost, in their order.
+    pub fn check<'b>(
+        &self,
+        lost: &[usize],
+        recovered: impl IntoIterator<Item = &'b [u8]>,
+    ) -> Result<(), Error> {
+        let mut recovered = recovered.into_iter();
+        let right = lost.iter().all(|&index| {
+            recovered.next().and_then(|slot| slot.get(..SYMBOL)) == Some(self.symbol(index))
+        });
+        if right { Ok(()) } else { Err("what is recovered is not what was lost".into()) }
     }
 
     /// The memory of all symbols.
@@ -86,7 +101,7 @@ impl Symbols {
         self.0.iter().map(|slot| &slot.0[..])
     }
 
-    /// Slots that live as long as the program does.
+    /// The slots, which then live as long as the program.
     pub fn leak(self) -> Vec<&'static mut [u8]> {
         self.0.leak().iter_mut().map(|slot| &mut slot.0[..]).collect()
     }
@@ -106,5 +121,14 @@ mod tests {
             assert!(slot[..SYMBOL].iter().any(|&byte| byte != 0));
         }
         assert_ne!(symbols.symbol(0), symbols.symbol(1));
+    }
+
+    #[test]
+    fn a_wrong_symbol_is_noticed() {
+        let symbols = Symbols::random(3, 1);
+        let right = [symbols.slot(0), symbols.symbol(2)];
+        assert!(symbols.check(&[0, 2], right).is_ok());
+        assert!(symbols.check(&[2, 0], right).is_err());
+        assert!(symbols.check(&[0, 2], right.into_iter().take(1)).is_err());
     }
 }

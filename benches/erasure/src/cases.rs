@@ -5,6 +5,7 @@ pub mod decode;
 pub mod encode;
 pub mod matmul;
 mod push;
+pub mod sums;
 pub mod tiers;
 
 use crate::{Error, buffers::Symbols, limits, measure::Race, memory::Pages};
@@ -15,7 +16,7 @@ pub use tiers::Operation;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Case {
-    /// What the machine can do.
+    /// A limit of the machine.
     Limits,
     /// One repair symbol, with coefficients that are ready.
     Encode { n: usize },
@@ -63,8 +64,8 @@ impl From<Case> for Bout {
 /// The race that does the work of a case, with all entries checked.
 pub fn race(Bout { case, pages }: Bout, sources: &Symbols) -> Result<Race<'_>, Error> {
     let mut race = race_of(case, sources, pages)?;
-    race.pages = pages;
-    race.title += pages.suffix();
+    race.table.pages = pages;
+    race.table.title += pages.suffix();
     Ok(race)
 }
 

@@ -9,7 +9,7 @@ fn cpu() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Measures the CPU time of this thread, less what asking for it takes.
+/// Measures the CPU time of this thread, less the cost of reading the clock.
 #[derive(Debug, Clone, Copy)]
 pub struct CpuClock {
     overhead: Duration,

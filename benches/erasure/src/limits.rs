@@ -11,11 +11,11 @@ use crate::{
 };
 use std::hint::black_box;
 
-/// Reading the very symbols that a race works on, with the widest loads. Where their pages happen
-/// to be makes a difference, and so does when one measures; this is measured in turns with the rest.
+/// Reading the very symbols that a race works on, with the widest loads. The place of their pages
+/// and the time of measuring both matter, so this is measured in turns with the other entries.
 pub const READ: &str = "read";
-/// Reading some of the source symbols, by the cache level that they fit into; the last ones fit into
-/// none of the usual L2 caches.
+/// Reading some of the source symbols, by the cache level that they fit into; the last set exceeds
+/// the usual L2 caches.
 pub const L2: &str = "read-l2";
 pub const L3: &str = "read-3m";
 /// Multiplying in registers with GFNI.

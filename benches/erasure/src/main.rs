@@ -1,8 +1,8 @@
 //! Sutura's erasure codes beside other libraries and beside the limits of the machine, in one run.
 //!
-//! Every round measures everything once, and in each race its entries take turns in being the
-//! first, so that what else the machine does meets all of them. All that can be checked has been
-//! checked against the scalar kernel or the original symbols before it is timed.
+//! Every round measures everything once, and the entries of a race take turns in going first, so
+//! that other load on the machine affects all of them alike. Every result that can be checked is
+//! compared with the scalar kernel or the original symbols before it is timed.
 
 mod args;
 mod buffers;
@@ -28,7 +28,7 @@ use results::Results;
 use std::{collections::BTreeSet, process::ExitCode};
 use sutura_analysis::report::Origin;
 
-/// Whatever goes wrong; a bench only reports it.
+/// Any error; a bench only reports it.
 type Error = Box<dyn std::error::Error>;
 
 /// Source symbols of the largest window.
@@ -72,7 +72,8 @@ fn run(options: &Options) -> Result<(), Error> {
     measure(&mut races, options.rounds, &progress)?;
     progress.finish_and_clear();
 
-    let results = Results::new(&races, options.rounds);
+    let tables = races.into_iter().map(|race| race.table).collect();
+    let results = Results { rounds: options.rounds, tables };
     let report = report::report(&results, &criteria, &sections);
     if let Some(path) = &options.report {
         let command = "cargo run --release --manifest-path benches/erasure/Cargo.toml --";
@@ -85,7 +86,7 @@ fn run(options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// The source symbols in huge pages, if that is where they really are.
+/// The source symbols in huge pages; `None` if the kernel does not provide them.
 fn in_huge_pages() -> Option<Symbols> {
     if !memory::reserve() {
         return None;

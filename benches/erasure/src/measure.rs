@@ -1,19 +1,25 @@
-//! Races: several ways of doing the same work, timed in turns.
+//! Races: several implementations of the same work, timed in turns.
 
-use crate::{Error, buffers::Symbols, cases::Case, memory::Pages};
+use crate::{
+    Error,
+    buffers::Symbols,
+    cases::Case,
+    memory::Pages,
+    results::{Row, Table, Time},
+};
 use std::{
     hint::black_box,
     time::{Duration, Instant},
 };
 use sutura_analysis::statistics::Spread;
 
-/// A repetition lasts at least this long, so that reading the clock does not matter.
+/// The least duration of a repetition, so that reading the clock does not matter.
 const REPETITION: Duration = Duration::from_millis(1);
 /// Timed repetitions of an entry in a round.
 const REPETITIONS: usize = 20;
-/// Whole decodes go on for this long in a round.
+/// How long whole decodes are repeated in a round.
 const DECODES: Duration = Duration::from_millis(60);
-/// At least and at most so many decodes in a round.
+/// The least and the largest number of decodes in a round.
 const DECODE_COUNT: (usize, usize) = (3, 200);
 
 /// Whose code an entry is.
@@ -24,9 +30,9 @@ pub enum Kind {
     Ours,
     /// Another library.
     Peer,
-    /// Our own code in the form of a library that cannot be had here.
+    /// Our own code in the form of a library that is not available here.
     StandIn,
-    /// What the machine can do.
+    /// A limit of the machine.
     Limit,
 }
 
@@ -65,38 +71,25 @@ impl Series {
 }
 
 enum Work<'a> {
-    /// Called over and over again.
+    /// Called repeatedly.
     Loop { call: Box<dyn FnMut() + 'a>, calls: u32 },
-    /// Times itself, since what it prepares does not count.
+    /// Times itself, because its preparation does not count.
     Decode(Box<dyn FnMut() -> Result<Decoded, Error> + 'a>),
 }
 
-/// One way of doing the work.
-pub struct Entry<'a> {
-    /// The name by which targets refer to it.
-    pub id: &'static str,
-    pub label: String,
-    pub kind: Kind,
-    /// Bytes that a call counts for.
-    pub bytes: f64,
-    pub total: Series,
-    pub last: Series,
-    work: Work<'a>,
-}
-
-impl Entry<'_> {
-    /// Measures this entry for one round.
-    fn round(&mut self) -> Result<(), Error> {
-        match &mut self.work {
-            Work::Loop { call, calls } => {
+impl Work<'_> {
+    /// Measures an entry for one round.
+    fn round(&mut self, row: &mut Row) -> Result<(), Error> {
+        match self {
+            Self::Loop { call, calls } => {
                 if *calls == 0 {
                     *calls = calibrate(call);
                 }
-                // The first one warms the caches up.
+                // The first one warms up the caches.
                 let times = (0..=REPETITIONS).map(|_| repeat(call, *calls) / f64::from(*calls));
-                self.total.push(times.skip(1).collect());
+                row.total_rounds.push(times.skip(1).collect());
             }
-            Work::Decode(decode) => {
+            Self::Decode(decode) => {
                 let (mut total, mut last) = (Vec::new(), Vec::new());
                 let start = Instant::now();
                 let (least, most) = DECODE_COUNT;
@@ -105,15 +98,16 @@ impl Entry<'_> {
                     total.push(decoded.total.as_secs_f64());
                     last.push(decoded.last.as_secs_f64());
                 }
-                self.total.push(total);
-                self.last.push(last);
+                row.total_rounds.push(total);
+                row.last_rounds.push(last);
             }
         }
+        (row.total, row.last) = (Time::of(&row.total_rounds), Time::of(&row.last_rounds));
         Ok(())
     }
 }
 
-/// Seconds of so many calls.
+/// Seconds that `calls` calls take.
 fn repeat(call: &mut dyn FnMut(), calls: u32) -> f64 {
     let start = Instant::now();
     for _ in 0..calls {
@@ -122,7 +116,7 @@ fn repeat(call: &mut dyn FnMut(), calls: u32) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-/// How many calls make a repetition.
+/// The number of calls in a repetition.
 fn calibrate(call: &mut dyn FnMut()) -> u32 {
     let mut calls = 1;
     while repeat(call, calls) < REPETITION.as_secs_f64() && calls < 1 << 24 {
@@ -133,59 +127,60 @@ fn calibrate(call: &mut dyn FnMut()) -> u32 {
 
 /// Entries that do the same work.
 pub struct Race<'a> {
-    pub case: Case,
-    /// What its memory is in.
-    pub pages: Pages,
-    /// What is done.
-    pub title: String,
+    pub table: Table,
     /// Bytes that doing it once counts for.
     pub bytes: f64,
-    /// Bytes that must be read after the last repair symbol.
-    pub last_bytes: f64,
-    /// The limits of the work and of its last part: entries of the race itself or else of
-    /// [`Case::Limits`].
-    pub limit: Option<&'static str>,
-    pub last_limit: Option<&'static str>,
-    pub entries: Vec<Entry<'a>>,
+    /// The work of each row of the table.
+    works: Vec<Work<'a>>,
 }
 
 impl<'a> Race<'a> {
     pub fn new(case: Case, title: impl Into<String>, bytes: usize) -> Self {
-        Self {
+        let table = Table {
             case,
             pages: Pages::Ordinary,
             title: title.into(),
-            bytes: bytes as f64,
             last_bytes: 0.0,
             limit: None,
             last_limit: None,
-            entries: Vec::new(),
-        }
+            rows: Vec::new(),
+        };
+        Self { table, bytes: bytes as f64, works: Vec::new() }
     }
 
     /// Names the limit of the work.
     pub fn within(mut self, limit: &'static str) -> Self {
-        self.limit = Some(limit);
+        self.table.limit = Some(limit);
         self
     }
 
     /// Names what must be read after the last repair symbol, and its limit.
     pub fn last_within(mut self, bytes: usize, limit: &'static str) -> Self {
-        (self.last_bytes, self.last_limit) = (bytes as f64, Some(limit));
+        (self.table.last_bytes, self.table.last_limit) = (bytes as f64, Some(limit));
         self
     }
 
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.works.len()
     }
 
     fn push(&mut self, id: &'static str, label: &str, kind: Kind, bytes: f64, work: Work<'a>) {
-        let label = label.to_owned();
-        let (total, last) = (Series::default(), Series::default());
-        self.entries.push(Entry { id, label, kind, bytes, total, last, work });
+        let (total_rounds, last_rounds) = (Series::default(), Series::default());
+        let (label, total, last) = (label.to_owned(), None, None);
+        self.table.rows.push(Row {
+            id,
+            label,
+            kind,
+            bytes,
+            total,
+            last,
+            total_rounds,
+            last_rounds,
+        });
+        self.works.push(work);
     }
 
-    /// Adds what is called over and over again, with bytes of its own.
+    /// Adds a call that is repeated and counts for `bytes`.
     pub fn add_loop(
         &mut self,
         (id, label, kind): (&'static str, &str, Kind),
@@ -196,7 +191,7 @@ impl<'a> Race<'a> {
         self.push(id, label, kind, bytes as f64, work);
     }
 
-    /// Adds what writes, or adds to, destinations, after one call on zeros gave what is expected.
+    /// Adds a call that writes, or adds to, destinations, after checking its result on zeros.
     pub fn add(
         &mut self,
         entry: (&'static str, &str, Kind),
@@ -212,7 +207,7 @@ impl<'a> Race<'a> {
         Ok(())
     }
 
-    /// Adds what decodes, checks what came out, and says how long it took, after doing it once.
+    /// Adds a call that decodes, checks the result and returns its times, after calling it once.
     pub fn add_decode(
         &mut self,
         (id, label, kind): (&'static str, &str, Kind),
@@ -223,11 +218,26 @@ impl<'a> Race<'a> {
         Ok(())
     }
 
-    /// Measures all entries once. Each round begins with another one.
+    /// Adds a call that decodes a block with the losses of a turn and returns its time.
+    pub fn add_block_decode(
+        &mut self,
+        entry: (&'static str, &str, Kind),
+        mut decode: impl FnMut(usize) -> Result<Duration, Error> + 'a,
+    ) -> Result<(), Error> {
+        let mut turn = 0;
+        self.add_decode(entry, move || {
+            turn += 1;
+            let total = decode(turn)?;
+            Ok(Decoded { total, last: total })
+        })
+    }
+
+    /// Measures all entries once. Each round begins with another entry.
     pub fn round(&mut self, round: usize, mut done: impl FnMut()) -> Result<(), Error> {
         for turn in 0..self.len() {
             let index = (round + turn) % self.len();
-            self.pages.with(|| self.entries[index].round())?;
+            let Self { table, works, .. } = self;
+            table.pages.with(|| works[index].round(&mut table.rows[index]))?;
             done();
         }
         Ok(())
@@ -266,10 +276,9 @@ mod tests {
         race.round(0, || count += 1).unwrap();
         race.round(1, || count += 1).unwrap();
         assert_eq!(count, 4);
-        assert_eq!((race.entries[0].total.best.len(), race.entries[0].last.best.len()), (2, 0));
-        assert_eq!(
-            (&race.entries[1].total.median[..], race.entries[1].last.best[0]),
-            (&[2.0, 2.0][..], 1.0)
-        );
+        let [looped, decoded] = &race.table.rows[..] else { panic!("{:?}", race.table) };
+        assert_eq!((looped.total_rounds.best.len(), looped.last), (2, None));
+        assert_eq!(decoded.total_rounds.median, [2.0, 2.0]);
+        assert_eq!(decoded.last, Some(Time { best: 1.0, median: 1.0 }));
     }
 }

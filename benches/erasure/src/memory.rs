@@ -1,10 +1,10 @@
-//! Memory in huge pages, for what is asked to be there.
+//! Memory in huge pages, on request.
 //!
-//! The second-level cache finds its lines by physical address. A working set that nearly fills it
-//! fits or does not, depending on which pages of 4 KiB a process happened to get, and a code that
-//! reads it is up to a third slower in one process than in the next. In huge pages there is no such
-//! luck. So whatever is allocated inside [`Pages::with`] may come from an arena of them; everything
-//! else comes from the system's allocator, as it does for users.
+//! The second-level cache is indexed by physical address. Whether a working set that nearly fills
+//! it fits depends on which pages of 4 KiB a process happens to get, so that the same code is up to
+//! a third slower in one process than in the next. Huge pages avoid that. Allocations inside
+//! [`Pages::with`] may come from an arena of huge pages; all others come from the system's
+//! allocator, as they do for users.
 
 mod arena;
 
@@ -29,7 +29,7 @@ pub enum Pages {
 }
 
 impl Pages {
-    /// Does some work whose allocations are in pages of this kind.
+    /// Runs `work`; its allocations are in pages of this kind.
     pub fn with<R>(self, work: impl FnOnce() -> R) -> R {
         let before = HUGE.swap(self == Self::Huge, Relaxed);
         let result = work();
@@ -37,7 +37,7 @@ impl Pages {
         result
     }
 
-    /// What is appended to the name of something in these pages.
+    /// What a title or a label gets appended.
     pub fn suffix(self) -> &'static str {
         match self {
             Self::Ordinary => "",
@@ -57,17 +57,16 @@ fn arena() -> MutexGuard<'static, Arena> {
     ARENA.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reserves the address space that huge pages are used in; `false` if there is none.
+/// Reserves the address space of the huge pages; `false` if that fails.
 pub fn reserve() -> bool {
     arena().reserve()
 }
 
-/// How much of the arena is in memory, and how much of that in huge pages, in KiB: what Linux says
-/// about the mapping.
+/// How much of the arena is resident, and how much of that in huge pages, in KiB, as Linux reports
+/// it.
 pub fn resident() -> Option<(u64, u64)> {
-    let start = arena().start()?;
     let maps = fs::read_to_string("/proc/self/smaps").ok()?;
-    resident_at(&maps, start)
+    resident_at(&maps, arena::start()?)
 }
 
 fn resident_at(maps: &str, start: usize) -> Option<(u64, u64)> {

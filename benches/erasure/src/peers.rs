@@ -1,4 +1,4 @@
-//! Other libraries, each in a file of its own, and stand-ins for those that cannot be had here.
+//! Other libraries, each in a file of its own, and stand-ins for those that are not available here.
 
 pub mod isal;
 pub mod one_source;

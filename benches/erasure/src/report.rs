@@ -112,7 +112,7 @@ fn targets_table(findings: &[Finding]) -> Table {
     )
 }
 
-/// Everybody's figures in the races that the criteria and the sections are about.
+/// All figures of the races that the criteria and the sections are about.
 fn races(results: &Results, criteria: &[Criterion], sections: &[Section]) -> Vec<Table> {
     let mut bouts: BTreeSet<Bout> = criteria.iter().flat_map(Criterion::bouts).collect();
     let others = [Section::Block, Section::Push].into_iter().filter(|s| sections.contains(s));

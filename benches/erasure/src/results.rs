@@ -1,8 +1,8 @@
-//! What was measured, without the code that did it.
+//! What is measured, without the code that does it.
 
 use crate::{
     cases::Case,
-    measure::{Entry, Kind, Metric, Race, Series},
+    measure::{Kind, Metric, Series},
     memory::Pages,
 };
 use sutura_analysis::statistics::Spread;
@@ -17,19 +17,20 @@ pub struct Time {
 }
 
 impl Time {
-    fn of(series: &Series) -> Option<Self> {
+    pub fn of(series: &Series) -> Option<Self> {
         let best = Spread::of(series.best.iter().copied())?.low;
         Some(Self { best, median: Spread::of(series.median.iter().copied())?.median })
     }
 }
 
-/// What one entry of a race did.
+/// One entry of a race, and what it did.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Row {
+    /// The name by which targets refer to it.
     pub id: &'static str,
     pub label: String,
     pub kind: Kind,
-    /// Bytes that the work counts for.
+    /// Bytes that a call counts for.
     pub bytes: f64,
     pub total: Option<Time>,
     pub last: Option<Time>,
@@ -38,19 +39,6 @@ pub struct Row {
 }
 
 impl Row {
-    fn new(entry: &Entry<'_>) -> Self {
-        Self {
-            id: entry.id,
-            label: entry.label.clone(),
-            kind: entry.kind,
-            bytes: entry.bytes,
-            total: Time::of(&entry.total),
-            last: Time::of(&entry.last),
-            total_rounds: entry.total.clone(),
-            last_rounds: entry.last.clone(),
-        }
-    }
-
     pub fn time(&self, metric: Metric) -> Option<Time> {
         match metric {
             Metric::Total => self.total,
@@ -59,13 +47,18 @@ impl Row {
     }
 }
 
-/// What the entries of a race did.
+/// A race, and what its entries did.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Table {
     pub case: Case,
+    /// The pages of its memory.
     pub pages: Pages,
+    /// The work in words.
     pub title: String,
+    /// Bytes that must be read after the last repair symbol.
     pub last_bytes: f64,
+    /// The limits of the work and of its last part: entries of the race itself or else of
+    /// [`Case::Limits`].
     pub limit: Option<&'static str>,
     pub last_limit: Option<&'static str>,
     pub rows: Vec<Row>,
@@ -93,19 +86,6 @@ pub struct Results {
 }
 
 impl Results {
-    pub fn new(races: &[Race<'_>], rounds: usize) -> Self {
-        let table = |race: &Race<'_>| Table {
-            case: race.case,
-            pages: race.pages,
-            title: race.title.clone(),
-            last_bytes: race.last_bytes,
-            limit: race.limit,
-            last_limit: race.last_limit,
-            rows: race.entries.iter().map(Row::new).collect(),
-        };
-        Self { rounds, tables: races.iter().map(table).collect() }
-    }
-
     pub fn table(&self, case: Case, pages: Pages) -> Option<&Table> {
         self.tables.iter().find(|table| table.case == case && table.pages == pages)
     }

@@ -1,8 +1,8 @@
 //! What the codes are to reach, for a CPU with AVX-512 and GFNI unless said otherwise.
 //!
-//! Where a target compares with kernels that cannot be had here, such as those of libmoepgf, the
-//! ratio to a stand-in is information. So is the ratio to an ISA-L without GFNI kernels; the share
-//! of the machine's limit decides then.
+//! Where a target compares with kernels that are not available here, such as those of libmoepgf,
+//! the ratio to a stand-in is information. So is the ratio to an ISA-L without GFNI kernels; the
+//! share of the machine's limit decides then.
 
 mod list;
 mod verdict;
@@ -11,54 +11,26 @@ use crate::{
     args::Section,
     cases::{Bout, Case, Loss, Operation},
     measure::Metric,
-    memory::Pages,
 };
 pub use list::criteria;
 pub use verdict::{Finding, Named, judge};
 
-/// A time of some entry.
+/// A requirement on our time. It is compared with entries of the same race and the same metric,
+/// unless the question names others.
 #[derive(Debug, Clone, Copy)]
-pub struct Figure {
-    pub bout: Bout,
-    pub id: &'static str,
-    pub metric: Metric,
-}
-
-impl Figure {
-    /// The same in huge pages.
-    fn in_huge_pages(self) -> Self {
-        Self { bout: Bout { pages: Pages::Huge, ..self.bout }, ..self }
-    }
-}
-
-/// What is asked of a figure.
-#[derive(Debug, Clone)]
 pub enum Question {
-    /// So many times as fast as the fastest of others, at least.
-    Faster { than: Vec<Figure>, times: f64 },
-    /// So many times the time of another at most.
-    Takes { of: Figure, times: f64 },
-    /// This share of a limit, at least.
+    /// At least so many times as fast as the fastest of these entries.
+    Faster { than: &'static [&'static str], times: f64 },
+    /// At most so many times the time of another entry.
+    Takes { of: (Case, &'static str, Metric), times: f64 },
+    /// At least this share of a limit.
     Share { limit: &'static str, at_least: f64 },
     /// At most so many microseconds.
     Micros { at_most: f64 },
-    /// Not more than so many times apart.
-    Alike { with: Vec<Figure>, times: f64 },
-    /// So many times as fast as what cannot be had here.
+    /// At most so many times apart from the same entry in other races.
+    Alike { with: [Case; 2], times: f64 },
+    /// So many times as fast as something that is not available here.
     Absent { what: &'static str, times: f64 },
-}
-
-impl Question {
-    /// The same of figures in huge pages.
-    fn in_huge_pages(self) -> Self {
-        let all = |figures: Vec<Figure>| figures.into_iter().map(Figure::in_huge_pages).collect();
-        match self {
-            Self::Faster { than, times } => Self::Faster { than: all(than), times },
-            Self::Takes { of, times } => Self::Takes { of: of.in_huge_pages(), times },
-            Self::Alike { with, times } => Self::Alike { with: all(with), times },
-            other => other,
-        }
-    }
 }
 
 /// One line of a target.
@@ -67,8 +39,10 @@ pub struct Criterion {
     pub target: Section,
     /// What is measured.
     pub what: String,
+    pub bout: Bout,
+    pub metric: Metric,
     /// Ours: the fastest of these.
-    pub ours: Vec<Figure>,
+    pub ours: &'static [&'static str],
     pub question: Question,
     /// Whether it decides, or is information.
     pub binding: bool,
@@ -77,15 +51,16 @@ pub struct Criterion {
 impl Criterion {
     /// What must be measured for it.
     pub fn bouts(&self) -> impl Iterator<Item = Bout> {
-        let others = match &self.question {
-            Question::Faster { than: others, .. } | Question::Alike { with: others, .. } => {
-                others.clone()
-            }
-            Question::Takes { of, .. } => vec![*of],
-            _ => Vec::new(),
+        let others = match self.question {
+            Question::Takes { of: (case, ..), .. } => vec![case],
+            Question::Alike { with, .. } => with.to_vec(),
+            Question::Faster { .. }
+            | Question::Share { .. }
+            | Question::Micros { .. }
+            | Question::Absent { .. } => Vec::new(),
         };
-        let figures: Vec<_> = self.ours.iter().copied().chain(others).collect();
-        figures.into_iter().map(|figure| figure.bout)
+        let bout = self.bout;
+        [bout.case].into_iter().chain(others).map(move |case| Bout { case, ..bout })
     }
 }
 

@@ -18,9 +18,9 @@ use measure::Measurement;
 use std::process::ExitCode;
 use std::time::Duration;
 use sutura::Algorithm;
-use sutura_benches::Error;
 use sutura_benches::output::Output;
 use sutura_benches::tls::Identity;
+use sutura_benches::{Error, exit_code};
 use sutura_link::{Probability, Rate};
 
 const EXAMPLES: &str = "\
@@ -122,11 +122,5 @@ fn main() -> ExitCode {
     if cfg!(debug_assertions) {
         eprintln!("coding: built without optimisation, the figures mean nothing");
     }
-    match run(&Options::parse().shortened()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("coding: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code("coding", run(&Options::parse().shortened()))
 }

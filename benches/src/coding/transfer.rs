@@ -6,11 +6,10 @@ use serde::Serialize;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use sutura::{
-    ClientConfig, Connection, ConnectionStats, Endpoint, Protection, SendStream, ServerConfig,
-};
+use sutura::{ClientConfig, Connection, ConnectionStats, Endpoint, Protection, ServerConfig};
+use sutura_benches::stack::{Sutura, download, respond};
 use sutura_benches::tls::{Identity, aes_128_gcm};
-use sutura_benches::{Error, cpu, zeros};
+use sutura_benches::{Error, cpu};
 use sutura_relay::{Config, Relay};
 
 /// Bytes of an unprotected download before the one that counts: the congestion controller knows
@@ -18,8 +17,6 @@ use sutura_relay::{Config, Relay};
 const WARM_UP: u64 = 3_000_000;
 /// Pause between the two.
 const GAP: Duration = Duration::from_millis(200);
-/// Bytes of a request: a number in big-endian order.
-const REQUEST: usize = 8;
 /// When a transfer is given up.
 const LIMIT: Duration = Duration::from_secs(90);
 
@@ -103,13 +100,6 @@ impl Start {
     }
 }
 
-async fn respond(mut send: SendStream, bytes: u64) -> Result<(), Error> {
-    for chunk in zeros(bytes) {
-        send.write_chunk(chunk).await?;
-    }
-    Ok(send.finish()?)
-}
-
 /// The server's thread: a warm-up, the download, and then the client closes.
 async fn serve(
     job: &Job<'_>,
@@ -122,27 +112,12 @@ async fn serve(
     observe(&endpoint, recorder);
     address.send(endpoint.local_addr()?)?;
     let connection = endpoint.accept().await.ok_or("the endpoint is closed")?.await?;
-    let (send, mut recv) = connection.accept_bi().await?;
-    recv.read_to_end(REQUEST).await?;
-    respond(send, WARM_UP).await?;
-    let (send, mut recv) = connection.accept_bi().await?;
+    respond::<Sutura>(connection.accept_bi().await?, None).await?;
+    let stream = connection.accept_bi().await?;
     let start = Start::new(&connection);
-    recv.read_to_end(REQUEST).await?;
-    send.protect(job.protection.clone())?;
-    respond(send, job.bytes).await?;
+    respond::<Sutura>(stream, job.protection.clone()).await?;
     connection.closed().await;
     Ok(start.end(&connection))
-}
-
-async fn download(connection: &Connection, bytes: u64) -> Result<(), Error> {
-    let (mut send, mut recv) = connection.open_bi().await?;
-    send.write_all(&bytes.to_be_bytes()).await?;
-    send.finish()?;
-    let mut received = 0;
-    while let Some(chunk) = recv.read_chunk(usize::MAX, true).await? {
-        received += chunk.bytes.len() as u64;
-    }
-    if received == bytes { Ok(()) } else { Err(format!("{received} bytes of {bytes}").into()) }
 }
 
 /// The client's thread.
@@ -157,11 +132,11 @@ async fn fetch(
     endpoint.set_default_client_config(config);
     observe(&endpoint, recorder);
     let connection = endpoint.connect(address, "localhost")?.await?;
-    download(&connection, WARM_UP).await?;
+    download::<Sutura>(&connection, WARM_UP).await?;
     tokio::time::sleep(GAP).await;
     let start = Start::new(&connection);
     let begin = Instant::now();
-    download(&connection, job.bytes).await?;
+    download::<Sutura>(&connection, job.bytes).await?;
     let seconds = begin.elapsed().as_secs_f64();
     let end = start.end(&connection);
     connection.close(0, b"");

@@ -1,11 +1,9 @@
 //! Downloads one after the other on a warm connection.
 
 use crate::Error;
-use crate::library::{Library, read_request, request};
 use crate::session::{Outcome, Wire};
 use std::time::{Duration, Instant};
-use sutura::Protection;
-use sutura_benches::zeros;
+use sutura_benches::stack::{Stack, download};
 use sutura_relay::Relay;
 use tokio::time::{sleep, timeout};
 
@@ -18,43 +16,16 @@ pub const LIMIT: Duration = Duration::from_secs(30);
 /// No download begins later.
 const LATEST: Duration = Duration::from_secs(45);
 
-/// Serves one connection.
-pub async fn serve<L: Library>(endpoint: L::Endpoint, protection: Option<Protection>) {
-    let Ok(connection) = L::accept(&endpoint).await else { return };
-    while let Ok((mut send, mut recv)) = L::accept_stream(&connection).await {
-        let protection = protection.clone();
-        tokio::task::spawn_local(async move {
-            let bytes = read_request::<L>(&mut recv).await?;
-            if let Some(protection) = protection {
-                L::protect(&send, protection)?;
-            }
-            for chunk in zeros(bytes) {
-                L::write(&mut send, chunk).await?;
-            }
-            L::finish(&mut send)
-        });
-    }
-}
-
-async fn download<L: Library>(connection: &L::Connection, bytes: u64) -> Result<(), Error> {
-    let mut recv = request::<L>(connection, bytes).await?;
-    let mut received = 0;
-    while let Some(data) = L::read(&mut recv).await? {
-        received += data.len() as u64;
-    }
-    if received == bytes { Ok(()) } else { Err(format!("{received} bytes of {bytes}").into()) }
-}
-
 /// Makes `count` downloads.
-pub async fn run<L: Library>(
-    connection: &L::Connection,
+pub async fn run<S: Stack>(
+    connection: &S::Connection,
     relay: &Relay,
     bytes: u64,
     count: usize,
     outcome: &mut Outcome,
 ) -> Result<(), Error> {
     let begin = Instant::now();
-    timeout(LIMIT, download::<L>(connection, WARM_UP)).await??;
+    timeout(LIMIT, download::<S>(connection, WARM_UP)).await??;
     sleep(GAP).await;
     let before = relay.stats().down;
     for _ in 0..count {
@@ -62,7 +33,7 @@ pub async fn run<L: Library>(
             return Err("out of time".into());
         }
         let start = Instant::now();
-        let result = timeout(LIMIT, download::<L>(connection, bytes)).await;
+        let result = timeout(LIMIT, download::<S>(connection, bytes)).await;
         // What was not finished takes that long at least.
         outcome.times.push((start.elapsed(), 1));
         result??;

@@ -6,13 +6,10 @@
 //! all of them.
 
 mod download;
-mod library;
 mod plan;
-mod quinn;
 mod report;
 mod session;
 mod stream;
-mod sutura;
 
 use clap::Parser;
 use plan::Job;
@@ -21,9 +18,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use sutura_benches::Error;
 use sutura_benches::output::Output;
 use sutura_benches::tls::Identity;
+use sutura_benches::{Error, exit_code};
 
 /// Downloads and a stream over a lossy link, of Sutura beside quinn.
 #[derive(Debug, Parser)]
@@ -87,11 +84,5 @@ fn run(options: &Options) -> Result<(), Error> {
 }
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("lossy: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code("lossy", run(&Options::parse()))
 }

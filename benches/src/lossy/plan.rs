@@ -3,14 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 use sutura::{Algorithm, Protection};
+use sutura_benches::stack::Name;
 use sutura_link::{LinkConfig, ParseError};
-
-/// An implementation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Name {
-    Sutura,
-    Quinn,
-}
 
 /// An implementation, its congestion control and its protection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,11 +41,7 @@ impl Peer {
 
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self.name {
-            Name::Sutura => "sutura",
-            Name::Quinn => "quinn",
-        };
-        write!(f, "{name} {}", self.congestion.name().to_uppercase())?;
+        write!(f, "{} {}", self.name, self.congestion.name().to_uppercase())?;
         if self.name == Name::Sutura {
             write!(f, " BLT {}", self.burst)?;
         }

@@ -1,17 +1,23 @@
 //! One job: a server, a relay and a client.
 
 use crate::Error;
-use crate::library::{Library, Setup};
-use crate::plan::{Job, Name, Workload};
-use crate::quinn::Quinn;
-use crate::sutura::Sutura;
+use crate::plan::{Job, Workload};
 use crate::{download, stream};
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
-use sutura_benches::tls::Identity;
+use sutura_benches::stack::{self, Name, Quinn, Settings, Stack, Sutura};
+use sutura_benches::tls::{self, Identity};
 use sutura_link::LinkStats;
 use sutura_relay::{Config, Relay, Stats};
+
+/// Bytes of UDP payload per datagram: all peers know the path and search for nothing.
+const UDP_PAYLOAD: u16 = 1200;
+/// Bytes that wait to be sent or acknowledged: more than a stream leaves behind, so that the
+/// application never waits.
+const SEND_BUFFER: u32 = 32 << 20;
+/// Silence after which a connection is given up: the default of both implementations.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What came of a job.
 #[derive(Debug, Clone, Default)]
@@ -56,38 +62,47 @@ impl Wire {
 pub fn run(job: &Job, identity: &Identity, qlog: Option<&Path>) -> Result<Outcome, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
-    let setup = Setup { job, identity, qlog };
+    let title = job.to_string();
+    let settings = Settings {
+        identity,
+        provider: tls::defaults,
+        payload: UDP_PAYLOAD,
+        congestion: job.peer.congestion,
+        stream_send_buffer: SEND_BUFFER,
+        connection_send_buffer: SEND_BUFFER,
+        idle_timeout: IDLE_TIMEOUT,
+        qlog: qlog.map(|directory| (directory, title.as_str())),
+    };
     match job.peer.name {
-        Name::Sutura => local.block_on(&runtime, session::<Sutura>(setup)),
-        Name::Quinn => local.block_on(&runtime, session::<Quinn>(setup)),
+        Name::Sutura => local.block_on(&runtime, session::<Sutura>(job, &settings)),
+        Name::Quinn => local.block_on(&runtime, session::<Quinn>(job, &settings)),
     }
 }
 
-async fn session<L: Library>(setup: Setup<'_>) -> Result<Outcome, Error> {
-    let job = setup.job;
-    let (server, address) = L::server(&setup)?;
+async fn session<S: Stack>(job: &Job, settings: &Settings<'_>) -> Result<Outcome, Error> {
+    let (server, address) = S::server(settings)?;
     let config = Config::new((Ipv4Addr::LOCALHOST, 0).into(), address);
     let relay = Relay::start(&config.link(&job.channel.link()?).seed(job.seed))?;
-    let client = L::client(&setup)?;
+    let client = S::client(settings)?;
     let mut outcome = Outcome::default();
     let work = async {
         let made = stream::Made::default();
         let protection = job.peer.protection(matches!(job.workload, Workload::Stream { .. }));
         match job.workload {
             Workload::Downloads { .. } => {
-                tokio::task::spawn_local(download::serve::<L>(server, protection));
+                tokio::task::spawn_local(stack::serve::<S>(server, protection));
             }
             Workload::Stream { .. } => {
-                tokio::task::spawn_local(stream::serve::<L>(server, protection, made.clone()));
+                tokio::task::spawn_local(stream::serve::<S>(server, protection, made.clone()));
             }
         }
-        let connection = L::connect(&client, relay.local_addr()).await?;
+        let connection = S::connect(&client, relay.local_addr()).await?;
         match job.workload {
             Workload::Downloads { bytes, count } => {
-                download::run::<L>(&connection, &relay, bytes, count, &mut outcome).await
+                download::run::<S>(&connection, &relay, bytes, count, &mut outcome).await
             }
             Workload::Stream { messages } => {
-                stream::run::<L>(&connection, &relay, messages, &made, &mut outcome).await
+                stream::run::<S>(&connection, &relay, messages, &made, &mut outcome).await
             }
         }
     };

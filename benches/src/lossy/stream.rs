@@ -1,12 +1,12 @@
 //! A steady stream of messages, and how long each of its bytes takes.
 
 use crate::Error;
-use crate::library::{Library, read_request, request};
 use crate::session::{Outcome, Wire};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use sutura::Protection;
+use sutura_benches::stack::{Stack, read_request, request};
 use sutura_benches::zeros;
 use sutura_relay::Relay;
 use tokio::time::{Instant as TokioInstant, MissedTickBehavior, interval, timeout_at};
@@ -25,16 +25,17 @@ const DRAIN: Duration = Duration::from_secs(5);
 pub type Made = Rc<RefCell<Vec<Instant>>>;
 
 /// Serves one stream of one connection.
-pub async fn serve<L: Library>(
-    endpoint: L::Endpoint,
+pub async fn serve<S: Stack>(
+    endpoint: S::Endpoint,
     protection: Option<Protection>,
     made: Made,
 ) -> Result<(), Error> {
-    let connection = L::accept(&endpoint).await?;
-    let (mut send, mut recv) = L::accept_stream(&connection).await?;
-    let messages = read_request::<L>(&mut recv).await?;
+    let incoming = S::incoming(&endpoint).await.ok_or("the endpoint is closed")?;
+    let connection = S::accept(incoming).await?;
+    let (mut send, mut recv) = S::accept_stream(&connection).await?;
+    let messages = read_request::<S>(&mut recv).await?;
     if let Some(protection) = protection {
-        L::protect(&send, protection)?;
+        S::protect(&send, protection)?;
     }
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -42,12 +43,12 @@ pub async fn serve<L: Library>(
         ticks.tick().await;
         made.borrow_mut().push(Instant::now());
         for chunk in zeros(MESSAGE) {
-            L::write(&mut send, chunk).await?;
+            S::write(&mut send, chunk).await?;
         }
     }
-    L::finish(&mut send)?;
+    S::finish(&mut send)?;
     // The connection lives until the client has left.
-    let _ = L::accept_stream(&connection).await;
+    let _ = S::accept_stream(&connection).await;
     Ok(())
 }
 
@@ -75,8 +76,8 @@ impl Delays {
 }
 
 /// Receives a stream of `messages` messages that count.
-pub async fn run<L: Library>(
-    connection: &L::Connection,
+pub async fn run<S: Stack>(
+    connection: &S::Connection,
     relay: &Relay,
     messages: usize,
     made: &Made,
@@ -84,11 +85,11 @@ pub async fn run<L: Library>(
 ) -> Result<(), Error> {
     let all = messages + WARM_UP;
     let before = relay.stats().down;
-    let mut recv = request::<L>(connection, all as u64).await?;
+    let mut recv = request::<S>(connection, all as u64).await?;
     let end = TokioInstant::now() + INTERVAL * all as u32 + DRAIN;
     let mut delays = Delays::default();
     let result = loop {
-        match timeout_at(end, L::read(&mut recv)).await {
+        match timeout_at(end, S::read(&mut recv)).await {
             Ok(Ok(Some(data))) => {
                 delays.read(data.len() as u64, &made.borrow(), Instant::now());
             }

@@ -13,8 +13,8 @@ use serde::Serialize;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use subject::{Name, Subject};
-use sutura_benches::Error;
 use sutura_benches::output::Output;
+use sutura_benches::{Error, exit_code};
 
 /// Nanoseconds that each stream scheduler takes to decide whose turn it is.
 ///
@@ -140,11 +140,5 @@ fn run(options: &Options) -> Result<(), Error> {
 }
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("schedule: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code("schedule", run(&Options::parse()))
 }

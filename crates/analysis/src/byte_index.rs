@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::arrivals::{Arrival, Direction, arrivals};
 use crate::millis;
-use crate::streams::{StreamSummary, stream_table};
+use crate::streams::stream_table;
 use crate::trace::{Trace, is_request_stream};
 
 /// How often [`Index::sampled`] and [`Index::objects`] look at the page.
@@ -97,7 +97,8 @@ pub fn byte_index(
         complete.push((completed.unwrap_or(end), bytes));
         result.bytes = result.bytes.saturating_add(bytes);
         result.unfinished += u64::from(completed.is_none());
-        result.streams.push(stream_index(row, bytes, completed, &own));
+        let progressive = own.value();
+        result.streams.push(StreamIndex { stream: row.stream, bytes, completed, progressive });
     }
     result.index = Index {
         progressive: progressive.value(),
@@ -116,15 +117,6 @@ pub fn sampled_index(complete: impl IntoIterator<Item = (Duration, u64)>) -> Dur
         mean.add(product(next_sample(at), weight), weight);
     }
     mean.value()
-}
-
-fn stream_index(
-    row: &StreamSummary,
-    bytes: u64,
-    completed: Option<Duration>,
-    mean: &Mean,
-) -> StreamIndex {
-    StreamIndex { stream: row.stream, bytes, completed, progressive: mean.value() }
 }
 
 /// For each stream, the sum over its bytes of when each came, in nanoseconds from `start` on.

@@ -14,7 +14,7 @@ use crate::{
     memory::Pages,
     peers::{isal, raptorq, reed_solomon_simd, rlnc_simdx},
 };
-use std::rc::Rc;
+use std::ops::Range;
 use sutura_erasure::{Coefficients, kernel::Kernel};
 
 /// The largest window that is decoded with scalar code, which takes seconds beyond it.
@@ -71,34 +71,39 @@ pub struct Losses<'a> {
 }
 
 impl<'a> Losses<'a> {
-    fn new(sources: &'a Symbols, n: usize, loss: Loss) -> Result<Self, Error> {
+    /// They live as long as the program does, like the races that use them.
+    fn new(sources: &'a Symbols, n: usize, loss: Loss) -> Result<&'a Self, Error> {
         let missing = loss.missing(n);
         let known: Vec<usize> = (0..n).filter(|i| missing.binary_search(i).is_err()).collect();
-        let count = missing.len() as u32;
-        let solvable = |first: &u32| {
-            let keys = *first..first + count;
+        let keys = solvable_keys(missing.len(), |keys| {
             let matrix: Vec<u8> = keys.flat_map(|key| columns(key, &missing)).collect();
             field::invert(Kernel::best(), &matrix, missing.len()).is_some()
-        };
-        let first = (0..100).map(|try_| try_ * count).find(solvable).ok_or("no solvable keys")?;
-        let keys: Vec<u32> = (first..first + count).collect();
+        })?;
+        let keys: Vec<u32> = keys.collect();
         let slots = sources.slots(n);
         let mut repairs = Symbols::zeroed(keys.len());
         let rows: Vec<u8> = keys.iter().flat_map(|&key| field::coefficients(key, n)).collect();
         scalar().matmul(&mut repairs.slots_mut(), &rows, &slots);
         let known_slots = known.iter().map(|&i| slots[i]).collect();
         let clock = CpuClock::new();
-        Ok(Self { n, sources, missing, known, known_slots, keys, repairs, clock })
+        let job = Self { n, sources, missing, known, known_slots, keys, repairs, clock };
+        Ok(Box::leak(Box::new(job)))
     }
 
     /// Checks recovered slots, in the order of the missing.
     pub fn check<'b>(&self, recovered: impl IntoIterator<Item = &'b [u8]>) -> Result<(), Error> {
-        let mut recovered = recovered.into_iter();
-        let right = self.missing.iter().all(|&i| {
-            recovered.next().and_then(|slot| slot.get(..SYMBOL)) == Some(self.sources.symbol(i))
-        });
-        if right { Ok(()) } else { Err("what is recovered is not what was lost".into()) }
+        self.sources.check(&self.missing, recovered)
     }
+}
+
+/// The first `count` consecutive keys that are solvable.
+pub fn solvable_keys(
+    count: usize,
+    solvable: impl Fn(Range<u32>) -> bool,
+) -> Result<Range<u32>, Error> {
+    let count = count as u32;
+    let mut ranges = (0..100).map(|attempt| attempt * count..(attempt + 1) * count);
+    Ok(ranges.find(|keys| solvable(keys.clone())).ok_or("no solvable keys")?)
 }
 
 /// The coefficients of some symbols, from those of a run.
@@ -113,31 +118,31 @@ pub fn race(
     (n, loss): (usize, Loss),
     pages: Pages,
 ) -> Result<Race<'_>, Error> {
-    let job = Rc::new(Losses::new(sources, n, loss)?);
+    let job = Losses::new(sources, n, loss)?;
     let lost = job.missing.len();
     let title = format!("decode {n} with {lost} lost, {}", loss.name());
     let last = if n > 1000 { limits::L3 } else { limits::L2 };
     let mut race = Race::new(case, title, lost * n * SYMBOL)
         .within(limits::ALU)
         .last_within((n + lost) * SYMBOL, last);
-    ours::add(&mut race, &job)?;
+    ours::add(&mut race, job)?;
     if !PEER_SIZES.contains(&n) || loss != Loss::Late {
         return Ok(race);
     }
     let label = "eager, one source per pass (stand-in for libmoepgf's best kernel)";
-    eager::add(&mut race, ("eager", label), Kernel::best(), &job)?;
-    isal::decode(&mut race, &job)?;
+    eager::add(&mut race, ("eager", label), Kernel::best(), job)?;
+    isal::decode(&mut race, job)?;
     if pages == Pages::Huge {
         // Nothing below comes near the bandwidth of a cache.
         return Ok(race);
     }
     if n <= SCALAR_MOST {
         let label = "eager, scalar (stand-in for libmoepgf's own choice)";
-        eager::add(&mut race, ("eager-scalar", label), scalar(), &job)?;
+        eager::add(&mut race, ("eager-scalar", label), scalar(), job)?;
     }
-    rlnc_simdx::decode(&mut race, &job)?;
-    reed_solomon_simd::decode(&mut race, &job)?;
-    raptorq::decode(&mut race, &job)?;
+    rlnc_simdx::decode(&mut race, job)?;
+    reed_solomon_simd::decode(&mut race, job)?;
+    raptorq::decode(&mut race, job)?;
     Ok(race)
 }
 

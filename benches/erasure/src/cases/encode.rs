@@ -2,11 +2,11 @@
 
 pub mod encoder;
 
-use super::Case;
+use super::{Case, sums::Sums};
 use crate::{
     Error,
     buffers::{SYMBOL, Symbols},
-    field, limits,
+    limits,
     measure::{Kind, Race},
     peers::{isal, one_source, rlnc_simdx},
 };
@@ -19,53 +19,25 @@ use sutura_erasure::{
 /// The key of the repair symbol.
 const KEY: u32 = 7;
 
-/// One destination, its coefficients, and what must come out.
-#[derive(Clone)]
-pub struct Single<'a> {
-    pub sources: Vec<&'a [u8]>,
-    pub coefficients: Vec<u8>,
-    pub expected: Symbols,
+/// Adds [`Kernel::dot`].
+fn dot<'a>(
+    race: &mut Race<'a>,
+    (id, label): (&'static str, &str),
+    kernel: Kernel,
+    job: &'a Sums<'a>,
+) -> Result<(), Error> {
+    race.add((id, label, Kind::Ours), &job.expected, move |dsts| {
+        kernel.dot(dsts[0], &job.coefficients, black_box(&job.sources));
+    })
 }
 
-impl<'a> Single<'a> {
-    pub fn new(sources: &'a Symbols, n: usize) -> Self {
-        Self::with(sources, n, field::coefficients(KEY, n))
-    }
-
-    /// With coefficients of ones.
-    pub fn sum(sources: &'a Symbols, n: usize) -> Self {
-        Self::with(sources, n, vec![1; n])
-    }
-
-    fn with(sources: &'a Symbols, n: usize, coefficients: Vec<u8>) -> Self {
-        let sources = sources.slots(n);
-        let mut expected = Symbols::zeroed(1);
-        scalar().dot(expected.slots_mut()[0], &coefficients, &sources);
-        Self { sources, coefficients, expected }
-    }
-
-    /// Adds [`Kernel::dot`].
-    fn dot(
-        &self,
-        race: &mut Race<'a>,
-        (id, label): (&'static str, &str),
-        kernel: Kernel,
-    ) -> Result<(), Error> {
-        let Self { sources, coefficients, .. } = self.clone();
-        race.add((id, label, Kind::Ours), &self.expected, move |dsts| {
-            kernel.dot(dsts[0], &coefficients, black_box(&sources));
-        })
-    }
-
-    /// Adds [`Kernel::dot`] on the bytes of symbols without the rest of their slots.
-    fn unpadded(&self, race: &mut Race<'a>) -> Result<(), Error> {
-        let Self { sources, coefficients, .. } = self.clone();
-        let symbols: Vec<&[u8]> = sources.iter().map(|slot| &slot[..SYMBOL]).collect();
-        let entry = ("unpadded", "Kernel::dot, 1500 bytes of the slots", Kind::Ours);
-        race.add(entry, &self.expected, move |dsts| {
-            Kernel::best().dot(&mut dsts[0][..SYMBOL], &coefficients, black_box(&symbols));
-        })
-    }
+/// Adds [`Kernel::dot`] on the bytes of symbols without the rest of their slots.
+fn unpadded<'a>(race: &mut Race<'a>, job: &'a Sums<'a>) -> Result<(), Error> {
+    let symbols: Vec<&[u8]> = job.sources.iter().map(|slot| &slot[..SYMBOL]).collect();
+    let entry = ("unpadded", "Kernel::dot, 1500 bytes of the slots", Kind::Ours);
+    race.add(entry, &job.expected, move |dsts| {
+        Kernel::best().dot(&mut dsts[0][..SYMBOL], &job.coefficients, black_box(&symbols));
+    })
 }
 
 /// The kernel that others are checked against.
@@ -75,41 +47,38 @@ pub fn scalar() -> Kernel {
 
 /// With coefficients that are ready: kernels against kernels.
 pub fn ready(case: Case, sources: &Symbols, n: usize) -> Result<Race<'_>, Error> {
-    let job = Single::new(sources, n);
+    let job = Sums::new(sources, n, KEY..KEY + 1);
     let title = format!("one repair symbol over {n}, coefficients ready");
     let mut race = Race::new(case, title, n * SYMBOL).within(limits::READ);
-    job.dot(&mut race, ("dot", "Kernel::dot"), Kernel::best())?;
-    job.unpadded(&mut race)?;
+    dot(&mut race, ("dot", "Kernel::dot"), Kernel::best(), job)?;
+    unpadded(&mut race, job)?;
     let label = "one source per pass (stand-in for libmoepgf's best kernel)";
-    one_source::single(&mut race, ("one-source", label), Kernel::best(), &job)?;
+    one_source::add(&mut race, ("one-source", label), Kernel::best(), job)?;
     let label = "scalar, one source per pass (stand-in for libmoepgf's own choice)";
-    one_source::single(&mut race, ("scalar", label), scalar(), &job)?;
-    isal::single(&mut race, &job)?;
-    rlnc_simdx::single(&mut race, &job)?;
+    one_source::add(&mut race, ("scalar", label), scalar(), job)?;
+    isal::single(&mut race, job)?;
+    rlnc_simdx::single(&mut race, job)?;
     limits::read(&mut race, sources, n, limits::ANY);
     Ok(race)
 }
 
 /// With coefficients that must be made.
 pub fn generate(case: Case, sources: &Symbols, n: usize) -> Result<Race<'_>, Error> {
-    let job = Single::new(sources, n);
+    let job = Sums::new(sources, n, KEY..KEY + 1);
     let title = format!("one repair symbol over {n}, coefficients included");
     let mut race = Race::new(case, title, n * SYMBOL).within(limits::READ);
     encoder::repair(&mut race, sources, n)?;
-    let (slots, mut row) = (job.sources.clone(), vec![0; n]);
+    let mut row = vec![0; n];
     let entry = ("kernel", "Coefficients::fill, Kernel::dot", Kind::Ours);
     race.add(entry, &job.expected, move |dsts| {
         Coefficients::new(KEY).fill(0, &mut row);
-        Kernel::best().dot(dsts[0], &row, black_box(&slots));
+        Kernel::best().dot(dsts[0], &row, black_box(&job.sources));
     })?;
-    let (slots, mut row) = (job.sources.clone(), vec![0; n]);
+    let mut row = vec![0; n];
     let label = "one source per pass (stand-in for libmoepgf's best kernel)";
     race.add(("one-source", label, Kind::StandIn), &job.expected, move |dsts| {
-        let kernel = Kernel::best();
         Coefficients::new(KEY).fill(0, &mut row);
-        for (source, &c) in slots.iter().zip(&row) {
-            kernel.mad(dsts[0], source, c);
-        }
+        one_source::mad(Kernel::best(), dsts[0], &row, &job.sources);
     })?;
     limits::read(&mut race, sources, n, limits::ANY);
     Ok(race)
@@ -117,18 +86,18 @@ pub fn generate(case: Case, sources: &Symbols, n: usize) -> Result<Race<'_>, Err
 
 /// With AVX2, on CPUs that have it.
 pub fn narrow(case: Case, sources: &Symbols, n: usize) -> Result<Race<'_>, Error> {
-    let job = Single::new(sources, n);
+    let job = Sums::new(sources, n, KEY..KEY + 1);
     let title = format!("one repair symbol over {n}, no more than AVX2");
     let mut race = Race::new(case, title, n * SYMBOL).within(limits::READ);
     if let Some(kernel) = Kernel::new(Tier::Avx2) {
-        job.dot(&mut race, ("avx2", "Kernel::dot, AVX2"), kernel)?;
+        dot(&mut race, ("avx2", "Kernel::dot, AVX2"), kernel, job)?;
         let label = "AVX2, one source per pass (stand-in for libmoepgf's shuffle_avx2)";
-        one_source::single(&mut race, ("one-source-avx2", label), kernel, &job)?;
+        one_source::add(&mut race, ("one-source-avx2", label), kernel, job)?;
     }
     if let Some(kernel) = Kernel::new(Tier::Avx2Gfni) {
-        job.dot(&mut race, ("avx2-gfni", "Kernel::dot, AVX2 and GFNI"), kernel)?;
+        dot(&mut race, ("avx2-gfni", "Kernel::dot, AVX2 and GFNI"), kernel, job)?;
     }
-    isal::narrow(&mut race, &job)?;
+    isal::narrow(&mut race, job)?;
     limits::read(&mut race, sources, n, limits::AVX2);
     Ok(race)
 }

@@ -1,10 +1,11 @@
 //! One operation of all kernels that run here.
 
-use super::{Case, encode::Single, matmul::Product};
+use super::{Case, sums::Sums};
 use crate::{
     Error,
     buffers::{SYMBOL, Symbols},
     measure::{Kind, Race},
+    peers::one_source,
 };
 use std::hint::black_box;
 use sutura_erasure::kernel::Kernel;
@@ -40,40 +41,23 @@ pub fn race(case: Case, sources: &Symbols, operation: Operation) -> Result<Race<
         Operation::Matmul => (100, 6),
         _ => (100, 1),
     };
-    let mut race = Race::new(case, operation.name(), n * d * SYMBOL);
+    let mut race = Race::new(case, operation.name(), n * d as usize * SYMBOL);
+    let job = match operation {
+        Operation::Xor => Sums::xor(sources, n),
+        _ => Sums::new(sources, n, 0..d),
+    };
     for kernel in Kernel::available() {
         let name = kernel.tier().name();
-        let entry = (name, name, Kind::Ours);
-        match operation {
+        race.add((name, name, Kind::Ours), &job.expected, move |dsts| match operation {
             Operation::Dot100 | Operation::Dot1000 => {
-                let Single { sources, coefficients, expected } = Single::new(sources, n);
-                race.add(entry, &expected, move |dsts| {
-                    kernel.dot(dsts[0], &coefficients, black_box(&sources));
-                })?;
+                kernel.dot(dsts[0], &job.coefficients, black_box(&job.sources));
             }
             Operation::Matmul => {
-                let Product { sources, coefficients, expected } = Product::new(sources, n, d);
-                race.add(entry, &expected, move |dsts| {
-                    kernel.matmul(dsts, &coefficients, black_box(&sources));
-                })?;
+                kernel.matmul(dsts, &job.coefficients, black_box(&job.sources));
             }
-            Operation::Mad => {
-                let Single { sources, coefficients, expected } = Single::new(sources, n);
-                race.add(entry, &expected, move |dsts| {
-                    for (source, &c) in sources.iter().zip(&coefficients) {
-                        kernel.mad(dsts[0], source, c);
-                    }
-                })?;
-            }
-            Operation::Xor => {
-                let Single { sources, expected, .. } = Single::sum(sources, n);
-                race.add(entry, &expected, move |dsts| {
-                    for source in &sources {
-                        kernel.xor(dsts[0], source);
-                    }
-                })?;
-            }
-        }
+            Operation::Mad => one_source::mad(kernel, dsts[0], &job.coefficients, &job.sources),
+            Operation::Xor => job.sources.iter().for_each(|source| kernel.xor(dsts[0], source)),
+        })?;
     }
     Ok(race)
 }

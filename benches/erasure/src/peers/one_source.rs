@@ -6,36 +6,28 @@
 
 use crate::{
     Error,
-    cases::{encode::Single, matmul::Product},
+    cases::sums::Sums,
     measure::{Kind, Race},
 };
 use sutura_erasure::kernel::Kernel;
 
-/// One repair symbol.
-pub fn single<'a>(
+/// Repair symbols, one after the other.
+pub fn add<'a>(
     race: &mut Race<'a>,
     (id, label): (&'static str, &str),
     kernel: Kernel,
-    job: &Single<'a>,
+    job: &'a Sums<'a>,
 ) -> Result<(), Error> {
-    let Single { sources, coefficients, .. } = job.clone();
     race.add((id, label, Kind::StandIn), &job.expected, move |dsts| {
-        for (source, &c) in sources.iter().zip(&coefficients) {
-            kernel.mad(dsts[0], source, c);
+        for (dst, row) in dsts.iter_mut().zip(job.coefficients.chunks_exact(job.sources.len())) {
+            mad(kernel, dst, row, &job.sources);
         }
     })
 }
 
-/// Several repair symbols, one after the other.
-pub fn product<'a>(race: &mut Race<'a>, job: &Product<'a>) -> Result<(), Error> {
-    let Product { sources, coefficients, .. } = job.clone();
-    let kernel = Kernel::best();
-    let label = "one source per pass (stand-in for libmoepgf's best kernel)";
-    race.add(("one-source", label, Kind::StandIn), &job.expected, move |dsts| {
-        for (dst, row) in dsts.iter_mut().zip(coefficients.chunks_exact(sources.len())) {
-            for (source, &c) in sources.iter().zip(row) {
-                kernel.mad(dst, source, c);
-            }
-        }
-    })
+/// Adds to `dst` the sum of the sources times their coefficients.
+pub fn mad(kernel: Kernel, dst: &mut [u8], coefficients: &[u8], sources: &[&[u8]]) {
+    for (source, &c) in sources.iter().zip(coefficients) {
+        kernel.mad(dst, source, c);
+    }
 }

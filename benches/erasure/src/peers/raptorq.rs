@@ -4,7 +4,7 @@ use crate::{
     Error,
     buffers::{SYMBOL, Symbols},
     cases::{
-        block::{Block, DATA, PARITY},
+        block::{DATA, PARITY, lost},
         decode::Losses,
     },
     clock,
@@ -14,7 +14,7 @@ use raptorq::{
     EncodingPacket, ObjectTransmissionInformation, SourceBlockDecoder, SourceBlockEncoder,
     SourceBlockEncodingPlan,
 };
-use std::{hint::black_box, rc::Rc};
+use std::hint::black_box;
 
 /// A source block of the first symbols.
 struct SourceBlock {
@@ -45,12 +45,11 @@ impl SourceBlock {
     }
 }
 
-/// Some repair symbols more than losses, which are needed almost never but now and then.
+/// Repair symbols beyond the number of losses, which few loss patterns need.
 const SPARE: u32 = 3;
 
 /// A window with losses, as a block.
-pub fn decode<'a>(race: &mut Race<'a>, job: &Rc<Losses<'a>>) -> Result<(), Error> {
-    let job = Rc::clone(job);
+pub fn decode<'a>(race: &mut Race<'a>, job: &'a Losses<'a>) -> Result<(), Error> {
     let block = SourceBlock::new(job.sources, job.n)?;
     let encoder = block.encode();
     let (sources, repairs) =
@@ -68,8 +67,8 @@ pub fn decode<'a>(race: &mut Race<'a>, job: &Rc<Losses<'a>>) -> Result<(), Error
 }
 
 /// Parities of a block.
-pub fn rs_encode<'a>(race: &mut Race<'a>, job: &Rc<Block<'a>>) -> Result<(), Error> {
-    let block = SourceBlock::new(job.sources, DATA)?;
+pub fn rs_encode<'a>(race: &mut Race<'a>, sources: &'a Symbols) -> Result<(), Error> {
+    let block = SourceBlock::new(sources, DATA)?;
     let bytes = race.bytes as usize;
     race.add_loop(("raptorq", "raptorq", Kind::Peer), bytes, move || {
         black_box(block.encode().repair_packets(0, PARITY as u32));
@@ -78,22 +77,19 @@ pub fn rs_encode<'a>(race: &mut Race<'a>, job: &Rc<Block<'a>>) -> Result<(), Err
 }
 
 /// Losses of a block.
-pub fn rs_decode<'a>(race: &mut Race<'a>, job: &Rc<Block<'a>>) -> Result<(), Error> {
-    let job = Rc::clone(job);
-    let block = SourceBlock::new(job.sources, DATA)?;
+pub fn rs_decode<'a>(race: &mut Race<'a>, sources: &'a Symbols) -> Result<(), Error> {
+    let block = SourceBlock::new(sources, DATA)?;
     let encoder = block.encode();
-    let sources = encoder.source_packets();
-    let repairs = encoder.repair_packets(0, PARITY as u32 + SPARE);
+    let (packets, repairs) =
+        (encoder.source_packets(), encoder.repair_packets(0, PARITY as u32 + SPARE));
     let label = format!("raptorq, {SPARE} repair symbols more");
-    let mut turn = 0;
-    race.add_decode(("raptorq", &label, Kind::Peer), move || {
-        turn += 1;
-        let mut decoder = block.decoder(&job.lost(turn), &sources);
-        let packets = repairs.clone();
-        let (time, decoded) = clock::wall(|| decoder.decode(packets));
+    race.add_block_decode(("raptorq", &label, Kind::Peer), move |turn| {
+        let mut decoder = block.decoder(&lost(turn), &packets);
+        let repairs = repairs.clone();
+        let (time, decoded) = clock::wall(|| decoder.decode(repairs));
         if decoded.as_deref() != Some(&block.data) {
             return Err("not recovered".into());
         }
-        Ok(Decoded { total: time, last: time })
+        Ok(time)
     })
 }

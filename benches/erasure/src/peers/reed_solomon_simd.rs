@@ -4,14 +4,14 @@ use crate::{
     Error,
     buffers::{SYMBOL, Symbols},
     cases::{
-        block::{Block, DATA, PARITY},
+        block::{DATA, PARITY, lost},
         decode::Losses,
     },
     clock,
     measure::{Decoded, Kind, Race},
 };
 use reed_solomon_simd::{ReedSolomonDecoder, ReedSolomonEncoder};
-use std::{hint::black_box, rc::Rc};
+use std::hint::black_box;
 
 fn parities(sources: &Symbols, k: usize, m: usize) -> Result<Vec<Vec<u8>>, Error> {
     let mut encoder = ReedSolomonEncoder::new(k, m, SYMBOL)?;
@@ -22,8 +22,7 @@ fn parities(sources: &Symbols, k: usize, m: usize) -> Result<Vec<Vec<u8>>, Error
 }
 
 /// A window with losses, as a block.
-pub fn decode<'a>(race: &mut Race<'a>, job: &Rc<Losses<'a>>) -> Result<(), Error> {
-    let job = Rc::clone(job);
+pub fn decode<'a>(race: &mut Race<'a>, job: &'a Losses<'a>) -> Result<(), Error> {
     let count = job.missing.len();
     let parities = parities(job.sources, job.n, count)?;
     let mut decoder = ReedSolomonDecoder::new(job.n, count, SYMBOL)?;
@@ -46,12 +45,11 @@ pub fn decode<'a>(race: &mut Race<'a>, job: &Rc<Losses<'a>>) -> Result<(), Error
 }
 
 /// Parities of a block, whose use in decoding is what is checked of them.
-pub fn rs_encode<'a>(race: &mut Race<'a>, job: &Rc<Block<'a>>) -> Result<(), Error> {
-    let job = Rc::clone(job);
+pub fn rs_encode<'a>(race: &mut Race<'a>, sources: &'a Symbols) -> Result<(), Error> {
     let bytes = race.bytes as usize;
     let mut encoder = ReedSolomonEncoder::new(DATA, PARITY, SYMBOL)?;
     race.add_loop(("rs-simd", "reed-solomon-simd", Kind::Peer), bytes, move || {
-        let added = (0..DATA).all(|i| encoder.add_original_shard(job.sources.symbol(i)).is_ok());
+        let added = (0..DATA).all(|i| encoder.add_original_shard(sources.symbol(i)).is_ok());
         debug_assert!(added);
         let _ = black_box(encoder.encode().map(|parities| parities.recovery(0).map(<[u8]>::len)));
     });
@@ -59,17 +57,14 @@ pub fn rs_encode<'a>(race: &mut Race<'a>, job: &Rc<Block<'a>>) -> Result<(), Err
 }
 
 /// Losses of a block.
-pub fn rs_decode<'a>(race: &mut Race<'a>, job: &Rc<Block<'a>>) -> Result<(), Error> {
-    let job = Rc::clone(job);
-    let parities = parities(job.sources, DATA, PARITY)?;
+pub fn rs_decode<'a>(race: &mut Race<'a>, sources: &'a Symbols) -> Result<(), Error> {
+    let parities = parities(sources, DATA, PARITY)?;
     let mut decoder = ReedSolomonDecoder::new(DATA, PARITY, SYMBOL)?;
-    let mut turn = 0;
-    race.add_decode(("rs-simd", "reed-solomon-simd", Kind::Peer), move || {
-        turn += 1;
-        let lost = job.lost(turn);
+    race.add_block_decode(("rs-simd", "reed-solomon-simd", Kind::Peer), move |turn| {
+        let lost = lost(turn);
         let (time, result) = clock::wall(|| {
             for index in (0..DATA).filter(|index| !lost.contains(index)) {
-                decoder.add_original_shard(index, job.sources.symbol(index))?;
+                decoder.add_original_shard(index, sources.symbol(index))?;
             }
             for (index, parity) in parities.iter().enumerate() {
                 decoder.add_recovery_shard(index, parity)?;
@@ -77,7 +72,7 @@ pub fn rs_decode<'a>(race: &mut Race<'a>, job: &Rc<Block<'a>>) -> Result<(), Err
             decoder.decode()
         });
         let result = result?;
-        job.check(&lost, lost.iter().filter_map(|&index| result.restored_original(index)))?;
-        Ok(Decoded { total: time, last: time })
+        sources.check(&lost, lost.iter().filter_map(|&index| result.restored_original(index)))?;
+        Ok(time)
     })
 }

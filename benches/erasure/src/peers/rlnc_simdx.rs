@@ -4,17 +4,17 @@ use crate::{
     Error,
     buffers::{SLOT, Symbols},
     cases::{
-        decode::{Losses, columns},
-        encode::Single,
+        decode::{Losses, columns, solvable_keys},
+        sums::Sums,
     },
     clock,
     field::{self, Field},
     measure::{Decoded, Kind, Race},
 };
 use rlnc_simdx::{CodedPacket, Decoder, kernel};
-use std::{rc::Rc, time::Duration};
+use std::{ops::Range, time::Duration};
 
-/// Its decoder works on whole generations, which takes too long for larger ones.
+/// The largest window that it decodes; larger generations take too long.
 const MOST: usize = 500;
 
 /// A sum of products in the field of AES.
@@ -30,33 +30,30 @@ fn dot<'a>(terms: impl IntoIterator<Item = (u8, &'a [u8])>) -> Vec<u8> {
 }
 
 /// One repair symbol.
-pub fn single<'a>(race: &mut Race<'a>, job: &Single<'a>) -> Result<(), Error> {
-    let Single { sources, coefficients, .. } = job.clone();
-    let sum = dot(coefficients.iter().copied().zip(sources.iter().copied()));
+pub fn single<'a>(race: &mut Race<'a>, job: &'a Sums<'a>) -> Result<(), Error> {
+    let sum = dot(job.coefficients.iter().copied().zip(job.sources.iter().copied()));
     let expected = Symbols::copied([&sum[..]]);
     race.add(("rlnc-simdx", "rlnc-simdx axpy", Kind::Peer), &expected, move |dsts| {
-        for (source, &c) in sources.iter().zip(&coefficients) {
+        for (source, &c) in job.sources.iter().zip(&job.coefficients) {
             kernel::axpy(c, source, dsts[0]);
         }
     })
 }
 
 /// A window with losses, as a generation.
-pub fn decode<'a>(race: &mut Race<'a>, job: &Rc<Losses<'a>>) -> Result<(), Error> {
+pub fn decode<'a>(race: &mut Race<'a>, job: &'a Losses<'a>) -> Result<(), Error> {
     if job.n > MOST {
         return Ok(());
     }
     let slots = job.sources.slots(job.n);
-    let repair = |&key: &u32| {
+    let repair = |key: u32| {
         let coefficients = field::coefficients(key, job.n);
         let payload = dot(coefficients.iter().copied().zip(slots.iter().copied()));
         CodedPacket::from_vecs(coefficients, payload)
     };
     // Solvable in our field is not solvable in that one.
-    let count = job.keys.len() as u32;
-    let solvable = |first: &u32| rank(job, (*first..first + count).collect()) == job.keys.len();
-    let first = (0..100).map(|attempt| attempt * count).find(solvable).ok_or("no solvable keys")?;
-    let repairs: Vec<CodedPacket> = (first..first + count).map(|key| repair(&key)).collect();
+    let keys = solvable_keys(job.keys.len(), |keys| rank(job, keys) == job.keys.len())?;
+    let repairs: Vec<CodedPacket> = keys.map(repair).collect();
     let known: Vec<CodedPacket> = job
         .known
         .iter()
@@ -66,7 +63,6 @@ pub fn decode<'a>(race: &mut Race<'a>, job: &Rc<Losses<'a>>) -> Result<(), Error
             CodedPacket::from_slices(&unit, slots[id])
         })
         .collect();
-    let job = Rc::clone(job);
     race.add_decode(("rlnc-simdx", "rlnc-simdx Decoder", Kind::Peer), move || {
         let mut decoder = Decoder::new(job.n, SLOT)?;
         for packet in &known {
@@ -101,7 +97,7 @@ fn finish(
 }
 
 /// The rank of repair symbols in the missing ones, in the field of AES.
-fn rank(job: &Losses<'_>, keys: Vec<u32>) -> usize {
+fn rank(job: &Losses<'_>, keys: Range<u32>) -> usize {
     let count = job.missing.len();
     let Ok(mut decoder) = Decoder::new(count, 1) else { return 0 };
     for key in keys {

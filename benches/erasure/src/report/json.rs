@@ -1,4 +1,4 @@
-//! Everything, for other programs.
+//! All measurements as JSON.
 
 use super::machine;
 use crate::{

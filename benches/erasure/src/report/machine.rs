@@ -1,4 +1,4 @@
-//! What the figures are of.
+//! The conditions of the measurements.
 
 use crate::{memory, peers::isal};
 use std::fs;

@@ -1,29 +1,33 @@
 //! The targets.
 
-use super::{Criterion, Figure, Question};
+use super::{Criterion, Question};
 use crate::{
     args::Section,
-    cases::{Case, Loss},
-    limits,
-    measure::Metric,
+    cases::{Bout, Case, Loss},
+    limits::{ALU, READ},
+    measure::Metric::{self, Last, Total},
     memory::Pages,
     peers::isal,
 };
 
-fn total(case: Case, id: &'static str) -> Figure {
-    Figure { bout: case.into(), id, metric: Metric::Total }
+fn faster(than: &'static [&'static str], times: f64) -> Question {
+    Question::Faster { than, times }
 }
 
-fn last(case: Case, id: &'static str) -> Figure {
-    Figure { bout: case.into(), id, metric: Metric::Last }
-}
-
-fn faster(than: &[Figure], times: f64) -> Question {
-    Question::Faster { than: than.to_vec(), times }
+fn takes(of: (Case, &'static str, Metric), times: f64) -> Question {
+    Question::Takes { of, times }
 }
 
 fn share(limit: &'static str, at_least: f64) -> Question {
     Question::Share { limit, at_least }
+}
+
+fn micros(at_most: f64) -> Question {
+    Question::Micros { at_most }
+}
+
+fn absent(what: &'static str, times: f64) -> Question {
+    Question::Absent { what, times }
 }
 
 /// Collects the lines of one target.
@@ -33,44 +37,72 @@ struct Lines {
 }
 
 impl Lines {
-    fn push(&mut self, what: &str, ours: &[Figure], question: Question, binding: bool) {
-        let (what, ours) = (what.to_owned(), ours.to_vec());
-        self.lines.push(Criterion { target: self.target, what, ours, question, binding });
+    /// Questions about the total time of our entries of a race.
+    fn of(&mut self, what: impl ToString, case: Case, ours: &'static [&'static str]) -> About<'_> {
+        About { lines: self, what: what.to_string(), case, metric: Total, ours, is_large: false }
+    }
+}
+
+/// What the questions that follow are about.
+struct About<'l> {
+    lines: &'l mut Lines,
+    what: String,
+    case: Case,
+    metric: Metric,
+    ours: &'static [&'static str],
+    is_large: bool,
+}
+
+impl About<'_> {
+    /// About the time of the last repair symbol instead.
+    fn last(self) -> Self {
+        Self { metric: Last, ..self }
     }
 
-    /// A line that decides.
-    fn asks(&mut self, what: &str, ours: &[Figure], question: Question) {
-        self.push(what, ours, question, true);
+    /// Whether it is about a working set of 1.5 MB in a cache of 2 MiB. How fast that is depends on
+    /// where its pages are, so what decides is measured in huge ones; in others it is information.
+    fn large_if(self, is_large: bool) -> Self {
+        Self { is_large, ..self }
     }
 
-    /// A line that is information.
-    fn tells(&mut self, what: &str, ours: &[Figure], question: Question) {
-        self.push(what, ours, question, false);
-    }
-
-    /// A line about a working set of 1.5 MB in a cache of 2 MiB. How fast that is depends on where
-    /// its pages are, so it decides in huge ones; the other line is information.
-    fn asks_large(&mut self, what: &str, ours: &[Figure], question: Question, binding: bool) {
-        self.tells(what, ours, question.clone());
-        let ours: Vec<Figure> = ours.iter().map(|figure| figure.in_huge_pages()).collect();
-        let what = format!("{what}{}", Pages::Huge.suffix());
-        self.push(&what, &ours, question.in_huge_pages(), binding);
-    }
-
-    /// A line that decides, in huge pages if the window is large.
-    fn asks_window(&mut self, n: usize, ours: &[Figure], question: Question, binding: bool) {
-        let what = format!("{n}");
-        if n == 1000 {
-            self.asks_large(&what, ours, question, binding);
-        } else {
-            self.push(&what, ours, question, binding);
+    fn push(self, question: Question, binding: bool) -> Self {
+        let all =
+            if self.is_large { &[Pages::Ordinary, Pages::Huge][..] } else { &[Pages::Ordinary] };
+        for &pages in all {
+            self.lines.lines.push(Criterion {
+                target: self.lines.target,
+                what: format!("{}{}", self.what, pages.suffix()),
+                bout: Bout { case: self.case, pages },
+                metric: self.metric,
+                ours: self.ours,
+                question,
+                binding: binding && (pages == Pages::Huge) == self.is_large,
+            });
         }
+        self
     }
 
-    /// A line about ISA-L's GFNI kernels.
-    fn asks_gfni(&mut self, what: &str, ours: &[Figure], question: Question) {
-        self.push(what, ours, question, isal::has_gfni());
+    /// A question that decides.
+    fn asks(self, question: Question) -> Self {
+        self.push(question, true)
     }
+
+    /// A question whose answer is information.
+    fn tells(self, question: Question) -> Self {
+        self.push(question, false)
+    }
+
+    /// A question about ISA-L's kernels with GFNI.
+    fn asks_gfni(self, question: Question) -> Self {
+        self.push(question, isal::has_gfni())
+    }
+}
+
+/// The ways of decoding several repair symbols together.
+const TOGETHER: &[&str] = &["burst-4", "burst-6", "burst-all", "batch"];
+
+fn late(n: usize) -> Case {
+    Case::Decode { n, loss: Loss::Late }
 }
 
 /// The lines of a section; none if it is no target.
@@ -82,10 +114,10 @@ pub fn criteria(section: Section) -> Vec<Criterion> {
         Section::E3 => encode_10(&mut lines),
         Section::E4 => encode_2000(&mut lines),
         Section::E5 => scalar(&mut lines),
-        Section::E6 => avx2(&mut lines),
-        Section::E7 => avx2_gfni(&mut lines),
-        Section::M1 => products(&mut lines, 100, 1.2, 0.85),
-        Section::M2 => products(&mut lines, 1000, 1.5, 0.8),
+        Section::E6 => narrow(&mut lines, "AVX2", &["avx2"], [1.1, 1.2]),
+        Section::E7 => narrow(&mut lines, "AVX2 and GFNI", &["avx2-gfni"], [2.3, 2.3]),
+        Section::M1 => products(&mut lines, 100, 0.85, faster(&["isal-encode"], 1.2)),
+        Section::M2 => products(&mut lines, 1000, 0.8, faster(ISAL_PRODUCTS, 1.5)),
         Section::M3 => products_2000(&mut lines),
         Section::D1 => last_repair(&mut lines),
         Section::D2 => totals(&mut lines),
@@ -104,190 +136,128 @@ pub fn criteria(section: Section) -> Vec<Criterion> {
 
 fn encode(lines: &mut Lines) {
     for n in [100, 500, 1000] {
-        let case = Case::Encode { n };
-        let ours = [total(case, "dot")];
-        lines.asks_window(n, &ours, share(limits::READ, 0.85), true);
-        lines.asks_window(n, &ours, faster(&[total(case, "one-source")], 1.45), false);
-        let isal = faster(&[total(case, "isal-mad")], 1.6);
-        lines.asks_window(n, &ours, isal, isal::has_gfni());
+        let dot = lines.of(n, Case::Encode { n }, &["dot"]).large_if(n == 1000);
+        dot.asks(share(READ, 0.85))
+            .tells(faster(&["one-source"], 1.45))
+            .asks_gfni(faster(&["isal-mad"], 1.6));
     }
 }
 
 fn generate(lines: &mut Lines) {
-    for n in [100, 500, 1000] {
-        let case = Case::Generate { n };
-        let ours = [total(case, "encoder")];
-        if n == 1000 {
-            lines.asks_window(n, &ours, Question::Micros { at_most: 17.0 }, true);
-        }
-        lines.asks_window(n, &ours, faster(&[total(case, "one-source")], 1.35), false);
+    let one_source = faster(&["one-source"], 1.35);
+    for n in [100, 500] {
+        lines.of(n, Case::Generate { n }, &["encoder"]).tells(one_source);
     }
+    let large = lines.of(1000, Case::Generate { n: 1000 }, &["encoder"]).large_if(true);
+    large.asks(micros(17.0)).tells(one_source);
 }
 
 fn encode_10(lines: &mut Lines) {
-    let case = Case::Encode { n: 10 };
-    let ours = [total(case, "dot")];
-    lines.tells("10", &ours, faster(&[total(case, "one-source")], 1.6));
-    lines.tells("10", &ours, share(limits::READ, 0.6));
+    let dot = lines.of(10, Case::Encode { n: 10 }, &["dot"]);
+    dot.tells(faster(&["one-source"], 1.6)).tells(share(READ, 0.6));
 }
 
 fn encode_2000(lines: &mut Lines) {
-    let case = Case::Encode { n: 2000 };
-    let ours = [total(case, "dot")];
-    lines.asks("2000", &ours, share(limits::READ, 0.85));
-    lines.asks("2000", &ours, Question::Micros { at_most: 125.0 });
-    let others = [total(case, "isal-mad"), total(case, "isal-encode"), total(case, "one-source")];
-    lines.tells("2000", &ours, faster(&others, 0.95));
+    let dot = lines.of(2000, Case::Encode { n: 2000 }, &["dot"]);
+    let others = faster(&["isal-mad", "isal-encode", "one-source"], 0.95);
+    dot.asks(share(READ, 0.85)).asks(micros(125.0)).tells(others);
 }
 
 fn scalar(lines: &mut Lines) {
     for (n, times) in [(100, 35.0), (1000, 35.0), (2000, 10.0)] {
-        let case = Case::Encode { n };
-        let than = faster(&[total(case, "scalar")], times);
-        lines.tells(&format!("{n}"), &[total(case, "dot")], than);
+        lines.of(n, Case::Encode { n }, &["dot"]).tells(faster(&["scalar"], times));
     }
 }
 
-fn avx2(lines: &mut Lines) {
+fn narrow(lines: &mut Lines, kernel: &str, ours: &'static [&'static str], times: [f64; 2]) {
     for n in [100, 500, 1000] {
-        let case = Case::Narrow { n };
-        let (what, ours) = (format!("{n}, AVX2"), [total(case, "avx2")]);
-        lines.asks(&what, &ours, faster(&[total(case, "isal-mad-avx2")], 1.1));
-        lines.tells(&what, &ours, faster(&[total(case, "one-source-avx2")], 1.2));
+        let narrow = lines.of(format!("{n}, {kernel}"), Case::Narrow { n }, ours);
+        narrow
+            .asks(faster(&["isal-mad-avx2"], times[0]))
+            .tells(faster(&["one-source-avx2"], times[1]));
     }
 }
 
-fn avx2_gfni(lines: &mut Lines) {
-    for n in [100, 500, 1000] {
-        let case = Case::Narrow { n };
-        let (what, ours) = (format!("{n}, AVX2 and GFNI"), [total(case, "avx2-gfni")]);
-        lines.asks(&what, &ours, faster(&[total(case, "isal-mad-avx2")], 2.3));
-        lines.tells(&what, &ours, faster(&[total(case, "one-source-avx2")], 2.3));
-    }
-}
+const ISAL_PRODUCTS: &[&str] = &["isal-encode", "isal-update"];
 
-fn products(lines: &mut Lines, n: usize, times: f64, of_peak: f64) {
+fn products(lines: &mut Lines, n: usize, of_peak: f64, isal: Question) {
     for d in [4, 5, 8, 10] {
-        let case = Case::Product { n, d };
-        let (what, ours) = (format!("{n} x {d}"), [total(case, "matmul")]);
-        lines.asks(&what, &ours, share(limits::ALU, of_peak));
-        let mut others = vec![total(case, "isal-encode")];
-        if n > 100 {
-            others.push(total(case, "isal-update"));
-        }
-        lines.asks_gfni(&what, &ours, faster(&others, times));
+        let matmul = lines.of(format!("{n} x {d}"), Case::Product { n, d }, &["matmul"]);
+        matmul.asks(share(ALU, of_peak)).asks_gfni(isal);
     }
 }
 
 fn products_2000(lines: &mut Lines) {
-    let case = Case::Product { n: 2000, d: 8 };
-    let ours = [total(case, "matmul")];
+    let matmul = lines.of("2000 x 8", Case::Product { n: 2000, d: 8 }, &["matmul"]);
     // What 1.3 times ISA-L 2.32 was where the target was set.
-    lines.asks("2000 x 8", &ours, share(limits::ALU, 0.6));
-    let others = [total(case, "isal-encode"), total(case, "isal-update")];
-    lines.asks_gfni("2000 x 8", &ours, faster(&others, 1.3));
-    lines.tells("2000 x 8", &ours, faster(&[total(case, "one-source")], 2.5));
-}
-
-/// The window that is measured most.
-const LATE: Case = late(1000);
-
-const fn late(n: usize) -> Case {
-    Case::Decode { n, loss: Loss::Late }
-}
-
-/// The ways of decoding several repair symbols together.
-fn together(case: Case) -> [Figure; 4] {
-    ["burst-4", "burst-6", "burst-all", "batch"].map(|id| total(case, id))
+    let matmul = matmul.asks(share(ALU, 0.6));
+    matmul.asks_gfni(faster(ISAL_PRODUCTS, 1.3)).tells(faster(&["one-source"], 2.5));
 }
 
 fn last_repair(lines: &mut Lines) {
-    let ours = [last(LATE, "one")];
-    let what = "1000, last";
-    lines.asks_large(what, &ours, Question::Micros { at_most: 25.0 }, true);
-    let of = total(Case::Generate { n: 1000 }, "encoder");
-    lines.asks_large(what, &ours, Question::Takes { of, times: 1.7 }, true);
-    let of = last(LATE, "eager");
-    lines.asks_large(what, &ours, Question::Takes { of, times: 0.9 }, false);
+    let one = lines.of("1000, last", late(1000), &["one"]).last().large_if(true);
+    one.asks(micros(25.0))
+        .asks(takes((Case::Generate { n: 1000 }, "encoder", Total), 1.7))
+        .tells(takes((late(1000), "eager", Last), 0.9));
 }
 
 fn totals(lines: &mut Lines) {
-    let one = [total(LATE, "one")];
-    let what = "1000, total, one at a time";
-    lines.asks_large(what, &one, Question::Micros { at_most: 1100.0 }, true);
-    let ours = together(LATE);
-    let what = "1000, total, together";
-    lines.asks_large(what, &ours, Question::Micros { at_most: 700.0 }, true);
-    lines.asks_large(what, &ours, share(limits::ALU, 0.6), true);
-    let of = total(LATE, "isal-batch");
-    lines.asks_large(what, &ours, Question::Takes { of, times: 0.45 }, isal::has_gfni());
+    let one = lines.of("1000, total, one at a time", late(1000), &["one"]).large_if(true);
+    one.asks(micros(1100.0));
+    let together = lines.of("1000, total, together", late(1000), TOGETHER).large_if(true);
+    together
+        .asks(micros(700.0))
+        .asks(share(ALU, 0.6))
+        .asks_gfni(takes((late(1000), "isal-batch", Total), 0.45));
 }
 
 fn solvers(lines: &mut Lines) {
-    let what = "1000, total, one at a time";
-    let one = [total(LATE, "one")];
-    lines.tells(what, &one, faster(&[total(LATE, "eager-scalar")], 25.0));
-    let quirl = Question::Absent { what: "QUIRL's solver", times: 18.0 };
-    lines.tells(what, &one, quirl);
+    let one = lines.of("1000, total, one at a time", late(1000), &["one"]);
+    one.tells(faster(&["eager-scalar"], 25.0)).tells(absent("QUIRL's solver", 18.0));
 }
 
 fn patterns(lines: &mut Lines) {
     for n in [100, 1000] {
-        let figure = |loss| total(Case::Decode { n, loss }, "one");
-        let with = vec![figure(Loss::Early), figure(Loss::Spread)];
+        let with = [Loss::Early, Loss::Spread].map(|loss| Case::Decode { n, loss });
         let what = format!("{n}, total, late with early and spread");
-        lines.asks(&what, &[figure(Loss::Late)], Question::Alike { with, times: 1.15 });
+        lines.of(what, late(n), &["one"]).asks(Question::Alike { with, times: 1.15 });
     }
 }
 
 fn last_repairs(lines: &mut Lines) {
     for (n, at_most) in [(100, 2.2), (500, 11.0), (2000, 130.0)] {
-        let ours = [last(late(n), "one")];
-        lines.asks(&format!("{n}, last"), &ours, Question::Micros { at_most });
+        lines.of(format!("{n}, last"), late(n), &["one"]).last().asks(micros(at_most));
     }
 }
 
 fn bursts(lines: &mut Lines) {
-    let case = late(2000);
-    let ours = together(case);
-    let what = "2000, total, together";
-    lines.asks(what, &ours, Question::Micros { at_most: 5000.0 });
-    lines.asks(what, &ours, faster(&[total(case, "one")], 2.0));
+    let together = lines.of("2000, total, together", late(2000), TOGETHER);
+    together.asks(micros(5000.0)).asks(faster(&["one"], 2.0));
 }
 
 fn rs_encode(lines: &mut Lines) {
-    let case = Case::RsEncode;
-    let ours = [total(case, "ours")];
-    lines.asks("100+5", &ours, share(limits::ALU, 0.85));
-    lines.asks("100+5", &ours, faster(&[total(case, "rs-simd")], 4.0));
-    lines.asks_gfni("100+5", &ours, faster(&[total(case, "isal")], 1.2));
-    let klauspost = Question::Absent { what: "klauspost/reedsolomon (Go)", times: 4.0 };
-    lines.tells("100+5", &ours, klauspost);
+    let ours = lines.of("100+5", Case::RsEncode, &["ours"]);
+    ours.asks(share(ALU, 0.85))
+        .asks(faster(&["rs-simd"], 4.0))
+        .asks_gfni(faster(&["isal"], 1.2))
+        .tells(absent("klauspost/reedsolomon (Go)", 4.0));
 }
 
 fn rs_decode(lines: &mut Lines) {
-    let case = Case::RsDecode;
-    let ours = [total(case, "ours")];
+    let ours = lines.of("100+5", Case::RsDecode, &["ours"]);
     // What 1.2 times ISA-L 2.32 was where the target was set.
-    lines.asks("100+5", &ours, share(limits::ALU, 0.4));
-    let crates = ["rs-simd", "rs-erasure", "raptorq"].map(|id| total(case, id));
-    lines.asks("100+5", &ours, faster(&crates, 25.0));
-    lines.asks_gfni("100+5", &ours, faster(&[total(case, "isal")], 1.2));
-    let klauspost = Question::Absent { what: "klauspost/reedsolomon (Go)", times: 7.0 };
-    lines.tells("100+5", &ours, klauspost);
+    ours.asks(share(ALU, 0.4))
+        .asks(faster(&["rs-simd", "rs-erasure", "raptorq"], 25.0))
+        .asks_gfni(faster(&["isal"], 1.2))
+        .tells(absent("klauspost/reedsolomon (Go)", 7.0));
 }
 
 fn xor(lines: &mut Lines) {
-    let case = Case::Xor { n: 100 };
-    let ours = [total(case, "sum")];
-    lines.asks("100", &ours, share(limits::READ, 0.85));
-    lines.tells("100", &ours, faster(&[total(case, "one-source")], 1.4));
-    lines.tells("100", &ours, faster(&[total(case, "isal")], 1.0));
+    let sum = lines.of(100, Case::Xor { n: 100 }, &["sum"]);
+    sum.asks(share(READ, 0.85)).tells(faster(&["one-source"], 1.4)).tells(faster(&["isal"], 1.0));
 }
 
 fn staircase(lines: &mut Lines) {
-    let ours = [total(Case::StaircaseEncode, "ours")];
-    let what = "1000+50";
-    lines.asks_large(what, &ours, Question::Micros { at_most: 85.0 }, true);
-    lines.asks_large(what, &ours, share(limits::READ, 0.85), true);
+    let ours = lines.of("1000+50", Case::StaircaseEncode, &["ours"]).large_if(true);
+    ours.asks(micros(85.0)).asks(share(READ, 0.85));
 }

@@ -1,8 +1,9 @@
 //! Whether a target is met.
 
-use super::{Criterion, Figure, Question};
+use super::{Criterion, Question};
 use crate::{
     args::Section,
+    cases::Case,
     measure::{Kind, Metric},
     results::{Results, Row, Table, Time},
 };
@@ -78,9 +79,7 @@ fn as_text<S: serde::Serializer>(section: &Section, serializer: S) -> Result<S::
 
 /// Compares what was measured with a criterion.
 pub fn judge(results: &Results, criterion: &Criterion) -> Finding {
-    let ours = fastest(results, &criterion.ours);
-    let named = ours.map(|(figure, row, time)| name(figure, row, time));
-    let against = against_of(results, criterion);
+    let ours = fastest(results, criterion, criterion.ours);
     let compared = |pick| compare(results, criterion, ours?, pick);
     let (best, median) = (compared(|time| time.best), compared(|time| time.median));
     let verdict = match best {
@@ -93,8 +92,8 @@ pub fn judge(results: &Results, criterion: &Criterion) -> Finding {
     Finding {
         target: criterion.target,
         what: criterion.what.clone(),
-        ours: named,
-        against,
+        ours: ours.map(|(row, time)| name(row, criterion.metric, time)),
+        against: against_of(results, criterion),
         seen: show(best),
         seen_of_medians: show(median),
         wanted: criterion.question.wanted(),
@@ -107,85 +106,91 @@ fn decides(target: Section) -> bool {
     matches!(target, Section::E6 | Section::E7) || Kernel::best().tier() == Tier::Avx512Gfni
 }
 
-fn fastest<'r>(results: &'r Results, figures: &[Figure]) -> Option<(Figure, &'r Row, Time)> {
-    let found = figures.iter().filter_map(|&figure| {
-        let row = table(results, figure)?.row(figure.id)?;
-        Some((figure, row, row.time(figure.metric)?))
-    });
-    found.min_by(|(.., a), (.., b)| a.best.total_cmp(&b.best))
+/// The fastest of some entries in the race of a criterion.
+fn fastest<'r>(
+    results: &'r Results,
+    criterion: &Criterion,
+    ids: &[&str],
+) -> Option<(&'r Row, Time)> {
+    let race = table(results, criterion, criterion.bout.case)?;
+    let found = ids.iter().filter_map(|id| timed(race, id, criterion.metric));
+    found.min_by(|(_, a), (_, b)| a.best.total_cmp(&b.best))
 }
 
-fn table(results: &Results, figure: Figure) -> Option<&Table> {
-    results.table(figure.bout.case, figure.bout.pages)
+/// A race in memory of the kind that a criterion is about.
+fn table<'r>(results: &'r Results, criterion: &Criterion, case: Case) -> Option<&'r Table> {
+    results.table(case, criterion.bout.pages)
 }
 
-fn name(figure: Figure, row: &Row, time: Time) -> Named {
-    let bytes = (figure.metric == Metric::Total).then_some(row.bytes);
+fn timed<'r>(table: &'r Table, id: &str, metric: Metric) -> Option<(&'r Row, Time)> {
+    let row = table.row(id)?;
+    Some((row, row.time(metric)?))
+}
+
+fn name(row: &Row, metric: Metric, time: Time) -> Named {
+    let bytes = (metric == Metric::Total).then_some(row.bytes);
     Named { label: row.label.clone(), kind: row.kind, time, bytes }
 }
 
 /// What the question compares with.
 fn against_of(results: &Results, criterion: &Criterion) -> Option<Named> {
-    match &criterion.question {
-        Question::Faster { than: others, .. } => {
-            fastest(results, others).map(|(figure, row, time)| name(figure, row, time))
-        }
-        Question::Takes { of, .. } => {
-            fastest(results, &[*of]).map(|(figure, row, time)| name(figure, row, time))
+    let (metric, (row, time)) = match criterion.question {
+        Question::Faster { than, .. } => (criterion.metric, fastest(results, criterion, than)?),
+        Question::Takes { of: (case, id, metric), .. } => {
+            (metric, timed(table(results, criterion, case)?, id, metric)?)
         }
         Question::Share { limit, .. } => {
             let row = limit_of(results, criterion, limit)?;
-            let (label, bytes) = (row.label.clone(), Some(row.bytes));
-            Some(Named { label, kind: row.kind, time: row.total?, bytes })
+            (Metric::Total, (row, row.total?))
         }
-        Question::Alike { .. } | Question::Micros { .. } | Question::Absent { .. } => None,
-    }
+        Question::Alike { .. } | Question::Micros { .. } | Question::Absent { .. } => return None,
+    };
+    Some(name(row, metric, time))
 }
 
-/// The limit of our figures, which are all of one race.
+/// A limit of the race of a criterion.
 fn limit_of<'r>(results: &'r Results, criterion: &Criterion, id: &str) -> Option<&'r Row> {
-    results.limit(table(results, *criterion.ours.first()?)?, id)
+    results.limit(table(results, criterion, criterion.bout.case)?, id)
 }
 
-/// The number that the question is about, and whether it is as wanted; `pick` says which time of each
-/// row is compared.
+/// The number that the question is about, and whether it meets the target; `pick` chooses the time
+/// of each row that is compared.
 fn compare(
     results: &Results,
     criterion: &Criterion,
-    (figure, row, time): (Figure, &Row, Time),
+    (row, time): (&Row, Time),
     pick: fn(Time) -> f64,
 ) -> Option<(f64, bool)> {
-    debug_assert!(
-        figure.metric == Metric::Total || !matches!(criterion.question, Question::Share { .. })
-    );
     let ours = pick(time);
-    match &criterion.question {
+    let is_share = matches!(criterion.question, Question::Share { .. });
+    debug_assert!(criterion.metric == Metric::Total || !is_share);
+    match criterion.question {
         Question::Faster { than, times } => {
-            let (.., other) = fastest(results, than)?;
+            let (_, other) = fastest(results, criterion, than)?;
             let ratio = pick(other) / ours;
-            Some((ratio, ratio >= *times))
+            Some((ratio, ratio >= times))
         }
-        Question::Takes { of, times } => {
-            let (.., other) = fastest(results, &[*of])?;
+        Question::Takes { of: (case, id, metric), times } => {
+            let (_, other) = timed(table(results, criterion, case)?, id, metric)?;
             let ratio = ours / pick(other);
-            Some((ratio, ratio <= *times))
+            Some((ratio, ratio <= times))
         }
         Question::Share { limit, at_least } => {
             let limit = limit_of(results, criterion, limit)?;
             let share = row.bytes / ours / (limit.bytes / pick(limit.total?));
-            Some((share, share >= *at_least))
+            Some((share, share >= at_least))
         }
         Question::Micros { at_most } => {
             let micros = ours * 1e6;
-            Some((micros, micros <= *at_most))
+            Some((micros, micros <= at_most))
         }
         Question::Alike { with, times } => {
             let (mut low, mut high) = (ours, ours);
-            for &other in with {
-                let (.., other) = fastest(results, &[other])?;
+            for case in with {
+                let (_, other) = timed(table(results, criterion, case)?, row.id, criterion.metric)?;
                 (low, high) = (low.min(pick(other)), high.max(pick(other)));
             }
-            Some((high / low, high / low <= *times))
+            Some((high / low, high / low <= times))
         }
         Question::Absent { .. } => None,
     }
@@ -215,7 +220,7 @@ impl Question {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{cases::Case, measure::Series, memory::Pages};
+    use crate::{measure::Series, memory::Pages};
 
     fn row(id: &'static str, bytes: f64, best: f64) -> Row {
         let total = Some(Time { best, median: best });
@@ -243,36 +248,38 @@ mod tests {
         };
         let limits = table(Case::Limits, vec![row("read", 100.0, 1.0)]);
         let race = vec![row("ours", 90.0, 1.0), row("a", 90.0, 1.5), row("b", 90.0, 1.2)];
-        Results { rounds: 1, tables: vec![limits, table(Case::RsEncode, race)] }
-    }
-
-    fn figure(case: Case, id: &'static str) -> Figure {
-        Figure { bout: case.into(), id, metric: Metric::Total }
+        let early = vec![row("ours", 90.0, 1.5)];
+        let tables = vec![limits, table(Case::RsEncode, race), table(Case::RsDecode, early)];
+        Results { rounds: 1, tables }
     }
 
     fn seen(question: Question) -> (String, Verdict) {
-        let ours = vec![figure(Case::RsEncode, "ours")];
-        // A target that decides on any CPU.
-        let target = Section::E6;
-        let criterion = Criterion { target, what: String::new(), ours, question, binding: true };
+        let criterion = Criterion {
+            // A target that decides on any CPU.
+            target: Section::E6,
+            what: String::new(),
+            bout: Case::RsEncode.into(),
+            metric: Metric::Total,
+            ours: &["ours"],
+            question,
+            binding: true,
+        };
         let finding = judge(&results(), &criterion);
         (finding.seen, finding.verdict)
     }
 
     #[test]
     fn what_is_seen_decides() {
-        let other = |id| figure(Case::RsEncode, id);
-        let both = vec![other("a"), other("b")];
-        let faster = |times| Question::Faster { than: both.clone(), times };
+        let faster = |times| Question::Faster { than: &["a", "b"], times };
         assert_eq!(seen(faster(1.2)), ("1.20 x".into(), Verdict::Met));
         assert_eq!(seen(faster(1.3)), ("1.20 x".into(), Verdict::Missed));
         let share = |at_least| Question::Share { limit: "read", at_least };
         assert_eq!(seen(share(0.9)), ("90 %".into(), Verdict::Met));
         assert_eq!(seen(share(0.91)).1, Verdict::Missed);
-        let takes = |times| Question::Takes { of: other("a"), times };
+        let takes = |times| Question::Takes { of: (Case::RsEncode, "a", Metric::Total), times };
         assert_eq!(seen(takes(0.7)), ("0.67 x".into(), Verdict::Met));
         assert_eq!(seen(takes(0.6)).1, Verdict::Missed);
-        let alike = |times| Question::Alike { with: both.clone(), times };
+        let alike = |times| Question::Alike { with: [Case::RsEncode, Case::RsDecode], times };
         assert_eq!(seen(alike(1.5)), ("1.50 x".into(), Verdict::Met));
         assert_eq!(seen(alike(1.4)).1, Verdict::Missed);
         assert_eq!(seen(Question::Micros { at_most: 1e6 }).1, Verdict::Met);
@@ -281,8 +288,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_not_judged() {
-        let nobody = figure(Case::GridEncode, "ours");
-        let faster = Question::Faster { than: vec![nobody], times: 1.0 };
+        let faster = Question::Faster { than: &["c"], times: 1.0 };
         assert_eq!(seen(faster), ("-".into(), Verdict::NotMeasured));
         let share = Question::Share { limit: "none", at_least: 0.1 };
         assert_eq!(seen(share).1, Verdict::NotMeasured);

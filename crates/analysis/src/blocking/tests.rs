@@ -49,19 +49,6 @@ fn one_lost_packet_of_one_of_two_streams() {
 }
 
 #[test]
-fn a_single_stream_is_as_slow_as_tcp() {
-    let trace = Build::default()
-        .received(0, 1, &[frame(0, 100, 100)])
-        .received(1, 2, &[frame(0, 200, 100)])
-        .received(5, 3, &[frame(0, 0, 100)])
-        .trace();
-    let blocking = head_of_line_blocking(&trace, &[]);
-    assert_eq!(blocking.quic, blocking.tcp);
-    assert_eq!(blocking.quic.largest_release, 300);
-    assert_eq!(blocking.ratio(), Some(1.0));
-}
-
-#[test]
 fn without_a_gap_there_is_no_ratio() {
     let trace = Build::default()
         .received(0, 0, &[frame(0, 0, 100), frame(4, 0, 50)])
@@ -72,28 +59,6 @@ fn without_a_gap_there_is_no_ratio() {
     assert_eq!(blocking.quic, Held { largest_release: 100, ..Held::default() });
     assert!(blocking.history.is_empty() && blocking.streams.is_empty());
     assert_eq!(head_of_line_blocking(&Trace::default(), &[]), Blocking::default());
-}
-
-#[test]
-fn tcp_waits_for_the_next_gap() {
-    // Gaps open in 0 and then in 4. When that of 0 is filled, TCP gets as far as that of 4.
-    // Sequence: [0:0..10] 0:10..20 [4:0..10] 4:10..20 8:0..10
-    let trace = Build::default()
-        .received(0, 1, &[frame(0, 10, 10)])
-        .received(1, 3, &[frame(4, 10, 10)])
-        .received(2, 4, &[frame(8, 0, 10)])
-        .received(3, 5, &[frame(0, 0, 10)])
-        .received(4, 6, &[frame(4, 0, 10)])
-        .trace();
-    let blocking = head_of_line_blocking(&trace, &[]);
-    // QUIC: 20, 10 and 20. TCP: 20 at 3, 30 at 4.
-    assert_eq!(blocking.quic.largest_release, 20);
-    assert_eq!(blocking.tcp.largest_release, 30);
-    assert_eq!((blocking.quic.bytes, blocking.tcp.bytes), (20, 30));
-    assert_eq!(blocking.tcp.time, ms(4));
-    // Stream 0 waits from 0 to 3 and stream 4 from 1 to 4.
-    assert_eq!(blocking.quic.time, ms(4));
-    assert_eq!(blocking.streams.values().map(|held| held.time).collect::<Vec<_>>(), [ms(3); 2]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The multiplexing graph: STREAM frames in their order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::canvas::{Area, Canvas};
 use super::stream_colour;
@@ -40,10 +40,10 @@ const fn mark(class: Class) -> Option<(&'static str, &'static str)> {
 pub fn multiplexing(multiplexing: &Multiplexing, streams: &[StreamSummary], title: &str) -> String {
     let all = &multiplexing.arrivals;
     let drawn = all.get(..all.len().min(MAX_DRAWN_FRAMES)).unwrap_or_default();
-    let ids: BTreeMap<u64, ()> = drawn.iter().map(|a| (a.frame.stream, ())).collect();
+    let ids: BTreeSet<u64> = drawn.iter().map(|a| a.frame.stream).collect();
     let graph = Graph {
         slot: (WIDTH / drawn.len().max(1) as f64).clamp(1.0, 12.0),
-        ranks: ids.into_keys().enumerate().map(|(rank, stream)| (stream, rank)).collect(),
+        ranks: ids.into_iter().zip(0..).collect(),
         paths: streams.iter().filter_map(|row| Some((row.stream, row.path.as_deref()?))).collect(),
     };
     let mut canvas = Canvas::default();

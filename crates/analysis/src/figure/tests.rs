@@ -122,18 +122,13 @@ fn no_two_curves_look_the_same_and_no_legend_is_cut() {
     let label = "2 % loss, warm, newreno, everything protected: all urgent resources";
     let svg = chart(20, label).to_svg().unwrap();
     check(&svg);
-    let size = |name: &str| -> f64 {
-        let (_, rest) = svg.split_once(&format!("{name}=\"")).unwrap();
-        rest.split('"').next().unwrap().parse().unwrap()
+    let number = |tag: &str, name: &str| -> f64 {
+        let (_, value) = tag.split_once(&format!(" {name}=\"")).unwrap();
+        value.split('"').next().unwrap().parse().unwrap()
     };
-    let (width, height) = (size("width"), size("height"));
-    let texts: Vec<_> = svg.match_indices("<text x=\"").map(|(at, _)| &svg[at + 9..]).collect();
-    for text in texts {
-        let mut parts = text.splitn(4, '"');
-        let (x, y): (f64, f64) = (parts.next().unwrap().parse().unwrap(), {
-            parts.next();
-            parts.next().unwrap().parse().unwrap()
-        });
+    let (width, height) = (number(&svg, "width"), number(&svg, "height"));
+    for text in svg.split("<text").skip(1) {
+        let (x, y) = (number(text, "x"), number(text, "y"));
         let words = text.split_once('>').unwrap().1.split_once('<').unwrap().0.trim();
         // A letter of 13 pixels is 7 wide on average.
         let end = if words.starts_with(label) { x + 7.0 * words.len() as f64 } else { x };

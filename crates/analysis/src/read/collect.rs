@@ -159,19 +159,13 @@ impl Kept {
             self.data = self.data.saturating_add(end.saturating_sub(*reach));
             *reach = end.max(*reach);
         }
-        if self.events > MAX_EVENTS {
-            return Err(ErrorKind::TooManyEvents);
-        }
-        if self.frames > MAX_FRAMES {
-            return Err(ErrorKind::TooManyFrames);
-        }
-        if self.streams.len() > MAX_STREAMS {
-            return Err(ErrorKind::TooManyStreams);
-        }
-        if self.data > MAX_STREAM_DATA {
-            return Err(ErrorKind::TooMuchData);
-        }
-        Ok(())
+        let limits = [
+            (self.events > MAX_EVENTS, ErrorKind::TooManyEvents),
+            (self.frames > MAX_FRAMES, ErrorKind::TooManyFrames),
+            (self.streams.len() > MAX_STREAMS, ErrorKind::TooManyStreams),
+            (self.data > MAX_STREAM_DATA, ErrorKind::TooMuchData),
+        ];
+        limits.into_iter().find(|(exceeded, _)| *exceeded).map_or(Ok(()), |(_, kind)| Err(kind))
     }
 }
 

@@ -51,8 +51,7 @@ struct Source<'a> {
 impl Source<'_> {
     /// Where `part`, a part of the text, begins.
     fn position(&self, part: &str) -> Position {
-        let offset = (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
-        self.start.after(self.text.as_bytes().get(..offset).unwrap_or_default())
+        self.start.after(before(self.text, part))
     }
 
     /// Parses a part of the text.
@@ -153,9 +152,9 @@ fn read_events(
     let mut position = source.position(events.get());
     let mut last = events.get();
     each(source, events, &mut |part| {
-        let between = (part.as_ptr() as usize).saturating_sub(last.as_ptr() as usize);
-        position = position.after(last.as_bytes().get(..between).unwrap_or_default());
-        last = source.text.get(offset(source.text, part)..).unwrap_or_default();
+        let between = before(last, part);
+        position = position.after(between);
+        last = last.get(between.len()..).unwrap_or_default();
         if part.len() > MAX_RECORD_BYTES {
             return Err(ErrorKind::RecordTooLong.at(position));
         }
@@ -163,8 +162,10 @@ fn read_events(
     })
 }
 
-fn offset(text: &str, part: &str) -> usize {
-    (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize)
+/// The bytes of a text before one of its parts.
+fn before<'a>(text: &'a str, part: &str) -> &'a [u8] {
+    let offset = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+    text.as_bytes().get(..offset).unwrap_or_default()
 }
 
 /// Calls `act` with each element of a JSON array, without holding more than one.

@@ -27,18 +27,8 @@ pub(super) struct Header {
     pub(super) time_format: TimeFormat,
     /// Milliseconds of the unit of time.
     pub(super) unit: f64,
-    /// What the places of an event stand for, in versions whose events are arrays.
-    pub(super) columns: Vec<Column>,
-}
-
-/// What a place of an event that is an array holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Column {
-    Time,
-    Category,
-    Name,
-    Data,
-    Other,
+    /// In versions whose events are arrays: the key of each element, if it is of interest.
+    columns: Vec<Option<&'static str>>,
 }
 
 impl Header {
@@ -96,15 +86,15 @@ impl Header {
             .map(|name| {
                 let name = json::text(Some(name)).unwrap_or_default().to_ascii_lowercase();
                 match name.as_str() {
-                    "time" | "relative_time" => Column::Time,
+                    "time" | "relative_time" => Some("time"),
                     "delta_time" => {
                         self.time_format = TimeFormat::Delta;
-                        Column::Time
+                        Some("time")
                     }
-                    "category" => Column::Category,
-                    "event" | "event_type" => Column::Name,
-                    "data" => Column::Data,
-                    _ => Column::Other,
+                    "event" | "event_type" => Some("name"),
+                    "data" => Some("data"),
+                    // The category, too: only the name itself is looked at.
+                    _ => None,
                 }
             })
             .collect();
@@ -113,18 +103,9 @@ impl Header {
     /// An event with named fields, whatever the file has.
     pub(super) fn named(&self, event: Value) -> Value {
         let Value::Array(places) = event else { return event };
-        let mut named = serde_json::Map::new();
-        for (column, value) in self.columns.iter().zip(places) {
-            let key = match column {
-                Column::Time => "time",
-                // Only the name itself is looked at.
-                Column::Category | Column::Other => continue,
-                Column::Name => "name",
-                Column::Data => "data",
-            };
-            named.insert(key.to_owned(), value);
-        }
-        named.into()
+        let pairs = self.columns.iter().zip(places);
+        let named = pairs.filter_map(|(key, value)| Some(((*key)?.to_owned(), value)));
+        Value::Object(named.collect())
     }
 
     /// A trace that nothing is known of yet but this.

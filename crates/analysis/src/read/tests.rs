@@ -1,5 +1,5 @@
 use super::*;
-use crate::limits::{MAX_EVENTS, MAX_STREAMS, MAX_TEXT_BYTES, MAX_TRACES};
+use crate::limits::{MAX_EVENTS, MAX_FRAMES, MAX_STREAMS, MAX_TEXT_BYTES, MAX_TRACES};
 use crate::{Direction, EventKind, Space, StreamFrame, Vantage, stream_table};
 use std::time::Duration;
 
@@ -11,6 +11,15 @@ fn one(file: &str) -> Trace {
 
 fn sequence(records: &[&str]) -> String {
     records.iter().map(|record| format!("\u{1e}{record}\n")).collect()
+}
+
+/// The least that a sequence begins with.
+const HEADER: &str = r#"{"qlog_version":"0.3","trace":{}}"#;
+
+/// A `packet_sent` with these frames.
+fn sent(frames: &[String]) -> String {
+    let frames = frames.join(",");
+    format!(r#"{{"time":0,"name":"t:packet_sent","data":{{"frames":[{frames}]}}}}"#)
 }
 
 /// What every file below records: a request for `/a` on stream 0, answered in two STREAM frames of
@@ -165,15 +174,14 @@ fn connections_in_one_file_are_kept_apart() {
             r#"{{"time":5,"group_id":"{group}","name":"recovery:packet_lost","data":{{"packet_number":1}}}}"#
         )
     };
-    let header = r#"{"qlog_version":"0.3","trace":{}}"#;
     let (a, b) = (lost("a"), lost("b"));
-    let traces = parse(sequence(&[header, &a, &b, &a]).as_bytes()).unwrap();
+    let traces = parse(sequence(&[HEADER, &a, &b, &a]).as_bytes()).unwrap();
     let found: Vec<_> =
         traces.iter().map(|t| (t.group.as_deref().unwrap(), t.events.len())).collect();
     assert_eq!(found, [("a", 2), ("b", 1)]);
     // A flood of them is an error.
     let flood: Vec<String> = (0..=MAX_TRACES).map(|n| lost(&n.to_string())).collect();
-    let records: Vec<&str> = [header].into_iter().chain(flood.iter().map(String::as_str)).collect();
+    let records: Vec<&str> = [HEADER].into_iter().chain(flood.iter().map(String::as_str)).collect();
     let error = parse(sequence(&records).as_bytes()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::TooManyTraces);
     assert_eq!(error.position.line, MAX_TRACES as u64 + 2);
@@ -190,7 +198,7 @@ fn connections_in_one_file_are_kept_apart() {
 #[test]
 fn a_sequence_that_ends_early_gives_what_it_has() {
     let lost = r#"{"time":5,"name":"recovery:packet_lost","data":{"packet_number":1}}"#;
-    let file = sequence(&[r#"{"qlog_version":"0.3","trace":{}}"#, lost, lost]);
+    let file = sequence(&[HEADER, lost, lost]);
     let whole = one(&file);
     assert_eq!((whole.events.len(), whole.truncated), (2, false));
     let cut = one(&file[..file.len() - 20]);
@@ -227,7 +235,7 @@ fn a_document_that_ends_early_gives_what_it_has() {
 #[test]
 fn bad_events_are_counted_and_skipped() {
     let trace = one(&sequence(&[
-        r#"{"qlog_version":"0.3","trace":{}}"#,
+        HEADER,
         r#"{"time":5,"name":"recovery:packet_lost","data":{"packet_number":1}}"#,
         r#"{"time":"soon","name":"recovery:packet_lost","data":{"packet_number":1}}"#,
         r#"{"name":"recovery:packet_lost"}"#,
@@ -260,7 +268,7 @@ fn frames_that_cannot_be_are_left_out() {
         r#"{{"time":0,"name":"transport:packet_received","data":{{"frames":[{}]}}}}"#,
         frames.join(",")
     );
-    let trace = one(&sequence(&[r#"{"qlog_version":"0.3","trace":{}}"#, &event]));
+    let trace = one(&sequence(&[HEADER, &event]));
     let EventKind::PacketReceived(packet) = &trace.events[0].kind else { panic!("{trace:?}") };
     let largest = StreamFrame { stream: 0, offset: (1 << 62) - 2, length: 1, fin: false };
     assert_eq!(packet.frames, [largest]);
@@ -285,8 +293,7 @@ fn what_is_not_qlog_is_an_error_with_a_place() {
 #[test]
 fn long_records_are_an_error() {
     let long = "x".repeat(MAX_RECORD_BYTES);
-    let header = r#"{"qlog_version":"0.3","trace":{}}"#;
-    let error = parse(sequence(&[header, &long]).as_bytes()).unwrap_err();
+    let error = parse(sequence(&[HEADER, &long]).as_bytes()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::RecordTooLong);
     assert_eq!(error.position.line, 2);
     let event =
@@ -310,35 +317,42 @@ fn record(event: &str) -> String {
 /// A reader that has its header, and what stands before the first event.
 fn started() -> Reader {
     let mut reader = Reader::new();
-    let header = sequence(&[r#"{"qlog_version":"0.3","trace":{}}"#]);
-    reader.push(format!("{header}\u{1e}").as_bytes()).unwrap();
+    reader.push(format!("{}\u{1e}", sequence(&[HEADER])).as_bytes()).unwrap();
     reader
+}
+
+/// The error after `most` events or frames, `each` at a time, given that there is none before.
+fn flood(event: &str, most: usize, each: usize) -> ErrorKind {
+    let record = record(event);
+    let mut reader = started();
+    for _ in 0..most / each {
+        reader.push(record.as_bytes()).unwrap();
+    }
+    reader.push(record.as_bytes()).unwrap_err().kind
 }
 
 #[test]
 fn a_flood_of_events_is_an_error() {
-    let record = record(r#"{"time":0,"name":"h:recovered_by_peer","data":{"count":1}}"#);
-    let block = record.repeat(1000);
-    let mut reader = started();
-    for _ in 0..MAX_EVENTS / 1000 {
-        reader.push(block.as_bytes()).unwrap();
-    }
-    assert_eq!(reader.push(record.as_bytes()).unwrap_err().kind, ErrorKind::TooManyEvents);
+    let event = r#"{"time":0,"name":"h:recovered_by_peer","data":{"count":1}}"#;
+    assert_eq!(flood(event, MAX_EVENTS, 1), ErrorKind::TooManyEvents);
+}
+
+#[test]
+fn a_flood_of_frames_is_an_error() {
+    let frame = r#"{"frame_type":"stream","stream_id":0,"length":1}"#.to_owned();
+    let event = sent(&vec![frame; 20_000]);
+    assert_eq!(flood(&event, MAX_FRAMES, 20_000), ErrorKind::TooManyFrames);
 }
 
 #[test]
 fn a_flood_of_streams_is_an_error() {
     let mut reader = started();
     let mut stream = 0;
+    let frame = |n| format!(r#"{{"frame_type":"stream","stream_id":{n},"length":1}}"#);
     let error = loop {
-        let frames: Vec<String> = (0..4096)
-            .map(|n| format!(r#"{{"frame_type":"stream","stream_id":{},"length":1}}"#, stream + n))
-            .collect();
+        let frames: Vec<String> = (stream..stream + 4096).map(frame).collect();
         stream += 4096;
-        let frames = frames.join(",");
-        let event =
-            format!(r#"{{"time":0,"name":"t:packet_sent","data":{{"frames":[{frames}]}}}}"#);
-        if let Err(error) = reader.push(record(&event).as_bytes()) {
+        if let Err(error) = reader.push(record(&sent(&frames)).as_bytes()) {
             break error;
         }
     };
@@ -348,33 +362,15 @@ fn a_flood_of_streams_is_an_error() {
 
 #[test]
 fn more_data_than_a_connection_can_have_is_an_error() {
+    // Each reaches to 2^61.
     let far = |stream: u64| {
         format!(
             r#"{{"frame_type":"stream","stream_id":{stream},"offset":2305843009213693951,"length":1}}"#
         )
     };
-    let event = |frames: [String; 2]| {
-        let frames = frames.join(",");
-        record(&format!(r#"{{"time":0,"name":"t:packet_sent","data":{{"frames":[{frames}]}}}}"#))
-    };
-    // Each reaches to 2^61.
     let mut reader = started();
-    reader.push(event([far(0), far(4)]).as_bytes()).unwrap();
-    reader.push(event([far(4), far(0)]).as_bytes()).unwrap();
-    let error = reader.push(event([far(8), far(0)]).as_bytes()).unwrap_err();
-    assert_eq!(error.kind, ErrorKind::TooMuchData);
-}
-
-#[test]
-fn a_flood_of_frames_is_an_error() {
-    let frame = r#"{"frame_type":"stream","stream_id":0,"length":1}"#;
-    let frames = vec![frame; 20_000].join(",");
-    let event = format!(r#"{{"time":0,"name":"t:packet_sent","data":{{"frames":[{frames}]}}}}"#);
-    let record = record(&event);
-    let mut reader = started();
-    let rounds = crate::limits::MAX_FRAMES / 20_000;
-    for _ in 0..rounds {
-        reader.push(record.as_bytes()).unwrap();
-    }
-    assert_eq!(reader.push(record.as_bytes()).unwrap_err().kind, ErrorKind::TooManyFrames);
+    let mut push = |streams: [u64; 2]| reader.push(record(&sent(&streams.map(far))).as_bytes());
+    push([0, 4]).unwrap();
+    push([4, 0]).unwrap();
+    assert_eq!(push([8, 0]).unwrap_err().kind, ErrorKind::TooMuchData);
 }

@@ -4,7 +4,7 @@ use crate::{
     Error,
     buffers::{SLOT, Slot, Symbols},
     clock,
-    measure::{Decoded, Kind, Race},
+    measure::{Kind, Race},
 };
 use std::hint::black_box;
 use sutura_erasure::block::BlockCode;
@@ -40,9 +40,7 @@ pub fn decode<'a>(
     let mut repairs = Symbols::zeroed(code.repairs());
     code.encode(&data, &mut repairs.slots_mut())?;
     let mut block = Symbols::copied(data.into_iter().chain(repairs.iter()));
-    let mut turn = 0;
-    race.add_decode(entry, move || {
-        turn += 1;
+    race.add_block_decode(entry, move |turn| {
         let lost = lost(turn);
         let mut present = vec![true; block.len()];
         for &index in &lost {
@@ -57,6 +55,6 @@ pub fn decode<'a>(
         if lost.iter().any(|&index| block.slot(index) != sources.slot(index)) {
             return Err("what is recovered is not what was lost".into());
         }
-        Ok(Decoded { total: time, last: time })
+        Ok(time)
     })
 }

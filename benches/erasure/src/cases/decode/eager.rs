@@ -1,5 +1,5 @@
-//! An eager decoder that works on one source per pass: what a solver makes of kernels without
-//! products of several sources, such as those of libmoepgf.
+//! An eager decoder that works on one source per pass: a solver on kernels without products of
+//! several sources, such as those of libmoepgf.
 //!
 //! Each repair symbol is reduced by all known symbols, then by the rows before it, which it then
 //! reduces itself: the system is in reduced row echelon form at all times.
@@ -11,23 +11,21 @@ use crate::{
     clock,
     measure::{Decoded, Kind, Race},
 };
-use std::rc::Rc;
 use sutura_erasure::{Coefficients, gf256, kernel::Kernel};
 
 pub fn add<'a>(
     race: &mut Race<'a>,
     (id, label): (&'static str, &str),
     kernel: Kernel,
-    job: &Rc<Losses<'a>>,
+    job: &'a Losses<'a>,
 ) -> Result<(), Error> {
-    let job = Rc::clone(job);
-    let mut solver = Solver::new(kernel, &job);
+    let mut solver = Solver::new(kernel, job);
     race.add_decode((id, label, Kind::StandIn), move || {
         solver.pivots.clear();
         let last = job.keys.len() - 1;
         let (total, time) = job.clock.time(|| {
-            (0..last).for_each(|index| solver.repair(&job, index));
-            clock::wall(|| solver.repair(&job, last)).0
+            (0..last).for_each(|index| solver.repair(job, index));
+            clock::wall(|| solver.repair(job, last)).0
         });
         job.check(solver.recovered())?;
         Ok(Decoded { total, last: time })

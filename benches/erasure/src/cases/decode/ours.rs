@@ -10,14 +10,14 @@ use crate::{
     clock,
     measure::{Decoded, Kind, Race},
 };
-use std::{ops::Range, rc::Rc, time::Duration};
+use std::{ops::Range, time::Duration};
 use sutura_erasure::{
     Decoder, RepairSymbol,
     block::{BlockCode, RandomLinear},
 };
 
 /// Adds each way of giving repair symbols to a [`Decoder`], and the block decoder.
-pub fn add<'a>(race: &mut Race<'a>, job: &Rc<Losses<'a>>) -> Result<(), Error> {
+pub fn add<'a>(race: &mut Race<'a>, job: &'a Losses<'a>) -> Result<(), Error> {
     let mut stream = Stream::new(job);
     let entry = ("one", "Decoder::repair, one at a time", Kind::Ours);
     race.add_decode(entry, move || stream.next(one_at_a_time))?;
@@ -27,7 +27,7 @@ pub fn add<'a>(race: &mut Race<'a>, job: &Rc<Losses<'a>>) -> Result<(), Error> {
         ("burst-all", "Decoder::repair_burst, all at once", usize::MAX),
     ];
     for (id, label, size) in bursts {
-        // Two or more bursts, or there is nothing that differs.
+        // With a single burst there is no difference.
         if size == usize::MAX || size < job.missing.len() {
             let mut stream = Stream::new(job);
             race.add_decode((id, label, Kind::Ours), move || {
@@ -77,8 +77,7 @@ fn in_bursts(
 
 /// Adds the block code with the same repair symbols. Its coefficients depend on the key, which a
 /// sender uses once, so making them counts.
-fn batch<'a>(race: &mut Race<'a>, job: &Rc<Losses<'a>>) -> Result<(), Error> {
-    let job = Rc::clone(job);
+fn batch<'a>(race: &mut Race<'a>, job: &'a Losses<'a>) -> Result<(), Error> {
     let (n, count) = (job.n, job.missing.len());
     let key = job.keys[0];
     let slots = job.sources.slots(n).into_iter().chain(job.repairs.iter());

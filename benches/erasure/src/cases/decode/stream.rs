@@ -1,27 +1,27 @@
-//! A decoder in the middle of its life: one window of symbols after the other goes through it.
+//! A decoder in use: one window of symbols after the other goes through it.
 //!
-//! A new decoder would ask the allocator for every row, which one that has been at work does not.
+//! A new decoder would allocate every row; one that is in use already has them.
 
 use super::Losses;
 use crate::{Error, cases::encode::encoder::window_limits, measure::Decoded};
-use std::{ops::Range, rc::Rc, time::Duration};
+use std::{ops::Range, time::Duration};
 use sutura_erasure::{Decoder, DecoderLimits, Encoder};
 
 /// A repair symbol: its key, and its bytes.
 pub type Repair = (u32, Vec<u8>);
 
-/// Windows may turn out to be unsolvable, one in some 250. So many in a row do not.
+/// About one window in 250 is unsolvable. So many in a row are not.
 const ATTEMPTS: usize = 8;
 
 pub struct Stream<'a> {
-    job: Rc<Losses<'a>>,
+    job: &'a Losses<'a>,
     encoder: Encoder,
     pub decoder: Decoder,
     repairs: Vec<Repair>,
 }
 
 impl<'a> Stream<'a> {
-    pub fn new(job: &Rc<Losses<'a>>) -> Self {
+    pub fn new(job: &'a Losses<'a>) -> Self {
         let limits = window_limits(job.n);
         let decoder = Decoder::new(DecoderLimits {
             symbols: limits.symbols,
@@ -30,7 +30,7 @@ impl<'a> Stream<'a> {
             repairs: job.missing.len(),
         });
         let repairs = (0..).zip(job.missing.iter().map(|_| Vec::new())).collect();
-        Self { job: Rc::clone(job), encoder: Encoder::new(limits), decoder, repairs }
+        Self { job, encoder: Encoder::new(limits), decoder, repairs }
     }
 
     /// Sends the next window: all sources but those lost, then has `give` pass on the repair

@@ -8,28 +8,41 @@ use crate::{
     Error,
     buffers::Symbols,
     cases::{
-        block::{Block, DATA, PARITY},
+        block::{DATA, PARITY, lost},
         decode::Losses,
-        encode::Single,
-        matmul::Product,
+        sums::Sums,
     },
     clock,
     measure::{Decoded, Kind, Race},
 };
-use std::rc::Rc;
 use sutura_erasure::{Coefficients, kernel::Kernel};
 
-/// One repair symbol, with tables that are ready.
-pub fn single<'a>(race: &mut Race<'a>, job: &Single<'a>) -> Result<(), Error> {
-    mad(race, ("isal-mad", "ISA-L gf_vect_mad"), Form::Best, job)?;
-    let tables = Tables::new(1, job.sources.len(), &job.coefficients);
+/// Several repair symbols, with tables that are ready.
+pub fn product<'a>(race: &mut Race<'a>, job: &'a Sums<'a>) -> Result<(), Error> {
+    let tables = Tables::new(job.expected.len(), job.sources.len(), &job.coefficients);
+    encode(race, tables.clone(), job)?;
+    let entry = ("isal-update", "ISA-L ec_encode_data_update", Kind::Peer);
+    race.add(entry, &job.expected, move |dsts| {
+        for (index, source) in job.sources.iter().enumerate() {
+            tables.update(index, source, dsts);
+        }
+    })
+}
+
+fn encode<'a>(race: &mut Race<'a>, tables: Tables, job: &'a Sums<'a>) -> Result<(), Error> {
     let sources = Sources::new(&job.sources);
     let entry = ("isal-encode", "ISA-L ec_encode_data", Kind::Peer);
     race.add(entry, &job.expected, move |dsts| tables.encode(Form::Best, &sources, dsts))
 }
 
+/// One repair symbol, with tables that are ready.
+pub fn single<'a>(race: &mut Race<'a>, job: &'a Sums<'a>) -> Result<(), Error> {
+    mad(race, ("isal-mad", "ISA-L gf_vect_mad"), Form::Best, job)?;
+    encode(race, Tables::new(1, job.sources.len(), &job.coefficients), job)
+}
+
 /// One repair symbol with AVX2.
-pub fn narrow<'a>(race: &mut Race<'a>, job: &Single<'a>) -> Result<(), Error> {
+pub fn narrow<'a>(race: &mut Race<'a>, job: &'a Sums<'a>) -> Result<(), Error> {
     let Some(form) = Form::avx2() else { return Ok(()) };
     mad(race, ("isal-mad-avx2", "ISA-L gf_vect_mad_avx2"), form, job)
 }
@@ -38,44 +51,26 @@ fn mad<'a>(
     race: &mut Race<'a>,
     (id, label): (&'static str, &str),
     form: Form,
-    job: &Single<'a>,
+    job: &'a Sums<'a>,
 ) -> Result<(), Error> {
     let tables = Tables::new(1, job.sources.len(), &job.coefficients);
-    let sources = job.sources.clone();
     race.add((id, label, Kind::Peer), &job.expected, move |dsts| {
-        for (index, source) in sources.iter().enumerate() {
+        for (index, source) in job.sources.iter().enumerate() {
             tables.mad(form, index, source, dsts[0]);
-        }
-    })
-}
-
-/// Several repair symbols, with tables that are ready.
-pub fn product<'a>(race: &mut Race<'a>, job: &Product<'a>) -> Result<(), Error> {
-    let all = Tables::new(job.expected.len(), job.sources.len(), &job.coefficients);
-    let tables = all.clone();
-    let sources = Sources::new(&job.sources);
-    let entry = ("isal-encode", "ISA-L ec_encode_data", Kind::Peer);
-    race.add(entry, &job.expected, move |dsts| tables.encode(Form::Best, &sources, dsts))?;
-    let sources = job.sources.clone();
-    let entry = ("isal-update", "ISA-L ec_encode_data_update", Kind::Peer);
-    race.add(entry, &job.expected, move |dsts| {
-        for (index, source) in sources.iter().enumerate() {
-            all.update(index, source, dsts);
         }
     })
 }
 
 /// A window with losses: product, sum, inverse, product. Tables are of fresh coefficients here, so
 /// that making them counts.
-pub fn decode<'a>(race: &mut Race<'a>, job: &Rc<Losses<'a>>) -> Result<(), Error> {
-    let job = Rc::clone(job);
+pub fn decode<'a>(race: &mut Race<'a>, job: &'a Losses<'a>) -> Result<(), Error> {
     let count = job.missing.len();
     let sources = Sources::new(&job.known_slots);
     let (mut residuals, mut recovered) = (Symbols::zeroed(count), Symbols::zeroed(count));
     let entry = ("isal-batch", "ISA-L batch: ec_encode_data, gf_invert_matrix", Kind::Peer);
     race.add_decode(entry, move || {
         let work = || {
-            let (known, missing) = coefficients(&job);
+            let (known, missing) = coefficients(job);
             Tables::new(count, job.known.len(), &known).encode(
                 Form::Best,
                 &sources,
@@ -111,8 +106,8 @@ fn coefficients(job: &Losses<'_>) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// Reed-Solomon encoding with the same matrix.
-pub fn rs_encode<'a>(race: &mut Race<'a>, job: &Rc<Block<'a>>) -> Result<(), Error> {
-    let parities = Parities::new(job.sources);
+pub fn rs_encode<'a>(race: &mut Race<'a>, sources: &'a Symbols) -> Result<(), Error> {
+    let parities = Parities::new(sources);
     if bindings::cauchy(PARITY, DATA) != parities.matrix {
         return Err("gf_gen_cauchy1_matrix makes another matrix".into());
     }
@@ -131,15 +126,12 @@ pub fn rs_encode<'a>(race: &mut Race<'a>, job: &Rc<Block<'a>>) -> Result<(), Err
 }
 
 /// Reed-Solomon decoding with the inverse of what is lost only, as ours.
-pub fn rs_decode<'a>(race: &mut Race<'a>, job: &Rc<Block<'a>>) -> Result<(), Error> {
-    let job = Rc::clone(job);
-    let parities = Parities::new(job.sources);
+pub fn rs_decode<'a>(race: &mut Race<'a>, sources: &'a Symbols) -> Result<(), Error> {
+    let parities = Parities::new(sources);
     let mut recovered = Symbols::zeroed(PARITY);
-    let mut turn = 0;
     let entry = ("isal", "ISA-L ec_encode_data and the inverse of what is lost", Kind::Peer);
-    race.add_decode(entry, move || {
-        turn += 1;
-        let lost = job.lost(turn);
+    race.add_block_decode(entry, move |turn| {
+        let lost = lost(turn);
         let (time, solved) = clock::wall(|| {
             let rows = parities.decoding_rows(&lost, |matrix| bindings::invert(matrix, PARITY))?;
             let tables = Tables::new(PARITY, DATA, &rows);
@@ -148,13 +140,13 @@ pub fn rs_decode<'a>(race: &mut Race<'a>, job: &Rc<Block<'a>>) -> Result<(), Err
             Some(())
         });
         solved.ok_or("no inverse")?;
-        job.check(&lost, recovered.iter())?;
-        Ok(Decoded { total: time, last: time })
+        sources.check(&lost, recovered.iter())?;
+        Ok(time)
     })
 }
 
 /// One XOR parity.
-pub fn xor<'a>(race: &mut Race<'a>, job: &Single<'a>) -> Result<(), Error> {
+pub fn xor<'a>(race: &mut Race<'a>, job: &'a Sums<'a>) -> Result<(), Error> {
     let sources = Sources::new(&job.sources);
     let entry = ("isal", "ISA-L xor_gen", Kind::Peer);
     race.add(entry, &job.expected, move |dsts| {

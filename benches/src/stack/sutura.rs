@@ -1,0 +1,62 @@
+//! Sutura.
+
+use super::{CONNECTION_WINDOW, STREAM_WINDOW, Settings, Stack};
+use crate::Error;
+use bytes::Bytes;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use sutura::qlog::QlogWriter;
+use sutura::{
+    ClientConfig, Connection, Endpoint, Incoming, Protection, RecvStream, SendStream, ServerConfig,
+    TransportConfig,
+};
+
+/// Sutura, with erasure coding offered whether it is asked for or not.
+pub struct Sutura;
+
+fn transport(settings: &Settings<'_>) -> TransportConfig {
+    TransportConfig {
+        udp_payload_size: settings.payload,
+        stream_receive_window: STREAM_WINDOW.into(),
+        max_stream_receive_window: STREAM_WINDOW.into(),
+        receive_window: CONNECTION_WINDOW.into(),
+        max_receive_window: CONNECTION_WINDOW.into(),
+        send_buffer: settings.stream_send_buffer as usize,
+        congestion: Arc::new(settings.congestion),
+        max_idle_timeout: Some(settings.idle_timeout),
+        ..TransportConfig::default()
+    }
+}
+
+fn observe(endpoint: &Endpoint, settings: &Settings<'_>) {
+    if let Some((directory, title)) = settings.qlog {
+        let (directory, title) = (directory.to_owned(), title.to_owned());
+        endpoint.observe_with(move |side| QlogWriter::create(&directory, side, &title).ok());
+    }
+}
+
+impl Stack for Sutura {
+    same_names!();
+
+    fn server(settings: &Settings<'_>) -> Result<(Endpoint, SocketAddr), Error> {
+        let tls = settings.identity.server_tls((settings.provider)())?;
+        let config = ServerConfig::with_tls(tls)?.transport(transport(settings));
+        let endpoint = Endpoint::server(config, (Ipv4Addr::LOCALHOST, 0).into())?;
+        observe(&endpoint, settings);
+        let address = endpoint.local_addr()?;
+        Ok((endpoint, address))
+    }
+
+    fn client(settings: &Settings<'_>) -> Result<Endpoint, Error> {
+        let tls = settings.identity.client_tls((settings.provider)())?;
+        let config = ClientConfig::with_tls(tls)?.transport(transport(settings));
+        let mut endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into())?;
+        observe(&endpoint, settings);
+        endpoint.set_default_client_config(config);
+        Ok(endpoint)
+    }
+
+    fn protect(stream: &SendStream, protection: Protection) -> Result<(), Error> {
+        Ok(stream.protect(Some(protection))?)
+    }
+}

@@ -1,3 +1,5 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| sutura_erasure::fuzz::decoder(data));
+use sutura_erasure::{fuzz, kernel::Kernel};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::decoder(data, Kernel::best()));

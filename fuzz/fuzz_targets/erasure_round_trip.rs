@@ -1,3 +1,5 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| sutura_erasure::fuzz::round_trip(data));
+use sutura_erasure::{fuzz, kernel::Kernel};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::round_trip(data, Kernel::best()));

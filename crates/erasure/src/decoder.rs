@@ -27,11 +27,11 @@ pub use burst::RepairSymbol;
 /// [`upper_bound`](Self::upper_bound). Every id in it is either held or missing. The upper bound
 /// follows the newest id that any symbol refers to. The lower bound follows
 /// [`release_below`](Self::release_below), and it yields when the window would exceed a limit: the
-/// oldest ids are given up then, held or missing, so that no loss can block the decoder for ever.
+/// oldest ids are given up then, held or missing, so that no loss can block the decoder forever.
 /// A sender whose own window is within the decoder's limits never causes that for symbols that it
 /// still protects.
 ///
-/// A symbol is recovered as soon as it is determined, whether or not others still are not.
+/// A symbol is recovered as soon as it is determined, even while others are not.
 #[derive(Debug)]
 pub struct Decoder {
     limits: DecoderLimits,
@@ -143,7 +143,7 @@ impl Decoder {
     }
 
     /// Takes the repair symbol that is this combination of the source symbols of `span`. Symbols of
-    /// different codes may be mixed as one likes: to a decoder they all are equations.
+    /// different codes may be mixed freely: to the decoder they are all equations.
     ///
     /// The coefficients are asked for as they are needed: first those of the missing symbols only.
     ///
@@ -381,7 +381,7 @@ impl Decoder {
 
 /// The bound on the memory of a decoder's containers, without what buffers and rows hold.
 pub(crate) const fn containers(symbols: usize, equations: usize) -> usize {
-    // A symbol that arrives is held beside all others before the oldest yields.
+    // A new symbol is stored before the oldest one is dropped.
     vector::<Slot>(symbols)
         + vector::<Slot>(symbols + 1 + equations)
         + vector::<SymbolId>(symbols)

@@ -343,34 +343,10 @@ impl core::error::Error for SpanError {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{coefficient::coefficient, gf256};
+    use crate::gf256;
 
     fn small() -> Encoder {
         Encoder::new(WindowLimits { symbols: 4, bytes: 100, symbol_size: 60 })
-    }
-
-    #[test]
-    fn a_repair_symbol_is_the_sum_of_padded_products() {
-        let mut encoder = small();
-        let symbols: [&[u8]; 3] = [b"first", b"second symbol", b"3"];
-        for (id, bytes) in (0..).zip(symbols) {
-            assert_eq!(encoder.push(bytes), Ok(id));
-        }
-        let mut out = alloc::vec![9, 9];
-        assert_eq!(encoder.repair(0..3, 5, &mut out), Ok(15));
-        assert_eq!(out.len(), 17);
-        assert_eq!(out[..2], [9, 9]);
-        for (at, byte) in out[2..].iter().enumerate() {
-            let sum = (0..).zip(symbols).fold(0, |sum, (id, symbol)| {
-                let source = match at {
-                    0 => 0,
-                    1 => symbol.len() as u8,
-                    _ => symbol.get(at - 2).copied().unwrap_or(0),
-                };
-                sum ^ gf256::mul(coefficient(5, id), source)
-            });
-            assert_eq!(*byte, sum);
-        }
     }
 
     #[test]
@@ -445,38 +421,6 @@ mod tests {
     }
 
     #[test]
-    fn an_open_repair_symbol_is_what_the_span_gives() {
-        let reference = long();
-        let mut encoder = Encoder::with_kernel(reference.limits(), reference.kernel);
-        let mut opened = Vec::new();
-        let mut closed = 0;
-        for id in 0..300u64 {
-            if id % 37 == 3 {
-                opened.push((encoder.open_repair(id as u32).unwrap(), id));
-            }
-            encoder.push(symbol::content(&reference_symbol(id))).unwrap();
-            encoder.release_below(id.saturating_sub(20));
-            if id % 50 == 49 {
-                let (open, first) = opened.remove(0);
-                let (mut pushed, mut pulled) = (alloc::vec![1], alloc::vec![1]);
-                assert_eq!(encoder.close_repair(open, &mut pushed), Ok(first..id + 1));
-                reference.repair(first..id + 1, first as u32, &mut pulled).unwrap();
-                assert_eq!(pushed, pulled);
-                assert_eq!(encoder.close_repair(open, &mut pushed), Err(SpanError::OutsideWindow));
-                closed += 1;
-            }
-        }
-        assert_eq!(closed, 6);
-    }
-
-    /// The symbol that [`long`] pushes as number `id`.
-    fn reference_symbol(id: u64) -> Slot {
-        let mut coded = Slot::default();
-        symbol::frame(&mut coded, &alloc::vec![id as u8; 1 + id as usize * 7 % 60]);
-        coded
-    }
-
-    #[test]
     fn open_repair_symbols_are_bounded_and_need_a_symbol() {
         let mut encoder = small();
         let first = encoder.open_repair(0).unwrap();
@@ -486,23 +430,9 @@ mod tests {
         assert_eq!(encoder.open_repair(99), None);
         let mut out = Vec::new();
         assert_eq!(encoder.close_repair(first, &mut out), Err(SpanError::Empty));
+        assert_eq!(encoder.close_repair(first, &mut out), Err(SpanError::OutsideWindow));
         assert!(encoder.open_repair(99).is_some());
         assert!(out.is_empty());
-    }
-
-    #[test]
-    fn every_kernel_makes_the_same_repair_symbols() {
-        let mut expected = Vec::new();
-        for kernel in Kernel::available() {
-            let mut encoder = Encoder::with_kernel(long().limits(), kernel);
-            for id in 0..300 {
-                encoder.push(symbol::content(&reference_symbol(id))).unwrap();
-            }
-            let mut out = Vec::new();
-            encoder.repair(1..299, 4, &mut out).unwrap();
-            expected = if expected.is_empty() { out.clone() } else { expected };
-            assert_eq!(out, expected, "{kernel:?}");
-        }
     }
 
     #[test]
@@ -514,7 +444,8 @@ mod tests {
             assert_eq!(Ok(size), encoder.repair_size(40..70));
             let mut expected = alloc::vec![0; size];
             for id in 40..70u64 {
-                let coded = reference_symbol(id);
+                let mut coded = Slot::default();
+                symbol::frame(&mut coded, encoder.symbol(id).unwrap());
                 for (sum, byte) in expected.iter_mut().zip(coded.bytes()) {
                     *sum ^= gf256::mul(coefficient(id), *byte);
                 }
@@ -561,20 +492,5 @@ mod tests {
             assert_eq!(encoder.repair(span, 0, &mut out), Err(SpanError::Empty));
         }
         assert!(out.is_empty());
-    }
-
-    #[test]
-    fn a_sliding_window_of_mixed_sizes_stays_within_its_memory() {
-        let limits = WindowLimits { symbols: 100, bytes: 20_000, symbol_size: 1500 };
-        let mut encoder = Encoder::new(limits);
-        for round in 0..20_000u64 {
-            let len = if (round / 137) % 2 == 0 { 1500 } else { 20 };
-            while encoder.push(&[1; 1500][..len]).is_err() {
-                encoder.release_below(encoder.window().start + 1);
-            }
-            assert!(encoder.bytes() <= limits.bytes);
-            assert!(encoder.window().count() <= limits.symbols);
-            assert!(encoder.allocated() <= limits.memory());
-        }
     }
 }

@@ -55,12 +55,7 @@ impl<'a> Input<'a> {
 }
 
 /// Gives a decoder symbols that no encoder made, and checks its bounds and its books.
-pub fn decoder(data: &[u8]) {
-    decoder_with(data, Kernel::best());
-}
-
-/// [`decoder`] with a kernel of the caller's choice.
-pub fn decoder_with(data: &[u8], kernel: Kernel) {
+pub fn decoder(data: &[u8], kernel: Kernel) {
     let mut input = Input(data);
     let mut decoder = Decoder::with_kernel(LIMITS, kernel);
     while let Some(action) = input.byte() {
@@ -184,12 +179,7 @@ struct Trip {
 /// Takes an encoder's symbols through a network that the input drives, with loss, reordering and
 /// duplication, and checks that nothing is refused and that every symbol recovered is the one that
 /// was sent.
-pub fn round_trip(data: &[u8]) {
-    round_trip_with(data, Kernel::best());
-}
-
-/// [`round_trip`] with a kernel of the caller's choice.
-pub fn round_trip_with(data: &[u8], kernel: Kernel) {
+pub fn round_trip(data: &[u8], kernel: Kernel) {
     let mut input = Input(data);
     let window = WindowLimits { symbols: 12, ..LIMITS.window() };
     let mut trip = Trip {
@@ -355,26 +345,5 @@ fn content(id: SymbolId) -> Vec<u8> {
 fn check_recovered(decoder: &mut Decoder) {
     while let Some(id) = decoder.pop_recovered() {
         assert_eq!(decoder.symbol(id), Some(&content(id)[..]));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use sutura_random::Rng;
-
-    use super::*;
-
-    #[test]
-    fn noise_does_not_upset_a_decoder() {
-        for seed in 0..4000 {
-            decoder(&Rng::new(seed).bytes(600));
-        }
-    }
-
-    #[test]
-    fn honest_traffic_survives_a_noisy_network() {
-        for seed in 0..4000 {
-            round_trip(&Rng::new(seed).bytes(400));
-        }
     }
 }

@@ -63,7 +63,7 @@ impl WindowLimits {
             + encoder::containers(limits.symbols)
     }
 
-    /// Buffer bytes that may be held with no regard to how well they are used, see
+    /// Buffer bytes that may be held however poorly they are used, see
     /// [`Pool`](crate::pool::Pool).
     pub(crate) fn budget(self) -> usize {
         2 * self.bytes + 2 * self.longest()

@@ -1,26 +1,21 @@
 //! The block codes beside the textbook: Gaussian elimination over everything that arrived.
 #![allow(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
-#[allow(dead_code, reason = "the solver for windows is not needed here")]
 mod naive;
 
-use naive::mul;
+use naive::{inverse, mul};
 use proptest::prelude::*;
 use sutura_erasure::{
     Encoder, WindowLimits,
     block::{
-        BlockCode, BlockError, Decoded, LdpcStaircase, RandomLinear, ReedSolomon, Xor2d, fuzz,
+        BlockCode, BlockError, Decoded, LdpcStaircase, ParameterError, RandomLinear, ReedSolomon,
+        Xor2d,
     },
     kernel::Kernel,
 };
-use sutura_random::Rng;
 
 /// Rows of coefficients: of each repair symbol, one for each source symbol.
 type Generator = Vec<Vec<u8>>;
-
-fn inverse(a: u8) -> u8 {
-    (1..=255).find(|&b| mul(a, b) == 1).unwrap()
-}
 
 fn reed_solomon_generator(k: usize, m: usize) -> Generator {
     let element = |i: usize, j: usize| mul(255 ^ j as u8, inverse((255 - i as u8) ^ j as u8));
@@ -58,28 +53,10 @@ fn ldpc_generator(code: &LdpcStaircase) -> Generator {
 /// Which source symbols follow from what is present.
 fn determined(generator: &Generator, k: usize, present: &[bool]) -> Vec<bool> {
     let unit = |j: usize| (0..k).map(|other| u8::from(other == j)).collect::<Vec<u8>>();
-    let mut rest: Vec<Vec<u8>> = (0..k + generator.len())
+    let rows = (0..k + generator.len())
         .filter(|&symbol| present[symbol])
-        .map(|symbol| if symbol < k { unit(symbol) } else { generator[symbol - k].clone() })
-        .collect();
-    let mut done: Vec<Vec<u8>> = Vec::new();
-    for column in 0..k {
-        let Some(index) = rest.iter().position(|row| row[column] != 0) else {
-            continue;
-        };
-        let pivot = rest.swap_remove(index);
-        let scale = inverse(pivot[column]);
-        for row in rest.iter_mut().chain(&mut done).filter(|row| row[column] != 0) {
-            let factor = mul(row[column], scale);
-            for (element, p) in row.iter_mut().zip(&pivot) {
-                *element ^= mul(factor, *p);
-            }
-        }
-        done.push(pivot);
-    }
-    let weight = |row: &[u8]| row.iter().filter(|&&element| element != 0).count();
-    let lone = |j: usize| done.iter().any(|row| row[j] != 0 && weight(row) == 1);
-    (0..k).map(lone).collect()
+        .map(|symbol| if symbol < k { unit(symbol) } else { generator[symbol - k].clone() });
+    naive::determined(rows, k)
 }
 
 /// A rule written as slowly as can be: while there is a row or column with its repair symbol that
@@ -331,6 +308,33 @@ fn all_kernels_make_and_recover_the_same() {
 }
 
 #[test]
+fn parameters_are_bounded() {
+    use ParameterError::{Columns, Degree, Repairs, Seed, Sources};
+    let new = |k, m| ReedSolomon::new(k, m).err();
+    assert_eq!([new(1, 255), new(256, 0)], [None; 2]);
+    assert_eq!([new(0, 1), new(257, 0)], [Some(Sources); 2]);
+    assert_eq!([new(256, 1), new(1, usize::MAX)], [Some(Repairs); 2]);
+
+    let (k, m) = (RandomLinear::MAX_SOURCES, RandomLinear::MAX_REPAIRS);
+    let new = |k, m| RandomLinear::new(k, m, u32::MAX).err();
+    assert_eq!([new(k, m), new(1, m + 1)], [None, Some(Repairs)]);
+    assert_eq!([new(0, 1), new(k + 1, 1)], [Some(Sources); 2]);
+
+    let k = Xor2d::MAX_SOURCES;
+    let new = |k, columns| Xor2d::new(k, columns).err();
+    assert_eq!([new(k, 1), new(k, k)], [None; 2]);
+    assert_eq!([new(0, 1), new(k + 1, 1)], [Some(Sources); 2]);
+    assert_eq!([new(3, 0), new(3, 4)], [Some(Columns); 2]);
+
+    let (k, m) = (LdpcStaircase::MAX_SOURCES, LdpcStaircase::MAX_REPAIRS);
+    let new = |k, m, degree, seed| LdpcStaircase::new(k, m, degree, seed).err();
+    assert_eq!([new(k, m, 10, 0x7FFF_FFFE), new(5, m + 1, 3, 1)], [None, Some(Repairs)]);
+    assert_eq!([new(1, 5, 3, 1), new(k + 1, 5, 3, 1)], [Some(Sources); 2]);
+    assert_eq!([new(5, 5, 2, 1), new(50, 50, 11, 1), new(5, 3, 4, 1)], [Some(Degree); 3]);
+    assert_eq!([new(5, 5, 3, 0), new(5, 5, 3, 0x7FFF_FFFF)], [Some(Seed); 2]);
+}
+
+#[test]
 fn blocks_of_the_wrong_shape_are_refused_untouched() {
     let codes: [Box<dyn BlockCode>; 4] = [
         Box::new(ReedSolomon::new(6, 5).unwrap()),
@@ -438,22 +442,4 @@ proptest! {
         let code = LdpcStaircase::new(k, m, degree, seed).unwrap();
         verify(&code, &ldpc_generator(&code), len, &present);
     }
-}
-
-/// Gives a fuzz target noise.
-fn run(target: fn(&[u8])) {
-    let mut rng = Rng::new(1);
-    for _ in 0..sutura_random::fuzz::iterations(5000) {
-        target(&sutura_random::fuzz::noise(&mut rng, 400));
-    }
-}
-
-#[test]
-fn noise_does_not_upset_the_decoders() {
-    run(fuzz::block_decode);
-}
-
-#[test]
-fn blocks_survive_a_noisy_network() {
-    run(fuzz::block_round_trip);
 }

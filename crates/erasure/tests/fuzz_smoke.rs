@@ -2,7 +2,8 @@
 //!
 //! `FUZZ_ITERATIONS` sets how many inputs each target gets.
 
-use sutura_erasure::{fuzz, kernel::Kernel};
+use sutura_erasure::{block, fuzz, kernel::Kernel};
+use sutura_random::{Rng, fuzz::iterations, fuzz::noise};
 
 /// Gives the target the same inputs with the kernel that runs everywhere and with the best.
 fn run(target: fn(&[u8], Kernel), seeds: &[&[u8]]) {
@@ -30,10 +31,19 @@ const SEEDS: [&[u8]; 4] = [
 
 #[test]
 fn decoding_what_no_encoder_made() {
-    run(fuzz::decoder_with, &SEEDS);
+    run(fuzz::decoder, &SEEDS);
 }
 
 #[test]
 fn decoding_what_an_encoder_made() {
-    run(fuzz::round_trip_with, &SEEDS);
+    run(fuzz::round_trip, &SEEDS);
+}
+
+#[test]
+fn blocks() {
+    let mut rng = Rng::new(1);
+    for _ in 0..iterations(5000) {
+        block::fuzz::block_decode(&noise(&mut rng, 400));
+        block::fuzz::block_round_trip(&noise(&mut rng, 400));
+    }
 }

@@ -8,14 +8,7 @@
 #[path = "naive/field.rs"]
 mod field;
 
-use std::{
-    ops::{AddAssign, Range},
-    sync::{
-        LazyLock,
-        atomic::{AtomicU64, Ordering},
-    },
-    thread,
-};
+use std::{ops::Range, sync::LazyLock, thread};
 
 use sutura_erasure::{
     Arrival, Decoder, DecoderLimits, Encoder, OpenRepair, RepairOutcome, RepairSymbol,
@@ -121,22 +114,6 @@ struct Count {
     duplicates: u64,
 }
 
-impl AddAssign for Count {
-    fn add_assign(&mut self, other: Self) {
-        self.windows += other.windows;
-        self.lost += other.lost;
-        self.recovered += other.recovered;
-        self.unsolved += other.unsolved;
-        self.innovative += other.innovative;
-        self.dependent += other.dependent;
-        self.unneeded += other.unneeded;
-        self.bursts += other.bursts;
-        self.opened += other.opened;
-        self.late += other.late;
-        self.duplicates += other.duplicates;
-    }
-}
-
 #[derive(Clone, Copy)]
 enum Delivery {
     Source(usize),
@@ -167,7 +144,7 @@ struct Batch {
 }
 
 impl Batch {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, count: Count) -> Self {
         let kernels: Vec<Kernel> = Kernel::available().collect();
         let kernel = kernels[seed as usize % kernels.len()];
         Self {
@@ -181,7 +158,7 @@ impl Batch {
             repairs: Vec::new(),
             deliveries: Vec::new(),
             known: [false; MAX],
-            count: Count::default(),
+            count,
         }
     }
 
@@ -336,9 +313,7 @@ impl Batch {
             }
             2 => {
                 self.deliveries.extend(repairs);
-                for index in (1..self.deliveries.len()).rev() {
-                    self.deliveries.swap(index, self.random.index(index + 1));
-                }
+                self.random.shuffle(&mut self.deliveries);
             }
             3 => repairs.for_each(|repair| self.insert(repair)),
             _ => self.deliveries.extend(repairs),
@@ -510,9 +485,10 @@ impl Drop for Place {
     }
 }
 
-fn batch(seed: u64) -> Count {
+/// Runs a batch and adds to what became of others.
+fn batch(seed: u64, count: Count) -> Count {
     let mut place = Place { seed, window: 0 };
-    let mut batch = Batch::new(seed);
+    let mut batch = Batch::new(seed, count);
     for window in 0..BATCH {
         place.window = window;
         batch.window();
@@ -527,35 +503,25 @@ fn setting(name: &str) -> Option<u64> {
 #[test]
 fn in_a_million_windows_a_symbol_is_recovered_exactly_when_it_is_determined() {
     if let Some(seed) = setting("WINDOW_SEED") {
-        println!("{:?}", batch(seed));
+        println!("{:?}", batch(seed, Count::default()));
         return;
     }
-    let windows = setting("WINDOWS").unwrap_or(1_000_000);
-    let next = AtomicU64::new(0);
-    let run = || {
-        let mut count = Count::default();
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed * BATCH >= windows {
-                return count;
-            }
-            count += batch(seed);
-        }
-    };
-    let mut count = Count::default();
-    thread::scope(|scope| {
-        let threads = [scope.spawn(run), scope.spawn(run)];
-        for thread in threads {
-            count += thread.join().unwrap();
-        }
+    let batches = setting("WINDOWS").unwrap_or(1_000_000).div_ceil(BATCH);
+    // Half of the batches on each of two threads.
+    let run = |first| (first..batches).step_by(2).fold(Count::default(), |c, seed| batch(seed, c));
+    let counts = thread::scope(|scope| {
+        let threads = [0, 1].map(|first| scope.spawn(move || run(first)));
+        threads.map(|thread| thread.join().unwrap())
     });
-    println!("{count:?}");
-    assert!(count.windows >= windows);
-    // Each kind of thing happens in abundance.
-    let Count { lost, recovered, unsolved, innovative, dependent, unneeded, .. } = count;
-    let Count { bursts, opened, late, duplicates, .. } = count;
-    let things = [lost, recovered, unsolved, innovative, dependent, unneeded];
-    for thing in things.into_iter().chain([bursts, opened, late, duplicates]) {
-        assert!(thing >= count.windows / 16, "{count:?}");
+    assert_eq!(counts[0].windows + counts[1].windows, batches * BATCH);
+    for count in counts {
+        println!("{count:?}");
+        // Each kind of thing happens in abundance.
+        let Count { windows, lost, recovered, unsolved, innovative, dependent, .. } = count;
+        let Count { unneeded, bursts, opened, late, duplicates, .. } = count;
+        let things = [lost, recovered, unsolved, innovative, dependent];
+        for thing in things.into_iter().chain([unneeded, bursts, opened, late, duplicates]) {
+            assert!(thing >= windows / 16, "{count:?}");
+        }
     }
 }

@@ -118,7 +118,7 @@ pub enum SendError {
     /// The exchange is not at a point where this may be sent.
     #[error("{0}")]
     InvalidState(&'static str),
-    /// The peer wants no more of the message.
+    /// The peer asked us to stop sending the message.
     #[error("stopped by the peer: {0}")]
     Stopped(Code),
     /// The fields do not make a well-formed message.

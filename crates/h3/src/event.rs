@@ -46,7 +46,7 @@ pub enum Event {
         /// The exchange.
         stream: StreamId,
     },
-    /// What blocked sending has gone out; more can be sent.
+    /// Pending bytes were sent; sending is possible again.
     Writable {
         /// The exchange.
         stream: StreamId,
@@ -58,7 +58,7 @@ pub enum Event {
         /// The peer's code.
         code: Code,
     },
-    /// The peer wants no more of our message. What it sends may still come.
+    /// The peer asked us to stop sending our message. Its own message may still come.
     Stopped {
         /// The exchange.
         stream: StreamId,

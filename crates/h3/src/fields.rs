@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-/// What RFC 9114 section 4.2.2 counts for a field besides its name and value, in bytes.
+/// Bytes that RFC 9114 section 4.2.2 counts for a field besides its name and value.
 pub const FIELD_OVERHEAD: u64 = 32;
 
 /// One field line. Names of pseudo-header fields start with a colon.

@@ -71,14 +71,14 @@ pub(crate) enum Method {
     Other,
 }
 
-/// What a well-formed request head says about the rest.
+/// What the head of a well-formed request says about the rest of the exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestHead {
     pub(crate) method: Method,
     pub(crate) content_length: Option<u64>,
 }
 
-/// What a well-formed response head says about the rest.
+/// What the head of a well-formed response says about its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ResponseHead {
     pub(crate) status: u16,

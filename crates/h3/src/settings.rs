@@ -10,7 +10,7 @@ const QPACK_MAX_TABLE_CAPACITY: u64 = 0x1;
 const MAX_FIELD_SECTION_SIZE: u64 = 0x6;
 const QPACK_BLOCKED_STREAMS: u64 = 0x7;
 
-/// What an endpoint said about itself.
+/// The settings of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Settings {
     /// Largest field section that it takes, in the measure of RFC 9114 section 4.2.2 (bytes of

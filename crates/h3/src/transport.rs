@@ -62,7 +62,7 @@ pub trait Transport {
     /// Protects what is sent on the stream by erasure coding, or no longer.
     fn protect(&mut self, id: StreamId, protection: Option<Protection>);
 
-    /// Tells who observes the connection of a frame. If nobody does, `event` is not called.
+    /// Reports a frame to the connection's observer. `event` is called only if there is one.
     fn observe(&mut self, _event: impl FnOnce() -> FrameEvent) {}
 
     /// Closes the connection.

@@ -252,25 +252,22 @@ fn our_streams_wait_for_the_peers_permission() {
     assert_eq!(world.server.poll_event(), None);
 }
 
+/// Whether an exchange is not at a point where this may be sent.
+fn is_invalid<T>(sent: &Result<T, SendError>) -> bool {
+    matches!(sent, Err(SendError::InvalidState(_)))
+}
+
 #[test]
 fn interim_responses_come_before_the_final_one() {
     let mut world = World::default();
     let stream = world.request(&get(), true);
     world.settle();
     let hints = Fields::response(103).with("link", "</a.css>; rel=preload");
-    let mut end = world.pair.end(Side::Server);
-    let fin = world.server.send_response(&mut end, stream, &hints, true);
-    assert!(matches!(fin, Err(SendError::InvalidState(_))));
+    assert!(is_invalid(&world.try_respond(stream, &hints, true)));
     world.respond(stream, &hints, false);
     world.respond(stream, &Fields::response(100), false);
     world.respond(stream, &Fields::response(204), true);
-    let again = world.server.send_response(
-        &mut world.pair.end(Side::Server),
-        stream,
-        &Fields::response(200),
-        false,
-    );
-    assert!(again.is_err());
+    assert!(world.try_respond(stream, &Fields::response(200), false).is_err());
     world.settle();
     assert_eq!(
         world.client_events(),
@@ -291,14 +288,11 @@ fn a_blocked_body_becomes_writable() {
     world.settle();
     world.server_events();
     world.respond(stream, &Fields::response(200), false);
-    let body = [1; 1000];
+    let (blocked, body) = (Err(SendError::Blocked), [1; 1000]);
     let mut end = world.pair.end(Side::Server);
     assert_eq!(world.server.send_body(&mut end, stream, &body), Ok(1000));
-    assert_eq!(world.server.send_body(&mut end, stream, &body), Err(SendError::Blocked));
-    assert_eq!(
-        world.server.send_trailers(&mut end, stream, &Fields::new()),
-        Err(SendError::Blocked)
-    );
+    assert_eq!(world.server.send_body(&mut end, stream, &body), blocked);
+    assert_eq!(world.server.send_trailers(&mut end, stream, &Fields::new()), blocked.map(drop));
     world.turn();
     assert_eq!(world.server_events(), []);
     let mut buffer = [0; 5000];
@@ -346,19 +340,15 @@ fn cancelled_by_the_client() {
     let stream = world.request(&get(), false);
     world.settle();
     world.server_events();
-    let mut end = world.pair.end(Side::Client);
-    world.client.cancel(&mut end, stream, Code::REQUEST_CANCELLED).unwrap();
-    let again = world.client.cancel(&mut end, stream, Code::REQUEST_CANCELLED);
-    assert_eq!(again, Err(SendError::UnknownStream));
-    world.settle();
     let code = Code::REQUEST_CANCELLED;
-    assert_eq!(
-        world.server_events(),
-        [Event::Stopped { stream, code }, Event::Reset { stream, code }]
-    );
+    let mut end = world.pair.end(Side::Client);
+    world.client.cancel(&mut end, stream, code).unwrap();
+    assert_eq!(world.client.cancel(&mut end, stream, code), Err(SendError::UnknownStream));
+    world.settle();
+    let told = [Event::Stopped { stream, code }, Event::Reset { stream, code }];
+    assert_eq!(world.server_events(), told);
     assert_eq!((world.client.exchanges(), world.server.exchanges()), (0, 0));
-    let mut end = world.pair.end(Side::Server);
-    let sent = world.server.send_response(&mut end, stream, &Fields::response(200), true);
+    let sent = world.try_respond(stream, &Fields::response(200), true);
     assert_eq!(sent, Err(SendError::UnknownStream));
     assert!(world.pair.resets.contains(&(Side::Server, stream, code)));
 }
@@ -374,16 +364,12 @@ fn cancelled_while_the_response_is_sent() {
     world.server.send_body(&mut end, stream, &[0; 1000]).unwrap();
     world.settle();
     world.server_events();
-    world
-        .client
-        .cancel(&mut world.pair.end(Side::Client), stream, Code::REQUEST_CANCELLED)
-        .unwrap();
-    // The server finds out by writing, without having been told.
-    let mut end = world.pair.end(Side::Server);
-    let sent = world.server.send_body(&mut end, stream, &[0; 10]);
-    assert_eq!(sent, Err(SendError::Stopped(Code::REQUEST_CANCELLED)));
-    world.settle();
     let code = Code::REQUEST_CANCELLED;
+    world.client.cancel(&mut world.pair.end(Side::Client), stream, code).unwrap();
+    // The server finds out by writing, without having been told.
+    let sent = world.server.send_body(&mut world.pair.end(Side::Server), stream, &[0; 10]);
+    assert_eq!(sent, Err(SendError::Stopped(code)));
+    world.settle();
     assert_eq!(world.server_events(), [Event::Stopped { stream, code }]);
     assert_eq!(world.server.exchanges(), 0);
 }
@@ -393,14 +379,11 @@ fn rejected_by_the_server() {
     let mut world = World::default();
     let stream = world.request(&get(), false);
     world.settle();
-    let mut end = world.pair.end(Side::Server);
-    world.server.cancel(&mut end, stream, Code::REQUEST_REJECTED).unwrap();
-    world.settle();
     let code = Code::REQUEST_REJECTED;
-    assert_eq!(
-        world.client_events(),
-        [Event::Stopped { stream, code }, Event::Reset { stream, code }]
-    );
+    world.server.cancel(&mut world.pair.end(Side::Server), stream, code).unwrap();
+    world.settle();
+    let told = [Event::Stopped { stream, code }, Event::Reset { stream, code }];
+    assert_eq!(world.client_events(), told);
     assert_eq!(world.client.exchanges(), 0);
 }
 
@@ -448,23 +431,20 @@ fn what_may_not_be_sent() {
     let sent = connection.send_trailers(&mut client, stream, &Fields::response(200));
     assert!(matches!(sent, Err(SendError::Malformed(_))));
     connection.finish(&mut client, stream).unwrap();
-    assert!(matches!(connection.finish(&mut client, stream), Err(SendError::InvalidState(_))));
-    let sent = connection.send_body(&mut client, stream, b"x");
-    assert!(matches!(sent, Err(SendError::InvalidState(_))));
-    let sent = connection.send_response(&mut client, stream, &Fields::response(200), true);
-    assert!(matches!(sent, Err(SendError::InvalidState(_))));
+    assert!(is_invalid(&connection.finish(&mut client, stream)));
+    assert!(is_invalid(&connection.send_body(&mut client, stream, b"x")));
+    let response = Fields::response(200);
+    assert!(is_invalid(&connection.send_response(&mut client, stream, &response, true)));
 
     let mut server = world.pair.end(Side::Server);
-    let sent = world.server.send_request(&mut server, &get(), None, true);
-    assert!(matches!(sent, Err(SendError::InvalidState(_))));
-    let sent = world.server.send_response(&mut server, stream, &Fields::response(200), true);
+    assert!(is_invalid(&world.server.send_request(&mut server, &get(), None, true)));
+    let sent = world.try_respond(stream, &response, true);
     assert_eq!(sent, Err(SendError::UnknownStream), "not accepted yet");
     world.settle();
     let mut server = world.pair.end(Side::Server);
-    let sent = world.server.send_body(&mut server, stream, b"x");
-    assert!(matches!(sent, Err(SendError::InvalidState(_))), "before the head");
-    assert!(matches!(world.server.finish(&mut server, stream), Err(SendError::InvalidState(_))));
-    let sent = world.server.send_response(&mut server, stream, &Fields::response(101), true);
+    assert!(is_invalid(&world.server.send_body(&mut server, stream, b"x")), "before the head");
+    assert!(is_invalid(&world.server.finish(&mut server, stream)));
+    let sent = world.try_respond(stream, &Fields::response(101), true);
     assert!(matches!(sent, Err(SendError::Malformed(_))));
 }
 
@@ -561,17 +541,15 @@ fn trickled_response() {
     ]
     .concat();
     bench.play(&[script(Stream::Response, &bytes, Ending::Fin)], 1);
-    let kept: Vec<_> =
-        bench.events.iter().filter(|event| !matches!(event, Event::Data { .. })).collect();
-    assert!(matches!(
-        kept[..],
-        [
-            Event::Interim { .. },
-            Event::Headers { .. },
-            Event::Trailers { .. },
-            Event::Finished { .. }
-        ]
-    ));
+    bench.events.retain(|event| !matches!(event, Event::Data { .. }));
+    let order = |event: &Event| match event {
+        Event::Interim { .. } => 0,
+        Event::Headers { .. } => 1,
+        Event::Trailers { .. } => 2,
+        Event::Finished { .. } => 3,
+        event => panic!("{event:?}"),
+    };
+    assert!(bench.events.iter().map(order).eq(0..4));
     assert_eq!(bench.connection.exchanges(), 0);
 }
 

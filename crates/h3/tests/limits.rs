@@ -5,15 +5,12 @@ mod common;
 
 use common::Ending::{Fin, Open};
 use common::Stream::{Bi, Response, Uni};
-use common::{Bench, World, get, script};
+use common::{Bench, GET, OK, World, get, script, update_frame};
 use sutura_h3::{
     Code, Config, Event, Fields, MAX_CONTROL_BACKLOG, MAX_PRIORITY_UPDATES, MAX_UNTYPED_STREAMS,
     Priority, SendError, Transport,
 };
 use sutura_proto::{Dir, Side, StreamId};
-
-const GET: &[u8] = &[0x01, 0x08, 0x00, 0x00, 0xd1, 0xd7, 0xc1, 0x50, 0x01, b'a'];
-const OK: &[u8] = &[0x01, 0x03, 0x00, 0x00, 0xd9];
 
 fn varint4(value: usize) -> [u8; 4] {
     (0x8000_0000 | value as u32).to_be_bytes()
@@ -105,11 +102,8 @@ fn a_flood_of_priority_updates_is_one_event() {
     bench.events.clear();
     let control = StreamId::new(Side::Client, Dir::Uni, 0);
     let request = StreamId::new(Side::Client, Dir::Bi, 0);
-    let mut bytes = Vec::new();
-    for i in 0..30_000 {
-        bytes.extend_from_slice(&[0x80, 0x0f, 0x07, 0x00, 0x04, 0x00]);
-        bytes.extend_from_slice(format!("u={}", i % 8).as_bytes());
-    }
+    let bytes: Vec<u8> =
+        (0..30_000).flat_map(|i| update_frame(0, &format!("u={}", i % 8))).collect();
     bench.pair.inject(Side::Client, control, &bytes);
     bench.work();
     let priority = Priority { urgency: 7, ..Priority::default() };
@@ -121,11 +115,7 @@ fn priorities_of_requests_to_come_are_kept_for_a_few() {
     let mut bench = Bench::new(Side::Server);
     let mut bytes = vec![0x00, 0x04, 0x00];
     for _ in 0..100 {
-        for index in 0..100u16 {
-            bytes.extend_from_slice(&[0x80, 0x0f, 0x07, 0x00, 0x05]);
-            bytes.extend_from_slice(&(0x4000 | (index * 4)).to_be_bytes());
-            bytes.extend_from_slice(b"u=1");
-        }
+        bytes.extend((0..100).flat_map(|index| update_frame(index * 4, "u=1")));
     }
     bench.play(&[script(Uni, &bytes, Open)], 10_000);
     assert_eq!(bench.events.len(), 1, "SETTINGS");

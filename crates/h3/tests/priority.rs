@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::Ending::{Fin, Open, Reset};
 use common::Stream::{Bi, Uni};
-use common::{Bench, World, get, script};
+use common::{Bench, GET, World, get, script, update_frame};
 use sutura_h3::{
     Class, Code, Event, Fields, FrameAction, FrameContent, FrameEvent, Priority, Urgency, Weight,
 };
@@ -110,13 +110,9 @@ fn updates_apply_before_and_during_the_response() {
     let (mut world, stream) = start(&streaming());
     world.server_events();
     let update = |world: &mut World, priority: &Priority| {
-        let mut end = world.pair.end(Side::Client);
-        world.client.send_priority_update(&mut end, stream, priority).unwrap();
-        world.settle();
-        assert_eq!(
-            world.server_events(),
-            [Event::PriorityUpdate { stream, priority: priority.clone() }]
-        );
+        world.update(stream, priority);
+        let told = Event::PriorityUpdate { stream, priority: priority.clone() };
+        assert_eq!(world.server_events(), [told]);
     };
     let later = Priority { urgency: 7, burst: 1, ..Priority::default() };
     update(&mut world, &later);
@@ -148,9 +144,7 @@ fn updates_reach_responses_that_were_handed_over() {
     world.server.send_body(&mut end, stream, &[0; 10_000]).unwrap();
     world.server.finish(&mut end, stream).unwrap();
     assert_eq!(world.server.exchanges(), 0);
-    let mut end = world.pair.end(Side::Client);
-    world.client.send_priority_update(&mut end, stream, &streaming()).unwrap();
-    world.settle();
+    world.update(stream, &streaming());
     assert_eq!(last(&world, stream), Some(request(1, true)));
     assert_eq!(protected(&world, stream).len(), 1);
     assert_eq!(world.server_events(), []);
@@ -159,37 +153,18 @@ fn updates_reach_responses_that_were_handed_over() {
 /// A PRIORITY_UPDATE that overtakes its request beats the request's header.
 #[test]
 fn updates_that_come_first_win() {
-    let update = |value: &str| {
-        let mut frame = vec![0x00, 0x04, 0x00, 0x80, 0x0f, 0x07, 0x00, 1 + value.len() as u8, 0];
-        frame.extend_from_slice(value.as_bytes());
-        frame
-    };
     // GET with `priority: i`.
-    let get = [
-        &[0x01, 0x13, 0x00, 0x00, 0xd1, 0xd7, 0xc1, 0x50, 0x01, b'a'][..],
-        &[0x27, 0x01],
-        b"priority",
-        &[0x01, b'i'],
-    ]
-    .concat();
-    assert_eq!(get.len(), 2 + 0x13 + 1);
+    let mut get = [GET, b"\x27\x01priority\x01i"].concat();
+    get[1] = (get.len() - 2) as u8;
     for (value, urgency, incremental) in [("u=0", 0, false), ("", 3, false), ("u=,", 3, true)] {
-        let mut bench = Bench::new(Side::Server);
-        let mut get = get.clone();
-        get[1] = (get.len() - 2) as u8;
-        bench.play(&[script(Uni, &update(value), Open), script(Bi, &get, Open)], 3);
+        let mut bench = server_with(&update_frame(0, value));
+        bench.play(&[script(Bi, &get, Open)], 3);
         assert_eq!(bench.outcome, Ok(()));
-        let priority = bench.connection.priority(StreamId::new(Side::Client, Dir::Bi, 0)).unwrap();
+        let priority = bench.connection.priority(REQUEST).unwrap();
         assert_eq!((priority.urgency, priority.incremental), (urgency, incremental), "{value}");
         let told = bench.events.iter().any(|event| matches!(event, Event::PriorityUpdate { .. }));
         assert!(!told, "the request's own event says it all");
     }
-}
-
-#[test]
-fn the_clients_own_body_has_the_priority_too() {
-    let (world, stream) = start(&streaming());
-    assert!(world.pair.priorities.contains(&(Side::Client, stream, request(1, true))));
 }
 
 #[test]
@@ -207,9 +182,7 @@ fn observers_hear_of_priorities_but_of_no_secrets() {
     let mut world = World::default();
     let stream = world.request(&get().with("cookie", "secret").with("priority", "u=1"), true);
     world.settle();
-    let mut end = world.pair.end(Side::Client);
-    world.client.send_priority_update(&mut end, stream, &streaming()).unwrap();
-    world.settle();
+    world.update(stream, &streaming());
     world.respond(stream, &Fields::response(103).with("link", "secret"), false);
     world.respond(stream, &Fields::response(200).with("set-cookie", "secret"), false);
     let mut end = world.pair.end(Side::Server);
@@ -235,17 +208,8 @@ fn observers_hear_of_priorities_but_of_no_secrets() {
     }
 }
 
-/// GET of a raw client.
-const GET: &[u8] = &[0x01, 0x08, 0x00, 0x00, 0xd1, 0xd7, 0xc1, 0x50, 0x01, b'a'];
-
 const CONTROL: StreamId = StreamId::new(Side::Client, Dir::Uni, 0);
 const REQUEST: StreamId = StreamId::new(Side::Client, Dir::Bi, 0);
-
-fn update_frame(id: u8, value: &str) -> Vec<u8> {
-    let mut frame = vec![0x80, 0x0f, 0x07, 0x00, 0x40, 1 + value.len() as u8, id];
-    frame.extend_from_slice(value.as_bytes());
-    frame
-}
 
 fn server_with(frames: &[u8]) -> Bench {
     let mut bench = Bench::new(Side::Server);
@@ -291,15 +255,9 @@ fn the_latest_update_replaces_all_of_the_one_before() {
 /// that names no request (RFC 9218 section 7.2).
 #[test]
 fn updates_name_requests_that_are_permitted() {
-    let frame = |id: u16| {
-        let mut frame = vec![0x80, 0x0f, 0x07, 0x00, 0x05];
-        frame.extend_from_slice(&(0x4000 | id).to_be_bytes());
-        frame.extend_from_slice(b"u=1");
-        frame
-    };
-    assert_eq!(server_with(&frame(4 * 99)).outcome, Ok(()));
+    assert_eq!(server_with(&update_frame(4 * 99, "u=1")).outcome, Ok(()));
     for id in [4 * 100, 1, 2, 3, 4 * 99 + 1, 4 * 99 + 2, 4 * 99 + 3] {
-        let error = server_with(&frame(id)).outcome.unwrap_err();
+        let error = server_with(&update_frame(id, "u=1")).outcome.unwrap_err();
         assert_eq!(error.code, Code::ID_ERROR, "{id}");
     }
 }
@@ -360,9 +318,7 @@ fn weight_and_classes_reach_the_stream_and_change() {
     world.respond(stream, &head, false);
     assert_eq!(last(&world, stream), Some(shared(1, true, 400, &[class("late", 3)])));
     let heavy = Priority { weight: Weight::MAX, ..Priority::default() };
-    let mut end = world.pair.end(Side::Client);
-    world.client.send_priority_update(&mut end, stream, &heavy).unwrap();
-    world.settle();
+    world.update(stream, &heavy);
     assert_eq!(last(&world, stream), Some(shared(3, false, 1_000_000, &[class("late", 3)])));
 }
 
@@ -393,9 +349,7 @@ fn the_latest_request_has_the_word_on_a_class() {
     assert_eq!(said(&world), expected);
     // An update is a later word even if it says what its request said.
     let priority = Priority { parents: [class("a", 1)].into(), ..Priority::default() };
-    let mut end = world.pair.end(Side::Client);
-    world.client.send_priority_update(&mut end, first, &priority).unwrap();
-    world.settle();
+    world.update(first, &priority);
     expected.push(of(first, 1));
     assert_eq!(said(&world), expected);
 }

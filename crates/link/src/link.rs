@@ -60,7 +60,7 @@ impl IntoIterator for Deliveries {
     }
 }
 
-/// What a link did so far. Every packet is counted when it is sent, also if it arrives later:
+/// Counters of a link. Every packet is counted when it is sent, even if it arrives later:
 /// `sent + duplicated = lost + outage + overflow + delivered`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LinkStats {
@@ -80,9 +80,9 @@ pub struct LinkStats {
     pub delivered: u64,
     /// Their bytes, without overhead.
     pub delivered_bytes: u64,
-    /// Those among them that were held back so that others pass.
+    /// Those of them that were held back so that others overtake them.
     pub held_back: u64,
-    /// Those among them that are damaged.
+    /// Those of them that are damaged.
     pub corrupted: u64,
 }
 
@@ -183,7 +183,7 @@ impl Link {
         self.bottleneck.backlog(self.now)
     }
 
-    /// What the link did so far.
+    /// The counters so far.
     #[must_use]
     pub const fn stats(&self) -> &LinkStats {
         &self.stats

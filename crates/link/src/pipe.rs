@@ -1,10 +1,9 @@
 //! A link with the packets that are under way.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::{Fate, Link, LinkConfig};
+use crate::{Delivery, Fate, Link, LinkConfig};
 
 /// A packet that comes out of a [`Pipe`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,19 +24,20 @@ pub struct Arrival<T> {
 #[derive(Clone, Debug)]
 pub struct Pipe<T> {
     link: Link,
-    pending: BinaryHeap<Pending<T>>,
+    /// By time of arrival and number.
+    pending: BTreeMap<(Duration, u64), Arrival<T>>,
     sequence: u64,
 }
 
 impl<T> Pipe<T> {
-    /// How many packets are under way at most, so that a link without a rate, or with a very long
-    /// delay, does not take all memory. What goes beyond is dropped, and counted as overflow.
+    /// The most packets under way, so that a link without a rate, or with a very long delay, does
+    /// not take all memory. Packets beyond that are dropped and counted as overflow.
     pub const MAX_PENDING: usize = 1 << 17;
 
     /// An empty pipe over a link that comes up at time zero.
     #[must_use]
     pub fn new(config: &LinkConfig, seed: u64) -> Self {
-        Self { link: Link::new(config, seed), pending: BinaryHeap::new(), sequence: 0 }
+        Self { link: Link::new(config, seed), pending: BTreeMap::new(), sequence: 0 }
     }
 
     /// Sends a packet of `size` bytes; see [`Link::send`]. It comes out by [`pop`](Self::pop), as
@@ -50,10 +50,10 @@ impl<T> Pipe<T> {
         let fate = self.link.send_within(now, size, room);
         if let Fate::Delivered(deliveries) = fate {
             if let Some(copy) = deliveries.copy {
-                self.push(deliveries.original.at, deliveries.original.corrupt, payload.clone());
-                self.push(copy.at, copy.corrupt, payload);
+                self.push(deliveries.original, payload.clone());
+                self.push(copy, payload);
             } else {
-                self.push(deliveries.original.at, deliveries.original.corrupt, payload);
+                self.push(deliveries.original, payload);
             }
         }
         fate
@@ -62,7 +62,7 @@ impl<T> Pipe<T> {
     /// When the next packet arrives; `None` if none is under way.
     #[must_use]
     pub fn next_time(&self) -> Option<Duration> {
-        self.pending.peek().map(|next| next.arrival.at)
+        self.pending.first_key_value().map(|(&(at, _), _)| at)
     }
 
     /// The next packet that has arrived at `now`.
@@ -70,7 +70,7 @@ impl<T> Pipe<T> {
         if self.next_time()? > now {
             return None;
         }
-        self.pending.pop().map(|next| next.arrival)
+        self.pending.pop_first().map(|(_, arrival)| arrival)
     }
 
     /// How many packets are under way, or have arrived and not been taken out.
@@ -91,43 +91,9 @@ impl<T> Pipe<T> {
         &self.link
     }
 
-    fn push(&mut self, at: Duration, corrupt: Option<u64>, payload: T) {
-        let arrival = Arrival { at, payload, corrupt };
-        self.pending.push(Pending { arrival, sequence: self.sequence });
+    fn push(&mut self, Delivery { at, corrupt }: Delivery, payload: T) {
+        self.pending.insert((at, self.sequence), Arrival { at, payload, corrupt });
         self.sequence += 1;
-    }
-}
-
-/// A packet under way; the greatest is the one that arrives first.
-#[derive(Clone, Debug)]
-struct Pending<T> {
-    arrival: Arrival<T>,
-    sequence: u64,
-}
-
-impl<T> Pending<T> {
-    fn key(&self) -> (Duration, u64) {
-        (self.arrival.at, self.sequence)
-    }
-}
-
-impl<T> PartialEq for Pending<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl<T> Eq for Pending<T> {}
-
-impl<T> PartialOrd for Pending<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> Ord for Pending<T> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.key().cmp(&self.key())
     }
 }
 

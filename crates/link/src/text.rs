@@ -57,7 +57,7 @@ impl fmt::Display for DurationText {
     }
 }
 
-/// Nanoseconds of a duration; all beyond 584 years is for ever.
+/// Nanoseconds of a duration, at most 584 years.
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

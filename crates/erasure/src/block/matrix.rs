@@ -2,6 +2,7 @@
 
 use alloc::{vec, vec::Vec};
 
+use super::Decoded;
 use crate::{gf256, kernel::Kernel};
 
 /// Equations over the lost source symbols, in reduced row echelon form.
@@ -91,45 +92,76 @@ impl Elimination {
     }
 }
 
-/// Lost source symbols as combinations of symbols that arrived.
-pub(super) struct Recovery<'a> {
-    pub(super) kernel: Kernel,
+/// A code whose repair symbols are sums of products of all source symbols.
+#[derive(Debug, Clone)]
+pub(super) struct Linear {
     /// Source symbols of a block.
     pub(super) sources: usize,
-    /// The code's coefficients: a row for each repair symbol, with one for each source symbol.
-    pub(super) parity: &'a [u8],
-    /// All source symbols that are missing, ascending.
-    pub(super) lost: &'a [usize],
+    /// Repair symbols of a block.
+    pub(super) repairs: usize,
+    /// The coefficients: a row for each repair symbol, with one for each source symbol.
+    pub(super) parity: Vec<u8>,
+    pub(super) kernel: Kernel,
 }
 
-impl Recovery<'_> {
-    /// Computes the source symbols `targets`, some of the lost ones, ascending, from the source
-    /// symbols that arrived and from the repair symbols `used`, which are at most as many as the
-    /// lost ones.
-    ///
-    /// `solution` has a row for each target: the multiples of the repair symbols whose sum refers
-    /// to no lost symbol but this.
+/// Lost source symbols as sums of multiples of repair symbols, after subtraction of what arrived.
+#[derive(Default)]
+pub(super) struct Solution {
+    /// The lost source symbols that are determined, ascending.
+    pub(super) targets: Vec<usize>,
+    /// Repair symbols, at most as many as source symbols are lost.
+    pub(super) used: Vec<usize>,
+    /// For each target, the multiples of the used repair symbols whose sum refers to no lost symbol
+    /// but this.
+    pub(super) multiples: Vec<u8>,
+}
+
+impl Linear {
+    /// The coefficients of a repair symbol.
+    pub(super) fn row(&self, repair: usize) -> &[u8] {
+        &self.parity[repair * self.sources..][..self.sources]
+    }
+
+    pub(super) fn encode(&self, sources: &[&[u8]], repairs: &mut [&mut [u8]]) {
+        multiply(self.kernel, repairs, &self.parity, sources);
+    }
+
+    /// Recovers what is determined according to `solve`, which is given the lost source symbols and
+    /// the repair symbols that arrived, both ascending.
+    pub(super) fn decode(
+        &self,
+        symbols: &mut [&mut [u8]],
+        present: &mut [bool],
+        solve: impl FnOnce(&[usize], &[usize]) -> Solution,
+    ) -> Decoded {
+        let (sources, repairs) = present.split_at_mut(self.sources);
+        let lost: Vec<usize> = (0..self.sources).filter(|&j| !sources[j]).collect();
+        let arrived: Vec<usize> = (0..self.repairs).filter(|&i| repairs[i]).collect();
+        let solution = if lost.is_empty() { Solution::default() } else { solve(&lost, &arrived) };
+        self.recover(symbols, &lost, &solution);
+        let recovered = solution.targets.len();
+        for target in solution.targets {
+            sources[target] = true;
+        }
+        Decoded { recovered, missing: lost.len() - recovered }
+    }
+
+    /// Computes the targets of a solution.
     ///
     /// Instead of subtracting what arrived from the repair symbols and combining what is left, this
     /// combines the rows of coefficients, which are shorter than symbols, and then reads every
     /// symbol once.
-    pub(super) fn apply(
-        &self,
-        symbols: &mut [&mut [u8]],
-        targets: &[usize],
-        used: &[usize],
-        solution: &[u8],
-    ) {
-        let Some(&first) = used.first() else {
+    fn recover(&self, symbols: &mut [&mut [u8]], lost: &[usize], solution: &Solution) {
+        let Some(&first) = solution.used.first() else {
             return;
         };
-        let coefficients = self.combine(targets.len(), used, solution);
+        let coefficients = self.combine(lost, solution);
         let (sources, repairs) = symbols.split_at_mut(self.sources);
-        let mut lost = self.lost.iter().copied().peekable();
-        let mut targets = targets.iter().copied().peekable();
-        let mut used = used.iter().copied();
+        let mut lost = lost.iter().copied().peekable();
+        let mut targets = solution.targets.iter().copied().peekable();
+        let mut used = solution.used.iter().copied();
         let mut operands: Vec<&[u8]> = Vec::with_capacity(self.sources);
-        let mut dsts: Vec<&mut [u8]> = Vec::with_capacity(targets.len());
+        let mut dsts: Vec<&mut [u8]> = Vec::with_capacity(solution.targets.len());
         for (j, symbol) in sources.iter_mut().enumerate() {
             if lost.next_if_eq(&j).is_none() {
                 operands.push(symbol);
@@ -146,15 +178,15 @@ impl Recovery<'_> {
 
     /// For each target, the coefficients of all source symbols in it. Places of lost source symbols
     /// have those of the repair symbols, in their order, and 0 when there are no more.
-    fn combine(&self, targets: usize, used: &[usize], solution: &[u8]) -> Vec<u8> {
-        let mut coefficients = vec![0; targets * self.sources];
+    fn combine(&self, lost: &[usize], solution: &Solution) -> Vec<u8> {
+        let Solution { targets, used, multiples } = solution;
+        let mut coefficients = vec![0; targets.len() * self.sources];
         let mut rows: Vec<&mut [u8]> = coefficients.chunks_exact_mut(self.sources).collect();
-        let parity = used.iter().map(|&i| &self.parity[i * self.sources..][..self.sources]);
-        let parity: Vec<&[u8]> = parity.collect();
-        self.kernel.matmul(&mut rows, solution, &parity);
-        for (row, solution) in rows.into_iter().zip(solution.chunks_exact(used.len())) {
-            let multiples = solution.iter().copied().chain(core::iter::repeat(0));
-            for (&place, multiple) in self.lost.iter().zip(multiples) {
+        let parity: Vec<&[u8]> = used.iter().map(|&i| self.row(i)).collect();
+        self.kernel.matmul(&mut rows, multiples, &parity);
+        for (row, multiples) in rows.into_iter().zip(multiples.chunks_exact(used.len())) {
+            let multiples = multiples.iter().copied().chain(core::iter::repeat(0));
+            for (&place, multiple) in lost.iter().zip(multiples) {
                 row[place] = multiple;
             }
         }
@@ -163,12 +195,7 @@ impl Recovery<'_> {
 }
 
 /// Makes each destination the sum of the sources times its row of coefficients.
-pub(super) fn multiply(
-    kernel: Kernel,
-    dsts: &mut [&mut [u8]],
-    coefficients: &[u8],
-    sources: &[&[u8]],
-) {
+fn multiply(kernel: Kernel, dsts: &mut [&mut [u8]], coefficients: &[u8], sources: &[&[u8]]) {
     for dst in dsts.iter_mut() {
         dst.fill(0);
     }

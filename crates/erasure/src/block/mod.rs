@@ -47,6 +47,7 @@ mod random_linear;
 mod reed_solomon;
 mod xor2d;
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use crate::kernel::Kernel;
@@ -207,24 +208,14 @@ fn check_decode(
 }
 
 /// Adds symbols to `dst`, as many at a time as the kernel takes in one pass.
-fn add_all<'a>(kernel: Kernel, dst: &mut [u8], symbols: impl IntoIterator<Item = &'a [u8]>) {
-    const BATCH: usize = 128;
-    let mut batch: [&[u8]; BATCH] = [&[]; BATCH];
-    let mut symbols = symbols.into_iter();
-    loop {
-        let mut len = 0;
-        for (slot, symbol) in batch.iter_mut().zip(symbols.by_ref()) {
-            *slot = symbol;
-            len += 1;
-        }
-        kernel.sum(dst, &batch[..len]);
-        if len < BATCH {
-            break;
-        }
+fn add_all<'a>(kernel: Kernel, dst: &mut [u8], symbols: impl Iterator<Item = &'a [u8]>) {
+    let symbols: Vec<&[u8]> = symbols.collect();
+    for batch in symbols.chunks(128) {
+        kernel.sum(dst, batch);
     }
 }
 
-/// Makes symbol `index` the sum of others, or adds them to it if it is not to be `cleared`.
+/// Adds other symbols to symbol `index`, which is first set to zero if `cleared`.
 fn make_sum(
     kernel: Kernel,
     symbols: &mut [&mut [u8]],

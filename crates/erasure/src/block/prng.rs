@@ -19,7 +19,7 @@ impl ParkMiller {
         if seed == 0 || seed >= MODULUS { None } else { Some(Self { state: seed }) }
     }
 
-    /// A number below `end`, which must not be 0 if it is to mean anything.
+    /// A number below `end`. The result is meaningless if `end` is 0.
     ///
     /// The RFC computes the quotient in floating point, from a product that is exact below 2^53,
     /// and cuts it off. For an `end` below 2^21 the quotient is never rounded up to an integer, so

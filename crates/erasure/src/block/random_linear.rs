@@ -4,7 +4,7 @@ use alloc::{vec, vec::Vec};
 
 use super::{
     BlockCode, BlockError, Decoded, ParameterError, check_decode, check_encode,
-    matrix::{Elimination, Recovery, multiply},
+    matrix::{Elimination, Linear, Solution},
 };
 use crate::{coefficient::Coefficients, kernel::Kernel};
 
@@ -16,13 +16,7 @@ use crate::{coefficient::Coefficients, kernel::Kernel};
 /// repair symbols as source symbols are missing recover these, except about one time in 255, and
 /// with each repair symbol more the exceptions become 255 times as rare.
 #[derive(Debug, Clone)]
-pub struct RandomLinear {
-    sources: usize,
-    repairs: usize,
-    /// A row for each repair symbol.
-    parity: Vec<u8>,
-    kernel: Kernel,
-}
+pub struct RandomLinear(Linear);
 
 impl RandomLinear {
     /// The most source symbols.
@@ -50,28 +44,28 @@ impl RandomLinear {
         for (i, row) in (0u32..).zip(parity.chunks_exact_mut(sources)) {
             Coefficients::new(key.wrapping_add(i)).fill(0, row);
         }
-        Ok(Self { sources, repairs, parity, kernel: Kernel::best() })
+        Ok(Self(Linear { sources, repairs, parity, kernel: Kernel::best() }))
     }
 
     /// The same code with other instructions.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
-        Self { kernel, ..self }
+        Self(Linear { kernel, ..self.0 })
     }
 }
 
 impl BlockCode for RandomLinear {
     fn sources(&self) -> usize {
-        self.sources
+        self.0.sources
     }
 
     fn repairs(&self) -> usize {
-        self.repairs
+        self.0.repairs
     }
 
     fn encode(&self, sources: &[&[u8]], repairs: &mut [&mut [u8]]) -> Result<(), BlockError> {
         check_encode(self, sources, repairs)?;
-        multiply(self.kernel, repairs, &self.parity, sources);
+        self.0.encode(sources, repairs);
         Ok(())
     }
 
@@ -80,49 +74,23 @@ impl BlockCode for RandomLinear {
         symbols: &mut [&mut [u8]],
         present: &mut [bool],
     ) -> Result<Decoded, BlockError> {
-        let missing = check_decode(self, symbols, present)?;
-        if missing == 0 {
-            return Ok(Decoded { recovered: 0, missing });
-        }
-        let (sources, repairs) = present.split_at_mut(self.sources);
-        let lost: Vec<usize> = (0..self.sources).filter(|&j| !sources[j]).collect();
-        let mut system = Elimination::new(self.kernel, missing, self.repairs);
-        let mut used = Vec::with_capacity(missing.min(self.repairs));
-        for i in (0..self.repairs).filter(|&i| repairs[i]) {
-            let row = &self.parity[i * self.sources..][..self.sources];
-            if system.insert(lost.iter().map(|&j| row[j])) {
-                used.push(i);
+        check_decode(self, symbols, present)?;
+        let solve = |lost: &[usize], arrived: &[usize]| {
+            let mut system = Elimination::new(self.0.kernel, lost.len(), self.0.repairs);
+            let mut used = Vec::with_capacity(lost.len().min(self.0.repairs));
+            for &i in arrived {
+                let row = self.0.row(i);
+                if system.insert(lost.iter().map(|&j| row[j])) {
+                    used.push(i);
+                }
+                if system.is_complete() {
+                    break;
+                }
             }
-            if system.is_complete() {
-                break;
-            }
-        }
-        let (solved, solution) = system.solution();
-        let targets: Vec<usize> = solved.into_iter().map(|unknown| lost[unknown]).collect();
-        let recovery = Recovery {
-            kernel: self.kernel,
-            sources: self.sources,
-            parity: &self.parity,
-            lost: &lost,
+            let (solved, multiples) = system.solution();
+            let targets = solved.into_iter().map(|unknown| lost[unknown]).collect();
+            Solution { targets, used, multiples }
         };
-        recovery.apply(symbols, &targets, &used, &solution);
-        for &target in &targets {
-            sources[target] = true;
-        }
-        Ok(Decoded { recovered: targets.len(), missing: missing - targets.len() })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_number_of_symbols_is_bounded() {
-        let (k, m) = (RandomLinear::MAX_SOURCES, RandomLinear::MAX_REPAIRS);
-        assert_eq!(RandomLinear::new(0, 1, 0).err(), Some(ParameterError::Sources));
-        assert_eq!(RandomLinear::new(k + 1, 1, 0).err(), Some(ParameterError::Sources));
-        assert_eq!(RandomLinear::new(1, m + 1, 0).err(), Some(ParameterError::Repairs));
-        assert!(RandomLinear::new(k, m, u32::MAX).is_ok());
+        Ok(self.0.decode(symbols, present, solve))
     }
 }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::{
     BlockCode, BlockError, Decoded, ParameterError, check_decode, check_encode,
-    matrix::{Recovery, multiply},
+    matrix::{Linear, Solution},
 };
 use crate::{
     gf256::{inv, mul},
@@ -19,13 +19,7 @@ use crate::{
 /// source symbols, and no coefficient depends on `k` or `m`: a sender may make more repair symbols
 /// of the same block later, with a code that has a larger `m`.
 #[derive(Debug, Clone)]
-pub struct ReedSolomon {
-    sources: usize,
-    repairs: usize,
-    /// A row for each repair symbol.
-    parity: Vec<u8>,
-    kernel: Kernel,
-}
+pub struct ReedSolomon(Linear);
 
 impl ReedSolomon {
     /// The most source and repair symbols together: each is a point of the field.
@@ -44,7 +38,8 @@ impl ReedSolomon {
             return Err(ParameterError::Repairs);
         }
         let rows = (0..repairs).flat_map(|i| (0..sources).map(move |j| coefficient(i, j)));
-        Ok(Self { sources, repairs, parity: rows.collect(), kernel: Kernel::best() })
+        let (parity, kernel) = (rows.collect(), Kernel::best());
+        Ok(Self(Linear { sources, repairs, parity, kernel }))
     }
 
     /// The coefficient of source symbol `source` in repair symbol `repair`, counted from 0, in the
@@ -57,17 +52,17 @@ impl ReedSolomon {
     /// The same code with other instructions.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
-        Self { kernel, ..self }
+        Self(Linear { kernel, ..self.0 })
     }
 }
 
 impl BlockCode for ReedSolomon {
     fn sources(&self) -> usize {
-        self.sources
+        self.0.sources
     }
 
     fn repairs(&self) -> usize {
-        self.repairs
+        self.0.repairs
     }
 
     fn encode(&self, sources: &[&[u8]], repairs: &mut [&mut [u8]]) -> Result<(), BlockError> {
@@ -75,9 +70,9 @@ impl BlockCode for ReedSolomon {
         match repairs {
             [sum] => {
                 sum.fill(0);
-                self.kernel.sum(sum, sources);
+                self.0.kernel.sum(sum, sources);
             }
-            repairs => multiply(self.kernel, repairs, &self.parity, sources),
+            repairs => self.0.encode(sources, repairs),
         }
         Ok(())
     }
@@ -87,23 +82,15 @@ impl BlockCode for ReedSolomon {
         symbols: &mut [&mut [u8]],
         present: &mut [bool],
     ) -> Result<Decoded, BlockError> {
-        let missing = check_decode(self, symbols, present)?;
-        let (sources, repairs) = present.split_at_mut(self.sources);
-        let used = (0..self.repairs).filter(|&i| repairs[i]).take(missing);
-        let used: Vec<usize> = used.collect();
-        if missing == 0 || used.len() < missing {
-            return Ok(Decoded { recovered: 0, missing });
-        }
-        let lost: Vec<usize> = (0..self.sources).filter(|&j| !sources[j]).collect();
-        let recovery = Recovery {
-            kernel: self.kernel,
-            sources: self.sources,
-            parity: &self.parity,
-            lost: &lost,
-        };
-        recovery.apply(symbols, &lost, &used, &inverse(&lost, &used));
-        sources.fill(true);
-        Ok(Decoded { recovered: missing, missing: 0 })
+        check_decode(self, symbols, present)?;
+        Ok(self.0.decode(symbols, present, |lost, arrived| match arrived.get(..lost.len()) {
+            None => Solution::default(),
+            Some(used) => Solution {
+                targets: lost.to_vec(),
+                used: used.to_vec(),
+                multiples: inverse(lost, used),
+            },
+        }))
     }
 }
 
@@ -186,14 +173,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn the_number_of_symbols_is_bounded() {
-        assert_eq!(ReedSolomon::new(0, 1).err(), Some(ParameterError::Sources));
-        assert_eq!(ReedSolomon::new(257, 0).err(), Some(ParameterError::Sources));
-        assert_eq!(ReedSolomon::new(256, 1).err(), Some(ParameterError::Repairs));
-        assert_eq!(ReedSolomon::new(1, usize::MAX).err(), Some(ParameterError::Repairs));
-        assert!(ReedSolomon::new(1, 255).is_ok() && ReedSolomon::new(256, 0).is_ok());
     }
 }

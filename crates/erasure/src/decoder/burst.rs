@@ -97,7 +97,7 @@ impl Decoder {
         }
     }
 
-    /// Looks once more at repair symbols that only depended on others which were then refused.
+    /// Retries repair symbols that depended only on others that were refused since.
     fn repair_dependent(
         &mut self,
         group: &[RepairSymbol<'_>],
@@ -110,8 +110,8 @@ impl Decoder {
         }
     }
 
-    /// The repair symbols that say something new, and their indexes. What the others are is noted
-    /// in `outcomes`.
+    /// The repair symbols that say something new, and their indexes. The outcome of the others goes
+    /// into `outcomes`.
     fn useful(
         &mut self,
         group: &[RepairSymbol<'_>],

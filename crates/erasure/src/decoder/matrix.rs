@@ -390,7 +390,7 @@ impl Matrix {
         Ok(())
     }
 
-    /// Inserts a row that is reduced itself and reduces the others by it.
+    /// Inserts a reduced row and reduces the other rows by it.
     fn place(&mut self, row: Row) {
         for other in &mut self.rows {
             let c = other.coefficient(row.pivot);

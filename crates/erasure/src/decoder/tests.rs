@@ -67,41 +67,6 @@ fn with_symbols(symbols: usize, repairs: usize) -> Decoder {
 }
 
 #[test]
-fn nothing_happens_while_nothing_is_missing() {
-    let encoder = encoder(5);
-    let mut decoder = default();
-    give(&mut decoder, 0..5);
-    assert_eq!(give_repair(&mut decoder, &encoder, 0..5, 1), RepairOutcome::Unneeded);
-    // The bytes of a symbol that is not needed are not looked at.
-    let nonsense = decoder.repair(1..4, 1, &[0xaa; 3]);
-    assert_eq!(nonsense, Ok(RepairOutcome::Unneeded));
-    assert_eq!((decoder.repairs(), decoder.pop_recovered()), (0, None));
-}
-
-#[test]
-fn the_first_symbol_is_recovered_like_any_other() {
-    let encoder = encoder(4);
-    let mut decoder = default();
-    give(&mut decoder, 1..4);
-    assert_eq!(missing(&decoder), [0]);
-    assert_eq!(give_repair(&mut decoder, &encoder, 0..4, 1), innovative(1));
-    assert_eq!(recovered(&mut decoder), [0]);
-    assert_eq!(missing(&decoder), []);
-}
-
-#[test]
-fn repair_symbols_alone_are_enough() {
-    let encoder = encoder(3);
-    let mut decoder = default();
-    assert_eq!(give_repair(&mut decoder, &encoder, 0..3, 1), innovative(0));
-    assert_eq!(missing(&decoder), [0, 1, 2]);
-    assert_eq!(give_repair(&mut decoder, &encoder, 0..3, 2), innovative(0));
-    assert_eq!(give_repair(&mut decoder, &encoder, 0..3, 3), innovative(3));
-    assert_eq!(recovered(&mut decoder), [0, 1, 2]);
-    assert_eq!(decoder.repairs(), 0);
-}
-
-#[test]
 fn what_is_determined_does_not_wait_for_what_is_not() {
     let encoder = encoder(9);
     let mut decoder = default();
@@ -115,48 +80,6 @@ fn what_is_determined_does_not_wait_for_what_is_not() {
     assert_eq!(missing(&decoder), [3, 5]);
     assert_eq!(give_repair(&mut decoder, &encoder, 3..6, 5), innovative(2));
     assert_eq!(recovered(&mut decoder), [3, 5]);
-}
-
-#[test]
-fn a_late_original_solves_the_equations_that_waited_for_it() {
-    for late in 0..3 {
-        let encoder = encoder(4);
-        let mut decoder = default();
-        give(&mut decoder, [3]);
-        give_repair(&mut decoder, &encoder, 0..4, 1);
-        give_repair(&mut decoder, &encoder, 0..4, 2);
-        assert_eq!(decoder.repairs(), 2);
-        give(&mut decoder, [late]);
-        let rest: Vec<_> = (0..3).filter(|&id| id != late).collect();
-        assert_eq!(recovered(&mut decoder), rest);
-        assert_eq!(decoder.source(rest[0], &content(rest[0])), Ok(Arrival::Duplicate));
-    }
-}
-
-#[test]
-fn a_late_original_that_tells_nothing_new_leaves_nothing_behind() {
-    let encoder = encoder(3);
-    let mut decoder = default();
-    give(&mut decoder, [2]);
-    give_repair(&mut decoder, &encoder, 0..3, 1);
-    give(&mut decoder, [0]);
-    assert_eq!(recovered(&mut decoder), [1]);
-    assert_eq!((decoder.repairs(), missing(&decoder)), (0, vec![]));
-}
-
-#[test]
-fn a_dependent_repair_symbol_is_refused_unread() {
-    let encoder = encoder(4);
-    let mut decoder = default();
-    give(&mut decoder, [0]);
-    give_repair(&mut decoder, &encoder, 0..4, 1);
-    give_repair(&mut decoder, &encoder, 0..4, 2);
-    assert_eq!(give_repair(&mut decoder, &encoder, 0..4, 1), RepairOutcome::Dependent);
-    // The same equation in the missing symbols, and a payload that contradicts it.
-    let nonsense = decoder.repair(1..4, 2, &[0x55; 3]);
-    assert_eq!(nonsense, Ok(RepairOutcome::Dependent));
-    assert_eq!(give_repair(&mut decoder, &encoder, 0..4, 3), innovative(3));
-    assert_eq!(recovered(&mut decoder), [1, 2, 3]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 use super::*;
 use crate::gf256;
 use alloc::{vec, vec::Vec};
+use core::ops::Range;
 
 /// All that the loops can meet: no full register, several tiles and every remainder.
 fn lengths() -> impl Iterator<Item = usize> {
@@ -30,7 +31,7 @@ fn behind(regions: &[Vec<u8>], offset: usize) -> Vec<&[u8]> {
     regions.iter().map(|region| &region[offset..]).collect()
 }
 
-/// What each of the others has to agree with.
+/// The kernels that are compared with the scalar one.
 fn vector_tiers() -> impl Iterator<Item = Kernel> {
     Kernel::available().filter(|kernel| kernel.tier() != Tier::Scalar)
 }
@@ -53,33 +54,50 @@ fn scalar_products_are_those_of_the_field() {
     }
 }
 
+/// Applies each operation in turn to part of a region, and compares every result with that of the
+/// scalar kernel.
+fn check(
+    kernel: Kernel,
+    before: &[u8],
+    range: Range<usize>,
+    coefficients: &[u8],
+    sources: &[&[u8]],
+    c: u8,
+) {
+    type Operation<'a> = &'a dyn Fn(Kernel, &mut [u8]);
+    let terms = || coefficients.iter().copied().zip(sources.iter().copied());
+    let operations: [(&str, Operation<'_>); 5] = [
+        ("dot", &|kernel, dst| kernel.dot(dst, coefficients, sources)),
+        ("sum", &|kernel, dst| kernel.sum(dst, sources)),
+        ("dot of terms", &|kernel, dst| kernel.dot_terms(dst, terms())),
+        ("mad", &|kernel, dst| sources.iter().take(1).for_each(|src| kernel.mad(dst, src, c))),
+        ("scale", &|kernel, dst| kernel.scale(dst, c)),
+    ];
+    let (mut expected, mut dst) = (before.to_vec(), before.to_vec());
+    for (operation, act) in operations {
+        act(Kernel::scalar(), &mut expected[range.clone()]);
+        act(kernel, &mut dst[range.clone()]);
+        let lengths = || sources.iter().map(|source| source.len()).collect::<Vec<_>>();
+        assert!(dst == expected, "{kernel:?}: {operation} of {:?} to {range:?}, {c}", lengths());
+    }
+}
+
 #[test]
 fn every_tier_multiplies_by_every_coefficient() {
-    let scalar = Kernel::scalar();
     for kernel in vector_tiers() {
-        for c in 0..=255 {
+        for c in 0..=255u8 {
             for (len, offset) in [(256, 0), (1500, 1), (203, 3)] {
-                let (src, before) = (region(len + offset, 1), region(len + offset, 2));
-                let (mut expected, mut dst) = (before.clone(), before.clone());
-                scalar.mad(&mut expected[offset..], &src[offset..], c);
-                kernel.mad(&mut dst[offset..], &src[offset..], c);
-                assert_eq!(dst, expected, "{kernel:?}: mad with {c}");
-                scalar.scale(&mut expected[offset..], c);
-                kernel.scale(&mut dst[offset..], c);
-                assert_eq!(dst, expected, "{kernel:?}: scale by {c}");
-                let all = [c, c ^ 0x55, c.wrapping_mul(3)];
-                let sources = [&src[offset..], &before[offset..], &src[offset..]];
-                scalar.dot(&mut expected[offset..], &all, &sources);
-                kernel.dot(&mut dst[offset..], &all, &sources);
-                assert_eq!(dst, expected, "{kernel:?}: dot with {all:?}");
+                let (src, dst) = (region(len + offset, 1), region(len + offset, 2));
+                let sources = [&src[offset..], &dst[offset..], &src[offset..]];
+                let coefficients = [c, c ^ 0x55, c.wrapping_mul(3)];
+                check(kernel, &dst, offset..offset + len, &coefficients, &sources, c);
             }
         }
     }
 }
 
 #[test]
-fn every_tier_agrees_on_every_length_and_offset() {
-    let scalar = Kernel::scalar();
+fn every_tier_agrees_on_every_length_and_offset_and_stays_inside_allocations() {
     for kernel in vector_tiers() {
         for len in lengths() {
             for offset in OFFSETS {
@@ -87,53 +105,16 @@ fn every_tier_agrees_on_every_length_and_offset() {
                     let sources = regions(count, len, offset);
                     let sources = behind(&sources, offset);
                     let coefficients: Vec<u8> = (0..count).map(|i| (i * 83 + len) as u8).collect();
-                    let before = region(len + offset + 3, 99);
-                    let (mut expected, mut dst) = (before.clone(), before);
                     let range = offset..offset + len;
-                    scalar.dot(&mut expected[range.clone()], &coefficients, &sources);
-                    kernel.dot(&mut dst[range.clone()], &coefficients, &sources);
-                    assert_eq!(dst, expected, "{kernel:?}: dot of {count} x {len} at {offset}");
-                    scalar.sum(&mut expected[range.clone()], &sources);
-                    kernel.sum(&mut dst[range.clone()], &sources);
-                    assert_eq!(dst, expected, "{kernel:?}: sum of {count} x {len} at {offset}");
-                    scalar.mad(&mut expected[range.clone()], sources[0], 77);
-                    kernel.mad(&mut dst[range.clone()], sources[0], 77);
-                    assert_eq!(dst, expected, "{kernel:?}: mad of {len} at {offset}");
-                    scalar.scale(&mut expected[range.clone()], 201);
-                    kernel.scale(&mut dst[range], 201);
-                    assert_eq!(dst, expected, "{kernel:?}: scale of {len} at {offset}");
+                    let before = region(len + offset + 3, 99);
+                    check(kernel, &before, range, &coefficients, &sources, 77);
                 }
             }
-        }
-    }
-}
-
-#[test]
-fn every_tier_stays_inside_allocations() {
-    let scalar = Kernel::scalar();
-    for kernel in vector_tiers() {
-        for len in lengths() {
             let sources = regions(3, len, 0);
-            let sources = behind(&sources, 0);
-            let coefficients = [3, 77, 200];
-            let (mut expected, mut dst) = (region(len, 99), region(len, 99));
-            scalar.dot(&mut expected, &coefficients, &sources);
-            kernel.dot(&mut dst, &coefficients, &sources);
-            scalar.sum(&mut expected, &sources);
-            kernel.sum(&mut dst, &sources);
-            scalar.mad(&mut expected, sources[0], 77);
-            kernel.mad(&mut dst, sources[0], 77);
-            scalar.scale(&mut expected, 201);
-            kernel.scale(&mut dst, 201);
-            assert_eq!(dst, expected, "{kernel:?}: {len}");
-            // To a destination that is longer than the sources, and to one that is shorter.
-            for dst_len in [len + 5, len.saturating_sub(5)] {
-                let (mut expected, mut dst) = (region(dst_len, 98), region(dst_len, 98));
-                scalar.dot(&mut expected, &coefficients, &sources);
-                kernel.dot(&mut dst, &coefficients, &sources);
-                scalar.sum(&mut expected, &sources);
-                kernel.sum(&mut dst, &sources);
-                assert_eq!(dst, expected, "{kernel:?}: {len} to {dst_len}");
+            // As long as the sources, longer and shorter.
+            for dst_len in [len, len + 5, len.saturating_sub(5)] {
+                let before = region(dst_len, 98);
+                check(kernel, &before, 0..dst_len, &[3, 77, 200], &behind(&sources, 0), 201);
             }
         }
     }
@@ -141,30 +122,17 @@ fn every_tier_stays_inside_allocations() {
 
 #[test]
 fn every_tier_agrees_on_every_number_of_sources() {
-    let scalar = Kernel::scalar();
     for kernel in vector_tiers() {
         for count in (0..20).chain([127, 128, 129, 300]) {
             let mut regions = regions(count, 150, 0);
-            let sources = behind(&regions, 0);
             let coefficients: Vec<u8> = (0..count).map(|i| (i * 7) as u8).collect();
-            let (mut expected, mut dst) = (region(150, 99), region(150, 99));
-            scalar.dot(&mut expected, &coefficients, &sources);
-            kernel.dot(&mut dst, &coefficients, &sources);
-            assert_eq!(dst, expected, "{kernel:?}: {count} sources");
+            let before = region(150, 99);
+            check(kernel, &before, 0..150, &coefficients, &behind(&regions, 0), 77);
             // Sources of other lengths in between.
             for (i, region) in regions.iter_mut().enumerate().skip(1).step_by(3) {
                 shorten(region, i % 150);
             }
-            let sources = behind(&regions, 0);
-            scalar.dot(&mut expected, &coefficients, &sources);
-            kernel.dot(&mut dst, &coefficients, &sources);
-            kernel.sum(&mut dst, &sources);
-            scalar.sum(&mut expected, &sources);
-            assert_eq!(dst, expected, "{kernel:?}: {count} sources of different lengths");
-            let terms = coefficients.iter().copied().zip(sources.iter().copied());
-            kernel.dot_terms(&mut dst, terms);
-            scalar.dot(&mut expected, &coefficients, &sources);
-            assert_eq!(dst, expected, "{kernel:?}: {count} terms");
+            check(kernel, &before, 0..150, &coefficients, &behind(&regions, 0), 77);
         }
     }
 }

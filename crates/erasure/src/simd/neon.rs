@@ -5,7 +5,7 @@ use core::arch::aarch64::*;
 use super::{
     part,
     tables::HALVES,
-    vector::{MAX_ROWS, Vector},
+    vector::{MAX_ROWS, Vector, instructions},
 };
 
 /// NEON: bytes are looked up by their halves.
@@ -22,23 +22,7 @@ impl Vector for Neon {
     /// The products of the lower and of the upper half.
     type Factor = [uint8x16_t; 2];
 
-    #[inline(always)]
-    unsafe fn load(at: *const u8) -> Self {
-        // SAFETY: the caller's promise.
-        Self(unsafe { vld1q_u8(at) })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, at: *mut u8) {
-        // SAFETY: the caller's promise.
-        unsafe { vst1q_u8(at, self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        // SAFETY: the caller's promise.
-        Self(unsafe { veorq_u8(self.0, other.0) })
-    }
+    instructions!(vld1q_u8, vst1q_u8, veorq_u8);
 
     #[inline(always)]
     unsafe fn factor(c: u8) -> Self::Factor {

@@ -62,6 +62,32 @@ pub(super) trait Vector: Copy {
     }
 }
 
+/// The methods of a [`Vector`] that are one instruction each.
+macro_rules! instructions {
+    ($load:ident, $store:ident, $add:ident) => {
+        #[inline(always)]
+        unsafe fn load(at: *const u8) -> Self {
+            // SAFETY: the caller's promise.
+            Self(unsafe { $load(at.cast()) })
+        }
+
+        #[inline(always)]
+        unsafe fn store(self, at: *mut u8) {
+            // SAFETY: the caller's promise.
+            unsafe { $store(at.cast(), self.0) }
+        }
+
+        #[allow(unused_unsafe, reason = "WebAssembly's addition is safe")]
+        #[inline(always)]
+        unsafe fn add(self, other: Self) -> Self {
+            // SAFETY: the caller's promise.
+            Self(unsafe { $add(self.0, other.0) })
+        }
+    };
+}
+
+pub(super) use instructions;
+
 /// Sources that one pass takes. Their pointers fit on the stack, and as many symbols of 1536 bytes
 /// stay in a second-level cache while they serve several destinations.
 const BLOCK: usize = 128;
@@ -97,7 +123,7 @@ pub(super) unsafe fn dot<V: Vector, const MULTIPLY: bool>(
         unsafe { dot_long::<V, MULTIPLY>(dst, coefficients, sources) };
         return;
     }
-    // Some are shorter: those are added one by one, the others together as above.
+    // Shorter sources are added one by one, the others together as above.
     for (block, sources) in sources.chunks(BLOCK).enumerate() {
         let mut long: [&[u8]; BLOCK] = [&[]; BLOCK];
         let mut by = [0; BLOCK];

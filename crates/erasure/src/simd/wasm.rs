@@ -5,7 +5,7 @@ use core::arch::wasm32::*;
 use super::{
     part,
     tables::HALVES,
-    vector::{MAX_ROWS, Vector},
+    vector::{MAX_ROWS, Vector, instructions},
 };
 
 /// simd128: bytes are looked up by their halves.
@@ -23,22 +23,7 @@ impl Vector for Simd128 {
     /// The products of the lower and of the upper half.
     type Factor = [v128; 2];
 
-    #[inline(always)]
-    unsafe fn load(at: *const u8) -> Self {
-        // SAFETY: the caller's promise.
-        Self(unsafe { v128_load(at.cast()) })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, at: *mut u8) {
-        // SAFETY: the caller's promise.
-        unsafe { v128_store(at.cast(), self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        Self(v128_xor(self.0, other.0))
-    }
+    instructions!(v128_load, v128_store, v128_xor);
 
     #[inline(always)]
     unsafe fn factor(c: u8) -> Self::Factor {

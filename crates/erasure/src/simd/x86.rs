@@ -4,7 +4,7 @@ use core::arch::x86_64::*;
 
 use super::{
     tables::{HALVES, MATRICES},
-    vector::{MAX_ROWS, Vector},
+    vector::{MAX_ROWS, Vector, instructions},
 };
 
 /// AVX2: bytes are looked up by their halves.
@@ -20,23 +20,7 @@ impl Vector for Avx2 {
     /// The products of the lower and of the upper half, twice each.
     type Factor = [__m256i; 2];
 
-    #[inline(always)]
-    unsafe fn load(at: *const u8) -> Self {
-        // SAFETY: the caller's promise.
-        Self(unsafe { _mm256_loadu_si256(at.cast()) })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, at: *mut u8) {
-        // SAFETY: the caller's promise.
-        unsafe { _mm256_storeu_si256(at.cast(), self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        // SAFETY: the caller's promise.
-        Self(unsafe { _mm256_xor_si256(self.0, other.0) })
-    }
+    instructions!(_mm256_loadu_si256, _mm256_storeu_si256, _mm256_xor_si256);
 
     #[inline(always)]
     unsafe fn factor(c: u8) -> Self::Factor {
@@ -77,23 +61,7 @@ impl Vector for Avx2Gfni {
     const PAIRS: bool = false;
     type Factor = __m256i;
 
-    #[inline(always)]
-    unsafe fn load(at: *const u8) -> Self {
-        // SAFETY: the caller's promise.
-        Self(unsafe { _mm256_loadu_si256(at.cast()) })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, at: *mut u8) {
-        // SAFETY: the caller's promise.
-        unsafe { _mm256_storeu_si256(at.cast(), self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        // SAFETY: the caller's promise.
-        Self(unsafe { _mm256_xor_si256(self.0, other.0) })
-    }
+    instructions!(_mm256_loadu_si256, _mm256_storeu_si256, _mm256_xor_si256);
 
     #[inline(always)]
     unsafe fn factor(c: u8) -> Self::Factor {
@@ -121,23 +89,7 @@ impl Vector for Avx512Gfni {
     const PAIRS: bool = true;
     type Factor = __m512i;
 
-    #[inline(always)]
-    unsafe fn load(at: *const u8) -> Self {
-        // SAFETY: the caller's promise.
-        Self(unsafe { _mm512_loadu_si512(at.cast()) })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, at: *mut u8) {
-        // SAFETY: the caller's promise.
-        unsafe { _mm512_storeu_si512(at.cast(), self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        // SAFETY: the caller's promise.
-        Self(unsafe { _mm512_xor_si512(self.0, other.0) })
-    }
+    instructions!(_mm512_loadu_si512, _mm512_storeu_si512, _mm512_xor_si512);
 
     #[inline(always)]
     unsafe fn add2(self, a: Self, b: Self) -> Self {

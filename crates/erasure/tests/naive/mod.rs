@@ -1,13 +1,12 @@
 //! A solver to compare with, written from the specification and sharing nothing with the crate:
 //! products bit by bit, the whole system solved anew each time.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
 
 mod field;
 
 use std::{collections::BTreeMap, ops::Range};
 
-pub use field::{coefficient, mul};
-
-use field::inverse;
+pub use field::{coefficient, inverse, mul};
 
 /// What is coded for a symbol, padded to `size`.
 pub fn framed(bytes: &[u8], size: usize) -> Vec<u8> {
@@ -20,6 +19,13 @@ pub fn framed(bytes: &[u8], size: usize) -> Vec<u8> {
 
 /// Length of all rows' payloads here.
 const SIZE: usize = 26;
+
+/// Which unknowns follow from equations that are given by their coefficients.
+pub fn determined(equations: impl Iterator<Item = Vec<u8>>, unknowns: usize) -> Vec<bool> {
+    let equations = equations.map(|coefficients| (coefficients, Vec::new())).collect();
+    let solved = Naive { equations }.solve();
+    (0..unknowns as u64).map(|unknown| solved.contains_key(&unknown)).collect()
+}
 
 /// Everything received, as equations over all symbols.
 #[derive(Default)]

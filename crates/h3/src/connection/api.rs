@@ -209,7 +209,7 @@ impl Connection {
         })
     }
 
-    /// Lets `act` send on an exchange and deals with what the transport answers.
+    /// Runs `act` on an exchange's sending half and handles transport errors.
     fn send<T: Transport, R>(
         &mut self,
         quic: &mut T,
@@ -319,8 +319,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Wants no more of the peer's message. With [`Code::NO_ERROR`] that is how a server says that
-    /// its response needs no more of the request (RFC 9114 section 4.1).
+    /// Asks the peer to stop sending its message. With [`Code::NO_ERROR`], a server says that its
+    /// response does not need the rest of the request (RFC 9114 section 4.1).
     ///
     /// # Errors
     /// `UnknownStream`.
@@ -359,7 +359,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Tells the server the priority of a request's response anew (client, RFC 9218 section 7.2).
+    /// Changes the priority of a request's response (client, RFC 9218 section 7.2).
     ///
     /// # Errors
     /// `UnknownStream` once the exchange is over, `Blocked` if too much waits on the control

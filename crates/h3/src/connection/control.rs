@@ -2,6 +2,7 @@
 
 use sutura_proto::{Side, StreamId};
 
+use super::receive::prefix;
 use crate::codec::take_varint;
 use crate::error::{Code, Error};
 use crate::frame::{FrameHeader, FrameType, HeaderReader};
@@ -15,7 +16,7 @@ pub const MAX_CONTROL_PAYLOAD: usize = 4096;
 /// Bytes that are read at once.
 const SCRATCH: usize = 512;
 
-/// What the peer says on its control stream.
+/// A frame on the control stream that has an effect.
 #[derive(Debug)]
 pub(super) enum ControlFrame {
     Settings(Settings),
@@ -63,8 +64,7 @@ impl ControlReader {
             };
             if *left > 0 {
                 let mut scratch = [0; SCRATCH];
-                let n = usize::try_from(*left).map_or(SCRATCH, |left| left.min(SCRATCH));
-                let buffer = scratch.get_mut(..n).unwrap_or_default();
+                let buffer = prefix(&mut scratch, *left);
                 let Some(n) = read_critical(quic, id, buffer)? else {
                     return Ok(None);
                 };

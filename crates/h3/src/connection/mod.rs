@@ -129,8 +129,8 @@ impl Connection {
         }
     }
 
-    /// Accepts streams, reads and understands what arrived, and sends what waited. To be called
-    /// after the transport made progress, and once at the start.
+    /// Accepts streams, processes what arrived, and sends what was pending. Call it after the
+    /// transport made progress, and once at the start.
     ///
     /// # Errors
     /// The connection error (RFC 9114 section 8) with which the transport was closed; the same
@@ -173,7 +173,7 @@ impl Connection {
             self.flush(quic, id);
             self.receive(quic, id, true)?;
         }
-        // Nothing was queued meanwhile: only hints and accepting do that.
+        // Nothing was queued meanwhile: only hints and new streams do that.
         queue.clear();
         self.queue = queue;
         Ok(())
@@ -379,7 +379,7 @@ impl Connection {
         }
     }
 
-    /// Forgets an exchange in which nothing more happens.
+    /// Forgets an exchange that is complete.
     fn retire(&mut self, id: StreamId) {
         if self.exchanges.get(&id).is_some_and(Exchange::is_done)
             && let Some(exchange) = self.exchanges.remove(&id)
@@ -388,7 +388,7 @@ impl Connection {
         }
     }
 
-    /// Sends what waits of our message.
+    /// Sends what is pending of our message.
     fn flush<T: Transport>(&mut self, quic: &mut T, id: StreamId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else {
             return;
@@ -435,7 +435,7 @@ impl Connection {
         self.retire(id);
     }
 
-    /// What happened, oldest first.
+    /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
         loop {
             let event = self.events.pop_front()?;

@@ -125,7 +125,7 @@ fn put_preface(out: &mut Vec<u8>, config: &Config) {
     }
 }
 
-/// A stream of a reserved type with arbitrary bytes. It matters to nobody whether they arrive.
+/// A stream of a reserved type with arbitrary bytes, which need not arrive.
 fn send_reserved_stream<T: Transport>(quic: &mut T, id: StreamId, seed: u64) {
     let mut bytes = Vec::new();
     put_varint(&mut bytes, reserved(seed, 4));

@@ -10,7 +10,7 @@ use crate::message::MessageError;
 use crate::qpack::{Decoder, FieldLimits, SectionError};
 use crate::transport::{Read, ReadError, Transport};
 
-/// Bytes that are thrown away at once.
+/// Bytes read at a time when a payload is skipped or collected.
 const SCRATCH: usize = 1024;
 
 /// First piece of memory for a field section that arrives in pieces, in bytes.
@@ -115,7 +115,7 @@ impl Receive {
         self.expected = expected;
     }
 
-    /// The message is no longer wanted.
+    /// Stops reading the message.
     pub(super) fn give_up(&mut self) {
         self.phase = Phase::Done;
         self.payload = Payload::None;
@@ -135,7 +135,7 @@ impl Receive {
         self.fin && !self.is_done() && !self.in_data()
     }
 
-    /// Reads on until something is there.
+    /// Reads up to the next section, body, or end.
     pub(super) fn next<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -262,7 +262,7 @@ impl Receive {
 }
 
 /// At most `left` bytes of `buffer`.
-fn prefix(buffer: &mut [u8], left: u64) -> &mut [u8] {
+pub(super) fn prefix(buffer: &mut [u8], left: u64) -> &mut [u8] {
     let n = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
     buffer.get_mut(..n).unwrap_or_default()
 }

@@ -36,7 +36,7 @@ pub(super) struct Send {
     at: usize,
     /// Body that goes after them.
     chunk: Bytes,
-    /// Whether someone was told to wait.
+    /// Whether a caller was told to wait.
     waits: bool,
     /// With which code the peer stopped the message.
     stopped: Option<Code>,
@@ -63,7 +63,7 @@ impl Send {
         self.at == self.pending.len() && self.chunk.is_empty()
     }
 
-    /// Gives the transport what waits. Whether nothing does any more.
+    /// Hands pending bytes to the transport; whether none are left.
     pub(super) fn flush<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -92,12 +92,12 @@ impl Send {
         Ok(true)
     }
 
-    /// Whether everything went out that someone was told to wait for. Once.
+    /// Whether a caller that was told to wait can send again. Reported once.
     pub(super) fn take_wakeup(&mut self) -> bool {
         self.phase == Phase::Body && self.is_flushed() && std::mem::take(&mut self.waits)
     }
 
-    /// Makes sure that the message is at `phase` and the way is free.
+    /// Checks that the message is at `phase` and that nothing is pending.
     pub(super) fn ready<T: Transport>(
         &mut self,
         quic: &mut T,

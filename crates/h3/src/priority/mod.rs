@@ -179,7 +179,7 @@ impl PriorityParameters {
         }
     }
 
-    /// The priority with the default for everything that was not said.
+    /// The priority, with defaults for the parameters that are absent.
     #[must_use]
     pub fn resolve(self) -> Priority {
         let default = Priority::default();

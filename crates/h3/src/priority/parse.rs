@@ -73,24 +73,22 @@ fn expected(key: &str) -> &'static str {
 
 /// Takes a parameter that is no list; what is wrong with it otherwise.
 fn read_item(into: &mut PriorityParameters, key: &str, value: &BareItem) -> Option<&'static str> {
-    let good = if key == URGENCY.as_str() {
-        into.urgency = urgency(value);
-        into.urgency.is_some()
-    } else if key == INCREMENTAL.as_str() {
-        into.incremental = value.as_boolean();
-        into.incremental.is_some()
-    } else if key == WEIGHT.as_str() {
-        into.weight = weight(value);
-        into.weight.is_some()
-    } else if key == BURST.as_str() {
-        into.burst = integer(value).filter(|&burst| burst <= MAX_BURST);
-        into.burst.is_some()
-    } else if key == DELAY.as_str() {
-        let delay = integer(value).map(|millis| Duration::from_millis(millis.into()));
-        into.delay = delay.filter(|&delay| delay <= MAX_DELAY);
-        into.delay.is_some()
-    } else {
-        false
+    fn set<T>(parameter: &mut Option<T>, value: Option<T>) -> bool {
+        *parameter = value;
+        parameter.is_some()
+    }
+    let good = match key {
+        key if key == URGENCY.as_str() => set(&mut into.urgency, urgency(value)),
+        key if key == INCREMENTAL.as_str() => set(&mut into.incremental, value.as_boolean()),
+        key if key == WEIGHT.as_str() => set(&mut into.weight, weight(value)),
+        key if key == BURST.as_str() => {
+            set(&mut into.burst, integer(value).filter(|&burst| burst <= MAX_BURST))
+        }
+        key if key == DELAY.as_str() => {
+            let delay = integer(value).map(|millis| Duration::from_millis(millis.into()));
+            set(&mut into.delay, delay.filter(|&delay| delay <= MAX_DELAY))
+        }
+        _ => false,
     };
     (!good).then(|| expected(key))
 }

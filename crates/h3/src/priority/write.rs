@@ -29,7 +29,7 @@ pub(super) fn field_value(parameters: &PriorityParameters) -> Option<String> {
         let millis = delay.min(MAX_DELAY).as_millis() as u32;
         let _ = dictionary.bare_item(DELAY, Integer::from(millis));
     }
-    // The longest last, so that what is cut off somewhere for its length still shows the others.
+    // The longest comes last: a log that truncates the value still shows the other parameters.
     if let Some(parents) = &parameters.parents {
         put_classes(&mut dictionary, parents);
     }
@@ -44,7 +44,7 @@ fn put_classes(dictionary: &mut DictSerializer<String>, parents: &[Class]) {
         };
         let mut item = list.bare_item(name);
         if class.urgency != Urgency::default() {
-            // The class above urgency 0 is not for others to name.
+            // The control urgency, which is above 0, has no value on the wire.
             item = item.parameter(URGENCY, Integer::from(class.urgency.value().unwrap_or(0)));
         }
         if class.incremental {

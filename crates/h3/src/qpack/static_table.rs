@@ -1,5 +1,7 @@
 //! The static table (RFC 9204 appendix A).
 
+use std::sync::LazyLock;
+
 /// Entries of the table.
 const SIZE: usize = 99;
 
@@ -108,32 +110,11 @@ static TABLE: [(&str, &str); SIZE] = [
 ];
 
 /// Indices in the order of names, those of one name ascending: what a search by name needs.
-static BY_NAME: [u8; SIZE] = {
-    let mut order = [0; SIZE];
-    let mut n = 0;
-    while n < SIZE {
-        let mut at = n;
-        while at > 0 && is_less(TABLE[n].0.as_bytes(), TABLE[order[at - 1] as usize].0.as_bytes()) {
-            order[at] = order[at - 1];
-            at -= 1;
-        }
-        order[at] = n as u8;
-        n += 1;
-    }
+static BY_NAME: LazyLock<[u8; SIZE]> = LazyLock::new(|| {
+    let mut order = std::array::from_fn(|index| index as u8);
+    order.sort_by_key(|&index| TABLE[usize::from(index)].0);
     order
-};
-
-/// Whether `a` stands before `b`; the standard comparison is not available to constants.
-const fn is_less(a: &[u8], b: &[u8]) -> bool {
-    let mut i = 0;
-    while i < a.len() && i < b.len() {
-        if a[i] != b[i] {
-            return a[i] < b[i];
-        }
-        i += 1;
-    }
-    a.len() < b.len()
-}
+});
 
 /// The entry at `index`.
 pub(crate) fn get(index: u64) -> Option<(&'static str, &'static str)> {

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use sutura_h3::{
-    Code, Config, Connection, Error, Event, Fields, FrameEvent, Read, ReadError, Transport,
-    WriteError,
+    Code, Config, Connection, Error, Event, Fields, FrameEvent, Read, ReadError, SendError,
+    Transport, WriteError,
 };
 use sutura_proto::{Dir, Priority, Protection, Side, StreamId};
 use sutura_random::Rng;
@@ -301,7 +301,23 @@ impl World {
     }
 
     pub fn respond(&mut self, stream: StreamId, fields: &Fields, fin: bool) {
-        self.server.send_response(&mut self.pair.end(Side::Server), stream, fields, fin).unwrap();
+        self.try_respond(stream, fields, fin).unwrap();
+    }
+
+    pub fn try_respond(
+        &mut self,
+        stream: StreamId,
+        fields: &Fields,
+        fin: bool,
+    ) -> Result<(), SendError> {
+        self.server.send_response(&mut self.pair.end(Side::Server), stream, fields, fin)
+    }
+
+    /// Tells the server a request's priority anew.
+    pub fn update(&mut self, stream: StreamId, priority: &sutura_h3::Priority) {
+        let mut end = self.pair.end(Side::Client);
+        self.client.send_priority_update(&mut end, stream, priority).unwrap();
+        self.settle();
     }
 
     pub fn client_events(&mut self) -> Vec<Event> {
@@ -322,6 +338,17 @@ pub fn events(connection: &mut Connection) -> Vec<Event> {
 
 pub fn get() -> Fields {
     Fields::request("GET", "https", "example.com", "/")
+}
+
+/// HEADERS of a GET for https://a/.
+pub const GET: &[u8] = &[0x01, 0x08, 0x00, 0x00, 0xd1, 0xd7, 0xc1, 0x50, 0x01, b'a'];
+/// HEADERS with `:status` 200.
+pub const OK: &[u8] = &[0x01, 0x03, 0x00, 0x00, 0xd9];
+
+/// A PRIORITY_UPDATE frame for the request with that identifier.
+pub fn update_frame(id: u16, value: &str) -> Vec<u8> {
+    let header = [0x80, 0x0f, 0x07, 0x00, 0x40, 2 + value.len() as u8];
+    [&header, &(0x4000 | id).to_be_bytes()[..], value.as_bytes()].concat()
 }
 
 /// A stream that a raw peer feeds.

@@ -45,7 +45,7 @@ pub struct LinkConfig {
     pub corrupt: Probability,
     /// Loss that has nothing to do with the queue.
     pub loss: Loss,
-    /// Traffic of others that steps the loss model.
+    /// Cross traffic that steps the loss model.
     pub background: Option<Background>,
     /// Times at which everything is lost, in any order.
     pub outages: Vec<Outage>,

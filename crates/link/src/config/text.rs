@@ -100,45 +100,37 @@ impl FromStr for LinkConfig {
 impl fmt::Display for LinkConfig {
     /// Writes the settings that differ from the default; `perfect` if there is none.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fn given<T: fmt::Display>(value: &Option<T>) -> Option<&dyn fmt::Display> {
+            value.as_ref().map(|value| value as &dyn fmt::Display)
+        }
+        fn changed<'a, T: fmt::Display + PartialEq>(
+            value: &'a T,
+            normal: &T,
+        ) -> Option<&'a dyn fmt::Display> {
+            (value != normal).then_some(value)
+        }
         let normal = Self::default();
+        let [delay, no_delay] = [self.delay, normal.delay].map(DurationText);
+        let settings = [
+            ("rate", given(&self.rate)),
+            ("overhead", changed(&self.overhead, &normal.overhead)),
+            ("queue", changed(&self.queue, &normal.queue)),
+            ("delay", changed(&delay, &no_delay)),
+            ("jitter", changed(&self.jitter, &normal.jitter)),
+            ("reorder", given(&self.reorder)),
+            ("duplicate", changed(&self.duplicate, &normal.duplicate)),
+            ("corrupt", changed(&self.corrupt, &normal.corrupt)),
+            ("loss", changed(&self.loss, &normal.loss)),
+            ("background", given(&self.background)),
+        ];
+        let outages =
+            self.outages.iter().map(|outage| ("outage", Some(outage as &dyn fmt::Display)));
         let mut separator = "";
-        let mut write = |key: &str, value: &dyn fmt::Display| {
-            write!(f, "{separator}{key}={value}")?;
-            separator = " ";
-            Ok(())
-        };
-        if let Some(rate) = &self.rate {
-            write("rate", rate)?;
-        }
-        if self.overhead != normal.overhead {
-            write("overhead", &self.overhead)?;
-        }
-        if self.queue != normal.queue {
-            write("queue", &self.queue)?;
-        }
-        if self.delay != normal.delay {
-            write("delay", &DurationText(self.delay))?;
-        }
-        if self.jitter != normal.jitter {
-            write("jitter", &self.jitter)?;
-        }
-        if let Some(reorder) = &self.reorder {
-            write("reorder", reorder)?;
-        }
-        if self.duplicate != normal.duplicate {
-            write("duplicate", &self.duplicate)?;
-        }
-        if self.corrupt != normal.corrupt {
-            write("corrupt", &self.corrupt)?;
-        }
-        if self.loss != normal.loss {
-            write("loss", &self.loss)?;
-        }
-        if let Some(background) = &self.background {
-            write("background", background)?;
-        }
-        for outage in &self.outages {
-            write("outage", outage)?;
+        for (key, value) in settings.into_iter().chain(outages) {
+            if let Some(value) = value {
+                write!(f, "{separator}{key}={value}")?;
+                separator = " ";
+            }
         }
         if separator.is_empty() { f.write_str("perfect") } else { Ok(()) }
     }

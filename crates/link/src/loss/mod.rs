@@ -18,20 +18,20 @@ pub use trace::Trace;
 /// Reads and writes `none`, `bern:0.02`, `ge:0.005,0.25,0.95,0.005`, `gt:240,4.8,0.95,0.005` (times
 /// in milliseconds) and `trace:0001100`.
 ///
-/// Both Gilbert-Elliott models begin as if they had been running for ever: in the bad state with
+/// Both Gilbert-Elliott models begin as if they had always been running: in the bad state with
 /// its long-term probability.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Loss {
     /// No packet.
     #[default]
     None,
-    /// Each packet with the same probability, whatever happened to others.
+    /// Each packet with the same probability, independent of the others.
     Bernoulli(Probability),
     /// Two states, stepped by packets, as Linux's netem does (`loss gemodel p r 1-h 1-k`): a packet
     /// is lost with the probability of the present state, and then the state may change.
     ///
-    /// A sender who sends more leaves the bad state sooner, and one who falls silent stays in it.
-    /// Where that is not wanted there is [`Background`], or [`Loss::GilbertElliottTime`].
+    /// A sender that sends more leaves the bad state sooner, and one that pauses stays in it.
+    /// [`Background`] and [`Loss::GilbertElliottTime`] avoid that.
     GilbertElliott {
         /// From good to bad, per packet.
         p: Probability,
@@ -91,7 +91,7 @@ fn sojourn(mean: Duration) -> u64 {
     crate::text::nanos(mean).max(1_000)
 }
 
-/// Other traffic of constant rate, which is seen only in that its packets step the chain of
+/// Cross traffic of constant rate, whose only effect is that its packets step the chain of
 /// [`Loss::GilbertElliott`]. It takes no capacity and no room in the queue, and changes no other
 /// model. Reads and writes `10mbit` or `10mbit,1200`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

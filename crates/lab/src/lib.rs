@@ -18,21 +18,21 @@ use sutura_analysis::report::Report;
 /// How to run an experiment.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Everything random follows from it.
+    /// The seed from which all randomness derives.
     pub seed: u64,
-    /// Only one in so many of the repetitions, for a quick look.
+    /// Divides the number of repetitions by this, for a quick look.
     pub reduce: u32,
     /// How many configurations run at the same time.
     pub threads: usize,
-    /// How many seeds, for experiments that run everything once a seed; `None` for as many as the
-    /// experiment has of its own.
+    /// How many seeds to run, for experiments that repeat everything with each seed. `None` runs as
+    /// many as the experiment chooses.
     pub seeds: Option<u64>,
-    /// Load only so many of the pages, where an experiment has some; all of them if `None`.
+    /// How many pages to load, for experiments that load several; all of them if `None`.
     pub pages: Option<usize>,
     /// A file with [pages](pages::Page::read_file) to load instead of those that come with this
     /// crate, where an experiment loads real ones.
     pub corpus: Option<std::path::PathBuf>,
-    /// Is told how far it is.
+    /// Receives the progress of the experiment.
     pub progress: Progress,
 }
 
@@ -51,7 +51,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// What is left of `count` repetitions; at least one.
+    /// `count` repetitions divided by [`reduce`](Self::reduce); at least one.
     #[must_use]
     pub fn reduced(&self, count: u64) -> u64 {
         (count / u64::from(self.reduce.max(1))).max(1)
@@ -64,10 +64,10 @@ impl Options {
     }
 }
 
-/// An experiment came to nothing.
+/// Why an experiment failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is none of that name.
+    /// No experiment has this name.
     #[error("no experiment `{name}`; there are {}", names())]
     Unknown {
         /// The name.
@@ -107,7 +107,7 @@ fn names() -> String {
 /// Runs the experiment `name`.
 ///
 /// # Errors
-/// There is none of that name, or it fails.
+/// No experiment has this name, or it fails.
 pub fn run(name: &str, options: &Options) -> Result<Report, Error> {
     let unknown = || Error::Unknown { name: name.to_owned() };
     let experiment = EXPERIMENTS.iter().find(|e| e.name == name).ok_or_else(unknown)?;

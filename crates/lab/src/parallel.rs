@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::Options;
 
-/// What `work` makes of each job, in the order of the jobs; on as many threads, and telling as much
-/// of its progress, as the options say.
+/// Runs `work` on each job and returns the results in the order of the jobs. The options set the
+/// number of threads and receive the progress.
 ///
 /// # Errors
-/// The error of the first job that has one; jobs that were not begun by then are left out.
+/// The error of the first job that fails. Jobs that have not begun by then are skipped.
 pub fn map<J: Sync, R: Send, E: Send>(
     options: &Options,
     jobs: &[J],
@@ -28,7 +28,7 @@ pub fn map<J: Sync, R: Send, E: Send>(
                     if result.is_err() {
                         next.store(jobs.len(), Ordering::Relaxed);
                     }
-                    // A thread that panics is told of by the scope.
+                    // If another thread has panicked, the scope reports it.
                     if let Ok(mut results) = results.lock() {
                         results.push((index, result));
                         options.progress.tell(results.len(), jobs.len());
@@ -42,8 +42,8 @@ pub fn map<J: Sync, R: Send, E: Send>(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// What `work` makes of each of `setups` with each number below `count`: the results of a setup in
-/// one list, in order. Otherwise as [`map`].
+/// Runs `work` on each of `setups` with each number below `count`, and returns a list of results for
+/// each setup, in order. Otherwise like [`map`].
 ///
 /// # Errors
 /// As for [`map`].

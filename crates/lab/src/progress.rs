@@ -1,18 +1,18 @@
-//! How far an experiment is, for people who wait.
+//! The progress of an experiment.
 
 use std::fmt;
 use std::sync::Arc;
 
 type Tell = dyn Fn(usize, usize) + Send + Sync;
 
-/// Is told how many jobs of how many are done. An experiment may have several rounds of jobs. The
-/// default listens to nothing.
+/// A callback that receives the number of jobs that are done and the number of all jobs. An
+/// experiment may have several rounds of jobs. The default ignores them.
 #[derive(Clone, Default)]
 pub struct Progress(Option<Arc<Tell>>);
 
 impl Progress {
-    /// Calls `tell` with the jobs that are done and with all jobs of the round, from any thread, one
-    /// at a time.
+    /// Calls `tell` with the number of jobs that are done and of all jobs of the round. Calls come
+    /// from any thread, but one at a time.
     #[must_use]
     pub fn new(tell: impl Fn(usize, usize) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(tell)))

@@ -1,4 +1,4 @@
-//! What a client receives, as a trace that `sutura-analysis` understands.
+//! Records what a client receives, as a trace for `sutura-analysis`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -7,8 +7,8 @@ use sutura_analysis::{Event, EventKind, Packet, Space, StreamFrame, Trace};
 use sutura_proto::wire_format::{Carrier, Frame, FrameIter};
 use sutura_proto::{Observation, Observer, SpaceId};
 
-/// Records the packets with STREAM frames that a connection receives. What was protected, and
-/// recovered, is left out. Clones share the record.
+/// Records the STREAM frames of the packets that a connection receives. Source symbols and recovered
+/// data are left out. Clones share the record.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder(Arc<Mutex<Record>>);
 
@@ -19,7 +19,7 @@ struct Record {
 }
 
 impl Recorder {
-    /// Takes what was recorded.
+    /// Takes the trace recorded so far.
     #[must_use]
     pub fn take(&self) -> Trace {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)).trace

@@ -16,12 +16,12 @@ fn half_of_the_small_transfers_that_waited_need_not() {
         let summaries = holzinger_bulk::measure(&setups, 100, &Options::default()).unwrap();
         let [without, with] = &summaries[..] else { panic!("{summaries:?}") };
         assert_eq!((without.times.total(), with.times.total()), (100, 100));
-        assert!(without.waited > 0.1, "{channel:?}: {}", without.waited);
+        assert!(without.waited() > 0.1, "{channel:?}: {}", without.waited());
         assert!(
-            with.waited <= without.waited / 2.0,
+            with.waited() <= without.waited() / 2.0,
             "{channel:?}: {} with, {} without",
-            with.waited,
-            without.waited
+            with.waited(),
+            without.waited()
         );
     }
 }
@@ -38,7 +38,7 @@ fn late(channel: Channel, burst: u32) -> Summary {
 #[test]
 fn nothing_is_late_without_loss() {
     for burst in [0, 3] {
-        assert!(late(Channel::Lossless, burst).late < 0.001);
+        assert!(late(Channel::Lossless, burst).late() < 0.001);
     }
 }
 
@@ -47,9 +47,14 @@ fn at_most_a_tenth_of_the_bytes_is_late_that_would_be_without_repair() {
     let readings = [(Channel::Fractions, 0.1, 10.0), (Channel::Percentages, 0.001, 10.0)];
     for (channel, at_least, times) in readings.into_iter().chain([(Channel::Time, 0.1, 2.0)]) {
         let (without, with) = (late(channel, 0), late(channel, 3));
-        assert!(without.late > at_least, "{channel:?}: {}", without.late);
-        assert!(with.late <= without.late / times, "{channel:?}: {} {}", with.late, without.late);
-        assert!(with.resent < 0.001, "{channel:?}");
+        assert!(without.late() > at_least, "{channel:?}: {}", without.late());
+        assert!(
+            with.late() <= without.late() / times,
+            "{channel:?}: {} {}",
+            with.late(),
+            without.late()
+        );
+        assert!(with.resent() < 0.001, "{channel:?}");
     }
 }
 

@@ -42,7 +42,7 @@ mod scheme;
 pub use deadline::Deadline;
 pub use eps::Eps;
 pub use extension::Extension;
-pub use hash::{KeyHasher, KeyMap};
+pub use hash::{KeyHash, KeyHasher, KeyMap};
 pub use hls::Hls;
 pub use hmm::Hmm;
 pub use priority::{Class, MAX_DEPTH, Priority, Rank, Urgency, Weight};

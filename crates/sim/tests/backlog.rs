@@ -3,18 +3,14 @@
 
 mod common;
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{link, tls};
-use sutura_proto::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
 use sutura_proto::policy::{ByLoss, First, FirstBy, InTurn, ResendOrderFactory};
 use sutura_proto::{
-    Algorithm, ClientConfig, Connection, Dir, Priority, Read, Scheme, ServerConfig, StreamId,
-    TransportConfig, WriteError,
+    Algorithm, Connection, Dir, Priority, Read, Scheme, StreamId, TransportConfig, WriteError,
 };
-use sutura_sim::{App, AppError, Clock, Host, Network};
+use sutura_sim::{App, AppError, Host};
 
 const SECOND: Duration = Duration::from_secs(1);
 const BULK_STREAMS: usize = 16;
@@ -114,28 +110,16 @@ impl App<Connection> for Reader {
 
 /// How long the urgent stream takes, and how many bytes were buffered when it was written.
 fn overtake(seed: u64, approach: Arc<dyn ResendOrderFactory>) -> (Duration, usize) {
-    let transport = Arc::new(TransportConfig {
+    let transport = TransportConfig {
         resend_order: approach,
         connection_send_buffer: POOL,
         receive_window: 16 << 20,
         congestion: Arc::new(Algorithm::BBR),
         ..TransportConfig::default()
-    });
-    let address = |host| SocketAddr::from((Ipv4Addr::new(192, 0, 2, host), 4433));
-    let mut network = Network::new(Clock::default());
-    let crypto = Arc::new(RustlsServerConfig::new(tls::server()).unwrap());
-    let config = Arc::new(ServerConfig { crypto, transport: transport.clone() });
-    let accept = Box::new(|| Box::new(Reader::default()) as _);
-    let client = network.add(address(1), Host::client(2 * seed));
-    let server = network.add(address(2), Host::server(config, accept, 2 * seed + 1));
-    let path = link("rate=10mbit delay=50ms queue=100p loss=bern:0.02");
-    network.connect(client, server, &path, 2 * seed);
-    network.connect(server, client, &path, 2 * seed + 1);
-    let crypto = Arc::new(RustlsClientConfig::new(tls::client()).unwrap());
-    let now = network.clock().at(Duration::ZERO);
-    let host = network.node_mut::<Host>(client).unwrap();
-    let config = ClientConfig { crypto, transport };
-    host.connect(now, config, address(2), tls::NAME, Writer::default()).unwrap();
+    };
+    let path = "rate=10mbit delay=50ms queue=100p loss=bern:0.02";
+    let (mut network, client, server) =
+        common::hosts::<Reader>(seed, path, &transport, Writer::default());
     network.flush().unwrap();
 
     let mut written = None;

@@ -3,13 +3,10 @@
 
 mod common;
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Instant;
 
-use common::tls;
-use sutura_proto::crypto::rustls::RustlsServerConfig;
-use sutura_proto::{ServerConfig, TransportConfig};
+use common::{address, tls};
+use sutura_proto::TransportConfig;
 use sutura_random::Rng;
 use sutura_sim::{BulkServer, Host, Node};
 
@@ -28,16 +25,13 @@ fn initial(rng: &mut Rng) -> Vec<u8> {
 
 #[test]
 fn garbage_leaves_nothing_behind() {
-    let crypto = Arc::new(RustlsServerConfig::new(tls::server()).unwrap());
-    let transport = Arc::new(TransportConfig::default());
-    let config = Arc::new(ServerConfig { crypto, transport });
+    let config = tls::our_server(&TransportConfig::default());
     let mut host = Host::server(config, Box::new(|| Box::new(BulkServer::default())), 1);
     let mut rng = Rng::new(1);
-    let from: SocketAddr = (Ipv4Addr::new(192, 0, 2, 1), 50_000).into();
     let now = Instant::now();
     let mut out = Vec::new();
     for _ in 0..2000 {
-        host.receive(now, from, None, &mut initial(&mut rng));
+        host.receive(now, address(1), None, &mut initial(&mut rng));
         assert!(host.transmit(now, &mut out).is_none(), "nothing is sent to who may not be there");
         assert_eq!((host.endpoint_len(), host.connections().count()), (0, 0));
     }

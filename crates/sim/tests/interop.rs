@@ -3,24 +3,17 @@
 
 mod common;
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use common::quinn::QuinnHost;
-use common::{link, tail, tls};
-use sutura_proto::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
-use sutura_proto::{ClientConfig, ServerConfig, TransportConfig};
+use common::{address, link, tail, tls};
+use sutura_proto::TransportConfig;
 use sutura_sim::{
     BulkClient, BulkServer, Clock, FailureKind, Host, Network, NodeId, TraceLog, Transfer,
 };
 
 const SEEDS: u64 = 12;
 const BYTES: u64 = 300_000;
-
-fn address(host: u8) -> SocketAddr {
-    (Ipv4Addr::new(192, 0, 2, host), 4433).into()
-}
 
 /// A path with every kind of impairment, and a different loss rate for each seed.
 fn path(seed: u64) -> sutura_link::LinkConfig {
@@ -64,10 +57,6 @@ fn run(network: &mut Network, seed: u64, mut done: impl FnMut(&Network) -> bool)
     }
 }
 
-fn our_transport() -> Arc<TransportConfig> {
-    Arc::new(TransportConfig::default())
-}
-
 #[test]
 fn our_client_and_their_server() {
     for seed in 0..SEEDS {
@@ -76,10 +65,7 @@ fn our_client_and_their_server() {
         let accept = Box::new(|| Box::new(BulkServer::default()) as _);
         let server = network.add(address(2), QuinnHost::server(accept, seed as u8));
         lay(&mut network, client, server, seed);
-        let config = ClientConfig {
-            crypto: Arc::new(RustlsClientConfig::new(tls::client()).unwrap()),
-            transport: our_transport(),
-        };
+        let config = tls::our_client(&TransportConfig::default());
         // Requesting protection must not break anything if the peer does not support it.
         let protect = |t| Transfer { protection: tail(3), ..t };
         let app = BulkClient::new(transfers().into_iter().map(protect), 1, Duration::ZERO);
@@ -109,12 +95,9 @@ fn their_client_and_our_server() {
     for seed in 0..SEEDS {
         let mut network = Network::new(Clock::default());
         let client = network.add(address(1), QuinnHost::client(seed as u8));
-        let config = ServerConfig {
-            crypto: Arc::new(RustlsServerConfig::new(tls::server()).unwrap()),
-            transport: our_transport(),
-        };
+        let config = tls::our_server(&TransportConfig::default());
         let accept = Box::new(|| Box::new(BulkServer::new(tail(3))) as _);
-        let server = network.add(address(2), Host::server(Arc::new(config), accept, seed));
+        let server = network.add(address(2), Host::server(config, accept, seed));
         lay(&mut network, client, server, seed);
         let app = BulkClient::new(transfers(), 1, Duration::ZERO);
         let now = network.clock().at(Duration::ZERO);

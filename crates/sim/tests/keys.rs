@@ -3,41 +3,19 @@
 
 mod common;
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
-use common::{MS, link, tls};
-use sutura_proto::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
-use sutura_proto::{ClientConfig, Connection, ConnectionStats, ServerConfig, TransportConfig};
+use common::MS;
+use sutura_proto::{Connection, ConnectionStats, TransportConfig};
 use sutura_random::Rng;
-use sutura_sim::{BulkClient, BulkServer, Clock, Host, Network, NodeId, Transfer};
+use sutura_sim::{BulkClient, BulkServer, Host, Network, NodeId, Transfer};
 
-fn address(host: u8) -> SocketAddr {
-    (Ipv4Addr::new(192, 0, 2, host), 4433).into()
-}
+const PATH: &str = "rate=20mbit delay=20ms jitter=5ms,reorder loss=bern:0.03 reorder=0.05,60ms \
+                    duplicate=0.05 corrupt=0.02";
 
 fn hosts(seed: u64) -> (Network, NodeId, NodeId) {
-    let transport = Arc::new(TransportConfig::default());
-    let mut network = Network::new(Clock::default());
-    let crypto = Arc::new(RustlsServerConfig::new(tls::server()).unwrap());
-    let config = Arc::new(ServerConfig { crypto, transport: transport.clone() });
-    let accept = Box::new(|| Box::new(BulkServer::default()) as _);
-    let client = network.add(address(1), Host::client(2 * seed));
-    let server = network.add(address(2), Host::server(config, accept, 2 * seed + 1));
-    let path = link(
-        "rate=20mbit delay=20ms jitter=5ms,reorder loss=bern:0.03 reorder=0.05,60ms \
-         duplicate=0.05 corrupt=0.02",
-    );
-    network.connect(client, server, &path, 2 * seed);
-    network.connect(server, client, &path, 2 * seed + 1);
-    let crypto = Arc::new(RustlsClientConfig::new(tls::client()).unwrap());
-    let now = network.clock().at(Duration::ZERO);
     let app = BulkClient::new([Transfer::both(1_000_000)], 1, Duration::ZERO);
-    let config = ClientConfig { crypto, transport };
-    let host = network.node_mut::<Host>(client).unwrap();
-    host.connect(now, config, address(2), tls::NAME, app).unwrap();
-    (network, client, server)
+    common::hosts::<BulkServer>(seed, PATH, &TransportConfig::default(), app)
 }
 
 fn connection(network: &mut Network, node: NodeId) -> Option<&mut Connection> {

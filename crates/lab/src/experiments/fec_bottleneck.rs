@@ -23,42 +23,42 @@ const BYTES: u64 = 10_000_000;
 const TRANSFERS: u64 = 5;
 /// Rate and delay of the path, and a queue of one and a half times what it holds.
 const PATH: &str = "rate=10mbit delay=50ms queue=187500b";
-/// When round trips begin to count: the first search for the bandwidth is over by then.
+/// Round-trip times count from here on: the first search for the bandwidth is over by then.
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// One configuration.
 #[derive(Clone, Debug)]
-pub struct Setup {
+struct Setup {
     /// The congestion controller at both ends.
-    pub congestion: Algorithm,
+    congestion: Algorithm,
     /// How the transfer is protected.
-    pub protection: Option<Protection>,
+    protection: Option<Protection>,
     /// Share of the packets that the path loses at random, on the way to the client.
-    pub loss: f64,
+    loss: f64,
 }
 
-/// What came of one configuration.
+/// The outcome of one configuration.
 #[derive(Clone, Debug)]
-pub struct Summary {
+struct Summary {
     /// The configuration.
-    pub setup: Setup,
+    setup: Setup,
     /// Bytes transferred per second, the handshake included; the mean.
-    pub goodput: f64,
+    goodput: f64,
     /// When the sender first slowed down: when its pacing rate, or its window if it names no rate,
     /// had fallen by a quarter. That ends BBR's Startup, and slow start. The median; `None` if more than
     /// half of the transfers ended before.
-    pub slowed: Option<Duration>,
+    slowed: Option<Duration>,
     /// Smoothed round-trip times after two seconds, one for each acknowledgement.
-    pub rtt: Distribution,
+    rtt: Distribution,
     /// Bytes of repair symbols for each byte transferred.
-    pub repair: f64,
+    repair: f64,
     /// Bytes of stream data sent again for each byte transferred.
-    pub resent: f64,
+    resent: f64,
     /// Share of the server's datagrams that were lost, at random or for want of room in the queue.
-    pub lost: f64,
+    lost: f64,
 }
 
-/// What came of one transfer.
+/// The outcome of one transfer.
 struct Outcome {
     ends: Ends,
     slowed: Option<Duration>,
@@ -70,7 +70,7 @@ fn transfer(setup: &Setup, seed: u64) -> Result<Outcome, Error> {
     let down = format!("{PATH} loss=bern:{}", setup.loss).parse()?;
     let transport = TransportConfig {
         congestion: Arc::new(setup.congestion),
-        // What is buffered lasts longer than a round trip with a full queue.
+        // Enough for longer than a round trip with a full queue.
         send_buffer: 4 << 20,
         ..TransportConfig::default()
     };
@@ -104,10 +104,7 @@ fn first_slowed(figures: &[(Duration, Metrics)]) -> Option<Duration> {
 }
 
 /// Makes `count` transfers of each of `setups`, with the same seeds.
-///
-/// # Errors
-/// A simulation fails.
-pub fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Summary>, Error> {
+fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Summary>, Error> {
     let outcomes = parallel::repeat(options, setups, count, |setup, n| {
         transfer(setup, seed(options.seed, n))
     })?;
@@ -144,18 +141,14 @@ fn protections() -> Vec<Option<Protection>> {
     all
 }
 
-/// How the experiment is run.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "fec-bottleneck",
     about: "What repair symbols do to each congestion controller at a bottleneck",
     run,
 };
 
 /// Every controller with every protection, without loss and with 1 %.
-///
-/// # Errors
-/// A simulation fails.
-pub fn run(options: &Options) -> Result<Report, Error> {
+fn run(options: &Options) -> Result<Report, Error> {
     let mut setups = Vec::new();
     for loss in [0.0, 0.01] {
         for congestion in [Algorithm::NEW_RENO, Algorithm::CUBIC, Algorithm::BBR] {

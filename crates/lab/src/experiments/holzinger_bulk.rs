@@ -21,7 +21,8 @@ const SIZES: [u64; 2] = [32_000, 1_000_000];
 const TRANSFERS: u64 = 1000;
 /// Transfers on one connection.
 const BATCH: u64 = 50;
-/// Bytes that warm a connection up and do not count: the congestion controller knows the path then.
+/// The size of a first transfer that does not count: after it, the congestion controller knows the
+/// path.
 const WARM_UP: u64 = 1_000_000;
 /// Pause between transfers, so that the tail of one does not disturb the next.
 const GAP: Duration = Duration::from_millis(200);
@@ -39,30 +40,53 @@ pub struct Setup {
     pub burst: u32,
 }
 
-/// What came of one configuration.
+/// The outcome of one configuration.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// The configuration.
     pub setup: Setup,
     /// Times to completion.
     pub times: Distribution,
-    /// Share of transfers that waited for a retransmission: half a round trip or more behind a
-    /// transfer without loss.
-    pub waited: f64,
-    /// Share of those that waited for a second one: one and a half round trips or more.
-    pub waited_twice: f64,
-    /// Share of transfers of which stream data was sent again, whether they waited for it or not.
-    pub resent: f64,
-    /// Bytes of stream data sent again per transfer.
-    pub bytes_resent: f64,
+    transfers: Vec<TransferReport>,
+    /// How long a transfer takes without loss, at the median.
+    lossless: Duration,
+}
+
+impl Summary {
+    /// The share of transfers that waited for a retransmission: that took half a round trip or more
+    /// longer than without loss.
+    #[must_use]
+    pub fn waited(&self) -> f64 {
+        self.share(|t| t.waited(self.lossless, RTT))
+    }
+
+    /// The share of those that waited for a second one: one and a half round trips or more.
+    fn waited_twice(&self) -> f64 {
+        self.share(|t| t.waited(self.lossless + RTT, RTT))
+    }
+
+    fn share(&self, test: impl Fn(&TransferReport) -> bool) -> f64 {
+        self.mean(|t| u64::from(test(t)))
+    }
+
+    fn mean(&self, value: impl Fn(&TransferReport) -> u64) -> f64 {
+        self.sum(value) / self.transfers.len().max(1) as f64
+    }
+
+    fn sum(&self, value: impl Fn(&TransferReport) -> u64) -> f64 {
+        self.transfers.iter().map(value).sum::<u64>() as f64
+    }
+
     /// Bytes from the server on the wire per byte transferred.
-    pub wire_per_byte: f64,
-    /// Repair symbols per transfer.
-    pub repair_symbols: f64,
-    /// Source symbols recovered per transfer.
-    pub recovered: f64,
-    /// Share of the server's datagrams that the link lost.
-    pub loss: f64,
+    fn wire_per_byte(&self) -> f64 {
+        let bytes = self.setup.bytes as f64 * self.transfers.len().max(1) as f64;
+        self.sum(|t| t.wire_down) / bytes
+    }
+
+    /// The share of the server's datagrams that the link lost.
+    fn loss(&self) -> f64 {
+        self.sum(|t| t.lost_down) / self.sum(|t| t.datagrams_down).max(1.0)
+    }
 }
 
 fn batch(setup: Setup, count: u64, seed: u64) -> Result<BulkOutcome, Error> {
@@ -82,17 +106,14 @@ fn batch(setup: Setup, count: u64, seed: u64) -> Result<BulkOutcome, Error> {
 }
 
 /// How long a transfer takes without loss, at the median.
-///
-/// # Errors
-/// The simulation fails.
-pub fn lossless(bytes: u64, options: &Options) -> Result<Duration, Error> {
+fn lossless(bytes: u64, options: &Options) -> Result<Duration, Error> {
     let setup = Setup { channel: Channel::Lossless, bytes, burst: 0 };
     let outcome = batch(setup, BATCH, seed(options.seed, 0))?;
     Ok(Distribution::of(outcome.transfers.iter().map(|t| t.time)).quantile(0.5))
 }
 
-/// Makes `count` transfers of each of `setups`. Those that differ in nothing but their burst loss
-/// tolerance get the same seeds.
+/// Makes `count` transfers with each of `setups`. Those that only differ in their burst loss tolerance
+/// get the same seeds.
 ///
 /// # Errors
 /// A simulation fails.
@@ -106,45 +127,21 @@ pub fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Su
     let references: BTreeMap<u64, Duration> = sizes.into_iter().zip(references).collect();
     let summaries = setups.iter().zip(batches).map(|(setup, batches)| {
         let transfers: Vec<_> = batches.into_iter().flat_map(|batch| batch.transfers).collect();
-        let reference = references.get(&setup.bytes).copied().unwrap_or_default();
-        summarize(*setup, &transfers, reference)
+        let times = Distribution::of(transfers.iter().map(|t| t.time));
+        let lossless = references.get(&setup.bytes).copied().unwrap_or_default();
+        Summary { setup: *setup, times, transfers, lossless }
     });
     Ok(summaries.collect())
 }
 
-fn summarize(setup: Setup, transfers: &[TransferReport], lossless: Duration) -> Summary {
-    let count = transfers.len().max(1) as f64;
-    let share = |test: &dyn Fn(&TransferReport) -> bool| {
-        transfers.iter().filter(|t| test(t)).count() as f64 / count
-    };
-    let sum =
-        |value: &dyn Fn(&TransferReport) -> u64| transfers.iter().map(value).sum::<u64>() as f64;
-    Summary {
-        setup,
-        times: Distribution::of(transfers.iter().map(|t| t.time)),
-        waited: share(&|t| t.waited(lossless, RTT)),
-        waited_twice: share(&|t| t.waited(lossless + RTT, RTT)),
-        resent: share(&|t| t.retransmitted_down > 0),
-        bytes_resent: sum(&|t| t.retransmitted_down) / count,
-        wire_per_byte: sum(&|t| t.wire_down) / (setup.bytes as f64 * count),
-        repair_symbols: sum(&|t| t.repair_symbols) / count,
-        recovered: sum(&|t| t.recovered) / count,
-        loss: sum(&|t| t.lost_down) / sum(&|t| t.datagrams_down).max(1.0),
-    }
-}
-
-/// How the experiment is run.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "holzinger-bulk",
     about: "Completion times of 32 kB and 1 MB over a path with bursts of loss",
     run,
 };
 
 /// The experiment as in the paper, and on the time-stepped channel.
-///
-/// # Errors
-/// A simulation fails.
-pub fn run(options: &Options) -> Result<Report, Error> {
+fn run(options: &Options) -> Result<Report, Error> {
     let mut setups = Vec::new();
     for channel in [Channel::Fractions, Channel::Time] {
         for bytes in SIZES {
@@ -165,18 +162,18 @@ fn report(summaries: &[Summary]) -> Report {
             ("bytes", &|s| s.setup.bytes.into()),
             ("BLT", &|s| s.setup.burst.into()),
             ("transfers", &|s| s.times.total().into()),
-            ("waited", &|s| Cell::Share(s.waited)),
-            ("waited twice", &|s| Cell::Share(s.waited_twice)),
-            ("resent", &|s| Cell::Share(s.resent)),
+            ("waited", &|s| Cell::Share(s.waited())),
+            ("waited twice", &|s| Cell::Share(s.waited_twice())),
+            ("resent", &|s| Cell::Share(s.share(|t| t.retransmitted_down > 0))),
             ("TTC p50", &|s| quantile(s, 0.5)),
             ("p90", &|s| quantile(s, 0.9)),
             ("p95", &|s| quantile(s, 0.95)),
             ("p99", &|s| quantile(s, 0.99)),
-            ("bytes resent", &|s| Cell::Number(s.bytes_resent)),
-            ("wire/byte", &|s| Cell::Number(s.wire_per_byte)),
-            ("repairs", &|s| Cell::Number(s.repair_symbols)),
-            ("recovered", &|s| Cell::Number(s.recovered)),
-            ("loss", &|s| Cell::Share(s.loss)),
+            ("bytes resent", &|s| Cell::Number(s.mean(|t| t.retransmitted_down))),
+            ("wire/byte", &|s| Cell::Number(s.wire_per_byte())),
+            ("repairs", &|s| Cell::Number(s.mean(|t| t.repair_symbols))),
+            ("recovered", &|s| Cell::Number(s.mean(|t| t.recovered))),
+            ("loss", &|s| Cell::Share(s.loss())),
         ],
     );
     Report {
@@ -201,7 +198,7 @@ fn report(summaries: &[Summary]) -> Report {
     }
 }
 
-/// Times to completion of the transfers of one size: those of another are of another order.
+/// Times to completion of the transfers of one size. Those of the other size are of another order.
 fn chart(summaries: &[Summary], bytes: u64) -> Chart {
     let of_size = summaries.iter().filter(|s| s.setup.bytes == bytes);
     let series = of_size.map(|s| {

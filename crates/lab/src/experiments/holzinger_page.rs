@@ -24,13 +24,13 @@ const RATE: f64 = 5e6 / 8.0;
 const RTT: Duration = Duration::from_millis(10);
 /// The bins of the goodput.
 const BIN: Duration = Duration::from_millis(50);
-/// Phases that are shorter say little of shares: less than a hundred packets.
+/// Shorter phases, in seconds, say little about shares: they have less than a hundred packets.
 const MIN_PHASE: f64 = 0.2;
-/// How far what is measured may be from what is computed.
+/// The largest relative deviation of a measured value from the computed one.
 const TOLERANCE: f64 = 0.05;
 
 /// The page: names and sizes of what it consists of, in the order of the requests.
-pub const PAGE: [(&str, u64); 9] = [
+const PAGE: [(&str, u64); 9] = [
     ("HTML", 148_000),
     ("CSS", 260_000),
     ("JS", 620_000),
@@ -46,17 +46,17 @@ const LCP: usize = 4;
 
 /// A way to say how the page should load: the `priority` of each resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Signals {
+struct Signals {
     /// Its name in tables.
-    pub name: &'static str,
+    name: &'static str,
     /// What it is meant to do.
-    pub about: &'static str,
+    about: &'static str,
     /// Field values, in the order of [`PAGE`].
-    pub priorities: [&'static str; PAGE.len()],
+    priorities: [&'static str; PAGE.len()],
 }
 
 /// Figure 1a: what Safari signals, everything incremental. Images C and D are below the fold.
-pub const EPS: Signals = Signals {
+const EPS: Signals = Signals {
     name: "EPS",
     about: "urgencies alone, as Safari sets them: HTML, CSS, JS, then font and images",
     priorities: [
@@ -66,7 +66,7 @@ pub const EPS: Signals = Signals {
 
 /// Figure 1b: the HTML beside a class of web assets at 1:4, CSS, font and JS in sequence within it,
 /// then images, those in the viewport with a class of their own.
-pub const CLASSES: Signals = Signals {
+const CLASSES: Signals = Signals {
     name: "classes",
     about: "HTML to web assets 1:4; CSS, font and JS in sequence; then images, those in the \
             viewport 2:1 to the others, and the LCP image 3:1:1 to its neighbours",
@@ -85,7 +85,7 @@ pub const CLASSES: Signals = Signals {
 
 /// The LCP image as early as can be where scripts do not block rendering: after HTML and CSS,
 /// beside the font.
-pub const LCP_FIRST: Signals = Signals {
+const LCP_FIRST: Signals = Signals {
     name: "LCP first",
     about: "HTML and CSS, then a class of font and LCP image at 1:2, then JS; scripts are deferred",
     priorities: [
@@ -102,7 +102,7 @@ pub const LCP_FIRST: Signals = Signals {
 };
 
 /// The LCP image as early as can be where scripts block rendering, too.
-pub const LCP_NEXT: Signals = Signals {
+const LCP_NEXT: Signals = Signals {
     name: "LCP after scripts",
     about: "HTML, CSS and JS as under EPS, then the LCP image, then font and images",
     priorities: [
@@ -130,34 +130,33 @@ impl Signals {
     }
 }
 
-/// What came of loading the page once.
+/// The outcome of loading the page once.
 #[derive(Clone, Debug)]
-pub struct PageLoad {
+struct PageLoad {
     /// What was signalled.
-    pub signals: Signals,
+    signals: Signals,
     /// How the server scheduled it.
-    pub scheme: Scheme,
+    scheme: Scheme,
     /// When each resource was complete, from the requests.
-    pub complete: [Duration; PAGE.len()],
-    /// Bytes as they came, by resource; times are from the requests.
-    pub arrivals: Vec<Arrival>,
-    /// How it should have been. Times are from the first byte.
-    pub ideal: Vec<Phase>,
+    complete: [Duration; PAGE.len()],
+    /// The bytes in the order of their arrival; times are from the requests.
+    arrivals: Vec<Arrival>,
+    /// The ideal load. Times are from the first byte.
+    ideal: Vec<Phase>,
 }
 
 /// A part of the load in which the same resources should be sent.
 #[derive(Clone, Debug)]
-pub struct Sharing {
+struct Sharing {
     /// From when to when it lasted, from the requests.
-    pub interval: (Duration, Duration),
+    interval: (Duration, Duration),
     /// Each resource with the share that it should have and the share that it had.
-    pub shares: Vec<(usize, f64, f64)>,
+    shares: Vec<(usize, f64, f64)>,
 }
 
 impl PageLoad {
     /// When each resource should be complete, from the requests.
-    #[must_use]
-    pub fn expected(&self) -> [Duration; PAGE.len()] {
+    fn expected(&self) -> [Duration; PAGE.len()] {
         let mut expected = [Duration::ZERO; PAGE.len()];
         for phase in &self.ideal {
             for &resource in &phase.completed {
@@ -167,11 +166,11 @@ impl PageLoad {
         expected
     }
 
-    /// The measured shares in each phase of the ideal load that is long enough. Phases end where the
-    /// same resources were complete in the measurement, and begin there or when something of all
-    /// who share was there: what is sent first, the server sends before it knows of all requests.
-    #[must_use]
-    pub fn sharing(&self) -> Vec<Sharing> {
+    /// The measured shares in each phase of the ideal load that is long enough. A measured phase ends
+    /// when the same resources are complete. It begins at the end of the previous one, but not before
+    /// bytes of all resources that share have arrived: the server sends the first bytes before it
+    /// knows of all requests.
+    fn sharing(&self) -> Vec<Sharing> {
         let mut start = Duration::ZERO;
         let mut sharing = Vec::new();
         let mut ideal_start = 0.0;
@@ -221,10 +220,7 @@ impl PageLoad {
 }
 
 /// Loads the page once.
-///
-/// # Errors
-/// The simulation fails.
-pub fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PageLoad, Error> {
+fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PageLoad, Error> {
     let path: LinkConfig = PATH.parse()?;
     let transport = TransportConfig {
         congestion: Arc::new(Algorithm::BBR),
@@ -250,24 +246,19 @@ pub fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PageLoad, Err
     })
 }
 
-/// Bytes that came of the first resource before anything of another. They leave when the first
-/// request arrives, before the server knows of any other.
+/// The bytes of the first resource that arrived before any other. The server sends them when the
+/// first request arrives, before it knows of the others.
 fn head_start(arrivals: &[Arrival]) -> u64 {
     arrivals.iter().take_while(|arrival| arrival.request == 0).map(|arrival| arrival.bytes).sum()
 }
 
-/// How the experiment is run.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "holzinger-page",
     about: "A page by strict priorities and by weighted classes, beside the ideal",
     run,
 };
 
-/// The experiment.
-///
-/// # Errors
-/// A simulation fails.
-pub fn run(options: &Options) -> Result<Report, Error> {
+fn run(options: &Options) -> Result<Report, Error> {
     let jobs = [
         (EPS, Scheme::EPS),
         (CLASSES, Scheme::HMM),

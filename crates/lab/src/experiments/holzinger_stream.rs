@@ -13,16 +13,16 @@ use super::Experiment;
 use super::paper_path::{Channel, ONE_WAY, protection, seed, transport};
 use crate::{Error, Options, parallel};
 
-/// What is lost.
+/// The loss models.
 const CHANNELS: [Channel; 4] =
     [Channel::Lossless, Channel::Fractions, Channel::Percentages, Channel::Time];
-/// Messages of each configuration: 100 MB, as in the paper.
+/// The number of messages of each configuration: 100 MB, as in the paper.
 const MESSAGES: u64 = 20_000;
-/// Messages on one connection that count.
+/// The number of messages on one connection that count.
 const BATCH: u64 = 2000;
 /// Messages before those: two seconds, in which the congestion window opens.
 const WARM_UP: u64 = 120;
-/// A byte is late if it takes longer than the path by this: a message takes 4 ms to send.
+/// A byte is late if it takes this much longer than the path. A message takes 4 ms to send.
 const SLACK: Duration = Duration::from_millis(10);
 /// The end of the tail that charts show.
 const SMALLEST_SHARE: f64 = 1e-5;
@@ -38,25 +38,57 @@ pub struct Setup {
     pub delay: Duration,
 }
 
-/// What came of one configuration.
+/// The outcome of one configuration.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// The configuration.
     pub setup: Setup,
     /// Delays of all bytes.
     pub delays: Distribution,
-    /// Share of bytes that took 10 ms or more longer than the path.
-    pub late: f64,
-    /// Bytes from the server on the wire per byte streamed.
-    pub wire_per_byte: f64,
+    /// One for each connection.
+    ends: Vec<Ends>,
+    messages: u64,
+}
+
+impl Summary {
+    fn of(setup: Setup, batches: &[Batch]) -> Self {
+        Self {
+            setup,
+            delays: Distribution::weighted(batches.iter().flat_map(|b| b.delays.iter().copied())),
+            ends: batches.iter().map(|batch| batch.ends).collect(),
+            messages: batches.iter().map(|batch| batch.messages).sum(),
+        }
+    }
+
+    /// The share of bytes that took 10 ms or more longer than the path.
+    #[must_use]
+    pub fn late(&self) -> f64 {
+        self.delays.share_above(ONE_WAY + SLACK)
+    }
+
     /// Bytes of stream data sent again per byte streamed.
-    pub resent: f64,
-    /// Repair symbols per message.
-    pub repair_symbols: f64,
-    /// Source symbols recovered per message.
-    pub recovered: f64,
-    /// Share of the server's datagrams that the link lost.
-    pub loss: f64,
+    #[must_use]
+    pub fn resent(&self) -> f64 {
+        self.per_byte(|e| e.server.stream_bytes_retransmitted)
+    }
+
+    fn per_byte(&self, value: impl Fn(&Ends) -> u64) -> f64 {
+        let bytes = self.messages.max(1) as f64 * StreamPlan::frames(0).size as f64;
+        self.sum(value) / bytes
+    }
+
+    fn per_message(&self, value: impl Fn(&Ends) -> u64) -> f64 {
+        self.sum(value) / self.messages.max(1) as f64
+    }
+
+    fn sum(&self, value: impl Fn(&Ends) -> u64) -> f64 {
+        self.ends.iter().map(value).sum::<u64>() as f64
+    }
+
+    /// The share of the server's datagrams that the link lost.
+    fn loss(&self) -> f64 {
+        self.sum(|e| e.down.lost + e.down.overflow) / self.sum(|e| e.down.sent).max(1.0)
+    }
 }
 
 struct Batch {
@@ -92,40 +124,17 @@ pub fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Su
     let batches = parallel::repeat(options, setups, count.div_ceil(BATCH), |setup, n| {
         batch(*setup, BATCH.min(count - n * BATCH), seed(options.seed, 1 + n))
     })?;
-    Ok(setups.iter().zip(&batches).map(|(setup, batches)| summarize(*setup, batches)).collect())
+    Ok(setups.iter().zip(&batches).map(|(setup, batches)| Summary::of(*setup, batches)).collect())
 }
 
-fn summarize(setup: Setup, batches: &[Batch]) -> Summary {
-    let delays = Distribution::weighted(batches.iter().flat_map(|b| b.delays.iter().copied()));
-    let sum = |value: &dyn Fn(&Ends) -> u64| -> f64 {
-        batches.iter().map(|b| value(&b.ends)).sum::<u64>() as f64
-    };
-    let messages = batches.iter().map(|b| b.messages).sum::<u64>().max(1) as f64;
-    let bytes = messages * StreamPlan::frames(0).size as f64;
-    Summary {
-        setup,
-        late: delays.share_above(ONE_WAY + SLACK),
-        delays,
-        wire_per_byte: sum(&|e| e.down.sent_bytes) / bytes,
-        resent: sum(&|e| e.server.stream_bytes_retransmitted) / bytes,
-        repair_symbols: sum(&|e| e.server.fec.repair_symbols_sent) / messages,
-        recovered: sum(&|e| e.client.fec.recovered) / messages,
-        loss: sum(&|e| e.down.lost + e.down.overflow) / sum(&|e| e.down.sent).max(1.0),
-    }
-}
-
-/// How the experiment is run.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "holzinger-stream",
     about: "Delay of the bytes of a steady stream over a path with bursts of loss",
     run,
 };
 
 /// The experiment as in the paper, with both readings of its channel, and on the time-stepped one.
-///
-/// # Errors
-/// A simulation fails.
-pub fn run(options: &Options) -> Result<Report, Error> {
+fn run(options: &Options) -> Result<Report, Error> {
     let mut setups = Vec::new();
     for channel in CHANNELS {
         let kinds = [(0, 0), (3, 0), (3, 25)];
@@ -149,17 +158,17 @@ fn report(summaries: &[Summary]) -> Report {
             ("BLT", &|s| s.setup.burst.into()),
             ("RDT", &|s| s.setup.delay.into()),
             ("bytes", &|s| s.delays.total().into()),
-            ("on time", &|s| Cell::Share(1.0 - s.late)),
-            ("late", &|s| Cell::Share(s.late)),
+            ("on time", &|s| Cell::Share(1.0 - s.late())),
+            ("late", &|s| Cell::Share(s.late())),
             ("p50", &|s| quantile(s, 0.5)),
             ("p99", &|s| quantile(s, 0.99)),
             ("p99.9", &|s| quantile(s, 0.999)),
             ("max", &|s| quantile(s, 1.0)),
-            ("wire/byte", &|s| Cell::Number(s.wire_per_byte)),
-            ("resent/byte", &|s| Cell::Number(s.resent)),
-            ("repairs", &|s| Cell::Number(s.repair_symbols)),
-            ("recovered", &|s| Cell::Number(s.recovered)),
-            ("loss", &|s| Cell::Share(s.loss)),
+            ("wire/byte", &|s| Cell::Number(s.per_byte(|e| e.down.sent_bytes))),
+            ("resent/byte", &|s| Cell::Number(s.resent())),
+            ("repairs", &|s| Cell::Number(s.per_message(|e| e.server.fec.repair_symbols_sent))),
+            ("recovered", &|s| Cell::Number(s.per_message(|e| e.client.fec.recovered))),
+            ("loss", &|s| Cell::Share(s.loss())),
         ],
     );
     Report {
@@ -184,21 +193,21 @@ fn report(summaries: &[Summary]) -> Report {
     }
 }
 
-/// What the figures say of late bytes.
+/// Sums up the late bytes.
 fn findings(summaries: &[Summary]) -> String {
     let of_channel = |channel| summaries.iter().filter(move |s| s.setup.channel == channel);
     let sentence = |channel: Channel| {
         let without = of_channel(channel).find(|s| s.setup.burst == 0)?;
         let name = channel.name();
-        if without.late == 0.0 && of_channel(channel).all(|s| s.late == 0.0) {
+        if without.late() == 0.0 && of_channel(channel).all(|s| s.late() == 0.0) {
             return Some(format!("On `{name}` no byte is late."));
         }
         let with = of_channel(channel).filter(|s| s.setup.burst > 0).map(|s| {
             let Setup { burst, delay, .. } = s.setup;
-            format!("{} with BLT {burst} and RDT {} ms", Cell::Share(s.late), delay.as_millis())
+            format!("{} with BLT {burst} and RDT {} ms", Cell::Share(s.late()), delay.as_millis())
         });
         let with: Vec<String> = with.collect();
-        let without = Cell::Share(without.late);
+        let without = Cell::Share(without.late());
         Some(format!(
             "On `{name}` {without} of bytes are late without repair symbols, {}.",
             with.join(", ")
@@ -207,7 +216,7 @@ fn findings(summaries: &[Summary]) -> String {
     CHANNELS.into_iter().filter_map(sentence).collect::<Vec<_>>().join(" ")
 }
 
-/// The delays on one channel: the tail is what repair symbols are for.
+/// The tail of the delays on one channel, which repair symbols are meant to shorten.
 fn chart(summaries: &[Summary], channel: Channel) -> Chart {
     let of_channel = summaries.iter().filter(|s| s.setup.channel == channel);
     let series = of_channel.map(|s| {
@@ -236,7 +245,7 @@ mod tests {
         let delay = Duration::from_millis(25);
         let delays = [(ONE_WAY, 10_000 - late), (ONE_WAY + 10 * SLACK, late)];
         let batch = Batch { delays: delays.to_vec(), ends: Ends::default(), messages: 2 };
-        summarize(Setup { channel, burst, delay }, &[batch])
+        Summary::of(Setup { channel, burst, delay }, &[batch])
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The pages of [`marx_pages`](super::marx_pages) over HTTP/3 and a link with round trips and loss:
-//! what the paper left out.
+//! The pages of [`marx_pages`](super::marx_pages) over HTTP/3 and a link with round trips and loss,
+//! which the paper left out.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ const PATH: &str = "rate=5mbit delay=25ms queue=46875b";
 /// Shares of packets that are lost in each direction, in percent.
 const LOSSES: [u32; 2] = [0, 2];
 
-/// What one scheme made of all pages on one path.
+/// The loads of all pages with one scheme on one path.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The scheme.
@@ -65,18 +65,13 @@ pub fn measure(
     Ok(setups.into_iter().map(outcome).collect())
 }
 
-/// How the experiment is run.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "marx-link",
     about: "The same pages over HTTP/3 and a link, without and with loss",
     run,
 };
 
-/// The experiment.
-///
-/// # Errors
-/// The pages cannot be read, or a simulation fails.
-pub fn run(options: &Options) -> Result<Report, Error> {
+fn run(options: &Options) -> Result<Report, Error> {
     let pages = chosen(Timing::Dependencies, options)?;
     let outcomes = measure(&pages, &ENTRANTS, options)?;
     Ok(Report {

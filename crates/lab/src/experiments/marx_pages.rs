@@ -1,4 +1,4 @@
-//! What the order of service does to a page (Marx 2020, Table 2 and Fig. 14): each scheme on real
+//! How the order of service affects a page (Marx 2020, Table 2 and Fig. 14): each scheme on real
 //! page loads, with send buffers of several sizes, by ByteIndex against round robin.
 
 use sutura_analysis::figure::{Axis, Chart, Panel, Series};
@@ -21,14 +21,14 @@ pub const BUFFERS: [usize; 4] = [0, 14_000, 280_000, 1_000_000];
 const NONE: usize = 0;
 const LARGEST: usize = 3;
 
-/// A scheme that takes part.
+/// A scheme to compare.
 #[derive(Clone, Copy, Debug)]
 pub struct Entrant {
     /// Its name in tables.
     pub name: &'static str,
     /// What decides which stream is next.
     pub scheme: Scheme,
-    /// Whether everything above the fold is told to the scheme as the document itself.
+    /// Whether the scheme takes everything above the fold for the document itself.
     pub promoted: bool,
     /// The paper's mean speed-ups: all resources, those above the fold, and those with a send buffer
     /// of 1000 kB.
@@ -53,9 +53,9 @@ impl Entrant {
 
 /// The schemes; round robin is the first.
 ///
-/// The weights of `zeroweight` are told by a figure of the paper. There are three readings: those of
-/// the published code; those of [`zeroweight_atf`]; and those of the published code with 255
-/// for everything above the fold.
+/// A figure of the paper gives the weights of `zeroweight`. There are three readings of it: those of
+/// the published code; those of [`zeroweight_atf`]; and those of the published code with 255 for
+/// everything above the fold.
 pub const ENTRANTS: [Entrant; 15] = [
     Entrant::new(rr::SCHEME, None),
     Entrant::new(wrr::SCHEME, Some([1.05, 1.49, 1.28])),
@@ -162,7 +162,7 @@ fn load(page: &Page, scheme: Scheme, buffer: usize) -> Result<Load, Error> {
     load.ok_or_else(|| Error::Incomplete { page: page.id.clone(), scheme })
 }
 
-/// The pages that are asked for, from small to large.
+/// The pages that the options select, from small to large.
 pub(super) fn chosen(timing: Timing, options: &Options) -> Result<Vec<Page>, Error> {
     let pages = match &options.corpus {
         Some(file) => Page::read_file(file, timing)?,
@@ -179,18 +179,13 @@ pub(super) fn source(options: &Options) -> String {
     options.corpus.as_ref().map_or_else(String::new, |file| format!(" from {}", file.display()))
 }
 
-/// How the experiment is run.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "marx-pages",
     about: "What each scheme and send buffer does to the resources of real pages",
     run,
 };
 
-/// The experiment.
-///
-/// # Errors
-/// The pages cannot be read.
-pub fn run(options: &Options) -> Result<Report, Error> {
+fn run(options: &Options) -> Result<Report, Error> {
     let loads = |timing| Loads::of(chosen(timing, options)?, options);
     let main = loads(Timing::Dependencies)?;
     let recorded = loads(Timing::Recorded)?;

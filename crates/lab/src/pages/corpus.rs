@@ -1,50 +1,34 @@
-//! Page loads: which resources, how large, and what asks for each of them.
-//!
-//! What the schemes go by is derived from what Chrome recorded: a script with high priority is in
-//! the head, one with medium priority is behind the first image, one with low priority is `async`,
-//! `defer` or injected; a style sheet with very high priority is in the head. Loads without
-//! priorities: a script that a script asked for is deferred, and what starts later than the first
-//! image is behind it. Above the fold are the document, style sheets and scripts of the head, fonts,
-//! and the images that the browser reported in the viewport, or else the first large one.
+//! Reading page loads: those that come with this crate, and those of files.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
-use serde::Deserialize;
-use sutura_research::marx::{Kind, Resource};
 
-use super::requests::Requests;
+use super::page::Page;
+use super::recording::{RecordedPage, Timing};
 
-/// Real page loads, one in a line.
+/// Real page loads, one per line.
 const PAGES: &[u8] = include_bytes!("../../data/pages.jsonl.gz");
 /// The synthetic page of Meenan's tests, in which what is seen first is asked for last.
 const SYNTHETIC: &str = include_str!("../../data/synthetic_meenan.json");
-/// What a file begins with that is packed by gzip.
+/// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// The smallest image that counts as one that people look at, in bytes.
-const HERO: u64 = 10_000;
-/// The size of a resource where none of its type has a known one, in bytes.
-const UNKNOWN: u64 = 1000;
 
 /// The longest line, in bytes.
 const MAX_LINE: u64 = 4 << 20;
-/// How much text a corpus may have when it is unpacked, in bytes.
+/// The largest corpus after unpacking, in bytes.
 const MAX_TEXT: u64 = 256 << 20;
-/// How many resources the pages of a corpus may have together.
+/// The largest number of resources in a corpus.
 const MAX_RESOURCES: usize = 200_000;
 /// The largest page, in bytes.
-const MAX_PAGE: u64 = 1 << 30;
-/// The latest time of a recording, in milliseconds: a day.
-const MAX_TIME: f64 = 86_400_000.0;
+pub(super) const MAX_PAGE: u64 = 1 << 30;
 
 /// A corpus cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CorpusError {
-    /// The file is not there, does not unpack, or fails to be read.
+    /// The file does not exist, or cannot be unpacked or read.
     #[error("{file}: {error}")]
     Read {
         /// Its path.
@@ -52,7 +36,7 @@ pub enum CorpusError {
         /// What went wrong.
         error: std::io::Error,
     },
-    /// A line of it is no page that can be loaded.
+    /// A line is not a page that can be loaded.
     #[error("{file}, line {line}: {error}")]
     Line {
         /// Its path.
@@ -62,7 +46,7 @@ pub enum CorpusError {
         /// What is wrong with it.
         error: PageError,
     },
-    /// It has no page.
+    /// The corpus has no pages.
     #[error("{file}: it has no pages")]
     Empty {
         /// Its path.
@@ -70,13 +54,13 @@ pub enum CorpusError {
     },
 }
 
-/// Why a line is no page that can be loaded.
+/// Why a line is not a page that can be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
     /// It is not JSON, or not a page.
     #[error("column {column}: {problem}")]
     Parse {
-        /// Where it stops to be one.
+        /// Where parsing stopped.
         column: usize,
         /// Why.
         problem: String,
@@ -84,16 +68,16 @@ pub enum PageError {
     /// The line is too long.
     #[error("longer than {MAX_LINE} bytes")]
     Length,
-    /// The lines up to it are too long together.
+    /// The text up to this line is too long.
     #[error("more than {MAX_TEXT} bytes of text up to here")]
     Text,
     /// There are too many resources.
     #[error("more than {MAX_RESOURCES} resources up to here")]
     Resources,
-    /// It has no resources.
+    /// The page has no resources.
     #[error("page `{0}` has no resources")]
     Empty(String),
-    /// A resource does not stand behind the one that names it.
+    /// A resource comes before the one that names it.
     #[error("page `{page}`: resource {index} does not stand behind its parent")]
     Order {
         /// The page.
@@ -109,7 +93,7 @@ pub enum PageError {
         /// Where the resource stands.
         index: usize,
     },
-    /// The resources are too large together.
+    /// The page is too large.
     #[error("page `{0}` has more than {MAX_PAGE} bytes")]
     Size(String),
 }
@@ -121,49 +105,6 @@ impl From<serde_json::Error> for PageError {
         let problem = problem.strip_suffix(&place).unwrap_or(&problem).to_owned();
         Self::Parse { column, problem }
     }
-}
-
-/// Which times of the recording are kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Timing {
-    /// None: a resource is asked for as soon as what names it has arrived, or so much of it as had
-    /// arrived in the recording. What nothing is known to name is named by the whole document.
-    #[default]
-    Dependencies,
-    /// In addition, the time that passed in the recording after the end of what names it. It
-    /// contains what the browser computed, and whatever else it waited for, such as other hosts.
-    Recorded,
-}
-
-/// When a resource is asked for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Trigger {
-    /// So long after the start.
-    Start(Duration),
-    /// When this share of the resource with the index has arrived, 0 to 1.
-    During(usize, f64),
-    /// So long after the resource with the index is complete.
-    After(usize, Duration),
-}
-
-/// A resource of a page.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PageResource {
-    /// What its response takes.
-    pub bytes: u64,
-    /// What the schemes go by.
-    pub resource: Resource,
-    /// When it is asked for.
-    pub trigger: Trigger,
-}
-
-/// A page load.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Page {
-    /// Its name in the corpus.
-    pub id: String,
-    /// By index; what a trigger names has a smaller one.
-    pub resources: Vec<PageResource>,
 }
 
 impl Page {
@@ -185,12 +126,12 @@ impl Page {
         page.map_err(|error| CorpusError::Line { file, line: 1, error })
     }
 
-    /// The page loads of a file, the smallest first: one JSON object a line, plain or packed by
-    /// gzip. Blank lines do not count.
+    /// The page loads of a file, the smallest first: one JSON object per line, plain or compressed
+    /// with gzip. Blank lines are ignored.
     ///
     /// # Errors
-    /// The file cannot be read or unpacked, has no pages, or a line of it is no page, or is beyond
-    /// what is read at most (4 MiB a line, 256 MiB of text and 200,000 resources in all).
+    /// The file cannot be read or unpacked, has no pages, a line is not a page, or a limit is exceeded
+    /// (4 MiB per line, 256 MiB of text and 200,000 resources in all).
     pub fn read_file(path: &Path, timing: Timing) -> Result<Vec<Self>, CorpusError> {
         let name = path.display().to_string();
         match File::open(path) {
@@ -239,237 +180,16 @@ impl Page {
     fn parse(line: &[u8], timing: Timing) -> Result<Self, PageError> {
         serde_json::from_slice::<RecordedPage>(line)?.page(timing)
     }
-
-    /// Bytes of all resources.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.resources.iter().map(|r| r.bytes).sum()
-    }
-
-    /// What a client asks for, at the beginning of a load.
-    #[must_use]
-    pub fn requests(&self) -> Requests {
-        Requests::new(self.resources.iter().map(|resource| (resource.bytes, resource.trigger)))
-    }
-}
-
-#[derive(Deserialize)]
-struct Header {
-    id: String,
-}
-
-#[derive(Deserialize)]
-struct RecordedPage {
-    page: Header,
-    res: Vec<Recorded>,
-}
-
-/// A resource as the corpus has it.
-#[derive(Deserialize)]
-struct Recorded {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    mime: String,
-    /// Start and end in milliseconds.
-    #[serde(default)]
-    t: f64,
-    #[serde(default)]
-    e: Option<f64>,
-    /// When the first byte came, in milliseconds on the clock of `t` and `e`.
-    #[serde(default)]
-    ttfb: Option<f64>,
-    #[serde(default)]
-    st: Option<u16>,
-    #[serde(default)]
-    wire: Option<u64>,
-    #[serde(default)]
-    body: Option<u64>,
-    parent: Option<usize>,
-    #[serde(default)]
-    how: Option<String>,
-    /// Milliseconds from the parent's start.
-    #[serde(default)]
-    dps: Option<f64>,
-    /// Whether the parent was not complete.
-    #[serde(default)]
-    during: Option<bool>,
-    #[serde(default)]
-    prio: Option<String>,
-    #[serde(default)]
-    prio0: Option<String>,
-    #[serde(default)]
-    viewport: Option<u8>,
-    #[serde(default)]
-    lcp: Option<u8>,
-    /// Synthetic pages: when it is asked for, and whether it is critical and above the fold.
-    #[serde(default)]
-    when: Option<String>,
-    #[serde(default)]
-    crit: Option<u8>,
-    #[serde(default)]
-    atf: Option<u8>,
-}
-
-impl Recorded {
-    fn kind(&self) -> Kind {
-        match self.kind.as_str() {
-            "html" => Kind::Html,
-            "css" => Kind::Css,
-            "js" => Kind::Js,
-            "font" => Kind::Font,
-            "image" if Kind::from_mime(&self.mime) == Kind::Svg => Kind::Svg,
-            "image" => Kind::Image,
-            "xhr" => Kind::Xhr,
-            "media" => Kind::Video,
-            _ => Kind::Other,
-        }
-    }
-
-    /// The bytes of the response: on the wire if known, else decoded.
-    fn size(&self) -> Option<u64> {
-        self.wire.filter(|&wire| wire > 0).or(self.body.filter(|&body| body > 0))
-    }
-
-    fn priority(&self) -> Option<&str> {
-        self.prio0.as_deref().or(self.prio.as_deref())
-    }
-
-    fn is_image(&self) -> bool {
-        matches!(self.kind(), Kind::Image | Kind::Svg)
-    }
-}
-
-impl RecordedPage {
-    fn page(self, timing: Timing) -> Result<Page, PageError> {
-        if self.res.is_empty() {
-            return Err(PageError::Empty(self.page.id));
-        }
-        for (index, recorded) in self.res.iter().enumerate() {
-            if recorded.parent.is_some_and(|parent| parent >= index) {
-                return Err(PageError::Order { page: self.page.id, index });
-            }
-            let times = [Some(recorded.t), recorded.e];
-            if !times.iter().flatten().all(|time| (0.0..=MAX_TIME).contains(time)) {
-                return Err(PageError::Time { page: self.page.id, index });
-            }
-        }
-        let medians = self.medians();
-        let main = self.main();
-        let heroes = self.heroes();
-        let first_image = self.res.iter().find(|r| r.is_image()).map_or(f64::MAX, |r| r.t);
-        let known = |r: &Recorded| r.size().or(medians.get(r.kind.as_str()).copied());
-        let resources = self.res.iter().enumerate().map(|(index, recorded)| PageResource {
-            bytes: known(recorded).unwrap_or(UNKNOWN),
-            resource: describe(recorded, index == main, heroes.contains(&index), first_image),
-            trigger: self.trigger(recorded, index, main, timing),
-        });
-        let resources: Vec<PageResource> = resources.collect();
-        let bytes =
-            resources.iter().fold(0, |sum: u64, resource| sum.saturating_add(resource.bytes));
-        if bytes > MAX_PAGE {
-            return Err(PageError::Size(self.page.id));
-        }
-        Ok(Page { resources, id: self.page.id })
-    }
-
-    /// Of each type, the median of the sizes that are known.
-    fn medians(&self) -> BTreeMap<&str, u64> {
-        let mut sizes: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-        for recorded in &self.res {
-            sizes.entry(&recorded.kind).or_default().extend(recorded.size());
-        }
-        let median = |mut sizes: Vec<u64>| {
-            sizes.sort_unstable();
-            sizes.get(sizes.len() / 2).copied()
-        };
-        sizes.into_iter().filter_map(|(kind, sizes)| Some((kind, median(sizes)?))).collect()
-    }
-
-    /// The document: the first one that is no redirection.
-    fn main(&self) -> usize {
-        let is_document =
-            |r: &Recorded| r.kind() == Kind::Html && r.st.is_none_or(|st| st / 100 == 2);
-        self.res.iter().position(is_document).unwrap_or(0)
-    }
-
-    /// The images that people see first: those known to be in the viewport, else the first large
-    /// one.
-    fn heroes(&self) -> BTreeSet<usize> {
-        let images = || self.res.iter().enumerate().filter(|(_, r)| r.is_image());
-        let is_seen = |r: &Recorded| [r.viewport, r.lcp, r.atf].contains(&Some(1));
-        let seen: BTreeSet<usize> = images().filter(|(_, r)| is_seen(r)).map(|(i, _)| i).collect();
-        if !seen.is_empty() {
-            return seen;
-        }
-        images().find(|(_, r)| r.size().unwrap_or(0) >= HERO).map(|(i, _)| i).into_iter().collect()
-    }
-
-    fn trigger(&self, recorded: &Recorded, index: usize, main: usize, timing: Timing) -> Trigger {
-        let kept = |wait: f64| match timing {
-            Timing::Dependencies => Duration::ZERO,
-            Timing::Recorded => Duration::try_from_secs_f64(wait / 1000.0).unwrap_or_default(),
-        };
-        let parent = recorded.parent.and_then(|parent| Some((parent, self.res.get(parent)?)));
-        let Some((parent, from)) = parent else {
-            return match timing {
-                Timing::Dependencies if index > main => Trigger::After(main, Duration::ZERO),
-                _ => Trigger::Start(kept(recorded.t)),
-            };
-        };
-        match recorded.when.as_deref() {
-            Some("during") => return Trigger::During(parent, 0.0),
-            Some("layout" | "after") => return Trigger::After(parent, Duration::ZERO),
-            _ => {}
-        }
-        let end = from.e.unwrap_or(from.t).max(from.t);
-        if recorded.during == Some(true) && end > from.t {
-            let start = recorded.dps.map_or(recorded.t, |dps| from.t + dps);
-            // Some recordings have it outside of the response, where it means nothing.
-            let first_byte = from.ttfb.filter(|ttfb| (from.t..end).contains(ttfb));
-            let begin = first_byte.unwrap_or(from.t);
-            return Trigger::During(parent, ((start - begin) / (end - begin)).clamp(0.0, 1.0));
-        }
-        Trigger::After(parent, kept(recorded.t - end))
-    }
-}
-
-/// What the schemes go by.
-fn describe(recorded: &Recorded, main: bool, hero: bool, first_image: f64) -> Resource {
-    let kind = recorded.kind();
-    let priority = recorded.priority();
-    let injected = recorded.how.as_deref().is_some_and(|how| how.starts_with("script"));
-    let late = recorded.t > first_image;
-    let (in_head, after_first_image, deferred) = match (kind, priority) {
-        (Kind::Css, Some(priority)) => (priority == "VeryHigh", false, false),
-        (Kind::Css, None) => (!late, false, false),
-        (Kind::Js, Some(priority)) => match priority {
-            "High" | "VeryHigh" => (recorded.when.as_deref() != Some("after"), false, false),
-            "Medium" if recorded.when.is_some() => (true, false, false),
-            "Medium" => (false, true, false),
-            _ => (false, false, true),
-        },
-        (Kind::Js, None) => (!injected && !late, !injected && late, injected),
-        _ => (false, false, false),
-    };
-    let derived = main || in_head || kind == Kind::Font;
-    let critical = recorded.crit.map_or(derived, |crit| crit == 1);
-    Resource {
-        kind,
-        main,
-        in_head,
-        after_first_image,
-        deferred,
-        preload: false,
-        critical,
-        above_the_fold: recorded.atf.map_or(critical || hero, |atf| atf == 1),
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::time::Duration;
 
+    use sutura_research::marx::Resource;
+
+    use super::super::page::Trigger;
     use super::*;
 
     #[test]

@@ -7,7 +7,7 @@ use sutura_link::LinkConfig;
 use sutura_proto::TransportConfig;
 use sutura_sim::{Failure, Scenario};
 
-use super::corpus::Page;
+use super::page::Page;
 use super::priority;
 use super::requests::Load;
 use super::signals::chrome;
@@ -56,19 +56,15 @@ fn answer(page: &Page, request: &Fields) -> Option<Reply> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::corpus::{PageResource, Trigger};
+    use super::super::page::Trigger;
     use std::time::Duration;
 
     use super::*;
     use sutura_proto::Scheme;
-    use sutura_research::marx::{Kind, Resource, dfifo, fifo, rr};
+    use sutura_research::marx::{Kind, dfifo, fifo, rr};
     use sutura_sim::FailureKind;
 
     const MS: Duration = Duration::from_millis(1);
-
-    fn resource(kind: Kind, bytes: u64, trigger: Trigger) -> PageResource {
-        PageResource { bytes, resource: Resource { kind, ..Resource::default() }, trigger }
-    }
 
     fn load(page: &Arc<Page>, link: &str, scheduler: Scheme) -> Load {
         let config =
@@ -76,17 +72,13 @@ mod tests {
         load_over(page, &link.parse().unwrap(), &config, 7).unwrap()
     }
 
-    fn page(resources: &[PageResource]) -> Arc<Page> {
-        Arc::new(Page { id: String::new(), resources: resources.to_vec() })
-    }
-
     #[test]
     fn each_resource_is_asked_for_when_what_names_it_is_there() {
-        let page = page(&[
-            resource(Kind::Html, 500, Trigger::Start(Duration::ZERO)),
-            resource(Kind::Css, 500, Trigger::After(0, Duration::ZERO)),
-            resource(Kind::Font, 500, Trigger::After(1, 30 * MS)),
-        ]);
+        let page = Arc::new(Page::of(&[
+            (Kind::Html, 500, Trigger::Start(Duration::ZERO)),
+            (Kind::Css, 500, Trigger::After(0, Duration::ZERO)),
+            (Kind::Font, 500, Trigger::After(1, 30 * MS)),
+        ]));
         let load = load(&page, "delay=50ms", Scheme::EPS);
         let millis =
             |times: &[Duration]| -> Vec<u128> { times.iter().map(Duration::as_millis).collect() };
@@ -98,11 +90,11 @@ mod tests {
     #[test]
     fn the_server_goes_by_the_scheme() {
         let start = Trigger::Start(Duration::ZERO);
-        let page = page(&[
-            resource(Kind::Image, 200_000, start),
-            resource(Kind::Image, 200_000, start),
-            resource(Kind::Css, 200_000, Trigger::During(0, 0.1)),
-        ]);
+        let page = Arc::new(Page::of(&[
+            (Kind::Image, 200_000, start),
+            (Kind::Image, 200_000, start),
+            (Kind::Css, 200_000, Trigger::During(0, 0.1)),
+        ]));
         let order = |scheme| {
             let load = load(&page, "rate=5mbit delay=25ms", scheme);
             let mut order = [0, 1, 2];
@@ -120,15 +112,15 @@ mod tests {
     #[test]
     fn more_resources_than_streams_and_loss_do_no_harm() {
         let start = Trigger::Start(Duration::ZERO);
-        let resources: Vec<_> = (0..250).map(|_| resource(Kind::Image, 3000, start)).collect();
-        let load = load(&page(&resources), "rate=5mbit delay=25ms loss=bern:0.05", rr::SCHEME);
+        let page = Arc::new(Page::of(&[(Kind::Image, 3000, start); 250]));
+        let load = load(&page, "rate=5mbit delay=25ms loss=bern:0.05", rr::SCHEME);
         assert_eq!(load.completed.len(), 250);
         assert!(load.requested[249] > load.requested[0]);
     }
 
     #[test]
     fn a_path_that_carries_nothing_is_a_failure() {
-        let page = page(&[resource(Kind::Html, 500, Trigger::Start(Duration::ZERO))]);
+        let page = Arc::new(Page::of(&[(Kind::Html, 500, Trigger::Start(Duration::ZERO))]));
         let link = "loss=bern:1".parse().unwrap();
         let error = load_over(&page, &link, &TransportConfig::default(), 7).unwrap_err();
         assert_eq!(error.seed, Some(7));

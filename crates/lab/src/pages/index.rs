@@ -3,15 +3,15 @@
 use sutura_analysis::sampled_index;
 use sutura_analysis::statistics::millis;
 
-use super::corpus::Page;
+use super::page::Page;
 use super::requests::Load;
 
-/// What a resource counts for.
+/// The weight of a resource in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weighting {
     /// Its bytes.
     Bytes,
-    /// As much as any other.
+    /// All resources count the same.
     Objects,
 }
 
@@ -37,17 +37,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::pages::corpus::{PageResource, Trigger};
-    use sutura_research::marx::Resource;
+    use crate::pages::page::Trigger;
+    use sutura_research::marx::Kind;
 
     #[test]
     fn the_index_is_the_area_above_the_curve() {
-        let resource = |bytes| PageResource {
-            bytes,
-            resource: Resource::default(),
-            trigger: Trigger::Start(Duration::ZERO),
-        };
-        let page = Page { id: String::new(), resources: vec![resource(1), resource(3)] };
+        let resource = |bytes| (Kind::Other, bytes, Trigger::Start(Duration::ZERO));
+        let page = Page::of(&[resource(1), resource(3)]);
         let completed = [100, 350].map(Duration::from_millis).to_vec();
         let load = Load { completed, requested: vec![Duration::ZERO; 2] };
         // Looks at 0, 100, 200, 300 and 400 ms: 1, 3/4, 3/4, 3/4 and 0 are missing.

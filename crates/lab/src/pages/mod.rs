@@ -4,21 +4,25 @@
 mod corpus;
 mod http;
 mod index;
+mod page;
 mod playback;
+mod recording;
 mod requests;
 mod signals;
 
-pub use corpus::{CorpusError, Page, PageError, PageResource, Timing, Trigger};
+pub use corpus::{CorpusError, PageError};
 pub use http::load_over;
 pub use index::{Weighting, byte_index};
+pub use page::{Page, PageResource, Trigger};
 pub use playback::play;
+pub use recording::Timing;
 pub use requests::{Load, Requests};
 pub use signals::chrome;
 
 pub use sutura_research::marx::{Kind, Resource};
 use sutura_schedule::Priority;
 
-/// Everything that a server can know of a resource: what a browser says of it, and what it is.
+/// Everything that a server can know of a resource: what a browser signals, and what it is.
 #[must_use]
 pub fn priority(resource: &PageResource) -> Priority {
     let (urgency, incremental) = chrome(&resource.resource);

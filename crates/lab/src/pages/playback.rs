@@ -9,17 +9,17 @@ use std::time::Duration;
 
 use sutura_schedule::{Priority, Scheduler};
 
-use super::corpus::Page;
+use super::page::Page;
 use super::requests::Load;
 
-/// From one packet to the next.
+/// The time from one packet to the next.
 const SLOT: Duration = Duration::from_millis(10);
-/// Bytes of a packet.
+/// The size of a packet in bytes.
 const PACKET: usize = 1400;
 
-/// Plays a page back. `buffer` is how many bytes the scheduler may be ahead of the wire; `priority`
-/// says what the server knows of each resource. `None` if the page is never complete because the
-/// scheduler does not serve a stream.
+/// Plays a page back. The scheduler may be `buffer` bytes ahead of the wire; `priority` is what the
+/// server knows of each resource. `None` if the page is never complete because the scheduler does
+/// not serve a stream.
 pub fn play(
     page: &Page,
     scheduler: &mut dyn Scheduler,
@@ -38,7 +38,7 @@ pub fn play(
             now += SLOT;
             requests.arrive(index, bytes as u64, now);
         } else {
-            // The wire is idle until something is asked for.
+            // The wire is idle until the next request.
             let slots = requests.next_due()?.as_nanos().div_ceil(SLOT.as_nanos());
             now = SLOT * u32::try_from(slots).ok()?;
         }
@@ -83,19 +83,15 @@ impl Server {
 
 #[cfg(test)]
 mod tests {
-    use super::super::corpus::{PageResource, Trigger};
+    use super::super::page::Trigger;
     use super::*;
-    use sutura_research::marx::{Kind, Resource, dfifo, fifo, rr};
+    use sutura_research::marx::{Kind, dfifo, fifo, rr};
     use sutura_schedule::Scheme;
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn resource(kind: Kind, bytes: u64, trigger: Trigger) -> PageResource {
-        PageResource { bytes, resource: Resource { kind, ..Resource::default() }, trigger }
-    }
-
-    fn load(scheme: Scheme, buffer: usize, resources: &[PageResource]) -> Load {
-        let page = Page { id: String::new(), resources: resources.to_vec() };
+    fn load(scheme: Scheme, buffer: usize, resources: &[(Kind, u64, Trigger)]) -> Load {
+        let page = Page::of(resources);
         let priority =
             |index: usize| Priority::default().with_extension(page.resources[index].resource);
         play(&page, &mut *scheme.build(), buffer, priority).unwrap()
@@ -108,9 +104,9 @@ mod tests {
     #[test]
     fn a_packet_takes_ten_milliseconds_however_short_it_is() {
         let resources = [
-            resource(Kind::Html, 1401, Trigger::Start(Duration::ZERO)),
-            resource(Kind::Image, 10, Trigger::After(0, 25 * MS)),
-            resource(Kind::Image, 10, Trigger::After(1, 30 * MS)),
+            (Kind::Html, 1401, Trigger::Start(Duration::ZERO)),
+            (Kind::Image, 10, Trigger::After(0, 25 * MS)),
+            (Kind::Image, 10, Trigger::After(1, 30 * MS)),
         ];
         let load = load(fifo::SCHEME, 0, &resources);
         assert_eq!(millis(&load.requested), [0, 50, 90]);
@@ -128,8 +124,7 @@ mod tests {
 
     #[test]
     fn a_small_page_goes_as_computed_by_hand() {
-        let page = PAGE.map(|(kind, bytes, trigger)| resource(kind, bytes, trigger));
-        let completed = |scheme, buffer| millis(&load(scheme, buffer, &page).completed);
+        let completed = |scheme, buffer| millis(&load(scheme, buffer, &PAGE).completed);
         // H H C C I I I F: the font is asked for last, while the image waits.
         assert_eq!(completed(fifo::SCHEME, 0), [20, 40, 70, 80]);
         // H H C C F I I I: it overtakes the image.
@@ -143,7 +138,7 @@ mod tests {
     #[test]
     fn in_turns_each_stream_gets_one_packet() {
         let start = Trigger::Start(Duration::ZERO);
-        let page = [1400, 4200, 2800].map(|bytes| resource(Kind::Image, bytes, start));
+        let page = [1400, 4200, 2800].map(|bytes| (Kind::Image, bytes, start));
         // A B C B C B.
         assert_eq!(millis(&load(rr::SCHEME, 0, &page).completed), [10, 60, 50]);
         // The buffer is filled in turns, too.

@@ -1,14 +1,14 @@
-//! What a client asks for while a page arrives.
+//! The requests of a client while a page arrives.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::corpus::Trigger;
+use super::page::Trigger;
 
-/// What came of a page load. Times are since its start.
+/// The times of a page load, since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// When each resource was asked for.
+    /// When each resource was requested.
     pub requested: Vec<Duration>,
     /// When each was complete.
     pub completed: Vec<Duration>,
@@ -18,7 +18,7 @@ pub struct Load {
 #[derive(Clone, Debug)]
 pub struct Requests {
     resources: Vec<State>,
-    /// What is to be asked for and when, the earliest first.
+    /// The requests that are due, and when, the earliest first.
     due: BTreeSet<(Duration, usize)>,
     incomplete: usize,
 }
@@ -29,15 +29,15 @@ struct State {
     arrived: u64,
     requested: Option<Duration>,
     completed: Option<Duration>,
-    /// What is asked for at a share of this resource.
+    /// The resources that are requested when a share of this one has arrived.
     during: Vec<(f64, usize)>,
-    /// What is asked for a time after its end.
+    /// The resources that are requested a time after the end of this one.
     after: Vec<(Duration, usize)>,
 }
 
 impl Requests {
-    /// At the beginning of a load of resources, each with its size in bytes. What a trigger names
-    /// stands before the resource that it belongs to.
+    /// The beginning of a page load. Each resource has a size in bytes and a trigger, which may only
+    /// name resources before it.
     #[must_use]
     pub fn new(page: impl IntoIterator<Item = (u64, Trigger)>) -> Self {
         let mut resources: Vec<State> = Vec::new();
@@ -55,13 +55,13 @@ impl Requests {
         Self { incomplete: resources.len(), resources, due }
     }
 
-    /// When the next resource is to be asked for, as far as is known.
+    /// When the next request is due, as far as is known.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// The next resource to ask for at `now`, by its index. It counts as asked for.
+    /// The index of the next resource to request at `now`. It counts as requested from then on.
     pub fn next(&mut self, now: Duration) -> Option<usize> {
         let (at, index) = *self.due.first()?;
         if at > now {
@@ -72,8 +72,8 @@ impl Requests {
         Some(index)
     }
 
-    /// `bytes` more of a resource have arrived; it is complete when all of them have. An empty one
-    /// is complete when none of them has arrived, which somebody has to say, too.
+    /// Records that `bytes` more of a resource have arrived. It is complete when all of them have;
+    /// for an empty resource this takes a call with zero bytes.
     pub fn arrive(&mut self, index: usize, bytes: u64, now: Duration) {
         let resource = &mut self.resources[index];
         resource.arrived += bytes;
@@ -96,25 +96,25 @@ impl Requests {
         self.resources[index].arrived
     }
 
-    /// Whether a resource was asked for.
+    /// Whether a resource was requested.
     #[must_use]
     pub fn is_requested(&self, index: usize) -> bool {
         self.resources.get(index).is_some_and(|resource| resource.requested.is_some())
     }
 
-    /// Whether something that was asked for is not complete.
+    /// Whether a resource was requested and is not complete.
     #[must_use]
     pub fn are_under_way(&self) -> bool {
         self.resources.iter().any(|r| r.requested.is_some() && r.completed.is_none())
     }
 
-    /// Whether all is complete.
+    /// Whether all resources are complete.
     #[must_use]
     pub const fn is_done(&self) -> bool {
         self.incomplete == 0
     }
 
-    /// The times, once all is complete.
+    /// The times, once all resources are complete.
     #[must_use]
     pub fn load(&self) -> Option<Load> {
         Some(Load {

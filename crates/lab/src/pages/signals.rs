@@ -1,8 +1,8 @@
-//! What a browser tells the server of a resource by RFC 9218.
+//! The priority that a browser signals for a resource (RFC 9218).
 
 use sutura_research::marx::{Kind, Resource};
 
-/// Urgency and the incremental flag as Chrome 115 has them.
+/// Urgency and incremental flag as Chrome 115 signals them.
 #[must_use]
 pub const fn chrome(resource: &Resource) -> (u8, bool) {
     match resource.kind {

@@ -7,28 +7,28 @@ use sutura_h3::{self as h3, Event, Fields, Priority, ReceiveError, SendError};
 use sutura_proto::StreamId;
 use sutura_sim::{AppError, Pattern};
 
-use super::{End, Http, unexpected};
+use super::{End, Http, Session, unexpected};
 use crate::pages::{Load, Requests, Trigger};
 
-/// Bytes that are read at a time.
+/// How many bytes are read at a time.
 const READ_SIZE: usize = 16 * 1024;
 
-/// A resource of a page, as a client asks for it.
+/// A request for a resource of a page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// The header section.
     pub fields: Fields,
     /// The size of the response's body.
     pub bytes: u64,
-    /// The priority and the protection that the client asks for; it asks for none if `None`.
+    /// The priority and the protection that the client signals, if any.
     pub priority: Option<Priority>,
     /// When it is sent.
     pub trigger: Trigger,
 }
 
 impl Request {
-    /// A request at the start, without a priority. Its path says everything that the server needs to
-    /// know; `number` is the place in the page.
+    /// A request at the start, without a priority. Its path tells the server everything that it needs
+    /// to know; `number` is the index of the resource in the page.
     #[must_use]
     pub fn described(number: usize, bytes: u64) -> Self {
         Self {
@@ -40,25 +40,25 @@ impl Request {
     }
 }
 
-/// Bytes of a response that could be read.
+/// Bytes of a response that the client read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When, since the start of the load.
+    /// The time since the start of the load.
     pub at: Duration,
-    /// Of which request, by its place in the page.
+    /// The index of the request in the page.
     pub request: usize,
     /// How many.
     pub bytes: u64,
 }
 
-/// Loads a page: sends each request when its trigger says so, and checks what comes. Times are since
-/// the first moment at which it can send a request, after the handshake.
+/// Loads a page: sends each request when its trigger fires, and checks the responses. Times count
+/// from the end of the handshake, when the client can send its first request.
 pub struct Client {
     page: Vec<Request>,
     requests: Requests,
     /// Which request each stream carries.
     streams: BTreeMap<StreamId, usize>,
-    /// A request that no stream was permitted for.
+    /// A request that waits because the peer allows no further stream.
     waiting: Option<usize>,
     /// New priorities of requests, the earliest first.
     updates: VecDeque<(Duration, usize, Priority)>,
@@ -83,8 +83,8 @@ impl Client {
         }
     }
 
-    /// Sends a PRIORITY_UPDATE (RFC 9218, section 7) for a request at a time by which that was sent.
-    /// Calls go in the order of time.
+    /// Sends a PRIORITY_UPDATE (RFC 9218, section 7) for a request at time `at`, by which the request
+    /// must have been sent. Calls must be in the order of time.
     #[must_use]
     pub fn update(mut self, at: Duration, request: usize, priority: Priority) -> Self {
         self.updates.push_back((at, request, priority));
@@ -96,12 +96,12 @@ impl Client {
         Http::new(h3::Connection::client(h3::Config::default()), self)
     }
 
-    /// Whether the request with this place in the page was sent, or waits for a stream.
+    /// Whether the request with this index was sent, or waits for a stream.
     pub(super) fn has_asked_for(&self, request: usize) -> bool {
         self.requests.is_requested(request)
     }
 
-    /// Whether there is something to send: the handshake, or a response.
+    /// Whether an end has something to send: the handshake, or a response.
     pub(super) fn is_busy(&self) -> bool {
         self.started.is_none() || self.requests.are_under_way()
     }
@@ -126,15 +126,10 @@ impl Client {
     }
 
     /// Sends the requests that are due.
-    fn ask(
-        &mut self,
-        http: &mut h3::Connection,
-        transport: &mut h3::Quic<'_>,
-        at: Duration,
-    ) -> Result<(), AppError> {
+    fn ask(&mut self, session: &mut Session<'_>, at: Duration) -> Result<(), AppError> {
         while let Some(index) = self.waiting.take().or_else(|| self.requests.next(at)) {
             let Request { fields, priority, .. } = &self.page[index];
-            match http.send_request(transport, fields, priority.as_ref(), true) {
+            match session.http.send_request(&mut session.quic, fields, priority.as_ref(), true) {
                 Ok(stream) => {
                     self.streams.insert(stream, index);
                 }
@@ -149,33 +144,23 @@ impl Client {
     }
 
     /// Sends the updates that are due.
-    fn reprioritize(
-        &mut self,
-        http: &mut h3::Connection,
-        transport: &mut h3::Quic<'_>,
-        at: Duration,
-    ) -> Result<(), AppError> {
+    fn reprioritize(&mut self, session: &mut Session<'_>, at: Duration) -> Result<(), AppError> {
         while let Some((_, request, priority)) = self.updates.pop_front_if(|(due, ..)| *due <= at) {
             let stream = self.streams.iter().find(|(_, carried)| **carried == request);
             let (stream, _) = stream.ok_or_else(|| unexpected("update", "no request yet"))?;
-            let sent = http.send_priority_update(transport, *stream, &priority);
+            let sent = session.http.send_priority_update(&mut session.quic, *stream, &priority);
             sent.map_err(|error| unexpected("update", error))?;
         }
         Ok(())
     }
 
     /// Reads what there is of a response.
-    fn read(
-        &mut self,
-        http: &mut h3::Connection,
-        transport: &mut h3::Quic<'_>,
-        stream: StreamId,
-    ) -> Result<(), AppError> {
-        let at = self.time(transport.now);
+    fn read(&mut self, session: &mut Session<'_>, stream: StreamId) -> Result<(), AppError> {
+        let at = self.time(session.quic.now);
         let request = self.request(stream)?;
         loop {
-            let bytes = match http.read_body(transport, stream, &mut self.buffer) {
-                // If the exchange is over, an event tells how.
+            let bytes = match session.http.read_body(&mut session.quic, stream, &mut self.buffer) {
+                // If the exchange is over, an event says how it ended.
                 Ok(0) | Err(ReceiveError::Blocked | ReceiveError::UnknownStream) => return Ok(()),
                 Ok(bytes) => bytes,
                 Err(error) => return Err(unexpected("response", error)),
@@ -191,7 +176,7 @@ impl Client {
 
     fn finish(&mut self, stream: StreamId, at: Duration) -> Result<(), AppError> {
         let request = self.request(stream)?;
-        // A response without a body has no other bytes to be complete with.
+        // Completes a response without a body, of which no bytes arrive.
         self.requests.arrive(request, 0, at);
         match (self.requests.arrived(request), self.page[request].bytes) {
             (arrived, bytes) if arrived == bytes => Ok(()),
@@ -208,17 +193,12 @@ impl Client {
 }
 
 impl End for Client {
-    fn on_event(
-        &mut self,
-        http: &mut h3::Connection,
-        transport: &mut h3::Quic<'_>,
-        event: Event,
-    ) -> Result<(), AppError> {
+    fn on_event(&mut self, session: &mut Session<'_>, event: Event) -> Result<(), AppError> {
         match event {
             Event::Headers { ref fields, .. } if fields.status() == Some(200) => Ok(()),
-            Event::Data { stream } => self.read(http, transport, stream),
+            Event::Data { stream } => self.read(session, stream),
             Event::Finished { stream } => {
-                let at = self.time(transport.now);
+                let at = self.time(session.quic.now);
                 self.finish(stream, at)
             }
             Event::Settings(_) | Event::Writable { .. } => Ok(()),
@@ -233,14 +213,10 @@ impl End for Client {
         }
     }
 
-    fn poll(
-        &mut self,
-        http: &mut h3::Connection,
-        transport: &mut h3::Quic<'_>,
-    ) -> Result<Option<Instant>, AppError> {
-        let at = self.time(transport.now);
-        self.ask(http, transport, at)?;
-        self.reprioritize(http, transport, at)?;
+    fn poll(&mut self, session: &mut Session<'_>) -> Result<Option<Instant>, AppError> {
+        let at = self.time(session.quic.now);
+        self.ask(session, at)?;
+        self.reprioritize(session, at)?;
         let request = self.requests.next_due().filter(|_| self.waiting.is_none());
         let update = self.updates.front().map(|(at, ..)| *at);
         let due = request.into_iter().chain(update).min();

@@ -1,4 +1,4 @@
-//! Which bytes went out as source symbols.
+//! Counts the bytes that were sent in source symbols.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use std::time::Instant;
 use sutura_proto::wire_format::{Carrier, Frame, FrameIter};
 use sutura_proto::{Observation, Observer, SpaceId, StreamId};
 
-/// Bytes of a stream that were sent, those sent again included.
+/// Bytes of a stream that were sent, including retransmissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamBytes {
     /// In source symbols.
@@ -16,13 +16,13 @@ pub struct StreamBytes {
     pub bare: u64,
 }
 
-/// Counts, for each stream, what a connection sends in source symbols and what it sends bare.
-/// Clones count together.
+/// Counts the bytes of each stream that a connection sends inside and outside of source symbols.
+/// Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage(Arc<Mutex<BTreeMap<StreamId, StreamBytes>>>);
 
 impl Coverage {
-    /// What was sent so far.
+    /// The bytes sent so far.
     #[must_use]
     pub fn streams(&self) -> BTreeMap<StreamId, StreamBytes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()

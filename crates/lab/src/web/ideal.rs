@@ -1,60 +1,62 @@
-//! How a page would load if bytes could be divided at will: what priorities mean, computed from
-//! the tree that they describe and nothing else.
+//! How a page would load if bytes could be divided at will, computed only from the tree that the
+//! priorities describe.
 
 use sutura_h3::Priority;
 use sutura_schedule::{Class, Weight};
 
 use super::Request;
 
-/// A time in which the same resources share the path.
+/// A period in which the same resources share the path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
     /// Seconds from the first byte of the page to the end of the phase.
     pub end: f64,
-    /// The resources that are sent, with their shares, which sum to 1.
+    /// The resources that are sent, with their shares, which add up to 1.
     pub shares: Vec<(usize, f64)>,
     /// Those of them that are complete at the end.
     pub completed: Vec<usize>,
 }
 
-/// Loads `page`, all of it asked for at once and in order, at `rate` bytes per second. Of the first
-/// resource, `head_start` bytes are sent before there are others.
+/// Loads `page` at `rate` bytes per second. All resources are requested at once and in order, but
+/// `head_start` bytes of the first one are sent before the server knows of the others.
 ///
 /// Among the children of a class those of the most urgent level share by their weights (hierarchical
 /// max-min fairness, Holzinger et al. 2025, III-A); one that is not incremental goes alone, before
 /// those that are, in the order of the requests (III-B4).
 #[must_use]
 pub fn ideal(page: &[Request], head_start: u64, rate: f64) -> Vec<Phase> {
-    let mut tree = Tree::new(page);
+    let tree = Node::root(page);
+    // Bytes to come.
+    let mut left: Vec<f64> = page.iter().map(|request| request.bytes as f64).collect();
     let mut phases = Vec::new();
     let mut time = 0.0;
     let mut alone = head_start as f64;
     loop {
-        let shares = if alone > 0.0 && !page.is_empty() { vec![(0, 1.0)] } else { tree.shares() };
-        let left = |&(leaf, share): &(usize, f64)| tree.left[leaf] / share;
-        let Some(bytes) = shares.iter().map(left).min_by(f64::total_cmp) else { return phases };
+        let mut shares = Vec::new();
+        if alone > 0.0 && !page.is_empty() {
+            shares.push((0, 1.0));
+        } else {
+            tree.divide(1.0, &left, &mut shares);
+        }
+        let needed = shares.iter().map(|&(resource, share)| left[resource] / share);
+        let Some(bytes) = needed.min_by(f64::total_cmp) else { return phases };
         let bytes = if alone > 0.0 { bytes.min(alone) } else { bytes };
         alone = 0.0;
         time += bytes / rate;
         let mut completed = Vec::new();
-        for &(leaf, share) in &shares {
-            tree.left[leaf] -= bytes * share;
+        for &(resource, share) in &shares {
+            left[resource] -= bytes * share;
             // A thousandth of a byte is an error of rounding.
-            if tree.left[leaf] < 1e-3 {
-                tree.left[leaf] = 0.0;
-                completed.push(leaf);
+            if left[resource] < 1e-3 {
+                left[resource] = 0.0;
+                completed.push(resource);
             }
         }
         phases.push(Phase { end: time, shares, completed });
     }
 }
 
-#[derive(Debug)]
-enum Content {
-    Class { name: Option<String>, children: Vec<usize> },
-    Leaf(usize),
-}
-
+/// A class of the tree, or a resource.
 #[derive(Debug)]
 struct Node {
     urgency: u8,
@@ -64,108 +66,77 @@ struct Node {
 }
 
 #[derive(Debug)]
-struct Tree {
-    nodes: Vec<Node>,
-    /// Bytes to come, by leaf.
-    left: Vec<f64>,
+enum Content {
+    /// Its name, and what is below it.
+    Class(Option<String>, Vec<Node>),
+    /// Its place in the page.
+    Resource(usize),
 }
 
 fn decimal(weight: Weight) -> f64 {
     f64::from(weight.thousandths()) / 1000.0
 }
 
-impl Tree {
-    const ROOT: usize = 0;
-
-    fn new(page: &[Request]) -> Self {
-        let content = Content::Class { name: None, children: Vec::new() };
-        let root = Node { urgency: 0, incremental: true, weight: 1.0, content };
-        let mut tree = Self { nodes: vec![root], left: Vec::new() };
-        for (leaf, request) in page.iter().enumerate() {
-            tree.left.push(request.bytes as f64);
-            tree.insert(leaf, request.priority.as_ref());
+impl Node {
+    fn root(page: &[Request]) -> Self {
+        let mut children = Vec::new();
+        for (resource, request) in page.iter().enumerate() {
+            let priority = request.priority.clone().unwrap_or_default();
+            insert(&mut children, &priority.parents, &priority, resource);
         }
-        tree
+        let content = Content::Class(None, children);
+        Self { urgency: 0, incremental: true, weight: 1.0, content }
     }
 
-    fn insert(&mut self, leaf: usize, priority: Option<&Priority>) {
-        let priority = priority.cloned().unwrap_or_default();
-        let mut parent = Self::ROOT;
-        for class in priority.parents.iter().rev() {
-            parent = self.class(parent, class);
+    fn is_active(&self, left: &[f64]) -> bool {
+        match &self.content {
+            Content::Class(_, children) => children.iter().any(|child| child.is_active(left)),
+            Content::Resource(resource) => left[*resource] > 0.0,
         }
-        let Priority { urgency, incremental, weight, .. } = priority;
-        let content = Content::Leaf(leaf);
-        self.add(parent, Node { urgency, incremental, weight: decimal(weight), content });
     }
 
-    fn add(&mut self, parent: usize, node: Node) -> usize {
-        let index = self.nodes.len();
-        self.nodes.push(node);
-        if let Content::Class { children, .. } = &mut self.nodes[parent].content {
-            children.push(index);
-        }
-        index
-    }
-
-    /// The class under `parent`, which is from now on as the latest request says.
-    fn class(&mut self, parent: usize, class: &Class) -> usize {
-        let wanted = class.name.as_deref();
-        let known = self.children(parent).find(|child| match &self.nodes[*child].content {
-            Content::Class { name, .. } => name.is_some() && name.as_deref() == wanted,
-            Content::Leaf(_) => false,
-        });
-        let index = known.unwrap_or_else(|| {
-            let content = Content::Class { name: wanted.map(str::to_owned), children: Vec::new() };
-            self.add(parent, Node { urgency: 0, incremental: false, weight: 1.0, content })
-        });
-        let node = &mut self.nodes[index];
-        node.urgency = class.urgency.value().unwrap_or_default();
-        node.incremental = class.incremental;
-        node.weight = decimal(class.weight);
-        index
-    }
-
-    fn children(&self, node: usize) -> impl Iterator<Item = usize> {
-        let children: &[usize] = match &self.nodes[node].content {
-            Content::Class { children, .. } => children,
-            Content::Leaf(_) => &[],
+    /// Divides a share of the path among the resources below that have bytes left.
+    fn divide(&self, share: f64, left: &[f64], shares: &mut Vec<(usize, f64)>) {
+        let children = match &self.content {
+            Content::Class(_, children) => children,
+            Content::Resource(resource) => return shares.push((*resource, share)),
         };
-        children.iter().copied()
-    }
-
-    fn is_active(&self, node: usize) -> bool {
-        match &self.nodes[node].content {
-            Content::Class { children, .. } => children.iter().any(|child| self.is_active(*child)),
-            Content::Leaf(leaf) => self.left[*leaf] > 0.0,
+        let active = || children.iter().filter(|child| child.is_active(left));
+        let urgency = active().map(|child| child.urgency).min();
+        let level = || active().filter(|child| Some(child.urgency) == urgency);
+        if let Some(alone) = level().find(|child| !child.incremental) {
+            return alone.divide(share, left, shares);
+        }
+        let sum: f64 = level().map(|child| child.weight).sum();
+        for child in level() {
+            child.divide(share * child.weight / sum, left, shares);
         }
     }
+}
 
-    /// The share of each leaf that is sent.
-    fn shares(&self) -> Vec<(usize, f64)> {
-        let mut shares = Vec::new();
-        self.divide(Self::ROOT, 1.0, &mut shares);
-        shares
-    }
-
-    fn divide(&self, node: usize, share: f64, shares: &mut Vec<(usize, f64)>) {
-        if let Content::Leaf(leaf) = self.nodes[node].content {
-            if self.left[leaf] > 0.0 {
-                shares.push((leaf, share));
-            }
-            return;
-        }
-        let active: Vec<usize> = self.children(node).filter(|c| self.is_active(*c)).collect();
-        let level = active.iter().map(|child| self.nodes[*child].urgency).min();
-        let level: Vec<usize> =
-            active.into_iter().filter(|child| Some(self.nodes[*child].urgency) == level).collect();
-        if let Some(alone) = level.iter().find(|child| !self.nodes[**child].incremental) {
-            return self.divide(*alone, share, shares);
-        }
-        let sum: f64 = level.iter().map(|child| self.nodes[*child].weight).sum();
-        for child in level {
-            self.divide(child, share * self.nodes[child].weight / sum, shares);
-        }
+/// Adds a resource below `classes`, the innermost first, which are from now on as this priority says.
+fn insert(children: &mut Vec<Node>, classes: &[Class], priority: &Priority, resource: usize) {
+    let Some((class, inner)) = classes.split_last() else {
+        let Priority { urgency, incremental, weight, .. } = *priority;
+        let content = Content::Resource(resource);
+        return children.push(Node { urgency, incremental, weight: decimal(weight), content });
+    };
+    let is_named = |child: &Node| match &child.content {
+        Content::Class(name, _) => name.is_some() && name.as_deref() == class.name.as_deref(),
+        Content::Resource(_) => false,
+    };
+    let at = children.iter().position(is_named).unwrap_or_else(|| {
+        let name = class.name.as_deref().map(str::to_owned);
+        let content = Content::Class(name, Vec::new());
+        children.push(Node { urgency: 0, incremental: false, weight: 1.0, content });
+        children.len() - 1
+    });
+    let node = &mut children[at];
+    node.urgency = class.urgency.value().unwrap_or_default();
+    node.incremental = class.incremental;
+    node.weight = decimal(class.weight);
+    if let Content::Class(_, children) = &mut node.content {
+        insert(children, inner, priority, resource);
     }
 }
 

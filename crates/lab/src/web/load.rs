@@ -8,18 +8,18 @@ use sutura_sim::{App, Clock, Ends, Failure, Progress, Scenario};
 use super::{Arrival, Client};
 use crate::pages::Load;
 
-/// What came of a page load.
+/// The outcome of a page load.
 #[derive(Clone, Debug, Default)]
 pub struct PageLoad {
     /// When each resource was asked for and complete.
     pub load: Load,
-    /// The bytes of responses as they came.
+    /// The bytes of responses in the order of their arrival.
     pub arrivals: Vec<Arrival>,
-    /// Which request each stream carried, by its place in the page.
+    /// The index of the request that each stream carried.
     pub streams: BTreeMap<StreamId, usize>,
-    /// What both ends and both links had done when the watched request was sent.
+    /// The statistics when the watched request was sent.
     pub before: Ends,
-    /// What they had done at the end.
+    /// The statistics at the end.
     pub after: Ends,
 }
 

@@ -1,5 +1,5 @@
-//! Pages over HTTP/3 in the simulator: a client that loads what a plan says, a server that makes up
-//! what it is asked for, and a count of what erasure coding protects.
+//! Pages over HTTP/3 in the simulator: a client that loads a list of requests, a server that
+//! generates the responses, and a count of the bytes that erasure coding protects.
 
 mod client;
 mod coverage;
@@ -21,34 +21,28 @@ use sutura_proto as quic;
 use sutura_proto::StreamEvent;
 use sutura_sim::{App, AppError, Quic};
 
+/// HTTP/3 and the transport below it, for as long as an [`End`] is called.
+pub struct Session<'a> {
+    http: &'a mut h3::Connection,
+    quic: h3::Quic<'a>,
+}
+
 /// One end of HTTP/3, as an application that [`Http`] runs.
 pub trait End: 'static {
-    /// HTTP/3 told this.
+    /// Handles an event of HTTP/3.
     ///
     /// # Errors
     /// The peer does not do what this end expects.
-    fn on_event(
-        &mut self,
-        http: &mut h3::Connection,
-        transport: &mut h3::Quic<'_>,
-        event: h3::Event,
-    ) -> Result<(), AppError>;
+    fn on_event(&mut self, session: &mut Session<'_>, event: h3::Event) -> Result<(), AppError>;
 
-    /// All events were told. Returns when to be asked again if nothing happens.
+    /// Called after all events. Returns when to call it again if nothing happens before.
     ///
     /// # Errors
     /// HTTP/3 refuses something.
-    fn poll(
-        &mut self,
-        http: &mut h3::Connection,
-        transport: &mut h3::Quic<'_>,
-    ) -> Result<Option<Instant>, AppError> {
-        let _ = (http, transport);
-        Ok(None)
-    }
+    fn poll(&mut self, session: &mut Session<'_>) -> Result<Option<Instant>, AppError>;
 }
 
-/// HTTP/3 on a simulated connection, from the end of the handshake on.
+/// HTTP/3 on a simulated connection. It starts when the handshake is complete.
 pub struct Http<E> {
     connection: h3::Connection,
     early: bool,
@@ -60,7 +54,7 @@ impl<E> Http<E> {
         Self { connection, early: false, end }
     }
 
-    /// Begins before the end of the handshake, which lets a server send its SETTINGS a round trip
+    /// Starts before the handshake is complete, so that a server sends its SETTINGS a round trip
     /// earlier (RFC 9114, section 7.2.4.2).
     #[must_use]
     pub fn early(self) -> Self {
@@ -81,7 +75,7 @@ impl<E: End> App<quic::Connection> for Http<E> {
                 StreamEvent::Readable { id } => http.readable(id),
                 StreamEvent::Writable { id } => http.writable(id),
                 StreamEvent::Stopped { id, code } => http.stopped(id, h3::Code(code)),
-                // HTTP/3 looks for these itself.
+                // HTTP/3 polls for these itself.
                 StreamEvent::Opened { .. }
                 | StreamEvent::Available { .. }
                 | StreamEvent::Finished { .. } => {}
@@ -101,13 +95,13 @@ impl<E: End> App<quic::Connection> for Http<E> {
         if !self.early && !connection.is_established() {
             return Ok(None);
         }
-        let http = &mut self.connection;
-        let transport = &mut h3::Quic { now, connection };
-        http.process(transport).map_err(|error| unexpected("HTTP/3", error))?;
-        while let Some(event) = http.poll_event() {
-            self.end.on_event(http, transport, event)?;
+        let mut session =
+            Session { http: &mut self.connection, quic: h3::Quic { now, connection } };
+        session.http.process(&mut session.quic).map_err(|error| unexpected("HTTP/3", error))?;
+        while let Some(event) = session.http.poll_event() {
+            self.end.on_event(&mut session, event)?;
         }
-        self.end.poll(http, transport)
+        self.end.poll(&mut session)
     }
 }
 

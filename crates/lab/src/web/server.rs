@@ -1,7 +1,6 @@
 //! The server.
 
 use std::collections::BTreeMap;
-
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -9,9 +8,9 @@ use sutura_h3::{self as h3, Event, Fields, SendError};
 use sutura_proto::{Priority, StreamId};
 use sutura_sim::{AppError, Pattern};
 
-use super::{End, Http, unexpected};
+use super::{End, Http, Session, unexpected};
 
-/// Bytes that are made at a time.
+/// How many bytes of a body are generated at a time.
 const CHUNK: usize = 16 * 1024;
 
 /// How a server answers a request.
@@ -19,11 +18,11 @@ const CHUNK: usize = 16 * 1024;
 pub struct Reply {
     /// The header section.
     pub head: Fields,
-    /// The place of the resource in its page, which decides the bytes of the body.
+    /// The index of the resource in its page, which determines the bytes of the body.
     pub number: usize,
     /// The size of the body.
     pub bytes: u64,
-    /// What the scheduler is told, if that is more than HTTP/3 says.
+    /// The priority for the scheduler, if it says more than the one of HTTP/3.
     pub priority: Option<Priority>,
 }
 
@@ -40,21 +39,21 @@ impl Reply {
     }
 }
 
-/// What is left of a body.
+/// A body that is being sent.
 struct Body {
     pattern: Pattern,
     sent: u64,
     bytes: u64,
 }
 
-/// Makes up what it is asked for.
+/// Generates the responses.
 pub struct Server<F> {
     answer: F,
     bodies: BTreeMap<StreamId, Body>,
 }
 
 impl<F: FnMut(&Fields) -> Option<Reply> + 'static> Server<F> {
-    /// The application. It gives up at a request to which `answer` has no reply.
+    /// The application. It fails if `answer` has no reply to a request.
     #[must_use]
     pub fn app(answer: F) -> Http<Self> {
         let server = Self { answer, bodies: BTreeMap::new() };
@@ -63,17 +62,16 @@ impl<F: FnMut(&Fields) -> Option<Reply> + 'static> Server<F> {
 
     fn answer(
         &mut self,
-        http: &mut h3::Connection,
-        transport: &mut h3::Quic<'_>,
+        session: &mut Session<'_>,
         stream: StreamId,
         request: &Fields,
     ) -> Result<(), AppError> {
         let reply = (self.answer)(request);
         let reply = reply.ok_or_else(|| unexpected("request", format_args!("{request:?}")))?;
-        let sent = http.send_response(transport, stream, &reply.head, false);
+        let sent = session.http.send_response(&mut session.quic, stream, &reply.head, false);
         sent.map_err(|error| unexpected("response", error))?;
         if let Some(priority) = reply.priority {
-            let told = transport.connection.send_stream(stream).set_priority(priority);
+            let told = session.quic.connection.send_stream(stream).set_priority(priority);
             told.map_err(|error| unexpected("priority", error))?;
         }
         let pattern = Pattern::new(reply.number as u64);
@@ -81,39 +79,29 @@ impl<F: FnMut(&Fields) -> Option<Reply> + 'static> Server<F> {
         Ok(())
     }
 
-    /// Sends what finds room.
-    fn send(
-        &mut self,
-        http: &mut h3::Connection,
-        transport: &mut h3::Quic<'_>,
-        stream: StreamId,
-    ) -> Result<(), AppError> {
+    /// Sends as much of a body as there is room for.
+    fn send(&mut self, session: &mut Session<'_>, stream: StreamId) -> Result<(), AppError> {
         let Some(body) = self.bodies.get_mut(&stream) else { return Ok(()) };
         while body.sent < body.bytes {
             let left = usize::try_from(body.bytes - body.sent).unwrap_or(CHUNK);
             let mut chunk = vec![0; left.min(CHUNK)];
             body.pattern.fill(body.sent, &mut chunk);
             let size = chunk.len() as u64;
-            match http.send_body_chunk(transport, stream, Bytes::from(chunk)) {
+            match session.http.send_body_chunk(&mut session.quic, stream, Bytes::from(chunk)) {
                 Ok(()) => body.sent += size,
                 Err(SendError::Blocked) => return Ok(()),
                 Err(error) => return Err(unexpected("body", error)),
             }
         }
         self.bodies.remove(&stream);
-        http.finish(transport, stream).map_err(|error| unexpected("end", error))
+        session.http.finish(&mut session.quic, stream).map_err(|error| unexpected("end", error))
     }
 }
 
 impl<F: FnMut(&Fields) -> Option<Reply> + 'static> End for Server<F> {
-    fn on_event(
-        &mut self,
-        http: &mut h3::Connection,
-        transport: &mut h3::Quic<'_>,
-        event: Event,
-    ) -> Result<(), AppError> {
+    fn on_event(&mut self, session: &mut Session<'_>, event: Event) -> Result<(), AppError> {
         match event {
-            Event::Headers { stream, fields } => self.answer(http, transport, stream, &fields),
+            Event::Headers { stream, fields } => self.answer(session, stream, &fields),
             Event::Settings(_)
             | Event::Writable { .. }
             | Event::Finished { .. }
@@ -128,15 +116,11 @@ impl<F: FnMut(&Fields) -> Option<Reply> + 'static> End for Server<F> {
         }
     }
 
-    fn poll(
-        &mut self,
-        http: &mut h3::Connection,
-        transport: &mut h3::Quic<'_>,
-    ) -> Result<Option<Instant>, AppError> {
-        // The transport says late that there is room: when there is much.
+    fn poll(&mut self, session: &mut Session<'_>) -> Result<Option<Instant>, AppError> {
+        // The transport reports room only once there is a lot of it, so try after every event.
         let streams: Vec<StreamId> = self.bodies.keys().copied().collect();
         for stream in streams {
-            self.send(http, transport, stream)?;
+            self.send(session, stream)?;
         }
         Ok(None)
     }

@@ -13,7 +13,6 @@ pub mod delivery;
 mod encode;
 mod events;
 mod flow;
-mod hash;
 mod messages;
 mod receive;
 mod recv;

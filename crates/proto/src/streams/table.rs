@@ -1,11 +1,12 @@
 //! Which streams there are: identifiers, limits, and the state of the live ones.
 
-use super::hash::StreamMap;
 use super::recv::RecvHalf;
 use super::send::SendHalf;
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{Dir, Side, StreamId};
 use crate::wire::range_set::RangeSet;
+use std::collections::HashMap;
+use sutura_schedule::KeyHash;
 
 /// Most streams of a kind that identifiers can name (RFC 9000 section 4.6).
 pub(super) const MAX_STREAM_COUNT: u64 = 1 << 60;
@@ -123,7 +124,7 @@ pub(super) enum Lookup {
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) side: Side,
-    streams: StreamMap<Box<Stream>>,
+    streams: HashMap<StreamId, Box<Stream>, KeyHash>,
     pub(super) local: [LocalStreams; 2],
     pub(super) remote: [RemoteStreams; 2],
 }
@@ -139,7 +140,7 @@ impl Table {
             let concurrent = concurrent.min(MAX_STREAM_COUNT);
             RemoteStreams { max: concurrent, concurrent, ..RemoteStreams::default() }
         });
-        Self { side, streams: StreamMap::default(), local: Default::default(), remote }
+        Self { side, streams: HashMap::default(), local: Default::default(), remote }
     }
 
     /// The state of a live stream.

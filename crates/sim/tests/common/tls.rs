@@ -3,6 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use sutura_proto::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
+use sutura_proto::{ClientConfig, ServerConfig, TransportConfig};
 
 pub const NAME: &str = "server.example";
 const ALPN: &[u8] = b"perf";
@@ -48,4 +50,16 @@ pub fn server() -> rustls::ServerConfig {
     config.alpn_protocols = vec![ALPN.to_vec()];
     config.max_early_data_size = u32::MAX;
     config
+}
+
+/// A client of ours.
+pub fn our_client(transport: &TransportConfig) -> ClientConfig {
+    let crypto = Arc::new(RustlsClientConfig::new(client()).unwrap());
+    ClientConfig { crypto, transport: Arc::new(transport.clone()) }
+}
+
+/// A server of ours.
+pub fn our_server(transport: &TransportConfig) -> Arc<ServerConfig> {
+    let crypto = Arc::new(RustlsServerConfig::new(server()).unwrap());
+    Arc::new(ServerConfig { crypto, transport: Arc::new(transport.clone()) })
 }

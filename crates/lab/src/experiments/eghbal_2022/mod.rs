@@ -3,9 +3,9 @@
 //! round-trip time of 50 ms, with 2 % of packets lost: in each direction, or in both together, as
 //! the same authors count in a later paper.
 //!
-//! The paper sends at a fixed rate whatever is lost. Here congestion control has its say, so there
-//! are several connections: what repair symbols save is a round trip, and how many of those a page
-//! takes depends on the window.
+//! The paper sends at a fixed rate, whatever is lost. Here congestion control limits the sender.
+//! Repair symbols save a round trip, and how many round trips a page takes depends on the window, so
+//! there are several kinds of connections.
 
 mod report;
 
@@ -38,19 +38,19 @@ const URGENT_BYTES: u64 = 35_000;
 const OTHERS: usize = 5;
 /// The size of each.
 const OTHERS_BYTES: u64 = 70_000;
-/// Pause before the page, so that the tail of what was before does not disturb it.
+/// Pause before the page, so that the tail of the transfer before it does not disturb it.
 const GAP: Duration = Duration::from_millis(200);
-/// Burst loss tolerance unless it is what is varied, as in the other experiments.
+/// Burst loss tolerance where it is not varied, as in the other experiments.
 const BURST: u32 = 3;
 
-/// What repair symbols are sent for.
+/// Which resources have repair symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protected {
-    /// For no resource.
+    /// None.
     Nothing,
-    /// For the urgent ones.
+    /// The urgent ones.
     Urgent,
-    /// For all.
+    /// All of them.
     All,
 }
 
@@ -124,7 +124,7 @@ impl Setup {
         Self { protected, ..self }
     }
 
-    /// What is asked for: what was before, and the page, each a pause after the other.
+    /// The requests: the transfer before the page if there is one, and after a pause the page.
     fn requests(&self) -> Vec<Request> {
         let priority = |urgency, incremental, protect| {
             let bare = Priority { urgency, incremental, ..Priority::default() };
@@ -151,7 +151,7 @@ impl Setup {
     }
 }
 
-/// What came of one page. Times are from its requests.
+/// The outcome of one page. Times are from its requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageLoad {
     /// Until anything of a response arrived: the round trip that the requests take.
@@ -198,7 +198,7 @@ pub fn load(setup: Setup, seed: u64) -> Result<PageLoad, Error> {
     Ok(page_load(&loaded, page, &coverage))
 }
 
-/// What came of the page whose first request is number `page`.
+/// The outcome of the page whose first request is number `page`.
 fn page_load(loaded: &web::PageLoad, page: usize, coverage: &Coverage) -> PageLoad {
     let (urgent, others) = (page..page + URGENT, page + URGENT..page + URGENT + OTHERS);
     let load = &loaded.load;
@@ -230,7 +230,7 @@ fn page_load(loaded: &web::PageLoad, page: usize, coverage: &Coverage) -> PageLo
     }
 }
 
-/// What came of one configuration.
+/// The outcome of one configuration.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// The configuration.
@@ -264,18 +264,13 @@ pub fn measure(setups: &[Setup], seeds: u64, options: &Options) -> Result<Vec<Su
     Ok(setups.iter().zip(loads).map(|(&setup, loads)| Summary { setup, loads }).collect())
 }
 
-/// How the experiment is run.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "eghbal-2022",
     about: "Completion times of a page of which only the urgent resources are protected",
     run,
 };
 
-/// The experiment.
-///
-/// # Errors
-/// A simulation fails.
-pub fn run(options: &Options) -> Result<Report, Error> {
+fn run(options: &Options) -> Result<Report, Error> {
     let seeds = options.seeds(SEEDS);
     let nothing = |history, congestion| Setup::new(history, congestion, Protected::Nothing);
     let warm = nothing(History::Warm, Algorithm::BBR);

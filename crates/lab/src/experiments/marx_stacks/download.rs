@@ -1,4 +1,4 @@
-//! Files over one connection, and what their client received.
+//! Downloads several files over one connection.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ use crate::recorder::Recorder;
 /// The receive window of the connection that the client of the paper offers.
 const WINDOW: u64 = 1 << 20;
 
-/// The path, both ways: that of the paper's residential network, whose round-trip time it does not
-/// tell. The queue takes whatever comes, so that nothing is lost but by the channel.
+/// The path in both directions: that of the paper's residential network, whose round-trip time the
+/// paper does not give. The queue never overflows, so all losses are those of the channel.
 const UP: &str = "rate=2mbit delay=20ms queue=100mb";
 const DOWN: &str = "rate=35mbit delay=20ms queue=100mb";
 
-/// What is lost on the way to the client.
+/// The loss on the way to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Channel {
     /// Nothing.
@@ -58,7 +58,7 @@ impl Channel {
     }
 }
 
-/// A server without erasure coding. Its windows are those that its client offers it.
+/// A server without erasure coding. Its windows are those that its client offers.
 #[must_use]
 pub fn server() -> TransportConfig {
     TransportConfig {
@@ -91,8 +91,8 @@ pub struct Files {
 pub struct Trace {
     /// The STREAM frames that carried anything, in the order of their arrival.
     pub received: Multiplexing,
-    /// What of it was held back. TCP's order is a guess from what the client received, as in the
-    /// paper.
+    /// The bytes that were held back. The order in which TCP would send is estimated from what the
+    /// client received, as in the paper.
     pub blocking: Blocking,
     /// How long each file took, in the order of the requests.
     pub completion: Vec<Duration>,

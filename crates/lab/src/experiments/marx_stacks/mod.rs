@@ -1,4 +1,4 @@
-//! How ten stacks multiplex ten files, and what loss holds up (Marx 2020, sections 2.3 and 3.3,
+//! How ten stacks multiplex ten files, and how many bytes losses hold back (Marx 2020, sections 2.3 and 3.3,
 //! Fig. 1 and 3).
 
 mod download;
@@ -33,7 +33,7 @@ struct Setup {
     channel: Channel,
 }
 
-/// What came of one configuration: the downloads in which anything was lost.
+/// The outcome of one configuration: the downloads in which anything was lost.
 #[derive(Clone, Debug)]
 struct Summary(Vec<Sample>);
 
@@ -56,7 +56,7 @@ impl Summary {
     }
 }
 
-/// What is kept of one download.
+/// The figures of one download.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     /// [`Blocking::ratio`](sutura_analysis::Blocking::ratio); `None` if nothing was lost.
@@ -141,7 +141,7 @@ fn approaches(channel: Channel) -> Vec<Setup> {
     setups
 }
 
-/// Seeds among which one is looked for that loses anything.
+/// How many seeds to try until one loses anything.
 const TRIES: u64 = 20;
 
 /// One download with each preset; where the channel loses packets, one in which some are lost.
@@ -160,18 +160,14 @@ fn single(channel: Channel, options: &Options) -> Result<Vec<Trace>, Error> {
     })
 }
 
-/// How the experiment is run.
-pub const EXPERIMENT: Experiment = Experiment {
+pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "marx-stacks",
     about: "How ten stacks multiplex ten files of 1 MB, and what loss holds up",
     run,
 };
 
 /// The experiment: the multiplexing graphs without and with loss, and head-of-line blocking.
-///
-/// # Errors
-/// A simulation fails.
-pub fn run(options: &Options) -> Result<Report, Error> {
+fn run(options: &Options) -> Result<Report, Error> {
     let lossless = single(Channel::Lossless, options)?;
     let mut pictures = graphs(Channel::Lossless, &lossless);
     pictures.extend(graphs(Channel::Bursts, &single(Channel::Bursts, options)?));

@@ -204,7 +204,7 @@ fn priorities(args: &Args) -> Result<Vec<http::Priority>, Failure> {
 fn with_protection(mut priority: http::Priority, fec: Option<Fec>) -> (http::Priority, String) {
     if let Some(fec) = fec {
         priority.burst = fec.burst;
-        priority.delay_ms = u64::try_from(fec.delay.as_millis()).unwrap_or(u64::MAX);
+        priority.delay = fec.delay;
     }
     let mut field = priority.to_string();
     if fec.is_some_and(|fec| fec.burst == 0) {

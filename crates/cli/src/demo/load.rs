@@ -108,7 +108,7 @@ impl Asked {
             let message = format!("{}: status {}", self.path, response.status);
             return Err(Failure::new(Exit::Status, message));
         }
-        // Whoever loads the page may have given up.
+        // The receiver is gone if the load was abandoned.
         let tell = |bytes: u64| {
             let _ = arrivals.send((index, bytes));
         };

@@ -8,13 +8,14 @@ use std::time::{Duration, SystemTime};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tempfile::NamedTempFile;
 use time::OffsetDateTime;
 
 use crate::failure::{Exit, Failure};
 
-/// The names that a certificate of our own is for.
+/// The names in a self-signed certificate.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
-/// How long a certificate of our own is valid; browsers take none that is valid for longer.
+/// How long a self-signed certificate is valid: browsers reject a longer validity.
 const VALIDITY: Duration = Duration::from_secs(397 * 86_400);
 /// At what age it is replaced.
 const RENEWAL: Duration = Duration::from_secs(366 * 86_400);
@@ -32,7 +33,7 @@ impl Identity {
     /// The SHA-256 fingerprint of the server's own certificate, in hexadecimal digits.
     pub fn fingerprint(&self) -> String {
         self.chain.first().map_or_else(String::new, |certificate| {
-            hex(&sutura::certificate_fingerprint(certificate.as_ref()))
+            hex::encode(sutura::certificate_fingerprint(certificate.as_ref()))
         })
     }
 
@@ -83,27 +84,14 @@ impl Identity {
     }
 }
 
-/// Bytes as hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// A SHA-256 fingerprint from hexadecimal digits, with or without colons.
 ///
 /// # Errors
-/// It is something else; says what was expected.
+/// The text is no fingerprint; the error says what was expected.
 pub fn parse_fingerprint(text: &str) -> Result<[u8; 32], &'static str> {
-    let problem = "expected a SHA-256 fingerprint: 64 hexadecimal digits";
-    let digits: Option<Vec<u8>> = text
-        .chars()
-        .filter(|&c| c != ':')
-        .map(|c| c.to_digit(16).and_then(|d| u8::try_from(d).ok()))
-        .collect();
-    let digits = digits.filter(|d| d.len() == 64).ok_or(problem)?;
     let mut fingerprint = [0; 32];
-    for (byte, pair) in fingerprint.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = pair.iter().fold(0, |byte, digit| byte << 4 | digit);
-    }
+    hex::decode_to_slice(text.replace(':', ""), &mut fingerprint)
+        .map_err(|_| "expected a SHA-256 fingerprint: 64 hexadecimal digits")?;
     Ok(fingerprint)
 }
 
@@ -145,47 +133,21 @@ fn is_fresh(path: &Path) -> bool {
 /// Writes a file that only its owner may read, whole or not at all.
 fn write_private(directory: &Path, path: &Path, text: &str) -> io::Result<()> {
     fs::create_dir_all(directory)?;
-    let temporary = directory.join(format!(".self-signed.{}.part", std::process::id()));
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let write = || {
-        let mut file = options.open(&temporary)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    };
-    write().inspect_err(|_| {
-        let _ = fs::remove_file(&temporary);
-    })
+    let mut file = NamedTempFile::new_in(directory)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("sutura-{name}-{}", std::process::id()));
-            let _ = fs::remove_dir_all(&path);
-            fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
     fn a_certificate_is_made_once_and_kept_from_others() {
-        let scratch = Scratch::new("cert");
-        let state = scratch.0.join("deep/state");
+        let scratch = tempfile::tempdir().unwrap();
+        let state = scratch.path().join("deep/state");
         let (first, path) = Identity::keep_in(&state).unwrap();
         let (second, _) = Identity::keep_in(&state).unwrap();
         assert_eq!(first.chain, second.chain);
@@ -202,10 +164,10 @@ mod tests {
 
     #[test]
     fn files_without_certificate_or_key_are_failures_that_name_them() {
-        let scratch = Scratch::new("nocert");
-        let empty = scratch.0.join("empty.pem");
+        let scratch = tempfile::tempdir().unwrap();
+        let empty = scratch.path().join("empty.pem");
         fs::write(&empty, "nothing").unwrap();
-        let missing = scratch.0.join("missing.pem");
+        let missing = scratch.path().join("missing.pem");
         for path in [&empty, &missing] {
             let failure = Identity::load(path, path).unwrap_err();
             assert_eq!(failure.exit, Exit::Local);
@@ -216,9 +178,9 @@ mod tests {
     #[test]
     fn fingerprints_are_read_with_and_without_colons() {
         let fingerprint: [u8; 32] = std::array::from_fn(|i| (i * 7) as u8);
-        let text = hex(&fingerprint);
+        let text = hex::encode(fingerprint);
         assert_eq!(parse_fingerprint(&text), Ok(fingerprint));
-        let pairs: Vec<String> = fingerprint.iter().map(|b| format!("{b:02X}")).collect();
+        let pairs = fingerprint.map(|b| format!("{b:02X}"));
         assert_eq!(parse_fingerprint(&pairs.join(":")), Ok(fingerprint));
         for text in ["", "abc", &text[1..], &format!("{text}0"), &text.replace('0', "x")] {
             assert!(parse_fingerprint(text).is_err());

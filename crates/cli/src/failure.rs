@@ -44,7 +44,7 @@ impl From<Exit> for ExitCode {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub exit: Exit,
-    /// Empty if there is nobody left to tell.
+    /// Empty if there is no reader left.
     pub message: String,
 }
 
@@ -65,7 +65,7 @@ impl Failure {
         Self::new(Exit::Interrupted, "interrupted")
     }
 
-    /// Tells the user.
+    /// Reports the failure to the user.
     pub fn report(&self) -> Exit {
         if !self.message.is_empty() {
             output::complain(&self.message);

@@ -1,4 +1,4 @@
-//! Waiting for the user to have enough.
+//! Waiting for the user to interrupt the command.
 
 use crate::failure::Failure;
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use sutura_analysis::report::Report;
 use sutura_lab::{EXPERIMENTS, Error, Options, Progress};
 
@@ -24,7 +24,7 @@ Examples:
   sutura lab marx-link --corpus pages.jsonl.gz
   sutura lab eghbal-2022 --seeds 1000";
 
-/// What takes less shows no progress.
+/// Shorter experiments show no progress.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
@@ -70,7 +70,7 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
         return Ok(Exit::Success);
     };
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
-    let bar = bar();
+    let bar = output::bar(0, "{bar:40} {pos:>5}/{len} {elapsed:>4}");
     let options = Options {
         seed: args.seed,
         reduce: args.reduce,
@@ -98,16 +98,7 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-fn bar() -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-    let style = "{bar:40} {pos:>5}/{len} {elapsed:>4}";
-    if let Ok(style) = ProgressStyle::with_template(style) {
-        bar.set_style(style);
-    }
-    bar
-}
-
-/// Moves the bar, unless all is over before anybody looks.
+/// Moves the bar, but only once the experiment has taken longer than [`PATIENCE`].
 fn progress(bar: ProgressBar) -> Progress {
     let start = Instant::now();
     Progress::new(move |done, total| {

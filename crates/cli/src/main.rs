@@ -79,7 +79,7 @@ fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit
         .build()
         .map_err(|e| Failure::local(format!("cannot start: {e}")))?;
     let result = runtime.block_on(command);
-    // A name lookup or a write to a full pipe may take for ever; nobody waits for it.
+    // A name lookup or a write to a full pipe may block for ever: do not wait for it.
     runtime.shutdown_timeout(Duration::from_secs(1));
     result
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::Path;
 
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 pub use sutura_analysis::statistics::millis;
 
@@ -53,7 +54,7 @@ pub fn write_file(path: &Path, content: &str) -> Result<(), Failure> {
         .map_err(|e| Failure::local(format!("cannot write {}: {e}", path.display())))
 }
 
-/// Writes a line to standard error. There is nobody to tell if that fails.
+/// Writes a line to standard error. A failure to do so cannot be reported, and is ignored.
 pub fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", clean(text));
 }
@@ -63,7 +64,7 @@ pub fn complain(text: &str) {
     note(&format!("sutura: {text}"));
 }
 
-/// Text from elsewhere as one line that cannot steer the terminal.
+/// Untrusted text as one line without terminal control sequences.
 pub fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for character in text.chars() {
@@ -79,6 +80,15 @@ pub fn clean(text: &str) -> String {
 /// Characters that change how those around them are shown.
 fn is_invisible(character: char) -> bool {
     matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A progress bar on standard error in the style of `template`.
+pub fn bar(total: u64, template: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
 }
 
 /// A number of bytes in a suitable unit.

@@ -20,7 +20,7 @@ pub struct TransportArgs {
 /// A congestion control algorithm by its name.
 ///
 /// # Errors
-/// There is none of that name; says which there are.
+/// No algorithm has that name; the error lists those that exist.
 pub fn congestion(name: &str) -> Result<Arc<dyn CongestionFactory>, UnknownPolicy> {
     registry::congestion().find(name)
 }

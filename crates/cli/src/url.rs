@@ -4,12 +4,29 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
+
 /// The port of the https scheme.
 const DEFAULT_PORT: u16 = 443;
 /// Longest URL that is taken, in bytes.
 const MAX_LENGTH: usize = 8192;
 /// Longest host name (RFC 1035 section 2.3.4), in bytes.
 const MAX_HOST_LENGTH: usize = 253;
+
+/// What is neither allowed in a path or query nor an encoding already.
+const NOT_IN_PATH: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'<')
+    .add(b'>')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
+/// What is not unreserved (RFC 3986 section 2.3).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Where a server is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -123,43 +140,16 @@ fn parse_host(host: &str) -> Result<String, &'static str> {
 /// What a request may ask for: characters that do not belong into a URL are percent-encoded.
 fn parse_path(text: &str) -> Result<String, &'static str> {
     let text = text.split('#').next().unwrap_or("");
-    let mut path = String::with_capacity(text.len() + 1);
-    if !text.starts_with('/') {
-        path.push('/');
+    if text.contains(|c: char| c.is_ascii_control()) {
+        return Err("a control character in the URL");
     }
-    for character in text.chars() {
-        if character.is_ascii_control() {
-            return Err("a control character in the URL");
-        }
-        if character.is_ascii()
-            && !matches!(character, ' ' | '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}')
-        {
-            path.push(character);
-        } else {
-            push_encoded(character, &mut path);
-        }
-    }
-    Ok(path)
-}
-
-fn push_encoded(character: char, into: &mut String) {
-    let mut buffer = [0; 4];
-    for byte in character.encode_utf8(&mut buffer).bytes() {
-        into.push_str(&format!("%{byte:02X}"));
-    }
+    let slash = if text.starts_with('/') { "" } else { "/" };
+    Ok(format!("{slash}{}", utf8_percent_encode(text, NOT_IN_PATH)))
 }
 
 /// A file name as a segment of a path.
 pub fn encode_segment(name: &str) -> String {
-    let mut segment = String::with_capacity(name.len());
-    for character in name.chars() {
-        if character.is_ascii_alphanumeric() || "-._~".contains(character) {
-            segment.push(character);
-        } else {
-            push_encoded(character, &mut segment);
-        }
-    }
-    segment
+    utf8_percent_encode(name, RESERVED).to_string()
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ fn transfer(scratch: &Scratch, profile: &str, more: &[&str]) -> [PathBuf; 2] {
     for (n, size) in SIZES.into_iter().enumerate() {
         fs::write(site.join(format!("{n}.bin")), noise(size)).unwrap();
     }
-    let logs = ["client", "server"].map(|end| scratch.0.join(end));
+    let logs = ["client", "server"].map(|end| scratch.path().join(end));
     let [client, logs_of_server] = logs.each_ref().map(|path| path.to_str().unwrap());
     let server = Listening::serve(&site, scratch, &["--qlog", logs_of_server]);
     let link = Listening::link(&server, profile);
@@ -58,7 +58,7 @@ fn a_transfer_over_a_lossy_link() {
     let scratch = Scratch::new();
     let profile = "rate=20mbit delay=10ms loss=bern:0.05";
     let [client, server] = transfer(&scratch, profile, &[]);
-    let figures = scratch.0.join("new/figures");
+    let figures = scratch.path().join("new/figures");
     let out = ["--out", figures.to_str().unwrap()];
     let (report, warnings) = analyse(&out, &[&client, &server]);
     assert_eq!(warnings, "");
@@ -136,7 +136,7 @@ fn what_was_recovered_counts_as_received() {
         }
         false => line.to_owned(),
     });
-    let bare = scratch.0.join("bare.sqlog");
+    let bare = scratch.path().join("bare.sqlog");
     fs::write(&bare, lines.collect::<Vec<_>>().join("\n")).unwrap();
     let (bare, warnings) = analyse(&["--only", "streams"], &[&bare]);
     assert!(warnings.contains("the other end's record"), "{warnings}");
@@ -155,11 +155,9 @@ const DOCUMENT: &str = r#"{"qlog_format":"JSON","qlog_version":"0.3","traces":[{
 #[test]
 fn text_for_people() {
     let scratch = Scratch::new();
-    let file = scratch.0.join("page.qlog");
+    let file = scratch.path().join("page.qlog");
     fs::write(&file, DOCUMENT).unwrap();
-    let output = run(["qlog".as_ref(), file.as_os_str()]);
-    success(&output);
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = success(&run(["qlog".as_ref(), file.as_os_str()]));
     // (1000 * 30 + 500 * 50) / 1500 = 36.67 ms.
     for part in [
         "== page",
@@ -175,8 +173,7 @@ fn text_for_people() {
     // Two records are compared; one analysis is what was asked for.
     let args = ["qlog", "--only", "byte-index", "--visible", "0,8"].map(std::ffi::OsStr::new);
     let output = run(args.into_iter().chain([file.as_os_str(), file.as_os_str()]));
-    success(&output);
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = success(&output);
     assert!(text.contains("== Comparison") && text.contains("== page-2"), "{text}");
     assert!(!text.contains("-- Streams"), "{text}");
     let warnings = String::from_utf8(output.stderr).unwrap();
@@ -186,7 +183,7 @@ fn text_for_people() {
 #[test]
 fn files_that_cannot_be_used() {
     let scratch = Scratch::new();
-    let file = scratch.0.join("page.qlog");
+    let file = scratch.path().join("page.qlog");
     let path = file.to_str().unwrap();
     assert!(complaint(&run(["qlog", path]), 3).contains("cannot read"));
     for (content, what) in
@@ -199,8 +196,7 @@ fn files_that_cannot_be_used() {
     // What ends early gives what it has, with a warning.
     fs::write(&file, &DOCUMENT[..DOCUMENT.len() - 30]).unwrap();
     let output = run(["qlog", "--json", path]);
-    success(&output);
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report: Value = serde_json::from_str(&success(&output)).unwrap();
     assert_eq!(report["traces"][0]["overview"]["bytes"], 1000);
     assert!(complaint(&output, 0).contains("ends early"));
     fs::write(&file, DOCUMENT).unwrap();

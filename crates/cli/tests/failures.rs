@@ -28,9 +28,9 @@ fn wrong_usage(args: &[&str], problem: &str) {
 #[test]
 fn what_is_served_must_be_a_directory() {
     let scratch = Scratch::new();
-    let file = scratch.0.join("file");
+    let file = scratch.path().join("file");
     fs::write(&file, "").unwrap();
-    for path in [&file, &scratch.0.join("none")] {
+    for path in [&file, &scratch.path().join("none")] {
         let output = run(["serve", "--listen", "127.0.0.1:0", text(path)]);
         assert!(complaint(&output, 3).contains(text(path)));
     }
@@ -41,7 +41,7 @@ fn what_is_served_must_be_a_directory() {
 #[test]
 fn a_corpus_that_cannot_be_read_is_named_with_the_line() {
     let scratch = Scratch::new();
-    let corpus = scratch.0.join("pages.jsonl");
+    let corpus = scratch.path().join("pages.jsonl");
     let told = || complaint(&run(["lab", "marx-pages", "--corpus", text(&corpus)]), 3);
     assert!(told().contains(text(&corpus)));
     fs::write(&corpus, "\n{\"page\": 1}\n").unwrap();
@@ -88,7 +88,7 @@ fn a_certificate_that_cannot_be_used_is_named() {
             text(&site),
         ])
     };
-    let none = scratch.0.join("none.pem");
+    let none = scratch.path().join("none.pem");
     assert!(complaint(&serve(&none, &one), 3).contains(text(&none)));
     assert!(complaint(&serve(&one, &none), 3).contains(text(&none)));
     // The certificate of one and the key of the other.
@@ -202,8 +202,7 @@ fn a_peer_that_does_not_speak_quic_is_given_up() {
 
 #[test]
 fn a_server_that_dies_leaves_no_partial_file() {
-    let scratch = Scratch::new();
-    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    let (scratch, site, out) = Scratch::with_site();
     endless(&site.join("a.bin"));
     let mut server = Listening::serve(&site, &scratch, &[]);
     let link = Listening::link(&server, "rate=1mbit");
@@ -221,8 +220,7 @@ fn a_server_that_dies_leaves_no_partial_file() {
 
 #[test]
 fn a_file_that_shrinks_is_not_taken_for_whole() {
-    let scratch = Scratch::new();
-    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    let (scratch, site, out) = Scratch::with_site();
     let path = site.join("a.bin");
     endless(&path);
     let server = Listening::serve(&site, &scratch, &[]);
@@ -236,8 +234,7 @@ fn a_file_that_shrinks_is_not_taken_for_whole() {
 
 #[test]
 fn a_time_limit_is_kept() {
-    let scratch = Scratch::new();
-    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    let (scratch, site, out) = Scratch::with_site();
     endless(&site.join("a.bin"));
     let server = Listening::serve(&site, &scratch, &[]);
     let link = Listening::link(&server, "rate=1mbit");
@@ -249,8 +246,7 @@ fn a_time_limit_is_kept() {
 
 #[test]
 fn statuses_other_than_success_are_told() {
-    let scratch = Scratch::new();
-    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    let (scratch, site, out) = Scratch::with_site();
     fs::create_dir(site.join("sub")).unwrap();
     fs::write(site.join("sub/index.html"), "sub").unwrap();
     let server = Listening::serve(&site, &scratch, &[]);
@@ -271,7 +267,7 @@ fn a_place_that_cannot_be_written_is_named() {
     let site = scratch.dir("site");
     fs::write(site.join("index.html"), "home").unwrap();
     let server = Listening::serve(&site, &scratch, &[]);
-    let place = scratch.0.join("none/file");
+    let place = scratch.path().join("none/file");
     let url = server.url("/");
     let output = run(["get", "--insecure", "--out", text(&place), &url]);
     assert!(complaint(&output, 3).contains(text(&place)));

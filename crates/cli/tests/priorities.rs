@@ -14,12 +14,11 @@ use support::*;
 /// and before the server's default.
 #[test]
 fn rules_override_requests() {
-    let scratch = Scratch::new();
-    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    let (scratch, site, out) = Scratch::with_site();
     for name in ["hero.bin", "plain.bin", "page.html", "other.txt"] {
         fs::write(site.join(name), noise(20_000)).unwrap();
     }
-    let rules = scratch.0.join("rules.txt");
+    let rules = scratch.path().join("rules.txt");
     let text = "# what is protected\nhero.*  u=1, exp_b=2\n/plain.*  exp_b=0\n\
                 type:text/html  i, exp_b=3\n";
     fs::write(&rules, text).unwrap();
@@ -50,12 +49,11 @@ fn rules_override_requests() {
 /// What the rules, the requests and the defaults come to stands in the log.
 #[test]
 fn the_log_tells_the_priority_of_a_response() {
-    let scratch = Scratch::new();
-    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    let (scratch, site, out) = Scratch::with_site();
     for name in ["page.html", "style.css", "a.png"] {
         fs::write(site.join(name), noise(5_000)).unwrap();
     }
-    let rules = scratch.0.join("rules.txt");
+    let rules = scratch.path().join("rules.txt");
     fs::write(&rules, "*.css u=1, exp_w=2\ntype:image/* exp_p=(images;u=5;i), exp_b=0\n").unwrap();
     let options = ["--priorities", rules.to_str().unwrap(), "-v"];
     let server = Listening::serve(&site, &scratch, &options);
@@ -77,7 +75,7 @@ fn the_log_tells_the_priority_of_a_response() {
 #[test]
 fn a_rule_that_is_none_is_named_by_file_and_line() {
     let scratch = Scratch::new();
-    let rules = scratch.0.join("rules.txt");
+    let rules = scratch.path().join("rules.txt");
     let serve = || run(["serve", ".", "--priorities", rules.to_str().unwrap()]);
     let text = complaint(&serve(), 3);
     assert!(text.contains("rules.txt") && text.contains("cannot read"), "{text}");
@@ -91,8 +89,7 @@ fn a_rule_that_is_none_is_named_by_file_and_line() {
 
 #[test]
 fn every_url_may_have_a_priority_of_its_own() {
-    let scratch = Scratch::new();
-    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    let (scratch, site, out) = Scratch::with_site();
     for name in ["a", "b"] {
         fs::write(site.join(name), noise(20_000)).unwrap();
     }

@@ -26,8 +26,7 @@ fn write(directory: &Path, name: &str, data: &[u8]) {
 
 #[test]
 fn files_arrive_as_they_are() {
-    let scratch = Scratch::new();
-    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    let (scratch, site, out) = Scratch::with_site();
     let big = noise(3_000_000);
     write(&site, "index.html", b"<h1>home</h1>");
     write(&site, "empty.txt", b"");
@@ -54,8 +53,7 @@ fn files_arrive_as_they_are() {
 
 #[test]
 fn a_server_goes_by_any_scheduler_that_is_listed() {
-    let scratch = Scratch::new();
-    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    let (scratch, site, out) = Scratch::with_site();
     let names = ["a.bin", "b.bin", "c.bin"];
     names.iter().for_each(|name| write(&site, name, &noise(100_000)));
     // The default of a stack, with all that goes with it; a scheme by kind of resource; one of ours.
@@ -92,8 +90,7 @@ fn standard_output_gets_the_response_and_nothing_else() {
 
 #[test]
 fn a_lossy_link_is_mended_on_request() {
-    let scratch = Scratch::new();
-    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    let (scratch, site, out) = Scratch::with_site();
     let data = noise(60_000);
     write(&site, "a.bin", &data);
     write(&site, "b.bin", &data);
@@ -116,8 +113,7 @@ fn a_lossy_link_is_mended_on_request() {
 
 #[test]
 fn the_server_protects_by_default_what_clients_say_nothing_about() {
-    let scratch = Scratch::new();
-    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    let (scratch, site, out) = Scratch::with_site();
     write(&site, "a.bin", &noise(20_000));
     let server = Listening::serve(&site, &scratch, &["--fec", "2"]);
     let url = [server.url("/a.bin")];
@@ -133,8 +129,7 @@ fn the_server_protects_by_default_what_clients_say_nothing_about() {
 
 #[test]
 fn a_certificate_is_trusted_by_its_authority() {
-    let scratch = Scratch::new();
-    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    let (scratch, site, out) = Scratch::with_site();
     write(&site, "index.html", b"home");
     let server = Listening::serve(&site, &scratch, &[]);
     let certificate = server.hello["certificate"].as_str().unwrap();
@@ -185,9 +180,8 @@ fn browsers_learn_of_http3_over_tcp() {
 
 #[test]
 fn nothing_outside_of_the_directory_is_served() {
-    let scratch = Scratch::new();
-    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
-    write(&scratch.0, "secret", b"secret");
+    let (scratch, site, out) = Scratch::with_site();
+    write(scratch.path(), "secret", b"secret");
     write(&scratch.dir("other"), "index.html", b"secret");
     write(&site, "inside.txt", b"inside");
     let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, site.join(name)).unwrap();
@@ -228,8 +222,7 @@ fn nothing_outside_of_the_directory_is_served() {
 #[test]
 fn memory_does_not_grow_with_the_file() {
     const SIZE: u64 = 96 << 20;
-    let scratch = Scratch::new();
-    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    let (scratch, site, out) = Scratch::with_site();
     fs::File::create(site.join("sparse")).unwrap().set_len(SIZE).unwrap();
     let mut server = Listening::serve(&site, &scratch, &[]);
     let report = get_report(&server, &[server.url("/sparse")], &out, &[]);
@@ -270,8 +263,7 @@ fn an_interrupted_server_finishes_what_it_began() {
 
 #[test]
 fn an_interrupted_client_leaves_no_litter() {
-    let scratch = Scratch::new();
-    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    let (scratch, site, out) = Scratch::with_site();
     endless(&site.join("a.bin"));
     let server = Listening::serve(&site, &scratch, &[]);
     let link = Listening::link(&server, "rate=1mbit");
@@ -381,10 +373,9 @@ fn requests_go_out_in_the_order_of_the_urls() {
 
 #[test]
 fn connections_are_recorded_at_both_ends() {
-    let scratch = Scratch::new();
-    let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+    let (scratch, site, out) = Scratch::with_site();
     write(&site, "index.html", b"home");
-    let logs = ["server", "client"].map(|end| scratch.0.join("logs").join(end));
+    let logs = ["server", "client"].map(|end| scratch.path().join("logs").join(end));
     let [server_logs, client_logs] = logs.each_ref().map(|path| path.to_str().unwrap());
     let server = Listening::serve(&site, &scratch, &["--qlog", server_logs]);
     get_report(&server, &[server.url("/")], &out, &["--qlog", client_logs]);
@@ -399,9 +390,10 @@ fn connections_are_recorded_at_both_ends() {
 #[test]
 fn the_demo_compares_and_ends() {
     let args = ["demo", "--json", "--runs", "2", "--fec", "2,0", "--profile"];
-    let output = run(args.into_iter().chain(["rate=50mbit delay=5ms loss=bern:0.03"]));
-    success(&output);
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&success(&run(args
+        .into_iter()
+        .chain(["rate=50mbit delay=5ms loss=bern:0.03"]))))
+    .unwrap();
     assert_eq!((&report["resources"], &report["bytes"]), (&41.into(), &600_525.into()));
     // Where loads take long, one of each is enough for the demo.
     let loads = report["seeds"].as_u64().unwrap() as usize;
@@ -426,18 +418,14 @@ fn the_demo_loads_a_directory() {
     write(&site, "img/a b.png", &noise(30_000));
     let mut command = sutura(["demo", "--runs", "1", "--profile", "delay=2ms"]);
     command.arg(&site);
-    let output = Process::spawn(command).output();
-    success(&output);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = success(&Process::spawn(command).output());
     assert!(text.contains("2 resources, 30.0 kB"), "{text}");
     assert!(text.contains("whole page, median"), "{text}");
 }
 
 #[test]
 fn experiments_are_listed() {
-    let output = run(["lab"]);
-    success(&output);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = success(&run(["lab"]));
     for experiment in sutura_lab::EXPERIMENTS {
         assert!(text.contains(experiment.name), "{text}");
     }

@@ -5,17 +5,14 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
+use slotmap::{DefaultKey, SlotMap};
+
 /// Names a client, and no later one in the same place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct ClientId {
-    slot: usize,
-    generation: u64,
-}
+pub(crate) type ClientId = DefaultKey;
 
 /// A client: where it sends from, and a socket that stands for it towards the destination.
 #[derive(Debug)]
 pub(crate) struct Client {
-    generation: u64,
     pub(crate) address: SocketAddr,
     pub(crate) socket: UdpSocket,
     last_used: Duration,
@@ -27,14 +24,15 @@ pub(crate) struct Clients {
     to: SocketAddr,
     limit: usize,
     idle_timeout: Duration,
-    slots: Vec<Option<Client>>,
+    all: SlotMap<ClientId, Client>,
     by_address: HashMap<SocketAddr, ClientId>,
     seen: u64,
 }
 
 impl Clients {
     pub(crate) fn new(to: SocketAddr, limit: usize, idle_timeout: Duration) -> Self {
-        Self { to, limit, idle_timeout, slots: Vec::new(), by_address: HashMap::new(), seen: 0 }
+        let (all, by_address) = (SlotMap::default(), HashMap::new());
+        Self { to, limit, idle_timeout, all, by_address, seen: 0 }
     }
 
     /// The client at `address`, a new one if need be; `None` if there are too many.
@@ -50,67 +48,47 @@ impl Clients {
             self.touch(id, now);
             return Ok(Some(id));
         }
-        if self.by_address.len() >= self.limit {
+        if self.len() >= self.limit {
             self.expire(now);
-            if self.by_address.len() >= self.limit {
+            if self.len() >= self.limit {
                 return Ok(None);
             }
         }
         let socket = connected_socket(self.to)?;
         self.seen += 1;
-        let client = Client { generation: self.seen, address, socket, last_used: now };
-        let slot = match self.slots.iter().position(Option::is_none) {
-            Some(slot) => slot,
-            None => {
-                self.slots.push(None);
-                self.slots.len() - 1
-            }
-        };
-        self.slots[slot] = Some(client);
-        let id = ClientId { slot, generation: self.seen };
+        let id = self.all.insert(Client { address, socket, last_used: now });
         self.by_address.insert(address, id);
         Ok(Some(id))
     }
 
     pub(crate) fn get(&self, id: ClientId) -> Option<&Client> {
-        let client = self.slots.get(id.slot)?.as_ref()?;
-        (client.generation == id.generation).then_some(client)
+        self.all.get(id)
     }
 
     /// The client was heard of, or from.
     pub(crate) fn touch(&mut self, id: ClientId, now: Duration) {
-        if let Some(Some(client)) = self.slots.get_mut(id.slot)
-            && client.generation == id.generation
-        {
+        if let Some(client) = self.all.get_mut(id) {
             client.last_used = now;
         }
     }
 
-    /// Forgets who has been idle for too long.
+    /// Removes clients that have been idle for too long.
     pub(crate) fn expire(&mut self, now: Duration) {
-        let idle_since = |client: &Client| now.saturating_sub(client.last_used);
-        for slot in &mut self.slots {
-            if let Some(client) = slot
-                && idle_since(client) >= self.idle_timeout
-            {
+        self.all.retain(|_, client| {
+            let stays = now.saturating_sub(client.last_used) < self.idle_timeout;
+            if !stays {
                 self.by_address.remove(&client.address);
-                *slot = None;
             }
-        }
-        while self.slots.last().is_some_and(Option::is_none) {
-            self.slots.pop();
-        }
+            stays
+        });
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ClientId, &Client)> {
-        self.slots.iter().enumerate().filter_map(|(slot, client)| {
-            let client = client.as_ref()?;
-            Some((ClientId { slot, generation: client.generation }, client))
-        })
+        self.all.iter()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.by_address.len()
+        self.all.len()
     }
 
     pub(crate) fn seen(&self) -> u64 {
@@ -162,12 +140,12 @@ mod tests {
             let found = clients.find_or_insert(address(port), 2 * SECOND).unwrap();
             assert_eq!(found.is_some(), port <= 3);
         }
-        assert_eq!((clients.len(), clients.slots.len()), (3, 3));
+        assert_eq!((clients.len(), clients.by_address.len()), (3, 3));
         // The first one is used; the others are forgotten, and their names are invalid.
         let second = clients.find_or_insert(address(2), 2 * SECOND).unwrap().unwrap();
         clients.touch(first, 11 * SECOND);
         let new = clients.find_or_insert(address(1000), 12 * SECOND).unwrap().unwrap();
-        assert_eq!(new.slot, second.slot);
+        assert_ne!(new, second);
         assert!(clients.get(second).is_none());
         assert!(clients.get(first).is_some());
         assert_eq!(clients.len(), 2);

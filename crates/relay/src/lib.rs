@@ -23,9 +23,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod buffers;
 mod clients;
 mod config;
+mod datagrams;
 mod stats;
 mod worker;
 

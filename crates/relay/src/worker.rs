@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::sockopt;
-use sutura_link::{Arrival, Fate, Pipe, corrupt};
+use sutura_link::{Arrival, Pipe, corrupt};
 
-use crate::buffers::{BufferId, Buffers};
 use crate::clients::{ClientId, Clients};
+use crate::datagrams::{Datagram, Room};
 use crate::{Config, Shared, Stats};
 
 /// The largest datagram there is.
@@ -46,9 +46,9 @@ pub(crate) struct Worker {
     waker: UdpSocket,
     shared: Arc<Shared>,
     clients: Clients,
-    buffers: Buffers,
-    up: Pipe<BufferId>,
-    down: Pipe<BufferId>,
+    room: Room,
+    up: Pipe<Arc<Datagram>>,
+    down: Pipe<Arc<Datagram>>,
     stats: Stats,
     scratch: Vec<u8>,
     damaged: Vec<u8>,
@@ -72,7 +72,7 @@ impl Worker {
             up: Pipe::new(&config.up, config.up_seed()),
             down: Pipe::new(&config.down, config.down_seed()),
             clients: Clients::new(config.to, config.max_clients, config.idle_timeout),
-            buffers: Buffers::default(),
+            room: Room::default(),
             stats: Stats::default(),
             scratch: vec![0; MAX_DATAGRAM],
             damaged: Vec::new(),
@@ -169,8 +169,8 @@ impl Worker {
 
     /// Sends the first `length` bytes of the scratch space over the link.
     fn enter(&mut self, way: Way, now: Duration, length: usize, client: ClientId) {
-        let Some(id) = self.scratch.get(..length).and_then(|d| self.buffers.insert(d, client))
-        else {
+        let data = self.scratch.get(..length);
+        let Some(datagram) = data.and_then(|data| self.room.hold(data, client)) else {
             self.stats.refused += 1;
             return;
         };
@@ -178,11 +178,8 @@ impl Worker {
             Way::Up => &mut self.up,
             Way::Down => &mut self.down,
         };
-        match pipe.send(now, length, id) {
-            Fate::Delivered(deliveries) if deliveries.copy.is_some() => self.buffers.share(id),
-            Fate::Delivered(_) => {}
-            Fate::Dropped(_) => self.buffers.release(id),
-        }
+        // The pipe counts what becomes of it.
+        let _ = pipe.send(now, length, datagram);
     }
 
     /// Sends on everything that has crossed the link.
@@ -190,28 +187,26 @@ impl Worker {
         loop {
             let now = self.now();
             if let Some(arrival) = self.up.pop(now) {
-                self.forward(Way::Up, arrival);
+                self.forward(Way::Up, &arrival);
             } else if let Some(arrival) = self.down.pop(now) {
-                self.forward(Way::Down, arrival);
+                self.forward(Way::Down, &arrival);
             } else {
                 return;
             }
         }
     }
 
-    fn forward(&mut self, way: Way, arrival: Arrival<BufferId>) {
-        let id = arrival.payload;
-        if self.send(way, id, arrival.corrupt) {
+    fn forward(&mut self, way: Way, arrival: &Arrival<Arc<Datagram>>) {
+        if self.send(way, &arrival.payload, arrival.corrupt) {
             self.stats.on_forwarded(self.now().saturating_sub(arrival.at));
         } else {
             self.stats.unsent += 1;
         }
-        self.buffers.release(id);
     }
 
-    fn send(&mut self, way: Way, id: BufferId, damage: Option<u64>) -> bool {
-        let Some((mut data, client)) = self.buffers.get(id) else { return false };
-        let Some(client) = self.clients.get(client) else { return false };
+    fn send(&mut self, way: Way, datagram: &Datagram, damage: Option<u64>) -> bool {
+        let Some(client) = self.clients.get(datagram.client) else { return false };
+        let mut data = &datagram.data[..];
         if let Some(seed) = damage {
             self.damaged.clear();
             self.damaged.extend_from_slice(data);

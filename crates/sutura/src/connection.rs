@@ -66,7 +66,7 @@ pub(crate) fn enlist(list: &mut Vec<Waker>, cx: &Context<'_>) {
     }
 }
 
-/// A connection's protocol state and who waits for it.
+/// A connection's protocol state and the tasks that wait for it.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) quic: Box<proto::Connection>,
@@ -115,7 +115,7 @@ impl Shared {
 }
 
 impl State {
-    /// Passes on what happened: events to those who wait, the rest to the endpoint.
+    /// Dispatches what happened: wakes the waiting tasks, passes endpoint events on.
     pub(crate) fn process(&mut self, now: Instant, mut endpoint: impl FnMut(EndpointEvent)) {
         while let Some(event) = self.quic.poll_event() {
             if let (Some(http), Event::Stream(event)) = (&mut self.http, &event) {
@@ -191,13 +191,13 @@ impl State {
         self.waiters.finished.insert(id, cx.waker().clone());
     }
 
-    /// Forgets who waits for a sending half whose handle is gone.
+    /// Drops the wakers of a sending half whose handle is gone.
     pub(crate) fn forget_sender(&mut self, id: StreamId) {
         self.waiters.writable.remove(&id);
         self.waiters.finished.remove(&id);
     }
 
-    /// Forgets who waits for a receiving half whose handle is gone.
+    /// Drops the waker of a receiving half whose handle is gone.
     pub(crate) fn forget_receiver(&mut self, id: StreamId) {
         self.waiters.readable.remove(&id);
     }
@@ -336,7 +336,7 @@ impl Connection {
         self.0.touch();
     }
 
-    /// Waits for the end of the connection and tells why it came.
+    /// Waits for the end of the connection and returns its cause.
     pub async fn closed(&self) -> ConnectionError {
         poll_fn(|cx| {
             let mut state = self.0.lock();
@@ -385,7 +385,7 @@ impl Connection {
         self.0.lock().quic.server_name()
     }
 
-    /// Tells `observer` everything that the connection does from now on.
+    /// Reports everything that the connection does from now on to `observer`.
     pub fn observe(&self, observer: Box<dyn Observer>) {
         self.0.lock().quic.set_observer(Instant::now(), observer);
     }

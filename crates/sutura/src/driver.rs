@@ -361,7 +361,7 @@ impl Driver {
         self.inner.connection_gone(self.connections.len);
     }
 
-    /// The socket failed for good: nobody will hear anything any more.
+    /// The socket failed for good: no connection can go on.
     fn give_up(&mut self, error: &std::io::Error) {
         tracing::error!(%error, "socket failed");
         for entry in std::mem::take(&mut self.connections).slots.into_iter().flatten() {

@@ -101,7 +101,7 @@ impl Inner {
         }
     }
 
-    /// Whether nobody holds the endpoint any more.
+    /// Whether the last handle of the endpoint is gone.
     pub(crate) fn is_abandoned(&self) -> bool {
         let state = lock(&self.state);
         state.handles == 0 && state.opened.is_empty()
@@ -141,7 +141,7 @@ impl Drop for Endpoint {
         let mut state = lock(&self.inner.state);
         state.handles -= 1;
         if state.handles == 0 {
-            // Nobody can take these any more.
+            // No handle is left that could accept these.
             let backlog = std::mem::take(&mut state.backlog);
             drop(state);
             for shared in backlog {

@@ -125,7 +125,7 @@ impl SendStream {
         Ok(())
     }
 
-    /// Gives up: what was not acknowledged is not sent any more; the peer is told `code`.
+    /// Abandons the stream: unacknowledged data is not sent again, and the peer gets `code`.
     ///
     /// # Errors
     /// The stream is over already.
@@ -159,7 +159,7 @@ impl SendStream {
         .await
     }
 
-    /// Decides who goes first when several streams have data.
+    /// Sets the stream's turn when several streams have data to send.
     ///
     /// # Errors
     /// The stream is finished.

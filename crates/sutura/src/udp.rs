@@ -48,7 +48,7 @@ pub struct Transmit<'a> {
 pub struct Received {
     /// Its sender.
     pub remote: SocketAddr,
-    /// The local address that it was sent to, where the system tells.
+    /// The local address that it was sent to, where the system reports it.
     pub local: Option<IpAddr>,
     /// Its ECN mark.
     pub ecn: Option<EcnCodepoint>,
@@ -157,7 +157,7 @@ impl UdpSocket {
     /// The address that it is bound to.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// The system call fails.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.io.local_addr()
     }
@@ -239,7 +239,7 @@ impl UdpSocket {
 }
 
 /// Errors of a receive call that say nothing about the next one. Some systems report here that an
-/// earlier datagram could not be delivered, which anybody can bring about by a forged ICMP message.
+/// earlier datagram could not be delivered, which any host can provoke with a forged ICMP message.
 fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -148,7 +148,8 @@ async fn a_priority_reaches_the_server_and_changes() {
     assert_eq!(response.priority(), Some(first));
     let field = ("priority", &b"u=6, exp_p=()"[..]);
     response.send_response(200, &[field]).await.unwrap();
-    client.set_priority(&request, "u=2, exp_w=3, exp_p=(c), exp_b=2".parse().unwrap()).unwrap();
+    let changed = "u=2, exp_w=3, exp_p=(c), exp_b=2".parse().unwrap();
+    client.set_priority(&request, &changed).unwrap();
     let expected: Priority = "u=6, exp_w=3, exp_b=2".parse().unwrap();
     let changed = async {
         while response.priority().as_ref() != Some(&expected) {

@@ -6,31 +6,13 @@ mod common;
 use common::{pair, pattern};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use sutura::http::{self, Client, Server};
 use sutura::qlog::QlogWriter;
 use sutura::{Endpoint, Protection, Side, TransportConfig};
 
 const SIZE: usize = 300_000;
-
-/// A directory that goes away with the test.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("sutura-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// The records of the one file whose name ends in `suffix`.
 fn records(directory: &Path, suffix: &str) -> Vec<Value> {
@@ -144,10 +126,10 @@ fn check_acknowledgements(records: &[Value]) {
 
 #[tokio::test]
 async fn a_transfer_is_recorded_at_both_ends() {
-    let directory = Directory::new("qlog-plain");
-    record(&directory.0, None).await;
-    let client = records(&directory.0, "_client.sqlog");
-    let server = records(&directory.0, "_server.sqlog");
+    let directory = tempfile::tempdir().unwrap();
+    record(directory.path(), None).await;
+    let client = records(directory.path(), "_client.sqlog");
+    let server = records(directory.path(), "_server.sqlog");
     for (records, side) in [(&client, "client"), (&server, "server")] {
         assert_eq!(records[0]["trace"]["vantage_point"]["type"], side);
         assert_eq!(records[0]["title"], "a test");
@@ -170,11 +152,11 @@ async fn a_transfer_is_recorded_at_both_ends() {
 
 #[tokio::test]
 async fn a_protected_transfer_shows_its_symbols() {
-    let directory = Directory::new("qlog-fec");
+    let directory = tempfile::tempdir().unwrap();
     let protection = Protection::incremental(2, Duration::ZERO);
-    record(&directory.0, Some(protection)).await;
-    let client = records(&directory.0, "_client.sqlog");
-    let server = records(&directory.0, "_server.sqlog");
+    record(directory.path(), Some(protection)).await;
+    let client = records(directory.path(), "_client.sqlog");
+    let server = records(directory.path(), "_server.sqlog");
     check_order(&client);
     assert_eq!(covered(&client, "transport:packet_sent"), SIZE as u64);
     let symbols: Vec<_> = frames(&client, "transport:packet_sent", "source_symbol")
@@ -213,7 +195,7 @@ async fn record_request(directory: &Path) {
     let sent = client.request("GET", "localhost", "/page", &secret, Some(priority)).await;
     let mut stream = sent.unwrap();
     stream.finish().await.unwrap();
-    client.set_priority(&stream, "u=1".parse().unwrap()).unwrap();
+    client.set_priority(&stream, &"u=1".parse().unwrap()).unwrap();
     stream.recv_response().await.unwrap();
     while stream.recv_data().await.unwrap().is_some() {}
     connection.close(0, b"done");
@@ -224,9 +206,9 @@ async fn record_request(directory: &Path) {
 
 #[tokio::test]
 async fn a_server_says_what_was_asked_before_it_sends() {
-    let directory = Directory::new("qlog-http");
-    record_request(&directory.0).await;
-    let records = records(&directory.0, "_server.sqlog");
+    let directory = tempfile::tempdir().unwrap();
+    record_request(directory.path()).await;
+    let records = records(directory.path(), "_server.sqlog");
     let (mut written, mut sent, mut asked) = (0, 0, false);
     for record in &records[1..] {
         let data = &record["data"];
@@ -260,10 +242,10 @@ fn frame<'a>(records: &'a [Value], name: &str, kind: &str) -> &'a Value {
 
 #[tokio::test]
 async fn both_ends_record_what_was_asked_and_answered_but_no_secrets() {
-    let directory = Directory::new("qlog-frames");
-    record_request(&directory.0).await;
-    let client = records(&directory.0, "_client.sqlog");
-    let server = records(&directory.0, "_server.sqlog");
+    let directory = tempfile::tempdir().unwrap();
+    record_request(directory.path()).await;
+    let client = records(directory.path(), "_client.sqlog");
+    let server = records(directory.path(), "_server.sqlog");
     let field = |name: &str, value: &str| json!({"name": name, "value": value});
     let request = json!([
         field(":method", "GET"),

@@ -4,7 +4,7 @@
 mod common;
 
 use bytes::Bytes;
-use common::{all, echo, exchange, pair, pattern};
+use common::{all, connected, echo, exchange, pair, pattern};
 use std::sync::Arc;
 use std::time::Duration;
 use sutura::policy::{ArrivalOrder, StreamOrder};
@@ -73,10 +73,7 @@ async fn what_is_behind_a_loss_is_read_at_once_where_order_does_not_matter() {
 async fn the_order_of_streams_can_be_chosen_for_all_and_for_one() {
     let delivery = Arc::new(ArrivalOrder);
     let transport = TransportConfig { delivery, ..TransportConfig::default() };
-    let (server, client, address) = pair(b"x", &transport);
-    let accept = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });
-    let a = client.connect(address, "localhost").unwrap().await.unwrap();
-    let b = accept.await.unwrap();
+    let (a, b, _client) = connected(b"x", &transport).await;
     let mut send = a.open_uni().await.unwrap();
     send.write_all(b"some words").await.unwrap();
     send.finish().unwrap();
@@ -104,10 +101,7 @@ async fn a_client_comes_back_with_a_ticket() {
 
 #[tokio::test]
 async fn datagrams_both_ways() {
-    let (server, client, address) = pair(b"dgram", &TransportConfig::default());
-    let accept = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });
-    let a = client.connect(address, "localhost").unwrap().await.unwrap();
-    let b = accept.await.unwrap();
+    let (a, b, _client) = connected(b"dgram", &TransportConfig::default()).await;
     let size = a.max_datagram_size().unwrap();
     a.send_datagram(Bytes::from(vec![7; size])).unwrap();
     assert_eq!(b.read_datagram().await.unwrap().len(), size);
@@ -118,10 +112,7 @@ async fn datagrams_both_ways() {
 
 #[tokio::test]
 async fn resets_and_stops_reach_the_other_end() {
-    let (server, client, address) = pair(b"x", &TransportConfig::default());
-    let accept = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });
-    let a = client.connect(address, "localhost").unwrap().await.unwrap();
-    let b = accept.await.unwrap();
+    let (a, b, _client) = connected(b"x", &TransportConfig::default()).await;
     let (mut send, _recv) = a.open_bi().await.unwrap();
     send.write_all(b"x").await.unwrap();
     let (mut their_send, mut their_recv) = b.accept_bi().await.unwrap();
@@ -135,10 +126,7 @@ async fn resets_and_stops_reach_the_other_end() {
 
 #[tokio::test]
 async fn an_application_close_is_told_with_its_reason() {
-    let (server, client, address) = pair(b"x", &TransportConfig::default());
-    let accept = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });
-    let a = client.connect(address, "localhost").unwrap().await.unwrap();
-    let b = accept.await.unwrap();
+    let (a, b, client) = connected(b"x", &TransportConfig::default()).await;
     a.close(7, b"enough");
     let expected = ConnectionError::ApplicationClosed { code: 7, reason: b"enough".to_vec() };
     assert_eq!(b.closed().await, expected);

@@ -6,10 +6,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget};
 use sutura_analysis::{Reader, StreamFrame, Trace, resolve_recovered, sent_frames};
 
 use crate::failure::Failure;
+use crate::output;
 
 /// Bytes read at a time.
 const CHUNK: usize = 256 * 1024;
@@ -83,7 +84,7 @@ fn unique(file: &Path, names: &mut BTreeSet<String>) -> String {
     name
 }
 
-/// Tells each end what the other one sent.
+/// Completes each end's record with what the other end sent.
 pub fn resolve(records: &mut [Record]) {
     for at in 0..records.len() {
         let (before, rest) = records.split_at_mut(at);
@@ -107,10 +108,8 @@ struct Progress {
 
 impl Progress {
     fn new(total: u64) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
-        if let Ok(style) = ProgressStyle::with_template("{bar:40} {bytes:>10}/{total_bytes}") {
-            bar.set_style(style);
-        }
+        let bar = output::bar(total, "{bar:40} {bytes:>10}/{total_bytes}");
+        bar.set_draw_target(ProgressDrawTarget::hidden());
         Self { bar, start: Instant::now(), shown: false }
     }
 

@@ -117,7 +117,7 @@ impl Args {
 /// Analyses files.
 pub fn run(args: &Args) -> Result<Exit, Failure> {
     let mut records = load::load(&args.files)?;
-    // What one end sent helps to understand the other, also if its own record is not wanted.
+    // One end's record completes the other's, even if it is not to be reported itself.
     load::resolve(&mut records);
     records.retain(|record| args.is_wanted(record));
     if records.is_empty() {

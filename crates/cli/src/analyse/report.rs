@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::ValueEnum;
 use serde_json::{Value, json};
 use sutura_analysis::text::{self, Compared};
 use sutura_analysis::{
@@ -54,7 +55,7 @@ impl Report {
         Compared::new(name, overview, blocking, &self.byte_index, first)
     }
 
-    /// Tells what is wrong with the record.
+    /// Warns of what is wrong with the record.
     pub fn complain(&self) {
         let trace = &self.record.trace;
         let warn = |text: &str| {
@@ -82,16 +83,8 @@ impl Report {
 
     pub fn to_text(&self, args: &Args) -> String {
         let mut text = format!("== {}\n{}", self.record.name, text::overview(&self.overview));
-        for analysis in [
-            Analysis::Multiplexing,
-            Analysis::Streams,
-            Analysis::Waterfall,
-            Analysis::Blocking,
-            Analysis::ByteIndex,
-        ] {
-            if !args.wants(analysis) {
-                continue;
-            }
+        let wanted = Analysis::value_variants().iter().copied();
+        for analysis in wanted.filter(|&analysis| args.wants(analysis)) {
             let part = match analysis {
                 Analysis::Multiplexing => text::multiplexing(&self.multiplexing),
                 Analysis::Streams => text::streams(&self.streams),

@@ -83,7 +83,7 @@ async fn ask(
     let mut priority = page.priority(index);
     if let Some(fec) = fec {
         priority.burst = fec.burst;
-        priority.delay_ms = u64::try_from(fec.delay.as_millis()).unwrap_or(u64::MAX);
+        priority.delay = fec.delay;
     }
     let round_trip = client.connection().stats().min_rtt;
     let at = Instant::now();
@@ -108,7 +108,7 @@ impl Asked {
             let message = format!("{}: status {}", self.path, response.status);
             return Err(Failure::new(Exit::Status, message));
         }
-        // Whoever loads the page may have given up.
+        // The receiver is gone if the load was abandoned.
         let tell = |bytes: u64| {
             let _ = arrivals.send((index, bytes));
         };

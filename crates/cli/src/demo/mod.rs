@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::json;
 use sutura::{Connection, Endpoint, ServerConfig, TransportConfig, http};
 use sutura_link::LinkConfig;
@@ -165,7 +165,11 @@ impl Demo {
         let (sender, accepted) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
         args.qlog.watch(&endpoint, "sutura demo");
-        tasks.spawn(accept(endpoint, service, stopped, sender));
+        let accepted_by = move |connection: &Connection| {
+            // The receiver is gone once the demo ends.
+            let _ = sender.send(connection.clone());
+        };
+        tasks.spawn(h3::accept(endpoint, service, stopped, accepted_by));
         let total = page.size().saturating_mul(2 * u64::from(args.runs));
         Ok(Self {
             page,
@@ -175,7 +179,10 @@ impl Demo {
             accepted: tokio::sync::Mutex::new(accepted),
             _stop: stop,
             _tasks: tasks,
-            progress: progress(total),
+            progress: output::bar(
+                total,
+                "{msg:24} {bar:40} {bytes:>10}/{total_bytes} {elapsed:>4}",
+            ),
         })
     }
 
@@ -234,42 +241,6 @@ impl Demo {
             output::note(&line);
         } else {
             self.progress.println(line);
-        }
-    }
-}
-
-fn progress(total: u64) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
-    let style = "{msg:24} {bar:40} {bytes:>10}/{total_bytes} {elapsed:>4}";
-    if let Ok(style) = ProgressStyle::with_template(style) {
-        bar.set_style(style);
-    }
-    bar
-}
-
-/// The server: answers everybody and shows its end of each connection.
-async fn accept(
-    endpoint: Endpoint,
-    service: Arc<Service>,
-    stopped: watch::Receiver<bool>,
-    accepted: mpsc::UnboundedSender<Connection>,
-) {
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            incoming = endpoint.accept() => {
-                let Some(incoming) = incoming else { return };
-                let (service, stopped) = (service.clone(), stopped.clone());
-                let accepted = accepted.clone();
-                connections.spawn(async move {
-                    if let Ok(connection) = incoming.await {
-                        // Nobody may be interested any more.
-                        let _ = accepted.send(connection.clone());
-                        h3::serve(connection, service, stopped).await;
-                    }
-                });
-            }
-            Some(_) = connections.join_next() => {}
         }
     }
 }

@@ -182,14 +182,14 @@ mod tests {
 
     #[test]
     fn a_directory_is_a_page() {
-        let directory = std::env::temp_dir().join(format!("sutura-page-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&directory);
-        std::fs::create_dir_all(directory.join("img")).unwrap();
-        assert!(Page::of_directory(&directory).is_err());
+        let scratch = tempfile::tempdir().unwrap();
+        let directory = scratch.path();
+        std::fs::create_dir(directory.join("img")).unwrap();
+        assert!(Page::of_directory(directory).is_err());
         for (name, size) in [("a.css", 10), ("index.html", 20), ("img/b.png", 30)] {
             std::fs::write(directory.join(name), vec![0; size]).unwrap();
         }
-        let page = Page::of_directory(&directory).unwrap();
+        let page = Page::of_directory(directory).unwrap();
         assert_eq!(page.paths, ["/index.html", "/a.css", "/img/b.png"]);
         let sizes: Vec<u64> = page.model.resources.iter().map(|resource| resource.bytes).collect();
         assert_eq!(sizes, [20, 10, 30]);
@@ -200,7 +200,6 @@ mod tests {
         assert_eq!((requests.next(now), requests.next(now)), (Some(0), None));
         requests.arrive(0, 20, now);
         assert_eq!([requests.next(now), requests.next(now)], [Some(1), Some(2)]);
-        std::fs::remove_dir_all(&directory).unwrap();
-        assert!(Page::of_directory(&directory).is_err());
+        assert!(Page::of_directory(&directory.join("none")).is_err());
     }
 }

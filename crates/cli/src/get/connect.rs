@@ -111,7 +111,7 @@ impl Connector {
     /// A connector with a socket of its own.
     ///
     /// # Errors
-    /// There is no socket, or nobody to trust.
+    /// There is no socket, or no certificate to trust.
     pub fn new(
         trust: &Trust,
         transport: TransportConfig,
@@ -188,7 +188,7 @@ impl Connector {
             tokio::select! {
                 Some(outcome) = attempts.join_next() => match outcome {
                     Ok(Ok(connection)) => return Ok(connection),
-                    // Who is not trusted at one address will not be at another.
+                    // The certificate will be the same at the host's other addresses.
                     Ok(Err(error)) if error.exit == Exit::Certificate => return Err(error),
                     Ok(Err(error)) => {
                         failure.get_or_insert(error);

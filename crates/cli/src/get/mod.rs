@@ -13,7 +13,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressDrawTarget};
 use sutura::http;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -135,8 +135,8 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
             Err(Failure::new(Exit::Broken, format!("not done within {limit} s")))
         }
     };
-    // However it ended, no server is to wait for more. What is still under way is not cancelled
-    // request by request: the connection's end says it all.
+    // However it ended, the servers must learn of it. Requests under way are not cancelled one by
+    // one: closing the connection ends them all.
     let _ = context.progress.clear();
     context.connector.close().await;
     let report = result?;
@@ -204,7 +204,7 @@ fn priorities(args: &Args) -> Result<Vec<http::Priority>, Failure> {
 fn with_protection(mut priority: http::Priority, fec: Option<Fec>) -> (http::Priority, String) {
     if let Some(fec) = fec {
         priority.burst = fec.burst;
-        priority.delay_ms = u64::try_from(fec.delay.as_millis()).unwrap_or(u64::MAX);
+        priority.delay = fec.delay;
     }
     let mut field = priority.to_string();
     if fec.is_some_and(|fec| fec.burst == 0) {
@@ -273,11 +273,8 @@ async fn ask(
 }
 
 async fn receive(progress: &MultiProgress, asked: Asked, job: &Job) -> Result<Outcome, Failure> {
-    let bar = progress.add(ProgressBar::no_length());
     let style = "{msg:40!} {bytes:>10}/{total_bytes:10} {bytes_per_sec:>12} {bar:20}";
-    if let Ok(style) = ProgressStyle::with_template(style) {
-        bar.set_style(style);
-    }
+    let bar = progress.add(output::bar(0, style));
     bar.set_message(job.url.to_string());
     let result = transfer::receive(asked, job, &bar).await;
     bar.finish_and_clear();

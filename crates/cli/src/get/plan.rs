@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::sink::Target;
 use crate::failure::Failure;
+use crate::output;
 use crate::url::Url;
 
 /// What a URL without a file name is saved as.
@@ -26,8 +27,7 @@ pub fn plan(urls: &[Url], out: Option<&Path>) -> Result<Vec<Target>, Failure> {
         return Ok(vec![Target::File(out.to_owned())]);
     }
     let targets = in_directory(urls, out)?;
-    std::fs::create_dir_all(out)
-        .map_err(|e| Failure::local(format!("cannot make {}: {e}", out.display())))?;
+    output::make_directory(out)?;
     Ok(targets)
 }
 

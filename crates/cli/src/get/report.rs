@@ -1,4 +1,4 @@
-//! What became of it all.
+//! The outcome of all connections and transfers.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl ConnectionReport {
     }
 }
 
-/// An address without the disguise that IPv4 wears on an IPv6 socket.
+/// An address with IPv4-mapped IPv6 turned back into IPv4.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
@@ -79,7 +79,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Tells of every failure once: that of a connection does not repeat with each of its URLs.
+    /// Reports every failure once: that of a connection is not repeated for each of its URLs.
     pub fn complain(&self) {
         for failure in self.connections.iter().filter_map(|c| c.failure.as_ref()) {
             failure.report();

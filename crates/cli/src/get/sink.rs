@@ -1,10 +1,9 @@
 //! Where responses go.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use tempfile::{NamedTempFile, TempPath};
 use tokio::io::AsyncWriteExt;
 
 use crate::failure::Failure;
@@ -22,23 +21,7 @@ pub enum Target {
 #[derive(Debug)]
 pub enum Sink {
     Stdout(tokio::io::Stdout),
-    File { file: tokio::fs::File, partial: Partial },
-}
-
-/// A file that is not whole yet. Dropped, it is removed.
-#[derive(Debug)]
-pub struct Partial {
-    temporary: PathBuf,
-    target: PathBuf,
-    done: bool,
-}
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        if !self.done {
-            let _ = fs::remove_file(&self.temporary);
-        }
-    }
+    File { file: tokio::fs::File, temporary: TempPath, target: PathBuf },
 }
 
 impl Sink {
@@ -50,8 +33,10 @@ impl Sink {
         match target {
             Target::Stdout => Ok(Self::Stdout(tokio::io::stdout())),
             Target::File(path) => {
-                let (file, partial) = create(path).map_err(|e| cannot_write(path, &e))?;
-                Ok(Self::File { file: tokio::fs::File::from_std(file), partial })
+                let (file, temporary) =
+                    create(path).map_err(|e| cannot_write(path, &e))?.into_parts();
+                let file = tokio::fs::File::from_std(file);
+                Ok(Self::File { file, temporary, target: path.clone() })
             }
         }
     }
@@ -63,52 +48,43 @@ impl Sink {
     pub async fn write(&mut self, data: &[u8]) -> Result<(), Failure> {
         match self {
             Self::Stdout(out) => out.write_all(data).await.map_err(|e| output::stdout_failure(&e)),
-            Self::File { file, partial } => {
-                file.write_all(data).await.map_err(|e| cannot_write(&partial.target, &e))
+            Self::File { file, target, .. } => {
+                file.write_all(data).await.map_err(|e| cannot_write(target, &e))
             }
         }
     }
 
-    /// The response is whole.
+    /// Ends a response that is whole.
     ///
     /// # Errors
     /// It could not be written, or the file could not be given its name.
     pub async fn finish(self) -> Result<(), Failure> {
         match self {
             Self::Stdout(mut out) => out.flush().await.map_err(|e| output::stdout_failure(&e)),
-            Self::File { mut file, mut partial } => {
+            Self::File { mut file, temporary, target } => {
                 let result = file.flush().await;
                 drop(file.into_std().await);
-                let result = result.and_then(|()| fs::rename(&partial.temporary, &partial.target));
-                partial.done = result.is_ok();
-                result.map_err(|e| cannot_write(&partial.target, &e))
+                let result = result.and_then(|()| Ok(temporary.persist(&target)?));
+                result.map_err(|e| cannot_write(&target, &e))
             }
         }
     }
 }
 
-/// Makes a file with a name that nobody has, next to its final place.
-fn create(target: &Path) -> io::Result<(fs::File, Partial)> {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
+/// Makes a file with a name of its own next to `target`, with the permissions of any new file.
+fn create(target: &Path) -> io::Result<NamedTempFile> {
     let name = target.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
     if target.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    // Names have a greatest length.
-    let name: String = name.chars().take(40).collect();
-    loop {
-        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let temporary =
-            target.with_file_name(format!(".{name}.{}-{number}.part", std::process::id()));
-        match fs::OpenOptions::new().write(true).create_new(true).open(&temporary) {
-            Ok(file) => {
-                let partial = Partial { temporary, target: target.to_owned(), done: false };
-                return Ok((file, partial));
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-    }
+    // File systems limit the length of names.
+    let prefix: String = ['.'].into_iter().chain(name.chars().take(40)).chain(['.']).collect();
+    let directory = target.parent().filter(|directory| !directory.as_os_str().is_empty());
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix).suffix(".part");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(directory.unwrap_or(Path::new(".")))
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
@@ -117,15 +93,16 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[tokio::test]
     async fn a_file_appears_when_it_is_whole_and_leaves_no_litter_when_not() {
-        let directory = std::env::temp_dir().join(format!("sutura-sink-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&directory);
-        fs::create_dir_all(&directory).unwrap();
+        let scratch = tempfile::tempdir().unwrap();
+        let directory = scratch.path();
         let names = || -> Vec<String> {
-            let entries = fs::read_dir(&directory).unwrap();
+            let entries = fs::read_dir(directory).unwrap();
             entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect()
         };
         let path = directory.join("page.html");
@@ -149,8 +126,7 @@ mod tests {
         sink.write(b"new").await.unwrap();
         drop(sink);
         assert_eq!(fs::read(&path).unwrap(), b"whole");
-        assert!(Sink::open(&Target::File(directory.clone())).is_err());
+        assert!(Sink::open(&Target::File(directory.to_owned())).is_err());
         assert!(Sink::open(&Target::File(directory.join("none/x"))).is_err());
-        fs::remove_dir_all(&directory).unwrap();
     }
 }

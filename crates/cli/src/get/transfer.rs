@@ -16,7 +16,7 @@ pub struct Job {
     pub url: Url,
     pub target: Target,
     pub priority: http::Priority,
-    /// The `priority` field, which says more: no protection can be what is asked for.
+    /// The `priority` field. Unlike `priority`, it can explicitly ask for no protection.
     pub priority_field: String,
 }
 

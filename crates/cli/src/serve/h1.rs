@@ -1,16 +1,27 @@
-//! Just enough HTTP/1.1 (RFC 9112) to serve the same site to clients that do not know of its
-//! HTTP/3 yet, and to tell them.
+//! The site over HTTP/1.1, for clients that do not use HTTP/3 yet. Responses advertise it.
 
+use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::timeout;
+use bytes::Bytes;
+use futures_util::stream;
+use http_body_util::StreamBody;
+use hyper::body::{Body, Frame, Incoming};
+use hyper::header::{ALT_SVC, HOST};
+use hyper::http::uri::{PathAndQuery, Scheme};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode, Version, http};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_io_timeout::TimeoutStream;
 
-use super::date::http_date;
-use super::reply::{Body, Reply, reason};
+use super::reply::Reply;
 use super::service::{Access, Service};
+use super::site::Resource;
 
 /// Largest header section of a request, in bytes.
 const MAX_HEAD: usize = 16 * 1024;
@@ -19,195 +30,129 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a client may take none of what is sent to it.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A request as far as it matters here.
-#[derive(Debug, PartialEq, Eq)]
-struct Request {
-    method: String,
-    target: String,
-    /// Whether another request may follow.
-    keep_alive: bool,
+/// The exchange whose response is not yet passed on, if there is one. A connection has one at a
+/// time.
+#[derive(Debug, Clone, Default)]
+struct Current(Arc<Mutex<Option<Access>>>);
+
+impl Current {
+    fn lock(&self) -> MutexGuard<'_, Option<Access>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the exchange, which writes it to the log.
+    fn end(&self, result: Result<(), String>) {
+        if let Some(mut access) = self.lock().take() {
+            access.end = Some(result);
+        }
+    }
 }
 
 /// Answers one request after another until the client is done.
 ///
 /// # Errors
-/// The client went away, or took too long.
-pub async fn serve<S>(mut stream: S, remote: SocketAddr, service: &Service) -> io::Result<()>
+/// The client went away, took too long, or sent something else than HTTP/1.1.
+pub async fn serve<S>(stream: S, remote: SocketAddr, service: &Service) -> io::Result<()>
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite,
 {
-    let mut buffer = Vec::new();
-    loop {
-        let head = timeout(HEAD_TIMEOUT, read_head(&mut stream, &mut buffer)).await??;
-        let Some(head) = head else { return Ok(()) };
-        let start = Instant::now();
-        let (request, reply) = match head.and_then(|head| parse(&head)) {
-            Ok(request) => {
-                let reply = Reply::to(&service.site, &request.method, &request.target).await;
-                (request, reply)
-            }
-            Err(status) => {
-                let (method, target) = ("-".to_owned(), "-".to_owned());
-                (Request { method, target, keep_alive: false }, Reply::error(status, false))
-            }
-        };
-        let mut access = Access {
-            log: service.log,
-            remote,
-            version: "h1",
-            method: &request.method,
-            target: &request.target,
-            start,
-            status: reply.status,
-            bytes: 0,
-            priority: None,
-            end: None,
-        };
-        let result = send(&mut stream, reply, &request, service, &mut access.bytes).await;
-        access.end = Some(result.as_ref().map_err(ToString::to_string).copied());
-        drop(access);
-        result?;
-        if !request.keep_alive {
-            return timeout(WRITE_TIMEOUT, stream.shutdown()).await?;
-        }
-    }
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(WRITE_TIMEOUT));
+    let stream = std::pin::pin!(stream);
+    let current = Current::default();
+    let result = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(MAX_HEAD)
+        .half_close(true)
+        .serve_connection(
+            TokioIo::new(stream),
+            service_fn(|request| answer(request, remote, service, &current)),
+        )
+        .await
+        .map_err(|error| match error.source() {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        });
+    current.end(result.clone());
+    result.map_err(io::Error::other)
 }
 
-/// The next header section without the empty line at its end, or the status with which to refuse
-/// it; `None` if the client is done. What follows it stays in the buffer.
-async fn read_head(
-    stream: &mut (impl AsyncRead + Unpin),
-    buffer: &mut Vec<u8>,
-) -> io::Result<Option<Result<Vec<u8>, u16>>> {
-    const END: &[u8] = b"\r\n\r\n";
-    loop {
-        if let Some(end) = buffer.windows(END.len()).position(|window| window == END) {
-            let mut head: Vec<u8> = buffer.drain(..end + END.len()).collect();
-            head.truncate(end);
-            return Ok(Some(Ok(head)));
-        }
-        if buffer.len() >= MAX_HEAD {
-            return Ok(Some(Err(431)));
-        }
-        let mut chunk = [0; 2048];
-        let length = stream.read(&mut chunk).await?;
-        if length == 0 {
-            return if buffer.is_empty() { Ok(None) } else { Ok(Some(Err(400))) };
-        }
-        buffer.extend_from_slice(chunk.get(..length).unwrap_or_default());
-    }
-}
-
-/// Reads a header section, or says with which status to refuse it.
-fn parse(head: &[u8]) -> Result<Request, u16> {
-    let head = std::str::from_utf8(head).map_err(|_| 400u16)?;
-    let mut lines = head.trim_start_matches("\r\n").split("\r\n");
-    let mut words = lines.next().unwrap_or("").split(' ');
-    let (Some(method), Some(target), Some(version), None) =
-        (words.next(), words.next(), words.next(), words.next())
-    else {
-        return Err(400);
-    };
-    let persistent = match version {
-        "HTTP/1.1" => true,
-        "HTTP/1.0" => false,
-        _ if version.starts_with("HTTP/") => return Err(505),
-        _ => return Err(400),
-    };
-    if method.is_empty() || !method.bytes().all(is_token) {
-        return Err(400);
-    }
-    let mut keep_alive = persistent;
-    let mut hosts = 0;
-    for line in lines {
-        let (name, value) = line.split_once(':').ok_or(400u16)?;
-        if name.is_empty() || !name.bytes().all(is_token) || value.contains(['\r', '\n', '\0']) {
-            return Err(400);
-        }
-        let value = value.trim_matches([' ', '\t']);
-        match name.to_ascii_lowercase().as_str() {
-            "host" => hosts += 1,
-            "connection" => {
-                keep_alive &= !value.split(',').any(|o| o.trim().eq_ignore_ascii_case("close"));
-            }
-            // What follows is content, which is not read: no request can be found after it.
-            "content-length" if value != "0" => keep_alive = false,
-            "transfer-encoding" => keep_alive = false,
-            _ => {}
-        }
-    }
-    if hosts > 1 || (persistent && hosts == 0) {
-        return Err(400);
-    }
-    Ok(Request { method: method.to_owned(), target: origin_form(target)?, keep_alive })
-}
-
-/// The path and query of a request target, which may be a whole URL (RFC 9112 section 3.2.2).
-fn origin_form(target: &str) -> Result<String, u16> {
-    if target.starts_with('/') || target == "*" {
-        return Ok(target.to_owned());
-    }
-    let rest = target.strip_prefix("https://").ok_or(400u16)?;
-    let path = rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/");
-    Ok(path.to_owned())
-}
-
-/// Whether a byte may stand in a token (RFC 9110 section 5.6.2).
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
-}
-
-async fn send(
-    stream: &mut (impl AsyncWrite + Unpin),
-    reply: Reply,
-    request: &Request,
+/// Answers a request. Its body is not read.
+async fn answer(
+    request: Request<Incoming>,
+    remote: SocketAddr,
     service: &Service,
-    bytes: &mut u64,
-) -> io::Result<()> {
-    let status = reply.status;
-    let mut head = format!("HTTP/1.1 {status} {}\r\n", reason(status));
-    head += &format!("date: {}\r\n", http_date(SystemTime::now()));
+    current: &Current,
+) -> http::Result<Response<impl Body<Data = Bytes, Error = io::Error> + use<>>> {
+    let start = Instant::now();
+    let target = request.uri().path_and_query().map_or("", PathAndQuery::as_str);
+    let reply = if is_for_us(&request) {
+        Reply::to(&service.site, request.method().as_str(), target).await
+    } else {
+        Reply::error(StatusCode::BAD_REQUEST)
+    };
+    *current.lock() = Some(Access {
+        log: service.log,
+        remote,
+        version: "h1",
+        method: request.method().to_string(),
+        target: target.to_owned(),
+        start,
+        status: reply.status,
+        bytes: 0,
+        priority: None,
+        end: None,
+    });
+    let mut response = Response::builder().status(reply.status);
     if let Some(alt_svc) = &service.alt_svc {
-        head += &format!("alt-svc: {alt_svc}\r\n");
+        response = response.header(ALT_SVC, alt_svc);
     }
-    if !request.keep_alive {
-        head += "connection: close\r\n";
+    for (name, value) in reply.fields {
+        response = response.header(name, value);
     }
-    for (name, value) in &reply.fields {
-        head += &format!("{name}: {value}\r\n");
+    let body = reply.body.filter(|body| !body.is_at_end());
+    if body.is_none() {
+        current.end(Ok(()));
     }
-    head += "\r\n";
-    write(stream, head.as_bytes()).await?;
-    match reply.body {
-        Body::Empty => {}
-        Body::Text(text) => {
-            write(stream, text.as_bytes()).await?;
-            *bytes += text.len() as u64;
-        }
-        Body::Resource(mut resource) => {
-            while let Some(chunk) = resource.next_chunk().await? {
-                write(stream, &chunk).await?;
-                *bytes += chunk.len() as u64;
-            }
-        }
-    }
-    timeout(WRITE_TIMEOUT, stream.flush()).await?
+    let current = current.clone();
+    response.body(StreamBody::new(stream::try_unfold(body, move |body| {
+        next_frame(body, current.clone())
+    })))
 }
 
-async fn write(stream: &mut (impl AsyncWrite + Unpin), mut data: &[u8]) -> io::Result<()> {
-    while !data.is_empty() {
-        let written = timeout(WRITE_TIMEOUT, stream.write(data)).await??;
-        if written == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        data = data.get(written..).unwrap_or_default();
+/// Whether the request has one Host field, which HTTP/1.0 may lack, and a target that a server of
+/// https URLs can have (RFC 9112 sections 3.2 and 3.2.2).
+fn is_for_us(request: &Request<Incoming>) -> bool {
+    let uri = request.uri();
+    let target_fits = uri.path_and_query().is_some()
+        && uri.scheme().is_none_or(|scheme| *scheme == Scheme::HTTPS);
+    match request.headers().get_all(HOST).iter().count() {
+        0 => target_fits && request.version() < Version::HTTP_11,
+        hosts => target_fits && hosts == 1,
     }
-    Ok(())
+}
+
+/// The next part of a response's body, and the rest of it.
+async fn next_frame(
+    body: Option<Resource>,
+    current: Current,
+) -> io::Result<Option<(Frame<Bytes>, Option<Resource>)>> {
+    let Some(mut body) = body else { return Ok(None) };
+    let Some(chunk) = body.next_chunk().await? else { return Ok(None) };
+    if let Some(access) = &mut *current.lock() {
+        access.bytes += chunk.len() as u64;
+    }
+    // The end is not asked for where the length is known.
+    if body.is_at_end() {
+        current.end(Ok(()));
+    }
+    Ok(Some((Frame::data(chunk), Some(body))))
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
     use crate::serve::rules::Rules;
@@ -215,9 +160,10 @@ mod tests {
     use crate::serve::site::{Site, Synthetic};
 
     fn service() -> Service {
-        let page = Synthetic { content_type: "text/plain", length: 5 };
+        let page = |length| Synthetic { content_type: "text/plain", length };
+        let pages = [("/five".to_owned(), page(5)), ("/huge".to_owned(), page(1 << 40))];
         Service {
-            site: Site::Synthetic([("/five".to_owned(), page)].into()),
+            site: Site::Synthetic(pages.into()),
             rules: Rules::default(),
             fec: None,
             alt_svc: Some("h3=\":4433\"".into()),
@@ -225,24 +171,28 @@ mod tests {
         }
     }
 
-    async fn answer(requests: &[u8]) -> String {
+    /// What a client gets that sends `requests`, and how the connection ends.
+    async fn answer(requests: &str) -> (String, io::Result<()>) {
         let (mut client, server) = tokio::io::duplex(1 << 20);
-        client.write_all(requests).await.unwrap();
+        client.write_all(requests.as_bytes()).await.unwrap();
         client.shutdown().await.unwrap();
-        serve(server, "127.0.0.1:1".parse().unwrap(), &service()).await.unwrap();
+        let result = serve(server, "127.0.0.1:1".parse().unwrap(), &service()).await;
         let mut answer = Vec::new();
         client.read_to_end(&mut answer).await.unwrap();
-        String::from_utf8_lossy(&answer).into_owned()
+        (String::from_utf8_lossy(&answer).into_owned(), result)
     }
 
     #[tokio::test]
     async fn requests_are_answered_one_after_another() {
         let request = "GET /five HTTP/1.1\r\nHost: a\r\n\r\n";
+        let url = "GET https://a:1/five?x HTTP/1.1\r\nHost: a:1\r\n\r\n";
         let head = "HEAD /five HTTP/1.1\r\nhost: a\r\nConnection: Close\r\n\r\n";
-        let text = answer(format!("{request}\r\n{request}{head}{request}").as_bytes()).await;
+        let (text, result) = answer(&format!("{request}\r\n{url}{head}{request}")).await;
+        result.unwrap();
         assert_eq!(text.matches("HTTP/1.1 200 OK\r\n").count(), 3, "{text}");
         assert_eq!(text.matches("content-length: 5\r\n").count(), 3);
         assert_eq!(text.matches("alt-svc: h3=\":4433\"\r\n").count(), 3);
+        assert_eq!(text.matches("date: ").count(), 3);
         assert_eq!(text.matches("connection: close\r\n").count(), 1);
         assert!(text.ends_with("\r\n\r\n"), "the body of a HEAD response: {text}");
     }
@@ -256,38 +206,36 @@ mod tests {
             ("GET /five HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "400 "),
             ("GET /five HTTP/1.1\r\nHost : a\r\n\r\n", "400 "),
             ("GET /five HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n", "400 "),
-            ("GET /five HTTP/1.1\r\nHo", "400 "),
             ("GET  /five HTTP/1.1\r\nHost: a\r\n\r\n", "400 "),
             ("GET five HTTP/1.1\r\nHost: a\r\n\r\n", "400 "),
-            ("GET /five HTTP/2.0\r\nHost: a\r\n\r\n", "505 "),
+            ("GET http://a/five HTTP/1.1\r\nHost: a\r\n\r\n", "400 "),
+            ("GET /five HTTP/2.0\r\nHost: a\r\n\r\n", "400 "),
             ("\u{16}\u{3}\u{1} nonsense\r\n\r\n", "400 "),
+            (&format!("GET / HTTP/1.1\r\nx: {}", "y".repeat(2 * MAX_HEAD)), "431 "),
         ] {
-            let text = answer(request.as_bytes()).await;
+            let (text, _) = answer(request).await;
             assert!(text.starts_with(&format!("HTTP/1.1 {status}")), "{request}: {text}");
             assert_eq!(text.matches("HTTP/1.1").count(), 1, "{request}: {text}");
         }
+        let (text, result) = answer("GET /five HTTP/1.1\r\nHo").await;
+        assert!(text.is_empty() && result.is_err(), "{text}");
     }
 
-    #[tokio::test]
-    async fn a_flood_of_fields_is_bounded() {
-        let flood = format!("GET / HTTP/1.1\r\n{}", "x: y\r\n".repeat(MAX_HEAD));
-        let text = answer(flood.as_bytes()).await;
-        assert!(text.starts_with("HTTP/1.1 431 "), "{text}");
-    }
-
-    #[test]
-    fn a_target_may_be_a_whole_url() {
-        assert_eq!(origin_form("https://a:1/b?c").as_deref(), Ok("/b?c"));
-        assert_eq!(origin_form("https://a").as_deref(), Ok("/"));
-        assert_eq!(origin_form("http://a/"), Err(400));
-    }
-
-    proptest! {
-        #[test]
-        fn no_head_panics(head in prop::collection::vec(any::<u8>(), 0..200),
-                          text in "(GET|POST) [/*a-z:%]{0,8} HTTP/1.[01]\r\n([Hh]ost ?: ?[a-z]{0,3}\r\n){0,2}") {
-            let _ = parse(&head);
-            let _ = parse(text.as_bytes());
+    /// A client that neither asks nor reads is given up in time.
+    #[tokio::test(start_paused = true)]
+    async fn nobody_is_waited_for_for_ever() {
+        for (request, limit) in [
+            ("", HEAD_TIMEOUT),
+            ("GET /five HTTP/1.1\r\nHo", HEAD_TIMEOUT),
+            ("GET /huge HTTP/1.1\r\nHost: a\r\n\r\n", WRITE_TIMEOUT),
+        ] {
+            let (mut client, server) = tokio::io::duplex(1 << 10);
+            client.write_all(request.as_bytes()).await.unwrap();
+            let start = tokio::time::Instant::now();
+            let result = serve(server, "127.0.0.1:1".parse().unwrap(), &service()).await;
+            assert!(result.is_err(), "{request}");
+            let took = start.elapsed();
+            assert!(took >= limit && took < limit + Duration::from_secs(1), "{request}: {took:?}");
         }
     }
 }

@@ -4,28 +4,63 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use bytes::Bytes;
 use sutura::http::PriorityParameters;
-use sutura::{Connection, http};
+use sutura::{Connection, Endpoint, http};
+use time::OffsetDateTime;
+use time::format_description::StaticFormatDescription;
+use time::macros::format_description;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::date::http_date;
-use super::reply::{Body, Reply};
+use super::reply::Reply;
 use super::service::{Access, Service};
 
-/// How often is looked whether everything was sent and acknowledged, before a connection is closed.
+/// The time of day as HTTP writes it: an IMF-fixdate (RFC 9110 section 5.6.7).
+const IMF_FIXDATE: StaticFormatDescription = format_description!(
+    "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
+);
+
+/// Before a connection is closed: how often to check that everything was sent and acknowledged.
 const DRAIN_POLL: Duration = Duration::from_millis(10);
+
+/// Serves connections until `endpoint` accepts no more, then waits for the open ones to end. Calls
+/// `accepted` with each connection.
+pub async fn accept(
+    endpoint: Endpoint,
+    service: Arc<Service>,
+    shutdown: watch::Receiver<bool>,
+    accepted: impl Fn(&Connection) + Clone + Send + 'static,
+) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            incoming = endpoint.accept() => {
+                let Some(incoming) = incoming else { break };
+                let (service, shutdown) = (service.clone(), shutdown.clone());
+                let accepted = accepted.clone();
+                connections.spawn(async move {
+                    let remote = incoming.remote_address();
+                    match (incoming.await, remote) {
+                        (Ok(connection), _) => {
+                            accepted(&connection);
+                            serve(connection, service, shutdown).await;
+                        }
+                        (Err(error), Some(remote)) => service.log.connection(remote, &error),
+                        (Err(_), None) => {}
+                    }
+                });
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+    while connections.join_next().await.is_some() {}
+}
 
 /// Answers the requests of a connection until it ends. Once `shutdown` is true, no new ones are
 /// taken, and the connection is closed when the last one is answered.
 ///
 /// When the connection is over, so are its requests: each finds out why, and writes it to the log.
-pub async fn serve(
-    connection: Connection,
-    service: Arc<Service>,
-    mut shutdown: watch::Receiver<bool>,
-) {
+async fn serve(connection: Connection, service: Arc<Service>, mut shutdown: watch::Receiver<bool>) {
     let remote = connection.remote_address();
     let mut server = http::Server::new(connection.clone(), http::Config::default());
     let mut requests = JoinSet::new();
@@ -68,7 +103,9 @@ async fn respond(
 ) {
     let start = Instant::now();
     let mut reply = Reply::to(&service.site, &request.method, &request.path).await;
-    reply.fields.push(("date", http_date(SystemTime::now())));
+    if let Ok(date) = OffsetDateTime::from(SystemTime::now()).format(IMF_FIXDATE) {
+        reply.fields.push(("date", date));
+    }
     if let Some(priority) = own_priority(&service, &request, &reply) {
         reply.fields.push(("priority", priority));
     }
@@ -76,8 +113,8 @@ async fn respond(
         log: service.log,
         remote,
         version: "h3",
-        method: &request.method,
-        target: &request.path,
+        method: request.method,
+        target: request.path,
         start,
         status: reply.status,
         bytes: 0,
@@ -114,35 +151,27 @@ fn wishes(request: &http::Request) -> PriorityParameters {
 
 async fn send(
     stream: &mut http::RequestStream,
-    reply: Reply,
-    access: &mut Access<'_>,
+    mut reply: Reply,
+    access: &mut Access,
 ) -> Result<(), String> {
     let broken = |error: http::Error| error.to_string();
     let fields: Vec<(&str, &[u8])> =
         reply.fields.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
-    stream.send_response(reply.status, &fields).await.map_err(broken)?;
+    stream.send_response(reply.status.as_u16(), &fields).await.map_err(broken)?;
     access.priority = stream.priority();
-    match reply.body {
-        Body::Empty => {}
-        Body::Text(text) => {
-            let length = text.len() as u64;
-            stream.send_data(Bytes::from(text)).await.map_err(broken)?;
-            access.bytes += length;
-        }
-        Body::Resource(mut resource) => loop {
-            match resource.next_chunk().await {
-                Ok(Some(chunk)) => {
-                    let length = chunk.len() as u64;
-                    stream.send_data(chunk).await.map_err(broken)?;
-                    access.bytes += length;
-                }
-                Ok(None) => break,
-                Err(error) => {
-                    stream.reset(http::Code::INTERNAL_ERROR);
-                    return Err(format!("cannot read: {error}"));
-                }
+    while let Some(body) = &mut reply.body {
+        match body.next_chunk().await {
+            Ok(Some(chunk)) => {
+                let length = chunk.len() as u64;
+                stream.send_data(chunk).await.map_err(broken)?;
+                access.bytes += length;
             }
-        },
+            Ok(None) => break,
+            Err(error) => {
+                stream.reset(http::Code::INTERNAL_ERROR);
+                return Err(format!("cannot read: {error}"));
+            }
+        }
     }
     stream.finish().await.map_err(broken)
 }

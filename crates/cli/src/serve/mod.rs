@@ -1,6 +1,5 @@
 //! `sutura serve`: a directory over HTTP/3, and over HTTPS for browsers to find it.
 
-pub mod date;
 pub mod h1;
 pub mod h3;
 pub mod reply;
@@ -125,7 +124,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         .map_err(|error| Failure::local(error.to_string()))?;
     let quic = quic.transport(transport);
     let (endpoint, tcp, address) = bind(args.listen, &quic)?;
-    // Before anybody learns where to connect to.
+    // Before the address is announced, so that no connection is missed.
     args.qlog.watch(&endpoint, "sutura serve");
     let service = Arc::new(Service {
         site,
@@ -139,12 +138,12 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     let (stop, stopped) = watch::channel(false);
     let over_tcp = accept_tcp(tcp, TlsAcceptor::from(Arc::new(tls)), service.clone());
     let over_tcp = tokio::spawn(over_tcp);
-    let over_quic = accept_quic(endpoint.clone(), service, stopped);
+    let over_quic = h3::accept(endpoint.clone(), service, stopped, |_| {});
     let mut over_quic = tokio::spawn(over_quic);
     interrupted().await?;
     endpoint.stop_accepting();
     over_tcp.abort();
-    // Nobody may be listening any more; then there is nothing to stop.
+    // This fails if the server task has ended: then there is nothing to stop.
     let _ = stop.send(true);
     tokio::select! {
         _ = tokio::time::timeout(DRAIN_TIMEOUT, &mut over_quic) => {}
@@ -245,32 +244,6 @@ fn announce(
     ))
 }
 
-/// Answers everybody over HTTP/3 until told to stop, and then those who are there.
-async fn accept_quic(endpoint: Endpoint, service: Arc<Service>, stopped: watch::Receiver<bool>) {
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            incoming = endpoint.accept() => {
-                let Some(incoming) = incoming else { break };
-                let (service, stopped) = (service.clone(), stopped.clone());
-                connections.spawn(async move {
-                    let remote = incoming.remote_address();
-                    match incoming.await {
-                        Ok(connection) => h3::serve(connection, service, stopped).await,
-                        Err(error) => {
-                            if let Some(remote) = remote {
-                                service.log.connection(remote, &error);
-                            }
-                        }
-                    }
-                });
-            }
-            Some(_) = connections.join_next() => {}
-        }
-    }
-    while connections.join_next().await.is_some() {}
-}
-
 /// Answers everybody over HTTP/1.1.
 async fn accept_tcp(listener: TcpListener, tls: TlsAcceptor, service: Arc<Service>) {
     let room = Arc::new(Semaphore::new(MAX_TCP_CONNECTIONS));
@@ -281,7 +254,7 @@ async fn accept_tcp(listener: TcpListener, tls: TlsAcceptor, service: Arc<Servic
         let (stream, remote) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Such as too many open files: what is open may be closed soon.
+                // Too many open files, for instance: some may be closed soon.
                 output::complain(&format!("cannot accept over TCP: {error}"));
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;

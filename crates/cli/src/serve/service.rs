@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use hyper::StatusCode;
 use sutura::http::Priority;
 
 use super::rules::Rules;
@@ -41,14 +42,14 @@ impl Log {
 
 /// A request and what becomes of it. When it is dropped, it is written to the log.
 #[derive(Debug)]
-pub struct Access<'a> {
+pub struct Access {
     pub log: Log,
     pub remote: SocketAddr,
-    pub version: &'a str,
-    pub method: &'a str,
-    pub target: &'a str,
+    pub version: &'static str,
+    pub method: String,
+    pub target: String,
     pub start: Instant,
-    pub status: u16,
+    pub status: StatusCode,
     /// Bytes of the response's body that were passed on.
     pub bytes: u64,
     /// The priority of the response, where there is one.
@@ -57,13 +58,13 @@ pub struct Access<'a> {
     pub end: Option<Result<(), String>>,
 }
 
-impl Drop for Access<'_> {
+impl Drop for Access {
     fn drop(&mut self) {
         if !self.log.enabled {
             return;
         }
         let Self { remote, version, method, target, status, bytes, .. } = self;
-        let millis = output::millis(self.start.elapsed());
+        let (status, millis) = (status.as_u16(), output::millis(self.start.elapsed()));
         let mut line =
             format!("{remote} {version} {method} {target} {status} {bytes} B {millis:.1} ms");
         if let Some(priority) = &self.priority {

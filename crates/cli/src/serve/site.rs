@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use percent_encoding::percent_decode_str;
 use tokio::io::AsyncReadExt;
 
 use crate::content_type;
@@ -47,7 +48,15 @@ pub struct Resource {
     pub content_type: &'static str,
     pub length: u64,
     left: u64,
-    file: Option<tokio::fs::File>,
+    source: Source,
+}
+
+/// Where the bytes of a resource come from.
+#[derive(Debug)]
+enum Source {
+    File(tokio::fs::File),
+    Memory(Bytes),
+    Pattern,
 }
 
 impl Site {
@@ -63,44 +72,52 @@ impl Site {
         Ok(Self::Directory(canonical))
     }
 
-    /// What the path of a request leads to. Nothing outside of the site does, also not through a
+    /// What the path of a request leads to: never anything outside the site, not even through a
     /// symbolic link.
     pub async fn find(&self, target: &str) -> Found {
         let path = target.split('?').next().unwrap_or("");
         match self {
             Self::Directory(root) => find_file(root, path).await.unwrap_or(Found::Nothing),
             Self::Synthetic(resources) => resources.get(path).map_or(Found::Nothing, |found| {
-                Found::Resource(Resource {
-                    content_type: found.content_type,
-                    length: found.length,
-                    left: found.length,
-                    file: None,
-                })
+                Found::Resource(Resource::new(found.content_type, found.length, Source::Pattern))
             }),
         }
     }
 }
 
 impl Resource {
+    fn new(content_type: &'static str, length: u64, source: Source) -> Self {
+        Self { content_type, length, left: length, source }
+    }
+
+    /// A plain text that the server itself writes.
+    pub fn text(text: String) -> Self {
+        Self::new("text/plain", text.len() as u64, Source::Memory(text.into()))
+    }
+
+    /// Whether there is no next part.
+    pub fn is_at_end(&self) -> bool {
+        self.left == 0
+    }
+
     /// The next part, in order; `None` at the end.
     ///
     /// # Errors
     /// The file cannot be read, or has become shorter.
     pub async fn next_chunk(&mut self) -> io::Result<Option<Bytes>> {
-        if self.left == 0 {
+        if self.is_at_end() {
             return Ok(None);
         }
         let want = usize::try_from(self.left).unwrap_or(CHUNK).min(CHUNK);
-        let chunk = match &mut self.file {
-            None => Bytes::from_static(&PATTERN).slice(..want),
-            Some(file) => {
+        let chunk = match &mut self.source {
+            Source::Pattern => Bytes::from_static(&PATTERN).slice(..want),
+            Source::Memory(bytes) => bytes.split_to(want),
+            Source::File(file) => {
                 let mut buffer = vec![0; want];
                 let got = file.read(&mut buffer).await?;
                 if got == 0 {
-                    return Err(io::Error::new(
-                        io::ErrorKind::UnexpectedEof,
-                        "file became shorter",
-                    ));
+                    let kind = io::ErrorKind::UnexpectedEof;
+                    return Err(io::Error::new(kind, "file became shorter"));
                 }
                 buffer.truncate(got);
                 Bytes::from(buffer)
@@ -145,14 +162,13 @@ async fn find_file(root: &Path, path: &str) -> io::Result<Found> {
     } else if path.ends_with('/') {
         return Ok(Found::Nothing);
     }
-    // To open a pipe or a device could take for ever.
+    // Opening a pipe or a device could block for ever.
     if !metadata.is_file() {
         return Ok(Found::Nothing);
     }
     let file = tokio::fs::File::open(&found).await?;
     let length = file.metadata().await?.len();
-    let content_type = content_type::of(&found);
-    Ok(Found::Resource(Resource { content_type, length, left: length, file: Some(file) }))
+    Ok(Found::Resource(Resource::new(content_type::of(&found), length, Source::File(file))))
 }
 
 /// A `location` that stays on this server: two slashes at the beginning would name another one.
@@ -178,20 +194,16 @@ fn relative_path(path: &str) -> Option<PathBuf> {
     Some(relative)
 }
 
-/// A path or a part of it as the file system has it; `None` if it is none in UTF-8.
+/// A path or a part of it as the file system has it; `None` if it is none in UTF-8, or if a percent
+/// sign is not followed by two hexadecimal digits.
 pub fn percent_decode(text: &str) -> Option<String> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-    while let Some(byte) = bytes.next() {
-        if byte == b'%' {
-            let value = digit(bytes.next())? << 4 | digit(bytes.next())?;
-            decoded.push(u8::try_from(value).ok()?);
-        } else {
-            decoded.push(byte);
-        }
+    let is_encoded = |rest: &str| {
+        rest.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    if !text.split('%').skip(1).all(is_encoded) {
+        return None;
     }
-    String::from_utf8(decoded).ok()
+    Some(percent_decode_str(text).decode_utf8().ok()?.into_owned())
 }
 
 #[cfg(test)]
@@ -206,23 +218,8 @@ mod tests {
         assert_eq!(relative("/"), Some(String::new()));
         assert_eq!(relative("/a//b%20c.html"), Some("a/b c.html".into()));
         assert_eq!(relative("/%C3%A4"), Some("ä".into()));
-        for path in [
-            "",
-            "a",
-            "/..",
-            "/a/../b",
-            "/%2e%2e/x",
-            "/.%2E",
-            "/a%2fb",
-            "/a%5cb",
-            "/a\\b",
-            "/%00",
-            "/%",
-            "/%4",
-            "/%zz",
-            "/%ff",
-            "/.",
-        ] {
+        let refused = "a /.. /a/../b /%2e%2e/x /.%2E /a%2fb /a%5cb /a\\b /%00 /% /%4 /%zz /%ff /.";
+        for path in refused.split(' ').chain([""]) {
             assert_eq!(relative(path), None, "{path}");
         }
         assert_eq!(relative(&"/a".repeat(MAX_PATH)), None);

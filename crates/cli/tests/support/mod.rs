@@ -4,41 +4,40 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// After how long a test counts as hanging. Nothing takes that long on any machine.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A directory that goes away with the test.
 #[derive(Debug)]
-pub struct Scratch(pub PathBuf);
+pub struct Scratch(TempDir);
 
 impl Scratch {
     pub fn new() -> Self {
-        static COUNTER: AtomicU32 = AtomicU32::new(0);
-        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("sutura-test-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path.canonicalize().unwrap())
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// A new one with a directory to serve and one for what is fetched.
+    pub fn with_site() -> (Self, PathBuf, PathBuf) {
+        let scratch = Self::new();
+        let (site, out) = (scratch.dir("site"), scratch.dir("out"));
+        (scratch, site, out)
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
     }
 
     /// A directory within.
     pub fn dir(&self, name: &str) -> PathBuf {
-        let path = self.0.join(name);
+        let path = self.path().join(name);
         fs::create_dir_all(&path).unwrap();
         path
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -108,10 +107,11 @@ pub fn complaint(output: &Output, code: i32) -> String {
     text
 }
 
-/// Asserts that the command did what it should.
-pub fn success(output: &Output) {
+/// Asserts that the command did what it should, and returns what it wrote to standard output.
+pub fn success(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{text}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// A process that is killed with the test.
@@ -257,8 +257,7 @@ pub fn get(server: &Listening, urls: &[String], out: &Path, more: &[&str]) -> Co
 /// Runs such a `get` and returns its report.
 pub fn get_report(server: &Listening, urls: &[String], out: &Path, more: &[&str]) -> Value {
     let output = Process::spawn(get(server, urls, out, more)).output();
-    success(&output);
-    serde_json::from_slice(&output.stdout).unwrap()
+    serde_json::from_str(&success(&output)).unwrap()
 }
 
 /// Whether anything in such a report came protected. Repair symbols would depend on how fast this

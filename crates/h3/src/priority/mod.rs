@@ -45,6 +45,18 @@ const BURST: &KeyRef = key_ref("exp_b");
 const DELAY: &KeyRef = key_ref("exp_d");
 
 /// The priority of a response, every parameter decided.
+///
+/// ```
+/// use sutura_h3::{Class, Priority, Weight};
+///
+/// let images = Class { name: Some("images".into()), ..Class::default() };
+/// let hero = Priority { incremental: true, burst: 3, ..Priority::default() }
+///     .with_weight(Weight::new(2500).ok_or("no weight")?)
+///     .within(images);
+/// assert_eq!(hero.to_string(), r#"i, exp_w=2.5, exp_b=3, exp_p=("images")"#);
+/// assert_eq!(hero.to_string().parse(), Ok(hero));
+/// # Ok::<(), &str>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Priority {
     /// 0 (first) to 7; 3 by default (RFC 9218 section 4.1).
@@ -81,6 +93,20 @@ impl Default for Priority {
 }
 
 impl Priority {
+    /// With that weight.
+    #[must_use]
+    pub fn with_weight(self, weight: Weight) -> Self {
+        Self { weight, ..self }
+    }
+
+    /// With one class more above: the first is the direct parent, each further one the parent of
+    /// the one before.
+    #[must_use]
+    pub fn within(self, class: Class) -> Self {
+        let parents = self.parents.iter().cloned().chain([class]).collect();
+        Self { parents, ..self }
+    }
+
     /// The value of a `priority` field or PRIORITY_UPDATE frame that says this. Parameters that
     /// have their default are left out, unless nothing would be left; so are classes with a name
     /// that cannot be said.
@@ -113,6 +139,22 @@ impl Priority {
     pub(crate) fn protection(&self) -> Option<Protection> {
         let protection = if self.incremental { Protection::incremental } else { Protection::tail };
         (self.burst > 0).then(|| protection(self.burst, self.delay))
+    }
+}
+
+impl fmt::Display for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.to_field_value())
+    }
+}
+
+impl FromStr for Priority {
+    type Err = PriorityError;
+
+    /// Reads what a person wrote: nothing in it may be unknown or out of range. What a peer sent is
+    /// for [`PriorityParameters::parse`], which skips such things.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(text.parse::<PriorityParameters>()?.resolve())
     }
 }
 

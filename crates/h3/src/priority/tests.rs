@@ -15,6 +15,14 @@ fn class(name: &str) -> Class {
 }
 
 #[test]
+fn classes_are_added_from_the_inside_out() {
+    let p = Priority::default().within(class("in view")).within(class("images"));
+    assert_eq!(p.to_string(), r#"exp_p=("in view" "images")"#);
+    assert_eq!(p.to_string().parse(), Ok(p));
+    assert!("w=1".parse::<Priority>().is_err() && "u=8".parse::<Priority>().is_err());
+}
+
+#[test]
 fn each_parameter_falls_back_alone() {
     let default = Priority::default;
     for (value, expected) in [

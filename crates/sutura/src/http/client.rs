@@ -53,7 +53,6 @@ impl Client {
             path.to_owned(),
         );
         push_fields(&mut head, fields);
-        let priority = priority.map(sutura_h3::Priority::from);
         let id = poll_fn(|cx| {
             let mut state = self.connection.0.lock();
             let result = with_http(&mut state, |http, quic| {
@@ -85,11 +84,10 @@ impl Client {
     ///
     /// # Errors
     /// The exchange or the connection is over, or too many changes wait to be sent.
-    pub fn set_priority(&self, request: &RequestStream, priority: Priority) -> Result<(), Error> {
+    pub fn set_priority(&self, request: &RequestStream, priority: &Priority) -> Result<(), Error> {
         let mut state = self.connection.0.lock();
-        let priority = priority.into();
         with_http(&mut state, |http, quic| {
-            http.h3.send_priority_update(quic, request.id(), &priority)
+            http.h3.send_priority_update(quic, request.id(), priority)
         })?
         .map_err(send_error)?;
         drop(state);

@@ -64,7 +64,7 @@ pub(super) fn with_http<T>(
     with_what_arrived(state, f)
 }
 
-/// As [`with_http`], also when the connection is over: what arrived before can still be read.
+/// Like [`with_http`], but works on a closed connection too: what arrived can still be read.
 fn with_what_arrived<T>(
     state: &mut State,
     f: impl FnOnce(&mut HttpState, &mut Quic<'_>) -> T,
@@ -100,8 +100,7 @@ impl RequestStream {
     #[must_use]
     pub fn priority(&self) -> Option<Priority> {
         let mut state = self.connection.0.lock();
-        let priority = with_http(&mut state, |http, _| http.h3.priority(self.id)).ok()??;
-        Some(priority.into())
+        with_http(&mut state, |http, _| http.h3.priority(self.id)).ok()?
     }
 
     /// Sends a response's head; interim ones (1xx) may come before the final one.

@@ -1,4 +1,4 @@
-//! What a connection knows of its HTTP/3: the protocol state and who waits for what.
+//! The HTTP/3 side of a connection: the protocol state and the tasks that wait for it.
 
 use super::Error;
 use crate::connection::enlist;
@@ -86,7 +86,7 @@ impl HttpState {
         }
     }
 
-    /// Hands out what HTTP/3 has to tell.
+    /// Passes on the events of HTTP/3.
     pub(crate) fn pump(&mut self) {
         while let Some(event) = self.h3.poll_event() {
             self.on_event(event);
@@ -120,7 +120,7 @@ impl HttpState {
         }
     }
 
-    /// Changes an exchange that the application still holds, and wakes who waits for it.
+    /// Changes an exchange that the application still holds, and wakes the tasks that wait for it.
     fn change(&mut self, stream: StreamId, change: impl FnOnce(&mut Exchange)) {
         if let Some(exchange) = self.exchanges.get_mut(&stream) {
             change(exchange);

@@ -1,4 +1,4 @@
-//! Over the loopback interface, and `send_all` against a kernel of our own making.
+//! Over the loopback interface, and `send_all` against a simulated kernel.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -27,6 +27,11 @@ fn bind(ip: IpAddr) -> Option<UdpSocket> {
 
 fn address(socket: &UdpSocket) -> SocketAddr {
     socket.local_addr().expect("bound")
+}
+
+/// One unmarked datagram.
+fn datagram(destination: SocketAddr, contents: &[u8]) -> Transmit<'_> {
+    Transmit { destination, source: None, ecn: None, contents, segment_size: None }
 }
 
 async fn send(socket: &UdpSocket, mut transmit: Transmit<'_>) {
@@ -60,21 +65,15 @@ fn contents(len: usize) -> Vec<u8> {
 async fn check_batch(sender: UdpSocket, ip: IpAddr, len: usize, segment: usize) {
     let Some(receiver) = bind(ip) else { return };
     let contents = contents(len);
-    let transmit = Transmit {
-        destination: address(&receiver),
-        source: None,
-        ecn: Some(EcnCodepoint::Ect0),
-        contents: &contents,
-        segment_size: Some(segment),
-    };
+    let ecn = Some(EcnCodepoint::Ect0);
+    let segment_size = Some(segment);
+    let transmit = Transmit { ecn, segment_size, ..datagram(address(&receiver), &contents) };
     send(&sender, transmit).await;
     let datagrams = receive(&receiver, len.div_ceil(segment)).await;
     assert_eq!(datagrams.len(), len.div_ceil(segment));
     for ((from, data), sent) in datagrams.iter().zip(contents.chunks(segment)) {
         assert_eq!(data, sent);
-        let expected =
-            Received { remote: address(&sender), local: Some(ip), ecn: Some(EcnCodepoint::Ect0) };
-        assert_eq!(*from, expected);
+        assert_eq!(*from, Received { remote: address(&sender), local: Some(ip), ecn });
     }
 }
 
@@ -88,26 +87,19 @@ async fn a_batch_arrives_whole_with_its_mark_on_every_datagram() {
     }
 }
 
-/// The mark must survive coalescing: it is told in a control message, and with too little room for
+/// The mark must survive coalescing: it comes in a control message, and with too little room for
 /// those the kernel leaves it out without an error.
 #[tokio::test]
 async fn a_coalesced_buffer_has_a_mark() {
     for ip in [V4, V6] {
-        let (Some(sender), Some(receiver)) = (bind(ip), bind(ip)) else {
-            continue;
-        };
+        let (Some(sender), Some(receiver)) = (bind(ip), bind(ip)) else { continue };
         if sender.max_segments() == 1 || receiver.state.gro_segments() == 1 {
             println!("skipped: no segmentation offload here");
             return;
         }
         let contents = contents(10 * 1200);
-        let transmit = Transmit {
-            destination: address(&receiver),
-            source: None,
-            ecn: Some(EcnCodepoint::Ect0),
-            contents: &contents,
-            segment_size: Some(1200),
-        };
+        let (ecn, segment_size) = (Some(EcnCodepoint::Ect0), Some(1200));
+        let transmit = Transmit { ecn, segment_size, ..datagram(address(&receiver), &contents) };
         send(&sender, transmit).await;
         receiver.io.readable().await.expect("a datagram");
         let mut buffers = ReceiveBuffers::new();
@@ -139,20 +131,12 @@ async fn a_batch_arrives_whole_without_offload() {
 #[tokio::test]
 async fn every_mark_arrives_as_it_was_sent() {
     for ip in [V4, V6] {
-        let (Some(sender), Some(receiver)) = (bind(ip), bind(ip)) else {
-            continue;
-        };
+        let (Some(sender), Some(receiver)) = (bind(ip), bind(ip)) else { continue };
         for ecn in
             [None, Some(EcnCodepoint::Ect0), Some(EcnCodepoint::Ect1), Some(EcnCodepoint::Ce)]
         {
-            let transmit = Transmit {
-                destination: address(&receiver),
-                source: Some(ip),
-                ecn,
-                contents: b"marked",
-                segment_size: None,
-            };
-            send(&sender, transmit).await;
+            let to = datagram(address(&receiver), b"marked");
+            send(&sender, Transmit { source: Some(ip), ecn, ..to }).await;
             let datagrams = receive(&receiver, 1).await;
             assert_eq!(datagrams[0].0.ecn, ecn);
             assert_eq!(datagrams[0].1, b"marked");
@@ -164,14 +148,7 @@ async fn every_mark_arrives_as_it_was_sent() {
 async fn empty_datagrams_are_delivered_and_counted() {
     let (sender, receiver) = (bind(V4).expect("IPv4"), bind(V4).expect("IPv4"));
     for contents in [&b""[..], b"", b"last"] {
-        let transmit = Transmit {
-            destination: address(&receiver),
-            source: None,
-            ecn: None,
-            contents,
-            segment_size: None,
-        };
-        send(&sender, transmit).await;
+        send(&sender, datagram(address(&receiver), contents)).await;
     }
     let lengths: Vec<_> = receive(&receiver, 3).await.iter().map(|(_, data)| data.len()).collect();
     assert_eq!(lengths, [0, 0, 4]);
@@ -182,14 +159,7 @@ async fn a_datagram_that_cannot_be_sent_is_dropped() {
     let (sender, receiver) = (bind(V4).expect("IPv4"), bind(V4).expect("IPv4"));
     let too_long = contents(MAX_PAYLOAD + 1);
     for contents in [&too_long[..], b"fits"] {
-        let transmit = Transmit {
-            destination: address(&receiver),
-            source: None,
-            ecn: None,
-            contents,
-            segment_size: None,
-        };
-        send(&sender, transmit).await;
+        send(&sender, datagram(address(&receiver), contents)).await;
     }
     let datagrams = receive(&receiver, 1).await;
     assert_eq!(datagrams[0].1, b"fits");
@@ -201,27 +171,15 @@ async fn an_ipv6_socket_serves_ipv4() {
         return;
     };
     let sender = bind(V4).expect("IPv4");
-    let transmit = Transmit {
-        destination: SocketAddr::new(V4, address(&receiver).port()),
-        source: None,
-        ecn: Some(EcnCodepoint::Ect0),
-        contents: b"from IPv4",
-        segment_size: None,
-    };
-    send(&sender, transmit).await;
+    let there = datagram(SocketAddr::new(V4, address(&receiver).port()), b"from IPv4");
+    send(&sender, Transmit { ecn: Some(EcnCodepoint::Ect0), ..there }).await;
     let (from, data) = receive(&receiver, 1).await.remove(0);
     assert_eq!(data, b"from IPv4");
     assert_eq!(from.remote.ip().to_canonical(), V4);
     assert_eq!(from.ecn, Some(EcnCodepoint::Ect0));
     // And back.
-    let transmit = Transmit {
-        destination: from.remote,
-        source: None,
-        ecn: Some(EcnCodepoint::Ce),
-        contents: b"from IPv6",
-        segment_size: None,
-    };
-    send(&receiver, transmit).await;
+    let back = datagram(from.remote, b"from IPv6");
+    send(&receiver, Transmit { ecn: Some(EcnCodepoint::Ce), ..back }).await;
     let (from, data) = receive(&sender, 1).await.remove(0);
     assert_eq!((&data[..], from.ecn), (&b"from IPv6"[..], Some(EcnCodepoint::Ce)));
 }
@@ -233,13 +191,7 @@ fn send_to(
     contents: &[u8],
     segment_size: Option<usize>,
 ) -> (io::Result<()>, usize) {
-    let mut transmit = Transmit {
-        destination: SocketAddr::new(V4, 1),
-        source: None,
-        ecn: None,
-        contents,
-        segment_size,
-    };
+    let mut transmit = Transmit { segment_size, ..datagram(SocketAddr::new(V4, 1), contents) };
     let result = send_all(&mut transmit, || limit.get(), kernel);
     (result, transmit.contents.len())
 }

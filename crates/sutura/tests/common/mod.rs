@@ -40,6 +40,17 @@ pub fn pair(protocol: &[u8], transport: &TransportConfig) -> (Endpoint, Endpoint
     (server, client, address)
 }
 
+/// The two ends of a connection, the client's first, and the client's endpoint.
+pub async fn connected(
+    protocol: &[u8],
+    transport: &TransportConfig,
+) -> (Connection, Connection, Endpoint) {
+    let (server, client, address) = pair(protocol, transport);
+    let accept = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });
+    let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+    (connection, accept.await.unwrap(), client)
+}
+
 /// Bytes that differ from place to place.
 pub fn pattern(len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use ::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use bytes::{Buf, Bytes};
 use h3_quinn::OpenStreams;
-use sutura::http::{self, Client, Priority};
+use sutura::http::{self, Client};
 
 use crate::common::http::{body, serve};
 use crate::common::{all, pattern};
@@ -137,8 +137,7 @@ pub async fn we_connect(peers: &Peers) -> Client {
 /// Downloads `len` bytes, and sends as many and takes them back.
 pub async fn we_exchange(client: Client, len: usize) {
     let path = format!("/{len}");
-    let priority =
-        Priority { urgency: 1, burst: 3, delay_ms: 5, incremental: true, ..Priority::default() };
+    let priority = "u=1, i, exp_b=3, exp_d=5".parse().unwrap();
     let request = client.request("GET", "localhost", &path, &[], Some(priority));
     let mut stream = request.await.unwrap();
     stream.finish().await.unwrap();

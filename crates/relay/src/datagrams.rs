@@ -1,0 +1,60 @@
+//! The datagrams that are under way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::clients::ClientId;
+
+/// Bytes of datagrams under way, in both directions together. A link that is told to delay more
+/// than this is refused the rest.
+pub(crate) const MAX_BYTES: usize = 256 << 20;
+
+/// A datagram under way. It takes its bytes of the room until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Datagram {
+    pub(crate) data: Box<[u8]>,
+    /// Who sent it, or who it is for.
+    pub(crate) client: ClientId,
+    room: Room,
+}
+
+impl Drop for Datagram {
+    fn drop(&mut self) {
+        self.room.0.fetch_sub(self.data.len(), Ordering::Relaxed);
+    }
+}
+
+/// Memory for datagrams under way, of which this many bytes are taken.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Room(Arc<AtomicUsize>);
+
+impl Room {
+    /// Keeps a datagram of or for `client`; `None` if there is no room for it.
+    pub(crate) fn hold(&self, data: &[u8], client: ClientId) -> Option<Arc<Datagram>> {
+        if self.0.load(Ordering::Relaxed) + data.len() > MAX_BYTES {
+            return None;
+        }
+        self.0.fetch_add(data.len(), Ordering::Relaxed);
+        Some(Arc::new(Datagram { data: data.into(), client, room: self.clone() }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_bounded_and_leaves_room_when_it_is_over() {
+        let room = Room::default();
+        let datagram = vec![0; 65_000];
+        let hold = || room.hold(&datagram, ClientId::default());
+        let held: Vec<_> = std::iter::from_fn(hold).collect();
+        assert_eq!(held.len(), MAX_BYTES / datagram.len());
+        let copy = held[0].clone();
+        drop(held);
+        // A datagram held twice takes its room once, until both holders have dropped it.
+        assert_eq!(room.0.load(Ordering::Relaxed), datagram.len());
+        drop(copy);
+        assert_eq!(room.0.load(Ordering::Relaxed), 0);
+    }
+}

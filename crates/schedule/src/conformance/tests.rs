@@ -201,10 +201,12 @@ fn each_fault_is_found_and_named() {
         (Fault::ActivatesTwice, "repeating a call"),
         (Fault::MovesWhomItIsToldOfAgain, "a priority equal to the present one"),
         (Fault::ChargesZeroBytes, "zero bytes"),
-        (Fault::StopsWhomItInsertsAgain, "there is a grant if"),
+        // What it leaves out may be the only stream, or a more urgent one than what it grants.
+        (Fault::StopsWhomItInsertsAgain, "there is a grant if|`Urgency::CONTROL` go before"),
         (Fault::MovesWhomItInsertsAgain, "`insert` of a stream that is there"),
     ] {
         let verdict = verdict(fault);
-        assert!(verdict.contains(rule) && verdict.contains("`faulty`"), "{fault:?}: {verdict:?}");
+        let named = rule.split('|').any(|rule| verdict.contains(rule));
+        assert!(named && verdict.contains("`faulty`"), "{fault:?}: {verdict:?}");
     }
 }

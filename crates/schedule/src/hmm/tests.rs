@@ -317,6 +317,27 @@ fn a_debt_is_forgotten_in_time() {
 }
 
 #[test]
+fn a_class_without_a_name_belongs_to_one_stream() {
+    let own = |thousandths| Class { name: None, ..class("", thousandths) };
+    for scheduler in [&mut Hmm::new() as &mut dyn Scheduler, &mut Hls::new()] {
+        active(scheduler, 0, below(&[own(1000)]));
+        active(scheduler, 4, below(&[own(2000)]));
+        active(scheduler, 8, below(&[class("x", 1000), own(3000)]));
+        active(scheduler, 12, below(&[class("x", 1000), own(4000)]));
+        let expected = [(0, 1.0), (4, 2.0), (8, 3.0), (12, 4.0)];
+        assert!(ratio(&serve(scheduler, 10_000), &expected));
+    }
+    let mut hmm = Hmm::new();
+    active(&mut hmm, 0, below(&[own(1000), class("x", 1000)]));
+    assert_eq!(hmm.classes(), 2);
+    // The class still belongs to the stream after the stream is reprioritised.
+    hmm.reprioritize(0, below(&[own(2000), class("x", 1000)]));
+    hmm.reprioritize(0, weighted(1, &[own(2000), class("x", 1000)]));
+    assert_eq!(hmm.classes(), 2);
+    assert!(hmm.slots().0 <= 4);
+}
+
+#[test]
 fn a_stream_may_go_move_or_stop_in_the_middle_of_its_turn() {
     each(|scheduler, serve| {
         let x = class("x", 1000);

@@ -1,8 +1,8 @@
 //! Published ways of scheduling streams, to compare with: the dependency tree of HTTP/2 ([`h2`]), the
 //! schemes of Marx 2020 ([`marx`]), and what ten stacks did by default in 2020 ([`stacks`]).
 //!
-//! They are policies like those of anybody: this crate uses what `sutura-schedule` and `sutura-proto`
-//! offer to all. What a stream carries and what it depends on reaches them as an
+//! This crate only uses the public interfaces of `sutura-schedule` and `sutura-proto`, as any crate
+//! with policies of its own does. What a stream carries and what it depends on is an
 //! [`Extension`](sutura_schedule::Extension) of its priority:
 //!
 //! ```
@@ -36,15 +36,15 @@ policies! {
     pub const SCHEDULERS: dyn SchedulerFactory = [pub h2];
 }
 
-/// Which stream sends next: what is built in, and the schedulers of this crate.
+/// All schedulers: the built-in ones and those of this crate.
 #[must_use]
 pub fn schedulers() -> Registry<dyn SchedulerFactory> {
     let own = SCHEDULERS.iter().chain(marx::SCHEDULERS).cloned();
     registry::schedulers().with(own.chain(Preset::ALL.iter().map(Preset::entry)))
 }
 
-/// Has a connection scheduled by the policy that `text` names. If that is a stack's default, the
-/// connection does all else as the stack does, too ([`Preset::apply`]).
+/// Configures the scheduler that `text` names. If it is the default of a stack, the connection also
+/// does everything else as that stack does ([`Preset::apply`]).
 ///
 /// # Errors
 /// There is no such scheduler.

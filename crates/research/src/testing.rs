@@ -63,7 +63,7 @@ pub(crate) fn any_resource() -> impl Strategy<Value = Resource> + Clone {
 }
 
 /// A resource for each number.
-fn resource(number: u64) -> Resource {
+pub(crate) fn resource(number: u64) -> Resource {
     let flag = |bit: u32| number >> bit & 1 == 1;
     Resource {
         kind: KINDS[(number >> 8) as usize % KINDS.len()],

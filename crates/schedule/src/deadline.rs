@@ -37,39 +37,24 @@ pub(crate) const ENTRY: Entry<dyn SchedulerFactory> = Entry::new(
 pub struct Deadline {
     slots: KeyMap<Slot>,
     nodes: Vec<Node>,
-    places: Vec<Place>,
     vacant: Vec<Slot>,
-    control: Eps,
     /// The active streams with a deadline.
     dated: Queue,
-    others: Eps,
+    /// The streams without one, among them those that carry the protocol.
+    undated: Eps,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
-    part: Part,
+    /// The rank among the streams with a deadline; `None` without one.
+    rank: Option<u128>,
     active: bool,
+    place: Place,
 }
 
-/// The group of streams that a stream belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    Control,
-    /// A stream with a deadline, and its rank among these.
-    Dated(u128),
-    Others,
-}
-
-impl Part {
-    fn of(priority: &Priority) -> Self {
-        match priority.deadline {
-            _ if priority.urgency == Urgency::CONTROL => Self::Control,
-            Some(deadline) => {
-                Self::Dated(u128::from(deadline) << 8 | priority.urgency.class() as u128)
-            }
-            None => Self::Others,
-        }
-    }
+fn rank(priority: &Priority) -> Option<u128> {
+    let deadline = priority.deadline.filter(|_| priority.urgency != Urgency::CONTROL)?;
+    Some(u128::from(deadline) << 8 | priority.urgency.class() as u128)
 }
 
 impl Deadline {
@@ -85,32 +70,21 @@ impl Deadline {
         self.slots.len()
     }
 
-    /// The scheduler of a group without deadlines.
-    fn eps(&mut self, part: Part) -> Option<&mut Eps> {
-        match part {
-            Part::Control => Some(&mut self.control),
-            Part::Dated(_) => None,
-            Part::Others => Some(&mut self.others),
-        }
-    }
-
-    /// Queues a stream in its group, unless it is queued already.
+    /// Queues a stream, unless it is queued already.
     fn enqueue(&mut self, stream: StreamKey, slot: Slot) {
-        let part = self.nodes[slot].part;
-        if let Part::Dated(rank) = part {
-            if !self.places[slot].is_queued() {
-                self.dated.push(&mut self.places[slot], slot, rank, stream);
-            }
-        } else if let Some(eps) = self.eps(part) {
-            eps.activate(stream);
+        let Node { rank, place, .. } = &mut self.nodes[slot];
+        match *rank {
+            Some(rank) if !place.is_queued() => self.dated.push(place, slot, rank, stream),
+            Some(_) => {}
+            None => self.undated.activate(stream),
         }
     }
 
     fn dequeue(&mut self, stream: StreamKey, slot: Slot) {
-        if let Some(eps) = self.eps(self.nodes[slot].part) {
-            eps.deactivate(stream);
-        } else if self.places[slot].is_queued() {
-            self.dated.remove(&mut self.places[slot]);
+        let Node { rank, place, .. } = &mut self.nodes[slot];
+        match rank {
+            Some(_) => self.dated.remove(place),
+            None => self.undated.deactivate(stream),
         }
     }
 }
@@ -120,27 +94,25 @@ impl Scheduler for Deadline {
         if self.slots.contains_key(&stream) {
             return self.reprioritize(stream, priority);
         }
-        let node = Node { part: Part::of(&priority), active: false };
+        let rank = rank(&priority);
+        let node = Node { rank, active: false, place: Place::new(0) };
         let slot = if let Some(slot) = self.vacant.pop() {
             self.nodes[slot] = node;
             slot
         } else {
             self.nodes.push(node);
-            self.places.push(Place::new(0));
             self.nodes.len() - 1
         };
         self.slots.insert(stream, slot);
-        if let Some(eps) = self.eps(node.part) {
-            eps.insert(stream, priority);
+        if rank.is_none() {
+            self.undated.insert(stream, priority);
         }
     }
 
     fn remove(&mut self, stream: StreamKey) {
         if let Some(slot) = self.slots.remove(&stream) {
             self.dequeue(stream, slot);
-            if let Some(eps) = self.eps(self.nodes[slot].part) {
-                eps.remove(stream);
-            }
+            self.undated.remove(stream);
             self.vacant.push(slot);
         }
     }
@@ -149,19 +121,16 @@ impl Scheduler for Deadline {
         let Some(&slot) = self.slots.get(&stream) else {
             return;
         };
-        let Node { part: old, active } = self.nodes[slot];
-        let part = Part::of(&priority);
-        if part != old {
+        let rank = rank(&priority);
+        if rank != self.nodes[slot].rank {
             self.dequeue(stream, slot);
-            if let Some(eps) = self.eps(old) {
-                eps.remove(stream);
-            }
-            self.nodes[slot].part = part;
+            self.undated.remove(stream);
+            self.nodes[slot].rank = rank;
         }
-        if let Some(eps) = self.eps(part) {
-            eps.insert(stream, priority);
+        if rank.is_none() {
+            self.undated.insert(stream, priority);
         }
-        if active {
+        if self.nodes[slot].active {
             self.enqueue(stream, slot);
         }
     }
@@ -181,36 +150,30 @@ impl Scheduler for Deadline {
     }
 
     fn next(&self, room: usize) -> Option<Grant> {
-        if let Some(grant) = self.control.next(room) {
-            return Some(grant);
-        }
         match self.dated.first() {
-            Some(first) => (room > 0).then_some(Grant { stream: first.key, bytes: room }),
-            None => self.others.next(room),
+            Some(first) if !self.undated.has_control() => {
+                (room > 0).then_some(Grant { stream: first.key, bytes: room })
+            }
+            _ => self.undated.next(room),
         }
     }
 
     fn charge(&mut self, stream: StreamKey, bytes: usize) {
-        // Where streams are served one after the other, a charge does not change the order.
-        if let Some(&slot) = self.slots.get(&stream)
-            && let Some(eps) = self.eps(self.nodes[slot].part)
-        {
-            eps.charge(stream, bytes);
-        }
+        // Streams with a deadline are served one after the other: a charge does not change that.
+        self.undated.charge(stream, bytes);
     }
 
     fn is_empty(&self) -> bool {
-        self.control.is_empty() && self.dated.is_empty() && self.others.is_empty()
+        self.dated.is_empty() && self.undated.is_empty()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use proptest::prelude::*;
 
     use super::*;
+    use crate::conformance::{Call, Known, apply};
 
     fn dated(urgency: u8, deadline: u64) -> Priority {
         Priority { deadline: Some(deadline), ..Priority::new(urgency, true).unwrap() }
@@ -245,42 +208,6 @@ mod tests {
         assert_eq!(order(&mut scheduler), [16, 20, 8, 4, 12, 0, 24]);
         assert!(scheduler.is_empty());
         assert_eq!(scheduler.streams(), 7);
-    }
-
-    #[test]
-    fn equal_deadlines_go_by_urgency_and_key_one_after_the_other() {
-        let mut scheduler = Deadline::new();
-        active(&mut scheduler, 8, dated(3, 100));
-        active(&mut scheduler, 4, dated(3, 100));
-        active(&mut scheduler, 12, dated(2, 100));
-        for stream in [12, 4, 8] {
-            for _ in 0..3 {
-                assert_eq!(scheduler.next(900), Some(Grant { stream, bytes: 900 }));
-                scheduler.charge(stream, 900);
-            }
-            scheduler.remove(stream);
-        }
-        assert_eq!(scheduler.next(900), None);
-    }
-
-    #[test]
-    fn a_deadline_may_come_change_and_go() {
-        let mut scheduler = Deadline::new();
-        active(&mut scheduler, 0, dated(3, 10));
-        active(&mut scheduler, 4, Priority::default());
-        scheduler.reprioritize(4, dated(3, 5));
-        assert_eq!(scheduler.next(1).map(|grant| grant.stream), Some(4));
-        scheduler.reprioritize(4, dated(3, 20));
-        assert_eq!(scheduler.next(1).map(|grant| grant.stream), Some(0));
-        scheduler.reprioritize(0, Priority::new(0, false).unwrap());
-        assert_eq!(scheduler.next(1).map(|grant| grant.stream), Some(4));
-        scheduler.reprioritize(4, Priority::new(1, false).unwrap());
-        assert_eq!(scheduler.next(1).map(|grant| grant.stream), Some(0));
-        // Inactive streams stay inactive.
-        scheduler.insert(8, dated(0, 1));
-        scheduler.reprioritize(8, dated(0, 0));
-        scheduler.reprioritize(99, dated(0, 0));
-        assert_eq!(order(&mut scheduler), [0, 4]);
     }
 
     /// If all messages can be in time, they are (Jackson's rule): compared with every other order
@@ -323,52 +250,39 @@ mod tests {
     proptest! {
         #[test]
         fn decides_like_a_sorted_list(
-            calls in prop::collection::vec(
-                (0..7u8, 0..12u64, 0..=8u8, prop::option::of(0..4u64)), 0..300)
+            calls in prop::collection::vec((0..7u8, 0..12u64, any_priority()), 0..300)
         ) {
             let mut scheduler = Deadline::new();
-            let mut known: HashMap<StreamKey, (Priority, bool)> = HashMap::new();
-            for (call, stream, class, deadline) in calls {
-                let urgency = class.checked_sub(1).and_then(Urgency::new);
-                let urgency = urgency.unwrap_or(Urgency::CONTROL);
-                let priority = Priority { urgency, deadline, ..Priority::default() };
-                match call {
-                    0 => {
-                        scheduler.insert(stream, priority.clone());
-                        known.entry(stream).or_insert((Priority::default(), false)).0 = priority;
-                    }
-                    1 => {
-                        scheduler.reprioritize(stream, priority.clone());
-                        known.entry(stream).and_modify(|entry| entry.0 = priority);
-                    }
-                    2 => {
-                        scheduler.remove(stream);
-                        known.remove(&stream);
-                    }
-                    3 => {
-                        scheduler.deactivate(stream);
-                        known.entry(stream).and_modify(|entry| entry.1 = false);
-                    }
-                    4 => scheduler.charge(stream, 1200),
-                    _ => {
-                        scheduler.activate(stream);
-                        known.entry(stream).and_modify(|entry| entry.1 = true);
-                    }
-                }
-                let first = known
-                    .iter()
-                    .filter(|(_, (_, active))| *active)
-                    .min_by_key(|&(&stream, (priority, _))| {
-                        let control = priority.urgency == Urgency::CONTROL;
-                        let date = priority.deadline.filter(|_| !control);
-                        (!control, date.is_none(), date, priority.urgency, stream)
-                    })
-                    .map(|(&stream, _)| stream);
-                prop_assert_eq!(scheduler.next(1200).map(|grant| grant.stream), first);
+            let mut known = Known::default();
+            for (call, stream, priority) in calls {
+                let call = match call {
+                    0 => Call::Insert(stream, priority),
+                    1 => Call::Reprioritize(stream, priority),
+                    2 => Call::Remove(stream),
+                    3 => Call::Deactivate(stream),
+                    4 => Call::Charge(stream, 1200),
+                    _ => Call::Activate(stream),
+                };
+                apply(&mut scheduler, &call);
+                known.note(&call);
+                let first = known.active().min_by_key(|(stream, priority)| {
+                    let control = priority.urgency == Urgency::CONTROL;
+                    let date = priority.deadline.filter(|_| !control);
+                    (!control, date.is_none(), date, priority.urgency, *stream)
+                });
+                let first = first.map(|(stream, _)| Grant { stream, bytes: 900 });
+                prop_assert_eq!(scheduler.next(900), first);
                 prop_assert_eq!(scheduler.is_empty(), first.is_none());
-                prop_assert_eq!(scheduler.streams(), known.len());
+                prop_assert_eq!(scheduler.streams(), known.streams().count());
             }
             prop_assert!(scheduler.nodes.len() <= 12);
         }
+    }
+
+    fn any_priority() -> impl Strategy<Value = Priority> {
+        (0..=8u8, prop::option::of(0..4u64)).prop_map(|(class, deadline)| {
+            let urgency = class.checked_sub(1).and_then(Urgency::new).unwrap_or(Urgency::CONTROL);
+            Priority { urgency, deadline, ..Priority::default() }
+        })
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::hmm::tree::{Kind, Node, ROOT, Rank, Sharing, Tree};
-use crate::hmm::{LMAX, MAX_DEBT, tree_calls};
+use crate::hmm::{LMAX, MAX_DEBT, tree_calls, tree_counts};
 use crate::queue::Slot;
 use crate::registry::Entry;
 use crate::{Grant, MAX_DEPTH, Priority, Scheduler, SchedulerFactory, Scheme, StreamKey, Urgency};
@@ -63,31 +63,7 @@ const MAX_SHARES: u32 = 1 << 22;
 /// debt.
 const FORGIVEN: u64 = (MAX_DEBT / LMAX + 1) as u64;
 
-impl Hls {
-    /// A scheduler without streams.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The number of inserted streams, active or not.
-    #[must_use]
-    pub fn streams(&self) -> usize {
-        self.tree.streams()
-    }
-
-    /// The number of classes. A class exists while there is a stream below it.
-    #[must_use]
-    pub fn classes(&self) -> usize {
-        self.tree.classes()
-    }
-
-    /// The number of slots for nodes and for classes, in use or not.
-    #[cfg(test)]
-    pub(crate) fn slots(&self) -> (usize, usize) {
-        (self.tree.nodes.len(), self.tree.inners.len())
-    }
-}
+tree_counts!(Hls);
 
 impl Scheduler for Hls {
     tree_calls!();

@@ -5,17 +5,12 @@
 //! one after the other, and a stream of concurrency 1, which take turns. Whichever of the two kinds
 //! has nothing to send leaves its packet to the other, and concurrency 2 begins.
 
-use super::{Group, Kind, Place, Plan, Rank, Resource, is_data, scheme};
+use super::{Group, Kind, Place, Plan, Resource, is_data, scheme};
 use crate::tree::Order;
 
 scheme!("bucket", "the buckets by kind that Meenan proposed");
 
-pub(super) const PLAN: Plan = Plan {
-    groups: GROUPS,
-    place: |resource| Place::within(group(resource)),
-    rank: Rank::Arrival,
-    yields: None,
-};
+pub(super) const PLAN: Plan = Plan::new(GROUPS, |resource| Place::within(group(resource)));
 
 const PAGE: usize = 0;
 const B63: usize = 1;

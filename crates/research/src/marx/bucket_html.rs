@@ -1,15 +1,10 @@
 //! `bucket-html`: [`bucket`], but documents go into the highest bucket.
 
-use super::{Kind, Place, Plan, Rank, Resource, bucket, scheme};
+use super::{Kind, Place, Plan, Resource, bucket, scheme};
 
 scheme!("bucket-html", "bucket with documents in the highest one");
 
-pub(super) const PLAN: Plan = Plan {
-    groups: bucket::GROUPS,
-    place: |resource| Place::within(group(resource)),
-    rank: Rank::Arrival,
-    yields: None,
-};
+pub(super) const PLAN: Plan = Plan::new(bucket::GROUPS, |resource| Place::within(group(resource)));
 
 fn group(resource: &Resource) -> usize {
     match resource.kind {

@@ -4,13 +4,13 @@
 //! Chrome expresses it by exclusive dependencies: each stream is inserted behind the last one of
 //! its level or above. The weights that go with the levels then mean nothing.
 
-use super::{Group, Kind, Place, Plan, Rank, Resource, is_data, scheme};
+use super::{Group, Kind, Place, Plan, Resource, is_data, scheme};
 use crate::tree::Order;
 
 scheme!("dfifo", "five levels by kind, in sequence, as in Chrome");
 
-pub(super) const PLAN: Plan = Plan {
-    groups: &[
+pub(super) const PLAN: Plan = Plan::new(
+    &[
         Group::page(Order::Sequence),
         Group::below(0, Order::Sequence),
         Group::below(0, Order::Sequence),
@@ -18,10 +18,8 @@ pub(super) const PLAN: Plan = Plan {
         Group::below(0, Order::Sequence),
         Group::below(0, Order::Sequence),
     ],
-    place: |resource| Place::within(level(resource)),
-    rank: Rank::Arrival,
-    yields: None,
-};
+    |resource| Place::within(level(resource)),
+);
 
 const HIGHEST: usize = 1;
 const HIGH: usize = 2;

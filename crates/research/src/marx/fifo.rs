@@ -1,13 +1,8 @@
 //! `fifo`: one stream after the other, in the order in which they came.
 
-use super::{Group, Place, Plan, Rank, scheme};
+use super::{Group, Place, Plan, scheme};
 use crate::tree::Order;
 
 scheme!("fifo", "one stream after the other, the oldest first");
 
-pub(super) const PLAN: Plan = Plan {
-    groups: &[Group::page(Order::Sequence)],
-    place: |_| Place::within(0),
-    rank: Rank::Arrival,
-    yields: None,
-};
+pub(super) const PLAN: Plan = Plan::new(&[Group::page(Order::Sequence)], |_| Place::within(0));

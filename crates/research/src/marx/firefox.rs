@@ -1,16 +1,12 @@
 //! `firefox`: the tree that Firefox builds over HTTP/2 (Marx 2020, figure 6).
 
-use super::{Group, Kind, Place, Plan, Rank, Resource, is_data, scheme};
+use super::{Group, Kind, Place, Plan, Resource, is_data, scheme};
 use crate::tree::Order;
 
 scheme!("firefox", "weighted groups by kind, as in Firefox");
 
-pub(super) const PLAN: Plan = Plan {
-    groups: GROUPS,
-    place: |resource| Place::weighing(weight(resource), group(resource)),
-    rank: Rank::Arrival,
-    yields: None,
-};
+pub(super) const PLAN: Plan =
+    Plan::new(GROUPS, |resource| Place::weighing(weight(resource), group(resource)));
 
 const PAGE: usize = 0;
 const LEADERS: usize = 1;

@@ -1,16 +1,13 @@
 //! `firefox-measured`: [`firefox`] with the weights that the paper's figures were measured with: its
 //! test for scripts held for everything but pictures.
 
-use super::{Kind, Place, Plan, Rank, Resource, firefox, scheme};
+use super::{Kind, Place, Plan, Resource, firefox, scheme};
 
 scheme!("firefox-measured", "firefox with the weights of a published measurement");
 
-pub(super) const PLAN: Plan = Plan {
-    groups: firefox::GROUPS,
-    place: |resource| Place::weighing(weight(resource), firefox::group(resource)),
-    rank: Rank::Arrival,
-    yields: None,
-};
+pub(super) const PLAN: Plan = Plan::new(firefox::GROUPS, |resource| {
+    Place::weighing(weight(resource), firefox::group(resource))
+});
 
 fn weight(resource: &Resource) -> u16 {
     match resource.kind {

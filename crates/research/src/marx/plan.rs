@@ -1,4 +1,4 @@
-//! What makes one of the schemes.
+//! Schemes as data.
 
 use super::{Kind, Resource};
 use crate::tree::{DEFAULT_WEIGHT, Order};
@@ -8,23 +8,30 @@ use crate::tree::{DEFAULT_WEIGHT, Order};
 pub(super) struct Plan {
     /// The first is the page: all others are below it.
     pub(super) groups: &'static [Group],
-    /// The group that a resource belongs to. A stream without one is an "other" resource of which
-    /// nothing is known.
+    /// The group that a resource belongs to. A stream without a resource counts as one of kind
+    /// "other" of which nothing is known.
     pub(super) place: fn(&Resource) -> Place,
-    /// What sequences go by.
+    /// What determines the order in sequences.
     pub(super) rank: Rank,
     /// A group whose weight depends on another.
     pub(super) yields: Option<Yield>,
 }
 
+impl Plan {
+    /// A plan whose sequences go by arrival, and in which no group yields.
+    pub(super) const fn new(groups: &'static [Group], place: fn(&Resource) -> Place) -> Self {
+        Self { groups, place, rank: Rank::Arrival, yields: None }
+    }
+}
+
 /// A node that groups streams or other groups.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// The index of its parent, which stands before it. Nothing to the page.
+    /// The index of its parent, which comes before it. Ignored for the page.
     pub(super) parent: usize,
     /// Its share among its siblings, 1 to 256.
     pub(super) weight: u16,
-    /// How what is in it follows one another.
+    /// The order of service of its members.
     pub(super) order: Order,
 }
 
@@ -65,10 +72,10 @@ impl Place {
     }
 }
 
-/// What a sequence of streams goes by.
+/// What determines the order of streams in a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rank {
-    /// Whoever entered the group first.
+    /// The stream that entered the group first.
     Arrival,
     /// The smallest stream key.
     Key,
@@ -82,7 +89,7 @@ pub(super) struct Yield {
     pub(super) weight: u16,
 }
 
-/// Whether a scheme that looks for `xml` and `json` before `image` takes the resource for data.
+/// Whether a scheme that looks for `xml` and `json` before `image` treats the resource as data.
 pub(super) fn is_data(resource: &Resource) -> bool {
     matches!(resource.kind, Kind::Xhr | Kind::Svg)
 }

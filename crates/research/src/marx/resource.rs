@@ -1,4 +1,4 @@
-//! What a stream carries, for the schemes that decide by it.
+//! What a stream carries, for schemes that depend on it.
 
 /// The kind of a resource of a web page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -15,7 +15,7 @@ pub enum Kind {
     Image,
     /// A picture in SVG, which some schemes take for data: its MIME type says XML.
     Svg,
-    /// What a script asked for, or data in XML or JSON.
+    /// A response to a script, or data in XML or JSON.
     Xhr,
     /// Film or sound.
     Video,
@@ -61,13 +61,13 @@ impl Kind {
     }
 }
 
-/// What a browser knows of a resource when it asks for it (Marx 2020, section 3.1): the extension of a
-/// priority that the schemes of the paper read.
+/// What a browser knows of a resource when it requests it (Marx 2020, section 3.1): the extension of
+/// a priority that the schemes of the paper read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Resource {
     /// What it is.
     pub kind: Kind,
-    /// It is the document that was asked for first.
+    /// It is the document that was requested first.
     pub main: bool,
     /// It is named in the head of the document.
     pub in_head: bool,
@@ -75,7 +75,7 @@ pub struct Resource {
     pub after_first_image: bool,
     /// A script that nothing waits for: `async` or `defer`.
     pub deferred: bool,
-    /// It is asked for before it is needed: `preload`.
+    /// It is requested before it is needed: `preload`.
     pub preload: bool,
     /// The page cannot be shown without it.
     pub critical: bool,

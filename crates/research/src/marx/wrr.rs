@@ -1,16 +1,12 @@
 //! `wrr`: what Safari did. Every stream shares, by weights for kinds.
 
-use super::{Group, Kind, Place, Plan, Rank, Resource, scheme};
+use super::{Group, Kind, Place, Plan, Resource, scheme};
 use crate::tree::Order;
 
 scheme!("wrr", "shares by the kind of resource, as in Safari");
 
-pub(super) const PLAN: Plan = Plan {
-    groups: &[Group::page(Order::Shares)],
-    place: |resource| Place::weighing(weight(resource), 0),
-    rank: Rank::Arrival,
-    yields: None,
-};
+pub(super) const PLAN: Plan =
+    Plan::new(&[Group::page(Order::Shares)], |resource| Place::weighing(weight(resource), 0));
 
 fn weight(resource: &Resource) -> u16 {
     match resource.kind {

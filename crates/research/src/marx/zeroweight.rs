@@ -7,12 +7,8 @@ use crate::tree::Order;
 
 scheme!("zeroweight", "weight 255 in sequence, then shares, then weight 0");
 
-pub(super) const PLAN: Plan = Plan {
-    groups: GROUPS,
-    place: |resource| place(weight(resource)),
-    rank: Rank::Key,
-    yields: None,
-};
+pub(super) const PLAN: Plan =
+    Plan { rank: Rank::Key, ..Plan::new(GROUPS, |resource| place(weight(resource))) };
 
 const FIRST: usize = 1;
 const SHARED: usize = 2;

@@ -6,10 +6,8 @@ use super::{Kind, Plan, Rank, Resource, scheme, zeroweight};
 scheme!("zeroweight-atf", "zeroweight, with what is above the fold first");
 
 pub(super) const PLAN: Plan = Plan {
-    groups: zeroweight::GROUPS,
-    place: |resource| zeroweight::place(weight(resource)),
     rank: Rank::Key,
-    yields: None,
+    ..Plan::new(zeroweight::GROUPS, |resource| zeroweight::place(weight(resource)))
 };
 
 fn weight(resource: &Resource) -> u16 {

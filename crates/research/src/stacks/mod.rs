@@ -1,4 +1,4 @@
-//! What QUIC stacks do with streams of which they know nothing (Marx 2020, section 2).
+//! How QUIC stacks schedule streams without any priority information (Marx 2020, section 2).
 
 mod multiplexer;
 mod preset;

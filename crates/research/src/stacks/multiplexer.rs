@@ -1,4 +1,4 @@
-//! The scheduler of a stack that treats all streams alike.
+//! A scheduler that treats all streams alike.
 
 use sutura_schedule::{Grant, KeyMap, Priority, Scheduler, StreamKey, Urgency};
 
@@ -26,7 +26,7 @@ impl Discipline {
     }
 }
 
-/// How long a turn is. It ends with the charge that fills the block, so that the last packet is a
+/// The length of a turn. It ends with the charge that fills the block, so that its last packet is a
 /// full one, or when the stream becomes inactive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Block {
@@ -39,16 +39,14 @@ pub enum Block {
     Window,
 }
 
-/// A scheduler that does not look at priorities: all streams are equal.
-///
-/// The exception are streams of [`Urgency::CONTROL`]: they go first, one after the other in order
-/// of their keys.
+/// A scheduler that ignores priorities, except that streams of [`Urgency::CONTROL`] go first, one
+/// after the other in order of their keys.
 ///
 /// Each grant is all of the room in the packet. A caller that asks once for each packet puts one
 /// stream into a packet, so that a loss blocks only one.
 ///
-/// A stream that becomes active stands behind all others of a round robin; in a FIFO or LIFO it has
-/// the place that its insertion gave it. Decisions take constant time and charges O(log n); memory
+/// In a round robin, a stream that becomes active queues behind all others. In a FIFO or LIFO, its
+/// place depends on when it was inserted. Decisions take constant time and charges O(log n); memory
 /// is one entry for each of the largest number of streams inserted at once.
 #[derive(Clone, Debug)]
 pub struct Multiplexer {
@@ -79,12 +77,6 @@ impl Multiplexer {
         let equals = tree.add_placeholder(Tree::ROOT, 1, order);
         let streams = KeyMap::default();
         Self { discipline, tree, control, equals, streams, arrivals: 0, window: 0 }
-    }
-
-    /// The order of service.
-    #[must_use]
-    pub fn discipline(&self) -> Discipline {
-        self.discipline
     }
 
     /// Streams that are held and entries of the tree.

@@ -92,13 +92,13 @@ impl Preset {
         }
     }
 
-    /// The preset of that name.
+    /// The preset with this name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<&'static Self> {
         Self::ALL.iter().find(|preset| preset.name == name)
     }
 
-    /// Has a connection do what the stack does: sets its scheduler, its order of resending, whether
+    /// Configures a connection like the stack: sets its scheduler, its order of resending, whether
     /// streams share packets, and the receive window of a stream.
     pub fn apply(&self, config: &mut TransportConfig) {
         config.scheduler = Arc::new(*self);

@@ -125,75 +125,11 @@ proptest! {
     }
 }
 
-/// Three streams, requested in the order 8, 0, 4.
-fn three(discipline: Discipline) -> Multiplexer {
-    let mut multiplexer = Multiplexer::new(discipline);
-    assert_eq!(multiplexer.discipline(), discipline);
-    for stream in [8, 0, 4] {
-        active(&mut multiplexer, stream, Priority::default());
-    }
-    multiplexer
-}
-
-#[test]
-fn sequences_go_by_the_order_of_requests() {
-    for (discipline, first, then) in [(Discipline::Fifo, 8, 8), (Discipline::Lifo, 4, 12)] {
-        let mut multiplexer = three(discipline);
-        assert_eq!(serve(&mut multiplexer, 3), [first; 3]);
-        active(&mut multiplexer, 12, Priority::default());
-        assert_eq!(serve(&mut multiplexer, 3), [then; 3]);
-        multiplexer.deactivate(then);
-        assert_ne!(serve(&mut multiplexer, 1), [then]);
-        multiplexer.activate(then);
-        assert_eq!(serve(&mut multiplexer, 1), [then]);
-    }
-}
-
-#[test]
-fn a_turn_is_a_block_of_packets() {
-    let mut multiplexer = three(Discipline::RoundRobin(Block::Packets(2)));
-    assert_eq!(serve(&mut multiplexer, 8), [8, 8, 0, 0, 4, 4, 8, 8]);
-    // Leaving ends the turn, and the next one is as long as any.
-    assert_eq!(serve(&mut multiplexer, 1), [0]);
-    multiplexer.deactivate(0);
-    multiplexer.activate(0);
-    assert_eq!(serve(&mut multiplexer, 6), [4, 4, 8, 8, 0, 0]);
-}
-
-#[test]
-fn a_turn_of_bytes_ends_with_a_whole_packet() {
-    let mut multiplexer = three(Discipline::RoundRobin(Block::Bytes(3000)));
-    assert_eq!(serve(&mut multiplexer, 7), [8, 8, 8, 0, 0, 0, 4]);
-}
-
-#[test]
-fn a_turn_follows_the_congestion_window() {
-    let mut multiplexer = three(Discipline::RoundRobin(Block::Window));
-    assert_eq!(serve(&mut multiplexer, 3), [8, 0, 4]);
-    multiplexer.on_congestion_window(4 * 1400);
-    assert_eq!(serve(&mut multiplexer, 6), [8, 8, 8, 8, 0, 0]);
-    multiplexer.on_congestion_window(1400);
-    assert_eq!(serve(&mut multiplexer, 4), [0, 4, 8, 0]);
-}
-
-/// A factory for what is in no table.
-#[derive(Debug)]
-struct Turns(Block);
-
-impl SchedulerFactory for Turns {
-    fn name(&self) -> &str {
-        "turns"
-    }
-
-    fn build(&self) -> Box<dyn Scheduler> {
-        Box::new(Multiplexer::new(Discipline::RoundRobin(self.0)))
-    }
-}
-
 #[test]
 fn every_length_of_a_turn_keeps_every_rule() {
     for block in [Block::Packets(0), Block::Packets(3), Block::Bytes(0), Block::Bytes(5000)] {
-        conformance::scheduler(&Turns(block));
+        let discipline = Discipline::RoundRobin(block);
+        conformance::scheduler(&Preset { discipline, ..Preset::ALL[0] });
     }
 }
 

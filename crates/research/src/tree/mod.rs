@@ -1,16 +1,13 @@
-//! The tree beneath the schemes: parents before children, and siblings by weight, in turn or in
-//! sequence.
+//! The tree of the schemes: parents before children, and siblings by weight, in turns or in sequence.
 //!
-//! A request for a decision walks from the root to the foremost active child, again and again,
-//! until it meets a stream with bytes of its own: a parent sends before its children (RFC 7540,
-//! section 5.3.1).
+//! A decision walks down from the root, always to the foremost active child, until it reaches a
+//! stream with bytes of its own: a parent sends before its children (RFC 7540, section 5.3.1).
 //!
 //! Siblings that share by weight are kept in order of a pseudo time. Serving a child sets the clock
 //! of its parent to the child's time, and moves the child's time on by the bytes that it was
 //! charged, divided by its weight. A child that becomes active is placed as if it had just been
-//! served with as many bytes as last time: it is owed nothing for the time when it was away. What
-//! it used without having been asked for, by retransmissions for instance, is not forgotten by a
-//! pause either.
+//! served with as many bytes as last time: it gets nothing for the time when it was inactive. Bytes
+//! charged without a decision, such as those of retransmissions, still count after a pause.
 //!
 //! Ties go to placeholders and then to the smaller stream key.
 

@@ -79,44 +79,22 @@ impl Published for Buckets {
 }
 
 pub(crate) fn meenan(item: &Item) -> (usize, u8) {
-    let needed = item.in_head || item.critical;
+    let needed = item.known.in_head || item.known.critical;
     match () {
-        () if item.deferred => (31, 2),
-        () if item.is_js() => {
-            if needed {
-                (63, 3)
-            } else {
-                (31, 3)
-            }
-        }
-        () if item.is_xhr() => (31, 3),
-        () if item.has("font") => {
-            if item.preload {
-                (31, 2)
-            } else {
-                (63, 2)
-            }
-        }
+        () if item.known.deferred => (31, 2),
+        () if item.is_js() && needed => (63, 3),
+        () if item.is_js() || item.is_xhr() => (31, 3),
+        () if item.has("font") && item.known.preload => (31, 2),
+        () if item.has("font") => (63, 2),
         () if item.is_html() => (31, 2),
-        () if item.is_css() => {
-            if needed {
-                (63, 3)
-            } else {
-                (31, 3)
-            }
-        }
-        () if item.has("image") => {
-            if item.above_the_fold {
-                (63, 1)
-            } else {
-                (31, 1)
-            }
-        }
-        () if item.has("video") => (31, 1),
+        () if item.is_css() && needed => (63, 3),
+        () if item.is_css() => (31, 3),
+        () if item.has("image") && item.known.above_the_fold => (63, 1),
+        () if item.has("image") || item.has("video") => (31, 1),
         () => (0, 2),
     }
 }
 
 pub(crate) fn meenan_html(item: &Item) -> (usize, u8) {
-    if item.is_html() && !item.deferred { (63, 2) } else { meenan(item) }
+    if item.is_html() && !item.known.deferred { (63, 2) } else { meenan(item) }
 }

@@ -45,8 +45,8 @@ pub(crate) fn safari(item: &Item) -> u128 {
 /// The level of Chrome, 0 for the highest.
 pub(crate) fn chrome(item: &Item) -> usize {
     match () {
-        () if item.is_js() && item.deferred => 3,
-        () if item.is_js() && item.after_image => 2,
+        () if item.is_js() && item.known.deferred => 3,
+        () if item.is_js() && item.known.after_first_image => 2,
         () if item.is_js() => 1,
         () if item.is_html() || item.is_css() => 0,
         () if item.is_xhr() => 1,
@@ -100,10 +100,10 @@ impl Published for Firefox {
     fn request(&mut self, item: &Item) {
         let [leaders, followers, unblocked, background, speculative] = self.groups;
         let group = match () {
-            () if item.is_js() && item.in_head => leaders,
-            () if item.is_js() && item.deferred => unblocked,
+            () if item.is_js() && item.known.in_head => leaders,
+            () if item.is_js() && item.known.deferred => unblocked,
             () if item.is_js() => leaders,
-            () if item.preload => speculative,
+            () if item.known.preload => speculative,
             () if item.is_html() => followers,
             () if item.is_xhr() => unblocked,
             () if item.has("image") || item.has("font") => followers,
@@ -141,10 +141,10 @@ impl Published for ParallelPlus {
     fn request(&mut self, item: &Item) {
         let high = item.is_html() || item.is_css() || item.has("font") || item.is_xhr();
         match () {
-            () if item.is_js() && item.deferred => {
+            () if item.is_js() && item.known.deferred => {
                 self.tree.stream(item, self.low, 110);
             }
-            () if item.is_js() && item.after_image => {
+            () if item.is_js() && item.known.after_first_image => {
                 self.tree.stream(item, self.normal, 183);
             }
             () if item.is_js() || high => {
@@ -197,11 +197,11 @@ impl Published for SerialPlus {
     fn request(&mut self, item: &Item) {
         let [_, followers, _, background, speculative] = self.low;
         let low = match () {
-            () if item.is_js() && (item.deferred || !item.in_head) => {
+            () if item.is_js() && (item.known.deferred || !item.known.in_head) => {
                 return self.append_medium(item);
             }
             () if item.is_js() => return self.append_high(item),
-            () if item.preload => speculative,
+            () if item.known.preload => speculative,
             () if item.is_html() => followers,
             () if item.is_xhr() => return self.append_medium(item),
             () if item.has("image") || item.has("font") => followers,

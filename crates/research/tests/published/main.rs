@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
 use sutura_research::marx::{self, Kind, Resource};
-use sutura_schedule::{Priority, SchedulerFactory};
+use sutura_schedule::{Priority, Scheduler};
 
 use buckets::{Bucket, Buckets, meenan, meenan_html};
 use dependencies::{
@@ -32,13 +32,8 @@ struct Item {
     gap: u64,
     bytes: u64,
     mime: &'static str,
-    main: bool,
-    in_head: bool,
-    after_image: bool,
-    deferred: bool,
-    preload: bool,
-    critical: bool,
-    above_the_fold: bool,
+    /// What is known of it besides; the published schemes look at the MIME type, not at the kind.
+    known: Resource,
 }
 
 impl Item {
@@ -61,22 +56,9 @@ impl Item {
     fn is_css(&self) -> bool {
         self.mime == "text/css"
     }
-
-    fn resource(&self) -> Resource {
-        Resource {
-            kind: Kind::from_mime(self.mime),
-            main: self.main,
-            in_head: self.in_head,
-            after_first_image: self.after_image,
-            deferred: self.deferred,
-            preload: self.preload,
-            critical: self.critical,
-            above_the_fold: self.above_the_fold,
-        }
-    }
 }
 
-/// A published scheme: told of requests and of streams to forget, it sends a chunk at a time.
+/// A scheme, published or ours: told of requests and of streams to forget, it sends a chunk at a time.
 trait Published {
     fn request(&mut self, item: &Item);
     fn forget(&mut self, stream: u64);
@@ -127,68 +109,40 @@ fn published(scheme: &str) -> Option<Box<dyn Published>> {
     }
 }
 
-/// Loads a page: which stream each chunk is of. A stream is forgotten `linger` chunks after its
-/// last one.
-fn load_published(scheme: &mut dyn Published, page: &[Item], linger: u64) -> Vec<(u64, u64)> {
-    let mut left: BTreeMap<u64, u64> = page.iter().map(|item| (item.stream, item.bytes)).collect();
-    run(page, linger, |event| match event {
-        Event::Request(item) => {
-            scheme.request(item);
-            None
-        }
-        Event::Forget(stream) => {
-            scheme.forget(stream);
-            None
-        }
-        Event::Send => {
-            let (stream, bytes) = scheme.schedule()?;
-            let left = left.get_mut(&stream)?;
-            *left -= bytes;
-            Some((stream, bytes, *left == 0))
-        }
-    })
+/// One of our schedulers.
+struct Ours {
+    scheduler: Box<dyn Scheduler>,
+    left: BTreeMap<u64, u64>,
 }
 
-fn load_ours(scheme: &dyn SchedulerFactory, page: &[Item], linger: u64) -> Vec<(u64, u64)> {
-    let mut scheduler = scheme.build();
-    let mut left: BTreeMap<u64, u64> = page.iter().map(|item| (item.stream, item.bytes)).collect();
-    run(page, linger, |event| match event {
-        Event::Request(item) => {
-            let priority = Priority::default().with_extension(item.resource());
-            scheduler.insert(item.stream, priority);
-            scheduler.activate(item.stream);
-            None
+impl Published for Ours {
+    fn request(&mut self, item: &Item) {
+        let priority = Priority::default().with_extension(item.known);
+        self.scheduler.insert(item.stream, priority);
+        self.scheduler.activate(item.stream);
+        self.left.insert(item.stream, item.bytes);
+    }
+
+    fn forget(&mut self, stream: u64) {
+        self.scheduler.remove(stream);
+    }
+
+    fn schedule(&mut self) -> Option<(u64, u64)> {
+        let grant = self.scheduler.next(CHUNK as usize)?;
+        let left = self.left.get_mut(&grant.stream)?;
+        let bytes = (*left).min(grant.bytes as u64);
+        self.scheduler.charge(grant.stream, bytes as usize);
+        *left -= bytes;
+        if *left == 0 {
+            self.scheduler.deactivate(grant.stream);
         }
-        Event::Forget(stream) => {
-            scheduler.remove(stream);
-            None
-        }
-        Event::Send => {
-            let grant = scheduler.next(CHUNK as usize)?;
-            let left = left.get_mut(&grant.stream)?;
-            let bytes = (*left).min(grant.bytes as u64);
-            scheduler.charge(grant.stream, bytes as usize);
-            *left -= bytes;
-            if *left == 0 {
-                scheduler.deactivate(grant.stream);
-            }
-            Some((grant.stream, bytes, *left == 0))
-        }
-    })
+        Some((grant.stream, bytes))
+    }
 }
 
-enum Event<'a> {
-    Request(&'a Item),
-    Forget(u64),
-    Send,
-}
-
-/// Makes the events of a page load happen; `handle` says stream, bytes and end of what it sent.
-fn run(
-    page: &[Item],
-    linger: u64,
-    mut handle: impl FnMut(Event) -> Option<(u64, u64, bool)>,
-) -> Vec<(u64, u64)> {
+/// Loads a page: the stream and the length of each chunk. A stream is forgotten `linger` chunks
+/// after its last one.
+fn load(scheme: &mut dyn Published, page: &[Item], linger: u64) -> Vec<(u64, u64)> {
     let mut order = Vec::new();
     let mut requests: VecDeque<(u64, &Item)> = VecDeque::new();
     let mut due = 0;
@@ -196,27 +150,29 @@ fn run(
         due += item.gap;
         requests.push_back((due, item));
     }
+    let mut left: BTreeMap<u64, u64> = page.iter().map(|item| (item.stream, item.bytes)).collect();
     let mut done: VecDeque<(u64, u64)> = VecDeque::new();
-    let mut now = 0;
-    loop {
+    for now in 0.. {
         while let Some((_, stream)) = done.pop_front_if(|(due, _)| *due <= now) {
-            handle(Event::Forget(stream));
+            scheme.forget(stream);
         }
         while let Some((_, item)) = requests.pop_front_if(|(due, _)| *due <= now) {
-            handle(Event::Request(item));
+            scheme.request(item);
         }
-        match handle(Event::Send) {
-            Some((stream, bytes, end)) => {
+        match scheme.schedule() {
+            Some((stream, bytes)) => {
                 order.push((stream, bytes));
-                if end {
+                let left = left.get_mut(&stream).unwrap();
+                *left -= bytes;
+                if *left == 0 {
                     done.push_back((now + linger, stream));
                 }
             }
-            None if requests.is_empty() => return order,
+            None if requests.is_empty() => break,
             None => {}
         }
-        now += 1;
     }
+    order
 }
 
 const MIMES: &[&str] = &[
@@ -245,23 +201,23 @@ fn any_page() -> impl Strategy<Value = Vec<Item>> {
     let item = (0..12u64, size, 0..4u64, prop::sample::select(MIMES), flags);
     (prop::collection::vec(item, 1..14), 0..64u64).prop_map(|(items, salt)| {
         let of = |(n, (chunks, extra, gap, mime, flags)): (usize, _)| {
-            let [main, in_head, after_image, deferred, preload, critical, above_the_fold] = flags;
+            let [main, in_head, after_first_image, deferred, preload, critical, above_the_fold] =
+                flags;
             // Ids that are unique and not in the order of arrival.
             let stream = 4 * ((n as u64 * 5 + salt) % 64);
             let bytes = chunks * CHUNK + if chunks == 0 { CHUNK } else { extra };
-            Item {
-                stream,
-                gap,
-                bytes,
-                mime,
+            let kind = Kind::from_mime(mime);
+            let known = Resource {
+                kind,
                 main,
                 in_head,
-                after_image,
+                after_first_image,
                 deferred,
                 preload,
                 critical,
                 above_the_fold,
-            }
+            };
+            Item { stream, gap, bytes, mime, known }
         };
         items.into_iter().enumerate().map(of).collect()
     })
@@ -279,8 +235,9 @@ proptest! {
                 // A group is charged a whole chunk in the paper's trees, and its bytes in ours.
                 page.iter_mut().for_each(|item| item.bytes -= item.bytes % CHUNK);
             }
-            let expected = load_published(&mut *reference, &page, linger);
-            let ours = load_ours(&*entry.make("").unwrap(), &page, linger);
+            let expected = load(&mut *reference, &page, linger);
+            let scheduler = entry.make("").unwrap().build();
+            let ours = load(&mut Ours { scheduler, left: BTreeMap::new() }, &page, linger);
             prop_assert_eq!(ours, &*expected, "{}", scheme);
             let sent: u64 = expected.iter().map(|(_, bytes)| bytes).sum();
             prop_assert_eq!(sent, page.iter().map(|item| item.bytes).sum::<u64>());

@@ -48,17 +48,12 @@ impl Published for ZeroWeight {
 
 pub(crate) fn zero_weight(item: &Item) -> u128 {
     match () {
-        () if item.main => 255,
+        () if item.known.main => 255,
         () if item.is_html() || item.is_css() => 254,
         () if item.is_js() => 24,
         () if item.has("font") => 16,
-        () if item.has("image") => {
-            if item.above_the_fold {
-                8
-            } else {
-                1
-            }
-        }
+        () if item.has("image") && item.known.above_the_fold => 8,
+        () if item.has("image") => 1,
         () => 0,
     }
 }
@@ -66,11 +61,11 @@ pub(crate) fn zero_weight(item: &Item) -> u128 {
 pub(crate) fn zero_weight_atf(item: &Item) -> u128 {
     let style_or_script = item.is_css() || item.is_js();
     match () {
-        () if item.main || item.has("font") => 255,
-        () if item.critical && style_or_script => 255,
-        () if item.above_the_fold && item.has("image") => 255,
+        () if item.known.main || item.has("font") => 255,
+        () if item.known.critical && style_or_script => 255,
+        () if item.known.above_the_fold && item.has("image") => 255,
         () if item.is_html() || item.is_css() => 254,
-        () if item.is_js() && item.deferred => 0,
+        () if item.is_js() && item.known.deferred => 0,
         () if item.is_js() => 24,
         () if item.has("image") => 0,
         () if item.is_xhr() => 24,

@@ -201,7 +201,7 @@ fn each_fault_is_found_and_named() {
         (Fault::ActivatesTwice, "repeating a call"),
         (Fault::MovesWhomItIsToldOfAgain, "a priority equal to the present one"),
         (Fault::ChargesZeroBytes, "zero bytes"),
-        // What shows first depends on the stream that it stops.
+        // What it leaves out may be the only stream, or a more urgent one than what it grants.
         (Fault::StopsWhomItInsertsAgain, "there is a grant if|`Urgency::CONTROL` go before"),
         (Fault::MovesWhomItInsertsAgain, "`insert` of a stream that is there"),
     ] {

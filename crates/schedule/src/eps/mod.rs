@@ -1,18 +1,17 @@
 //! The Extensible Prioritization Scheme (RFC 9218).
 
-mod heap;
 mod node;
 mod ring;
 #[cfg(test)]
 mod tests;
 
-use heap::Heap;
 use node::{Node, Place, Rank, Slot};
 use ring::Ring;
 
 use std::sync::Arc;
 
 use crate::hash::KeyMap;
+use crate::queue::{Entry as Queued, Place as QueuePlace, Queue};
 use crate::registry::Entry;
 use crate::{Grant, Priority, Scheduler, SchedulerFactory, Scheme, StreamKey, Urgency};
 
@@ -48,16 +47,12 @@ pub struct Eps {
     nodes: Vec<Node>,
     vacant: Vec<Slot>,
     slots: KeyMap<Slot>,
-    classes: [Class; Urgency::CLASSES],
-    /// Bit `n` is set while urgency `n` has an active stream.
+    /// The active non-incremental streams, by urgency and key.
+    sequential: Queue,
+    /// The active incremental streams of each urgency.
+    rings: [Ring; Urgency::CLASSES],
+    /// Bit `n` is set while ring `n` has a member.
     occupied: u16,
-}
-
-/// The active streams of one urgency.
-#[derive(Clone, Debug, Default)]
-struct Class {
-    sequential: Heap,
-    incremental: Ring,
 }
 
 impl Eps {
@@ -79,34 +74,53 @@ impl Eps {
 
     /// Adds a stream to the queue of its priority, unless it is in one already.
     fn enqueue(&mut self, slot: Slot) {
-        let Node { rank, place, .. } = self.nodes[slot];
-        if place != Place::Nowhere {
+        let Node { key, rank, place } = self.nodes[slot];
+        if !matches!(place, Place::Nowhere) {
             return;
         }
-        let index = rank.urgency.class();
-        let class = &mut self.classes[index];
+        let class = rank.urgency.class();
         if rank.incremental {
-            class.incremental.push_back(&mut self.nodes, slot);
+            self.rings[class].push_back(&mut self.nodes, slot);
+            self.occupied |= 1 << class;
         } else {
-            class.sequential.push(&mut self.nodes, slot);
+            let mut place = QueuePlace::new(0);
+            self.sequential.push(&mut place, slot, class as u128, key);
+            self.nodes[slot].place = Place::Queue(place);
         }
-        self.occupied |= 1 << index;
     }
 
     /// Removes a stream from its queue. Returns whether it was in one.
     fn dequeue(&mut self, slot: Slot) -> bool {
         let Node { rank, place, .. } = self.nodes[slot];
-        let index = rank.urgency.class();
-        let class = &mut self.classes[index];
         match place {
             Place::Nowhere => return false,
-            Place::Heap(position) => class.sequential.remove(&mut self.nodes, position),
-            Place::Ring { .. } => class.incremental.remove(&mut self.nodes, slot),
-        }
-        if class.sequential.is_empty() && class.incremental.is_empty() {
-            self.occupied &= !(1 << index);
+            Place::Queue(mut place) => {
+                self.sequential.remove(&mut place);
+                self.nodes[slot].place = Place::Nowhere;
+            }
+            Place::Ring { .. } => {
+                let class = rank.urgency.class();
+                self.rings[class].remove(&mut self.nodes, slot);
+                self.occupied &= !(u16::from(self.rings[class].is_empty()) << class);
+            }
         }
         true
+    }
+
+    /// The stream that goes first.
+    fn first(&self) -> Option<&Node> {
+        let class = self.occupied.trailing_zeros() as usize;
+        let sequential = self.sequential.first().map(Queued::slot).filter(|&slot| {
+            // Non-incremental streams go before the incremental ones of their urgency.
+            self.nodes[slot].rank.urgency.class() <= class
+        });
+        let slot = sequential.or_else(|| self.rings.get(class)?.first())?;
+        Some(&self.nodes[slot])
+    }
+
+    /// Whether a stream of [`Urgency::CONTROL`] is active.
+    pub(crate) fn has_control(&self) -> bool {
+        self.first().is_some_and(|first| first.rank.urgency == Urgency::CONTROL)
     }
 }
 
@@ -161,12 +175,8 @@ impl Scheduler for Eps {
     }
 
     fn next(&self, room: usize) -> Option<Grant> {
-        if room == 0 {
-            return None;
-        }
-        let class = self.classes.get(self.occupied.trailing_zeros() as usize)?;
-        let slot = class.sequential.first().or_else(|| class.incremental.first())?;
-        Some(Grant { stream: self.nodes[slot].key, bytes: room })
+        let stream = self.first()?.key;
+        (room > 0).then_some(Grant { stream, bytes: room })
     }
 
     fn charge(&mut self, stream: StreamKey, bytes: usize) {
@@ -175,12 +185,11 @@ impl Scheduler for Eps {
         };
         let Node { rank, place, .. } = self.nodes[slot];
         if bytes > 0 && matches!(place, Place::Ring { .. }) {
-            let class = &mut self.classes[rank.urgency.class()];
-            class.incremental.move_to_back(&mut self.nodes, slot);
+            self.rings[rank.urgency.class()].move_to_back(&mut self.nodes, slot);
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.occupied == 0
+        self.sequential.is_empty() && self.occupied == 0
     }
 }

@@ -1,17 +1,18 @@
 //! The entry of a stream, linked into the queue in which it waits.
 
+use crate::queue;
 use crate::{Priority, StreamKey, Urgency};
 
 /// The index of a [`Node`] in the slab.
 pub(super) type Slot = usize;
 
 /// Where a stream waits for its turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Place {
     /// In no queue, because the stream is not active.
     Nowhere,
-    /// At this index of the heap of its class.
-    Heap(usize),
+    /// In the queue of non-incremental streams.
+    Queue(queue::Place),
     /// Between these two members in the ring of its class.
     Ring { previous: Slot, next: Slot },
 }

@@ -62,7 +62,7 @@ impl Ring {
 fn neighbours(nodes: &[Node], slot: Slot) -> (Slot, Slot) {
     match nodes[slot].place {
         Place::Ring { previous, next } => (previous, next),
-        Place::Nowhere | Place::Heap(_) => (slot, slot),
+        Place::Nowhere | Place::Queue(_) => (slot, slot),
     }
 }
 

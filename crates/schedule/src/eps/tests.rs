@@ -124,87 +124,25 @@ fn serve(scheduler: &mut Eps, packets: usize) -> Vec<StreamKey> {
     (0..packets).map_while(turn).collect()
 }
 
+/// RFC 9218, section 10: by urgency; then one by one in the order of the stream IDs; then in turns,
+/// in which a newcomer stands behind all others.
 #[test]
-fn a_more_urgent_stream_goes_first_whatever_the_order_of_arrival() {
+fn streams_go_by_urgency_then_one_by_one_and_then_in_turns() {
     let mut eps = Eps::new();
-    for urgency in (0..=7u8).rev() {
-        active(&mut eps, 100 - u64::from(urgency), priority(urgency, urgency % 2 == 0));
-    }
-    active(&mut eps, 1000, Priority::CONTROL);
-    let mut order = Vec::new();
-    while let Some(grant) = eps.next(1200) {
-        // The stream keeps the link while it is active.
-        assert_eq!(serve(&mut eps, 5), vec![grant.stream; 5]);
-        order.push(grant.stream);
-        eps.deactivate(grant.stream);
-    }
-    assert_eq!(order, [1000, 100, 99, 98, 97, 96, 95, 94, 93]);
-    assert!(eps.is_empty());
-}
-
-#[test]
-fn non_incremental_streams_are_served_one_after_the_other_in_stream_order() {
-    let mut eps = Eps::new();
-    for stream in [12, 4, 8] {
-        active(&mut eps, stream, priority(3, false));
-    }
-    assert_eq!(serve(&mut eps, 3), [4, 4, 4]);
-    active(&mut eps, 0, priority(3, false));
-    assert_eq!(serve(&mut eps, 2), [0, 0]);
-    eps.remove(0);
-    eps.deactivate(4);
-    assert_eq!(serve(&mut eps, 2), [8, 8]);
-    eps.activate(4);
-    assert_eq!(serve(&mut eps, 2), [4, 4]);
-}
-
-#[test]
-fn non_incremental_streams_go_before_incremental_ones_of_the_same_urgency() {
-    let mut eps = Eps::new();
-    active(&mut eps, 0, priority(3, true));
-    active(&mut eps, 4, priority(3, true));
-    active(&mut eps, 8, priority(3, false));
-    assert_eq!(serve(&mut eps, 3), [8, 8, 8]);
-    eps.remove(8);
-    assert_eq!(serve(&mut eps, 4), [0, 4, 0, 4]);
-}
-
-#[test]
-fn incremental_streams_take_turns_of_one_packet() {
-    let mut eps = Eps::new();
+    active(&mut eps, 20, priority(5, true));
     for stream in [8, 0, 4] {
         active(&mut eps, stream, priority(3, true));
     }
-    assert_eq!(serve(&mut eps, 6), [8, 0, 4, 8, 0, 4]);
-    // A newcomer queues behind all others, and does not catch up on what it missed.
-    active(&mut eps, 12, priority(3, true));
-    assert_eq!(serve(&mut eps, 8), [8, 0, 4, 12, 8, 0, 4, 12]);
-}
-
-#[test]
-fn a_turn_ends_with_a_charge_and_not_before() {
-    let mut eps = Eps::new();
-    active(&mut eps, 0, priority(3, true));
-    active(&mut eps, 4, priority(3, true));
-    for room in [1200, 40, 1] {
-        assert_eq!(eps.next(room), Some(Grant { stream: 0, bytes: room }));
-        eps.charge(0, 0);
+    active(&mut eps, 16, priority(3, false));
+    active(&mut eps, 12, priority(3, false));
+    active(&mut eps, 24, Priority::CONTROL);
+    for stream in [24, 12, 16] {
+        assert_eq!(serve(&mut eps, 3), [stream; 3]);
+        eps.remove(stream);
     }
-    assert_eq!(eps.next(0), None);
-    eps.charge(0, 1);
-    assert_eq!(eps.next(1200).map(|grant| grant.stream), Some(4));
-}
-
-#[test]
-fn capacity_used_without_a_grant_is_a_turn() {
-    let mut eps = Eps::new();
-    for stream in [0, 4, 8] {
-        active(&mut eps, stream, priority(3, true));
-    }
-    eps.charge(4, 1200); // a repair symbol
-    assert_eq!(serve(&mut eps, 3), [0, 8, 4]);
-    eps.charge(99, 1200);
-    assert_eq!(serve(&mut eps, 3), [0, 8, 4]);
+    assert_eq!(serve(&mut eps, 4), [8, 0, 4, 8]);
+    active(&mut eps, 28, priority(3, true));
+    assert_eq!(serve(&mut eps, 8), [0, 4, 8, 28, 0, 4, 8, 28]);
 }
 
 #[test]

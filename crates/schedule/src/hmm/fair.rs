@@ -1,7 +1,7 @@
 //! Sharing by virtual time: hierarchical start-time fair queueing.
 
 use super::tree::{Inner, Kind, Node, ORDER_END, ROOT, ROOT_INNER, Rank, Sharing, Tree};
-use super::{LMAX, MAX_DEBT, tree_calls};
+use super::{LMAX, MAX_DEBT, tree_calls, tree_counts};
 use crate::queue::Slot;
 use crate::registry::Entry;
 use crate::{Grant, Priority, Scheduler, SchedulerFactory, Scheme, StreamKey, Urgency, Weight};
@@ -44,31 +44,9 @@ pub struct Hmm {
     tree: Tree<VirtualTime>,
 }
 
+tree_counts!(Hmm);
+
 impl Hmm {
-    /// A scheduler without streams.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The number of inserted streams, active or not.
-    #[must_use]
-    pub fn streams(&self) -> usize {
-        self.tree.streams()
-    }
-
-    /// The number of classes. A class exists while there is a stream below it.
-    #[must_use]
-    pub fn classes(&self) -> usize {
-        self.tree.classes()
-    }
-
-    /// The number of slots for nodes and for classes, in use or not.
-    #[cfg(test)]
-    pub(super) fn slots(&self) -> (usize, usize) {
-        (self.tree.nodes.len(), self.tree.inners.len())
-    }
-
     /// Advances the start of a member, and sets the clock of its class if it was the member's turn.
     /// Returns the class.
     fn advance(&mut self, slot: usize, bytes: u32) -> usize {

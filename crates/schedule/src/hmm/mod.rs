@@ -105,3 +105,35 @@ macro_rules! tree_calls {
     };
 }
 pub(crate) use tree_calls;
+
+/// The constructor of a scheduler with a `tree`, and what it counts.
+macro_rules! tree_counts {
+    ($scheduler:ty) => {
+        impl $scheduler {
+            /// A scheduler without streams.
+            #[must_use]
+            pub fn new() -> Self {
+                Self::default()
+            }
+
+            /// The number of inserted streams, active or not.
+            #[must_use]
+            pub fn streams(&self) -> usize {
+                self.tree.streams()
+            }
+
+            /// The number of classes. A class exists while there is a stream below it.
+            #[must_use]
+            pub fn classes(&self) -> usize {
+                self.tree.classes()
+            }
+
+            /// The number of slots for nodes and for classes, in use or not.
+            #[cfg(test)]
+            pub(crate) fn slots(&self) -> (usize, usize) {
+                (self.tree.nodes.len(), self.tree.inners.len())
+            }
+        }
+    };
+}
+pub(crate) use tree_counts;

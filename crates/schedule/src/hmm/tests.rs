@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::*;
-use crate::{Class, Eps, Grant, Hls, MAX_DEPTH, Priority, Scheduler, StreamKey, Urgency, Weight};
+use crate::{Class, Eps, Hls, MAX_DEPTH, Priority, Scheduler, StreamKey, Urgency, Weight};
 
 /// Runs a test with each of the two schemes.
 fn each(test: impl Fn(&mut dyn Scheduler, &dyn Fn(&mut dyn Scheduler, usize) -> Served)) {
@@ -73,21 +73,6 @@ fn weights_are_honoured_at_every_level() {
         let images = 4.0 * 0.75;
         let expected = [(0, 1.0), (4, 1.0), (8, images * 0.4 / 1.4), (12, images / 1.4)];
         assert!(ratio(&served, &expected), "{served:?}");
-    });
-}
-
-#[test]
-fn equal_weights_get_equal_service() {
-    each(|scheduler, serve| {
-        for stream in 0..50 {
-            active(scheduler, 4 * stream, below(&[]));
-        }
-        let served = serve(scheduler, 50 * 40);
-        let (sum, squares) = served.values().fold((0.0, 0.0), |(sum, squares), &bytes| {
-            (sum + bytes as f64, squares + (bytes as f64).powi(2))
-        });
-        // Jain's index.
-        assert!(sum * sum / (50.0 * squares) > 0.999, "{served:?}");
     });
 }
 
@@ -332,35 +317,6 @@ fn a_debt_is_forgotten_in_time() {
 }
 
 #[test]
-fn a_class_is_known_by_its_path() {
-    let (a, b, c) = (class("a", 1000), class("b", 1000), class("c", 3000));
-    let priorities = [
-        // "b" below "a", "b" below "c", "b" below the root, and "4", which is not stream 4.
-        below(&[b.clone(), a.clone()]),
-        below(&[b.clone(), c.clone()]),
-        below(std::slice::from_ref(&b)),
-        below(&[class("4", 1000)]),
-        // The same "b" below "c" again.
-        below(&[b, c]),
-        below(&[a]),
-    ];
-    let (mut hmm, mut hls) = (Hmm::new(), Hls::new());
-    for (stream, priority) in (0u64..).step_by(4).zip(&priorities) {
-        active(&mut hmm, stream, priority.clone());
-        active(&mut hls, stream, priority.clone());
-    }
-    assert_eq!((hmm.classes(), hls.classes()), (6, 6));
-    let expected = [(0, 0.5), (4, 1.5), (8, 1.0), (12, 1.0), (16, 1.5), (20, 0.5)];
-    assert!(ratio(&serve(&mut hmm, 12_000), &expected));
-    assert!(ratio(&serve(&mut hls, 12_000), &expected));
-    for stream in [20, 16, 12, 8, 4, 0] {
-        hmm.remove(stream);
-        hls.remove(stream);
-    }
-    assert_eq!((hmm.classes(), hls.classes()), (0, 0));
-}
-
-#[test]
 fn a_class_without_a_name_belongs_to_one_stream() {
     let own = |thousandths| Class { name: None, ..class("", thousandths) };
     for scheduler in [&mut Hmm::new() as &mut dyn Scheduler, &mut Hls::new()] {
@@ -379,37 +335,6 @@ fn a_class_without_a_name_belongs_to_one_stream() {
     hmm.reprioritize(0, weighted(1, &[own(2000), class("x", 1000)]));
     assert_eq!(hmm.classes(), 2);
     assert!(hmm.slots().0 <= 4);
-}
-
-#[test]
-fn the_latest_word_on_a_class_counts() {
-    each(|scheduler, serve| {
-        active(scheduler, 0, below(&[class("x", 5000)]));
-        active(scheduler, 4, below(&[]));
-        active(scheduler, 8, below(&[class("x", 2000)]));
-        let served = serve(scheduler, 3000);
-        assert!(ratio(&served, &[(0, 1.0), (4, 1.0), (8, 1.0)]), "{served:?}");
-        // Repeating the same priority has no effect.
-        scheduler.reprioritize(0, below(&[class("x", 5000)]));
-        let served = serve(scheduler, 3000);
-        assert!(ratio(&served, &[(0, 1.0), (4, 1.0), (8, 1.0)]), "{served:?}");
-        scheduler.reprioritize(0, below(&[class("x", 6000)]));
-        let served = serve(scheduler, 7000);
-        assert!(ratio(&served, &[(0, 3.0), (4, 1.0), (8, 3.0)]), "{served:?}");
-    });
-}
-
-#[test]
-fn a_turn_ends_with_a_charge_and_not_before() {
-    each(|scheduler, _| {
-        active(scheduler, 0, below(&[]));
-        active(scheduler, 4, below(&[]));
-        for room in [1200, 40, 1] {
-            assert_eq!(scheduler.next(room), Some(Grant { stream: 0, bytes: room }));
-            scheduler.charge(0, 0);
-        }
-        assert_eq!(scheduler.next(0), None);
-    });
 }
 
 #[test]
@@ -476,22 +401,6 @@ fn among_siblings_of_one_urgency_nobody_starves() {
         let served = serve(scheduler, 450_000);
         assert!(served.contains_key(&0) && served.contains_key(&12), "{served:?}");
     });
-}
-
-#[test]
-fn classes_beyond_the_greatest_depth_are_ignored() {
-    let deep: Vec<Class> = (0..MAX_DEPTH + 5).map(|n| class(&format!("c{n}"), 1000)).collect();
-    let mut hmm = Hmm::new();
-    active(&mut hmm, 0, below(&deep));
-    assert_eq!(hmm.classes(), MAX_DEPTH);
-    // The nearest classes count, so this is the same class.
-    active(&mut hmm, 4, below(&deep[..MAX_DEPTH]));
-    assert_eq!(hmm.classes(), MAX_DEPTH);
-    hmm.reprioritize(0, below(&[]));
-    hmm.reprioritize(4, below(&deep[1..]));
-    assert_eq!(hmm.classes(), MAX_DEPTH);
-    hmm.remove(4);
-    assert_eq!((hmm.classes(), hmm.streams()), (0, 1));
 }
 
 /// Ten thousand streams with private and shared classes, all of which are replaced twice.

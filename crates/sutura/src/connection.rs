@@ -13,8 +13,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 use sutura_proto as proto;
 use sutura_proto::{
-    ConnectionError, ConnectionHandle, ConnectionStats, Dir, EndpointEvent, Event, Observer,
-    SendDatagramError, StreamEvent, StreamId,
+    ConnectionError, ConnectionHandle, ConnectionStats, Dir, EcnCodepoint, EndpointEvent, Event,
+    Observer, SendDatagramError, StreamEvent, StreamId,
 };
 
 /// Locks `mutex`. A panic in another task is no reason to fail here: the state is only changed by
@@ -115,8 +115,46 @@ impl Shared {
 }
 
 impl State {
+    /// Takes a datagram that came from `remote`.
+    pub(crate) fn handle_datagram(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        ecn: Option<EcnCodepoint>,
+        datagram: &mut [u8],
+    ) {
+        self.quic.handle_datagram(now, remote, ecn, datagram);
+        self.learn_of_end(now);
+    }
+
+    /// Acts on the timers that are due.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.quic.handle_timeout(now);
+        self.learn_of_end(now);
+    }
+
+    /// Closes the connection at once.
+    pub(crate) fn close(&mut self, now: Instant, code: u64, reason: &[u8]) {
+        self.quic.close(now, code, reason);
+        self.learn_of_end(now);
+    }
+
+    /// Whoever finds the connection closed finds out why as well: the cause is known under the same
+    /// lock under which the connection ended.
+    fn learn_of_end(&mut self, now: Instant) {
+        if self.quic.is_closed() && self.error.is_none() {
+            self.dispatch(now);
+        }
+    }
+
     /// Dispatches what happened: wakes the waiting tasks, passes endpoint events on.
-    pub(crate) fn process(&mut self, now: Instant, mut endpoint: impl FnMut(EndpointEvent)) {
+    pub(crate) fn process(&mut self, now: Instant, endpoint: impl FnMut(EndpointEvent)) {
+        self.dispatch(now);
+        std::iter::from_fn(|| self.quic.poll_endpoint_event()).for_each(endpoint);
+    }
+
+    /// Wakes the tasks that wait for what happened.
+    fn dispatch(&mut self, now: Instant) {
         while let Some(event) = self.quic.poll_event() {
             if let (Some(http), Event::Stream(event)) = (&mut self.http, &event) {
                 http.on_stream_event(event);
@@ -125,9 +163,6 @@ impl State {
         }
         if let Some(http) = &mut self.http {
             http.process(now, &mut self.quic, self.error.is_some());
-        }
-        while let Some(event) = self.quic.poll_endpoint_event() {
-            endpoint(event);
         }
     }
 
@@ -224,7 +259,7 @@ impl Drop for Connection {
         let mut state = self.0.lock();
         state.handles -= 1;
         if state.handles == 0 && !state.quic.is_closed() {
-            state.quic.close(Instant::now(), 0, b"");
+            state.close(Instant::now(), 0, b"");
             drop(state);
             self.0.touch();
         }
@@ -332,7 +367,7 @@ impl Connection {
 
     /// Closes the connection at once: data that the peer has not acknowledged is lost.
     pub fn close(&self, code: u64, reason: &[u8]) {
-        self.0.lock().quic.close(Instant::now(), code, reason);
+        self.0.lock().close(Instant::now(), code, reason);
         self.0.touch();
     }
 
@@ -388,5 +423,61 @@ impl Connection {
     /// Reports everything that the connection does from now on to `observer`.
     pub fn observe(&self, observer: Box<dyn Observer>) {
         self.0.lock().quic.set_observer(Instant::now(), observer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ClientConfig;
+    use crate::send_stream::WriteError;
+    use std::sync::Arc;
+
+    /// A client whose first packet is on its way.
+    fn connecting() -> (Connection, Instant, Vec<u8>) {
+        let now = Instant::now();
+        let config = ClientConfig::with_fingerprint([0; 32], &[b"x"]).unwrap();
+        let mut endpoint = proto::Endpoint::new(Arc::default(), None, [7; 32]);
+        let (handle, quic) =
+            endpoint.connect(now, config.into_proto(), REMOTE, "localhost").unwrap();
+        let connection = Connection::new(Shared::new(handle, quic, Arc::default()));
+        let mut first = Vec::new();
+        connection.0.lock().quic.poll_transmit(now, 1, &mut first).unwrap();
+        (connection, now, first)
+    }
+
+    const REMOTE: SocketAddr =
+        SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 4433);
+
+    /// A server's answer that it speaks another version only (RFC 9000 section 17.2.1).
+    fn version_negotiation(first: &[u8]) -> Vec<u8> {
+        let dcid_end = 6 + usize::from(first[5]);
+        let scid_end = dcid_end + 1 + usize::from(first[dcid_end]);
+        let mut packet = vec![0x80, 0, 0, 0, 0];
+        packet.extend(&first[dcid_end..scid_end]);
+        packet.extend(&first[5..dcid_end]);
+        packet.extend([0x1a, 0x2a, 0x3a, 0x4a]);
+        packet
+    }
+
+    #[test]
+    fn the_cause_of_the_end_is_known_as_soon_as_the_connection_is_over() {
+        let expected = Some(ConnectionError::VersionMismatch);
+        let (connection, now, first) = connecting();
+        let mut answer = version_negotiation(&first);
+        connection.0.lock().handle_datagram(now, REMOTE, None, &mut answer);
+        assert_eq!(connection.close_reason(), expected);
+
+        let (connection, now, _) = connecting();
+        let day = std::time::Duration::from_secs(86_400);
+        connection.0.lock().handle_timeout(now + day);
+        assert_eq!(connection.close_reason(), Some(ConnectionError::TimedOut));
+
+        let (connection, ..) = connecting();
+        let mut send =
+            SendStream::new(connection.clone(), StreamId::new(proto::Side::Client, Dir::Uni, 0));
+        connection.close(0, b"enough");
+        let closed = ConnectionError::LocallyClosed;
+        assert_eq!(send.finish(), Err(WriteError::ConnectionLost(closed)));
     }
 }

@@ -212,7 +212,7 @@ impl Driver {
         };
         if let Some(entry) = self.connections.get(handle) {
             let ecn = meta.ecn.and_then(|mark| EcnCodepoint::from_bits(mark as u8));
-            entry.shared.lock().quic.handle_datagram(now, meta.remote, ecn, datagram);
+            entry.shared.lock().handle_datagram(now, meta.remote, ecn, datagram);
             self.activate(handle);
         }
     }
@@ -225,7 +225,7 @@ impl Driver {
             self.timers.pop_first();
             if let Some(entry) = self.connections.get_mut(handle) {
                 entry.timer = None;
-                entry.shared.lock().quic.handle_timeout(now);
+                entry.shared.lock().handle_timeout(now);
             }
             self.activate(handle);
         }

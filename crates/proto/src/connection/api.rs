@@ -1,4 +1,4 @@
-//! The application's handles to streams and datagrams. They borrow the connection; nothing is
+//! The application's handles to streams and datagrams. Each borrows the connection; nothing is
 //! shared.
 
 use super::{Connection, SendDatagramError};
@@ -11,8 +11,9 @@ use bytes::Bytes;
 use sutura_schedule::Priority;
 
 impl Connection {
-    /// Opens a stream. `None` while the peer allows no more, or when the connection is closed;
-    /// a [`StreamEvent::Available`](crate::StreamEvent::Available) tells when it does again.
+    /// Opens a stream. Returns `None` if the connection is closed or the peer allows no more
+    /// streams for now; [`StreamEvent::Available`](crate::StreamEvent::Available) says when it
+    /// allows more.
     pub fn open(&mut self, dir: Dir) -> Option<StreamId> {
         if self.is_closed() {
             return None;
@@ -20,21 +21,21 @@ impl Connection {
         self.egress.streams.open(dir)
     }
 
-    /// Streams of that direction that the peer may have opened so far in all: what MAX_STREAMS
-    /// told it.
+    /// How many streams of this direction the peer may have opened so far in total, as announced by
+    /// MAX_STREAMS.
     #[must_use]
     pub fn peer_stream_limit(&self, dir: Dir) -> u64 {
         self.egress.streams.peer_stream_limit(dir)
     }
 
-    /// Whether there is something to tell the peer about what may be sent to this end, after the
-    /// application read, accepted or stopped: if so, datagrams should be polled.
+    /// Whether there is flow control credit to announce to the peer because the application read,
+    /// accepted or stopped a stream. If so, datagrams should be polled.
     #[must_use]
     pub fn wants_to_grant_credit(&self) -> bool {
         self.egress.streams.wants_control()
     }
 
-    /// The next stream that the peer opened.
+    /// Accepts the next stream that the peer opened.
     pub fn accept(&mut self, dir: Dir) -> Option<StreamId> {
         self.egress.streams.accept(dir)
     }
@@ -63,7 +64,8 @@ pub struct SendStream<'a> {
 }
 
 impl SendStream<'_> {
-    /// Takes as much of `data` as the stream's buffer has room for, and says how much.
+    /// Buffers as much of `data` as the stream's buffer has room for and returns how many bytes
+    /// that is.
     ///
     /// # Errors
     /// The buffer is full, the peer does not want the data, or the stream is finished.
@@ -72,7 +74,7 @@ impl SendStream<'_> {
         self.connection.egress.streams.write(self.id, data)
     }
 
-    /// As [`write`](Self::write), without copying.
+    /// Like [`write`](Self::write), but without copying.
     ///
     /// # Errors
     /// As for [`write`](Self::write).
@@ -81,7 +83,7 @@ impl SendStream<'_> {
         self.connection.egress.streams.write_chunk(self.id, data)
     }
 
-    /// Ends the stream after what was written.
+    /// Finishes the stream: it ends after the data written so far.
     ///
     /// # Errors
     /// The peer does not want the data, or the stream is finished.
@@ -90,7 +92,7 @@ impl SendStream<'_> {
         Ok(self.connection.egress.streams.finish(self.id)?)
     }
 
-    /// Gives up: what was not acknowledged is not sent again, and the peer is told `code`.
+    /// Resets the stream: unacknowledged data is not retransmitted, and the peer is told `code`.
     ///
     /// # Errors
     /// The stream is finished.
@@ -114,9 +116,8 @@ impl SendStream<'_> {
         self.connection.egress.streams.priority(self.id).ok_or(WriteError::Closed)
     }
 
-    /// Protects what is sent from now on by erasure coding; `None` stops that. Without effect
-    /// towards a peer that does not decode. The protection is used as soon as it is known that
-    /// the peer does.
+    /// Protects data sent from now on by erasure coding; `None` stops that. Protection starts once
+    /// the peer is known to decode, and has no effect if it does not.
     ///
     /// # Errors
     /// The stream is finished.
@@ -124,8 +125,8 @@ impl SendStream<'_> {
         Ok(self.connection.egress.protect(self.id, protection)?)
     }
 
-    /// Says that what is written next is one message, so that policies know of its size and its
-    /// deadline. It changes nothing in what is sent.
+    /// Announces that the data written next is one message, so that policies know its size and
+    /// deadline. What is sent does not change.
     ///
     /// # Errors
     /// The stream is finished.
@@ -133,7 +134,7 @@ impl SendStream<'_> {
         Ok(self.connection.egress.streams.announce(self.id, message)?)
     }
 
-    /// What became of the stream: `None` while the peer may still get something of it.
+    /// How the stream ended; `None` while data may still reach the peer.
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {
         self.connection.egress.streams.outcome(self.id)
@@ -152,47 +153,49 @@ pub struct RecvStream<'a> {
 }
 
 impl RecvStream<'_> {
-    /// Copies what is next in order into `out`.
+    /// Copies the next bytes in stream order into `out`.
     ///
     /// # Errors
-    /// Nothing is there yet, the peer reset the stream, or it was read to its end before; or the
-    /// stream is [delivered](Self::set_delivery) in another order.
+    /// No data is available yet, the peer reset the stream, the stream was already read to its end,
+    /// or it is [delivered](Self::set_delivery) in another order.
     pub fn read(&mut self, out: &mut [u8]) -> Result<Read, ReadError> {
         self.connection.egress.streams.read(self.id, out)
     }
 
-    /// What is next, at most `max` bytes, without copying. `None` at the end, after all bytes.
+    /// Returns the next data, at most `max` bytes, without copying. `None` means that the stream
+    /// has ended and all of it was read.
     ///
-    /// If `ordered`, that is what is next in stream order. If not, it is any piece that is there, as
-    /// the stream's delivery chooses, and a stream that is delivered in stream order is switched to
-    /// [`ArrivalOrder`](crate::policy::ArrivalOrder) for good: ordered reads are errors from then on.
+    /// With `ordered`, this is the next data in stream order. Otherwise it is any data that is
+    /// available, as chosen by the stream's delivery. A stream that was delivered in stream order
+    /// then switches to [`ArrivalOrder`](crate::policy::ArrivalOrder) for good, and ordered reads
+    /// fail from then on.
     ///
     /// # Errors
-    /// Nothing is there yet, the peer reset the stream, or it was read to its end before; or
-    /// `ordered`, and the stream is delivered in another order.
+    /// No data is available yet, the peer reset the stream, the stream was already read to its end,
+    /// or `ordered` is set and the stream is delivered in another order.
     pub fn read_chunk(&mut self, max: usize, ordered: bool) -> Result<Option<Chunk>, ReadError> {
         self.connection.egress.streams.read_chunk(self.id, max, ordered)
     }
 
-    /// Lets a delivery made by `factory` decide which bytes are read next, from now on; what was
-    /// read stays read. Streams begin with the one of
+    /// Lets a delivery made by `factory` decide which bytes are read from now on; data that was
+    /// already read is not affected. Streams start with the delivery of
     /// [`TransportConfig::delivery`](crate::TransportConfig::delivery).
     ///
-    /// This can be changed at any time, with one exception: once a byte was read by a delivery that
-    /// is not ordered, there is no way back to an ordered one. There may be holes then, which an
+    /// The delivery can be changed at any time, with one exception: once an unordered delivery has
+    /// read a byte, there is no way back to an ordered one. There may be holes then, which an
     /// ordered read cannot report.
     ///
     /// # Errors
-    /// The stream was read to its end or stopped before; or an ordered delivery comes too late
-    /// ([`ReadError::IllegalOrderedRead`]), and nothing changes.
+    /// The stream was already read to its end or stopped, or it is too late for an ordered delivery
+    /// ([`ReadError::IllegalOrderedRead`]). Nothing changes then.
     pub fn set_delivery(&mut self, factory: &dyn DeliveryFactory) -> Result<(), ReadError> {
         self.connection.egress.streams.set_delivery(self.id, factory.build())
     }
 
-    /// Says that nothing more will be read; the peer is asked to stop with `code`.
+    /// Stops reading: the peer is asked to stop sending, with `code`.
     ///
     /// # Errors
-    /// The stream was read to its end, or stopped before.
+    /// The stream was already read to its end or stopped.
     pub fn stop(&mut self, code: u64) -> Result<(), ReadError> {
         self.connection.egress.streams.stop(self.id, code).map_err(|_| ReadError::Closed)
     }
@@ -205,10 +208,10 @@ pub struct Datagrams<'a> {
 }
 
 impl Datagrams<'_> {
-    /// Queues a datagram. If the queue is full the oldest ones in it are dropped.
+    /// Queues a datagram. If the queue is full, its oldest datagrams are dropped.
     ///
     /// # Errors
-    /// The peer takes no datagrams, or none of this size, or the connection is closed.
+    /// The peer accepts no datagrams or none this large, or the connection is closed.
     pub fn send(&mut self, data: Bytes) -> Result<(), SendDatagramError> {
         if self.connection.is_closed() {
             return Err(SendDatagramError::Closed);
@@ -221,12 +224,13 @@ impl Datagrams<'_> {
         Ok(())
     }
 
-    /// The next datagram that was received.
+    /// Returns the next received datagram.
     pub fn recv(&mut self) -> Option<Bytes> {
         self.connection.datagrams_in.pop()
     }
 
-    /// The largest datagram that can be sent; `None` if the peer takes none, or is not known yet.
+    /// The largest datagram that can be sent; `None` if the peer accepts none or its limit is not
+    /// known yet.
     #[must_use]
     pub fn max_size(&self) -> Option<usize> {
         let c = &*self.connection;

@@ -1,7 +1,7 @@
 //! The packet assembler: fills the packet that is being built.
 //!
-//! First what must go (acknowledgements, handshake, path, identifiers and flow control), which no
-//! policy decides; then what the [`egress`](crate::egress) says, slot by slot.
+//! Control frames that no policy decides about go first: acknowledgements, handshake, path,
+//! identifiers and flow control. The [`egress`](crate::egress) then fills the rest, slot by slot.
 
 use super::Connection;
 use super::transmit::OpenPacket;
@@ -15,8 +15,8 @@ use crate::wire::frame::{Frame, NewConnectionId, crypto_capacity, encode_ack, en
 use std::time::Instant;
 
 impl Connection {
-    /// Appends frames to `packet` until the buffer is `end` bytes long. `first` if no batch has
-    /// set the datagram's size. Returns whether there is anything to send.
+    /// Appends frames to `packet` until the buffer is `end` bytes long. `first` is whether this
+    /// datagram's size is not yet fixed by a batch. Returns whether there is anything to send.
     pub(super) fn write_frames(
         &mut self,
         now: Instant,
@@ -41,7 +41,7 @@ impl Connection {
         if !ack_due && !may_send {
             return false;
         }
-        // An acknowledgement that need not go now must not keep out what goes whole or not at all.
+        // An optional acknowledgement must not displace something that cannot be split.
         let whole = if may_send && !ack_due { self.egress.whole_size(&next) } else { 0 };
         self.write_ack(now, packet, end.saturating_sub(whole), out);
         packet.frames_start = out.len();
@@ -49,7 +49,7 @@ impl Connection {
             self.write_crypto(packet, end, out);
             if space == SpaceId::Data {
                 self.write_control(now, packet, first, end, out);
-                // What was written before has taken room.
+                // Anything written above has used up some of the room.
                 let next = Some(next).filter(|_| out.len() == start);
                 self.write_egress(now, packet, next, end, out, &path);
             }
@@ -67,11 +67,12 @@ impl Connection {
             return true;
         }
         packet.pad |= space == SpaceId::Initial && self.side.is_client();
-        // Acknowledgements never go alone before their time: two ends would answer each other's.
+        // Never send an optional acknowledgement alone: two ends would acknowledge each other
+        // forever.
         ack_due && out.len() > start
     }
 
-    /// What the egress would send next in the packet.
+    /// What the egress would put into the packet next.
     fn look(
         &self,
         now: Instant,
@@ -110,7 +111,7 @@ impl Connection {
                 || self.egress.streams.wants_control())
     }
 
-    /// Appends an ACK frame if it would tell anything new, and what the decoders recovered.
+    /// Appends an ACK frame if it would report anything new, and what the decoders recovered.
     fn write_ack(&mut self, now: Instant, packet: &mut OpenPacket, end: usize, out: &mut Vec<u8>) {
         let s = &mut self.spaces[packet.space as usize];
         let Some(largest) = s.acks.largest().filter(|_| s.acks.has_news()) else { return };
@@ -125,7 +126,7 @@ impl Connection {
             s.ping |= s.acks.wants_ping();
         }
         if packet.space == SpaceId::Data {
-            // Behind the ACK, so that what is news in it is what was recovered.
+            // After the ACK, so that what it newly reports is what was recovered.
             self.fec_in.write_symbol_acks(out, end.saturating_sub(out.len()));
         }
     }
@@ -144,8 +145,8 @@ impl Connection {
         }
     }
 
-    /// Fills the packet with what the egress says, slot by slot. `first` is what goes into the first
-    /// slot, if that was asked already and holds still.
+    /// Fills the packet with what the egress chooses, slot by slot. `first` is the choice for the
+    /// first slot if it was already looked up and is still valid.
     fn write_egress(
         &mut self,
         now: Instant,
@@ -184,8 +185,8 @@ impl Connection {
             Frame::HandshakeDone.encode(out);
             packet.tokens.push(Token::HandshakeDone);
         }
-        // The datagram must not be smaller than a path has to carry (RFC 9000 section 8.2.2), which
-        // one in the middle of a batch may be.
+        // The datagram must be padded to the size that every path must carry (RFC 9000 section
+        // 8.2.2). In the middle of a batch its size may be smaller than that.
         if first
             && room(out) >= 9
             && let Some(data) = self.path.response_due.take()

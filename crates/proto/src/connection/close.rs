@@ -9,40 +9,40 @@ use std::time::Instant;
 
 /// How many probe timeouts the closing and draining periods last.
 const CLOSE_PERIOD: u32 = 3;
-/// A reason phrase longer than this is cut: the frame must fit in any packet.
+/// Longer reason phrases are truncated, so that the frame fits in any packet.
 const MAX_REASON: usize = 256;
 
-/// Why this end closes.
+/// Why this end closed the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CloseReason {
     /// A transport error.
     Transport(TransportError),
-    /// The application wants to.
+    /// The application closed it.
     Application {
-        /// Its code.
+        /// The application's error code.
         code: u64,
-        /// Its reason.
+        /// The application's reason phrase.
         reason: Vec<u8>,
     },
 }
 
-/// What is to be known about the end.
+/// The state of closing.
 #[derive(Debug, Default)]
 pub struct CloseState {
-    /// Whether the application was told.
+    /// Whether the application was told that the connection is lost.
     pub announced: bool,
-    /// Why this end closes, if it does.
+    /// Why this end closed, if it did.
     pub reason: Option<CloseReason>,
-    /// Whether a CONNECTION_CLOSE is to be sent now.
+    /// Whether to send a CONNECTION_CLOSE now.
     pub due: bool,
-    /// Packets that came since this end closed, and at how many the peer is told again: doubling,
-    /// so that two ends never keep each other busy.
+    /// Packets received since this end closed, and the count at which the CONNECTION_CLOSE is sent
+    /// again. The count doubles each time, so that two ends never keep each other busy.
     received: u64,
     answer_at: u64,
 }
 
 impl CloseState {
-    /// A packet came though this end has closed.
+    /// Handles a packet that arrived after this end closed.
     pub fn on_received(&mut self) {
         self.received += 1;
         if self.received >= self.answer_at {
@@ -53,8 +53,8 @@ impl CloseState {
 }
 
 impl Connection {
-    /// Closes the connection with an application's `code` and `reason`. Data that was not
-    /// acknowledged is lost. Does nothing if the connection is closed already.
+    /// Closes the connection with the application's `code` and `reason`. Unacknowledged data is
+    /// lost. Does nothing if the connection is already closed.
     pub fn close(&mut self, now: Instant, code: u64, reason: &[u8]) {
         if self.is_closed() {
             return;
@@ -72,13 +72,13 @@ impl Connection {
         self.start_close_period(now);
     }
 
-    /// The peer closed.
+    /// Handles the peer's CONNECTION_CLOSE.
     pub(super) fn on_close_frame(&mut self, now: Instant, error: ConnectionError) {
         self.lost(now, error);
         self.close.due = false;
         match self.state {
             State::Handshaking | State::Established => self.start_close_period(now),
-            // The period of closing goes on (RFC 9000 section 10.2.2).
+            // The closing period continues (RFC 9000 section 10.2.2).
             State::Closing => {}
             State::Draining | State::Drained => return,
         }
@@ -100,8 +100,8 @@ impl Connection {
         self.endpoint_events.push_back(EndpointEvent::Drained);
     }
 
-    /// Appends the CONNECTION_CLOSE for `space`. Before 1-RTT an application's reason would be
-    /// readable by anyone, so it is replaced (RFC 9000 section 10.2.3).
+    /// Appends the CONNECTION_CLOSE for `space`. Before 1-RTT anyone could read an application's
+    /// reason, so it is replaced (RFC 9000 section 10.2.3).
     pub(super) fn write_close(&self, space: SpaceId, room: usize, out: &mut Vec<u8>) {
         let close = match &self.close.reason {
             Some(CloseReason::Application { code, reason }) if space == SpaceId::Data => {

@@ -1,42 +1,42 @@
-//! The CRYPTO stream of one packet number space (RFC 9000 sections 7.5 and 19.6): a few kilobytes,
-//! so kept simple and whole.
+//! The CRYPTO stream of one packet number space (RFC 9000 sections 7.5 and 19.6). It holds only a
+//! few kilobytes, so it keeps everything in plain buffers.
 
 use crate::error::{TransportError, TransportErrorCode};
 use crate::wire::range_set::RangeSet;
 use std::ops::Range;
 
-/// Handshake bytes that may arrive ahead of what TLS has taken. RFC 9000 asks for 4096 at least;
-/// a ClientHello with a post-quantum key share and long certificate chains fit in this.
+/// How many handshake bytes may arrive ahead of what TLS has taken. RFC 9000 requires at least
+/// 4096. A ClientHello with a post-quantum key share and long certificate chains fit in this.
 pub const MAX_CRYPTO_BUFFER: u64 = 64 * 1024;
 
-/// Gaps that the peer may leave in them: packets are lost and reordered, but not by the hundred
+/// How many gaps these bytes may have: packets get lost and reordered, but not by the hundreds
 /// during a handshake.
 pub const MAX_CRYPTO_GAPS: usize = 128;
 
 /// Both directions of a CRYPTO stream.
 #[derive(Debug, Default)]
 pub struct CryptoStream {
-    /// All that was ever to be sent in this space.
+    /// All bytes ever written to this stream.
     out: Vec<u8>,
-    /// Offset of the first byte not sent yet.
+    /// Offset of the first byte that was never sent.
     unsent: u64,
-    /// Lost and to be sent again.
+    /// Lost bytes that must be sent again.
     lost: RangeSet,
     acked: RangeSet,
-    /// What came, from offset `taken` on; holes are zero.
+    /// Received bytes from offset `taken` on; holes are zero.
     input: Vec<u8>,
     have: RangeSet,
-    /// Bytes that TLS has taken.
+    /// How many bytes TLS has taken.
     taken: u64,
 }
 
 impl CryptoStream {
-    /// Where TLS puts what it wants sent.
+    /// The buffer to which TLS appends its output.
     pub fn output(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
 
-    /// The next bytes to send, at most `max`: what was lost first.
+    /// The next bytes to send, at most `max`; lost bytes go first.
     pub fn next_range(&self, max: usize) -> Option<Range<u64>> {
         let range = match self.lost.iter().next() {
             Some(range) => range,
@@ -51,20 +51,21 @@ impl CryptoStream {
         self.next_range(1).is_some()
     }
 
-    /// The bytes at `range`, which [`next_range`](Self::next_range) returned, are being sent.
+    /// Marks the bytes at `range` as sent and returns them. [`next_range`](Self::next_range) must
+    /// have returned that range.
     pub fn send(&mut self, range: Range<u64>) -> &[u8] {
         self.lost.remove(range.clone());
         self.unsent = self.unsent.max(range.end);
         self.out.get(range.start as usize..range.end as usize).unwrap_or_default()
     }
 
-    /// The bytes at `range` were acknowledged.
+    /// Handles the acknowledgement of the bytes at `range`.
     pub fn on_acked(&mut self, range: Range<u64>) {
         self.lost.remove(range.clone());
         self.acked.insert(range);
     }
 
-    /// The packet with the bytes at `range` was lost.
+    /// Handles the loss of the packet that carried the bytes at `range`.
     pub fn on_lost(&mut self, range: Range<u64>) {
         self.lost.insert(range);
         for acked in self.acked.iter() {
@@ -72,16 +73,17 @@ impl CryptoStream {
         }
     }
 
-    /// Everything that is not acknowledged is to be sent again: a probe has nothing better to say.
+    /// Queues everything unacknowledged to be sent again, because a probe has nothing better to
+    /// carry.
     pub fn resend_unacked(&mut self) {
         self.on_lost(0..self.unsent);
     }
 
-    /// Bytes came.
+    /// Stores received bytes.
     ///
     /// # Errors
-    /// More than [`MAX_CRYPTO_BUFFER`] are ahead of what TLS has taken, or they have more than
-    /// [`MAX_CRYPTO_GAPS`].
+    /// More than [`MAX_CRYPTO_BUFFER`] bytes are ahead of what TLS has taken, or they have more
+    /// than [`MAX_CRYPTO_GAPS`] gaps.
     pub fn receive(&mut self, offset: u64, data: &[u8]) -> Result<(), TransportError> {
         let exceeded =
             |reason| Err(TransportError::new(TransportErrorCode::CRYPTO_BUFFER_EXCEEDED, reason));
@@ -106,7 +108,7 @@ impl CryptoStream {
         Ok(())
     }
 
-    /// Takes the bytes that are next in order.
+    /// Takes the next contiguous bytes.
     pub fn take_input(&mut self) -> Option<Vec<u8>> {
         let first = self.have.iter().next().filter(|r| r.start == self.taken)?;
         let rest = self.input.split_off((first.end - first.start) as usize);

@@ -1,15 +1,15 @@
-//! What a connection tells its application and its endpoint.
+//! What a connection reports to its application and its endpoint.
 
 use crate::error::ConnectionError;
 use crate::ids::ConnectionId;
 use crate::streams::StreamEvent;
 
-/// What a connection tells its application.
+/// An event for the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The handshake is complete: the peer is who it says it is, and data may flow.
+    /// The handshake is complete: the peer is authenticated and data may flow.
     Connected,
-    /// The connection is over, or will be once the peer was told.
+    /// The connection is over, or will be once the peer has been told.
     ConnectionLost(ConnectionError),
     /// Something happened to a stream.
     Stream(StreamEvent),
@@ -17,15 +17,15 @@ pub enum Event {
     DatagramReceived,
 }
 
-/// What a connection tells its endpoint.
+/// An event for the endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndpointEvent {
-    /// Datagrams to this identifier are for the connection.
+    /// Route datagrams for this identifier to the connection.
     AddCid(ConnectionId),
-    /// They are not any more.
+    /// Stop routing datagrams for this identifier to the connection.
     RemoveCid(ConnectionId),
-    /// The handshake is over; the connection does not count as pending any more.
+    /// The handshake is over; the connection no longer counts as pending.
     HandshakeDone,
-    /// The connection needs nothing more and may be dropped.
+    /// The connection has nothing left to do and may be dropped.
     Drained,
 }

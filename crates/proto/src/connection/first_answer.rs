@@ -1,5 +1,5 @@
-//! What a server may answer to a client's first packet instead of going on with the handshake:
-//! Retry (RFC 9000 section 8.1.2) and Version Negotiation (section 6).
+//! What a server may answer to a client's first packet instead of continuing the handshake: Retry
+//! (RFC 9000 section 8.1.2) and Version Negotiation (section 6).
 
 use super::{Connection, State};
 use crate::crypto::{ClientCrypto, retry};
@@ -11,20 +11,20 @@ use std::time::Instant;
 /// A longer token would leave too little room in an Initial packet for the handshake.
 const MAX_TOKEN: usize = 768;
 
-/// What a client needs to follow a Retry, and what it keeps of one.
+/// What a client needs to follow a Retry, and what it remembers of one.
 #[derive(Debug, Default)]
 pub struct RetryState {
-    /// Makes Initial keys anew. A server has none.
+    /// Derives Initial keys again. `None` on a server.
     pub crypto: Option<ClientCrypto>,
     /// The source identifier of the Retry that was followed.
     pub source: Option<ConnectionId>,
-    /// What every Initial carries from then on.
+    /// The token that every later Initial carries.
     pub token: Vec<u8>,
 }
 
 impl Connection {
-    /// Whether nothing that the server sent was acted on yet. Both packets are for that time only:
-    /// later ones are late copies, or forged (RFC 9000 sections 6.2 and 17.2.5.2).
+    /// Whether no packet of the server was processed yet. Both packets are valid only until then;
+    /// later ones are late copies or forged (RFC 9000 sections 6.2 and 17.2.5.2).
     fn awaits_first_answer(&self) -> bool {
         self.side.is_client()
             && self.state == State::Handshaking
@@ -32,7 +32,7 @@ impl Connection {
             && self.handshake.retry.source.is_none()
     }
 
-    /// Starts over towards the identifier that the server names, with its token.
+    /// Starts over with the identifier and token of the server's Retry.
     pub(super) fn on_retry(&mut self, now: Instant, packet: &RetryPacket, datagram: &[u8]) {
         let token = datagram.get(packet.token.clone()).unwrap_or_default();
         let whole = datagram.get(packet.start..packet.tag.end).unwrap_or_default();
@@ -47,8 +47,8 @@ impl Connection {
         self.handshake.retry.source = Some(packet.scid);
         self.handshake.retry.token = token.to_vec();
         self.path.remote_cids.set_handshake_cid(packet.scid);
-        // The same handshake message goes again, in packets with higher numbers (RFC 9000 section
-        // 17.2.5.3). That those before it were not acknowledged says nothing of congestion.
+        // The same handshake message is sent again with higher packet numbers (RFC 9000 section
+        // 17.2.5.3). The earlier packets stay unacknowledged, but that is no sign of congestion.
         self.path.discard_space(now, SpaceId::Initial);
         let space = &mut self.spaces[SpaceId::Initial as usize];
         space.keys = Some(keys);
@@ -57,7 +57,7 @@ impl Connection {
         space.crypto.resend_unacked();
     }
 
-    /// Gives up if the server does not speak our version.
+    /// Gives up unless the server supports our version.
     pub(super) fn on_version_negotiation(
         &mut self,
         now: Instant,

@@ -1,7 +1,8 @@
-//! Two connections whose packets a fuzzer rewrites: what is inside them, not only the ciphertext.
+//! Two connections whose packets are rewritten by a fuzzer: their contents, not only the
+//! ciphertext.
 //!
-//! With null cryptography a packet's payload is readable, and whoever has the sender's keys can
-//! seal it again after a change. So hostile frames get past packet protection, as those of a
+//! With null cryptography a packet's payload is readable, and anyone with the sender's keys can
+//! seal it again after a change. Hostile frames therefore get past packet protection, as those of a
 //! hostile peer would.
 
 use super::Connection;
@@ -19,17 +20,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Things that happen in one run.
+/// The most steps in one run.
 const MAX_STEPS: usize = 600;
-/// How often a connection may want its timers handled at one instant.
+/// How often a connection may need its timers handled at one instant.
 const MAX_TIMEOUTS: usize = 8;
-/// Datagrams that a connection may send at one instant.
+/// How many datagrams a connection may send at one instant.
 const MAX_DATAGRAMS: usize = 2_000;
 const LATENCY: Duration = Duration::from_millis(10);
-/// Time passes in steps of at most this, so that applications act while packets are on their way.
+/// Time passes in steps of at most this, so that applications act while packets are in transit.
 const STEP: Duration = Duration::from_millis(4);
 
-/// Reads actions from the fuzzer's input; zeros when it ends.
+/// Reads actions from the fuzzer's input; yields zeros once it is used up.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -62,11 +63,11 @@ struct End {
 struct World {
     ends: [End; 2],
     now: Instant,
-    /// Arrival, receiver and bytes of the datagrams on their way.
+    /// Datagrams in transit: arrival time, receiver and bytes.
     wire: VecDeque<(Instant, Side, Vec<u8>)>,
 }
 
-/// Lets two connections talk while `data` says what becomes of their packets and what their
+/// Runs two connections while `data` decides what happens to their packets and what their
 /// applications do. Panics if a timer spins or a connection never stops sending.
 pub fn connection(data: &[u8]) {
     let mut input = Input(data);
@@ -106,7 +107,7 @@ impl World {
         Some(Self { ends, now, wire: VecDeque::new() })
     }
 
-    /// What the application does.
+    /// Performs one action of the application.
     fn act(&mut self, side: Side, input: &mut Input<'_>) {
         let (now, End { connection, streams, .. }) = (self.now, &mut self.ends[side as usize]);
         let Some((_, connection)) = connection else { return };
@@ -147,7 +148,7 @@ impl World {
         }
     }
 
-    /// Lets an end send, and the fuzzer lay hands on it.
+    /// Lets one end send and the fuzzer tamper with what it sent.
     fn transmit(&mut self, side: Side, input: &mut Input<'_>) {
         let (now, end) = (self.now, &mut self.ends[side as usize]);
         let Some((handle, connection)) = &mut end.connection else { return };
@@ -173,8 +174,7 @@ impl World {
         }
     }
 
-    /// Goes to the next instant at which something happens, or lets `patience` pass; false if
-    /// nothing will ever happen.
+    /// Advances to the next event, or by `patience`; returns false if nothing will ever happen.
     fn advance(&mut self, patience: Duration) -> bool {
         let connections = self.ends.iter().filter_map(|end| end.connection.as_ref());
         let timer = connections.filter_map(|(_, connection)| connection.poll_timeout()).min();
@@ -220,7 +220,7 @@ impl World {
     }
 }
 
-/// Changes a datagram of `sender`; returns how many copies of it arrive.
+/// Modifies a datagram of `sender`; returns how many copies of it arrive.
 fn tamper(sender: &Connection, datagram: &mut [u8], input: &mut Input<'_>) -> usize {
     match input.byte() {
         0..=150 => return 1,
@@ -244,7 +244,7 @@ fn tamper(sender: &Connection, datagram: &mut [u8], input: &mut Input<'_>) -> us
     1
 }
 
-/// Changes the payload of a packet and seals it again, if the sender still has the keys.
+/// Modifies the payload of a packet and seals it again, if the sender still has the keys.
 fn rewrite(
     sender: &Connection,
     packet: &ProtectedPacket,
@@ -260,7 +260,8 @@ fn rewrite(
     let end = header.payload.end.checked_sub(super::transmit::TAG_SIZE)?;
     let payload = datagram.get_mut(header.payload.start..end)?;
     match input.byte() % 3 {
-        // Frames of the fuzzer's own and nothing else but padding, or something somewhere.
+        // Replace all of the payload, a few bytes of it, or its end; the rest of a replaced part is
+        // padding.
         0 => {
             payload.fill(0);
             overwrite(payload, 0, input.bytes(200));

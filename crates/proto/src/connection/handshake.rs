@@ -1,6 +1,5 @@
-//! The handshake: what TLS says goes into CRYPTO frames and back, keys are installed and
-//! discarded, and the peer's transport parameters are checked (RFC 9001 section 4, RFC 9000
-//! section 7).
+//! The handshake: moves data between TLS and CRYPTO frames, installs and discards keys, and checks
+//! the peer's transport parameters (RFC 9001 section 4, RFC 9000 section 7).
 
 use super::first_answer::RetryState;
 use super::{Connection, EndpointEvent, Event, State};
@@ -21,35 +20,36 @@ use rand::RngCore;
 use rand::rngs::StdRng;
 use std::time::{Duration, Instant};
 
-/// Bytes of a 1-RTT packet's header beside the identifier, at most: flags 1, packet number 4.
+/// The most bytes in a 1-RTT header besides the identifier: 1 of flags, 4 of packet number.
 const ONE_RTT_OVERHEAD: usize = 1 + 4;
 
 /// The state of the handshake.
 pub struct Handshake {
     pub session: Box<dyn Session>,
-    /// What this end announced.
+    /// The transport parameters that this end announced.
     pub local: TransportParameters,
-    /// The source identifier of this end's packets.
+    /// The source identifier of packets sent by this end.
     pub local_cid: ConnectionId,
     /// The destination identifier of the client's first Initial.
     pub original_dcid: ConnectionId,
-    /// The source identifier of the peer's first Initial, which later ones must repeat.
+    /// The source identifier of the peer's first Initial; all later long headers must repeat it.
     pub peer_scid: Option<ConnectionId>,
-    /// The Retry that was followed, if one was.
+    /// State of the Retry that was followed, if any.
     pub retry: RetryState,
-    /// The space that TLS writes into.
+    /// The packet number space to which TLS currently writes.
     write_space: SpaceId,
-    /// Keys of 1-RTT packets, until the handshake is complete and they may be used to receive.
+    /// Whether the handshake is complete at this end, so that 1-RTT keys may be used to receive.
     pub complete: bool,
-    /// Whether both ends know that it is complete (RFC 9001 section 4.1.2).
+    /// Whether the handshake is confirmed: both ends know that it is complete (RFC 9001 section
+    /// 4.1.2).
     pub confirmed: bool,
     pub peer_parameters_known: bool,
-    /// Whether a HANDSHAKE_DONE is to be sent.
+    /// Whether to send a HANDSHAKE_DONE.
     pub done_due: bool,
 }
 
 impl Handshake {
-    /// A handshake in its first step.
+    /// Starts a handshake.
     pub fn new(
         session: Box<dyn Session>,
         local: TransportParameters,
@@ -72,7 +72,7 @@ impl Handshake {
     }
 }
 
-/// What this end announces.
+/// The transport parameters that this end announces.
 pub fn local_parameters(
     config: &TransportConfig,
     side: Side,
@@ -112,7 +112,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(VARINT_MAX).min(VARINT_MAX)
 }
 
-/// What the stream layer has to know of the configuration.
+/// The part of the configuration that the stream layer needs.
 pub fn stream_limits(config: &TransportConfig) -> StreamLimits {
     StreamLimits {
         bidi_streams: config.max_concurrent_bidi_streams,
@@ -127,7 +127,7 @@ pub fn stream_limits(config: &TransportConfig) -> StreamLimits {
 }
 
 impl Connection {
-    /// Gives TLS what came and sends what it answers.
+    /// Passes received bytes to TLS and sends its response.
     pub(super) fn on_crypto_data(
         &mut self,
         now: Instant,
@@ -139,7 +139,7 @@ impl Connection {
         self.drive_handshake(now)
     }
 
-    /// Moves the messages of TLS into CRYPTO streams, installs keys, and notices completion.
+    /// Moves messages of TLS into CRYPTO streams, installs keys, and detects completion.
     pub(super) fn drive_handshake(&mut self, now: Instant) -> Result<(), TransportError> {
         self.learn_peer_parameters(now)?;
         loop {
@@ -182,14 +182,14 @@ impl Connection {
         self.endpoint_events.push_back(EndpointEvent::HandshakeDone);
         self.issue_cids();
         if self.side.is_server() {
-            // The client has proven that it got what only this server could send.
+            // The client has proven that it received what only this server could send.
             self.handshake.done_due = true;
             self.confirm_handshake(now);
         }
         Ok(())
     }
 
-    /// Both ends know that the handshake is complete: its keys are not needed any more.
+    /// Handles confirmation of the handshake: its keys are no longer needed.
     pub(super) fn confirm_handshake(&mut self, now: Instant) {
         if self.handshake.confirmed {
             return;
@@ -199,7 +199,8 @@ impl Connection {
         self.discard_space(now, SpaceId::Handshake);
     }
 
-    /// Forgets a space: its keys, what is in flight, what was to be sent (RFC 9001 section 4.9).
+    /// Discards a space: its keys, its packets in flight and its unsent data (RFC 9001 section
+    /// 4.9).
     pub(super) fn discard_space(&mut self, now: Instant, space: SpaceId) {
         if self.spaces[space as usize].keys.take().is_none() {
             return;
@@ -212,7 +213,7 @@ impl Connection {
         self.update_loss_timer(now);
     }
 
-    /// Offers the peer more identifiers for this end.
+    /// Issues further identifiers of this end to the peer.
     pub(super) fn issue_cids(&mut self) {
         let (rng, events) = (&mut self.rng, &mut self.endpoint_events);
         self.local_cids.set_peer_limit(self.peer.active_connection_id_limit);
@@ -265,7 +266,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Erasure coding is used towards a peer that decodes, if this end offered it too.
+    /// Enables erasure coding if this end offered it and the peer can decode.
     fn enable_fec(&mut self, peer: &TransportParameters) {
         let (Some(_), Some(fec)) = (self.config.fec, &peer.fec) else { return };
         let decoder = FecConfig {
@@ -278,7 +279,7 @@ impl Connection {
         self.egress.enable_coding(&decoder, symbol_size);
     }
 
-    /// Follows what a 1-RTT packet of full size has room for: it depends on the length of the peer's
+    /// Updates the capacity of a full-size 1-RTT packet, which depends on the length of the peer's
     /// identifier.
     pub(super) fn update_capacity(&mut self) {
         let overhead =

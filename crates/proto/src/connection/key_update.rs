@@ -7,32 +7,32 @@ use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::SpaceId;
 use std::time::Instant;
 
-/// How many probe timeouts the keys of the phase before are kept for late packets (section 6.5).
+/// How many probe timeouts the previous keys are kept for late packets (section 6.5).
 const OLD_KEYS_PERIOD: u32 = 3;
 
 /// Which keys open a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Those in use.
+    /// The current keys.
     Current,
-    /// Those before.
+    /// The previous keys.
     Previous,
-    /// Those to come: if they do open it, the peer has updated.
+    /// The next keys: if they open the packet, the peer has updated.
     Next,
 }
 
-/// The key phases besides the keys in use.
+/// The key phases other than the current keys.
 #[derive(Default)]
 pub struct KeyPhases {
-    /// The Key Phase bit of what this end sends.
+    /// The Key Phase bit of packets sent by this end.
     pub bit: bool,
     next: Option<PacketKeys>,
     previous: Option<Box<dyn PacketKey>>,
-    /// The lowest number of a packet that was received in this phase; `None` if none was yet.
+    /// The lowest packet number received in this phase, if any.
     first_received: Option<u64>,
-    /// The number of the first packet that this end sent in this phase.
+    /// The first packet number that this end sent in this phase.
     first_sent: u64,
-    /// Packets sealed with the keys in use.
+    /// Packets sealed with the current keys.
     sealed: u64,
 }
 
@@ -48,13 +48,13 @@ impl std::fmt::Debug for KeyPhases {
 }
 
 impl KeyPhases {
-    /// The first phase begins. It needs no first packet to be valid.
+    /// Begins the first phase. Unlike later phases it is valid before a packet is received in it.
     pub fn begin(&mut self, next: PacketKeys) {
         self.next = Some(next);
         self.first_received = Some(0);
     }
 
-    /// Which keys belong to a packet with this Key Phase bit and number (section 6.3).
+    /// The phase of a packet with this Key Phase bit and number (section 6.3).
     pub fn of(&self, bit: bool, pn: u64) -> Phase {
         match self.first_received {
             _ if bit == self.bit => Phase::Current,
@@ -63,7 +63,7 @@ impl KeyPhases {
         }
     }
 
-    /// The key that opens packets of `phase`; `current` is the one in use.
+    /// The key that opens packets of `phase`; `current` is the key currently in use.
     pub fn opener<'a>(
         &'a self,
         phase: Phase,
@@ -76,21 +76,21 @@ impl KeyPhases {
         }
     }
 
-    /// A packet is being sealed.
+    /// Counts a packet that is being sealed.
     pub fn on_sealed(&mut self) {
         self.sealed = self.sealed.saturating_add(1);
     }
 
-    /// Late packets of the phase before are not opened any more.
+    /// Drops the previous keys: late packets can no longer be opened.
     pub fn forget_previous(&mut self) {
         self.previous = None;
     }
 }
 
 impl Connection {
-    /// Changes the keys that protect 1-RTT packets; the peer follows. Returns whether that is
-    /// possible now: not before the handshake is confirmed, nor before the peer has acknowledged a
-    /// packet under the present keys and used them (RFC 9001 section 6.1).
+    /// Updates the keys that protect 1-RTT packets; the peer follows. Returns false if that is not
+    /// possible yet: before the handshake is confirmed, or before the peer has used the current
+    /// keys and acknowledged a packet sealed with them (RFC 9001 section 6.1).
     pub fn update_keys(&mut self) -> bool {
         let acked = self.path.recovery.largest_acked(SpaceId::Data);
         let phases = &self.key_phases;
@@ -101,7 +101,8 @@ impl Connection {
         may && self.rotate_keys(None)
     }
 
-    /// Goes on to the next phase, in which packet `received` came if the peer was first.
+    /// Advances to the next phase. `received` is the packet that began it if the peer updated
+    /// first.
     fn rotate_keys(&mut self, received: Option<u64>) -> bool {
         let space = &mut self.spaces[SpaceId::Data as usize];
         let phases = &mut self.key_phases;
@@ -118,7 +119,7 @@ impl Connection {
         true
     }
 
-    /// A 1-RTT packet was opened with the keys of `phase`.
+    /// Handles a 1-RTT packet that was opened with the keys of `phase`.
     pub(super) fn on_opened(&mut self, now: Instant, phase: Phase, pn: u64) {
         let began = match phase {
             Phase::Previous => false,
@@ -135,8 +136,8 @@ impl Connection {
         }
     }
 
-    /// Updates the keys before they have protected too much, and ends the connection if that fails
-    /// (RFC 9001 section 6.6).
+    /// Updates the keys before they have sealed too many packets, and closes the connection if that
+    /// is impossible (RFC 9001 section 6.6).
     pub(super) fn spare_keys(&mut self, now: Instant) {
         let Some(keys) = &self.spaces[SpaceId::Data as usize].keys else { return };
         let limit = keys.local.packet.confidentiality_limit();
@@ -148,8 +149,8 @@ impl Connection {
         self.fail(now, TransportError::new(code, "keys are used up"));
     }
 
-    /// A packet could not be opened. The number of attempts is limited, because an attacker with
-    /// enough of them forges a packet in the end (RFC 9001 section 6.6).
+    /// Counts a packet that could not be opened. The number of attempts is limited, because with
+    /// enough of them an attacker eventually forges a packet (RFC 9001 section 6.6).
     pub(super) fn on_undecryptable(&mut self, now: Instant, space: SpaceId) {
         self.stats.undecryptable += 1;
         let keys = self.spaces[space as usize].keys.as_ref();
@@ -175,7 +176,7 @@ mod tests {
         assert_eq!(phases.of(true, 99), Phase::Current);
         assert_eq!(phases.of(false, 99), Phase::Previous);
         assert_eq!(phases.of(false, 100), Phase::Next);
-        // This end was first, and the peer has not followed yet.
+        // This end updated first, and the peer has not followed yet.
         phases.first_received = None;
         assert_eq!(phases.of(false, 1000), Phase::Previous);
         assert_eq!(phases.of(true, 1000), Phase::Current);

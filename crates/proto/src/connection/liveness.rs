@@ -1,11 +1,12 @@
-//! Whether a connection that sends nothing has a reason not to: an oracle for fuzzers and simulators.
+//! Checks whether a silent connection has a reason to be silent: an oracle for fuzzers and
+//! simulators.
 
 use super::timer::Timer;
 use super::{Connection, SpaceId};
 use crate::streams::Backlog;
 use std::time::Instant;
 
-/// Why a connection sends nothing for now.
+/// Why a connection is not sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Standstill {
@@ -13,23 +14,23 @@ pub enum Standstill {
     Idle,
     /// The connection is over.
     Closed,
-    /// What is to be sent waits for keys of the handshake.
+    /// Pending data waits for handshake keys.
     Handshake,
-    /// What is to be sent waits until more is heard from the client (RFC 9000 section 8.1).
+    /// Pending data waits until more arrives from the client (RFC 9000 section 8.1).
     Amplification,
-    /// What is to be sent waits for acknowledgements, and a timer runs in case none comes.
+    /// Pending data waits for acknowledgements, with a timer running in case none arrives.
     Window,
-    /// What is to be sent waits for the pacer, whose timer runs.
+    /// Pending data waits for the pacer, whose timer is running.
     Pacing,
-    /// What is to be sent waits for the peer's flow control.
+    /// Pending data waits for flow control credit from the peer.
     Credit,
-    /// Something could be sent and nothing will ever send it. A bug.
+    /// Something could be sent but nothing will ever trigger it. This is a bug.
     Stuck,
 }
 
 impl Connection {
-    /// Why there was nothing to send at `now`, after [`poll_transmit`](Self::poll_transmit) returned
-    /// `None` then. Visits every stream: not for every packet.
+    /// Why there was nothing to send at `now`, after [`poll_transmit`](Self::poll_transmit)
+    /// returned `None` at that time. Visits every stream, so do not call it for every packet.
     #[must_use]
     pub fn standstill(&self, now: Instant) -> Standstill {
         if self.is_closed() {
@@ -58,8 +59,9 @@ impl Connection {
             return Standstill::Window;
         }
         if window && !self.handshake.confirmed {
-            // What fills the window may not be acknowledged before the handshake is confirmed, and
-            // has no probe timeout (RFC 9002 section 6.2.1): the peer's handshake has one.
+            // What fills the window may stay unacknowledged until the handshake is confirmed, and
+            // has no probe timeout until then (RFC 9002 section 6.2.1). The peer's handshake
+            // packets have one.
             return Standstill::Handshake;
         }
         if !window && self.timers.is_set(Timer::Pacing) {
@@ -68,7 +70,7 @@ impl Connection {
         Standstill::Stuck
     }
 
-    /// What waits in 1-RTT packets.
+    /// What is waiting to be sent in 1-RTT packets.
     fn backlog(&self, now: Instant) -> Backlog {
         if self.wants_control(now, SpaceId::Data) || self.egress.has_datagrams() {
             return Backlog::Sendable;

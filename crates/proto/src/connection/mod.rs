@@ -56,7 +56,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use timer::{Timer, TimerTable};
 
-/// What an endpoint tells a connection that it makes.
+/// What an endpoint passes to a new connection.
 pub struct NewConnection {
     pub side: Side,
     pub remote: SocketAddr,
@@ -67,14 +67,14 @@ pub struct NewConnection {
     pub seed: [u8; 32],
 }
 
-/// Where the connection is in its life.
+/// The stage of the connection's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     Handshaking,
     Established,
-    /// This end closed; the peer is told so again when it still sends.
+    /// This end closed, and tells the peer so again if it keeps sending.
     Closing,
-    /// The peer closed; nothing is sent any more.
+    /// The peer closed. Nothing is sent any more.
     Draining,
     Drained,
 }
@@ -98,7 +98,7 @@ pub struct Connection {
     timers: TimerTable,
     close: CloseState,
     events: VecDeque<Event>,
-    /// Whether an [`Event::DatagramReceived`] waits to be fetched.
+    /// Whether an [`Event::DatagramReceived`] is queued.
     datagram_announced: bool,
     endpoint_events: VecDeque<EndpointEvent>,
     observer: Option<Box<dyn Observer>>,
@@ -108,7 +108,7 @@ pub struct Connection {
     scratch: Scratch,
 }
 
-/// Buffers that are used again and again.
+/// Buffers that are reused to avoid allocations.
 #[derive(Default)]
 struct Scratch {
     settled: Settled,
@@ -126,7 +126,7 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// A client's connection, its first flight ready to be sent.
+    /// Creates a client's connection, with its first flight ready to be sent.
     pub(crate) fn client(
         now: Instant,
         new: NewConnection,
@@ -143,7 +143,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// A server's connection, for the client that chose `remote_cid`.
+    /// Creates a server's connection to the client that chose `remote_cid`.
     pub(crate) fn server(
         new: NewConnection,
         crypto: &dyn ServerCryptoConfig,
@@ -230,7 +230,7 @@ impl Connection {
         self.state >= State::Closing
     }
 
-    /// Whether nothing more is to be done and the connection may be dropped.
+    /// Whether the connection has nothing left to do and may be dropped.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.state == State::Drained
@@ -242,32 +242,32 @@ impl Connection {
         self.path.remote
     }
 
-    /// The application protocol that was agreed on.
+    /// The negotiated application protocol.
     #[must_use]
     pub fn alpn(&self) -> Option<Vec<u8>> {
         self.handshake.session.alpn().map(<[u8]>::to_vec)
     }
 
-    /// The peer's certificates in DER, its own first.
+    /// The peer's certificate chain in DER, with its own certificate first.
     #[must_use]
     pub fn peer_certificates(&self) -> Option<Vec<Vec<u8>>> {
         let chain = self.handshake.session.peer_certificates()?;
         Some(chain.iter().map(|der| der.as_ref().to_vec()).collect())
     }
 
-    /// The name that the client asked for, at a server.
+    /// The server name that the client asked for. Only known to a server.
     #[must_use]
     pub fn server_name(&self) -> Option<String> {
         self.handshake.session.server_name().map(str::to_owned)
     }
 
-    /// The peer's transport parameters, as far as they are known.
+    /// The peer's transport parameters, as far as known.
     #[must_use]
     pub fn peer_parameters(&self) -> &TransportParameters {
         &self.peer
     }
 
-    /// Counters and gauges. Visits every stream: not for every packet.
+    /// Counters and gauges. Visits every stream, so do not call it for every packet.
     #[must_use]
     pub fn stats(&self) -> ConnectionStats {
         let mut stats = self.stats;
@@ -287,13 +287,13 @@ impl Connection {
         stats
     }
 
-    /// What the streams hold. Visits every stream: not for every packet.
+    /// What the streams hold. Visits every stream, so do not call it for every packet.
     #[must_use]
     pub fn stream_stats(&self) -> StreamStats {
         self.egress.streams.stats()
     }
 
-    /// Tells `observer` everything from now on.
+    /// Sets an observer, which is told of everything from now on.
     pub fn set_observer(&mut self, now: Instant, mut observer: Box<dyn Observer>) {
         let original_dcid = self.handshake.original_dcid;
         observer.observe(now, &Observation::Started { side: self.side, original_dcid });
@@ -302,15 +302,15 @@ impl Connection {
         self.observer = Some(observer);
     }
 
-    /// Tells the observer, if there is one, of something that the protocol above did.
+    /// Reports something that the protocol above did to the observer, if there is one.
     pub fn observe(&mut self, now: Instant, observation: &Observation<'_>) {
         if let Some(observer) = &mut self.observer {
             observer.observe(now, observation);
         }
     }
 
-    /// Tells the observer of an event of the protocol above, as [`Observation::Application`].
-    /// Without an observer the event is not even made.
+    /// Reports an event of the protocol above as [`Observation::Application`]. Without an observer
+    /// the event is not even constructed.
     pub fn observe_application<E: Any>(&mut self, now: Instant, event: impl FnOnce() -> E) {
         if let Some(observer) = &mut self.observer {
             observer.observe(now, &Observation::Application(&event()));
@@ -333,7 +333,7 @@ impl Connection {
         );
     }
 
-    /// The next thing that the application should know.
+    /// Returns the next event for the application.
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             self.datagram_announced &= event != Event::DatagramReceived;
@@ -342,15 +342,15 @@ impl Connection {
         self.egress.streams.poll_event().map(Event::Stream)
     }
 
-    /// The next thing that the endpoint must know.
+    /// Returns the next event for the endpoint.
     pub fn poll_endpoint_event(&mut self) -> Option<EndpointEvent> {
         self.endpoint_events.pop_front()
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) wants to be called.
+    /// When to call [`handle_timeout`](Self::handle_timeout) next.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        // Memory of idle coding sessions is a reason to wake up only if there will be no other soon.
+        // The memory of idle coding sessions is only worth a wakeup if no other is due soon.
         if self.path.recovery.bytes_in_flight() > 0 || self.is_closed() {
             return self.timers.next();
         }
@@ -358,7 +358,7 @@ impl Connection {
         all.into_iter().flatten().min()
     }
 
-    /// Lets the timers that are due at `now` fire. Calling it early does no harm.
+    /// Fires the timers that are due at `now`. Calling it early is harmless.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.release_idle_memory(now);
         for timer in Timer::ALL {
@@ -382,12 +382,12 @@ impl Connection {
                 self.egress.release_overdue(now);
                 self.update_loss_timer(now);
             }
-            // Both only let the next call of `poll_transmit` send.
+            // Both only allow the next call of `poll_transmit` to send.
             Timer::AckDelay | Timer::Pacing => {}
         }
     }
 
-    /// The connection is over for `error`; tells the application once.
+    /// Ends the connection with `error` and tells the application, once.
     fn lost(&mut self, now: Instant, error: ConnectionError) {
         if self.close.announced {
             return;
@@ -398,7 +398,7 @@ impl Connection {
         self.events.push_back(Event::ConnectionLost(error));
     }
 
-    /// Something that the peer did, or that this end cannot cope with, ends the connection.
+    /// Closes the connection because of something that the peer did or that this end cannot handle.
     fn fail(&mut self, now: Instant, error: TransportError) {
         if self.is_closed() {
             return;
@@ -407,13 +407,13 @@ impl Connection {
         self.start_closing(now, close::CloseReason::Transport(error));
     }
 
-    /// The probe timeout of 1-RTT packets without backoff, as the periods of closing, idling and
-    /// holding need it.
+    /// The probe timeout of 1-RTT packets without backoff. The closing, idle and hold periods are
+    /// derived from it.
     fn pto(&self) -> Duration {
         self.path.recovery.pto(SpaceId::Data)
     }
 
-    /// Has coding sessions give their memory back that were not used for a while.
+    /// Releases the memory of coding sessions that have been idle for a while.
     fn release_idle_memory(&mut self, now: Instant) {
         let pto = self.pto();
         self.fec_in.on_timeout(now, pto);

@@ -1,5 +1,4 @@
-//! What becomes of sent packets: the owner of each frame is told whether it was acknowledged or
-//! lost.
+//! What happens to sent packets: tells the owner of each frame whether it was acknowledged or lost.
 
 use super::timer::Timer;
 use super::{Connection, SpaceId};
@@ -14,11 +13,11 @@ use crate::wire::frame::AckFrame;
 use smallvec::SmallVec;
 use std::time::{Duration, Instant};
 
-/// The exponent of the ACK delays that this end reports (the default).
+/// The exponent that scales the ACK delays reported by this end (the default).
 pub const ACK_DELAY_EXPONENT: u32 = 3;
 
 impl Connection {
-    /// An ACK frame came.
+    /// Handles an ACK frame.
     pub(super) fn on_ack(
         &mut self,
         now: Instant,
@@ -45,8 +44,8 @@ impl Connection {
         outcome
     }
 
-    /// Draws the conclusions of an ACK frame, once all frames of its packet were processed: what
-    /// a SYMBOL_ACK beside it reports as recovered is not to be sent again.
+    /// Detects losses after an ACK frame, once all frames of its packet were processed: data that a
+    /// SYMBOL_ACK in the same packet reports as recovered is not retransmitted.
     pub(super) fn finish_ack(&mut self, now: Instant, space: SpaceId) {
         let mut settled = std::mem::take(&mut self.scratch.settled);
         let persistent = self.path.detect_lost(now, space, &mut settled);
@@ -55,8 +54,8 @@ impl Connection {
         self.observe_metrics(now);
     }
 
-    /// The delay is in units that the peer chose. Once the handshake is confirmed, it counts only
-    /// up to the maximum that the peer announced (RFC 9002 section 5.3).
+    /// Decodes an ACK delay, whose unit the peer chose. Once the handshake is confirmed, it is
+    /// capped at the maximum that the peer announced (RFC 9002 section 5.3).
     fn decode_ack_delay(&self, space: SpaceId, raw: u64) -> Duration {
         if space != SpaceId::Data {
             return Duration::ZERO;
@@ -68,7 +67,7 @@ impl Connection {
         if self.handshake.confirmed { delay.min(promised) } else { delay }
     }
 
-    /// Packets were declared lost: tells everyone.
+    /// Tells everyone involved that packets were declared lost.
     fn on_lost(&mut self, now: Instant, space: SpaceId, mut settled: Settled, persistent: bool) {
         self.path.on_lost(now, space, &settled.lost, persistent);
         let path = self.path.view();
@@ -82,15 +81,16 @@ impl Connection {
             }
         }
         self.scratch.settled = settled;
-        // 1-RTT packets cannot be acknowledged before the peer has this, so that a window full of
-        // them would never open; one packet may go when recovery begins (RFC 9002 section 7.3.2).
+        // The peer cannot acknowledge 1-RTT packets before it has this data, so a window full of
+        // them would never open. One packet may be sent when recovery begins (RFC 9002 section
+        // 7.3.2).
         let s = &mut self.spaces[space as usize];
         if space != SpaceId::Data && s.crypto.has_output() {
             s.probes = s.probes.max(1);
         }
     }
 
-    /// Tells a frame's owner what became of it.
+    /// Tells the owner of a frame what happened to it.
     fn on_token(
         &mut self,
         now: Instant,
@@ -123,7 +123,7 @@ impl Connection {
                 self.path.remote_cids.on_retirement_acked(seq);
             }
             Token::RetireConnectionId(seq) => self.path.remote_cids.on_retirement_lost(seq),
-            // Not repeated: a newer one says more, or nothing depends on it.
+            // Not repeated: either a newer one replaces it, or nothing depends on it.
             Token::Ack { .. } | Token::Datagram { .. } | Token::SymbolWindow(_) => {}
         }
     }
@@ -164,13 +164,13 @@ impl Connection {
         self.update_loss_timer(now);
     }
 
-    /// Packets that ask whether anything arrives at all. They carry what was sent last and is not
-    /// acknowledged, which helps at once if it was lost; it is not declared lost by that.
+    /// Sends probes: packets that find out whether anything arrives at all. They carry the oldest
+    /// unacknowledged data, which helps at once if it was lost, but it does not count as lost.
     fn probe(&mut self, now: Instant, space: SpaceId, count: u8) {
         self.spaces[space as usize].probes = count;
         if space != SpaceId::Data {
             // In both spaces (RFC 9002 section 6.2.4): neither must starve because the window is
-            // full of what was lost in the other.
+            // full of data that was lost in the other.
             for s in self.spaces.iter_mut().take(2).filter(|s| s.keys.is_some()) {
                 s.crypto.resend_unacked();
                 if s.crypto.has_output() {
@@ -186,7 +186,7 @@ impl Connection {
         for (time, token) in sent {
             match token {
                 Token::Stream(frame) => self.egress.probe(&frame),
-                // Still in flight, and never sent again.
+                // Stays in flight and is never sent again.
                 Token::Repair { .. } | Token::Datagram { .. } | Token::SymbolWindow(_) => {}
                 Token::Ack { .. }
                 | Token::Crypto { .. }

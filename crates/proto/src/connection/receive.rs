@@ -1,4 +1,4 @@
-//! A packet's way in: datagram, header, AEAD, frames.
+//! How a packet comes in: datagram, header, AEAD, frames.
 
 use super::key_update::Phase;
 use super::timer::Timer;
@@ -16,12 +16,12 @@ use bytes::Bytes;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// Packets kept until their keys are known.
+/// The most packets that are kept until their keys are available.
 pub(super) const MAX_UNDECRYPTABLE: usize = 10;
-/// Bytes of such packets.
+/// The most bytes of such packets.
 pub(super) const MAX_UNDECRYPTABLE_BYTES: usize = 20 * 1024;
 
-/// A packet that came before its keys.
+/// A packet that arrived before its keys were available.
 #[derive(Debug)]
 struct EarlyPacket {
     space: SpaceId,
@@ -29,7 +29,7 @@ struct EarlyPacket {
     bytes: Vec<u8>,
 }
 
-/// Packets that came before their keys.
+/// Packets that arrived before their keys were available.
 #[derive(Debug, Default)]
 pub struct EarlyPackets {
     packets: Vec<EarlyPacket>,
@@ -46,7 +46,7 @@ impl EarlyPackets {
         }
     }
 
-    /// Takes the first packet of a space that is `ready` by now.
+    /// Takes the first packet whose space is `ready`.
     fn take(&mut self, ready: impl Fn(SpaceId) -> bool) -> Option<EarlyPacket> {
         let index = self.packets.iter().position(|packet| ready(packet.space))?;
         let packet = self.packets.remove(index);
@@ -54,20 +54,20 @@ impl EarlyPackets {
         Some(packet)
     }
 
-    /// How many packets wait.
+    /// How many packets are waiting.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.packets.len()
     }
 }
 
-/// A packet whose protection was removed.
+/// A packet whose protection has been removed.
 struct Opened<'a> {
     carrier: Carrier,
     pn: u64,
     phase: Phase,
     payload: &'a [u8],
-    /// Whether the reserved bits are in order.
+    /// Whether the reserved bits are valid.
     reserved: Result<(), TransportError>,
 }
 
@@ -76,7 +76,7 @@ fn violation(reason: &'static str) -> TransportError {
 }
 
 impl Connection {
-    /// Processes a UDP datagram that came from `remote`, decrypting it in place.
+    /// Processes a UDP datagram received from `remote`, decrypting it in place.
     pub fn handle_datagram(
         &mut self,
         now: Instant,
@@ -107,8 +107,8 @@ impl Connection {
         self.early.take(|space| ready[space as usize])
     }
 
-    /// Whether packets of `space` can be processed now. Those with 1-RTT keys are not before the
-    /// handshake is complete (RFC 9001 section 5.7).
+    /// Whether packets of `space` can be processed now. 1-RTT packets cannot until the handshake is
+    /// complete (RFC 9001 section 5.7).
     fn can_open(&self, space: SpaceId) -> bool {
         let allowed = space != SpaceId::Data || self.handshake.complete;
         allowed && self.spaces[space as usize].keys.is_some()
@@ -179,7 +179,7 @@ impl Connection {
         let space = &self.spaces[packet.ty.space() as usize];
         let keys = &space.keys.as_ref()?.remote;
         let (header, pn) = unprotect(keys, space.acks.largest(), packet, datagram)?;
-        // A failed attempt spoils the payload, so the key must be the right one from the start.
+        // A failed attempt destroys the payload, so the right key must be chosen up front.
         let phase = match packet.ty.space() {
             SpaceId::Data => self.key_phases.of(header.key_phase, pn),
             _ => Phase::Current,
@@ -226,8 +226,8 @@ impl Connection {
         Ok(())
     }
 
-    /// The peer's first packet says which identifier it chose for itself; packets that say
-    /// otherwise later are discarded (RFC 9000 section 7.2).
+    /// Whether the source identifier is the peer's. The peer's first packet chooses it; later
+    /// packets with another one are discarded (RFC 9000 section 7.2).
     fn is_from_peer(&mut self, space: SpaceId, scid: ConnectionId) -> bool {
         if self.handshake.peer_scid.is_none() && space == SpaceId::Initial {
             self.handshake.peer_scid = Some(scid);
@@ -277,14 +277,14 @@ impl Connection {
             self.on_crypto_data(now, space)?;
         }
         if acked {
-            // After all frames: what a SYMBOL_ACK of the same packet reports as recovered is not
-            // to be sent again.
+            // After all frames: data that a SYMBOL_ACK in the same packet reports as recovered is
+            // not retransmitted.
             self.finish_ack(now, space);
         }
         Ok(ack_eliciting)
     }
 
-    /// Processes a frame that stands in 1-RTT packets only.
+    /// Processes a frame that is only allowed in 1-RTT packets.
     pub(super) fn on_frame(
         &mut self,
         now: Instant,
@@ -347,7 +347,7 @@ impl Connection {
         }
     }
 
-    /// Processes a frame of streams or datagrams.
+    /// Processes a frame that belongs to streams or datagrams.
     fn on_data_frame(&mut self, frame: &Frame<'_>) -> Result<(), TransportError> {
         match *frame {
             Frame::Stream(s) => self.egress.streams.received(s.id, s.offset, s.data, s.fin),
@@ -393,7 +393,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Processes the frames of a source symbol, which are whole and only of two kinds.
+    /// Processes the frames of a source symbol: complete ones, and only of two kinds.
     fn on_protected_frames(&mut self, frames: &[u8]) -> Result<(), TransportError> {
         for frame in FrameIter::new(frames, Carrier::SourceSymbol) {
             let frame = frame?;
@@ -402,7 +402,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Gives what the decoder recovered the way that it would have taken by itself.
+    /// Processes recovered source symbols as if they had arrived.
     fn take_recovered(&mut self, now: Instant) -> Result<(), TransportError> {
         let mut frames = std::mem::take(&mut self.scratch.recovered);
         let mut result = Ok(());
@@ -410,14 +410,14 @@ impl Connection {
             let (session, id) = (recovered.symbol.session, recovered.symbol.id);
             self.observe(now, &Observation::SymbolRecovered { session, id, frames: &frames });
             result = result.and_then(|()| self.on_protected_frames(&frames));
-            // The sender should hear at once: it may be about to send the data again.
+            // Tell the sender at once: it may be about to retransmit the data.
             self.spaces[SpaceId::Data as usize].acks.set_immediate();
         }
         self.scratch.recovered = frames;
         result
     }
 
-    /// This end has closed: only the peer's own close still matters.
+    /// Processes a packet after this end has closed: only the peer's own close still matters.
     fn handle_while_closing(&mut self, now: Instant, opened: &Opened<'_>) {
         let mut frames = FrameIter::new(opened.payload, opened.carrier).map_while(Result::ok);
         if let Some(Frame::Close(close)) = frames.find(|f| matches!(f, Frame::Close(_))) {
@@ -426,7 +426,7 @@ impl Connection {
     }
 }
 
-/// Removes header protection; returns the header and the whole packet number.
+/// Removes header protection; returns the header and the full packet number.
 fn unprotect(
     keys: &DirectionalKeys,
     largest: Option<u64>,
@@ -453,7 +453,7 @@ fn open<'a>(
     payload.get(..len)
 }
 
-/// Whether the first packet of `datagram` was sealed with `keys`. Works on a copy.
+/// Whether the first packet of `datagram` was sealed with `keys`. Decrypts a copy.
 pub fn is_authentic(keys: &Keys, packet: &ProtectedPacket, datagram: &[u8]) -> bool {
     let mut copy = datagram.get(..packet.end).unwrap_or_default().to_vec();
     let unprotected = unprotect(&keys.remote, None, packet, &mut copy);

@@ -1,4 +1,4 @@
-//! What belongs to one packet number space.
+//! The state of one packet number space.
 
 use super::crypto_stream::CryptoStream;
 use crate::crypto::Keys;
@@ -8,29 +8,29 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use std::time::Duration;
 
-/// On average one packet number in this many is left out, so that a peer which acknowledges
-/// packets that it did not receive is found out (RFC 9000 section 21.4).
+/// On average one packet number in this many is skipped, to detect a peer that acknowledges packets
+/// it did not receive (RFC 9000 section 21.4).
 const SKIP_INTERVAL: u64 = 512;
 
 /// One packet number space.
 #[derive(Debug)]
 pub struct Space {
-    /// Present from when packets can be protected until the space is discarded.
+    /// Set from when packets can be protected until the space is discarded.
     pub keys: Option<Keys>,
-    /// What was received.
+    /// The packets received.
     pub acks: AckTracker,
-    /// The handshake's bytes.
+    /// The handshake's data.
     pub crypto: CryptoStream,
-    /// Packets that must be sent whatever the congestion window says.
+    /// Packets that must be sent regardless of the congestion window.
     pub probes: u8,
-    /// Whether something ack-eliciting should be sent.
+    /// Whether to send something ack-eliciting.
     pub ping: bool,
     next_pn: u64,
     skip_at: u64,
 }
 
 impl Space {
-    /// A space without keys.
+    /// Creates a space without keys.
     pub fn new(id: SpaceId, max_ack_delay: Duration) -> Self {
         Self {
             keys: None,
@@ -43,12 +43,12 @@ impl Space {
         }
     }
 
-    /// The number that the next packet would have.
+    /// The number of the next packet.
     pub fn peek_pn(&self) -> u64 {
         self.next_pn
     }
 
-    /// Takes the next packet number. If `skip`, the one after it may be left out for good.
+    /// Takes the next packet number. With `skip`, the number after it may be skipped for good.
     pub fn take_pn(&mut self, skip: bool, rng: &mut StdRng) -> u64 {
         let pn = self.next_pn;
         self.next_pn += 1;

@@ -15,12 +15,12 @@ pub struct TrafficStats {
     pub packets: u64,
 }
 
-/// What a connection has seen so far.
+/// Statistics of a connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ConnectionStats {
-    /// What was sent.
+    /// Traffic sent.
     pub sent: TrafficStats,
-    /// What was received.
+    /// Traffic received.
     pub received: TrafficStats,
     /// Packets declared lost.
     pub packets_lost: u64,
@@ -28,27 +28,27 @@ pub struct ConnectionStats {
     pub bytes_lost: u64,
     /// Packets declared lost that were acknowledged later.
     pub spurious_losses: u64,
-    /// Bytes of stream data that were queued to be sent again.
+    /// Bytes of stream data that were queued for retransmission.
     pub stream_bytes_retransmitted: u64,
-    /// Probe timeouts that expired.
+    /// Probe timeouts that have expired.
     pub probe_timeouts: u64,
-    /// Packets received that could not be opened.
+    /// Received packets that could not be opened.
     pub undecryptable: u64,
-    /// Key updates of 1-RTT packets, by either end.
+    /// Key updates of 1-RTT packets, initiated by either end.
     pub key_updates: u64,
-    /// Share of recently sent packets that were lost: a moving average over about 256 packets.
+    /// Share of recently sent packets that were lost, as a moving average over about 256 packets.
     pub loss_estimate: f64,
     /// Smoothed round-trip time.
     pub rtt: Duration,
     /// Smallest round-trip time.
     pub min_rtt: Duration,
-    /// The probe timeout of 1-RTT packets, with its backoff.
+    /// The probe timeout of 1-RTT packets, including backoff.
     pub probe_timeout: Duration,
     /// Congestion window in bytes.
     pub congestion_window: u64,
     /// Bytes in flight.
     pub bytes_in_flight: u64,
-    /// DATAGRAM frames received that were dropped because the application did not fetch them.
+    /// Received DATAGRAM frames that were dropped because the application did not read them.
     pub datagrams_dropped_in: u64,
     /// Datagrams of the application that were dropped because they could not be sent in time.
     pub datagrams_dropped_out: u64,

@@ -1,25 +1,25 @@
-//! The connection's timers: a handful, so a flat table.
+//! The connection's timers: only a handful, so a flat table will do.
 
 use std::time::Instant;
 
 /// What a timer is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timer {
-    /// Nothing was heard for the idle timeout.
+    /// Nothing was received for the idle timeout.
     Idle,
     /// Loss detection or a probe timeout.
     LossDetection,
     /// A delayed acknowledgement is due.
     AckDelay,
-    /// The pacer lets the next packet go.
+    /// The pacer allows the next packet.
     Pacing,
     /// The closing or draining period ends.
     Close,
-    /// A redundancy policy wants to be asked, or held data goes out.
+    /// A redundancy policy wants to be asked again, or held data is released.
     Redundancy,
-    /// The connection is to be kept alive.
+    /// Something must be sent to keep the connection alive.
     KeepAlive,
-    /// The keys of the phase before are not needed any more.
+    /// The previous keys are no longer needed.
     OldKeys,
 }
 
@@ -49,7 +49,7 @@ impl TimerTable {
         self.at[timer as usize] = at;
     }
 
-    /// Whether `timer` runs.
+    /// Whether `timer` is running.
     pub fn is_set(&self, timer: Timer) -> bool {
         self.at[timer as usize].is_some()
     }
@@ -59,12 +59,12 @@ impl TimerTable {
         self.at = Default::default();
     }
 
-    /// When the first timer fires.
+    /// When the next timer fires.
     pub fn next(&self) -> Option<Instant> {
         self.at.iter().flatten().min().copied()
     }
 
-    /// Clears `timer` and says so, if it is due at `now`.
+    /// Clears `timer` and returns true if it is due at `now`.
     pub fn take_expired(&mut self, timer: Timer, now: Instant) -> bool {
         let slot = &mut self.at[timer as usize];
         let due = slot.is_some_and(|at| at <= now);

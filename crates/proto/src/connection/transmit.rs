@@ -1,4 +1,4 @@
-//! A packet's way out: batches of datagrams, coalesced packets, padding, protection.
+//! How a packet goes out: batches of datagrams, coalesced packets, padding, protection.
 
 use super::timer::Timer;
 use super::{Connection, State};
@@ -16,57 +16,60 @@ use std::time::Instant;
 
 /// Bytes of the tag that every AEAD of QUIC v1 appends.
 pub const TAG_SIZE: usize = 16;
-/// Less room than this is not worth another coalesced packet: a long header, a tag, a frame.
+/// The least room worth filling with another coalesced packet: a long header, a tag and a frame.
 const MIN_PACKET_ROOM: usize = 80;
-/// A datagram that is this much shorter than the path allows does not set the size of a batch.
+/// A datagram shorter than the path allows by more than this does not set the segment size of a
+/// batch.
 const SEGMENT_SLACK: usize = 64;
 
-/// Datagrams to be sent.
+/// One or more datagrams to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transmit {
-    /// Where to.
+    /// Where to send them.
     pub destination: SocketAddr,
-    /// The mark to set.
+    /// The ECN mark to set.
     pub ecn: Option<EcnCodepoint>,
-    /// Bytes that were appended to the buffer.
+    /// How many bytes were appended to the buffer.
     pub size: usize,
-    /// The bytes are several datagrams of this size; only the last may be shorter. `None` if they
-    /// are one datagram.
+    /// If the bytes are several datagrams, the size of each; only the last may be shorter. `None`
+    /// for a single datagram.
     pub segment_size: Option<usize>,
 }
 
 /// A packet that is being built at the end of the buffer.
 pub(super) struct OpenPacket {
-    /// Where the datagram starts in the buffer.
+    /// Where the packet's datagram starts in the buffer.
     pub(super) datagram: usize,
     pub(super) space: SpaceId,
     pub(super) pn: u64,
     layout: Layout,
-    /// Where what is not an acknowledgement starts.
+    /// Where the frames after the acknowledgements start.
     pub(super) frames_start: usize,
     pub(super) has_ack: bool,
     pub(super) tokens: Tokens,
     pub(super) ack_eliciting: bool,
     /// Whether it counts against the congestion window.
     pub(super) in_flight: bool,
-    /// Whether it carries redundancy only, so that it says nothing of the application's supply.
+    /// Whether it carries only redundancy, so that it does not show that the application has data
+    /// to send.
     pub(super) redundant: bool,
     /// Whether the whole datagram must be padded.
     pub(super) pad: bool,
-    /// The stream whose bytes it carries, those apart that may go along with any.
+    /// The stream whose data it carries. Data that may share a packet with any stream does not
+    /// count.
     pub(super) stream: Option<StreamId>,
 }
 
 impl OpenPacket {
-    /// Whether anything but acknowledgements was written.
+    /// Whether anything but acknowledgements has been written.
     pub(super) fn has_frames(&self, out: &[u8]) -> bool {
         out.len() > self.frames_start
     }
 }
 
 impl Connection {
-    /// Appends the next datagrams to `out`: at most `max_datagrams`, all for one destination, and
-    /// all of one size but the last. `None` when there is nothing to send for now.
+    /// Appends the next datagrams to `out`: at most `max_datagrams`, to one destination and of one
+    /// size except for the last. Returns `None` if there is nothing to send for now.
     pub fn poll_transmit(
         &mut self,
         now: Instant,
@@ -104,7 +107,8 @@ impl Connection {
         Some(Transmit { destination: self.path.remote, ecn: None, size, segment_size })
     }
 
-    /// Appends one datagram of at most `limit` bytes. `first` if no batch restricts its size.
+    /// Appends one datagram of at most `limit` bytes. `first` is whether no batch restricts its
+    /// size.
     fn build_datagram(
         &mut self,
         now: Instant,
@@ -126,7 +130,7 @@ impl Connection {
                 continue;
             }
             if space == SpaceId::Initial && !first && limit < usize::from(MIN_UDP_PAYLOAD) {
-                // It could not be padded as it must be.
+                // An Initial must be padded, and there is no room for that.
                 continue;
             }
             let reserve = if open.is_some() { TAG_SIZE } else { 0 };
@@ -134,8 +138,8 @@ impl Connection {
                 break;
             }
             let end = out.len();
-            // Room for the tag of the packet before, which is sealed when it is known whether
-            // anything follows it.
+            // Leave room for the tag of the previous packet, which is sealed once it is known
+            // whether another packet follows it.
             out.resize(end + reserve, 0);
             let mut packet = self.start_packet(space, begin, out);
             let frames_end = begin + limit - TAG_SIZE;
@@ -151,8 +155,8 @@ impl Connection {
                 continue;
             }
             pad |= packet.pad;
-            // Header protection samples 16 bytes from 4 bytes behind the packet number's first
-            // (RFC 9001 section 5.4.2).
+            // The header protection sample is 16 bytes long and starts 4 bytes after the start of
+            // the packet number (RFC 9001 section 5.4.2).
             let shortest = packet.layout.number + 4;
             if out.len() < shortest {
                 out.resize(shortest, 0);
@@ -164,7 +168,7 @@ impl Connection {
         let Some(mut last) = open else { return false };
         let target = begin + usize::from(MIN_UDP_PAYLOAD).min(limit) - TAG_SIZE;
         if pad && out.len() < target {
-            // In front, because the last frame may be one that reaches to the packet's end.
+            // Padding goes first, because the last frame may extend to the end of the packet.
             let at = last.layout.payload;
             let missing = target - out.len();
             out.splice(at..at, std::iter::repeat_n(0, missing));
@@ -180,13 +184,13 @@ impl Connection {
         true
     }
 
-    /// Before the handshake is complete a server has 1-RTT keys and may use them; a client has
-    /// them only when it is complete.
+    /// A server has 1-RTT keys before the handshake is complete and may send with them. A client
+    /// has none until then.
     pub(super) fn may_send_in(&self, space: SpaceId) -> bool {
         space != SpaceId::Data || self.handshake.complete || self.side.is_server()
     }
 
-    /// Appends a header; frames may follow.
+    /// Starts a packet with its header; frames may follow.
     fn start_packet(&self, space: SpaceId, datagram: usize, out: &mut Vec<u8>) -> OpenPacket {
         let pn = self.spaces[space as usize].peek_pn();
         let dcid = self.path.remote_cids.active();
@@ -217,7 +221,7 @@ impl Connection {
         }
     }
 
-    /// Protects the packet whose payload ends at `end`; room for the tag follows it in `out`.
+    /// Protects the packet whose payload ends at `end`; `out` has room for the tag after that.
     fn seal(&mut self, now: Instant, packet: OpenPacket, end: usize, out: &mut [u8]) {
         let Layout { start, number, payload } = packet.layout;
         let (space, pn) = (packet.space, packet.pn);
@@ -227,8 +231,8 @@ impl Connection {
             &Observation::PacketSent { space, pn, size, payload: &out[payload..end] },
         );
         let whole = &mut out[..end + TAG_SIZE];
-        // The first cannot fail for a packet that fits in a datagram, nor the second for one that
-        // has at least a tag and a sample.
+        // The first cannot fail for a packet that fits in a datagram, and the second cannot fail
+        // for a packet that has a tag and a sample.
         let length = packet.layout.finish(0, whole);
         debug_assert!(length.is_ok());
         if space == SpaceId::Data {
@@ -276,8 +280,8 @@ impl Connection {
         }
     }
 
-    /// Whether the path lets a datagram of `size` bytes go now. If only the pacer does not, its timer
-    /// is set.
+    /// Whether the path allows sending a datagram of `size` bytes now. If only the pacer forbids
+    /// it, sets its timer.
     pub(super) fn may_send_data(&mut self, now: Instant, size: usize) -> bool {
         let gate = self.path.gate(now, size);
         let wait = match gate {

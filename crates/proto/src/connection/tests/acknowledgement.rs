@@ -1,4 +1,4 @@
-//! Acknowledgements, honest and other ones, and probes.
+//! Acknowledgements, honest and dishonest, and probes.
 
 use super::pair::{Forgery, Pair, pattern};
 use crate::recovery::ack::LONG_ACK_RANGES;
@@ -8,7 +8,7 @@ use crate::{Dir, EcnCodepoint, Observation, Observer, Side, SpaceId, TransportEr
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Lets the client acknowledge these packets of the server, each range in an ACK frame of its own.
+/// Acknowledges these packets of the server on behalf of the client, with one ACK frame per range.
 pub(super) fn acknowledge(pair: &mut Pair, ranges: &[(u64, u64)]) {
     let mut payload = Vec::new();
     for &(first, end) in ranges {
@@ -89,7 +89,7 @@ fn acknowledgements_are_acknowledged_so_that_ranges_are_forgotten() {
     let data = pattern(900_000);
     pair.send(Side::Server, Dir::Uni, &data);
     assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), data);
-    // 700 packets and 80 gaps, and nothing ack-eliciting of its own to send.
+    // 700 packets with 80 gaps, and nothing ack-eliciting of its own to send.
     let ranges = pair.client.conn().spaces[SpaceId::Data as usize].acks.ranges().len();
     assert!(ranges <= LONG_ACK_RANGES + 8, "{ranges}");
 }
@@ -121,7 +121,7 @@ fn probes_back_off_and_end_with_the_connection() {
     assert!((5..25).contains(&probes), "{probes}");
 }
 
-/// Remembers the ECN counts of ACK frames.
+/// Records the ECN counts of ACK frames.
 struct Counts(Arc<Mutex<Option<EcnCounts>>>);
 
 impl Observer for Counts {

@@ -5,7 +5,7 @@ use crate::crypto::null::NullServerConfig;
 use crate::{Event, Side, TransportConfig};
 use std::time::Duration;
 
-/// A server whose certificates do not fit into three datagrams.
+/// A pair whose server's certificates do not fit in three datagrams.
 fn talkative() -> Pair {
     let crypto = NullServerConfig::new(vec![b"test".to_vec()]).with_certificate_size(9_000);
     Pair::with_crypto(TransportConfig::default(), TransportConfig::default(), crypto)
@@ -24,7 +24,7 @@ fn an_unvalidated_client_gets_three_times_what_it_sent() {
     assert!(sent <= 3 * received && sent > 2 * received, "{sent}");
     assert!(pair.server.conn().path.address.is_blocked());
     assert_eq!(pair.server.conn().stats().probe_timeouts, 0, "there is nothing to probe with");
-    // Neither does a close exceed the limit, when hardly anything is left of it.
+    // A close does not exceed the limit either, even when hardly any of it is left.
     let now = pair.now;
     pair.server.conn().close(now, 1, b"a reason");
     pair.flush(Side::Server);
@@ -34,7 +34,7 @@ fn an_unvalidated_client_gets_three_times_what_it_sent() {
 #[test]
 fn a_client_frees_a_server_that_ran_into_the_limit() {
     let mut pair = talkative();
-    // All that the server may send at first is lost, and it does not know.
+    // Everything that the server may send at first is lost, and it cannot know.
     let mut sent = 0;
     pair.filter = Box::new(move |from, bytes| {
         sent += if from == Side::Server { bytes.len() } else { 0 };
@@ -48,7 +48,7 @@ fn a_client_frees_a_server_that_ran_into_the_limit() {
 #[test]
 fn a_client_with_nothing_in_flight_still_probes() {
     let mut pair = talkative();
-    // The server's Initial arrives and acknowledges the client's, and then nothing else does.
+    // The server's Initial arrives and acknowledges the client's. Nothing else arrives after that.
     let mut n = 0;
     pair.filter = Box::new(move |from, _| {
         n += usize::from(from == Side::Server);

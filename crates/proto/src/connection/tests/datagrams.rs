@@ -61,7 +61,7 @@ fn lost_ones_are_not_sent_again() {
     assert_eq!(pair.client.conn().path.recovery.bytes_in_flight(), 0);
 }
 
-/// Datagrams that the server holds.
+/// How many datagrams the server has received.
 fn received(pair: &mut Pair) -> usize {
     std::iter::from_fn(|| pair.server.conn().datagrams().recv()).count()
 }

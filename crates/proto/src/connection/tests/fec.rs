@@ -6,13 +6,13 @@ use crate::{Connection, Dir, FecConfig, Protection, Side, StreamId, TransportCon
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Three repair symbols at the end.
+/// A protection that sends three repair symbols at the end.
 fn tail() -> Protection {
     Protection::tail(3, Duration::ZERO)
 }
 
-/// Sends `len` bytes from the server on a protected stream, of which the datagrams with these
-/// numbers are lost; returns how long the client waited for the end.
+/// Sends `len` bytes from the server on a protected stream, losing the datagrams with these
+/// numbers. Returns how long the client waited for the end.
 fn lossy_transfer(pair: &mut Pair, protection: Option<Protection>, lost: &[usize]) -> Duration {
     let data = pattern(6_500);
     let id = pair.server.conn().open(Dir::Uni).unwrap();
@@ -43,7 +43,7 @@ fn is_negotiated_and_says_so() {
     let mut pair = Pair::with(without, TransportConfig::default());
     pair.handshake();
     assert!(!pair.server.conn().stats().fec.negotiated);
-    // The stream asks in vain, and is sent as plain QUIC.
+    // The stream asks for protection in vain, and is sent as plain QUIC.
     lossy_transfer(&mut pair, Some(tail()), &[3]);
     assert_eq!(pair.server.conn().stats().fec.source_symbols_sent, 0);
     assert_eq!(pair.client.conn().stats().fec.source_symbols_received, 0);
@@ -107,7 +107,7 @@ fn incremental_data_is_protected_piece_by_piece() {
     assert_eq!(pair.server.conn().stats().stream_bytes_retransmitted, 0);
 }
 
-/// Reads what is there of the only stream.
+/// Reads everything available on the only stream.
 fn drain(pair: &mut Pair, id: &mut Option<StreamId>) -> usize {
     let conn: &mut Connection = pair.client.conn();
     let Some(id) = id.or_else(|| conn.accept(Dir::Uni)).inspect(|i| *id = Some(*i)) else {

@@ -1,4 +1,4 @@
-//! Redundancy is paid for by the streams that it protects.
+//! Redundancy is charged to the streams that it protects.
 
 use super::pair::{Pair, pattern};
 use crate::{Dir, FecConfig, Priority, Protection, Side, StreamId, TransportConfig};
@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutura_schedule::{Class, Eps, Grant, Scheduler, Scheme, StreamKey, Urgency};
 
-/// Bytes that each stream was charged.
+/// How many bytes each stream was charged.
 type Ledger = Arc<Mutex<BTreeMap<StreamKey, u64>>>;
 
-/// Schedules as [`Eps`], and keeps accounts.
+/// Schedules like [`Eps`], and records charges.
 #[derive(Debug, Default)]
 struct Accountant {
     eps: Eps,
@@ -45,12 +45,12 @@ impl Scheduler for Accountant {
     }
 }
 
-/// Three repair symbols at the end.
+/// A protection that sends three repair symbols at the end.
 fn tail() -> Protection {
     Protection::tail(3, Duration::ZERO)
 }
 
-/// A pair of which the server keeps accounts.
+/// A pair whose server records charges.
 fn pair(max_sessions: u16) -> (Pair, Ledger) {
     let fec = Some(FecConfig { max_sessions, ..FecConfig::default() });
     let config = TransportConfig { fec, ..TransportConfig::default() };
@@ -62,7 +62,7 @@ fn pair(max_sessions: u16) -> (Pair, Ledger) {
     (pair, ledger)
 }
 
-/// A stream of the server in turn with others, with `len` bytes.
+/// An incremental stream of the server with `len` bytes.
 fn stream(pair: &mut Pair, len: usize, protection: Option<Protection>) -> StreamId {
     let id = pair.server.conn().open(Dir::Uni).unwrap();
     let mut stream = pair.server.conn().send_stream(id);
@@ -117,8 +117,8 @@ fn what_is_sent_again_is_charged_as_a_symbol_and_as_a_frame() {
     }
 }
 
-/// Repair symbols that the server sends before new data of a stream of urgency 3, for a stream of
-/// urgency 0 in a class of urgency `class`, or in none.
+/// How many repair symbols the server sends before new data of a stream of urgency 3. They protect
+/// a stream of urgency 0, whose class has urgency `class` if there is one.
 fn repairs_before_others(class: Option<u8>) -> u64 {
     let server = TransportConfig { scheduler: Arc::new(Scheme::HMM), ..TransportConfig::default() };
     let mut pair = Pair::with(TransportConfig::default(), server);
@@ -148,7 +148,7 @@ fn repairs_before_others(class: Option<u8>) -> u64 {
     before
 }
 
-/// A bare stream of the server with `len` bytes.
+/// Opens an unprotected stream of the server with `len` bytes.
 fn stream_of(pair: &mut Pair, len: usize) {
     let id = pair.server.conn().open(Dir::Uni).unwrap();
     pair.server.conn().send_stream(id).write(&pattern(len)).unwrap();

@@ -1,4 +1,4 @@
-//! Codes beside the sliding window, and the memory of decoders.
+//! Codes other than the sliding window, and the memory of decoders.
 
 use super::pair::{Pair, pattern};
 use crate::fec::MAX_ENCODER_BYTES;
@@ -20,7 +20,7 @@ fn datagram(id: u64) -> Vec<u8> {
     frames
 }
 
-/// A pair whose server takes some codes.
+/// A pair whose server supports `codes`.
 fn pair(codes: CodeSet) -> Pair {
     let fec = Some(FecConfig { codes, ..FecConfig::default() });
     let server = TransportConfig { fec, ..TransportConfig::default() };
@@ -29,7 +29,7 @@ fn pair(codes: CodeSet) -> Pair {
     pair
 }
 
-/// Gives a connection all of the symbols `0..count` but one.
+/// Passes all of the symbols `0..count` except `lost` to a connection.
 fn give(connection: &mut Connection, count: u64, lost: u64) {
     for id in (0..count).filter(|id| *id != lost) {
         let symbol = SymbolRef { session: 0, id };
@@ -38,7 +38,8 @@ fn give(connection: &mut Connection, count: u64, lost: u64) {
     }
 }
 
-/// Gives a connection all of the symbols `0..count` but one, and a repair symbol over them.
+/// Passes all of the symbols `0..count` except `lost` to a connection, and a repair symbol over
+/// them.
 fn lose_one(
     connection: &mut Connection,
     code: CodeId,
@@ -79,7 +80,7 @@ fn codes_that_were_not_announced_are_a_violation() {
     let announced = plain.client.conn().peer_parameters().fec.unwrap().codes;
     assert_eq!(announced, CodeSet::default());
     assert_eq!(lose_one(plain.server.conn(), CodeId::REED_SOLOMON, 10, 7), violation);
-    // What there is not here is not announced, whatever the configuration says.
+    // Codes that are not implemented are not announced, whatever the configuration says.
     let mut unknown = pair(CodeSet::default().with(CodeId::MAX));
     let announced = unknown.client.conn().peer_parameters().fec.unwrap().codes;
     assert_eq!(announced, CodeSet::default());
@@ -97,7 +98,7 @@ fn a_decoder_that_is_idle_gives_its_memory_back() {
     let server = pair.server.conn();
     assert_eq!(server.fec_in.allocated(), 0);
     assert_eq!(server.fec_in.timeout(server.pto()), None);
-    // The connection is as good as before.
+    // The connection works as before.
     let data = pattern(50_000);
     pair.send(Side::Client, Dir::Uni, &data);
     assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
@@ -154,8 +155,8 @@ fn a_peer_that_withholds_acknowledgements_pins_no_more_than_the_budget() {
         let mut stream = pair.server.conn().send_stream(*id);
         stream.protect(Some(Protection::tail(1, Duration::ZERO))).unwrap();
     }
-    // Acknowledgements free the send buffers, but for the first symbol of each session: its packet
-    // is declared lost and never sent again with success.
+    // Acknowledgements free the send buffers, except for the first symbol of each session: its
+    // packet is declared lost and never successfully retransmitted.
     let mut lost = 0;
     for round in 0..40u32 {
         for id in &ids {

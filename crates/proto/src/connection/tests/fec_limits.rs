@@ -1,4 +1,4 @@
-//! Erasure coding: what it must not do, and what a peer must not do with it.
+//! Limits of erasure coding: what it must not do, and what a peer must not do with it.
 
 use super::pair::{Pair, pattern};
 use crate::wire_format::{
@@ -10,7 +10,7 @@ use crate::{
 };
 use std::time::Duration;
 
-/// Three repair symbols at the end.
+/// A protection that sends three repair symbols at the end.
 fn tail() -> Protection {
     Protection::tail(3, Duration::ZERO)
 }
@@ -28,7 +28,7 @@ fn decoder(max_sessions: u16, max_window_symbols: u32, max_window_bytes: u32) ->
     FecConfig { max_sessions, max_window_symbols, max_window_bytes, ..FecConfig::default() }
 }
 
-/// A protected stream of the server with `len` bytes and its end.
+/// Opens and finishes a protected stream of the server with `len` bytes.
 fn protected(pair: &mut Pair, len: usize) -> StreamId {
     let id = pair.server.conn().open(Dir::Uni).unwrap();
     let mut stream = pair.server.conn().send_stream(id);
@@ -38,7 +38,7 @@ fn protected(pair: &mut Pair, len: usize) -> StreamId {
     id
 }
 
-/// A SYMBOL_ACK frame.
+/// Encodes a SYMBOL_ACK frame.
 fn symbol_ack(session: u16, lower: u64, ranges: &[(u64, u64)]) -> Vec<u8> {
     let mut out = vec![0x7f, 0x55];
     let pairs = ranges.iter().flat_map(|&(gap, len)| [gap, len]);
@@ -47,7 +47,7 @@ fn symbol_ack(session: u16, lower: u64, ranges: &[(u64, u64)]) -> Vec<u8> {
     out
 }
 
-/// What the server says to a SYMBOL_ACK after it sent some symbols of session 0.
+/// How the server reacts to a SYMBOL_ACK after it sent some symbols of session 0.
 fn verdict(pair: &mut Pair, ack: &[u8]) -> Result<(), TransportErrorCode> {
     let frame = FrameIter::new(ack, Carrier::OneRtt).next().unwrap().unwrap();
     pair.server.conn().inject_frame(&frame).map_err(|error| error.code)
@@ -67,7 +67,7 @@ fn a_lying_report_frees_what_was_claimed_and_nothing_else() {
     assert_eq!(verdict(&mut pair, &symbol_ack(0, 0, &[(sent, 1)])), violation);
     assert_eq!(verdict(&mut pair, &symbol_ack(0, 0, &[(1, 1), (1 << 60, 1 << 60)])), violation);
     assert_eq!(verdict(&mut pair, &symbol_ack(9, 0, &[])), violation);
-    // Within what was sent it may claim what it likes; its stream has a hole then.
+    // The peer may falsely claim symbols that were sent; its stream then has a hole.
     assert_eq!(verdict(&mut pair, &symbol_ack(0, 0, &[(1, 2)])), Ok(()));
     assert!(pair.server.conn().send_stream(id).outcome().is_none());
     assert_eq!(
@@ -136,7 +136,7 @@ fn a_late_original_is_a_duplicate() {
     let header = repair_header(0, 0, 1, 5);
     server.inject_frame(&Frame::Repair(Repair { header, payload: &payload })).unwrap();
     server.inject_frame(&symbol(0, &frames)).unwrap();
-    // The window moves on, and another copy comes even later.
+    // The window moves on, and yet another copy arrives later.
     let window = Frame::SymbolWindow(SymbolWindow { session: 0, lower_bound: 1 });
     server.inject_frame(&window).unwrap();
     server.inject_frame(&symbol(0, &frames)).unwrap();
@@ -195,8 +195,8 @@ fn redundancy_stays_within_the_congestion_window() {
     let mut full = 0;
     for _ in 0..100 {
         let _ = pair.server.conn().send_stream(id).write(&pattern(3_000));
-        // New packets go only while there is room for them; a loss may shrink the window below
-        // what is in flight already.
+        // New packets are sent only if the window has room for them. A loss may shrink the window
+        // below what is already in flight.
         let before = pair.server.conn().path.recovery.bytes_in_flight();
         pair.flush(Side::Server);
         let connection = pair.server.conn();
@@ -214,7 +214,7 @@ fn redundancy_stays_within_the_congestion_window() {
 #[test]
 fn a_probe_repeats_a_symbol_that_is_held_back() {
     let mut pair = Pair::connected();
-    // Everything that the server sends at first is lost, repair symbols too.
+    // Everything that the server sends at first is lost, including repair symbols.
     let mut n = 0;
     pair.filter = Box::new(move |from, _| {
         n += usize::from(from == Side::Server);

@@ -1,4 +1,4 @@
-//! Retry and Version Negotiation, as a client and as a server.
+//! Retry and Version Negotiation, on the client and on the server.
 
 use super::pair::{Pair, pattern};
 use crate::crypto::retry::integrity_tag;
@@ -14,7 +14,7 @@ fn cid(byte: u8) -> ConnectionId {
     ConnectionId::new(&[byte; 8]).unwrap()
 }
 
-/// A pair whose client's first datagram was lost.
+/// A pair whose first datagram from the client was lost.
 fn waiting() -> Pair {
     let mut pair = Pair::new();
     pair.filter = Box::new(|_, _| false);
@@ -32,7 +32,7 @@ fn retry(pair: &mut Pair, scid: ConnectionId, token: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// What a client that sent nothing else would send now: the destination and token of its Initial.
+/// The destination and token of the Initial that the client sends next, if any.
 fn next_initial(pair: &mut Pair) -> Option<(ConnectionId, Vec<u8>)> {
     let (now, mut out) = (pair.now, Vec::new());
     pair.client.conn().poll_transmit(now, 1, &mut out)?;
@@ -49,7 +49,7 @@ fn a_retry_is_followed_once() {
     assert_eq!(pair.client.conn().stats().bytes_in_flight, 0);
     assert_eq!(next_initial(&mut pair), Some((cid(7), TOKEN.to_vec())));
     assert!(pair.client.conn().stats().bytes_in_flight >= in_flight);
-    // Numbers are not used again (RFC 9000 section 17.2.5.3).
+    // Packet numbers are not reused (RFC 9000 section 17.2.5.3).
     assert_eq!(pair.client.conn().spaces[0].peek_pn(), 2);
     let packet = retry(&mut pair, cid(8), b"another token");
     pair.receive(Side::Client, packet);
@@ -61,7 +61,7 @@ fn a_server_that_sent_a_retry_must_say_so() {
     let mut pair = waiting();
     let packet = retry(&mut pair, cid(7), TOKEN);
     pair.receive(Side::Client, packet);
-    // The server takes the Initial to be the first one, and so does not authenticate the Retry.
+    // To the server this Initial is the first one, so it does not authenticate the Retry.
     pair.run_for(Duration::from_secs(1));
     let lost = pair.client.events.iter().find_map(|event| match event {
         Event::ConnectionLost(ConnectionError::Transport(error)) => Some(error.code),
@@ -82,7 +82,7 @@ fn what_is_no_retry_for_this_client_is_ignored() {
         forged.receive(Side::Client, packet);
         assert_eq!(next_initial(&mut forged), None);
     }
-    // The probe goes where the first Initial went, and the handshake takes place.
+    // The probe goes where the first Initial went, and the handshake completes.
     forged.run_for(Duration::from_secs(3));
     assert!(forged.client.events.contains(&Event::Connected));
 }
@@ -153,6 +153,6 @@ fn a_server_tells_its_version_to_large_datagrams_of_others() {
     for ignored in [&datagram[..1199], &answer] {
         assert!(matches!(pair.server.endpoint.handle(from, ignored), DatagramEvent::Drop));
     }
-    // A client answers nobody.
+    // A client endpoint never answers.
     assert!(matches!(pair.client.endpoint.handle(from, &datagram), DatagramEvent::Drop));
 }

@@ -1,4 +1,4 @@
-//! Handshakes over bad wires, and with bad peers.
+//! Handshakes over bad networks and with bad peers.
 
 use super::pair::{Forgery, Pair, pattern};
 use crate::connection::receive::{MAX_UNDECRYPTABLE, MAX_UNDECRYPTABLE_BYTES};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Both ends become connected and can talk.
+/// Checks that both ends connect and can exchange data.
 fn completes(pair: &mut Pair) {
     let until = pair.now + Duration::from_secs(20);
     while !pair.client.conn().handshake.confirmed {
@@ -83,7 +83,7 @@ fn reordering_duplication_and_damage() {
 #[test]
 fn handshake_packets_before_the_initial_are_kept_for_their_keys() {
     let mut pair = Pair::new();
-    // The server's first datagram, with its Initial, comes after its second.
+    // The server's first datagram, which carries its Initial, arrives after its second.
     pair.copies = Box::new(|from, n| {
         vec![if from == Side::Server && n == 0 { 20 * MS } else { Duration::ZERO }]
     });
@@ -100,7 +100,7 @@ fn packets_without_keys_are_kept_within_bounds() {
     pair.flush(Side::Client);
     let dcid = pair.client.conn().handshake.local_cid;
     for len in (0..60).map(|i| 100 + i * 100) {
-        // A Handshake packet of the right form and no content.
+        // A well-formed Handshake packet with garbage content.
         let mut datagram = vec![0xe0, 0, 0, 0, 1, 8];
         datagram.extend_from_slice(dcid.as_slice());
         datagram.extend_from_slice(&[0, 0x40 | (len >> 8) as u8, len as u8]);
@@ -137,7 +137,7 @@ fn a_server_ignores_initials_in_small_datagrams() {
     let ping = pair.forge(Side::Client, SpaceId::Initial, &[1; 100], Forgery::default());
     pair.receive(Side::Server, ping);
     assert!(pair.server.connection.is_none());
-    // Nor do they mean anything to a connection that exists.
+    // An existing connection ignores them too.
     pair.step(pair.now + 51 * MS);
     let mut close = Vec::new();
     let code = TransportErrorCode::NO_ERROR;
@@ -208,7 +208,7 @@ fn reserved_parameters_are_sent_and_tolerated() {
 #[test]
 fn one_rtt_packets_wait_for_the_end_of_the_handshake() {
     let mut pair = Pair::new();
-    // The client's second flight, which completes the handshake, is lost; what follows is not.
+    // The client's second flight, which completes the handshake, is lost, but what follows is not.
     let mut n = 0;
     pair.filter = Box::new(move |from, _| {
         n += usize::from(from == Side::Client);

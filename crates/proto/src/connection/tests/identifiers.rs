@@ -1,4 +1,4 @@
-//! Connection identifiers between two ends (RFC 9000 section 5.1).
+//! Exchange of connection identifiers (RFC 9000 section 5.1).
 
 use super::pair::{Pair, pattern};
 use crate::wire_format::{Frame, NewConnectionId};
@@ -32,7 +32,7 @@ fn spare_identifiers_are_issued_and_replaced_when_retired() {
 fn an_end_goes_over_to_a_new_identifier_when_told_to() {
     let mut pair = Pair::connected();
     let before = pair.client.conn().path.remote_cids.active();
-    // The server has issued 0 to 3 by itself.
+    // The server has already issued 0 to 3.
     for side in [Side::Client, Side::Server] {
         pair.end(side).events.clear();
     }
@@ -56,7 +56,7 @@ fn an_end_goes_over_to_a_new_identifier_when_told_to() {
 fn wrong_retirements_are_violations() {
     for sequence in [0, 4, 1 << 40] {
         let mut pair = Pair::connected();
-        // 0 is what the packet is sent to; the others were never issued.
+        // 0 is the identifier that the packet is sent to; the others were never issued.
         pair.inject(Side::Client, &[Frame::RetireConnectionId(sequence)]);
         assert_eq!(pair.error(Side::Server), Some(TransportErrorCode::PROTOCOL_VIOLATION));
     }
@@ -64,12 +64,12 @@ fn wrong_retirements_are_violations() {
 
 #[test]
 fn a_flood_of_identifiers_ends_the_connection() {
-    // More than the limit at a time.
+    // More than the limit at once.
     let mut pair = Pair::connected();
     pair.inject(Side::Client, &[new_id(4, 0), new_id(5, 0)]);
     let limit = Some(TransportErrorCode::CONNECTION_ID_LIMIT_ERROR);
     assert_eq!(pair.error(Side::Server), limit);
-    // Or one after another, with retirements that are never acknowledged.
+    // Or one after another, without ever acknowledging the retirements.
     let mut pair = Pair::connected();
     pair.filter = Box::new(|_, _| false);
     let mut sequence = 3;

@@ -7,7 +7,7 @@ use crate::{Dir, Protection, Side, SpaceId, StreamId, TransportConfig};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A stream of the server with `len` bytes and its end.
+/// Opens and finishes a stream of the server with `len` bytes.
 fn stream(pair: &mut Pair, len: usize, protection: Option<Protection>) -> StreamId {
     let id = pair.server.conn().open(Dir::Uni).unwrap();
     let mut stream = pair.server.conn().send_stream(id);
@@ -23,11 +23,11 @@ fn a_late_acknowledgement_frees_what_waits_to_be_sent_again() {
         let mut pair = Pair::connected();
         let first = pair.server.conn().spaces[SpaceId::Data as usize].peek_pn();
         let id = stream(&mut pair, 6_000, protection.clone());
-        // Whatever is sent arrives so late that it counts as lost.
+        // Everything sent arrives so late that it counts as lost.
         pair.filter = Box::new(|from, _| from == Side::Client);
         pair.flush(Side::Server);
         let next = pair.server.conn().spaces[SpaceId::Data as usize].peek_pn();
-        // The newest packet is acknowledged: all below its threshold are lost.
+        // The newest packet is acknowledged, so all packets below its threshold are lost.
         acknowledge(&mut pair, &[(next - 1, next)]);
         assert!(pair.server.conn().stats().packets_lost > 0);
         acknowledge(&mut pair, &[(first, next)]);
@@ -44,7 +44,7 @@ fn a_late_acknowledgement_frees_what_waits_to_be_sent_again() {
     }
 }
 
-/// Gives up data of one stream, and holds that of others for a while.
+/// Drops lost data close to its deadline, and holds all other data for a while.
 #[derive(Debug, Clone, Default)]
 struct Choosy {
     seen: Arc<Mutex<Vec<LostData>>>,

@@ -1,4 +1,4 @@
-//! Which streams share a packet.
+//! Which streams may share a packet.
 
 use super::pair::{Pair, pattern};
 use crate::wire_format::{Carrier, Frame, FrameIter};
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The streams of each packet that carried any.
+/// For each packet with stream data, the streams in it.
 #[derive(Debug, Clone, Default)]
 struct Packets(Arc<Mutex<Vec<BTreeSet<StreamId>>>>);
 
@@ -35,8 +35,8 @@ impl Observer for Packets {
     }
 }
 
-/// What the server sends of `lengths` bytes on a stream each, packet by packet. The first stream
-/// has the priority `first`, the last one the protection `last`.
+/// For each packet that the server sends, the streams in it, if there is one stream for each of
+/// `lengths` bytes. The first stream has the priority `first`, the last one the protection `last`.
 fn sent(
     mix_streams: bool,
     lengths: &[usize],
@@ -75,7 +75,7 @@ fn a_packet_carries_one_stream_unless_told() {
     let usual = Priority::default();
     assert_eq!(sent(false, &[300, 300, 300], &usual, None), [[0], [1], [2]]);
     assert_eq!(sent(true, &[300, 300, 300], &usual, None), [[0, 1, 2]]);
-    // The end of the first leaves room in its packet.
+    // The end of the first stream leaves room in its packet.
     assert_eq!(sent(false, &[1200, 300], &usual, None), [[0], [0], [1]]);
     assert_eq!(sent(true, &[1200, 300], &usual, None), [vec![0], vec![0, 1]]);
 }

@@ -1,4 +1,4 @@
-//! Two connections against each other.
+//! Two connections talking to each other.
 
 mod acknowledgement;
 mod amplification;
@@ -36,7 +36,7 @@ fn handshake_and_a_stream_each_way() {
 }
 
 impl Connection {
-    /// Processes a frame as if it had come in a 1-RTT packet.
+    /// Processes a frame as if it had arrived in a 1-RTT packet.
     fn inject_frame(&mut self, frame: &Frame<'_>) -> Result<(), TransportError> {
         let dcid = self.handshake.local_cid;
         self.on_frame(std::time::Instant::now(), frame, &dcid)

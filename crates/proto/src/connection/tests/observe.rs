@@ -1,4 +1,4 @@
-//! What observers hear of the protocol above.
+//! What observers are told about the protocol above.
 
 use super::pair::Pair;
 use crate::{Observation, Observer};
@@ -8,7 +8,7 @@ use std::time::Instant;
 /// An event of some protocol.
 struct Greeting(&'static str);
 
-/// Remembers the greetings, and nothing else.
+/// Records the greetings and nothing else.
 struct Greetings(Arc<Mutex<Vec<&'static str>>>);
 
 impl Observer for Greetings {

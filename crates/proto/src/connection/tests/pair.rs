@@ -1,4 +1,4 @@
-//! Two endpoints and a wire between them, in virtual time.
+//! Two endpoints connected by a wire, in virtual time.
 
 use crate::Standstill;
 use crate::crypto::null::{NullClientConfig, NullServerConfig};
@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// One end: its endpoint and at most one connection.
+/// One end: an endpoint with at most one connection.
 pub(super) struct End {
     pub(super) endpoint: Endpoint,
     pub(super) connection: Option<Box<Connection>>,
@@ -41,24 +41,24 @@ impl End {
 }
 
 type Filter = Box<dyn FnMut(Side, &mut Vec<u8>) -> bool>;
-/// For a sender and the number of its datagram: how much later than usual each copy arrives.
+/// Takes a sender and the number of its datagram; returns the extra delay of each copy.
 type Copies = Box<dyn FnMut(Side, usize) -> Vec<Duration>>;
 
-/// A client, a server and the time.
+/// A client, a server and a virtual clock.
 pub(super) struct Pair {
     pub(super) client: End,
     pub(super) server: End,
     pub(super) now: Instant,
     pub(super) latency: Duration,
-    /// Sees each datagram with its sender, may change it, and says whether it arrives.
+    /// Is passed each datagram with its sender, may change it, and returns whether it arrives.
     pub(super) filter: Filter,
     pub(super) copies: Copies,
-    /// The mark that all datagrams arrive with.
+    /// The ECN mark with which all datagrams arrive.
     pub(super) ecn: Option<EcnCodepoint>,
-    /// Datagrams on the wire by arrival and order: receiver and bytes.
+    /// Datagrams on the wire, by arrival time and order: receiver and bytes.
     wire: BTreeMap<(Instant, u64), (Side, Vec<u8>)>,
     sent: u64,
-    /// Datagrams that each side put on the wire.
+    /// Sizes of the datagrams that each side sent.
     pub(super) datagrams: [Vec<usize>; 2],
 }
 
@@ -135,7 +135,7 @@ impl Pair {
         }
     }
 
-    /// Lets one side send what it has.
+    /// Lets one side send everything it has.
     pub(super) fn flush(&mut self, side: Side) {
         let now = self.now;
         loop {
@@ -167,7 +167,7 @@ impl Pair {
         }
     }
 
-    /// Hands a datagram to an end at once.
+    /// Delivers a datagram to an end at once.
     pub(super) fn receive(&mut self, side: Side, mut datagram: Vec<u8>) {
         let (now, ecn) = (self.now, self.ecn);
         let from = self.end(side.peer()).address;
@@ -188,7 +188,7 @@ impl Pair {
         end.settle();
     }
 
-    /// Goes to the next thing that happens; false if nothing ever will.
+    /// Advances to the next event; returns false if there is none.
     pub(super) fn step(&mut self, until: Instant) -> bool {
         self.flush(Side::Client);
         self.flush(Side::Server);
@@ -226,7 +226,7 @@ impl Pair {
         self.now = until;
     }
 
-    /// Opens a stream, sends `data` on it and ends it.
+    /// Opens a stream, sends `data` on it and finishes it.
     pub(super) fn send(&mut self, side: Side, dir: Dir, data: &[u8]) -> StreamId {
         let id = self.end(side).conn().open(dir).unwrap();
         self.write_all(side, id, data);
@@ -279,17 +279,17 @@ impl Pair {
     }
 }
 
-/// What a forged packet has that a proper one has not.
+/// How a forged packet differs from a proper one.
 #[derive(Default, Clone, Copy)]
 pub(super) struct Forgery {
     pub(super) dcid: Option<ConnectionId>,
     pub(super) scid: Option<ConnectionId>,
-    /// Bits of the first byte to turn on.
+    /// Bits of the first byte to set.
     pub(super) bits: u8,
 }
 
 impl Pair {
-    /// A packet that `from` could have sent, with this payload.
+    /// Forges a packet from `from` with this payload.
     pub(super) fn forge(
         &mut self,
         from: Side,
@@ -339,7 +339,7 @@ impl Pair {
         out
     }
 
-    /// Lets `from` send 1-RTT frames that it never would.
+    /// Injects 1-RTT frames that `from` would never send.
     pub(super) fn inject(&mut self, from: Side, frames: &[Frame<'_>]) {
         let mut payload = Vec::new();
         frames.iter().for_each(|frame| frame.encode(&mut payload));
@@ -347,7 +347,7 @@ impl Pair {
         self.receive(from.peer(), datagram);
     }
 
-    /// Why an end gave up.
+    /// Why an end's connection was lost.
     pub(super) fn loss(&mut self, side: Side) -> Option<ConnectionError> {
         self.end(side).events.iter().find_map(|event| match event {
             Event::ConnectionLost(error) => Some(error.clone()),
@@ -355,7 +355,7 @@ impl Pair {
         })
     }
 
-    /// The code of the error that an end found in what its peer did.
+    /// The code of the error that an end detected in its peer's behaviour.
     pub(super) fn error(&mut self, side: Side) -> Option<TransportErrorCode> {
         match self.loss(side)? {
             ConnectionError::Transport(error) => Some(error.code),
@@ -363,13 +363,13 @@ impl Pair {
         }
     }
 
-    /// Bytes of UDP payload that an end has put on the wire.
+    /// How many bytes of UDP payload an end has sent.
     pub(super) fn bytes_sent(&self, side: Side) -> usize {
         self.datagrams[side as usize].iter().sum()
     }
 }
 
-/// Bytes that differ from place to place.
+/// Bytes that differ from position to position.
 pub(super) fn pattern(len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
 }

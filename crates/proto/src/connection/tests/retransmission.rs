@@ -1,4 +1,4 @@
-//! The order of retransmission with everything else that decides about lost data.
+//! Resend orders combined with everything else that decides about lost data.
 
 use super::pair::{Pair, pattern};
 use crate::ids::SymbolRef;
@@ -10,13 +10,13 @@ use crate::{Dir, Outcome, Priority, Protection, Scheme, Side, SpaceId, StreamId,
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Three repair symbols at the end.
+/// A protection that sends three repair symbols at the end.
 fn tail() -> Protection {
     Protection::tail(3, Duration::ZERO)
 }
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Every approach with every loss reaction.
+/// Runs `test` for every resend order with every loss reaction.
 fn each(mut test: impl FnMut(Pair)) {
     let reactions: [Arc<dyn LossReactionFactory>; 2] =
         [Arc::new(ResendAtOnce), Arc::new(HoldForRepair)];
@@ -76,14 +76,14 @@ fn symbols_that_wait_when_their_stream_is_reset_leave_the_session_free() {
         let id = open(&mut pair, 9_000, Some(tail()), 3);
         pair.filter = Box::new(|from, _| from == Side::Client);
         pair.flush(Side::Server);
-        // Nothing arrives, so that probes go out and what was sent is wanted again.
+        // Nothing arrives, so probes are sent and sent data is queued again.
         pair.run_for(SECOND);
         pair.server.conn().send_stream(id).reset(7).unwrap();
         pair.filter = Box::new(|_, _| true);
         pair.run_for(20 * SECOND);
         assert_eq!(pair.server.conn().send_stream(id).outcome(), Some(Outcome::Finished));
         assert!(pair.server.conn().egress.is_coding_quiet());
-        // The session serves the next stream.
+        // The session is free for the next stream.
         open(&mut pair, 5_000, Some(tail()), 3);
         let conn = pair.client.conn();
         let reset = conn.accept(Dir::Uni);
@@ -92,13 +92,13 @@ fn symbols_that_wait_when_their_stream_is_reset_leave_the_session_free() {
     });
 }
 
-/// Lets the server send one datagram, which is lost; returns whether there was one.
+/// Makes the server send one datagram, which is lost; returns whether there was one.
 fn lose_one(pair: &mut Pair) -> bool {
     let now = pair.now;
     pair.server.conn().poll_transmit(now, 1, &mut Vec::new()).is_some()
 }
 
-/// A datagram of the client with a byte of a stream.
+/// A datagram from the client with one byte of a stream.
 fn byte(pair: &mut Pair, id: StreamId) -> Vec<u8> {
     let now = pair.now;
     let mut datagram = Vec::new();
@@ -112,7 +112,7 @@ fn a_small_symbol_in_turn_does_not_keep_a_large_repair_symbol_from_going() {
     let server = TransportConfig { resend_order: Arc::new(InTurn), ..TransportConfig::default() };
     let mut pair = Pair::with(TransportConfig::default(), server);
     pair.handshake();
-    // Acknowledgements become long, because every other packet is lost.
+    // Every other packet is lost, so acknowledgements become long.
     let id = pair.client.conn().open(Dir::Uni).unwrap();
     for n in 0..20 {
         let datagram = byte(&mut pair, id);
@@ -129,7 +129,7 @@ fn a_small_symbol_in_turn_does_not_keep_a_large_repair_symbol_from_going() {
     let small = SymbolRef { session: 0, id: 0 };
     let conn = pair.server.conn();
     conn.egress.probe_symbol(small);
-    // This one leaves no gap: its acknowledgement may wait, and goes along only where it has room.
+    // This one leaves no gap, so its acknowledgement may wait and is sent only where it has room.
     let datagram = byte(&mut pair, id);
     pair.receive(Side::Server, datagram);
 

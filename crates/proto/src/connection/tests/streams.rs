@@ -83,7 +83,7 @@ fn a_reset_and_a_stop_reach_the_other_end_even_when_lost_once() {
     pair.run_for(Duration::from_secs(5));
     let mut buffer = [0; 10];
     assert_eq!(pair.client.conn().recv_stream(id).read(&mut buffer), Err(ReadError::Reset(7)));
-    // All had arrived: there was nothing to stop.
+    // All data had arrived, so there was nothing to stop.
     assert_eq!(pair.client.conn().send_stream(id).outcome(), Some(Outcome::Finished));
 }
 

@@ -1,4 +1,4 @@
-//! Packets that must be refused, and packets that must be ignored.
+//! Packets that must be rejected, and packets that must be ignored.
 
 use super::pair::{Forgery, Pair};
 use crate::wire_format::{Close, Frame};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// What a server says to a 1-RTT packet with this payload and these bits in its first byte.
+/// How a server reacts to a 1-RTT packet with this payload and these bits in its first byte.
 fn verdict(payload: &[u8], bits: u8) -> Option<TransportErrorCode> {
     let mut pair = Pair::connected();
     let forgery = Forgery { bits, ..Forgery::default() };
@@ -25,12 +25,12 @@ fn malformed_payloads() {
         // Reserved bits.
         (&[1, 0, 0, 0], 0x08, Some(Code::PROTOCOL_VIOLATION)),
         (&[1, 0, 0, 0], 0x10, Some(Code::PROTOCOL_VIOLATION)),
-        // Types that nobody knows, and reserved ones: there is no greasing of frames.
+        // Unknown and reserved types: there is no greasing of frames.
         (&[0x3f, 0, 0, 0], 0, Some(Code::FRAME_ENCODING_ERROR)),
         (&[0x40, 0x3f, 0, 0], 0, Some(Code::PROTOCOL_VIOLATION)),
-        // PING in two bytes.
+        // PING encoded in two bytes.
         (&[0x40, 1, 0, 0], 0, Some(Code::PROTOCOL_VIOLATION)),
-        // Cut short.
+        // Truncated.
         (&[0x10, 0x40], 0, Some(Code::FRAME_ENCODING_ERROR)),
         // An ACK range below zero.
         (&[2, 0, 0, 0, 1], 0, Some(Code::FRAME_ENCODING_ERROR)),
@@ -95,7 +95,7 @@ fn packets_from_another_source_identifier_are_discarded() {
     let other = Forgery { scid: ConnectionId::new(&[7; 8]), ..Forgery::default() };
     let mut payload = close_frame();
     payload.resize(1200, 0);
-    // The server answers, and the client knows its identifier from then on.
+    // The server answers, which tells the client its identifier.
     pair.run_for(101 * MS);
     let mut pair_before = Pair::new();
     while pair_before.server.connection.is_none() {
@@ -105,7 +105,7 @@ fn packets_from_another_source_identifier_are_discarded() {
     let datagram = pair.forge(Side::Client, SpaceId::Initial, &payload, other);
     pair.receive(Side::Server, datagram);
     assert!(!pair.server.conn().is_closed());
-    // What cannot be authenticated does not choose the identifier either.
+    // An unauthenticated packet does not choose the identifier either.
     let mut datagram = pair.forge(Side::Server, SpaceId::Initial, &payload, other);
     let last = datagram.len() - 1;
     datagram[last] ^= 1;

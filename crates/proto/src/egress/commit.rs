@@ -1,4 +1,4 @@
-//! Writing what was chosen.
+//! Writes what was chosen.
 
 use super::{Egress, Next, Slot};
 use crate::fec::{Evicted, RepairBid};
@@ -8,26 +8,26 @@ use crate::streams::{Length, Pending};
 use crate::wire::frame::{datagram_size, encode_datagram};
 use smallvec::SmallVec;
 
-/// What a commit did to the packet.
+/// What a commit wrote into the packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wrote {
     /// Whether another frame may follow.
     pub more: bool,
-    /// The stream whose bytes were written, unless they may go along with any.
+    /// The stream whose data was written. `None` if that data may share a packet with any stream.
     pub stream: Option<StreamId>,
-    /// Whether it is redundancy, sent because nothing else was there to be sent.
+    /// Whether this is redundancy that was sent only because there was nothing else to send.
     pub idle: bool,
 }
 
 impl Wrote {
     /// Another frame may follow.
     const MORE: Self = Self { more: true, stream: None, idle: false };
-    /// The packet ends here.
+    /// Nothing may follow; the packet ends here.
     const LAST: Self = Self { more: false, stream: None, idle: false };
 }
 
 impl Egress {
-    /// Appends what [`look`](Self::look) said goes next into `slot`, and its tokens.
+    /// Appends what [`look`](Self::look) chose for `slot`, and its tokens.
     pub fn commit(
         &mut self,
         next: &Next,
@@ -55,7 +55,7 @@ impl Egress {
 
     fn write_datagram(&mut self, out: &mut Vec<u8>, tokens: &mut Tokens) -> Wrote {
         if self.datagrams.peek_size().is_some_and(|size| datagram_size(size) > self.capacity) {
-            // Packets have become too small for it since it was taken.
+            // Packets have become too small for the datagram since it was queued.
             self.datagrams.drop_oldest();
             return Wrote::MORE;
         }
@@ -87,7 +87,7 @@ impl Egress {
         }
     }
 
-    /// Appends a SOURCE_SYMBOL with one STREAM frame; it reaches to the end of the packet.
+    /// Appends a SOURCE_SYMBOL with one STREAM frame. It extends to the end of the packet.
     fn write_symbol(
         &mut self,
         session: u16,
@@ -118,15 +118,15 @@ impl Egress {
         tokens.push(Token::Stream(StreamToken { symbol, ..token }));
     }
 
-    /// Keeps what all coding windows hold within bounds.
+    /// Limits the total memory of all coding windows.
     fn enforce_budget(&mut self) {
         let mut evicted: SmallVec<[(u16, Evicted); 1]> = SmallVec::new();
         self.sessions.enforce_budget(|session, symbol| evicted.push((session, symbol)));
         evicted.iter().for_each(|(session, symbol)| self.on_evicted(*session, symbol));
     }
 
-    /// A symbol left its window before it was known to have arrived: from now on its frames are bare
-    /// data.
+    /// Handles a symbol that left its window before it was known to have arrived: from now on its
+    /// frames are bare data.
     fn on_evicted(&mut self, session: u16, evicted: &Evicted) {
         let symbol = SymbolRef { session, id: evicted.id };
         for frame in &evicted.frames {
@@ -138,7 +138,7 @@ impl Egress {
         }
     }
 
-    /// Sends a lost source symbol again, byte for byte, so that it fills the same place in the
+    /// Sends a lost source symbol again, byte for byte, so that it takes the same place in the
     /// peer's decoder.
     fn write_resend(
         &mut self,
@@ -155,7 +155,7 @@ impl Egress {
             tokens.extend(frames.into_iter().map(Token::Stream));
             return Wrote::LAST;
         }
-        // Packets have become too small for it.
+        // Packets have become too small for the symbol.
         self.sessions.finish(symbol);
         self.unbind(pending.id, symbol);
         Wrote::MORE
@@ -171,7 +171,7 @@ impl Egress {
         let around = self.surroundings(bid.session, slot.path);
         let start = out.len();
         if let Some(token) = self.sessions.write_repair(slot.now, bid, &around, out) {
-            // Redundancy is paid for by those whom it protects.
+            // The protected streams pay for their redundancy.
             let streams = &mut self.streams;
             let size = out.len() - start;
             self.sessions.share_repair(bid.session, size, |id, n| streams.charge(id, n));

@@ -3,16 +3,17 @@
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// What a queued datagram costs beyond its bytes, so that a flood of empty ones is bounded too.
+/// The cost of a queued datagram in addition to its bytes. It bounds floods of empty datagrams,
+/// too.
 const OVERHEAD: usize = 64;
 
-/// Why a datagram was not taken.
+/// Why a datagram could not be queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendDatagramError {
-    /// The peer does not take datagrams.
+    /// The peer does not support datagrams.
     #[error("datagrams not supported by peer")]
     UnsupportedByPeer,
-    /// It does not fit in a packet, or exceeds what the peer takes.
+    /// The datagram does not fit in a packet, or exceeds the peer's limit.
     #[error("datagram too large")]
     TooLarge,
     /// The connection is over.
@@ -20,7 +21,7 @@ pub enum SendDatagramError {
     Closed,
 }
 
-/// A queue of datagrams that drops its oldest to stay within a number of bytes.
+/// A queue of datagrams, bounded in bytes, that drops the oldest when it overflows.
 #[derive(Debug)]
 pub struct DatagramQueue {
     items: VecDeque<Bytes>,
@@ -30,12 +31,13 @@ pub struct DatagramQueue {
 }
 
 impl DatagramQueue {
-    /// A queue of at most `limit` bytes, counting 64 bytes more for each datagram.
+    /// Creates a queue for at most `limit` bytes. Each datagram counts 64 bytes more than its
+    /// length.
     pub fn new(limit: usize) -> Self {
         Self { items: VecDeque::new(), cost: 0, limit, dropped: 0 }
     }
 
-    /// Adds a datagram; the oldest make room for it. Returns whether any was dropped.
+    /// Adds a datagram, dropping the oldest to make room. Returns whether any was dropped.
     pub fn push(&mut self, data: Bytes) -> bool {
         self.cost += data.len() + OVERHEAD;
         self.items.push_back(data);
@@ -54,12 +56,12 @@ impl DatagramQueue {
         Some(item)
     }
 
-    /// Drops the oldest datagram: it cannot be sent any more.
+    /// Drops the oldest datagram because it can no longer be sent.
     pub fn drop_oldest(&mut self) {
         self.dropped += u64::from(self.pop().is_some());
     }
 
-    /// The oldest datagram's size.
+    /// The size of the oldest datagram.
     pub fn peek_size(&self) -> Option<usize> {
         self.items.front().map(Bytes::len)
     }
@@ -69,7 +71,7 @@ impl DatagramQueue {
         self.items.is_empty()
     }
 
-    /// Datagrams dropped to make room.
+    /// How many datagrams were dropped.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

@@ -1,17 +1,17 @@
-//! Bare data that the loss reaction holds back.
+//! Bare data held back by the loss reaction.
 
 use crate::recovery::token::StreamToken;
 use std::time::Instant;
 
-/// Frames of bare data that are held back at a time; further ones are sent again at once.
+/// The most frames of bare data that are held back at once; any more are sent again immediately.
 pub const MAX_HELD_FRAMES: usize = 1024;
 
-/// Lost frames that wait for a time to come, or for a late acknowledgement.
+/// Lost frames that wait for their release time or a late acknowledgement.
 #[derive(Debug, Default)]
 pub struct HeldFrames(Vec<(Instant, StreamToken)>);
 
 impl HeldFrames {
-    /// Holds a frame; false if there is no room for another.
+    /// Holds a frame; returns false if there is no room for it.
     pub fn hold(&mut self, until: Instant, frame: StreamToken) -> bool {
         let fits = self.0.len() < MAX_HELD_FRAMES;
         if fits {
@@ -25,7 +25,7 @@ impl HeldFrames {
         self.0.iter().map(|(until, _)| *until).min()
     }
 
-    /// The frames whose time has come, in the order in which they were lost.
+    /// Takes the frames that are due, in the order in which they were lost.
     pub fn take_due(&mut self, now: Instant) -> impl Iterator<Item = StreamToken> + use<> {
         let (due, wait): (Vec<_>, Vec<_>) = self.0.drain(..).partition(|(until, _)| *until <= now);
         self.0 = wait;

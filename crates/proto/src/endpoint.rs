@@ -1,5 +1,5 @@
-//! Which connection does a datagram belong to? The endpoint answers that, accepts and opens
-//! connections, and owns none of them.
+//! The endpoint finds the connection that a datagram belongs to, and accepts and opens connections.
+//! It owns none of them.
 
 use crate::config::{ClientConfig, EndpointConfig, MIN_UDP_PAYLOAD, ServerConfig, TransportConfig};
 use crate::connection::{self, Connection, EndpointEvent, NewConnection};
@@ -15,27 +15,26 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Bytes of the connection identifiers that this implementation chooses.
+/// Length in bytes of the connection identifiers that this implementation chooses.
 pub const LOCAL_CID_SIZE: usize = 8;
-/// Fewer bytes than this in the identifier of a client's first Initial are too few
-/// (RFC 9000 section 7.2).
+/// The minimum length in bytes of the Destination Connection ID in a client's first Initial (RFC
+/// 9000 section 7.2).
 const MIN_INITIAL_DCID: usize = 8;
 
-/// Names a connection at its endpoint.
+/// Identifies a connection at its endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionHandle(pub usize);
 
-/// What became of a datagram.
+/// What to do with a datagram.
 #[derive(Debug)]
 pub enum DatagramEvent {
-    /// It belongs to no connection.
+    /// It belongs to no connection: drop it.
     Drop,
-    /// It asks for a version that this endpoint does not support: these bytes go back to its sender
-    /// as one datagram.
+    /// It asks for an unsupported version: send these bytes back to its sender as one datagram.
     Respond(Vec<u8>),
-    /// It is for this connection.
+    /// Pass it to this connection.
     Connection(ConnectionHandle),
-    /// It opens a connection, and is to be given to it.
+    /// It opens a connection: pass it to the new connection.
     NewConnection(ConnectionHandle, Box<Connection>),
 }
 
@@ -45,13 +44,13 @@ pub enum ConnectError {
     /// The server's name or the TLS configuration is invalid.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// TLS did not produce a first message.
+    /// TLS failed to produce its first message.
     #[error("cannot start the handshake: {0}")]
     Handshake(TransportError),
-    /// [`EndpointConfig::max_connections`] are open.
+    /// [`EndpointConfig::max_connections`] are already open.
     #[error("too many connections")]
     TooManyConnections,
-    /// Nothing can be sent to this address.
+    /// Datagrams cannot be sent to this address.
     #[error("invalid remote address: {0}")]
     InvalidRemoteAddress(SocketAddr),
 }
@@ -70,14 +69,14 @@ pub struct Endpoint {
     server: Option<Arc<ServerConfig>>,
     rng: StdRng,
     connections: Slab<Entry>,
-    /// All identifiers that a datagram may name, ours and those that clients chose for their first
-    /// packets; the hasher is keyed at random, as the peer chooses some of the keys.
+    /// All identifiers that route datagrams: ours, and those that clients chose for their first
+    /// packets. The peer chooses some of the keys, so the hasher is randomly keyed.
     routes: HashMap<ConnectionId, ConnectionHandle>,
     handshakes: usize,
 }
 
 impl Endpoint {
-    /// An endpoint that draws all its randomness from `seed`, which must be unpredictable
+    /// Creates an endpoint that takes all its randomness from `seed`, which must be unpredictable
     /// outside of simulations. It accepts connections if `server` is given.
     #[must_use]
     pub fn new(
@@ -95,18 +94,18 @@ impl Endpoint {
         }
     }
 
-    /// Replaces how connections are accepted from now on.
+    /// Replaces the configuration for connections accepted from now on.
     pub fn set_server_config(&mut self, server: Option<Arc<ServerConfig>>) {
         self.server = server;
     }
 
-    /// Connections that are not drained yet.
+    /// How many connections are not drained yet.
     #[must_use]
     pub fn len(&self) -> usize {
         self.connections.len()
     }
 
-    /// Whether there is no connection.
+    /// Whether there are no connections.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.connections.is_empty()
@@ -151,12 +150,12 @@ impl Endpoint {
         NewConnection { side, remote, transport, original_dcid, local_cid, seed }
     }
 
-    /// Says where a datagram that came from `remote` goes.
+    /// Decides where a datagram received from `remote` goes.
     pub fn handle(&mut self, remote: SocketAddr, datagram: &[u8]) -> DatagramEvent {
         let Ok(invariants) = packet::parse_invariants(datagram, LOCAL_CID_SIZE) else {
             return DatagramEvent::Drop;
         };
-        // Identifiers of other versions may be longer than any of ours.
+        // Identifiers of other versions may be longer than ours.
         let dcid = ConnectionId::new(invariants.dcid);
         if let Some(&handle) = dcid.and_then(|dcid| self.routes.get(&dcid)) {
             return DatagramEvent::Connection(handle);
@@ -175,13 +174,13 @@ impl Endpoint {
         }
     }
 
-    /// Tells a client which version this server speaks (RFC 9000 section 6.1). What is sent is much
-    /// shorter than what came, so it amplifies nothing.
+    /// Tells a client which version this server supports (RFC 9000 section 6.1). The response is
+    /// much shorter than the client's datagram, so it cannot be used for amplification.
     fn negotiate_version(&mut self, client: &Invariants<'_>) -> DatagramEvent {
         if self.server.is_none() {
             return DatagramEvent::Drop;
         }
-        // A reserved version keeps clients tolerant of versions to come (RFC 9000 section 6.3).
+        // A reserved version keeps clients tolerant of future versions (RFC 9000 section 6.3).
         let reserved = self.rng.next_u32() & 0xf0f0_f0f0 | 0x0a0a_0a0a;
         let mut out = Vec::new();
         let versions = [reserved, packet::VERSION_1];
@@ -203,7 +202,7 @@ impl Endpoint {
         {
             return DatagramEvent::Drop;
         }
-        // A packet that does not open would leave a connection behind that has no peer.
+        // A packet that cannot be opened would leave behind a connection without a peer.
         let keys = server.crypto.initial_keys(packet::VERSION_1, &dcid);
         if !keys.is_ok_and(|keys| connection::is_authentic(&keys, packet, datagram)) {
             return DatagramEvent::Drop;
@@ -227,7 +226,7 @@ impl Endpoint {
         handle
     }
 
-    /// Processes an event of a connection.
+    /// Handles an event of a connection.
     pub fn handle_event(&mut self, handle: ConnectionHandle, event: EndpointEvent) {
         let Some(entry) = self.connections.get_mut(handle.0) else { return };
         match event {
@@ -266,7 +265,7 @@ impl Endpoint {
         ConnectionId::new(&bytes).unwrap_or_default()
     }
 
-    /// An identifier that no connection has.
+    /// Generates an identifier that no connection uses.
     fn fresh_cid(&mut self) -> ConnectionId {
         loop {
             let cid = self.random_cid();

@@ -1,4 +1,4 @@
-//! What goes next: the one place where the order of precedence stands.
+//! Decides what to send next: the only place that defines the order of precedence.
 
 use super::Egress;
 use crate::fec::RepairBid;
@@ -9,27 +9,28 @@ use crate::wire::frame::datagram_size;
 use std::time::Instant;
 use sutura_schedule::Rank;
 
-/// A STREAM frame is not worth starting with less room than this.
+/// The least room in which a STREAM frame is worth starting.
 const MIN_STREAM_ROOM: usize = 24;
-/// The shortest frame that is worth looking for: an empty datagram.
+/// The size of the shortest frame worth looking for: an empty datagram.
 pub const MIN_ROOM: usize = 2;
 /// The most that a SOURCE_SYMBOL adds to a STREAM frame: type 2, session 2, identifier 8.
 const SYMBOL_HEADER: usize = 12;
 
-/// A free place in a packet.
+/// Free space in a packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Slot<'a> {
-    /// The time.
+    /// The current time.
     pub now: Instant,
-    /// Bytes of the packet that are left.
+    /// Bytes left in the packet.
     pub room: usize,
-    /// The stream whose bytes the packet carries already, those apart that may go along with any.
+    /// The stream whose data is already in the packet. Data that may share a packet with any stream
+    /// does not count.
     pub stream: Option<StreamId>,
-    /// What the path is like.
+    /// The state of the path.
     pub path: &'a PathView,
 }
 
-/// What goes next.
+/// What to send next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     /// Lost stream data, as bytes or as a source symbol.
@@ -38,27 +39,27 @@ pub enum Next {
     Datagram,
     /// A repair symbol.
     Repair {
-        /// Which.
+        /// The repair symbol.
         bid: RepairBid,
-        /// Whether nothing else waits in the whole connection.
+        /// Whether nothing else is waiting in the whole connection.
         idle: bool,
     },
     /// New stream data.
     New(Pending),
-    /// Something that this packet has no room for.
+    /// Something that does not fit in this packet.
     Later,
-    /// There is nothing to send, or flow control lets none of it go.
+    /// There is nothing to send, or flow control blocks all of it.
     Nothing,
 }
 
 impl Egress {
-    /// What goes next into a packet.
+    /// Decides what to put into a packet next.
     ///
-    /// Lost data goes first if the order of resending says so; then datagrams; then what is most
-    /// urgent of repair symbols and of what the scheduler names. A repair symbol is as urgent as the
-    /// most urgent stream that it protects, unless its policy asks for more, and goes before new data
-    /// that is as urgent: whether the session's own new data should precede it is for its policy to
-    /// say, which was asked.
+    /// Lost data goes first if the resend order says so, then datagrams, then whichever is more
+    /// urgent: a repair symbol or the new data chosen by the scheduler. A repair symbol is as
+    /// urgent as the most urgent stream that it protects, unless its policy asks for more. It goes
+    /// before equally urgent new data: whether the session's own new data should precede it was
+    /// already up to its policy.
     pub fn look(&self, slot: &Slot<'_>) -> Next {
         if let Some(lost) = self.streams.look_lost() {
             return if self.fits(slot, &lost) { Next::Lost(lost) } else { Next::Later };
@@ -81,7 +82,7 @@ impl Egress {
         }
     }
 
-    /// Bytes of the frame that `next` stands for, if it goes whole or not at all; otherwise 0.
+    /// The size of the frame that `next` stands for if it cannot be split; otherwise 0.
     pub fn whole_size(&self, next: &Next) -> usize {
         match next {
             Next::Lost(pending) | Next::New(pending) => {
@@ -93,7 +94,7 @@ impl Egress {
         }
     }
 
-    /// The most urgent repair symbol that a policy wants to be sent, unless new data is more urgent.
+    /// The most urgent repair symbol that a policy wants to send, unless new data is more urgent.
     fn best_bid(&self, slot: &Slot<'_>, idle: bool, new: Option<&Pending>) -> Option<RepairBid> {
         if !self.sessions.is_enabled() {
             return None;
@@ -106,7 +107,7 @@ impl Egress {
         new.is_none_or(|new| rank <= Some(new)).then_some(bid)
     }
 
-    /// What a repair symbol goes strictly before; `None` goes before all new data.
+    /// The rank that a repair symbol precedes; `None` if it precedes all new data.
     fn rank(&self, bid: &RepairBid) -> Option<Rank> {
         match bid.plan.turn {
             Turn::First => None,
@@ -118,8 +119,8 @@ impl Egress {
         }
     }
 
-    /// Whether something of what a stream sends next can go into the packet. A symbol that no packet
-    /// has room for can: it goes as bare data.
+    /// Whether at least part of what a stream sends next fits in the packet. This is true of a
+    /// symbol that is too large for any packet, because it is sent as bare data.
     fn fits(&self, slot: &Slot<'_>, pending: &Pending) -> bool {
         if self.is_crowded(slot, pending) {
             return false;
@@ -136,8 +137,8 @@ impl Egress {
         }
     }
 
-    /// Whether the packet carries bytes of another stream already, and should not carry `pending`'s
-    /// too.
+    /// Whether the packet already carries data of another stream and should not also carry data of
+    /// `pending`.
     fn is_crowded(&self, slot: &Slot<'_>, pending: &Pending) -> bool {
         let other = slot.stream.is_some_and(|stream| stream != pending.id);
         other && !pending.goes_along && !self.mix_streams

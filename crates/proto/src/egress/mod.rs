@@ -1,11 +1,11 @@
-//! The way out: what goes next into a packet, and what becomes of it.
+//! The sending side: chooses what goes into a packet next and handles what happens to it.
 //!
-//! [`Egress`] owns the streams with their scheduler and order of resending, the coding sessions,
-//! the queue of datagrams and the loss reaction. It is asked in two steps: [`look`](Egress::look)
-//! says what goes next, changes nothing and may be asked any number of times;
-//! [`commit`](Egress::commit) writes it and moves on. What became of a packet's frames comes back
-//! by the methods of `outcome.rs`. It knows no packets and no handshake, and only a [`PathView`] of
-//! the path.
+//! [`Egress`] owns the streams with their scheduler and resend order, the coding sessions, the
+//! datagram queue and the loss reaction. It works in two steps: [`look`](Egress::look) chooses what
+//! goes next, changes nothing and may be called any number of times; [`commit`](Egress::commit)
+//! writes it and moves on. The methods of `outcome.rs` take back what happened to the frames of a
+//! packet. Egress knows neither packets nor the handshake, and sees the path only through a
+//! [`PathView`].
 
 mod commit;
 mod datagrams;
@@ -30,25 +30,26 @@ use held::HeldFrames;
 use smallvec::SmallVec;
 use std::time::Instant;
 
-/// What this end sends of streams, datagrams and repair symbols, with the frames of flow control.
+/// Sends streams, datagrams and repair symbols, along with the frames of flow control.
 #[derive(Debug)]
 pub struct Egress {
-    /// The streams of the connection. Their receiving halves share the table, and nothing else here
-    /// looks at them.
+    /// The connection's streams. Their receiving halves are in the same table, but are not used
+    /// here.
     pub streams: Streams,
     sessions: SendSessions,
     datagrams: DatagramQueue,
     reaction: Box<dyn LossReaction>,
     held: HeldFrames,
-    /// Bytes of frames that a packet of full size has room for.
+    /// Bytes of frames that fit in a full-size packet.
     capacity: usize,
-    /// Whether a packet may carry bytes of several streams.
+    /// Whether a packet may carry data of several streams.
     mix_streams: bool,
     resent_bytes: u64,
 }
 
 impl Egress {
-    /// Nothing to send. `datagram_buffer` is what the queue of datagrams holds, bytes.
+    /// Creates an egress with nothing to send. `datagram_buffer` is the size of the datagram queue
+    /// in bytes.
     pub fn new(
         streams: Streams,
         reaction: Box<dyn LossReaction>,
@@ -67,13 +68,15 @@ impl Egress {
         }
     }
 
-    /// A packet of full size has room for `bytes` of frames from now on. What must go whole and is
-    /// longer goes in another form, or not at all: symbols as bare data, datagrams not.
+    /// Sets how many bytes of frames fit in a full-size packet. What cannot be split and is now too
+    /// large is sent in another form or not at all: symbols become bare data, datagrams are
+    /// dropped.
     pub fn set_capacity(&mut self, bytes: usize) {
         self.capacity = bytes;
     }
 
-    /// The peer announced a decoder, which takes source symbols of `symbol_size` bytes.
+    /// Enables coding, because the peer announced a decoder. It takes source symbols of
+    /// `symbol_size` bytes.
     pub fn enable_coding(&mut self, peer: &FecConfig, symbol_size: usize) {
         self.sessions.enable(peer, symbol_size, self.capacity);
     }
@@ -83,37 +86,37 @@ impl Egress {
         self.sessions.stats()
     }
 
-    /// Bytes of stream data that were queued to be sent again.
+    /// Bytes of stream data that were queued for retransmission.
     pub fn resent_bytes(&self) -> u64 {
         self.resent_bytes
     }
 
-    /// Queues a datagram; the oldest ones make room for it.
+    /// Queues a datagram, dropping the oldest to make room.
     pub fn push_datagram(&mut self, data: Bytes) {
         self.datagrams.push(data);
     }
 
-    /// Whether datagrams wait to be sent.
+    /// Whether datagrams are waiting to be sent.
     pub fn has_datagrams(&self) -> bool {
         !self.datagrams.is_empty()
     }
 
-    /// Datagrams that were dropped because they could not be sent in time, or not at all.
+    /// Datagrams that were dropped because they could not be sent in time or at all.
     pub fn datagrams_dropped(&self) -> u64 {
         self.datagrams.dropped()
     }
 
-    /// The longest datagram whose frame a packet of full size has room for.
+    /// The longest datagram whose frame fits in a full-size packet.
     pub fn max_datagram(&self, peer_frame_size: usize) -> Option<usize> {
         let frame = self.capacity.min(peer_frame_size);
         let overhead = datagram_size(frame).checked_sub(frame)?;
         frame.checked_sub(overhead)
     }
 
-    /// How a stream is protected from now on.
+    /// Sets how a stream is protected from now on.
     ///
     /// # Errors
-    /// There is no such stream, or not to send on.
+    /// The stream does not exist or cannot be sent on.
     pub fn protect(
         &mut self,
         id: StreamId,
@@ -128,24 +131,24 @@ impl Egress {
         Ok(())
     }
 
-    /// Gives up the sending part of a stream.
+    /// Resets the sending half of a stream.
     ///
     /// # Errors
-    /// There is no such stream, or not to send on.
+    /// The stream does not exist or cannot be sent on.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         let withdrawn = self.streams.reset(id, code)?;
         self.withdraw(&withdrawn);
         Ok(())
     }
 
-    /// Symbols that will not be sent again, because their stream was given up.
+    /// Forgets symbols that will not be sent again because their stream was reset.
     pub fn withdraw(&mut self, symbols: &Withdrawn) {
         symbols.iter().for_each(|symbol| self.sessions.finish(*symbol));
     }
 
-    /// The session that protects what a stream sends, if it asks for protection, the peer decodes
-    /// and a session is free. Chosen when the stream first sends, as it may have asked before the
-    /// peer was known.
+    /// The session that protects a stream's data, if the stream asks for protection, the peer
+    /// decodes and a session is free. It is chosen when the stream first sends, because the stream
+    /// may have asked before anything was known about the peer.
     fn session_of(&mut self, id: StreamId) -> Option<u16> {
         if !self.sessions.is_enabled() {
             return None;
@@ -160,7 +163,7 @@ impl Egress {
         session
     }
 
-    /// What a session may know of everything around it.
+    /// What a session may know about its surroundings.
     fn surroundings(&self, session: u16, path: &PathView) -> Surroundings {
         let idle = self.datagrams.is_empty() && !self.streams.has_data();
         self.surroundings_if(idle, session, path)
@@ -180,37 +183,37 @@ impl Egress {
         }
     }
 
-    /// When a policy wants to be asked again, or something that is held is released.
+    /// When a policy wants to be asked again, or held data is released.
     pub fn timeout(&self, now: Instant) -> Option<Instant> {
         self.sessions.timeout(now).into_iter().chain(self.held.next()).min()
     }
 
-    /// When a coding session that fell idle gives its memory back.
+    /// When an idle coding session releases its memory.
     pub fn idle_timeout(&self) -> Option<Instant> {
         self.sessions.idle_timeout()
     }
 
-    /// Has coding sessions that fell idle give their memory back.
+    /// Releases the memory of idle coding sessions.
     pub fn release_idle(&mut self, now: Instant) {
         self.sessions.release_idle(now);
     }
 
-    /// Bytes that coding windows hold.
+    /// Bytes held by coding windows.
     #[cfg(test)]
     pub fn coding_bytes(&self) -> usize {
         self.sessions.allocated()
     }
 
-    /// Appends SYMBOL_WINDOW frames where the peer could free a good part of its memory.
+    /// Appends SYMBOL_WINDOW frames where they let the peer free a good part of its memory.
     pub fn write_windows(&mut self, out: &mut Vec<u8>, room: usize) -> SmallVec<[Token; 1]> {
         self.sessions.write_windows(out, room)
     }
 
-    /// A SYMBOL_ACK came. Returns how many symbols the peer recovered that were not known to have
-    /// arrived.
+    /// Handles a SYMBOL_ACK. Returns how many symbols the peer recovered that were not known to
+    /// have arrived.
     ///
     /// # Errors
-    /// The peer names a session or a symbol that was never sent.
+    /// The frame names a session or symbol that was never sent.
     pub fn on_symbol_ack(
         &mut self,
         now: Instant,
@@ -224,19 +227,19 @@ impl Egress {
         Ok(count)
     }
 
-    /// Sends a symbol again as a probe would.
+    /// Queues a symbol again, as a probe would.
     #[cfg(test)]
     pub fn probe_symbol(&mut self, symbol: crate::ids::SymbolRef) {
         self.resend_symbol(symbol);
     }
 
-    /// Frames of a symbol that waits to be sent again.
+    /// How many frames of a symbol are queued to be sent again.
     #[cfg(test)]
     pub fn queued_frames(&self, symbol: crate::ids::SymbolRef) -> usize {
         self.sessions.resend_frames(symbol).len()
     }
 
-    /// Whether every coded symbol is known to have arrived, or not wanted any more.
+    /// Whether every coded symbol is known to have arrived or is no longer needed.
     #[cfg(test)]
     pub fn is_coding_quiet(&self) -> bool {
         self.sessions.is_quiet()

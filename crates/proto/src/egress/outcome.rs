@@ -1,4 +1,4 @@
-//! What became of frames that were sent, and what is done about it.
+//! Handles what happened to the frames that were sent.
 
 use super::Egress;
 use crate::fec::LostSymbol;
@@ -9,19 +9,19 @@ use crate::recovery::token::StreamToken;
 use crate::wire::coding::VARINT_MAX;
 use std::time::Instant;
 
-/// What became of a packet.
+/// What happened to a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// It was acknowledged.
     Acked,
-    /// It was declared lost. It was sent at this time.
+    /// It was declared lost. The time is when it was sent.
     Lost(Instant),
     /// It was acknowledged after it had been declared lost.
     Late,
 }
 
 impl Egress {
-    /// What became of a STREAM frame.
+    /// Handles the outcome of a STREAM frame.
     pub fn on_stream_frame(
         &mut self,
         now: Instant,
@@ -36,14 +36,14 @@ impl Egress {
         }
     }
 
-    /// What became of a repair symbol, which covered the symbols from `first` to below `end`. What is
-    /// held for it is looked at again by [`release_overdue`](Self::release_overdue).
+    /// Handles the outcome of a repair symbol that covered the symbols `first..end`. Symbols held
+    /// for it are reconsidered by [`release_overdue`](Self::release_overdue).
     pub fn on_repair(&mut self, session: u16, first: u64, end: u64, outcome: Outcome) {
         match outcome {
             Outcome::Acked | Outcome::Lost(_) => {
                 self.sessions.on_repair_settled(session, first, end);
             }
-            // It counted as lost before.
+            // It already counted as lost.
             Outcome::Late => {}
         }
     }
@@ -96,8 +96,8 @@ impl Egress {
         }
     }
 
-    /// Does with lost data what the loss reaction says. `symbol` is the source symbol that holds it,
-    /// if it is in its window.
+    /// Applies the verdict of the loss reaction to lost data. `symbol` is the source symbol that
+    /// carried it, if that is still in its window.
     fn react(&mut self, frame: &StreamToken, symbol: Option<SymbolRef>, verdict: Verdict) {
         match (verdict, symbol) {
             (Verdict::Resend, Some(symbol)) => self.resend_symbol(symbol),
@@ -115,19 +115,20 @@ impl Egress {
         }
     }
 
-    /// Sends again what is still missing of a frame, as bare data.
+    /// Queues the part of a frame that has not arrived to be sent again, as bare data.
     pub(super) fn resend(&mut self, frame: &StreamToken) {
         if self.streams.retransmit(frame) {
             self.resent_bytes += u64::from(frame.len);
         }
     }
 
-    /// Sends as bare data what a stream has queued as a symbol, which cannot be sent as it is any more.
+    /// Turns a symbol queued by a stream into bare data, because the symbol can no longer be sent
+    /// as it is.
     pub(super) fn unbind(&mut self, id: StreamId, symbol: SymbolRef) {
         self.resent_bytes += self.streams.unbind_symbol(id, symbol);
     }
 
-    /// Queues a symbol in the stream that misses a frame of it; drops it if none does.
+    /// Queues a symbol on a stream that still misses one of its frames; drops it if there is none.
     pub(super) fn resend_symbol(&mut self, symbol: SymbolRef) {
         let frames = self.sessions.queue(symbol);
         match frames.iter().find(|frame| self.streams.is_missing(frame)) {
@@ -136,9 +137,8 @@ impl Egress {
         }
     }
 
-    /// Releases what is held and need not wait any longer, because its time is over or no repair
-    /// symbol in flight can mend it any more. Called after all frames of a packet were processed,
-    /// and by the timer.
+    /// Releases held data whose time is over, or that no repair symbol in flight can repair any
+    /// more. Called once all frames of a packet were processed, and by the timer.
     pub fn release_overdue(&mut self, now: Instant) {
         for symbol in self.sessions.overdue(now) {
             self.resend_symbol(symbol);
@@ -150,7 +150,7 @@ impl Egress {
         }
     }
 
-    /// A probe sends a frame again, whatever the loss reaction would rather wait for.
+    /// Sends a frame again as a probe, even if the loss reaction would rather wait.
     pub fn probe(&mut self, frame: &StreamToken) {
         let may_probe = frame.symbol.and_then(|symbol| {
             let may = self.sessions.may_probe(symbol)?;

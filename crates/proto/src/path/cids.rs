@@ -1,23 +1,22 @@
-//! Connection identifiers: those that we issue and those that the peer issues (RFC 9000 sections
-//! 5.1, 19.15 and 19.16).
+//! Connection identifiers issued by us and by the peer (RFC 9000 sections 5.1, 19.15 and 19.16).
 
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::ConnectionId;
 use std::collections::VecDeque;
 use std::fmt;
 
-/// Connection identifiers of the peer that this end remembers.
+/// How many of the peer's connection identifiers this end stores.
 pub const ACTIVE_CID_LIMIT: u64 = 4;
-/// Identifiers of ours that a peer may have at once, however many it would hold.
+/// How many of our identifiers the peer may have at once, even if it allows more.
 pub const MAX_LOCAL_CIDS: usize = 4;
-/// Unacknowledged RETIRE_CONNECTION_ID frames that a peer may make us keep, in multiples of the
-/// `active_connection_id_limit` that we told it. RFC 9000 section 5.1.2 asks for at least 2.
+/// How many unacknowledged RETIRE_CONNECTION_ID frames the peer may make us keep, in multiples of
+/// our `active_connection_id_limit`. RFC 9000 section 5.1.2 requires at least 2.
 pub const MAX_RETIRE_FACTOR: usize = 10;
-/// Bytes of a stateless reset token.
+/// Size of a stateless reset token in bytes.
 pub const RESET_TOKEN_SIZE: usize = 16;
 
-/// A stateless reset token (RFC 9000 section 10.3). Comparison takes the same time for all values;
-/// who sees a token can end the connection, so it is not printed.
+/// A stateless reset token (RFC 9000 section 10.3). Anyone who knows a token can end the
+/// connection, so it is compared in constant time and never printed.
 #[derive(Clone, Copy, Eq)]
 pub struct ResetToken(pub [u8; RESET_TOKEN_SIZE]);
 
@@ -38,14 +37,14 @@ fn violation(reason: &'static str) -> TransportError {
     TransportError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason)
 }
 
-/// An identifier of ours that is announced by a NEW_CONNECTION_ID frame.
+/// One of our identifiers, as announced by a NEW_CONNECTION_ID frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewCid {
     /// Its sequence number.
     pub seq: u64,
     /// The identifier.
     pub cid: ConnectionId,
-    /// The token of a stateless reset for it.
+    /// Its stateless reset token.
     pub token: ResetToken,
 }
 
@@ -53,16 +52,16 @@ pub struct NewCid {
 struct LocalCid {
     seq: u64,
     cid: ConnectionId,
-    /// `None` for the handshake's, which no frame announces.
+    /// `None` for the handshake's identifier, which no frame announces.
     token: Option<ResetToken>,
-    /// Whether the peer can know it.
+    /// Whether the peer may know it.
     announced: bool,
 }
 
-/// The identifiers that the peer addresses us by.
+/// Our identifiers, which the peer uses to address us.
 #[derive(Debug)]
 pub struct LocalCids {
-    /// Ascending in sequence number, at most [`MAX_LOCAL_CIDS`].
+    /// Sorted by sequence number; at most [`MAX_LOCAL_CIDS`].
     cids: Vec<LocalCid>,
     /// Sequence numbers to announce, each of `cids` at most once.
     queue: VecDeque<u64>,
@@ -72,20 +71,20 @@ pub struct LocalCids {
 
 impl LocalCids {
     /// `handshake` is the Source Connection ID of our first packets. If it is empty, the peer never
-    /// gets another.
+    /// gets another identifier.
     pub fn new(handshake: ConnectionId) -> Self {
         let first = LocalCid { seq: 0, cid: handshake, token: None, announced: true };
         Self { cids: vec![first], queue: VecDeque::new(), next_seq: 1, limit: 1 }
     }
 
-    /// Takes the peer's `active_connection_id_limit` transport parameter.
+    /// Sets the peer's `active_connection_id_limit` transport parameter.
     pub fn set_peer_limit(&mut self, limit: u64) {
         self.limit = usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, MAX_LOCAL_CIDS);
     }
 
-    /// Issues identifiers up to the limit and queues their announcement. `generate` makes one for
-    /// a sequence number, of the same length as the first, and lets the endpoint know it.
-    /// To be called once the peer's limit is known, and after each retirement.
+    /// Issues identifiers up to the limit and queues their announcements. `generate` makes one for
+    /// a sequence number, of the same length as the first, and registers it with the endpoint. Call
+    /// this once the peer's limit is known, and after each retirement.
     pub fn issue(&mut self, mut generate: impl FnMut(u64) -> (ConnectionId, ResetToken)) {
         if self.is_zero_length() {
             return;
@@ -99,15 +98,15 @@ impl LocalCids {
         }
     }
 
-    /// What the next NEW_CONNECTION_ID frame announces (its Retire Prior To is 0); call
-    /// [`Self::on_announced`] once it is written.
+    /// The identifier for the next NEW_CONNECTION_ID frame (with Retire Prior To 0). Call
+    /// [`Self::on_announced`] once the frame is written.
     pub fn next_announcement(&self) -> Option<NewCid> {
         let seq = *self.queue.front()?;
         let LocalCid { cid, token, .. } = self.cids.iter().find(|cid| cid.seq == seq)?;
         Some(NewCid { seq, cid: *cid, token: (*token)? })
     }
 
-    /// A NEW_CONNECTION_ID frame with this sequence number was written into a packet.
+    /// Records that a NEW_CONNECTION_ID frame with this sequence number was written into a packet.
     pub fn on_announced(&mut self, seq: u64) {
         self.queue.retain(|queued| *queued != seq);
         if let Some(cid) = self.cids.iter_mut().find(|cid| cid.seq == seq) {
@@ -115,25 +114,24 @@ impl LocalCids {
         }
     }
 
-    /// The packet with a NEW_CONNECTION_ID frame was lost: it is sent again, unless the identifier
-    /// is retired already.
+    /// Queues a lost NEW_CONNECTION_ID frame again, unless its identifier has already been retired.
     pub fn on_announcement_lost(&mut self, seq: u64) {
         if self.cids.iter().any(|cid| cid.seq == seq) && !self.queue.contains(&seq) {
             self.queue.push_back(seq);
         }
     }
 
-    /// A packet with a NEW_CONNECTION_ID frame was acknowledged: a repetition that waits is not
-    /// needed.
+    /// Handles the acknowledgement of a NEW_CONNECTION_ID frame: if it is queued again, that is no
+    /// longer needed.
     pub fn on_announcement_acked(&mut self, seq: u64) {
         self.queue.retain(|queued| *queued != seq);
     }
 
-    /// Acts on a RETIRE_CONNECTION_ID frame in a packet that was sent to `destination`. Returns the
-    /// identifier that the endpoint may forget now; `None` if that was said before.
+    /// Handles a RETIRE_CONNECTION_ID frame in a packet that was sent to `destination`. Returns the
+    /// identifier that the endpoint may forget now; `None` if it was already retired.
     ///
     /// # Errors
-    /// PROTOCOL_VIOLATION if the sequence number was never announced, or is that of `destination`.
+    /// PROTOCOL_VIOLATION if the sequence number was never announced or belongs to `destination`.
     pub fn on_retire(
         &mut self,
         seq: u64,
@@ -177,33 +175,34 @@ struct RemoteCid {
     token: Option<ResetToken>,
 }
 
-/// A RETIRE_CONNECTION_ID frame that is not acknowledged yet.
+/// An unacknowledged RETIRE_CONNECTION_ID frame.
 #[derive(Debug)]
 struct Retirement {
     seq: u64,
-    /// Whether it waits to be sent, or sent again.
+    /// Whether it is queued to be sent, for the first time or again.
     queued: bool,
 }
 
-/// The identifiers that we address the peer by.
+/// The peer's identifiers, which we use to address it.
 ///
-/// The one in use has the smallest sequence number of all that are held. So one that comes late,
-/// with a smaller number, may have been used and retired before; it is retired (again) at once.
+/// The active identifier has the smallest sequence number of all that are stored. An identifier
+/// that arrives late, with a smaller number, may already have been used and retired, so it is
+/// retired (again) at once.
 #[derive(Debug)]
 pub struct RemoteCids {
-    /// The identifier in use.
+    /// The active identifier.
     active: RemoteCid,
-    /// The others, ascending in sequence number.
+    /// All other identifiers, sorted by sequence number.
     spare: Vec<RemoteCid>,
-    /// Identifiers below are to be retired: the peer said so, or we used and left them.
+    /// Identifiers below this are to be retired, because the peer said so or we stopped using them.
     retire_below: u64,
     retirements: Vec<Retirement>,
     limit: usize,
 }
 
 impl RemoteCids {
-    /// `handshake` is the identifier that the first packets are sent to; `limit` what we told the
-    /// peer as `active_connection_id_limit`, at least 2.
+    /// `handshake` is the identifier that the first packets are sent to; `limit` is our
+    /// `active_connection_id_limit`, at least 2.
     pub fn new(handshake: ConnectionId, limit: usize) -> Self {
         Self {
             active: RemoteCid { seq: 0, cid: handshake, token: None },
@@ -214,26 +213,26 @@ impl RemoteCids {
         }
     }
 
-    /// The identifier to send to.
+    /// The identifier that packets are sent to.
     pub fn active(&self) -> ConnectionId {
         self.active.cid
     }
 
-    /// The token of a stateless reset for the identifier in use, if the peer gave one.
+    /// The stateless reset token of the active identifier, if the peer gave one.
     #[cfg_attr(not(test), expect(dead_code, reason = "stateless resets are not recognised yet"))]
     pub fn active_token(&self) -> Option<ResetToken> {
         self.active.token
     }
 
-    /// Takes the identifier that the peer chose in its first packet or Retry (RFC 9000 section
-    /// 7.2). Does nothing once another is in use.
+    /// Sets the identifier that the peer chose in its first packet or Retry (RFC 9000 section 7.2).
+    /// Does nothing once another identifier is active.
     pub fn set_handshake_cid(&mut self, cid: ConnectionId) {
         if self.active.seq == 0 {
             self.active.cid = cid;
         }
     }
 
-    /// Takes the server's `stateless_reset_token` transport parameter, which belongs to the
+    /// Sets the server's `stateless_reset_token` transport parameter, which belongs to the
     /// handshake's identifier.
     pub fn set_handshake_token(&mut self, token: ResetToken) {
         if self.active.seq == 0 {
@@ -241,20 +240,20 @@ impl RemoteCids {
         }
     }
 
-    /// Whether these are the last bytes of a stateless reset for the identifier in use. Tokens of
-    /// others do not count (RFC 9000 section 10.3.1).
+    /// Whether this is the stateless reset token of the active identifier, given the last bytes of
+    /// a datagram. Tokens of other identifiers do not count (RFC 9000 section 10.3.1).
     #[cfg_attr(not(test), expect(dead_code, reason = "stateless resets are not recognised yet"))]
     pub fn is_reset(&self, token: &ResetToken) -> bool {
         self.active.token.is_some_and(|ours| ours == *token)
     }
 
-    /// Acts on a NEW_CONNECTION_ID frame (or the preferred address's identifier: sequence number
-    /// 1). Returns whether the identifier in use has changed.
+    /// Handles a NEW_CONNECTION_ID frame (or the identifier of the preferred address, with sequence
+    /// number 1). Returns whether the active identifier has changed.
     ///
     /// # Errors
-    /// PROTOCOL_VIOLATION if the peer uses an empty identifier, or contradicts itself;
-    /// CONNECTION_ID_LIMIT_ERROR if it issues more than we allow, or retires faster than it
-    /// acknowledges; FRAME_ENCODING_ERROR if the fields make no sense.
+    /// PROTOCOL_VIOLATION if the peer uses an empty identifier or contradicts itself;
+    /// CONNECTION_ID_LIMIT_ERROR if it issues more identifiers than we allow, or retires them
+    /// faster than it acknowledges retirements; FRAME_ENCODING_ERROR if the fields are invalid.
     pub fn on_new_cid(
         &mut self,
         new: NewCid,
@@ -271,7 +270,7 @@ impl RemoteCids {
         self.retire_below = self.retire_below.max(retire_prior_to);
         self.retire_old_spares()?;
         if new.seq < self.retire_below {
-            // Retired before we knew it (RFC 9000 section 19.15), if it is not the one in use.
+            // Retired before we knew it (RFC 9000 section 19.15), unless it is the active one.
             if !known {
                 self.retire(new.seq)?;
             }
@@ -288,8 +287,8 @@ impl RemoteCids {
         Ok(changed)
     }
 
-    /// Goes over to the next identifier and retires the one in use, for a new path (RFC 9000
-    /// section 9.5). `Ok(false)` if there is no other.
+    /// Switches to the next identifier and retires the active one, for a new path (RFC 9000 section
+    /// 9.5). Returns `Ok(false)` if there is no other identifier.
     ///
     /// # Errors
     /// CONNECTION_ID_LIMIT_ERROR if the peer does not acknowledge retirements.
@@ -298,28 +297,28 @@ impl RemoteCids {
         self.leave_active()
     }
 
-    /// The sequence number of the next RETIRE_CONNECTION_ID frame; call
-    /// [`Self::on_retirement_sent`] once it is written.
+    /// The sequence number for the next RETIRE_CONNECTION_ID frame. Call
+    /// [`Self::on_retirement_sent`] once the frame is written.
     pub fn next_retirement(&self) -> Option<u64> {
         self.retirements.iter().find(|retirement| retirement.queued).map(|next| next.seq)
     }
 
-    /// A RETIRE_CONNECTION_ID frame was written into a packet.
+    /// Records that a RETIRE_CONNECTION_ID frame was written into a packet.
     pub fn on_retirement_sent(&mut self, seq: u64) {
         self.set_queued(seq, false);
     }
 
-    /// The packet with a RETIRE_CONNECTION_ID frame was lost: it is sent again.
+    /// Queues a lost RETIRE_CONNECTION_ID frame again.
     pub fn on_retirement_lost(&mut self, seq: u64) {
         self.set_queued(seq, true);
     }
 
-    /// The packet with a RETIRE_CONNECTION_ID frame was acknowledged.
+    /// Handles the acknowledgement of a RETIRE_CONNECTION_ID frame.
     pub fn on_retirement_acked(&mut self, seq: u64) {
         self.retirements.retain(|retirement| retirement.seq != seq);
     }
 
-    /// Whether this identifier is held already.
+    /// Whether this identifier is already stored.
     fn find(&self, new: &NewCid) -> Result<bool, TransportError> {
         let mut held = self.spare.iter().chain(std::iter::once(&self.active));
         let Some(old) = held.find(|old| old.seq == new.seq || old.cid == new.cid) else {

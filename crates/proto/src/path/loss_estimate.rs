@@ -1,18 +1,18 @@
-//! How much is lost.
+//! Estimates the loss rate.
 
-/// A moving average of the share of packets lost.
+/// A moving average of the share of lost packets.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LossEstimate(f64);
 
 impl LossEstimate {
     const WEIGHT: f64 = 1.0 / 256.0;
 
-    /// One packet was acknowledged, or declared lost.
+    /// Counts a packet that was acknowledged or declared lost.
     pub fn on_packet(&mut self, lost: bool) {
         self.0 += Self::WEIGHT * (f64::from(u8::from(lost)) - self.0);
     }
 
-    /// Share of packets lost, 0 to 1.
+    /// Share of lost packets, from 0 to 1.
     pub fn get(self) -> f64 {
         self.0
     }

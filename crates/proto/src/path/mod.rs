@@ -1,10 +1,10 @@
-//! A path to the peer, and all that depends on where packets go: the address and its validation, how
-//! long datagrams may be, the peer's identifiers, the round-trip time, loss recovery, congestion
-//! control and pacing.
+//! A path to the peer and everything that depends on it: the address and its validation, the
+//! datagram size, the peer's identifiers, the round-trip time, loss recovery, congestion control
+//! and pacing.
 //!
-//! A connection has one path for now. What is sent is decided elsewhere ([`egress`](crate::egress)):
-//! a path says by [`gate`](Path::gate) whether it may go, remembers what went, and tells congestion
-//! control what became of it.
+//! A connection has one path for now. What is sent is decided elsewhere
+//! ([`egress`](crate::egress)): a path decides when it may be sent ([`gate`](Path::gate)),
+//! remembers what was sent, and reports its outcome to congestion control.
 
 pub mod cids;
 mod loss_estimate;
@@ -26,14 +26,15 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use validation::Validation;
 
-/// Whether a path lets a datagram go now.
+/// Whether a path allows sending a datagram now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
-    /// It may go.
+    /// It may be sent.
     Open,
-    /// The congestion window is full: it may go when something in flight is acknowledged or lost.
+    /// The congestion window is full. It may be sent once something in flight is acknowledged or
+    /// lost.
     Window,
-    /// The pacer lets it go then.
+    /// The pacer allows it at this time.
     Pacing(Instant),
 }
 
@@ -42,44 +43,44 @@ pub enum Gate {
 pub struct Path {
     /// The peer's address.
     pub remote: SocketAddr,
-    /// Bytes of UDP payload that the path is known to carry.
+    /// The UDP payload size in bytes that the path is known to carry.
     pub mtu: u16,
-    /// What the peer's newest PATH_CHALLENGE asked, until it is answered. Older ones are
-    /// forgotten, so that a flood of them costs nothing.
+    /// The data of the peer's newest PATH_CHALLENGE, until it is answered. Older ones are
+    /// forgotten, so a flood of them costs nothing.
     pub response_due: Option<[u8; 8]>,
-    /// Whether the peer is known to be at its address.
+    /// The validation of the peer's address.
     pub address: Validation,
-    /// The peer's identifiers; packets on this path carry the active one.
+    /// The peer's identifiers. Packets on this path carry the active one.
     pub remote_cids: RemoteCids,
-    /// What is in flight, and the round-trip time.
+    /// Packets in flight and the round-trip time.
     pub recovery: Recovery<PacketState>,
-    /// The marks that the peer has counted on packets of this path, by its newest ACK frame (RFC 9000
-    /// section 13.4). No packet is sent with a mark yet.
+    /// The ECN counts for packets on this path, from the peer's newest ACK frame (RFC 9000 section
+    /// 13.4). No packet is sent with a mark yet.
     pub ecn_reported: EcnCounts,
-    /// How much may be in flight.
+    /// Limits how much may be in flight.
     pub congestion: Box<dyn CongestionController>,
     pacer: Pacer,
-    /// Whether the last packets left room in the congestion window for want of data.
+    /// Whether the last packets left room in the congestion window for lack of data.
     app_limited: bool,
     loss: LossEstimate,
     reports: Reports,
 }
 
-/// What a path is made from.
+/// The parameters of a new path.
 pub struct NewPath {
     pub side: Side,
     pub remote: SocketAddr,
     pub mtu: u16,
-    /// The identifier that the first packets carry.
+    /// The identifier to which the first packets are sent.
     pub remote_cid: ConnectionId,
     pub initial_rtt: Duration,
-    /// Makes the congestion controller.
+    /// Builds the congestion controller.
     pub congestion: std::sync::Arc<dyn crate::congestion::CongestionFactory>,
     pub seed: u64,
 }
 
 impl Path {
-    /// A path on which nothing was sent. A client's is validated from the start.
+    /// Creates a path on which nothing has been sent. A client's is validated from the start.
     pub fn new(new: &NewPath) -> Self {
         let &NewPath { side, remote, mtu, remote_cid, initial_rtt, ref congestion, seed } = new;
         Self {
@@ -98,7 +99,7 @@ impl Path {
         }
     }
 
-    /// What policies may know of the path.
+    /// What policies may know about the path.
     pub fn view(&self) -> PathView {
         let rtt = self.recovery.rtt();
         PathView {
@@ -111,18 +112,18 @@ impl Path {
         }
     }
 
-    /// Share of recently sent packets that were lost, 0 to 1.
+    /// Share of recently sent packets that were lost, from 0 to 1.
     pub fn loss_estimate(&self) -> f64 {
         self.loss.get()
     }
 
-    /// The peer asks whether this end is reachable.
+    /// Handles a PATH_CHALLENGE.
     pub fn on_challenge(&mut self, data: [u8; 8]) {
         self.response_due = Some(data);
     }
 
-    /// Whether a datagram of `size` bytes may go now, as far as congestion control and pacing are
-    /// concerned. Changes nothing.
+    /// Whether congestion control and pacing allow sending a datagram of `size` bytes now. Changes
+    /// nothing.
     pub fn gate(&self, now: Instant, size: usize) -> Gate {
         let size = size as u64;
         if self.recovery.bytes_in_flight() + size > self.congestion.window() {
@@ -131,19 +132,19 @@ impl Path {
         self.pacer.delay_until(now, size).map_or(Gate::Open, Gate::Pacing)
     }
 
-    /// The window or the pacer holds something back, so it is not the application that limits the
-    /// rate (RFC 9002 section 7.8).
+    /// Notes that the window or the pacer holds something back, so the application is not what
+    /// limits the rate (RFC 9002 section 7.8).
     pub fn on_held_back(&mut self) {
         self.app_limited = false;
     }
 
-    /// There was nothing to send although the path had room.
+    /// Notes that there was nothing to send although the path had room.
     pub fn on_idle(&mut self) {
         self.app_limited = true;
     }
 
-    /// A packet is being sent. `redundant` if it carries redundancy only, because there was nothing
-    /// else to send. What congestion control remembers of it is kept with the packet.
+    /// Handles a packet that is being sent. `redundant` if it carries only redundancy because there
+    /// was nothing else to send. The congestion controller's state is stored with the packet.
     pub fn on_packet_sent(
         &mut self,
         now: Instant,
@@ -162,13 +163,13 @@ impl Path {
             packet.cc = self.congestion.on_packet_sent(now, &sent);
         }
         if space != SpaceId::Data {
-            // There may be no acknowledgement yet that would have told the pacer a rate.
+            // No acknowledgement may have given the pacer a rate yet.
             self.update_pacer(now);
         }
         self.recovery.on_packet_sent(space, packet);
     }
 
-    /// Gives up what is in flight in a space, with no loss.
+    /// Discards the packets in flight in a space, without counting them as lost.
     pub fn discard_space(&mut self, now: Instant, space: SpaceId) {
         let before = self.recovery.bytes_in_flight();
         drop(self.recovery.discard_space(now, space));
@@ -176,7 +177,7 @@ impl Path {
         self.congestion.on_discarded(space, discarded);
     }
 
-    /// The pacer follows congestion control.
+    /// Updates the pacer from congestion control.
     pub fn update_pacer(&mut self, now: Instant) {
         self.pacer.update(now, &*self.congestion, self.recovery.rtt());
     }

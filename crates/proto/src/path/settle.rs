@@ -1,4 +1,4 @@
-//! What congestion control is told of packets that were acknowledged or lost.
+//! Reports acknowledged and lost packets to congestion control.
 
 use super::Path;
 use crate::congestion::{Acked, Lost, Packet, PacketState};
@@ -11,7 +11,7 @@ use crate::recovery::sent::SentPacket;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-/// Packets that were acknowledged or lost, for the owners of their frames.
+/// Packets that were acknowledged or lost, to be passed to the owners of their frames.
 #[derive(Debug, Default)]
 pub struct Settled {
     /// Newly acknowledged, oldest first.
@@ -22,7 +22,7 @@ pub struct Settled {
     pub lost: Vec<SentPacket<PacketState>>,
 }
 
-/// What is to be reported to congestion control when an ACK frame was processed to its end.
+/// Reports for congestion control, to be made once an ACK frame is fully processed.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
     acked: Vec<Acked>,
@@ -36,12 +36,12 @@ fn report(space: SpaceId, packet: &SentPacket<PacketState>) -> Packet {
 }
 
 impl Path {
-    /// An ACK frame came. What it acknowledges goes to the end of `settled.acked` and
-    /// `settled.late`; [`detect_lost`](Self::detect_lost) and [`conclude`](Self::conclude) are to
-    /// follow when all frames of its packet were processed.
+    /// Handles an ACK frame. Appends what it acknowledges to `settled.acked` and `settled.late`.
+    /// Once all frames of its packet are processed, call [`detect_lost`](Self::detect_lost) and
+    /// [`conclude`](Self::conclude).
     ///
     /// # Errors
-    /// It acknowledges what was never sent.
+    /// The frame acknowledges a packet that was never sent.
     pub fn on_ack<R>(
         &mut self,
         now: Instant,
@@ -56,7 +56,7 @@ impl Path {
     {
         let Settled { acked, late, .. } = settled;
         let outcome = self.recovery.on_ack_received(now, space, ranges, delay, acked, late)?;
-        // Frames may come out of order; only the newest counts (RFC 9000 section 13.4.2.1).
+        // Frames may be reordered; only the newest counts (RFC 9000 section 13.4.2.1).
         if outcome.largest_raised && space == SpaceId::Data {
             self.ecn_reported = ecn.unwrap_or(self.ecn_reported);
         }
@@ -66,7 +66,7 @@ impl Path {
                 self.reports.acked.push(report(space, packet));
             }
         }
-        // Of others that were lost congestion control never heard.
+        // Congestion control was never told of the loss of packets that were not in flight.
         for packet in late.iter().filter(|packet| packet.in_flight) {
             let LostPacket { pn, size, time, cc, .. } = *packet;
             self.reports.refuted.push(Packet {
@@ -80,13 +80,13 @@ impl Path {
         Ok(())
     }
 
-    /// Moves what is lost by now to the end of `settled.lost`; returns whether the losses establish
+    /// Appends packets that are now lost to `settled.lost`; returns whether the losses establish
     /// persistent congestion.
     pub fn detect_lost(&mut self, now: Instant, space: SpaceId, settled: &mut Settled) -> bool {
         self.recovery.detect_lost(now, space, &mut settled.lost)
     }
 
-    /// Acts on the expiry of the loss detection timer; packets that are lost by now go to the end of
+    /// Handles the expiry of the loss detection timer; appends packets that are now lost to
     /// `settled.lost`.
     pub fn on_timeout(
         &mut self,
@@ -97,7 +97,7 @@ impl Path {
         self.recovery.on_timeout(now, context, &mut settled.lost)
     }
 
-    /// Tells congestion control of packets that were declared lost.
+    /// Reports lost packets to congestion control.
     pub fn on_lost(
         &mut self,
         now: Instant,
@@ -115,8 +115,8 @@ impl Path {
         }
     }
 
-    /// Tells congestion control of what was acknowledged, after what was lost (RFC 9002 appendix
-    /// A.7).
+    /// Reports spurious losses and acknowledgements to congestion control, after losses (RFC 9002
+    /// appendix A.7).
     pub fn conclude(&mut self, now: Instant) {
         let Reports { acked, refuted, .. } = &mut self.reports;
         if !refuted.is_empty() {

@@ -1,9 +1,9 @@
-//! Whether the peer is where it says it is, and what may be sent there before that is known.
+//! Validates the peer's address and limits what may be sent until then.
 
 use crate::config::MIN_UDP_PAYLOAD;
 
-/// How many times the bytes received a server may send before it knows that the client is where
-/// it says it is (RFC 9000 section 8.1).
+/// Before the client's address is validated, a server may send at most this many times the bytes it
+/// received (RFC 9000 section 8.1).
 const AMPLIFICATION_LIMIT: u64 = 3;
 
 /// The validation of the peer's address.
@@ -15,27 +15,27 @@ pub struct Validation {
 }
 
 impl Validation {
-    /// An address that is `validated`, as a client's is from the start, or not yet.
+    /// `validated` is whether the address is validated from the start, as it is for a client.
     pub fn new(validated: bool) -> Self {
         Self { validated, received: 0, sent: 0 }
     }
 
-    /// A datagram of `bytes` came from the address, whatever was in it.
+    /// Counts a datagram of `bytes` received from the address, whatever its contents.
     pub fn on_received(&mut self, bytes: usize) {
         self.received = self.received.saturating_add(bytes as u64);
     }
 
-    /// A datagram of `bytes` was sent there.
+    /// Counts a datagram of `bytes` sent to the address.
     pub fn on_sent(&mut self, bytes: usize) {
         self.sent = self.sent.saturating_add(bytes as u64);
     }
 
-    /// The peer proved to be reachable at its address.
+    /// Marks the address as validated.
     pub fn validate(&mut self) {
         self.validated = true;
     }
 
-    /// Bytes that may still be sent.
+    /// How many bytes may still be sent.
     pub fn allowance(&self) -> u64 {
         if self.validated {
             return u64::MAX;
@@ -43,9 +43,9 @@ impl Validation {
         (AMPLIFICATION_LIMIT.saturating_mul(self.received)).saturating_sub(self.sent)
     }
 
-    /// Whether nothing but a close may be sent until more is heard from the peer. A server pads
-    /// what it sends before the peer's address is validated (RFC 9000 section 14.1), so anything
-    /// below a padded datagram counts as blocked.
+    /// Whether nothing but a close may be sent until more arrives from the peer. A server pads its
+    /// datagrams until the peer's address is validated (RFC 9000 section 14.1), so anything less
+    /// than a padded datagram counts as blocked.
     pub fn is_blocked(&self) -> bool {
         self.allowance() < u64::from(MIN_UDP_PAYLOAD)
     }

@@ -1,29 +1,29 @@
-//! What was received and when to say so (RFC 9000 section 13.2).
+//! Tracks received packets and decides when to acknowledge them (RFC 9000 section 13.2).
 
 use crate::ecn::{EcnCodepoint, EcnCounts};
 use crate::ids::SpaceId;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-/// Ranges of received packet numbers that a space remembers. The oldest go first, and what is
-/// older than the oldest counts as received (RFC 9000 section 13.2.3).
+/// How many ranges of received packet numbers a space stores. The oldest are dropped first;
+/// anything older than the oldest stored range counts as received (RFC 9000 section 13.2.3).
 pub const MAX_ACK_RANGES: usize = 64;
-/// Ack-eliciting packets that are acknowledged by one ACK frame (RFC 9000 section 13.2.2).
+/// How many ack-eliciting packets trigger an ACK frame (RFC 9000 section 13.2.2).
 pub const ACK_ELICITING_THRESHOLD: u32 = 2;
 /// After this many packets with an ACK frame but nothing ack-eliciting, one should carry a PING, so
 /// that the peer acknowledges our acknowledgements (RFC 9000 section 13.2.4).
 pub const MAX_ACK_ONLY: u32 = 1_000;
-/// The same while the ACK frame is long, that is, of at least [`LONG_ACK_RANGES`] ranges.
+/// The same limit while the ACK frame is long, i.e. has at least [`LONG_ACK_RANGES`] ranges.
 pub const MAX_LONG_ACK_ONLY: u32 = 32;
-/// From this many ranges on, an ACK frame is long.
+/// An ACK frame with at least this many ranges is long.
 pub const LONG_ACK_RANGES: usize = 16;
 
 /// The packet numbers received: at most [`MAX_ACK_RANGES`] ranges above a floor.
 #[derive(Debug, Default)]
 struct Received {
-    /// Ascending, inclusive, neither overlapping nor adjacent: new packets stand at the end.
+    /// Ascending and inclusive, neither overlapping nor adjacent: new packets go to the end.
     ranges: Vec<(u64, u64)>,
-    /// Everything below counts as received.
+    /// Everything below this counts as received.
     floor: u64,
 }
 
@@ -36,7 +36,7 @@ impl Received {
         self.ranges.get(index).is_some_and(|(start, _)| *start <= pn)
     }
 
-    /// Adds a number that is not contained.
+    /// Adds a number that is not contained yet.
     fn insert(&mut self, pn: u64) {
         let index = self.ranges.partition_point(|(_, end)| *end < pn);
         let joins_next =
@@ -55,12 +55,14 @@ impl Received {
             self.ranges.remove(0);
         }
         if self.ranges.len() == MAX_ACK_RANGES {
-            // A range below would be dropped at once: its packets processed, but never reported.
+            // A range below this would be dropped at once: its packets processed but never
+            // reported.
             self.floor = self.ranges[0].0;
         }
     }
 
-    /// Whether every number of `first..end` counts as received; `end` itself is.
+    /// Whether every number in `first..end` counts as received. `end` itself must have been
+    /// received.
     fn contains_up_to(&self, first: u64, end: u64) -> bool {
         let index = self.ranges.partition_point(|(_, last)| *last < end);
         self.ranges.get(index).is_some_and(|(start, _)| *start <= first.max(self.floor))
@@ -79,30 +81,30 @@ impl Received {
     }
 }
 
-/// The receiver's side of acknowledgements in one space.
+/// The receiving side of acknowledgements in one space.
 #[derive(Debug)]
 pub struct AckTracker {
     space: SpaceId,
     /// Our own `max_ack_delay` transport parameter.
     max_ack_delay: Duration,
     received: Received,
-    /// The largest packet number and when that packet came.
+    /// The largest packet number received and its time of arrival.
     largest: Option<(u64, Instant)>,
     largest_ack_eliciting: Option<u64>,
     ecn: EcnCounts,
-    /// Ack-eliciting packets since the last ACK frame.
+    /// Ack-eliciting packets received since the last ACK frame was sent.
     ack_eliciting: u32,
-    /// Whether any packet came since the last ACK frame.
+    /// Whether any packet arrived since the last ACK frame was sent.
     unreported: bool,
     immediate: bool,
     deadline: Option<Instant>,
-    /// Packets with an ACK frame since the last of them that was ack-eliciting.
+    /// Packets with an ACK frame sent since the last of them that was ack-eliciting.
     ack_only: u32,
 }
 
 impl AckTracker {
-    /// `max_ack_delay` is what we tell the peer that we delay acknowledgements in the Data space
-    /// at most.
+    /// `max_ack_delay` is the maximum delay of acknowledgements in the Data space that we announce
+    /// to the peer.
     pub fn new(space: SpaceId, max_ack_delay: Duration) -> Self {
         Self {
             space,
@@ -119,18 +121,18 @@ impl AckTracker {
         }
     }
 
-    /// Whether the packet must be dropped because it was received before, or is so old that it may
-    /// have been (RFC 9000 section 12.3). To be asked after the packet was opened.
+    /// Whether the packet must be dropped because it was already received, or is so old that it may
+    /// have been (RFC 9000 section 12.3). Call this after the packet was opened.
     pub fn is_duplicate(&self, pn: u64) -> bool {
         self.received.contains(pn)
     }
 
-    /// The largest packet number received, against which the next is decoded.
+    /// The largest packet number received, used to decode the next one.
     pub fn largest(&self) -> Option<u64> {
         self.largest.map(|(pn, _)| pn)
     }
 
-    /// Notes a packet whose frames were all processed. A duplicate changes nothing.
+    /// Records a packet whose frames were all processed. A duplicate changes nothing.
     pub fn on_packet_received(
         &mut self,
         now: Instant,
@@ -162,7 +164,7 @@ impl AckTracker {
         self.largest_ack_eliciting = self.largest_ack_eliciting.max(Some(pn));
         self.ack_eliciting = self.ack_eliciting.saturating_add(1);
         // RFC 9000 section 13.2.1: handshakes must not wait, and reordering, loss and congestion
-        // are news for the peer's recovery.
+        // must be reported to the peer's recovery quickly.
         self.immediate |= self.space != SpaceId::Data
             || !in_order
             || congestion
@@ -172,30 +174,30 @@ impl AckTracker {
         }
     }
 
-    /// There is news that the peer should hear at once.
+    /// Requests that the next ACK frame be sent at once.
     pub fn set_immediate(&mut self) {
         self.immediate = true;
         self.unreported = true;
     }
 
-    /// Whether an ACK frame must be sent now, if need be in a packet of its own. Never only for
-    /// packets that were not ack-eliciting.
+    /// Whether an ACK frame must be sent now, in a packet of its own if necessary. Packets that are
+    /// not ack-eliciting never make it due by themselves.
     pub fn is_due(&self, now: Instant) -> bool {
         self.immediate || self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
-    /// When [`Self::is_due`] becomes true by itself; `None` if it is true already or need not.
+    /// When [`Self::is_due`] becomes true by itself; `None` if it already is or will not.
     pub fn timeout(&self) -> Option<Instant> {
         self.deadline.filter(|_| !self.immediate)
     }
 
-    /// Whether an ACK frame would tell the peer something new, so that it may go along in a packet
-    /// that is sent anyway.
+    /// Whether an ACK frame would tell the peer anything new, so that it is worth adding to a
+    /// packet that is sent anyway.
     pub fn has_news(&self) -> bool {
         self.unreported
     }
 
-    /// What to report: descending ranges, at most [`MAX_ACK_RANGES`]; the first holds
+    /// The ranges to report, descending, at most [`MAX_ACK_RANGES`]; the first contains
     /// [`Self::largest`]. Empty only before the first packet.
     pub fn ranges(
         &self,
@@ -203,26 +205,26 @@ impl AckTracker {
         self.received.ranges.iter().rev().map(|(start, end)| *start..=*end)
     }
 
-    /// Time since the largest packet came: the ACK Delay field before scaling.
+    /// Time since the packet with the largest number arrived: the ACK Delay field before scaling.
     pub fn ack_delay(&self, now: Instant) -> Duration {
         self.largest.map_or(Duration::ZERO, |(_, came)| now.saturating_duration_since(came))
     }
 
-    /// The marks of all packets received.
+    /// ECN counts of all packets received.
     pub fn ecn(&self) -> EcnCounts {
         self.ecn
     }
 
-    /// Whether a packet that carries our ACK frame and nothing ack-eliciting should have a PING
-    /// added. The first rule bounds how long ranges stay, the second the bytes that they cost on a
-    /// lossy path. Either asks for one in 32 packets at most, so two ends never keep each other
-    /// awake.
+    /// Whether a packet that carries our ACK frame and nothing ack-eliciting should also carry a
+    /// PING. One rule bounds how long ranges are kept, the other how many bytes they cost on a
+    /// lossy path. Either asks for a PING in at most one of 32 packets, so two ends never keep each
+    /// other awake.
     pub fn wants_ping(&self) -> bool {
         let long = self.received.ranges.len() >= LONG_ACK_RANGES;
         self.ack_only >= if long { MAX_LONG_ACK_ONLY } else { MAX_ACK_ONLY }
     }
 
-    /// An ACK frame was written into a packet.
+    /// Records that an ACK frame was written into a packet.
     pub fn on_ack_sent(&mut self, ack_eliciting: bool) {
         self.ack_eliciting = 0;
         self.unreported = false;
@@ -231,8 +233,9 @@ impl AckTracker {
         self.ack_only = if ack_eliciting { 0 } else { self.ack_only.saturating_add(1) };
     }
 
-    /// The peer received our ACK frame whose largest packet number was `largest`: what it reported
-    /// need not be said again (RFC 9000 section 13.2.4), except for the largest of all.
+    /// Handles the acknowledgement of our ACK frame whose largest packet number was `largest`: what
+    /// it reported need not be repeated (RFC 9000 section 13.2.4), except for the largest number of
+    /// all.
     pub fn on_ack_acked(&mut self, largest: u64) {
         if let Some((newest, _)) = self.largest {
             self.received.remove_below(newest.min(largest.saturating_add(1)));
@@ -394,7 +397,7 @@ mod tests {
         assert_eq!(floor, 100_000 - 2 * MAX_ACK_RANGES as u64);
         assert!(acks.is_duplicate(floor - 1) && !acks.is_duplicate(floor + 1));
         assert_eq!(acks.received.ranges.capacity(), 64 * 2);
-        // The other way round, too: nothing but the newest ranges stays.
+        // The other way round, too: only the newest ranges are kept.
         let (mut acks, now) = tracker(SpaceId::Data);
         for pn in (0..1_000).rev().step_by(2) {
             acks.on_packet_received(now, pn, true, None);
@@ -424,7 +427,7 @@ mod tests {
             acks.on_ack_sent(acks.wants_ping());
         }
         assert_eq!(pings, 5);
-        // A long ACK frame asks earlier.
+        // A long ACK frame asks for a PING earlier.
         for i in 0..LONG_ACK_RANGES as u32 + MAX_LONG_ACK_ONLY {
             pn += 2;
             acks.on_packet_received(now, pn, true, None);
@@ -464,11 +467,11 @@ mod tests {
                 }
                 let ranges = ranges(&acks);
                 prop_assert!(ranges.len() <= MAX_ACK_RANGES);
-                // Descending with at least one number missing between.
+                // Descending, with at least one number missing between ranges.
                 prop_assert!(ranges.windows(2).all(|pair| pair[1].1 + 1 < pair[0].0));
                 prop_assert_eq!(ranges.first().map(|range| range.1), model.last().copied());
                 if let Some((oldest, _)) = ranges.last() {
-                    // Whatever was accepted is in the next ACK frame.
+                    // Every accepted packet is in the next ACK frame.
                     prop_assert!(fresh.is_none_or(|pn| pn >= *oldest));
                     let reported: Vec<_> = ranges.iter().rev().flat_map(|r| r.0..=r.1).collect();
                     let expected: Vec<_> = model.range(oldest..).copied().collect();

@@ -1,5 +1,5 @@
-//! When a packet is lost, when losses are persistent congestion, and which losses were none
-//! (RFC 9002 sections 6.1 and 7.6).
+//! Decides when packets are lost, when losses are persistent congestion, and which losses were
+//! spurious (RFC 9002 sections 6.1 and 7.6).
 
 use super::rtt::{GRANULARITY, RttEstimator};
 use super::sent::{SentPacket, Skipped};
@@ -8,18 +8,19 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-/// A packet this far below the largest acknowledged one is lost (RFC 9002 section 6.1.1).
+/// A packet is lost if it is this far below the largest acknowledged one (RFC 9002 section 6.1.1).
 pub const PACKET_THRESHOLD: u64 = 3;
 /// Persistent congestion lasts longer than this many probe timeouts (RFC 9002 section 7.6.1).
 pub const PERSISTENT_CONGESTION_THRESHOLD: u32 = 3;
-/// Lost packets that a space remembers, to recognise a late acknowledgement; the oldest go first.
+/// How many lost packets a space remembers to recognise late acknowledgements; the oldest are
+/// dropped first.
 pub const MAX_LOST_REMEMBERED: usize = 256;
-/// Probe timeouts for which a lost packet may still be acknowledged, as long as anything that was on
-/// its way when the path broke is expected (RFC 9000 section 10.2).
+/// For how many probe timeouts the acknowledgement of a lost packet is awaited. RFC 9000 section
+/// 10.2 expects everything still in transit to arrive within that time.
 pub const LOST_RETENTION: u32 = 3;
 
-/// How long after a packet was sent it is lost, if a later one was acknowledged: 9/8 round-trip
-/// times (RFC 9002 section 6.1.2).
+/// How long after sending a packet counts as lost if a later one was acknowledged: 9/8 of the
+/// round-trip time (RFC 9002 section 6.1.2).
 pub fn loss_delay(rtt: &RttEstimator) -> Duration {
     let rtt = rtt.latest().max(rtt.smoothed());
     rtt.saturating_add(rtt / 8).max(GRANULARITY)
@@ -27,20 +28,21 @@ pub fn loss_delay(rtt: &RttEstimator) -> Duration {
 
 /// A run of lost packets with nothing acknowledged among them, within one space.
 ///
-/// Losses of a space are declared in the order of packet numbers, and whatever is older than a
-/// lost packet was acknowledged or lost before it. So no packet between two lost ones was
-/// acknowledged exactly if all numbers between were lost or never sent. A run goes on across calls.
+/// Losses of a space are declared in the order of packet numbers, and anything older than a lost
+/// packet was acknowledged or declared lost before it. So no packet between two lost ones was
+/// acknowledged if and only if all numbers between them were lost or never sent. A run continues
+/// across calls.
 #[derive(Debug, Default)]
 pub struct LossRun {
     /// One past the run's last packet number.
     next: u64,
-    /// First ack-eliciting packet that was sent after the first round-trip time sample.
+    /// The first ack-eliciting packet sent after the first round-trip time sample.
     start: Option<(u64, Instant)>,
 }
 
 impl LossRun {
-    /// Adds a lost packet. Returns when the run's first and last packets that count towards
-    /// persistent congestion were sent, if there are two and this is the last.
+    /// Adds a lost packet. If it counts towards persistent congestion and is not the run's first
+    /// that does, returns the times at which the first and this one were sent.
     pub fn on_lost<C>(
         &mut self,
         packet: &SentPacket<C>,
@@ -63,20 +65,20 @@ impl LossRun {
         }
     }
 
-    /// A packet that was taken for lost has been acknowledged after all.
+    /// Handles the late acknowledgement of a packet that was declared lost.
     pub fn on_late_ack(&mut self, pn: u64) {
         if self.start.is_some_and(|(first, _)| first <= pn) {
             self.start = None;
         }
     }
 
-    /// Persistent congestion was established; the next must last as long again.
+    /// Starts over once persistent congestion is established: the next must last as long again.
     pub fn restart(&mut self) {
         self.start = None;
     }
 }
 
-/// What is remembered of a packet after its loss, until it can no longer be acknowledged.
+/// What is remembered of a lost packet until it can no longer be acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostPacket<C> {
     /// Its packet number.
@@ -85,20 +87,20 @@ pub struct LostPacket<C> {
     pub time: Instant,
     /// When it was declared lost.
     pub declared: Instant,
-    /// Its bytes in the UDP payload.
+    /// Its size in bytes within the UDP payload.
     pub size: u16,
     /// Whether it counted towards the bytes in flight.
     pub in_flight: bool,
     /// The congestion controller's state when it was sent.
     pub cc: C,
-    /// What its frames meant.
+    /// The tokens of its frames.
     pub tokens: Tokens,
 }
 
-/// The last losses of a space, so that a late acknowledgement shows which were reordering.
+/// The latest losses of a space, to recognise by late acknowledgements which were only reordering.
 #[derive(Debug)]
 pub struct LostPackets<C> {
-    /// Ascending in packet number and in the time of the declaration.
+    /// Sorted by packet number and by time of declaration.
     packets: VecDeque<LostPacket<C>>,
 }
 
@@ -109,7 +111,7 @@ impl<C> Default for LostPackets<C> {
 }
 
 impl<C: Copy> LostPackets<C> {
-    /// Remembers a packet that was just declared lost.
+    /// Adds a packet that was just declared lost.
     pub fn push(&mut self, now: Instant, packet: &SentPacket<C>) {
         if self.packets.len() == MAX_LOST_REMEMBERED {
             self.packets.pop_front();
@@ -125,7 +127,7 @@ impl<C: Copy> LostPackets<C> {
         });
     }
 
-    /// Forgets what was declared lost longer than `retention` ago.
+    /// Removes packets that were declared lost longer than `retention` ago.
     pub fn expire(&mut self, now: Instant, retention: Duration) {
         let old = |lost: &LostPacket<C>| now.saturating_duration_since(lost.declared) > retention;
         while self.packets.front().is_some_and(old) {
@@ -151,7 +153,7 @@ impl<C: Copy> LostPackets<C> {
         }
     }
 
-    /// Forgets everything.
+    /// Removes everything.
     pub fn clear(&mut self) {
         self.packets.clear();
     }

@@ -1,7 +1,8 @@
 //! Loss recovery (RFC 9002): which packets arrived, which were lost, and when to probe.
 //!
-//! [`Recovery`] is the sender's side, over all three packet number spaces; [`ack::AckTracker`] the
-//! receiver's, one for each. Neither decides what a loss means: the owners of a packet's tokens do.
+//! [`Recovery`] is the sending side, for all three packet number spaces. [`ack::AckTracker`] is the
+//! receiving side, one per space. Neither decides what a loss means: the owners of a packet's
+//! tokens do.
 
 pub mod ack;
 pub mod loss;
@@ -22,18 +23,18 @@ use std::collections::vec_deque;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-/// What an ACK frame brought.
+/// What an ACK frame changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AckOutcome {
-    /// Whether it acknowledged a packet that was outstanding.
+    /// Whether it acknowledged an outstanding packet.
     pub newly_acked: bool,
-    /// Whether one of those was ack-eliciting.
+    /// Whether any of the newly acknowledged packets was ack-eliciting.
     pub ack_eliciting: bool,
-    /// Whether its largest packet number is larger than that of any ACK frame before. Only then
-    /// do its ECN counts say anything (RFC 9000 section 13.4.2.1).
+    /// Whether its largest packet number exceeds that of all earlier ACK frames. Only then are its
+    /// ECN counts meaningful (RFC 9000 section 13.4.2.1).
     pub largest_raised: bool,
-    /// The round-trip time sample that it gave (RFC 9002 section 5.1), acknowledgement delay
-    /// included.
+    /// The round-trip time sample that it provided (RFC 9002 section 5.1), including the
+    /// acknowledgement delay.
     pub rtt_sample: Option<Duration>,
 }
 
@@ -45,13 +46,13 @@ struct Space<C> {
     lost: LostPackets<C>,
     run: LossRun,
     largest_acked: Option<u64>,
-    /// When the newest packet that is acknowledged was sent.
+    /// When the newest acknowledged packet was sent.
     newest_acked: Option<Instant>,
-    /// When the oldest outstanding packet below the largest acknowledged will be lost.
+    /// When the oldest outstanding packet below the largest acknowledged one counts as lost.
     loss_time: Option<Instant>,
-    /// When the last packet was sent that the probe timeout watches.
+    /// When the last packet covered by the probe timeout was sent.
     last_ack_eliciting: Option<Instant>,
-    /// Outstanding packets that the probe timeout watches.
+    /// How many outstanding packets are covered by the probe timeout.
     probed: usize,
 }
 
@@ -72,7 +73,7 @@ impl<C> Default for Space<C> {
 }
 
 impl<C> Space<C> {
-    /// Refuses the acknowledgement of what was never sent (RFC 9000 section 13.1).
+    /// Rejects acknowledgements of packets that were never sent (RFC 9000 section 13.1).
     fn validate(
         &self,
         largest: u64,
@@ -89,8 +90,7 @@ impl<C> Space<C> {
     }
 }
 
-/// The sender's side of loss recovery. `C` is what the congestion controller remembers with each
-/// packet.
+/// The sending side of loss recovery. `C` is the congestion controller's state for each packet.
 #[derive(Debug)]
 pub struct Recovery<C> {
     side: Side,
@@ -99,16 +99,16 @@ pub struct Recovery<C> {
     max_ack_delay: Duration,
     bytes_in_flight: u64,
     pto_count: u32,
-    /// When the probe timeout expired last, since the last acknowledgement.
+    /// When the probe timeout last expired since the last acknowledgement.
     last_pto: Option<Instant>,
-    /// When an ack-eliciting packet was sent, or packets were acknowledged or discarded, last.
+    /// When an ack-eliciting packet was last sent, or packets were last acknowledged or discarded.
     last_activity: Option<Instant>,
     handshake_acked: bool,
     handshake_confirmed: bool,
 }
 
 impl<C: Copy> Recovery<C> {
-    /// `initial_rtt` is assumed until there is a sample.
+    /// `initial_rtt` is assumed until the first sample.
     pub fn new(side: Side, initial_rtt: Duration) -> Self {
         Self {
             side,
@@ -124,13 +124,13 @@ impl<C: Copy> Recovery<C> {
         }
     }
 
-    /// Takes the peer's `max_ack_delay` transport parameter.
+    /// Sets the peer's `max_ack_delay` transport parameter.
     pub fn set_max_ack_delay(&mut self, max_ack_delay: Duration) {
         self.max_ack_delay = max_ack_delay;
     }
 
-    /// The handshake is confirmed (RFC 9001 section 4.1.2): the Data space has a probe timeout
-    /// from now on.
+    /// Handles confirmation of the handshake (RFC 9001 section 4.1.2): from now on the Data space
+    /// has a probe timeout.
     pub fn on_handshake_confirmed(&mut self) {
         self.handshake_confirmed = true;
     }
@@ -140,13 +140,13 @@ impl<C: Copy> Recovery<C> {
         &self.rtt
     }
 
-    /// Forgets the round-trip time, for a new path (RFC 9000 section 9.4).
+    /// Resets the round-trip time for a new path (RFC 9000 section 9.4).
     #[cfg_attr(not(test), expect(dead_code, reason = "connections do not migrate yet"))]
     pub fn reset_rtt(&mut self, initial: Duration) {
         self.rtt = RttEstimator::new(initial);
     }
 
-    /// Bytes of packets in flight, in all spaces.
+    /// Bytes in flight in all spaces.
     pub fn bytes_in_flight(&self) -> u64 {
         self.bytes_in_flight
     }
@@ -157,18 +157,18 @@ impl<C: Copy> Recovery<C> {
         self.spaces[space as usize].probed > 0
     }
 
-    /// The largest packet number of the space that the peer acknowledged.
+    /// The largest packet number of the space acknowledged by the peer.
     pub fn largest_acked(&self, space: SpaceId) -> Option<u64> {
         self.spaces[space as usize].largest_acked
     }
 
-    /// The outstanding packets of a space, oldest first: what a probe may repeat.
+    /// The outstanding packets of a space, oldest first. A probe may repeat their data.
     pub fn sent(&self, space: SpaceId) -> vec_deque::Iter<'_, SentPacket<C>> {
         self.spaces[space as usize].sent.iter()
     }
 
-    /// Notes a packet that is being sent. Packet numbers between the space's last packet and this
-    /// one are skipped: an acknowledgement of one is an error of the peer.
+    /// Records a packet that is being sent. Packet numbers between the space's last packet and this
+    /// one are skipped: acknowledging one of them is an error by the peer.
     pub fn on_packet_sent(&mut self, space: SpaceId, packet: SentPacket<C>) {
         let state = &mut self.spaces[space as usize];
         state.skipped.push(state.sent.next_pn()..packet.pn);
@@ -183,16 +183,15 @@ impl<C: Copy> Recovery<C> {
         state.sent.insert(packet);
     }
 
-    /// Acts on an ACK frame of the space: `ranges` are descending and disjoint, `ack_delay` is in
-    /// time units and capped as RFC 9002 section 5.3 asks. Newly acknowledged packets go to the end
-    /// of `acked`, oldest first. Packets that were taken for lost and are acknowledged late go to
-    /// `late`.
+    /// Handles an ACK frame of the space. `ranges` are descending and disjoint; `ack_delay` is a
+    /// duration, capped as required by RFC 9002 section 5.3. Appends newly acknowledged packets to
+    /// `acked`, oldest first, and late acknowledged packets that were declared lost to `late`.
     ///
-    /// Losses are not detected yet: other frames of the same packet may say more about what
+    /// Does not detect losses yet, because other frames of the same packet may tell more about what
     /// arrived. Call [`Self::detect_lost`] after them, before the next ACK frame.
     ///
     /// # Errors
-    /// PROTOCOL_VIOLATION if a packet number was never sent or was skipped. Nothing is changed then.
+    /// PROTOCOL_VIOLATION if a packet number was never sent or was skipped. Nothing changes then.
     pub fn on_ack_received<R>(
         &mut self,
         now: Instant,
@@ -236,23 +235,23 @@ impl<C: Copy> Recovery<C> {
             self.remove_from_flight(space, packet);
         }
         if let Some(sample) = sample {
-            // A delay longer than the sample is never subtracted, and its sum could overflow.
+            // A delay longer than the sample is never subtracted, and adding it could overflow.
             let ack_delay = if ack_delay > sample { Duration::ZERO } else { ack_delay };
             self.rtt.update(now, sample, ack_delay);
         }
         self.last_activity = self.last_activity.max(Some(now));
         self.handshake_acked |= space == SpaceId::Handshake;
         if self.peer_validated_address() {
-            // Before that, an Initial's acknowledgement does not show that the server can go on
-            // (RFC 9002 section 6.2.1).
+            // Before that, the acknowledgement of an Initial does not show that the server can
+            // proceed (RFC 9002 section 6.2.1).
             self.reset_backoff();
         }
         Ok(AckOutcome { newly_acked: true, ack_eliciting, largest_raised, rtt_sample: sample })
     }
 
-    /// Moves the packets of the space that are lost by now to the end of `lost`, oldest first, and
-    /// sets the loss timer for the next (RFC 9002 section 6.1). Not all of them were in flight.
-    /// Returns whether the losses establish persistent congestion (section 7.6).
+    /// Appends packets of the space that are now lost to `lost`, oldest first, and sets the loss
+    /// timer for the next (RFC 9002 section 6.1). Not all of them were in flight. Returns whether
+    /// the losses establish persistent congestion (section 7.6).
     pub fn detect_lost(
         &mut self,
         now: Instant,
@@ -273,7 +272,7 @@ impl<C: Copy> Recovery<C> {
         while let Some(oldest) = state.sent.front().filter(|oldest| oldest.pn <= largest) {
             let deadline = oldest.time.checked_add(delay);
             if largest - oldest.pn < loss::PACKET_THRESHOLD && deadline.is_none_or(|at| at > now) {
-                // Packets after it were sent later.
+                // All packets after it were sent later.
                 state.loss_time = deadline;
                 break;
             }
@@ -297,10 +296,10 @@ impl<C: Copy> Recovery<C> {
         persistent
     }
 
-    /// Gives up the outstanding packets of a space, with no loss: its keys are discarded
-    /// (RFC 9002 section 6.4), a Retry came for the Initial space (section 6.3), or the server
-    /// rejected the 0-RTT packets of the Data space. Backoff and the space's timers start anew.
-    /// Packet numbers go on.
+    /// Discards the outstanding packets of a space without counting them as lost: its keys are
+    /// discarded (RFC 9002 section 6.4), a Retry arrived for the Initial space (section 6.3), or
+    /// the server rejected the 0-RTT packets of the Data space. Resets the backoff and the space's
+    /// timers, but not its packet numbers.
     pub fn discard_space(
         &mut self,
         now: Instant,
@@ -321,7 +320,7 @@ impl<C: Copy> Recovery<C> {
     }
 
     /// Whether the peer is known to have validated our address (RFC 9002 section 6.2.2.1). Clients
-    /// validate no addresses, so to a server they always have.
+    /// do not validate addresses, so for a server this is always true.
     fn peer_validated_address(&self) -> bool {
         self.side.is_server() || self.handshake_acked || self.handshake_confirmed
     }

@@ -1,4 +1,4 @@
-//! The one timer of loss detection, and what its expiry asks for (RFC 9002 section 6.2).
+//! The single timer of loss detection and what its expiry requires (RFC 9002 section 6.2).
 
 use super::Recovery;
 use super::sent::SentPacket;
@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 /// The probe timeout is doubled at most this many times.
 pub const MAX_BACKOFF: u32 = 16;
-/// Ack-eliciting packets for one probe timeout (RFC 9002 section 6.2.4).
+/// Ack-eliciting packets sent per probe timeout (RFC 9002 section 6.2.4).
 pub const PROBES: u8 = 2;
 
-/// What the connection knows that decides whether and where a probe is due.
+/// What the connection knows that determines whether and where a probe is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PtoContext {
     /// Whether Handshake packets can be sent.
     pub handshake_keys: bool,
-    /// Whether the anti-amplification limit of RFC 9000 section 8.1 forbids to send now. The timer
+    /// Whether the anti-amplification limit of RFC 9000 section 8.1 forbids sending now. The timer
     /// would then expire without effect (RFC 9002 section 6.2.2.1).
     pub amplification_limited: bool,
 }
@@ -25,19 +25,19 @@ pub struct PtoContext {
 pub enum Timeout {
     /// It has not expired yet.
     Early,
-    /// Packets were lost by the time threshold. There may be none of them if the round-trip time
-    /// has grown meanwhile; the timer was set anew then.
+    /// Packets were lost by the time threshold. There may be none if the round-trip time has grown
+    /// in the meantime; the timer was then set again.
     Loss {
-        /// The space that they were sent in.
+        /// The space in which they were sent.
         space: SpaceId,
         /// Whether the losses establish persistent congestion.
         persistent_congestion: bool,
     },
-    /// A probe timeout: ack-eliciting packets must be sent, whatever the congestion window says.
+    /// A probe timeout: ack-eliciting packets must be sent, regardless of the congestion window.
     Probe {
-        /// The space to send them in.
+        /// The space in which to send them.
         space: SpaceId,
-        /// How many to send at most; at least one.
+        /// The most packets to send; at least one must be sent.
         count: u8,
     },
 }
@@ -50,8 +50,8 @@ struct Probe {
 }
 
 impl<C: Copy> Recovery<C> {
-    /// The probe timeout of `space` without backoff (RFC 9002 section 6.2.1): the peer delays
-    /// acknowledgements in the Data space only.
+    /// The probe timeout of `space` without backoff (RFC 9002 section 6.2.1). It includes the
+    /// peer's acknowledgement delay only in the Data space.
     pub fn pto(&self, space: SpaceId) -> Duration {
         match space {
             SpaceId::Initial | SpaceId::Handshake => self.rtt.pto_base(),
@@ -59,18 +59,18 @@ impl<C: Copy> Recovery<C> {
         }
     }
 
-    /// [`pto`](Self::pto), doubled for each expiry without an acknowledgement in between.
+    /// [`pto`](Self::pto), doubled for each expiry since the last acknowledgement.
     pub fn pto_with_backoff(&self, space: SpaceId) -> Duration {
         self.pto(space).saturating_mul(1 << self.pto_count.min(MAX_BACKOFF))
     }
 
-    /// How often in a row the probe timeout expired.
+    /// How many times in a row the probe timeout has expired.
     #[cfg(test)]
     pub fn pto_count(&self) -> u32 {
         self.pto_count
     }
 
-    /// When [`Self::on_timeout`] is to be called. May be in the past.
+    /// When to call [`Self::on_timeout`]. May be in the past.
     pub fn timeout(&self, context: PtoContext) -> Option<Instant> {
         match self.loss_time() {
             Some((time, _)) => Some(time),
@@ -78,10 +78,10 @@ impl<C: Copy> Recovery<C> {
         }
     }
 
-    /// Acts on the expiry of the timer; packets that are lost by now go to the end of `lost`.
+    /// Handles the expiry of the timer; appends packets that are now lost to `lost`.
     ///
-    /// After each call [`Self::timeout`] is later than `now`, but where another space has a loss
-    /// timer that is due too: that one is next.
+    /// After each call [`Self::timeout`] is later than `now`, unless the loss timer of another
+    /// space is due too: that one is next.
     pub fn on_timeout(
         &mut self,
         now: Instant,
@@ -128,14 +128,14 @@ impl<C: Copy> Recovery<C> {
             return first;
         }
         // RFC 9002 section 6.2.2.1: the server may have exhausted its limit, and only a datagram
-        // from here lets it go on. It need not carry anything that is missing.
+        // from here lets it proceed. The datagram need not carry missing data.
         let space = if context.handshake_keys { SpaceId::Handshake } else { SpaceId::Initial };
         let time = self.probe_time(self.last_activity?, space)?;
         Some(Probe { time, space, count: 1 })
     }
 
     fn probe_in(&self, space: SpaceId) -> Option<Probe> {
-        // 1-RTT packets cannot be acknowledged before the peer can open them (section 6.2.1).
+        // The peer may not be able to open and acknowledge 1-RTT packets yet (section 6.2.1).
         if space == SpaceId::Data && !self.handshake_confirmed {
             return None;
         }
@@ -144,8 +144,8 @@ impl<C: Copy> Recovery<C> {
         Some(Probe { time: self.probe_time(sent, space)?, space, count: PROBES })
     }
 
-    /// `since` is usually when the last packet was sent. A timeout since then counts as well: the
-    /// packet that it asked for may not have left, and the timer must not spin meanwhile.
+    /// `since` is usually when the last packet was sent. A later timeout counts as well: the packet
+    /// that it asked for may not have been sent, and the timer must not spin in the meantime.
     fn probe_time(&self, since: Instant, space: SpaceId) -> Option<Instant> {
         let since = self.last_pto.map_or(since, |last| last.max(since));
         since.checked_add(self.pto_with_backoff(space))

@@ -36,8 +36,9 @@ impl RttEstimator {
         }
     }
 
-    /// Takes a sample: `sample` since the newest acknowledged packet was sent, of which the peer
-    /// says it spent `ack_delay` itself. `ack_delay` must already be capped as section 5.3 asks.
+    /// Adds a sample: `sample` is the time since the newest acknowledged packet was sent, of which
+    /// the peer reports that it spent `ack_delay`. `ack_delay` must already be capped as required
+    /// by section 5.3.
     pub fn update(&mut self, now: Instant, sample: Duration, ack_delay: Duration) {
         self.latest = sample;
         if self.first_sample.is_none() {
@@ -48,7 +49,7 @@ impl RttEstimator {
             return;
         }
         self.min = self.min.min(sample);
-        // An acknowledgement delay that would take the sample below the minimum is not believed.
+        // Ignore an acknowledgement delay that would take the sample below the minimum.
         let adjusted = if sample >= self.min + ack_delay { sample - ack_delay } else { sample };
         let deviation = self.smoothed.abs_diff(adjusted);
         self.variance = (3 * self.variance + deviation) / 4;
@@ -67,7 +68,7 @@ impl RttEstimator {
         self.smoothed
     }
 
-    /// The mean deviation.
+    /// The mean deviation of the round-trip time.
     #[must_use]
     pub fn variance(&self) -> Duration {
         self.variance
@@ -79,7 +80,7 @@ impl RttEstimator {
         self.min
     }
 
-    /// When the first sample was taken, if any was.
+    /// When the first sample was taken, if any.
     #[must_use]
     pub fn first_sample(&self) -> Option<Instant> {
         self.first_sample

@@ -1,4 +1,4 @@
-//! Sent packets that are neither acknowledged nor lost yet, and the packet numbers that were never
+//! Sent packets that are neither acknowledged nor lost yet, and packet numbers that were never
 //! used.
 
 use super::token::Tokens;
@@ -7,36 +7,37 @@ use std::collections::vec_deque;
 use std::ops::{Range, RangeInclusive};
 use std::time::Instant;
 
-/// Packets outside the congestion controller's count (ACK only) that are remembered in a space.
-/// Only acknowledgements remove them, and a peer need not acknowledge them. So the oldest are
-/// forgotten, at the latest when there are twice as many.
+/// How many packets that are not in flight (ACK only) a space remembers. Only acknowledgements
+/// remove them, and a peer need not acknowledge them. So the oldest are dropped, at the latest when
+/// there are twice as many.
 pub const MAX_NOT_IN_FLIGHT: usize = 256;
-/// Runs of deliberately skipped packet numbers that are remembered in a space; older ones go first.
+/// How many runs of deliberately skipped packet numbers a space remembers; older ones are dropped
+/// first.
 pub const MAX_SKIPPED: usize = 32;
 
-/// What is remembered of a sent packet. `C` is the congestion controller's snapshot.
+/// What is remembered of a sent packet. `C` is the congestion controller's state for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SentPacket<C> {
     /// Its packet number.
     pub pn: u64,
     /// When it was sent.
     pub time: Instant,
-    /// Its bytes in the UDP payload.
+    /// Its size in bytes within the UDP payload.
     pub size: u16,
     /// Whether the peer must acknowledge it in time (RFC 9002 section 2).
     pub ack_eliciting: bool,
     /// Whether it counts towards the bytes in flight (RFC 9002 section 2).
     pub in_flight: bool,
-    /// Whether it left with the ECT(0) mark.
+    /// Whether it was sent with the ECT(0) mark.
     pub ect0: bool,
     /// The congestion controller's state when it was sent.
     pub cc: C,
-    /// What its frames meant.
+    /// The tokens of its frames.
     pub tokens: Tokens,
 }
 
 impl<C> SentPacket<C> {
-    /// Whether the probe timeout watches over it.
+    /// Whether it is covered by the probe timeout.
     pub fn is_probed(&self) -> bool {
         self.ack_eliciting && self.in_flight
     }
@@ -44,10 +45,10 @@ impl<C> SentPacket<C> {
 
 /// The outstanding packets of one space, in the order of their numbers.
 ///
-/// Packets stand in a queue without holes, so memory follows what is outstanding and not the span
-/// of packet numbers, which a peer that acknowledges nothing can stretch. After each ACK whatever
-/// is three numbers older than the largest acknowledged is lost, so removals happen within a few
-/// places of the front, and each packet is moved O(1) times in its life.
+/// They are stored in a queue without holes, so memory depends on how many are outstanding and not
+/// on the span of their numbers, which a peer that acknowledges nothing can stretch. After each
+/// ACK, anything three numbers older than the largest acknowledged is lost, so removals happen
+/// within a few places of the front, and each packet is moved O(1) times in its life.
 #[derive(Debug)]
 pub struct SentPackets<C> {
     packets: VecDeque<SentPacket<C>>,
@@ -63,8 +64,8 @@ impl<C> Default for SentPackets<C> {
 }
 
 impl<C> SentPackets<C> {
-    /// Adds the newest packet. Its number must be larger than all before; otherwise it is a bug of
-    /// ours and the packet is not tracked.
+    /// Adds the newest packet. Its number must be larger than all earlier ones; otherwise that is a
+    /// bug of ours and the packet is not tracked.
     pub fn insert(&mut self, packet: SentPacket<C>) {
         debug_assert!(packet.pn >= self.next, "packet number used twice");
         if packet.pn < self.next {
@@ -78,7 +79,7 @@ impl<C> SentPackets<C> {
         }
     }
 
-    /// One past the largest packet number ever sent; the smallest that may be sent next.
+    /// One past the largest packet number ever sent: the smallest that may be sent next.
     pub fn next_pn(&self) -> u64 {
         self.next
     }
@@ -87,7 +88,7 @@ impl<C> SentPackets<C> {
     #[cfg(test)]
     pub fn get(&self, pn: u64) -> Option<&SentPacket<C>> {
         let first = self.packets.front()?.pn;
-        // Without gaps the packet stands at its distance from the first.
+        // Without gaps, the packet's index is its distance from the first.
         let guess = usize::try_from(pn.checked_sub(first)?).ok();
         if let Some(packet) = guess.and_then(|i| self.packets.get(i)).filter(|p| p.pn == pn) {
             return Some(packet);
@@ -122,8 +123,8 @@ impl<C> SentPackets<C> {
     /// Moves the packets whose numbers are in `ranges` (descending, disjoint) to the end of
     /// `acked`, oldest first.
     ///
-    /// Walks down from the largest acknowledged packet over packets of ours, so the width of a
-    /// range costs nothing.
+    /// Walks down from the largest acknowledged packet over packets that we sent, so the width of a
+    /// range does not matter.
     pub fn take_acked(
         &mut self,
         mut ranges: impl Iterator<Item = RangeInclusive<u64>>,
@@ -134,7 +135,7 @@ impl<C> SentPackets<C> {
         };
         let old_len = acked.len();
         let upper = self.packets.partition_point(|p| p.pn <= *range.end());
-        // Of the packets below `upper`, those from `kept` on stay, as do those below `lower`.
+        // Of the packets below `upper`, those from `kept` on are kept, as are those below `lower`.
         let (mut kept, mut lower) = (upper, upper);
         'packets: while lower > 0 {
             let pn = self.packets[lower - 1].pn;
@@ -153,7 +154,7 @@ impl<C> SentPackets<C> {
         acked.extend(self.packets.drain(lower..kept));
         let newly = &mut acked[old_len..];
         if kept < upper {
-            // Packets that stayed were exchanged with ones that went.
+            // Packets that were kept have been swapped with removed ones.
             newly.sort_unstable_by_key(|p| p.pn);
         }
         self.not_in_flight -= newly.iter().filter(|p| !p.in_flight).count();
@@ -176,8 +177,8 @@ impl<C> SentPackets<C> {
     }
 }
 
-/// Packet numbers below the largest sent that no packet has: an honest peer never acknowledges
-/// one, so they unmask a peer that acknowledges what it did not receive (RFC 9000 section 21.4).
+/// Packet numbers below the largest sent that were never used. An honest peer never acknowledges
+/// one, so they expose a peer that acknowledges what it did not receive (RFC 9000 section 21.4).
 #[derive(Debug, Default)]
 pub struct Skipped {
     /// Ascending.
@@ -185,7 +186,7 @@ pub struct Skipped {
 }
 
 impl Skipped {
-    /// Notes that no packet will have a number in `run`, which is above all earlier ones.
+    /// Records that no packet will have a number in `run`, which is above all earlier runs.
     pub fn push(&mut self, run: Range<u64>) {
         if run.is_empty() {
             return;
@@ -207,7 +208,7 @@ impl Skipped {
         })
     }
 
-    /// Whether all of `gap` was skipped; an empty one was.
+    /// Whether all of `gap` was skipped. True of an empty gap.
     pub fn covers(&self, gap: Range<u64>) -> bool {
         let next = self.runs.partition_point(|run| run.end <= gap.start);
         let run = self.runs.get(next);
@@ -275,7 +276,7 @@ mod tests {
     #[test]
     fn flood_of_unacknowledged_acks_is_bounded() {
         let mut sent = SentPackets::default();
-        // A packet in flight at the front that nobody acknowledges must not pin the rest.
+        // A packet in flight at the front that is never acknowledged must not keep the rest.
         sent.insert(packet(0, true));
         for pn in 1..20_000 {
             sent.insert(packet(pn, pn % 5_000 == 0));
@@ -320,7 +321,7 @@ mod tests {
         ]
     }
 
-    /// Descending ranges from `next` down, each `gap + 1` numbers below the one before.
+    /// Descending ranges from `next` down, each `gap + 1` numbers below the previous one.
     fn ranges(next: u64, steps: &[(u64, u64)]) -> Vec<RangeInclusive<u64>> {
         let mut below = next;
         let mut ranges = Vec::new();

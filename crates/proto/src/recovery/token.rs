@@ -1,27 +1,27 @@
-//! What a sent packet meant: small typed notes that its frames' owners get back with what became of
-//! the packet.
+//! Describes what a sent packet contained: small typed notes, returned to the owners of its frames
+//! together with the packet's outcome.
 
 use crate::ids::SymbolRef;
 use crate::ids::{Dir, StreamId};
 use smallvec::SmallVec;
 
-/// One frame of a sent packet, as its owner needs to remember it.
+/// A frame of a sent packet, as its owner needs to remember it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Token {
-    /// An ACK frame whose largest acknowledged packet was this one; on acknowledgement, what was
-    /// received up to it need not be reported again.
+    /// An ACK frame. Once it is acknowledged, packets up to its largest number need not be reported
+    /// again.
     Ack {
         /// Largest packet number that the ACK frame reported.
         largest: u64,
     },
-    /// Handshake bytes of the packet's space.
+    /// Handshake data of the packet's space.
     Crypto {
-        /// First byte's offset.
+        /// Offset of the first byte.
         offset: u64,
         /// Number of bytes.
         len: u32,
     },
-    /// Stream bytes.
+    /// Stream data.
     Stream(StreamToken),
     /// A control frame of streams or flow control.
     Control(ControlToken),
@@ -31,16 +31,16 @@ pub enum Token {
     NewConnectionId(u64),
     /// RETIRE_CONNECTION_ID with this sequence number.
     RetireConnectionId(u64),
-    /// A DATAGRAM; never sent again.
+    /// A DATAGRAM. Never sent again.
     Datagram {
         /// The source symbol that carried it, if a session protects datagrams.
         symbol: Option<SymbolRef>,
     },
-    /// A repair symbol; never sent again.
+    /// A repair symbol. Never sent again.
     Repair {
-        /// The session that it protects.
+        /// The session that it belongs to.
         session: u16,
-        /// First source symbol of its span.
+        /// The first source symbol that it covers.
         first: u64,
         /// One past the last.
         end: u64,
@@ -70,12 +70,12 @@ pub enum ControlToken {
     StreamsBlocked(Dir, u64),
 }
 
-/// Bytes of one STREAM frame.
+/// The data of one STREAM frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamToken {
     /// The stream.
     pub id: StreamId,
-    /// First byte's offset.
+    /// Offset of the first byte.
     pub offset: u64,
     /// Number of bytes.
     pub len: u32,
@@ -85,5 +85,5 @@ pub struct StreamToken {
     pub symbol: Option<SymbolRef>,
 }
 
-/// The tokens of one packet; most packets carry one or two frames.
+/// The tokens of one packet. Most packets carry one or two frames.
 pub type Tokens = SmallVec<[Token; 2]>;

@@ -20,7 +20,7 @@ fn code<T: fmt::Debug>(result: Result<T, TransportError>) -> TransportErrorCode 
     result.unwrap_err().code
 }
 
-/// Local identifiers with everything issued and announced.
+/// Local identifiers, all of them issued and announced.
 fn announced(limit: u64) -> LocalCids {
     let mut local = LocalCids::new(cid(0));
     local.set_peer_limit(limit);
@@ -88,7 +88,7 @@ fn impossible_retirements_are_violations() {
     assert_eq!(code(local.on_retire(1, &cid(1))), TransportErrorCode::PROTOCOL_VIOLATION);
     local.on_retire(1, &cid(0)).unwrap();
     local.issue(generate);
-    // Issued, but no frame has said so.
+    // Issued, but not announced in a frame.
     assert_eq!(code(local.on_retire(3, &cid(0))), TransportErrorCode::PROTOCOL_VIOLATION);
 }
 
@@ -153,7 +153,7 @@ fn retire_prior_to_is_processed_before_counting() {
     assert_eq!(remote.on_new_cid(new(2), 1), Ok(true));
     assert_eq!(remote.active(), cid(1));
     assert_eq!(retirements(&mut remote), [0]);
-    // All at once: the new one is the only one left.
+    // All at once: only the new one is left.
     assert_eq!(remote.on_new_cid(new(9), 9), Ok(true));
     assert_eq!((remote.active(), remote.active_token()), (cid(9), Some(token(9))));
     assert_eq!(retirements(&mut remote), [2, 1]);
@@ -171,7 +171,7 @@ fn identifier_that_comes_after_its_retirement_is_retired() {
     assert_eq!(remote.on_new_cid(new(3), 0), Ok(false));
     assert_eq!(retirements(&mut remote), [3]);
     assert_eq!(remote.active(), cid(5));
-    // One that we left ourselves must not come back to life by a repeated frame.
+    // An identifier that we left must not be revived by a repeated frame.
     remote.on_new_cid(new(6), 4).unwrap();
     assert_eq!(remote.advance(), Ok(true));
     assert_eq!(retirements(&mut remote), [5]);
@@ -220,7 +220,7 @@ fn only_the_token_of_the_identifier_in_use_resets() {
     assert!(remote.is_reset(&token(0)) && !remote.is_reset(&token(1)));
     remote.advance().unwrap();
     assert!(!remote.is_reset(&token(0)) && remote.is_reset(&token(1)));
-    // The handshake's identifier is history.
+    // The handshake's identifier is no longer in use.
     remote.set_handshake_cid(cid(200));
     remote.set_handshake_token(token(200));
     assert_eq!((remote.active(), remote.active_token()), (cid(1), Some(token(1))));
@@ -239,7 +239,7 @@ fn lost_retirements_are_repeated() {
     assert_eq!(remote.next_retirement(), None);
 }
 
-/// Feeds frames until one is refused; nothing is ever acknowledged.
+/// Feeds frames until one is rejected; nothing is ever acknowledged.
 fn flood(mut remote: RemoteCids, frames: impl Iterator<Item = (u64, u64)>) -> TransportErrorCode {
     let bound = MAX_RETIRE_FACTOR * remote.limit;
     for (seq, retire_prior_to) in frames.take(10_000) {
@@ -258,12 +258,12 @@ fn flood(mut remote: RemoteCids, frames: impl Iterator<Item = (u64, u64)>) -> Tr
 fn backlog_of_retirements_is_bounded_for_jumps_and_singles() {
     let limit_error = TransportErrorCode::CONNECTION_ID_LIMIT_ERROR;
     let remote = || RemoteCids::new(ConnectionId::new(&[0xff; 20]).unwrap(), 4);
-    // Each frame retires the one before.
+    // Each frame retires the previous identifier.
     assert_eq!(flood(remote(), (1..).map(|seq| (seq, seq))), limit_error);
-    // Each fourth retires all that are held.
+    // Every fourth frame retires all stored identifiers.
     let jumps = (1..).map(|seq| (seq, if seq % 4 == 0 { seq } else { seq / 4 * 4 }));
     assert_eq!(flood(remote(), jumps), limit_error);
-    // After a jump over everything, each frame is for an identifier that is retired already.
+    // After a jump over everything, each frame carries an identifier that is already retired.
     let jump = 1 << 61;
     assert_eq!(
         flood(remote(), std::iter::once((jump, jump)).chain((1..).map(|seq| (seq, 0)))),

@@ -1,4 +1,4 @@
-//! What ACK frames do.
+//! Effects of ACK frames.
 
 use super::*;
 
@@ -44,7 +44,7 @@ fn unsent_packet_numbers_are_violations_and_change_nothing() {
     assert!(rig.try_ack(Handshake, &[0..=0], MS).is_err(), "another space");
     rig.ack(Data, &[3..=4, 0..=1]);
     assert_eq!(rig.acked, [0, 1, 3, 4]);
-    // A skipped number stays forbidden when all about it is done.
+    // A skipped number stays forbidden once everything around it is settled.
     assert!(rig.try_ack(Data, &[0..=4], MS).is_err());
 }
 

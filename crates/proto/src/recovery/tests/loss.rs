@@ -1,4 +1,4 @@
-//! Losses, persistent congestion, losses that were none.
+//! Losses, persistent congestion and spurious losses.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn time_threshold_and_its_timer() {
     rig.send_all(Data, [1, 2, 3], 10);
     rig.wait(100);
     assert!(!rig.ack_and_detect(Data, &[3..=3]));
-    // 1 was sent 120 ms ago, 2 was 110, and 9/8 of 100 is 112.5.
+    // Packet 1 was sent 120 ms ago and packet 2 110 ms ago; 9/8 of 100 ms is 112.5 ms.
     assert_eq!(rig.lost, [1]);
     assert_eq!(rig.timeout(FREE), Some(2));
     assert_eq!(rig.recovery.on_timeout(rig.now, FREE, &mut Vec::new()), Timeout::Early);
@@ -53,10 +53,11 @@ fn loss_timer_moves_on_when_the_round_trip_time_grows() {
     rig.send(Handshake, 0);
     rig.wait(400);
     rig.ack_and_detect(Handshake, &[0..=0]);
-    // By the old estimate the timer is due, by the new one (9/8 of 400 ms) 1 is lost long ago.
+    // The timer is due by the old estimate. By the new one (9/8 of 400 ms) packet 1 is lost long
+    // ago.
     assert_eq!(rig.expire(FREE), Timeout::Loss { space: Data, persistent_congestion: false });
     assert_eq!(rig.lost, [1]);
-    // And with a still larger one it is not lost yet; the timer must make progress all the same.
+    // With an even larger estimate it is not lost yet, but the timer must still make progress.
     rig.send_all(Data, [3, 4], 0);
     rig.send(Handshake, 1);
     rig.wait(100);
@@ -83,7 +84,7 @@ fn packets_above_the_largest_acknowledged_are_never_lost() {
 
 // Persistent congestion
 
-/// PTO: 100 ms + 4 x 50 ms; three of them are 900 ms.
+/// The PTO is 100 ms + 4 x 50 ms; three of them are 900 ms.
 #[test]
 fn persistent_congestion_lasts_longer_than_three_timeouts() {
     for (interval, expected) in [(900, false), (901, true)] {
@@ -91,7 +92,7 @@ fn persistent_congestion_lasts_longer_than_three_timeouts() {
         rig.send_all(Data, [1, 2], interval);
         rig.send_all(Data, [3, 4, 5], 0);
         rig.wait(1);
-        // No sample that changes the estimate before losses are judged.
+        // No sample may change the estimate before losses are judged.
         rig.send_as(Data, 6, Kind::Ack);
         assert_eq!(rig.ack_and_detect(Data, &[6..=6]), expected);
         assert_eq!(rig.lost, [1, 2, 3]);

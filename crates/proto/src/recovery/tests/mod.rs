@@ -1,4 +1,4 @@
-//! Recovery on a clock of its own.
+//! Recovery tests on a virtual clock.
 
 mod acknowledgement;
 mod loss;
@@ -17,7 +17,7 @@ const FREE: PtoContext = PtoContext { handshake_keys: true, amplification_limite
 const EARLY: PtoContext = PtoContext { handshake_keys: false, amplification_limited: false };
 const LIMITED: PtoContext = PtoContext { handshake_keys: true, amplification_limited: true };
 
-/// A recovery and a clock, with short words for what tests do.
+/// A recovery with a clock and shorthands for the tests.
 struct Rig {
     recovery: Recovery<u32>,
     now: Instant,
@@ -39,7 +39,7 @@ impl Rig {
         Self { recovery, now: Instant::now(), acked: vec![], lost: vec![], late: vec![] }
     }
 
-    /// A confirmed connection that knows its round-trip time: 100 ms.
+    /// A confirmed connection with a round-trip time of 100 ms.
     fn confirmed() -> Self {
         let mut rig = Self::new(Side::Client);
         rig.recovery.on_handshake_confirmed();
@@ -73,7 +73,7 @@ impl Rig {
         self.recovery.on_packet_sent(space, packet);
     }
 
-    /// Sends these packets `interval` apart, the clock standing at the last.
+    /// Sends these packets `interval` apart; the clock stops at the last one.
     fn send_all(&mut self, space: SpaceId, pns: impl IntoIterator<Item = u64>, interval: u32) {
         for (i, pn) in pns.into_iter().enumerate() {
             self.wait(if i == 0 { 0 } else { interval });

@@ -1,4 +1,4 @@
-//! Against the naive algorithm.
+//! Compares recovery with a naive algorithm.
 
 use super::*;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ enum Op {
         kind: Kind,
     },
     Wait(u32),
-    /// Gaps and lengths of ranges, from the largest packet sent down.
+    /// Gaps and lengths of ranges, counted down from the largest packet sent.
     Ack(Vec<(u64, u64)>),
     Timer,
 }
@@ -33,7 +33,7 @@ struct Model {
     live: BTreeMap<u64, (Instant, Kind)>,
     skipped: Vec<u64>,
     largest_acked: Option<u64>,
-    /// When each was declared lost.
+    /// When each packet was declared lost.
     lost: BTreeMap<u64, Instant>,
 }
 

@@ -1,4 +1,4 @@
-//! The timer.
+//! The loss detection timer.
 
 use super::*;
 
@@ -95,10 +95,10 @@ fn losses_beat_probes() {
     rig.wait(290);
     rig.send_all(Data, [1, 2], 0);
     rig.ack_and_detect(Data, &[2..=2]);
-    // The probe is due in 10 ms or less, the loss later, but only the loss timer is set.
+    // The probe is due within 10 ms and the loss only later, but only the loss timer is set.
     let loss = rig.now + loss_delay(rig.recovery.rtt());
     assert_eq!(rig.recovery.timeout(FREE), Some(loss));
-    // Amplification limits do not stop it.
+    // The amplification limit does not stop it.
     assert_eq!(rig.recovery.timeout(LIMITED), Some(loss));
     assert_eq!(rig.expire(FREE), Timeout::Loss { space: Data, persistent_congestion: false });
     assert_eq!(rig.recovery.pto_count(), 0);
@@ -139,7 +139,7 @@ fn early_data_in_flight_does_not_stop_the_anti_deadlock_timer() {
     rig.ack_and_detect(Initial, &[0..=0]);
     assert!(rig.recovery.has_ack_eliciting_in_flight(Data));
     assert_eq!(rig.expire(EARLY), Timeout::Probe { space: Initial, count: 1 });
-    // Nor does an acknowledgement of early data show that the server can go on.
+    // Nor does an acknowledgement of early data show that the server can proceed.
     rig.ack_and_detect(Data, &[0..=0]);
     assert_eq!(rig.recovery.pto_count(), 1);
     assert!(rig.timeout(EARLY).is_some());
@@ -155,7 +155,7 @@ fn server_at_the_amplification_limit_sets_no_timer() {
     assert_eq!(rig.recovery.timeout(LIMITED), None);
     assert_eq!(rig.recovery.on_timeout(rig.now, LIMITED, &mut Vec::new()), Timeout::Early);
     assert_eq!(rig.recovery.pto_count(), 0);
-    // Once a datagram came, the probe is due at once.
+    // Once a datagram arrives, the probe is due at once.
     assert_eq!(rig.timeout(FREE), Some(0));
     assert_eq!(rig.expire(FREE), probe(Initial));
     rig.wait(10);
@@ -174,7 +174,7 @@ fn timers_in_the_past_never_spin() {
     rig.detect(Data);
     rig.send_all(Data, [3, 4], 0);
     rig.wait(1_000_000);
-    // Nothing is sent in answer to what the timer asks for.
+    // Nothing is sent when the timer asks for it.
     let mut calls = 0;
     while rig.timeout(FREE) == Some(0) {
         rig.expire(FREE);
@@ -201,7 +201,7 @@ fn discarding_a_space_is_no_loss() {
     assert_eq!(rig.recovery.pto_count(), 0);
     assert!(!rig.recovery.has_ack_eliciting_in_flight(Initial));
     assert_eq!(rig.expire(FREE), probe(Handshake));
-    // After a Retry the space goes on where it was: numbers are not used again.
+    // After a Retry the space continues: packet numbers are not reused.
     rig.send(Initial, 4);
     assert!(rig.try_ack(Initial, &[5..=5], MS).is_err());
     rig.ack(Initial, &[4..=4]);

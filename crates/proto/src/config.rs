@@ -1,4 +1,4 @@
-//! What an application may set.
+//! Settings of the application.
 
 use crate::congestion::{Algorithm, CongestionFactory};
 use crate::crypto::{ClientCrypto, ServerCrypto};
@@ -13,23 +13,23 @@ use sutura_schedule::{SchedulerFactory, Scheme};
 
 /// The smallest UDP payload that a QUIC path must carry (RFC 9000 section 14).
 pub const MIN_UDP_PAYLOAD: u16 = 1200;
-/// The largest that this implementation builds.
+/// The largest UDP payload that this implementation builds.
 pub const MAX_UDP_PAYLOAD: u16 = 9000;
 
-/// What this endpoint's decoder can hold, as announced to the peer.
+/// The limits of this endpoint's decoder, as announced to the peer.
 ///
 /// Whatever is announced, all sessions of a connection together hold at most 8 MiB. Beyond that,
-/// the session used least recently forgets what it holds, and can no longer use it to recover
-/// losses.
+/// the least recently used session drops its symbols and can no longer use them to recover losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FecConfig {
-    /// Coding windows that the peer may use at a time.
+    /// How many coding windows the peer may use at once.
     pub max_sessions: u16,
-    /// Source symbols that each may hold.
+    /// How many source symbols each window may hold.
     pub max_window_symbols: u32,
-    /// Bytes that they may sum up to.
+    /// The most bytes that the symbols of a window may add up to.
     pub max_window_bytes: u32,
-    /// The codes that the peer may use. Codes that this implementation does not have are left out.
+    /// The codes that the peer may use. Codes that this implementation does not support are left
+    /// out.
     pub codes: CodeSet,
 }
 
@@ -44,72 +44,73 @@ impl Default for FecConfig {
     }
 }
 
-/// The parameters of a connection.
+/// The settings of a connection.
 #[derive(Debug, Clone)]
 pub struct TransportConfig {
-    /// Silence after which the connection is given up; `None` to wait for ever.
+    /// The connection is closed after being silent for this long; `None` to wait for ever.
     pub max_idle_timeout: Option<Duration>,
-    /// After this long without traffic a PING keeps the connection alive; `None` to let it go.
+    /// Time without traffic after which a PING keeps the connection alive; `None` to send none.
     pub keep_alive: Option<Duration>,
-    /// Bidirectional streams that the peer may have open.
+    /// How many bidirectional streams the peer may have open.
     pub max_concurrent_bidi_streams: u64,
-    /// Unidirectional streams that the peer may have open.
+    /// How many unidirectional streams the peer may have open.
     pub max_concurrent_uni_streams: u64,
-    /// Bytes that the peer may send on a stream before the application read any.
+    /// How many bytes the peer may send on a stream before the application has read any.
     pub stream_receive_window: u64,
-    /// What auto-tuning may raise a stream's window to.
+    /// The most that auto-tuning raises a stream's window to.
     pub max_stream_receive_window: u64,
-    /// Bytes that the peer may send on all streams before the application read any.
+    /// How many bytes the peer may send on all streams before the application has read any.
     pub receive_window: u64,
-    /// What auto-tuning may raise the connection's window to.
+    /// The most that auto-tuning raises the connection's window to.
     pub max_receive_window: u64,
-    /// Bytes that a stream takes from the application before they are acknowledged.
+    /// How many unacknowledged bytes of the application a stream buffers.
     ///
-    /// What is buffered is not yet in any order: the scheduler chooses when a packet is built, so
-    /// that an urgent stream overtakes whatever less urgent ones have buffered.
+    /// Buffered data is not in any order yet: the scheduler decides when a packet is built, so an
+    /// urgent stream overtakes whatever less urgent streams have buffered.
     pub send_buffer: usize,
-    /// Bytes that all streams together take before they are acknowledged. Each may hold 64 KiB
-    /// (within [`send_buffer`](Self::send_buffer)) though this is used up, so that a stream which
+    /// How many unacknowledged bytes all streams together buffer. Even when this is used up, each
+    /// stream may hold 64 KiB (within [`send_buffer`](Self::send_buffer)), so that a stream which
     /// becomes urgent can always write.
     pub connection_send_buffer: usize,
-    /// The congestion control algorithm: one of [`Algorithm`], or one of the application's own.
+    /// The congestion control algorithm: an [`Algorithm`] or one of the application's own.
     pub congestion: Arc<dyn CongestionFactory>,
-    /// Which stream sends next.
+    /// Decides which stream sends next.
     pub scheduler: Arc<dyn SchedulerFactory>,
-    /// How streams are protected by erasure coding unless
-    /// [`SendStream::protect`](crate::SendStream::protect) says otherwise; `None` not to protect
-    /// them.
+    /// How streams are protected by erasure coding, unless
+    /// [`SendStream::protect`](crate::SendStream::protect) says otherwise; `None` for no
+    /// protection.
     pub redundancy: Option<Arc<dyn RedundancyFactory>>,
-    /// What becomes of lost data: sent again, held back for repair symbols, or given up.
+    /// What happens to lost data: it is sent again, held back for repair symbols, or dropped.
     pub loss_reaction: Arc<dyn LossReactionFactory>,
-    /// When data that is sent again goes, relative to new data.
+    /// When data is sent again, relative to new data.
     pub resend_order: Arc<dyn ResendOrderFactory>,
-    /// Whether a packet may carry bytes of several streams. By default it may not, so that the loss
+    /// Whether a packet may carry data of several streams. By default it may not, so that the loss
     /// of a packet holds up only one stream (Marx 2020, section 2). Two kinds of streams always
     /// share packets: the protocol's own, of [`Urgency::CONTROL`], and those on which at most 256
     /// bytes have been written, such as requests.
     ///
     /// [`Urgency::CONTROL`]: sutura_schedule::Urgency::CONTROL
     pub mix_streams: bool,
-    /// In which order the bytes of streams are read, unless
-    /// [`RecvStream::set_delivery`](crate::RecvStream::set_delivery) says otherwise. A delivery
-    /// that is not ordered is read with [`read_chunk`](crate::RecvStream::read_chunk) and `ordered`
-    /// false. HTTP/3 always keeps stream order.
+    /// The order in which the bytes of streams are read, unless
+    /// [`RecvStream::set_delivery`](crate::RecvStream::set_delivery) says otherwise. With an
+    /// unordered delivery, streams are read by [`read_chunk`](crate::RecvStream::read_chunk) with
+    /// `ordered` false. HTTP/3 always keeps stream order.
     pub delivery: Arc<dyn DeliveryFactory>,
-    /// Erasure coding; `None` not to offer it.
+    /// Erasure coding; `None` to not offer it.
     pub fec: Option<FecConfig>,
     /// The round-trip time assumed before the first sample.
     pub initial_rtt: Duration,
-    /// Bytes of UDP payload that this end sends per datagram, [`MIN_UDP_PAYLOAD`] at least. The
-    /// path must be known to carry more.
+    /// The UDP payload size of datagrams sent by this end, at least [`MIN_UDP_PAYLOAD`]. A larger
+    /// value requires a path that is known to carry it.
     pub udp_payload_size: u16,
-    /// Bytes of received datagrams kept for the application; `None` refuses DATAGRAM frames.
+    /// How many bytes of received datagrams are kept for the application; `None` refuses DATAGRAM
+    /// frames.
     pub datagram_receive_buffer: Option<usize>,
-    /// Bytes of datagrams kept to be sent; older ones make room for newer ones.
+    /// How many bytes of datagrams are queued to be sent; newer ones displace older ones.
     pub datagram_send_buffer: usize,
     /// How long an acknowledgement may be delayed.
     pub max_ack_delay: Duration,
-    /// Whether to send reserved values, so that peers stay tolerant of what they do not know.
+    /// Whether to send reserved values, so that peers stay tolerant of unknown ones.
     pub grease: bool,
 }
 
@@ -144,12 +145,12 @@ impl Default for TransportConfig {
     }
 }
 
-/// The parameters of an endpoint.
+/// The settings of an endpoint.
 #[derive(Debug, Clone)]
 pub struct EndpointConfig {
-    /// Handshakes that may be under way at a time as a server; further ones are ignored.
+    /// How many incoming handshakes may be in progress at once; any more are ignored.
     pub max_handshakes: usize,
-    /// Connections that may exist at a time.
+    /// How many connections may exist at once.
     pub max_connections: usize,
 }
 
@@ -164,7 +165,7 @@ impl Default for EndpointConfig {
 pub struct ServerConfig {
     /// Certificates, keys and application protocols.
     pub crypto: ServerCrypto,
-    /// Parameters of every accepted connection.
+    /// The settings of every accepted connection.
     pub transport: Arc<TransportConfig>,
 }
 
@@ -173,6 +174,6 @@ pub struct ServerConfig {
 pub struct ClientConfig {
     /// Trusted roots and application protocols.
     pub crypto: ClientCrypto,
-    /// Parameters of the connection.
+    /// The settings of the connection.
     pub transport: Arc<TransportConfig>,
 }

@@ -1,4 +1,5 @@
-//! Why a connection ends: transport error codes (RFC 9000 section 20) and what the user is told.
+//! Why a connection ends: transport error codes (RFC 9000 section 20) and errors for the
+//! application.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -35,27 +36,27 @@ codes! {
     FLOW_CONTROL_ERROR = 0x3;
     /// More streams were opened than were permitted.
     STREAM_LIMIT_ERROR = 0x4;
-    /// A frame came for a stream whose state does not allow it.
+    /// A frame arrived for a stream whose state does not allow it.
     STREAM_STATE_ERROR = 0x5;
-    /// Data past the final size, or a final size that changed.
+    /// Data exceeded the final size, or the final size changed.
     FINAL_SIZE_ERROR = 0x6;
     /// A frame could not be decoded.
     FRAME_ENCODING_ERROR = 0x7;
     /// Transport parameters were malformed, missing or forbidden.
     TRANSPORT_PARAMETER_ERROR = 0x8;
-    /// More connection identifiers than advertised.
+    /// The peer issued more connection identifiers than allowed.
     CONNECTION_ID_LIMIT_ERROR = 0x9;
-    /// The peer broke the protocol in another way.
+    /// The peer violated the protocol in another way.
     PROTOCOL_VIOLATION = 0xa;
     /// An Initial carried an invalid token.
     INVALID_TOKEN = 0xb;
-    /// The application closed the connection before 1-RTT keys.
+    /// The application closed the connection before 1-RTT keys were available.
     APPLICATION_ERROR = 0xc;
-    /// More CRYPTO data out of order than is buffered.
+    /// More out-of-order CRYPTO data arrived than can be buffered.
     CRYPTO_BUFFER_EXCEEDED = 0xd;
-    /// A key update broke the rules.
+    /// A key update violated the protocol.
     KEY_UPDATE_ERROR = 0xe;
-    /// A key was used too often.
+    /// A key was used for too many packets.
     AEAD_LIMIT_REACHED = 0xf;
     /// No path can carry the connection.
     NO_VIABLE_PATH = 0x10;
@@ -75,10 +76,10 @@ impl fmt::Debug for TransportErrorCode {
     }
 }
 
-/// A transport error: found here, or reported by the peer.
+/// A transport error: detected by this end or reported by the peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransportError {
-    /// What kind of error.
+    /// The kind of error.
     pub code: TransportErrorCode,
     /// The type of the frame that caused it, if known.
     pub frame: Option<u64>,
@@ -87,12 +88,12 @@ pub struct TransportError {
 }
 
 impl TransportError {
-    /// An error found here.
+    /// Creates an error detected by this end.
     pub fn new(code: TransportErrorCode, reason: impl Into<Cow<'static, str>>) -> Self {
         Self { code, frame: None, reason: reason.into() }
     }
 
-    /// Names the frame type that caused the error, unless one is named already.
+    /// Sets the frame type that caused the error, unless it is already set.
     #[must_use]
     pub fn in_frame(mut self, frame: u64) -> Self {
         self.frame.get_or_insert(frame);
@@ -115,10 +116,10 @@ impl fmt::Display for TransportError {
 
 impl std::error::Error for TransportError {}
 
-/// Why a connection is over.
+/// Why a connection ended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionError {
-    /// This end found an error in what the peer did.
+    /// This end detected an error in the peer's behaviour.
     #[error("{0}")]
     Transport(TransportError),
     /// The peer closed the connection with a transport error.
@@ -132,16 +133,16 @@ pub enum ConnectionError {
         /// The application's reason.
         reason: Vec<u8>,
     },
-    /// Nothing was heard for the idle timeout.
+    /// Nothing was received for the idle timeout.
     #[error("timed out")]
     TimedOut,
     /// This end closed the connection.
     #[error("closed")]
     LocallyClosed,
-    /// The peer offered no version that we speak.
+    /// The peer offered no version that we support.
     #[error("no common QUIC version")]
     VersionMismatch,
-    /// The peer lost its state and said so with a stateless reset.
+    /// The peer lost its state and sent a stateless reset.
     #[error("reset by peer")]
     Reset,
 }

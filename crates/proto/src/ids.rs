@@ -1,9 +1,9 @@
-//! Names for the things that a connection counts: sides, directions, streams, spaces, identifiers.
+//! Basic names: sides, directions, streams, packet number spaces, identifiers.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// Which end of the connection this is.
+/// An end of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
     /// The end that opened the connection.
@@ -35,7 +35,7 @@ impl Side {
     }
 }
 
-/// Whether one or both ends send on a stream.
+/// Whether both ends of a stream may send or only one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dir {
     /// Both ends send.
@@ -60,26 +60,26 @@ impl Dir {
 pub struct StreamId(pub u64);
 
 impl StreamId {
-    /// The `index`-th stream of that direction opened by `initiator`.
+    /// The stream with this index among the streams of direction `dir` opened by `initiator`.
     #[must_use]
     pub const fn new(initiator: Side, dir: Dir, index: u64) -> Self {
         let dir = (dir as u64) << 1;
         Self(index << 2 | dir | initiator as u64)
     }
 
-    /// Who opened the stream.
+    /// The end that opened the stream.
     #[must_use]
     pub const fn initiator(self) -> Side {
         if self.0 & 1 == 0 { Side::Client } else { Side::Server }
     }
 
-    /// Whether the stream is bidirectional.
+    /// The direction of the stream.
     #[must_use]
     pub const fn dir(self) -> Dir {
         if self.0 & 2 == 0 { Dir::Bi } else { Dir::Uni }
     }
 
-    /// The stream's number among those of its initiator and direction.
+    /// The stream's index among those of its initiator and direction.
     #[must_use]
     pub const fn index(self) -> u64 {
         self.0 >> 2
@@ -108,7 +108,7 @@ impl SpaceId {
     pub const ALL: [Self; 3] = [Self::Initial, Self::Handshake, Self::Data];
 }
 
-/// Bytes of the longest connection identifier in QUIC v1.
+/// The maximum length of a connection identifier in QUIC v1, in bytes.
 pub const MAX_CID_SIZE: usize = 20;
 
 /// A connection identifier: 0 to 20 bytes.
@@ -147,7 +147,7 @@ impl ConnectionId {
 }
 
 impl Hash for ConnectionId {
-    /// Every datagram's identifier is looked up: only the bytes that it has are hashed.
+    /// Looked up for every datagram, so only the bytes in use are hashed.
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write(self.as_slice());
     }
@@ -165,7 +165,7 @@ impl fmt::Display for ConnectionId {
     }
 }
 
-/// A source symbol: which session, which symbol.
+/// Identifies a source symbol by its session and its number within the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SymbolRef {
     /// The session's number, chosen by the sender.

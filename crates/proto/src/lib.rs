@@ -1,18 +1,18 @@
-//! Sans-IO QUIC v1 (RFC 9000, 9001, 9002, 9221) with erasure coding inside, whose scheduling,
-//! redundancy, reaction to loss, order of resending, delivery and congestion control are policies.
+//! Sans-IO QUIC v1 (RFC 9000, 9001, 9002, 9221) with built-in erasure coding. Scheduling,
+//! redundancy, loss reaction, resend order, delivery and congestion control are pluggable policies.
 //!
-//! Time is an argument, randomness is injected, output is data: this crate has no socket, thread,
-//! clock or async in it. An [`Endpoint`] says which [`Connection`] a datagram belongs to; a
-//! connection takes datagrams, timeouts and the application's calls, and gives datagrams, timeouts
-//! and [`Event`]s.
+//! Time is an argument, randomness is injected, output is data: this crate uses no sockets,
+//! threads, clocks or async. An [`Endpoint`] decides which [`Connection`] a datagram belongs to. A
+//! connection takes datagrams, timeouts and calls of the application, and produces datagrams,
+//! timeouts and [`Event`]s.
 //!
 //! The traits of policies are in [`policy`], the built-in policies in [`registry`], and test kits
-//! for policies of your own in [`conformance`]. A [`TransportConfig`] holds a factory for each.
+//! for your own policies in [`conformance`]. A [`TransportConfig`] holds a factory for each policy.
 //!
 //! # Example
 //!
-//! A client and a server whose datagrams go from one to the other in memory. A driver does the same
-//! with sockets, and calls [`Connection::handle_timeout`] when [`Connection::poll_timeout`] is due.
+//! A client and a server exchange datagrams in memory. A driver does the same with sockets, and
+//! calls [`Connection::handle_timeout`] when [`Connection::poll_timeout`] is due.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -125,10 +125,10 @@ pub use streams::{ClosedStream, Outcome, Read, ReadError, StreamEvent, StreamSta
 pub use sutura_schedule::{Priority, Scheme, Urgency};
 pub use wire::code_id::{CodeId, CodeSet};
 
-/// The seams: traits that decide, and what they decide from. The core has the mechanisms that ask
-/// them.
+/// The interfaces of policies: traits that make decisions, and the types that they decide from. The
+/// core implements the mechanisms that consult them.
 ///
-/// A policy is a type that implements the trait of its seam, and a factory that makes it:
+/// A policy is a type that implements one of these traits, along with a factory that builds it:
 ///
 /// ```
 /// use std::ops::Range;
@@ -185,7 +185,7 @@ pub mod policy {
     pub use sutura_schedule::{Extension, Grant, Scheduler, SchedulerFactory, StreamKey};
 }
 
-/// Frames and transport parameters, for an [`Observer`] to read.
+/// Frames and transport parameters, for use by an [`Observer`].
 pub mod wire_format {
     pub use crate::ids::SymbolRef;
     pub use crate::wire::frame::{

@@ -1,4 +1,4 @@
-//! What a connection tells an observer, such as a qlog writer.
+//! What a connection reports to an observer, such as a qlog writer.
 
 use crate::ids::{ConnectionId, Side, SpaceId, StreamId};
 use crate::wire::transport_parameters::TransportParameters;
@@ -29,7 +29,7 @@ pub enum Observation<'a> {
         space: SpaceId,
         /// Its number.
         pn: u64,
-        /// Its bytes on the wire, without UDP and IP.
+        /// Its size in bytes, without UDP and IP headers.
         size: usize,
         /// Its frames, before protection.
         payload: &'a [u8],
@@ -40,7 +40,7 @@ pub enum Observation<'a> {
         space: SpaceId,
         /// Its number.
         pn: u64,
-        /// Its bytes on the wire, without UDP and IP.
+        /// Its size in bytes, without UDP and IP headers.
         size: usize,
         /// Its frames.
         payload: &'a [u8],
@@ -51,18 +51,18 @@ pub enum Observation<'a> {
         space: SpaceId,
         /// Its number.
         pn: u64,
-        /// Its bytes on the wire.
+        /// Its size in bytes.
         size: usize,
     },
-    /// Recovery's figures changed.
+    /// The figures of loss recovery changed.
     Metrics(Metrics),
-    /// A source symbol that was not received was computed from repair symbols.
+    /// A source symbol that was not received was recovered from repair symbols.
     SymbolRecovered {
         /// The session.
         session: u16,
         /// The symbol.
         id: u64,
-        /// The frames that it consists of.
+        /// The frames that it contains.
         frames: &'a [u8],
     },
     /// The peer reported symbols as recovered whose packets were not acknowledged.
@@ -72,16 +72,16 @@ pub enum Observation<'a> {
         /// How many.
         count: u32,
     },
-    /// The protocol above handed over bytes of a stream, to be sent.
+    /// The protocol above wrote data to a stream.
     Written {
         /// The stream.
         stream: StreamId,
-        /// How many.
+        /// How many bytes.
         length: usize,
     },
-    /// Something happened in the protocol above, told by
+    /// Something happened in the protocol above, as reported by
     /// [`Connection::observe_application`](crate::Connection::observe_application). An observer
-    /// that knows the protocol downcasts it to the protocol's own type of event; see [`Observer`].
+    /// that knows the protocol downcasts it to the event type of that protocol; see [`Observer`].
     Application(&'a dyn Any),
     /// The connection is over.
     Closed {
@@ -90,7 +90,7 @@ pub enum Observation<'a> {
     },
 }
 
-/// Recovery's figures.
+/// The figures of loss recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metrics {
     /// Smoothed round-trip time.
@@ -107,9 +107,9 @@ pub struct Metrics {
     pub pacing_rate: Option<u64>,
 }
 
-/// Hears what a connection does. Called in the order of events; must not block.
+/// Is told everything that a connection does, in order. It must not block.
 ///
-/// An event of the protocol above has the type that this protocol gives it:
+/// The type of an event of the protocol above is defined by that protocol:
 ///
 /// ```
 /// use std::time::Instant;
@@ -141,6 +141,6 @@ pub struct Metrics {
 /// assert_eq!(paths.0, ["/a"]);
 /// ```
 pub trait Observer: Send {
-    /// `observation` happened at `now`.
+    /// Handles `observation`, which happened at `now`.
     fn observe(&mut self, now: Instant, observation: &Observation<'_>);
 }

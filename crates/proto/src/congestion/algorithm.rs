@@ -1,10 +1,10 @@
-//! A congestion control algorithm by name.
+//! Named congestion control algorithms.
 
 use super::{CongestionController, CongestionFactory, PathParameters};
 use std::fmt;
 
-/// A congestion control algorithm without parameters: a name, and what makes the controllers. It is
-/// the simplest [`CongestionFactory`].
+/// A congestion control algorithm without parameters: a name and a function that builds
+/// controllers. This is the simplest [`CongestionFactory`].
 #[derive(Clone, Copy)]
 pub struct Algorithm {
     name: &'static str,
@@ -12,8 +12,8 @@ pub struct Algorithm {
 }
 
 impl Algorithm {
-    /// The controllers that `build` makes for new paths, with their initial windows. Their name is
-    /// to be `name`, too.
+    /// Creates an algorithm. `build` makes a controller for a new path, with its initial window.
+    /// The controller must have the same `name`.
     #[must_use]
     pub const fn new(
         name: &'static str,
@@ -39,7 +39,7 @@ impl CongestionFactory for Algorithm {
     }
 }
 
-/// Algorithms of one name are equal.
+/// Algorithms with the same name are equal.
 impl PartialEq for Algorithm {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name

@@ -8,22 +8,22 @@ fn narrow(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
-/// `value * numerator / denominator` without overflow in between; a denominator of 0 counts as 1.
+/// `value * numerator / denominator` without intermediate overflow; a denominator of 0 counts as 1.
 pub(super) fn mul_div(value: u64, numerator: u64, denominator: u64) -> u64 {
     narrow(u128::from(value) * u128::from(numerator) / u128::from(denominator.max(1)))
 }
 
-/// `percent` hundredths of `value`.
+/// `percent` per cent of `value`.
 pub(super) fn percent(value: u64, percent: u64) -> u64 {
     mul_div(value, percent, 100)
 }
 
-/// Bytes that pass within `time` at `rate` bytes per second.
+/// How many bytes pass within `time` at `rate` bytes per second.
 pub(super) fn bytes_within(rate: u64, time: Duration) -> u64 {
     narrow(u128::from(rate).saturating_mul(time.as_nanos()) / NANOS_PER_SECOND)
 }
 
-/// Bytes per second when `bytes` take `time`; 0 if no time passed, because then nothing is known.
+/// The rate in bytes per second at which `bytes` take `time`; 0 (unknown) if no time passed.
 pub(super) fn rate_of(bytes: u64, time: Duration) -> u64 {
     match time.as_nanos() {
         0 => 0,
@@ -31,7 +31,7 @@ pub(super) fn rate_of(bytes: u64, time: Duration) -> u64 {
     }
 }
 
-/// Time that `bytes` take at `rate` bytes per second, rounded up; a rate of 0 counts as 1.
+/// How long `bytes` take at `rate` bytes per second, rounded up; a rate of 0 counts as 1.
 pub(super) fn time_for(bytes: u64, rate: u64) -> Duration {
     let nanos = (u128::from(bytes) * NANOS_PER_SECOND).div_ceil(u128::from(rate.max(1)));
     Duration::from_nanos(narrow(nanos))

@@ -1,5 +1,5 @@
-//! A sender and a bottleneck in virtual time, to close the loop around a controller in tests and in
-//! the conformance kit.
+//! Simulates a sender and a bottleneck in virtual time, to test controllers in a closed loop. Used
+//! by the tests and the conformance kit.
 
 use super::{CongestionController, Pacer, Packet, Sent};
 use crate::ids::SpaceId;
@@ -11,25 +11,26 @@ use sutura_random::SplitMix64;
 pub(crate) const MTU: u64 = 1_200;
 const PACKET_THRESHOLD: u64 = 3;
 
-/// What packets pass through. Losses happen behind the bottleneck: they cost its time.
+/// The simulated path. Losses happen after the bottleneck, so lost packets use its capacity.
 #[derive(Debug, Clone)]
 pub(crate) struct Path {
-    /// Bytes per second.
+    /// The rate in bytes per second.
     pub(crate) rate: u64,
-    /// Round-trip time of the empty path.
+    /// The round-trip time when the queue is empty.
     pub(crate) rtt: Duration,
-    /// Bytes that wait at most.
+    /// The size of the queue in bytes.
     pub(crate) queue: u64,
     /// Random losses per million packets.
     pub(crate) loss_ppm: u64,
-    /// Packets that find more bytes than this waiting are marked.
+    /// Packets that find more bytes than this in the queue are marked.
     pub(crate) mark_above: Option<u64>,
-    /// Acknowledgements leave at multiples of this; zero means at once.
+    /// Acknowledgements are sent at multiples of this; zero means at once.
     pub(crate) aggregation: Duration,
 }
 
 impl Path {
-    /// `mbit` Mbit/s, `rtt` ms, and a queue of `bdps` percent of the bandwidth-delay product.
+    /// A path with `mbit` Mbit/s, `rtt` ms, and a queue of `bdps` percent of the bandwidth-delay
+    /// product.
     pub(crate) fn new(mbit: u64, rtt: u64, bdps: u64) -> Self {
         let rate = mbit * 125_000;
         Self {
@@ -48,16 +49,16 @@ impl Path {
     }
 }
 
-/// What the application has to send.
+/// How much data the application produces.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Application {
     Bulk,
-    /// So many bytes at every multiple of the interval.
+    /// This many bytes at every multiple of the interval.
     #[cfg_attr(not(test), expect(dead_code, reason = "the kit needs none"))]
     Chunks(u64, Duration),
 }
 
-/// A moment of the run, taken at every acknowledgement.
+/// A snapshot of the run, taken at every acknowledgement.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(test), expect(dead_code, reason = "the kit reads some of it only"))]
 pub(crate) struct Moment {
@@ -96,7 +97,7 @@ pub(crate) struct Simulation<T> {
 
 impl<T: CongestionController> Simulation<T> {
     pub(crate) fn new(controller: T, path: Path) -> Self {
-        // Nothing depends on which instant that is.
+        // The result does not depend on this instant.
         let start = Instant::now();
         Self {
             controller,
@@ -124,13 +125,13 @@ impl<T: CongestionController> Simulation<T> {
         }
     }
 
-    /// Loses other packets by chance than without it.
+    /// Changes which packets are lost at random.
     #[cfg(test)]
     pub(crate) fn reseed(&mut self, seed: u64) {
         self.prng = SplitMix64::new(seed);
     }
 
-    /// Runs until `seconds` after the start, telling `watch` after each acknowledgement.
+    /// Runs until `seconds` after the start, calling `watch` after each acknowledgement.
     pub(crate) fn run_with(&mut self, seconds: f64, mut watch: impl FnMut(&mut T, Moment)) {
         let end = self.start + Duration::from_secs_f64(seconds);
         loop {
@@ -156,7 +157,7 @@ impl<T: CongestionController> Simulation<T> {
         self.run_with(seconds, |_, _| {});
     }
 
-    /// The application stops here; what it writes from now on begins with the next chunk.
+    /// Drops what the application has ready; what it writes from now on begins with the next chunk.
     #[cfg(test)]
     pub(crate) fn ready_is_nothing(&mut self) {
         self.ready = 0;
@@ -168,7 +169,7 @@ impl<T: CongestionController> Simulation<T> {
         }
     }
 
-    /// Acknowledged bytes per second between two times, seconds.
+    /// Acknowledged bytes per second between two times in seconds.
     pub(crate) fn goodput(&self, from: f64, to: f64) -> u64 {
         let acked = |until: f64| {
             let until = Duration::from_secs_f64(until);
@@ -330,7 +331,8 @@ impl<T: CongestionController> Simulation<T> {
         self.controller.on_packets_acked(self.now, &acked, &self.rtt, self.in_flight, limited);
     }
 
-    /// Nothing will ever be acknowledged: what a probe would find out.
+    /// Declares everything in flight lost, because no acknowledgement will ever arrive. A probe
+    /// would find this out.
     pub(crate) fn lose_all(&mut self, persistent: bool) {
         let lost: Vec<Packet> = std::mem::take(&mut self.outstanding).into_values().collect();
         self.in_flight = 0;

@@ -1,8 +1,8 @@
 //! CUBIC (RFC 9438), with HyStart++ (RFC 9406) in the initial slow start.
 //!
-//! Where the RFC reduces to a share of the bytes in flight, this reduces to that share of the
-//! window: section 4.6 allows it to senders that do not let an under-used window grow, as QUIC
-//! asks (RFC 9002 section 7.8).
+//! Where the RFC reduces to a share of the bytes in flight, this reduces to the same share of the
+//! window. Section 4.6 allows that for senders that do not let an under-used window grow, as QUIC
+//! requires (RFC 9002 section 7.8).
 
 use super::episode::{Cause, Episode, newest_sent};
 use super::hystart::{Growth, HyStart};
@@ -23,45 +23,45 @@ pub(super) const ENTRY: Entry<dyn CongestionFactory> = Entry::new(
     |_| Ok(Arc::new(Algorithm::CUBIC)),
 );
 
-/// The window's scaling constant, segments per second cubed.
+/// The scaling constant of the window, in segments per second cubed.
 const C: f64 = 0.4;
-/// What is left of the window after a congestion event.
+/// The share of the window that remains after a congestion event.
 const BETA: f64 = 0.7;
-/// Additive increase, segments per round trip, that makes a multiplicative decrease of `BETA` as
-/// fast as Reno's one of a half (RFC 9438 section 4.3).
+/// The additive increase, in segments per round trip, with which a multiplicative decrease to
+/// `BETA` is as fast as Reno's decrease to one half (RFC 9438 section 4.3).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
-/// The window grows by no more than half per round trip in congestion avoidance.
+/// In congestion avoidance the window grows by at most half per round trip.
 const MAX_GROWTH: f64 = 1.5;
 
-/// One stretch of congestion avoidance; windows in segments, times in seconds.
+/// A period of congestion avoidance. Windows are in segments, times in seconds.
 #[derive(Debug, Clone, Copy)]
 struct Epoch {
     start: Instant,
     /// The plateau of the curve.
     w_max: f64,
-    /// Time until the curve reaches its plateau.
+    /// The time until the curve reaches its plateau.
     k: f64,
-    /// What Reno would have.
+    /// The window that Reno would have.
     w_est: f64,
-    /// The window before the congestion event that this epoch follows.
+    /// The window before the congestion event that began this epoch.
     w_prior: f64,
 }
 
 impl Epoch {
-    /// An epoch that starts below the plateau with a window of `window` segments (section 4.2).
+    /// Starts an epoch below the plateau with a window of `window` segments (section 4.2).
     fn new(start: Instant, window: f64, w_max: f64, w_prior: f64) -> Self {
         let w_max = w_max.max(window);
         Self { start, w_max, k: ((w_max - window) / C).cbrt(), w_est: window, w_prior }
     }
 
-    /// The window of the curve `elapsed` after the start (equation 1).
+    /// The curve's window at `elapsed` after the start (equation 1).
     fn window(&self, elapsed: Duration) -> f64 {
         let t = elapsed.as_secs_f64() - self.k;
         C * t * t * t + self.w_max
     }
 }
 
-/// What a congestion event changes, to take it back (section 4.9).
+/// What a congestion event changes, saved so that it can be undone (section 4.9).
 #[derive(Debug, Clone, Copy)]
 struct Saved {
     window: u64,
@@ -76,15 +76,16 @@ struct Saved {
 pub struct Cubic {
     limits: WindowLimits,
     window: u64,
-    /// Growth below one byte that the window is still owed.
+    /// Growth of less than one byte that is carried over.
     fraction: f64,
     ssthresh: u64,
-    /// Plateau for the next epoch and window before the newest congestion event, segments; 0
-    /// until there was one.
+    /// The plateau for the next epoch and the window before the newest congestion event, in
+    /// segments; 0 until there was one.
     w_max: f64,
     w_prior: f64,
     epoch: Option<Epoch>,
-    /// Since when nothing but application-limited acknowledgements came: the curve stands still.
+    /// When application-limited acknowledgements began, if there were only such since: the curve is
+    /// paused.
     limited_since: Option<Instant>,
     hystart: HyStart,
     episode: Episode,
@@ -92,7 +93,7 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    /// A controller in slow start with the initial window.
+    /// Creates a controller in slow start with the initial window.
     #[must_use]
     pub fn new(limits: WindowLimits) -> Self {
         Self {
@@ -121,7 +122,7 @@ impl Cubic {
     }
 
     fn slow_start(&mut self, now: Instant, newest: Instant, bytes: u64, rtt: &RttEstimator) {
-        // Only the first slow start has no better bound than the rise of the round-trip time.
+        // Only in the first slow start is there no better bound than a rising round-trip time.
         if self.ssthresh != u64::MAX {
             self.window = self.limits.clamp(self.window.saturating_add(bytes));
             return;
@@ -137,21 +138,21 @@ impl Cubic {
         let window = self.segments(self.window);
         let (w_max, w_prior) = (self.w_max, self.w_prior);
         let mut epoch = *self.epoch.get_or_insert_with(|| Epoch::new(now, window, w_max, w_prior));
-        // Time in which the application held the window back is not time on the curve (5.8).
+        // Time in which the application limited the window does not count on the curve (5.8).
         if let Some(since) = self.limited_since.take() {
             let pause = now.saturating_duration_since(since.max(epoch.start));
             epoch.start = epoch.start.checked_add(pause).unwrap_or(now);
         }
         let acked = self.segments(bytes);
         let alpha = if epoch.w_est < epoch.w_prior { ALPHA } else { 1.0 };
-        // Held like the window is: an estimate that runs away would let it jump later.
+        // Bounded like the window: an estimate that runs away would make the window jump later.
         epoch.w_est = (epoch.w_est + alpha * acked / window).min(self.segments(self.limits.max()));
         self.epoch = Some(epoch);
 
         let elapsed = now.saturating_duration_since(epoch.start);
         if epoch.window(elapsed) < epoch.w_est {
             let gain = (epoch.w_est - window) * self.limits.mtu() as f64;
-            // The estimate is absolute: nothing is owed from before.
+            // The estimate is absolute, so nothing is carried over.
             self.fraction = 0.0;
             self.grow_by(gain);
             return;
@@ -172,7 +173,8 @@ impl Cubic {
         self.episode.begin(now, cause);
         let window = self.segments(self.window);
         self.w_prior = window;
-        // Fast convergence (4.7): a flow that lost before it was back at its plateau makes room.
+        // Fast convergence (4.7): a flow that loses before it has reached its old plateau makes
+        // room.
         self.w_max = if window < self.w_max { window * (1.0 + BETA) / 2.0 } else { window };
         self.window = self.limits.clamp((self.window as f64 * BETA) as u64);
         self.ssthresh = self.window;
@@ -318,10 +320,10 @@ mod tests {
         cubic.on_packets_lost(t + 50 * MS, &[packet(1, t)], false, 0);
         assert_eq!((cubic.window, cubic.ssthresh), (70_000, 70_000));
         assert!(near(cubic.w_max, 100.0) && near(cubic.w_prior, 100.0));
-        // A second loss of the same flight changes nothing.
+        // A second loss from the same flight changes nothing.
         cubic.on_packets_lost(t + 60 * MS, &[packet(2, t + 40 * MS)], false, 0);
         assert_eq!(cubic.window, 70_000);
-        // One of the next flight comes below the old plateau: fast convergence.
+        // A loss from the next flight comes below the old plateau: fast convergence.
         cubic.on_packets_lost(t + 150 * MS, &[packet(3, t + 60 * MS)], false, 0);
         assert_eq!(cubic.window, 49_000);
         assert!(near(cubic.w_max, 70.0 * 1.7 / 2.0));
@@ -372,8 +374,8 @@ mod tests {
                 (0..cubic.window / 1_000).map(|i| packet(round * 100 + i, now - MS)).collect();
             cubic.on_packets_acked(now, &acked, &rtt, 0, false);
         }
-        // After 1 s the curve has hardly moved; Reno gains 0.53 segments a round up to the old
-        // window, 1 a round from there on.
+        // After 1 s the curve has hardly moved. Reno gains 0.53 segments per round up to the old
+        // window, and 1 per round from then on.
         let segments = cubic.window / 1_000;
         assert!((85..=105).contains(&segments), "{segments}");
         let curve = cubic.epoch.unwrap().window(Duration::from_secs(1));
@@ -416,7 +418,7 @@ mod tests {
             cubic.on_packets_acked(now + 100 * MS, &[packet(3, now + MS)], &rtt, 0, false);
             cubic.window
         };
-        // Twenty seconds further up the curve it would take half a segment more.
+        // Twenty seconds further along the curve the window would grow by half a segment more.
         let (paused, straight) = (run(true), run(false));
         assert!((70_000..=straight).contains(&paused), "{paused} instead of {straight}");
     }

@@ -1,31 +1,31 @@
 //! Delivery rate estimation (draft-ietf-ccwg-bbr section 4.1, draft-cheng-iccrg-delivery-rate).
 //!
-//! Each packet carries a snapshot of what had been delivered when it was sent; its
-//! acknowledgement turns that into a rate: the slower of how fast the data since then was sent
-//! and how fast it was acknowledged.
+//! Each packet carries a snapshot of what had been delivered when it was sent. Its acknowledgement
+//! turns that into a rate: the lower of the rates at which the data since then was sent and
+//! acknowledged.
 
 use super::arithmetic::rate_of;
 use super::{Packet, PacketState, Sent};
 use std::time::{Duration, Instant};
 
-/// Whether a lack of data may show in the packet's sample; a bit of the word that has the bytes in
+/// Whether a lack of data may affect the packet's sample. This bit shares a word with the bytes in
 /// flight.
 const APP_LIMITED: u64 = 1 << 63;
 
 /// The sampler's state when a packet was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Snapshot {
-    /// Bytes delivered before.
+    /// Bytes delivered by then.
     pub(super) delivered: u64,
-    /// Bytes lost before.
+    /// Bytes lost by then.
     pub(super) lost: u64,
-    /// When `delivered` last changed, nanoseconds of the sampler's clock.
+    /// When `delivered` last changed, in nanoseconds of the sampler's clock.
     pub(super) delivered_time: u64,
-    /// When the flight that this packet ends began to be sent, same clock.
+    /// When the first packet of the flight that ends with this packet was sent, on the same clock.
     pub(super) first_sent_time: u64,
-    /// Bytes in flight with this packet, up to 2^63 - 1: no window reaches that.
+    /// Bytes in flight including this packet, up to 2^63 - 1: no window reaches that.
     pub(super) tx_in_flight: u64,
-    /// Whether a lack of data may show in this packet's sample.
+    /// Whether a lack of data may affect this packet's sample.
     pub(super) app_limited: bool,
 }
 
@@ -54,38 +54,38 @@ impl Snapshot {
     }
 }
 
-/// What one acknowledgement tells about the path.
+/// What one acknowledgement reveals about the path.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RateSample {
-    /// Bytes per second; 0 if this acknowledgement allows no estimate.
+    /// Delivery rate in bytes per second; 0 if this acknowledgement allows no estimate.
     pub(super) delivery_rate: u64,
-    /// Whether the application, not the path, may have set `delivery_rate`.
+    /// Whether `delivery_rate` may be limited by the application instead of the path.
     pub(super) app_limited: bool,
     /// Bytes delivered since the newest acknowledged packet was sent.
     pub(super) delivered: u64,
-    /// Bytes that had been delivered when it was sent.
+    /// Bytes that had been delivered when that packet was sent.
     pub(super) prior_delivered: u64,
-    /// Bytes that this acknowledgement newly delivered.
+    /// Bytes newly delivered by this acknowledgement.
     pub(super) newly_acked: u64,
     /// Bytes in flight just after the newest acknowledged packet was sent.
     pub(super) tx_in_flight: u64,
-    /// Bytes declared lost since it was sent.
+    /// Bytes declared lost since that packet was sent.
     pub(super) lost: u64,
-    /// Its round-trip time, acknowledgement delay included.
+    /// The round-trip time of that packet, including the acknowledgement delay.
     pub(super) rtt: Duration,
 }
 
-/// Per-connection state of the estimator.
+/// The estimator's state for one connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DeliverySampler {
-    /// Zero of the sampler's clock: the first packet. Nanoseconds since then take half of the
-    /// space of an `Instant` in every sent packet.
+    /// Zero of the sampler's clock: the time of the first packet. Nanoseconds since then take half
+    /// the space of an `Instant` in every sent packet.
     epoch: Option<Instant>,
     delivered: u64,
     lost: u64,
     delivered_time: u64,
     first_sent_time: u64,
-    /// Samples are application-limited until more than this was delivered; 0 if they are not.
+    /// Samples are application-limited until more bytes than this are delivered; 0 if they are not.
     app_limited_until: u64,
 }
 
@@ -100,12 +100,12 @@ impl DeliverySampler {
         self.lost
     }
 
-    /// Whether packets sent now give application-limited samples.
+    /// Whether packets sent now yield application-limited samples.
     pub(super) fn is_app_limited(&self) -> bool {
         self.app_limited_until != 0
     }
 
-    /// A packet is sent.
+    /// Records that a packet is sent.
     pub(super) fn on_packet_sent(&mut self, now: Instant, packet: &Sent) -> PacketState {
         let now = nanos_since(*self.epoch.get_or_insert(now), now);
         if packet.in_flight == 0 {
@@ -126,25 +126,26 @@ impl DeliverySampler {
         snapshot.pack()
     }
 
-    /// Samples are application-limited until what is in flight now has left.
+    /// Makes samples application-limited until everything now in flight has left.
     pub(super) fn mark_app_limited(&mut self, in_flight: u64) {
         self.app_limited_until = self.delivered.saturating_add(in_flight).max(1);
     }
 
-    /// Packets were declared lost.
+    /// Counts bytes declared lost.
     pub(super) fn on_lost(&mut self, bytes: u64) {
         self.lost = self.lost.saturating_add(bytes);
     }
 
-    /// Packets left the flight without a fate: what they would have delivered is not waited for.
+    /// Handles packets that left the flight without an outcome: their delivery is no longer
+    /// awaited.
     pub(super) fn on_discarded(&mut self, bytes: u64) {
         if self.is_app_limited() {
             self.app_limited_until = self.app_limited_until.saturating_sub(bytes).max(1);
         }
     }
 
-    /// Packets were acknowledged; `min_rtt` is the smallest round trip seen. `None` if `acked` is
-    /// empty.
+    /// Handles the acknowledgement of packets. `min_rtt` is the smallest round-trip time seen.
+    /// Returns `None` if `acked` is empty.
     pub(super) fn on_packets_acked(
         &mut self,
         now: Instant,
@@ -167,7 +168,7 @@ impl DeliverySampler {
         let send_elapsed = sent.saturating_sub(state.first_sent_time);
         let ack_elapsed = self.delivered_time.saturating_sub(state.delivered_time);
         let interval = Duration::from_nanos(send_elapsed.max(ack_elapsed));
-        // Nothing can be acknowledged in less than a round trip: such a sample is noise.
+        // No acknowledgement takes less than a round trip, so such a sample is noise.
         let delivery_rate = if interval < min_rtt { 0 } else { rate_of(delivered, interval) };
         Some(RateSample {
             delivery_rate,
@@ -182,7 +183,7 @@ impl DeliverySampler {
     }
 }
 
-/// The sampler's clock.
+/// Converts `time` to the sampler's clock.
 fn nanos_since(epoch: Instant, time: Instant) -> u64 {
     u64::try_from(time.saturating_duration_since(epoch).as_nanos()).unwrap_or(u64::MAX)
 }
@@ -237,8 +238,8 @@ mod tests {
     fn rate_is_the_slower_of_sending_and_acknowledging() {
         let t = Instant::now();
         let mut sampler = DeliverySampler::default();
-        // Ten packets, one every 10 ms, all acknowledged at once: the burst of acknowledgements
-        // must not look like a fast path.
+        // Ten packets, sent 10 ms apart, are all acknowledged at once. The burst of
+        // acknowledgements must not look like a fast path.
         let sent: Vec<_> = (0..10u64)
             .map(|i| {
                 let at = t + 10 * MS * i as u32;
@@ -248,7 +249,7 @@ mod tests {
         let first = sampler.on_packets_acked(t + 100 * MS, &sent[..1], 50 * MS).unwrap();
         assert_eq!((first.delivery_rate, first.delivered), (10_000, 1_000));
         let rest = sampler.on_packets_acked(t + 101 * MS, &sent[1..], 50 * MS).unwrap();
-        // 10 000 bytes since the first send, 101 ms ago.
+        // 10 000 bytes since the first packet was sent 101 ms ago.
         assert_eq!(rest.delivered, 10_000);
         assert_eq!(rest.delivery_rate, 10_000 * 1_000 / 101);
         assert_eq!(rest.newly_acked, 9_000);
@@ -263,7 +264,7 @@ mod tests {
         let a = send(&mut sampler, t, 0, 0);
         let late = t + 190 * MS;
         let b = send(&mut sampler, late, 1, 1_000);
-        // Both acknowledgements were held up and come together.
+        // Both acknowledgements were delayed and arrive together.
         let sample = sampler.on_packets_acked(t + 200 * MS, &[a, b], 10 * MS).unwrap();
         assert_eq!(sample.delivery_rate, 10_000);
     }

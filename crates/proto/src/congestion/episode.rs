@@ -1,5 +1,5 @@
-//! A recovery period: what makes a congestion event happen at most once per round trip (RFC 9002
-//! section 7.3.2), and detects when all of its losses were declared wrongly.
+//! Recovery periods: they limit congestion events to one per round trip (RFC 9002 section 7.3.2),
+//! and detect when all losses of a period turn out to be spurious.
 
 use super::Packet;
 use std::time::Instant;
@@ -7,9 +7,9 @@ use std::time::Instant;
 /// Why a recovery period began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// A packet was declared lost: the declaration may turn out to be wrong.
+    /// A packet was declared lost. This may turn out to be wrong.
     Loss,
-    /// The network marked a packet: there is nothing to take back.
+    /// The network marked a packet. This cannot be undone.
     EcnCe,
 }
 
@@ -18,15 +18,16 @@ pub(super) enum Cause {
 pub(super) struct Episode {
     start: Option<Instant>,
     previous_start: Option<Instant>,
-    /// Losses of this period that were not refuted yet.
+    /// Losses of this period that have not been refuted.
     losses: u64,
-    /// Whether losses alone stand behind this period.
+    /// Whether only losses justify this period.
     refutable: bool,
     open: bool,
 }
 
 impl Episode {
-    /// Whether a packet sent at `sent` tells nothing new, because it was sent before the reaction.
+    /// Whether a packet sent at `sent` carries no new information because it was sent before the
+    /// reaction.
     pub(super) fn covers(&self, sent: Instant) -> bool {
         self.start.is_some_and(|start| sent <= start)
     }
@@ -36,7 +37,7 @@ impl Episode {
         self.open
     }
 
-    /// A congestion event at `now`.
+    /// Begins a period with a congestion event at `now`.
     pub(super) fn begin(&mut self, now: Instant, cause: Cause) {
         self.previous_start = self.start;
         self.start = Some(now);
@@ -45,12 +46,12 @@ impl Episode {
         self.open = true;
     }
 
-    /// A mark within this period: it is not only about losses any more.
+    /// Handles a mark within this period: losses alone no longer justify it.
     pub(super) fn confirm(&mut self) {
         self.refutable = false;
     }
 
-    /// A packet was acknowledged; returns whether that ended the period.
+    /// Handles the acknowledgement of a packet; returns whether it ended the period.
     pub(super) fn on_acked(&mut self, sent: Instant) -> bool {
         let ends = self.open && !self.covers(sent);
         if ends {
@@ -59,13 +60,13 @@ impl Episode {
         ends
     }
 
-    /// Counts losses into this period. Call after [`Self::begin`] if they began it.
+    /// Counts losses towards this period. Call this after [`Self::begin`] if they began it.
     pub(super) fn on_lost(&mut self, lost: &[Packet]) {
         self.losses = self.losses.saturating_add(self.own(lost));
     }
 
-    /// Losses were refuted; returns whether none is left that stands behind this period. Says so
-    /// once.
+    /// Handles refuted losses. Returns whether none is left that justifies this period, which it
+    /// does only once.
     pub(super) fn on_spurious(&mut self, packets: &[Packet]) -> bool {
         let own = self.own(packets);
         if own == 0 || !self.refutable {
@@ -80,12 +81,12 @@ impl Episode {
         true
     }
 
-    /// Forgets the period, so that the next loss is a congestion event of its own.
+    /// Forgets the period, so that the next loss is a separate congestion event.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// How many of `packets` belong to this period and not to the one before.
+    /// How many of `packets` belong to this period and not to the previous one.
     fn own(&self, packets: &[Packet]) -> u64 {
         let old = |sent| self.previous_start.is_some_and(|previous| sent <= previous);
         packets.iter().filter(|packet| self.covers(packet.sent) && !old(packet.sent)).count() as u64

@@ -1,44 +1,44 @@
-//! What a connection's configuration holds: something that makes controllers.
+//! Factories of controllers, as held by a connection's configuration.
 
 use super::{CongestionController, MAX_WINDOW, WindowLimits};
 use std::fmt;
 
-/// What a controller is told of the path that it is made for.
+/// What a controller needs to know about its path.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct PathParameters {
-    /// Maximum datagram size, bytes of UDP payload.
+    /// The maximum datagram size in bytes of UDP payload.
     pub mtu: u16,
-    /// The window never exceeds this, bytes. It may still be two datagrams (RFC 9002 section 7.2),
-    /// and never more than `MAX_WINDOW`, whatever is said here; [`Self::limits`] sees to both.
+    /// The largest window in bytes. [`Self::limits`] still allows two datagrams (RFC 9002 section
+    /// 7.2), and never more than `MAX_WINDOW`.
     pub max_window: u64,
-    /// Seeds what the algorithm decides by chance: equal seeds and calls give equal answers.
+    /// Seeds the random decisions of the algorithm: equal seeds and calls give equal results.
     pub seed: u64,
 }
 
 impl PathParameters {
-    /// A path with datagrams of `mtu` bytes, and windows of up to `MAX_WINDOW`.
+    /// A path with datagrams of `mtu` bytes and windows of up to `MAX_WINDOW`.
     #[must_use]
     pub fn new(mtu: u16, seed: u64) -> Self {
         Self { mtu, max_window: MAX_WINDOW, seed }
     }
 
-    /// The bounds of the window that follow from these.
+    /// The resulting bounds of the window.
     #[must_use]
     pub fn limits(&self) -> WindowLimits {
         WindowLimits::new(self.mtu, self.max_window)
     }
 }
 
-/// Makes controllers of one algorithm.
+/// Builds controllers of one algorithm.
 ///
-/// The algorithms that come with this crate are constants of [`Algorithm`](super::Algorithm), which is
-/// such a factory. For another one, implement this and [`CongestionController`] and put it into
-/// `TransportConfig::congestion`; `conformance::congestion` tells whether it keeps the contract.
+/// The algorithms of this crate are constants of [`Algorithm`](super::Algorithm), which is such a
+/// factory. To add another, implement this trait and [`CongestionController`] and put it into
+/// `TransportConfig::congestion`; `conformance::congestion` checks whether it keeps the contract.
 pub trait CongestionFactory: fmt::Debug + Send + Sync {
-    /// The algorithm's name, which is that of its controllers too.
+    /// The algorithm's name, which its controllers share.
     fn name(&self) -> &str;
 
-    /// A controller for a new path, with its initial window.
+    /// Builds a controller for a new path, with its initial window.
     fn build(&self, path: &PathParameters) -> Box<dyn CongestionController>;
 }

@@ -10,31 +10,33 @@ const N_RTT_SAMPLE: u32 = 8;
 const CSS_GROWTH_DIVISOR: u64 = 4;
 const CSS_ROUNDS: u32 = 5;
 
-/// How slow start goes on after an acknowledgement.
+/// How the window grows after an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Growth {
-    /// As usual, one byte for one.
+    /// Slow start: by one byte per acknowledged byte.
     Standard,
-    /// One byte for this many: conservative slow start.
+    /// Conservative slow start: by one byte per this many acknowledged bytes.
     Divided(u64),
-    /// Not at all: congestion avoidance begins.
+    /// Slow start is over: congestion avoidance begins.
     Over,
 }
 
-/// Watches the rounds of the initial slow start. A round ends when a packet is acknowledged that
-/// was sent after it began. No limit on the growth per acknowledgement: our senders pace.
+/// Watches the rounds of the initial slow start. A round ends when a packet that was sent after its
+/// beginning is acknowledged. Growth per acknowledgement is unlimited, because our senders pace.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HyStart {
     round_start: Option<Instant>,
     last_round_min: Option<Duration>,
     current_round_min: Option<Duration>,
     samples: u32,
-    /// Conservative slow start: the smallest round trip when it began, and rounds since.
+    /// During conservative slow start: the smallest round-trip time when it began, and the rounds
+    /// since.
     conservative: Option<(Duration, u32)>,
 }
 
 impl HyStart {
-    /// An acknowledgement whose newest packet was sent at `newest_sent` took `rtt`.
+    /// Handles an acknowledgement with a round-trip time of `rtt`, whose newest packet was sent at
+    /// `newest_sent`.
     pub(super) fn on_ack(&mut self, now: Instant, newest_sent: Instant, rtt: Duration) -> Growth {
         if self.round_start.is_none_or(|start| newest_sent >= start) {
             self.begin_round(now);
@@ -65,7 +67,7 @@ impl HyStart {
 
     fn judge(&mut self, current: Duration) {
         match self.conservative {
-            // The rise was a passing one: slow start resumes.
+            // The rise was temporary: slow start resumes.
             Some((baseline, _)) if current < baseline => self.conservative = None,
             Some(_) => {}
             None => {
@@ -87,12 +89,12 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Ten acknowledgements of one round, each with `rtt`; returns the last answer.
+    /// Feeds ten acknowledgements of one round, each with `rtt`; returns the last answer.
     fn round(hystart: &mut HyStart, start: Instant, rtt: Duration) -> Growth {
         (0..10).map(|i| hystart.on_ack(start + rtt + i * MS, start + i * MS, rtt)).last().unwrap()
     }
 
-    /// Rounds long apart, so that each begins with packets sent after the last one began.
+    /// Feeds rounds far apart, so that each begins with packets sent after the previous one began.
     fn rounds(hystart: &mut HyStart, t: Instant, first: u32, rtts: &[u32]) -> Vec<Growth> {
         let at = |i: usize| t + 1_000 * MS * (first + i as u32);
         rtts.iter().enumerate().map(|(i, &rtt)| round(hystart, at(i), rtt * MS)).collect()
@@ -108,7 +110,7 @@ mod tests {
     #[test]
     fn a_rise_leads_out_after_five_conservative_rounds() {
         let mut hystart = HyStart::default();
-        // The threshold for a round trip of 40 ms is 5 ms.
+        // The threshold for a round-trip time of 40 ms is 5 ms.
         let answers = rounds(&mut hystart, Instant::now(), 0, &[40, 45, 50, 50, 50, 50]);
         assert_eq!(answers[0], Growth::Standard);
         assert!(answers[1..].iter().all(|&growth| growth == Growth::Divided(4)), "{answers:?}");

@@ -1,4 +1,4 @@
-//! NewReno as QUIC does it (RFC 9002 section 7.3 and appendix B).
+//! NewReno as specified for QUIC (RFC 9002 section 7.3 and appendix B).
 
 use super::arithmetic::mul_div;
 use super::episode::{Cause, Episode, newest_sent};
@@ -19,7 +19,7 @@ pub(super) const ENTRY: Entry<dyn CongestionFactory> = Entry::new(
     |_| Ok(Arc::new(Algorithm::NEW_RENO)),
 );
 
-/// What is left of the window after a congestion event: one half.
+/// The share of the window that remains after a congestion event: one half.
 const LOSS_REDUCTION: (u64, u64) = (1, 2);
 
 /// The NewReno controller.
@@ -31,12 +31,12 @@ pub struct NewReno {
     /// Bytes acknowledged in congestion avoidance since the window last grew.
     acked: u64,
     episode: Episode,
-    /// Window and threshold before the newest congestion event.
+    /// Window and slow start threshold before the newest congestion event.
     before: (u64, u64),
 }
 
 impl NewReno {
-    /// A controller in slow start with the initial window.
+    /// Creates a controller in slow start with the initial window.
     #[must_use]
     pub fn new(limits: WindowLimits) -> Self {
         let window = limits.initial();
@@ -51,14 +51,15 @@ impl NewReno {
             return;
         }
         self.acked = self.acked.saturating_add(bytes);
-        // One datagram per window of acknowledged bytes; what is over counts for the next.
+        // Grow by one datagram per window of acknowledged bytes; the rest counts towards the next
+        // datagram.
         if self.acked >= self.window {
             self.acked -= self.window;
             self.window = self.limits.clamp(self.window.saturating_add(self.limits.mtu()));
         }
     }
 
-    /// Bytes counted towards the next datagram of the window.
+    /// Bytes counted towards the next growth of the window.
     #[cfg(test)]
     pub(super) fn acked_since_growth(&self) -> u64 {
         self.acked

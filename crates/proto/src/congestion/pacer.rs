@@ -1,32 +1,32 @@
-//! Pacing (RFC 9002 section 7.7): a token bucket that is filled at the controller's rate.
+//! Pacing (RFC 9002 section 7.7): a token bucket that is refilled at the controller's rate.
 
 use super::CongestionController;
 use super::arithmetic::{bytes_within, percent, rate_of, time_for};
 use crate::recovery::rtt::RttEstimator;
 use std::time::{Duration, Instant};
 
-/// How much faster than a window per round trip a controller without a rate of its own sends,
-/// percent: it must be able to use all of its window (N of RFC 9002 section 7.7).
+/// The pacing rate of a controller without a rate of its own, in percent of one window per round
+/// trip. It is above 100 so that the whole window can be used (N in RFC 9002 section 7.7).
 const WINDOW_GAIN: u64 = 125;
-/// Packets that may always be sent at once after a pause, as the initial window may.
+/// How many packets may always be sent at once after a pause, like the initial window.
 const BURST_PACKETS: u64 = 10;
-/// A late timer must not cost throughput: this much time's worth of tokens may be saved up.
+/// The most tokens that can be saved up, as time, so that late timers do not cost throughput.
 const LATENESS: Duration = Duration::from_millis(2);
-/// Sending goes on when this much time's worth of bytes may be sent at once.
+/// Sending resumes once this much time's worth of bytes may be sent at once.
 const QUANTUM_TIME: Duration = Duration::from_millis(1);
-/// The most bytes that one batch of datagrams holds.
+/// The most bytes in one batch of datagrams.
 const MAX_QUANTUM: u64 = 64 * 1024;
-/// The fewest packets of a batch.
+/// The fewest packets in a batch.
 const QUANTUM_PACKETS: u64 = 2;
-/// Timers are at least this far apart.
+/// The least time between timers.
 const GRANULARITY: Duration = Duration::from_micros(100);
-/// No rate is below this, bytes per second: waiting must end.
+/// The lowest rate, in bytes per second, so that waiting always ends.
 const MIN_RATE: u64 = 1_000;
-/// No rate is above this, bytes per second: 8 Tbit/s keeps every product in range.
+/// The highest rate, in bytes per second: 8 Tbit/s keeps every product in range.
 const MAX_RATE: u64 = 1 << 40;
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
-/// Bytes to send at once at `rate` bytes per second with datagrams of `mtu` bytes: about a
+/// How many bytes to send at once at `rate` bytes per second with datagrams of `mtu` bytes: about a
 /// millisecond's worth, at least two datagrams, at most 64 KiB (draft-ietf-ccwg-bbr 5.6.3).
 pub(super) fn send_quantum(rate: u64, mtu: u64) -> u64 {
     let quantum = bytes_within(rate, QUANTUM_TIME).min(MAX_QUANTUM);
@@ -35,22 +35,22 @@ pub(super) fn send_quantum(rate: u64, mtu: u64) -> u64 {
 
 /// Spreads packets over time.
 ///
-/// A sender asks [`Self::delay_until`] before every packet (or batch) and tells [`Self::on_sent`]
-/// after it; whoever changes window, rate or round-trip time calls [`Self::update`].
+/// A sender calls [`Self::delay_until`] before every packet (or batch) and [`Self::on_sent`] after
+/// it. Call [`Self::update`] after changes of the window, the rate or the round-trip time.
 #[derive(Debug, Clone)]
 pub struct Pacer {
     mtu: u64,
     /// Bytes per second.
     rate: u64,
-    /// Bytes that may be sent now; negative after packets that do not wait (probes).
+    /// Bytes that may be sent now; negative after packets that did not wait (probes).
     tokens: i64,
-    /// Byte-nanoseconds per second that did not make a whole byte yet.
+    /// Byte-nanoseconds per second that do not add up to a whole byte yet.
     remainder: u128,
     filled: Option<Instant>,
 }
 
 impl Pacer {
-    /// A full bucket, for datagrams of `mtu` bytes.
+    /// Creates a full bucket for datagrams of `mtu` bytes.
     #[must_use]
     pub fn new(mtu: u16) -> Self {
         let mut pacer =
@@ -59,7 +59,7 @@ impl Pacer {
         pacer
     }
 
-    /// Takes the rate from the controller, or from its window and the round-trip time.
+    /// Takes the rate from the controller, or derives it from the window and the round-trip time.
     pub fn update(
         &mut self,
         now: Instant,
@@ -73,41 +73,41 @@ impl Pacer {
         self.set_rate(now, rate);
     }
 
-    /// Sends at `rate` bytes per second from `now` on.
+    /// Sets the rate to `rate` bytes per second from `now` on.
     pub fn set_rate(&mut self, now: Instant, rate: u64) {
         self.fill(now);
         self.rate = rate.clamp(MIN_RATE, MAX_RATE);
     }
 
-    /// The rate, bytes per second.
+    /// The rate in bytes per second.
     #[must_use]
     #[cfg(test)]
     pub fn rate(&self) -> u64 {
         self.rate
     }
 
-    /// The maximum datagram size is now `mtu` bytes.
+    /// Sets the maximum datagram size.
     #[cfg_attr(not(test), expect(dead_code, reason = "path MTU discovery is not built yet"))]
     pub fn on_mtu_changed(&mut self, mtu: u16) {
         self.mtu = u64::from(mtu);
     }
 
-    /// Bytes that a batch should hold at the current rate.
+    /// How many bytes a batch should have at the current rate.
     #[must_use]
     pub fn quantum(&self) -> u64 {
         send_quantum(self.rate, self.mtu)
     }
 
-    /// Bytes that may be sent now.
+    /// How many bytes may be sent now.
     #[cfg(test)]
     pub fn budget(&mut self, now: Instant) -> u64 {
         self.fill(now);
         u64::try_from(self.tokens).unwrap_or(0)
     }
 
-    /// `None` if `bytes` may be sent now. Otherwise when to ask again: by then a whole quantum may
-    /// be sent, and it is at least 100 microseconds from now. More than the bucket holds may be
-    /// sent when the bucket is full.
+    /// Returns `None` if `bytes` may be sent now. Otherwise returns when to ask again: by then a
+    /// whole quantum may be sent, and that is at least 100 microseconds from now. With a full
+    /// bucket, more bytes than it holds may be sent.
     pub fn delay_until(&self, now: Instant, bytes: u64) -> Option<Instant> {
         let (tokens, _) = self.tokens_at(now);
         let depth = self.depth();
@@ -121,11 +121,11 @@ impl Pacer {
         Some(now.checked_add(wait).unwrap_or(now + GRANULARITY))
     }
 
-    /// `bytes` were sent, whether or not they waited.
+    /// Accounts for `bytes` that were sent, whether or not they waited.
     pub fn on_sent(&mut self, now: Instant, bytes: u64) {
         self.fill(now);
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        // Packets that did not wait are waited for later, within reason.
+        // Packets that did not wait delay later ones, within reason.
         self.tokens = self.tokens.saturating_sub(bytes).max(self.depth().saturating_neg());
     }
 
@@ -139,7 +139,7 @@ impl Pacer {
         i64::try_from(depth).unwrap_or(i64::MAX)
     }
 
-    /// Tokens at `now`, and the fraction of one that is left over.
+    /// The tokens at `now`, and the fraction of a token that is left over.
     fn tokens_at(&self, now: Instant) -> (i64, u128) {
         let elapsed = self.filled.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
         if elapsed.is_zero() {
@@ -173,8 +173,9 @@ mod tests {
         pacer
     }
 
-    /// Sends packets of `MTU` bytes as fast as the pacer lets, waking up `late` after every timer.
-    /// Returns the bytes, the number of timers and the shortest time between two.
+    /// Sends packets of `MTU` bytes as fast as the pacer allows, waking up `late` after every
+    /// timer. Returns the bytes sent, the number of timers and the shortest time between two
+    /// timers.
     fn drive(
         pacer: &mut Pacer,
         start: Instant,
@@ -210,7 +211,8 @@ mod tests {
             assert_eq!(pacer.delay_until(t, MTU), None);
             pacer.on_sent(t, MTU);
         }
-        // Then a quantum of two packets is waited for: 2 400 bytes at 100 000 bytes a second.
+        // After that it waits for a quantum of two packets: 2 400 bytes at 100 000 bytes per
+        // second.
         assert_eq!(pacer.delay_until(t, MTU), Some(t + 24 * MS));
         assert_eq!(pacer.budget(t), 0);
         assert_eq!(pacer.delay_until(t + 24 * MS, MTU), None);
@@ -257,7 +259,7 @@ mod tests {
         pacer.on_sent(t, 12_000 + 2_400);
         assert_eq!(pacer.budget(t), 0);
         assert_eq!(pacer.delay_until(t, MTU), Some(t + 48 * MS));
-        // A debt is bounded: no number of probes stalls the sender for long.
+        // The debt is bounded: no number of probes stalls the sender for long.
         for _ in 0..1_000 {
             pacer.on_sent(t, u64::MAX);
         }

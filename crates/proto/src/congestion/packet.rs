@@ -1,25 +1,25 @@
-//! What a controller is told of a packet, and what it may remember about it.
+//! What a controller is told about a packet, and what it may remember about it.
 //!
-//! A packet is named by its packet number space and its number: packets of different spaces meet
-//! in one controller, and their numbers may be equal.
+//! A packet is identified by its packet number space and its number: a controller sees packets of
+//! all spaces, and their numbers may be equal.
 
 use crate::ids::SpaceId;
 use std::time::Instant;
 
-/// A controller's note on a packet: it is made when the packet is sent and comes back unchanged
-/// with the packet's fate. Only the controller that wrote it knows what the words mean. The core
-/// carries it in every packet that is in flight, so it has a fixed size.
+/// A controller's note about a packet. The controller returns it when the packet is sent and gets
+/// it back unchanged with the packet's outcome. Only that controller knows what the words mean. The
+/// core stores a note with every packet in flight, so its size is fixed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PacketState([u64; 5]);
 
 impl PacketState {
-    /// A note of these words.
+    /// Creates a note of these words.
     #[must_use]
     pub const fn from_words(words: [u64; 5]) -> Self {
         Self(words)
     }
 
-    /// The words of the note; zeros in an empty note.
+    /// The words of the note; zeros for an empty note.
     #[must_use]
     pub const fn words(&self) -> [u64; 5] {
         self.0
@@ -34,16 +34,16 @@ pub struct Sent {
     pub space: SpaceId,
     /// Its packet number, unique within its space.
     pub pn: u64,
-    /// Its size, bytes of UDP payload.
+    /// Its size in bytes of UDP payload.
     pub bytes: u64,
-    /// Bytes in flight without it.
+    /// Bytes in flight, not counting this packet.
     pub in_flight: u64,
-    /// Whether the sender was application-limited at some moment since the packet before.
+    /// Whether the sender was application-limited at any moment since the previous packet.
     pub app_limited: bool,
 }
 
 impl Sent {
-    /// A packet of `bytes` bytes that is sent while nothing is in flight, by a sender that is not
+    /// A packet of `bytes` bytes, sent while nothing is in flight by a sender that is not
     /// application-limited.
     #[must_use]
     pub const fn new(space: SpaceId, pn: u64, bytes: u64) -> Self {
@@ -59,7 +59,7 @@ pub struct Packet {
     pub space: SpaceId,
     /// Its packet number, unique within its space.
     pub pn: u64,
-    /// Its size, bytes of UDP payload.
+    /// Its size in bytes of UDP payload.
     pub bytes: u64,
     /// When it was sent.
     pub sent: Instant,
@@ -69,7 +69,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// The packet that was sent at `at`, for which the controller answered `state`.
+    /// The packet that was sent at `at`, for which the controller returned `state`.
     #[must_use]
     pub const fn new(sent: &Sent, at: Instant, state: PacketState) -> Self {
         Self { space: sent.space, pn: sent.pn, bytes: sent.bytes, sent: at, state }

@@ -1,4 +1,4 @@
-//! What every algorithm must do, and how the window-based ones behave on a bottleneck.
+//! Requirements on every algorithm, and the behaviour of the window-based ones on a bottleneck.
 
 use super::bottleneck::{Application, MTU, Path, Simulation};
 use super::cubic::Cubic;
@@ -91,7 +91,7 @@ fn all_grow_when_acknowledged_and_not_when_application_limited() {
             let acked = [Packet::new(&sent, t, controller.on_packet_sent(t, &sent))];
             let rtt = rtt_of(t, 50 * MS);
             controller.on_packets_acked(t + 50 * MS, &acked, &rtt, 0, app_limited);
-            // BBR's window is a bound from its model: the model, not the window, knows the limit.
+            // BBR's window is a bound from its model, and it is the model that respects the limit.
             let grows = !app_limited || algorithm == Algorithm::BBR;
             assert_eq!(controller.window() > initial, grows, "{algorithm}, {app_limited}");
         }
@@ -248,7 +248,7 @@ fn an_application_that_sends_little_does_not_inflate_the_window() {
         let mut simulation = Simulation::new(controller, Path::new(20, 40, 100));
         simulation.application = Application::Chunks(6_000, 20 * MS);
         simulation.run(10.0);
-        // 300 kB/s over 40 ms are 12 000 bytes, what the initial window holds.
+        // 300 kB/s over 40 ms is 12 000 bytes, which the initial window holds.
         let window = simulation.controller.window();
         assert!(window <= 30_000, "{algorithm}: {window}");
     }
@@ -297,7 +297,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Plays a history, with the packets of the flight in arbitrary order, and checks every bound.
+/// Plays a history, settling the packets in flight in arbitrary order, and checks every bound.
 fn play(algorithm: Algorithm, max: u64, seed: u64, steps: &[Step]) {
     let mut controller = algorithm
         .build(&PathParameters { max_window: max, ..PathParameters::new(MTU as u16, seed) });

@@ -1,18 +1,18 @@
-//! Bounds that every congestion window respects (RFC 9002 section 7.2).
+//! Bounds of every congestion window (RFC 9002 section 7.2).
 
-/// Upper bound on any congestion window, bytes: 80 Gbit/s over a round trip of 100 ms.
+/// The largest congestion window in bytes: 80 Gbit/s over a round trip of 100 ms.
 pub const MAX_WINDOW: u64 = 1 << 30;
 /// Packets in the smallest window.
 pub const MINIMUM_PACKETS: u64 = 2;
-/// Packets in the initial window, if they are no larger than usual.
+/// Packets in the initial window, if they are of the usual size or smaller.
 const INITIAL_PACKETS: u64 = 10;
-/// Bytes that the initial window may reach whatever the datagram size.
+/// How many bytes the initial window may have whatever the datagram size.
 const INITIAL_BYTES: u64 = 14_720;
-/// Below this a datagram size is not one (RFC 9000 section 14 asks for 1200): it only keeps window
-/// arithmetic meaningful.
+/// Smaller datagram sizes are treated as this (RFC 9000 section 14 requires 1200), only to keep
+/// window arithmetic meaningful.
 const SMALLEST_MTU: u64 = 64;
 
-/// Datagram size and the windows that follow from it.
+/// The datagram size and the windows that follow from it.
 #[derive(Debug, Clone, Copy)]
 pub struct WindowLimits {
     mtu: u64,
@@ -20,14 +20,14 @@ pub struct WindowLimits {
 }
 
 impl WindowLimits {
-    /// Limits for datagrams of `mtu` bytes and windows of at most `max` bytes; `max` itself is
-    /// held between the smallest window and [`MAX_WINDOW`].
+    /// Limits for datagrams of `mtu` bytes and windows of at most `max` bytes. `max` itself is
+    /// clamped between the smallest window and [`MAX_WINDOW`].
     #[must_use]
     pub fn new(mtu: u16, max: u64) -> Self {
         Self { mtu: u64::from(mtu).max(SMALLEST_MTU), max: max.min(MAX_WINDOW) }
     }
 
-    /// The maximum datagram size, bytes.
+    /// The maximum datagram size in bytes.
     #[must_use]
     pub fn mtu(&self) -> u64 {
         self.mtu
@@ -52,14 +52,14 @@ impl WindowLimits {
         self.clamp(by_packets.min(self.min().max(INITIAL_BYTES)))
     }
 
-    /// `window`, within the bounds.
+    /// Clamps `window` to the bounds.
     #[must_use]
     pub fn clamp(&self, window: u64) -> u64 {
         window.clamp(self.min(), self.max())
     }
 
-    /// Takes a new datagram size and returns what becomes of `window`: one that is still the
-    /// initial one is computed anew (RFC 9002 section 7.2), any other is only bounded.
+    /// Changes the datagram size and returns the new value of `window`: an initial window is
+    /// computed anew (RFC 9002 section 7.2), any other is only clamped.
     #[must_use]
     pub fn change_mtu(&mut self, mtu: u16, window: u64) -> u64 {
         let untouched = window == self.initial();

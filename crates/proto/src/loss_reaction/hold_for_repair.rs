@@ -1,4 +1,4 @@
-//! Waiting for repair symbols in flight.
+//! Waits for repair symbols in flight.
 
 use super::{LossReaction, LossReactionFactory, LostData, Verdict};
 use std::sync::Arc;
@@ -11,7 +11,8 @@ pub(super) const ENTRY: Entry<dyn LossReactionFactory> = Entry::new(
     |_| Ok(Arc::new(HoldForRepair)),
 );
 
-/// A loss that a repair symbol in flight may mend waits for the news of that repair symbol.
+/// Holds lost data that a repair symbol in flight may repair, until the fate of that symbol is
+/// known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HoldForRepair;
 

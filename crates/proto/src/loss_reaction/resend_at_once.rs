@@ -1,4 +1,4 @@
-//! No waiting.
+//! Never waits.
 
 use super::{LossReaction, LossReactionFactory, LostData, Verdict};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use sutura_schedule::registry::Entry;
 pub(super) const ENTRY: Entry<dyn LossReactionFactory> =
     Entry::new("resend-at-once", "lost data is sent again at once", |_| Ok(Arc::new(ResendAtOnce)));
 
-/// Every loss is sent again at once.
+/// Sends all lost data again at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResendAtOnce;
 

@@ -1,16 +1,16 @@
-//! From the model to what the sender obeys: pacing rate and window (section 5.6).
+//! Derives pacing rate and window from the model (section 5.6).
 
 use super::{Bbr, Phase, State, UNBOUNDED};
 use crate::congestion::arithmetic::{mul_div, percent, rate_of};
 use std::time::Duration;
 
-/// How much below the estimated bandwidth a flow paces, percent.
+/// How far below the estimated bandwidth a flow paces, in percent.
 const PACING_MARGIN: u64 = 1;
-/// Round-trip time assumed for the initial rate: short, so that the window is what limits.
+/// The round-trip time assumed for the initial rate: short, so that the window is the limit.
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
 
 impl Bbr {
-    /// InitPacingRate: a window per round trip, until there is a bandwidth.
+    /// InitPacingRate: one window per round trip, until the bandwidth is known.
     pub(super) fn init_pacing_rate(&mut self, rtt: Option<Duration>) {
         self.rate_initialised = rtt.is_some();
         let rtt = rtt.filter(|rtt| !rtt.is_zero()).unwrap_or(NOMINAL_RTT);

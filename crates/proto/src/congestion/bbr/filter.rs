@@ -1,9 +1,9 @@
 //! Windowed maximum filters.
 
-/// Most rounds that [`RoundMax`] can look back.
+/// The most rounds that [`RoundMax`] can look back.
 pub(super) const MAX_ROUNDS: usize = 10;
 
-/// The highest delivery rate of this probing cycle and the one before (section 5.5.6).
+/// The highest delivery rate of the current and the previous probing cycle (section 5.5.6).
 #[derive(Debug, Clone, Default)]
 pub(super) struct MaxBandwidth {
     previous: u64,
@@ -11,17 +11,17 @@ pub(super) struct MaxBandwidth {
 }
 
 impl MaxBandwidth {
-    /// Bytes per second; 0 before the first sample.
+    /// The rate in bytes per second; 0 before the first sample.
     pub(super) fn get(&self) -> u64 {
         self.previous.max(self.current)
     }
 
-    /// Takes a sample of the current cycle.
+    /// Adds a sample to the current cycle.
     pub(super) fn update(&mut self, rate: u64) {
         self.current = self.current.max(rate);
     }
 
-    /// Begins a new cycle. One without samples is no cycle: what was known stays known.
+    /// Begins a new cycle, unless the current one has no samples: then the known rates are kept.
     pub(super) fn advance(&mut self) {
         if self.current > 0 {
             self.previous = self.current;
@@ -30,7 +30,7 @@ impl MaxBandwidth {
     }
 }
 
-/// The highest value of the last few rounds, one slot each.
+/// The highest value of the last few rounds, with one slot for each round.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RoundMax {
     slots: [u64; MAX_ROUNDS],
@@ -38,7 +38,7 @@ pub(super) struct RoundMax {
 }
 
 impl RoundMax {
-    /// Takes a value of `round` (rounds never go back).
+    /// Adds a value of `round` (rounds never go back).
     pub(super) fn update(&mut self, round: u64, value: u64) {
         let passed = round.saturating_sub(self.round).min(MAX_ROUNDS as u64);
         for skipped in 0..passed {
@@ -52,7 +52,7 @@ impl RoundMax {
         }
     }
 
-    /// The highest value of the newest `rounds` rounds, the current one included.
+    /// The highest value of the newest `rounds` rounds, including the current one.
     pub(super) fn get(&self, rounds: usize) -> u64 {
         let newest = (0..rounds.min(MAX_ROUNDS) as u64).filter_map(|age| {
             let round = self.round.checked_sub(age)?;

@@ -1,4 +1,4 @@
-//! Losses, marks and what was wrongly taken for a loss (sections 5.5.10, 5.5.11 and 5.6.4.4).
+//! Losses, marks and spurious losses (sections 5.5.10, 5.5.11 and 5.6.4.4).
 
 use super::model::BETA;
 use super::{Bbr, Phase, State};
@@ -8,10 +8,10 @@ use crate::congestion::delivery::Snapshot;
 use crate::congestion::episode::Cause;
 use std::time::Instant;
 
-/// Loss rate that a probe may cause, percent.
+/// The loss rate that a probe may cause, in percent.
 const LOSS_THRESHOLD: u64 = 2;
-/// Packets beyond the threshold that may still be chance. In a flight of 80 packets, one random
-/// loss in a hundred would otherwise end every fifth probe.
+/// How many packets beyond the threshold may still be chance. Otherwise, in a flight of 80 packets
+/// with 1 % random loss, every fifth probe would be ended.
 const LOSS_NOISE_PACKETS: u64 = 2;
 
 /// The round trip in which losses are collected before the model adapts to them.
@@ -19,7 +19,7 @@ const LOSS_NOISE_PACKETS: u64 = 2;
 pub(super) struct LossRound {
     /// Whether the newest acknowledgement began such a round.
     pub(super) start: bool,
-    /// The round ends with a packet sent after this much was delivered.
+    /// The round ends with a packet sent after this many bytes were delivered.
     pub(super) delivered: u64,
     /// Whether anything was lost or marked in it.
     pub(super) lossy: bool,
@@ -30,10 +30,10 @@ pub(super) struct LossRound {
     last_lost: Option<u64>,
 }
 
-/// What a recovery period may have to give back.
+/// What a recovery period may have to undo.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Undo {
-    /// The state that losses ended.
+    /// The state that was ended by losses.
     pub(super) state: Option<State>,
     bandwidth_shortterm: u64,
     inflight_shortterm: u64,
@@ -41,7 +41,7 @@ pub(super) struct Undo {
 }
 
 impl Bbr {
-    /// A congestion event: recovery begins (OnEnterFastRecovery, SaveStateUponLoss).
+    /// Begins recovery at a congestion event (OnEnterFastRecovery, SaveStateUponLoss).
     pub(super) fn begin_recovery(&mut self, now: Instant, cause: Cause) {
         self.save_window();
         self.episode.begin(now, cause);
@@ -80,7 +80,7 @@ impl Bbr {
         }
     }
 
-    /// A packet was marked by the network.
+    /// Handles a packet marked by the network.
     pub(super) fn handle_mark(&mut self, now: Instant) {
         self.note_congestion();
         self.loss_round.marked = true;
@@ -96,10 +96,10 @@ impl Bbr {
         lost > percent(tx_in_flight, LOSS_THRESHOLD).saturating_add(noise)
     }
 
-    /// HandleInflightTooHigh: `volume` in flight was too much for the path.
+    /// HandleInflightTooHigh: `volume` bytes in flight were too much for the path.
     fn handle_inflight_too_high(&mut self, now: Instant, volume: u64, app_limited: bool) {
         self.probe.prev_too_high = true;
-        // One reaction to one probe.
+        // React to each probe only once.
         self.probe.is_sample = false;
         if !app_limited {
             let floor = percent(self.target_inflight(), BETA);
@@ -111,7 +111,7 @@ impl Bbr {
         }
     }
 
-    /// Persistent congestion: nothing that was known about the path's volume holds.
+    /// Handles persistent congestion: what was known about the path's volume is no longer valid.
     pub(super) fn collapse(&mut self) {
         self.window = self.limits.min();
         self.prior_window = 0;
@@ -144,7 +144,7 @@ impl Bbr {
         self.bound_bandwidth_for_model();
     }
 
-    /// SaveCwnd: remembers the last window that neither recovery nor ProbeRTT narrowed.
+    /// SaveCwnd: saves the last window that was not narrowed by recovery or ProbeRTT.
     pub(super) fn save_window(&mut self) {
         let narrowed = self.episode.is_open() || self.state == State::ProbeRtt;
         self.prior_window = if narrowed { self.prior_window.max(self.window) } else { self.window };
@@ -156,8 +156,8 @@ impl Bbr {
     }
 }
 
-/// InflightAtLoss: the volume at which the losses crossed the threshold, within a packet (or
-/// batch) of `bytes` that was sent as the last of `tx_in_flight` bytes, `lost` with it included.
+/// InflightAtLoss: the volume at which the losses crossed the threshold. It lies within a packet
+/// (or batch) of `bytes` that was the last of `tx_in_flight` bytes; `lost` includes it.
 fn inflight_at_loss(tx_in_flight: u64, lost: u64, bytes: u64) -> u64 {
     let inflight_before = tx_in_flight.saturating_sub(bytes);
     let lost_before = lost.saturating_sub(bytes);
@@ -172,10 +172,10 @@ mod tests {
 
     #[test]
     fn losses_cross_the_threshold_inside_a_batch() {
-        // 98 000 bytes without loss, then a batch of 20 000 that is lost: after 2 000 of them the
-        // loss rate is 2 000 / 100 000.
+        // 98 000 bytes without loss, then a lost batch of 20 000: after 2 000 of these the loss
+        // rate is 2 000 / 100 000.
         assert_eq!(inflight_at_loss(118_000, 20_000, 20_000), 100_000);
-        // More than the threshold was lost before: the batch had no room at all.
+        // More than the threshold was already lost before, so the batch had no room at all.
         assert_eq!(inflight_at_loss(101_000, 6_000, 1_000), 100_000);
         assert_eq!(inflight_at_loss(0, 0, u64::MAX), 0);
     }

@@ -1,21 +1,22 @@
-//! BBR version 3 (draft-ietf-ccwg-bbr-06): a model of the path, its bandwidth and round-trip time,
-//! decides what is sent; losses above a threshold and the short-term model bound it.
+//! BBR version 3 (draft-ietf-ccwg-bbr-06): what is sent follows from a model of the path, its
+//! bandwidth and its round-trip time, bounded by losses above a threshold and a short-term model.
 //!
-//! Section numbers in this module are those of the draft. Where the draft leaves room, or this differs:
+//! Section numbers in this module are those of the draft. Where the draft leaves room, or where
+//! this implementation differs:
 //!
-//! * ECN-CE is a congestion signal that needs no threshold (section 3.7): a mark while probing
-//!   ends the probe, a mark in Startup ends it after the round, any other mark adapts the
-//!   short-term model as a loss does.
-//! * A recovery period is that of RFC 9002: it ends when a packet sent after it began is
-//!   acknowledged. State to undo a spurious one is saved when it begins.
-//! * An application-limited flow whose round trips stay near the minimum enters no ProbeRTT (the
-//!   draft exempts only flows that fall idle): a steady stream below the path's rate would stall
-//!   every five seconds to measure what it sees with every packet.
+//! * ECN-CE is a congestion signal that needs no threshold (section 3.7): a mark while probing ends
+//!   the probe, a mark in Startup ends Startup after the round, and any other mark adapts the
+//!   short-term model like a loss.
+//! * Recovery periods are those of RFC 9002: one ends when a packet sent after its beginning is
+//!   acknowledged. The state for undoing a spurious one is saved when it begins.
+//! * An application-limited flow whose round-trip times stay near the minimum does not enter
+//!   ProbeRTT (the draft exempts only flows that fall idle). A steady stream below the path's rate
+//!   would otherwise stall every five seconds to measure what it sees with every packet.
 //! * Two lost packets are forgiven before the loss rate is compared with the threshold of 2 % (the
-//!   draft forgives none): in a small flight that is less than two packets, which random loss
-//!   reaches often.
-//! * Persistent congestion stands for the retransmission timeout: the window collapses to the
-//!   minimum window and is not restored but grown again.
+//!   draft forgives none). In a small flight the threshold is less than two packets, which random
+//!   loss often reaches.
+//! * Persistent congestion takes the place of the retransmission timeout: the window collapses to
+//!   the minimum window, and is not restored but grows again.
 
 mod control;
 mod filter;
@@ -56,21 +57,21 @@ pub(super) const ENTRY: Entry<dyn CongestionFactory> = Entry::new(
     |_| Ok(Arc::new(Algorithm::BBR)),
 );
 
-/// A bound that is not set.
+/// The value of a bound that is not set.
 const UNBOUNDED: u64 = u64::MAX;
-/// The least window that keeps packets and acknowledgements flowing, packets (MinPipeCwnd).
+/// The smallest window, in packets, that keeps packets and acknowledgements flowing (MinPipeCwnd).
 const MIN_PIPE_PACKETS: u64 = 4;
 
-/// What a flow is doing (section 5.1).
+/// The state of a flow (section 5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Doubling the rate every round.
     Startup,
-    /// Draining the queue that Startup made.
+    /// Draining the queue that Startup built.
     Drain,
     /// Steady state.
     ProbeBw(Phase),
-    /// Emptying the path to see its round-trip time.
+    /// Emptying the path to measure its round-trip time.
     ProbeRtt,
 }
 
@@ -81,14 +82,14 @@ enum Phase {
     Down,
     /// As fast as the path.
     Cruise,
-    /// As fast as the path, short-term bounds forgotten: fills the pipe before the probe.
+    /// As fast as the path and without short-term bounds: fills the pipe before the probe.
     Refill,
     /// Faster than the path.
     Up,
 }
 
 impl State {
-    /// Gains on bandwidth and on the bandwidth-delay product, percent (section 5.6.1).
+    /// Gains on the bandwidth and the bandwidth-delay product, in percent (section 5.6.1).
     fn gains(self) -> (u64, u64) {
         match self {
             Self::Startup => (277, 200),
@@ -104,7 +105,8 @@ impl State {
         matches!(self, Self::ProbeBw(_))
     }
 
-    /// Whether the flow tests if more is possible, so that losses are an answer and no surprise.
+    /// Whether the flow is testing for more bandwidth, so that losses are an answer and no
+    /// surprise.
     fn is_probing(self) -> bool {
         matches!(self, Self::Startup | Self::ProbeBw(Phase::Refill | Phase::Up))
     }
@@ -118,25 +120,25 @@ pub struct Bbr {
     sampler: DeliverySampler,
     /// The newest sample (RS).
     sample: RateSample,
-    /// Bytes in flight, as last told.
+    /// Bytes in flight, as last reported.
     in_flight: u64,
     state: State,
     /// C.cwnd.
     window: u64,
     /// The window before recovery or ProbeRTT narrowed it; 0 if there is none to restore.
     prior_window: u64,
-    /// Bytes per second.
+    /// The pacing rate in bytes per second.
     pacing_rate: u64,
     /// Whether the initial rate was set from a measured round-trip time.
     rate_initialised: bool,
     window_use: WindowUse,
-    /// No acknowledgement came since the flow restarted from idle.
+    /// Whether no acknowledgement has arrived since the flow restarted from idle.
     idle_restart: bool,
     rounds: Rounds,
     model: Model,
     aggregation: Aggregation,
     full_pipe: FullPipe,
-    /// Round in which Drain was entered.
+    /// The round in which Drain was entered.
     drain_start_round: u64,
     probe: ProbeBw,
     min_rtt: MinRtt,
@@ -145,7 +147,7 @@ pub struct Bbr {
     undo: Undo,
 }
 
-/// Whether the window held the flow back, in this round or the one before (C.is_cwnd_limited).
+/// Whether the window limited the flow in this round or the previous one (C.is_cwnd_limited).
 #[derive(Debug, Clone, Copy, Default)]
 struct WindowUse {
     this_round: bool,
@@ -153,7 +155,8 @@ struct WindowUse {
 }
 
 impl Bbr {
-    /// A controller in Startup with the initial window; `seed` spreads its probes.
+    /// Creates a controller in Startup with the initial window. `seed` randomises the times of its
+    /// probes.
     #[must_use]
     pub fn new(limits: WindowLimits, seed: u64) -> Self {
         let mut bbr = Self {
@@ -212,7 +215,7 @@ impl Bbr {
         self.bound_bandwidth_for_model();
     }
 
-    /// HandleRestartFromIdle of section 5.4.1: nothing is in flight and nothing was to send.
+    /// HandleRestartFromIdle of section 5.4.1: nothing was in flight and there was nothing to send.
     fn restart_from_idle(&mut self, now: Instant) {
         self.idle_restart = true;
         self.aggregation.restart(now);
@@ -257,7 +260,7 @@ impl CongestionController for Bbr {
             self.init_pacing_rate(Some(rtt.smoothed()));
         }
         self.update_model_and_state(now);
-        // Recovery ends after the model has seen the round that it lasted.
+        // End recovery only after the model has seen the round that it covered.
         let ended = acked.iter().any(|packet| self.episode.on_acked(packet.sent));
         if ended {
             self.restore_window();

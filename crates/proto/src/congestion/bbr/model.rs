@@ -1,4 +1,4 @@
-//! The model of the path (section 5.5): bandwidth, volume, and what congestion lately allowed.
+//! The model of the path (section 5.5): bandwidth, volume, and what congestion recently allowed.
 
 use super::filter::{MAX_ROUNDS, MaxBandwidth, RoundMax};
 use super::{Bbr, Phase, State, UNBOUNDED};
@@ -6,17 +6,17 @@ use crate::congestion::arithmetic::{bytes_within, percent};
 use crate::congestion::pacer::send_quantum;
 use std::time::Instant;
 
-/// What the short-term model keeps at least after a round with losses, percent.
+/// The least that the short-term model keeps after a round with losses, in percent.
 pub(super) const BETA: u64 = 70;
-/// Share of the long-term volume that is left to others, percent.
+/// Share of the long-term volume that is left to other flows, in percent.
 const HEADROOM: u64 = 15;
-/// Packets by which a probe may exceed its bound, for the sake of rounding.
+/// By how many packets a probe may exceed its bound, to allow for rounding.
 const PROBE_UP_PACKETS: u64 = 2;
 
 /// Packet-timed round trips (section 5.5.1).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rounds {
-    /// Rounds so far.
+    /// The number of rounds so far.
     pub(super) count: u64,
     /// Whether the newest acknowledgement began a round.
     pub(super) start: bool,
@@ -27,7 +27,7 @@ pub(super) struct Rounds {
 #[derive(Debug, Clone)]
 pub(super) struct Model {
     pub(super) max_bandwidth: MaxBandwidth,
-    /// The rate that control works with, bytes per second: `min(max_bw, bw_shortterm)`.
+    /// The effective rate in bytes per second: `min(max_bw, bw_shortterm)`.
     pub(super) bandwidth: u64,
     pub(super) bandwidth_shortterm: u64,
     pub(super) inflight_longterm: u64,
@@ -59,7 +59,7 @@ impl Model {
     }
 }
 
-/// How much more than expected is acknowledged at once (section 5.5.9).
+/// How much more data than expected is acknowledged at once (section 5.5.9).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Aggregation {
     interval_start: Option<Instant>,
@@ -68,7 +68,7 @@ pub(super) struct Aggregation {
 }
 
 impl Aggregation {
-    /// Measures from `now` on.
+    /// Starts measuring at `now`.
     pub(super) fn restart(&mut self, now: Instant) {
         self.interval_start = Some(now);
     }
@@ -133,7 +133,8 @@ impl Bbr {
         }
     }
 
-    /// InitLowerBounds and LossLowerBounds: once a round, towards what was really delivered.
+    /// InitLowerBounds and LossLowerBounds: adapts the bounds once per round to what was really
+    /// delivered.
     fn adapt_lower_bounds(&mut self) {
         let model = &mut self.model;
         if model.bandwidth_shortterm == UNBOUNDED {
@@ -169,13 +170,13 @@ impl Bbr {
         aggregation.extra.update(self.rounds.count, extra);
     }
 
-    /// BBR.extra_acked: what the window must allow beyond the bandwidth-delay product.
+    /// BBR.extra_acked: by how much the window must exceed the bandwidth-delay product.
     fn extra_acked(&self) -> u64 {
-        // In Startup the window grows by itself; only what is new counts.
+        // In Startup the window grows by itself, so only the latest value counts.
         self.aggregation.extra.get(if self.full_pipe.reached { MAX_ROUNDS } else { 1 })
     }
 
-    /// The bandwidth-delay product times `gain` percent for `bandwidth` (BDPMultiple).
+    /// The bandwidth-delay product of `bandwidth`, times `gain` percent (BDPMultiple).
     pub(super) fn bdp(&self, bandwidth: u64, gain: u64) -> u64 {
         match self.min_rtt.get() {
             Some(min_rtt) => percent(bytes_within(bandwidth, min_rtt), gain),
@@ -183,7 +184,7 @@ impl Bbr {
         }
     }
 
-    /// QuantizationBudget: what batches of packets need to flow at all.
+    /// QuantizationBudget: raises `volume` to what batches of packets need to flow at all.
     fn quantise(&self, volume: u64) -> u64 {
         let volume = volume.max(send_quantum(self.pacing_rate, self.mtu())).max(self.min_pipe());
         match self.state {
@@ -206,7 +207,7 @@ impl Bbr {
         self.quantise(volume.saturating_add(self.extra_acked()))
     }
 
-    /// TargetInflight: what the flow wants in flight, unless congestion cut the window.
+    /// TargetInflight: the volume that the flow aims for, within the current window.
     pub(super) fn target_inflight(&self) -> u64 {
         self.bdp(self.model.bandwidth, 100).min(self.window)
     }

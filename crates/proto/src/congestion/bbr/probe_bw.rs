@@ -3,15 +3,15 @@
 use super::{Bbr, Phase, State, UNBOUNDED};
 use std::time::{Duration, Instant};
 
-/// Shortest time between probes, and the random time on top of it.
+/// The least time between probes, and the random time added to it.
 const PROBE_WAIT: Duration = Duration::from_secs(2);
 const PROBE_WAIT_SPREAD: Duration = Duration::from_secs(1);
-/// Most rounds between probes, so that Reno flows beside this one get their share.
+/// The most rounds between probes, so that competing Reno flows get their share.
 const RENO_ROUNDS: u64 = 63;
-/// Rounds over which the growth of the long-term volume doubles.
+/// For how many rounds the growth of the long-term volume doubles.
 const MAX_UP_ROUNDS: u32 = 30;
 
-/// What the acknowledgements that now come in tell about the probe (BBR.ack_phase).
+/// What arriving acknowledgements say about the probe (BBR.ack_phase).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum AckPhase {
     /// Nothing.
@@ -19,11 +19,11 @@ pub(super) enum AckPhase {
     Init,
     /// The pipe is being filled.
     Refilling,
-    /// The probe has begun, its packets are not acknowledged yet.
+    /// The probe has begun, but its packets are not acknowledged yet.
     ProbeStarting,
-    /// Packets of the probe are acknowledged.
+    /// Packets of the probe are being acknowledged.
     ProbeFeedback,
-    /// The probe is over, packets of it are still acknowledged.
+    /// The probe is over, but packets of it are still being acknowledged.
     ProbeStopping,
 }
 
@@ -31,13 +31,13 @@ pub(super) enum AckPhase {
 #[derive(Debug, Clone)]
 pub(super) struct ProbeBw {
     pub(super) ack_phase: AckPhase,
-    /// Packets that were sent while probing meet their fate now.
+    /// Whether packets sent while probing are now being acknowledged or lost.
     pub(super) is_sample: bool,
-    /// The newest probe went too high.
+    /// Whether the newest probe went too high.
     pub(super) prev_too_high: bool,
-    /// The newest probe ended early, at the volume that was too high before.
+    /// Whether the newest probe ended early, at the volume that was too high before.
     prev_precautionary: bool,
-    /// Rounds since the last probe, with a random head start.
+    /// Rounds since the last probe, starting from a random value.
     pub(super) rounds_since_up: u64,
     cycle_start: Option<Instant>,
     wait: Duration,
@@ -124,7 +124,8 @@ impl Bbr {
                 self.start_probe_bw_up();
             }
             Phase::Up if self.is_time_to_go_down() => {
-                // No high loss yet; it may still be reported while the probe's packets return.
+                // No high loss so far, but it may still be reported while the probe's packets are
+                // acknowledged.
                 self.probe.prev_too_high = false;
                 self.start_probe_bw_down(now);
             }
@@ -156,14 +157,14 @@ impl Bbr {
             return true;
         }
         if self.is_window_limited() && self.window >= longterm {
-            // It is the bound that keeps the rate from growing, not the path.
+            // The bound keeps the rate from growing, not the path.
             self.full_pipe.reset(self.sample.delivery_rate);
             return false;
         }
         self.full_pipe.now
     }
 
-    /// AdaptLongTermModel; returns whether it chose the next state.
+    /// AdaptLongTermModel. Returns whether it chose the next state.
     fn adapt_longterm_model(&mut self) -> bool {
         if self.probe.ack_phase == AckPhase::ProbeStarting && self.rounds.start {
             self.probe.ack_phase = AckPhase::ProbeFeedback;
@@ -174,7 +175,7 @@ impl Bbr {
             if self.state.is_probe_bw() && !self.sample.app_limited {
                 self.model.max_bandwidth.advance();
             }
-            // The cautious probe found no harm: a real one follows at once.
+            // The cautious probe did no harm, so a real one follows at once.
             let harmless = self.probe.prev_precautionary && !self.probe.prev_too_high;
             if self.state.is_probe_bw() && harmless {
                 self.start_probe_bw_refill();
@@ -192,7 +193,7 @@ impl Bbr {
         false
     }
 
-    /// RaiseInflightLongtermSlope: twice as many increments each round.
+    /// RaiseInflightLongtermSlope: doubles the increments every round.
     fn raise_inflight_longterm_slope(&mut self) {
         let growth = 1u64 << self.probe.up_rounds;
         self.probe.up_rounds = (self.probe.up_rounds + 1).min(MAX_UP_ROUNDS);
@@ -208,7 +209,7 @@ impl Bbr {
         let increments = acked / self.probe.up_acked_per_increment.max(1);
         self.probe.up_acked = acked % self.probe.up_acked_per_increment.max(1);
         let growth = increments.saturating_mul(self.mtu());
-        // Held below "no bound", which would mean something else.
+        // Stay below "no bound", which would mean something else.
         let bound = self.limits.max();
         self.model.inflight_longterm =
             self.model.inflight_longterm.saturating_add(growth).min(bound);

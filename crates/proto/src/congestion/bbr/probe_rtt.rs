@@ -1,28 +1,28 @@
-//! The round-trip time of the empty path, and ProbeRTT, which empties it (section 5.3.4).
+//! The round-trip time of the empty path, and ProbeRTT, which empties the path (section 5.3.4).
 
 use super::probe_bw::AckPhase;
 use super::{Bbr, State};
 use std::time::{Duration, Instant};
 
-/// How long a minimum stays valid.
+/// How long a minimum remains valid.
 const MIN_RTT_FILTER: Duration = Duration::from_secs(10);
-/// How long the flow goes on without seeing the path empty.
+/// How long the flow continues without seeing the path empty.
 const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
-/// An application-limited flow whose round trips stay within this of the minimum, in eighths, keeps
-/// no queue: it sees the path empty all the time and need not empty it.
+/// An application-limited flow whose round-trip times stay within this many eighths of the minimum
+/// builds no queue: it sees the path empty all the time and need not empty it.
 const SIMILAR_RTT_EIGHTHS: u32 = 9;
 /// How long the path is kept empty.
 const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
 
-/// The filter for the minimum and the schedule of probes that refresh it.
+/// The filter for the minimum, and the schedule of the probes that refresh it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct MinRtt {
-    /// Minimum of the filter's window and when it was measured.
+    /// The minimum of the filter's window and when it was measured.
     min: Option<(Duration, Instant)>,
-    /// Minimum since the last probe and when it was measured, or when the probe ended.
+    /// The minimum since the last probe and when it was measured, or when the probe ended.
     probed: Option<(Duration, Instant)>,
     expired: bool,
-    /// When the current probe may end, once the flight is small.
+    /// When the current probe may end; set once the flight is small.
     done: Option<Instant>,
     /// Whether a round has passed with a small flight.
     round_done: bool,
@@ -81,7 +81,7 @@ impl Bbr {
 
     /// HandleProbeRTT.
     fn handle_probe_rtt(&mut self, now: Instant) {
-        // Low rates are ours, not the path's.
+        // Low rates are caused by us, not by the path.
         self.sampler.mark_app_limited(self.in_flight);
         if self.min_rtt.done.is_some() {
             self.min_rtt.round_done |= self.rounds.start;
@@ -107,7 +107,7 @@ impl Bbr {
         self.exit_probe_rtt(now);
     }
 
-    /// ExitProbeRTT: the flight is small, so the cycle can go on with CRUISE.
+    /// ExitProbeRTT: the flight is small, so the cycle can continue with CRUISE.
     fn exit_probe_rtt(&mut self, now: Instant) {
         self.model.reset_shortterm();
         if self.full_pipe.reached {

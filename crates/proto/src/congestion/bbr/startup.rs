@@ -4,28 +4,28 @@ use super::{Bbr, State};
 use crate::congestion::arithmetic::percent;
 use std::time::Instant;
 
-/// Growth of the delivery rate that counts as growth, percent of the old one.
+/// The delivery rate has grown if it is at least this many percent of the old one.
 const FULL_BANDWIDTH_GROWTH: u64 = 125;
-/// Rounds without growth that mean that the pipe is full.
+/// After this many rounds without growth the pipe counts as full.
 const FULL_BANDWIDTH_ROUNDS: u8 = 3;
-/// Runs of lost packets in a round that make a high loss rate credible.
+/// The least number of runs of lost packets in a round that makes a high loss rate credible.
 const FULL_LOSS_RUNS: u32 = 6;
-/// Rounds after which Drain ends in any case.
+/// Drain ends after this many rounds in any case.
 const DRAIN_ROUNDS: u64 = 3;
 
-/// Whether sending faster still delivers faster (section 5.3.1.2).
+/// Detects whether sending faster still increases the delivery rate (section 5.3.1.2).
 #[derive(Debug, Clone, Default)]
 pub(super) struct FullPipe {
-    /// The pipe has been full at least once.
+    /// Whether the pipe has been full at least once.
     pub(super) reached: bool,
-    /// The pipe is full, as far as the estimate since the last reset can tell.
+    /// Whether the pipe is full, as far as the estimate since the last reset can tell.
     pub(super) now: bool,
     baseline: u64,
     rounds: u8,
 }
 
 impl FullPipe {
-    /// ResetFullBW: growth counts from `baseline` bytes per second.
+    /// ResetFullBW: growth is measured from `baseline` bytes per second.
     pub(super) fn reset(&mut self, baseline: u64) {
         self.now = false;
         self.baseline = baseline;
@@ -64,8 +64,8 @@ impl Bbr {
         }
     }
 
-    /// CheckStartupHighLoss of section 5.3.1.3, at the end of a round that recovery has lasted: of
-    /// many losses, or of a mark, which needs no threshold.
+    /// CheckStartupHighLoss of section 5.3.1.3: ends Startup at the end of a round in recovery,
+    /// because of many losses or of a mark, which needs no threshold.
     fn check_startup_high_loss(&mut self) {
         if !self.loss_round.start {
             return;

@@ -15,7 +15,7 @@ fn simulate(path: Path) -> Simulation<Bbr> {
     Simulation::new(bbr(), path)
 }
 
-/// Runs and returns every change of state with its time in seconds.
+/// Runs the simulation and returns every change of state with its time in seconds.
 fn trace(simulation: &mut Simulation<Bbr>, seconds: f64) -> Vec<(f64, State)> {
     let mut changes: Vec<(f64, State)> = Vec::new();
     simulation.run_with(seconds, |bbr, moment| {
@@ -55,7 +55,7 @@ fn leaves_startup_within_a_few_rounds_and_drains() {
             drained = Some((bbr.rounds.count, moment.in_flight));
         }
     });
-    // The initial window doubles log2(BDP / window) = 4.4 times, then three rounds see no growth.
+    // The initial window doubles log2(BDP / window) = 4.4 times; then three rounds see no growth.
     assert!((6..=12).contains(&rounds), "{rounds} rounds in Startup");
     let (round, in_flight) = drained.expect("Drain ends");
     assert!(round <= rounds + 5, "drained in round {round}");
@@ -82,7 +82,7 @@ fn cycles_through_the_phases_in_order() {
     for pair in changes.windows(2) {
         let expected: &[State] = match pair[0].1 {
             State::Startup => &[State::Drain],
-            // DOWN may be over with the acknowledgement that begins it.
+            // DOWN may end with the acknowledgement that begins it.
             State::Drain | State::ProbeBw(Phase::Up) => {
                 &[State::ProbeBw(Phase::Down), State::ProbeBw(Phase::Cruise)]
             }
@@ -167,7 +167,7 @@ fn probes_the_round_trip_time_every_five_seconds() {
         let apart = pair[1].0 - pair[0].1;
         assert!((4.9..5.6).contains(&apart), "{apart} s between probes");
     }
-    // In the second half of a probe the path is as good as empty.
+    // In the second half of a probe the path is almost empty.
     let (from, to) = probes[0];
     let backlog = simulation.between((from + to) / 2.0, to).map(|m| m.backlog).max().unwrap();
     assert!(backlog <= 4 * MTU, "{backlog}");
@@ -192,7 +192,7 @@ fn little_data_does_not_lower_the_estimate() {
     let mut simulation = simulate(Path::new(20, 40, 300));
     simulation.run(4.0);
     assert!(bandwidth_percent(&simulation) >= 97);
-    // 240 kB/s, a tenth of the rate, for half a minute.
+    // A tenth of the rate (240 kB/s) for half a minute.
     simulation.application = Application::Chunks(4_800, 20 * MS);
     simulation.ready_is_nothing();
     simulation.run(34.0);
@@ -208,7 +208,7 @@ fn little_data_does_not_lower_the_estimate() {
 fn restarts_from_idle_at_the_rate_it_knew() {
     let mut simulation = simulate(Path::new(20, 40, 300));
     simulation.run(4.0);
-    // A second's worth of data every six seconds: longer than the interval of ProbeRTT.
+    // A second's worth of data every six seconds: longer than the ProbeRTT interval.
     simulation.application = Application::Chunks(2_500_000, Duration::from_secs(6));
     simulation.ready_is_nothing();
     let changes = trace(&mut simulation, 19.5);
@@ -299,7 +299,7 @@ fn a_spurious_end_of_a_probe_is_undone() {
         .collect();
     bbr.on_packets_lost(t + 40 * MS, &lost, false, 90_000);
     assert_eq!(bbr.state, State::ProbeBw(Phase::Down));
-    // Four packets are more than 2 % and two; what was in flight before them remains.
+    // Four packets exceed 2 % plus two packets; what was in flight before them remains.
     assert!(bbr.model.inflight_longterm <= 91_200, "{}", bbr.model.inflight_longterm);
     bbr.on_spurious_loss(t + 41 * MS, &lost);
     assert_eq!(bbr.state, State::ProbeBw(Phase::Refill));

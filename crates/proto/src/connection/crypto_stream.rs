@@ -5,8 +5,8 @@ use crate::error::{TransportError, TransportErrorCode};
 use crate::wire::range_set::RangeSet;
 use std::ops::Range;
 
-/// How many handshake bytes may arrive ahead of what TLS has taken. RFC 9000 requires at least
-/// 4096. A ClientHello with a post-quantum key share and long certificate chains fit in this.
+/// How many handshake bytes may arrive ahead of what TLS has taken: at least 4096 (RFC 9000 section
+/// 7.5). A ClientHello with a post-quantum key share and long certificate chains fit in this.
 pub const MAX_CRYPTO_BUFFER: u64 = 64 * 1024;
 
 /// How many gaps these bytes may have: packets get lost and reordered, but not by the hundreds

@@ -1,4 +1,4 @@
-//! The rate of a link and the queue before it.
+//! The rate of a link, and the queue in front of it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,17 +7,17 @@ use std::str::FromStr;
 use crate::text::{parse_quantity, write_quantity};
 use crate::{ParseError, Rate};
 
-/// What happens to packets that come faster than the link can send them. Reads and writes `100p`
-/// (packets), `187500b` or `187.5kb` (bytes).
+/// The queue for packets that arrive faster than the link can send them. Parses and prints as
+/// `100p` (packets), or `187500b` or `187.5kb` (bytes).
 ///
-/// A queue holds the packets that wait, not the one that is being sent, and counts them with the
-/// overhead of the link. Both variants are drop-tail: what finds no room is dropped.
+/// A queue holds the waiting packets, but not the one that is being sent. Sizes include the
+/// overhead of the link. Both variants are drop-tail: a packet that finds no room is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Queue {
-    /// Room for so many packets.
+    /// Room for this many packets.
     Packets(u64),
-    /// Room for so many bytes.
+    /// Room for this many bytes.
     Bytes(u64),
 }
 
@@ -59,25 +59,25 @@ impl FromStr for Queue {
     }
 }
 
-/// What waits before a link.
+/// The packets that wait in front of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Backlog {
-    /// Packets that wait.
+    /// Number of waiting packets.
     pub packets: u64,
-    /// Their bytes, with the overhead of the link.
+    /// Their size in bytes, including the overhead of the link.
     pub bytes: u64,
 }
 
-/// Sends packets one after the other. Times are nanoseconds and never go back.
+/// Sends packets one after another. Times are in nanoseconds and never decrease.
 #[derive(Clone, Debug)]
 pub(crate) struct Bottleneck {
     rate: Option<Rate>,
     queue: Queue,
-    /// When the last packet accepted so far will have been sent: `free_at` nanoseconds and
-    /// `remainder` / rate of another. Without the remainder, rounding would change the rate.
+    /// When the last accepted packet will have been sent: `free_at` nanoseconds plus `remainder` /
+    /// rate of a nanosecond. Without the remainder, rounding would change the rate.
     free_at: u64,
     remainder: u64,
-    /// When each waiting packet begins to be sent, and its size.
+    /// When each waiting packet starts to be sent, and its size.
     waiting: VecDeque<(u64, u64)>,
     backlog: Backlog,
 }
@@ -88,12 +88,12 @@ impl Bottleneck {
         Self { rate, queue, free_at: 0, remainder: 0, waiting, backlog }
     }
 
-    /// When a packet of `size` bytes that comes now will have been sent; `None` if it is dropped.
+    /// When a packet of `size` bytes that arrives now will have been sent; `None` if it is dropped.
     pub(crate) fn accept(&mut self, now: u64, size: u64) -> Option<u64> {
         let Some(rate) = self.rate else {
             return Some(now);
         };
-        // Packets of no size would find room in every queue, however long.
+        // Packets without size would fit into every queue, however long.
         let size = size.max(1);
         let backlog = self.backlog(now);
         if self.is_busy(now) {
@@ -115,7 +115,7 @@ impl Bottleneck {
         Some(self.sent_at())
     }
 
-    /// What waits at `now`.
+    /// The packets that wait at `now`.
     pub(crate) fn backlog(&mut self, now: u64) -> Backlog {
         while let Some((_, size)) = self.waiting.pop_front_if(|(start, _)| *start <= now) {
             self.backlog.packets -= 1;
@@ -128,7 +128,7 @@ impl Bottleneck {
         now < self.sent_at()
     }
 
-    /// The first whole nanosecond at which all is sent.
+    /// The first whole nanosecond at which everything is sent.
     fn sent_at(&self) -> u64 {
         self.free_at.saturating_add(u64::from(self.remainder > 0))
     }
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn no_nanosecond_is_lost_over_a_million_packets() {
-        // 8 bits at 3 bit/s: 2.67 s each.
+        // 8 bits at 3 bit/s take 2.67 s each.
         let mut link = Bottleneck::new(rate(3), Queue::Packets(u64::MAX));
         for n in 1..=1_000_000u128 {
             let exact = (n * 8 * 1_000_000_000).div_ceil(3);

@@ -2,9 +2,8 @@
 
 use sutura_random::Rng;
 
-/// Flips one to three bits, at places that follow from the seed of a
-/// [`Delivery`](crate::Delivery). The bits are distinct, so that a packet that is not empty always
-/// changes.
+/// Flips one to three bits at positions derived from the seed in a [`Delivery`](crate::Delivery).
+/// The bits are distinct, so that a non-empty packet always changes.
 pub fn corrupt(seed: u64, packet: &mut [u8]) {
     let bits = packet.len().saturating_mul(8) as u64;
     if bits == 0 {
@@ -14,7 +13,7 @@ pub fn corrupt(seed: u64, packet: &mut [u8]) {
     let mut flipped = [None; 3];
     let count = 1 + rng.below(3) as usize;
     for i in 0..count {
-        // Even one byte has eight bits to choose from, so a free one is soon found.
+        // Even one byte has eight bits to choose from, so an unused one is soon found.
         let bit = loop {
             let bit = rng.below(bits);
             if !flipped.contains(&Some(bit)) {

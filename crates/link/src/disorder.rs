@@ -1,4 +1,4 @@
-//! Delay that differs from packet to packet.
+//! Delays that vary from packet to packet.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use crate::text::DurationText;
 use crate::{ParseError, Probability, parse_duration};
 
-/// Delay on top of the propagation delay, anew for each packet. Reads and writes `5ms` and
+/// Random delay of each packet in addition to the propagation delay. Parses and prints as `5ms` and
 /// `5ms,reorder`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Jitter {
-    /// The delay is uniform from 0 to this.
+    /// The delay is uniformly distributed from 0 to this.
     pub max: Duration,
-    /// Whether a packet of small delay may overtake one of large delay. If not, it arrives together
-    /// with it.
+    /// Whether a packet with a small delay may overtake one with a large delay. If not, both arrive
+    /// at the same time.
     pub reorders: bool,
 }
 
@@ -41,12 +41,12 @@ impl FromStr for Jitter {
     }
 }
 
-/// Packets that are held back while later ones pass. Reads and writes `0.01,10ms`.
+/// Some packets are held back while later ones pass. Parses and prints as `0.01,10ms`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reorder {
-    /// Of being held back, for each packet on its own.
+    /// Probability of being held back, independently for each packet.
     pub probability: Probability,
-    /// How long it is held back, on top of all other delay.
+    /// How long it is held back, in addition to all other delay.
     pub delay: Duration,
 }
 

@@ -1,15 +1,15 @@
 //! A network link as a pure, seeded function of time and packets.
 //!
-//! A [`Link`] is one direction of a path: it has a rate, a queue, a delay, jitter, reordering,
+//! A [`Link`] is one direction of a path. It has a rate, a queue, a delay, jitter, reordering,
 //! duplication, corruption, loss and outages, each of which is off unless configured. It is told
-//! when a packet of which size is sent, and answers with the packet's [`Fate`]. It holds no packet,
-//! reads no clock and does no I/O, so that a simulator and a relay between sockets can use the same
-//! one. A [`Pipe`] adds the packets that are under way.
+//! when a packet is sent and how large it is, and returns the packet's [`Fate`]. It holds no
+//! packets, reads no clock and does no I/O, so a simulator and a relay between sockets can use the
+//! same one. A [`Pipe`] adds the packets in transit.
 //!
-//! Time is the [`Duration`](std::time::Duration) since the link came up. The fates follow from the
-//! configuration, the seed and the calls alone, on every platform and in every version of every
-//! dependency: there is no dependency, and the draws need no arithmetic that platforms round
-//! differently.
+//! Time is the [`Duration`](std::time::Duration) since the link came up. The fates depend only on
+//! the configuration, the seed and the calls, on every platform and in every version of every
+//! dependency: there is no dependency, and the draws need no arithmetic that rounds differently
+//! across platforms.
 //!
 //! ```
 //! use std::time::Duration;

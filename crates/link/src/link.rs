@@ -13,7 +13,7 @@ use crate::outage::Outages;
 use crate::text::nanos;
 use crate::{Backlog, Jitter, LinkConfig, Probability, Reorder};
 
-/// What becomes of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
     /// It does not arrive.
@@ -25,7 +25,7 @@ pub enum Fate {
 /// Why a packet does not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropCause {
-    /// The loss model took it.
+    /// The loss model dropped it.
     Loss,
     /// It was sent during an outage.
     Outage,
@@ -33,19 +33,19 @@ pub enum DropCause {
     Overflow,
 }
 
-/// The arrivals of one packet.
+/// The arrivals of one sent packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Deliveries {
     /// The packet itself.
     pub original: Delivery,
-    /// Its duplicate. With reordering it may arrive before the original.
+    /// The duplicate. With reordering it may arrive before the original.
     pub copy: Option<Delivery>,
 }
 
 /// One arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Delivery {
-    /// When it arrives, since the link came up.
+    /// The arrival time, since the link came up.
     pub at: Duration,
     /// If the packet is damaged, the seed for [`corrupt`](crate::corrupt()).
     pub corrupt: Option<u64>,
@@ -60,17 +60,17 @@ impl IntoIterator for Deliveries {
     }
 }
 
-/// Counters of a link. Every packet is counted when it is sent, even if it arrives later:
-/// `sent + duplicated = lost + outage + overflow + delivered`.
+/// Counters of a link. Every packet is counted when it is sent, even if it arrives later: `sent +
+/// duplicated = lost + outage + overflow + delivered`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LinkStats {
-    /// Packets given to the link.
+    /// Packets sent over the link.
     pub sent: u64,
     /// Their bytes, without overhead.
     pub sent_bytes: u64,
     /// Copies that the link made.
     pub duplicated: u64,
-    /// Packets that the loss model took.
+    /// Packets dropped by the loss model.
     pub lost: u64,
     /// Packets sent during an outage.
     pub outage: u64,
@@ -80,24 +80,23 @@ pub struct LinkStats {
     pub delivered: u64,
     /// Their bytes, without overhead.
     pub delivered_bytes: u64,
-    /// Those of them that were held back so that others overtake them.
+    /// Delivered packets that were held back so that others overtake them.
     pub held_back: u64,
-    /// Those of them that are damaged.
+    /// Delivered packets that are damaged.
     pub corrupted: u64,
 }
 
-/// Numbers of the streams of randomness. What is switched off draws nothing and what is switched on
-/// draws a fixed number of times per packet, lost or not, so that no setting changes what another
-/// one does to a packet.
+/// Numbers of the random streams. A feature that is off draws nothing, and one that is on draws a
+/// fixed number of times per packet, lost or not. So no setting changes what another one does to a
+/// packet.
 const DUPLICATE: u64 = 0;
 const ORIGINAL: u64 = 0x10;
 const COPY: u64 = 0x20;
 
-/// One direction of a path: told of every packet that is sent, it says what becomes of it.
+/// One direction of a path. It is told of every packet that is sent, and returns its fate.
 ///
-/// [`LinkConfig`] says in which order a packet meets what is configured. A link remembers the size
-/// of each packet that waits in its queue and nothing of others, so its memory is bounded by the
-/// queue.
+/// [`LinkConfig`] documents the order in which a packet passes the stages. A link remembers only
+/// the sizes of the packets that wait in its queue, so the queue bounds its memory.
 #[derive(Clone, Debug)]
 pub struct Link {
     overhead: u64,
@@ -112,7 +111,7 @@ pub struct Link {
     original: Luck,
     copy: Luck,
     now: u64,
-    /// The latest arrival of a packet that keeps its place.
+    /// The latest arrival of a packet that was not reordered.
     last_arrival: u64,
     stats: LinkStats,
 }
@@ -139,14 +138,13 @@ impl Link {
         }
     }
 
-    /// A packet of `size` bytes is sent. Time never goes back: a `now` before that of an earlier
-    /// call counts as that one.
+    /// Sends a packet of `size` bytes. Time never goes back: a `now` before that of an earlier call
+    /// counts as the earlier one.
     pub fn send(&mut self, now: Duration, size: usize) -> Fate {
         self.send_within(now, size, usize::MAX)
     }
 
-    /// [`send`](Self::send) while there is room for no more than `room` deliveries; what goes
-    /// beyond counts as overflow.
+    /// [`send`](Self::send) with room for at most `room` deliveries; any others count as overflow.
     pub(crate) fn send_within(&mut self, now: Duration, size: usize, room: usize) -> Fate {
         self.now = self.now.max(nanos(now));
         let size = size as u64;
@@ -177,19 +175,19 @@ impl Link {
         Fate::Delivered(Deliveries { original, copy })
     }
 
-    /// What waits in the queue at `now`, the packet that is being sent not included.
+    /// The packets that wait in the queue at `now`, without the one that is being sent.
     pub fn backlog(&mut self, now: Duration) -> Backlog {
         self.now = self.now.max(nanos(now));
         self.bottleneck.backlog(self.now)
     }
 
-    /// The counters so far.
+    /// The current counters.
     #[must_use]
     pub const fn stats(&self) -> &LinkStats {
         &self.stats
     }
 
-    /// Takes a packet through the queue and to the other end.
+    /// Passes a packet through the queue and to the other end.
     fn carry(&mut self, size: u64, event: Event, room: usize) -> Option<Delivery> {
         let on_the_link = size.saturating_add(self.overhead);
         let accepted = (room > 0).then(|| self.bottleneck.accept(self.now, on_the_link));
@@ -215,7 +213,7 @@ impl Link {
     }
 }
 
-/// What chance does to one packet on its way.
+/// The random events of one packet on its way.
 #[derive(Clone, Copy, Debug)]
 struct Event {
     jitter: u64,
@@ -223,7 +221,7 @@ struct Event {
     corrupt: Option<u64>,
 }
 
-/// The chances on the way, with a stream of randomness for each.
+/// The random events of packets on their way, with a random stream for each kind.
 #[derive(Clone, Debug)]
 struct Luck {
     max_jitter: u64,

@@ -1,4 +1,4 @@
-//! Times at which nothing comes through.
+//! Times during which every packet is lost.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,12 +7,12 @@ use std::time::Duration;
 use crate::text::{DurationText, nanos};
 use crate::{ParseError, parse_duration};
 
-/// A time during which every packet is lost. Reads and writes `2s..2500ms`.
+/// A time during which every packet is lost. Parses and prints as `2s..2500ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Outage {
     /// The first instant at which packets are lost.
     pub from: Duration,
-    /// The first instant at which they are not lost any more.
+    /// The first instant at which packets are no longer lost.
     pub to: Duration,
 }
 
@@ -35,10 +35,11 @@ impl FromStr for Outage {
     }
 }
 
-/// The outages of a link, passed once from the first to the last.
+/// The outages of a link, each of which is removed once it has passed.
 #[derive(Clone, Debug)]
 pub(crate) struct Outages {
-    /// Nanoseconds, in order of their ends reversed: the one that ends first stands last.
+    /// Start and end in nanoseconds, in descending order of the ends: the outage that ends first is
+    /// last.
     ahead: Vec<(u64, u64)>,
 }
 
@@ -58,7 +59,7 @@ impl Outages {
         Self { ahead: merged }
     }
 
-    /// Whether `now`, which never goes back, lies in an outage.
+    /// Whether `now` is within an outage. `now` must never decrease.
     pub(crate) fn covers(&mut self, now: u64) -> bool {
         while self.ahead.pop_if(|outage| outage.1 <= now).is_some() {}
         self.ahead.last().is_some_and(|outage| outage.0 <= now)

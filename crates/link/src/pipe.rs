@@ -1,4 +1,4 @@
-//! A link with the packets that are under way.
+//! A link together with the packets in transit.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,30 +8,30 @@ use crate::{Delivery, Fate, Link, LinkConfig};
 /// A packet that comes out of a [`Pipe`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Arrival<T> {
-    /// When it arrived, since the link came up.
+    /// The arrival time, since the link came up.
     pub at: Duration,
-    /// What was sent.
+    /// The payload that was sent.
     pub payload: T,
     /// If it is damaged, the seed for [`corrupt`](crate::corrupt()).
     pub corrupt: Option<u64>,
 }
 
-/// A [`Link`] and the packets that are under way on it, in order of arrival; those that arrive at
-/// the same time, in the order in which they were sent.
+/// A [`Link`] and the packets in transit on it, in order of arrival. Packets that arrive at the
+/// same time are in the order in which they were sent.
 ///
-/// `T` stands for a packet, or for whatever names one. It is cloned when the link duplicates it and
-/// dropped when the link drops it.
+/// `T` is a packet, or whatever identifies one. It is cloned when the link duplicates the packet,
+/// and dropped when the link drops it.
 #[derive(Clone, Debug)]
 pub struct Pipe<T> {
     link: Link,
-    /// By time of arrival and number.
+    /// The packets by arrival time and sequence number.
     pending: BTreeMap<(Duration, u64), Arrival<T>>,
     sequence: u64,
 }
 
 impl<T> Pipe<T> {
-    /// The most packets under way, so that a link without a rate, or with a very long delay, does
-    /// not take all memory. Packets beyond that are dropped and counted as overflow.
+    /// Maximum number of packets in transit, so that a link without a rate, or with a very long
+    /// delay, does not use up all memory. Further packets are dropped and counted as overflow.
     pub const MAX_PENDING: usize = 1 << 17;
 
     /// An empty pipe over a link that comes up at time zero.
@@ -40,8 +40,8 @@ impl<T> Pipe<T> {
         Self { link: Link::new(config, seed), pending: BTreeMap::new(), sequence: 0 }
     }
 
-    /// Sends a packet of `size` bytes; see [`Link::send`]. It comes out by [`pop`](Self::pop), as
-    /// often as its fate says.
+    /// Sends a packet of `size` bytes; see [`Link::send`]. [`pop`](Self::pop) returns it as often
+    /// as it arrives.
     pub fn send(&mut self, now: Duration, size: usize, payload: T) -> Fate
     where
         T: Clone,
@@ -59,13 +59,13 @@ impl<T> Pipe<T> {
         fate
     }
 
-    /// When the next packet arrives; `None` if none is under way.
+    /// When the next packet arrives; `None` if none is in transit.
     #[must_use]
     pub fn next_time(&self) -> Option<Duration> {
         self.pending.first_key_value().map(|(&(at, _), _)| at)
     }
 
-    /// The next packet that has arrived at `now`.
+    /// Takes out the next packet that has arrived by `now`.
     pub fn pop(&mut self, now: Duration) -> Option<Arrival<T>> {
         if self.next_time()? > now {
             return None;
@@ -73,13 +73,13 @@ impl<T> Pipe<T> {
         self.pending.pop_first().map(|(_, arrival)| arrival)
     }
 
-    /// How many packets are under way, or have arrived and not been taken out.
+    /// Number of packets in transit, or arrived but not taken out.
     #[must_use]
     pub fn len(&self) -> usize {
         self.pending.len()
     }
 
-    /// Whether no packet is under way.
+    /// Whether the pipe is empty: no packet is in transit or waits to be taken out.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty()
@@ -119,7 +119,7 @@ mod tests {
         let arrival = Arrival { at: 51 * MS, payload: 'a', corrupt: None };
         assert_eq!(pipe.pop(51 * MS), Some(arrival));
         assert_eq!(pipe.pop(51 * MS), None);
-        // However late it is taken out, it says when it arrived.
+        // However late it is taken out, it has its true arrival time.
         let arrival = Arrival { at: 52 * MS, payload: 'b', corrupt: None };
         assert_eq!(pipe.pop(900 * MS), Some(arrival));
         assert!(pipe.is_empty());
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(stats.sent + stats.duplicated, stats.overflow + stats.delivered);
         assert_eq!(stats.delivered, limit as u64);
         assert_eq!(pipe.send(MS, 100, ()), Fate::Dropped(DropCause::Overflow));
-        // Once packets have come out, there is room again.
+        // After packets were taken out, there is room again.
         while pipe.pop(4000 * 1000 * MS).is_some() {}
         assert!(matches!(pipe.send(4000 * 1000 * MS, 100, ()), Fate::Delivered(_)));
     }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::ParseError;
 
-/// A number from 0 to 1. Reads `0.02` and `2%`, writes the former.
+/// A number from 0 to 1. Parses `0.02` and `2%`, prints the former.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Probability(f64);
 
@@ -15,14 +15,14 @@ impl Probability {
     /// Always.
     pub const ONE: Self = Self(1.0);
 
-    /// The probability `value`; `None` unless it is from 0 to 1.
+    /// The probability `value`; `None` if it is not in the range 0 to 1.
     #[must_use]
     pub fn new(value: f64) -> Option<Self> {
-        // Adding 0 makes minus zero plain.
+        // Adding 0 turns minus zero into zero.
         (0.0..=1.0).contains(&value).then_some(Self(value + 0.0))
     }
 
-    /// From 0 to 1.
+    /// The value, from 0 to 1.
     #[must_use]
     pub const fn value(self) -> f64 {
         self.0

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crate::ParseError;
 use crate::text::{parse_quantity, write_quantity};
 
-/// Bits per second, never 0. Reads and writes `10mbit`, `1.5gbit`, `64kbit`, `9600bit`; the
+/// Bits per second, never 0. Parses and prints as `10mbit`, `1.5gbit`, `64kbit` or `9600bit`; the
 /// prefixes are decimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(NonZeroU64);
@@ -16,7 +16,7 @@ const UNITS: &[(&str, u64)] =
     &[("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1_000), ("bit", 1)];
 
 impl Rate {
-    /// A rate of so many bits per second; `None` for 0.
+    /// A rate of this many bits per second; `None` for 0.
     #[must_use]
     pub const fn from_bits_per_second(bits: u64) -> Option<Self> {
         match NonZeroU64::new(bits) {

@@ -1,21 +1,22 @@
-//! Numbers with units, read exactly and written so that reading them back gives the same number.
+//! Numbers with units. They are parsed exactly, and printed so that parsing them gives the same
+//! number.
 
 use std::fmt;
 use std::time::Duration;
 
-/// What is wrong with a textual specification, in words for the person who wrote it.
+/// A message for the user about what is wrong with the text of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     message: String,
 }
 
 impl ParseError {
-    /// `what` names the kind of thing, `text` is what was given for it.
+    /// `what` is the kind of thing that was expected, and `text` is what was given.
     pub(crate) fn new(what: &str, text: &str, problem: impl fmt::Display) -> Self {
         Self { message: format!("{what} `{text}`: {problem}") }
     }
 
-    /// The same problem, seen from the thing around it.
+    /// The same problem, in the context of the enclosing text.
     pub(crate) fn inside(&self, what: &str, text: &str) -> Self {
         Self::new(what, text, &self.message)
     }
@@ -29,16 +30,16 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// Units of time in nanoseconds, the largest first.
+/// Time units in nanoseconds, largest first.
 const TIME_UNITS: &[(&str, u64)] =
     &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
 
-/// Reads a duration such as `50ms`, `1.5s`, `20us` or `7ns`. The unit is not optional, except after
-/// a bare `0`.
+/// Parses a duration such as `50ms`, `1.5s`, `20us` or `7ns`. The unit is required, except for a
+/// plain `0`.
 ///
 /// # Errors
-/// The text is not a decimal number with a unit of time, is finer than a nanosecond, or is longer
-/// than 584 years.
+/// The text is not a decimal number with a unit of time, has a higher resolution than nanoseconds,
+/// or is longer than 584 years.
 pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     if text == "0" {
         return Ok(Duration::ZERO);
@@ -46,8 +47,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     parse_quantity("duration", text, TIME_UNITS).map(Duration::from_nanos)
 }
 
-/// Writes a duration in the largest unit in which it is a whole number, as [`parse_duration`] reads
-/// it.
+/// Formats a duration in the largest unit in which it is a whole number, such that
+/// [`parse_duration`] can parse it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DurationText(pub Duration);
 
@@ -57,12 +58,12 @@ impl fmt::Display for DurationText {
     }
 }
 
-/// Nanoseconds of a duration, at most 584 years.
+/// The duration in nanoseconds, at most 584 years.
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Reads a decimal number followed by one of the units; the result is in the base unit.
+/// Parses a decimal number followed by one of the units; the result is in the base unit.
 pub(crate) fn parse_quantity(
     what: &str,
     text: &str,
@@ -91,7 +92,7 @@ pub(crate) fn parse_decimal(number: &str, scale: u64) -> Result<u64, &'static st
     if whole.len() > MAX_DIGITS || fraction.len() > MAX_DIGITS {
         return Err("too many digits");
     }
-    // 20 digits times the largest scale of any unit, 10^9, stay far below 2^128.
+    // 20 digits times the largest scale of any unit, 10^9, are far below 2^128.
     let read = |part: &str| part.bytes().fold(0, |sum, b| sum * 10 + u128::from(b - b'0'));
     let parts = 10u128.pow(u32::try_from(fraction.len()).unwrap_or_default());
     let fraction = read(fraction) * u128::from(scale);
@@ -102,8 +103,8 @@ pub(crate) fn parse_decimal(number: &str, scale: u64) -> Result<u64, &'static st
     u64::try_from(total).map_err(|_| "too large")
 }
 
-/// Writes an amount of the base unit in the largest unit in which it is whole. `zero` is the unit
-/// of nothing.
+/// Writes an amount given in the base unit, in the largest unit in which it is a whole number.
+/// `zero` is the unit to use for 0.
 pub(crate) fn write_quantity(
     f: &mut fmt::Formatter<'_>,
     amount: u64,

@@ -1,4 +1,4 @@
-//! What seeded fuzz tests share: inputs made from valid ones by mutation.
+//! Helpers for seeded fuzz tests: inputs are mutations of valid ones.
 
 use std::borrow::ToOwned;
 use std::vec;
@@ -6,16 +6,16 @@ use std::vec::Vec;
 
 use crate::Rng;
 
-/// The longest input that mutation makes, in bytes, of seeds that are no longer.
+/// The maximum length in bytes of a mutated input, if its seeds are no longer than this.
 const MAX_LENGTH: usize = 4096;
 
-/// How many inputs a test tries: the environment variable `FUZZ_ITERATIONS`, or else `default`.
+/// Number of inputs to test: the environment variable `FUZZ_ITERATIONS`, or else `default`.
 #[must_use]
 pub fn iterations(default: u64) -> u64 {
     std::env::var("FUZZ_ITERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
 }
 
-/// Runs `target` on [`iterations`] inputs that [`input`] makes.
+/// Runs `target` on [`iterations`] inputs made by [`input`].
 pub fn run(default: u64, seeds: &[impl AsRef<[u8]>], mut target: impl FnMut(&[u8])) {
     let mut rng = Rng::new(7);
     for _ in 0..iterations(default) {
@@ -23,7 +23,7 @@ pub fn run(default: u64, seeds: &[impl AsRef<[u8]>], mut target: impl FnMut(&[u8
     }
 }
 
-/// One of `seeds` or noise, changed at up to four places.
+/// One of `seeds` or noise, mutated at up to four places.
 pub fn input(rng: &mut Rng, seeds: &[impl AsRef<[u8]>]) -> Vec<u8> {
     let seed = |rng: &mut Rng| match rng.index(seeds.len()) {
         at if at < seeds.len() => seeds[at].as_ref().to_owned(),
@@ -41,8 +41,8 @@ pub fn input(rng: &mut Rng, seeds: &[impl AsRef<[u8]>]) -> Vec<u8> {
     data
 }
 
-/// Fewer than `end` random bytes. In every other one all bytes are small, which reaches more: most
-/// bytes of a format are kinds, counts and lengths.
+/// Fewer than `end` random bytes. Half of the time all bytes are small, which covers more code:
+/// most bytes of a format are types, counts and lengths.
 pub fn noise(rng: &mut Rng, end: usize) -> Vec<u8> {
     let len = rng.index(end);
     let mut noise = rng.bytes(len);
@@ -52,12 +52,13 @@ pub fn noise(rng: &mut Rng, end: usize) -> Vec<u8> {
     noise
 }
 
-/// Flips, overwrites, cuts, doubles, splices or inserts at one place.
+/// Flips, overwrites, truncates, duplicates, splices or inserts at one place.
 fn mutate(rng: &mut Rng, data: &mut Vec<u8>, other: &[u8]) {
     let at = rng.index(data.len() + 1);
     match rng.below(8) {
         0 | 1 if at < data.len() => data[at] ^= 1 << rng.below(8),
-        // The ends of the lengths of a variable-length integer.
+        // The first and the last value of the first byte for each length of a variable-length
+        // integer.
         2 if at < data.len() => {
             data[at] = [0, 0x3f, 0x40, 0x7f, 0x80, 0xbf, 0xc0, 0xff][rng.index(8)];
         }

@@ -1,12 +1,12 @@
-//! Seeded pseudo-random numbers: the one generator of simulations, test kits and tests.
+//! Seeded pseudo-random numbers for simulations, test kits and tests.
 //!
-//! [`Rng`] is xoshiro256++ and has all draws; [`SplitMix64`] is its seeder, and a generator of one
-//! word of state where that is enough. Both belong to this workspace so that a seed gives the same
-//! numbers in every version and on every platform: the draws use integers and the four basic
-//! operations on floating-point numbers only, which are exact everywhere.
+//! [`Rng`] is xoshiro256++ and provides all draws. [`SplitMix64`] seeds it, and is also a generator
+//! with a single word of state where that is enough. Both are implemented in this workspace so that
+//! a seed gives the same numbers in every version and on every platform: the draws use only
+//! integers and the four basic floating-point operations, which are exact everywhere.
 //!
-//! Neither is for cryptography. What a peer must not be able to guess, such as connection
-//! identifiers, comes from a cryptographic generator.
+//! Neither is for cryptography. Values that a peer must not be able to guess, such as connection
+//! identifiers, come from a cryptographic generator.
 //!
 //! ```
 //! use sutura_random::Rng;
@@ -30,7 +30,8 @@ mod split_mix;
 pub use rng::Rng;
 pub use split_mix::SplitMix64;
 
-/// `word` scaled to a number below `bound`; 0 if that is 0. The bias is below `bound` / 2^64.
+/// Scales `word` to a number below `bound`, or to 0 if `bound` is 0. The bias is below `bound` /
+/// 2^64.
 const fn scale(word: u64, bound: u64) -> u64 {
     ((word as u128 * bound as u128) >> 64) as u64
 }

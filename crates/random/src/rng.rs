@@ -14,13 +14,13 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// The generator of a seed. All seeds are good, zero included.
+    /// Creates the generator from a seed. All seeds are good, including zero.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { state: core::array::from_fn(|n| SplitMix64::nth(seed, n as u64)) }
     }
 
-    /// One of many independent generators that belong to the same seed.
+    /// One of many independent generators derived from the same seed.
     #[must_use]
     pub fn stream(seed: u64, stream: u64) -> Self {
         Self::new(SplitMix64::nth(seed, 0) ^ SplitMix64::nth(stream, 0).rotate_left(32))
@@ -40,29 +40,30 @@ impl Rng {
         result
     }
 
-    /// A number from 0 up to and without 1, in steps of 2^-53.
+    /// A number from 0 (inclusive) to 1 (exclusive), in steps of 2^-53.
     pub fn unit(&mut self) -> f64 {
         const STEP: f64 = 1.0 / (1u64 << 53) as f64;
         (self.next_u64() >> 11) as f64 * STEP
     }
 
-    /// True with probability `p`: never at 0 or below, always at 1 or above. Always one draw.
+    /// Returns true with probability `p`: never at 0 or below, always at 1 or above. Always takes
+    /// one draw.
     pub fn chance(&mut self, p: f64) -> bool {
         self.unit() < p
     }
 
-    /// A number below `bound`, or 0 if that is 0. Always one draw; the bias is below
-    /// `bound` / 2^64.
+    /// A number below `bound`, or 0 if that is 0. Always takes one draw. The bias is below `bound`
+    /// / 2^64.
     pub fn below(&mut self, bound: u64) -> u64 {
         crate::scale(self.next_u64(), bound)
     }
 
-    /// A number in `range`, or its start if it is empty. Always one draw.
+    /// A number in `range`, or its start if it is empty. Always takes one draw.
     pub fn range(&mut self, range: Range<u64>) -> u64 {
         range.start + self.below(range.end.saturating_sub(range.start))
     }
 
-    /// An index into something of length `len`, or 0 if that is 0. Always one draw.
+    /// An index into a slice of length `len`, or 0 if that is 0. Always takes one draw.
     pub fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
@@ -81,17 +82,17 @@ impl Rng {
         bytes
     }
 
-    /// Puts `items` in random order (Fisher and Yates).
+    /// Shuffles `items` (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.index(last + 1));
         }
     }
 
-    /// A number with exponential distribution, of mean `mean`, rounded down.
+    /// An exponentially distributed number with mean `mean`, rounded down.
     ///
-    /// By von Neumann's method, which compares uniform numbers instead of taking a logarithm: the
-    /// length of the first falling run that starts at x is odd with probability e^-x.
+    /// Uses von Neumann's method, which compares uniform numbers instead of computing a logarithm:
+    /// the length of the first descending run that starts at x is odd with probability e^-x.
     pub fn exponential(&mut self, mean: u64) -> u64 {
         let mut whole = 0u64;
         loop {

@@ -3,19 +3,19 @@
 /// The increment of the state: 2^64 divided by the golden ratio.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A counter behind a mixing function: a generator with one word of state. All seeds are good,
-/// zero included.
+/// A counter followed by a mixing function: a generator with one word of state. All seeds are good,
+/// including zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// The generator of a seed.
+    /// Creates the generator from a seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Number `n`, counted from 0, of the generator of `seed`.
+    /// Number `n`, counted from 0, of the generator with this seed.
     #[must_use]
     pub const fn nth(seed: u64, n: u64) -> u64 {
         mix(seed.wrapping_add(n.wrapping_add(1).wrapping_mul(GAMMA)))
@@ -27,8 +27,8 @@ impl SplitMix64 {
         mix(self.0)
     }
 
-    /// A number below `bound`, or 0 if that is 0. Always one draw; the bias is below
-    /// `bound` / 2^64.
+    /// A number below `bound`, or 0 if that is 0. Always takes one draw. The bias is below `bound`
+    /// / 2^64.
     pub const fn below(&mut self, bound: u64) -> u64 {
         crate::scale(self.next_u64(), bound)
     }

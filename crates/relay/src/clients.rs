@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use slotmap::{DefaultKey, SlotMap};
 
-/// Names a client, and no later one in the same place.
+/// Identifies a client. Never refers to a later client in the same slot.
 pub(crate) type ClientId = DefaultKey;
 
-/// A client: where it sends from, and a socket that stands for it towards the destination.
+/// A client: its address, and a socket that represents it towards the destination.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) address: SocketAddr,
@@ -18,7 +18,7 @@ pub(crate) struct Client {
     last_used: Duration,
 }
 
-/// All clients, and how many there may be.
+/// All clients, and their maximum number.
 #[derive(Debug)]
 pub(crate) struct Clients {
     to: SocketAddr,
@@ -35,10 +35,10 @@ impl Clients {
         Self { to, limit, idle_timeout, all, by_address, seen: 0 }
     }
 
-    /// The client at `address`, a new one if need be; `None` if there are too many.
+    /// The client at `address`, which is created if necessary; `None` if there are too many.
     ///
     /// # Errors
-    /// The system has no further socket.
+    /// The system cannot provide another socket.
     pub(crate) fn find_or_insert(
         &mut self,
         address: SocketAddr,
@@ -65,7 +65,7 @@ impl Clients {
         self.all.get(id)
     }
 
-    /// The client was heard of, or from.
+    /// Records that the client has sent or received something.
     pub(crate) fn touch(&mut self, id: ClientId, now: Duration) {
         if let Some(client) = self.all.get_mut(id) {
             client.last_used = now;
@@ -141,7 +141,7 @@ mod tests {
             assert_eq!(found.is_some(), port <= 3);
         }
         assert_eq!((clients.len(), clients.by_address.len()), (3, 3));
-        // The first one is used; the others are forgotten, and their names are invalid.
+        // The first client is in use; the others are removed, and their identifiers are invalid.
         let second = clients.find_or_insert(address(2), 2 * SECOND).unwrap().unwrap();
         clients.touch(first, 11 * SECOND);
         let new = clients.find_or_insert(address(1000), 12 * SECOND).unwrap().unwrap();

@@ -5,33 +5,33 @@ use std::time::Duration;
 
 use sutura_link::LinkConfig;
 
-/// How a [`Relay`](crate::Relay) is set up.
+/// The configuration of a [`Relay`](crate::Relay).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// Where clients send to. Port 0 takes a free one.
+    /// The address that clients send to. Port 0 selects a free port.
     pub listen: SocketAddr,
-    /// Where their datagrams go.
+    /// The destination of their datagrams.
     pub to: SocketAddr,
     /// The link from the clients to the destination.
     pub up: LinkConfig,
     /// The link from the destination to the clients.
     pub down: LinkConfig,
-    /// Decides all that is random: the same seed and the same datagrams meet the same fate.
+    /// Seeds everything that is random: the same seed and the same datagrams give the same fates.
     pub seed: u64,
-    /// Clients served at the same time. Datagrams of further ones are refused until one of these
-    /// has been idle for [`idle_timeout`](Self::idle_timeout).
+    /// Maximum number of concurrent clients. Datagrams of further clients are refused until one of
+    /// the current ones has been idle for [`idle_timeout`](Self::idle_timeout).
     pub max_clients: usize,
-    /// How long a client that neither sends nor receives is remembered.
+    /// How long to remember a client that neither sends nor receives.
     pub idle_timeout: Duration,
 }
 
 impl Config {
-    /// Default for the clients served at the same time. Each takes a socket.
+    /// The default maximum number of clients. Each uses one socket.
     pub const DEFAULT_MAX_CLIENTS: usize = 512;
-    /// Default for how long an idle client is remembered.
+    /// The default time for which an idle client is remembered.
     pub const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
-    /// A relay without any effect, from `listen` to `to`.
+    /// A relay from `listen` to `to` that has no effect on datagrams.
     #[must_use]
     pub fn new(listen: SocketAddr, to: SocketAddr) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Config {
         }
     }
 
-    /// The same link in both directions.
+    /// Sets the same link for both directions.
     #[must_use]
     pub fn link(mut self, link: &LinkConfig) -> Self {
         self.up = link.clone();
@@ -53,20 +53,21 @@ impl Config {
         self
     }
 
-    /// Another seed.
+    /// Sets the seed.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// The seed of the link upwards.
+    /// The seed of the upward link.
     #[must_use]
     pub const fn up_seed(&self) -> u64 {
         self.seed
     }
 
-    /// The seed of the link downwards, which differs so that the directions share no luck.
+    /// The seed of the downward link. It differs, so that the fates in both directions are
+    /// independent.
     #[must_use]
     pub const fn down_seed(&self) -> u64 {
         self.seed ^ 0x646f_776e_7761_7264

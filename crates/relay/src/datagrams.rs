@@ -1,19 +1,19 @@
-//! The datagrams that are under way.
+//! The datagrams in transit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::clients::ClientId;
 
-/// Bytes of datagrams under way, in both directions together. A link that is told to delay more
-/// than this is refused the rest.
+/// Maximum number of bytes in transit, in both directions together. If a link would have to delay
+/// more than this, further datagrams are refused.
 pub(crate) const MAX_BYTES: usize = 256 << 20;
 
-/// A datagram under way. It takes its bytes of the room until it is dropped.
+/// A datagram in transit. It counts against the limit until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Datagram {
     pub(crate) data: Box<[u8]>,
-    /// Who sent it, or who it is for.
+    /// Its sender or its receiver.
     pub(crate) client: ClientId,
     room: Room,
 }
@@ -24,12 +24,12 @@ impl Drop for Datagram {
     }
 }
 
-/// Memory for datagrams under way, of which this many bytes are taken.
+/// The budget for datagrams in transit. The value is the number of bytes in use.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Room(Arc<AtomicUsize>);
 
 impl Room {
-    /// Keeps a datagram of or for `client`; `None` if there is no room for it.
+    /// Stores a datagram from or to `client`; `None` if there is no room for it.
     pub(crate) fn hold(&self, data: &[u8], client: ClientId) -> Option<Arc<Datagram>> {
         if self.0.load(Ordering::Relaxed) + data.len() > MAX_BYTES {
             return None;
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(held.len(), MAX_BYTES / datagram.len());
         let copy = held[0].clone();
         drop(held);
-        // A datagram held twice takes its room once, until both holders have dropped it.
+        // A datagram held twice counts once, until both holders have dropped it.
         assert_eq!(room.0.load(Ordering::Relaxed), datagram.len());
         drop(copy);
         assert_eq!(room.0.load(Ordering::Relaxed), 0);

@@ -1,14 +1,14 @@
 //! A relay between UDP sockets that behaves like a lossy link.
 //!
-//! A [`Relay`] listens on one address and passes every datagram on to another one, through a
-//! [`Pipe`](sutura_link::Pipe) in each direction. It serves any number of clients: each has a socket
-//! of its own towards the destination, so that answers find their way back. All clients share the
-//! two directions of the link.
+//! A [`Relay`] listens on one address and forwards every datagram to another one, through a
+//! [`Pipe`](sutura_link::Pipe) in each direction. It serves any number of clients. Each has its own
+//! socket towards the destination, so that replies find their way back. All clients share the two
+//! directions of the link.
 //!
-//! It runs in a thread of its own that sleeps in `poll` until a datagram arrives from a socket or
-//! the next one is due on the link. [`Stats::late_max`] tells how well that went.
+//! It runs in its own thread, which sleeps in `poll` until a socket receives a datagram or the next
+//! one is due on the link. [`Stats::late_max`] shows how well that worked.
 //!
-//! ECN marks do not survive the way through the relay.
+//! ECN marks are not preserved.
 //!
 //! ```no_run
 //! use sutura_relay::{Config, Relay};
@@ -37,7 +37,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// A relay at work. Dropped, it stops.
+/// A running relay. Dropping it stops it.
 #[derive(Debug)]
 pub struct Relay {
     address: SocketAddr,
@@ -46,7 +46,7 @@ pub struct Relay {
     worker: Option<JoinHandle<()>>,
 }
 
-/// What the handle and the worker share.
+/// State shared between the handle and the worker.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     state: Mutex<State>,
@@ -65,10 +65,10 @@ impl Shared {
 }
 
 impl Relay {
-    /// Binds the address to listen on and starts to relay. The link comes up now.
+    /// Binds the listening address and starts the relay. The link comes up now.
     ///
     /// # Errors
-    /// The address cannot be bound, or the system has no more sockets or threads.
+    /// The address cannot be bound, or the system cannot provide more sockets or threads.
     pub fn start(config: &Config) -> io::Result<Self> {
         let socket = UdpSocket::bind(config.listen)?;
         let address = socket.local_addr()?;
@@ -87,13 +87,13 @@ impl Relay {
         self.address
     }
 
-    /// What has happened so far.
+    /// The current statistics.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.shared.lock().stats
     }
 
-    /// Stops the relay; what is under way is dropped. Returns what happened.
+    /// Stops the relay and drops the datagrams in transit. Returns the final statistics.
     #[must_use]
     pub fn stop(mut self) -> Stats {
         self.halt();
@@ -103,7 +103,7 @@ impl Relay {
     fn halt(&mut self) {
         if let Some(worker) = self.worker.take() {
             self.shared.lock().stop = true;
-            // Were the wake-up lost, the worker would see the flag at its next round.
+            // If the wake-up is lost, the worker sees the flag in its next iteration.
             let _ = self.waker.send(&[0]);
             let _ = worker.join();
         }

@@ -1,36 +1,36 @@
-//! What a relay counts.
+//! Statistics of a relay.
 
 use std::time::Duration;
 
 use sutura_link::LinkStats;
 
-/// What happened at a [`Relay`](crate::Relay).
+/// Statistics of a [`Relay`](crate::Relay).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// The link from the clients to the destination.
     pub up: LinkStats,
     /// The link from the destination to the clients.
     pub down: LinkStats,
-    /// Clients served now.
+    /// Number of current clients.
     pub clients: usize,
-    /// Clients seen so far. One that comes back after it was forgotten counts again.
+    /// Number of clients seen so far. A client that returns after it was forgotten counts again.
     pub clients_seen: u64,
-    /// Datagrams of clients beyond the limit, and datagrams for which there was no memory. They
-    /// never met the link.
+    /// Datagrams of clients above the limit, and datagrams for which there was no memory. They were
+    /// never sent over the link.
     pub refused: u64,
-    /// Datagrams that a socket did not take after they had crossed the link, or whose client was
-    /// forgotten by then.
+    /// Datagrams that crossed the link but then could not be sent, or whose client was forgotten by
+    /// then.
     pub unsent: u64,
-    /// Datagrams sent on.
+    /// Datagrams forwarded.
     pub forwarded: u64,
-    /// How much later than due the latest datagram was sent on.
+    /// The largest delay of a forwarded datagram after its due time.
     pub late_max: Duration,
-    /// By how much all of them together were late.
+    /// The sum of these delays over all forwarded datagrams.
     pub late_total: Duration,
 }
 
 impl Stats {
-    /// By how much datagrams were late on average.
+    /// The mean delay of forwarded datagrams after their due time.
     #[must_use]
     pub fn late_mean(&self) -> Duration {
         let nanos = self.late_total.as_nanos().checked_div(u128::from(self.forwarded));

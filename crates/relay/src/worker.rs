@@ -1,4 +1,4 @@
-//! The thread that relays.
+//! The relay's worker thread.
 
 use std::io;
 use std::net::UdpSocket;
@@ -13,26 +13,27 @@ use crate::clients::{ClientId, Clients};
 use crate::datagrams::{Datagram, Room};
 use crate::{Config, Shared, Stats};
 
-/// The largest datagram there is.
+/// Size of the largest possible datagram.
 const MAX_DATAGRAM: usize = 65_535;
-/// Datagrams taken from one socket before the others, and what is due, have their turn.
+/// Number of datagrams received from one socket before the others, and datagrams that are due, have
+/// their turn.
 const MAX_BATCH: usize = 64;
-/// What the kernel is asked to keep for a socket, so that a burst is not lost before it met the
-/// link. It may give less.
+/// The socket buffer size requested from the kernel, so that no burst is lost before it reaches the
+/// link. The kernel may grant less.
 const SOCKET_BUFFER: usize = 4 << 20;
-/// How often idle clients are looked for, and the longest sleep.
+/// The interval between checks for idle clients, and the longest sleep.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
 
-/// Makes a socket fit for the relay.
+/// Configures a socket for the relay.
 pub(crate) fn prepare(socket: &UdpSocket) -> io::Result<()> {
     socket.set_nonblocking(true)?;
-    // A smaller buffer than asked for is no reason to fail.
+    // A smaller buffer than requested is not an error.
     let _ = sockopt::set_socket_recv_buffer_size(socket, SOCKET_BUFFER);
     let _ = sockopt::set_socket_send_buffer_size(socket, SOCKET_BUFFER);
     Ok(())
 }
 
-/// Which way a datagram goes.
+/// The direction of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Up,
@@ -101,7 +102,7 @@ impl Worker {
         self.start.elapsed()
     }
 
-    /// Shows the statistics to others. Returns whether to go on.
+    /// Publishes the statistics. Returns whether to continue.
     fn publish(&mut self) -> bool {
         self.stats.up = *self.up.link().stats();
         self.stats.down = *self.down.link().stats();
@@ -113,7 +114,7 @@ impl Worker {
     }
 
     /// Sleeps until something is due or arrives. Returns whether clients have sent something, and
-    /// for which clients the destination has.
+    /// lists in `readable` the clients for which the destination has.
     fn wait(&self, readable: &mut Vec<ClientId>) -> bool {
         let due = [self.up.next_time(), self.down.next_time()].into_iter().flatten().min();
         let sleep =
@@ -127,7 +128,7 @@ impl Worker {
         polled.push(PollFd::new(&self.waker, PollFlags::IN));
         let (ids, clients): (Vec<_>, Vec<_>) = self.clients.iter().unzip();
         polled.extend(clients.iter().map(|client| PollFd::new(&client.socket, PollFlags::IN)));
-        // An interrupted sleep is a short one; nothing is ready then.
+        // If the sleep was interrupted, nothing is ready.
         if rustix::event::poll(&mut polled, Some(&timeout)).is_err() {
             return false;
         }
@@ -142,7 +143,7 @@ impl Worker {
             let (length, address) = match self.socket.recv_from(&mut self.scratch) {
                 Ok(received) => received,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // Such as the report that an earlier datagram could not be delivered.
+                // For example, the report that an earlier datagram could not be delivered.
                 Err(_) => continue,
             };
             let now = self.now();
@@ -167,7 +168,7 @@ impl Worker {
         }
     }
 
-    /// Sends the first `length` bytes of the scratch space over the link.
+    /// Sends the first `length` bytes of the scratch buffer over the link.
     fn enter(&mut self, way: Way, now: Duration, length: usize, client: ClientId) {
         let data = self.scratch.get(..length);
         let Some(datagram) = data.and_then(|data| self.room.hold(data, client)) else {
@@ -178,11 +179,11 @@ impl Worker {
             Way::Up => &mut self.up,
             Way::Down => &mut self.down,
         };
-        // The pipe counts what becomes of it.
+        // The pipe counts the outcome.
         let _ = pipe.send(now, length, datagram);
     }
 
-    /// Sends on everything that has crossed the link.
+    /// Forwards everything that has crossed the link.
     fn forward_due(&mut self) {
         loop {
             let now = self.now();
@@ -217,7 +218,8 @@ impl Worker {
             Way::Up => client.socket.send(data),
             Way::Down => self.socket.send_to(data, client.address),
         };
-        // What a socket reports may be the fate of an earlier datagram; this one was not sent then.
+        // A socket error may be due to an earlier datagram; the current one was not sent in that
+        // case.
         let result = send();
         let refused = |e: &io::Error| e.kind() == io::ErrorKind::ConnectionRefused;
         if result.as_ref().is_err_and(refused) { send().is_ok() } else { result.is_ok() }

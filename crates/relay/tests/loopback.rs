@@ -1,5 +1,5 @@
-//! Relays between real sockets on loopback. What is asserted is counts, order and luck, never the
-//! clock.
+//! Relays between real sockets on the loopback interface. The tests check counts, order and which
+//! datagrams are lost, but never times.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use sutura_link::{Fate, Link, LinkConfig};
 use sutura_relay::{Config, Relay, Stats};
 
-/// After how long a test counts as hanging. Nothing takes that long on any machine.
+/// The time after which a test is considered to hang. Nothing takes that long on any machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 fn socket() -> UdpSocket {
@@ -42,8 +42,8 @@ fn wait_for(relay: &Relay, what: impl Fn(&Stats) -> bool) -> Stats {
     }
 }
 
-/// Sends `count` numbered datagrams, few enough at a time for every socket to hold, and returns
-/// the numbers that arrived.
+/// Sends `count` numbered datagrams, few enough at a time for every socket buffer, and returns the
+/// numbers that arrived.
 fn send_numbers(relay: &Relay, client: &UdpSocket, server: &UdpSocket, count: u32) -> Vec<u32> {
     let mut arrived = Vec::new();
     for first in (0..count).step_by(32) {
@@ -119,7 +119,7 @@ fn the_seed_decides_which_datagrams_are_lost() {
 fn the_two_directions_do_not_share_their_luck() {
     let config = Config::new(local(0), local(9)).seed(3);
     assert_ne!(config.up_seed(), config.down_seed());
-    // Nor do the directions of neighbouring seeds.
+    // Nor do the directions of adjacent seeds share a seed.
     assert_ne!(config.down_seed(), config.clone().seed(4).up_seed());
 }
 
@@ -163,13 +163,13 @@ fn clients_beyond_the_limit_are_refused_until_another_is_idle() {
     config.max_clients = 1;
     config.idle_timeout = Duration::from_millis(1);
     let relay = Relay::start(&config).unwrap();
-    // Who comes back is served, one at a time, however many there were.
+    // Clients are served one after another, however many there have been.
     for n in 0..5u8 {
         let client = socket();
         let start = Instant::now();
         server.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         let mut data = [u8::MAX; 1];
-        // What was refused is sent again, and earlier clients' may still come.
+        // Refused datagrams are sent again, and those of earlier clients may still arrive.
         while data != [n] {
             assert!(start.elapsed() < PATIENCE);
             client.send_to(&[n], relay.local_addr()).unwrap();
@@ -191,7 +191,7 @@ fn a_destination_that_is_not_there_does_no_harm() {
         client.send_to(b"anybody?", relay.local_addr()).unwrap();
     }
     wait_for(&relay, |s| s.up.delivered == 20 && s.forwarded + s.unsent == 20);
-    // And when it comes, it is found.
+    // Once the destination exists, it is reached.
     let server = UdpSocket::bind(address).unwrap();
     server.set_read_timeout(Some(PATIENCE)).unwrap();
     client.send_to(b"you!", relay.local_addr()).unwrap();

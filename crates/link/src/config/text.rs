@@ -1,4 +1,4 @@
-//! Configurations as text.
+//! Parsing and formatting of configurations.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,13 +7,13 @@ use super::LinkConfig;
 use crate::text::DurationText;
 use crate::{ParseError, parse_duration};
 
-/// Configurations by name, with the settings that they stand for.
+/// Named configurations, and the settings that they stand for.
 ///
-/// The `paper` ones are the path on which FEC for HTTP/3 was evaluated by Holzinger et al. (2025),
-/// with a queue of one and a half bandwidth-delay products. The published numbers of the loss model
-/// can be read as fractions and as percentages, hence `paper-percent`; `paper-time` has the same
-/// loss in bad periods as long as four packets of 1500 bytes at 10 Mbit/s, whatever is sent;
-/// `paper-background` has its cross traffic.
+/// The `paper` presets are the path on which Holzinger et al. (2025) evaluated FEC for HTTP/3, with
+/// a queue of 1.5 bandwidth-delay products. The published numbers of the loss model can be read as
+/// fractions or as percentages, hence `paper-percent`. `paper-time` has the same loss in bad
+/// periods that last as long as four packets of 1500 bytes at 10 Mbit/s, whatever is sent.
+/// `paper-background` adds its cross traffic.
 pub const PRESETS: &[(&str, &str)] = &[
     ("perfect", ""),
     ("paper", "rate=10mbit queue=187500b delay=50ms loss=ge:0.005,0.25,0.95,0.005"),
@@ -29,7 +29,7 @@ const KEYS: &str = "rate, overhead, queue, delay, jitter, reorder, duplicate, co
                     background, outage";
 
 impl LinkConfig {
-    /// Applies settings, the later over the earlier.
+    /// Applies settings in order; later ones override earlier ones.
     pub(super) fn with<'a>(
         mut self,
         settings: impl IntoIterator<Item = &'a str>,
@@ -98,7 +98,7 @@ impl FromStr for LinkConfig {
 }
 
 impl fmt::Display for LinkConfig {
-    /// Writes the settings that differ from the default; `perfect` if there is none.
+    /// Writes the settings that differ from the default, or `perfect` if there are none.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fn given<T: fmt::Display>(value: &Option<T>) -> Option<&dyn fmt::Display> {
             value.as_ref().map(|value| value as &dyn fmt::Display)

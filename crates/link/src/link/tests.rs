@@ -45,7 +45,7 @@ fn the_rate_is_exact_and_counts_the_overhead() {
     }
     let mut bare = link("rate=10mbit overhead=0", 1);
     assert_eq!(arrival(bare.send(MS, 1250)), Some(2 * MS));
-    // After a pause it starts afresh.
+    // After a pause, the link is idle again.
     assert_eq!(arrival(busy.send(900 * MS, 1222)), Some(951 * MS));
 }
 
@@ -76,7 +76,7 @@ fn a_lost_packet_takes_no_capacity() {
 
 #[test]
 fn jitter_is_uniform_within_its_bounds_and_keeps_the_order() {
-    // Packets 10 ms apart never catch up with each other: all of the jitter is seen.
+    // Packets 10 ms apart never reach each other, so the jitter shows in full.
     let mut sparse = link("delay=50ms jitter=8ms", 1);
     let extra: Vec<Duration> = (0..4000)
         .filter_map(|n| Some(arrival(sparse.send(n * 10 * MS, 1200))? - n * 10 * MS - 50 * MS))
@@ -122,7 +122,7 @@ fn a_duplicate_takes_capacity_and_room_of_its_own() {
     };
     let times: Vec<Duration> = deliveries.into_iter().map(|delivery| delivery.at).collect();
     assert_eq!(times, [MS, 2 * MS]);
-    // Room for one: the copy finds none.
+    // There is room for one delivery: the copy overflows.
     let Fate::Delivered(deliveries) = double.send(Duration::ZERO, 1222) else {
         panic!("there was room")
     };
@@ -180,7 +180,7 @@ fn the_same_seed_gives_the_same_fates_and_another_seed_gives_others() {
     assert_ne!(fates(config, 1, 5000), fates(config, 2, 5000));
 }
 
-/// Keeps what a seed means: a change here changes the results of every experiment.
+/// Pins what a seed produces: a change here changes the results of every experiment.
 #[test]
 fn the_fates_of_a_seed_are_these_for_ever() {
     let lost = |config: &str| {
@@ -220,14 +220,14 @@ fn the_fates_of_a_seed_are_these_for_ever() {
 fn switching_one_thing_on_leaves_the_draws_of_the_others() {
     let base = "delay=50ms jitter=4ms,reorder";
     let plain = arrivals(base, 9, 3000);
-    // Loss takes packets away; the others arrive when they did.
+    // Lost packets do not arrive; all others arrive at the same time as before.
     let lossy = arrivals(&format!("{base} loss=bern:0.3"), 9, 3000);
     assert!(lossy.iter().zip(&plain).all(|(lossy, plain)| lossy.is_none() || lossy == plain));
     assert!(lossy.iter().filter(|at| at.is_none()).count() > 700);
-    // So do duplicates and damage.
+    // The same applies to duplication and corruption.
     let doubled = arrivals(&format!("{base} duplicate=0.5 corrupt=0.5"), 9, 3000);
     assert_eq!(doubled, plain);
-    // Which packets are lost depends on nothing else.
+    // No other setting affects which packets are lost.
     let lost = |config: &str| -> Vec<bool> {
         fates(config, 9, 3000).iter().map(|fate| matches!(fate, Fate::Dropped(_))).collect()
     };
@@ -256,7 +256,7 @@ fn extremes_do_not_overflow() {
     assert_eq!(link.stats().sent, 10);
 }
 
-/// A link of everything at once, over which the properties must hold.
+/// A link with any combination of features, for property tests.
 fn any_link() -> impl Strategy<Value = LinkConfig> {
     let p = || prop_oneof![Just(0.0), 0.0..0.5f64];
     let p = move || p().prop_map(|p| Probability::new(p).unwrap());
@@ -352,7 +352,7 @@ proptest! {
                 (busy_from, sent) = (now.as_nanos(), 0);
             }
             sent += (size as u128 + 28) * 8;
-            // Since the link was last idle it has sent exactly at its rate.
+            // It has sent exactly at its rate since the link was last idle.
             last = busy_from + (sent * 1_000_000_000).div_ceil(u128::from(bits));
             let at = arrival(link.send(now, size)).map(|at| at.as_nanos());
             prop_assert_eq!(at, Some(last));

@@ -13,53 +13,55 @@ use crate::{Probability, Rate};
 pub(crate) use process::LossProcess;
 pub use trace::Trace;
 
-/// Which packets are lost.
+/// Decides which packets are lost.
 ///
-/// Reads and writes `none`, `bern:0.02`, `ge:0.005,0.25,0.95,0.005`, `gt:240,4.8,0.95,0.005` (times
-/// in milliseconds) and `trace:0001100`.
+/// Parses and prints as `none`, `bern:0.02`, `ge:0.005,0.25,0.95,0.005`, `gt:240,4.8,0.95,0.005`
+/// (times in milliseconds) and `trace:0001100`.
 ///
-/// Both Gilbert-Elliott models begin as if they had always been running: in the bad state with
-/// its long-term probability.
+/// Both Gilbert-Elliott models start in their steady state: in the bad state with its long-term
+/// probability.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Loss {
-    /// No packet.
+    /// No packet is lost.
     #[default]
     None,
-    /// Each packet with the same probability, independent of the others.
+    /// Each packet is lost with the same probability, independently of the others.
     Bernoulli(Probability),
-    /// Two states, stepped by packets, as Linux's netem does (`loss gemodel p r 1-h 1-k`): a packet
-    /// is lost with the probability of the present state, and then the state may change.
+    /// A two-state chain that is stepped by packets, like Linux's netem (`loss gemodel p r 1-h
+    /// 1-k`): a packet is lost with the probability of the current state, and then the state may
+    /// change.
     ///
     /// A sender that sends more leaves the bad state sooner, and one that pauses stays in it.
     /// [`Background`] and [`Loss::GilbertElliottTime`] avoid that.
     GilbertElliott {
-        /// From good to bad, per packet.
+        /// Probability per packet of changing from good to bad.
         p: Probability,
-        /// From bad to good, per packet.
+        /// Probability per packet of changing from bad to good.
         r: Probability,
-        /// Of loss in the bad state (netem's 1-h).
+        /// Probability of loss in the bad state (netem's 1-h).
         loss_bad: Probability,
-        /// Of loss in the good state (netem's 1-k).
+        /// Probability of loss in the good state (netem's 1-k).
         loss_good: Probability,
     },
-    /// Two states that last for exponentially distributed times, whatever is sent. Which times are
-    /// bad depends on the seed alone, so that different senders can be compared on the same ones.
+    /// Two states with exponentially distributed durations, whatever is sent. The seed alone
+    /// determines which times are bad, so that different senders can be compared under the same
+    /// conditions.
     GilbertElliottTime {
-        /// How long the good state lasts on average. Below 1 µs counts as 1 µs.
+        /// Mean duration of the good state. Below 1 µs counts as 1 µs.
         mean_good: Duration,
-        /// How long the bad state lasts on average. Below 1 µs counts as 1 µs.
+        /// Mean duration of the bad state. Below 1 µs counts as 1 µs.
         mean_bad: Duration,
-        /// Of loss in the bad state.
+        /// Probability of loss in the bad state.
         loss_bad: Probability,
-        /// Of loss in the good state.
+        /// Probability of loss in the good state.
         loss_good: Probability,
     },
-    /// As recorded, packet by packet, and again from the start when the record ends.
+    /// Replays a record packet by packet, and restarts it when it ends.
     Trace(Trace),
 }
 
 impl Loss {
-    /// The share of packets that is lost in the long run, if they come at a steady pace.
+    /// The long-term fraction of lost packets, if they are sent at a steady pace.
     #[must_use]
     pub fn mean(&self) -> f64 {
         let mix = |bad: f64, loss_bad: Probability, loss_good: Probability| {
@@ -80,33 +82,33 @@ impl Loss {
     }
 }
 
-/// `part` of `part + rest`; nothing of nothing.
+/// The fraction `part / (part + rest)`, or 0 if both are 0.
 fn share(part: f64, rest: f64) -> f64 {
     if part > 0.0 { part / (part + rest) } else { 0.0 }
 }
 
-/// The mean of a sojourn in nanoseconds. The lower bound keeps the work per packet in proportion to
-/// the time that passed.
+/// The mean duration of a state in nanoseconds. The lower bound keeps the work per packet
+/// proportional to the time that has passed.
 fn sojourn(mean: Duration) -> u64 {
     crate::text::nanos(mean).max(1_000)
 }
 
-/// Cross traffic of constant rate, whose only effect is that its packets step the chain of
-/// [`Loss::GilbertElliott`]. It takes no capacity and no room in the queue, and changes no other
-/// model. Reads and writes `10mbit` or `10mbit,1200`.
+/// Cross traffic with a constant rate. Its only effect is that its packets step the chain of
+/// [`Loss::GilbertElliott`]. It uses no capacity and no room in the queue, and does not affect
+/// other models. Parses and prints as `10mbit` or `10mbit,1200`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Background {
-    /// Rate of the other traffic.
+    /// Rate of the cross traffic.
     pub rate: Rate,
-    /// Bytes of each of its packets, all included. 0 counts as 1.
+    /// Size of each of its packets in bytes, including headers. 0 counts as 1.
     pub packet_size: u32,
 }
 
 impl Background {
-    /// The packet size of a background of which only the rate is given.
+    /// The packet size if only the rate is given.
     pub const DEFAULT_PACKET_SIZE: u32 = 1500;
 
-    /// How many packets of it came from the start up to and including `now`, in nanoseconds.
+    /// Number of its packets from the start up to and including `now`, in nanoseconds.
     fn packets_until(self, now: u64) -> u64 {
         let bits = u128::from(self.packet_size.max(1)) * 8;
         let sent = u128::from(now) * u128::from(self.rate.bits_per_second());

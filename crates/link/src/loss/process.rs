@@ -1,4 +1,4 @@
-//! The state of a loss model while packets go through.
+//! The state of a loss model at run time.
 
 use sutura_random::Rng;
 
@@ -10,13 +10,13 @@ const LOSS: u64 = 0x100;
 const STATE: u64 = 0x101;
 const OTHERS: u64 = 0x102;
 
-/// Decides packet by packet.
+/// Decides for each packet whether it is lost.
 #[derive(Clone, Debug)]
 pub(crate) struct LossProcess {
     model: Model,
-    /// One draw for each packet, in the models that draw at all.
+    /// Used for one draw per packet, in the models that draw at all.
     loss: Rng,
-    /// Drives the state: one draw for each packet, or some for each sojourn.
+    /// Drives the state: one draw per packet, or several each time the state changes.
     state: Rng,
 }
 
@@ -76,7 +76,7 @@ impl LossProcess {
     }
 }
 
-/// Probabilities of loss in the two states.
+/// The probabilities of loss in the two states.
 #[derive(Clone, Copy, Debug)]
 struct Losses {
     bad: Probability,
@@ -89,7 +89,7 @@ impl Losses {
     }
 }
 
-/// Two states and a step for each packet.
+/// A two-state chain with one step per packet.
 #[derive(Clone, Debug)]
 struct Chain {
     p: f64,
@@ -107,12 +107,12 @@ impl Chain {
         self.bad ^= rng.chance(change);
     }
 
-    /// As many steps at once, with a single draw.
+    /// Takes this many steps at once, with a single draw.
     fn leap(&mut self, steps: u64, rng: &mut Rng) {
         self.bad = rng.chance(self.bad_after(steps));
     }
 
-    /// The probability of the bad state after so many steps. Its difference from the long-term
+    /// The probability of the bad state after this many steps. Its difference from the long-term
     /// probability shrinks by the factor 1 - p - r with every step.
     fn bad_after(&self, steps: u64) -> f64 {
         let present = f64::from(u8::from(self.bad));
@@ -125,7 +125,7 @@ impl Chain {
     }
 }
 
-/// `base` to the power `exponent`, in the same way on every platform.
+/// `base` to the power of `exponent`, computed identically on every platform.
 fn power(mut base: f64, mut exponent: u64) -> f64 {
     let mut result = 1.0;
     while exponent > 0 {
@@ -138,7 +138,7 @@ fn power(mut base: f64, mut exponent: u64) -> f64 {
     result
 }
 
-/// The background traffic that has passed.
+/// The background traffic that has been counted.
 #[derive(Clone, Debug)]
 struct Passing {
     traffic: Background,
@@ -173,7 +173,8 @@ struct Sojourns {
 impl Sojourns {
     fn new(mean_good: u64, mean_bad: u64, rng: &mut Rng) -> Self {
         let bad = rng.chance(share(mean_bad as f64, mean_good as f64));
-        // The rest of an exponential sojourn is distributed like a whole one.
+        // The rest of an exponentially distributed duration has the same distribution as a whole
+        // one.
         let until = rng.exponential(if bad { mean_bad } else { mean_good });
         Self { mean_good, mean_bad, bad, until }
     }

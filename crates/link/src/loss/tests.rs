@@ -18,14 +18,14 @@ fn mean(lost: &[bool]) -> f64 {
     lost.iter().filter(|&&lost| lost).count() as f64 / lost.len() as f64
 }
 
-/// Mean length of a run of losses.
+/// The mean length of bursts of losses.
 fn mean_burst(lost: &[bool]) -> f64 {
     let bursts = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count();
     lost.iter().filter(|&&lost| lost).count() as f64 / bursts as f64
 }
 
-/// Mean length of a run of losses of a two-state chain, from its transition probabilities between
-/// two packets: P(lost) / P(lost, and the one before not).
+/// The expected burst length of a two-state chain, from its transition probabilities between two
+/// packets: P(lost) / P(lost, but the one before not).
 fn expected_burst(p: f64, r: f64, loss_bad: f64, loss_good: f64) -> f64 {
     let bad = p / (p + r);
     let lost = bad * loss_bad + (1.0 - bad) * loss_good;
@@ -36,7 +36,7 @@ fn expected_burst(p: f64, r: f64, loss_bad: f64, loss_good: f64) -> f64 {
     lost / begins
 }
 
-/// Both transition probabilities over `steps` packets of a chain.
+/// Both transition probabilities of a chain over `steps` packets.
 fn over(p: f64, r: f64, steps: i32) -> (f64, f64) {
     let moved = (1.0 - (1.0 - p - r).powi(steps)) / (p + r);
     (p * moved, r * moved)
@@ -69,7 +69,8 @@ fn gilbert_elliott_has_the_mean_and_the_bursts_of_theory() {
         let lost = losses(PAPER, None, MILLIS, MANY, seed);
         assert_near(mean(&lost), loss(PAPER).mean(), 0.12);
         assert_near(mean_burst(&lost), expected_burst(0.005, 0.25, 0.95, 0.005), 0.1);
-        // Everything lost in the bad state and nothing in the good: bursts as long as the state.
+        // Everything is lost in the bad state and nothing in the good one, so bursts are as long as
+        // the bad state.
         let lost = losses("ge:0.01,0.2,1,0", None, MILLIS, MANY, seed);
         assert_near(mean(&lost), 0.01 / 0.21, 0.1);
         assert_near(mean_burst(&lost), 5.0, 0.1);
@@ -83,12 +84,12 @@ fn the_chain_is_stepped_by_packets_and_not_by_time() {
 
 #[test]
 fn the_state_changes_after_the_packet_that_saw_it() {
-    // The state alternates with every packet, so the losses do, whichever state comes first.
+    // The state alternates with every packet, and so do the losses, whichever state is first.
     for seed in 0..20 {
         let lost = losses("ge:1,1,1,0", None, MILLIS, 100, seed);
         assert!(lost.windows(2).all(|pair| pair[0] != pair[1]));
     }
-    // A bad state that is always left after one packet, and entered half of the time.
+    // The bad state always ends after one packet, and starts half of the time.
     let lost = losses("ge:0.5,1,1,0", None, MILLIS, 10_000, 1);
     assert!(!lost.windows(2).any(|pair| pair[0] && pair[1]));
     assert_near(mean(&lost), 1.0 / 3.0, 0.05);
@@ -100,20 +101,20 @@ fn the_first_packet_meets_the_bad_state_with_its_long_term_probability() {
         let first = (0..8000).filter(|&seed| losses(text, None, MILLIS, 1, seed)[0]).count();
         assert_near(first as f64 / 8000.0, 0.25, 0.1);
     }
-    // A chain that cannot leave its state is in the good one.
+    // A chain that cannot change its state is in the good one.
     assert_eq!(mean(&losses("ge:0,0,1,0", None, MILLIS, 1000, 1)), 0.0);
 }
 
 #[test]
 fn background_traffic_shortens_the_bursts_that_the_flow_sees() {
-    // One packet every 4.8 ms; background of a packet every 1.2 ms: five steps to each packet.
+    // One packet every 4.8 ms, and one of the background every 1.2 ms: five steps per packet.
     let alone = losses(PAPER, None, 4_800_000, MANY, 1);
     let among = losses(PAPER, Some("10mbit"), 4_800_000, MANY, 1);
     assert_near(mean(&among), loss(PAPER).mean(), 0.12);
     assert!(mean_burst(&among) < 0.6 * mean_burst(&alone));
     let (p, r) = over(0.005, 0.25, 5);
     assert_near(mean_burst(&among), expected_burst(p, r, 0.95, 0.005), 0.08);
-    // Packets half the size step twice as often.
+    // Packets of half the size step the chain twice as often.
     let among = losses(PAPER, Some("10mbit,750"), 4_800_000, MANY, 1);
     let (p, r) = over(0.005, 0.25, 9);
     assert_near(mean_burst(&among), expected_burst(p, r, 0.95, 0.005), 0.08);
@@ -135,7 +136,7 @@ fn background_packets_are_counted_by_time_alone() {
     assert_eq!(background.packets_until(3_600_000_000_000), 3_000_000);
     let odd: Background = "7bit,3".parse().unwrap();
     assert_eq!(odd.packets_until(24_000_000_000), 7);
-    // After a long silence, the next packet costs no more than the one before.
+    // After a long silence, the next packet costs no more than any other.
     let lost = losses("ge:0.3,0.3,1,0", Some("100gbit,1"), u64::MAX / 200, 200, 1);
     assert_near(mean(&lost), 0.5, 0.4);
 }

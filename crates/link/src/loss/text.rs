@@ -1,4 +1,4 @@
-//! Loss models as text.
+//! Parsing and formatting of loss models.
 
 use std::fmt;
 use std::str::FromStr;
@@ -74,7 +74,7 @@ fn four(list: &str) -> Option<[&str; 4]> {
     parts.next().is_none().then_some(four)
 }
 
-/// Reads a mean sojourn: milliseconds without their unit.
+/// Parses a mean duration in milliseconds, without the unit.
 fn millis(text: &str) -> Result<Duration, ParseError> {
     let error = |problem| ParseError::new("milliseconds", text, problem);
     let nanos = parse_decimal(text, MILLISECOND).map_err(error)?;
@@ -84,7 +84,7 @@ fn millis(text: &str) -> Result<Duration, ParseError> {
     Ok(Duration::from_nanos(nanos))
 }
 
-/// Writes what [`millis`] reads.
+/// Formats a duration so that [`millis`] can parse it.
 struct Millis(Duration);
 
 impl fmt::Display for Millis {

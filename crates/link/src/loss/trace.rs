@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::ParseError;
 
-/// A recorded sequence of losses, never empty. Reads and writes one digit per packet, 1 for a lost
-/// one; white space in between is skipped.
+/// A recorded sequence of losses, never empty. Parses and prints as one digit per packet, 1 for a
+/// lost one; white space in between is ignored.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Trace {
     lost: Arc<[bool]>,
@@ -21,13 +21,13 @@ impl Trace {
         (!lost.is_empty()).then_some(Self { lost })
     }
 
-    /// Packet by packet, whether it was lost.
+    /// For each packet, whether it was lost.
     #[must_use]
     pub fn as_slice(&self) -> &[bool] {
         &self.lost
     }
 
-    /// The share of lost packets.
+    /// The fraction of lost packets.
     #[must_use]
     pub fn mean(&self) -> f64 {
         let lost = self.lost.iter().filter(|&&lost| lost).count();

@@ -1,4 +1,4 @@
-//! Whether a controller keeps the contract of [`CongestionController`].
+//! Checks whether a controller keeps the contract of [`CongestionController`].
 //!
 //! [`CongestionController`]: crate::policy::CongestionController
 
@@ -13,18 +13,18 @@ use crate::congestion::{CongestionController, CongestionFactory, PathParameters}
 use rounds::Rounds;
 use watched::{Effort, Watched};
 
-/// Keeps what a controller that yields to nothing has in flight small.
+/// Limits the bytes in flight of a controller that yields to nothing.
 const MAX_WINDOW: u64 = 4 << 20;
-/// Round trips in which the application sends one packet each.
+/// Number of round trips in which the application sends one packet each.
 const LIMITED_ROUNDS: u32 = 100;
-/// Round trips in which a controller that is used must have grown.
+/// Number of round trips after which a controller that is used must have grown.
 const GROWTH_ROUNDS: u32 = 6;
-/// Round trips in which all packets are marked.
+/// Number of round trips in which all packets are marked.
 const MARKED_ROUNDS: u32 = 20;
-/// Packets of a million that are lost when the loss is heavy.
+/// Heavy loss: number of lost packets per million.
 const HEAVY_LOSS_PPM: u64 = 300_000;
 
-/// Drives the controllers of `factory` over a bottleneck, in round trips with a known outcome, and
+/// Tests the controllers of `factory` over a bottleneck, in round trips with a known outcome, and
 /// with random calls.
 ///
 /// ```
@@ -37,18 +37,19 @@ const HEAVY_LOSS_PPM: u64 = 300_000;
 /// A controller breaks a rule, which the message names:
 ///
 /// * The window is never below two datagrams (RFC 9002 section 7.2) nor above the maximum, whatever
-///   is called in whatever order, also after the datagram size changed.
-/// * It grows, or a rate of the controller's own does, while packets are acknowledged and the
-///   window limits the sender. It does not while the application does (RFC 9002 section 7.8); if
-///   the controller has a rate, the window is not what limits the sender first, and may reach twice
-///   the initial window.
-/// * Window or rate fall at persistent congestion, when many packets are lost, and when many are
-///   marked. When the path carries packets again, the controller uses it again.
-/// * That losses turn out to be none never narrows the window.
-/// * Questions and empty slices change nothing; controllers of equal seeds that hear the same
-///   answer the same.
-/// * No call panics at any size of packets and datagrams, nor when a century passes between two.
-/// * A controller is called what its factory is called.
+///   the order of calls, and also after the datagram size changed.
+/// * The window, or the controller's own rate if it has one, grows while packets are acknowledged
+///   and the window limits the sender. It does not grow while the application limits the sender
+///   (RFC 9002 section 7.8). If the controller has a rate, the window is not the first limit, and
+///   may reach twice the initial window.
+/// * The window or the rate falls on persistent congestion, when many packets are lost, and when
+///   many are marked. When the path delivers packets again, the controller uses it again.
+/// * When losses turn out to be spurious, the window never shrinks.
+/// * Queries and calls with empty slices change nothing. Controllers with the same seed and the
+///   same calls give the same answers.
+/// * No call panics, whatever the size of packets and datagrams, even if a century passes between
+///   two calls.
+/// * A controller has the name of its factory.
 pub fn congestion(factory: &dyn CongestionFactory) {
     grows_while_it_is_used(factory);
     rests_while_the_application_does(factory);
@@ -64,12 +65,12 @@ fn path() -> PathParameters {
     PathParameters { max_window: MAX_WINDOW, ..PathParameters::new(MTU as u16, 1) }
 }
 
-/// A bottleneck of 20 Mbit/s with a round-trip time of 40 ms, and a queue of as much.
+/// A bottleneck of 20 Mbit/s with a round-trip time of 40 ms and a queue of the same length.
 fn bottleneck(factory: &dyn CongestionFactory) -> Simulation<Watched> {
     Simulation::new(Watched::new(factory, &path()), Path::new(20, 40, 100))
 }
 
-/// Runs until `seconds` after the start, and returns the mean of what the controller did.
+/// Runs until `seconds` after the start, and returns the mean effort of the controller.
 fn mean_effort(simulation: &mut Simulation<Watched>, seconds: f64) -> Effort {
     let (mut count, mut window, mut rate) = (1u128, 0u128, None);
     let mut add = |effort: Effort| {

@@ -1,23 +1,23 @@
-//! Whether a delivery keeps to its contract.
+//! Checks whether a delivery keeps the contract of [`Delivery`].
 
 use crate::policy::{Delivery, DeliveryFactory, Held};
 use crate::streams::{Assembler, Fresh};
 use std::ops::Range;
 use sutura_random::Rng;
 
-/// Streams that are tried.
+/// Number of streams tested.
 const CASES: u64 = 300;
-/// The longest of them, in bytes: longer than what lies together in memory.
+/// Maximum stream length in bytes: more than what is contiguous in memory.
 const MAX_LENGTH: u64 = 80_000;
 
-/// Lets deliveries made by `factory` deliver streams whose pieces are lost, late, in disorder and
-/// there twice, while an application reads as much as it likes when it likes. Everything is
-/// repeatable.
+/// Tests the deliveries of `factory` with streams whose pieces are lost, late, reordered and
+/// duplicated, while an application reads random amounts at random times. The test is
+/// deterministic.
 ///
-/// What is checked is the contract of [`Delivery`]: whatever it names is held, was not delivered
-/// and lies together; it has the same answer when asked twice; an ordered one names the front; and
-/// once everything has arrived it leaves nothing undelivered. A delivery may come when something is
-/// held already.
+/// It checks the contract of [`Delivery`]: every range that the delivery returns is held,
+/// undelivered and contiguous in memory; asking twice gives the same answer; an ordered delivery
+/// returns the front; and once everything has arrived, nothing is left undelivered. A delivery may
+/// be installed when something is held already.
 ///
 /// ```
 /// use sutura_proto::{conformance, policy};
@@ -26,7 +26,7 @@ const MAX_LENGTH: u64 = 80_000;
 /// ```
 ///
 /// # Panics
-/// The contract is broken.
+/// The delivery violates the contract.
 pub fn delivery(factory: &dyn DeliveryFactory) {
     assert!(!factory.name().is_empty(), "the factory has no name");
     for seed in 0..CASES {
@@ -34,7 +34,7 @@ pub fn delivery(factory: &dyn DeliveryFactory) {
     }
 }
 
-/// What became of a byte.
+/// The state of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Missing,
@@ -42,13 +42,13 @@ enum Fate {
     Delivered,
 }
 
-/// One stream in the hands of a delivery.
+/// One stream with the delivery under test.
 struct Case {
-    /// For messages.
+    /// The name of the delivery, for messages.
     name: String,
     rng: Rng,
     policy: Box<dyn Delivery>,
-    /// Whether the policy is the stream's by now.
+    /// Whether the stream uses the delivery already.
     installed: bool,
     store: Assembler,
     /// The length of the stream, once it is known.
@@ -94,12 +94,12 @@ impl Case {
         }
     }
 
-    /// Frames of the whole stream, of which some come late and some twice.
+    /// Frames of the whole stream, in order of arrival. Some are late, and some are duplicated.
     fn arrivals(&mut self) -> Vec<Range<u64>> {
         let length = self.bytes.len() as u64;
         let mut frames = Vec::new();
         let mut late = Vec::new();
-        // A long stream in short pieces would have more gaps than it may.
+        // A long stream in short pieces would exceed the number of gaps allowed.
         let largest = self.rng.range(1 + length / 400..2000);
         for copies in [1, self.rng.range(0..2)] {
             let mut at = 0;
@@ -136,7 +136,7 @@ impl Case {
         self.bytes.get_mut(range).unwrap_or_default().fill(fate);
     }
 
-    /// Lets the policy decide, if it does not yet.
+    /// Installs the delivery, if that has not happened yet.
     fn install(&mut self) {
         if !std::mem::replace(&mut self.installed, true) {
             let held = Held::new(&self.store, self.final_size);
@@ -171,7 +171,7 @@ impl Case {
         first
     }
 
-    /// Checks what the policy named.
+    /// Checks a range that the delivery returned.
     fn check(&self, range: &Range<u64>) {
         let name = &self.name;
         assert!(!range.is_empty(), "{name}: names {range:?}, which is empty");
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// A delivery that does as its function says.
+    /// A delivery whose answers come from a function.
     #[derive(Clone, Copy)]
     struct Broken {
         ordered: bool,
@@ -239,7 +239,7 @@ mod tests {
     fn any_order_will_do_and_so_will_waiting() {
         broken(|held| held.ranges().last());
         broken(|held| held.ranges().next().filter(|_| held.final_size().is_some()));
-        // The last byte of a piece first.
+        // Returns the last byte of a piece first.
         broken(|held| held.ranges().last().map(|range| range.end - 1..range.end));
     }
 

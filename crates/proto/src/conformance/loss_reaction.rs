@@ -1,4 +1,4 @@
-//! Whether a policy keeps the contract of [`LossReaction`].
+//! Checks whether a policy keeps the contract of [`LossReaction`].
 //!
 //! [`LossReaction`]: crate::policy::LossReaction
 
@@ -12,16 +12,16 @@ use loss::Loss;
 use std::time::Instant;
 use sutura_random::Rng;
 
-/// Histories that are played, and losses in each.
+/// Number of histories, and of losses in each.
 const HISTORIES: u64 = 48;
 const LOSSES: usize = 100;
-/// The longest that data is held which has no deadline, or one that is sooner: probe timeouts.
+/// Maximum time, in probe timeouts, for holding data that has no deadline or an earlier one.
 const MAX_HOLD_PTOS: u32 = 3;
-/// How often the same loss may be held, one time after the other.
+/// How many times in a row the same loss may be held.
 const MAX_HOLDS: u32 = 16;
 
-/// Reports random losses to the policies of `factory`: of bare and of protected data, with and
-/// without deadlines, of bytes and of bare ends of streams, on paths with sane and with extreme
+/// Reports random losses to the policies of `factory`: of unprotected and protected data, with and
+/// without deadlines, of bytes and of bare FINs, on paths with realistic and with extreme
 /// round-trip times.
 ///
 /// ```
@@ -33,19 +33,19 @@ const MAX_HOLDS: u32 = 16;
 /// # Panics
 /// A policy breaks a rule, which the message names:
 ///
-/// * Data is held for three probe timeouts at most, or until its deadline if that is later.
-/// * Nothing is held for ever: a policy to which the same loss is reported again and again, each
-///   time when the wait for it is over, resends or drops it within 16 rounds. A wait is measured
-///   from when the data or a repair symbol was sent; if it is measured from the present, it has to
-///   be counted.
+/// * Data is held for at most three probe timeouts, or until its deadline if that is later.
+/// * Nothing is held forever. If the same loss is reported again and again, each time when its
+///   waiting time is over, the policy resends or drops the data within 16 rounds. Waiting times
+///   should be measured from when the data or a repair symbol was sent; a policy that measures them
+///   from the present has to count the rounds.
 /// * The code with which data is dropped can be encoded: it is below 2^62.
-/// * Policies are independent of each other, and those that hear the same say the same.
-/// * The name stays as it is.
-/// * No call panics, whatever was lost, nor when a century passes between two.
+/// * Policies are independent of each other, and give the same verdicts for the same losses.
+/// * The name never changes.
+/// * No call panics, whatever was lost, even if a century passes between two calls.
 pub fn loss_reaction(factory: &dyn LossReactionFactory) {
     let name = factory.name().to_owned();
     assert!(!name.is_empty(), "a policy has a name");
-    // Nothing depends on which instant that is.
+    // The result does not depend on the start time.
     let start = Instant::now();
     for seed in 0..HISTORIES {
         let losses = history(start, seed);
@@ -94,7 +94,7 @@ fn report(name: &str, policy: &mut dyn LossReaction, loss: &Loss) -> Verdict {
     verdict
 }
 
-/// Plays the history again, beside another policy of the factory that hears something else.
+/// Plays the history again, alongside another policy of the factory that is told something else.
 fn compare(factory: &dyn LossReactionFactory, losses: &[Loss], verdicts: &[Verdict]) {
     let name = factory.name();
     let [mut policy, mut other] = [factory.build(), factory.build()];
@@ -109,7 +109,7 @@ fn compare(factory: &dyn LossReactionFactory, losses: &[Loss], verdicts: &[Verdi
     }
 }
 
-/// Reports a loss until it is held no longer.
+/// Reports a loss until it is no longer held.
 fn insist(name: &str, policy: &mut dyn LossReaction, loss: &Loss) {
     let mut loss = loss.clone();
     let mut holds = 0;

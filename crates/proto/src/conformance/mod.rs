@@ -1,9 +1,9 @@
-//! Test kits for policies, built in or from other crates.
+//! Conformance tests for policies, whether built in or from other crates.
 //!
-//! Each function drives an implementation of one of the traits of [`policy`](crate::policy) and
-//! panics, with the broken rule in the message, if it does not keep the trait's contract. Call it
-//! from a test of the crate that has the policy. A run needs no clock, socket or seed from outside
-//! and is the same every time.
+//! Each function tests an implementation of one of the traits of [`policy`](crate::policy). If the
+//! implementation violates the trait's contract, it panics with a message that names the rule. Call
+//! it from a test in the crate of the policy. A run needs no clock, socket or external seed, and is
+//! the same every time.
 
 mod congestion;
 mod delivery;
@@ -22,5 +22,5 @@ pub use sutura_schedule::conformance::{extended_scheduler, registry, scheduler};
 
 use std::time::Duration;
 
-/// Longer than any connection lasts, and within the range of every clock.
+/// Longer than any connection lasts, but within the range of every clock.
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);

@@ -1,4 +1,4 @@
-//! Whether a policy keeps the contract of [`Redundancy`].
+//! Checks whether a policy keeps the contract of [`Redundancy`].
 //!
 //! [`Redundancy`]: crate::policy::Redundancy
 
@@ -13,16 +13,17 @@ use session::{Answers, Session};
 use std::time::Instant;
 use sutura_random::Rng;
 
-/// Histories that are played, and steps in each.
+/// Number of histories, and of steps in each.
 const HISTORIES: u64 = 48;
 const STEPS: usize = 250;
-/// Coding windows, source symbols.
+/// Sizes of coding windows in source symbols.
 const WINDOWS: [usize; 4] = [1, 5, 32, 200];
-/// The first source symbol of a session that has served other streams before, or none.
+/// The first source symbol of a session: 0, or more if it has served other streams before.
 const FIRST_IDS: [u64; 3] = [0, 5_000, 1 << 61];
 
-/// Drives the policies of `factory` through random histories of a coding session: it sends, loses,
-/// recovers, runs out of data, is given up and rests, on paths with sane and with extreme figures.
+/// Tests the policies of `factory` with random histories of a coding session. The session sends,
+/// loses, recovers, runs out of data, is given up and rests, on paths with realistic and with
+/// extreme properties.
 ///
 /// ```
 /// use std::time::Duration;
@@ -34,23 +35,23 @@ const FIRST_IDS: [u64; 3] = [0, 5_000, 1 << 61];
 /// # Panics
 /// A policy breaks a rule, which the message names:
 ///
-/// * Questions change nothing: `decide` and `timeout` answer the same when asked again, and a
-///   policy that is asked all the time decides as one that is asked once for each slot.
-/// * A repair symbol covers something of the coding window and names no symbol that was never sent.
-///   What is below the window is cut off.
+/// * Queries change nothing: `decide` and `timeout` give the same answer when asked again, and a
+///   policy that is asked all the time decides like one that is asked once per slot.
+/// * A repair symbol covers some of the coding window and no symbol that was never sent. Whatever
+///   is below the window is cut off.
 /// * When everything has arrived, no repair symbol is wanted.
-/// * Redundancy ends. A policy that is told of nothing but repair symbols being sent wants at most
-///   [`MAX_BURST`](crate::policy::MAX_BURST) of them and four for each symbol that is not known to
-///   have arrived, however much time passes.
-/// * A caller that waits for `timeout` does not spin: when the repair symbols that a policy wanted
-///   were sent, the time that it names next has not passed yet.
-/// * Policies are independent of each other, and those that hear the same answer the same.
-/// * Name and parameters stay as they are.
-/// * No call panics, whatever the path is like, nor when a century passes between two.
+/// * Redundancy ends. If nothing happens except that repair symbols are sent, a policy wants at
+///   most [`MAX_BURST`](crate::policy::MAX_BURST) of them, plus four for each symbol that is not
+///   known to have arrived, however much time passes.
+/// * A caller that waits for `timeout` does not spin: after the repair symbols that a policy wanted
+///   were sent, the next timeout is not in the past.
+/// * Policies are independent of each other, and give the same answers after the same calls.
+/// * Name and parameters never change.
+/// * No call panics, whatever the path is like, even if a century passes between two calls.
 pub fn redundancy(factory: &dyn RedundancyFactory) {
     let (name, parameters) = (factory.name().to_owned(), factory.parameters());
     assert!(!name.is_empty(), "a policy has a name");
-    // Nothing depends on which instant that is.
+    // The result does not depend on the start time.
     let start = Instant::now();
     for seed in 0..HISTORIES {
         Trial::new(factory, start, seed).run();
@@ -59,7 +60,7 @@ pub fn redundancy(factory: &dyn RedundancyFactory) {
     assert_eq!(factory.parameters(), parameters, "{name}: the parameters of the factory changed");
 }
 
-/// One history, for several policies that should not differ.
+/// One history, played to several policies that must not differ.
 struct Trial<'a> {
     factory: &'a dyn RedundancyFactory,
     start: Instant,
@@ -89,7 +90,7 @@ impl<'a> Trial<'a> {
         self.play_and_pester(&answers);
     }
 
-    /// Another policy of the factory is told something else in between.
+    /// Plays it while another policy of the factory is told something else in between.
     fn play_beside_another(&self, answers: &[Answers]) {
         let [mut session, mut other] = [self.session(self.seed), self.session(!self.seed)];
         for ((step, foreign), expected) in
@@ -106,7 +107,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Questions are asked all the time.
+    /// Plays it with many additional queries.
     fn play_and_pester(&self, answers: &[Answers]) {
         let mut session = self.session(self.seed);
         let mut random = Rng::new(self.seed);

@@ -1,4 +1,4 @@
-//! Whether an order keeps the contract of [`ResendOrder`].
+//! Checks whether an order keeps the contract of [`ResendOrder`].
 //!
 //! [`ResendOrder`]: crate::policy::ResendOrder
 
@@ -13,13 +13,13 @@ use sutura_random::Rng;
 use sutura_schedule::{SCHEDULERS, SchedulerFactory, StreamKey};
 use watched::Watched;
 
-/// Histories that are played with each scheduler, and steps in each.
+/// Number of histories per scheduler, and of steps in each.
 const HISTORIES: u64 = 4;
 const STEPS: usize = 200;
 
-/// Drives the orders of `factory` through random histories of a connection that opens and ends
-/// streams and loses and resends what they send, beside a list of what waits. The connection's new
-/// data is scheduled by each of the built-in schedulers in turn.
+/// Tests the orders of `factory` with random histories of a connection, and compares them with a
+/// list of what waits. The connection opens and closes streams, and loses and resends their data.
+/// Its new data is scheduled by each of the built-in schedulers in turn.
 ///
 /// ```
 /// use sutura_proto::{conformance, policy::ByLoss};
@@ -30,13 +30,13 @@ const STEPS: usize = 200;
 /// # Panics
 /// An order breaks a rule, which the message names:
 ///
-/// * `next` names a stream whenever something waits, and only one of which something does. That
-///   holds whatever the precedence is: without connection credit nothing else says what goes.
-/// * Questions change nothing.
-/// * A call that names a stream that was not inserted, or was removed, changes nothing.
-/// * The precedence is the same at all times.
-/// * Orders are independent of each other, and those that hear the same answer the same.
-/// * The name stays as it is.
+/// * `next` returns a stream whenever something waits, and only one with waiting frames. This holds
+///   for every precedence: without connection credit, nothing else decides what is sent.
+/// * Queries change nothing.
+/// * A call for a stream that was not inserted, or that was removed, changes nothing.
+/// * The precedence never changes.
+/// * Orders are independent of each other, and give the same answers after the same calls.
+/// * The name never changes.
 pub fn resend_order(factory: &dyn ResendOrderFactory) {
     let name = factory.name().to_owned();
     assert!(!name.is_empty(), "an order has a name");
@@ -46,8 +46,8 @@ pub fn resend_order(factory: &dyn ResendOrderFactory) {
     assert_eq!(factory.name(), name, "{name}: the name of the factory changed");
 }
 
-/// Plays a random history to an order alone, to one beside another, and to one that is asked and
-/// told of unknown streams all the time.
+/// Plays a random history to an order alone, to one alongside another, to one that is queried all
+/// the time, and to one that is told of unknown streams all the time.
 fn play(factory: &dyn ResendOrderFactory, scheduler: &dyn SchedulerFactory, seed: u64) {
     let mut random = Rng::new(seed);
     let steps: Vec<Step> = (0..STEPS).map(|_| Step::any(&mut random)).collect();
@@ -88,5 +88,5 @@ fn play(factory: &dyn ResendOrderFactory, scheduler: &dyn SchedulerFactory, seed
     }
 }
 
-/// What an order answers: the stream that sends next of what it lost.
+/// The answer of an order: the stream that resends lost data next.
 type Answer = Option<StreamKey>;

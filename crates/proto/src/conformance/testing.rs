@@ -1,8 +1,8 @@
-//! What the tests of several kits share.
+//! Helpers for the tests of several kits.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What a kit says: the message with which it panics.
+/// The message with which a kit panics.
 pub(super) fn verdict(kit: impl Fn()) -> String {
     match catch_unwind(AssertUnwindSafe(kit)) {
         Ok(()) => "accepted".to_owned(),

@@ -1,7 +1,7 @@
 //! The integrity tag of Retry packets (RFC 9001 section 5.8).
 //!
-//! Its key is published: the tag guards against accidents and against off-path attackers, who do not
-//! know the original destination connection ID.
+//! Its key is public: the tag protects against accidents and off-path attackers, who do not know
+//! the original destination connection ID.
 
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
@@ -14,9 +14,9 @@ const KEY: [u8; 16] = [
 const NONCE: [u8; NONCE_LEN] =
     [0x46, 0x15, 0x99, 0xd3, 0x5d, 0x63, 0x2b, 0xf2, 0x23, 0x98, 0x25, 0xbb];
 
-/// The tag of a Retry packet. `retry` is the packet without its tag; `original` the destination
-/// connection ID of the Initial packet that it answers. `None` only if the AEAD fails, which it
-/// does not for input of a packet's size.
+/// The tag of a Retry packet. `retry` is the packet without its tag. `original` is the destination
+/// connection ID of the Initial packet that it answers. `None` only if the AEAD fails, which does
+/// not happen for the size of a packet.
 pub fn integrity_tag(original: &ConnectionId, retry: &[u8]) -> Option<[u8; TAG_LEN]> {
     let mut pseudo = Vec::with_capacity(1 + original.len() + retry.len());
     pseudo.push(u8::try_from(original.len()).ok()?);
@@ -28,7 +28,7 @@ pub fn integrity_tag(original: &ConnectionId, retry: &[u8]) -> Option<[u8; TAG_L
     tag.as_ref().try_into().ok()
 }
 
-/// Whether `packet`, a whole Retry packet, carries the right tag for `original`.
+/// Whether `packet`, a complete Retry packet, has the right tag for `original`.
 pub fn is_authentic(original: &ConnectionId, packet: &[u8]) -> bool {
     packet
         .split_last_chunk::<TAG_LEN>()

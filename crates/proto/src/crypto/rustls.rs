@@ -1,6 +1,6 @@
-//! TLS 1.3 by rustls, with the AEADs of whatever provider its configuration names.
+//! TLS 1.3 with rustls, using the AEADs of the configured crypto provider.
 //!
-//! 0-RTT is off: configurations are taken by value so that neither end can offer it.
+//! 0-RTT is disabled: configurations are taken by value so that neither end can offer it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,13 +17,14 @@ use super::{
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{ConnectionId, Side, SpaceId};
 
-/// The TLS alert for malformed messages, which rustls may report without one (RFC 8446 section 6.2).
+/// The TLS alert for malformed messages, which rustls may report without an alert (RFC 8446 section
+/// 6.2).
 const DECODE_ERROR: u8 = 50;
 
-/// A TLS configuration that cannot serve QUIC.
+/// A TLS configuration that cannot be used for QUIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// It names no application protocol, and QUIC requires one (RFC 9001 section 8.1).
+    /// It has no application protocol, but QUIC requires one (RFC 9001 section 8.1).
     #[error("no application protocol (ALPN) is configured")]
     NoApplicationProtocol,
     /// Its provider lacks TLS_AES_128_GCM_SHA256, which protects Initial packets.
@@ -31,7 +32,7 @@ pub enum ConfigError {
     NoInitialCipherSuite,
 }
 
-/// A client's TLS.
+/// A client's TLS configuration.
 #[derive(Clone)]
 pub struct RustlsClientConfig {
     tls: Arc<rustls::ClientConfig>,
@@ -39,7 +40,7 @@ pub struct RustlsClientConfig {
 }
 
 impl RustlsClientConfig {
-    /// Wraps a TLS configuration. 0-RTT is switched off in it.
+    /// Wraps a TLS configuration, and disables 0-RTT in it.
     ///
     /// # Errors
     /// It has no ALPN protocols, or no cipher suite for Initial packets.
@@ -83,7 +84,7 @@ impl ClientCryptoConfig for RustlsClientConfig {
     }
 }
 
-/// A server's TLS.
+/// A server's TLS configuration.
 #[derive(Clone)]
 pub struct RustlsServerConfig {
     tls: Arc<rustls::ServerConfig>,
@@ -91,7 +92,7 @@ pub struct RustlsServerConfig {
 }
 
 impl RustlsServerConfig {
-    /// Wraps a TLS configuration. 0-RTT is switched off in it.
+    /// Wraps a TLS configuration, and disables 0-RTT in it.
     ///
     /// # Errors
     /// It has no ALPN protocols, or no cipher suite for Initial packets.
@@ -144,8 +145,9 @@ fn check_config(
         .ok_or(ConfigError::NoInitialCipherSuite)
 }
 
-/// The keys of Initial packets between a client that sent its first one to `dcid` and its server,
-/// as `side` uses them (RFC 9001 section 5.2). `suite` must be TLS_AES_128_GCM_SHA256.
+/// The Initial keys, as `side` uses them, between a client and the server to which it sent its
+/// first Initial packet with the destination `dcid` (RFC 9001 section 5.2). `suite` must be
+/// TLS_AES_128_GCM_SHA256.
 pub fn initial_keys(suite: &quic::Suite, dcid: &ConnectionId, side: Side) -> Keys {
     let side = match side {
         Side::Client => rustls::Side::Client,
@@ -157,7 +159,7 @@ pub fn initial_keys(suite: &quic::Suite, dcid: &ConnectionId, side: Side) -> Key
 /// One end of one TLS handshake.
 struct RustlsSession {
     tls: quic::Connection,
-    /// What a client was told to connect to.
+    /// On a client, the server name that it connects to.
     server_name: Option<String>,
     has_handshake_keys: bool,
     /// The traffic secrets of the key phase after the last one handed out.
@@ -213,8 +215,8 @@ impl Session for RustlsSession {
     }
 
     fn transport_parameters(&self) -> Option<&[u8]> {
-        // A client that resumes a session is given those of the session before, until the server's
-        // own arrive.
+        // Until the server's parameters arrive, a client that resumes a session is given those of
+        // the previous session.
         if matches!(self.tls, quic::Connection::Client(_)) && self.tls.is_handshaking() {
             return None;
         }
@@ -257,7 +259,7 @@ impl Session for RustlsSession {
     }
 }
 
-/// An AEAD key of rustls.
+/// A packet key of rustls.
 pub struct RustlsPacketKey(pub Box<dyn quic::PacketKey>);
 
 impl PacketKey for RustlsPacketKey {
@@ -293,8 +295,8 @@ pub struct RustlsHeaderKey(pub Box<dyn quic::HeaderProtectionKey>);
 
 impl HeaderKey for RustlsHeaderKey {
     fn mask(&self, sample: &[u8; SAMPLE_LEN]) -> Result<[u8; MASK_LEN], ProtectionError> {
-        // rustls applies masks and does not show them, but zeros show what was applied: here to the
-        // first byte of a short header with four bytes of packet number, all of them zero.
+        // rustls applies masks without exposing them. But applying one to zeros shows it: here to
+        // the first byte of a short header with four bytes of packet number, all of them zero.
         const FIRST: u8 = 0x03;
         let (mut first, mut pn) = (FIRST, [0; MASK_LEN - 1]);
         self.0.encrypt_in_place(sample, &mut first, &mut pn).map_err(|_| ProtectionError::Mask)?;

@@ -1,10 +1,10 @@
-//! Erasure-coding sessions: each is a coding window in one direction.
+//! Erasure-coding sessions. Each is a coding window in one direction.
 //!
-//! A session is a numbered slot. Streams join a session and leave it again. The numbers of its
-//! source symbols never start over, so that a slot can serve one stream after another without any
-//! signalling. At the sender a policy decides when repair symbols are sent ([`redundancy`]), and a
-//! code determines their coefficients ([`code`]). The memory of all sessions of a connection is
-//! bounded at either end. The wire format is in `docs/extension.md`.
+//! A session is a numbered slot that streams join and leave. The numbers of its source symbols
+//! never restart, so that a slot can serve one stream after another without signalling. At the
+//! sender, a policy decides when repair symbols are sent ([`redundancy`]), and a code determines
+//! their coefficients ([`code`]). Both ends bound the memory of all sessions of a connection. The
+//! wire format is in `docs/extension.md`.
 
 pub mod code;
 mod recv;
@@ -19,14 +19,14 @@ pub use send::MAX_ENCODER_BYTES;
 pub use send::{LostSymbol, RepairBid, SendSessions};
 pub(crate) use session::{Evicted, Surroundings};
 
-/// Counters of erasure coding on one connection.
+/// Erasure-coding counters of one connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FecStats {
-    /// Whether the peer decodes what we protect.
+    /// Whether the peer can decode what we protect.
     pub can_send: bool,
-    /// Whether we announced a decoder and the peer one of its own.
+    /// Whether both ends announced a decoder.
     pub negotiated: bool,
-    /// Packets sent with a source symbol, those sent again included.
+    /// Packets sent with a source symbol, including retransmissions.
     pub source_symbols_sent: u64,
     /// Packets sent with a repair symbol.
     pub repair_symbols_sent: u64,
@@ -34,14 +34,14 @@ pub struct FecStats {
     pub repair_bytes_sent: u64,
     /// Source symbols that the peer reported as recovered.
     pub recovered_by_peer: u64,
-    /// Losses whose retransmission was held back for a repair symbol on its way.
+    /// Losses whose retransmission was delayed because a repair symbol was in flight.
     pub held: u64,
     /// Source symbols received.
     pub source_symbols_received: u64,
     /// Repair symbols received.
     pub repair_symbols_received: u64,
-    /// Source symbols computed from repair symbols.
+    /// Source symbols recovered from repair symbols.
     pub recovered: u64,
-    /// Bytes of frames computed from repair symbols.
+    /// Bytes of frames recovered from repair symbols.
     pub recovered_bytes: u64,
 }

@@ -1,4 +1,5 @@
-//! The receiving side of erasure coding: a decoder per session of the peer, and what to report.
+//! The receiving side of erasure coding: one decoder per session of the peer, and reports to the
+//! peer.
 
 #[cfg(test)]
 mod tests;
@@ -13,52 +14,52 @@ use crate::wire::range_set::RangeSet;
 use std::time::{Duration, Instant};
 use sutura_erasure::{Arrival, Decoder, DecoderLimits};
 
-/// The longest source symbol that this end takes: what fits in the largest datagram.
+/// The longest source symbol that this end accepts: what fits in the largest datagram.
 pub const MAX_SYMBOL_SIZE: usize = 1472;
-/// Repair symbols that a session keeps while they cannot be used yet.
+/// Number of repair symbols that a session keeps until they can be used.
 pub const MAX_PENDING_REPAIRS: usize = 64;
-/// Bytes that the decoders of all sessions of a connection hold. They are the peer's to fill, and
-/// flow control does not count them. The windows of the default [`FecConfig`] fit, and every equation
-/// that their sessions keep.
+/// Maximum number of bytes that the decoders of all sessions of a connection hold. The peer
+/// controls how much that is, and flow control does not count it. The limit is enough for the
+/// windows of the default [`FecConfig`] and for every equation that their sessions keep.
 pub const MAX_DECODER_BYTES: usize = 8 << 20;
-/// A decoder that was not used for this long, and three probe timeouts more, gives its memory back:
-/// by then the peer has heard what became of everything that it sent, and will hardly repair it.
+/// A decoder that was not used for this long plus three probe timeouts releases its memory. By then
+/// the peer knows the fate of everything that it sent, and is unlikely to send repair symbols for
+/// it.
 pub const IDLE_PERIOD: Duration = Duration::from_secs(1);
-/// Ranges of held symbols that are remembered for reports; the oldest are forgotten.
+/// Number of ranges of held symbols that are remembered for reports; the oldest are forgotten.
 const MAX_REPORTED_RANGES: usize = 32;
-/// Ranges of symbols beside those that are remembered when a decoder forgets what it held, so that
-/// they still count as duplicates; the oldest are forgotten.
+/// Number of additional ranges that are remembered when a decoder releases its memory, so that
+/// their symbols still count as duplicates; the oldest are forgotten.
 const MAX_FORGOTTEN_RANGES: usize = 256;
-/// In how many ACK-bearing packets a recovery is reported: any of them may be lost, and none is
+/// Number of ACK-bearing packets that report a recovery. Any of them may be lost, and none is
 /// acknowledged.
 const REPORTS: u8 = 3;
 
-/// A source symbol that was computed.
+/// A recovered source symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovered {
-    /// Which.
+    /// Its identifier.
     pub symbol: SymbolRef,
-    /// Its bytes.
+    /// Its size in bytes.
     pub size: usize,
 }
 
 #[derive(Debug)]
 struct ReceiveSession {
     decoder: Decoder,
-    /// Bytes that the decoder held when they were counted last.
+    /// Bytes that the decoder held when last counted.
     allocated: usize,
-    /// When a symbol came last.
+    /// When the last symbol arrived.
     used: Instant,
     /// Symbols received or recovered; the oldest ranges are forgotten.
     held: RangeSet,
-    /// Symbols that the decoder held when it gave its memory back, as far as `held` had forgotten
-    /// them.
+    /// Symbols that the decoder held when it released its memory, unless they are in `held`.
     forgotten: RangeSet,
-    /// Symbols below are no longer wanted, or all held: what SYMBOL_ACK calls the lower bound.
+    /// Symbols below this are all held or no longer wanted: the lower bound of SYMBOL_ACK.
     lower: u64,
-    /// How many more times to report what is held.
+    /// How many more times to report the held symbols.
     reports: u8,
-    /// Whether a report stands in the packet that is being built.
+    /// Whether the packet being built contains a report.
     reporting: bool,
 }
 
@@ -82,21 +83,21 @@ impl ReceiveSession {
         }
     }
 
-    /// Whether the frames of a symbol were processed, as far as is remembered.
+    /// Whether the frames of a symbol were processed, as far as that is remembered.
     fn was_held(&self, id: u64) -> bool {
         self.held.contains(id) || self.forgotten.contains(id)
     }
 
-    /// Gives back what the decoder holds. It gives up the symbols that it misses, and no repair
-    /// symbol that covers one of its window helps any more; what the peer was told stays true.
+    /// Releases the decoder's memory. The decoder gives up its missing symbols, and repair symbols
+    /// that cover one of its window are no longer of use. What was reported to the peer stays true.
     fn release(&mut self) {
-        // The frames of symbols that were recovered and not fetched have not been processed.
+        // Recovered symbols that were not fetched have not had their frames processed.
         let mut unseen = RangeSet::default();
         while let Some(id) = self.decoder.pop_recovered() {
             unseen.insert(id..id + 1);
         }
         let (lower, upper) = (self.decoder.lower_bound(), self.decoder.upper_bound());
-        // From its lowest range on, `held` has them all.
+        // From its lowest range on, `held` contains all of them.
         let remembered = self.held.first().map_or(upper, |range| range.start.min(upper));
         for id in lower..remembered {
             if self.decoder.symbol(id).is_some() && !unseen.contains(id) {
@@ -107,7 +108,7 @@ impl ReceiveSession {
         self.decoder.shrink();
     }
 
-    /// No repair symbol will cover a symbol below `lower` any more.
+    /// No later repair symbol will cover a symbol below `lower`.
     fn give_up_below(&mut self, lower: u64) {
         self.lower = self.lower.max(lower);
         self.advance();
@@ -118,7 +119,7 @@ impl ReceiveSession {
         self.advance();
     }
 
-    /// Moves the lower bound over what is held.
+    /// Advances the lower bound past held symbols.
     fn advance(&mut self) {
         if let Some(range) = self.held.range_of(self.lower) {
             self.lower = range.end;
@@ -133,11 +134,11 @@ pub struct ReceiveSessions {
     sessions: Vec<Option<Box<ReceiveSession>>>,
     /// Sessions whose decoders hold memory, least recently used first.
     recent: Vec<u16>,
-    /// So many of `recent`, from the first on, keep nothing for reuse.
+    /// This many of the first sessions in `recent` hold no memory for reuse.
     lean: usize,
-    /// Bytes that all decoders hold.
+    /// Number of bytes that all decoders hold.
     allocated: usize,
-    /// Session whose decoder may have recovered something.
+    /// The session whose decoder may have recovered something.
     fruitful: Option<u16>,
     source_symbols: u64,
     repair_symbols: u64,
@@ -183,11 +184,11 @@ impl ReceiveSessions {
         Ok(self.sessions[index].get_or_insert_with(new))
     }
 
-    /// A source symbol arrived. Returns whether its frames are to be processed; those of a
-    /// duplicate already have been.
+    /// Processes a received source symbol. Returns whether its frames should be processed, which is
+    /// not the case for a duplicate.
     ///
     /// # Errors
-    /// The session or the symbol breaks what was announced.
+    /// The session or the symbol exceeds the announced limits.
     pub fn on_source(
         &mut self,
         now: Instant,
@@ -206,10 +207,10 @@ impl ReceiveSessions {
         Ok(!known)
     }
 
-    /// A repair symbol came.
+    /// Processes a received repair symbol.
     ///
     /// # Errors
-    /// The session, the code, the span or the size breaks what was announced.
+    /// The session, the code, the span or the size exceeds the announced limits.
     pub fn on_repair(
         &mut self,
         now: Instant,
@@ -227,7 +228,7 @@ impl ReceiveSessions {
         }
         code.decode(&mut s.decoder, span, header.key, payload)
             .map_err(|_| violation("repair symbol out of bounds"))?;
-        // A block says nothing of those before it.
+        // A block implies nothing about earlier symbols.
         if header.code == CodeId::SLIDING_WINDOW {
             s.give_up_below(header.first);
         }
@@ -237,10 +238,10 @@ impl ReceiveSessions {
         Ok(())
     }
 
-    /// The peer will not refer to symbols below `lower_bound` any more.
+    /// The peer will no longer refer to symbols below `lower_bound`.
     ///
     /// # Errors
-    /// The session breaks what was announced.
+    /// The session exceeds the announced limits.
     pub fn on_window(
         &mut self,
         now: Instant,
@@ -254,7 +255,7 @@ impl ReceiveSessions {
         Ok(())
     }
 
-    /// Notes that a decoder was used.
+    /// Records that a decoder was used.
     fn used(&mut self, now: Instant, session: u16) {
         if self.recent.last() != Some(&session) {
             if let Some(place) = self.recent.iter().position(|other| *other == session) {
@@ -271,7 +272,8 @@ impl ReceiveSessions {
         self.keep_within_bound(session);
     }
 
-    /// Has decoders give memory back while they hold too much, after something happened to one.
+    /// Updates the count of a session's decoder, and makes decoders release memory while they hold
+    /// too much.
     fn keep_within_bound(&mut self, session: u16) {
         self.count(session);
         while self.allocated > MAX_DECODER_BYTES && !self.recent.is_empty() {
@@ -279,8 +281,8 @@ impl ReceiveSessions {
         }
     }
 
-    /// Gives back some of what decoders hold: first what one of them keeps for reuse only, and when
-    /// none does, all of the one that was used least recently.
+    /// Releases some memory of the decoders: first what a decoder keeps only for reuse, and if none
+    /// does, everything held by the least recently used one.
     fn give_back(&mut self) {
         if let Some(&session) = self.recent.get(self.lean) {
             self.lean += 1;
@@ -293,7 +295,7 @@ impl ReceiveSessions {
         }
     }
 
-    /// Gives back all that the decoder holds which was used least recently.
+    /// Releases all memory of the least recently used decoder.
     fn release_first(&mut self) {
         let session = self.recent.remove(0);
         self.lean = self.lean.saturating_sub(1);
@@ -307,7 +309,7 @@ impl ReceiveSessions {
         self.sessions.get_mut(usize::from(session))?.as_deref_mut()
     }
 
-    /// Counts what a decoder holds now.
+    /// Updates the count of the bytes that a decoder holds.
     fn count(&mut self, session: u16) {
         let Some(s) = self.get_mut(session) else { return };
         let before = std::mem::replace(&mut s.allocated, s.decoder.allocated());
@@ -315,23 +317,23 @@ impl ReceiveSessions {
         self.allocated = self.allocated - before + after;
     }
 
-    /// When [`on_timeout`](Self::on_timeout) wants to be called: a decoder is idle then that holds
-    /// memory. `pto` is the probe timeout.
+    /// When to call [`on_timeout`](Self::on_timeout): the time at which a decoder that holds memory
+    /// becomes idle. `pto` is the probe timeout.
     pub fn timeout(&self, pto: Duration) -> Option<Instant> {
         let first = usize::from(*self.recent.first()?);
         let used = self.sessions.get(first)?.as_ref()?.used;
         Some(used + IDLE_PERIOD + 3 * pto)
     }
 
-    /// Gives back what decoders hold that are idle.
+    /// Releases the memory of idle decoders.
     pub fn on_timeout(&mut self, now: Instant, pto: Duration) {
         while self.timeout(pto).is_some_and(|at| at <= now) {
             self.release_first();
         }
     }
 
-    /// The next recovered symbol; its frames replace the contents of `frames`. To be called until
-    /// it returns `None` after each source or repair symbol.
+    /// The next recovered symbol; its frames replace the contents of `frames`. Call this after each
+    /// source or repair symbol until it returns `None`.
     pub fn pop_recovered(&mut self, frames: &mut Vec<u8>) -> Option<Recovered> {
         let session = self.fruitful?;
         let s = self.sessions.get_mut(usize::from(session))?.as_mut()?;
@@ -359,14 +361,14 @@ impl ReceiveSessions {
         }
     }
 
-    /// The packet that the reports were written into is being sent.
+    /// The packet that contains the reports is being sent.
     pub fn on_symbol_acks_sent(&mut self) {
         for s in self.sessions.iter_mut().flatten() {
             s.reports -= u8::from(std::mem::take(&mut s.reporting) && s.reports > 0);
         }
     }
 
-    /// Bytes that the decoders hold, at most [`MAX_DECODER_BYTES`].
+    /// Number of bytes that the decoders hold, at most [`MAX_DECODER_BYTES`].
     #[cfg(test)]
     pub fn allocated(&self) -> usize {
         let sum = self.sessions.iter().flatten().map(|s| s.decoder.allocated()).sum();
@@ -374,7 +376,7 @@ impl ReceiveSessions {
         sum
     }
 
-    /// Adds what was received to `stats`.
+    /// Adds the receive counters to `stats`.
     pub fn add_stats(&self, stats: &mut super::FecStats) {
         stats.source_symbols_received = self.source_symbols;
         stats.repair_symbols_received = self.repair_symbols;

@@ -16,36 +16,37 @@ use std::ops::Range;
 use std::time::Instant;
 use sutura_erasure::WindowLimits;
 
-/// Sessions that this end uses, whatever the peer would allow.
+/// Maximum number of sessions that this end uses, even if the peer allows more.
 pub const MAX_SEND_SESSIONS: u16 = 64;
-/// Source symbols that this end keeps per session, whatever the peer would allow.
+/// Maximum number of source symbols that this end keeps per session, even if the peer allows more.
 pub const MAX_SEND_WINDOW_SYMBOLS: u32 = 1024;
-/// Bytes of source symbols that this end keeps per session, whatever the peer would allow.
+/// Maximum number of bytes of source symbols that this end keeps per session, even if the peer
+/// allows more.
 pub const MAX_SEND_WINDOW_BYTES: u32 = 1536 * 1024;
 
-/// Bytes that the coding windows of a connection hold, all sessions together, whatever the peer
-/// would allow and however long it withholds acknowledgements. Beyond it the oldest symbols of the
-/// largest window lose their protection.
+/// Maximum number of bytes in all coding windows of a connection, whatever the peer allows and
+/// however long it withholds acknowledgements. Beyond that, the oldest symbols of the largest
+/// window lose their protection.
 pub const MAX_ENCODER_BYTES: usize = 8 << 20;
 
-/// A peer that accepts only shorter source symbols than this gets none: the header of a STREAM
-/// frame would be a large part of each.
+/// The smallest maximum source symbol size of a peer for which symbols are sent. With shorter
+/// symbols, the header of a STREAM frame would be a large part of each.
 const MIN_SYMBOL_SIZE: usize = 64;
 
 /// The most that a REPAIR frame adds to the longest source symbol of its span: type 2, code 1,
 /// session 1, first identifier 8, count 2, key 4, and the length of the symbol, 2.
 const REPAIR_OVERHEAD: usize = 20;
 
-/// What a session says of a symbol whose packet was lost.
+/// The state of a symbol whose packet was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LostSymbol {
-    /// It left the window: its frames are bare data by now.
+    /// It left the window: its frames are no longer protected.
     Unprotected,
-    /// It was in flight: what becomes of it is to be decided, and told by
+    /// It was in flight. The caller decides what to do with it and reports that by
     /// [`hold`](SendSessions::hold), [`queue`](SendSessions::queue) or
     /// [`finish`](SendSessions::finish).
     Open(RepairOutlook),
-    /// It is taken care of: another copy of it is on its way, or it has arrived.
+    /// Nothing to do: another copy of it is in flight, or it has arrived.
     Settled,
 }
 
@@ -54,11 +55,11 @@ pub enum LostSymbol {
 pub struct RepairBid {
     /// The session.
     pub session: u16,
-    /// What its policy wants, cut to what is in the window.
+    /// What its policy wants, limited to the symbols in the window.
     pub plan: RepairPlan,
-    /// What the frame begins with.
+    /// The header of the frame.
     header: RepairHeader,
-    /// Bytes of the REPAIR frame.
+    /// Size of the REPAIR frame in bytes.
     pub size: usize,
 }
 
@@ -67,14 +68,15 @@ pub struct RepairBid {
 pub struct SendSessions {
     limits: Option<WindowLimits>,
     max_sessions: u16,
-    /// The codes that the peer takes.
+    /// The codes that the peer accepts.
     codes: CodeSet,
     sessions: Vec<Session>,
     pub(super) stats: FecStats,
 }
 
 impl SendSessions {
-    /// The peer announced a decoder. `packet_room` is what a full packet has room for in frames.
+    /// Enables erasure coding after the peer announced a decoder. `packet_room` is the space for
+    /// frames in a full packet.
     pub fn enable(&mut self, peer: &FecConfig, peer_symbol_size: usize, packet_room: usize) {
         let bytes = peer.max_window_bytes.min(MAX_SEND_WINDOW_BYTES) as usize;
         let symbol_size =
@@ -92,17 +94,17 @@ impl SendSessions {
         self.stats.can_send = true;
     }
 
-    /// The codes that the peer takes.
+    /// The codes that the peer accepts.
     pub fn codes(&self) -> CodeSet {
         self.codes
     }
 
-    /// Whether the peer decodes.
+    /// Whether the peer has a decoder.
     pub fn is_enabled(&self) -> bool {
         self.limits.is_some()
     }
 
-    /// Whether all that was sent in any session is known to have arrived, or not wanted any more.
+    /// Whether everything sent in any session is known to have arrived, or is no longer wanted.
     #[cfg(test)]
     pub fn is_quiet(&self) -> bool {
         self.sessions.iter().all(Session::is_quiet)
@@ -117,11 +119,11 @@ impl SendSessions {
         self.sessions.get_mut(usize::from(id))
     }
 
-    /// Finds a session for a stream that wants `protection`: an idle one, a new one, or one that
-    /// protects others in the same way. `None` if there is none, or if the peer does not decode: the
-    /// stream is not protected then.
+    /// Assigns a session to a stream that wants `protection`: an idle one, a new one, or one that
+    /// already protects other streams in the same way. `None` if there is none, or if the peer has
+    /// no decoder; the stream is not protected then.
     ///
-    /// `is_member` says whether a stream that joined a session still sends in one.
+    /// `is_member` returns whether a stream that joined a session still sends in one.
     pub fn attach(
         &mut self,
         id: StreamId,
@@ -158,7 +160,8 @@ impl SendSessions {
         self.sessions.get(usize::from(session)).map_or(&[], |s| &s.streams)
     }
 
-    /// Streams whose data a repair symbol of `session` would protect. One may come more than once.
+    /// Streams whose data a repair symbol of `session` would protect. A stream may occur more than
+    /// once.
     pub fn protected_by(&self, session: u16) -> impl Iterator<Item = StreamId> + '_ {
         self.sessions.get(usize::from(session)).into_iter().flat_map(Session::protected_streams)
     }
@@ -170,7 +173,7 @@ impl SendSessions {
         }
     }
 
-    /// Bytes of frames that a source symbol of `session` may hold in `room` bytes of packet.
+    /// Bytes of frames that a source symbol of `session` can hold in `room` bytes of a packet.
     pub fn symbol_room(&self, session: u16, room: usize) -> usize {
         let Some((limits, s)) = self.limits.zip(self.sessions.get(usize::from(session))) else {
             return 0;
@@ -179,14 +182,14 @@ impl SendSessions {
         room.saturating_sub(header).min(limits.symbol_size)
     }
 
-    /// Appends the head of a SOURCE_SYMBOL frame; the frames that it protects must follow.
+    /// Appends the header of a SOURCE_SYMBOL frame; the protected frames must follow.
     pub fn write_symbol_header(&self, session: u16, out: &mut Vec<u8>) {
         let id = self.sessions.get(usize::from(session)).map_or(0, |s| s.encoder.next_id());
         SourceSymbol::encode_header(SymbolRef { session, id }, out);
     }
 
-    /// Takes the symbol that was just written as `bytes` into the coding window, and returns its id.
-    /// Symbols that had to leave the window for it go to the end of `evicted`.
+    /// Adds the symbol that was just written as `bytes` to the coding window, and returns its
+    /// identifier. Symbols that leave the window to make room are appended to `evicted`.
     pub fn commit_symbol(
         &mut self,
         now: Instant,
@@ -204,8 +207,8 @@ impl SendSessions {
         Some(SymbolRef { session, id })
     }
 
-    /// Lets the oldest symbols of the largest windows go while all sessions together hold more than
-    /// [`MAX_ENCODER_BYTES`]. `evict` is called for those that are not known to have arrived.
+    /// Evicts the oldest symbols of the largest windows while all sessions together hold more than
+    /// [`MAX_ENCODER_BYTES`]. Calls `evict` for those that are not known to have arrived.
     pub fn enforce_budget(&mut self, mut evict: impl FnMut(u16, Evicted)) {
         let mut held = self.allocated();
         while held > MAX_ENCODER_BYTES {
@@ -214,7 +217,7 @@ impl SendSessions {
                 return;
             };
             let before = s.encoder.allocated();
-            // A quarter at a time, so that this is not done for every symbol.
+            // Evicts a quarter of the window at a time, so that this is not done for every symbol.
             for _ in 0..s.window_len().div_ceil(4) {
                 s.evict().into_iter().for_each(|evicted| evict(session, evicted));
             }
@@ -227,17 +230,17 @@ impl SendSessions {
         }
     }
 
-    /// Bytes that all coding windows hold.
+    /// Number of bytes that all coding windows hold.
     pub fn allocated(&self) -> usize {
         self.sessions.iter().map(|s| s.encoder.allocated()).sum()
     }
 
-    /// When a session that fell idle gives its memory back.
+    /// When an idle session releases its memory.
     pub fn idle_timeout(&self) -> Option<Instant> {
         self.sessions.iter().filter_map(Session::idle_at).min()
     }
 
-    /// Has sessions that fell idle give their memory back.
+    /// Releases the memory of idle sessions.
     pub fn release_idle(&mut self, now: Instant) {
         for s in &mut self.sessions {
             if s.idle_at().is_some_and(|at| at <= now) {
@@ -246,7 +249,7 @@ impl SendSessions {
         }
     }
 
-    /// A stream of `session` has nothing more to send for now, or `ended` for good.
+    /// A stream of `session` has no more data to send, for now or (`ended`) for good.
     pub fn on_flushed(&mut self, now: Instant, session: u16, ended: bool, around: &Surroundings) {
         if let Some(s) = self.session(session) {
             let view = s.view(around);
@@ -254,7 +257,7 @@ impl SendSessions {
         }
     }
 
-    /// The packet with `symbol` was acknowledged, in time or late.
+    /// The packet with `symbol` was acknowledged, whether or not it had been declared lost.
     pub fn on_acked(
         &mut self,
         now: Instant,
@@ -290,7 +293,7 @@ impl SendSessions {
         }
     }
 
-    /// A lost symbol waits until `until` for the repair symbols in flight that cover it.
+    /// A lost symbol waits until `until` for repair symbols in flight that cover it.
     pub fn hold(&mut self, symbol: SymbolRef, until: Instant) {
         if let Some(s) = self.session(symbol.session) {
             s.set_state(symbol.id, SymbolState::Held { until });
@@ -298,7 +301,7 @@ impl SendSessions {
         }
     }
 
-    /// A symbol is to be sent again. Returns its frames.
+    /// Queues a symbol to be sent again. Returns its frames.
     pub fn queue(&mut self, symbol: SymbolRef) -> &[StreamToken] {
         if let Some(s) = self.session(symbol.session) {
             s.set_state(symbol.id, SymbolState::Resend);
@@ -314,8 +317,8 @@ impl SendSessions {
         }
     }
 
-    /// Whether a symbol is in the window and neither arrived nor waits to be sent again: a probe may
-    /// send it.
+    /// Whether a probe may send a symbol: it is in the window, and has neither arrived nor waits to
+    /// be sent again.
     pub fn may_probe(&self, symbol: SymbolRef) -> Option<bool> {
         let s = self.sessions.get(usize::from(symbol.session))?;
         match s.get(symbol.id)?.state {
@@ -324,11 +327,11 @@ impl SendSessions {
         }
     }
 
-    /// A SYMBOL_ACK came: appends the frames to `delivered` that the peer now has and that no
-    /// acknowledged packet carried, and returns how many symbols were recovered.
+    /// Processes a SYMBOL_ACK. Appends to `delivered` the frames that the peer now has, except
+    /// those that an acknowledged packet carried. Returns how many symbols were recovered.
     ///
     /// # Errors
-    /// The peer names a session or a symbol that was never sent.
+    /// The frame refers to a session or a symbol that was never sent.
     pub fn on_symbol_ack(
         &mut self,
         now: Instant,
@@ -361,26 +364,26 @@ impl SendSessions {
         Ok(recovered)
     }
 
-    /// A symbol that is to be sent again and still can be.
+    /// A symbol that waits to be sent again, if it is still in the window.
     fn resend(&self, symbol: SymbolRef) -> Option<(&Session, &Symbol)> {
         let session = self.sessions.get(usize::from(symbol.session))?;
         let entry = session.get(symbol.id).filter(|s| s.state == SymbolState::Resend)?;
         Some((session, entry))
     }
 
-    /// Size of a symbol that is to be sent again, with the frame's head; `None` if it need not be,
-    /// or has left the window.
+    /// Size of a symbol that waits to be sent again, including the frame's header. `None` if that
+    /// is no longer necessary, or if it left the window.
     pub fn resend_size(&self, symbol: SymbolRef) -> Option<usize> {
         let bytes = self.resend(symbol)?.0.encoder.symbol(symbol.id)?;
         Some(SourceSymbol::header_size(symbol) + bytes.len())
     }
 
-    /// The frames of a symbol that is to be sent again; none if it need not be.
+    /// The frames of a symbol that waits to be sent again; empty if that is no longer necessary.
     pub fn resend_frames(&self, symbol: SymbolRef) -> &[StreamToken] {
         self.resend(symbol).map_or(&[], |(_, entry)| &entry.frames)
     }
 
-    /// Appends a symbol that is to be sent again and returns its frames.
+    /// Appends a symbol that is sent again, and returns its frames.
     pub fn write_resend(&mut self, symbol: SymbolRef, out: &mut Vec<u8>) -> Frames {
         let Some((session, entry)) = self.resend(symbol) else { return Frames::new() };
         let Some(bytes) = session.encoder.symbol(symbol.id) else { return Frames::new() };
@@ -396,16 +399,17 @@ impl SendSessions {
     }
 
     /// Divides `bytes`, the size of a repair symbol of `session`, among the streams whose data it
-    /// protects, in proportion to how much of each is in the coding window and not known to have
-    /// arrived. `charge` is called once for each run of symbols of one stream.
+    /// protects. Each stream's share is proportional to how much of its data is in the coding
+    /// window and not known to have arrived. Calls `charge` once for each run of symbols of one
+    /// stream.
     pub fn share_repair(&self, session: u16, bytes: usize, charge: impl FnMut(StreamId, usize)) {
         if let Some(s) = self.sessions.get(usize::from(session)) {
             s.share(bytes, charge);
         }
     }
 
-    /// What the policies want to send into a free slot: a bid for each session that would send a
-    /// repair symbol of at most `room` bytes. `around` gives the surroundings of a session. Changes
+    /// Asks the policies about a free slot: returns a bid for each session that would send a repair
+    /// symbol of at most `room` bytes. `around` returns the surroundings of a session. Changes
     /// nothing.
     pub fn bids<'a>(
         &'a self,
@@ -429,8 +433,8 @@ impl SendSessions {
         })
     }
 
-    /// The code that makes a repair symbol, and its key: those of the plan, if the peer accepts the
-    /// code and the code has such a repair symbol.
+    /// The code and the key of a repair symbol: those of the plan, if the peer accepts the code and
+    /// the code has such a repair symbol.
     fn code_of(&self, plan: &RepairPlan, span: &Range<u64>, next_key: u32) -> (CodeId, u32) {
         let key = plan.key.unwrap_or(next_key);
         let known = code::find(plan.code).filter(|_| self.codes.contains(plan.code));
@@ -467,15 +471,16 @@ impl SendSessions {
         Some(Token::Repair { session, first: span.start, end: span.end })
     }
 
-    /// A repair symbol was acknowledged or lost: what was held for it is looked at again.
+    /// A repair symbol was acknowledged or lost, so symbols that were held for it must be
+    /// reconsidered.
     pub fn on_repair_settled(&mut self, session: u16, first: u64, end: u64) {
         if let Some(s) = self.session(session) {
             s.repair_settled(first, end);
         }
     }
 
-    /// Held symbols that no repair symbol in flight can mend any more, or whose time is over. To be
-    /// asked after the frames of a packet were processed, and on the timer.
+    /// Held symbols that no repair symbol in flight can recover any more, or whose waiting time is
+    /// over. Call this after the frames of a packet were processed, and when the timer fires.
     pub fn overdue(&self, now: Instant) -> SmallVec<[SymbolRef; 4]> {
         let mut due = SmallVec::new();
         for (session, s) in (0u16..).zip(&self.sessions).filter(|(_, s)| s.holds_any()) {
@@ -489,7 +494,7 @@ impl SendSessions {
         due
     }
 
-    /// Appends SYMBOL_WINDOW frames where the peer could free a good part of its memory.
+    /// Appends SYMBOL_WINDOW frames where they allow the peer to free a good part of its memory.
     pub fn write_windows(&mut self, out: &mut Vec<u8>, room: usize) -> SmallVec<[Token; 1]> {
         let mut tokens = SmallVec::new();
         let Some(limits) = self.limits else { return tokens };
@@ -507,8 +512,8 @@ impl SendSessions {
         tokens
     }
 
-    /// When a policy wants to be asked again, or a held symbol is released. A policy whose time has
-    /// come at `now` waits for a slot and needs no timer.
+    /// When to ask a policy again, or when a held symbol is released. A policy whose time has come
+    /// by `now` waits for a slot and needs no timer.
     pub fn timeout(&self, now: Instant) -> Option<Instant> {
         let policies = self.sessions.iter().filter(|s| !s.is_quiet());
         let policy = policies.filter_map(|s| s.policy.timeout().filter(|at| *at > now)).min();

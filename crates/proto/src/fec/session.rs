@@ -1,4 +1,4 @@
-//! The sending half of one session: its coding window and what became of each symbol.
+//! The sending half of one session: its coding window and the state of each symbol.
 
 use super::recv::IDLE_PERIOD;
 use super::redundancy::{Arrival, PathView, Protection, Redundancy, View};
@@ -13,24 +13,24 @@ use std::ops::Range;
 use std::time::Instant;
 use sutura_erasure::{Encoder, WindowLimits};
 
-/// Repair keys are used in turn from this many, so that a key takes two bytes at most. The same
-/// key comes again long after its first use has left every window.
+/// Repair keys are used in a cycle of this length, so that a key takes at most two bytes. A key is
+/// reused long after its first use has left every window.
 const REPAIR_KEYS: u32 = 1 << 14;
 
 /// The frames of one source symbol.
 pub(crate) type Frames = SmallVec<[StreamToken; 1]>;
 
-/// What became of a source symbol.
+/// The state of a source symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SymbolState {
     /// Its packet is in flight.
     InFlight,
-    /// Its packet was lost; a repair symbol on its way may mend that.
+    /// Its packet was lost, but a repair symbol in flight may recover it.
     Held {
         /// When the waiting ends.
         until: Instant,
     },
-    /// Its packet was lost and it waits to be sent again.
+    /// Its packet was lost, and it waits to be sent again.
     Resend,
     /// It arrived, was recovered, or is no longer needed.
     Done,
@@ -49,7 +49,7 @@ impl SymbolState {
 #[derive(Debug)]
 pub(super) struct Symbol {
     pub(super) state: SymbolState,
-    /// The frames that it holds; none once it is [`SymbolState::Done`].
+    /// The frames in it; none once it is [`SymbolState::Done`].
     pub(super) frames: Frames,
 }
 
@@ -57,27 +57,27 @@ pub(super) struct Symbol {
 #[derive(Debug)]
 pub(crate) struct Evicted {
     pub(crate) id: u64,
-    /// Whether its packet is still in flight, so that its frames wait for its fate.
+    /// Whether its packet is still in flight, so that the fate of its frames is open.
     pub(crate) in_flight: bool,
-    /// Whether it waited in its stream's queue to be sent again.
+    /// Whether it was queued to be sent again.
     pub(crate) queued: bool,
     pub(crate) frames: Frames,
 }
 
-/// What a session is told of the connection when its policy is asked or told something.
+/// The state of the connection that a session passes to its policy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Surroundings {
-    /// Whether the session has new data that may be sent.
+    /// Whether the session has new data that can be sent.
     pub(crate) has_source: bool,
-    /// Whether nothing but redundancy waits in the whole connection.
+    /// Whether nothing but redundancy waits to be sent on the whole connection.
     pub(crate) idle: bool,
-    /// Bytes that the connection's flow control lets new data take.
+    /// Number of new bytes that the connection's flow control allows.
     pub(crate) credit: u64,
-    /// The newest message announced on a stream of the session.
+    /// The last message announced on a stream of the session.
     pub(crate) message: Option<super::redundancy::Message>,
-    /// The codes that the peer takes.
+    /// The codes that the peer accepts.
     pub(crate) codes: CodeSet,
-    /// What the path is like.
+    /// The state of the path.
     pub(crate) path: PathView,
 }
 
@@ -91,20 +91,20 @@ pub(super) struct Session {
     pub(super) streams: Vec<StreamId>,
     /// Symbols in the encoder's window, oldest first.
     symbols: VecDeque<Symbol>,
-    /// The symbols among them that are [`SymbolState::Done`].
+    /// Those of the symbols that are [`SymbolState::Done`].
     done: RangeSet,
-    /// Symbols of the window that are not [`SymbolState::Done`].
+    /// Number of symbols in the window that are not [`SymbolState::Done`].
     open: u32,
-    /// Symbols of the window that are [`SymbolState::Held`].
+    /// Number of symbols in the window that are [`SymbolState::Held`].
     held: u32,
-    /// Symbols of the window that are held or wait to be sent again.
+    /// Number of symbols in the window that are held or wait to be sent again.
     missing: u32,
-    /// Repair symbols in flight, oldest first: when sent, and the span.
+    /// Repair symbols in flight, oldest first: the time sent and the span.
     repairs: VecDeque<RepairInFlight>,
     next_key: u32,
-    /// The lower bound that the peer was told last.
+    /// The last lower bound that was sent to the peer.
     told: u64,
-    /// When the newest symbol was sent, as long as memory is held for symbols.
+    /// When the newest symbol was sent; `None` if no memory is held for symbols.
     used: Option<Instant>,
 }
 
@@ -134,13 +134,13 @@ impl Session {
         }
     }
 
-    /// Serves a stream with another protection from now on.
+    /// Reuses the session for a stream with another protection.
     pub(super) fn reuse(&mut self, protection: Protection) {
         self.policy = protection.factory().build();
         self.protection = protection;
     }
 
-    /// Symbols in the window.
+    /// Number of symbols in the window.
     pub(super) fn window_len(&self) -> usize {
         self.symbols.len()
     }
@@ -172,14 +172,14 @@ impl Session {
         }
     }
 
-    /// Repair symbols in flight that cover a symbol of the window.
+    /// Number of repair symbols in flight that cover a symbol of the window.
     fn added(&self) -> u32 {
         let first = self.first();
         let covering = self.repairs.iter().filter(|repair| repair.end > first);
         u32::try_from(covering.count()).unwrap_or(u32::MAX)
     }
 
-    /// Streams whose data is in the window and not known to have arrived. A stream may come more
+    /// Streams whose data is in the window and not known to have arrived. A stream may occur more
     /// than once.
     pub(super) fn protected_streams(&self) -> impl Iterator<Item = StreamId> + '_ {
         let mut last = None;
@@ -207,7 +207,7 @@ impl Session {
         if total == 0 {
             return;
         }
-        // What is charged up to here follows the sum, so that rounding loses nothing.
+        // Each charge is the difference of cumulative shares, so that rounding loses nothing.
         let due = |sum: u64| (u128::from(sum) * bytes as u128 / u128::from(total)) as usize;
         let (mut sum, mut charged) = (0, 0);
         let mut frames = open().peekable();
@@ -225,18 +225,18 @@ impl Session {
         (self.first()..).zip(&self.symbols)
     }
 
-    /// Ids of the symbols in `range` that are in the window and not done.
+    /// Identifiers of the symbols in `range` that are in the window and not done.
     pub(super) fn open_within(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
         let range = range.start.max(self.first())..range.end.min(self.encoder.next_id());
         self.done.gaps(range).flatten()
     }
 
-    /// Whether a symbol waits for a repair symbol on its way.
+    /// Whether a symbol waits for a repair symbol in flight.
     pub(super) fn holds_any(&self) -> bool {
         self.held > 0
     }
 
-    /// Changes what becomes of a symbol that is not done.
+    /// Changes the state of a symbol that is not done.
     pub(super) fn set_state(&mut self, id: u64, state: SymbolState) {
         let Some(symbol) = self.symbol(id) else { return };
         let old = std::mem::replace(&mut symbol.state, state);
@@ -245,8 +245,8 @@ impl Session {
         self.missing = self.missing + u32::from(state.is_missing()) - u32::from(old.is_missing());
     }
 
-    /// Remembers a symbol that was just sent as `bytes`. Oldest symbols leave the window to make
-    /// room, to the end of `evicted`.
+    /// Records a symbol that was just sent as `bytes`. To make room, the oldest symbols leave the
+    /// window and are appended to `evicted`.
     pub(super) fn push(
         &mut self,
         now: Instant,
@@ -268,7 +268,7 @@ impl Session {
         Some(id)
     }
 
-    /// Lets the oldest symbol leave the window; returns it if it is not done.
+    /// Removes the oldest symbol from the window; returns it if it is not done.
     pub(super) fn evict(&mut self) -> Option<Evicted> {
         let id = self.first();
         let state = self.symbols.front()?.state;
@@ -282,19 +282,19 @@ impl Session {
         })
     }
 
-    /// When a session of which everything has arrived gives its memory back.
+    /// When a session releases its memory, after everything has arrived.
     pub(super) fn idle_at(&self) -> Option<Instant> {
         self.used.filter(|_| self.is_quiet()).map(|at| at + IDLE_PERIOD)
     }
 
-    /// Gives back what is kept for symbols to come.
+    /// Releases memory that is kept for future symbols.
     pub(super) fn shrink(&mut self) {
         self.encoder.shrink();
         self.symbols.shrink_to_fit();
         self.used = self.used.filter(|_| !self.is_quiet());
     }
 
-    /// Marks a symbol as needing nothing more. Returns the frames that it carried if that is news.
+    /// Marks a symbol as done. Returns its frames if it was not done before.
     pub(super) fn done(&mut self, id: u64) -> Option<Frames> {
         let symbol = self.symbol(id)?;
         if symbol.state == SymbolState::Done {
@@ -307,7 +307,7 @@ impl Session {
         Some(frames)
     }
 
-    /// Drops symbols that are done from the old end of the window.
+    /// Removes symbols that are done from the old end of the window.
     pub(super) fn slide(&mut self) {
         while self.symbols.front().is_some_and(|s| s.state == SymbolState::Done) {
             self.symbols.pop_front();
@@ -317,7 +317,7 @@ impl Session {
         self.encoder.release_below(first);
     }
 
-    /// The key of the next repair symbol is used.
+    /// Marks the key of the next repair symbol as used.
     pub(super) fn use_key(&mut self) {
         self.next_key = (self.next_key + 1) % REPAIR_KEYS;
     }
@@ -327,8 +327,8 @@ impl Session {
         self.next_key
     }
 
-    /// A repair symbol over `span` was sent. One of the sliding window tells the peer where the
-    /// window begins.
+    /// A repair symbol over `span` was sent. One of the sliding window also tells the peer where
+    /// the window begins.
     pub(super) fn repair_sent(&mut self, now: Instant, span: &Range<u64>, code: CodeId) {
         if code == CodeId::SLIDING_WINDOW {
             self.told = self.told.max(span.start);
@@ -343,7 +343,7 @@ impl Session {
         }
     }
 
-    /// What the repair symbols in flight may do for `id`.
+    /// The chance of the repair symbols in flight to recover `id`.
     pub(super) fn outlook(&self, id: u64) -> RepairOutlook {
         let covering = self.repairs.iter().filter(|r| (r.first..r.end).contains(&id));
         RepairOutlook {
@@ -358,7 +358,7 @@ impl Session {
         self.repairs.iter().any(|r| (r.first..r.end).contains(&id))
     }
 
-    /// The window's lower bound, if the peer should be told: it could free half a window.
+    /// The window's lower bound, if the peer should be told because it could free half a window.
     pub(super) fn lower_bound_to_tell(&self, window: u64) -> Option<u64> {
         let first = self.first();
         (first >= self.told.saturating_add(window / 2)).then_some(first)
@@ -368,7 +368,7 @@ impl Session {
         self.told = self.told.max(lower_bound);
     }
 
-    /// Tells the policy that the peer holds a symbol.
+    /// Tells the policy that the peer has a symbol.
     pub(super) fn arrived(&mut self, now: Instant, id: u64, how: Arrival, around: &Surroundings) {
         let view = self.view(around);
         self.policy.on_arrived(now, id, how, &view);
@@ -387,7 +387,7 @@ mod tests {
         for _ in 0..1024 {
             session.push(now, b"symbol", &[], &mut SmallVec::new()).unwrap();
         }
-        // The first is withheld, so that the window cannot slide.
+        // The first symbol is not acknowledged, so that the window cannot slide.
         for id in session.open_within(1..1024).collect::<Vec<_>>() {
             assert!(session.done(id).is_some());
             session.slide();

@@ -1,4 +1,4 @@
-//! What the application does with streams (RFC 9000 section 2.4).
+//! The application's interface to streams (RFC 9000 section 2.4).
 
 use super::delivery::{Chunk, Delivery};
 use super::send::Wake;
@@ -17,8 +17,8 @@ use std::time::Instant;
 use sutura_schedule::Priority;
 
 impl Streams {
-    /// Opens a stream; `None` while the peer allows no more of that direction, after which
-    /// [`StreamEvent::Available`] follows when it does (section 4.6).
+    /// Opens a stream. `None` if the peer's limit for that direction is reached;
+    /// [`StreamEvent::Available`] follows once it is raised (section 4.6).
     pub fn open(&mut self, dir: Dir) -> Option<StreamId> {
         let local = &mut self.table.local[dir.index()];
         if local.next >= local.max {
@@ -34,8 +34,8 @@ impl Streams {
         Some(id)
     }
 
-    /// Takes the next stream that the peer opened, in the order of identifiers. If it can be read
-    /// already, [`StreamEvent::Readable`] follows.
+    /// Accepts the next stream that the peer opened, in the order of stream identifiers. If it is
+    /// readable already, [`StreamEvent::Readable`] follows.
     pub fn accept(&mut self, dir: Dir) -> Option<StreamId> {
         let remote = &mut self.table.remote[dir.index()];
         if remote.accepted >= remote.next {
@@ -64,7 +64,7 @@ impl Streams {
         if has_half { Ok(stream) } else { Err(ClosedStream::Closed) }
     }
 
-    /// Runs `act` on the sending part of a stream, and follows what it changed.
+    /// Runs `act` on the sending part of a stream, then updates the state that depends on it.
     fn sending<T, E: From<ClosedStream>>(
         &mut self,
         id: StreamId,
@@ -76,8 +76,8 @@ impl Streams {
         result
     }
 
-    /// Runs `write` on the sending part of a stream. Where it is not the stream's own limit that
-    /// leaves no room, the stream queues for what others give up.
+    /// Runs `write` on the sending part of a stream. If the connection's limit is what leaves no
+    /// room, and not the stream's own, the stream queues until other streams free some.
     fn writing(
         &mut self,
         id: StreamId,
@@ -93,42 +93,42 @@ impl Streams {
         result
     }
 
-    /// Copies as much of `data` into the send buffer as there is room for; returns how many bytes.
+    /// Copies as much of `data` into the send buffer as fits, and returns the number of bytes.
     ///
     /// # Errors
-    /// The buffer is full, or the stream takes no more data.
+    /// The buffer is full, or the stream is closed for writing.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
         self.writing(id, |send, pool| send.write(data, pool))
     }
 
-    /// Takes a prefix of `data`, as much as there is room for, without copying it (unless it is
-    /// very short); returns how many bytes.
+    /// Takes as much of `data` as fits, without copying it unless it is very short. Returns the
+    /// number of bytes.
     ///
     /// # Errors
-    /// The buffer is full, or the stream takes no more data.
+    /// The buffer is full, or the stream is closed for writing.
     pub fn write_chunk(&mut self, id: StreamId, data: Bytes) -> Result<usize, WriteError> {
         self.writing(id, |send, pool| send.write_chunk(data, pool))
     }
 
-    /// Ends the stream after what was written.
+    /// Ends the stream after the data written so far.
     ///
     /// # Errors
-    /// The stream was ended, reset or stopped before.
+    /// The stream was already finished, reset or stopped.
     pub fn finish(&mut self, id: StreamId) -> Result<(), ClosedStream> {
         self.sending(id, SendHalf::finish)
     }
 
-    /// Abandons the sending part of the stream: nothing more is sent or sent again. Without
+    /// Abandons the sending part of the stream: nothing more is sent or retransmitted. Has no
     /// effect if the peer has everything or the stream was reset before.
     ///
     /// # Errors
-    /// There is no such stream, or not to send on.
+    /// There is no such stream, or it has no sending part.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<Withdrawn, ClosedStream> {
         self.stream_mut(id, Half::Send)?;
         Ok(self.abandon(id, code.min(VARINT_MAX)))
     }
 
-    /// Resets the sending part of a stream, if it has anything left to send. Returns the symbols
+    /// Resets the sending part of a stream if it still has something to send. Returns the symbols
     /// that were queued for it.
     pub(super) fn abandon(&mut self, id: StreamId, code: u64) -> Withdrawn {
         let Some(stream) = self.table.get_mut(id) else { return Withdrawn::new() };
@@ -142,10 +142,10 @@ impl Streams {
         withdrawn
     }
 
-    /// Asks the peer to abandon the stream, and throws away what comes of it (section 3.5).
+    /// Asks the peer to abandon the stream, and discards further data (section 3.5).
     ///
     /// # Errors
-    /// There is no such stream, or nothing more to read from it.
+    /// There is no such stream, or nothing is left to read from it.
     pub fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         let stream = self.stream_mut(id, Half::Recv)?;
         let stopped = stream.recv.as_mut().and_then(|recv| recv.stop(code.min(VARINT_MAX)));
@@ -165,8 +165,8 @@ impl Streams {
     /// Reads into `out`, in stream order.
     ///
     /// # Errors
-    /// Nothing is there yet, the peer reset the stream, or everything was read; or the stream is
-    /// not delivered in stream order.
+    /// No data is available yet, the peer reset the stream, all data was read, or the stream is not
+    /// delivered in stream order.
     pub fn read(&mut self, id: StreamId, out: &mut [u8]) -> Result<Read, ReadError> {
         let recv = self.receiving(id)?;
         let result = recv.read(out);
@@ -175,13 +175,13 @@ impl Streams {
         result
     }
 
-    /// Reads at most `max` bytes that lie together in memory, without copying; `None` is the end of
-    /// the stream. Unless `ordered`, a stream that is delivered in stream order is switched to
+    /// Reads at most `max` contiguous bytes without copying. `None` is the end of the stream. If
+    /// `ordered` is false, a stream that is delivered in stream order is switched to
     /// [`ArrivalOrder`](super::delivery::ArrivalOrder) first.
     ///
     /// # Errors
-    /// Nothing is there yet, the peer reset the stream, or everything was read; or the stream is
-    /// not delivered in stream order although `ordered`.
+    /// No data is available yet, the peer reset the stream, all data was read, or `ordered` is set
+    /// and the stream is not delivered in stream order.
     pub fn read_chunk(
         &mut self,
         id: StreamId,
@@ -195,12 +195,12 @@ impl Streams {
         result
     }
 
-    /// Lets `delivery` decide in which order the stream's bytes are read from now on. If there is
-    /// something to read by that, and was nothing before, [`StreamEvent::Readable`] follows.
+    /// Makes `delivery` decide from now on in which order the stream's bytes are read. If the
+    /// stream becomes readable by that, [`StreamEvent::Readable`] follows.
     ///
     /// # Errors
-    /// There is nothing more to read; or `delivery` is ordered, and bytes have been delivered by one
-    /// that was not.
+    /// Nothing is left to read, or `delivery` is ordered and bytes were already delivered out of
+    /// order.
     pub fn set_delivery(
         &mut self,
         id: StreamId,
@@ -221,7 +221,8 @@ impl Streams {
         stream.and_then(|stream| stream.recv.as_mut()).ok_or(ReadError::Closed)
     }
 
-    /// Moves the windows and frees the stream, as reading `len` bytes demands.
+    /// Updates the flow-control windows after `len` bytes were read, and frees the stream if it is
+    /// done.
     fn after_read(&mut self, id: StreamId, len: usize) {
         if len == 0 {
             self.reap(id);
@@ -237,10 +238,10 @@ impl Streams {
         }
     }
 
-    /// Changes how the stream is scheduled against others.
+    /// Changes the priority of the stream.
     ///
     /// # Errors
-    /// There is no such stream, or not to send on.
+    /// There is no such stream, or it has no sending part.
     pub fn set_priority(&mut self, id: StreamId, priority: Priority) -> Result<(), ClosedStream> {
         let stream = self.stream_mut(id, Half::Send)?;
         if let Some(send) = stream.send.as_mut().filter(|send| send.priority != priority) {
@@ -251,17 +252,17 @@ impl Streams {
         Ok(())
     }
 
-    /// How the stream is scheduled.
+    /// The priority of the stream.
     #[must_use]
     pub fn priority(&self, id: StreamId) -> Option<Priority> {
         self.send_half(id).map(|send| send.priority.clone())
     }
 
-    /// Sets how what is sent on the stream is protected, or that it is not. The session that
+    /// Sets how data sent on the stream is protected; `None` turns protection off. The session that
     /// protects it is chosen elsewhere, see [`Self::set_session`].
     ///
     /// # Errors
-    /// There is no such stream, or not to send on.
+    /// There is no such stream, or it has no sending part.
     pub fn protect(
         &mut self,
         id: StreamId,
@@ -273,22 +274,22 @@ impl Streams {
         })
     }
 
-    /// How what is sent on the stream is protected.
+    /// How data sent on the stream is protected.
     #[must_use]
     pub fn protection(&self, id: StreamId) -> Option<&Protection> {
         self.send_half(id).and_then(|send| send.protection.as_ref())
     }
 
-    /// Whether what is sent on the stream is to be protected, or is.
+    /// Whether data sent on the stream is, or is going to be, protected.
     #[must_use]
     pub fn is_protected(&self, id: StreamId) -> bool {
         self.send_half(id).is_some_and(|send| send.protection.is_some() || send.session.is_some())
     }
 
-    /// Takes note that what is written next on the stream is one message.
+    /// Announces that what is written next on the stream is one message.
     ///
     /// # Errors
-    /// There is no such stream, or not to send on.
+    /// There is no such stream, or it has no sending part.
     pub fn announce(&mut self, id: StreamId, message: Message) -> Result<(), ClosedStream> {
         self.sending(id, |send| {
             send.messages.announce(send.buffer.end(), message);
@@ -296,19 +297,19 @@ impl Streams {
         })
     }
 
-    /// The newest message that was announced on the stream.
+    /// The last message announced on the stream.
     #[must_use]
     pub fn message(&self, id: StreamId) -> Option<Message> {
         self.send_half(id).and_then(|send| send.messages.newest())
     }
 
-    /// When a frame's bytes have to be at the receiver, if the application said so.
+    /// The deadline for a frame's bytes to reach the receiver, if the application set one.
     #[must_use]
     pub fn deadline(&self, frame: &StreamToken) -> Option<Instant> {
         self.send_half(frame.id).and_then(|send| send.messages.deadline(frame.offset))
     }
 
-    /// Remembers which erasure-coding session the stream belongs to.
+    /// Sets the erasure-coding session that the stream belongs to.
     pub fn set_session(&mut self, id: StreamId, session: Option<u16>) {
         if let Some(send) = self.table.get_mut(id).and_then(|stream| stream.send.as_mut()) {
             send.session = session;
@@ -321,19 +322,19 @@ impl Streams {
         self.send_half(id).and_then(|send| send.session)
     }
 
-    /// Streams of that direction that the peer may have opened so far in all.
+    /// Total number of streams of that direction that the peer may have opened so far.
     #[must_use]
     pub fn peer_stream_limit(&self, dir: Dir) -> u64 {
         self.table.remote[dir.index()].max
     }
 
-    /// Whether bytes wait that were never sent and that the stream's flow control lets go.
+    /// Whether there are new bytes to send that the stream's flow control allows.
     #[must_use]
     pub fn has_sendable(&self, id: StreamId) -> bool {
         self.send_half(id).is_some_and(|send| send.new_bytes() > 0)
     }
 
-    /// What became of what was sent; `None` while the peer may still get something of it.
+    /// The outcome of sending; `None` while the peer may still receive some of the data.
     #[must_use]
     pub fn outcome(&self, id: StreamId) -> Option<super::Outcome> {
         match self.send_half(id) {
@@ -345,8 +346,8 @@ impl Streams {
         }
     }
 
-    /// Whether bytes, or the end of the stream, were written and never sent: for want of a turn or
-    /// of flow-control credit.
+    /// Whether bytes, or the end of the stream, were written but never sent, because of scheduling
+    /// or flow control.
     #[must_use]
     #[cfg(test)]
     pub fn has_unsent(&self, id: StreamId) -> bool {
@@ -357,7 +358,7 @@ impl Streams {
         self.table.get(id).and_then(|stream| stream.send.as_ref())
     }
 
-    /// Tells a blocked writer, once, that there is room again.
+    /// Notifies a blocked writer, once, that there is room again.
     pub(super) fn notify_writable(&mut self, id: StreamId) {
         let Some(stream) = self.table.get_mut(id) else { return };
         let Some(send) = &mut stream.send else { return };
@@ -368,7 +369,7 @@ impl Streams {
         }
     }
 
-    /// Tells writers for whom only the connection's limit left no room that there is some again.
+    /// Notifies writers that only the connection's limit blocked that there is room again.
     pub(super) fn wake_writers(&mut self) {
         while let Some(id) = self.out.pool.wake() {
             let Some(stream) = self.table.get_mut(id) else { continue };

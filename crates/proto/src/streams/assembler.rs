@@ -1,4 +1,4 @@
-//! Received bytes of a stream: what is there, and what the application has.
+//! Reassembly of a stream: which bytes were received, and which were delivered.
 
 use super::block::{Block, Fresh, bounds};
 use crate::wire::range_set::RangeSet;
@@ -6,54 +6,53 @@ use bytes::BytesMut;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Gaps that any stream may have. More are accepted only if received bytes pay for them, see
-/// [`BYTES_PER_GAP`].
+/// Number of gaps that any stream may have. More are accepted only in proportion to the bytes
+/// received, see [`BYTES_PER_GAP`].
 pub(super) const MAX_GAPS: u64 = 1024;
-/// Beyond [`MAX_GAPS`], the stream may have one more gap for each so many bytes that are not
-/// delivered, up to the highest byte received. Packets that are lost or late leave gaps a packet
-/// apart, in windows of any size; only a peer that cuts its data to confetti on purpose gets past
-/// this.
+/// Beyond [`MAX_GAPS`], the stream may have one more gap per this many undelivered bytes, counted
+/// up to the highest byte received. Lost or late packets leave gaps at least a packet apart,
+/// whatever the size of the window. Only a peer that fragments its data on purpose exceeds this.
 pub(super) const BYTES_PER_GAP: u64 = 128;
-/// Undelivered stretches that a block may have storage for. There are several only if the
-/// application takes bytes out of stream order.
+/// Number of undelivered stretches that a block may have storage for. There is more than one only
+/// if the application takes bytes out of stream order.
 pub(super) const MAX_PIECES: usize = 1024;
 
-/// The peer fragments its data more than any loss or reordering explains.
+/// The peer fragments its data more than loss or reordering can explain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooManyGaps;
 
-/// Keeps a stream's bytes until they are delivered, with one copy: into blocks out of which they
-/// are handed.
+/// Keeps a stream's bytes until they are delivered. They are copied once, into the blocks that they
+/// are later handed out from.
 ///
-/// Any received range can be delivered, once; which one is next is decided elsewhere
-/// ([`Delivery`](super::delivery::Delivery)). Bytes that came twice are kept as they came first.
+/// Any received range can be delivered, once. Which one is next is decided elsewhere
+/// ([`Delivery`](super::delivery::Delivery)). If bytes are received twice, the first copy is kept.
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
-    /// Those with something to store: ascending and disjoint, never below `read`.
+    /// Blocks with something to store: ascending, disjoint, and never below `read`.
     blocks: VecDeque<Block>,
-    /// First byte that was not delivered.
+    /// The lowest offset that was not delivered.
     read: u64,
-    /// What was delivered beyond that; empty while bytes are delivered in stream order.
+    /// What was delivered above `read`; empty while bytes are delivered in stream order.
     ahead: RangeSet,
-    /// Bytes delivered.
+    /// Number of bytes delivered.
     delivered: u64,
     /// End of the highest byte received.
     end: u64,
-    /// Received ranges in all blocks.
+    /// Number of received ranges in all blocks.
     fragments: u64,
 }
 
 impl Assembler {
-    /// First byte that was not delivered yet.
+    /// The lowest offset that was not delivered yet.
     pub(crate) fn read_offset(&self) -> u64 {
         self.read
     }
 
-    /// Takes `data`, which starts at stream offset `offset`; `last` is the highest offset at which
-    /// the stream may end, as far as is known. Adds to `fresh` what was not there before.
+    /// Inserts `data`, which starts at stream offset `offset`. `last` is the highest offset at
+    /// which the stream may end, as far as is known. The ranges that are new are added to `fresh`.
     ///
     /// # Errors
-    /// The data leave more gaps than [`MAX_GAPS`], [`BYTES_PER_GAP`] and [`MAX_PIECES`] allow.
+    /// The data leaves more gaps than [`MAX_GAPS`], [`BYTES_PER_GAP`] and [`MAX_PIECES`] allow.
     pub(crate) fn insert(
         &mut self,
         offset: u64,
@@ -76,12 +75,12 @@ impl Assembler {
         if fragments > allowed { Err(TooManyGaps) } else { Ok(()) }
     }
 
-    /// The first part of `range`, which begins above the front, that was not delivered.
+    /// The first part of `range` that was not delivered. `range` must begin above the front.
     fn undelivered(&self, range: Range<u64>) -> Option<Range<u64>> {
         if self.ahead.is_empty() { Some(range) } else { self.ahead.gaps(range).next() }
     }
 
-    /// Stores bytes none of which were delivered.
+    /// Stores bytes, none of which were delivered.
     fn store(
         &mut self,
         mut offset: u64,
@@ -108,9 +107,9 @@ impl Assembler {
         Ok(())
     }
 
-    /// Finds or makes the block that ends at `end`; returns its index.
+    /// Finds or creates the block that ends at `end`; returns its index.
     fn make_block(&mut self, end: u64) -> usize {
-        // Data mostly go to the end of the last block.
+        // Data usually belongs at the end of the last block.
         match self.blocks.back() {
             Some(back) if back.end() == end => return self.blocks.len() - 1,
             Some(back) if back.end() < end => self.close_last(),
@@ -123,7 +122,7 @@ impl Assembler {
         index
     }
 
-    /// Frees what the last block keeps for bytes after the highest one, when these go on in
+    /// Frees storage that the last block reserves beyond its highest byte, when data continues in
     /// another block.
     fn close_last(&mut self) {
         let Some(index) = self.blocks.len().checked_sub(1) else { return };
@@ -140,50 +139,52 @@ impl Assembler {
         }
     }
 
-    /// Index of the block that holds `offset`, or would.
+    /// Index of the block that holds `offset`, or of where that block would be.
     fn position(&self, offset: u64) -> usize {
         if offset == self.read { 0 } else { self.blocks.partition_point(|b| b.end() <= offset) }
     }
 
-    /// The received, undelivered bytes around `offset` that lie together in memory.
+    /// The received, undelivered bytes around `offset` that are contiguous in memory.
     pub(crate) fn range_of(&self, offset: u64) -> Option<Range<u64>> {
         self.blocks.get(self.position(offset))?.range_of(offset)
     }
 
-    /// Received, undelivered ranges in ascending order, cut where they do not lie together.
+    /// Received, undelivered ranges in ascending order, split where they are not contiguous in
+    /// memory.
     pub(crate) fn held(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.blocks.iter().flat_map(Block::held)
     }
 
-    /// Whether `range` can be delivered: it is not empty, all of it is held and lies together.
+    /// Whether `range` can be delivered: it is not empty, and all of it is held and contiguous in
+    /// memory.
     pub(crate) fn is_deliverable(&self, range: &Range<u64>) -> bool {
         let together = self.range_of(range.start);
         !range.is_empty() && together.is_some_and(|together| range.end <= together.end)
     }
 
-    /// Delivers `range`, which [can be](Self::is_deliverable), without a copy.
+    /// Delivers `range` without a copy. It must be [deliverable](Self::is_deliverable).
     pub(crate) fn take(&mut self, range: Range<u64>) -> Option<BytesMut> {
         let index = self.position(range.start);
         let (bytes, left) = self.blocks.get_mut(index)?.take(&range)?;
         self.advance(range, index);
         let (read, end) = (self.read, self.end);
-        // The first missing bytes are mostly the next to come, and so are those after the highest.
+        // The next bytes to arrive are mostly the first missing ones and those after the highest.
         let keep = |piece: &Range<u64>| piece.start == read || piece.end > end;
         let block = self.blocks.get_mut(index)?;
-        // Backwards: one may go.
+        // In reverse order, because settling a piece may remove it.
         left.rev().for_each(|piece| block.settle(piece, keep));
         self.drop_if_empty(index);
         Some(bytes)
     }
 
-    /// What is next in stream order.
+    /// The next range in stream order.
     #[inline]
     pub(super) fn front(&self) -> Option<Range<u64>> {
         self.blocks.front()?.front(self.read)
     }
 
-    /// Delivers what is next in stream order, `max` bytes at most: what [`take`](Self::take) does
-    /// with these, but faster.
+    /// Delivers at most `max` of the next bytes in stream order. Does the same as
+    /// [`take`](Self::take) on them, but faster.
     #[inline]
     pub(super) fn take_front(&mut self, max: usize) -> Option<BytesMut> {
         let block = self.blocks.front_mut()?;
@@ -195,7 +196,7 @@ impl Assembler {
         Some(bytes)
     }
 
-    /// Notes that `range`, of block `index`, was delivered.
+    /// Records that `range`, in block `index`, was delivered.
     fn advance(&mut self, range: Range<u64>, index: usize) {
         if range.start == self.read {
             return self.advance_front(range.end - range.start);
@@ -209,7 +210,7 @@ impl Assembler {
         self.ahead.insert(range);
     }
 
-    /// Notes that `len` bytes were delivered at the front.
+    /// Records that `len` bytes were delivered at the front.
     #[inline]
     fn advance_front(&mut self, len: u64) {
         self.delivered += len;
@@ -220,7 +221,7 @@ impl Assembler {
         }
     }
 
-    /// Throws away what was not delivered: it will not be read.
+    /// Discards what was not delivered: it will not be read.
     pub(super) fn discard(&mut self) {
         self.blocks = VecDeque::new();
         self.ahead.clear();
@@ -241,7 +242,7 @@ mod tests {
 
     const NO_END: u64 = u64::MAX;
 
-    /// Byte `offset` of the stream that the tests send.
+    /// Byte `offset` of the test stream.
     fn byte(offset: u64) -> u8 {
         (offset ^ (offset >> 8)).wrapping_mul(31) as u8
     }
@@ -259,12 +260,12 @@ mod tests {
             out
         }
 
-        /// Bytes of storage, with what is kept from being freed.
+        /// Bytes of storage, including allocations that are kept alive only in part.
         fn pinned(&self) -> u64 {
             self.blocks.iter().map(|block| block.pinned() as u64).sum()
         }
 
-        /// Delivers everything that is held.
+        /// Delivers everything held.
         fn drain(&mut self) {
             for range in self.held().collect::<Vec<_>>() {
                 self.take(range).unwrap();
@@ -272,7 +273,7 @@ mod tests {
         }
     }
 
-    /// Takes bytes that the tests send, and says how many were new.
+    /// Inserts bytes of the test stream; returns how many were new.
     fn insert(assembler: &mut Assembler, range: Range<u64>) -> Result<u64, TooManyGaps> {
         let fresh = insert_bytes(assembler, range.start, &bytes(range))?;
         Ok(fresh.iter().map(|range| range.end - range.start).sum())
@@ -333,7 +334,7 @@ mod tests {
         while insert_bytes(&mut assembler, accepted * 2 + 1, &[0]).is_ok() {
             accepted += 1;
         }
-        // Each of them is two bytes apart: 1/64 of a further gap is earned by each.
+        // Gaps are two bytes apart, so each of them earns 1/64 of a further gap.
         assert!((MAX_GAPS..MAX_GAPS + MAX_GAPS / 32).contains(&accepted), "{accepted}");
     }
 
@@ -365,7 +366,7 @@ mod tests {
             assert_eq!(insert(&mut assembler, offset..offset + 1), Ok(1));
         }
         assert_eq!(assembler.read(200_001), bytes(0..200_000));
-        // The block that the stream ended in is all that is left.
+        // Only the block in which the stream ended is left.
         assert!(assembler.allocated() <= MAX_BLOCK as usize);
     }
 
@@ -423,7 +424,7 @@ mod tests {
         let mut assembler = Assembler::default();
         for start in (0..64 * MAX_BLOCK).step_by(MAX_BLOCK as usize) {
             insert(&mut assembler, start..start + MAX_BLOCK).unwrap();
-            // A byte is left of each block, at another place each time.
+            // One byte of each block is left, at a different place each time.
             let left = start + 1 + start / 64;
             let held: Vec<_> = assembler.held().filter(|range| range.start >= start).collect();
             for range in held {
@@ -491,7 +492,7 @@ mod tests {
         Delivered,
     }
 
-    /// What `assembler` holds, by its own account, compared with a model.
+    /// Compares what `assembler` reports to hold with a model.
     fn check(assembler: &Assembler, model: &[Byte]) -> Result<(), TestCaseError> {
         let is_held = |byte: &Byte| matches!(byte, Byte::Held(_));
         let undelivered = model.iter().position(|byte| *byte != Byte::Delivered);
@@ -511,7 +512,7 @@ mod tests {
         Ok(())
     }
 
-    /// Lets the model take what `assembler` took; returns what is new.
+    /// Makes the model take what `assembler` took; returns what is new.
     fn insert_both(
         assembler: &mut Assembler,
         model: &mut [Byte],
@@ -547,7 +548,7 @@ mod tests {
     }
 
     proptest! {
-        /// Delivers from anywhere, or in stream order only.
+        /// Delivers from anywhere, or only in stream order.
         #[test]
         fn agrees_with_a_vector_of_bytes(
             ops in prop::collection::vec(
@@ -560,7 +561,7 @@ mod tests {
             let mut model = vec![Byte::Missing; 90_000];
             for (salt, (op, offset, len)) in ops.into_iter().enumerate() {
                 if op < 2 {
-                    // Every write has contents of its own, so that it shows whose byte won.
+                    // Every write has its own contents, which shows whose byte was kept.
                     let data: Vec<u8> = (offset..offset + len)
                         .map(|at| byte(at).wrapping_add(salt as u8))
                         .collect();

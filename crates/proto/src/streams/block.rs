@@ -1,20 +1,22 @@
-//! Storage for received bytes of a part of a stream.
+//! Storage for the received bytes of one part of a stream.
 
 use crate::wire::range_set::RangeSet;
 use bytes::BytesMut;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// The first block; every further one is as large as all before it, up to [`MAX_BLOCK`].
+/// Size of the first block. Every further block is as large as all before it together, up to
+/// [`MAX_BLOCK`].
 const MIN_BLOCK: u64 = 1024;
-/// The largest block.
+/// Size of the largest block.
 pub(super) const MAX_BLOCK: u64 = 32 * 1024;
-/// A piece that is left over when its surroundings were delivered keeps all the memory that was
-/// allocated with it. If that is more than so many times its own size, the piece moves out.
+/// A piece that is left over after its surroundings were delivered keeps the whole allocation
+/// alive. If that is more than this many times its own size, the piece is copied out.
 const MAX_WASTE: usize = 4;
 
-/// The bounds of the block that holds `offset`. They depend on nothing else, so that blocks never
-/// overlap whatever comes first, and all blocks of a window together exceed it by less than one.
+/// The bounds of the block that holds `offset`. They depend only on `offset`, so blocks never
+/// overlap, whatever arrives first. All blocks of a window together are less than one block larger
+/// than the window.
 pub(super) fn bounds(offset: u64) -> Range<u64> {
     if offset < MIN_BLOCK {
         0..MIN_BLOCK
@@ -27,7 +29,7 @@ pub(super) fn bounds(offset: u64) -> Range<u64> {
     }
 }
 
-/// Ranges of a frame that had not come before.
+/// Ranges of a frame that were not received before.
 pub(crate) type Fresh = SmallVec<[Range<u64>; 2]>;
 
 /// A stretch of the stream of which nothing was delivered, with storage for all of it.
@@ -37,15 +39,15 @@ struct Piece {
     start: u64,
     /// Stream offset at which the stretch ends.
     end: u64,
-    /// Bytes up to the highest received one; those of gaps are zero. Never grows beyond the
-    /// capacity that it was made with.
+    /// Bytes up to the highest received one; gaps are filled with zeros. Never grows beyond its
+    /// initial capacity.
     buf: BytesMut,
-    /// Bytes of the allocation that `buf` is a part of.
+    /// Size of the allocation that `buf` is a part of.
     pinned: usize,
 }
 
 impl Piece {
-    /// Storage for `stretch`, of which no more is needed than what is below `last`.
+    /// Allocates storage for the part of `stretch` below `last`.
     fn new(stretch: Range<u64>, last: u64) -> Self {
         let size = stretch.end.min(last).saturating_sub(stretch.start) as usize;
         let buf = BytesMut::with_capacity(size);
@@ -56,7 +58,7 @@ impl Piece {
         self.start..self.end
     }
 
-    /// Stores bytes that were not there before.
+    /// Stores bytes that were not received before.
     fn write(&mut self, offset: u64, data: &[u8]) {
         let at = (offset - self.start) as usize;
         match self.buf.get_mut(at..at + data.len()) {
@@ -68,7 +70,7 @@ impl Piece {
         }
     }
 
-    /// Gives up an allocation of which this is a small part.
+    /// Copies the piece out of its allocation if it is only a small part of that.
     fn compact(&mut self) {
         let size = self.buf.capacity();
         if size * MAX_WASTE < self.pinned {
@@ -79,22 +81,22 @@ impl Piece {
     }
 }
 
-/// A part of the stream as [`bounds`] cuts it, with storage for what of it is not delivered.
+/// A part of the stream with the bounds given by [`bounds`], and storage for its undelivered bytes.
 ///
-/// Delivering from the middle of a piece leaves two; both stay where they are in memory.
+/// Delivering from the middle of a piece splits it in two, which stay where they are in memory.
 #[derive(Debug)]
 pub(super) struct Block {
     /// Stream offset at which the block ends.
     end: u64,
-    /// Received stream offsets. Delivered ones stay among them if they left in stream order.
+    /// Received stream offsets. Those delivered in stream order are still included.
     received: RangeSet,
-    /// Ascending, and as long as can be: what is between them was delivered, or has nothing to
-    /// store.
+    /// Ascending, and as long as possible: what lies between two pieces was delivered, or needs no
+    /// storage.
     pieces: SmallVec<[Piece; 1]>,
 }
 
 impl Block {
-    /// A block without storage, which ends at `end`.
+    /// An empty block that ends at `end`.
     pub(super) fn new(end: u64) -> Self {
         Self { end, received: RangeSet::default(), pieces: SmallVec::new() }
     }
@@ -118,7 +120,7 @@ impl Block {
         self.pieces.iter().map(|piece| piece.buf.capacity()).sum()
     }
 
-    /// Bytes of storage, counting what pieces keep from being freed.
+    /// Bytes of storage, including allocations that pieces keep alive only in part.
     #[cfg(test)]
     pub(super) fn pinned(&self) -> usize {
         self.pieces.iter().map(|piece| piece.pinned).sum()
@@ -129,9 +131,9 @@ impl Block {
         self.pieces.partition_point(|piece| piece.end <= offset)
     }
 
-    /// Copies what is new of `data`, none of which was delivered, and notes it in `fresh`.
-    /// `stretch` finds the undelivered stretch around it, within the block, and `last` is where
-    /// the stream ends at the latest.
+    /// Copies what is new of `data`, none of which was delivered, and adds its ranges to `fresh`.
+    /// `stretch` finds the undelivered stretch around it within the block. `last` is the highest
+    /// offset at which the stream may end.
     pub(super) fn fill(
         &mut self,
         offset: u64,
@@ -155,7 +157,7 @@ impl Block {
         self.received.insert(range);
     }
 
-    /// The received, undelivered bytes around `offset` that lie together.
+    /// The received, undelivered bytes around `offset` that are contiguous in memory.
     pub(super) fn range_of(&self, offset: u64) -> Option<Range<u64>> {
         let piece = self.pieces.get(self.position(offset))?;
         let range = self.received.range_of(offset).filter(|_| piece.start <= offset)?;
@@ -182,15 +184,15 @@ impl Block {
         })
     }
 
-    /// As [`range_of`](Self::range_of) if `offset` is the first that is not delivered.
+    /// Like [`range_of`](Self::range_of), where `offset` is the first undelivered one.
     #[inline]
     pub(super) fn front(&self, offset: u64) -> Option<Range<u64>> {
         let piece = self.pieces.first().filter(|piece| piece.start == offset)?;
         Some(offset..self.received.range_of(offset)?.end.min(piece.end))
     }
 
-    /// As [`take`](Self::take) with the beginning of [`front`](Self::front), up to `max` bytes. Says
-    /// whether the piece ends with them; if so, it is removed.
+    /// Like [`take`](Self::take) for the first `max` bytes of [`front`](Self::front). Returns also
+    /// whether the piece ends with them, in which case it is removed.
     #[inline]
     pub(super) fn take_front(&mut self, offset: u64, max: usize) -> Option<(BytesMut, bool)> {
         let front = self.front(offset)?;
@@ -206,7 +208,7 @@ impl Block {
     }
 
     /// Takes out `range`, which lies within one [`range_of`](Self::range_of). Returns the bytes and
-    /// the indices of the pieces that are left around them, to be [settled](Self::settle).
+    /// the indices of the pieces left around them, which must be [settled](Self::settle).
     pub(super) fn take(&mut self, range: &Range<u64>) -> Option<(BytesMut, Range<usize>)> {
         let index = self.position(range.start);
         let piece = self.pieces.get_mut(index)?;
@@ -232,7 +234,8 @@ impl Block {
         self.received.remove(range);
     }
 
-    /// Frees what piece `index` does not need, but leaves it alone if `keep` says so of its range.
+    /// Frees the storage that piece `index` does not need, unless `keep` returns true for its
+    /// range.
     pub(super) fn settle(&mut self, index: usize, keep: impl FnOnce(&Range<u64>) -> bool) {
         let Some(piece) = self.pieces.get_mut(index) else { return };
         let range = piece.range();

@@ -1,7 +1,7 @@
-//! Control frames that wait to be sent, and what becomes of them.
+//! Pending control frames, and what happens when they are acknowledged or lost.
 //!
-//! What waits is a mark, not a frame: values are read when the frame is written, so that a frame
-//! that was lost is sent again with its current value, or not at all.
+//! Pending frames are only marks. Their values are read when the frame is written, so a lost frame
+//! is sent again with its current value, or not at all.
 
 use super::table::{PendingControl, Stream};
 use super::{Streams, flow};
@@ -11,7 +11,7 @@ use crate::wire::frame::Frame;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Marks of the connection, and the streams that have marks.
+/// Marks of the connection, and the streams that have marks of their own.
 #[derive(Debug, Default)]
 pub(super) struct Control {
     pub(super) max_data: bool,
@@ -22,7 +22,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Queues a stream that has something to say, once.
+    /// Queues a stream that has control frames to send, once.
     pub(super) fn queue(&mut self, stream: &mut Stream) {
         let PendingControl { reset, stop, max_data, blocked } = stream.pending;
         if (reset || stop || max_data || blocked) && !stream.control_queued {
@@ -31,7 +31,7 @@ impl Control {
         }
     }
 
-    /// Whether nothing waits.
+    /// Whether nothing is pending.
     fn is_empty(&self) -> bool {
         let flags = [self.max_data, self.data_blocked];
         !flags.iter().chain(&self.max_streams).chain(&self.streams_blocked).any(|&flag| flag)
@@ -39,7 +39,7 @@ impl Control {
     }
 }
 
-/// The part of a packet that control frames may fill.
+/// The space of a packet that control frames may fill.
 struct Page<'a> {
     out: &'a mut Vec<u8>,
     start: usize,
@@ -48,7 +48,7 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Writes a frame if it fits; says whether it did.
+    /// Writes a frame if it fits; returns whether it did.
     fn put(&mut self, frame: &Frame<'_>, token: ControlToken) -> bool {
         let fits = (self.out.len() - self.start).saturating_add(frame.size()) <= self.room;
         if fits {
@@ -60,14 +60,14 @@ impl Page<'_> {
 }
 
 impl Streams {
-    /// Whether a control frame waits to be sent.
+    /// Whether a control frame is pending.
     #[must_use]
     pub fn wants_control(&self) -> bool {
         !self.control.is_empty()
     }
 
     /// Appends at most `room` bytes of control frames to `out`, and a token for each to `tokens`.
-    /// `rtt`, the smoothed round-trip time, is what receive windows are tuned by.
+    /// Receive windows are tuned by `rtt`, the smoothed round-trip time.
     pub fn write_control(
         &mut self,
         now: Instant,
@@ -91,7 +91,7 @@ impl Streams {
         }
     }
 
-    /// Writes the connection's own frames; false if not all of them fit.
+    /// Writes the connection-level frames; false if not all of them fit.
     fn write_connection_control(&mut self, now: Instant, rtt: Duration, page: &mut Page) -> bool {
         if self.control.max_data {
             let update = self.window.propose(now, rtt);
@@ -139,7 +139,7 @@ impl Streams {
         true
     }
 
-    /// The packet with this frame was acknowledged, late or in time.
+    /// The packet with this frame was acknowledged, whether or not it had been declared lost.
     pub fn control_acked(&mut self, token: ControlToken) {
         match token {
             ControlToken::ResetStream(id) => {
@@ -154,7 +154,7 @@ impl Streams {
                     self.reap(id);
                 }
             }
-            // Nothing is kept for them.
+            // They keep no state.
             ControlToken::MaxData
             | ControlToken::MaxStreamData(_)
             | ControlToken::MaxStreams(_)
@@ -164,7 +164,7 @@ impl Streams {
         }
     }
 
-    /// The packet with this frame was lost: what is still true of it is queued to be said again.
+    /// The packet with this frame was lost: queues the frame again if it still applies.
     pub fn control_lost(&mut self, token: ControlToken) {
         match token {
             ControlToken::ResetStream(id) => self.again(id, |stream| {
@@ -204,7 +204,7 @@ impl Streams {
     }
 }
 
-/// Writes a stream's frames as far as they are still true; false if not all of them fit.
+/// Writes a stream's frames that still apply; false if not all of them fit.
 fn write_stream_control(stream: &mut Stream, now: Instant, rtt: Duration, page: &mut Page) -> bool {
     let id = stream.id;
     let Stream { send, recv, pending, .. } = stream;

@@ -2,17 +2,17 @@
 
 use crate::wire::frame::StreamHeader;
 
-/// Whether a STREAM frame carries its length.
+/// Whether a STREAM frame has a Length field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// The frame says how long it is; others may follow.
+    /// The frame has one; other frames may follow.
     Explicit,
-    /// The frame reaches to the end of its packet (or source symbol): nothing may follow it.
+    /// The frame extends to the end of its packet (or source symbol): nothing may follow it.
     ToEnd,
 }
 
-/// How many bytes of `available` fit in a STREAM frame of at most `room` bytes; `None` if not
-/// even the frame's header does, or if bytes are there but none fits.
+/// How many bytes of `available` fit in a STREAM frame of at most `room` bytes. `None` if not even
+/// the header fits, or if there are bytes but none fits.
 pub(super) fn stream_fit(
     header: &StreamHeader,
     available: u64,

@@ -1,49 +1,49 @@
-//! What the application is told.
+//! Events for the application.
 
 use crate::ids::{Dir, StreamId};
 use std::collections::VecDeque;
 
-/// Something happened to a stream that an application acts on.
+/// A stream event that the application should handle.
 ///
-/// Each stands in the queue at most once for its stream or direction, so that the queue is bounded
-/// by the number of streams.
+/// Each event is queued at most once per stream or direction, so the number of streams bounds the
+/// queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamEvent {
-    /// The peer opened streams; accept until there are no more.
+    /// The peer opened streams. Accept until there are none left.
     Opened {
-        /// Of this direction.
+        /// The direction.
         dir: Dir,
     },
     /// Streams can be opened again, after an attempt failed.
     Available {
-        /// Of this direction.
+        /// The direction.
         dir: Dir,
     },
-    /// There are bytes, an end or a reset to read; read until blocked.
+    /// Bytes, the end of the stream, or a reset can be read. Read until blocked.
     Readable {
-        /// On this stream.
+        /// The stream.
         id: StreamId,
     },
-    /// There is room in the send buffer again, after a write found none.
+    /// There is room in the send buffer again, after a write was blocked.
     Writable {
-        /// Of this stream.
+        /// The stream.
         id: StreamId,
     },
-    /// The peer holds everything that was written, and knows that it is all.
+    /// The peer has received everything, including the end of the stream.
     Finished {
-        /// On this stream.
+        /// The stream.
         id: StreamId,
     },
-    /// The peer does not want the rest of the stream, which was reset.
+    /// The peer stopped the stream, which was reset.
     Stopped {
-        /// This stream.
+        /// The stream.
         id: StreamId,
-        /// The code that the peer's application gave.
+        /// The peer's application error code.
         code: u64,
     },
 }
 
-/// The queue of events. Who pushes an event of a stream checks the stream's own flag first.
+/// The queue of events. For stream events, the caller checks the stream's own flag before pushing.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     queue: VecDeque<StreamEvent>,
@@ -57,14 +57,14 @@ impl Events {
         self.queue.push_back(event);
     }
 
-    /// Queues that the peer opened streams, once.
+    /// Queues an [`Opened`](StreamEvent::Opened) event, once.
     pub(super) fn opened(&mut self, dir: Dir) {
         if !std::mem::replace(&mut self.opened[dir.index()], true) {
             self.queue.push_back(StreamEvent::Opened { dir });
         }
     }
 
-    /// Queues that streams can be opened, once.
+    /// Queues an [`Available`](StreamEvent::Available) event, once.
     pub(super) fn available(&mut self, dir: Dir) {
         if !std::mem::replace(&mut self.available[dir.index()], true) {
             self.queue.push_back(StreamEvent::Available { dir });

@@ -1,9 +1,9 @@
-//! Flow control (RFC 9000 section 4): how far the peer may send, how far we may.
+//! Flow control (RFC 9000 section 4), in both directions.
 
 use crate::wire::coding::VARINT_MAX;
 use std::time::{Duration, Instant};
 
-/// A new limit, to be announced and then committed.
+/// A new limit, which is announced and then committed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Update {
     /// The limit to announce.
@@ -11,50 +11,50 @@ pub(super) struct Update {
     size: u64,
 }
 
-/// How far the peer may send, on a stream or on the connection.
+/// A receive window: how much the peer may send on a stream or on the connection.
 ///
 /// The limit moves when half of the window is consumed. The window doubles, up to a maximum, when
-/// it is consumed so fast that it, and not the path, may be what holds the peer back.
+/// it is consumed so fast that it may be what limits the peer, rather than the path.
 #[derive(Debug)]
 pub(super) struct RecvWindow {
     limit: u64,
     size: u64,
     max_size: u64,
     consumed: u64,
-    /// When the limit was last announced, and what was consumed by then.
+    /// When the limit was last announced, and how much had been consumed by then.
     epoch: Option<(Instant, u64)>,
 }
 
 impl RecvWindow {
-    /// A window of `size` bytes that may grow to `max_size`. The peer knows it already, from the
-    /// transport parameters.
+    /// A window of `size` bytes that may grow to `max_size`. The transport parameters have
+    /// announced it already.
     pub(super) fn new(size: u64, max_size: u64) -> Self {
         let size = size.min(VARINT_MAX);
         Self { limit: size, size, max_size: max_size.max(size), consumed: 0, epoch: None }
     }
 
-    /// First offset that the peer must not send.
+    /// The first offset that the peer must not send.
     pub(super) fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// Notes that the application is done with `bytes` more.
+    /// Records that the application consumed another `bytes`.
     pub(super) fn consume(&mut self, bytes: u64) {
         self.consumed = self.consumed.saturating_add(bytes);
     }
 
-    /// Whether half of the window is consumed, so that the peer should hear of a new limit.
+    /// Whether half of the window is consumed, so that a new limit should be announced.
     pub(super) fn is_due(&self) -> bool {
         self.limit.saturating_sub(self.consumed) <= self.size / 2
     }
 
-    /// The limit to announce now. Never below one that was announced before.
+    /// The limit to announce now. Never below an earlier one.
     pub(super) fn propose(&self, now: Instant, rtt: Duration) -> Update {
         let mut size = self.size;
         if self.is_due()
             && let Some((since, consumed)) = self.epoch
         {
-            // At this rate, would all of the window be consumed within two round trips?
+            // Would the whole window be consumed within two round trips at this rate?
             let elapsed = now.saturating_duration_since(since).as_nanos();
             let spent = u128::from(self.consumed.saturating_sub(consumed));
             let budget = rtt.as_nanos().saturating_mul(2).saturating_mul(spent);
@@ -66,7 +66,7 @@ impl RecvWindow {
         Update { limit, size }
     }
 
-    /// Notes that `update` was announced.
+    /// Records that `update` was announced.
     pub(super) fn commit(&mut self, now: Instant, update: Update) {
         self.limit = update.limit;
         self.size = update.size;
@@ -80,7 +80,7 @@ impl RecvWindow {
     }
 }
 
-/// How far we may send on the connection.
+/// How much we may send on the connection.
 #[derive(Debug, Default)]
 pub(super) struct SendCredit {
     limit: u64,
@@ -95,7 +95,7 @@ impl SendCredit {
         self.limit
     }
 
-    /// Bytes that may still be sent.
+    /// Number of bytes that may still be sent.
     pub(super) fn available(&self) -> u64 {
         self.limit.saturating_sub(self.used)
     }
@@ -105,17 +105,17 @@ impl SendCredit {
         self.used
     }
 
-    /// Notes that `bytes` new bytes were sent.
+    /// Records that `bytes` new bytes were sent.
     pub(super) fn charge(&mut self, bytes: u64) {
         self.used = self.used.saturating_add(bytes);
     }
 
-    /// Raises the limit; lower ones are old news (RFC 9000 section 4.1).
+    /// Raises the limit. A lower limit is outdated and ignored (RFC 9000 section 4.1).
     pub(super) fn raise(&mut self, limit: u64) {
         self.limit = self.limit.max(limit);
     }
 
-    /// Notes that data waits for credit; true the first time for each limit.
+    /// Records that data waits for credit. True the first time for each limit.
     pub(super) fn block(&mut self) -> bool {
         self.available() == 0 && self.blocked_at.replace(self.limit) != Some(self.limit)
     }
@@ -127,7 +127,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
-    /// Consumes half windows, one each `period`; returns the sizes.
+    /// Consumes half windows, one per `period`; returns the sizes.
     fn sizes(period: Duration, rounds: usize) -> Vec<u64> {
         let mut now = Instant::now();
         let mut window = RecvWindow::new(1000, 5000);
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn stays_when_the_path_is_the_limit() {
-        // Half a window per round trip and a bit: a whole one takes more than two.
+        // Half a window takes a little more than a round trip, so a whole one takes more than two.
         assert_eq!(sizes(RTT + Duration::from_millis(1), 4), [1000; 4]);
     }
 

@@ -1,20 +1,20 @@
-//! Messages on a stream: what the application says about the pieces that it writes.
+//! Messages on a stream: metadata that the application gives for the pieces it writes.
 
 use crate::fec::redundancy::Message;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// Messages that are remembered of a stream; the oldest go first.
+/// Number of messages remembered per stream; the oldest are forgotten first.
 pub(super) const MAX_MESSAGES: usize = 64;
 
-/// The newest messages of a stream, oldest first, and where each begins.
+/// The newest messages of a stream, oldest first, with the offset at which each begins.
 #[derive(Debug, Default)]
 pub(super) struct Messages(VecDeque<(u64, Message)>);
 
 impl Messages {
-    /// What is written from stream offset `start` on is one message.
+    /// Announces a message that starts at stream offset `start`.
     pub(super) fn announce(&mut self, start: u64, message: Message) {
-        // One that nothing was written of is replaced.
+        // A message of which nothing was written is replaced.
         self.0.pop_back_if(|(before, _)| *before >= start);
         if self.0.len() == MAX_MESSAGES {
             self.0.pop_front();

@@ -1,9 +1,9 @@
 //! Streams and flow control (RFC 9000 sections 2 to 4): the whole stream layer of one connection.
 //!
-//! [`Streams`] takes the contents of frames ([`receive`]), serves the application ([`app`]), and
-//! fills packets: control frames ([`control`]), lost bytes and new ones as the
-//! [`ResendOrder`] and the [`Scheduler`] decide ([`transmit`]). It knows no packets; what
-//! becomes of a frame comes back as its [`Token`](crate::recovery::token::Token).
+//! [`Streams`] processes the contents of frames ([`receive`]), serves the application ([`app`]),
+//! and fills packets: with control frames ([`control`]), and with lost and new bytes as the
+//! [`ResendOrder`] and the [`Scheduler`] decide ([`transmit`]). It does not know packets; the fate
+//! of a frame is reported by its [`Token`](crate::recovery::token::Token).
 
 mod app;
 mod assembler;
@@ -46,25 +46,26 @@ use sutura_schedule::Scheduler;
 use table::{Half, MAX_STREAM_COUNT, Stream, Table};
 use transmit::Outgoing;
 
-/// What this endpoint allows the peer, and itself, to use. The limits for the peer are those of
-/// the transport parameters (RFC 9000 section 18.2).
+/// Limits of this endpoint, for the peer and for itself. Those for the peer are announced in the
+/// transport parameters (RFC 9000 section 18.2).
 #[derive(Debug, Clone)]
 pub struct StreamLimits {
-    /// Unfinished bidirectional streams that the peer may have (`initial_max_streams_bidi`).
+    /// Bidirectional streams that the peer may have open at a time (`initial_max_streams_bidi`).
     pub bidi_streams: u64,
-    /// Unfinished unidirectional streams that the peer may have (`initial_max_streams_uni`).
+    /// Unidirectional streams that the peer may have open at a time (`initial_max_streams_uni`).
     pub uni_streams: u64,
-    /// Receive window of a stream in bytes, to begin with (all three `initial_max_stream_data_*`).
+    /// Initial receive window of a stream in bytes (all three `initial_max_stream_data_*`).
     pub stream_window: u64,
-    /// The most that it may grow to.
+    /// Maximum receive window of a stream in bytes.
     pub max_stream_window: u64,
-    /// Receive window of the connection in bytes, to begin with (`initial_max_data`).
+    /// Initial receive window of the connection in bytes (`initial_max_data`).
     pub connection_window: u64,
-    /// The most that it may grow to.
+    /// Maximum receive window of the connection in bytes.
     pub max_connection_window: u64,
     /// Bytes that a stream's send buffer holds until they are acknowledged.
     pub send_buffer: usize,
-    /// Bytes that all send buffers hold together, beside what each stream may hold in any case.
+    /// Bytes that all send buffers may hold together, in addition to what is reserved for each
+    /// stream.
     pub connection_send_buffer: usize,
 }
 
@@ -111,22 +112,23 @@ impl PeerLimits {
     }
 }
 
-/// What became of a sending half.
+/// The outcome of a sending half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The peer has everything up to the end, or knows of the reset; or the stream never was.
+    /// The peer has everything including the end, or acknowledged the reset; or there never was
+    /// such a stream.
     Finished,
-    /// The peer did not want it, with this code.
+    /// The peer stopped it with this code.
     Stopped(u64),
 }
 
 /// The stream, or this half of it, can no longer be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ClosedStream {
-    /// The peer asked us to stop, with this code, and the stream was reset.
+    /// The peer stopped the stream with this code, so it was reset.
     #[error("stopped by peer: code {0}")]
     Stopped(u64),
-    /// It is finished, was reset or stopped by us, or never was.
+    /// It is finished, was reset or stopped locally, or never existed.
     #[error("stream is closed")]
     Closed,
 }
@@ -137,10 +139,10 @@ pub enum WriteError {
     /// The send buffer is full; [`StreamEvent::Writable`] will follow.
     #[error("send buffer is full")]
     Blocked,
-    /// The peer asked us to stop, with this code, and the stream was reset.
+    /// The peer stopped the stream with this code, so it was reset.
     #[error("stopped by peer: code {0}")]
     Stopped(u64),
-    /// The stream is finished, was reset, or never was.
+    /// The stream is finished, was reset, or never existed.
     #[error("stream is closed")]
     Closed,
 }
@@ -154,47 +156,47 @@ impl From<ClosedStream> for WriteError {
     }
 }
 
-/// What was read.
+/// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Read {
-    /// So many bytes.
+    /// This many bytes.
     Data(usize),
-    /// The stream ended; reported once.
+    /// The end of the stream; reported once.
     Fin,
 }
 
 /// Why nothing was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// Nothing is there yet; [`StreamEvent::Readable`] will follow.
+    /// No data is available yet; [`StreamEvent::Readable`] will follow.
     #[error("nothing to read yet")]
     Blocked,
-    /// The peer abandoned the stream, with this code; reported once.
+    /// The peer reset the stream with this code; reported once.
     #[error("reset by peer: code {0}")]
     Reset(u64),
-    /// Everything was read, the stream was stopped by us, or never was.
+    /// Everything was read, the stream was stopped locally, or it never existed.
     #[error("stream is closed")]
     Closed,
-    /// The stream's bytes are delivered in another order, so that a read without their offsets
-    /// makes no sense.
+    /// The stream is not delivered in stream order, so a read that returns no offsets makes no
+    /// sense.
     #[error("ordered read of a stream that is delivered out of order")]
     IllegalOrderedRead,
 }
 
-/// What the stream layer holds and has moved.
+/// What the stream layer holds, and how much it has transferred.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StreamStats {
     /// Streams with state.
     pub streams: usize,
     /// Bytes in send buffers.
     pub send_buffered: usize,
-    /// Bytes of storage for received data that was not read.
+    /// Bytes of storage for received data that was not read yet.
     pub receive_buffered: usize,
-    /// Events that the application did not fetch.
+    /// Events that the application has not polled yet.
     pub events: usize,
-    /// New stream bytes sent, as flow control counts them.
+    /// New stream bytes sent, as counted by flow control.
     pub sent: u64,
-    /// Stream bytes received, as flow control counts them.
+    /// Stream bytes received, as counted by flow control.
     pub received: u64,
 }
 
@@ -206,20 +208,20 @@ pub struct Streams {
     table: Table,
     /// The connection's receive window.
     window: RecvWindow,
-    /// What counts against it: the sum of all streams' highest offsets.
+    /// How much of it is used: the sum of all streams' highest offsets.
     received: u64,
     out: Outgoing,
     control: Control,
     events: Events,
-    /// What makes the delivery of a new stream.
+    /// Builds the delivery of new streams.
     delivery: Arc<dyn DeliveryFactory>,
-    /// How a new stream is protected.
+    /// The protection of new streams.
     protection: Option<Protection>,
 }
 
 impl Streams {
-    /// No streams. What `limits` allow the peer must be what the transport parameters say; nothing
-    /// can be opened before [`Self::set_peer_limits`].
+    /// A connection without streams. `limits` must match the transport parameters sent to the peer.
+    /// No stream can be opened before [`Self::set_peer_limits`].
     #[must_use]
     pub fn new(
         side: Side,
@@ -244,20 +246,20 @@ impl Streams {
         }
     }
 
-    /// The same, with another delivery than [`StreamOrder`] for the streams that are to come.
+    /// Sets the delivery of future streams, [`StreamOrder`] by default.
     #[must_use]
     pub fn with_delivery(self, delivery: Arc<dyn DeliveryFactory>) -> Self {
         Self { delivery, ..self }
     }
 
-    /// The same, with a protection for the streams that are to come.
+    /// Sets the protection of future streams.
     #[must_use]
     pub fn with_protection(self, protection: Option<Protection>) -> Self {
         Self { protection, ..self }
     }
 
-    /// Takes the limits of the peer's transport parameters. Those that were remembered for 0-RTT
-    /// may be followed by the real ones: limits only rise (RFC 9000 section 7.4.1).
+    /// Sets the limits from the peer's transport parameters. Those remembered for 0-RTT may be set
+    /// first and the real ones later, because limits only rise (RFC 9000 section 7.4.1).
     pub fn set_peer_limits(&mut self, peer: PeerLimits) {
         self.peer = peer;
         self.raise_max_data(peer.max_data);
@@ -272,19 +274,19 @@ impl Streams {
         }
     }
 
-    /// Tells the scheduler how many bytes the congestion window has.
+    /// Tells the scheduler the size of the congestion window.
     pub fn on_congestion_window(&mut self, bytes: u64) {
         self.out.scheduler.on_congestion_window(bytes);
     }
 
-    /// Lets another scheduler decide, while there are no streams.
+    /// Replaces the scheduler, while there are no streams.
     #[cfg(test)]
     pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
         assert_eq!(self.table.len(), 0);
         self.out.scheduler = scheduler;
     }
 
-    /// The next thing that the application should know.
+    /// The next event for the application.
     pub fn poll_event(&mut self) -> Option<StreamEvent> {
         while let Some(event) = self.events.pop() {
             match event {
@@ -303,7 +305,7 @@ impl Streams {
         None
     }
 
-    /// What is held and was moved. Visits every stream: not for every packet.
+    /// Counters. Visits every stream, so it should not be called for every packet.
     #[must_use]
     pub fn stats(&self) -> StreamStats {
         let mut stats = StreamStats {
@@ -320,7 +322,7 @@ impl Streams {
         stats
     }
 
-    /// Makes the state of an open stream.
+    /// Creates the state of an open stream.
     fn create(&mut self, id: StreamId, accepted: bool) -> &mut Stream {
         let side = self.table.side;
         let ours = id.initiator() == side;
@@ -341,7 +343,7 @@ impl Streams {
         stream
     }
 
-    /// Frees a stream with which both ends are done, and gives its place back to the peer.
+    /// Frees a stream that is done in both directions, and lets the peer open another one for it.
     fn reap(&mut self, id: StreamId) {
         let Some(stream) = self.table.get_mut(id).filter(|stream| stream.is_done()) else {
             return;
@@ -355,8 +357,7 @@ impl Streams {
         }
     }
 
-    /// Gives received bytes that were read, or that will not be read, back to the connection's
-    /// window.
+    /// Credits received bytes that were read, or will not be read, to the connection's window.
     fn release(&mut self, bytes: u64) {
         self.window.consume(bytes);
         if bytes > 0 && self.window.is_due() {
@@ -364,7 +365,7 @@ impl Streams {
         }
     }
 
-    /// Raises the connection's limit for what we send.
+    /// Raises the limit for what we send on the connection.
     fn raise_max_data(&mut self, limit: u64) {
         self.out.credit.raise(limit);
         self.out.report_blocked(&mut self.control);
@@ -381,7 +382,7 @@ impl Streams {
         }
     }
 
-    /// Tells the application, once, that it can read.
+    /// Notifies the application, once, that the stream is readable.
     fn notify_readable(events: &mut Events, stream: &mut Stream) {
         if stream.accepted && !std::mem::replace(&mut stream.readable_queued, true) {
             events.push(StreamEvent::Readable { id: stream.id });

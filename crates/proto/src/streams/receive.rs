@@ -1,4 +1,4 @@
-//! Frames about streams and flow control that the peer sends (RFC 9000 section 19).
+//! Processing of the peer's frames about streams and flow control (RFC 9000 section 19).
 
 use super::recv::Received;
 use super::table::{Lookup, MAX_STREAM_COUNT};
@@ -11,8 +11,8 @@ impl Streams {
     /// STREAM (section 19.8): `data` starts at stream offset `offset`.
     ///
     /// # Errors
-    /// The stream cannot be received on or not be opened; a window is exceeded; the final size is
-    /// contradicted; the data is cut into hostile fragments.
+    /// We cannot receive on the stream, or the peer may not open it; a flow-control limit is
+    /// exceeded; the final size changes; or the data is fragmented too much.
     pub fn received(
         &mut self,
         id: StreamId,
@@ -27,8 +27,8 @@ impl Streams {
     /// RESET_STREAM (section 19.4).
     ///
     /// # Errors
-    /// The stream cannot be received on or not be opened; a window is exceeded; the final size is
-    /// contradicted.
+    /// We cannot receive on the stream, or the peer may not open it; a flow-control limit is
+    /// exceeded; or the final size changes.
     pub fn received_reset(
         &mut self,
         id: StreamId,
@@ -39,7 +39,7 @@ impl Streams {
             .map_err(|error| error.in_frame(FrameKind::ResetStream.wire_type()))
     }
 
-    /// Gives a frame to the receiving part of its stream and follows what it changed.
+    /// Passes a frame to the receiving part of its stream, and handles the result.
     fn receive(
         &mut self,
         id: StreamId,
@@ -70,8 +70,8 @@ impl Streams {
         Ok(())
     }
 
-    /// Opens the stream that a frame names, if the peer does so by this frame; returns whether it
-    /// has state.
+    /// Opens the stream that a frame names, if the frame is the first from the peer to do so.
+    /// Returns whether the stream has state.
     fn open_by_peer(&mut self, id: StreamId, half: Half) -> Result<bool, TransportError> {
         let (lookup, opened) = self.table.resolve(id, half)?;
         if opened {
@@ -83,11 +83,11 @@ impl Streams {
         Ok(lookup != Lookup::Gone)
     }
 
-    /// STOP_SENDING (section 19.5): the stream is reset with the peer's code, and the application
-    /// told, unless everything was delivered.
+    /// STOP_SENDING (section 19.5): resets the stream with the peer's code and notifies the
+    /// application, unless everything was delivered.
     ///
     /// # Errors
-    /// The stream cannot be sent on or not be opened.
+    /// We cannot send on the stream, or the peer may not open it.
     pub fn received_stop_sending(
         &mut self,
         id: StreamId,
@@ -114,7 +114,7 @@ impl Streams {
     /// MAX_STREAM_DATA (section 19.10).
     ///
     /// # Errors
-    /// The stream cannot be sent on or not be opened.
+    /// We cannot send on the stream, or the peer may not open it.
     pub fn received_max_stream_data(
         &mut self,
         id: StreamId,
@@ -136,27 +136,28 @@ impl Streams {
     /// MAX_STREAMS (section 19.11).
     ///
     /// # Errors
-    /// More than 2^60 streams.
+    /// The limit is above 2^60 streams.
     pub fn received_max_streams(&mut self, dir: Dir, limit: u64) -> Result<(), TransportError> {
         Self::check_stream_count(limit, FrameKind::MaxStreams.wire_type() | dir as u64)?;
         self.raise_max_streams(dir, limit);
         Ok(())
     }
 
-    /// STREAM_DATA_BLOCKED (section 19.13): opens the stream and changes nothing else.
+    /// STREAM_DATA_BLOCKED (section 19.13): opens the stream, but changes nothing else.
     ///
     /// # Errors
-    /// The stream cannot be received on or not be opened.
+    /// We cannot receive on the stream, or the peer may not open it.
     pub fn received_stream_data_blocked(&mut self, id: StreamId) -> Result<(), TransportError> {
         self.open_by_peer(id, Half::Recv)
             .map(drop)
             .map_err(|error| error.in_frame(FrameKind::StreamDataBlocked.wire_type()))
     }
 
-    /// STREAMS_BLOCKED (section 19.14): whatever became free is announced without waiting for more.
+    /// STREAMS_BLOCKED (section 19.14): announces all streams that became free, without waiting for
+    /// more.
     ///
     /// # Errors
-    /// More than 2^60 streams.
+    /// The limit is above 2^60 streams.
     pub fn received_streams_blocked(&mut self, dir: Dir, limit: u64) -> Result<(), TransportError> {
         Self::check_stream_count(limit, FrameKind::StreamsBlocked.wire_type() | dir as u64)?;
         let remote = &self.table.remote[dir.index()];

@@ -14,39 +14,39 @@ use std::ops::Range;
 /// States of RFC 9000 section 3.2, figure 3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecvState {
-    /// More may come.
+    /// More data may arrive.
     Recv,
-    /// The end is known, bytes are missing.
+    /// The final size is known, but bytes are missing.
     SizeKnown,
-    /// All bytes are here.
+    /// All bytes have been received.
     DataRecvd,
-    /// The application has them all.
+    /// The application has read them all.
     DataRead,
-    /// The peer abandoned the stream.
+    /// The peer reset the stream.
     ResetRecvd,
-    /// The application knows that.
+    /// The application knows of the reset.
     ResetRead,
 }
 
-/// How far a STOP_SENDING that we owe the peer is.
+/// The state of STOP_SENDING.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
-    /// The application reads.
+    /// Not needed: the application reads.
     No,
-    /// The peer is not known to have it.
+    /// To be sent with this code; the peer has not acknowledged it.
     Due(u64),
-    /// The peer has it.
+    /// Acknowledged.
     Acked,
 }
 
-/// What a frame brought.
+/// The effect of a frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Received {
     /// The application can read more than before, or learn how the stream ended.
     pub(super) readable: bool,
-    /// By how much the stream counts more against the connection's window.
+    /// How many more bytes count against the connection's window.
     pub(super) growth: u64,
-    /// Bytes that will not be read, to be credited back to the connection's window.
+    /// Bytes that will not be read, to be credited to the connection's window.
     pub(super) released: u64,
 }
 
@@ -55,12 +55,12 @@ pub(super) struct Received {
 pub(super) struct RecvHalf {
     state: RecvState,
     assembler: Assembler,
-    /// Which received bytes are next. `None` for stream order, which needs no state and no policy
-    /// to ask.
+    /// Decides which received bytes are delivered next. `None` for stream order, which needs no
+    /// state and no policy.
     delivery: Option<Box<dyn Delivery>>,
-    /// Whether stream order is kept.
+    /// Whether bytes are delivered in stream order.
     ordered: bool,
-    /// Something was delivered by other than an ordered delivery.
+    /// Whether a delivery that is not ordered has delivered bytes.
     scattered: bool,
     pub(super) window: RecvWindow,
     /// End of the highest byte that counts against flow control.
@@ -68,7 +68,7 @@ pub(super) struct RecvHalf {
     final_size: Option<u64>,
     /// Distinct bytes received.
     received: u64,
-    /// Bytes credited back to the connection's window.
+    /// Bytes credited to the connection's window.
     credited: u64,
     stop: Stop,
     /// The code of the peer's RESET_STREAM.
@@ -83,7 +83,7 @@ fn flow_control_error(reason: &'static str) -> TransportError {
     TransportError::new(TransportErrorCode::FLOW_CONTROL_ERROR, reason)
 }
 
-/// `delivery`, unless it is stream order, which is known here.
+/// `delivery`, or `None` if it is stream order, which is implemented here.
 fn unless_stream_order(delivery: Box<dyn Delivery>) -> Option<Box<dyn Delivery>> {
     let any: &dyn Any = &*delivery;
     (!any.is::<StreamOrder>()).then_some(delivery)
@@ -118,10 +118,11 @@ impl RecvHalf {
         self.assembler.allocated()
     }
 
-    /// Whether the application is done with the stream and the peer owes it nothing.
+    /// Whether the application is done with the stream and nothing is expected from the peer.
     ///
     /// A stopped stream is done when its final size is known, which settles flow control, and the
-    /// peer has heard STOP_SENDING; a reset makes that unnecessary (section 3.5).
+    /// peer has acknowledged STOP_SENDING. If the peer resets the stream, that is not necessary
+    /// (section 3.5).
     pub(super) fn is_done(&self) -> bool {
         match self.state {
             RecvState::DataRead | RecvState::ResetRead => true,
@@ -131,20 +132,20 @@ impl RecvHalf {
         }
     }
 
-    /// Whether received bytes are thrown away.
+    /// Whether received bytes are discarded.
     fn discards(&self) -> bool {
         self.stop != Stop::No || matches!(self.state, RecvState::ResetRecvd | RecvState::ResetRead)
     }
 
-    /// Credits back everything that will not be read.
+    /// Credits everything that will not be read.
     fn release(&mut self) -> u64 {
         let released = self.highest - self.credited;
         self.credited = self.highest;
         released
     }
 
-    /// Checks the end of a frame's data against the final size and both windows, and fixes the
-    /// final size if `last` (sections 4.1 and 4.5). `credit` is what the connection's window still
+    /// Checks the end of a frame's data against the final size and both windows (sections 4.1 and
+    /// 4.5). If `last`, it becomes the final size. `credit` is what the connection's window still
     /// allows. Returns by how much the highest offset grew.
     fn extend(&mut self, end: u64, last: bool, credit: u64) -> Result<u64, TransportError> {
         if let Some(size) = self.final_size {
@@ -171,7 +172,7 @@ impl RecvHalf {
         Ok(growth)
     }
 
-    /// Takes the data of a STREAM frame (section 19.8).
+    /// Receives the data of a STREAM frame (section 19.8).
     pub(super) fn received(
         &mut self,
         offset: u64,
@@ -202,13 +203,13 @@ impl RecvHalf {
         })?;
         let sized = self.state == RecvState::Recv && self.final_size.is_some();
         news |= self.update_size();
-        // What is next in stream order does not depend on where the stream ends.
+        // In stream order, the next bytes do not depend on where the stream ends.
         news |= sized && !self.ordered;
-        // Bytes behind a gap are no news for the application before the gap is filled.
+        // Bytes behind a gap do not concern the application until the gap is filled.
         Ok(Received { readable: news && self.is_readable(), growth, released: 0 })
     }
 
-    /// Keeps what is new of `data`, and tells the delivery; returns whether anything is.
+    /// Stores what is new of `data`, and tells the delivery; returns whether anything is.
     fn store(&mut self, offset: u64, data: &[u8]) -> Result<bool, TooManyGaps> {
         let mut fresh = Fresh::new();
         let last = self.final_size.unwrap_or(u64::MAX);
@@ -221,8 +222,8 @@ impl RecvHalf {
         Ok(!fresh.is_empty())
     }
 
-    /// Follows the state machine after bytes or the final size came; returns whether the stream is
-    /// complete now and was not before.
+    /// Advances the state machine after bytes or the final size arrived. Returns whether that
+    /// completed the stream.
     fn update_size(&mut self) -> bool {
         let Some(size) = self.final_size else {
             return false;
@@ -235,7 +236,7 @@ impl RecvHalf {
         complete
     }
 
-    /// Takes a RESET_STREAM frame (section 19.4).
+    /// Receives a RESET_STREAM frame (section 19.4).
     pub(super) fn received_reset(
         &mut self,
         code: u64,
@@ -243,7 +244,7 @@ impl RecvHalf {
         credit: u64,
     ) -> Result<Received, TransportError> {
         let growth = self.extend(final_size, true, credit)?;
-        // Complete data is delivered all the same, as section 3.2 allows.
+        // Complete data is delivered anyway, as section 3.2 allows.
         if !matches!(self.state, RecvState::Recv | RecvState::SizeKnown) {
             return Ok(Received { growth, ..Received::default() });
         }
@@ -253,7 +254,7 @@ impl RecvHalf {
         Ok(Received { readable: self.stop == Stop::No, growth, released: self.release() })
     }
 
-    /// The application does not want the rest. Returns the bytes that are credited back to the
+    /// The application does not want the rest. Returns the bytes that are credited to the
     /// connection's window, and whether the peer must be told.
     pub(super) fn stop(&mut self, code: u64) -> Option<(u64, bool)> {
         if self.stop != Stop::No || self.is_done() {
@@ -265,7 +266,7 @@ impl RecvHalf {
         Some((self.release(), tell))
     }
 
-    /// The code to send in STOP_SENDING, if the peer still needs to hear it.
+    /// The code to send in STOP_SENDING, unless the peer has acknowledged it.
     pub(super) fn stop_frame(&self) -> Option<u64> {
         match (self.stop, self.state) {
             (Stop::Due(code), RecvState::Recv | RecvState::SizeKnown) => Some(code),
@@ -273,33 +274,33 @@ impl RecvHalf {
         }
     }
 
-    /// The peer has our STOP_SENDING.
+    /// The peer acknowledged our STOP_SENDING.
     pub(super) fn stop_acked(&mut self) {
         if matches!(self.stop, Stop::Due(_)) {
             self.stop = Stop::Acked;
         }
     }
 
-    /// Whether the peer should hear of a higher limit for the stream.
+    /// Whether a higher limit for the stream should be announced.
     pub(super) fn wants_update(&self) -> bool {
         self.may_update() && self.window.is_due()
     }
 
-    /// Whether the peer can still make use of a higher limit.
+    /// Whether a higher limit is still of use to the peer.
     pub(super) fn may_update(&self) -> bool {
         self.state == RecvState::Recv && self.stop == Stop::No
     }
 
-    /// Throws away what was not delivered, and the delivery's memory of it.
+    /// Discards undelivered data, and the delivery's record of it.
     fn discard(&mut self) {
         self.assembler.discard();
         self.replace_delivery(StreamOrder.build());
     }
 
-    /// Lets `delivery` decide what is next from now on.
+    /// Makes `delivery` decide what is delivered next from now on.
     ///
     /// # Errors
-    /// The stream is over; or `delivery` is ordered, and bytes have been delivered out of order.
+    /// The stream is over, or `delivery` is ordered and bytes were already delivered out of order.
     pub(super) fn set_delivery(&mut self, delivery: Box<dyn Delivery>) -> Result<(), ReadError> {
         if self.stop != Stop::No {
             return Err(ReadError::Closed);
@@ -320,7 +321,7 @@ impl RecvHalf {
         self.delivery = unless_stream_order(delivery);
     }
 
-    /// The bytes that are next. What the delivery must not name counts as nothing.
+    /// The bytes that are delivered next. An invalid answer of the delivery counts as none.
     #[inline]
     fn next(&self) -> Option<Range<u64>> {
         let Some(delivery) = &self.delivery else { return self.assembler.front() };
@@ -329,7 +330,7 @@ impl RecvHalf {
         (in_turn && self.assembler.is_deliverable(&next)).then_some(next)
     }
 
-    /// Takes out up to `max` bytes of those that are next, at least one, and says where they begin.
+    /// Takes out between one and `max` of the next bytes; returns them with their offset.
     #[inline]
     fn deliver(&mut self, max: usize) -> Option<(u64, BytesMut)> {
         let (start, bytes) = match self.delivery {
@@ -341,7 +342,7 @@ impl RecvHalf {
         Some((start, bytes))
     }
 
-    /// Does that as the delivery says.
+    /// Does the same for bytes that the delivery chooses.
     fn deliver_chosen(&mut self, max: usize) -> Option<(u64, BytesMut)> {
         let Range { start, end } = self.next().filter(|_| max > 0)?;
         let end = end.min(start.saturating_add(max as u64));
@@ -370,7 +371,7 @@ impl RecvHalf {
         self.stop == Stop::No && (ended || self.next().is_some())
     }
 
-    /// What reading means when there is no byte to deliver: the end, a reset, or later.
+    /// The result of a read when there is no byte to deliver: the end, a reset, or blocked.
     fn ended(&mut self) -> Result<(), ReadError> {
         match self.state {
             _ if self.stop != Stop::No => Err(ReadError::Closed),
@@ -389,7 +390,7 @@ impl RecvHalf {
         }
     }
 
-    /// Delivers bytes into `out`; see [`super::Streams::read`].
+    /// Reads into `out`; see [`super::Streams::read`].
     pub(super) fn read(&mut self, out: &mut [u8]) -> Result<Read, ReadError> {
         if !self.ordered {
             return Err(ReadError::IllegalOrderedRead);
@@ -406,7 +407,7 @@ impl RecvHalf {
         self.ended().map(|()| Read::Fin)
     }
 
-    /// Delivers bytes without a copy; see [`super::Streams::read_chunk`].
+    /// Reads without a copy; see [`super::Streams::read_chunk`].
     pub(super) fn read_chunk(
         &mut self,
         max: usize,

@@ -16,53 +16,53 @@ use sutura_schedule::Priority;
 pub(super) enum SendState {
     /// Nothing was sent.
     Ready,
-    /// Bytes were sent, or their lack of credit was reported.
+    /// Bytes were sent, or lack of credit was reported.
     Send,
     /// All bytes and the end of the stream were sent.
     DataSent,
-    /// The peer has them all.
+    /// The peer acknowledged all of them.
     DataRecvd,
-    /// The stream was abandoned.
+    /// The stream was reset.
     ResetSent,
-    /// The peer knows that.
+    /// The peer acknowledged the reset.
     ResetRecvd,
 }
 
-/// How far the end of the stream is.
+/// The state of the end of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fin {
-    /// More may be written.
+    /// More data may be written.
     Open,
-    /// Nothing more is written; the peer must be told.
+    /// The stream was finished; FIN has not been sent.
     Due,
-    /// The peer was told.
+    /// FIN was sent.
     Sent,
-    /// The peer was told and the frame was lost.
+    /// FIN was sent and lost.
     Lost,
-    /// The peer knows.
+    /// FIN was acknowledged.
     Acked,
 }
 
-/// A stretch to send: where it starts, how many bytes there are, and whether the stream ends after.
+/// A stretch to send: its start, its length, and whether the stream ends after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sendable {
     pub(super) offset: u64,
     pub(super) len: u64,
-    /// The stream ends after `len` bytes, so that FIN is set if all of them are sent.
+    /// Whether the stream ends after `len` bytes, so that FIN is set if all of them are sent.
     pub(super) fin: bool,
 }
 
-/// A frame that was lost, and is to be sent again.
+/// A lost frame that is going to be sent again.
 #[derive(Debug, Clone)]
 pub(super) struct LostFrame {
     pub(super) range: Range<u64>,
     pub(super) fin: bool,
-    /// The source symbol that holds the frame, which is sent again as it is. Without one, the
+    /// The source symbol that holds the frame and is sent again as a whole. If there is none, the
     /// bytes of `range` are among the send buffer's lost ones.
     pub(super) symbol: Option<SymbolRef>,
 }
 
-/// What goes next of what a stream lost.
+/// What a stream resends next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NextLost {
     /// A STREAM frame.
@@ -74,23 +74,23 @@ pub(super) enum NextLost {
 /// Whether a stream is complete after one of its frames was acknowledged or given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Completion {
-    /// Something is outstanding, or was complete before.
+    /// Data is outstanding, or the stream was complete before.
     Open,
-    /// The peer holds everything.
+    /// The peer has everything.
     Finished,
-    /// Nothing is outstanding, but the peer does not hold everything: the rest was given up, last
-    /// with this code.
+    /// Nothing is outstanding, but the peer does not have everything: some data was given up, most
+    /// recently with this code.
     Incomplete(u64),
 }
 
-/// What a writer that found no room is to do.
+/// What to tell a writer that found no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wake {
-    /// Nothing: there is no such writer, or still no room.
+    /// Nothing: no writer waits, or there is still no room.
     No,
-    /// Write again.
+    /// To write again.
     Now,
-    /// Wait for other streams to give up room.
+    /// To wait until other streams free room.
     WaitForPool,
 }
 
@@ -100,8 +100,8 @@ pub(super) struct SendHalf {
     state: SendState,
     pub(super) buffer: SendBuffer,
     fin: Fin,
-    /// Frames to send again, in the order of loss. What the peer got meanwhile is skipped when its
-    /// turn comes.
+    /// Frames to send again, in the order of loss. What the peer received in the meantime is
+    /// skipped when its turn comes.
     pub(super) lost: VecDeque<LostFrame>,
     /// The peer's limit for this stream.
     max_data: u64,
@@ -111,9 +111,9 @@ pub(super) struct SendHalf {
     pub(super) stopped: Option<u64>,
     /// The code of our RESET_STREAM.
     reset: Option<u64>,
-    /// Bytes were given up that the peer does not hold, last with this code.
+    /// Bytes that the peer does not have were given up, most recently with this code.
     given_up: Option<u64>,
-    /// A write found no room, and the writer has not been told yet that there is room again.
+    /// A write found no room, and the writer has not been notified yet.
     wants_room: bool,
     pub(super) priority: Priority,
     pub(super) protection: Option<Protection>,
@@ -123,11 +123,11 @@ pub(super) struct SendHalf {
     pub(super) scheduled: bool,
     /// The stream counts among those with new bytes.
     pub(super) fresh: bool,
-    /// Bytes of the buffer that are counted in the connection's pool.
+    /// Bytes of the buffer that count against the connection's pool.
     pub(super) pooled: usize,
-    /// The stream stands in the pool's queue of those that found no room.
+    /// The stream is in the pool's queue of streams that found no room.
     pub(super) pool_queued: bool,
-    /// The stream stands in the queue of bare FINs.
+    /// The stream is in the queue of bare FINs.
     pub(super) fin_queued: bool,
 }
 
@@ -161,7 +161,7 @@ impl SendHalf {
         self.state
     }
 
-    /// Whether the peer has everything, or knows that it will not get it.
+    /// Whether the peer acknowledged everything, or the reset.
     pub(super) fn is_done(&self) -> bool {
         matches!(self.state, SendState::DataRecvd | SendState::ResetRecvd)
     }
@@ -171,7 +171,7 @@ impl SendHalf {
         matches!(self.state, SendState::Ready | SendState::Send | SendState::DataSent)
     }
 
-    /// Why nothing can be written, if so.
+    /// The reason why the stream cannot be written to, if any.
     fn writable(&self) -> Result<(), ClosedStream> {
         if let Some(code) = self.stopped {
             return Err(ClosedStream::Stopped(code));
@@ -179,7 +179,7 @@ impl SendHalf {
         if self.fin == Fin::Open && self.is_sending() { Ok(()) } else { Err(ClosedStream::Closed) }
     }
 
-    /// Copies a prefix of `data`; see [`super::Streams::write`].
+    /// Copies a prefix of `data` into the buffer; see [`super::Streams::write`].
     pub(super) fn write(&mut self, data: &[u8], pool: &SendPool) -> Result<usize, WriteError> {
         let accepted = self.accept(data.len(), pool)?;
         Ok(self.buffer.write(data.get(..accepted).unwrap_or_default()))
@@ -213,7 +213,7 @@ impl SendHalf {
         Ok(())
     }
 
-    /// Abandons the stream; returns whether the peer must be told.
+    /// Resets the stream; returns whether the peer must be told.
     pub(super) fn reset(&mut self, code: u64) -> bool {
         if !self.is_sending() {
             return false;
@@ -224,7 +224,7 @@ impl SendHalf {
         true
     }
 
-    /// The peer asks us to stop; returns whether that is news.
+    /// The peer asks us to stop; returns whether it does so for the first time.
     pub(super) fn stop(&mut self, code: u64) -> bool {
         let news = self.stopped.is_none() && self.is_sending();
         if news {
@@ -233,13 +233,13 @@ impl SendHalf {
         news
     }
 
-    /// The code and final size to send in RESET_STREAM, unless the peer has them.
+    /// The code and final size to send in RESET_STREAM, unless the peer acknowledged it.
     pub(super) fn reset_frame(&self) -> Option<(u64, u64)> {
         let code = self.reset.filter(|_| self.state == SendState::ResetSent)?;
         Some((code, self.buffer.unsent()))
     }
 
-    /// The peer knows of the reset.
+    /// The peer acknowledged the reset.
     pub(super) fn reset_acked(&mut self) {
         if self.state == SendState::ResetSent {
             self.state = SendState::ResetRecvd;
@@ -251,7 +251,7 @@ impl SendHalf {
         self.max_data
     }
 
-    /// Raises the peer's limit; a lower one is old news.
+    /// Raises the peer's limit; a lower limit is outdated and ignored.
     pub(super) fn raise_max_data(&mut self, limit: u64) {
         self.max_data = self.max_data.max(limit);
     }
@@ -263,7 +263,7 @@ impl SendHalf {
             && self.buffer.unsent() >= self.max_data
     }
 
-    /// Notes that bytes wait for stream credit; true the first time for each limit.
+    /// Records that bytes wait for stream credit. True the first time for each limit.
     pub(super) fn block(&mut self) -> bool {
         let news = self.is_blocked() && self.blocked_at != Some(self.max_data);
         if news {
@@ -273,7 +273,7 @@ impl SendHalf {
         news
     }
 
-    /// New bytes that stream flow control allows.
+    /// Number of new bytes that stream flow control allows to send.
     pub(super) fn new_bytes(&self) -> u64 {
         if !self.is_sending() {
             return 0;
@@ -281,17 +281,17 @@ impl SendHalf {
         self.buffer.end().min(self.max_data).saturating_sub(self.buffer.unsent())
     }
 
-    /// Whether only the end of the stream is left to send.
+    /// Whether only the FIN is left to send.
     pub(super) fn wants_bare_fin(&self) -> bool {
         self.is_sending() && self.fin == Fin::Due && self.buffer.unsent() == self.buffer.end()
     }
 
-    /// Whether anything written was never sent: bytes, or the end of the stream.
+    /// Whether anything that was written was never sent: bytes, or the end of the stream.
     pub(super) fn has_unsent(&self) -> bool {
         self.is_sending() && (self.fin == Fin::Due || self.buffer.unsent() < self.buffer.end())
     }
 
-    /// At most `max` new bytes, or the bare end of the stream.
+    /// At most `max` new bytes, or a bare FIN.
     pub(super) fn next_new(&self, max: u64) -> Option<Sendable> {
         let offset = self.buffer.unsent();
         let len = self.new_bytes().min(max);
@@ -301,8 +301,8 @@ impl SendHalf {
         Some(Sendable { offset, len, fin: self.ends_at(offset + len) })
     }
 
-    /// What the first lost frame has to send again; `None` if there is none, or if the peer got it
-    /// by another way.
+    /// What the first lost frame has to resend. `None` if there is no such frame, or if the peer
+    /// received the data by other means.
     pub(super) fn next_lost(&self) -> Option<NextLost> {
         let LostFrame { range, fin, symbol } = self.lost.front()?;
         match *symbol {
@@ -311,7 +311,7 @@ impl SendHalf {
         }
     }
 
-    /// Whether any frame that waits to be sent again is still missing.
+    /// Whether any frame that waits to be sent again is still missing at the peer.
     pub(super) fn is_missing_any(&self) -> bool {
         self.lost.iter().any(|LostFrame { range, fin, symbol }| match symbol {
             Some(_) => self.is_missing(range, *fin),
@@ -319,8 +319,8 @@ impl SendHalf {
         })
     }
 
-    /// What of `range`, and of the stream's end if `fin`, has to be sent again. It may reach
-    /// further than `range` if what follows was lost as well.
+    /// What has to be sent again of `range`, and of the stream's end if `fin`. It may extend beyond
+    /// `range` if the data after it was lost as well.
     fn lost_of(&self, range: &Range<u64>, fin: bool) -> Option<Sendable> {
         if !self.is_sending() {
             return None;
@@ -333,12 +333,12 @@ impl SendHalf {
         (fin && self.fin == Fin::Lost).then_some(Sendable { offset: end, len: 0, fin: true })
     }
 
-    /// Whether a frame that ends at `offset` has to carry FIN.
+    /// Whether a frame that ends at `offset` must have FIN.
     fn ends_at(&self, offset: u64) -> bool {
         self.fin != Fin::Open && offset == self.buffer.end()
     }
 
-    /// Notes that a frame was written.
+    /// Records that a frame was written.
     pub(super) fn on_frame(&mut self, range: Range<u64>, fin: bool) {
         let unsent = self.buffer.unsent();
         if range.start < unsent {
@@ -359,8 +359,8 @@ impl SendHalf {
         }
     }
 
-    /// Queues for retransmission what is missing of a frame, unless it is queued already; returns
-    /// whether anything is.
+    /// Queues the missing part of a frame for retransmission, unless it is queued already; returns
+    /// whether there was anything to queue.
     pub(super) fn retransmit(&mut self, range: Range<u64>, fin: bool) -> bool {
         if !self.is_sending() {
             return false;
@@ -376,12 +376,12 @@ impl SendHalf {
         any
     }
 
-    /// Whether the peer is not known to hold all of a frame, and still should.
+    /// Whether the peer is not known to have all of a frame, but still needs it.
     pub(super) fn is_missing(&self, range: &Range<u64>, fin: bool) -> bool {
         self.is_sending() && (!self.buffer.is_acked(range) || (fin && self.fin != Fin::Acked))
     }
 
-    /// The peer holds what a frame carried.
+    /// The peer has received the contents of a frame.
     pub(super) fn acked(&mut self, range: Range<u64>, fin: bool) -> Completion {
         if !self.is_sending() {
             return Completion::Open;
@@ -404,8 +404,8 @@ impl SendHalf {
         Completion::Finished
     }
 
-    /// What a frame carried is not sent again although the peer does not hold it. Its storage is
-    /// freed as if the peer did; the stream cannot finish any more.
+    /// The contents of a frame are not sent again, although the peer does not have them. Their
+    /// storage is freed as if they were acknowledged, but the stream can no longer finish.
     pub(super) fn give_up(&mut self, range: Range<u64>, fin: bool, code: u64) -> Completion {
         if self.is_missing(&range, fin) {
             self.given_up = Some(code);
@@ -413,7 +413,8 @@ impl SendHalf {
         self.acked(range, fin)
     }
 
-    /// The frame that waits in the shape of `symbol` waits as bytes from now on; returns how many.
+    /// A frame that waits to be resent as `symbol` is resent as plain bytes instead; returns the
+    /// number of bytes.
     pub(super) fn unbind(&mut self, symbol: SymbolRef) -> u64 {
         let Some(frame) = self.lost.iter_mut().find(|frame| frame.symbol == Some(symbol)) else {
             return 0;
@@ -426,9 +427,10 @@ impl SendHalf {
         frame.range.end - frame.range.start
     }
 
-    /// Whether a blocked writer should be told that there is room again; [`Wake::Now`] once.
+    /// Whether to notify a blocked writer that there is room again. Returns [`Wake::Now`] only
+    /// once.
     ///
-    /// A quarter of the buffer has to be free, so that the application is not woken for every
+    /// A quarter of the buffer must be free, so that the application is not woken for every
     /// acknowledged packet.
     pub(super) fn take_writable(&mut self, pool: &SendPool) -> Wake {
         let limit = self.buffer.limit();
@@ -443,7 +445,7 @@ impl SendHalf {
         Wake::Now
     }
 
-    /// Whether a writer waits for room; it is no longer taken to, because it is told to try again.
+    /// Takes the flag that a writer waits for room, because it is now told to try again.
     pub(super) fn take_wants_room(&mut self) -> bool {
         std::mem::take(&mut self.wants_room) && self.writable().is_ok()
     }

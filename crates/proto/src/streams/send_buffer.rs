@@ -1,16 +1,16 @@
-//! What a stream still has to deliver: bytes are kept until the peer holds them.
+//! The send buffer of a stream: keeps bytes until the peer has acknowledged them.
 
 use crate::wire::range_set::RangeSet;
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Chunks shorter than this are copied into a shared block: keeping them apart would cost more
-/// memory than it saves copying, and bounds what bookkeeping an application can cause.
+/// Chunks shorter than this are copied into a shared block. Keeping them separate would cost more
+/// memory than it saves in copying. This also bounds the bookkeeping that an application can cause.
 const COPY_BELOW: usize = 512;
-/// The first block for copied bytes.
+/// Size of the first block for copied bytes.
 const MIN_BLOCK: usize = 1024;
-/// The largest.
+/// Size of the largest block.
 const MAX_BLOCK: usize = 16 * 1024;
 
 /// A stretch of the stream that is still needed.
@@ -26,28 +26,28 @@ impl Chunk {
     }
 }
 
-/// The bytes of a stream from the first that is not acknowledged to the last that was written.
+/// The bytes of a stream from the first unacknowledged one to the last one written.
 ///
-/// Offsets below `acked_prefix` are gone. Above it, acknowledged stretches are remembered as
-/// ranges and a chunk's storage is freed as soon as all of it is acknowledged, wherever it stands:
-/// a peer that acknowledges only tails pins no memory but the hole.
+/// Offsets below `acked_prefix` are gone. Above it, acknowledged bytes are recorded as ranges. A
+/// chunk's storage is freed once all of it is acknowledged, wherever it is in the stream: a peer
+/// that acknowledges only the tail keeps no more in memory than the missing part.
 #[derive(Debug)]
 pub(super) struct SendBuffer {
-    /// Needed chunks in stream order; between them may be acknowledged holes.
+    /// Unacknowledged chunks in stream order; there may be acknowledged holes between them.
     chunks: VecDeque<Chunk>,
-    /// The end of the stream: copied bytes that are still in a block that grows.
+    /// The end of the stream: copied bytes in the block that is still growing.
     tail: BytesMut,
     /// Size of the next block.
     block: usize,
-    /// Most bytes that `chunks` and `tail` may hold.
+    /// Maximum number of bytes in `chunks` and `tail`.
     limit: usize,
-    /// Bytes that they do hold.
+    /// Number of bytes in `chunks` and `tail`.
     retained: usize,
-    /// Every byte below is acknowledged.
+    /// Every byte below this offset is acknowledged.
     acked_prefix: u64,
-    /// First byte never sent.
+    /// First byte that was never sent.
     unsent: u64,
-    /// End of what was written.
+    /// End of the data written.
     end: u64,
     /// Acknowledged bytes above `acked_prefix`.
     acked: RangeSet,
@@ -72,12 +72,12 @@ impl SendBuffer {
         }
     }
 
-    /// Bytes that can be written now.
+    /// Number of bytes that can be written now.
     pub(super) fn room(&self) -> usize {
         self.limit.saturating_sub(self.retained)
     }
 
-    /// Most bytes that are held.
+    /// Maximum number of bytes held.
     pub(super) fn limit(&self) -> usize {
         self.limit
     }
@@ -87,7 +87,7 @@ impl SendBuffer {
         self.retained
     }
 
-    /// End of what was written.
+    /// End of the data written.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
@@ -102,7 +102,7 @@ impl SendBuffer {
         self.acked_prefix == self.end
     }
 
-    /// Copies as much of `data` as there is room for; returns how much.
+    /// Copies as much of `data` as fits; returns the number of bytes.
     pub(super) fn write(&mut self, data: &[u8]) -> usize {
         let accepted = data.len().min(self.room());
         let mut rest = data.get(..accepted).unwrap_or_default();
@@ -120,8 +120,8 @@ impl SendBuffer {
         accepted
     }
 
-    /// Takes as much of `data` as there is room for, without copying unless it is short; returns
-    /// how much.
+    /// Takes as much of `data` as fits, without copying unless it is short; returns the number of
+    /// bytes.
     pub(super) fn write_chunk(&mut self, mut data: Bytes) -> usize {
         if data.len() < COPY_BELOW {
             return self.write(&data);
@@ -142,7 +142,7 @@ impl SendBuffer {
         self.end - self.tail.len() as u64
     }
 
-    /// Makes what the tail holds a chunk; the rest of its block stays usable.
+    /// Turns the contents of the tail into a chunk; the rest of its block stays usable.
     fn seal_tail(&mut self) {
         let range = self.tail_start()..self.end;
         if !range.is_empty() {
@@ -152,7 +152,7 @@ impl SendBuffer {
         }
     }
 
-    /// Begins a block that suits `len` more bytes. Blocks grow as the stream does.
+    /// Starts a block suitable for `len` more bytes. Blocks grow with the stream.
     fn start_block(&mut self, len: usize) {
         self.seal_tail();
         let size = len.clamp(self.block, MAX_BLOCK);
@@ -160,7 +160,7 @@ impl SendBuffer {
         self.tail.reserve(size);
     }
 
-    /// Appends the bytes of `range` to `out`. All of it must still be held.
+    /// Appends the bytes of `range` to `out`. All of them must still be held.
     pub(super) fn copy_to(&self, range: Range<u64>, out: &mut Vec<u8>) {
         let mut at = range.start;
         let mut index = self.chunks.partition_point(|chunk| chunk.end() <= at);
@@ -181,12 +181,12 @@ impl SendBuffer {
         }
     }
 
-    /// Notes that the next `len` new bytes were sent.
+    /// Records that the next `len` new bytes were sent.
     pub(super) fn sent(&mut self, len: u64) {
         self.unsent = self.unsent.saturating_add(len).min(self.end);
     }
 
-    /// Notes that the peer holds `range`, however it got there: its storage is freed and it will
+    /// Records that the peer has `range`, however it received it: its storage is freed, and it will
     /// not be sent again.
     pub(super) fn acked(&mut self, range: Range<u64>) {
         let range = range.start.max(self.acked_prefix)..range.end.min(self.unsent);
@@ -203,14 +203,14 @@ impl SendBuffer {
         self.free_tail();
     }
 
-    /// Whether the peer holds all of `range`.
+    /// Whether the peer has all of `range`.
     pub(super) fn is_acked(&self, range: &Range<u64>) -> bool {
         let start = range.start.max(self.acked_prefix);
         start >= range.end || self.acked.contains_range(&(start..range.end))
     }
 
-    /// Frees what is acknowledged: all below the prefix, and the chunks that touch `range` if
-    /// nothing of them is needed any more.
+    /// Frees acknowledged data: all below the prefix, and the chunks that touch `range` if nothing
+    /// of them is needed any more.
     fn free(&mut self, range: &Range<u64>) {
         while let Some(front) = self.chunks.front_mut() {
             if front.end() <= self.acked_prefix {
@@ -218,8 +218,9 @@ impl SendBuffer {
                 self.chunks.pop_front();
                 continue;
             }
-            // What was acknowledged of the first chunk counts as free, although it is pinned: one
-            // large chunk does not stop the writer until its last byte is through.
+            // The acknowledged part of the first chunk counts as free, although the chunk is still
+            // in memory. Otherwise one large chunk would block the writer until its last byte is
+            // acknowledged.
             let done = self.acked_prefix.saturating_sub(front.start);
             front.bytes.advance(done as usize);
             front.start += done;
@@ -249,8 +250,8 @@ impl SendBuffer {
         }
     }
 
-    /// Queues what the peer does not hold of `range` to be sent again; returns whether there is
-    /// anything that was not queued before.
+    /// Queues what the peer does not have of `range` to be sent again; returns whether any of it
+    /// was not queued before.
     pub(super) fn retransmit(&mut self, range: Range<u64>) -> bool {
         let range = range.start.max(self.acked_prefix)..range.end.min(self.unsent);
         let mut any = false;
@@ -260,8 +261,8 @@ impl SendBuffer {
         any
     }
 
-    /// The first queued stretch that starts in `range`, or holds its start; it may reach further
-    /// than `range` does.
+    /// The first queued stretch that starts in `range` or contains its start. It may extend beyond
+    /// `range`.
     pub(super) fn lost_within(&self, range: &Range<u64>) -> Option<Range<u64>> {
         if let Some(held) = self.lost.range_of(range.start) {
             return Some(range.start..held.end);
@@ -270,7 +271,7 @@ impl SendBuffer {
         (from < range.end).then(|| self.lost.range_of(from)).flatten()
     }
 
-    /// Notes that queued bytes were sent again.
+    /// Records that queued bytes were sent again.
     pub(super) fn resent(&mut self, range: Range<u64>) {
         self.lost.remove(range);
     }
@@ -281,7 +282,7 @@ impl SendBuffer {
         !self.lost.is_empty()
     }
 
-    /// Forgets all bytes: the stream is reset, and nothing will be sent any more.
+    /// Discards all bytes: the stream is reset, and nothing more will be sent.
     pub(super) fn discard(&mut self) {
         self.chunks = VecDeque::new();
         self.tail = BytesMut::new();
@@ -292,7 +293,7 @@ impl SendBuffer {
         self.acked_prefix = self.unsent;
     }
 
-    /// Chunks held apart.
+    /// Number of separate chunks.
     #[cfg(test)]
     pub(super) fn chunks(&self) -> usize {
         self.chunks.len()

@@ -1,4 +1,4 @@
-//! Which streams there are: identifiers, limits, and the state of the live ones.
+//! The table of streams: identifiers, limits, and the state of live streams.
 
 use super::recv::RecvHalf;
 use super::send::SendHalf;
@@ -8,19 +8,19 @@ use crate::wire::range_set::RangeSet;
 use std::collections::HashMap;
 use sutura_schedule::KeyHash;
 
-/// Most streams of a kind that identifiers can name (RFC 9000 section 4.6).
+/// Maximum number of streams of a kind that identifiers can express (RFC 9000 section 4.6).
 pub(super) const MAX_STREAM_COUNT: u64 = 1 << 60;
 
-/// Part of a stream that a frame speaks about.
+/// The half of a stream that a frame refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Half {
-    /// Ours to send on: MAX_STREAM_DATA and STOP_SENDING name it.
+    /// The half that we send on: MAX_STREAM_DATA and STOP_SENDING refer to it.
     Send,
-    /// Ours to receive from: STREAM, STREAM_DATA_BLOCKED and RESET_STREAM name it.
+    /// The half that we receive on: STREAM, STREAM_DATA_BLOCKED and RESET_STREAM refer to it.
     Recv,
 }
 
-/// Control frames that a stream waits to send.
+/// Pending control frames of a stream.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PendingControl {
     pub(super) reset: bool,
@@ -29,16 +29,16 @@ pub(super) struct PendingControl {
     pub(super) blocked: bool,
 }
 
-/// One stream that is not finished.
+/// A stream that is not finished.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) id: StreamId,
     pub(super) send: Option<SendHalf>,
     pub(super) recv: Option<RecvHalf>,
     pub(super) pending: PendingControl,
-    /// Stands in the queue of streams with control frames.
+    /// Whether the stream is in the queue of streams with control frames.
     pub(super) control_queued: bool,
-    /// The application has the stream's identifier.
+    /// Whether the application knows the stream's identifier.
     pub(super) accepted: bool,
     pub(super) readable_queued: bool,
     pub(super) writable_queued: bool,
@@ -65,14 +65,14 @@ impl Stream {
     }
 }
 
-/// Streams of one direction that we open.
+/// Locally opened streams of one direction.
 #[derive(Debug, Default)]
 pub(super) struct LocalStreams {
     /// Index of the next one.
     pub(super) next: u64,
     /// The peer's limit.
     pub(super) max: u64,
-    /// An attempt to open failed since.
+    /// Whether an attempt to open one has failed since the limit was last raised.
     pub(super) wanted: bool,
     /// The limit for which STREAMS_BLOCKED was queued.
     pub(super) blocked_at: Option<u64>,
@@ -85,13 +85,14 @@ pub(super) struct RemoteStreams {
     pub(super) next: u64,
     /// The limit that we announced.
     pub(super) max: u64,
-    /// Index of the first one that the application did not accept.
+    /// Index of the first one that the application has not accepted.
     pub(super) accepted: u64,
-    /// Open ones without state: a higher identifier opened them, no frame came yet.
+    /// Streams that are open but have no state: a higher identifier opened them, and no frame has
+    /// arrived yet.
     implicit: RangeSet,
-    /// Most that may be unfinished at a time.
+    /// Maximum number of unfinished streams at a time.
     pub(super) concurrent: u64,
-    /// Finished ones.
+    /// Number of finished streams.
     pub(super) finished: u64,
 }
 
@@ -101,22 +102,22 @@ impl RemoteStreams {
         self.finished.saturating_add(self.concurrent).min(MAX_STREAM_COUNT)
     }
 
-    /// Whether the peer should hear of a new limit: a good part of what it may have is new, or it
-    /// has used all it has.
+    /// Whether a new limit should be announced: it would raise the limit considerably, or the peer
+    /// has used up the old one.
     pub(super) fn is_due(&self) -> bool {
         let fresh = self.allowance().saturating_sub(self.max);
         fresh > 0 && (fresh >= self.concurrent / 8 || self.next == self.max)
     }
 }
 
-/// Where an identifier leads.
+/// What an identifier refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lookup {
-    /// To a live stream.
+    /// A live stream.
     Live,
-    /// To an open stream whose state has to be made first.
+    /// An open stream whose state must be created first.
     Fresh,
-    /// To a stream that is over: the frame is late and means nothing any more.
+    /// A stream that is over: the frame is late and can be ignored.
     Gone,
 }
 
@@ -134,7 +135,8 @@ fn state_error(reason: &'static str) -> TransportError {
 }
 
 impl Table {
-    /// No streams; the peer may open so many of each direction.
+    /// A table without streams. `concurrent` limits how many of each direction the peer may have
+    /// open.
     pub(super) fn new(side: Side, concurrent: [u64; 2]) -> Self {
         let remote = concurrent.map(|concurrent| {
             let concurrent = concurrent.min(MAX_STREAM_COUNT);
@@ -158,12 +160,12 @@ impl Table {
         self.streams.len()
     }
 
-    /// All streams with state, in no order: for sums and for parameters of all.
+    /// All streams with state, in arbitrary order. The order must not matter to the caller.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
         self.streams.values_mut().map(|stream| &mut **stream)
     }
 
-    /// All streams with state, in no order: for sums.
+    /// All streams with state, in arbitrary order. The order must not matter to the caller.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Stream> {
         self.streams.values().map(|stream| &**stream)
     }
@@ -186,17 +188,18 @@ impl Table {
         true
     }
 
-    /// Whether an accepted identifier still has to get its state.
+    /// Whether an accepted identifier has no state yet.
     pub(super) fn is_implicit(&self, id: StreamId) -> bool {
         id.initiator() != self.side && self.remote[id.dir().index()].implicit.contains(id.index())
     }
 
-    /// Finds where a frame about one half of `id` leads, and opens the stream and all below it if
-    /// the peer does so by this frame (sections 2.1 and 3.2). The flag says whether it did.
+    /// Looks up one half of the stream `id`, which a frame refers to. If the peer opens the stream
+    /// by this frame, that opens all lower ones too (sections 2.1 and 3.2). The flag says whether
+    /// it did.
     ///
     /// # Errors
-    /// STREAM_STATE_ERROR if the stream has no such half or is ours and not open;
-    /// STREAM_LIMIT_ERROR if the peer may not open it.
+    /// STREAM_STATE_ERROR if the stream has no such half, or is a local one that is not open;
+    /// STREAM_LIMIT_ERROR if it is above the peer's limit.
     pub(super) fn resolve(
         &mut self,
         id: StreamId,
@@ -233,7 +236,7 @@ impl Table {
         Ok((if live { Lookup::Live } else { Lookup::Gone }, opened))
     }
 
-    /// Ranges of streams without state.
+    /// Number of ranges of streams without state.
     #[cfg(test)]
     pub(super) fn implicit_ranges(&self, dir: Dir) -> usize {
         self.remote[dir.index()].implicit.len()

@@ -1,4 +1,4 @@
-//! Stream bytes on their way into packets, and what becomes of them.
+//! Sending stream data: which bytes go into a packet, and what happens to them afterwards.
 
 use super::control::Control;
 use super::encode::{self, Length};
@@ -17,26 +17,26 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use sutura_schedule::{Rank, Scheduler, Urgency};
 
-/// A stream with at most this many bytes written is a short message, such as a request. Packets of
-/// its own would cost it more than it can lose by sharing one.
+/// A stream with at most this many bytes is a short message, such as a request. Sending it in
+/// packets of its own would cost more than it can lose by sharing one.
 const SHORT_MESSAGE: u64 = 256;
-/// Where the bytes of a [`Pending`] come from.
+/// The source of the bytes of a [`Pending`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// From the first of the stream's lost frames.
+    /// The first of the stream's lost frames.
     Lost(NextLost),
-    /// From those that were never sent, at most so many.
+    /// New bytes, at most this many.
     New(u64),
 }
 
-/// What comes next, before it is written: enough to decide in which kind of packet it goes.
+/// What is sent next, before it is written. This is enough to choose the kind of packet for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pending {
     /// The stream.
     pub id: StreamId,
 
-    /// Whether it may share a packet with another stream: the stream is one of the protocol's own,
-    /// which all others may wait for, or is a [`SHORT_MESSAGE`].
+    /// Whether it may share a packet with another stream. True for the protocol's own streams,
+    /// which all others may depend on, and for a [`SHORT_MESSAGE`].
     pub goes_along: bool,
     source: Source,
 }
@@ -48,7 +48,7 @@ impl Pending {
         Self { id, goes_along, source }
     }
 
-    /// The source symbol to be sent again as it is, if that is what comes next.
+    /// The source symbol to be resent as a whole, if that is what comes next.
     #[must_use]
     pub fn symbol(&self) -> Option<SymbolRef> {
         match self.source {
@@ -65,47 +65,47 @@ impl Pending {
     }
 }
 
-/// What was written of a [`Pending`].
+/// What was written for a [`Pending`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// The frame. Its symbol is for the caller to fill in.
+    /// The frame. The caller fills in its symbol.
     pub token: StreamToken,
-    /// Whether new data was sent up to the end of what the application wrote.
+    /// Whether this sent new data up to the end of what the application wrote.
     pub flushed: bool,
 }
 
-/// What waits to be sent.
+/// What is waiting to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backlog {
     /// Nothing.
     Empty,
-    /// Something that flow control holds back.
+    /// Something that is blocked by flow control.
     Credit,
-    /// Something that may be sent.
+    /// Something that can be sent.
     Sendable,
 }
 
-/// Source symbols that were queued to be sent again on behalf of a stream that is given up.
+/// Source symbols that were queued to be resent for a stream that is given up.
 pub type Withdrawn = SmallVec<[SymbolRef; 2]>;
 
-/// The stream bytes that a token stands for.
+/// The range of stream bytes that a token stands for.
 fn range_of(token: &StreamToken) -> Range<u64> {
     token.offset..token.offset.saturating_add(u64::from(token.len))
 }
 
-/// Who sends next.
+/// Decides which stream sends next.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) scheduler: Box<dyn Scheduler>,
-    /// Which of the streams that lost data sends it again next.
+    /// Decides which stream resends its lost data next.
     pub(super) order: Box<dyn ResendOrder>,
     /// Connection flow control for what we send.
     pub(super) credit: SendCredit,
-    /// The connection's limit for what send buffers hold.
+    /// The connection's limit for send buffers.
     pub(super) pool: SendPool,
-    /// How many streams have new bytes that their own flow control allows to send.
+    /// Number of streams with new bytes that their own flow control allows to send.
     fresh: usize,
-    /// Streams of which nothing but FIN is left. A FIN costs no flow-control credit, so it does not
+    /// Streams that have only FIN left to send. A FIN needs no flow-control credit, so it does not
     /// wait for any. The first entry is always such a stream; the others are checked when they
     /// become the first.
     fins: VecDeque<StreamId>,
@@ -127,7 +127,7 @@ impl Outgoing {
         }
     }
 
-    /// How a stream ranks.
+    /// The rank of a stream.
     fn rank(&self, send: &SendHalf) -> Rank {
         send.priority.rank(self.scheduler.goes_by_classes())
     }
@@ -137,19 +137,19 @@ impl Outgoing {
         self.order.precedence() == Precedence::InTurn
     }
 
-    /// Whether streams wait for the connection's flow control.
+    /// Whether streams are blocked by the connection's flow control.
     pub(super) fn is_blocked(&self) -> bool {
         self.credit.available() == 0 && self.fresh > 0
     }
 
-    /// Queues DATA_BLOCKED once for each limit at which data waits.
+    /// Queues DATA_BLOCKED once for each limit that blocks data.
     pub(super) fn report_blocked(&mut self, control: &mut Control) {
         if self.is_blocked() && self.credit.block() {
             control.data_blocked = true;
         }
     }
 
-    /// Tells the scheduler and the queues what a stream has to send, after that may have changed.
+    /// Updates the scheduler and the queues after what a stream has to send may have changed.
     pub(super) fn refresh(&mut self, stream: &mut Stream, control: &mut Control) {
         let in_turn = self.in_turn();
         let Some(send) = &mut stream.send else { return };
@@ -182,13 +182,13 @@ impl Outgoing {
         self.fresh = (self.fresh + usize::from(fresh)).saturating_sub(usize::from(before));
     }
 
-    /// Follows what a stream's send buffer holds.
+    /// Updates the pool after the contents of a stream's send buffer changed.
     fn account(&mut self, send: &mut SendHalf) {
         let retained = send.buffer.retained();
         self.pool.account(std::mem::replace(&mut send.pooled, retained), retained);
     }
 
-    /// Forgets a stream that is over.
+    /// Removes a stream that is over.
     pub(super) fn remove(&mut self, id: StreamId, send: &mut SendHalf) {
         if !send.lost.is_empty() {
             send.lost.clear();
@@ -210,15 +210,15 @@ impl Outgoing {
         }
     }
 
-    /// Drops the first of a stream's lost frames, which was sent.
+    /// Drops the first of a stream's lost frames after it was sent.
     fn drop_lost(&mut self, id: StreamId, send: &mut SendHalf) {
         send.lost.pop_front();
         self.order.dequeued(id.0, send.lost.len());
         self.prune_lost(id, send);
     }
 
-    /// Drops the first of a stream's lost frames as long as the peer has got them by another way, so
-    /// that the first is always one to be sent. Returns whether any was dropped.
+    /// Drops lost frames from the front while the peer has received them by other means, so that
+    /// the first one always has to be sent. Returns whether any was dropped.
     fn prune_lost(&mut self, id: StreamId, send: &mut SendHalf) -> bool {
         let before = send.lost.len();
         while !send.lost.is_empty() && send.next_lost().is_none() {
@@ -238,7 +238,7 @@ impl Outgoing {
         withdrawn
     }
 
-    /// Which of the streams that lost data goes next, regardless of the scheduler.
+    /// Which of the streams that lost data sends next, regardless of the scheduler.
     fn next_lost(&self, table: &Table) -> Option<Pending> {
         let id = StreamId(self.order.next()?);
         let send = table.get(id)?.send.as_ref()?;
@@ -247,7 +247,7 @@ impl Outgoing {
         Some(Pending::new(id, send, Source::Lost(next?)))
     }
 
-    /// The first stream of which only FIN is left to send.
+    /// The first stream that has only FIN left to send.
     fn next_fin(&self, table: &Table) -> Option<Pending> {
         let id = *self.fins.front()?;
         let send = table.get(id)?.send.as_ref()?;
@@ -255,7 +255,7 @@ impl Outgoing {
         Some(Pending::new(id, send, Source::New(0)))
     }
 
-    /// Drops streams from the front of the queue of bare FINs that have none to send any more.
+    /// Removes streams from the front of the queue of bare FINs that no longer have one to send.
     pub(super) fn prune_fins(&mut self, table: &mut Table) {
         while let Some(&id) = self.fins.front() {
             if let Some(send) = table.get_mut(id).and_then(|stream| stream.send.as_mut()) {
@@ -268,11 +268,11 @@ impl Outgoing {
         }
     }
 
-    /// What the stream that the scheduler names sends next.
+    /// What the stream that the scheduler selects sends next.
     fn next_scheduled(&self, table: &Table, room: usize) -> Option<Pending> {
         let credit = self.credit.available();
         if credit == 0 {
-            // The scheduler may name a stream that has but new bytes.
+            // The scheduler may select a stream that has nothing but new bytes.
             return if self.in_turn() { self.next_lost(table) } else { None };
         }
         let grant = self.scheduler.next(room)?;
@@ -290,20 +290,20 @@ impl Outgoing {
 }
 
 impl Streams {
-    /// Which stream's bytes go next into a packet with `room` bytes left.
+    /// Selects the stream data that goes next into a packet with `room` bytes left.
     #[cfg(test)]
     pub fn look(&self, room: usize) -> Option<Pending> {
         self.look_lost().or_else(|| self.look_new(room))
     }
 
-    /// Which stream's lost bytes go next, if they go before all new ones. Changes nothing.
+    /// Selects the lost data that goes next, if lost data precedes all new data. Changes nothing.
     #[must_use]
     pub fn look_lost(&self) -> Option<Pending> {
         if self.out.in_turn() { None } else { self.out.next_lost(&self.table) }
     }
 
-    /// Which stream goes next in turn: a bare end of stream, or what the scheduler says, as far as
-    /// connection flow control allows. That may be lost bytes, if they have no precedence. Changes
+    /// Selects what is sent next in turn: a bare FIN, or what the scheduler selects and connection
+    /// flow control allows. That may be lost data, unless it precedes all new data. Changes
     /// nothing.
     #[must_use]
     pub fn look_new(&self, room: usize) -> Option<Pending> {
@@ -311,10 +311,10 @@ impl Streams {
         fin.or_else(|| self.out.next_scheduled(&self.table, room))
     }
 
-    /// Appends one STREAM frame of at most `room` bytes with what `pending` announced.
+    /// Appends one STREAM frame of at most `room` bytes with the data of `pending`.
     ///
-    /// `None`, with nothing changed, if the frame does not fit in `room`, or if there is nothing to
-    /// send any more because something happened to the stream since `pending` was polled.
+    /// Returns `None` and changes nothing if the frame does not fit in `room`, or if there is no
+    /// longer anything to send because the stream changed since `pending` was returned.
     pub fn write_stream(
         &mut self,
         pending: &Pending,
@@ -366,7 +366,7 @@ impl Streams {
         Some(Written { token, flushed })
     }
 
-    /// The source symbol that `pending` announced was sent again, with `frames`.
+    /// The source symbol of `pending` was sent again, with `frames`.
     pub fn wrote_symbol(&mut self, pending: &Pending, frames: &[StreamToken]) {
         for frame in frames.iter().filter(|frame| frame.len > 0) {
             self.out.charge(frame.id, frame.len as usize);
@@ -380,8 +380,8 @@ impl Streams {
         self.out.refresh(stream, &mut self.control);
     }
 
-    /// A source symbol that is queued to be sent again on behalf of a stream cannot be sent as it is
-    /// any more: the bytes of its frame take its place in the queue. Returns how many.
+    /// A source symbol that is queued to be resent for a stream can no longer be sent as a whole.
+    /// The bytes of its frame take its place in the queue. Returns how many.
     pub fn unbind_symbol(&mut self, id: StreamId, symbol: SymbolRef) -> u64 {
         let Some(stream) = self.table.get_mut(id) else { return 0 };
         let Some(send) = &mut stream.send else { return 0 };
@@ -390,13 +390,14 @@ impl Streams {
         bytes
     }
 
-    /// Whether stream bytes wait to be sent, and may be.
+    /// Whether there is stream data that can be sent.
     #[must_use]
     pub fn has_data(&self) -> bool {
         self.look_lost().is_some() || self.look_new(usize::MAX).is_some()
     }
 
-    /// What waits to be sent, found by looking at every stream and at no queue: a check of those.
+    /// What waits to be sent, computed by visiting every stream instead of using the queues. This
+    /// checks the queues.
     #[must_use]
     pub fn backlog(&self) -> Backlog {
         let credit = self.out.credit.available() > 0;
@@ -413,26 +414,26 @@ impl Streams {
         backlog
     }
 
-    /// How a stream ranks; `None` if there is none to send on.
+    /// The rank of a stream; `None` if it does not exist or has no sending part.
     #[must_use]
     pub fn rank(&self, id: StreamId) -> Option<Rank> {
         self.send_half(id).map(|send| self.out.rank(send))
     }
 
-    /// Bytes that the peer's limit for the connection lets new data take.
+    /// Number of new bytes that the peer's limit for the connection allows.
     #[must_use]
     pub fn credit(&self) -> u64 {
         self.out.credit.available()
     }
 
-    /// Whether streams have new bytes to send that only connection flow control holds back.
+    /// Whether streams have new bytes that only connection flow control blocks.
     #[must_use]
     pub fn is_connection_blocked(&self) -> bool {
         self.out.is_blocked()
     }
 
-    /// Queues what is still missing of a frame to be sent again, unless it is queued already; returns
-    /// whether anything is. For lost frames, and for probes.
+    /// Queues the missing part of a frame to be sent again, unless it is queued already; returns
+    /// whether there was anything to queue. Used for lost frames and for probes.
     pub fn retransmit(&mut self, token: &StreamToken) -> bool {
         let Some(stream) = self.table.get_mut(token.id) else {
             return false;
@@ -448,8 +449,8 @@ impl Streams {
         queued
     }
 
-    /// Queues a source symbol to be sent again as it is, for the sake of the frame `token` that it
-    /// holds and the peer misses.
+    /// Queues a source symbol to be resent as a whole, because it holds the frame `token` that the
+    /// peer misses.
     pub fn queue_symbol(&mut self, symbol: SymbolRef, token: &StreamToken) {
         let stream = self.table.get_mut(token.id);
         if let Some(stream) = stream
@@ -462,24 +463,25 @@ impl Streams {
         }
     }
 
-    /// `bytes` of the connection's capacity were used for a stream, but not by a frame of it.
+    /// Charges a stream for `bytes` of the connection's capacity that were used for it, but not by
+    /// one of its frames.
     pub fn charge(&mut self, id: StreamId, bytes: usize) {
         self.out.charge(id, bytes);
     }
 
-    /// Whether the peer still has to get something of a frame that was sent.
+    /// Whether the peer still misses some of a frame that was sent.
     #[must_use]
     pub fn is_missing(&self, token: &StreamToken) -> bool {
         self.send_half(token.id).is_some_and(|send| send.is_missing(&range_of(token), token.fin))
     }
 
-    /// The peer holds what a frame carried: its packet was acknowledged, or the peer recovered it
-    /// from repair symbols. Storage is freed, and it will not be sent again.
+    /// The peer has the contents of a frame: its packet was acknowledged, or the peer recovered it
+    /// from repair symbols. Storage is freed, and the data will not be sent again.
     pub fn delivered(&mut self, token: &StreamToken) {
         self.settle(token.id, |send| send.acked(range_of(token), token.fin));
     }
 
-    /// What a frame carried will not be sent again, although the peer does not hold it. When
+    /// The contents of a frame will not be sent again, although the peer does not have them. When
     /// nothing else of the stream is outstanding, the stream ends with a reset that carries `code`.
     pub fn give_up(&mut self, token: &StreamToken, code: u64) {
         self.settle(token.id, |send| send.give_up(range_of(token), token.fin, code));

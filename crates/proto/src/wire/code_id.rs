@@ -5,12 +5,12 @@
 pub struct CodeId(u8);
 
 impl CodeId {
-    /// The sliding-window random linear code, which every decoder takes.
+    /// The sliding-window random linear code, which every decoder supports.
     pub const SLIDING_WINDOW: Self = Self(0);
     /// Reed-Solomon blocks.
     pub const REED_SOLOMON: Self = Self(1);
 
-    /// The largest number: a variable-length integer has a bit for it.
+    /// The largest number: a variable-length integer has a bit for each code up to it.
     pub const MAX: Self = Self(61);
 
     /// The code with this number; `None` if it is above [`MAX`](Self::MAX).
@@ -31,17 +31,17 @@ impl CodeId {
 pub struct CodeSet(u64);
 
 impl Default for CodeSet {
-    /// The sliding window only.
+    /// Only the sliding window.
     fn default() -> Self {
         Self::ONLY_SLIDING_WINDOW
     }
 }
 
 impl CodeSet {
-    /// The sliding window and no other.
+    /// Only the sliding window.
     pub const ONLY_SLIDING_WINDOW: Self = Self(1);
 
-    /// This set and one code more.
+    /// This set with one more code.
     #[must_use]
     pub const fn with(self, id: CodeId) -> Self {
         Self(self.0 | 1 << id.0)
@@ -64,7 +64,8 @@ impl CodeSet {
         (0..=CodeId::MAX.0).map(CodeId).filter(move |id| self.contains(*id))
     }
 
-    /// The set whose bits are these, from code 0 at the lowest on. There are 62 of them.
+    /// The set given by a bit for each code, starting with code 0 in the lowest bit. There are 62
+    /// of them.
     pub(crate) const fn from_bits(bits: u64) -> Self {
         Self(bits | 1)
     }

@@ -19,7 +19,7 @@ impl std::error::Error for UnexpectedEnd {}
 
 /// Bytes that `value` takes as a variable-length integer: 1, 2, 4 or 8.
 ///
-/// Values above [`VARINT_MAX`] cannot be encoded; callers hold values that are already bounded.
+/// Values above [`VARINT_MAX`] cannot be encoded; callers must bound their values.
 #[inline]
 #[must_use]
 pub const fn varint_size(value: u64) -> usize {
@@ -32,7 +32,8 @@ pub const fn varint_size(value: u64) -> usize {
 }
 
 /// Appends `value` in the shortest variable-length encoding. Values above [`VARINT_MAX`] are
-/// clamped to it: a bound that the peer could never reach is the safe side of a bug of ours.
+/// clamped to it: should a bug of ours cause one, a limit that the peer can never reach does no
+/// harm.
 #[inline]
 pub fn put_varint(out: &mut Vec<u8>, value: u64) {
     match varint_size(value) {
@@ -55,14 +56,14 @@ pub fn put_varint2(out: &mut Vec<u8>, value: u16) {
     out.extend_from_slice(&(0x4000 | (value & 0x3fff)).to_be_bytes());
 }
 
-/// A cursor over received bytes. Every read is checked and none panics.
+/// A cursor over received bytes. Every read is bounds-checked, and none panics.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    /// Starts at the first of `bytes`.
+    /// Starts at the beginning of `bytes`.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
@@ -80,7 +81,7 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// The bytes not yet read, without reading them.
+    /// The bytes not yet read; does not consume them.
     #[must_use]
     pub const fn peek_rest(&self) -> &'a [u8] {
         self.rest
@@ -94,7 +95,7 @@ impl<'a> Reader<'a> {
     /// Reads `n` bytes.
     ///
     /// # Errors
-    /// Fewer than `n` are left; nothing is consumed then.
+    /// Fewer than `n` bytes are left; nothing is consumed then.
     #[inline]
     pub fn bytes(&mut self, n: usize) -> Result<&'a [u8], UnexpectedEnd> {
         let (head, tail) = self.rest.split_at_checked(n).ok_or(UnexpectedEnd)?;

@@ -1,5 +1,5 @@
-//! Entry points for fuzzing: each decodes arbitrary bytes, writes what it understood again, and
-//! panics if that does not mean the same.
+//! Entry points for fuzzing. Each decodes arbitrary bytes, encodes the result again, and panics if
+//! that changes its meaning.
 
 use super::coding::VARINT_MAX;
 use super::frame::{
@@ -85,7 +85,7 @@ fn reencode(frame: &Frame<'_>, carrier: Carrier) {
     }
 }
 
-/// Reads `data` as a datagram of coalesced packets, for identifiers of several lengths.
+/// Reads `data` as a datagram of coalesced packets, with several connection identifier lengths.
 pub fn packets(data: &[u8]) {
     for local_cid_len in [0, 8, 20] {
         let mut walk = Coalesced::new(local_cid_len);
@@ -108,7 +108,7 @@ pub fn packets(data: &[u8]) {
     }
 }
 
-/// Writes a packet's header again, as if header protection had been removed already.
+/// Encodes a packet's header again, as if header protection had been removed already.
 fn rebuild(packet: &ProtectedPacket, data: &[u8]) {
     assert!(packet.end - packet.number >= MAX_NUMBER_SIZE + SAMPLE_SIZE);
     let Ok(rest) = packet.unprotected(data) else {
@@ -123,7 +123,7 @@ fn rebuild(packet: &ProtectedPacket, data: &[u8]) {
         PacketType::OneRtt => {
             ShortHeader { dcid, spin: rest.spin, key_phase: rest.key_phase }
                 .encode(rest.number, &mut out);
-            // All of it has one encoding only, but for the reserved bits.
+            // Except for the reserved bits, there is only one encoding.
             assert_eq!(out[1..], data[rest.header.start + 1..rest.header.end]);
             return;
         }
@@ -134,7 +134,7 @@ fn rebuild(packet: &ProtectedPacket, data: &[u8]) {
         assert!(packet.end - packet.number >= 1 << 14);
         return;
     }
-    // Lengths may have been in longer encodings than ours, so compare what they mean.
+    // Lengths may have been in longer encodings than ours, so compare the parsed packets.
     let Some(Ok(Packet::Protected(again))) = Coalesced::new(0).next(&out) else {
         unreachable!("a packet that was just written")
     };
@@ -143,7 +143,7 @@ fn rebuild(packet: &ProtectedPacket, data: &[u8]) {
     assert_eq!(out[again.number..again.end], data[packet.number..packet.end]);
 }
 
-/// Reads `data` as the transport parameters of either end.
+/// Reads `data` as transport parameters of either end.
 pub fn transport_parameters(data: &[u8]) {
     for from in [Side::Client, Side::Server] {
         match TransportParameters::decode(data, from) {

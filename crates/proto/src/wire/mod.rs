@@ -1,8 +1,8 @@
-//! The wire: integers, packet headers, frames, transport parameters.
+//! The wire format: integers, packet headers, frames, transport parameters.
 //!
-//! Everything here turns bytes into values and back and knows nothing of a connection's state.
-//! Decoding borrows from the input, allocates nothing, and is total: any input is a value or an
-//! error.
+//! Everything here converts between bytes and values, independent of any connection's state.
+//! Decoding borrows from the input, does not allocate, and is total: any input results in a value
+//! or an error.
 
 pub mod code_id;
 pub mod coding;

@@ -5,9 +5,10 @@ use std::ops::Range;
 
 /// A set of `u64` kept as disjoint, non-adjacent half-open ranges in ascending order.
 ///
-/// Bytes and packets come, are acknowledged and are lost mostly in order, so that work happens at
-/// either end; a ring makes both ends cheap, and an empty set holds no memory. A set that a peer
-/// drives must be made [`with_cap`](Self::with_cap), or be bounded by its owner.
+/// Bytes and packets are mostly sent, acknowledged and lost in order, so most operations are at
+/// either end. A ring buffer makes both ends cheap, and an empty set holds no memory. If a peer
+/// controls what is inserted, the set must be created [`with_cap`](Self::with_cap), or its owner
+/// must bound it.
 #[derive(Debug, Clone, Default)]
 pub struct RangeSet {
     ranges: VecDeque<Range<u64>>,
@@ -48,7 +49,7 @@ impl RangeSet {
         self.ranges.iter().cloned()
     }
 
-    /// Removes every member and gives the memory back.
+    /// Removes every member and frees the memory.
     pub fn clear(&mut self) {
         self.ranges = VecDeque::new();
     }
@@ -63,7 +64,8 @@ impl RangeSet {
         self.ranges.get(self.position(value)).filter(|range| range.start <= value).cloned()
     }
 
-    /// The values around `value`, which is no member, up to the next members and within `bounds`.
+    /// The gap around `value`, which must not be a member: the values up to the next members,
+    /// within `bounds`.
     pub fn gap_of(&self, value: u64, bounds: Range<u64>) -> Range<u64> {
         let next = self.position(value);
         let before = next.checked_sub(1).and_then(|index| self.ranges.get(index));
@@ -82,13 +84,13 @@ impl RangeSet {
         range.is_empty() || self.range_of(range.start).is_some_and(|held| held.end >= range.end)
     }
 
-    /// Adds every value of `range`; returns how many were not members before. With a cap, the new
-    /// values may be the ones that are forgotten.
+    /// Adds every value of `range`; returns how many were new. With a cap, the new values may
+    /// themselves be forgotten.
     pub fn insert(&mut self, range: Range<u64>) -> u64 {
         if range.is_empty() {
             return 0;
         }
-        // Ranges that overlap or touch the new one: they merge into one.
+        // Ranges that overlap or touch the new one are merged with it.
         let from = self.ranges.partition_point(|held| held.end < range.start);
         let mut merged = range.clone();
         let mut present = 0;
@@ -138,7 +140,7 @@ impl RangeSet {
             to += 1;
         }
         match (head, tail) {
-            // The cut may be in the middle of one range, which then becomes two.
+            // If the cut is in the middle of one range, that becomes two.
             (Some(head), Some(tail)) if to == from + 1 => {
                 if let Some(slot) = self.ranges.get_mut(from) {
                     *slot = head;
@@ -270,7 +272,8 @@ mod tests {
             assert!(set.len() <= 3);
         }
         assert_eq!(set.iter().collect::<Vec<_>>(), [70..71, 80..81, 90..91]);
-        // Below all of them and without room: forgotten at once. Splitting counts as well.
+        // The new range is below all others and there is no room, so it is forgotten at once.
+        // Splitting also counts.
         set.insert(5..6);
         assert_eq!(set.first(), Some(70..71));
         set.insert(90..99);

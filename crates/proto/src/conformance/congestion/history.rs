@@ -1,4 +1,4 @@
-//! Random calls, as irregular as those of a connection can be, to controllers that must not differ.
+//! Random calls, as irregular as those of a connection can be. Controllers must answer them alike.
 
 use super::watched::Watched;
 use crate::conformance::CENTURY;
@@ -8,7 +8,7 @@ use crate::recovery::rtt::RttEstimator;
 use std::time::{Duration, Instant};
 use sutura_random::Rng;
 
-/// Histories that are played, and calls in each.
+/// Number of histories, and of calls in each.
 const HISTORIES: u64 = 48;
 const STEPS: usize = 250;
 
@@ -62,7 +62,7 @@ impl Step {
     }
 }
 
-/// Mostly a full datagram.
+/// Usually a full datagram.
 fn size(random: &mut Rng) -> u64 {
     match random.below(8) {
         0 => random.below(1 << 16),
@@ -71,7 +71,7 @@ fn size(random: &mut Rng) -> u64 {
     }
 }
 
-/// What a controller can be asked.
+/// The answers of a controller.
 #[derive(Debug, PartialEq, Eq)]
 struct Answers {
     window: u64,
@@ -85,7 +85,7 @@ struct Player {
     controller: Watched,
     now: Instant,
     rtt: RttEstimator,
-    /// Chooses the packets that a step is about.
+    /// Selects the packets of each step.
     order: Rng,
     next_pn: [u64; 3],
     flights: [Vec<Packet>; 3],
@@ -164,7 +164,7 @@ impl Player {
         self.controller.on_packets_acked(self.now, &acked, &self.rtt, in_flight, false);
     }
 
-    /// What must not matter: news of no packets, and questions.
+    /// Queries and reports of no packets, which must not change anything.
     fn pester(&mut self) {
         let in_flight = self.in_flight();
         for flag in [false, true] {
@@ -184,15 +184,15 @@ impl Player {
     }
 }
 
-/// Takes up to `most` of the packets, in any order.
+/// Takes up to `most` of the packets in random order.
 fn draw(order: &mut Rng, packets: &mut Vec<Packet>, most: u64) -> Vec<Packet> {
     let count = most.min(packets.len() as u64);
     let mut next = || packets.swap_remove(order.below(packets.len() as u64) as usize);
     (0..count).map(|_| next()).collect()
 }
 
-/// Plays random histories, each to two controllers, and to a third one that is also asked and told
-/// of nothing all the time.
+/// Plays random histories, each to two controllers, and to a third one that also gets queries and
+/// reports of no packets in between.
 pub(super) fn tell(factory: &dyn CongestionFactory) {
     for seed in 0..HISTORIES {
         let mut random = Rng::new(seed);
@@ -205,7 +205,7 @@ pub(super) fn tell(factory: &dyn CongestionFactory) {
 }
 
 fn compare(factory: &dyn CongestionFactory, path: &PathParameters, steps: &[Step]) {
-    // Nothing depends on which instant that is.
+    // The result does not depend on the start time.
     let start = Instant::now();
     let [mut first, mut second, mut pestered] =
         std::array::from_fn(|_| Player::new(factory, path, start));

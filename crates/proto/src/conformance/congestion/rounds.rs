@@ -1,5 +1,5 @@
-//! A sender that knows the fate of every packet beforehand: a flight is sent at once, and
-//! acknowledged or declared lost a round trip later.
+//! A sender that knows the fate of every packet in advance: it sends each flight at once, and
+//! acknowledges it or declares it lost a round trip later.
 
 use super::watched::Watched;
 use crate::congestion::{CongestionController, CongestionFactory, Packet, PathParameters, Sent};
@@ -24,20 +24,20 @@ impl Rounds {
         Self {
             controller: Watched::new(factory, path),
             mtu: path.mtu.into(),
-            // Nothing depends on which instant that is.
+            // The result does not depend on the start time.
             now: Instant::now(),
             rtt: RttEstimator::default(),
             next_pn: 0,
         }
     }
 
-    /// Sends as much as the window allows, and lets a round trip pass.
+    /// Sends as much as the window allows, then advances the time by a round trip.
     pub(super) fn fly(&mut self) -> Vec<Packet> {
         let packets = self.controller.window() / self.mtu;
         self.fly_packets(packets, false)
     }
 
-    /// Sends so many packets, and lets a round trip pass.
+    /// Sends this many packets, then advances the time by a round trip.
     pub(super) fn fly_packets(&mut self, packets: u64, app_limited: bool) -> Vec<Packet> {
         let mut flight = Vec::new();
         for number in 0..packets {
@@ -51,13 +51,13 @@ impl Rounds {
         flight
     }
 
-    /// All packets of a flight arrived.
+    /// Reports that all packets of a flight arrived.
     pub(super) fn acknowledge(&mut self, flight: &[Packet], app_limited: bool) {
         self.rtt.update(self.now, ROUND, Duration::ZERO);
         self.controller.on_packets_acked(self.now, flight, &self.rtt, 0, app_limited);
     }
 
-    /// As [`Self::acknowledge`], and all were marked by the network.
+    /// Like [`Self::acknowledge`], but all packets were ECN-marked by the network.
     pub(super) fn acknowledge_marked(&mut self, flight: &[Packet]) {
         if let Some(newest) = flight.last() {
             self.controller.on_ecn_ce(self.now, newest.sent, flight.len() as u64, 0);
@@ -65,12 +65,12 @@ impl Rounds {
         self.acknowledge(flight, false);
     }
 
-    /// None of them arrived, as it seems.
+    /// Reports all packets of a flight as lost.
     pub(super) fn lose(&mut self, flight: &[Packet]) {
         self.controller.on_packets_lost(self.now, flight, false, 0);
     }
 
-    /// They did arrive.
+    /// Reports that the lost packets arrived after all.
     pub(super) fn refute(&mut self, lost: &[Packet]) {
         self.controller.on_spurious_loss(self.now, lost);
     }

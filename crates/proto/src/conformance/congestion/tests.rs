@@ -1,4 +1,4 @@
-//! The kit accepts what keeps the contract, and names what does not.
+//! The kit accepts what keeps the contract, and reports what does not.
 
 use super::*;
 use crate::conformance::testing::verdict;
@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What is wrong with a controller that is right otherwise.
+/// The fault of an otherwise correct controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
@@ -34,18 +34,18 @@ enum Fault {
 struct Faulty {
     fault: Fault,
     inner: Box<dyn CongestionController>,
-    /// When it was first told the time.
+    /// The time of the first call.
     created: Option<Instant>,
-    /// What a fault divides something by.
+    /// A divisor that some faults use.
     divisor: u64,
-    /// How often the window was asked for.
+    /// Number of queries of the window.
     asked: Cell<u64>,
 }
 
 #[derive(Debug)]
 struct FaultyFactory(Fault);
 
-/// Controllers that are capricious: every other one is another.
+/// Number of controllers built. With the capricious fault, every other one differs.
 static BUILT: AtomicU64 = AtomicU64::new(0);
 
 impl CongestionFactory for FaultyFactory {
@@ -82,7 +82,7 @@ impl CongestionController for Faulty {
     fn on_packet_sent(&mut self, now: Instant, packet: &Sent) -> PacketState {
         let lifetime = now - *self.created.get_or_insert(now);
         if self.is(Fault::ShortLived) {
-            // Overflows after four seconds.
+            // Overflows after about four seconds.
             let nanos = u32::try_from(lifetime.as_nanos());
             assert!(nanos.is_ok(), "too old");
         }
@@ -157,7 +157,7 @@ impl CongestionController for Faulty {
     }
 
     fn slow_start_threshold(&self) -> Option<u64> {
-        // The same answer to the same question twice, but not to one after many others.
+        // Gives the same answer to two queries in a row, but another one after many.
         let sleepless = self.is(Fault::Sleepless).then(|| self.asked.get());
         sleepless.or_else(|| self.inner.slow_start_threshold())
     }

@@ -9,35 +9,34 @@ use crate::ids::SpaceId;
 use crate::recovery::rtt::RttEstimator;
 use std::time::{Duration, Instant};
 
-/// Stands between a driver and a controller, and holds the answers against the rules that hold
-/// after every call.
+/// Wraps a controller, and checks the rules that hold after every call.
 #[derive(Debug)]
 pub(super) struct Watched {
     name: String,
     controller: Box<dyn CongestionController>,
     limits: WindowLimits,
-    /// As of the newest acknowledgement.
+    /// The estimate as of the latest acknowledgement.
     rtt: RttEstimator,
 }
 
-/// How much a controller sends.
+/// How much a controller allows to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Effort {
-    /// Bytes.
+    /// The window in bytes.
     pub(super) window: u64,
-    /// Bytes per second, of a controller that has a rate.
+    /// The rate in bytes per second, if the controller has one.
     pub(super) rate: Option<u64>,
 }
 
 impl Effort {
-    /// Whether the window or the rate is below that of `before`.
+    /// Whether the window or the rate is lower than in `before`.
     pub(super) fn is_below(&self, before: &Self) -> bool {
         self.window < before.window || (self.rate.is_some() && self.rate < before.rate)
     }
 }
 
 impl Watched {
-    /// Makes and checks a controller for `path`.
+    /// Builds a controller for `path` and checks it.
     pub(super) fn new(factory: &dyn CongestionFactory, path: &PathParameters) -> Self {
         let (name, controller) = (factory.name().to_owned(), factory.build(path));
         assert!(!name.is_empty(), "an algorithm has a name");
@@ -54,12 +53,12 @@ impl Watched {
         &self.name
     }
 
-    /// What it answers now.
+    /// Its current effort.
     pub(super) fn effort(&self) -> Effort {
         Effort { window: self.window(), rate: self.pacing_rate(&self.rtt) }
     }
 
-    /// What holds after each call; `call` says which it was.
+    /// Checks the rules that hold after each call; `call` names it.
     fn check(&self, call: &str) {
         let (name, window) = (&self.name, self.controller.window());
         let (min, max) = (self.limits.min(), self.limits.max());
@@ -75,7 +74,7 @@ impl Watched {
         self.check_questions(call);
     }
 
-    /// As [`Self::check`], after a call about `packets`.
+    /// Like [`Self::check`], after a call about `packets`.
     fn check_empty(&self, call: &str, packets: &[Packet], before: Effort) {
         self.check(call);
         let (name, after) = (&self.name, self.effort());
@@ -92,7 +91,7 @@ impl Watched {
         let (first, second) = (asked.slow_start_threshold(), asked.slow_start_threshold());
         assert_eq!(first, second, "{name}, after {call}: {twice}, `slow_start_threshold`");
         assert_eq!(asked.name(), name, "{name}, after {call}: its name changed");
-        // A path within the machine, and one that stood still.
+        // A path within one machine, and one that has stalled.
         let (none, endless) = (RttEstimator::new(Duration::ZERO), RttEstimator::new(CENTURY));
         for rtt in [&self.rtt, &none, &endless] {
             let (first, second) = (asked.pacing_rate(rtt), asked.pacing_rate(rtt));
@@ -151,7 +150,7 @@ impl CongestionController for Watched {
     }
 
     fn on_mtu_changed(&mut self, mtu: u16) {
-        // The window does not matter here: only the bounds are kept.
+        // The window does not matter here: only the limits are used.
         let _ = self.limits.change_mtu(mtu, 0);
         self.controller.on_mtu_changed(mtu);
         self.check("on_mtu_changed");

@@ -1,4 +1,4 @@
-//! Losses as a connection may report them.
+//! Losses as a connection can report them.
 
 use crate::conformance::CENTURY;
 use crate::ids::StreamId;
@@ -8,16 +8,16 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 use sutura_random::Rng;
 
-/// Data that is reported lost.
+/// A report of lost data.
 #[derive(Debug, Clone)]
 pub(super) struct Loss {
-    /// When that is.
+    /// The time of the report.
     pub(super) now: Instant,
     pub(super) data: LostData,
 }
 
 impl Loss {
-    /// A loss at or after `earliest`.
+    /// A random loss at or after `earliest`.
     pub(super) fn any(random: &mut Rng, earliest: Instant) -> Self {
         let rtt = time(random);
         let pto = rtt + [Duration::ZERO, Duration::from_millis(1), rtt][random.below(3) as usize];
@@ -50,7 +50,8 @@ fn time(random: &mut Rng) -> Duration {
     }
 }
 
-/// The range of a STREAM frame, which is empty only if the frame ends the stream.
+/// The range of a STREAM frame and whether it has FIN. It is empty only if the frame ends the
+/// stream.
 fn frame(random: &mut Rng) -> (Range<u64>, bool) {
     let start = [0, 1_200, random.below(VARINT_MAX - 2_000)][random.below(3) as usize];
     let len = [0, 1, 1_200, 1_452][random.below(4) as usize];
@@ -58,7 +59,7 @@ fn frame(random: &mut Rng) -> (Range<u64>, bool) {
     (start..end, start == end || random.below(4) == 0)
 }
 
-/// Passed when the data was sent, just now, soon or in a far future.
+/// A random deadline: `passed`, now, soon or in the far future; or none.
 fn deadline(random: &mut Rng, passed: Instant, now: Instant) -> Option<Instant> {
     match random.below(8) {
         0 => Some(passed),
@@ -69,7 +70,8 @@ fn deadline(random: &mut Rng, passed: Instant, now: Instant) -> Option<Instant> 
     }
 }
 
-/// Covered by repair symbols of which the newest was sent since the data was, or by none any more.
+/// Data covered by repair symbols, the newest of which was sent after the data; or no longer
+/// covered by any.
 fn protected(random: &mut Rng, data: LostData, now: Instant) -> LostData {
     let held = [0, 1, 20, u32::MAX][random.below(4) as usize];
     let repairs = [0, 1, 3, u32::MAX][random.below(4) as usize];

@@ -1,4 +1,4 @@
-//! The kit accepts what keeps the contract, and names what does not.
+//! The kit accepts what keeps the contract, and reports what does not.
 
 use super::*;
 use crate::conformance::testing::verdict;
@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
-    /// Bare data waits a little as well, and what is too late is dropped.
+    /// Correct: unprotected data also waits a little, and data that is too late is dropped.
     None,
-    /// Data waits for its deadline.
+    /// Correct: data waits for its deadline.
     NoneToo,
     Nameless,
     Renamed,
@@ -27,17 +27,17 @@ enum Fault {
 struct FaultyFactory {
     fault: Fault,
     built: AtomicU64,
-    /// Losses that all policies together heard of.
+    /// Number of losses reported to all policies together.
     heard: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
 struct Faulty {
     fault: Fault,
-    /// How many of the factory were built before.
+    /// Number of policies that the factory built before.
     number: u64,
     heard: Arc<AtomicU64>,
-    /// When it was first told the time.
+    /// The time of the first call.
     created: Option<Instant>,
 }
 

@@ -1,39 +1,39 @@
-//! What may happen to a coding session.
+//! Events of a coding session.
 
 use crate::conformance::CENTURY;
 use crate::fec::redundancy::{Message, PathView};
 use std::time::{Duration, Instant};
 use sutura_random::Rng;
 
-/// One step of a history. The player draws the symbols that it is about.
+/// One step of a history. The player selects the symbols.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
     /// Time passes.
     Wait(Duration),
-    /// The application gives data for so many symbols; `ended` if there will be no more.
+    /// The application writes data for this many symbols; `ended` if there will be no more.
     Write { symbols: u64, ended: bool },
-    /// So many free places in packets; in each, something else of the connection goes first with
-    /// this chance in a hundred.
+    /// This many free slots in packets. In each, other data of the connection goes first with a
+    /// probability of `taken` percent.
     Slots { count: u64, taken: u64 },
-    /// Packets of symbols are acknowledged, some of them after they were declared lost.
+    /// Packets with symbols are acknowledged, some of them after they were declared lost.
     Acknowledge { most: u64 },
     /// The peer recovers symbols.
     Recover { most: u64 },
-    /// Packets of symbols are declared lost.
+    /// Packets with symbols are declared lost.
     Lose { most: u64 },
     /// Lost symbols are sent again.
     Resend { most: u64 },
     /// Repair symbols were acknowledged or lost.
     Settle { most: u64 },
-    /// The symbols that are not known to have arrived are no longer needed.
+    /// Symbols that are not known to have arrived are no longer needed.
     GiveUp,
-    /// The connection around the session is another: flow control credit and whether it is idle.
+    /// The state of the connection changes: flow-control credit and whether it is idle.
     Surround { credit: u64, idle: bool },
     /// The application announces a message.
     Announce { size: u64, tolerance: Option<Duration> },
-    /// The path is another.
+    /// The properties of the path change.
     Move(Path),
-    /// Only redundancy is sent, until the policy wants no more of it.
+    /// Only redundancy is sent, until the policy wants no more.
     Rest,
 }
 
@@ -70,7 +70,7 @@ impl Step {
     }
 }
 
-/// Nothing, something or as much as there can be.
+/// Nothing, something, or as much as possible.
 fn extreme(random: &mut Rng) -> u64 {
     [0, 1, 14_000, 1 << 20, u64::MAX][random.below(5) as usize]
 }
@@ -80,7 +80,7 @@ fn tolerance(random: &mut Rng) -> Option<Duration> {
         [random.below(4) as usize]
 }
 
-/// A [`PathView`], which cannot be compared, in numbers that can.
+/// A [`PathView`] in numbers that can be compared, unlike the view itself.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Path {
     rtt: Duration,
@@ -112,7 +112,7 @@ impl Path {
     }
 }
 
-/// A message of `size` that is announced at `now`.
+/// A message of `size` bytes that is announced at `now`.
 pub(super) fn message(now: Instant, size: u64, tolerance: Option<Duration>) -> Message {
     Message { deadline: tolerance.and_then(|tolerance| now.checked_add(tolerance)), size }
 }

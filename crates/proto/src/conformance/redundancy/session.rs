@@ -1,5 +1,5 @@
-//! A coding session without the code: it knows the fate of each symbol, and tells and asks its
-//! policy as a connection does.
+//! A coding session without actual coding: it knows the fate of each symbol, and calls its policy
+//! like a connection does.
 
 use super::history::{Step, message};
 use crate::fec::redundancy::{
@@ -12,13 +12,13 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 use sutura_random::Rng;
 
-/// Repair symbols per source symbol that a policy may want while nothing else happens, beyond a
-/// burst.
+/// Number of repair symbols per source symbol, in addition to a burst, that a policy may want while
+/// nothing else happens.
 const REPAIRS_PER_SYMBOL: u64 = 4;
-/// How often a policy must decline before the kit concludes that it wants nothing more.
+/// How many times a policy must decline before the kit assumes that it wants nothing more.
 const QUIET_ROUNDS: u32 = 6;
 
-/// What became of a source symbol in the window.
+/// The state of a source symbol in the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     InFlight,
@@ -28,7 +28,7 @@ enum Fate {
     Done,
 }
 
-/// What a policy says when it is asked.
+/// The answers of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Answers {
     decision: Decision,
@@ -40,21 +40,21 @@ pub(super) struct Session {
     name: String,
     policy: Box<dyn Redundancy>,
     now: Instant,
-    /// The most symbols that the window holds.
+    /// Maximum number of symbols in the window.
     window: usize,
     /// First symbol of the window.
     first: u64,
     symbols: VecDeque<Fate>,
     /// Repair symbols in flight.
     repairs: VecDeque<Range<u64>>,
-    /// Symbols that the application has given and that were not sent.
+    /// Number of symbols that the application has written and that were not sent.
     backlog: u64,
     ended: bool,
     credit: u64,
     idle: bool,
     message: Option<Message>,
     path: PathView,
-    /// Chooses the symbols that a step is about.
+    /// Selects the symbols of each step.
     order: Rng,
 }
 
@@ -146,7 +146,7 @@ impl Session {
         }
     }
 
-    /// Asks everything, and checks the answers.
+    /// Asks all queries and checks the answers.
     fn ask(&self) -> Answers {
         let (name, view) = (&self.name, self.view());
         let decision = self.policy.decide(self.now, &view);
@@ -177,7 +177,7 @@ impl Session {
         );
     }
 
-    /// Asks superfluous questions: about other times, and about what may be true soon.
+    /// Asks additional queries: for other times, and for views that may soon apply.
     pub(super) fn pester(&self, random: &mut Rng) {
         for _ in 0..4 {
             let later = Duration::from_micros(random.below(200_000));
@@ -190,7 +190,7 @@ impl Session {
         self.ask();
     }
 
-    /// Sends what the policy says, unless something else of the connection goes first.
+    /// Sends what the policy decides, unless other data of the connection goes first.
     fn fill_slot(&mut self, taken: u64) {
         let decision = self.ask().decision;
         if self.order.below(100) < taken {
@@ -206,7 +206,7 @@ impl Session {
     fn send_source(&mut self) {
         self.backlog -= 1;
         if self.symbols.len() == self.window {
-            // The oldest symbol leaves the window, whatever became of it.
+            // The oldest symbol leaves the window, whatever its state.
             self.symbols[0] = Fate::Done;
             self.slide();
         }
@@ -214,7 +214,7 @@ impl Session {
         self.symbols.push_back(Fate::InFlight);
         let view = self.view();
         self.policy.on_source_sent(self.now, id, &view);
-        // One stream of several may have no more to send.
+        // One of several streams may have no more to send.
         if self.backlog == 0 || self.order.below(8) == 0 {
             let ended = self.ended && self.backlog == 0;
             self.policy.on_flushed(self.now, ended, &view);
@@ -236,7 +236,7 @@ impl Session {
         );
     }
 
-    /// Up to `most` symbols of a kind, in any order.
+    /// Up to `most` symbols of a kind, in random order.
     fn draw(&mut self, most: u64, kind: impl Fn(Fate) -> bool) -> Vec<u64> {
         let all = (self.first..).zip(&self.symbols).filter(|(_, fate)| kind(**fate));
         let mut ids: Vec<u64> = all.map(|(id, _)| id).collect();
@@ -257,7 +257,7 @@ impl Session {
         }
     }
 
-    /// Drops symbols that are done from the old end of the window.
+    /// Removes symbols that are done from the old end of the window.
     fn slide(&mut self) {
         while self.symbols.front() == Some(&Fate::Done) {
             self.symbols.pop_front();
@@ -276,7 +276,7 @@ impl Session {
         }
     }
 
-    /// The peer reports all at once.
+    /// The peer reports all of them at once.
     fn recover(&mut self, most: u64) {
         let mut ids = self.draw(most, |fate| fate != Fate::Done);
         ids.sort_unstable();
@@ -288,7 +288,7 @@ impl Session {
         }
     }
 
-    /// What was lost waits to be sent again, or is given up, of which a policy does not hear.
+    /// Lost symbols wait to be sent again, or are given up, which a policy is not told.
     fn lose(&mut self, most: u64) {
         for id in self.draw(most, |fate| fate == Fate::InFlight) {
             let view = self.view();
@@ -299,8 +299,8 @@ impl Session {
         }
     }
 
-    /// Nothing happens but that time passes, from one timeout to the next, and that the repair
-    /// symbols are sent that the policy wants.
+    /// Only time passes, from one timeout to the next, and the repair symbols that the policy wants
+    /// are sent.
     fn rest(&mut self) {
         let unacked = u64::from(self.view().unacked);
         let most = u64::from(MAX_BURST) + REPAIRS_PER_SYMBOL * unacked;

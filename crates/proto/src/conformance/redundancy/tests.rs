@@ -1,4 +1,4 @@
-//! The kit accepts what keeps the contract, and names what does not.
+//! The kit accepts what keeps the contract, and reports what does not.
 
 use super::*;
 use crate::conformance::testing::verdict;
@@ -27,7 +27,7 @@ fn all_policies_conform() {
     }
 }
 
-/// What is wrong with a policy that is right otherwise.
+/// The fault of an otherwise correct policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
@@ -53,9 +53,9 @@ enum Fault {
 #[derive(Debug)]
 struct FaultyFactory {
     fault: Fault,
-    /// Policies that were built.
+    /// Number of policies built.
     built: AtomicU64,
-    /// Repair symbols that all policies together sent.
+    /// Number of repair symbols that all policies together sent.
     sent: Arc<AtomicU64>,
 }
 
@@ -96,12 +96,12 @@ impl RedundancyFactory for FaultyFactory {
 struct Faulty {
     fault: Fault,
     inner: Box<dyn Redundancy>,
-    /// How often it was asked for a decision, and for a time.
+    /// Number of queries for a decision or a timeout.
     asked: Cell<u64>,
     asked_time: Cell<u32>,
-    /// When it was first told the time.
+    /// The time of the first call.
     created: Option<Instant>,
-    /// The last time that it wanted to be asked at.
+    /// The last timeout that it returned.
     last_timeout: Option<Instant>,
     sent: Arc<AtomicU64>,
 }
@@ -111,7 +111,7 @@ impl Faulty {
         self.fault == fault
     }
 
-    /// What a repair symbol covers.
+    /// The span of a repair symbol.
     fn span(&self, window: Range<u64>) -> Range<u64> {
         let Range { start, end } = window;
         if self.is(Fault::Hollow) {
@@ -121,7 +121,7 @@ impl Faulty {
         } else if self.is(Fault::Visionary) {
             start..end + 1
         } else if self.is(Fault::None) {
-            // What is below the window is cut off.
+            // Whatever is below the window is cut off.
             0..end
         } else {
             window
@@ -150,7 +150,7 @@ impl Redundancy for Faulty {
         self.sent.fetch_add(1, Ordering::Relaxed);
         self.inner.on_repair_sent(now, view);
         if self.is(Fault::Impatient) {
-            // It is never long until the next repair symbol.
+            // The next repair symbol is never far away.
             self.inner.on_source_sent(now, view.next, view);
         }
     }
@@ -162,7 +162,7 @@ impl Redundancy for Faulty {
     fn decide(&self, now: Instant, view: &View) -> Decision {
         let asked = self.asked.replace(self.asked.get() + 1);
         let idle = (self.is(Fault::Fickle) && asked % 2 == 1)
-            // The same answer to the same question twice.
+            // Gives the same answer to two queries in a row.
             || (self.is(Fault::Sleepless) && asked / 1_000 % 2 == 1)
             || (self.is(Fault::Sociable) && self.sent.load(Ordering::Relaxed) % 5 == 4);
         let window = view.span();

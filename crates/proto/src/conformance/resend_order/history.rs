@@ -1,24 +1,24 @@
-//! What may happen to the streams of a connection.
+//! Events of a connection's streams.
 
 use sutura_random::Rng;
 use sutura_schedule::{Priority, StreamKey, Urgency};
 
-/// One step of a history. Which stream it is about is drawn by whoever plays it.
+/// One step of a history. The player selects the stream.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
-    /// A stream comes to exist.
+    /// A stream is opened.
     Insert(Priority),
-    /// A stream is forgotten; `cleared` if what waits of it was said to wait no longer before.
+    /// A stream is removed; `cleared` if its waiting frames were dequeued before.
     Remove { cleared: bool },
-    /// A stream has another priority.
+    /// The priority of a stream changes.
     Reprioritize(Priority),
-    /// So many frames of a stream are lost.
+    /// This many frames of a stream are lost.
     Lose(u64),
-    /// Frames of a stream arrived late, up to so many.
+    /// Up to this many frames of a stream arrive late.
     Arrive(u64),
-    /// What comes next is sent, so many times.
+    /// The next frame is sent, this many times.
     Send(u64),
-    /// Bytes of a stream were sent again with those of another.
+    /// Bytes of a stream were sent again together with those of another.
     Charge(usize),
 }
 
@@ -45,7 +45,7 @@ fn priority(random: &mut Rng) -> Priority {
     Priority { urgency, incremental, deadline, ..Priority::default() }
 }
 
-/// The `index`-th stream of a connection. Some identifiers are as large as they can be.
+/// The `index`-th stream of a connection. Some identifiers are as large as possible.
 pub(super) fn key(index: u64) -> StreamKey {
     if index % 8 == 5 { (1 << 62) - 1 - index } else { 4 * index }
 }

@@ -1,4 +1,4 @@
-//! The kit accepts what keeps the contract, and names what does not.
+//! The kit accepts what keeps the contract, and reports what does not.
 
 use super::*;
 use crate::conformance::testing::verdict;
@@ -15,7 +15,7 @@ fn any_scheduler_may_order_what_is_lost() {
     }
 }
 
-/// What is wrong with an order that is right otherwise.
+/// The fault of an otherwise correct order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
@@ -38,24 +38,25 @@ enum Fault {
 struct FaultyFactory {
     fault: Fault,
     built: AtomicU64,
-    /// Frames that all orders together heard of.
+    /// Number of frames reported to all orders together.
     heard: Arc<AtomicU64>,
 }
 
-/// Two orders that keep the contract. One is asked, and at some faults at times the other.
+/// Two orders that keep the contract. One of them answers; with some faults, sometimes the other
+/// does.
 #[derive(Debug)]
 struct Faulty {
     fault: Fault,
     usual: Box<dyn ResendOrder>,
     other: Box<dyn ResendOrder>,
-    /// How many of the factory were built before.
+    /// Number of orders that the factory built before.
     number: u64,
     heard: Arc<AtomicU64>,
-    /// How often it was asked.
+    /// Number of queries.
     asked: Cell<u64>,
-    /// How often it was told of bytes.
+    /// Number of calls of `charge`.
     charged: u64,
-    /// Frames that waited.
+    /// Number of frames queued so far.
     queued: u64,
 }
 
@@ -146,9 +147,9 @@ impl ResendOrder for Faulty {
             return None;
         }
         let asks_other = (self.is(Fault::Fickle) && asked % 2 == 1)
-            // The same answer to the same question twice.
+            // Gives the same answer to two queries in a row.
             || (self.is(Fault::Sleepless) && asked / 200 % 2 == 1)
-            // Also of streams that are unknown.
+            // Also counts unknown streams.
             || (self.is(Fault::Attentive) && self.charged % 2 == 1)
             || (self.is(Fault::Sociable) && self.heard.load(Ordering::Relaxed) % 2 == 1)
             || (self.is(Fault::Capricious) && self.number % 3 == 1);

@@ -1,4 +1,4 @@
-//! An order whose every answer is held against a list of what waits.
+//! An order whose every answer is compared with a list of what waits.
 
 use super::Answer;
 use super::history::{Step, key};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use sutura_random::Rng;
 use sutura_schedule::{Priority, SchedulerFactory, StreamKey};
 
-/// Bytes of a frame that is sent again.
+/// Size of a frame that is sent again, in bytes.
 const FRAME: usize = 1_200;
 
 #[derive(Debug)]
@@ -15,11 +15,11 @@ pub(super) struct Watched {
     name: String,
     order: Box<dyn ResendOrder>,
     precedence: Precedence,
-    /// The streams, and how many frames of each wait.
+    /// The streams, and the number of waiting frames of each.
     waiting: BTreeMap<StreamKey, u64>,
-    /// Streams that ever were.
+    /// Number of streams opened so far.
     opened: u64,
-    /// Chooses the streams that a step is about.
+    /// Selects the streams of each step.
     random: Rng,
 }
 
@@ -54,7 +54,7 @@ impl Watched {
         self.ask()
     }
 
-    /// Any stream.
+    /// A random stream.
     fn draw(&mut self) -> Option<StreamKey> {
         let index = self.random.below(self.waiting.len() as u64) as usize;
         self.waiting.keys().nth(index).copied()
@@ -62,7 +62,7 @@ impl Watched {
 
     fn play_for(&mut self, stream: StreamKey, step: &Step) {
         match step {
-            // That needs no stream.
+            // This needs no stream.
             Step::Insert(_) => {}
             Step::Remove { cleared } => {
                 if *cleared {
@@ -84,7 +84,7 @@ impl Watched {
         }
     }
 
-    /// Up to `most` frames of a stream wait no longer.
+    /// Dequeues up to `most` frames of a stream.
     fn dequeue(&mut self, stream: StreamKey, most: u64) {
         let waiting = self.waiting.entry(stream).or_default();
         *waiting = waiting.saturating_sub(most);
@@ -98,7 +98,7 @@ impl Watched {
         }
     }
 
-    /// Asks everything, and checks the answers.
+    /// Asks all queries and checks the answers.
     fn ask(&self) -> Answer {
         let (name, next) = (&self.name, self.order.next());
         assert_eq!(next, self.order.next(), "{name}: a question changed the answer to it, `next`");
@@ -118,14 +118,15 @@ impl Watched {
         next
     }
 
-    /// Asks what was asked already.
+    /// Repeats the queries.
     pub(super) fn ask_again(&self) {
         for _ in 0..5 {
             self.ask();
         }
     }
 
-    /// Tells of streams that are not there: two that are over or never were, and one that will be.
+    /// Makes calls for unknown streams: two that are over or never existed, and one that will
+    /// exist.
     pub(super) fn name_unknown(&mut self, random: &mut Rng) {
         let any = key(random.below(self.opened + 4));
         let unknown = [any, 3, key(self.opened)];

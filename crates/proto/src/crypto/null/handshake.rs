@@ -1,5 +1,5 @@
-//! The null handshake: two hellos, a server's flight of extensions, certificate and Finished, and
-//! the client's Finished, at the levels where TLS 1.3 has them.
+//! The null handshake: two hellos, a server flight of extensions, certificate and Finished, and the
+//! client's Finished, on the same levels as in TLS 1.3.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -16,7 +16,7 @@ use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{Side, SpaceId};
 use crate::wire::coding::Reader;
 
-/// The message that a session waits for.
+/// The message that a session expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Awaiting {
     ClientHello,
@@ -38,7 +38,7 @@ impl Awaiting {
     }
 }
 
-/// CRYPTO bytes and the keys that come after them.
+/// CRYPTO bytes, and the keys that come after them.
 struct Flight {
     bytes: Vec<u8>,
     keys: Option<KeyChange>,
@@ -48,20 +48,20 @@ struct Flight {
 pub(super) struct NullSession {
     side: Side,
     awaiting: Awaiting,
-    /// What has arrived of a message that is not complete.
+    /// The received part of an incomplete message.
     incoming: Vec<u8>,
     outgoing: VecDeque<Flight>,
-    /// Over all messages so far, in both directions.
+    /// The checksum over all messages so far, in both directions.
     transcript: Checksum,
     handshake_secret: u64,
-    /// Of the next key phase to hand out.
+    /// The secret of the next key phase to hand out.
     phase_secret: Option<u64>,
     exporter_secret: Option<u64>,
-    /// Application protocols to offer, or to choose from.
+    /// Application protocols to offer or to choose from.
     protocols: Vec<Vec<u8>>,
     protocol: Option<Vec<u8>>,
     server_name: Option<String>,
-    /// A server's own, until it has sent them.
+    /// The server's transport parameters, until it has sent them.
     local_parameters: Vec<u8>,
     peer_parameters: Option<Vec<u8>>,
     certificate_size: u16,
@@ -87,7 +87,7 @@ impl NullSession {
         }
     }
 
-    /// A client. Its caller has checked that every part fits a message.
+    /// A client. The caller must have checked that every part fits into a message.
     pub fn client(server_name: &str, protocols: Vec<Vec<u8>>, parameters: &[u8]) -> Self {
         let mut session = Self::new(Side::Client, Awaiting::ServerHello, protocols);
         session.server_name = Some(server_name.to_owned());
@@ -98,7 +98,7 @@ impl NullSession {
         session
     }
 
-    /// A server. Its caller has checked that every part fits a message.
+    /// A server. The caller must have checked that every part fits into a message.
     pub fn server(protocols: Vec<Vec<u8>>, parameters: Vec<u8>, certificate_size: u16) -> Self {
         let mut session = Self::new(Side::Server, Awaiting::ClientHello, protocols);
         session.local_parameters = parameters;
@@ -106,7 +106,7 @@ impl NullSession {
         session
     }
 
-    /// Writes a message and remembers that it was said.
+    /// Writes a message and adds it to the transcript.
     fn say(&mut self, out: &mut Vec<u8>, kind: Kind, body: &[u8]) {
         let start = out.len();
         put_message(out, kind, body);
@@ -218,7 +218,7 @@ impl NullSession {
         Ok(())
     }
 
-    /// What `sender`'s Finished must say at this point of the transcript.
+    /// The expected verify data of `sender`'s Finished at this point of the transcript.
     fn verify_data(&self, sender: Side) -> [u8; VERIFY_DATA_SIZE] {
         let secret = directional_secret(self.handshake_secret, sender);
         let tag = Checksum::new(secret).number(self.transcript.finish()).tag();
@@ -227,13 +227,13 @@ impl NullSession {
         data
     }
 
-    /// To be called when both hellos have been said.
+    /// Call this when both hellos are in the transcript.
     fn handshake_keys(&mut self) -> KeyChange {
         self.handshake_secret = derive(self.transcript.finish(), "handshake");
         KeyChange::Handshake(keys(self.handshake_secret, self.side))
     }
 
-    /// To be called when the server's Finished has been said.
+    /// Call this when the server's Finished is in the transcript.
     fn traffic_keys(&mut self) -> KeyChange {
         let first = derive(self.transcript.finish(), "traffic");
         self.exporter_secret = Some(derive(self.transcript.finish(), "exporter"));

@@ -1,4 +1,4 @@
-//! Keys that check packets and hide nothing.
+//! Keys that authenticate packets with a checksum and hide nothing.
 
 use super::super::{
     DirectionalKeys, HeaderKey, Keys, MASK_LEN, PacketKey, PacketKeys, ProtectionError, SAMPLE_LEN,
@@ -6,18 +6,18 @@ use super::super::{
 };
 use crate::ids::{ConnectionId, Side};
 
-/// Odd constants with about as many ones as zeros, to multiply by.
+/// Odd multipliers with about as many ones as zeros.
 const MIX: [u64; 4] =
     [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb, 0xd6e8_feb8_6659_fd93];
 
-/// The two halves of the 128-bit product, added without carry.
+/// The XOR of the two halves of the 128-bit product.
 const fn fold(a: u64, b: u64) -> u64 {
     let product = (a as u128).wrapping_mul(b as u128);
     (product as u64) ^ ((product >> 64) as u64)
 }
 
-/// A keyed checksum: fast, repeatable and easy to forge. Two chains of multiplications run side by
-/// side, because one would wait for itself.
+/// A keyed checksum: fast, deterministic and easy to forge. Two chains of multiplications run in
+/// parallel, because each multiplication in a single chain would wait for the one before.
 #[derive(Debug, Clone, Copy)]
 pub struct Checksum([u64; 2]);
 
@@ -27,13 +27,13 @@ impl Checksum {
         Self([fold(key ^ MIX[0], MIX[1]), fold(key ^ MIX[2], MIX[3])])
     }
 
-    /// Takes in a number.
+    /// Adds a number.
     pub const fn number(mut self, number: u64) -> Self {
         self.0[0] = fold(self.0[0] ^ number, MIX[2]);
         self
     }
 
-    /// Takes in `bytes` and their count, so that bytes cannot move between two calls unnoticed.
+    /// Adds `bytes` and their number, so that bytes cannot move between two calls unnoticed.
     pub fn bytes(self, bytes: &[u8]) -> Self {
         let Self([mut a, mut b]) = self.number(bytes.len() as u64);
         let mut take = |block: &[u8; 32]| {
@@ -51,7 +51,7 @@ impl Checksum {
         Self([a, b])
     }
 
-    /// The checksum as a number, to derive further keys from.
+    /// The checksum as a number, for deriving further keys.
     pub const fn finish(self) -> u64 {
         fold(self.0[0] ^ MIX[2], self.0[1] ^ MIX[3])
     }
@@ -71,12 +71,12 @@ fn words(block: &[u8; 32]) -> [u64; 4] {
     out
 }
 
-/// A secret that follows from another.
+/// Derives a secret from another.
 pub fn derive(secret: u64, label: &str) -> u64 {
     Checksum::new(secret).bytes(label.as_bytes()).finish()
 }
 
-/// What one end sends under `secret`.
+/// The secret for packets from `sender`, derived from `secret`.
 pub fn directional_secret(secret: u64, sender: Side) -> u64 {
     derive(secret, if sender.is_client() { "client" } else { "server" })
 }
@@ -104,7 +104,7 @@ pub fn packet_keys(secret: u64, side: Side) -> PacketKeys {
     PacketKeys { local: key(side), remote: key(side.peer()) }
 }
 
-/// Writes and checks tags; the payload stays readable.
+/// Writes and checks tags, but leaves the payload readable.
 struct NullPacketKey {
     secret: u64,
 }

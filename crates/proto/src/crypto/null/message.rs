@@ -1,31 +1,32 @@
-//! The messages of the null handshake: framed as in TLS (RFC 8446 section 4), with simpler insides.
+//! The messages of the null handshake. The framing is that of TLS (RFC 8446 section 4), but the
+//! contents are simpler.
 //!
-//! A field is a 16-bit length and that many bytes.
+//! A field is a 16-bit length followed by that many bytes.
 
 use super::super::TAG_LEN;
 use crate::error::{TransportError, TransportErrorCode};
 use crate::wire::coding::{Reader, UnexpectedEnd};
 
-/// Bytes of the longest field that this end puts into a message.
+/// Size of the longest field that this end puts into a message.
 pub const MAX_FIELD: usize = 4096;
 
-/// Bytes of the longest message body that is read. Longer ones are refused by their header, so no
-/// more than one of these is ever buffered.
+/// Size of the longest message body that is accepted. Longer ones are rejected when their header is
+/// read, so at most one body of this size is buffered.
 pub const MAX_BODY: usize = 0xffff;
 
-/// Bytes of type and length.
+/// Size of the type and length fields.
 pub const HEADER_SIZE: usize = 4;
 
-/// Bytes of a ClientHello, unless what it carries is longer.
+/// Size of a ClientHello, unless its contents are longer.
 pub const CLIENT_HELLO_SIZE: usize = 280;
 
-/// Bytes of a ServerHello.
+/// Size of a ServerHello.
 pub const SERVER_HELLO_SIZE: usize = 90;
 
-/// Bytes of a Finished message's body: a SHA-256 hash, were it one.
+/// Size of the body of a Finished message, which is that of a SHA-256 hash.
 pub const VERIFY_DATA_SIZE: usize = 2 * TAG_LEN;
 
-/// TLS alerts that this handshake can end with (RFC 8446 section 6.2, RFC 7301 section 3.2).
+/// TLS alerts that this handshake can fail with (RFC 8446 section 6.2, RFC 7301 section 3.2).
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Alert {
     UnexpectedMessage = 10,
@@ -54,7 +55,7 @@ impl From<UnexpectedEnd> for Alert {
     }
 }
 
-/// What a message is (RFC 8446 section 4).
+/// Message types (RFC 8446 section 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     ClientHello = 1,
@@ -67,16 +68,16 @@ pub(super) enum Kind {
 /// A received message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Message<'a> {
-    /// Its type; `None` if this handshake has no such message.
+    /// Its type; `None` if this handshake does not use it.
     pub kind: Option<Kind>,
-    /// What follows the header.
+    /// The body after the header.
     pub body: &'a [u8],
-    /// All of it.
+    /// The whole message.
     pub bytes: &'a [u8],
 }
 
 impl<'a> Message<'a> {
-    /// Reads the next message; `None`, without consuming anything, if it is not complete.
+    /// Reads the next message; returns `None` and consumes nothing if it is incomplete.
     ///
     /// # Errors
     /// The message is longer than [`MAX_BODY`].
@@ -109,7 +110,7 @@ impl<'a> Message<'a> {
 pub(super) struct ClientHello<'a> {
     /// The server's name.
     pub server_name: &'a str,
-    /// The protocols offered: each a length byte and a name.
+    /// The protocols offered, each as a length byte and a name.
     protocols: &'a [u8],
     /// Encoded transport parameters.
     pub transport_parameters: &'a [u8],
@@ -119,7 +120,7 @@ impl<'a> ClientHello<'a> {
     /// Parses a body.
     ///
     /// # Errors
-    /// It is cut short or its name is not UTF-8.
+    /// It is truncated or its name is not UTF-8.
     pub fn parse(body: &'a [u8]) -> Result<Self, Alert> {
         let mut reader = Reader::new(body);
         Ok(Self {
@@ -130,7 +131,7 @@ impl<'a> ClientHello<'a> {
         })
     }
 
-    /// The body with padding.
+    /// Encodes the body with padding.
     pub fn encode(server_name: &str, protocols: &[Vec<u8>], parameters: &[u8]) -> Vec<u8> {
         let mut list = Vec::new();
         for protocol in protocols {
@@ -163,7 +164,7 @@ impl<'a> ClientHello<'a> {
 /// The server's EncryptedExtensions.
 #[derive(Debug)]
 pub(super) struct EncryptedExtensions<'a> {
-    /// The protocol selected; empty if none.
+    /// The selected protocol; empty if none.
     pub protocol: &'a [u8],
     /// Encoded transport parameters.
     pub transport_parameters: &'a [u8],
@@ -173,13 +174,13 @@ impl<'a> EncryptedExtensions<'a> {
     /// Parses a body.
     ///
     /// # Errors
-    /// It is cut short.
+    /// It is truncated.
     pub fn parse(body: &'a [u8]) -> Result<Self, Alert> {
         let mut reader = Reader::new(body);
         Ok(Self { protocol: field(&mut reader)?, transport_parameters: field(&mut reader)? })
     }
 
-    /// The body.
+    /// Encodes the body.
     pub fn encode(&self) -> Vec<u8> {
         let mut body = Vec::new();
         put_field(&mut body, self.protocol);

@@ -1,10 +1,10 @@
-//! Handshakes and packet protection for simulations: the shapes and sizes of TLS and AEADs, without
-//! secrecy.
+//! Handshakes and packet protection for simulations, which have the shape and size of TLS and AEADs
+//! but no secrecy.
 //!
-//! Messages are framed as in TLS and about as long, and carry ALPN and transport parameters;
-//! packets have a 16-byte tag that detects damage and header protection with a mask made from a
-//! sample. Everything is a function of what the two ends say, so that a run can be repeated.
-//! **Nothing here is secret or authentic.**
+//! Messages are framed like those of TLS, have about the same length, and carry ALPN and transport
+//! parameters. Packets have a 16-byte tag that detects damage, and header protection with a mask
+//! derived from a sample. Everything depends only on the inputs of the two ends, so that a run can
+//! be repeated. **Nothing here is secret or authentic.**
 
 mod handshake;
 mod keys;
@@ -16,7 +16,8 @@ use message::MAX_FIELD;
 use super::{ClientCryptoConfig, Keys, ServerCryptoConfig, Session, StartError, check_version};
 use crate::ids::{ConnectionId, Side};
 
-/// Bytes of certificate and signature in a server's flight: a short chain of ECDSA certificates.
+/// Size of the certificate and the signature in a server's flight, as for a short chain of ECDSA
+/// certificates.
 const CERTIFICATE_SIZE: u16 = 900;
 
 /// A simulated client.
@@ -63,14 +64,14 @@ pub struct NullServerConfig {
 }
 
 impl NullServerConfig {
-    /// A server that speaks these application protocols, the preferred one first.
+    /// A server that supports these application protocols, in order of preference.
     #[must_use]
     pub const fn new(protocols: Vec<Vec<u8>>) -> Self {
         Self { protocols, certificate_size: CERTIFICATE_SIZE }
     }
 
-    /// Sets how many bytes of certificates and signature the server sends, 900 by default. Long
-    /// chains run into the anti-amplification limit.
+    /// Sets the size of the certificates and the signature that the server sends, 900 bytes by
+    /// default. Long chains exceed the anti-amplification limit.
     #[must_use]
     pub const fn with_certificate_size(mut self, bytes: u16) -> Self {
         self.certificate_size = bytes;
@@ -97,7 +98,7 @@ impl ServerCryptoConfig for NullServerConfig {
     }
 }
 
-/// What this end says must fit its messages.
+/// Checks that the data of this end fits into its messages.
 fn check_sizes(protocols: &[Vec<u8>], transport_parameters: &[u8]) -> Result<(), StartError> {
     let is_protocol = |protocol: &Vec<u8>| matches!(protocol.len(), 1..=255);
     if !protocols.iter().all(is_protocol)

@@ -1,4 +1,5 @@
-//! What every implementation must do; each has further tests of its own beside this file.
+//! Tests that every implementation must pass. Each implementation has further tests in this
+//! directory.
 
 mod null;
 mod rustls;
@@ -16,7 +17,7 @@ const CLIENT_PARAMETERS: &[u8] = b"the client's transport parameters";
 const SERVER_PARAMETERS: &[u8] = b"what the server has to say";
 const SERVER_NAME: &str = "sutura.example";
 
-/// A client's and a server's configuration that fit together.
+/// Matching client and server configurations.
 struct Pair {
     client: ClientCrypto,
     server: ServerCrypto,
@@ -46,7 +47,7 @@ impl Pair {
     }
 }
 
-/// A session and what it has produced.
+/// A session and what it has produced so far.
 struct End {
     session: Box<dyn Session>,
     level: SpaceId,
@@ -93,7 +94,8 @@ impl End {
     }
 }
 
-/// Carries CRYPTO bytes to and fro, in pieces of at most `piece` bytes, until both are silent.
+/// Passes CRYPTO bytes between both ends, in pieces of at most `piece` bytes, until neither has
+/// more.
 fn shake(client: &mut End, server: &mut End, piece: usize) -> Result<(), (Side, TransportError)> {
     let mut queue: VecDeque<(Side, SpaceId, Vec<u8>)> = VecDeque::new();
     let first = client.flush();
@@ -117,7 +119,7 @@ fn initial_keys(pair: &Pair, dcid: &[u8]) -> (Keys, Keys) {
     )
 }
 
-/// Header, payload and room for a tag.
+/// Header, payload and space for a tag.
 const HEADER: &[u8] = b"\x43someone\x00\x00\x12\x34";
 const PAYLOAD: &[u8] = b"a payload that is longer than one block of whatever cipher";
 
@@ -238,7 +240,7 @@ fn damage_anywhere_is_detected() {
         }
         let opened = key.open(6, HEADER, &mut good.clone());
         assert_eq!(opened, Err(ProtectionError::Open), "other packet number");
-        // A byte that moves from the payload to the header.
+        // Move one byte from the payload to the header.
         let mut header = HEADER.to_vec();
         header.push(good[0]);
         assert!(key.open(5, &header, &mut good[1..].to_vec()).is_err());

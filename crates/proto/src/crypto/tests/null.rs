@@ -1,4 +1,4 @@
-//! The null handshake: sizes as promised, errors as TLS would have them, bounded memory.
+//! The null handshake: documented sizes, errors like those of TLS, bounded memory.
 
 use super::super::null::{NullClientConfig, NullServerConfig};
 use super::*;
@@ -59,7 +59,7 @@ fn no_common_protocol_is_an_alert() {
 
 #[test]
 fn a_protocol_that_was_not_offered_is_an_alert() {
-    // Two clients that differ in what they offer only: one gets the other's answer.
+    // Two clients that differ only in what they offer; one gets the other's answer.
     let offer = |names: &[&str]| Pair {
         client: Arc::new(NullClientConfig::new(protocols(names))),
         ..pair()
@@ -118,7 +118,7 @@ fn an_oversized_message_is_refused_by_its_header() {
     let (_, mut server) = pair().start();
     let error = server.session.read_handshake(SpaceId::Initial, &[1, 1, 0, 0]);
     assert_eq!(alert(&error.expect_err("longer than the bound")), 50);
-    // One that is just within the bound is waited for.
+    // A message just within the limit is accepted as incomplete.
     let (_, mut server) = pair().start();
     server.session.read_handshake(SpaceId::Initial, &[1, 0, 0xff, 0xff]).expect("within bounds");
 }

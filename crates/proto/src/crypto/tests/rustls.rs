@@ -15,7 +15,7 @@ fn provider(first: CipherSuite) -> Arc<CryptoProvider> {
     Arc::new(provider)
 }
 
-/// A client that trusts a server with a fresh certificate for `name`; both prefer `suite`.
+/// A client that trusts a server with a new certificate for `name`; both prefer `suite`.
 fn tls(name: &str, suite: CipherSuite) -> (ClientConfig, ServerConfig) {
     let identity = rcgen::generate_simple_self_signed([name.to_owned()]).expect("certificate");
     let key = PrivateKeyDer::Pkcs8(identity.signing_key.serialize_der().into());
@@ -37,7 +37,7 @@ fn tls(name: &str, suite: CipherSuite) -> (ClientConfig, ServerConfig) {
     (client, server)
 }
 
-/// A client that trusts nobody.
+/// A client without trusted certificates.
 fn untrusting(provider: CryptoProvider) -> ClientConfig {
     let mut client = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[&TLS13])
@@ -166,7 +166,7 @@ fn early_data_is_never_offered() {
     pair.connect();
     let resumed = hello(&pair);
     assert!(resumed.len() > first.len(), "the second ClientHello carries a ticket");
-    // The early_data extension (type 42) is empty and would be announced by four bytes.
+    // The early_data extension (type 42) would be empty, so four bytes would announce it.
     assert!(!resumed.windows(4).any(|bytes| bytes == [0, 42, 0, 0]));
 }
 
@@ -200,7 +200,7 @@ fn every_cipher_suite_works_and_has_its_limits() {
     }
 }
 
-/// The suite of the RFC's ChaCha20 vectors, for `vectors`.
+/// The suite of the ChaCha20 test vectors in the RFC, for `vectors`.
 pub(super) fn suite(wanted: CipherSuite) -> ::rustls::quic::Suite {
     ring::ALL_CIPHER_SUITES
         .iter()

@@ -11,7 +11,7 @@ use super::*;
 /// The destination connection ID of the client's first Initial packet.
 const DCID: &str = "8394c8f03e515708";
 
-/// A.2: the client's CRYPTO frame, to be padded to 1162 bytes.
+/// A.2: the client's CRYPTO frame, before padding to 1162 bytes.
 const CLIENT_HELLO: &str = concat!(
     "060040f1010000ed0303ebf8fa56f12939b9584a3896472ec40bb863cfd3e86804fe3a47f06a2b69484c000004",
     "13011302010000c000000010000e00000b6578616d706c652e636f6dff01000100000a00080006001d00170018",
@@ -84,7 +84,7 @@ fn keys(side: Side) -> Keys {
     initial_keys(&suite(CipherSuite::TLS13_AES_128_GCM_SHA256), &dcid(), side)
 }
 
-/// Protects `header` and `payload` and expects `packet`; then takes that apart again.
+/// Protects `header` and `payload` and expects `packet`, then reverses it.
 fn check(
     (local, remote): (&DirectionalKeys, &DirectionalKeys),
     pn: u64,
@@ -112,7 +112,7 @@ fn a2_client_initial() {
     payload.resize(1162, 0);
     let header = ("c300000001088394c8f03e5157080000449e00000002", 4);
     check((&client.local, &server.remote), 2, header, &payload, CLIENT_PACKET);
-    // 43 in the RFC, of which five bits matter.
+    // The RFC has 43, of which only five bits matter.
     let mask = client.local.header.mask(&array("d1b1c98dd7689fb8ec11d242b123dc9b"));
     assert_eq!(mask.map(Vec::from), Ok(hex("037b9aec36")));
 }

@@ -1,9 +1,9 @@
-//! The code seam: which coefficients a repair symbol has.
+//! The code seam: the coefficients of a repair symbol.
 //!
 //! Every linear code over GF(256) is a way of choosing the coefficients of a repair symbol over a
-//! span of source symbols, so that one elimination decoder serves all of them, and repair symbols of
-//! several codes may be mixed in one session. A new code is a file with a [`Code`] in it and a line
-//! in [`CODES`].
+//! span of source symbols. So one elimination decoder serves all of them, and one session may mix
+//! repair symbols of several codes. To add a code, write a file with a [`Code`] and a line in
+//! [`CODES`].
 
 mod reed_solomon;
 mod sliding_window;
@@ -16,33 +16,33 @@ use std::fmt::Debug;
 use std::ops::Range;
 use sutura_erasure::{DecodeError, Decoder, Encoder, RepairOutcome, SpanError};
 
-/// How the coefficients of repair symbols are chosen.
+/// Chooses the coefficients of repair symbols.
 ///
-/// `span` are the ids of the source symbols that a repair symbol covers, and `key` tells it from
-/// others over the same span; both stand in its frame. A code keeps no state: the same span and key
-/// are the same repair symbol at either end.
+/// `span` contains the identifiers of the source symbols that a repair symbol covers. `key`
+/// distinguishes repair symbols over the same span. Both are in the frame. A code keeps no state:
+/// the same span and key give the same repair symbol at both ends.
 pub trait Code: Debug + Send + Sync {
-    /// The number that frames and the transport parameter have for it.
+    /// The code's number in frames and in the transport parameter.
     fn id(&self) -> CodeId;
 
     /// Its name.
     fn name(&self) -> &'static str;
 
-    /// What it is good for, in a line.
+    /// A one-line description of what it is good for.
     fn summary(&self) -> &'static str;
 
-    /// Whether the code has a repair symbol with this key over this span, which is not empty.
+    /// Whether the code has a repair symbol with this key over this span, which is never empty.
     fn admits(&self, span: &Range<u64>, key: u32) -> bool;
 
     /// The coefficient of symbol `id`, which is in `span`, in a repair symbol that the code
     /// [admits](Self::admits). 0 leaves the symbol out.
     fn coefficient(&self, span: &Range<u64>, key: u32, id: u64) -> u8;
 
-    /// Appends a repair symbol to `out` and returns its length, which is that of
-    /// [`Encoder::repair_size`]. There is no need for another implementation, unless for speed.
+    /// Appends a repair symbol to `out` and returns its length, which equals
+    /// [`Encoder::repair_size`]. Override this only for speed.
     ///
     /// # Errors
-    /// As [`Encoder::repair_with`].
+    /// See [`Encoder::repair_with`].
     fn encode(
         &self,
         encoder: &Encoder,
@@ -54,11 +54,10 @@ pub trait Code: Debug + Send + Sync {
         encoder.repair_with(span, |id: u64| self.coefficient(&covered, key, id), out)
     }
 
-    /// Gives a repair symbol to a decoder. There is no need for another implementation, unless for
-    /// speed.
+    /// Passes a repair symbol to a decoder. Override this only for speed.
     ///
     /// # Errors
-    /// As [`Decoder::repair_with`].
+    /// See [`Decoder::repair_with`].
     fn decode(
         &self,
         decoder: &mut Decoder,
@@ -75,14 +74,14 @@ pub trait Code: Debug + Send + Sync {
 pub static CODES: [&dyn Code; 2] = [&SlidingWindow, &ReedSolomon];
 
 impl CodeSet {
-    /// All codes that there are.
+    /// All codes.
     #[must_use]
     pub fn all() -> Self {
         CODES.iter().fold(Self::default(), |set, code| set.with(code.id()))
     }
 }
 
-/// The code with this number, if there is one.
+/// The code with this number, if it exists.
 #[must_use]
 pub fn find(id: CodeId) -> Option<&'static dyn Code> {
     CODES.iter().copied().find(|code| code.id() == id)
@@ -108,7 +107,7 @@ mod tests {
         assert!(CodeId::new(61).and_then(find).is_none());
     }
 
-    /// Five symbols, of which each code mends the third.
+    /// Every code recovers the third of five symbols.
     #[test]
     fn every_code_mends_a_loss() {
         let symbols = [&b"some"[..], b"symbols", b"of", b"several", b"lengths"];
@@ -130,7 +129,7 @@ mod tests {
         }
     }
 
-    /// What a code may do for speed changes no byte of a repair symbol.
+    /// An optimised code must produce the same repair symbols byte for byte.
     #[test]
     fn repair_symbols_are_what_the_coefficients_say() {
         let mut encoder = Encoder::new(WindowLimits::default());

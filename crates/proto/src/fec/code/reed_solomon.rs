@@ -5,14 +5,14 @@ use crate::wire::code_id::CodeId;
 use std::ops::Range;
 use sutura_erasure::block;
 
-/// The most source and parity symbols of a block together.
+/// Maximum number of source and parity symbols of a block together.
 const MAX_SYMBOLS: u64 = block::ReedSolomon::MAX_SYMBOLS as u64;
 
-/// Reed-Solomon blocks: the span is the block, and the key is the number of the parity symbol,
-/// counted from 0. Any parity symbols mend as many losses of their block.
+/// Reed-Solomon blocks. The span is the block, and the key is the number of the parity symbol,
+/// counted from 0. Any set of parity symbols recovers as many losses in their block.
 ///
-/// A block has 1 to 255 source symbols, and with them at most 256 symbols. No coefficient depends
-/// on how many parity symbols there are, so that more may be sent later.
+/// A block has 1 to 255 source symbols, and at most 256 source and parity symbols together. No
+/// coefficient depends on the number of parity symbols, so more of them may be sent later.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReedSolomon;
 

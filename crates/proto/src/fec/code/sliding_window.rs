@@ -1,12 +1,13 @@
-//! Code 0: a random linear combination of all symbols of the span.
+//! Code 0: random linear combinations of all symbols in the span.
 
 use super::Code;
 use crate::wire::code_id::CodeId;
 use std::ops::Range;
 use sutura_erasure::{DecodeError, Decoder, Encoder, RepairOutcome, SpanError, coefficient};
 
-/// The sliding-window random linear code: every repair symbol depends on all of its span, and any
-/// key makes another one. As many repair symbols as losses mend these, all but one time in 255.
+/// The sliding-window random linear code. Every repair symbol depends on its whole span, and every
+/// key gives a different one. As many repair symbols as there are losses recover them, except about
+/// one time in 255.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SlidingWindow;
 

@@ -50,7 +50,8 @@ impl Peer {
         bytes
     }
 
-    /// Sends the next symbol of a session, which arrives if it is not lost; whether it was new.
+    /// Sends the next symbol of a session, which arrives unless it is lost. Returns whether it was
+    /// new.
     fn send(&mut self, session: u16, lost: bool) -> Option<bool> {
         let encoder = &mut self.encoders[usize::from(session)];
         let id = encoder.next_id();
@@ -62,7 +63,7 @@ impl Peer {
         (!lost).then(|| self.resend(session, id))
     }
 
-    /// Sends a symbol as it was sent before; whether its frames are to be processed.
+    /// Sends a symbol again; returns whether its frames should be processed.
     fn resend(&mut self, session: u16, id: u64) -> bool {
         let bytes = self.content(session, id);
         let new = self.receiver.on_source(self.now, SymbolRef { session, id }, &bytes).unwrap();
@@ -70,7 +71,7 @@ impl Peer {
         new
     }
 
-    /// Sends a repair symbol; how many symbols that recovered.
+    /// Sends a repair symbol; returns how many symbols it recovered.
     fn repair(&mut self, session: u16, span: Range<u64>) -> usize {
         self.key += 1;
         self.repair_of(CodeId::SLIDING_WINDOW, session, span, self.key)
@@ -86,7 +87,7 @@ impl Peer {
         self.fetch(session).len()
     }
 
-    /// Fetches what was recovered.
+    /// Fetches the recovered symbols.
     fn fetch(&mut self, session: u16) -> Vec<u64> {
         let (mut ids, mut frames) = (Vec::new(), Vec::new());
         while let Some(recovered) = self.receiver.pop_recovered(&mut frames) {
@@ -111,7 +112,7 @@ impl Peer {
         &self.receiver.sessions[usize::from(session)].as_ref().unwrap().decoder
     }
 
-    /// Lets time go by until every decoder is idle.
+    /// Advances the time until every decoder is idle.
     fn idle(&mut self) {
         while let Some(at) = self.receiver.timeout(PTO) {
             self.now = at;
@@ -130,7 +131,7 @@ fn what_the_default_promises_is_held() {
     let mut peer = Peer::new(config, MAX_SYMBOL_SIZE);
     let window = u64::from(config.max_window_symbols);
     let lost = MAX_PENDING_REPAIRS as u64 + 1;
-    // Twice, so that whatever is kept for reuse is there as well.
+    // Twice, so that memory kept for reuse is counted as well.
     for round in 0..2 {
         let first = round * window;
         for n in 0..window {
@@ -138,7 +139,8 @@ fn what_the_default_promises_is_held() {
                 peer.send(session, n < lost);
             }
         }
-        // One equation less than there are unknowns determines few of them, and one more all.
+        // One equation fewer than there are unknowns determines few of them; one more determines
+        // all.
         let mut recovered = vec![0; config.max_sessions.into()];
         for _ in 0..lost {
             for session in 0..config.max_sessions {
@@ -165,7 +167,7 @@ fn a_peer_that_fills_every_session_stays_within_the_bound() {
     let now = peer.now;
     for round in 0..30u64 {
         for session in 0..large.max_sessions {
-            // Jumps, runs and equations that nothing solves.
+            // Jumps, runs and equations that cannot be solved.
             let first = round * 5000;
             for id in [first, first + 4000].into_iter().chain(first + 1..first + 6) {
                 peer.resend(session, id);
@@ -184,7 +186,7 @@ fn a_peer_that_fills_every_session_stays_within_the_bound() {
     assert!(peer.receiver.allocated() > MAX_DECODER_BYTES / 2);
 }
 
-/// A single session whose window alone is more than may be held.
+/// A single session whose window alone exceeds the limit.
 #[test]
 fn one_session_stays_within_the_bound() {
     let huge = FecConfig { max_window_symbols: 1 << 15, max_window_bytes: 64 << 20, ..WINDOW };
@@ -192,7 +194,7 @@ fn one_session_stays_within_the_bound() {
     for _ in 0..12_000 {
         assert_eq!(peer.send(0, false), Some(true));
     }
-    // It forgot some, and goes on.
+    // It forgot some symbols, but continues.
     assert!(peer.decoder(0).lower_bound() > 0);
     peer.send(0, true);
     peer.send(0, false);
@@ -242,7 +244,7 @@ fn idle_sessions_hold_nothing_and_go_on() {
         peer.repair(session, window);
         peer.now += Duration::from_millis(1);
     }
-    // They fall idle one after the other, and one that is in use does not.
+    // They become idle one after the other, except the one in use.
     let first = peer.now - Duration::from_millis(16) + IDLE_PERIOD + 3 * PTO;
     assert_eq!(peer.receiver.timeout(PTO), Some(first));
     peer.receiver.on_timeout(first, PTO);
@@ -255,11 +257,11 @@ fn idle_sessions_hold_nothing_and_go_on() {
     assert_eq!((peer.receiver.allocated(), peer.receiver.timeout(PTO)), (0, None));
 
     for session in 0..WINDOW.max_sessions {
-        // Lost symbols were not acknowledged, those that came are duplicates still.
+        // Lost symbols were not acknowledged; those that arrived still count as duplicates.
         let lost = if session == 1 { 301 } else { 300 };
         assert!(peer.resend(session, 103));
         assert!(!peer.resend(session, 104) && !peer.resend(session, 103));
-        // A repair symbol over what was forgotten is of no use, one over what follows is.
+        // A repair symbol over forgotten symbols is useless, but one over later symbols is not.
         peer.send(session, true);
         peer.send(session, false);
         assert_eq!(peer.repair(session, 200..lost + 2), 0);
@@ -269,7 +271,7 @@ fn idle_sessions_hold_nothing_and_go_on() {
 
 #[test]
 fn the_decoder_used_least_recently_yields() {
-    // Windows of which seven fit.
+    // Windows of which seven fit into the limit.
     let config = FecConfig { max_window_symbols: 1024, max_window_bytes: 2 << 20, ..WINDOW };
     let mut peer = Peer::new(config, MAX_SYMBOL_SIZE);
     for session in 0..6 {
@@ -279,7 +281,7 @@ fn the_decoder_used_least_recently_yields() {
     }
     assert_eq!((peer.decoder(0).bytes(), peer.decoder(0).lower_bound()), (0, 1000));
     assert_eq!(peer.decoder(5).lower_bound(), 0, "the one in use was not touched");
-    // All have forgotten or have not, and nobody delivers twice.
+    // Whether or not they have forgotten symbols, none delivers any twice.
     for session in 0..6 {
         for id in 0..1000 {
             assert!(!peer.resend(session, id), "{id} of {session}");
@@ -290,7 +292,7 @@ fn the_decoder_used_least_recently_yields() {
     }
 }
 
-/// What a session reports.
+/// Checks what a session reports.
 fn report(receiver: &mut ReceiveSessions, read: impl FnOnce(&SymbolAck<'_>)) {
     let mut out = Vec::new();
     receiver.write_symbol_acks(&mut out, 1000);
@@ -307,7 +309,7 @@ fn reports_do_not_change_when_memory_is_taken() {
         peer.send(0, [3, 10, 20].contains(&n));
     }
     assert_eq!(peer.repair(0, 15..25), 1);
-    // The repair symbol said that symbols below 15 are not wanted; from there on all is held.
+    // According to the repair symbol, symbols below 15 are not wanted; all later ones are held.
     let everything = |ack: &SymbolAck<'_>| assert_eq!((ack.session, ack.lower_bound), (0, 30));
     report(&mut peer.receiver, everything);
     peer.idle();
@@ -325,7 +327,7 @@ fn a_block_does_not_move_the_lower_bound() {
         assert_eq!(ack.lower_bound, 3);
         assert!(ack.ranges().eq(std::iter::once(4..30)));
     });
-    // The first block can still be mended, with either code.
+    // The first block can still be recovered, with either code.
     assert_eq!(peer.repair_of(CodeId::REED_SOLOMON, 0, 0..10, 7), 1);
     report(&mut peer.receiver, |ack| assert_eq!(ack.lower_bound, 30));
 }
@@ -343,7 +345,7 @@ fn codes_that_were_not_announced_or_do_not_fit_are_violations() {
     assert_eq!(give(WINDOW, 1, 0..5, 9), violation);
     assert_eq!(give(all_codes(), 1, 0..5, 9), Ok(()));
     assert_eq!(give(all_codes(), 61, 0..5, 9), violation);
-    // A code that a configuration names and that does not exist.
+    // A configured code that does not exist.
     let unknown = FecConfig { codes: CodeSet::default().with(CodeId::MAX), ..WINDOW };
     assert_eq!(give(unknown, 61, 0..5, 9), violation);
     // A parity symbol beyond the largest block, and a block beyond the window.
@@ -355,8 +357,8 @@ fn codes_that_were_not_announced_or_do_not_fit_are_violations() {
 }
 
 proptest! {
-    /// Whatever is taken away and whenever, frames are processed once, and all that came or was
-    /// recovered is known.
+    /// Whatever memory is released and when, frames are processed once, and all symbols received or
+    /// recovered are remembered.
     #[test]
     fn nothing_is_processed_twice(
         actions in proptest::collection::vec((0u16..3, 0u8..8, any::<u16>()), 0..300),

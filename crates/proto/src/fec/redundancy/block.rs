@@ -22,13 +22,14 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     },
 );
 
-/// The most source and parity symbols of a block together, as Reed-Solomon codes over GF(256) have
-/// them.
+/// Maximum number of source and parity symbols of a block together, as for Reed-Solomon codes over
+/// GF(256).
 pub const MAX_BLOCK: u32 = 255;
 
-/// Reed-Solomon blocks: after `source` symbols, or the end of what the application gave, `parity`
-/// repair symbols, of which any mend as many losses of their block. Towards a peer that does not take
-/// the code, repair symbols of the sliding window over the same blocks take their place.
+/// Reed-Solomon blocks: after `source` symbols, or at the end of the application's data, sends
+/// `parity` repair symbols. Any set of them recovers as many losses in their block. If the peer
+/// does not accept the code, repair symbols of the sliding window over the same blocks are sent
+/// instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
     source: u32,
@@ -36,8 +37,8 @@ pub struct Block {
 }
 
 impl Block {
-    /// Blocks of `source` symbols (k) with `parity` more (n - k); `None` if there are no source
-    /// symbols, or more than [`MAX_BLOCK`] in all.
+    /// Blocks of `source` symbols (k) and `parity` parity symbols (n - k). `None` if there are no
+    /// source symbols, or more than [`MAX_BLOCK`] symbols in all.
     #[must_use]
     pub fn new(source: u32, parity: u32) -> Option<Self> {
         let fits = source.checked_add(parity).is_some_and(|n| n <= MAX_BLOCK);
@@ -59,11 +60,11 @@ impl RedundancyFactory for Block {
     }
 }
 
-/// A block of which all source symbols were sent.
+/// A block whose source symbols were all sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Complete {
     span: Range<u64>,
-    /// Parity symbols that were sent.
+    /// Number of parity symbols sent.
     sent: u32,
 }
 
@@ -72,8 +73,8 @@ struct BlockPolicy {
     block: Block,
     /// The block that is being filled.
     open: Option<Range<u64>>,
-    /// Blocks that want parity symbols, oldest first. They are within the coding window, or forgotten
-    /// with the next symbol.
+    /// Blocks that need parity symbols, oldest first. Blocks that are no longer within the coding
+    /// window are forgotten with the next symbol.
     complete: VecDeque<Complete>,
 }
 
@@ -85,7 +86,7 @@ impl BlockPolicy {
         }
     }
 
-    /// Forgets blocks that need no parity symbol any more.
+    /// Forgets blocks that no longer need parity symbols.
     fn forget(&mut self, view: &View) {
         while self.complete.front().is_some_and(|block| !block.is_wanted(view)) {
             self.complete.pop_front();
@@ -99,8 +100,8 @@ impl BlockPolicy {
 }
 
 impl Complete {
-    /// Whether a parity symbol of the block is of use: something of it has not arrived. Once one was
-    /// sent, the others must be over the same symbols.
+    /// Whether the block still needs parity symbols: some of it has not arrived. After the first
+    /// parity symbol, the others must cover the same symbols.
     fn is_wanted(&self, view: &View) -> bool {
         view.first < self.span.end && (self.sent == 0 || view.first <= self.span.start)
     }
@@ -156,7 +157,7 @@ mod tests {
         View { first, next, unacked: (next - first) as u32, ..View::default() }
     }
 
-    /// The spans and keys of the parity symbols that go now.
+    /// The spans and keys of the parity symbols that are sent now.
     fn parities(policy: &mut dyn Redundancy, v: &View) -> Vec<(Range<u64>, u32)> {
         let now = Instant::now();
         let mut plans = Vec::new();
@@ -193,11 +194,12 @@ mod tests {
         let now = Instant::now();
         let mut policy = Block::new(4, 2).unwrap().build();
         (0..8).for_each(|id| policy.on_source_sent(now, id, &view(0, id + 1)));
-        // Of the first block two symbols arrived before any parity was sent.
+        // Two symbols of the first block arrived before any parity symbol was sent.
         policy.on_repair_sent(now, &view(2, 8));
         assert!(matches!(policy.decide(now, &view(2, 8)),
             Decision::Repair(RepairPlan { ref span, key: Some(1), .. }) if *span == (2..4)));
-        // Then a third one: its second parity would be over other symbols than its first.
+        // Then a third one arrives: its second parity symbol would cover other symbols than the
+        // first.
         assert_eq!(parities(&mut *policy, &view(3, 8)), [(4..8, 0), (4..8, 1)]);
     }
 

@@ -1,4 +1,4 @@
-//! Redundancy a little after each piece of data.
+//! Redundancy shortly after each piece of data.
 
 use super::{
     Arrival, Decision, MAX_BURST, MAX_DELAY, Redundancy, RedundancyFactory, RepairPlan, View,
@@ -20,11 +20,11 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     },
 );
 
-/// Source symbols that a sender which is never idle sends for each repair symbol, at least. What
-/// repair symbols take of its window is data that it does not send, and a short window is soon full.
+/// A sender that is never idle sends at least this many source symbols per repair symbol. Repair
+/// symbols take space from new data in the window, and a short window fills up quickly.
 pub(super) const SOURCES_PER_REPAIR: u32 = 8;
 
-/// Repair symbols a little after each piece of data, unless it is acknowledged by then
+/// Sends repair symbols shortly after each piece of data, unless it is acknowledged by then
 /// (Holzinger 2025, II-D5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Incremental {
@@ -33,7 +33,8 @@ pub struct Incremental {
 }
 
 impl Incremental {
-    /// Sends `burst` repair symbols, at most [`MAX_BURST`], `delay`, at most [`MAX_DELAY`], after a source symbol.
+    /// Sends `burst` repair symbols, at most [`MAX_BURST`], `delay`, at most [`MAX_DELAY`], after a
+    /// source symbol.
     #[must_use]
     pub fn new(burst: u32, delay: Duration) -> Self {
         Self { burst: burst.min(MAX_BURST), delay: delay.min(MAX_DELAY) }
@@ -63,29 +64,29 @@ impl RedundancyFactory for Incremental {
 #[derive(Debug)]
 struct IncrementalPolicy {
     incremental: Incremental,
-    /// Source symbols since the last occasion on which new data had to wait; `None` if there was a
+    /// Number of source symbols since repair symbols last made new data wait; `None` if there was a
     /// moment without new data since.
     sources: Option<u32>,
-    /// Symbols that no repair symbol followed yet, and when each wants one. They are at most as many
-    /// as the coding window has.
+    /// Symbols that no repair symbol covers yet, and when each needs one. There are at most as many
+    /// as in the coding window.
     armed: VecDeque<(u64, Instant)>,
-    /// Repair symbols still to send of an occasion that has begun.
+    /// Number of repair symbols left to send of a burst that has begun.
     due: u32,
-    /// When that occasion fell due.
+    /// When that burst fell due.
     due_since: Option<Instant>,
 }
 
 impl IncrementalPolicy {
-    /// Since when repair symbols are due, if they are.
+    /// When the pending repair symbols fell due, if any did.
     fn due_since(&self, now: Instant) -> Option<Instant> {
         let armed = self.armed.front().map(|(_, at)| *at).filter(|at| *at <= now);
         self.due_since.or(armed)
     }
 
-    /// Whether a repair symbol may go before new data of its session. New data goes first, so that
-    /// one repair symbol covers as much as possible. But a sender that is never idle would never
-    /// repair: past a quarter round trip the repair goes first, if there was data enough since that
-    /// happened last.
+    /// Whether a repair symbol may precede new data of its session. Usually new data goes first, so
+    /// that one repair symbol covers as much as possible. But then a sender that is never idle
+    /// would never repair. So after a quarter of a round trip the repair symbol goes first, if
+    /// enough data was sent since that last happened.
     fn overrides_data(&self, now: Instant, since: Instant, view: &View) -> bool {
         let enough = SOURCES_PER_REPAIR * self.incremental.burst;
         now >= since + view.path.rtt / 4 && self.sources.is_none_or(|n| n >= enough)
@@ -105,7 +106,7 @@ impl Redundancy for IncrementalPolicy {
         let due = if self.due > 0 { self.due } else { self.incremental.burst };
         self.due_since = self.due_since(now);
         self.due = due.saturating_sub(1);
-        // It covers all that was sent.
+        // It covers everything that was sent.
         self.armed.clear();
         if self.due == 0 {
             self.due_since = None;
@@ -118,7 +119,7 @@ impl Redundancy for IncrementalPolicy {
             self.armed.remove(index);
         }
         if view.unacked == 0 {
-            // How busy the sender is remains as it was.
+            // This does not change how busy the sender is.
             self.armed.clear();
             (self.due, self.due_since) = (0, None);
         }

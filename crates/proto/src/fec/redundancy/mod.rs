@@ -1,9 +1,9 @@
-//! The redundancy seam: at each free slot of a packet, the policy of a coding session says whether it
-//! would send new data or a repair symbol.
+//! The redundancy seam: for each free slot of a packet, the policy of a coding session decides
+//! whether to send new data or a repair symbol.
 //!
-//! [`Tail`] and [`Incremental`] are the two schedules of Holzinger 2025, sections II-D4 and II-D5;
-//! [`Block`] makes Reed-Solomon blocks.
-//! What a policy sees is what Algorithm 1 of Michel 2022 (FlEC) decides from.
+//! [`Tail`] and [`Incremental`] are the two schedules of Holzinger 2025, sections II-D4 and II-D5.
+//! [`Block`] makes Reed-Solomon blocks. A policy sees what Algorithm 1 of Michel 2022 (FlEC) bases
+//! its decisions on.
 
 mod protection;
 #[cfg(test)]
@@ -22,76 +22,76 @@ use std::time::{Duration, Instant};
 use sutura_schedule::policies;
 
 policies! {
-    /// The built-in policies, as they are listed.
+    /// The built-in policies, in the order in which they are listed.
     pub(crate) const ENTRIES: dyn RedundancyFactory = [tail, incremental, block];
 }
 
-/// A retransmission needs this share of a round trip from the first sending to the arrival, in
-/// eighths: nine to notice the loss and four to arrive (Holzinger 2025, II-D2).
+/// The time from first sending data to the arrival of its retransmission, in eighths of a round
+/// trip: nine to detect the loss and four to arrive (Holzinger 2025, II-D2).
 const RETRANSMISSION_EIGHTHS: u32 = 13;
 
-/// What the path is like.
+/// The state of the path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct PathView {
-    /// The smoothed round-trip time.
+    /// Smoothed round-trip time.
     pub rtt: Duration,
-    /// The smallest round-trip time.
+    /// Minimum round-trip time.
     pub min_rtt: Duration,
     /// The probe timeout, without backoff.
     pub pto: Duration,
-    /// Share of recently sent packets that were lost, 0 to 1.
+    /// Fraction of recently sent packets that were lost, 0 to 1.
     pub loss: f64,
-    /// The congestion window, bytes.
+    /// The congestion window in bytes.
     pub window: u64,
     /// Bytes in flight.
     pub in_flight: u64,
 }
 
 impl Default for PathView {
-    /// A path of which nothing is known.
+    /// A path about which nothing is known.
     fn default() -> Self {
         let rtt = crate::recovery::rtt::INITIAL_RTT;
         Self { rtt, min_rtt: rtt, pto: 3 * rtt, loss: 0.0, window: 0, in_flight: 0 }
     }
 }
 
-/// A piece of a stream that is of use only as a whole, and perhaps only for a time.
+/// A piece of a stream that is useful only as a whole, and perhaps only until a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Message {
-    /// When it has to be at the receiver; `None` if it is never too late.
+    /// When it must reach the receiver; `None` if it is never too late.
     pub deadline: Option<Instant>,
-    /// Its bytes.
+    /// Its size in bytes.
     pub size: u64,
 }
 
-/// What a policy may know of its session and of the connection.
+/// What a policy knows about its session and the connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct View {
-    /// First symbol of the coding window. Those below are known to have arrived, or given up.
+    /// The first symbol of the coding window. Those below have arrived or were given up.
     pub first: u64,
-    /// The session's next source symbol.
+    /// The identifier of the session's next source symbol.
     pub next: u64,
-    /// Source symbols in the window that are not known to have arrived.
+    /// Number of source symbols in the window that are not known to have arrived.
     pub unacked: u32,
-    /// Those of them that were declared lost, and not sent again: the missing degrees of freedom
+    /// Number of those that were declared lost and not sent again: the missing degrees of freedom
     /// (FlEC's `md`).
     pub missing: u32,
-    /// Repair symbols in flight that cover a symbol of the window: the added degrees of freedom
-    /// (FlEC's `ad`).
+    /// Number of repair symbols in flight that cover a symbol of the window: the added degrees of
+    /// freedom (FlEC's `ad`).
     pub added: u32,
-    /// Whether the session has new data that flow control lets it send now.
+    /// Whether the session has new data that flow control allows to send now.
     pub has_source: bool,
-    /// Whether nothing of the whole connection waits to be sent but redundancy.
+    /// Whether nothing but redundancy waits to be sent on the whole connection.
     pub idle: bool,
-    /// Bytes that the connection's flow control lets new data take.
+    /// Number of new bytes that the connection's flow control allows.
     pub credit: u64,
-    /// The newest message that the application announced on a stream of the session.
+    /// The last message that the application announced on a stream of the session.
     pub message: Option<Message>,
-    /// The codes that the peer takes.
+    /// The codes that the peer accepts.
     pub codes: CodeSet,
-    /// What the path is like.
+    /// The state of the path.
     pub path: PathView,
 }
 
@@ -115,55 +115,55 @@ impl Default for View {
 }
 
 impl View {
-    /// All of the coding window, from the oldest symbol that is not known to have arrived.
+    /// The whole coding window, from the oldest symbol that is not known to have arrived.
     #[must_use]
     pub fn span(&self) -> Range<u64> {
         self.first..self.next
     }
 
-    /// Whether an application that waits for `tolerance` does as well with plain retransmission,
-    /// which takes 13/8 of a round trip (Holzinger 2025, II-D2).
+    /// Whether plain retransmission, which takes 13/8 of a round trip, is good enough for an
+    /// application that can wait for `tolerance` (Holzinger 2025, II-D2).
     #[must_use]
     pub fn retransmission_is_enough(&self, tolerance: Duration) -> bool {
         tolerance > self.path.rtt * RETRANSMISSION_EIGHTHS / 8
     }
 }
 
-/// When a repair symbol goes, relative to other data.
+/// When a repair symbol is sent, relative to other data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Turn {
-    /// With the urgency of the most urgent stream that it protects: more urgent new data of others
-    /// goes first.
+    /// With the urgency of the most urgent stream that it protects: more urgent new data of other
+    /// streams goes first.
     #[default]
     Protected,
     /// Before all new data.
     First,
 }
 
-/// A repair symbol that a policy wants to be sent.
+/// A repair symbol that a policy wants to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairPlan {
-    /// The source symbols that it covers. Only what is within the coding window counts.
+    /// The source symbols that it covers. Those outside the coding window are ignored.
     pub span: Range<u64>,
-    /// The code that makes it. Towards a peer that does not take the code, or if the code has no such
-    /// repair symbol, the sliding window makes it.
+    /// The code that makes it. If the peer does not accept the code, or the code has no such repair
+    /// symbol, the sliding window is used instead.
     pub code: CodeId,
-    /// Which of the code's repair symbols over the span, such as the number of a parity symbol of a
-    /// block; `None` for one that the session did not use yet.
+    /// Selects one of the code's repair symbols over the span, such as a parity symbol of a block
+    /// by its number. `None` for one that the session has not used yet.
     pub key: Option<u32>,
-    /// When it goes.
+    /// When it is sent.
     pub turn: Turn,
 }
 
 impl RepairPlan {
-    /// A new repair symbol of the sliding window over `span`, which goes when its data would.
+    /// A new repair symbol of the sliding window over `span`, sent when its data would be sent.
     #[must_use]
     pub fn over(span: Range<u64>) -> Self {
         Self { span, code: CodeId::SLIDING_WINDOW, key: None, turn: Turn::default() }
     }
 }
 
-/// What goes into a slot.
+/// What to send in a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// New data, if there is any.
@@ -172,30 +172,31 @@ pub enum Decision {
     Repair(RepairPlan),
 }
 
-/// How the sender learned that the peer holds a source symbol.
+/// How the sender learned that the peer has a source symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
     /// Its packet was acknowledged.
     Acked,
     /// Its packet was acknowledged after it had been declared lost.
     Late,
-    /// The peer computed it from repair symbols.
+    /// The peer recovered it from repair symbols.
     Recovered,
 }
 
 /// Decides when a session sends redundancy.
 ///
-/// [`decide`](Self::decide) is a question: it changes nothing, and may be asked any number of times
-/// for one slot. What was decided counts only when the policy hears that it was done. A policy owns
-/// no timer: it says by [`timeout`](Self::timeout) when it wants to be asked again.
+/// [`decide`](Self::decide) is a pure query: it changes nothing, and may be called any number of
+/// times for one slot. A decision counts only once the policy is told that it was carried out. A
+/// policy has no timer of its own: it returns by [`timeout`](Self::timeout) when it wants to be
+/// asked again.
 ///
-/// Whatever a policy answers, redundancy stays within the congestion window and the pacing rate, and
-/// a lost packet stays lost for congestion control (RFC 9265).
+/// Whatever a policy answers, redundancy stays within the congestion window and the pacing rate,
+/// and a lost packet stays lost for congestion control (RFC 9265).
 pub trait Redundancy: Debug + Send {
     /// The source symbol `id` was sent for the first time.
     fn on_source_sent(&mut self, now: Instant, id: u64, view: &View);
 
-    /// Everything that the application gave was sent; `ended` if it gave all that there will be.
+    /// All data that the application has written was sent; `ended` if there will be no more.
     fn on_flushed(&mut self, now: Instant, ended: bool, view: &View) {
         let _ = (now, ended, view);
     }
@@ -208,27 +209,27 @@ pub trait Redundancy: Debug + Send {
         let _ = (now, id, view);
     }
 
-    /// The peer holds the source symbol `id`.
+    /// The peer has the source symbol `id`.
     fn on_arrived(&mut self, now: Instant, id: u64, how: Arrival, view: &View) {
         let _ = (now, id, how, view);
     }
 
-    /// What goes into this slot.
+    /// Decides what to send in this slot.
     fn decide(&self, now: Instant, view: &View) -> Decision;
 
-    /// When the decision may change though nothing else happens.
+    /// When the decision may change without any other event.
     fn timeout(&self) -> Option<Instant> {
         None
     }
 }
 
-/// Makes policies of one kind with the same parameters: what protects a stream.
+/// Builds policies of one kind with the same parameters: the protection of a stream.
 pub trait RedundancyFactory: Debug + Send + Sync {
-    /// The name by which people choose it.
+    /// The name of the policy in configurations.
     fn name(&self) -> &str;
 
-    /// The parameters as people would write them, such as `burst=3, delay=25ms`. Streams whose
-    /// protection has the same name and parameters may share a session.
+    /// The parameters as text, such as `burst=3, delay=25ms`. Streams whose protections have the
+    /// same name and parameters may share a session.
     fn parameters(&self) -> String;
 
     /// A policy for a session that has sent nothing yet.

@@ -5,20 +5,20 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The most repair symbols that the built-in policies send per occasion, which is what the
-/// parameter `exp_b` can say.
+/// Maximum number of repair symbols that the built-in policies send at a time, which is what the
+/// parameter `exp_b` can express.
 pub const MAX_BURST: u32 = 255;
 
-/// The longest that the built-in policies wait with a repair symbol. A retransmission takes less on any
+/// Maximum delay of a repair symbol in the built-in policies. A retransmission takes less on any
 /// path on Earth.
 pub const MAX_DELAY: Duration = Duration::from_secs(60);
 
-/// How a stream wants to be protected: a redundancy policy with its parameters, which the core does
-/// not look into. Two are equal if the policy's name and parameters are.
+/// How a stream is protected: a redundancy policy with its parameters, which the core does not
+/// interpret. Two are equal if their policies have the same name and parameters.
 #[derive(Clone)]
 pub struct Protection {
     factory: Arc<dyn RedundancyFactory>,
-    /// Name and parameters, so that comparing costs little.
+    /// Name and parameters, for cheap comparison.
     text: Arc<str>,
 }
 
@@ -32,7 +32,7 @@ impl Protection {
         Self { factory, text }
     }
 
-    /// [`Tail`]: `burst` repair symbols, `delay` after the application has no more to send for now.
+    /// [`Tail`]: `burst` repair symbols, `delay` after the application has no more data for now.
     #[must_use]
     pub fn tail(burst: u32, delay: Duration) -> Self {
         Self::new(Arc::new(Tail::new(burst, delay)))
@@ -44,7 +44,7 @@ impl Protection {
         Self::new(Arc::new(Incremental::new(burst, delay)))
     }
 
-    /// What makes the policy.
+    /// The factory of the policy.
     #[must_use]
     pub fn factory(&self) -> &dyn RedundancyFactory {
         &*self.factory
@@ -66,7 +66,7 @@ impl fmt::Debug for Protection {
 }
 
 impl fmt::Display for Protection {
-    /// The policy's name and its parameters: `tail: burst=3, delay=25ms`.
+    /// Writes the policy's name and its parameters: `tail: burst=3, delay=25ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.text)
     }

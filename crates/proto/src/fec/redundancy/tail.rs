@@ -1,4 +1,4 @@
-//! Redundancy at the end of what was sent.
+//! Redundancy at the end of the data.
 
 use super::{
     Arrival, Decision, MAX_BURST, MAX_DELAY, Redundancy, RedundancyFactory, RepairPlan, View,
@@ -19,12 +19,12 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     },
 );
 
-/// How long an application that wrote nothing new is given to do so, before the stream counts as
-/// flushed: a writer in another task needs a moment to refill its buffer.
+/// How long to wait for the application to write more before the stream counts as flushed: a writer
+/// in another task needs a moment to refill its buffer.
 const FLUSH_LINGER: Duration = Duration::from_millis(1);
 
-/// Repair symbols when the application has no more to send for now: they mend a loss in the last
-/// flight, which a retransmission would mend a round trip later (Holzinger 2025, II-D4).
+/// Sends repair symbols when the application has no more data for now. They recover losses in the
+/// last flight, which a retransmission would repair a round trip later (Holzinger 2025, II-D4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tail {
     burst: u32,
@@ -56,16 +56,16 @@ impl RedundancyFactory for Tail {
 #[derive(Debug)]
 struct TailPolicy {
     tail: Tail,
-    /// When the repair symbols of the present occasion fall due.
+    /// When the next burst of repair symbols falls due.
     due_at: Option<Instant>,
-    /// Repair symbols still to send of an occasion that has begun.
+    /// Number of repair symbols left to send of a burst that has begun.
     due: u32,
-    /// Symbols below were covered by an earlier occasion.
+    /// Symbols below this were covered by an earlier burst.
     covered: u64,
 }
 
 impl TailPolicy {
-    /// Repair symbols to send at `now`.
+    /// Number of repair symbols to send at `now`.
     fn due(&self, now: Instant) -> u32 {
         if self.due_at.is_some_and(|at| at <= now) { self.tail.burst } else { self.due }
     }
@@ -77,7 +77,7 @@ impl TailPolicy {
 
 impl Redundancy for TailPolicy {
     fn on_source_sent(&mut self, _now: Instant, _id: u64, _view: &View) {
-        // What was meant to be the end was not.
+        // There is more data after what seemed to be the end.
         self.forget();
     }
 

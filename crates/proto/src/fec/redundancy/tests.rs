@@ -26,7 +26,7 @@ fn repairs(policy: &dyn Redundancy, now: Instant, v: &View) -> bool {
     }
 }
 
-/// How many repair symbols the policy sends in a row at `now`.
+/// Number of repair symbols that the policy sends in a row at `now`.
 fn burst(policy: &mut dyn Redundancy, now: Instant, v: &View) -> u32 {
     let mut n = 0;
     while repairs(policy, now, v) {
@@ -150,7 +150,7 @@ fn incremental_repairs_even_a_sender_that_never_idles_but_not_too_much() {
         now += 13 * MS;
     }
     assert!(sent > sources / SOURCES_PER_REPAIR / 2, "{sources} {sent}");
-    // The end is protected whatever was sent before.
+    // The end is protected, whatever was sent before.
     inc.on_source_sent(now, 1000, &view(1001, 8));
     assert_eq!(burst(&mut *inc, now, &view(1001, 8)), 3);
 }
@@ -173,7 +173,7 @@ fn what_a_policy_remembers_is_bounded_by_the_window() {
         let v = View { first: id.saturating_sub(99), ..busy(id + 1, 100) };
         inc.on_source_sent(now + MS * id as u32, id, &v);
     }
-    // The symbol that left the window last does not arm the timer.
+    // The symbol that last left the window does not arm the timer.
     assert_eq!(inc.timeout(), Some(now + MS * 99_900 + Duration::from_secs(1)));
 }
 

@@ -1,4 +1,4 @@
-//! Arrival order: nothing waits for what is lost.
+//! Arrival order: received data never waits for lost data.
 
 use super::{Delivery, DeliveryFactory, Held};
 use std::collections::{BTreeSet, VecDeque};
@@ -11,9 +11,9 @@ pub(super) const ENTRY: Entry<dyn DeliveryFactory> =
         Ok(Arc::new(ArrivalOrder))
     });
 
-/// Every piece leaves as soon as it is there, with its offset, and those that wait for the
-/// application leave in the order in which they came. Pieces that touch are one, as old as the
-/// oldest of them.
+/// Every piece is delivered with its offset as soon as it arrives. Pieces that wait for the
+/// application are delivered in order of arrival. Adjacent pieces count as one, which is as old as
+/// the oldest of them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ArrivalOrder;
 
@@ -27,21 +27,21 @@ impl DeliveryFactory for ArrivalOrder {
     }
 }
 
-/// Offsets that are kept before those are looked for which are of no use any more.
+/// Number of offsets that are kept before useless ones are removed.
 const MIN_LIMIT: usize = 64;
 
-/// The pieces that wait.
+/// The pieces that wait for the application.
 #[derive(Debug)]
 struct Arrivals {
-    /// An offset in each held range, the oldest first. Ranges that grew together have several, and
-    /// what was delivered with another's may be among them; the first one is always held.
+    /// Offsets in the held ranges, oldest first. A range that grew together from several has more
+    /// than one. Some may be stale, delivered together with another one; the first is always held.
     offsets: VecDeque<u64>,
-    /// The most that there may be before they are cleaned up.
+    /// The number of offsets at which stale ones are removed.
     limit: usize,
 }
 
 impl Arrivals {
-    /// Leaves one offset for each held range, so that there are never more than twice as many as
+    /// Keeps one offset per held range, so that there are never more than twice as many offsets as
     /// there have been such ranges.
     fn clean_up(&mut self, held: &Held<'_>) {
         let mut seen = BTreeSet::new();
@@ -52,7 +52,7 @@ impl Arrivals {
 
 impl Delivery for Arrivals {
     fn on_received(&mut self, range: Range<u64>, held: &Held<'_>) {
-        // What touches an older piece goes with it.
+        // What touches an older piece is delivered with it.
         if held.range_of(range.start).as_ref() == Some(&range) {
             self.offsets.push_back(range.start);
             if self.offsets.len() > self.limit {
@@ -66,7 +66,7 @@ impl Delivery for Arrivals {
     }
 
     fn on_delivered(&mut self, range: Range<u64>, held: &Held<'_>) {
-        // What is left of a piece is as old as the piece.
+        // The rest of a piece keeps the age of the piece.
         if let Some(first) = self.offsets.front_mut()
             && range.contains(first)
             && held.range_of(range.end).is_some()
@@ -84,7 +84,7 @@ mod tests {
     use crate::streams::{Assembler, Fresh};
     use proptest::prelude::*;
 
-    /// A stream of zeros in the hands of a delivery.
+    /// A stream of zeros, read through a delivery.
     struct Stream {
         store: Assembler,
         delivery: Arrivals,
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn what_is_remembered_is_bounded_by_the_pieces_and_not_by_the_frames() {
         let mut stream = Stream::new();
-        // Single bytes with gaps between them, and then what fills the gaps, again and again.
+        // Single bytes with gaps between them, then the bytes that fill the gaps, repeatedly.
         for round in 0..200 {
             let start = round * 2000;
             for offset in (start..start + 2000).step_by(2) {
@@ -169,8 +169,8 @@ mod tests {
         assert_eq!((total, stream.delivery.offsets.len()), (400_000, 0));
     }
 
-    /// The piece around the oldest byte that waits, where every byte has the number of the frame
-    /// that brought it.
+    /// The piece around the oldest waiting byte. Every byte has the number of the frame that
+    /// brought it.
     fn oldest(ages: &[Option<usize>]) -> Option<Range<usize>> {
         let (at, _) =
             ages.iter().enumerate().filter(|(_, age)| age.is_some()).min_by_key(|x| x.1)?;
@@ -180,7 +180,7 @@ mod tests {
     }
 
     proptest! {
-        /// Within a block, where all that touches lies together.
+        /// Within one block, where all adjacent bytes are contiguous in memory.
         #[test]
         fn agrees_with_the_ages_of_bytes(
             ops in prop::collection::vec((0..2u8, 0..400usize, 1..60usize), 1..150),
@@ -201,7 +201,7 @@ mod tests {
                 }
                 let expected = oldest(&ages);
                 let part = expected.map(|piece| {
-                    // What is left of a piece stays as old as the piece.
+                    // The rest of a piece keeps the age of the piece.
                     let age = ages[piece.clone()].iter().min().copied().flatten();
                     let part = piece.start..piece.end.min(piece.start + len);
                     ages[part.end..piece.end].fill(age);

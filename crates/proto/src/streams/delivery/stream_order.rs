@@ -1,4 +1,4 @@
-//! Stream order: what QUIC promises by default.
+//! Stream order, the order that QUIC guarantees by default.
 
 use super::{Delivery, DeliveryFactory, Held};
 use std::ops::Range;
@@ -10,8 +10,8 @@ pub(super) const ENTRY: Entry<dyn DeliveryFactory> =
         Ok(Arc::new(StreamOrder))
     });
 
-/// Bytes leave in the order in which the peer wrote them: those behind a gap wait until it is
-/// filled. The default. Keeps nothing.
+/// Bytes are delivered in the order in which the peer wrote them: those behind a gap wait until it
+/// is filled. The default. Keeps no state.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StreamOrder;
 

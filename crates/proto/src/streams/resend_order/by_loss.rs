@@ -1,4 +1,4 @@
-//! First lost, first sent again.
+//! Resending in the order of loss.
 
 use super::{Precedence, ResendOrder, ResendOrderFactory};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -9,8 +9,8 @@ use sutura_schedule::{Priority, Scheduler, StreamKey};
 pub(super) const ENTRY: Entry<dyn ResendOrderFactory> =
     Entry::new("by-loss", "lost data goes first, in the order of loss", |_| Ok(Arc::new(ByLoss)));
 
-/// Lost data goes first, in the order of loss, whatever the streams' priorities. What was lost
-/// earliest has kept a reader waiting longest. The default.
+/// Lost data is sent first, in the order of loss, whatever the streams' priorities: what was lost
+/// first has kept a reader waiting longest. The default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ByLoss;
 
@@ -24,23 +24,23 @@ impl ResendOrderFactory for ByLoss {
     }
 }
 
-/// The queue is cleared of places that are not needed any more when it has more of them than others,
-/// and more than this.
+/// Minimum number of stale places before the queue is compacted. Also, they must outnumber the
+/// others.
 const STALE_PLACES: usize = 64;
 
-/// How many places of the queue a stream has.
+/// A stream's places in the queue.
 #[derive(Debug, Default)]
 struct Places {
-    /// Frames that wait.
+    /// Number of frames that wait.
     waiting: usize,
-    /// Its first places in the queue, whose frames do not wait any more.
+    /// Number of its first places in the queue whose frames no longer wait.
     stale: usize,
 }
 
-/// The frames that wait, in the order of loss.
+/// The waiting frames, in the order of loss.
 #[derive(Debug, Default)]
 struct Losses {
-    /// The streams that exist: frames of others do not wait.
+    /// The streams that exist; frames of other streams are not queued.
     streams: BTreeSet<StreamKey>,
     /// The stream of each frame, oldest loss first. The first place is never stale.
     queue: VecDeque<StreamKey>,
@@ -50,7 +50,7 @@ struct Losses {
 }
 
 impl Losses {
-    /// Gives up the first place if its frame does not wait any more.
+    /// Removes the first place if its frame no longer waits.
     fn skip_stale(&mut self) -> bool {
         let Some(front) = self.queue.front() else { return false };
         let Some(places) = self.places.get_mut(front).filter(|p| p.stale > 0) else { return false };
@@ -63,7 +63,7 @@ impl Losses {
         true
     }
 
-    /// Gives up all stale places at once.
+    /// Removes all stale places.
     fn compact(&mut self) {
         let places = &mut self.places;
         self.queue.retain(|stream| match places.get_mut(stream) {

@@ -1,11 +1,11 @@
-//! A scheduler of its own among the streams that lost something.
+//! Resending by a separate scheduler among the streams that lost data.
 
 use super::{Precedence, ResendOrder};
 use crate::config::MIN_UDP_PAYLOAD;
 use sutura_schedule::{Priority, Scheduler, StreamKey};
 
-/// A scheduler decides among the streams that lost data. It knows of nothing else: a stream is
-/// active in it while something of it waits to be sent again, and is charged for that.
+/// A scheduler decides among the streams that lost data. It sees nothing else: a stream is active
+/// in it while some of its lost data waits, and is charged only for resending that.
 #[derive(Debug)]
 pub struct ByScheduler {
     precedence: Precedence,
@@ -13,7 +13,7 @@ pub struct ByScheduler {
 }
 
 impl ByScheduler {
-    /// Lets `lossy`, a scheduler without streams, decide.
+    /// Creates the order from `lossy`, a scheduler without streams.
     #[must_use]
     pub fn new(precedence: Precedence, lossy: Box<dyn Scheduler>) -> Self {
         Self { precedence, lossy }
@@ -52,7 +52,7 @@ impl ResendOrder for ByScheduler {
     }
 
     fn next(&self) -> Option<StreamKey> {
-        // Only the name counts: how much goes is limited by the packet alone.
+        // Only the stream matters: the size is limited by the packet alone.
         self.lossy.next(MIN_UDP_PAYLOAD.into()).map(|grant| grant.stream)
     }
 }

@@ -11,8 +11,8 @@ pub(super) const ENTRY: Entry<dyn ResendOrderFactory> = Entry::new(
     |_| Ok(Arc::new(First)),
 );
 
-/// Lost data goes first, and the connection's scheme decides among the streams that lost some:
-/// approach 2 of Marx 2020, `ABABCDCD`.
+/// Lost data is sent first, and a scheduler of the connection's scheme decides among the streams
+/// that lost some: approach 2 of Marx 2020, `ABABCDCD`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct First;
 
@@ -26,8 +26,9 @@ impl ResendOrderFactory for First {
     }
 }
 
-/// Lost data goes first, and a scheme of its own decides among the streams that lost some: approach 3
-/// of Marx 2020, `AABBCDCD` with a sequential scheme. No name chooses it, as that names no scheme.
+/// Lost data is sent first, and a scheduler of another scheme decides among the streams that lost
+/// some: approach 3 of Marx 2020, `AABBCDCD` with a sequential scheme. It cannot be chosen by name,
+/// because a name does not include the scheme.
 #[derive(Debug, Clone)]
 pub struct FirstBy(pub Arc<dyn SchedulerFactory>);
 

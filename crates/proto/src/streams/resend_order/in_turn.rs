@@ -1,4 +1,4 @@
-//! Lost data as ordinary data of its stream.
+//! Lost data is treated like the other data of its stream.
 
 use super::{ByScheduler, Precedence, ResendOrder, ResendOrderFactory};
 use std::sync::Arc;
@@ -11,8 +11,8 @@ pub(super) const ENTRY: Entry<dyn ResendOrderFactory> = Entry::new(
     |_| Ok(Arc::new(InTurn)),
 );
 
-/// Lost data is ordinary data of its stream, and sent when the scheduler selects the stream:
-/// approach 1 of Marx 2020, `ABCDABCD`.
+/// Lost data is treated like the other data of its stream, and sent when the scheduler selects the
+/// stream: approach 1 of Marx 2020, `ABCDABCD`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InTurn;
 

@@ -1,9 +1,9 @@
-//! The order of resending: which lost stream data is sent when, relative to new data.
+//! The order of resending: when lost stream data is sent again, relative to new data.
 //!
-//! Built in are [`ByLoss`], the default, and the three approaches that Marx 2020, section 2.1 found in
-//! QUIC implementations: [`InTurn`], [`First`] and [`FirstBy`]. What *is* sent again was decided before
-//! ([`LossReaction`](crate::policy::LossReaction)); an order sees streams and byte
-//! counts, no data.
+//! The built-in orders are [`ByLoss`], the default, and the three approaches that Marx 2020,
+//! section 2.1 found in QUIC implementations: [`InTurn`], [`First`] and [`FirstBy`].
+//! [`LossReaction`](crate::policy::LossReaction) has already decided *what* is sent again. An order
+//! sees streams and byte counts, but no data.
 
 mod by_scheduler;
 
@@ -16,39 +16,40 @@ use std::fmt::Debug;
 use sutura_schedule::{Priority, Scheduler, StreamKey, policies};
 
 policies! {
-    /// The built-in orders, as they are listed.
+    /// The built-in orders, in the order in which they are listed.
     ///
-    /// In the examples of those that go by schedulers, four streams A to D share in turn, of which A
-    /// and B have lost two packets each.
+    /// The examples of those that follow a scheduler show four streams A to D that take turns, of
+    /// which A and B have lost two packets each.
     pub(crate) const ENTRIES: dyn ResendOrderFactory = [by_loss, in_turn, first];
 }
 
-/// When lost data goes, relative to new data.
+/// When lost data is sent, relative to new data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precedence {
-    /// Before all new data, of whichever stream.
+    /// Before all new data of any stream.
     First,
-    /// When the scheduler selects its stream, before that stream's new data.
+    /// When the scheduler selects its stream, before new data of that stream.
     InTurn,
 }
 
-/// Decides which stream sends next of what it lost.
+/// Decides which stream resends its lost data next.
 ///
-/// It is told of streams as a [`Scheduler`](sutura_schedule::Scheduler) is, and of each frame that
-/// waits to be sent again. Frames of one stream are sent in the order in which they were lost.
+/// Like a [`Scheduler`](sutura_schedule::Scheduler), it is told of streams, and also of each frame
+/// that waits to be sent again. Frames of one stream are sent again in the order in which they were
+/// lost.
 ///
-/// * [`next`](Self::next) is a question: it changes nothing. It names only streams of which something
-///   waits.
-/// * A call that names an unknown stream changes nothing.
-/// * What an order holds is bounded by the streams and the frames that wait.
+/// * [`next`](Self::next) is a pure query: it changes nothing. It returns only streams with waiting
+///   frames.
+/// * A call for an unknown stream changes nothing.
+/// * The state of an order is bounded by the number of streams and waiting frames.
 pub trait ResendOrder: Debug + Send {
-    /// When lost data goes, relative to new data; the same at all times.
+    /// When lost data is sent, relative to new data. Must never change.
     fn precedence(&self) -> Precedence;
 
-    /// Adds a stream of which nothing is lost.
+    /// Adds a stream without lost data.
     fn insert(&mut self, stream: StreamKey, priority: &Priority);
 
-    /// Forgets a stream.
+    /// Removes a stream.
     fn remove(&mut self, stream: StreamKey);
 
     /// Changes the priority of a stream.
@@ -57,26 +58,26 @@ pub trait ResendOrder: Debug + Send {
     /// One more frame of the stream waits to be sent again.
     fn queued(&mut self, stream: StreamKey);
 
-    /// A frame of the stream waits no longer, because it was sent or is of no use any more; `left`
-    /// wait still. With 0, `stream` has nothing to send again, whatever was queued before.
+    /// A frame of the stream no longer waits, because it was sent or is no longer needed; `left`
+    /// frames still do. If that is 0, `stream` has nothing to resend, whatever was queued before.
     fn dequeued(&mut self, stream: StreamKey, left: usize);
 
     /// The stream sent `bytes` again.
     fn charge(&mut self, stream: StreamKey, bytes: usize);
 
-    /// Which stream sends next of what it lost; `None` if nothing is lost.
+    /// The stream that resends lost data next; `None` if nothing is lost.
     ///
-    /// With [`Precedence::InTurn`] the scheduler answers this instead, except while connection flow
-    /// control lets nothing new go: lost data is counted already and needs no credit.
+    /// With [`Precedence::InTurn`] the scheduler decides this instead, except while connection flow
+    /// control blocks new data: lost data is already counted and needs no credit.
     fn next(&self) -> Option<StreamKey>;
 }
 
-/// Makes orders of one kind: what a connection's configuration holds.
+/// Builds orders of one kind; part of a connection's configuration.
 pub trait ResendOrderFactory: Debug + Send + Sync {
-    /// The name by which people choose it.
+    /// The name of the order in configurations.
     fn name(&self) -> &str;
 
-    /// An order without streams. `scheduler` makes what schedules the connection's new data, for
-    /// orders that go by the same scheme.
+    /// An order without streams. `scheduler` builds a scheduler like the one for the connection's
+    /// new data, for orders that follow the same scheme.
     fn build(&self, scheduler: &dyn Fn() -> Box<dyn Scheduler>) -> Box<dyn ResendOrder>;
 }

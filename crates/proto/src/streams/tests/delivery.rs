@@ -1,4 +1,4 @@
-//! Reading in other orders than that of the stream.
+//! Reading out of stream order.
 
 use super::*;
 use crate::streams::assembler::MAX_GAPS;
@@ -17,7 +17,7 @@ static DATA: [u8; 20_000] = {
     data
 };
 
-/// A stream that the client opened to send.
+/// The client's first unidirectional stream.
 fn uni() -> StreamId {
     client_stream(Dir::Uni, 0)
 }
@@ -26,7 +26,7 @@ fn receive(streams: &mut Streams, range: Range<usize>, fin: bool) {
     streams.received(uni(), range.start as u64, &DATA[range], fin).unwrap();
 }
 
-/// A server that accepted the stream after these pieces.
+/// A server that accepted the stream after these pieces arrived.
 fn after(pieces: impl IntoIterator<Item = Range<usize>>) -> Streams {
     let mut streams = server();
     streams.received(uni(), 0, b"", false).unwrap();
@@ -38,7 +38,7 @@ fn after(pieces: impl IntoIterator<Item = Range<usize>>) -> Streams {
     streams
 }
 
-/// Reads a piece out of order, checks its contents and says which it was.
+/// Reads a piece out of order, checks its contents and returns its range.
 fn read(streams: &mut Streams, max: usize) -> Result<Option<Range<usize>>, ReadError> {
     let Some(chunk) = streams.read_chunk(uni(), max, false)? else { return Ok(None) };
     let start = chunk.offset as usize;
@@ -220,7 +220,7 @@ fn gaps_that_are_read_around_cost_no_storage() {
     }
 }
 
-/// Delivers as a function says.
+/// A delivery whose answers come from a function.
 #[derive(Debug, Clone, Copy)]
 struct Custom {
     ordered: bool,
@@ -272,7 +272,7 @@ fn a_delivery_that_is_wrong_is_silent() {
         assert!(events(&mut streams).is_empty());
         let read_any = streams.read_chunk(uni(), 99, custom.ordered);
         assert_eq!(read_any, Err(ReadError::Blocked), "{custom:?}");
-        // Nothing is lost: a better one finds all of it.
+        // Nothing is lost: a correct delivery finds all of it.
         streams.set_delivery(uni(), ArrivalOrder.build()).unwrap();
         assert_eq!(read(&mut streams, 999), Ok(Some(100..200)));
         assert_eq!(read(&mut streams, 999), Ok(Some(300..500)));
@@ -292,12 +292,12 @@ fn no_end_is_told_while_a_delivery_holds_bytes_back() {
     assert_eq!(read(&mut streams, 99), Ok(None));
 }
 
-/// What one knows of the stream without the mechanism.
+/// The expected state of the stream.
 struct Model {
     received: Vec<bool>,
     delivered: Vec<bool>,
     final_size: Option<usize>,
-    /// How reading ended, or is bound to.
+    /// How reading has ended or is going to end.
     over: Option<ReadError>,
 }
 
@@ -310,7 +310,7 @@ impl Model {
         self.received.iter().zip(&self.delivered).any(|(received, delivered)| received > delivered)
     }
 
-    /// Notes what was read; it must be there, and there for the first time.
+    /// Records what was read; it must have been received, and not read before.
     fn check(
         &mut self,
         result: Result<Option<Range<usize>>, ReadError>,
@@ -381,7 +381,7 @@ proptest! {
                 Op::Reset => {
                     let complete = model.is_complete();
                     streams.received_reset(uni(), 9, size as u64).unwrap();
-                    // Data that is complete is read all the same.
+                    // Complete data is read anyway.
                     if !complete && model.over.is_none() {
                         model.over = Some(ReadError::Reset(9));
                         model.final_size = Some(size);
@@ -397,7 +397,7 @@ proptest! {
         while model.over != Some(ReadError::Closed) {
             model.check(read(&mut streams, 700))?;
         }
-        // All of it is given back to the connection's window.
+        // All of it is credited to the connection's window.
         prop_assert_eq!(streams.received, size as u64);
         streams.release(15_000);
         let frames = control(&mut streams);

@@ -1,5 +1,5 @@
-//! Two endpoints that exchange packets of which many are lost, late or recovered by other means:
-//! every byte arrives once, and nothing is left behind.
+//! Two endpoints exchange packets, of which many are lost, late or recovered by other means. Every
+//! byte must arrive once, and nothing may be left behind.
 
 use super::*;
 use bytes::Bytes;
@@ -13,12 +13,12 @@ fn byte(id: StreamId, offset: u64) -> u8 {
     (offset ^ (offset >> 8) ^ id.0.wrapping_mul(77)).wrapping_mul(31) as u8
 }
 
-/// One endpoint with the application on top.
+/// One endpoint with its application.
 struct Host {
     streams: Streams,
-    /// Sent packets whose fate is not decided.
+    /// Sent packets whose fate is undecided.
     flight: Vec<Packet>,
-    /// Streams to open, and to write on: how much was written of how much.
+    /// Streams to open; and streams to write on, with the bytes written and the total.
     to_open: u64,
     size: u64,
     writing: HashMap<StreamId, u64>,
@@ -41,7 +41,7 @@ impl Host {
         }
     }
 
-    /// Opens, accepts, writes and reads as far as possible.
+    /// Opens, accepts, writes and reads as much as possible.
     fn run(&mut self, random: &mut Rng) {
         while self.to_open > 0
             && let Some(id) = self.streams.open(Dir::Bi)
@@ -145,7 +145,7 @@ impl Host {
                 }
             }
             if !lost && random.below(10) == 0 {
-                // A late duplicate, or bytes that were recovered and then came.
+                // A late duplicate, or bytes that arrive after they were recovered.
                 deliver(&mut peer.streams, &packet.bytes).unwrap();
                 for token in &packet.tokens {
                     if let Token::Stream(token) = token {

@@ -1,4 +1,4 @@
-//! Peers that try to make us spend memory, and applications that run for long.
+//! Peers that try to exhaust our memory, and long-running applications.
 
 use super::*;
 use crate::streams::assembler::{BYTES_PER_GAP, MAX_GAPS};
@@ -17,7 +17,7 @@ fn gaps_are_bounded_whatever_the_window() {
     while streams.received(uni(0), 2 * accepted + 1, b"x", false).is_ok() {
         accepted += 1;
     }
-    // Every block may begin with a gap for free, and there are few blocks yet.
+    // Every block may begin with one free gap, and there are few blocks yet.
     assert!(accepted <= MAX_GAPS + 2 * accepted / BYTES_PER_GAP + 8, "{accepted}");
     assert!(streams.stats().receive_buffered <= 64 * 1024);
 }
@@ -26,7 +26,7 @@ fn gaps_are_bounded_whatever_the_window() {
 fn sparse_bytes_cost_what_the_window_allows() {
     let mut streams = server();
     for index in 0..8 {
-        // The last byte that the connection window allows each of them.
+        // The last byte that the connection window allows each of them to send.
         streams.received(uni(index), 1_800, b"x", false).unwrap();
     }
     assert!(streams.stats().receive_buffered <= 2 * 15_000);
@@ -37,7 +37,7 @@ fn one_byte_frames_of_an_honest_stream_are_accepted() {
     let mut streams = server();
     let mut random = Rng::new(3);
     let mut order: Vec<u64> = (0..9_000).collect();
-    // Reordered within a hundred packets, each with a byte.
+    // Packets of one byte each, reordered within a hundred.
     for index in 0..order.len() - 100 {
         order.swap(index, index + random.below(100) as usize);
     }
@@ -125,7 +125,7 @@ fn memory_goes_back_when_streams_end() {
             packet.tokens.iter().for_each(|token| from.acked(token));
         }
     };
-    // A control stream stays open all the time.
+    // A control stream stays open the whole time.
     let long = a.open(Dir::Bi).unwrap();
     for round in 0..3000_u64 {
         let id = a.open(Dir::Bi).unwrap();

@@ -1,4 +1,4 @@
-//! Flow control of both levels, in both directions.
+//! Flow control of streams and of the connection, in both directions.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn uni(index: u64) -> StreamId {
     client_stream(Dir::Uni, index)
 }
 
-/// Reads everything there is and returns how much that was.
+/// Reads everything available and returns how many bytes that was.
 fn drain(streams: &mut Streams, id: StreamId) -> usize {
     let mut total = 0;
     while let Ok(Read::Data(len)) = streams.read(id, &mut [0; 700]) {
@@ -32,7 +32,7 @@ fn the_connection_window_holds_for_data_and_resets() {
     let mut streams = server();
     streams.received(uni(0), 9_999, b"x", false).unwrap();
     streams.received(uni(1), 4_999, b"x", false).unwrap();
-    // What fills gaps counts no second time.
+    // Filling gaps is not counted twice.
     streams.received(uni(0), 0, &ZEROS[..10_000], false).unwrap();
     assert_eq!(code(streams.received(uni(2), 0, b"x", false)), FLOW_CONTROL);
     assert_eq!(code(streams.received(uni(1), 5_000, b"x", false)), FLOW_CONTROL);
@@ -63,7 +63,7 @@ fn limits_move_when_half_a_window_was_read() {
     assert_eq!(frames, [[encode::MAX_STREAM_DATA, uni(0).0, 15_000]]);
     assert_eq!(drain(&mut streams, uni(0)), 3_000);
     assert_eq!(control(&mut streams), [[encode::MAX_DATA, 23_000]]);
-    // A lost announcement is repeated with what is true by then.
+    // A lost announcement is repeated with the current value.
     streams.lost(&tokens[0]);
     assert_eq!(control(&mut streams), [[encode::MAX_STREAM_DATA, uni(0).0, 18_000]]);
     streams.lost(&Token::Control(ControlToken::MaxData));
@@ -115,7 +115,7 @@ fn a_reset_charges_its_final_size_and_gives_it_back() {
     assert_eq!(streams.read(uni(0), &mut [0; 400]), Ok(Read::Data(400)));
     streams.received_reset(uni(0), 0, 7_600).unwrap();
     assert_eq!(streams.stats().received, 7_600);
-    // 400 were read, 7200 are dropped: half of the window is free again.
+    // 400 bytes were read, 7200 are discarded: half of the window is free again.
     assert_eq!(control(&mut streams), [[encode::MAX_DATA, 22_600]]);
 }
 
@@ -205,7 +205,7 @@ fn we_stay_within_the_connection_limit_and_say_so_once() {
     assert!(!streams.wants_control());
     streams.lost(&blocked[0]);
     assert_eq!(control(&mut streams), [[encode::DATA_BLOCKED, 15_000]]);
-    // What was sent before needs no new credit.
+    // Resending needs no new credit.
     streams.lost(&Token::Stream(tokens[3]));
     let pending = streams.look(ROOM).unwrap();
     assert!(pending.is_retransmission());

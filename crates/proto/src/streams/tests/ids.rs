@@ -1,4 +1,4 @@
-//! Stream identifiers, limits and life times.
+//! Stream identifiers, limits and lifetimes.
 
 use super::*;
 use crate::wire::coding::VARINT_MAX;
@@ -6,7 +6,7 @@ use crate::wire::coding::VARINT_MAX;
 const STATE: TransportErrorCode = TransportErrorCode::STREAM_STATE_ERROR;
 const LIMIT: TransportErrorCode = TransportErrorCode::STREAM_LIMIT_ERROR;
 
-/// Every frame that names a stream.
+/// Processes a frame that refers to a stream.
 type Frame = fn(&mut Streams, StreamId) -> Result<(), TransportError>;
 const FOR_RECEIVING: [Frame; 3] = [
     |streams, id| streams.received(id, 0, b"x", false),
@@ -25,7 +25,7 @@ fn nothing_opens_before_the_peer_said_what_it_allows() {
     assert_eq!(streams.open(Dir::Bi), None);
     streams.set_peer_limits(advertised(&small()));
     assert_eq!(events(&mut streams), [StreamEvent::Available { dir: Dir::Bi }]);
-    // What was blocked is not any more, so there is nothing to report.
+    // The stream is no longer blocked, so there is nothing to report.
     assert!(control(&mut streams).is_empty());
     assert_eq!(streams.open(Dir::Bi), Some(client_stream(Dir::Bi, 0)));
 }
@@ -89,7 +89,7 @@ fn lower_streams_open_with_a_higher_one_and_are_accepted_in_order() {
     let mut streams = server();
     streams.received(client_stream(Dir::Bi, 5), 0, b"x", false).unwrap();
     assert_eq!(events(&mut streams), [StreamEvent::Opened { dir: Dir::Bi }]);
-    // Only the named one takes memory.
+    // Only the named stream takes memory.
     assert_eq!(streams.stats().streams, 1);
     streams.received(client_stream(Dir::Bi, 2), 0, b"y", false).unwrap();
     assert!(events(&mut streams).is_empty());
@@ -129,7 +129,7 @@ fn streams_blocked_is_said_once_for_each_limit() {
     assert!(streams.open(Dir::Uni).is_some());
 }
 
-/// The peer opens, ends and gets rid of a unidirectional stream; we read it.
+/// The peer opens and finishes a unidirectional stream and delivers all of it; we read it.
 fn use_up(streams: &mut Streams, index: u64) {
     let id = client_stream(Dir::Uni, index);
     streams.received(id, 0, b"abc", true).unwrap();
@@ -153,10 +153,10 @@ fn finished_streams_give_their_place_back() {
     assert_eq!(frames, [[encode::MAX_STREAMS_UNI, 90]]);
     use_up(&mut streams, 10);
     assert!(!streams.wants_control());
-    // What is lost is sent again with what is true by then.
+    // A lost frame is sent again with the current value.
     streams.lost(&tokens[0]);
     assert_eq!(control(&mut streams), [[encode::MAX_STREAMS_UNI, 91]]);
-    // A peer that asks gets what there is.
+    // A peer that asks gets all streams that are free.
     use_up(&mut streams, 11);
     streams.received_streams_blocked(Dir::Uni, 91).unwrap();
     assert_eq!(control(&mut streams), [[encode::MAX_STREAMS_UNI, 92]]);

@@ -1,4 +1,4 @@
-//! Tests of the stream layer as a whole, and of parts against models.
+//! Tests of the whole stream layer, and of its parts against models.
 
 mod delivery;
 mod exchange;
@@ -21,8 +21,8 @@ use sutura_random::Rng;
 use sutura_schedule::Scheme;
 
 const RTT: Duration = Duration::from_millis(50);
-/// Frame types (RFC 9000 section 19), written down once more so that the tests do not take the
-/// registry's word for them.
+/// Frame types (RFC 9000 section 19), repeated here so that the tests do not depend on the
+/// registry.
 mod encode {
     pub(super) const STREAM: u64 = 0x08;
     pub(super) const STREAM_FIN: u64 = 0x01;
@@ -40,10 +40,10 @@ mod encode {
     pub(super) const STREAMS_BLOCKED_UNI: u64 = 0x17;
 }
 
-/// Room for frames in one packet.
+/// Space for frames in one packet.
 const ROOM: usize = 1200;
 
-/// Limits that tests can reach.
+/// Limits small enough for tests to reach.
 fn small() -> StreamLimits {
     StreamLimits {
         bidi_streams: 8,
@@ -57,7 +57,7 @@ fn small() -> StreamLimits {
     }
 }
 
-/// What a peer with `limits` says in its transport parameters.
+/// The transport parameters of a peer with `limits`.
 fn advertised(limits: &StreamLimits) -> PeerLimits {
     PeerLimits {
         max_data: limits.connection_window,
@@ -69,12 +69,12 @@ fn advertised(limits: &StreamLimits) -> PeerLimits {
     }
 }
 
-/// An endpoint with `limits`, whose peer has the same.
+/// An endpoint with `limits`, whose peer has the same limits.
 fn endpoint(side: Side, limits: &StreamLimits) -> Streams {
     endpoint_with(side, limits, &ByLoss)
 }
 
-/// An endpoint with `limits` that sends again what was lost as `approach` says.
+/// An endpoint with `limits` that resends lost data according to `approach`.
 fn endpoint_with(side: Side, limits: &StreamLimits, approach: &dyn ResendOrderFactory) -> Streams {
     let order = approach.build(&|| Scheme::EPS.build());
     let mut streams = Streams::new(side, limits.clone(), Scheme::EPS.build(), order);
@@ -82,7 +82,7 @@ fn endpoint_with(side: Side, limits: &StreamLimits, approach: &dyn ResendOrderFa
     streams
 }
 
-/// Every approach that there is.
+/// Every resend order.
 fn approaches() -> [Arc<dyn ResendOrderFactory>; 4] {
     let first_by = FirstBy(Arc::new(Scheme::EPS));
     [Arc::new(ByLoss), Arc::new(InTurn), Arc::new(First), Arc::new(first_by)]
@@ -101,7 +101,7 @@ fn client_stream(dir: Dir, index: u64) -> StreamId {
     StreamId::new(Side::Client, dir, index)
 }
 
-/// The frames of a packet, and what they meant.
+/// The frames of a packet, with their tokens.
 #[derive(Debug, Default)]
 struct Packet {
     bytes: Vec<u8>,
@@ -148,7 +148,7 @@ fn control_tokens(streams: &mut Streams) -> (Vec<Vec<u64>>, Tokens) {
     (frames, tokens)
 }
 
-/// Writes one STREAM frame, if there is any to write, and drops its bytes.
+/// Writes one STREAM frame, if there is one to write, and discards its bytes.
 fn send_frame(streams: &mut Streams) -> Option<StreamToken> {
     let pending = streams.look(ROOM)?;
     let written = streams.write_stream(&pending, &mut Vec::new(), ROOM, Length::Explicit)?;
@@ -165,7 +165,7 @@ impl Streams {
         }
     }
 
-    /// The packet with a frame was lost, and it is to be sent again.
+    /// The packet with a frame was lost, and the frame is to be sent again.
     fn lost(&mut self, token: &Token) {
         match *token {
             Token::Stream(ref frame) => drop(self.retransmit(frame)),
@@ -175,7 +175,7 @@ impl Streams {
     }
 }
 
-/// Gives the frames of a packet to an endpoint.
+/// Passes the frames of a packet to an endpoint.
 fn deliver(streams: &mut Streams, bytes: &[u8]) -> Result<(), TransportError> {
     let mut reader = Reader::new(bytes);
     while !reader.is_empty() {
@@ -216,7 +216,7 @@ fn deliver(streams: &mut Streams, bytes: &[u8]) -> Result<(), TransportError> {
     Ok(())
 }
 
-/// Every event that waits.
+/// All pending events.
 fn events(streams: &mut Streams) -> Vec<StreamEvent> {
     std::iter::from_fn(|| streams.poll_event()).collect()
 }

@@ -7,7 +7,7 @@ use crate::wire::coding::VARINT_MAX;
 
 const FINAL_SIZE: TransportErrorCode = TransportErrorCode::FINAL_SIZE_ERROR;
 
-/// A stream that the client opened to send.
+/// The client's first unidirectional stream.
 fn uni() -> StreamId {
     client_stream(Dir::Uni, 0)
 }
@@ -16,7 +16,7 @@ fn state(streams: &Streams) -> RecvState {
     streams.table.get(uni()).unwrap().recv.as_ref().unwrap().state()
 }
 
-/// A server that accepted the stream after these frames.
+/// A server that accepted the stream after these frames arrived.
 fn after(frames: &[(u64, &[u8], bool)]) -> Streams {
     let mut streams = server();
     for &(offset, data, fin) in frames {
@@ -80,7 +80,7 @@ fn states_follow_the_frames() {
     assert_eq!(state(&streams), RecvState::SizeKnown);
     streams.received(uni(), 2, b"cd", false).unwrap();
     assert_eq!(state(&streams), RecvState::DataRecvd);
-    // The data is complete: a reset comes too late to take it away.
+    // The data is complete: a reset is too late to discard it.
     streams.received_reset(uni(), 1, 6).unwrap();
     assert_eq!(streams.read_chunk(uni(), 4, true).unwrap().unwrap().bytes, b"abcd"[..]);
     assert_eq!(streams.read_chunk(uni(), 9, true).unwrap().unwrap().bytes, b"ef"[..]);

@@ -1,4 +1,4 @@
-//! When lost data goes, relative to new data.
+//! When lost data is sent, relative to new data.
 
 use super::*;
 use crate::ids::SymbolRef;
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use sutura_random::Rng;
 use sutura_schedule::{Eps, Grant, Priority, Scheduler, StreamKey};
 
-/// One scheme for all streams, whatever their priorities: in turn, or one after the other.
+/// A scheduler that ignores priorities: streams take turns, or go one after the other.
 #[derive(Debug, Default)]
 struct Uniform {
     eps: Eps,
@@ -53,14 +53,14 @@ fn by(precedence: Precedence, scheme: bool) -> Box<dyn ResendOrder> {
     Box::new(ByScheduler::new(precedence, Uniform::new(scheme)))
 }
 
-/// In which order two packets each of A to D go, of which those of A and B were lost in the order
-/// that `lost` says.
+/// The order in which two packets each of A to D are sent, after those of A and B were lost in the
+/// order given by `lost`.
 fn sequence(scheme: bool, order: Box<dyn ResendOrder>, lost: &str) -> String {
     let mut streams = Streams::new(Side::Client, small(), Uniform::new(scheme), order);
     streams.set_peer_limits(advertised(&small()));
     let ids: Vec<_> = (0..4).map(|_| streams.open(Dir::Uni).unwrap()).collect();
     let mut tokens: HashMap<StreamId, Vec<StreamToken>> = HashMap::new();
-    // As much as two frames take, so that it takes two again.
+    // Exactly what fits in two frames, so that it takes two frames again.
     for &id in &ids[..2] {
         for _ in 0..2 {
             streams.write(id, &[7; 1_190]).unwrap();
@@ -171,7 +171,7 @@ fn lost_data_needs_no_credit() {
         let mut streams = endpoint_with(Side::Client, &limits, &*approach);
         let ids = [0, 1, 2].map(|urgency| open(&mut streams, urgency, true));
         let tokens: Vec<_> = ids[1..].iter().map(|id| sent(&mut streams, *id, 150)).collect();
-        // The most urgent has new data only, for which there is no credit.
+        // The most urgent stream has only new data, for which there is no credit.
         ids.iter().for_each(|id| assert_eq!(streams.write(*id, &[4; 10]), Ok(10)));
         assert!(streams.is_connection_blocked() && !streams.has_data());
         tokens.iter().for_each(|token| streams.lost(&Token::Stream(*token)));
@@ -287,7 +287,7 @@ fn symbols_that_nobody_misses_any_more_are_not_sent() {
         let withdrawn = streams.received_stop_sending(ids[2], 0).unwrap();
         assert_eq!(withdrawn[..], [symbol(2)], "{approach:?}");
         assert_eq!(streams.look(ROOM).unwrap().symbol(), Some(symbol(3)), "{approach:?}");
-        // What cannot be sent as it is goes as bytes, in the same place.
+        // A symbol that cannot be resent as a whole is sent as bytes, in the same place.
         assert_eq!(streams.unbind_symbol(ids[3], symbol(3)), 100);
         assert_eq!(send_frame(&mut streams), Some(tokens[3]), "{approach:?}");
         assert!(!streams.has_data());
@@ -340,11 +340,11 @@ fn what_was_given_up_and_arrived_all_the_same_needs_no_reset() {
     streams.delivered(&token);
     streams.give_up(&token, 77);
     streams.give_up(&end, 77);
-    // The end was still missing: the peer learns the final size from the reset.
+    // The FIN was still missing: the peer learns the final size from the reset.
     assert_eq!(control(&mut streams), [[encode::RESET_STREAM, id.0, 77, 100]]);
 }
 
-/// Streams that write, send and lose at random; returns how often each byte was sent and lost.
+/// Streams write, send and lose data at random. Returns how often each byte was sent and lost.
 fn churn(seed: u64, approach: &dyn ResendOrderFactory, rounds: usize) {
     let mut random = Rng::new(seed);
     let mut limits = small();
@@ -380,7 +380,7 @@ fn churn(seed: u64, approach: &dyn ResendOrderFactory, rounds: usize) {
             streams.received_max_data(40_000 + random.below(400_000));
         }
     }
-    // Nothing starves: all goes without anybody's acknowledgement once there is credit.
+    // Nothing starves: once there is credit, everything is sent without any acknowledgement.
     streams.received_max_data(1 << 30);
     while let Some(token) = send_frame(&mut streams) {
         for offset in token.offset..token.offset + u64::from(token.len) {
@@ -409,7 +409,7 @@ fn queues_of_lost_frames_are_bounded_by_what_was_sent() {
         let mut streams = with(&*approach);
         let id = open(&mut streams, 3, true);
         let tokens: Vec<_> = (0..1_000).map(|_| sent(&mut streams, id, 5)).collect();
-        // Probes repeat what waits already, and a peer may let any number of them time out.
+        // Probes queue again what is queued already, and a peer may cause any number of timeouts.
         for _ in 0..20 {
             tokens.iter().for_each(|token| streams.lost(&Token::Stream(*token)));
         }

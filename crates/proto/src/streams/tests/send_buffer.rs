@@ -1,4 +1,4 @@
-//! The send buffer against a vector that remembers the fate of every byte.
+//! Compares the send buffer with a vector that records the state of every byte.
 
 use crate::streams::send_buffer::SendBuffer;
 use bytes::Bytes;
@@ -38,7 +38,7 @@ fn byte(offset: usize) -> u8 {
     (offset ^ (offset >> 7)).wrapping_mul(13) as u8
 }
 
-/// Does something to all sent bytes of a range.
+/// Applies `act` to all sent bytes of a range.
 fn change(model: &mut [Fate], range: &Range<u64>, act: impl Fn(&mut Fate)) {
     let fates = model.iter_mut().skip(range.start as usize);
     let fates = fates.take((range.end - range.start) as usize);
@@ -115,7 +115,7 @@ proptest! {
     }
 }
 
-/// Whether the buffer still has the right bytes.
+/// Whether the buffer still holds the right bytes.
 fn check(buffer: &SendBuffer, range: Range<u64>) -> Result<(), TestCaseError> {
     let mut out = vec![0xaa];
     buffer.copy_to(range.clone(), &mut out);

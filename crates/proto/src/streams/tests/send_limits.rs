@@ -1,4 +1,4 @@
-//! What streams may buffer: each alone, and all together.
+//! Limits on buffered data, per stream and for the connection.
 
 use super::*;
 use crate::streams::send_pool::STREAM_RESERVE;
@@ -8,7 +8,7 @@ use sutura_schedule::Priority;
 const STREAMS: u64 = 100;
 const POOL: usize = 1 << 20;
 
-/// Limits under which the buffers are all that counts.
+/// Limits under which only the buffers matter.
 fn limits() -> StreamLimits {
     StreamLimits {
         bidi_streams: STREAMS,
@@ -21,7 +21,7 @@ fn limits() -> StreamLimits {
     }
 }
 
-/// Writes until the buffer is full; returns how many bytes it took.
+/// Writes until the buffer is full; returns how many bytes it accepted.
 fn fill(streams: &mut Streams, id: StreamId) -> usize {
     let mut total = 0;
     loop {
@@ -84,7 +84,8 @@ fn writers_are_woken_in_the_order_in_which_they_found_no_room() {
         assert!(fill(&mut streams, *id) >= STREAM_RESERVE);
     }
     events(&mut streams);
-    // One that is abandoned does not free a quarter of the limit, after what the reserves took.
+    // Abandoning one stream does not free a quarter of the limit, since the reserves took part of
+    // it.
     streams.reset(ids[0], 0).unwrap();
     assert!(events(&mut streams).is_empty());
     for id in &ids[1..3] {
@@ -112,7 +113,7 @@ fn streams_that_end_do_not_wait_on() {
     assert_eq!((streams.out.pool.waiting(), streams.out.pool.used()), (0, 0));
 }
 
-/// Writers that write only when they are told to: none is forgotten.
+/// Writers that write only when notified: none is forgotten.
 fn obedient(seed: u64, pool: usize) {
     const SIZE: usize = 400_000;
     let mut random = Rng::new(seed);

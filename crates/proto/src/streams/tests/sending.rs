@@ -206,7 +206,7 @@ fn reset_ends_everything_and_is_repeated_until_acknowledged() {
     assert_eq!(streams.look(ROOM), None);
     streams.lost(&tokens[0]);
     assert_eq!(control(&mut streams), [[encode::RESET_STREAM, id.0, 77, size]]);
-    // Late acknowledgements of data do not finish a stream that was reset.
+    // Late acknowledgements do not finish a stream that was reset.
     streams.acked(&Token::Stream(token));
     streams.acked(&tokens[0]);
     assert!(events(&mut streams).is_empty());
@@ -257,7 +257,7 @@ fn the_scheduler_decides_among_new_bytes() {
     assert_eq!(order, [b, b, a, a, a, a, a]);
 }
 
-/// Sends a frame; says whether everything written was sent with it.
+/// Sends a frame; returns whether that flushed everything written.
 fn send_and_flush(streams: &mut Streams) -> bool {
     let pending = streams.look(ROOM).unwrap();
     streams.write_stream(&pending, &mut Vec::new(), ROOM, Length::Explicit).unwrap().flushed
@@ -272,7 +272,7 @@ fn a_stream_says_when_it_is_flushed() {
     assert!(!lost.flushed && streams.has_unsent(id));
     assert!(send_and_flush(&mut streams));
     assert!(!streams.has_unsent(id));
-    // Sending again what was lost is no flush.
+    // Resending lost data does not count as a flush.
     streams.lost(&Token::Stream(lost.token));
     assert!(!send_and_flush(&mut streams));
     streams.write(id, b"y").unwrap();
@@ -301,7 +301,7 @@ fn control_frames_stay_within_their_room() {
     let mut rounds = 0;
     while streams.wants_control() {
         let mut out = vec![0xff; 3];
-        // Four bytes each: two fit, not three.
+        // Four bytes each: two fit, but not three.
         streams.write_control(Instant::now(), RTT, &mut out, 11, &mut tokens);
         assert_eq!(out.len(), 3 + 8);
         frames.extend_from_slice(&out[3..]);

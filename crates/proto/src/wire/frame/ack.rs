@@ -18,8 +18,8 @@ impl EcnCounts {
     }
 }
 
-/// A received ACK frame. Its ranges stay encoded and are decoded while they are iterated; they
-/// were validated when the frame was parsed, so that cannot fail.
+/// A received ACK frame. Its ranges stay encoded and are decoded during iteration. That cannot
+/// fail, because they were validated when the frame was parsed.
 #[derive(Clone, Copy)]
 pub struct AckFrame<'a> {
     /// The largest packet number that the frame acknowledges.
@@ -28,18 +28,18 @@ pub struct AckFrame<'a> {
     pub delay: u64,
     /// ECN counts, if the frame has them.
     pub ecn: Option<EcnCounts>,
-    /// Packets acknowledged right below `largest`.
+    /// Number of packets acknowledged directly below `largest`.
     first_range: u64,
     /// Number of pairs in `pairs`.
     count: u64,
-    /// Gap and ACK Range Length pairs as they were received.
+    /// Gap and ACK Range Length pairs, as received.
     pairs: &'a [u8],
 }
 
 impl<'a> AckFrame<'a> {
-    /// The ranges of acknowledged packet numbers, from the largest down. At most one per two bytes
-    /// of the frame and one more; each may be as wide as the number space, so iterate over what
-    /// was sent and not over the values.
+    /// The ranges of acknowledged packet numbers, in descending order. There is at most one per two
+    /// bytes of the frame, plus one. Each may be as wide as the number space, so iterate over the
+    /// sent packets and not over the values.
     #[must_use]
     pub fn ranges(&self) -> AckRanges<'a> {
         AckRanges {
@@ -56,7 +56,7 @@ impl<'a> AckFrame<'a> {
         let mut smallest =
             largest.checked_sub(first_range).ok_or(Malformed("ACK range below zero"))?;
         let rest = r.peek_rest();
-        // Each turn reads at least two bytes, so a huge count ends with the input.
+        // Each iteration reads at least two bytes, so a huge count ends with the input.
         for _ in 0..count {
             let (gap, len) = (r.varint()?, r.varint()?);
             smallest = smallest
@@ -153,10 +153,10 @@ fn pair(smallest: u64, range: &Range<u64>) -> (u64, u64) {
     (smallest - range.end - 1, range.end - range.start - 1)
 }
 
-/// Appends an ACK frame of at most `room` bytes that reports `received`, and says how many bytes
-/// it took. Whatever does not fit is left out from the smallest packet numbers up (RFC 9000
-/// section 13.2.3). `None`, and nothing appended, if `received` is empty or if not even its
-/// largest range fits.
+/// Appends an ACK frame of at most `room` bytes that reports `received`, and returns its size. If
+/// there is not enough room, the smallest packet numbers are left out (RFC 9000 section 13.2.3).
+/// Returns `None` and appends nothing if `received` is empty, or if not even its largest range
+/// fits.
 ///
 /// `delay` is the ACK Delay field, already shifted by our `ack_delay_exponent`. Packet numbers in
 /// `received` are at most 2^62 - 1.

@@ -1,4 +1,4 @@
-//! From bytes to frames.
+//! Decoding of frames.
 
 use super::{
     AckFrame, Carrier, Close, Frame, FrameKind, MAX_STREAMS, Malformed, NewConnectionId, Repair,
@@ -9,18 +9,18 @@ use crate::ids::{ConnectionId, Dir, StreamId};
 use crate::wire::coding::{Reader, VARINT_MAX, varint_size};
 use std::iter::FusedIterator;
 
-/// Flag bits of STREAM's type (RFC 9000 section 19.8).
+/// Flag bits of the STREAM frame type (RFC 9000 section 19.8).
 const STREAM_FIN: u64 = 0x01;
 const STREAM_LEN: u64 = 0x02;
 const STREAM_OFF: u64 = 0x04;
 
-/// The frames of a packet's payload, or of a source symbol. A run of PADDING is one item; after
-/// an error there are no more items.
+/// Iterator over the frames in a packet's payload or in a source symbol. A run of PADDING is one
+/// item. After an error there are no more items.
 ///
 /// # Errors
-/// FRAME_ENCODING_ERROR for an unknown type and for a malformed frame; PROTOCOL_VIOLATION for a
-/// type that is not in its shortest encoding and for a frame that the carrier must not have
-/// (RFC 9000 section 12.4). A payload without any frame is for the caller to reject.
+/// FRAME_ENCODING_ERROR for an unknown type or a malformed frame; PROTOCOL_VIOLATION for a type
+/// that is not in its shortest encoding, or a frame that the carrier must not contain (RFC 9000
+/// section 12.4). The caller must reject a payload without any frame.
 #[derive(Debug, Clone)]
 pub struct FrameIter<'a> {
     reader: Reader<'a>,
@@ -28,7 +28,7 @@ pub struct FrameIter<'a> {
 }
 
 impl<'a> FrameIter<'a> {
-    /// Starts at the first frame of `payload`.
+    /// Starts at the beginning of `payload`.
     #[must_use]
     pub const fn new(payload: &'a [u8], carrier: Carrier) -> Self {
         Self { reader: Reader::new(payload), carrier }
@@ -126,7 +126,7 @@ fn decode<'a>(kind: FrameKind, wire_type: u64, r: &mut Reader<'a>) -> Result<Fra
     })
 }
 
-/// Skips the PADDING that follows the one whose type was read.
+/// Skips the rest of a run of PADDING; the first type was already read.
 fn padding<'a>(r: &mut Reader<'a>) -> Result<Frame<'a>, Malformed> {
     let rest = r.peek_rest();
     let run = rest.iter().position(|&byte| byte != 0).unwrap_or(rest.len());
@@ -138,7 +138,7 @@ fn stream_id(r: &mut Reader<'_>) -> Result<StreamId, Malformed> {
     Ok(StreamId(r.varint()?))
 }
 
-/// The direction in the lowest bit of the types of MAX_STREAMS and STREAMS_BLOCKED.
+/// The direction given by the lowest bit of the MAX_STREAMS and STREAMS_BLOCKED types.
 const fn dir(wire_type: u64) -> Dir {
     if wire_type & 1 == 0 { Dir::Bi } else { Dir::Uni }
 }
@@ -150,7 +150,7 @@ fn stream_limit(r: &mut Reader<'_>) -> Result<u64, Malformed> {
     }
 }
 
-/// `data`, if its last byte has an offset that can be written down.
+/// Returns `data` if the offset of its last byte can be encoded.
 fn at(offset: u64, data: &[u8]) -> Result<&[u8], Malformed> {
     if offset + data.len() as u64 > VARINT_MAX {
         return Err(Malformed("offset out of range"));

@@ -1,4 +1,4 @@
-//! From frames to bytes, and how many bytes that takes.
+//! Encoding of frames, and the size of the encoding.
 
 use super::{
     Close, Frame, FrameKind, NewConnectionId, RESET_TOKEN_SIZE, SourceSymbol, StreamFrame,
@@ -7,7 +7,7 @@ use super::{
 use crate::ids::StreamId;
 use crate::wire::coding::{put_varint, varint_size};
 
-/// A frame that is nothing but its type and some integers.
+/// A frame that consists only of its type and some integers.
 struct Integers {
     wire_type: u64,
     fields: [u64; 3],
@@ -27,7 +27,7 @@ impl Integers {
 }
 
 impl Frame<'_> {
-    /// Bytes that [`encode`](Self::encode) appends.
+    /// Number of bytes that [`encode`](Self::encode) appends.
     #[must_use]
     pub fn size(&self) -> usize {
         if let Some(integers) = self.integers() {
@@ -49,13 +49,13 @@ impl Frame<'_> {
             Self::SourceSymbol(s) => SourceSymbol::header_size(s.symbol) + s.frames.len(),
             Self::Repair(repair) => repair.header.size() + repair.payload.len(),
             Self::SymbolAck(ack) => ack.size(),
-            // Those of integers only, whose size is known above.
+            // Frames of integers only, whose size was computed above.
             _ => 0,
         }
     }
 
     /// Appends the frame. STREAM and DATAGRAM are written with their length, so that another frame
-    /// may follow; nothing may follow SOURCE_SYMBOL, REPAIR and REPAIR_CODED.
+    /// may follow. Nothing may follow SOURCE_SYMBOL, REPAIR and REPAIR_CODED.
     pub fn encode(&self, out: &mut Vec<u8>) {
         if let Some(integers) = self.integers() {
             return integers.all().for_each(|field| put_varint(out, field));
@@ -87,7 +87,7 @@ impl Frame<'_> {
                 out.extend_from_slice(repair.payload);
             }
             Self::SymbolAck(ack) => ack.encode(out),
-            // Those of integers only, written above.
+            // Frames of integers only, which were written above.
             _ => {}
         }
     }
@@ -118,12 +118,12 @@ impl Frame<'_> {
     }
 }
 
-/// What a STREAM frame says before its data.
+/// The fields of a STREAM frame before its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamHeader {
     /// The stream.
     pub id: StreamId,
-    /// First byte's offset.
+    /// Offset of the first byte.
     pub offset: u64,
     /// Whether the stream ends with this frame.
     pub fin: bool,
@@ -134,23 +134,23 @@ impl StreamHeader {
         1 + varint_size(self.id.0) + if self.offset == 0 { 0 } else { varint_size(self.offset) }
     }
 
-    /// Bytes of the header of a frame with `length` bytes of data, or of one without the length
-    /// field, which must be the last of its packet.
+    /// Size of the header for `length` bytes of data; or without the Length field, in which case
+    /// the frame must be the last of its packet.
     #[must_use]
     pub fn size(&self, length: Option<usize>) -> usize {
         self.size_without_length() + length.map_or(0, |n| varint_size(n as u64))
     }
 
-    /// The most data that fits with its header into `room` bytes; `None` if not even a frame
-    /// without data does.
+    /// The most data that fits into `room` bytes together with the header; `None` if not even the
+    /// header fits.
     #[must_use]
     pub fn capacity(&self, room: usize, with_length: bool) -> Option<usize> {
         let room = room.checked_sub(self.size_without_length())?;
         if with_length { length_prefixed_capacity(room) } else { Some(room) }
     }
 
-    /// Appends the header; the data is to follow. With `length`, exactly so many bytes of it;
-    /// without, it reaches to the end of the packet.
+    /// Appends the header; the data must follow. With `length`, that must be the size of the data.
+    /// Without it, the data must extend to the end of the packet.
     pub fn encode(&self, length: Option<usize>, out: &mut Vec<u8>) {
         let flags = u64::from(self.fin)
             | u64::from(length.is_some()) << 1
@@ -167,15 +167,15 @@ impl StreamHeader {
 }
 
 impl StreamFrame<'_> {
-    /// What the frame says before its data.
+    /// The fields of the frame before its data.
     #[must_use]
     pub const fn header(&self) -> StreamHeader {
         StreamHeader { id: self.id, offset: self.offset, fin: self.fin }
     }
 }
 
-/// The most data that a CRYPTO frame at `offset` can carry in `room` bytes; `None` if not even
-/// an empty one fits.
+/// The most data that a CRYPTO frame at `offset` can carry in `room` bytes; `None` if not even an
+/// empty frame fits.
 #[must_use]
 pub fn crypto_capacity(offset: u64, room: usize) -> Option<usize> {
     length_prefixed_capacity(room.checked_sub(1 + varint_size(offset))?)
@@ -188,13 +188,13 @@ pub fn encode_crypto(offset: u64, data: &[u8], out: &mut Vec<u8>) {
     put_length_prefixed(data, out);
 }
 
-/// Bytes of a DATAGRAM frame with a length, for `len` bytes of data.
+/// Size of a DATAGRAM frame that has a Length field and `len` bytes of data.
 #[must_use]
 pub fn datagram_size(len: usize) -> usize {
     1 + varint_size(len as u64) + len
 }
 
-/// Appends a DATAGRAM frame. Without the length it must be the last of its packet.
+/// Appends a DATAGRAM frame. Without a length, it must be the last frame of its packet.
 pub fn encode_datagram(data: &[u8], with_length: bool, out: &mut Vec<u8>) {
     put_varint(out, FrameKind::Datagram.wire_type() | u64::from(with_length));
     if with_length {
@@ -221,9 +221,9 @@ impl NewConnectionId {
 }
 
 impl Close<'_> {
-    /// Appends the frame in at most `room` bytes and says how many bytes it took: a reason that is
-    /// too long is cut, between characters if it is UTF-8. `None`, and nothing appended, if the
-    /// frame does not fit without its reason either.
+    /// Appends the frame in at most `room` bytes and returns its size. A reason that is too long is
+    /// truncated, between characters if it is UTF-8. Returns `None` and appends nothing if the
+    /// frame does not fit even without the reason.
     pub fn encode_within(&self, room: usize, out: &mut Vec<u8>) -> Option<usize> {
         let capacity = length_prefixed_capacity(room.checked_sub(self.overhead())?)?;
         let start = out.len();
@@ -231,7 +231,7 @@ impl Close<'_> {
         Some(out.len() - start)
     }
 
-    /// Bytes besides the reason and its length.
+    /// Size without the reason and its length.
     fn overhead(&self) -> usize {
         1 + match *self {
             Self::Transport { code, frame, .. } => {
@@ -263,7 +263,7 @@ fn cut(text: &[u8], capacity: usize) -> usize {
         return text.len();
     }
     let is_boundary = |&at: &usize| text.get(at).is_none_or(|byte| byte & 0xc0 != 0x80);
-    // A character has at most four bytes; anything longer is not UTF-8 and may be cut anywhere.
+    // A UTF-8 character has at most four bytes; other bytes may be cut anywhere.
     (capacity.saturating_sub(3)..=capacity).rev().find(is_boundary).unwrap_or(capacity)
 }
 
@@ -276,7 +276,7 @@ fn put_length_prefixed(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// The most bytes that fit into `room` together with their length.
+/// The most bytes that fit into `room` together with their length prefix.
 fn length_prefixed_capacity(room: usize) -> Option<usize> {
     const SIZES: [(usize, usize); 3] = [(1, 0x3f), (2, 0x3fff), (4, 0x3fff_ffff)];
     SIZES.iter().filter_map(|&(size, max)| Some(room.checked_sub(size)?.min(max))).max()

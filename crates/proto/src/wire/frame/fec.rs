@@ -1,4 +1,4 @@
-//! The frames of the erasure-coding extension; `docs/extension.md` defines them to the bit.
+//! Frames of the erasure-coding extension; `docs/extension.md` specifies their format.
 
 use super::{FrameKind, Malformed};
 use crate::ids::SymbolRef;
@@ -8,11 +8,11 @@ use crate::wire::range_set::RangeSet;
 use std::iter::FusedIterator;
 use std::ops::Range;
 
-/// Bytes of the shortest repair symbol: the coded length of a source symbol and one byte, because
-/// no source symbol is empty.
+/// Size of the shortest repair symbol: the coded length of a source symbol and one byte, because no
+/// source symbol is empty.
 pub const MIN_REPAIR_SYMBOL: usize = 3;
 
-/// Bytes that all FEC frame types take.
+/// Size of the types of all FEC frames.
 const TYPE_SIZE: usize = 2;
 
 fn session(r: &mut Reader<'_>) -> Result<u16, Malformed> {
@@ -22,7 +22,7 @@ fn session(r: &mut Reader<'_>) -> Result<u16, Malformed> {
 /// SOURCE_SYMBOL: frames that erasure coding protects. It is the last frame of its packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceSymbol<'a> {
-    /// Which symbol of which session.
+    /// The session and the symbol.
     pub symbol: SymbolRef,
     /// The symbol: one or more STREAM and DATAGRAM frames, the last of which may lack its length.
     /// Read them with [`FrameIter`](super::FrameIter) and
@@ -31,13 +31,13 @@ pub struct SourceSymbol<'a> {
 }
 
 impl<'a> SourceSymbol<'a> {
-    /// Bytes that a SOURCE_SYMBOL takes before its first frame.
+    /// Size of a SOURCE_SYMBOL before its first frame.
     #[must_use]
     pub const fn header_size(symbol: SymbolRef) -> usize {
         TYPE_SIZE + varint_size(symbol.session as u64) + varint_size(symbol.id)
     }
 
-    /// Appends what stands before the first frame.
+    /// Appends the fields before the first frame.
     pub fn encode_header(symbol: SymbolRef, out: &mut Vec<u8>) {
         put_varint(out, FrameKind::SourceSymbol.wire_type());
         put_varint(out, symbol.session.into());
@@ -46,7 +46,7 @@ impl<'a> SourceSymbol<'a> {
 
     pub(super) fn decode(r: &mut Reader<'a>) -> Result<Self, Malformed> {
         let symbol = SymbolRef { session: session(r)?, id: r.varint()? };
-        // One past the last symbol must still be an integer that the other frames can carry.
+        // The other frames must still be able to encode one past the last symbol.
         if symbol.id == VARINT_MAX {
             return Err(Malformed("symbol id out of range"));
         }
@@ -57,31 +57,30 @@ impl<'a> SourceSymbol<'a> {
     }
 }
 
-/// What a REPAIR or a REPAIR_CODED says before its repair symbol.
+/// The fields of REPAIR or REPAIR_CODED before the repair symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RepairHeader {
-    /// The session that it protects.
+    /// The session whose symbols it repairs.
     pub session: u16,
-    /// The code that it belongs to: that of the sliding window makes a REPAIR, any other a
-    /// REPAIR_CODED.
+    /// Its code: the sliding window uses REPAIR, all others REPAIR_CODED.
     pub code: CodeId,
     /// The first source symbol of its span.
     pub first: u64,
     /// How many source symbols the span has: at least 1, and `first + count` is at most 2^62 - 1.
     pub count: u64,
-    /// The key that the coefficients are made from.
+    /// The key that the coefficients are derived from.
     pub key: u32,
 }
 
 impl RepairHeader {
-    /// What a frame says before a repair symbol over `span`.
+    /// The header for a repair symbol over `span`.
     #[must_use]
     pub const fn new(session: u16, code: CodeId, span: &Range<u64>, key: u32) -> Self {
         let count = span.end.saturating_sub(span.start);
         Self { session, code, first: span.start, count, key }
     }
 
-    /// The frame that it begins.
+    /// The kind of frame that it belongs to.
     #[must_use]
     pub const fn kind(&self) -> FrameKind {
         match self.code {
@@ -90,13 +89,13 @@ impl RepairHeader {
         }
     }
 
-    /// The source symbols that the repair symbol is a combination of.
+    /// The source symbols that are combined in the repair symbol.
     #[must_use]
     pub const fn span(&self) -> Range<u64> {
         self.first..self.first.saturating_add(self.count)
     }
 
-    /// Bytes that the frame takes before its repair symbol.
+    /// Size of the frame before its repair symbol.
     #[must_use]
     pub const fn size(&self) -> usize {
         let is_coded = matches!(self.kind(), FrameKind::RepairCoded);
@@ -109,7 +108,7 @@ impl RepairHeader {
             + varint_size(self.key as u64)
     }
 
-    /// Appends what stands before the repair symbol.
+    /// Appends the fields before the repair symbol.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.kind().wire_type());
         put_varint(out, self.session.into());
@@ -125,7 +124,7 @@ impl RepairHeader {
 /// REPAIR or REPAIR_CODED: a repair symbol. It is the last frame of its packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repair<'a> {
-    /// What it was made from.
+    /// The frame's fields before the repair symbol.
     pub header: RepairHeader,
     /// The repair symbol, at least 3 bytes.
     pub payload: &'a [u8],
@@ -139,7 +138,7 @@ impl<'a> Repair<'a> {
 
     pub(super) fn decode_coded(r: &mut Reader<'a>) -> Result<Self, Malformed> {
         let session = session(r)?;
-        // The sliding window has a frame of its own.
+        // The sliding window has its own frame type.
         let code = CodeId::new(r.varint()?).filter(|code| *code != CodeId::SLIDING_WINDOW);
         Self::decode_rest(session, code.ok_or(Malformed("code number out of range"))?, r)
     }
@@ -158,7 +157,7 @@ impl<'a> Repair<'a> {
     }
 }
 
-/// SYMBOL_WINDOW: no later REPAIR of the session refers to a symbol below the bound.
+/// SYMBOL_WINDOW: later REPAIR frames of the session do not refer to symbols below the bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SymbolWindow {
     /// The session.
@@ -173,13 +172,13 @@ impl SymbolWindow {
     }
 }
 
-/// SYMBOL_ACK: which source symbols a decoder holds, received or recovered. Ranges stay encoded
-/// like those of an ACK, and were validated when the frame was parsed.
+/// SYMBOL_ACK: the source symbols that a decoder has received or recovered. Ranges stay encoded as
+/// in an ACK frame, and were validated when the frame was parsed.
 #[derive(Clone, Copy)]
 pub struct SymbolAck<'a> {
     /// The session.
     pub session: u16,
-    /// Every symbol below it is held, delivered or no longer wanted.
+    /// Every symbol below this is held, delivered or no longer wanted.
     pub lower_bound: u64,
     count: u64,
     pairs: &'a [u8],
@@ -198,13 +197,13 @@ impl<'a> SymbolAck<'a> {
         let count = r.varint()?;
         let rest = r.peek_rest();
         let mut end = lower_bound;
-        // Each turn reads at least two bytes, so a huge count ends with the input.
+        // Each iteration reads at least two bytes, so a huge count ends with the input.
         for _ in 0..count {
             let (gap, len) = (r.varint()?, r.varint()?);
             if gap == 0 || len == 0 {
                 return Err(Malformed("empty gap or range of symbols"));
             }
-            // Three values below 2^62 each.
+            // Each of the three values is below 2^62.
             end += gap + len;
             if end > VARINT_MAX {
                 return Err(Malformed("symbol range out of range"));
@@ -282,10 +281,10 @@ fn put_symbol_ack_head(session: u16, lower_bound: u64, count: u64, out: &mut Vec
     }
 }
 
-/// Appends a SYMBOL_ACK of at most `room` bytes and says how many bytes it took. `held` are the
-/// symbols held; those at or below `lower_bound` are left out, and so are the largest ranges if
-/// room is short: the sender repairs from the smallest up. `None`, and nothing appended, if not
-/// even the bound fits.
+/// Appends a SYMBOL_ACK of at most `room` bytes and returns its size. `held` are the symbols held.
+/// Those at or below `lower_bound` are left out. If there is not enough room, so are the largest
+/// ranges, because the sender repairs the smallest symbols first. Returns `None` and appends
+/// nothing if not even the bound fits.
 pub fn encode_symbol_ack(
     session: u16,
     lower_bound: u64,

@@ -28,7 +28,7 @@ pub const MAX_STREAMS: u64 = 1 << 60;
 /// Bytes of a stateless reset token (RFC 9000 section 10.3).
 pub const RESET_TOKEN_SIZE: usize = 16;
 
-/// A frame; what has variable length is borrowed from the packet.
+/// A frame; variable-length fields are borrowed from the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frame<'a> {
     /// One or more PADDING frames in a row.
@@ -39,23 +39,23 @@ pub enum Frame<'a> {
     Ack(AckFrame<'a>),
     /// RESET_STREAM.
     ResetStream {
-        /// The stream whose sender gives up.
+        /// The stream whose sender aborts.
         id: StreamId,
-        /// The application's reason.
+        /// The application error code.
         code: u64,
-        /// Bytes of the stream that count for flow control.
+        /// The number of bytes that count for flow control.
         final_size: u64,
     },
     /// STOP_SENDING.
     StopSending {
-        /// The stream whose receiver gives up.
+        /// The stream whose receiver aborts.
         id: StreamId,
-        /// The application's reason.
+        /// The application error code.
         code: u64,
     },
     /// CRYPTO; `offset + data.len()` is at most 2^62 - 1.
     Crypto {
-        /// First byte's offset in the handshake stream of the packet's space.
+        /// Offset of the first byte in the CRYPTO stream of the packet number space.
         offset: u64,
         /// Handshake bytes.
         data: &'a [u8],
@@ -64,23 +64,23 @@ pub enum Frame<'a> {
     NewToken(&'a [u8]),
     /// STREAM.
     Stream(StreamFrame<'a>),
-    /// MAX_DATA: bytes allowed on all streams together.
+    /// MAX_DATA: number of bytes allowed on all streams together.
     MaxData(u64),
     /// MAX_STREAM_DATA.
     MaxStreamData {
         /// The stream.
         id: StreamId,
-        /// Bytes allowed on it.
+        /// Number of bytes allowed on it.
         max: u64,
     },
     /// MAX_STREAMS.
     MaxStreams {
         /// The direction.
         dir: Dir,
-        /// Streams that may be opened in all, at most 2^60.
+        /// Total number of streams that may be opened, at most 2^60.
         max: u64,
     },
-    /// DATA_BLOCKED at this limit.
+    /// DATA_BLOCKED with this limit.
     DataBlocked(u64),
     /// STREAM_DATA_BLOCKED.
     StreamDataBlocked {
@@ -98,7 +98,7 @@ pub enum Frame<'a> {
     },
     /// NEW_CONNECTION_ID.
     NewConnectionId(NewConnectionId),
-    /// RETIRE_CONNECTION_ID of this sequence number.
+    /// RETIRE_CONNECTION_ID for this sequence number.
     RetireConnectionId(u64),
     /// PATH_CHALLENGE.
     PathChallenge([u8; 8]),
@@ -121,7 +121,7 @@ pub enum Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// The frame's line in the registry.
+    /// The frame's entry in the registry.
     #[must_use]
     pub const fn kind(&self) -> FrameKind {
         match self {
@@ -160,7 +160,7 @@ impl Frame<'_> {
 pub struct StreamFrame<'a> {
     /// The stream.
     pub id: StreamId,
-    /// First byte's offset.
+    /// Offset of the first byte.
     pub offset: u64,
     /// Whether the stream ends with this frame.
     pub fin: bool,
@@ -171,7 +171,7 @@ pub struct StreamFrame<'a> {
 /// NEW_CONNECTION_ID; the identifier has 1 to 20 bytes and `retire_prior_to <= sequence`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewConnectionId {
-    /// The identifier's number.
+    /// The sequence number of the identifier.
     pub sequence: u64,
     /// Identifiers with smaller numbers are to be retired.
     pub retire_prior_to: u64,
@@ -188,14 +188,15 @@ pub enum Close<'a> {
     Transport {
         /// The error.
         code: TransportErrorCode,
-        /// The type of the frame that caused it, if known. PADDING (0) cannot be told from none.
+        /// The type of the frame that caused the error, if known. PADDING (0) cannot be
+        /// distinguished from none.
         frame: Option<u64>,
         /// A human-readable reason. It should be UTF-8, but may be any bytes.
         reason: &'a [u8],
     },
     /// Type 0x1d: closed by the application.
     Application {
-        /// The application's code.
+        /// The application error code.
         code: u64,
         /// A human-readable reason.
         reason: &'a [u8],
@@ -212,7 +213,7 @@ impl<'a> Close<'a> {
     }
 }
 
-/// Why the bytes of a frame are not one.
+/// Why bytes are not a valid frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Malformed(&'static str);
 

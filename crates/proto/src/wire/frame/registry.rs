@@ -1,6 +1,6 @@
-//! The one table of all frame types: RFC 9000 table 3, RFC 9221, and the erasure-coding frames.
+//! The table of all frame types: RFC 9000 table 3, RFC 9221, and the erasure-coding frames.
 
-/// What frames travel in: one of the packet types that have a payload, or a source symbol.
+/// What carries frames: a packet type that has a payload, or a source symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Carrier {
     /// An Initial packet.
@@ -21,22 +21,22 @@ impl Carrier {
     }
 }
 
-/// What the transport has to know of a frame type before it looks inside.
+/// Properties of a frame type that do not depend on the frame's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameInfo {
-    /// The kind that this line is about.
+    /// The kind of frame.
     pub kind: FrameKind,
-    /// The smallest of its types; the others follow without a gap and differ in flag bits only.
+    /// The smallest type of this kind. The others follow without gaps and differ only in flag bits.
     pub first_type: u64,
-    /// The largest of its types.
+    /// The largest type of this kind.
     pub last_type: u64,
-    /// Its name in qlog, which is the lower-case name of the RFC.
+    /// Its name in qlog, which is the name in the RFC in lower case.
     pub name: &'static str,
-    /// Whether a packet with it must be acknowledged (RFC 9002 section 2).
+    /// Whether a packet that contains it must be acknowledged (RFC 9002 section 2).
     pub ack_eliciting: bool,
-    /// Whether a packet with it counts as bytes in flight (RFC 9002 section 2).
+    /// Whether a packet that contains it counts as in flight (RFC 9002 section 2).
     pub in_flight: bool,
-    /// Whether a packet of only such frames probes a path (RFC 9000 section 9.1).
+    /// Whether it is a probing frame (RFC 9000 section 9.1).
     pub probing: bool,
     carriers: u8,
 }
@@ -61,7 +61,7 @@ impl FrameInfo {
         }
     }
 
-    /// Whether the frame may travel in `carrier` (RFC 9000 sections 12.4 and 12.5).
+    /// Whether `carrier` may contain the frame (RFC 9000 sections 12.4 and 12.5).
     #[must_use]
     pub const fn allowed_in(&self, carrier: Carrier) -> bool {
         self.carriers & carrier.bit() != 0
@@ -107,7 +107,7 @@ const fn carrier_bits(letters: &str) -> u8 {
 
 macro_rules! frames {
     ($($(#[$doc:meta])* $kind:ident $first:literal..=$last:literal $name:literal $carriers:literal $marks:literal;)*) => {
-        /// A kind of frame; kinds with flag bits in their type have several types.
+        /// A kind of frame. Kinds whose type contains flag bits have several types.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum FrameKind { $($(#[$doc])* $kind,)* }
 
@@ -115,7 +115,7 @@ macro_rules! frames {
             /// All kinds, in the order of the table.
             pub const ALL: &'static [Self] = &[$(Self::$kind,)*];
 
-            /// The kind that a type on the wire belongs to.
+            /// The kind that a frame type belongs to.
             #[must_use]
             pub const fn of(wire_type: u64) -> Option<Self> {
                 match wire_type {
@@ -192,19 +192,19 @@ frames! {
 }
 
 impl FrameKind {
-    /// Its line of the table.
+    /// Its entry in the table.
     #[must_use]
     pub fn info(self) -> &'static FrameInfo {
         &REGISTRY[self as usize]
     }
 
-    /// Its type on the wire, with all flag bits clear: what errors name it by.
+    /// Its type with all flag bits clear, by which errors refer to it.
     #[must_use]
     pub fn wire_type(self) -> u64 {
         self.info().first_type
     }
 
-    /// Whether the frame belongs to the erasure-coding extension and so needs its negotiation.
+    /// Whether the frame belongs to the erasure-coding extension, which has to be negotiated.
     #[must_use]
     pub const fn is_fec(self) -> bool {
         matches!(
@@ -247,7 +247,7 @@ mod tests {
             assert_eq!(FrameKind::of(wire_type), lines.first().map(|i| i.kind));
             owners += lines.len();
         }
-        // Every registered type is below 2^16, so the loop saw them all.
+        // All registered types are below 2^16, so the loop covered them.
         let registered: u64 = REGISTRY.iter().map(|i| i.last_type - i.first_type + 1).sum();
         assert_eq!(owners as u64, registered);
     }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use std::ops::Range;
 
-/// What any frame can be made of.
+/// Values to build any frame from.
 #[derive(Debug, Clone)]
 struct Parts {
     integers: [u64; 3],
@@ -17,12 +17,12 @@ struct Parts {
     cid: Vec<u8>,
     token: [u8; 16],
     flag: bool,
-    /// Encoded ACK and SYMBOL_ACK, whose frames borrow their ranges.
+    /// Encoded ACK and SYMBOL_ACK frames, which borrow their ranges.
     ack: Vec<u8>,
     symbol_ack: Vec<u8>,
 }
 
-/// Values of every encoded size.
+/// Integers of every encoded size.
 fn any_integer() -> impl Strategy<Value = u64> {
     (0u32..=62, any::<u64>()).prop_map(|(bits, value)| value & ((1 << bits) - 1))
 }
@@ -59,7 +59,7 @@ prop_compose! {
     }
 }
 
-/// A valid frame of that kind. One arm for each kind, so that none is forgotten.
+/// Builds a valid frame of that kind. One match arm per kind, so that none is forgotten.
 fn frame(kind: FrameKind, parts: &Parts) -> Frame<'_> {
     let [a, b, c] = parts.integers;
     let data = &parts.data[..];
@@ -115,7 +115,7 @@ fn frame(kind: FrameKind, parts: &Parts) -> Frame<'_> {
     }
 }
 
-/// The frame that `bytes` are.
+/// Decodes `bytes`, which must be a single frame.
 fn only(bytes: &[u8]) -> Frame<'_> {
     let mut frames = FrameIter::new(bytes, Carrier::OneRtt);
     let frame = frames.next().unwrap().unwrap();
@@ -133,7 +133,7 @@ fn encoded(frame: &Frame<'_>) -> Vec<u8> {
     out
 }
 
-/// A frame type and integers.
+/// Encodes a frame type and integers.
 fn integers(fields: &[u64]) -> Vec<u8> {
     let mut out = Vec::new();
     for &field in fields {
@@ -332,7 +332,7 @@ fn unknown_types_are_encoding_errors() {
         assert_eq!(error.code, TransportErrorCode::FRAME_ENCODING_ERROR);
         assert_eq!(error.frame, Some(wire_type));
     }
-    // The start of a longer type is not PADDING.
+    // A prefix of a longer type is not PADDING.
     assert_eq!(error(&[0x40], Carrier::OneRtt).code, TransportErrorCode::FRAME_ENCODING_ERROR);
 }
 
@@ -427,7 +427,7 @@ fn malformed_frames_are_encoding_errors() {
         assert_eq!(error.code, TransportErrorCode::FRAME_ENCODING_ERROR, "{why}");
         assert!(error.frame.is_some(), "{why}");
     }
-    // The same, one step within the bounds.
+    // The same, but just within the bounds.
     only(&integers(&[ack, 5, 0, 1, 1, 2, 0]));
     only(&integers(&[0x06, VARINT_MAX, 0]));
     only(&integers(&[0x0e, 0, VARINT_MAX, 0]));
@@ -449,14 +449,14 @@ fn ack_ranges_of_the_rfc() {
     assert_eq!(out, bytes);
 }
 
-/// Encodes a set of ranges into at most so many bytes.
+/// Encodes a set of ranges into at most that many bytes.
 type EncodeWithin<'a> = &'a dyn Fn(&RangeSet, usize, &mut Vec<u8>) -> Option<usize>;
 
-/// More ranges than a one-byte count can tell, at every room there may be.
+/// More ranges than a one-byte count can express, with every possible room.
 #[test]
 fn acks_fill_their_room() {
     let set: RangeSet = (0..150).map(|i| i * 1000..i * 1000 + 1 + i).collect();
-    // What a frame takes grows with its ranges; the room decides how many there are.
+    // The frame grows with the number of ranges, so the room determines how many fit.
     let check = |encode: EncodeWithin<'_>, smaller: &dyn Fn(usize) -> RangeSet| {
         let sizes: Vec<usize> = (1..=set.len())
             .map(|n| encode(&smaller(n), usize::MAX, &mut Vec::new()).unwrap())
@@ -475,7 +475,7 @@ fn acks_fill_their_room() {
     check(&|set, room, out| encode_ack(set.iter().rev(), 25, None, room, out), &|n| {
         set.iter().rev().take(n).collect()
     });
-    // The bound swallows the first range, so that the smallest frame has none.
+    // The lower bound covers the first range, so that the smallest frame has none.
     check(&|set, room, out| encode_symbol_ack(0, 0, set, room, out), &|n| {
         set.iter().take(n).collect()
     });
@@ -521,7 +521,7 @@ mod vectors {
             T::try_from(value).ok().expect("a value in range")
         }
 
-        /// The codes that are named beside the sliding window.
+        /// The codes that are listed in addition to the sliding window.
         fn codes(&self, name: &str) -> CodeSet {
             let named = self.0.get(name).copied().into_iter().flat_map(|list| list.split(','));
             let ids = named.map(|number| CodeId::new(number.parse().unwrap()).unwrap());
@@ -539,7 +539,7 @@ mod vectors {
         }
     }
 
-    /// Checks one frame's vector in both directions.
+    /// Checks one frame's test vector in both directions.
     fn check_frame(kind: &str, fields: &Fields<'_>, bytes: &[u8]) {
         let decoded = only(bytes);
         assert_eq!(decoded.kind().info().name, kind);

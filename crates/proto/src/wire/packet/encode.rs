@@ -1,4 +1,4 @@
-//! From packet headers to bytes.
+//! Encoding of packet headers.
 
 use super::{
     FIXED, FORM_LONG, HeaderError, KEY_PHASE, LONG_TYPE_SHIFT, SPIN, TruncatedNumber, VERSION_1,
@@ -8,18 +8,18 @@ use crate::ids::ConnectionId;
 use crate::wire::coding::varint_size;
 use crate::wire::coding::{put_varint, put_varint2};
 
-/// Bytes of the Length field, which is written before the length is known.
+/// Size of the Length field, which is written before the length is known.
 const LENGTH_SIZE: usize = 2;
 
 /// The largest value of a Length field of that size.
 const MAX_LENGTH: usize = (1 << 14) - 1;
 
-/// The types of long headers that carry frames.
+/// The types of packets with a long header that carry frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LongType<'a> {
     /// Initial.
     Initial {
-        /// The token of a Retry or NEW_TOKEN; empty if there is none.
+        /// The token from a Retry packet or NEW_TOKEN frame; empty if there is none.
         token: &'a [u8],
     },
     /// 0-RTT.
@@ -40,7 +40,7 @@ pub struct LongHeader<'a> {
 }
 
 impl LongHeader<'_> {
-    /// The type that a packet with this header has.
+    /// The packet type of this header.
     #[must_use]
     #[cfg(test)]
     pub const fn packet_type(&self) -> super::PacketType {
@@ -52,7 +52,7 @@ impl LongHeader<'_> {
         }
     }
 
-    /// Bytes that [`encode`](Self::encode) appends.
+    /// Number of bytes that [`encode`](Self::encode) appends.
     #[must_use]
     #[cfg(test)]
     pub const fn size(&self, number: TruncatedNumber) -> usize {
@@ -97,7 +97,7 @@ pub struct ShortHeader {
 }
 
 impl ShortHeader {
-    /// Bytes that [`encode`](Self::encode) appends.
+    /// Number of bytes that [`encode`](Self::encode) appends.
     #[must_use]
     #[cfg(test)]
     pub const fn size(&self, number: TruncatedNumber) -> usize {
@@ -117,24 +117,24 @@ impl ShortHeader {
     }
 }
 
-/// Where in the output the parts of a packet being built are.
+/// The positions of the parts of a packet that is being built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// The first byte of the header.
     pub start: usize,
-    /// The first byte of the packet number; header protection samples from 4 bytes behind it.
+    /// The first byte of the packet number. The header protection sample starts 4 bytes after it.
     pub number: usize,
     /// The first byte of the payload.
     pub payload: usize,
 }
 
 impl Layout {
-    /// Sets the Length of a long header; to be called before the packet is sealed, because the
-    /// AEAD covers it. The packet ends where `out` ends, plus `trailer` bytes still to come (the
-    /// AEAD's tag). Does nothing to a short header, which has no Length.
+    /// Sets the Length field of a long header. Call this before the packet is sealed, because the
+    /// AEAD covers the header. The packet ends at the end of `out`, plus `trailer` bytes still to
+    /// come (the AEAD's tag). Does nothing for a short header, which has no Length field.
     ///
     /// # Errors
-    /// [`HeaderError::TooLong`] for 2^14 bytes or more.
+    /// [`HeaderError::TooLong`] if the length is 2^14 bytes or more.
     pub fn finish(&self, trailer: usize, out: &mut [u8]) -> Result<(), HeaderError> {
         if out.get(self.start).is_none_or(|first| first & FORM_LONG == 0) {
             return Ok(());
@@ -162,9 +162,10 @@ pub fn encode_retry(dcid: ConnectionId, scid: ConnectionId, token: &[u8], out: &
 }
 
 /// Appends a Version Negotiation packet (RFC 9000 section 17.2.1). The identifiers are those of the
-/// packet that it answers, exchanged; other versions may have ones of up to 255 bytes.
+/// packet that it answers, swapped; in other versions they may be up to 255 bytes long.
 pub fn encode_version_negotiation(dcid: &[u8], scid: &[u8], versions: &[u32], out: &mut Vec<u8>) {
-    // The other bits are unused. With the fixed bit set, the packet is told from other protocols.
+    // The other bits are unused. Setting the fixed bit distinguishes the packet from other
+    // protocols.
     out.push(FORM_LONG | FIXED);
     out.extend_from_slice(&0u32.to_be_bytes());
     for cid in [dcid, scid] {

@@ -1,5 +1,5 @@
-//! Packet headers: the version-independent ones (RFC 8999) and those of QUIC v1 (RFC 9000
-//! section 17).
+//! Packet headers: the version-independent header (RFC 8999) and those of QUIC v1 (RFC 9000 section
+//! 17).
 
 mod encode;
 mod number;
@@ -22,46 +22,46 @@ use std::ops::Range;
 /// The version number of QUIC v1 (RFC 9000).
 pub const VERSION_1: u32 = 1;
 
-/// Bytes of the ciphertext that header protection samples (RFC 9001 section 5.4.2).
+/// Size of the ciphertext sample for header protection (RFC 9001 section 5.4.2).
 pub const SAMPLE_SIZE: usize = 16;
 
-/// Bytes of a Retry packet's integrity tag (RFC 9001 section 5.8).
+/// Size of a Retry packet's integrity tag (RFC 9001 section 5.8).
 pub const RETRY_TAG_SIZE: usize = 16;
 
-/// Header form: set in long headers (RFC 8999 section 5.1).
+/// The header form bit: set in long headers (RFC 8999 section 5.1).
 const FORM_LONG: u8 = 0x80;
-/// The fixed bit, 1 in all packets of v1 but Version Negotiation.
+/// The fixed bit, 1 in all v1 packets except Version Negotiation.
 const FIXED: u8 = 0x40;
-/// Where a long header has its type.
+/// The position of the type in a long header.
 const LONG_TYPE_SHIFT: u8 = 4;
-/// The low bits, which hold one less than the packet number's size.
+/// The low bits, which hold the packet number's size minus one.
 const NUMBER_SIZE_MASK: u8 = 0x03;
-/// Reserved bits of a long header.
+/// The reserved bits of a long header.
 const LONG_RESERVED: u8 = 0x0c;
-/// Reserved bits of a short header.
+/// The reserved bits of a short header.
 const SHORT_RESERVED: u8 = 0x18;
 /// The spin bit of a short header.
 const SPIN: u8 = 0x20;
-/// The key phase of a short header.
+/// The key phase bit of a short header.
 const KEY_PHASE: u8 = 0x04;
 
-/// Why bytes are not a packet that we can read. Such packets are dropped and are no reason to
-/// close a connection: anyone can send them.
+/// Why bytes are not a packet that we can read. Such packets are dropped. They do not close a
+/// connection, because anyone can send them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderError {
-    /// The header or the length that it tells goes beyond the datagram.
+    /// The header, or the length in it, exceeds the datagram.
     Truncated,
-    /// The fixed bit is 0: not QUIC v1, or the padding behind a packet.
+    /// The fixed bit is 0: this is not QUIC v1, or it is padding after a packet.
     FixedBit,
     /// A connection identifier of more than 20 bytes.
     ConnectionIdTooLong,
-    /// A long header of a version other than 1. Its invariant part is still readable.
+    /// A long header of another version. Its version-independent part is still readable.
     UnsupportedVersion(u32),
     /// Too short to hold the sample for header protection (RFC 9001 section 5.4.2).
     NoSample,
-    /// A Retry without a token, or Version Negotiation with part of a version.
+    /// A Retry packet without a token, or a Version Negotiation packet with an incomplete version.
     Malformed,
-    /// A packet to send is longer than its Length field can tell.
+    /// A packet to send is longer than its Length field can express.
     TooLong,
 }
 
@@ -95,7 +95,7 @@ pub enum PacketType {
 }
 
 impl PacketType {
-    /// The packet number space that packets of this type are counted in.
+    /// The packet number space of this packet type.
     #[must_use]
     pub const fn space(self) -> SpaceId {
         match self {
@@ -105,7 +105,7 @@ impl PacketType {
         }
     }
 
-    /// The carrier that packets of this type are to their frames.
+    /// The carrier that packets of this type are for their frames.
     #[must_use]
     pub const fn carrier(self) -> Carrier {
         match self {
@@ -116,15 +116,15 @@ impl PacketType {
         }
     }
 
-    /// Whether the header is a long one.
+    /// Whether packets of this type have a long header.
     #[must_use]
     pub const fn is_long(self) -> bool {
         !matches!(self, Self::OneRtt)
     }
 }
 
-/// A packet found in a datagram. It owns what it says and names bytes by their offset in the
-/// datagram, so that the datagram can be decrypted in place meanwhile.
+/// A packet found in a datagram. It owns its fields and refers to bytes by their offset in the
+/// datagram, so that the datagram can be decrypted in place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Packet {
     /// A packet with packet protection.
@@ -168,17 +168,17 @@ pub struct ProtectedPacket {
     pub scid: ConnectionId,
     /// An Initial's token; empty otherwise.
     pub token: Range<usize>,
-    /// The first byte.
+    /// Offset of the first byte.
     pub start: usize,
-    /// The first byte of the packet number. At least 4 + [`SAMPLE_SIZE`] bytes of the packet
-    /// follow from here on.
+    /// Offset of the packet number. At least 4 + [`SAMPLE_SIZE`] bytes of the packet follow from
+    /// here on.
     pub number: usize,
-    /// One past the last byte, which belongs to the AEAD's tag.
+    /// Offset of the end of the packet, including the AEAD's tag.
     pub end: usize,
 }
 
 impl ProtectedPacket {
-    /// The bytes that header protection samples.
+    /// The header protection sample.
     #[must_use]
     #[cfg(test)]
     pub const fn sample(&self) -> Range<usize> {
@@ -186,10 +186,10 @@ impl ProtectedPacket {
         start..start + SAMPLE_SIZE
     }
 
-    /// Reads what header protection hid, once it was removed from `datagram`.
+    /// Reads the fields that header protection hid, after it was removed from `datagram`.
     ///
     /// # Errors
-    /// [`HeaderError::Truncated`] if `datagram` is not the one that the packet was found in.
+    /// [`HeaderError::Truncated`] if `datagram` is not the one that contained the packet.
     pub fn unprotected(&self, datagram: &[u8]) -> Result<UnprotectedHeader, HeaderError> {
         let first = *datagram.get(self.start).ok_or(HeaderError::Truncated)?;
         let size = usize::from(first & NUMBER_SIZE_MASK) + 1;
@@ -209,14 +209,14 @@ impl ProtectedPacket {
     }
 }
 
-/// The rest of a header, readable after header protection was removed.
+/// The rest of a header, which is readable after header protection was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnprotectedHeader {
-    /// The packet number as far as it was sent.
+    /// The truncated packet number.
     pub number: TruncatedNumber,
     /// The whole header: the AEAD's associated data.
     pub header: Range<usize>,
-    /// What the AEAD opens, with its tag at the end.
+    /// The AEAD's ciphertext, with the tag at its end.
     pub payload: Range<usize>,
     /// The spin bit; `false` in long headers.
     pub spin: bool,
@@ -226,8 +226,8 @@ pub struct UnprotectedHeader {
 }
 
 impl UnprotectedHeader {
-    /// Checks the reserved bits; to be asked only after the payload was opened, because before
-    /// that anyone may have set them.
+    /// Checks the reserved bits. Call this only after the payload was opened: before that, anyone
+    /// may have set them.
     ///
     /// # Errors
     /// PROTOCOL_VIOLATION if one is set (RFC 9000 sections 17.2 and 17.3.1).
@@ -244,9 +244,9 @@ impl UnprotectedHeader {
 pub struct RetryPacket {
     /// Destination connection identifier.
     pub dcid: ConnectionId,
-    /// Source connection identifier: the destination of what the client sends from now on.
+    /// Source connection identifier: the destination of all further packets of the client.
     pub scid: ConnectionId,
-    /// The first byte; the integrity tag covers everything from here to itself.
+    /// Offset of the first byte; the integrity tag covers everything from here to itself.
     pub start: usize,
     /// The token; never empty.
     pub token: Range<usize>,
@@ -261,12 +261,13 @@ pub struct VersionNegotiationPacket {
     pub dcid: ConnectionId,
     /// Source connection identifier.
     pub scid: ConnectionId,
-    /// The versions that the server speaks, four bytes each, to the datagram's end; never empty.
+    /// The versions that the server supports, four bytes each, up to the end of the datagram; never
+    /// empty.
     pub versions: Range<usize>,
 }
 
 impl VersionNegotiationPacket {
-    /// The versions, read from the datagram that the packet was found in.
+    /// The versions. `datagram` must be the one that contained the packet.
     pub fn versions<'a>(&self, datagram: &'a [u8]) -> impl Iterator<Item = u32> + use<'a> {
         let bytes = datagram.get(self.versions.clone()).unwrap_or_default();
         bytes.as_chunks::<4>().0.iter().map(|&version| u32::from_be_bytes(version))

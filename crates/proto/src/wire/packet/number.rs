@@ -1,6 +1,6 @@
-//! Packet numbers are sent without their upper bytes (RFC 9000 section 17.1 and appendix A).
+//! Packet numbers, which are sent without their upper bytes (RFC 9000 section 17.1 and appendix A).
 
-/// Bytes of the longest packet number on the wire.
+/// Size of the longest packet number on the wire.
 pub const MAX_NUMBER_SIZE: usize = 4;
 
 /// The lower 1 to 4 bytes of a packet number.
@@ -11,10 +11,10 @@ pub struct TruncatedNumber {
 }
 
 impl TruncatedNumber {
-    /// Truncates `number` to as few bytes as a peer needs that may know of nothing above
-    /// `largest_acked` (RFC 9000 appendix A.2): they span more than twice the distance.
+    /// Truncates `number` to as few bytes as a peer needs that may not have received anything above
+    /// `largest_acked` (RFC 9000 appendix A.2): they must cover more than twice the distance.
     ///
-    /// Four bytes at most, so no sender may let more than 2^31 - 1 packets be outstanding.
+    /// That is at most four bytes, so no sender may let more than 2^31 - 1 packets be outstanding.
     #[must_use]
     pub const fn new(number: u64, largest_acked: Option<u64>) -> Self {
         let distance = match largest_acked {
@@ -30,7 +30,7 @@ impl TruncatedNumber {
         Self::with_size(number, size)
     }
 
-    /// Truncates `number` to `size` bytes, taken as 1 to 4.
+    /// Truncates `number` to `size` bytes, clamped to 1 to 4.
     #[must_use]
     pub const fn with_size(number: u64, size: usize) -> Self {
         let size = match size {
@@ -41,7 +41,7 @@ impl TruncatedNumber {
         Self { value: (number & ((1 << (8 * size)) - 1)) as u32, size: size as u8 }
     }
 
-    /// Reads 1 to 4 bytes; `None` for any other number of them.
+    /// Reads a packet number of 1 to 4 bytes; `None` for any other length.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         if !(1..=MAX_NUMBER_SIZE).contains(&bytes.len()) {
@@ -51,8 +51,9 @@ impl TruncatedNumber {
         Some(Self { value, size: bytes.len() as u8 })
     }
 
-    /// The packet number nearest to `expected`, one more than the largest number processed so far,
-    /// that has these lower bytes (RFC 9000 appendix A.3). Within 0 to 2^62 - 1.
+    /// The packet number with these lower bytes that is nearest to `expected`, which is one more
+    /// than the largest number processed so far (RFC 9000 appendix A.3). In the range 0 to 2^62 -
+    /// 1.
     #[must_use]
     pub const fn expand(self, expected: u64) -> u64 {
         let window = 1 << (8 * self.size);
@@ -66,13 +67,13 @@ impl TruncatedNumber {
         }
     }
 
-    /// Bytes on the wire, 1 to 4.
+    /// Size on the wire, 1 to 4 bytes.
     #[must_use]
     pub const fn size(self) -> usize {
         self.size as usize
     }
 
-    /// The bytes that are sent.
+    /// The bytes on the wire.
     #[must_use]
     #[cfg(test)]
     pub const fn value(self) -> u32 {
@@ -126,7 +127,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the peer has processed between our largest acknowledged packet and this one.
+        /// Holds whatever the peer has processed between our largest acknowledged packet and this
+        /// one.
         #[test]
         fn truncation_is_undone(
             acked in 0u64..1 << 61, ahead in 1u64..1 << 31, known in any::<proptest::sample::Index>(),

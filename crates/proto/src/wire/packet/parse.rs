@@ -1,4 +1,4 @@
-//! From datagrams to packets.
+//! Parsing of packets in a datagram.
 
 use super::{
     FIXED, FORM_LONG, HeaderError, LONG_TYPE_SHIFT, MAX_NUMBER_SIZE, Packet, PacketType,
@@ -14,12 +14,12 @@ impl From<UnexpectedEnd> for HeaderError {
     }
 }
 
-/// What every version of QUIC has in its header (RFC 8999 section 5).
+/// The version-independent part of a header (RFC 8999 section 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Invariants<'a> {
-    /// The version in a long header, 0 for Version Negotiation; none in a short header.
+    /// The version in a long header, 0 for Version Negotiation; `None` in a short header.
     pub version: Option<u32>,
-    /// Destination connection identifier; in other versions up to 255 bytes.
+    /// Destination connection identifier; up to 255 bytes in other versions.
     pub dcid: &'a [u8],
     /// Source connection identifier; empty in a short header, which has none.
     pub scid: &'a [u8],
@@ -33,9 +33,9 @@ impl Invariants<'_> {
     }
 }
 
-/// Reads the version-independent header of a datagram's first packet: enough to find its
+/// Reads the version-independent header of a datagram's first packet. That is enough to find its
 /// connection, or to answer with Version Negotiation. `local_cid_len` is the length of the
-/// identifiers that we hand out, which a short header does not tell.
+/// identifiers that we issue, which a short header does not contain.
 ///
 /// # Errors
 /// [`HeaderError::Truncated`].
@@ -57,11 +57,12 @@ fn invariant_cid<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], UnexpectedEnd> {
     r.bytes(len)
 }
 
-/// Reads the packet that starts at offset `start` of `datagram`. `local_cid_len` is the length of
-/// the identifiers that we hand out.
+/// Reads the packet at offset `start` of `datagram`. `local_cid_len` is the length of the
+/// identifiers that we issue.
 ///
 /// # Errors
-/// A [`HeaderError`]: the rest of the datagram cannot be read. Packets before it are not affected.
+/// A [`HeaderError`] if the rest of the datagram cannot be read. Packets before it are not
+/// affected.
 pub fn parse(datagram: &[u8], start: usize, local_cid_len: usize) -> Result<Packet, HeaderError> {
     let cursor = Cursor {
         reader: Reader::new(datagram.get(start..).ok_or(HeaderError::Truncated)?),
@@ -76,7 +77,7 @@ pub fn parse(datagram: &[u8], start: usize, local_cid_len: usize) -> Result<Pack
     }
 }
 
-/// A reader that knows its offset in the datagram.
+/// A reader that tracks its offset in the datagram.
 struct Cursor<'a> {
     reader: Reader<'a>,
     len: usize,
@@ -87,12 +88,12 @@ impl Cursor<'_> {
         self.len - self.reader.remaining()
     }
 
-    /// A v1 connection identifier behind its length.
+    /// Reads a length-prefixed v1 connection identifier.
     fn cid(&mut self) -> Result<ConnectionId, HeaderError> {
         ConnectionId::new(invariant_cid(&mut self.reader)?).ok_or(HeaderError::ConnectionIdTooLong)
     }
 
-    /// The bytes that a length in front of them announces.
+    /// Reads a length and returns the range of that many bytes after it.
     fn prefixed(&mut self) -> Result<Range<usize>, HeaderError> {
         let bytes = self.reader.varint_bytes()?;
         Ok(self.offset() - bytes.len()..self.offset())
@@ -152,7 +153,7 @@ fn parse_long(mut cursor: Cursor<'_>, first: u8) -> Result<Packet, HeaderError> 
     sampled(ProtectedPacket { ty, dcid, scid, token, start, number, end }).map(Packet::Protected)
 }
 
-/// The packet, if it is long enough for header protection to be removed.
+/// Returns the packet if it is long enough to contain the header protection sample.
 fn sampled(packet: ProtectedPacket) -> Result<ProtectedPacket, HeaderError> {
     if packet.end - packet.number < MAX_NUMBER_SIZE + SAMPLE_SIZE {
         return Err(HeaderError::NoSample);
@@ -187,8 +188,8 @@ fn version_negotiation(
     }
 }
 
-/// Walks over the packets of a datagram (RFC 9000 section 12.2). The datagram is given anew each
-/// time, so that what was found can be decrypted in place between the steps.
+/// Iterates over the packets of a datagram (RFC 9000 section 12.2). The datagram is passed to each
+/// call, so that packets can be decrypted in place between them.
 #[derive(Debug, Clone)]
 pub struct Coalesced {
     next: usize,
@@ -197,14 +198,14 @@ pub struct Coalesced {
 }
 
 impl Coalesced {
-    /// A walk from the start of a datagram.
+    /// Starts at the beginning of a datagram.
     #[must_use]
     pub const fn new(local_cid_len: usize) -> Self {
         Self { next: 0, local_cid_len, dcid: None }
     }
 
-    /// The next packet; packets for another connection identifier than the first are skipped.
-    /// After an error, which the padding behind the last packet also is, there are no more.
+    /// The next packet. Packets with another connection identifier than the first are skipped.
+    /// There are no more after an error, which includes padding after the last packet.
     pub fn next(&mut self, datagram: &[u8]) -> Option<Result<Packet, HeaderError>> {
         while self.next < datagram.len() {
             let packet = match parse(datagram, self.next, self.local_cid_len) {

@@ -2,7 +2,7 @@ use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// What a test packet has behind its header: enough for the sample with any packet number.
+/// The bytes after the header of a test packet: enough for the sample with any packet number.
 const FILL: usize = MAX_NUMBER_SIZE - 1 + SAMPLE_SIZE;
 
 fn hex(text: &str) -> Vec<u8> {
@@ -40,7 +40,7 @@ fn long_type(selector: u8, token: &[u8]) -> LongType<'_> {
     }
 }
 
-/// A whole long packet, with `fill` bytes of payload and no tag.
+/// A complete long-header packet with `fill` bytes of payload and no tag.
 fn build_long(
     header: &LongHeader<'_>,
     number: TruncatedNumber,
@@ -112,7 +112,7 @@ fn rfc9001_appendix_a5_short_header() {
     let packet = protected(&datagram, 0, 0);
     assert_eq!((packet.number, packet.end), (1, 21));
     assert_eq!(datagram[packet.sample()], hex("5e5cd55c41f69080575d7999c25a5bfb"));
-    // One byte less, and there is nothing to sample.
+    // One byte less is too short for the sample.
     assert_eq!(parse(&datagram[..20], 0, 0), Err(HeaderError::NoSample));
 
     let plain = [hex("4200bff4"), vec![0; 17]].concat();
@@ -131,7 +131,7 @@ fn reserved_bits_are_judged_when_asked() {
     short[1..].fill(0);
     let header = protected(&short, 0, 4).unprotected(&short).unwrap();
     assert_eq!(header.check_reserved().unwrap_err().code, TransportErrorCode::PROTOCOL_VIOLATION);
-    // The same bits of a short header are no reserved bits.
+    // In a short header, the same bits are not reserved.
     short[0] = 0x40 | SPIN | KEY_PHASE;
     let header = protected(&short, 0, 4).unprotected(&short).unwrap();
     assert_eq!((header.check_reserved(), header.spin, header.key_phase), (Ok(()), true, true));
@@ -167,16 +167,16 @@ fn headers_that_are_not_ours_are_told_apart() {
 
 #[test]
 fn lengths_are_held_against_the_datagram() {
-    // Token of 2^62 - 1 bytes.
+    // A token of 2^62 - 1 bytes.
     let token = hex("c0 00000001 00 00 ffffffffffffffff 00");
     assert_eq!(parse(&token, 0, 0), Err(HeaderError::Truncated));
-    // Length one byte more than there is.
+    // A length that exceeds the datagram by one byte.
     let mut length = hex("e0 00000001 00 00 4015");
     length.resize(length.len() + 20, 0);
     assert_eq!(parse(&length, 0, 0), Err(HeaderError::Truncated));
     length.push(0);
     assert_eq!(protected(&length, 0, 0).end, length.len());
-    // Enough bytes in the datagram, but not in the packet.
+    // The datagram is long enough, but the packet is not.
     let mut short = hex("e0 00000001 00 00 4013");
     short.resize(short.len() + 40, 0);
     assert_eq!(parse(&short, 0, 0), Err(HeaderError::NoSample));
@@ -191,7 +191,7 @@ fn retry_needs_a_token() {
 
 #[test]
 fn version_negotiation_lists_versions() {
-    // The fixed bit means nothing here.
+    // The fixed bit has no meaning here.
     for first in ["80", "c0", "ff"] {
         let mut datagram = hex(first);
         datagram.extend(hex("00000000 01 aa 02 bbcc 00000001 1a2a3a4a"));
@@ -224,12 +224,12 @@ fn coalesced_packets_are_walked_and_strangers_skipped() {
     while let Some(packet) = walk.next(&datagram) {
         let Ok(Packet::Protected(packet)) = packet else { panic!("unexpected {packet:?}") };
         types.push(packet.ty);
-        // Decrypting in place must not disturb the walk.
+        // Decrypting in place must not affect the iteration.
         datagram[packet.start..packet.end].fill(0);
     }
     assert_eq!(types, [PacketType::Initial, PacketType::Handshake, PacketType::OneRtt]);
 
-    // Padding behind a packet ends the walk with an error and does not loop.
+    // Padding after a packet ends the iteration with an error and does not loop.
     let mut padded = Vec::new();
     build_long(&header(LongType::Handshake, ours), number, FILL, &mut padded);
     padded.resize(padded.len() + 100, 0);

@@ -1,4 +1,4 @@
-//! Transport parameters (RFC 9000 section 18, RFC 9221 section 3, and the one of the erasure-coding
+//! Transport parameters (RFC 9000 section 18, RFC 9221 section 3, and that of the erasure-coding
 //! extension).
 
 #[cfg(test)]
@@ -43,59 +43,56 @@ pub const MIN_UDP_PAYLOAD_SIZE: u64 = 1200;
 /// The largest `ack_delay_exponent` (RFC 9000 section 18.2).
 pub const MAX_ACK_DELAY_EXPONENT: u64 = 20;
 
-/// The bound of `max_ack_delay`, in milliseconds, which stays below it (RFC 9000 section 18.2).
+/// The exclusive upper bound of `max_ack_delay` in milliseconds (RFC 9000 section 18.2).
 pub const MAX_ACK_DELAY_BOUND: u64 = 1 << 14;
 
 /// The smallest `active_connection_id_limit` (RFC 9000 section 18.2).
 pub const MIN_ACTIVE_CONNECTION_ID_LIMIT: u64 = 2;
 
-/// The version of the erasure-coding extension that is implemented here.
+/// The version of the erasure-coding extension implemented here.
 pub const FEC_VERSION: u64 = 1;
 
-/// What one end tells the other during the handshake. Parameters that are absent have the value
-/// that RFC 9000 section 18.2 gives them, which is also that of `default()`.
+/// What one end declares during the handshake. Absent parameters have the default values of RFC
+/// 9000 section 18.2, which are also those of `default()`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransportParameters {
-    /// The destination of the client's first Initial. Server only.
+    /// The destination connection identifier of the client's first Initial packet. Server only.
     pub original_destination_connection_id: Option<ConnectionId>,
-    /// The idle timeout in milliseconds; 0 is none.
+    /// The idle timeout in milliseconds; 0 disables it.
     pub max_idle_timeout: u64,
-    /// The token that resets the connection identifier of the handshake. Server only.
+    /// The stateless reset token for the connection identifier of the handshake. Server only.
     pub stateless_reset_token: Option<[u8; RESET_TOKEN_SIZE]>,
-    /// The largest UDP payload that this end is willing to receive, at least
-    /// 1200.
+    /// The largest UDP payload that this end is willing to receive, at least 1200.
     pub max_udp_payload_size: u64,
-    /// Bytes that may be sent on all streams together.
+    /// Number of bytes that may be sent on all streams together.
     pub initial_max_data: u64,
-    /// Bytes that may be sent on a bidirectional stream that this end opens.
+    /// Number of bytes that may be sent on a bidirectional stream that this end opens.
     pub initial_max_stream_data_bidi_local: u64,
-    /// Bytes that may be sent on a bidirectional stream that the other end opens.
+    /// Number of bytes that may be sent on a bidirectional stream that the other end opens.
     pub initial_max_stream_data_bidi_remote: u64,
-    /// Bytes that may be sent on a unidirectional stream.
+    /// Number of bytes that may be sent on a unidirectional stream.
     pub initial_max_stream_data_uni: u64,
-    /// Bidirectional streams that the other end may open, at most 2^60.
+    /// Number of bidirectional streams that the other end may open, at most 2^60.
     pub initial_max_streams_bidi: u64,
-    /// Unidirectional streams that the other end may open, at most 2^60.
+    /// Number of unidirectional streams that the other end may open, at most 2^60.
     pub initial_max_streams_uni: u64,
-    /// How many bits this end's ACK Delay fields are shifted, at most 20.
+    /// The number of bits by which this end's ACK Delay fields are shifted, at most 20.
     pub ack_delay_exponent: u8,
-    /// How many milliseconds this end may wait with an acknowledgement, below
-    /// 2^14.
+    /// How long this end may delay an acknowledgement, in milliseconds, below 2^14.
     pub max_ack_delay: u64,
-    /// Whether this end refuses migration to the address of the handshake.
+    /// Whether this end does not support migration to the address of the handshake.
     pub disable_active_migration: bool,
-    /// Where the server would rather be reached. Server only.
+    /// The server's preferred address. Server only.
     pub preferred_address: Option<PreferredAddress>,
-    /// How many connection identifiers this end stores, at least
-    /// 2.
+    /// The number of connection identifiers that this end stores, at least 2.
     pub active_connection_id_limit: u64,
-    /// The source of this end's first Initial.
+    /// The source connection identifier of this end's first Initial packet.
     pub initial_source_connection_id: Option<ConnectionId>,
-    /// The source of the Retry. Server only.
+    /// The source connection identifier of the Retry packet. Server only.
     pub retry_source_connection_id: Option<ConnectionId>,
-    /// The largest DATAGRAM frame, in bytes, that this end receives; 0 is none (RFC 9221).
+    /// The largest DATAGRAM frame in bytes that this end accepts; 0 disables them (RFC 9221).
     pub max_datagram_frame_size: u64,
-    /// What this end's decoders hold; without it no FEC frame may be sent to this end.
+    /// The limits of this end's decoders; if absent, no FEC frame may be sent to this end.
     pub fec: Option<FecParameters>,
     /// A parameter without meaning. Written if present; never read.
     pub grease: Option<Grease>,
@@ -131,9 +128,9 @@ impl Default for TransportParameters {
 /// A server's preferred address (RFC 9000 section 18.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PreferredAddress {
-    /// Over IPv4, if any.
+    /// Its IPv4 address, if any.
     pub ipv4: Option<SocketAddrV4>,
-    /// Over IPv6, if any.
+    /// Its IPv6 address, if any.
     pub ipv6: Option<SocketAddrV6>,
     /// The connection identifier to use there; 1 to 20 bytes.
     pub connection_id: ConnectionId,
@@ -141,24 +138,24 @@ pub struct PreferredAddress {
     pub reset_token: [u8; RESET_TOKEN_SIZE],
 }
 
-/// What this end's erasure decoders can hold: the value of the FEC parameter, version 1. All
+/// The limits of this end's erasure decoders: the value of the FEC parameter, version 1. All
 /// numbers are at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FecParameters {
-    /// Sessions at a time; the peer numbers them from 0 up to one less than this.
+    /// Number of concurrent sessions; the peer numbers them from 0.
     pub max_sessions: u64,
-    /// Source symbols in the window of one session.
+    /// Number of source symbols in the window of one session.
     pub max_window_symbols: u64,
-    /// Bytes of source symbols in the window of one session.
+    /// Number of bytes of source symbols in the window of one session.
     pub max_window_bytes: u64,
-    /// Bytes of one source symbol.
+    /// Size of one source symbol in bytes.
     pub max_symbol_size: u64,
-    /// The codes that the decoders take. Written only if there are more than the sliding window.
+    /// The codes that the decoders support. Written only if there are more than the sliding window.
     pub codes: CodeSet,
 }
 
-/// A reserved parameter, whose only purpose is that peers keep ignoring what they do not know
-/// (RFC 9000 section 18.1).
+/// A reserved parameter. Its only purpose is to ensure that peers ignore unknown parameters (RFC
+/// 9000 section 18.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grease {
     n: u32,
@@ -178,19 +175,21 @@ impl Grease {
     }
 }
 
-/// The connection identifiers of a handshake, as this end saw them, that the peer's parameters
-/// must confirm (RFC 9000 section 7.3).
+/// The connection identifiers of a handshake as this end saw them. The peer's parameters must
+/// confirm them (RFC 9000 section 7.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HandshakeIds {
-    /// The source of the peer's first Initial.
+    /// The source connection identifier of the peer's first Initial packet.
     pub peer_initial_source: ConnectionId,
-    /// The destination of the client's very first Initial. Only a client compares it.
+    /// The destination connection identifier of the client's very first Initial packet. Only a
+    /// client checks it.
     pub original_destination: ConnectionId,
-    /// The source of the Retry, if there was one. Only a client compares it.
+    /// The source connection identifier of the Retry packet, if there was one. Only a client checks
+    /// it.
     pub retry_source: Option<ConnectionId>,
 }
 
-/// Why parameters are refused; always a TRANSPORT_PARAMETER_ERROR.
+/// Why parameters are rejected; always a TRANSPORT_PARAMETER_ERROR.
 struct Invalid(&'static str);
 
 impl From<UnexpectedEnd> for Invalid {
@@ -206,12 +205,13 @@ impl From<Invalid> for TransportError {
 }
 
 impl TransportParameters {
-    /// Reads the parameters that the end `from` sent. Unknown ones are ignored, and so is an FEC
-    /// parameter of another version than 1.
+    /// Decodes the parameters sent by the end `from`. Unknown parameters are ignored, and so is an
+    /// FEC parameter of a version other than 1.
     ///
     /// # Errors
-    /// TRANSPORT_PARAMETER_ERROR if one is malformed, out of range, there twice, or not allowed
-    /// from that end. Connection identifiers are only read; see [`authenticate`](Self::authenticate).
+    /// TRANSPORT_PARAMETER_ERROR if a parameter is malformed, out of range, duplicated, or not
+    /// allowed from that end. Connection identifiers are only read; see
+    /// [`authenticate`](Self::authenticate).
     pub fn decode(bytes: &[u8], from: Side) -> Result<Self, TransportError> {
         let mut parameters = Self::default();
         let mut seen = Seen::default();
@@ -240,7 +240,7 @@ impl TransportParameters {
         Ok(())
     }
 
-    /// Reads one parameter's value; whether the parameter is a known one.
+    /// Reads one parameter's value; returns whether the parameter is known.
     fn set(&mut self, id: u64, r: &mut Reader<'_>) -> Result<bool, Invalid> {
         const ANY: RangeInclusive<u64> = 0..=u64::MAX;
         match id {
@@ -290,8 +290,8 @@ impl TransportParameters {
         Ok(true)
     }
 
-    /// Appends the parameters as the end `from` sends them: those that only servers send are left
-    /// out for a client, and so are those with their default value.
+    /// Encodes the parameters as sent by the end `from`. Leaves out server-only parameters for a
+    /// client, and those with their default value.
     pub fn encode(&self, from: Side, out: &mut Vec<u8>) {
         let default = Self::default();
         let integers = [
@@ -355,8 +355,8 @@ impl TransportParameters {
         }
     }
 
-    /// Checks that the parameters, which came from the end `from`, name the connection identifiers
-    /// that were really used: otherwise someone on the path replaced one.
+    /// Checks that the parameters, which the end `from` sent, contain the connection identifiers
+    /// that were really used. Otherwise, someone on the path has replaced one.
     ///
     /// # Errors
     /// TRANSPORT_PARAMETER_ERROR (RFC 9000 section 7.3).
@@ -382,14 +382,14 @@ impl TransportParameters {
     }
 }
 
-/// Which known parameters were read already.
+/// The known parameters that were already read.
 #[derive(Default)]
 struct Seen(u64);
 
 impl Seen {
-    /// Notes a known parameter; `false` if it was noted before.
+    /// Records a known parameter; `false` if it was recorded before.
     fn insert(&mut self, id: u64) -> bool {
-        // All known identifiers are below 63 but one, which takes the last bit.
+        // All known identifiers are below 63, except one, which uses the last bit.
         let bit = 1 << id.min(63);
         let is_new = self.0 & bit == 0;
         self.0 |= bit;
@@ -426,7 +426,7 @@ fn put_bytes(id: u64, value: &[u8], out: &mut Vec<u8>) {
 }
 
 impl PreferredAddress {
-    /// IPv4 address and port, IPv6 address and port, the identifier's length, the token.
+    /// IPv4 address and port, IPv6 address and port, the identifier's length, and the token.
     const FIXED_SIZE: usize = 4 + 2 + 16 + 2 + 1 + RESET_TOKEN_SIZE;
 
     fn read(r: &mut Reader<'_>) -> Result<Self, Invalid> {
@@ -465,7 +465,7 @@ fn port(r: &mut Reader<'_>) -> Result<u16, Invalid> {
 }
 
 impl FecParameters {
-    /// Reads the value of the parameter; `None` for a version that is not ours, whatever follows.
+    /// Reads the value of the parameter; `None` for an unsupported version, whatever its contents.
     fn read(r: &mut Reader<'_>) -> Result<Option<Self>, Invalid> {
         match r.varint()? {
             0 => return Err(Invalid("FEC version 0")),

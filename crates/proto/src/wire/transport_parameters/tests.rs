@@ -137,7 +137,7 @@ proptest! {
             whole += usize::from(!refused(&bytes[..cut], Side::Server));
             crate::wire::fuzz::transport_parameters(&bytes[..cut]);
         }
-        // Only the cuts between parameters leave something valid, and there are 20 at most.
+        // Truncating leaves something valid only between parameters, of which there are at most 20.
         prop_assert!(whole <= 20);
     }
 
@@ -253,7 +253,7 @@ fn known_parameters_come_once() {
 fn unknown_parameters_are_ignored() {
     let bytes = [with_bytes(0x21, &[1, 2, 3]), with_bytes(VARINT_MAX, &[])].concat();
     assert!(!refused(&bytes, Side::Client));
-    // Ignored is not unread.
+    // Ignored parameters are read nevertheless.
     assert!(refused(&[0x21, 0x04, 1, 2, 3], Side::Client));
     assert!(refused(&[0x40], Side::Client));
     assert!(refused(&[0x21, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], Side::Client));
@@ -303,7 +303,7 @@ fn fec_parameter_of_another_version_is_not_negotiated() {
     ] {
         assert!(fec(malformed).is_err(), "{malformed:?}");
     }
-    // Nor may it look like GREASE, which peers are free to send with any value.
+    // It must not look like GREASE either, which peers may send with any value.
     assert_ne!(id::FEC % 31, 27);
     assert_eq!(varint_size(id::FEC), 4);
 }
@@ -316,14 +316,14 @@ fn fec_parameter_says_which_codes_are_taken() {
         parameters.fec.unwrap().codes
     };
     assert_eq!(codes(&[1, 1, 1, 1, 1]), CodeSet::default());
-    // The sliding window is taken whether or not its bit is set.
+    // The sliding window is supported whether or not its bit is set.
     for none in [0, 1] {
         assert_eq!(codes(&[1, 1, 1, 1, 1, none]), CodeSet::default());
     }
     let one_more = CodeSet::default().with(CodeId::REED_SOLOMON);
     assert_eq!(codes(&[1, 1, 1, 1, 1, 2]), one_more);
     assert_eq!(codes(&[1, 1, 1, 1, 1, 3]), one_more);
-    // Codes that are not known here are remembered as well.
+    // Unknown codes are remembered as well.
     let highest = codes(&[1, 1, 1, 1, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
     assert!(highest.contains(CodeId::MAX));
 }

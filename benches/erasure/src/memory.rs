@@ -65,8 +65,9 @@ pub fn reserve() -> bool {
 /// How much of the arena is resident, and how much of that in huge pages, in KiB, as Linux reports
 /// it.
 pub fn resident() -> Option<(u64, u64)> {
+    let start = arena().start()?;
     let maps = fs::read_to_string("/proc/self/smaps").ok()?;
-    resident_at(&maps, arena::start()?)
+    resident_at(&maps, start)
 }
 
 fn resident_at(maps: &str, start: usize) -> Option<(u64, u64)> {

@@ -1,7 +1,7 @@
 //! Protects a file as one block with each of the block codes, over a network that loses packets.
 //!
-//! Prints the cost of each code and how much it recovers. Run it with `cargo run --release -p
-//! sutura-erasure --example block`.
+//! Prints the cost of each code and how much it recovers. Run it with
+//! `cargo run --release -p sutura-erasure --example block`.
 
 use std::{
     error::Error,

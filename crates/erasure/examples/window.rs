@@ -1,7 +1,7 @@
 //! A stream of packets over a network that loses some of them, partly in bursts.
 //!
-//! Prints the cost of protection and how much it recovers. Run it with `cargo run -p sutura-erasure
-//! --example window`.
+//! Prints the cost of protection and how much it recovers. Run it with
+//! `cargo run -p sutura-erasure --example window`.
 
 use std::error::Error;
 

@@ -64,8 +64,8 @@ pub enum ReadToEndError {
 
 /// The receiving half of a stream. If dropped before its end was read, it is stopped with code 0.
 ///
-/// All methods read in stream order, except [`read_chunk`](Self::read_chunk) with `ordered =
-/// false`.
+/// All methods read in stream order, except [`read_chunk`](Self::read_chunk) with `ordered`
+/// false.
 #[derive(Debug)]
 pub struct RecvStream {
     connection: Connection,

@@ -1,4 +1,4 @@
-//! What each STREAM frame was when it came: new data, a retransmission, a duplicate.
+//! Classifies each STREAM frame as it arrives: new data, a retransmission, a duplicate.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -9,19 +9,19 @@ use crate::coverage::{self, Coverage};
 use crate::millis;
 use crate::trace::{EventKind, Packet, StreamFrame, Trace};
 
-/// Which packets of a trace count.
+/// Which packets of a trace to look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// Those that the recording end sent.
+    /// Packets that the recording end sent.
     Sent,
-    /// Those that it received.
+    /// Packets that the recording end received.
     Received,
 }
 
 impl Direction {
-    /// The one with more bytes in STREAM frames: for a download, what a client received and what a
-    /// server sent. Received if there is no difference.
+    /// The direction with more bytes in STREAM frames: for a download, received at a client and
+    /// sent at a server. Received if both are equal.
     pub fn busiest(trace: &Trace) -> Self {
         let bytes = |packet: &Packet| packet.frames.iter().map(|f| f.length).sum::<u64>();
         let (mut sent, mut received) = (0u64, 0u64);
@@ -35,7 +35,7 @@ impl Direction {
         if sent > received { Self::Sent } else { Self::Received }
     }
 
-    /// The packet of an event, if it went this way.
+    /// The packet of an event, if it went in this direction.
     pub(crate) fn packet(self, kind: &EventKind) -> Option<&Packet> {
         match (self, kind) {
             (Self::Sent, EventKind::PacketSent(packet))
@@ -44,7 +44,7 @@ impl Direction {
         }
     }
 
-    /// The other one.
+    /// The other direction.
     pub const fn opposite(self) -> Self {
         match self {
             Self::Sent => Self::Received,
@@ -53,47 +53,47 @@ impl Direction {
     }
 }
 
-/// What a STREAM frame brought.
+/// What kind of data a STREAM frame carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// The next bytes of its stream.
     New,
-    /// Bytes further on: a gap opened before them.
+    /// Bytes beyond the next expected one: they opened a gap before them.
     Future,
-    /// Bytes in a gap, in a packet sent after the one that opened the gap. At the sender: bytes
-    /// sent before.
+    /// Bytes that fill a gap, in a packet sent after the one that opened the gap. At the sender:
+    /// bytes sent before.
     Retransmitted,
-    /// Bytes in a gap, in a packet sent before the one that opened the gap.
+    /// Bytes that fill a gap, in a packet sent before the one that opened the gap.
     Reordered,
-    /// Bytes in a gap, or the next ones, computed from repair symbols.
+    /// Bytes that fill a gap, or the next bytes, computed from repair symbols.
     Recovered,
-    /// Nothing that was not there already.
+    /// No new bytes.
     Duplicate,
 }
 
 /// A STREAM frame that was sent, received, or recovered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Arrival {
-    /// When, since the first event of the trace.
+    /// Time since the first event of the trace.
     #[serde(rename = "at_ms", serialize_with = "millis::serialize")]
     pub at: Duration,
     /// The frame.
     #[serde(flatten)]
     pub frame: StreamFrame,
-    /// How many of its bytes had not been there before.
+    /// Number of its bytes that were new.
     pub new_bytes: u64,
-    /// The number of its packet; none if it was recovered or the file does not say.
+    /// The packet number; `None` if the frame was recovered or the file does not say.
     pub packet: Option<u64>,
-    /// What it brought.
+    /// What kind of data it carried.
     pub class: Class,
 }
 
-/// Every STREAM frame that went one way, in order of time, the empty ones included.
+/// Every STREAM frame in one direction, in order of time, including empty ones.
 ///
-/// Whether a gap was filled by a retransmission or by a packet that came late is decided by packet
-/// numbers, which grow in the order of sending (RFC 9000, section 12.3). Without a number it counts
-/// as a retransmission.
+/// Packet numbers grow in the order of sending (RFC 9000, section 12.3), so they tell whether a gap
+/// was filled by a retransmission or by a late packet. A frame without a packet number counts as a
+/// retransmission.
 pub fn arrivals(trace: &Trace, direction: Direction) -> Vec<Arrival> {
     let mut streams: BTreeMap<u64, Received> = BTreeMap::new();
     let mut arrivals = Vec::new();
@@ -118,11 +118,11 @@ pub fn arrivals(trace: &Trace, direction: Direction) -> Vec<Arrival> {
     arrivals
 }
 
-/// What is known of a stream.
+/// State of a stream.
 #[derive(Debug, Default)]
 struct Received {
     coverage: Coverage,
-    /// Where each gap ends, and the number of the packet that opened it; ends grow.
+    /// The end of each gap and the number of the packet that opened it, by ascending end.
     gaps: Vec<(u64, Option<u64>)>,
     new: Vec<Range<u64>>,
 }
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn gaps_are_filled_by_retransmissions_and_by_late_packets() {
-        // Packets 2 and 3 miss at first. 3 comes late; what 2 carried comes again in 9.
+        // Packets 2 and 3 are missing at first. 3 arrives late; the data of 2 is sent again in 9.
         let trace = Build::default()
             .received(0, 1, &[frame(0, 0, 100)])
             .received(1, 4, &[frame(0, 300, 100)])
@@ -200,8 +200,8 @@ mod tests {
 
     #[test]
     fn each_gap_has_the_packet_that_opened_it() {
-        // Packet 5 opens the gap 0..100, packet 8 the gap 200..300. Packet 6 is later than 5 but
-        // earlier than 8.
+        // Packet 5 opens the gap 0..100, packet 8 the gap 200..300. Packet 6 was sent after 5 but
+        // before 8.
         let trace = Build::default()
             .received(0, 5, &[frame(4, 100, 100)])
             .received(1, 8, &[frame(4, 300, 100)])

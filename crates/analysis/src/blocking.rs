@@ -1,11 +1,11 @@
-//! Head-of-line blocking: what QUIC held back, and what TCP would have.
+//! Head-of-line blocking: the data that QUIC held back, and what TCP would have held back.
 //!
-//! Data is held back from the moment it is received until everything before it is there: in QUIC,
-//! everything before it in its stream; in TCP, everything before it in the only byte stream that
-//! there is. The simulated TCP has the bytes of all streams in one sequence, in the order in which
-//! they were first sent. If only the receiver's record is there, that order is a guess: a STREAM
-//! frame that goes beyond what is known of its stream takes its place at the sequence's end, the
-//! gap that it opens in front of it; what fills the gap later has its place already.
+//! Data is held back from the moment it is received until everything before it has arrived: in
+//! QUIC, everything before it in its stream; in TCP, everything before it in the single byte
+//! stream. The simulated TCP puts the bytes of all streams into one sequence, in the order in which
+//! they were first sent. If only the receiver's record is available, that order is a guess: a
+//! STREAM frame beyond the known end of its stream is placed at the end of the sequence, after the
+//! gap that it opens; data that fills the gap later already has its place.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -17,54 +17,54 @@ use crate::coverage::{self, Coverage};
 use crate::millis;
 use crate::trace::{StreamFrame, Trace};
 
-/// What was held back.
+/// Data that was held back.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Held {
-    /// The most bytes that went to the application at once: what a frame brought and what had
+    /// The most bytes released to the application at once: a frame's own data and the data that had
     /// waited for it.
     pub largest_release: u64,
-    /// Bytes that could not go to the application when they came.
+    /// Bytes that could not be released on arrival.
     pub bytes: u64,
-    /// The most bytes that waited at the same time.
+    /// The most bytes waiting at any one time.
     pub peak: u64,
-    /// How long something waited.
+    /// Total time during which anything waited.
     #[serde(rename = "time_ms", serialize_with = "millis::serialize")]
     pub time: Duration,
-    /// Bytes times the seconds that each of them waited.
+    /// Bytes waiting, integrated over time in seconds.
     pub byte_seconds: f64,
-    /// Bytes that still waited at the end of the trace.
+    /// Bytes still waiting at the end of the trace.
     pub left: u64,
 }
 
-/// QUIC and the simulated TCP.
+/// Data held back by QUIC and by the simulated TCP.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Blocking {
     /// Bytes of stream data received, each counted once.
     pub received: u64,
     /// Gaps that opened in streams.
     pub gaps: u64,
-    /// What QUIC held back: the part of each stream behind its gaps.
+    /// Data held back by QUIC: in each stream, everything behind a gap.
     pub quic: Held,
-    /// What TCP would have held back: everything behind a gap in any stream.
+    /// Data that TCP would have held back: everything behind a gap in any stream.
     pub tcp: Held,
-    /// What QUIC held back of each stream that had a gap.
+    /// Data held back by QUIC, for each stream that had a gap.
     pub streams: BTreeMap<u64, Held>,
-    /// Bytes held back after each change, since the first event of the trace: time, QUIC, TCP.
+    /// Bytes held back after each change: time since the first event of the trace, QUIC, TCP.
     #[serde(skip)]
     pub history: Vec<(Duration, u64, u64)>,
 }
 
 impl Blocking {
-    /// QUIC's largest release over TCP's (Marx et al. 2020, section 3.3): near 0 if QUIC gave data
-    /// to the application much earlier, 1 if it did no better. None if neither held anything back,
-    /// when both are the size of a frame.
+    /// QUIC's largest release over TCP's (Marx et al. 2020, section 3.3): near 0 if QUIC released
+    /// data much earlier, 1 if it did no better. `None` if neither held anything back, as both
+    /// releases are then the size of a frame.
     pub fn ratio(&self) -> Option<f64> {
         (self.tcp.bytes > 0 && self.tcp.largest_release > 0)
             .then(|| self.quic.largest_release as f64 / self.tcp.largest_release as f64)
     }
 
-    /// How much later a byte got to the application than it was received, on average, in QUIC and
-    /// in TCP. Bytes that still waited at the end waited until then.
+    /// The mean delay of a byte between its arrival and its release to the application, in QUIC and
+    /// in TCP. Bytes still waiting at the end count until then.
     pub fn mean_delays(&self) -> [Duration; 2] {
         let received = self.received.max(1) as f64;
         [&self.quic, &self.tcp].map(|held| {
@@ -73,13 +73,15 @@ impl Blocking {
     }
 }
 
-/// Compares what QUIC held back at the receiver of a trace with what TCP would have. `order` is the
-/// STREAM frames as the other end sent them ([`sent_frames()`]), empty if its record is not there.
+/// Compares what QUIC held back at the receiver of a trace with what TCP would have held back.
+/// `order` lists the STREAM frames in the order in which the other end sent them
+/// ([`sent_frames()`]); it is empty if that end's record is missing.
 ///
-/// It is about what the recording end received. Without `order`, a gap is known from the first
-/// frame behind it in the same stream on, and TCP's other streams wait for it only from then on; so
-/// they never wait for the lost last packet of a stream, and TCP looks better than it would be.
-/// With `order`, data that never came blocks TCP to the end, also that of a stream that was reset.
+/// Only data that the recording end received is analysed. Without `order`, a gap becomes known with
+/// the first later frame of the same stream, and other streams wait for it in TCP only from then
+/// on. They never wait for the lost last packet of a stream, so TCP looks better than it would be.
+/// With `order`, data that never arrived blocks TCP to the end, even that of a stream that was
+/// reset.
 pub fn head_of_line_blocking(trace: &Trace, order: &[StreamFrame]) -> Blocking {
     let mut state = State::default();
     for frame in order {
@@ -92,7 +94,7 @@ pub fn head_of_line_blocking(trace: &Trace, order: &[StreamFrame]) -> Blocking {
     state.finish(trace.duration)
 }
 
-/// The STREAM frames of new data that the recording end sent, in their order.
+/// The STREAM frames with new data that the recording end sent, in order.
 pub fn sent_frames(trace: &Trace) -> Vec<StreamFrame> {
     let mut sent = arrivals(trace, Direction::Sent);
     sent.retain(|arrival| arrival.new_bytes > 0);
@@ -104,9 +106,9 @@ struct State {
     streams: BTreeMap<u64, Stream>,
     quic: Account,
     tcp: Account,
-    /// The bytes of the simulated TCP that are there.
+    /// The bytes of the simulated TCP that have arrived.
     sequence: Coverage,
-    /// Where the sequence ends.
+    /// The end of the sequence.
     end: u64,
     gaps: u64,
     history: Vec<(Duration, u64, u64)>,
@@ -119,9 +121,10 @@ struct Stream {
     coverage: Coverage,
     account: Account,
     has_gap: bool,
-    /// Where parts of the stream begin, in the stream and in the sequence; both grow.
+    /// Start of each part of the stream, as stream offset and as position in the sequence; both
+    /// ascend.
     places: Vec<(u64, u64)>,
-    /// Where what has a place in the sequence ends in the stream.
+    /// Stream offset up to which data has a place in the sequence.
     placed: u64,
 }
 
@@ -177,8 +180,8 @@ impl State {
 }
 
 impl Stream {
-    /// Gives the stream up to `end` its place in the sequence, which ends at `sequence` so far.
-    /// Returns where it ends then.
+    /// Gives the stream's data up to `end` a place in the sequence, whose end is `sequence` so far.
+    /// Returns the new end.
     fn place(&mut self, end: u64, sequence: u64) -> u64 {
         if end <= self.placed {
             return sequence;
@@ -192,7 +195,7 @@ impl Stream {
         sequence.saturating_add(end - start)
     }
 
-    /// Where a part of the stream is in the sequence.
+    /// The positions of a part of the stream in the sequence.
     fn places_of(&self, part: &Range<u64>, placed: &mut Vec<Range<u64>>) {
         let mut start = part.start;
         let mut next = self.places.partition_point(|(offset, _)| *offset <= start);
@@ -208,17 +211,17 @@ impl Stream {
     }
 }
 
-/// How many bytes of `ranges` are not before `end`.
+/// How many bytes of `ranges` lie at or beyond `end`.
 fn beyond(ranges: &[Range<u64>], end: u64) -> u64 {
     ranges.iter().map(|r| r.end.saturating_sub(r.start.max(end))).sum()
 }
 
-/// Adds up what waits.
+/// Sums up waiting data.
 #[derive(Debug, Default)]
 struct Account {
     held: Held,
     waiting: u64,
-    /// When `waiting` changed.
+    /// When `waiting` last changed.
     since: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Traces made by hand, for tests.
+//! Builds traces by hand, for tests.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub(crate) const fn last(stream: u64, offset: u64, length: u64) -> StreamFrame {
     StreamFrame { stream, offset, length, fin: true }
 }
 
-/// A trace in the making. Times are in milliseconds and must not go back.
+/// A trace under construction. Times are in milliseconds and must not decrease.
 #[derive(Debug, Default)]
 pub(crate) struct Build(Trace);
 

@@ -1,7 +1,7 @@
-//! ByteIndex: how early the bytes of a page were there.
+//! ByteIndex: how early the bytes of a page arrived.
 //!
-//! With x(t) the share of the bytes that are there at t, it is the integral of 1 - x(t) from the
-//! first request on, until all are there: the area above the curve of progress. Lower is better.
+//! With x(t) the share of bytes that have arrived by t, it is the integral of 1 - x(t) from the
+//! first request until all bytes have arrived: the area above the progress curve. Lower is better.
 
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,35 +12,35 @@ use crate::millis;
 use crate::streams::stream_table;
 use crate::trace::{Trace, is_request_stream};
 
-/// How often [`Index::sampled`] and [`Index::objects`] look at the page.
+/// The sampling interval of [`Index::sampled`] and [`Index::objects`].
 pub const SAMPLING_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The area above a curve of progress, for three kinds of progress.
+/// The area above a progress curve, for three definitions of progress.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Index {
-    /// Every byte counts when it comes: ByteIndex as Bocchi et al. (2016) define it.
+    /// Every byte counts on arrival: ByteIndex as Bocchi et al. (2016) define it.
     #[serde(rename = "progressive_ms", serialize_with = "millis::serialize")]
     pub progressive: Duration,
-    /// The bytes of a stream count when it is complete, as of the next sample: Marx et al. (2020),
-    /// section 5.2. Samples are [`SAMPLING_INTERVAL`] apart, the first at the start.
+    /// The bytes of a stream count from the first sample at which it is complete: Marx et al.
+    /// (2020), section 5.2. Samples are [`SAMPLING_INTERVAL`] apart, the first at the start.
     #[serde(rename = "sampled_ms", serialize_with = "millis::serialize")]
     pub sampled: Duration,
-    /// The same, with every stream counting as much as any other (ObjectIndex).
+    /// The same, with all streams weighted equally (ObjectIndex).
     #[serde(rename = "objects_ms", serialize_with = "millis::serialize")]
     pub objects: Duration,
 }
 
-/// A stream's own index.
+/// The index of a single stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct StreamIndex {
     /// The stream.
     pub stream: u64,
-    /// Its length, or what of it is known.
+    /// Its length, as far as known.
     pub bytes: u64,
-    /// When it was complete, from the page's start on.
+    /// When it was complete, since the page's start.
     #[serde(rename = "completed_ms", serialize_with = "millis::option::serialize")]
     pub completed: Option<Duration>,
-    /// [`Index::progressive`] of the stream alone: how late its bytes were, on average.
+    /// [`Index::progressive`] of this stream alone: the mean arrival time of its bytes.
     #[serde(rename = "progressive_ms", serialize_with = "millis::serialize")]
     pub progressive: Duration,
 }
@@ -48,25 +48,25 @@ pub struct StreamIndex {
 /// The ByteIndex of a set of streams.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ByteIndex {
-    /// When the page began: the first request in the trace, or the trace's start if there is none.
-    /// Since the first event of the trace; all other times are since then.
+    /// When the page began, since the first event of the trace: the time of the first request, or
+    /// the trace's start if there is none. All other times count from here.
     #[serde(rename = "start_ms", serialize_with = "millis::serialize")]
     pub start: Duration,
     /// Bytes of all streams of the set.
     pub bytes: u64,
-    /// The whole set's.
+    /// The index of the whole set.
     pub index: Index,
-    /// Each stream's, in the order of identifiers.
+    /// The index of each stream, by stream identifier.
     pub streams: Vec<StreamIndex>,
-    /// Streams that never were complete. They count as if they were at the end of the trace.
+    /// Streams that never completed. They count as complete at the end of the trace.
     pub unfinished: u64,
-    /// Streams that were asked for and are not in the trace.
+    /// Requested streams that are not in the trace.
     pub unknown: Vec<u64>,
 }
 
-/// The ByteIndex of what went one way: of the streams in `visible`, or of all request streams
-/// (bidirectional ones that the client opened) if that is `None`, or of all streams if there are no
-/// such.
+/// The ByteIndex of one direction, over the streams in `visible`. If that is `None`, over all
+/// request streams (bidirectional, opened by the client), or over all streams if there are no
+/// request streams.
 pub fn byte_index(
     trace: &Trace,
     direction: Direction,
@@ -108,9 +108,9 @@ pub fn byte_index(
     result
 }
 
-/// The index of things that count when they are complete, as of the next sample ([`Index::sampled`],
-/// [`Index::objects`]): when each is complete, since the start, and its weight. Zero if nothing has
-/// any weight.
+/// The index of items that count from the first sample at which they are complete
+/// ([`Index::sampled`], [`Index::objects`]). Each item is its completion time since the start and
+/// its weight. Zero if the total weight is zero.
 pub fn sampled_index(complete: impl IntoIterator<Item = (Duration, u64)>) -> Duration {
     let mut mean = Mean::default();
     for (at, weight) in complete {
@@ -119,7 +119,7 @@ pub fn sampled_index(complete: impl IntoIterator<Item = (Duration, u64)>) -> Dur
     mean.value()
 }
 
-/// For each stream, the sum over its bytes of when each came, in nanoseconds from `start` on.
+/// For each stream, the sum of the arrival times of its bytes, in nanoseconds since `start`.
 fn byte_times(arrivals: &[Arrival], start: Duration) -> BTreeMap<u64, u128> {
     let mut times: BTreeMap<u64, u128> = BTreeMap::new();
     for arrival in arrivals {
@@ -134,7 +134,7 @@ fn product(time: Duration, bytes: u64) -> u128 {
     time.as_nanos().saturating_mul(u128::from(bytes))
 }
 
-/// The first sample that is not before `time`.
+/// The first sample at or after `time`.
 fn next_sample(time: Duration) -> Duration {
     let interval = SAMPLING_INTERVAL.as_nanos();
     let nanos = time.as_nanos().div_ceil(interval).saturating_mul(interval);
@@ -145,8 +145,8 @@ fn duration(nanos: u128) -> Duration {
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-/// A mean of times. The area above a curve of progress that ends at 1 is the mean time at which
-/// its parts were added.
+/// A weighted mean of times. The area above a progress curve that ends at 1 is the mean time at
+/// which its parts were added.
 #[derive(Debug, Default)]
 struct Mean {
     sum: u128,
@@ -192,7 +192,8 @@ mod tests {
         // Bytes: 100 at 100 ms, 100 at 200 ms, 600 at 260 ms, of 800:
         // (100 * 100 + 100 * 200 + 600 * 260) / 800 = 186000 / 800 = 232.5.
         let progressive = Duration::from_micros(232_500);
-        // 200 bytes complete at 200 ms: seen by the sample at 200 ms. 600 bytes at 260: seen at 300.
+        // 200 bytes are complete at 200 ms: counted by the sample at 200 ms. 600 bytes at 260: at
+        // 300.
         // Sums of 100 ms times 1 - x: 100 + 100 (x = 0), then 100 * 0.75 = 275.
         let sampled = ms(275);
         // 100 + 100 + 100 * 0.5 = 250.

@@ -1,4 +1,4 @@
-//! Which bytes of a sequence are there.
+//! Which bytes of a sequence have arrived.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,13 +6,13 @@ use std::ops::Range;
 /// A set of byte positions, kept as ranges that neither overlap nor touch.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Coverage {
-    /// Start to end.
+    /// Start to end of each range.
     ranges: BTreeMap<u64, u64>,
     bytes: u64,
 }
 
 impl Coverage {
-    /// Adds a range, and puts those parts of it that are new into `new`, in order.
+    /// Adds a range, and appends the parts of it that are new to `new`, in order.
     pub(crate) fn insert(&mut self, range: Range<u64>, new: &mut Vec<Range<u64>>) {
         new.clear();
         let Range { mut start, end } = range;
@@ -44,23 +44,23 @@ impl Coverage {
         self.ranges.insert(merged.start, merged.end);
     }
 
-    /// Where the bytes that are there without a hole from the beginning on end.
+    /// The end of the contiguous run of bytes from position 0.
     pub(crate) fn contiguous(&self) -> u64 {
         self.ranges.get(&0).copied().unwrap_or(0)
     }
 
-    /// Where the last byte that is there ends.
+    /// The end of the last byte.
     pub(crate) fn highest(&self) -> u64 {
         self.ranges.last_key_value().map_or(0, |(_, end)| *end)
     }
 
-    /// How many bytes are there.
+    /// The number of bytes.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
-/// Bytes of disjoint ranges.
+/// Total length of disjoint ranges, in bytes.
 pub(crate) fn length(ranges: &[Range<u64>]) -> u64 {
     ranges.iter().map(|r| r.end.saturating_sub(r.start)).sum()
 }

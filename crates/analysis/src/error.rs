@@ -1,4 +1,4 @@
-//! Why a file cannot be read, and where.
+//! Errors in reading a file, with their position.
 
 use std::fmt;
 
@@ -7,20 +7,20 @@ use crate::limits::{
     MAX_STREAMS, MAX_TRACES,
 };
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: u64,
-    /// Bytes before it, from 0.
+    /// The byte offset, counted from 0.
     pub offset: u64,
 }
 
 impl Position {
-    /// Where a file begins.
+    /// The beginning of a file.
     pub const START: Self = Self { line: 1, offset: 0 };
 
-    /// The place `bytes` further on.
+    /// The position after `bytes`.
     pub(crate) fn after(self, bytes: &[u8]) -> Self {
         let lines = bytes.iter().filter(|b| **b == b'\n').count() as u64;
         Self { line: self.line + lines, offset: self.offset + bytes.len() as u64 }
@@ -33,13 +33,13 @@ impl fmt::Display for Position {
     }
 }
 
-/// Why a file cannot be read.
+/// A file cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} ({position})")]
 pub struct Error {
     /// What is wrong.
     pub kind: ErrorKind,
-    /// Where that was found.
+    /// Where.
     pub position: Position,
 }
 
@@ -47,13 +47,13 @@ pub struct Error {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// There is nothing in it.
+    /// It is empty.
     #[error("the file is empty")]
     Empty,
     /// It is not JSON.
     #[error("not JSON: {0}")]
     Json(String),
-    /// It is JSON, but does not begin as qlog does.
+    /// It is JSON, but does not begin like qlog.
     #[error("not qlog: neither qlog_version nor file_schema is there")]
     NotQlog,
     /// A record or an event is longer than [`MAX_RECORD_BYTES`].
@@ -68,7 +68,7 @@ pub enum ErrorKind {
     /// There are more than [`MAX_TRACES`] connections.
     #[error("more than {MAX_TRACES} connections in a file")]
     TooManyTraces,
-    /// There are more than [`MAX_EVENTS`] events of interest.
+    /// There are more than [`MAX_EVENTS`] relevant events.
     #[error("more than {MAX_EVENTS} events of interest in a file")]
     TooManyEvents,
     /// There are more than [`MAX_FRAMES`] STREAM frames and symbols.

@@ -1,15 +1,15 @@
-//! Entry point for fuzzing: arbitrary bytes must neither panic nor grow beyond the limits, and what
-//! is found in them must agree with itself.
+//! Entry point for fuzzing: arbitrary bytes must neither cause a panic nor exceed the memory
+//! limits, and the results must be consistent with each other.
 
 use std::collections::BTreeSet;
 
 use crate::limits::{MAX_EVENTS, MAX_FRAMES, MAX_TRACES};
 use crate::{Class, Direction, Reader, Trace};
 
-/// Reads a file, in parts whose length the first byte says, and analyses it.
+/// Reads a file in parts whose length the first byte sets, and analyses it.
 ///
 /// # Panics
-/// A promise of this crate is broken.
+/// If a guarantee of this crate is broken.
 pub fn qlog(data: &[u8]) {
     let Some((first, file)) = data.split_first() else { return };
     let mut reader = Reader::new();

@@ -1,17 +1,17 @@
-//! What qlog files say about how a connection's streams shared it.
+//! Analyses qlog files: how a connection's streams shared it.
 //!
-//! [`Reader`] turns the bytes of a file, of this project's writer or of other stacks, into
-//! [`Trace`]s. Everything else is a pure function of a trace: [`arrivals()`] says what each STREAM
-//! frame was (new, future, duplicate, retransmitted, reordered, recovered), [`multiplexing()`] how
-//! streams took turns, [`stream_table()`] what became of each stream, [`head_of_line_blocking()`]
-//! what a single ordered byte stream would have held back, [`byte_index()`] how early the bytes
-//! were there. [`text`] and [`figure`] show the results.
+//! [`Reader`] turns the bytes of a file, written by this project or by other stacks, into
+//! [`Trace`]s. Everything else is a pure function of a trace: [`arrivals()`] classifies each STREAM
+//! frame (new, future, duplicate, retransmitted, reordered, recovered), [`multiplexing()`] shows
+//! how streams took turns, [`stream_table()`] summarises each stream, [`head_of_line_blocking()`]
+//! computes what a single ordered byte stream would have held back, [`byte_index()`] how early the
+//! bytes arrived. [`text`] and [`figure`] present the results.
 //!
-//! What any experiment or benchmark needs stands here, too: [`statistics`], [`table`],
+//! The crate also has what any experiment or benchmark needs: [`statistics`], [`table`],
 //! [`figure`](figure::Chart) and [`report`].
 //!
-//! Files come from elsewhere: nothing in them makes this panic, and [`limits`] says how much memory
-//! they can take.
+//! Files are untrusted: nothing in them causes a panic, and [`limits`] bounds the memory that they
+//! can take.
 //!
 //! ```
 //! let file = concat!(

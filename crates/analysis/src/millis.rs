@@ -1,4 +1,4 @@
-//! Durations in JSON: in milliseconds.
+//! Serialises durations as milliseconds.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub(crate) fn serialize<S: serde::Serializer>(
     serializer.serialize_f64(millis(*duration))
 }
 
-/// For what may not be known.
+/// The same for optional durations.
 pub(crate) mod option {
     use std::time::Duration;
 

@@ -4,7 +4,7 @@ use crate::arrivals::{Arrival, Direction, arrivals};
 use crate::statistics::mean;
 use crate::trace::Trace;
 
-/// The STREAM frames that brought data, in their order.
+/// The STREAM frames that carried data, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Multiplexing {
     /// STREAM frames with data.
@@ -12,23 +12,23 @@ pub struct Multiplexing {
 }
 
 impl Multiplexing {
-    /// Frames of one stream in a row: the stream, and how many.
+    /// Runs of consecutive frames of one stream: the stream and the number of frames.
     pub fn runs(&self) -> impl Iterator<Item = (u64, usize)> {
         let runs = self.arrivals.chunk_by(|a, b| a.frame.stream == b.frame.stream);
         runs.filter_map(|run| Some((run.first()?.frame.stream, run.len())))
     }
 
-    /// How many frames are of another stream than the one before.
+    /// How many frames belong to another stream than the one before.
     pub fn switches(&self) -> usize {
         self.runs().count().saturating_sub(1)
     }
 
-    /// The most frames in a row of the same stream.
+    /// The longest run of frames of one stream.
     pub fn longest_run(&self) -> usize {
         self.runs().map(|(_, length)| length).max().unwrap_or(0)
     }
 
-    /// Frames in a row of the same stream, on average. 0 if there are none.
+    /// The mean length of a run; 0 if there are none.
     pub fn mean_run(&self) -> f64 {
         mean(self.runs().map(|(_, length)| length as f64))
     }

@@ -1,4 +1,4 @@
-//! What a trace holds.
+//! A summary of a trace.
 
 use serde::Serialize;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use crate::millis;
 use crate::streams::stream_table;
 use crate::trace::{EventKind, Packet, Trace};
 
-/// Packets that went one way.
+/// Packets in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct PacketCounts {
-    /// How many.
+    /// Packets.
     pub packets: u64,
-    /// Their bytes, if the file says.
+    /// Their bytes, if the file has sizes.
     pub bytes: u64,
-    /// How many carried source symbols.
+    /// Packets that carried a source symbol.
     pub source_symbols: u64,
-    /// How many repair symbols they carried.
+    /// Repair symbols that they carried.
     pub repair_symbols: u64,
 }
 
@@ -33,32 +33,32 @@ impl PacketCounts {
 /// Source symbols that were recovered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct SymbolCounts {
-    /// By the recording end.
+    /// Symbols recovered by the recording end.
     pub recovered: u64,
-    /// Those of them whose STREAM frames are not known; see
+    /// Those of them whose STREAM frames are unknown; see
     /// [`resolve_recovered`](crate::resolve_recovered).
     pub unresolved: u64,
-    /// By the peer, as it said.
+    /// Symbols recovered by the peer, as it reported.
     pub by_peer: u64,
 }
 
-/// What a trace holds, in numbers.
+/// A summary of a trace in numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Overview {
-    /// What the file calls it; free text.
+    /// The title in the file; free text.
     pub title: String,
-    /// The version of qlog.
+    /// The qlog version.
     pub version: String,
-    /// How the file is written.
+    /// The format of the file.
     pub format: &'static str,
     /// Who recorded it: `client`, `server` or `unknown`.
     pub vantage: &'static str,
-    /// The same for both ends of a connection.
+    /// The group identifier, the same for both ends of a connection.
     pub group: Option<String>,
     /// From the first event to the last.
     #[serde(rename = "duration_ms", serialize_with = "millis::serialize")]
     pub duration: Duration,
-    /// The direction that the other numbers are about.
+    /// The direction of the numbers below.
     pub direction: Direction,
     /// Streams with data in this direction.
     pub streams: u64,
@@ -76,13 +76,13 @@ pub struct Overview {
     pub lost: u64,
     /// Recovered symbols.
     pub symbols: SymbolCounts,
-    /// Records that are not what they should be.
+    /// Malformed records.
     pub malformed: u64,
     /// Whether the file ends early.
     pub truncated: bool,
 }
 
-/// Counts what a trace holds.
+/// Summarises a trace.
 pub fn overview(trace: &Trace, direction: Direction) -> Overview {
     let table = stream_table(trace, direction);
     let mut overview = Overview {

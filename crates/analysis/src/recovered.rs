@@ -1,12 +1,11 @@
-//! Which STREAM frames a recovered symbol held: its sender knows.
+//! Finds the STREAM frames that a recovered symbol contained: its sender knows them.
 
 use std::collections::BTreeMap;
 
 use crate::trace::{EventKind, StreamFrame, Trace};
 
-/// Puts the STREAM frames of the symbols that `trace` recovered where the file does not have them,
-/// as `peer`, the record of the other end, says that it sent them. Returns how many symbols were
-/// found there.
+/// Fills in the STREAM frames of recovered symbols in `trace` where the file lacks them, from
+/// `peer`, the sender's record. Returns the number of symbols filled in.
 pub fn resolve_recovered(trace: &mut Trace, peer: &Trace) -> u64 {
     let mut sent: BTreeMap<(u64, u64), &[StreamFrame]> = BTreeMap::new();
     for event in &peer.events {
@@ -40,7 +39,7 @@ mod tests {
 
     #[test]
     fn the_sender_knows_what_was_recovered() {
-        // The second of two symbols in a packet holds stream 4; it was lost and recovered.
+        // The second of two symbols in a packet contains stream 4; it was lost and recovered.
         let mut packet = Build::packet(1, &[frame(0, 0, 10), frame(4, 0, 10)]);
         let symbol =
             |id, first_frame| Symbol { session: 7, id, length: 13, first_frame, frames: 1 };

@@ -1,4 +1,4 @@
-//! What an experiment or a benchmark answers: text, tables and figures.
+//! The report of an experiment or a benchmark: text, tables and figures.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,21 +10,21 @@ use serde::Serialize;
 use crate::figure::{Chart, Error, Picture, slug};
 use crate::table::Table;
 
-/// The answer of an experiment or a benchmark. As JSON, by `serde`, it has everything but the
+/// The result of an experiment or a benchmark. Serialised by `serde`, it has everything except the
 /// pictures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
-    /// What was run; the names of the pictures begin with it.
+    /// The name of the experiment or benchmark; it prefixes the names of the pictures.
     pub name: String,
     /// A heading.
     pub title: String,
-    /// What was done, and how to read it; a paragraph each.
+    /// What was done, and how to read it; one entry per paragraph.
     pub text: Vec<String>,
-    /// The figures.
+    /// The tables.
     pub tables: Vec<Table>,
-    /// Curves and points. Their names differ.
+    /// The charts. Their names are unique.
     pub charts: Vec<Chart>,
-    /// Pictures of anything else. Their names differ, also from those of the charts.
+    /// Other pictures. Their names are unique, among the charts too.
     #[serde(skip)]
     pub pictures: Vec<Picture>,
 }
@@ -43,7 +43,7 @@ impl Report {
         out
     }
 
-    /// Everything that can be looked at, named after the report and the chart or picture.
+    /// All charts and pictures, named after the report and the chart or picture.
     ///
     /// # Errors
     /// A chart cannot be drawn.
@@ -56,7 +56,7 @@ impl Report {
         Ok(all)
     }
 
-    /// Writes the report as Markdown to a file whose head says where its figures come from.
+    /// Writes the report as Markdown to a file whose head says how its figures were made.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -69,24 +69,24 @@ impl Report {
     }
 }
 
-/// Where the figures of a report come from.
+/// How the figures of a report were made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The command that makes them.
     pub command: String,
-    /// The machine on which it ran.
+    /// The machine that it ran on.
     pub machine: String,
 }
 
 impl Origin {
-    /// This process: `command` is how to start it, to which its arguments are added.
+    /// The origin of this process: `command` starts it, and its arguments are appended.
     pub fn of_this_process(command: &str) -> Self {
         let command = std::iter::once(command.to_owned()).chain(std::env::args().skip(1));
         Self { command: command.collect::<Vec<_>>().join(" "), machine: machine() }
     }
 }
 
-/// The model of the CPU, where Linux says it, and how many threads run at a time.
+/// The CPU model, where Linux reports it, and the number of threads that run in parallel.
 pub fn machine() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = info.lines().find(|line| line.starts_with("model name"));

@@ -1,8 +1,8 @@
 //! Quantiles, means and spreads.
 //!
-//! There is one definition of a quantile: the *nearest rank*, the smallest value that at least a
-//! share of `q` does not exceed. It is always a value that occurred, and the median is the quantile
-//! of one half.
+//! There is one definition of a quantile: the *nearest rank*, the smallest value such that at least
+//! a share `q` of the values does not exceed it. It is always a value that occurred; the median is
+//! the 0.5 quantile.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     if count > 0.0 { sum / count } else { 0.0 }
 }
 
-/// Values in ascending order, as [`quantile()`] needs them.
+/// The values in ascending order, as [`quantile()`] expects them.
 pub fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
@@ -32,20 +32,20 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     sorted.get(index).or(sorted.last()).copied().unwrap_or(0.0)
 }
 
-/// Which of `count` values, counted from 1, is the quantile `q`.
+/// The rank of the quantile `q` among `count` values, counted from 1.
 fn rank(q: f64, count: u64) -> u64 {
     (q.clamp(0.0, 1.0) * count as f64).ceil().max(1.0) as u64
 }
 
-/// Durations with weights, such as the delays of messages of so many bytes.
+/// A distribution of durations with weights, such as message delays weighted by size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distribution {
-    /// In ascending order, each with the sum of all weights up to and including its own.
+    /// In ascending order, each with the cumulative weight up to and including it.
     steps: Vec<(Duration, u64)>,
 }
 
 impl Distribution {
-    /// Of durations with their weights.
+    /// The distribution of durations with weights.
     pub fn weighted(samples: impl IntoIterator<Item = (Duration, u64)>) -> Self {
         let mut steps: Vec<_> = samples.into_iter().collect();
         steps.sort_unstable();
@@ -57,7 +57,7 @@ impl Distribution {
         Self { steps }
     }
 
-    /// Of durations that weigh the same.
+    /// The distribution of durations with equal weights.
     pub fn of(samples: impl IntoIterator<Item = Duration>) -> Self {
         Self::weighted(samples.into_iter().map(|sample| (sample, 1)))
     }
@@ -67,28 +67,28 @@ impl Distribution {
         self.steps.last().map_or(0, |(_, sum)| *sum)
     }
 
-    /// The quantile `q`, from 0 to 1; zero if there is no duration.
+    /// The quantile `q`, from 0 to 1; zero if there are no durations.
     pub fn quantile(&self, q: f64) -> Duration {
         let rank = rank(q, self.total());
         let index = self.steps.partition_point(|(_, sum)| *sum < rank);
         self.steps.get(index).or(self.steps.last()).map_or(Duration::ZERO, |(d, _)| *d)
     }
 
-    /// The share of what is above `limit`, 0 to 1.
+    /// The share above `limit`, 0 to 1.
     pub fn share_above(&self, limit: Duration) -> f64 {
         let index = self.steps.partition_point(|(duration, _)| *duration <= limit);
         let below = index.checked_sub(1).and_then(|i| self.steps.get(i)).map_or(0, |(_, sum)| *sum);
         if self.total() == 0 { 0.0 } else { (self.total() - below) as f64 / self.total() as f64 }
     }
 
-    /// Points of the cumulative distribution: milliseconds, and the share at or below.
+    /// Points of the cumulative distribution: milliseconds, and the share at or below them.
     pub fn curve(&self) -> Vec<(f64, f64)> {
         let shares = (0..=200).map(|i| f64::from(i) / 200.0);
         shares.map(|q| (millis(self.quantile(q)), q)).collect()
     }
 
     /// Points of the complementary cumulative distribution, for a logarithmic axis: milliseconds,
-    /// and the share above, down to `least` or to that of a single unit of weight.
+    /// and the share above them, down to `least` or to the share of a single unit of weight.
     pub fn tail(&self, least: f64) -> Vec<(f64, f64)> {
         let least = least.max(1.0 / self.total().max(1) as f64).min(1.0);
         let steps = (-30.0 * least.log10()).ceil() as u32;
@@ -97,7 +97,7 @@ impl Distribution {
     }
 }
 
-/// The median of some values, and two values around it.
+/// The median of some values, and a range around it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     /// The median.
@@ -109,12 +109,12 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// With the smallest and the largest value. `None` if there are no values.
+    /// The median with the smallest and the largest value. `None` if there are no values.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         Self::between(values, 0.0, 1.0)
     }
 
-    /// With the lower and the upper decile. `None` if there are no values.
+    /// The median with the lower and the upper decile. `None` if there are no values.
     pub fn of_deciles(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         Self::between(values, 0.1, 0.9)
     }
@@ -127,7 +127,7 @@ impl Spread {
 }
 
 impl fmt::Display for Spread {
-    /// Two digits behind the point, or as many as the format's precision.
+    /// Two decimal places, or as many as the format's precision.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(2);
         let Self { median, low, high } = self;
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!((curve[0], curve[100], curve[200]), ((1.0, 0.0), (500.0, 0.5), (1000.0, 1.0)));
         let tail = d.tail(1e-6);
         assert!(tail.is_sorted_by(|a, b| a.0 <= b.0 && a.1 > b.1), "{tail:?}");
-        // A share of a tenth is above 900 ms, one of a hundredth above 990 ms, and there it ends.
+        // A share of a tenth is above 900 ms and a hundredth above 990 ms, where the curve ends.
         assert_eq!((tail[0], tail[30], tail[60]), ((1.0, 1.0), (900.0, 0.1), (990.0, 0.01)));
         let last = tail.last().copied();
         assert!(last.is_some_and(|(at, share)| at == 999.0 && (share - 1e-3).abs() < 1e-12));

@@ -1,4 +1,4 @@
-//! What became of each stream.
+//! A summary of each stream.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -10,46 +10,46 @@ use crate::coverage::Coverage;
 use crate::millis;
 use crate::trace::{EventKind, Trace};
 
-/// A stream, seen from one of its ends, one way. Times are since the first event of the trace.
+/// A stream in one direction, seen from one end. Times count from the first event of the trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct StreamSummary {
     /// The stream.
     pub stream: u64,
-    /// `:path` of its request, if the file says.
+    /// `:path` of its request, if the file has it.
     pub path: Option<String>,
-    /// `:status` of its response, if the file says.
+    /// `:status` of its response, if the file has it.
     pub status: Option<String>,
-    /// The last of its priorities (RFC 9218) that the file says.
+    /// The last priority (RFC 9218) in the file.
     pub priority: Option<String>,
-    /// When the first bytes of the stream went the other way, or the request's HEADERS did.
+    /// When the first bytes went in the other direction, or the request's HEADERS did.
     #[serde(rename = "requested_ms", serialize_with = "millis::option::serialize")]
     pub requested: Option<Duration>,
-    /// When its first STREAM frame came.
+    /// When its first STREAM frame arrived.
     #[serde(rename = "first_byte_ms", serialize_with = "millis::option::serialize")]
     pub first_byte: Option<Duration>,
-    /// When the last of its bytes that had not been there before came.
+    /// When its last new byte arrived.
     #[serde(rename = "last_byte_ms", serialize_with = "millis::option::serialize")]
     pub last_byte: Option<Duration>,
-    /// When all of its bytes and its end (FIN) had come. None if something is missing.
+    /// When all bytes and the end (FIN) had arrived. `None` if something is missing.
     #[serde(rename = "completed_ms", serialize_with = "millis::option::serialize")]
     pub completed: Option<Duration>,
     /// Its length, if its end was seen.
     pub final_size: Option<u64>,
     /// Bytes, each counted once.
     pub bytes: u64,
-    /// STREAM frames.
+    /// Its STREAM frames.
     pub frames: u64,
-    /// Packets with its STREAM frames.
+    /// Packets that carried its STREAM frames.
     pub packets: u64,
-    /// Received: bytes that filled gaps and were sent again for it. Sent: bytes sent again.
+    /// At the receiver: retransmitted bytes that filled gaps. At the sender: bytes sent again.
     pub retransmitted: u64,
-    /// Received: bytes that were there already.
+    /// At the receiver: bytes that had arrived before.
     pub duplicate: u64,
-    /// Bytes that were computed from repair symbols.
+    /// Bytes computed from repair symbols.
     pub recovered: u64,
-    /// Bytes that the transport gave to the application, if the file says.
+    /// Bytes that the transport delivered to the application, if the file has them.
     pub delivered: Option<u64>,
-    /// How long bytes waited for others before them. Only for what was received.
+    /// How long bytes waited for earlier ones. Only for received data.
     #[serde(rename = "blocked_ms", serialize_with = "millis::option::serialize")]
     pub blocked: Option<Duration>,
 }
@@ -66,7 +66,7 @@ impl StreamSummary {
     }
 }
 
-/// Every stream that has data in this direction or a request, in the order of identifiers.
+/// Every stream with data in this direction or with a request, by stream identifier.
 pub fn stream_table(trace: &Trace, direction: Direction) -> Vec<StreamSummary> {
     let mut rows: BTreeMap<u64, Row> = BTreeMap::new();
     for arrival in arrivals(trace, direction) {
@@ -135,7 +135,7 @@ impl Row {
     }
 }
 
-/// Adds what other events say. Returns when each stream was requested.
+/// Adds information from other events. Returns when each stream was requested.
 fn annotate(
     trace: &Trace,
     direction: Direction,
@@ -195,8 +195,8 @@ mod tests {
     #[test]
     fn a_download_with_a_loss_and_a_recovery() {
         // Stream 0, 400 bytes: 0..100 at 20, 200..300 at 22, 100..200 recovered at 25, the end
-        // 350..400 at 26, 300..350 again at 40 with 50 bytes that were there. Blocked 22 to 25
-        // and 26 to 40: 17 ms.
+        // 350..400 at 26, 300..350 at 40 together with 50 bytes that had arrived before. Blocked
+        // from 22 to 25 and from 26 to 40: 17 ms.
         let request =
             EventKind::Request { stream: 0, path: "/a".into(), priority: Some("u=1".into()) };
         let update = EventKind::PriorityUpdate { stream: 0, priority: "u=5".into() };

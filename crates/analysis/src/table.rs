@@ -1,4 +1,4 @@
-//! Figures in rows and columns, as Markdown, as aligned text, and as JSON (by `serde`).
+//! Tables, rendered as Markdown, as aligned text, and as JSON (by `serde`).
 
 use std::fmt;
 use std::time::Duration;
@@ -7,29 +7,29 @@ use serde::Serialize;
 
 use crate::statistics::{Spread, millis};
 
-/// Figures in rows and columns.
+/// A table of figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Table {
     /// What the table shows.
     pub caption: String,
-    /// What stands in the columns.
+    /// The column headings.
     pub columns: Vec<String>,
-    /// As many cells each as there are columns.
+    /// The rows, with one cell for each column.
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// The head of a column, and how its cell of a row is made.
+/// A column heading, and how to make the column's cell from an item.
 pub type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> Cell);
 
-/// One figure. In JSON it is a bare number or text, in the unit named here.
+/// A cell. In JSON it is a bare number or text, in the unit given here.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Cell {
-    /// A label, or a figure that was formatted already.
+    /// A label, or a figure that is already formatted.
     Text(String),
-    /// A number of things.
+    /// A count.
     Count(u64),
-    /// A share, 0 to 1. Text shows percent.
+    /// A share, 0 to 1. Text shows a percentage.
     Share(f64),
     /// Milliseconds.
     Millis(f64),
@@ -38,12 +38,12 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// What stands where there is no figure.
+    /// An empty cell.
     pub fn none() -> Self {
         Self::from("-")
     }
 
-    /// Median and spread with so many digits behind the point.
+    /// Median and spread with this many decimal places.
     pub fn spread(spread: Option<Spread>, digits: usize) -> Self {
         spread.map(|spread| format!("{spread:.digits$}")).into()
     }
@@ -117,7 +117,7 @@ impl Table {
         Self { caption: caption.into(), columns, rows: Vec::new() }
     }
 
-    /// A row for each of `items`, by columns that say how their cells are made of them.
+    /// A table with a row for each of `items`.
     pub fn of<T>(
         caption: impl Into<String>,
         items: impl IntoIterator<Item = T>,
@@ -149,8 +149,8 @@ impl Table {
         out
     }
 
-    /// The rows in columns of the same width, for terminals, without the caption: the first `left`
-    /// columns to the left, the others to the right.
+    /// The rows as aligned text for terminals, without the caption: the first `left` columns are
+    /// left-aligned, the others right-aligned.
     pub fn to_text(&self, left: usize) -> String {
         let rows = self.rows.iter().map(|row| row.iter().map(Cell::to_string).collect());
         let rows: Vec<Vec<String>> = std::iter::once(self.columns.clone()).chain(rows).collect();

@@ -1,7 +1,7 @@
 //! Results as text, for terminals.
 //!
-//! Text from files is in it without control characters, and nothing else is there that could steer
-//! a terminal.
+//! Control characters are removed from text that comes from files, so that a file cannot control
+//! the terminal.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -17,18 +17,18 @@ use crate::statistics::millis;
 use crate::streams::StreamSummary;
 use crate::table::{Cell, Table};
 
-/// Characters of a path that are shown.
+/// Characters of a path that are shown at most.
 const PATH_WIDTH: usize = 40;
 
-/// Characters that a waterfall's time is wide.
+/// Width of a waterfall's time axis, in characters.
 const WATERFALL_WIDTH: u32 = 60;
 
-/// Text from a file without control characters.
+/// Text from a file, without control characters.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// The beginning of a long text.
+/// Truncates a long text.
 pub(crate) fn short(text: &str, width: usize) -> String {
     let text = plain(text);
     if text.chars().count() <= width {
@@ -42,7 +42,7 @@ fn time(duration: Option<Duration>) -> Cell {
     duration.map(|d| format!("{:.1}", millis(d))).into()
 }
 
-/// What a trace holds.
+/// The summary of a trace.
 pub fn overview(overview: &Overview) -> String {
     let way = match overview.direction {
         crate::Direction::Sent => "sent",
@@ -115,7 +115,7 @@ pub fn streams(streams: &[StreamSummary]) -> String {
     table.to_text(2)
 }
 
-/// Head-of-line blocking, QUIC's next to TCP's.
+/// Head-of-line blocking, QUIC beside TCP.
 pub fn blocking(blocking: &Blocking) -> String {
     let mut table = Table::new("Blocking", ["", "QUIC", "TCP"]);
     let (quic, tcp) = (&blocking.quic, &blocking.tcp);
@@ -167,7 +167,7 @@ pub fn byte_index(index: &ByteIndex) -> String {
     text + &table.to_text(1)
 }
 
-/// The part of time that a waterfall shows: from the first request or byte to the last byte.
+/// The time span of a waterfall: from the first request or byte to the last byte.
 pub(crate) fn span(streams: &[StreamSummary]) -> (Duration, Duration) {
     let times = || streams.iter().flat_map(|row| [row.requested, row.first_byte, row.last_byte]);
     let start = times().flatten().min().unwrap_or_default();
@@ -175,7 +175,7 @@ pub(crate) fn span(streams: &[StreamSummary]) -> (Duration, Duration) {
     (start, end)
 }
 
-/// A line for each stream: `.` from the request on, `=` from the first byte to the last.
+/// A line for each stream: `.` from the request, `=` from the first byte to the last.
 pub fn waterfall(streams: &[StreamSummary]) -> String {
     let (start, end) = span(streams);
     let length = end.saturating_sub(start).as_secs_f64();
@@ -213,23 +213,23 @@ pub fn waterfall(streams: &[StreamSummary]) -> String {
     text
 }
 
-/// A trace among others.
+/// A row in a comparison of traces.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compared {
     /// The trace's name.
     pub name: String,
     /// Its overview.
     pub overview: Overview,
-    /// [`Blocking::ratio`], if it is about what was received.
+    /// [`Blocking::ratio`], if received data was analysed.
     pub blocking_ratio: Option<f64>,
     /// ByteIndex in milliseconds.
     pub byte_index_ms: f64,
-    /// The first trace's ByteIndex over this one's: above 1 is better than the first.
+    /// The first trace's ByteIndex over this one's: above 1 is better than the first trace.
     pub speedup: Option<f64>,
 }
 
 impl Compared {
-    /// Puts a trace next to others, the first of which has the ByteIndex `first`.
+    /// Compares a trace with the first one, whose ByteIndex is `first`.
     pub fn new(
         name: String,
         overview: Overview,

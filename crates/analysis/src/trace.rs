@@ -1,11 +1,11 @@
-//! What is kept of a file: the events that an analysis needs, in order of time.
+//! The contents of a file: the events that the analyses use, in order of time.
 
 use serde::Serialize;
 use std::time::Duration;
 
 use crate::error::Position;
 
-/// How a file is written.
+/// The format of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Format {
     /// One JSON document with all traces.
@@ -13,12 +13,12 @@ pub enum Format {
     Json,
     /// A JSON text sequence (RFC 7464).
     JsonSeq,
-    /// A JSON text on each line.
+    /// One JSON text per line.
     Lines,
 }
 
 impl Format {
-    /// Its name, as qlog 0.3 has it.
+    /// Its name in qlog 0.3.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Json => "JSON",
@@ -35,7 +35,7 @@ pub enum Vantage {
     Client,
     /// The server.
     Server,
-    /// Somebody between them, or the file does not say.
+    /// An observer in the network, or unknown.
     #[default]
     Unknown,
 }
@@ -60,7 +60,7 @@ pub enum Space {
     Handshake,
     /// 0-RTT and 1-RTT packets.
     Data,
-    /// Packets without a number: Retry, Version Negotiation, and types that are not known.
+    /// Packets without a number: Retry, Version Negotiation, and unknown types.
     None,
 }
 
@@ -69,7 +69,7 @@ pub enum Space {
 pub struct StreamFrame {
     /// The stream.
     pub stream: u64,
-    /// Where its data begins in the stream. Offset and length together are below 2^62.
+    /// Stream offset of its data. Offset and length together are below 2^62.
     pub offset: u64,
     /// Bytes of data.
     pub length: u64,
@@ -78,7 +78,7 @@ pub struct StreamFrame {
 }
 
 impl StreamFrame {
-    /// Where its data ends in the stream.
+    /// Stream offset of the end of its data.
     pub const fn end(&self) -> u64 {
         self.offset.saturating_add(self.length)
     }
@@ -89,11 +89,11 @@ impl StreamFrame {
 pub struct Symbol {
     /// The coding session.
     pub session: u64,
-    /// The symbol's number in it.
+    /// The symbol's number in the session.
     pub id: u64,
-    /// Bytes.
+    /// Its length in bytes.
     pub length: u64,
-    /// The first of the packet's STREAM frames that are inside.
+    /// The first of the packet's STREAM frames that is inside.
     pub first_frame: usize,
     /// How many of them are inside.
     pub frames: usize,
@@ -106,9 +106,9 @@ pub struct Packet {
     pub space: Space,
     /// Its number.
     pub number: Option<u64>,
-    /// Its bytes on the wire; 0 if the file does not say.
+    /// Its bytes on the wire; 0 if the file does not have them.
     pub size: u64,
-    /// Its STREAM frames, also those inside of source symbols.
+    /// Its STREAM frames, including those inside source symbols.
     pub frames: Vec<StreamFrame>,
     /// Its source symbols.
     pub symbols: Vec<Symbol>,
@@ -116,7 +116,7 @@ pub struct Packet {
     pub repairs: u32,
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventKind {
@@ -131,7 +131,7 @@ pub enum EventKind {
         /// Its number.
         number: Option<u64>,
     },
-    /// The transport gave data of a stream to the application.
+    /// The transport delivered data of a stream to the application.
     DataMoved {
         /// The stream.
         stream: u64,
@@ -163,63 +163,63 @@ pub enum EventKind {
         /// The Priority field value.
         priority: Box<str>,
     },
-    /// A source symbol that was not received was computed from repair symbols.
+    /// A source symbol that was lost was computed from repair symbols.
     SymbolRecovered {
         /// The coding session.
         session: u64,
         /// The symbol's number in it.
         id: u64,
-        /// The STREAM frames inside, if the file says or [`resolve_recovered`] found them.
+        /// The STREAM frames inside, if the file has them or [`resolve_recovered`] found them.
         ///
         /// [`resolve_recovered`]: crate::resolve_recovered
         frames: Vec<StreamFrame>,
     },
-    /// The peer said that it recovered source symbols.
+    /// The peer reported that it recovered source symbols.
     RecoveredByPeer {
         /// How many.
         count: u64,
     },
 }
 
-/// Something that happened, and when.
+/// An event with its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     /// Time since the first event of the trace, to the microsecond.
     pub at: Duration,
-    /// What it was.
+    /// What happened.
     pub kind: EventKind,
 }
 
-/// A connection as one end recorded it.
+/// A connection as recorded by one end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// What the file says about its version: `qlog_version`, or `file_schema` of newer drafts.
+    /// The version in the file: `qlog_version`, or `file_schema` of newer drafts.
     pub version: String,
-    /// How the file is written.
+    /// The format of the file.
     pub format: Format,
-    /// What the file calls it; free text.
+    /// The title in the file; free text.
     pub title: String,
     /// Who recorded it.
     pub vantage: Vantage,
     /// `group_id`, or else the original destination connection identifier: the same in the records
-    /// of both ends of a connection.
+    /// of both ends.
     pub group: Option<String>,
-    /// What happened, in order of time.
+    /// The events in order of time.
     pub events: Vec<Event>,
-    /// The time of the last event, kept or not.
+    /// The time of the last event, including events that were not kept.
     pub duration: Duration,
-    /// Events that no analysis needs, and of kinds that are not known.
+    /// Events that no analysis uses, and unknown events.
     pub other_events: u64,
-    /// Records and events that are not what they should be. They were skipped.
+    /// Malformed records and events, which were skipped.
     pub malformed: u64,
-    /// Where the first of them is.
+    /// The position of the first of them.
     pub first_malformed: Option<Position>,
-    /// Whether the file ends in the middle of a record, as it does if its writer was stopped.
+    /// Whether the file ends in the middle of a record, as happens if its writer was stopped.
     pub truncated: bool,
 }
 
 impl Trace {
-    /// Whether both are records of the same connection, from its two ends.
+    /// Whether the two traces are records of the same connection from its two ends.
     pub fn is_peer_of(&self, other: &Self) -> bool {
         self.group.is_some()
             && self.group == other.group
@@ -230,8 +230,8 @@ impl Trace {
     }
 }
 
-/// Whether it is a bidirectional stream that the client opened (RFC 9000, section 2.1): in HTTP/3,
-/// a request.
+/// Whether a stream is bidirectional and opened by the client (RFC 9000, section 2.1): in HTTP/3, a
+/// request.
 pub(crate) const fn is_request_stream(stream: u64) -> bool {
     stream.is_multiple_of(4)
 }

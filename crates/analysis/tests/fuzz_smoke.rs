@@ -1,6 +1,6 @@
-//! The fuzz target on seeded input: what a machine without a fuzzer can do.
+//! Runs the fuzz target on seeded input, without needing a fuzzer.
 //!
-//! `FUZZ_ITERATIONS` sets how many inputs it gets.
+//! `FUZZ_ITERATIONS` sets the number of inputs.
 
 use sutura_analysis::fuzz;
 use sutura_random::Rng;
@@ -40,7 +40,7 @@ fn event(random: &mut Rng) -> String {
     )
 }
 
-/// A file in one of the forms, and changes to it.
+/// A file in one of the formats, with random changes.
 fn input(random: &mut Rng) -> Vec<u8> {
     let count = random.below(30);
     let events: Vec<String> = (0..count).map(|_| event(random)).collect();

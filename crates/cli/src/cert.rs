@@ -1,4 +1,4 @@
-//! The server's certificate: the user's, or one made on first use.
+//! The server's certificate: the user's own, or one generated on first use.
 
 use std::fs;
 use std::io::{self, Write};
@@ -13,13 +13,13 @@ use time::OffsetDateTime;
 
 use crate::failure::{Exit, Failure};
 
-/// The names in a self-signed certificate.
+/// The names in a generated certificate.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
-/// How long a self-signed certificate is valid: browsers reject a longer validity.
+/// The validity of a generated certificate: browsers reject longer ones.
 const VALIDITY: Duration = Duration::from_secs(397 * 86_400);
-/// At what age it is replaced.
+/// The age at which it is replaced.
 const RENEWAL: Duration = Duration::from_secs(366 * 86_400);
-/// Clocks of clients may be behind by this much.
+/// How far the clocks of clients may be behind.
 const SKEW: Duration = Duration::from_secs(86_400);
 
 /// A certificate chain and its key.
@@ -37,10 +37,10 @@ impl Identity {
         })
     }
 
-    /// Reads a chain and a key in PEM form.
+    /// Reads a certificate chain and a key in PEM format.
     ///
     /// # Errors
-    /// A file cannot be read, or has none.
+    /// A file cannot be read, or does not contain any.
     pub fn load(chain: &Path, key: &Path) -> Result<Self, Failure> {
         let unusable = |path: &Path, what: &str, problem: &dyn std::fmt::Display| {
             Failure::local(format!("no {what} in {}: {problem}", path.display()))
@@ -56,10 +56,10 @@ impl Identity {
         Ok(Self { chain: certificates, key })
     }
 
-    /// A new self-signed certificate for this machine.
+    /// Generates a self-signed certificate for this machine.
     ///
     /// # Errors
-    /// There is no randomness, or no time of day.
+    /// The system provides no randomness or no time of day.
     pub fn generate() -> Result<Self, Failure> {
         let (certificate, key) = generate()?;
         let key = PrivateKeyDer::try_from(key.serialize_der())
@@ -67,8 +67,8 @@ impl Identity {
         Ok(Self { chain: vec![certificate.der().clone()], key })
     }
 
-    /// The self-signed certificate that is kept in `directory`; made now if there is none, or if
-    /// it gets old.
+    /// Reads the self-signed certificate kept in `directory`; generates one if there is none, or if
+    /// it is getting old.
     ///
     /// # Errors
     /// It cannot be read or written.
@@ -84,10 +84,10 @@ impl Identity {
     }
 }
 
-/// A SHA-256 fingerprint from hexadecimal digits, with or without colons.
+/// Parses a SHA-256 fingerprint of hexadecimal digits, with or without colons.
 ///
 /// # Errors
-/// The text is no fingerprint; the error says what was expected.
+/// The text is not a fingerprint; the error says what was expected.
 pub fn parse_fingerprint(text: &str) -> Result<[u8; 32], &'static str> {
     let mut fingerprint = [0; 32];
     hex::decode_to_slice(text.replace(':', ""), &mut fingerprint)
@@ -95,10 +95,10 @@ pub fn parse_fingerprint(text: &str) -> Result<[u8; 32], &'static str> {
     Ok(fingerprint)
 }
 
-/// Where this user's programs keep what should survive them.
+/// The directory where programs keep this user's persistent state.
 ///
 /// # Errors
-/// The environment does not say.
+/// The environment does not define it.
 pub fn default_state_dir() -> Result<PathBuf, Failure> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let base = if cfg!(windows) {
@@ -130,7 +130,7 @@ fn is_fresh(path: &Path) -> bool {
     modified.is_ok_and(|made| made.elapsed().map_or(true, |age| age < RENEWAL))
 }
 
-/// Writes a file that only its owner may read, whole or not at all.
+/// Writes a file that only its owner may read, atomically.
 fn write_private(directory: &Path, path: &Path, text: &str) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     let mut file = NamedTempFile::new_in(directory)?;

@@ -1,14 +1,14 @@
-//! Media types of files, judged by their names.
+//! Media types of files, derived from their names.
 
 use std::path::Path;
 
-/// The type of a file of an unknown kind.
+/// The media type of unknown files.
 pub const UNKNOWN: &str = "application/octet-stream";
 
-/// The media type of a file of that name, without parameters.
+/// The media type of a file with this name, without parameters.
 pub fn of(path: &Path) -> &'static str {
     match path.extension().and_then(|extension| extension.to_str()) {
-        // JSON that mime_guess does not know by these names.
+        // JSON formats that mime_guess does not know.
         Some("map" | "qlog") => "application/json",
         // Unlike text/xml, it leaves the encoding to the document (RFC 7303 section 3).
         Some("xml") => "application/xml",

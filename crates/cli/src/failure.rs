@@ -40,11 +40,11 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command ended early: an exit code and one line of text.
+/// Why a command failed: an exit code and one line of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub exit: Exit,
-    /// Empty if there is no reader left.
+    /// Empty if nobody reads the output any more.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! Erasure coding as users ask for it.
+//! The erasure coding option of the commands.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sutura::http::PriorityParameters;
 
-/// What to protect a response with: `BLT[,RDT]`.
+/// The protection of a response: `BLT[,RDT]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fec {
     /// Burst loss tolerance: repair symbols on each occasion.
@@ -16,13 +16,13 @@ pub struct Fec {
 }
 
 impl Fec {
-    /// What the parameters can express.
+    /// The largest burst loss tolerance that the priority parameters can express.
     const MAX_BURST: u32 = 255;
     const MAX_DELAY_MS: u64 = 60_000;
     const SYNTAX: &str = "expected BLT[,RDT]: 0 to 255 repair symbols and, if they may be delayed, \
                           0 to 60000 milliseconds, such as 3 or 3,25";
 
-    /// The priority parameters that say the same.
+    /// The equivalent priority parameters.
     pub fn parameters(&self) -> PriorityParameters {
         PriorityParameters {
             burst: Some(self.burst),

@@ -1,11 +1,11 @@
-//! Waiting for the user to interrupt the command.
+//! Waits for the user to interrupt the command.
 
 use crate::failure::Failure;
 
-/// Waits for SIGINT, or SIGTERM where there is such a thing.
+/// Waits for SIGINT, or SIGTERM where it exists.
 ///
 /// # Errors
-/// The system does not pass signals on.
+/// Signals cannot be received.
 pub async fn interrupted() -> Result<(), Failure> {
     let failure = |e: std::io::Error| Failure::local(format!("cannot wait for signals: {e}"));
     #[cfg(unix)]

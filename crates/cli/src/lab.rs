@@ -1,4 +1,4 @@
-//! `sutura lab`: the experiments.
+//! `sutura lab`: runs the experiments.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ Examples:
   sutura lab marx-link --corpus pages.jsonl.gz
   sutura lab eghbal-2022 --seeds 1000";
 
-/// Shorter experiments show no progress.
+/// Experiments that take less time show no progress.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
@@ -32,28 +32,28 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub struct Args {
     /// The experiment to run
     name: Option<String>,
-    /// Decides all that is random
+    /// Seed for everything random
     #[arg(long, value_name = "N", default_value_t = Options::default().seed)]
     seed: u64,
-    /// Do only one in so many of the repetitions, for a quick look
+    /// Run only one in this many repetitions, for a quick look
     #[arg(long, value_name = "N", default_value_t = Options::default().reduce)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     reduce: u32,
-    /// How many seeds, for experiments that run everything once a seed [default: the experiment's
-    /// own number]
+    /// Number of seeds, for experiments that repeat everything for each seed [default: the
+    /// experiment's own number]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
-    /// How many configurations run at the same time [default: one per processor]
+    /// Number of configurations to run in parallel [default: one per processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Load only so many of the pages, in experiments that load pages
+    /// Load only this many pages, in experiments that load pages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pages: Option<u16>,
-    /// Load the pages of this file in marx-pages and marx-link: one JSON object a line, plain or
-    /// packed by gzip, in the format that docs/experiments-pages.md describes
+    /// Load the pages of this file in marx-pages and marx-link: one JSON object per line, plain or
+    /// compressed with gzip, in the format described in docs/experiments-pages.md
     #[arg(long, value_name = "FILE")]
     corpus: Option<PathBuf>,
-    /// Write the report's figures into this directory, as SVG; those that are there are overwritten
+    /// Write the report's figures to this directory, as SVG, overwriting existing ones
     #[arg(long, value_name = "DIRECTORY")]
     plots: Option<PathBuf>,
     /// Print the report as JSON instead of Markdown

@@ -28,28 +28,28 @@ ECN marks do not survive the way through the relay.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Address that clients send to
+    /// Address to listen on for clients
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5000")]
     listen: SocketAddr,
-    /// Address or host and port that their datagrams go to
+    /// Server to forward to: address or host, and port
     #[arg(long, value_name = "ADDR")]
     to: String,
     /// The link in both directions
     #[arg(long, value_name = "SPEC", default_value = "paper")]
     profile: LinkConfig,
-    /// The link from the clients, instead of the profile
+    /// The link from the clients, in place of the profile
     #[arg(long, value_name = "SPEC")]
     up: Option<LinkConfig>,
-    /// The link to the clients, instead of the profile
+    /// The link to the clients, in place of the profile
     #[arg(long, value_name = "SPEC")]
     down: Option<LinkConfig>,
-    /// Decides all that is random
+    /// Seed for everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Also report what happened so far, this often
+    /// Also report statistics at this interval
     #[arg(long, value_name = "DURATION", value_parser = parse_interval)]
     stats_every: Option<Duration>,
-    /// Clients served at the same time; each takes a socket
+    /// Most clients served at the same time; each takes a socket
     #[arg(long, value_name = "N", default_value_t = Config::DEFAULT_MAX_CLIENTS)]
     max_clients: usize,
     /// Print statistics as JSON
@@ -101,7 +101,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// The address that a name and a port stand for.
+/// Resolves a host and port.
 async fn resolve(to: &str) -> Result<SocketAddr, Failure> {
     if !to.contains(':') {
         return Err(Failure::usage(format!("--to {to}: expected an address and a port")));
@@ -168,7 +168,7 @@ fn to_json(stats: &Stats, elapsed: Duration) -> Value {
     })
 }
 
-/// What a link counted, as JSON.
+/// The counters of a link as JSON.
 pub fn link_to_json(link: &LinkStats) -> Value {
     json!({
         "sent": link.sent,

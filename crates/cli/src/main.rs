@@ -72,14 +72,14 @@ fn main() -> ExitCode {
     result.unwrap_or_else(|failure| failure.report()).into()
 }
 
-/// Runs a command. Everything that it left behind is dropped before this returns.
+/// Runs a command to its end, and drops everything that it left behind.
 fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|e| Failure::local(format!("cannot start: {e}")))?;
     let result = runtime.block_on(command);
-    // A name lookup or a write to a full pipe may block for ever: do not wait for it.
+    // A name lookup or a write to a full pipe may block forever, so it is not waited for.
     runtime.shutdown_timeout(Duration::from_secs(1));
     result
 }

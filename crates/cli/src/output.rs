@@ -1,4 +1,4 @@
-//! Writing to the terminal, or to wherever it was sent.
+//! Writes to the terminal, or wherever output is redirected.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use crate::failure::{Exit, Failure};
 /// Writes text and a line break to standard output.
 ///
 /// # Errors
-/// It cannot be written. If the reader is gone, the failure has no message.
+/// Standard output cannot be written. If nobody reads it any more, the failure has no message.
 pub fn line(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|e| stdout_failure(&e))
@@ -28,7 +28,7 @@ pub fn json(value: &impl Serialize) -> Result<(), Failure> {
     line(&text.map_err(|e| Failure::new(Exit::Other, format!("cannot write JSON: {e}")))?)
 }
 
-/// What it means that standard output cannot be written.
+/// The failure for an error of standard output.
 pub fn stdout_failure(error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::BrokenPipe {
         return Failure::new(Exit::Other, "");
@@ -36,16 +36,16 @@ pub fn stdout_failure(error: &io::Error) -> Failure {
     Failure::local(format!("cannot write to standard output: {error}"))
 }
 
-/// Makes a directory, if it is not there.
+/// Creates a directory unless it exists.
 ///
 /// # Errors
-/// It cannot be made.
+/// It cannot be created.
 pub fn make_directory(path: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(path)
         .map_err(|e| Failure::local(format!("cannot make {}: {e}", path.display())))
 }
 
-/// Writes a file, in place of one that may be there.
+/// Writes a file, replacing an existing one.
 ///
 /// # Errors
 /// It cannot be written.
@@ -54,17 +54,17 @@ pub fn write_file(path: &Path, content: &str) -> Result<(), Failure> {
         .map_err(|e| Failure::local(format!("cannot write {}: {e}", path.display())))
 }
 
-/// Writes a line to standard error. A failure to do so cannot be reported, and is ignored.
+/// Writes a line to standard error. Errors cannot be reported, and are ignored.
 pub fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", clean(text));
 }
 
-/// Writes a line about something that went wrong to standard error.
+/// Writes a line about a problem to standard error.
 pub fn complain(text: &str) {
     note(&format!("sutura: {text}"));
 }
 
-/// Untrusted text as one line without terminal control sequences.
+/// Turns untrusted text into one line without terminal control sequences.
 pub fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for character in text.chars() {
@@ -77,7 +77,7 @@ pub fn clean(text: &str) -> String {
     clean
 }
 
-/// Characters that change how those around them are shown.
+/// Whether a character changes how its neighbours are displayed.
 fn is_invisible(character: char) -> bool {
     matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -91,7 +91,7 @@ pub fn bar(total: u64, template: &str) -> ProgressBar {
     }
 }
 
-/// A number of bytes in a suitable unit.
+/// A number of bytes with a suitable unit.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     if count < 1000 {

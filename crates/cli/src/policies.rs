@@ -1,4 +1,4 @@
-//! The list of built-in policies.
+//! `sutura policies`: lists the built-in policies.
 
 use serde::Serialize;
 use sutura::registry::{self, Registry};

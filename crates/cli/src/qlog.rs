@@ -1,4 +1,4 @@
-//! Where connections are recorded.
+//! The option for recording connections.
 
 use std::path::PathBuf;
 
@@ -16,17 +16,17 @@ pub struct QlogArgs {
 }
 
 impl QlogArgs {
-    /// Makes the directory, if any is wanted.
+    /// Creates the directory, if recording is enabled.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     pub fn prepare(&self) -> Result<(), Failure> {
         let Some(directory) = &self.qlog else { return Ok(()) };
         output::make_directory(directory)
     }
 
-    /// Records every connection of `endpoint` from now on, if that is wanted. A record that cannot
-    /// be written is complained about, but does not stop the connection.
+    /// Records every connection of `endpoint` from now on, if recording is enabled. A record that
+    /// cannot be written is reported, but does not affect the connection.
     pub fn watch(&self, endpoint: &Endpoint, title: &'static str) {
         let Some(directory) = self.qlog.clone() else { return };
         endpoint.observe_with(move |side| {

@@ -1,4 +1,4 @@
-//! Settings of the transport that commands share.
+//! Transport options that commands share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +12,12 @@ pub struct TransportArgs {
     /// Congestion control: newreno, cubic or bbr
     #[arg(long = "cc", value_name = "NAME", default_value = "cubic", value_parser = congestion)]
     pub congestion: Arc<dyn CongestionFactory>,
-    /// What becomes of lost data, as `sutura policies` lists
+    /// Loss reaction: what to do with lost data, as `sutura policies` lists
     #[arg(long, value_name = "NAME", default_value = "hold-for-repair", value_parser = reaction)]
     loss_reaction: Arc<dyn LossReactionFactory>,
 }
 
-/// A congestion control algorithm by its name.
+/// Finds a congestion control algorithm by name.
 ///
 /// # Errors
 /// No algorithm has that name; the error lists those that exist.
@@ -30,7 +30,7 @@ fn reaction(name: &str) -> Result<Arc<dyn LossReactionFactory>, UnknownPolicy> {
 }
 
 impl TransportArgs {
-    /// The settings of a connection that is given up after `idle_timeout` of silence.
+    /// The configuration of connections with this idle timeout.
     pub fn config(&self, idle_timeout: Duration) -> TransportConfig {
         TransportConfig {
             congestion: self.congestion.clone(),

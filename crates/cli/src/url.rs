@@ -8,12 +8,12 @@ use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode
 
 /// The port of the https scheme.
 const DEFAULT_PORT: u16 = 443;
-/// Longest URL that is taken, in bytes.
+/// Longest accepted URL, in bytes.
 const MAX_LENGTH: usize = 8192;
 /// Longest host name (RFC 1035 section 2.3.4), in bytes.
 const MAX_HOST_LENGTH: usize = 253;
 
-/// What is neither allowed in a path or query nor an encoding already.
+/// Characters that must be percent-encoded in a path or query. The percent sign is not among them.
 const NOT_IN_PATH: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -25,10 +25,10 @@ const NOT_IN_PATH: &AsciiSet = &CONTROLS
     .add(b'{')
     .add(b'|')
     .add(b'}');
-/// What is not unreserved (RFC 3986 section 2.3).
+/// Everything except the unreserved characters (RFC 3986 section 2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Where a server is.
+/// The host and port of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Authority {
     /// A name or an IP address, without brackets, in lower case.
@@ -37,7 +37,7 @@ pub struct Authority {
 }
 
 impl fmt::Display for Authority {
-    /// As in an `:authority` field: the port of the scheme is left out.
+    /// As in an `:authority` field: the default port is omitted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.host.contains(':') {
             write!(f, "[{}]", self.host)?;
@@ -55,12 +55,12 @@ impl fmt::Display for Authority {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Url {
     pub authority: Authority,
-    /// Path and query; begins with a slash.
+    /// Path and query, starting with a slash.
     pub path: String,
 }
 
 impl Url {
-    /// The last segment of the path, which names no directory; `None` if that is empty.
+    /// The last segment of the path; `None` if it is empty.
     pub fn file_name(&self) -> Option<&str> {
         let path = self.path.split('?').next().unwrap_or("");
         let name = path.rsplit('/').next().unwrap_or("");
@@ -128,7 +128,7 @@ fn parse_host(host: &str) -> Result<String, &'static str> {
     if host.len() > MAX_HOST_LENGTH || !host.bytes().all(allowed) {
         return Err("not a host name");
     }
-    // What ends in a number is an IPv4 address or wrong.
+    // A host whose last label is a number must be an IPv4 address.
     let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or("");
     let numeric = last.bytes().all(|b| b.is_ascii_digit());
     if numeric && host.parse::<Ipv4Addr>().is_err() {
@@ -137,7 +137,7 @@ fn parse_host(host: &str) -> Result<String, &'static str> {
     Ok(host.to_ascii_lowercase())
 }
 
-/// What a request may ask for: characters that do not belong into a URL are percent-encoded.
+/// The target of a request: invalid characters are percent-encoded.
 fn parse_path(text: &str) -> Result<String, &'static str> {
     let text = text.split('#').next().unwrap_or("");
     if text.contains(|c: char| c.is_ascii_control()) {
@@ -147,7 +147,7 @@ fn parse_path(text: &str) -> Result<String, &'static str> {
     Ok(format!("{slash}{}", utf8_percent_encode(text, NOT_IN_PATH)))
 }
 
-/// A file name as a segment of a path.
+/// Encodes a file name as a path segment.
 pub fn encode_segment(name: &str) -> String {
     utf8_percent_encode(name, RESERVED).to_string()
 }

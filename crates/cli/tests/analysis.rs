@@ -1,4 +1,4 @@
-//! `sutura qlog`: a transfer is recorded and analysed.
+//! Records a transfer and analyses it with `sutura qlog`.
 #![cfg(unix)]
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in helpers")]
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 use support::*;
 
-/// Responses: their bytes, without headers and frames.
+/// Sizes of the responses in bytes, without headers and frames.
 const SIZES: [usize; 3] = [60_000, 90_000, 120_000];
 
 /// Fetches three files over a link and returns the records of client and server.
@@ -76,10 +76,10 @@ fn a_transfer_over_a_lossy_link() {
         let times = ["requested_ms", "first_byte_ms", "last_byte_ms"].map(|k| received[k].as_f64());
         assert!(times[0].is_some() && times.is_sorted(), "{received}");
         assert_eq!(received["last_byte_ms"], received["completed_ms"]);
-        // There is a round trip of 20 ms between request and answer.
+        // A round trip of 20 ms lies between request and response.
         assert!(times[1].unwrap() - times[0].unwrap() >= 20.0, "{received}");
     }
-    // The responses' headers and frames are in the streams as well.
+    // The streams also contain the responses' headers and frames.
     lengths.sort_unstable();
     for (length, size) in lengths.iter().zip(SIZES) {
         assert!((size as u64 + 10..size as u64 + 1000).contains(length), "{lengths:?}");
@@ -114,7 +114,7 @@ fn a_transfer_over_a_lossy_link() {
 #[test]
 fn what_was_recovered_counts_as_received() {
     let scratch = Scratch::new();
-    // So many losses, and repair symbols all along: whichever packets are lost, some are recovered.
+    // With so many losses and repair symbols throughout, some packets are recovered in any case.
     let profile = "rate=20mbit delay=10ms loss=bern:0.1";
     let [client, server] = transfer(&scratch, profile, &["--fec", "3", "--priority", "i"]);
     let (report, warnings) = analyse(&["--vantage", "client"], &[&client, &server]);
@@ -126,7 +126,8 @@ fn what_was_recovered_counts_as_received() {
     assert!(overview["recovered"].as_u64() > Some(0), "{overview}");
     assert!(overview["received"]["repair_symbols"].as_u64() > Some(0), "{overview}");
     assert_eq!(report["traces"][0]["byte_index"]["unfinished"], 0);
-    // The client's record says what was inside. Others' may not, and a warning asks for the server's.
+    // The client's record has the content of recovered symbols. Other stacks' records may not, and
+    // a warning asks for the server's record.
     let (report, warnings) = analyse(&["--only", "streams"], &[&client]);
     assert_eq!(warnings, "");
     let record = fs::read_to_string(&client).unwrap();
@@ -170,7 +171,7 @@ fn text_for_people() {
     }
     assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text}");
     assert!(!text.contains("Comparison"), "{text}");
-    // Two records are compared; one analysis is what was asked for.
+    // With two records and one analysis, they are compared by that analysis.
     let args = ["qlog", "--only", "byte-index", "--visible", "0,8"].map(std::ffi::OsStr::new);
     let output = run(args.into_iter().chain([file.as_os_str(), file.as_os_str()]));
     let text = success(&output);
@@ -193,7 +194,7 @@ fn files_that_cannot_be_used() {
         let text = complaint(&run(["qlog", path]), 3);
         assert!(text.contains(what) && text.contains(path), "{text}");
     }
-    // What ends early gives what it has, with a warning.
+    // A truncated file is read as far as it goes, with a warning.
     fs::write(&file, &DOCUMENT[..DOCUMENT.len() - 30]).unwrap();
     let output = run(["qlog", "--json", path]);
     let report: Value = serde_json::from_str(&success(&output)).unwrap();

@@ -1,4 +1,4 @@
-//! Whatever goes wrong ends in one clear line and an exit code of its own.
+//! Every failure ends in one clear line and a specific exit code.
 #![cfg(unix)]
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in helpers")]
@@ -91,7 +91,7 @@ fn a_certificate_that_cannot_be_used_is_named() {
     let none = scratch.path().join("none.pem");
     assert!(complaint(&serve(&none, &one), 3).contains(text(&none)));
     assert!(complaint(&serve(&one, &none), 3).contains(text(&none)));
-    // The certificate of one and the key of the other.
+    // One certificate with the key of the other.
     assert!(complaint(&serve(&one, &two), 3).contains("certificate and key"));
 }
 
@@ -120,7 +120,7 @@ fn a_server_that_is_not_trusted_gets_no_request() {
 #[test]
 fn an_unknown_host_is_named() {
     let output = run(["get", "https://no-such-host.invalid/"]);
-    // Where the system trusts nobody, that is the first thing to be wrong.
+    // If the system has no trusted certificates, that is reported first.
     if output.status.code() == Some(3) {
         assert!(complaint(&output, 3).contains("trusts no certificates"));
     }
@@ -173,11 +173,11 @@ fn a_peer_that_does_not_speak_quic_is_given_up() {
         let url = format!("https://{address}/");
         run(["get", "--insecure", "--timeout", "1", "--out", text(&out), &url])
     };
-    // Somebody who says nothing.
+    // A peer that never answers.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();
     assert!(complaint(&get(address), 5).contains("does not answer over QUIC within 1 s"));
-    // Somebody who answers with something else.
+    // A peer that answers with something else.
     let echo = std::thread::spawn(move || {
         silent.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut buffer = [0; 2048];
@@ -195,7 +195,7 @@ fn a_peer_that_does_not_speak_quic_is_given_up() {
     complaint(&get(address), 5);
     UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"!", address).unwrap();
     assert!(echo.join().unwrap() > 0);
-    // Nobody.
+    // No peer.
     complaint(&get(address), 5);
     assert!(names(&out).is_empty());
 }
@@ -255,7 +255,7 @@ fn statuses_other_than_success_are_told() {
         let text = complaint(&output, 7);
         assert!(text.contains(told), "{text}");
     }
-    // One that fails does not keep another one from arriving.
+    // A URL that fails does not stop the other one.
     let urls = [server.url("/none"), server.url("/sub/")];
     complaint(&Process::spawn(get(&server, &urls, &out, &[])).output(), 7);
     assert_eq!(names(&out), ["index.html"]);

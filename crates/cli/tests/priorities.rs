@@ -1,4 +1,4 @@
-//! Priorities from the command line and from a file of rules.
+//! Priorities set on the command line and by a file of rules.
 #![cfg(unix)]
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in helpers")]
@@ -10,7 +10,7 @@ use std::fs;
 
 use support::*;
 
-/// A rule decides about protection, which can be seen from outside, over what the request asks for
+/// A rule decides about protection, which is visible from outside, over the wishes of the request
 /// and before the server's default.
 #[test]
 fn rules_override_requests() {
@@ -29,7 +29,7 @@ fn rules_override_requests() {
         ("hero.bin", "exp_b=0", "u=1, exp_b=2"),
         ("plain.bin", "exp_b=3", "u=3"),
         ("page.html", "u=3", "i, exp_b=3"),
-        // The server's default, and what the request asks for.
+        // The server's default protection, and the parameters of the request.
         ("other.txt", "exp_w=2, exp_p=(a;u=1)", r#"exp_w=2.0, exp_b=1, exp_p=("a";u=1)"#),
         ("other.txt", "exp_b=2", "exp_b=2"),
     ];
@@ -46,7 +46,7 @@ fn rules_override_requests() {
     }
 }
 
-/// What the rules, the requests and the defaults come to stands in the log.
+/// The log shows the priority that results from rules, requests and defaults.
 #[test]
 fn the_log_tells_the_priority_of_a_response() {
     let (scratch, site, out) = Scratch::with_site();

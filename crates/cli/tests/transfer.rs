@@ -1,4 +1,4 @@
-//! What the command is for: serving and fetching, with and without loss.
+//! Serving and fetching, with and without loss.
 #![cfg(unix)]
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in helpers")]
@@ -56,7 +56,8 @@ fn a_server_goes_by_any_scheduler_that_is_listed() {
     let (scratch, site, out) = Scratch::with_site();
     let names = ["a.bin", "b.bin", "c.bin"];
     names.iter().for_each(|name| write(&site, name, &noise(100_000)));
-    // The default of a stack, with all that goes with it; a scheme by kind of resource; one of ours.
+    // The defaults of a complete stack, a scheme by kind of resource, and a scheduler of this
+    // project.
     for scheduler in ["mvfst", "dfifo", "deadline"] {
         let server = Listening::serve(&site, &scratch, &["--scheduler", scheduler]);
         let urls = names.map(|name| server.url(&format!("/{name}")));
@@ -80,7 +81,7 @@ fn standard_output_gets_the_response_and_nothing_else() {
     let output = run(["get", "--insecure", "--out", "-", &url]);
     success(&output);
     assert!(output.stdout == data && output.stderr.is_empty());
-    // Whoever reads it may have enough at any time.
+    // The reader of the output may stop at any time.
     let mut process = Process::spawn(sutura(["get", "--insecure", "--out", "-", &url]));
     drop(process.take_stdout());
     let output = process.output();
@@ -138,7 +139,7 @@ fn a_certificate_is_trusted_by_its_authority() {
     command.arg(&out);
     success(&Process::spawn(command).output());
     assert_eq!(names(&out), ["index.html"]);
-    // It is the same one at the next start.
+    // The next start uses the same certificate.
     let fingerprint = server.fingerprint().to_owned();
     drop(server);
     assert_eq!(Listening::serve(&site, &scratch, &[]).fingerprint(), fingerprint);
@@ -240,7 +241,7 @@ fn memory_does_not_grow_with_the_file() {
 fn an_interrupted_server_finishes_what_it_began() {
     let scratch = Scratch::new();
     let site = scratch.dir("site");
-    // More than fits into the buffers between the two, which nobody empties at first.
+    // More than fits into the buffers between the two, which nobody drains at first.
     let data = noise(8_000_000);
     write(&site, "a.bin", &data);
     let mut server = Listening::serve(&site, &scratch, &["-v"]);
@@ -274,7 +275,7 @@ fn an_interrupted_client_leaves_no_litter() {
     assert!(names(&out).is_empty());
 }
 
-/// Starts fetching what does not end, into a pipe that nobody empties.
+/// Starts fetching an endless file into a pipe that nobody drains.
 fn begin_endless(server: &Listening, site: &Path, more: &[&str]) -> (Process, ChildStdout, bool) {
     endless(&site.join("endless"));
     let mut command = sutura(["get", "--insecure", "--out", "-", &server.url("/endless")]);
@@ -285,7 +286,7 @@ fn begin_endless(server: &Listening, site: &Path, more: &[&str]) -> (Process, Ch
     (client, response, began)
 }
 
-/// The one line that a server has logged, which is interrupted now.
+/// Interrupts a server and returns the only line that it logged.
 fn log_line(server: Listening) -> String {
     let (output, _) = server.interrupt();
     success(&output);
@@ -297,7 +298,7 @@ fn log_line(server: Listening) -> String {
     log
 }
 
-/// Otherwise the server would wait for it until its patience ends.
+/// Otherwise the server would wait for the client until its idle timeout.
 #[test]
 fn a_client_that_gives_up_closes_its_connection() {
     let scratch = Scratch::new();
@@ -311,7 +312,7 @@ fn a_client_that_gives_up_closes_its_connection() {
         let line = log_line(server);
         assert!(line.contains("aborted: connection lost: closed by peer's application"), "{line}");
     }
-    // Where everything takes long, the time is up before the response has begun.
+    // If everything takes long, the time is up before the response has begun.
     for limit in ["1", "8", "64", "256"] {
         let server = Listening::serve(&site, &scratch, &["-v"]);
         let (client, _response, began) = begin_endless(&server, &site, &["--max-time", limit]);
@@ -329,14 +330,14 @@ fn a_client_that_gives_up_closes_its_connection() {
 fn responses_are_logged_that_either_end_aborts() {
     let scratch = Scratch::new();
     let site = scratch.dir("site");
-    // The client cannot write what it gets: it cancels the request, and closes the connection.
+    // The client cannot write the response: it cancels the request, and closes the connection.
     let server = Listening::serve(&site, &scratch, &["-v"]);
     let (client, response, _) = begin_endless(&server, &site, &[]);
     drop(response);
     assert_eq!(client.output().status.code(), Some(1));
     let line = log_line(server);
     assert!(line.contains(" by peer"), "{line}");
-    // The server has enough at a second interruption.
+    // A second interruption stops the server at once.
     let mut server = Listening::serve(&site, &scratch, &["-v"]);
     let (_client, _response, _) = begin_endless(&server, &site, &[]);
     server.process.signal(Signal::INT);
@@ -344,7 +345,7 @@ fn responses_are_logged_that_either_end_aborts() {
     assert!(line.contains("aborted: the server stopped"), "{line}");
 }
 
-/// The server's record has the requests by stream: the first stream is the first request.
+/// The server's record has the requests by stream; the first stream is the first request.
 #[test]
 fn requests_go_out_in_the_order_of_the_urls() {
     let scratch = Scratch::new();
@@ -395,7 +396,7 @@ fn the_demo_compares_and_ends() {
         .chain(["rate=50mbit delay=5ms loss=bern:0.03"]))))
     .unwrap();
     assert_eq!((&report["resources"], &report["bytes"]), (&41.into(), &600_525.into()));
-    // Where loads take long, one of each is enough for the demo.
+    // If loads take long, the demo stops after one of each.
     let loads = report["seeds"].as_u64().unwrap() as usize;
     assert!((1..=2).contains(&loads));
     let [without, with] = ["without_fec", "with_fec"].map(|kind| &report["result"][kind]);

@@ -1,6 +1,6 @@
-//! A file in one block, protected by each of the block codes, over a network that loses packets.
+//! Protects a file as one block with each of the block codes, over a network that loses packets.
 //!
-//! Prints what each costs and what it recovers: run it with
+//! Prints the cost of each code and how much it recovers. Run it with
 //! `cargo run --release -p sutura-erasure --example block`.
 
 use std::{
@@ -19,7 +19,7 @@ const SYMBOL: usize = 1200;
 /// Source symbols of the block.
 const SOURCES: usize = FILE / SYMBOL;
 
-/// Packets in a hundred that are lost.
+/// Packet loss in percent.
 const LOSS: u64 = 6;
 
 /// Blocks sent with each code.
@@ -67,7 +67,7 @@ impl Report {
         let file: Vec<u8> =
             (0..FILE).map(|at| (at as u64 * 31 + block + at as u64 / 7) as u8).collect();
 
-        // The sender: repair symbols for the file as it lies there.
+        // The sender makes repair symbols of the file's parts in place.
         let sources: Vec<&[u8]> = file.chunks(SYMBOL).collect();
         let mut repair_bytes = vec![0; code.repairs() * SYMBOL];
         let mut repairs: Vec<&mut [u8]> = repair_bytes.chunks_mut(SYMBOL).collect();
@@ -75,7 +75,7 @@ impl Report {
         code.encode(&sources, &mut repairs)?;
         self.encoding += start.elapsed();
 
-        // The network, and the receiver: what arrives is put where it belongs.
+        // The network, and the receiver: what arrives is put into its place.
         let mut network = Network { state: block };
         let mut received = vec![0; file.len() + repair_bytes.len()];
         let mut present = Vec::new();

@@ -1,6 +1,6 @@
-//! A stream of packets over a network that loses some of them, in bursts too.
+//! A stream of packets over a network that loses some of them, partly in bursts.
 //!
-//! Prints what it costs and what it saves: run it with
+//! Prints the cost of protection and how much it recovers. Run it with
 //! `cargo run -p sutura-erasure --example window`.
 
 use std::error::Error;
@@ -10,10 +10,10 @@ use sutura_erasure::{Decoder, DecoderLimits, Encoder, WindowLimits};
 /// Packets of the stream.
 const PACKETS: u64 = 10_000;
 
-/// Source symbols that each repair symbol covers, at most.
+/// Most source symbols that a repair symbol covers.
 const WINDOW: usize = 60;
 
-/// A repair symbol follows every so many source symbols.
+/// Source symbols per repair symbol.
 const INTERVAL: u64 = 12;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -25,8 +25,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (mut lost, mut recovered, mut repairs, mut waited) = (0, 0, 0, 0);
 
     for id in 0..PACKETS {
-        // The sender protects the last `WINDOW` packets. A real one would also release what the
-        // receiver says it has.
+        // The sender protects the last `WINDOW` packets. A real one would also release packets that
+        // the receiver has acknowledged.
         encoder.release_below((id + 1).saturating_sub(WINDOW as u64));
         let packet = packet(id);
         encoder.push(&packet)?;
@@ -59,12 +59,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Packets of different lengths.
+/// Packets of various lengths.
 fn packet(id: u64) -> Vec<u8> {
     (0..400 + id * 97 % 1000).map(|at| (id + at) as u8).collect()
 }
 
-/// Loses two packets in a hundred, and then the next with a probability of one in three.
+/// Loses two packets in a hundred, and after each loss the next packet with a probability of one
+/// third.
 struct Network {
     state: u64,
 }

@@ -1,19 +1,18 @@
-//! Coding coefficients. Those of the window code are a function of the repair key and the symbol id,
-//! and of nothing else.
+//! Coding coefficients. In the window code they depend only on the repair key and the symbol id.
 //!
-//! The coefficient of one symbol can be computed without those of the others. So key and span are
-//! enough to name a repair symbol, and a receiver computes just the coefficients of the symbols
-//! that it misses.
+//! Each coefficient can be computed without the others. Key and span are therefore enough to
+//! identify a repair symbol, and a receiver computes only the coefficients of the symbols that it
+//! is missing.
 
 use crate::symbol::SymbolId;
 
 /// The increment of SplitMix64 (Steele, Lea and Flood, 2014): 2^64 divided by the golden ratio.
 const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Coefficients that one output of the generator holds, as a power of two.
+/// Coefficients per output of the generator, as a power of two.
 const BLOCK_BITS: u32 = 3;
 
-/// Output number `n` (from 0) of SplitMix64 that was seeded with `seed`.
+/// Output number `n` (from 0) of SplitMix64 seeded with `seed`.
 const fn split_mix(seed: u64, n: u64) -> u64 {
     let mut z = seed.wrapping_add(GAMMA.wrapping_mul(n.wrapping_add(1)));
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -21,15 +20,15 @@ const fn split_mix(seed: u64, n: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// How a repair symbol combines the source symbols of its span: every linear code over GF(256) is a
-/// way of choosing this.
+/// How a repair symbol combines the source symbols of its span. Every linear code over GF(256) can
+/// be expressed in this way.
 ///
-/// A function from ids to coefficients is a combination.
+/// Functions from ids to coefficients implement this.
 pub trait Combination {
-    /// The coefficient of symbol `id`, which is in the span. 0 leaves the symbol out.
+    /// The coefficient of symbol `id`, which is in the span. 0 omits the symbol.
     fn coefficient(&self, id: SymbolId) -> u8;
 
-    /// Fills `out` with the coefficients of `first` and of the symbols after it, all in the span.
+    /// Fills `out` with the coefficients of `first` and the symbols after it, all in the span.
     fn fill(&self, first: SymbolId, out: &mut [u8]) {
         for (id, coefficient) in (first..).zip(out) {
             *coefficient = self.coefficient(id);
@@ -43,14 +42,13 @@ impl<F: Fn(SymbolId) -> u8> Combination for F {
     }
 }
 
-/// The coefficient of source symbol `id` in a repair symbol of the window code with `key`. It is
-/// never 0.
+/// The coefficient of source symbol `id` in a repair symbol of the window code with `key`. Never 0.
 #[must_use]
 pub const fn coefficient(key: u32, id: SymbolId) -> u8 {
     Coefficients::new(key).at(id)
 }
 
-/// All coefficients of one repair key of the window code.
+/// The coefficients for one repair key of the window code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Coefficients {
     seed: u64,
@@ -69,9 +67,9 @@ impl Coefficients {
         self.word(id >> BLOCK_BITS).to_le_bytes()[(id % 8) as usize]
     }
 
-    /// Fills `out` with the coefficients of `first` and of the symbols after it.
+    /// Fills `out` with the coefficients of `first` and the symbols after it.
     ///
-    /// This is several times as fast as asking for one after the other.
+    /// Several times as fast as computing them one by one.
     pub fn fill(self, first: SymbolId, out: &mut [u8]) {
         let mut block = first >> BLOCK_BITS;
         let skip = (first % 8) as usize;
@@ -91,7 +89,7 @@ impl Coefficients {
         }
     }
 
-    /// The coefficients of the eight symbols whose ids divided by 8 are `block`.
+    /// The coefficients of the eight symbols whose ids divided by 8 give `block`.
     const fn word(self, block: u64) -> u64 {
         without_zeros(split_mix(self.seed, block))
     }
@@ -107,11 +105,11 @@ impl Combination for Coefficients {
     }
 }
 
-/// A word with ones in the place of bytes that are zero, so that a repair symbol depends on every
-/// symbol that it covers.
+/// A word with a one in each zero byte of `word`, so that a repair symbol depends on every symbol
+/// that it covers.
 const fn without_zeros(word: u64) -> u64 {
     const LOW: u64 = 0x7F7F_7F7F_7F7F_7F7F;
-    // The upper bit of each byte: whether any of the byte's bits is set.
+    // The top bit of each byte: whether any of the byte's bits is set.
     let nonzero = ((word & LOW) + LOW) | word;
     word | (!nonzero & !LOW) >> 7
 }
@@ -124,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_generator_is_split_mix() {
-        // The published first outputs for the seed 1234567.
+        // The published first outputs for seed 1234567.
         assert_eq!(split_mix(1_234_567, 0), 6_457_827_717_110_365_317);
         assert_eq!(split_mix(1_234_567, 1), 3_203_168_211_198_807_973);
     }
@@ -163,7 +161,7 @@ mod tests {
                 counts[usize::from(coefficient(key, id))] += 1;
             }
         }
-        // 1024 of each are expected with a deviation of 32, and twice that of the value 1.
+        // Each is expected 1024 times with a deviation of 32, and the value 1 twice as often.
         assert_eq!(counts[0], 0);
         assert!((1800..2300).contains(&counts[1]), "{}", counts[1]);
         for (value, count) in counts.iter().enumerate().skip(2) {

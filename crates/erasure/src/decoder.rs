@@ -1,4 +1,4 @@
-//! The receiver's side: source and repair symbols in, lost source symbols out.
+//! The receiver: takes source and repair symbols and recovers lost source symbols.
 
 mod burst;
 mod known;
@@ -21,48 +21,48 @@ use matrix::{Candidate, Contradiction, Matrix};
 
 pub use burst::RepairSymbol;
 
-/// Recovers lost source symbols of one sliding window.
+/// Recovers lost source symbols of a sliding window.
 ///
 /// The decoder follows a window of ids, from [`lower_bound`](Self::lower_bound) to
 /// [`upper_bound`](Self::upper_bound). Every id in it is either held or missing. The upper bound
 /// follows the newest id that any symbol refers to. The lower bound follows
-/// [`release_below`](Self::release_below), and it yields when the window would exceed a limit: the
-/// oldest ids are given up then, held or missing, so that no loss can block the decoder forever.
-/// A sender whose own window is within the decoder's limits never causes that for symbols that it
-/// still protects.
+/// [`release_below`](Self::release_below), and also moves when the window would exceed a limit: the
+/// oldest ids are then given up, whether held or missing, so that no loss can block the decoder
+/// forever. A sender whose own window is within the decoder's limits never causes this for symbols
+/// that it still protects.
 ///
-/// A symbol is recovered as soon as it is determined, even while others are not.
+/// A symbol is recovered as soon as it is determined, even if others are not.
 #[derive(Debug)]
 pub struct Decoder {
     limits: DecoderLimits,
     /// The id of the first slot.
     lower: SymbolId,
-    /// The window, by id: symbols held in coded form. Slots of those missing, which are the
-    /// matrix's unknowns, are empty.
+    /// The window, by id: held symbols in coded form. Slots of missing symbols, the matrix's
+    /// unknowns, are empty.
     slots: VecDeque<Slot>,
-    /// Bytes of all symbols held, without their length prefixes.
+    /// Bytes of all held symbols, without their length prefixes.
     bytes: usize,
     matrix: Matrix,
-    /// Symbols recovered and not popped yet.
+    /// Recovered symbols that have not been popped yet.
     recovered: VecDeque<SymbolId>,
     given_up: u64,
     pool: Pool,
     kernel: Kernel,
-    /// Storage for symbols on their way from the matrix to their slots.
+    /// Storage for symbols moving from the matrix to their slots.
     solved: Vec<(SymbolId, Slot)>,
-    /// Bytes of known symbols that were subtracted from repair symbols.
+    /// Bytes of known symbols subtracted from repair symbols.
     work: u64,
 }
 
 impl Decoder {
-    /// A decoder that holds nothing. Limits beyond those of the code are lowered
+    /// An empty decoder. Limits beyond those of the code are lowered
     /// ([`DecoderLimits::effective`]).
     #[must_use]
     pub fn new(limits: DecoderLimits) -> Self {
         Self::with_kernel(limits, Kernel::best())
     }
 
-    /// A decoder whose arithmetic is done by `kernel`.
+    /// An empty decoder whose arithmetic uses `kernel`.
     #[must_use]
     pub fn with_kernel(limits: DecoderLimits, kernel: Kernel) -> Self {
         let limits = limits.effective();
@@ -126,13 +126,13 @@ impl Decoder {
         Ok(Arrival::New)
     }
 
-    /// Takes the repair symbol with `key` over the source symbols of `span`.
+    /// Takes the repair symbol with `key` over the source symbols in `span`.
     ///
     /// # Errors
     ///
     /// [`DecodeError::Span`] and [`DecodeError::RepairSize`] leave the decoder unchanged. After
-    /// [`DecodeError::Contradiction`] the decoder goes on without the symbols concerned, as far as
-    /// they can be told; others may have been recovered.
+    /// [`DecodeError::Contradiction`] the decoder continues without the symbols concerned, as far
+    /// as they can be identified; others may have been recovered.
     pub fn repair(
         &mut self,
         span: Range<SymbolId>,
@@ -142,14 +142,14 @@ impl Decoder {
         self.repair_with(span, Coefficients::new(key), payload)
     }
 
-    /// Takes the repair symbol that is this combination of the source symbols of `span`. Symbols of
+    /// Takes the repair symbol that is this combination of the source symbols in `span`. Symbols of
     /// different codes may be mixed freely: to the decoder they are all equations.
     ///
-    /// The coefficients are asked for as they are needed: first those of the missing symbols only.
+    /// The coefficients are computed as needed: at first only those of missing symbols.
     ///
     /// # Errors
     ///
-    /// Those of [`repair`](Self::repair).
+    /// As for [`repair`](Self::repair).
     pub fn repair_with(
         &mut self,
         span: Range<SymbolId>,
@@ -182,7 +182,7 @@ impl Decoder {
         Ok(RepairOutcome::Innovative { recovered })
     }
 
-    /// `None` if the limit on equations would push this one out again.
+    /// `None` if the limit on equations would remove this one again.
     fn worth_keeping(&mut self, candidate: Candidate) -> Option<Candidate> {
         let full = self.matrix.rows() >= self.limits.repairs;
         if full && self.matrix.is_oldest_and_unsolved(&candidate) {
@@ -192,7 +192,7 @@ impl Decoder {
         Some(candidate)
     }
 
-    /// Collects what equations that were added have solved, and applies the limit on the rest.
+    /// Collects the symbols that the new equations solved, and enforces the limit on the others.
     fn settle(&mut self) -> Result<usize, Contradiction> {
         let collected = self.collect_solved();
         while self.matrix.rows() > self.limits.repairs {
@@ -212,7 +212,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Moves every row that is solved into its slot, and returns how many there were.
+    /// Moves every solved row into its slot, and returns their number.
     fn collect_solved(&mut self) -> Result<usize, Contradiction> {
         let mut solved = core::mem::take(&mut self.solved);
         let result = self.matrix.take_solved(&mut solved, &mut self.pool);
@@ -228,7 +228,8 @@ impl Decoder {
         result.map(|()| recovered)
     }
 
-    /// Puts a symbol into its slot, if the window is still there after room was made for its bytes.
+    /// Stores a symbol in its slot, if the slot is still in the window after making room for its
+    /// bytes.
     fn hold(&mut self, id: SymbolId, coded: Slot) -> bool {
         let len = symbol::content(&coded).len();
         self.give_up_below(self.lower_with_room_for(len).min(id + 1));
@@ -243,7 +244,7 @@ impl Decoder {
         true
     }
 
-    /// How far up the window's lower end has to be so that `len` more bytes fit.
+    /// The lower bound of the window at which `len` more bytes fit.
     fn lower_with_room_for(&self, len: usize) -> SymbolId {
         let mut excess = (self.bytes + len).saturating_sub(self.limits.bytes);
         let mut lower = self.lower;
@@ -257,7 +258,7 @@ impl Decoder {
         lower
     }
 
-    /// Makes all ids up to `upper` part of the window, as missing symbols.
+    /// Extends the window up to `upper` with missing symbols.
     fn extend_to(&mut self, upper: SymbolId) {
         if upper <= self.upper_bound() {
             return;
@@ -269,30 +270,31 @@ impl Decoder {
         }
     }
 
-    /// Makes sure that one more id fits into the window.
+    /// Makes room for one more id in the window.
     fn make_room_for_newest(&mut self) {
         if self.slots.len() >= self.limits.symbols {
             self.give_up_below(self.lower + 1);
         }
     }
 
-    /// The next symbol that was recovered since the last call, in the order of recovery. Its bytes
-    /// are those of [`symbol`](Self::symbol).
+    /// The next recovered symbol, in the order of recovery. [`symbol`](Self::symbol) returns its
+    /// bytes.
     pub fn pop_recovered(&mut self) -> Option<SymbolId> {
         self.recovered.pop_front()
     }
 
-    /// The symbol with `id`, if it was received or recovered and is in the window.
+    /// The symbol with `id`, if it was received or recovered and is still in the window.
     #[must_use]
     pub fn symbol(&self, id: SymbolId) -> Option<&[u8]> {
         let index = usize::try_from(id.checked_sub(self.lower)?).ok()?;
         self.slots.get(index).filter(|slot| !slot.is_empty()).map(symbol::content)
     }
 
-    /// Moves the window's lower end up to `lower`: all symbols below it are forgotten, and those
-    /// missing are no longer waited for. No repair symbol that covers one of them is of use later.
+    /// Moves the lower bound of the window up to `lower`: all symbols below it are forgotten, and
+    /// missing ones are no longer waited for. Later repair symbols that cover any of them are
+    /// useless.
     ///
-    /// Symbols that were recovered and not popped are forgotten too.
+    /// Recovered symbols that have not been popped are forgotten too.
     pub fn release_below(&mut self, lower: SymbolId) {
         self.give_up_below(lower.min(MAX_SYMBOL_ID + 1));
     }
@@ -319,45 +321,45 @@ impl Decoder {
         self.matrix.unknowns().copied()
     }
 
-    /// The lowest id in the window. Symbols below it are no longer needed; whether they all arrived
-    /// is another matter, see [`given_up`](Self::given_up).
+    /// The lowest id in the window. Symbols below it are no longer needed, whether they arrived or
+    /// not; see [`given_up`](Self::given_up).
     #[must_use]
     pub fn lower_bound(&self) -> SymbolId {
         self.lower
     }
 
-    /// One more than the highest id in the window, which is the highest that was referred to.
+    /// One more than the highest id in the window, the highest that any symbol referred to.
     #[must_use]
     pub fn upper_bound(&self) -> SymbolId {
         self.lower + self.slots.len() as u64
     }
 
-    /// How many ids fell below the window while they were missing.
+    /// How many ids left the window while missing.
     #[must_use]
     pub fn given_up(&self) -> u64 {
         self.given_up
     }
 
-    /// Bytes of source symbols held.
+    /// Bytes of held source symbols.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Unsolved equations held.
+    /// The number of unsolved equations.
     #[must_use]
     pub fn repairs(&self) -> usize {
         self.matrix.rows()
     }
 
-    /// Bytes that arithmetic has read so far: what decoding has cost. Each symbol given adds at
-    /// most [`DecoderLimits::work`], and nothing while no symbol is missing.
+    /// Bytes that arithmetic has read so far, as a measure of the cost. Each symbol given to the
+    /// decoder adds at most [`DecoderLimits::work`], and nothing while no symbol is missing.
     #[must_use]
     pub fn work(&self) -> u64 {
         self.work + self.matrix.work()
     }
 
-    /// Bytes of memory held, in use or kept for reuse; at most [`DecoderLimits::memory`].
+    /// Bytes of memory allocated, in use or kept for reuse; at most [`DecoderLimits::memory`].
     #[must_use]
     pub fn allocated(&self) -> usize {
         self.pool.allocated()
@@ -367,9 +369,9 @@ impl Decoder {
             + self.solved.capacity() * size_of::<(SymbolId, Slot)>()
     }
 
-    /// Gives back the memory that is only kept for reuse. A decoder with an empty window, as after
-    /// [`release_below`](Self::release_below) its [`upper_bound`](Self::upper_bound), holds none
-    /// then, and goes on with the symbols that follow.
+    /// Frees memory that is only kept for reuse. A decoder with an empty window, as after calling
+    /// [`release_below`](Self::release_below) with its [`upper_bound`](Self::upper_bound), then
+    /// holds none, and continues with the symbols that follow.
     pub fn shrink(&mut self) {
         self.slots.shrink_to_fit();
         self.recovered.shrink_to_fit();
@@ -379,7 +381,7 @@ impl Decoder {
     }
 }
 
-/// The bound on the memory of a decoder's containers, without what buffers and rows hold.
+/// The bound on the memory of a decoder's containers, without the contents of buffers and rows.
 pub(crate) const fn containers(symbols: usize, equations: usize) -> usize {
     // A new symbol is stored before the oldest one is dropped.
     vector::<Slot>(symbols)
@@ -389,7 +391,7 @@ pub(crate) const fn containers(symbols: usize, equations: usize) -> usize {
         + matrix::containers(symbols, equations)
 }
 
-/// What became of a source symbol.
+/// How a source symbol was handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
     /// It was not known before.
@@ -400,36 +402,36 @@ pub enum Arrival {
     Old,
 }
 
-/// What became of a repair symbol.
+/// How a repair symbol was handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RepairOutcome {
-    /// It says something new about the missing symbols, which determined this many of them.
+    /// It added information about the missing symbols, which determined this many of them.
     Innovative {
-        /// Symbols recovered at once.
+        /// Symbols recovered immediately.
         recovered: usize,
     },
-    /// Nothing that it covers is missing.
+    /// None of the symbols that it covers is missing.
     Unneeded,
-    /// It says nothing that earlier repair symbols do not.
+    /// It adds nothing to earlier repair symbols.
     Dependent,
     /// It covers symbols below the window.
     Old,
-    /// It is about the oldest missing symbols and the limit on equations is reached.
+    /// It is about the oldest missing symbols, and the limit on equations has been reached.
     Dropped,
 }
 
-/// What a decoder refuses. A sender that follows the code never causes any of these.
+/// Why a decoder refused a symbol. A sender that follows the code never causes any of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecodeError {
     /// The symbol id is above [`MAX_SYMBOL_ID`].
     SymbolId,
     /// The source symbol is empty or longer than the limit.
     SymbolSize,
-    /// The repair symbol's span is empty, reaches beyond [`MAX_SYMBOL_ID`] or covers more symbols
+    /// The repair symbol's span is empty, extends beyond [`MAX_SYMBOL_ID`], or covers more symbols
     /// than the limit.
     Span,
-    /// The repair symbol is too short to cover any source symbol, or longer than the longest
-    /// source symbol makes it.
+    /// The repair symbol is too short to cover any source symbol, or longer than the longest source
+    /// symbol permits.
     RepairSize,
     /// Symbols contradict each other: they cannot all come from one encoder.
     Contradiction,

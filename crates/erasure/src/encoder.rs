@@ -1,4 +1,4 @@
-//! The sender's side: a window of source symbols and repair symbols made of it.
+//! The sender: a window of source symbols, from which repair symbols are made.
 
 mod open;
 
@@ -19,9 +19,8 @@ pub use open::OpenRepair;
 
 /// The window of source symbols that a sender may still protect.
 ///
-/// Symbols are numbered from 0 as they are pushed. They stay until
-/// [`release_below`](Self::release_below), which is up to the owner: normally when the receiver
-/// holds them.
+/// Symbols are numbered from 0 as they are pushed. They stay until the owner calls
+/// [`release_below`](Self::release_below), normally when the receiver has them.
 #[derive(Debug)]
 pub struct Encoder {
     limits: WindowLimits,
@@ -37,14 +36,13 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// An empty window. Limits beyond those of the code are lowered
-    /// ([`WindowLimits::effective`]).
+    /// An empty window. Limits beyond those of the code are lowered ([`WindowLimits::effective`]).
     #[must_use]
     pub fn new(limits: WindowLimits) -> Self {
         Self::with_kernel(limits, Kernel::best())
     }
 
-    /// An empty window whose arithmetic is done by `kernel`. Repair symbols are the same with all.
+    /// An empty window whose arithmetic uses `kernel`. All kernels make the same repair symbols.
     #[must_use]
     pub fn with_kernel(limits: WindowLimits, kernel: Kernel) -> Self {
         let limits = limits.effective();
@@ -95,7 +93,7 @@ impl Encoder {
         if full { Err(PushError::Full) } else { Ok(()) }
     }
 
-    /// The id that the next symbol gets.
+    /// The id of the next symbol to be pushed.
     #[must_use]
     pub fn next_id(&self) -> SymbolId {
         self.first + self.symbols.len() as u64
@@ -120,8 +118,8 @@ impl Encoder {
         self.symbols.get(index).map(symbol::content)
     }
 
-    /// Takes all symbols below `lower` out of the window. Symbols that were not pushed yet stay to
-    /// come: `lower` counts as at most [`next_id`](Self::next_id).
+    /// Removes all symbols below `lower` from the window. Symbols that were not pushed yet are not
+    /// affected: `lower` is limited to [`next_id`](Self::next_id).
     pub fn release_below(&mut self, lower: SymbolId) {
         while self.first < lower
             && let Some(coded) = self.symbols.pop_front()
@@ -132,7 +130,7 @@ impl Encoder {
         }
     }
 
-    /// The length of a repair symbol over `span`, in bytes: that of its longest source symbol and
+    /// The length of a repair symbol over `span`, in bytes: that of its longest source symbol plus
     /// [`PREFIX`].
     ///
     /// # Errors
@@ -145,8 +143,8 @@ impl Encoder {
 
     /// Appends to `out` the repair symbol with `key` over `span`, and returns its length.
     ///
-    /// Use a key once: two repair symbols with one key over one span are the same. Keys need not
-    /// be random, a counter will do.
+    /// Use each key once: two repair symbols with the same key and span are identical. Keys need
+    /// not be random; a counter will do.
     ///
     /// # Errors
     ///
@@ -160,9 +158,9 @@ impl Encoder {
         self.repair_with(span, Coefficients::new(key), out)
     }
 
-    /// Appends to `out` the repair symbol that is this combination of the symbols of `span`, and
-    /// returns its length, which is that of [`repair_size`](Self::repair_size) whatever the
-    /// coefficients are.
+    /// Appends to `out` the repair symbol that is this combination of the symbols in `span`, and
+    /// returns its length, which is that of [`repair_size`](Self::repair_size) for any
+    /// coefficients.
     ///
     /// # Errors
     ///
@@ -184,12 +182,12 @@ impl Encoder {
         Ok(size)
     }
 
-    /// Appends to each of `out` the repair symbol over `span` with the key in the same place, and
-    /// returns the length of each.
+    /// Appends to each element of `out` the repair symbol over `span` with the corresponding key,
+    /// and returns the length of each.
     ///
-    /// The source symbols are read once for up to six of them: from four on, this takes about half
-    /// as long as one [`repair`](Self::repair) after the other, and a fourth if the window does
-    /// not fit the CPU's second-level cache.
+    /// The source symbols are read once for up to six repair symbols. From four on, this takes
+    /// about half as long as calling [`repair`](Self::repair) for each, and a fourth if the window
+    /// does not fit into the CPU's second-level cache.
     ///
     /// # Errors
     ///
@@ -197,7 +195,7 @@ impl Encoder {
     ///
     /// # Panics
     ///
-    /// If there are not as many keys as places for repair symbols.
+    /// If the number of keys is not that of elements of `out`.
     pub fn repair_burst(
         &self,
         span: Range<SymbolId>,
@@ -226,16 +224,16 @@ impl Encoder {
     /// Opens a repair symbol with `key` that will cover all source symbols from the next one on,
     /// until it is closed. `None` if [`MAX_OPEN_REPAIRS`](crate::MAX_OPEN_REPAIRS) are open.
     ///
-    /// Its work is done as symbols are pushed, while they are in the cache, so there is none left
-    /// when it is due. The symbols that it covers may be released in the meantime; a receiver
-    /// refuses it nevertheless if it covers more of them than its own window has.
+    /// Its work is done while symbols are pushed and are in the cache anyway, so there is none left
+    /// when it is due. The symbols that it covers may be released in the meantime; a receiver still
+    /// refuses it if it covers more symbols than the receiver's own window holds.
     pub fn open_repair(&mut self, key: u32) -> Option<OpenRepair> {
         let first = self.next_id();
         self.open.open(first, key, self.limits.symbol_size, &mut self.pool)
     }
 
-    /// Closes a repair symbol, appends it to `out`, and returns its span: that, its key and its
-    /// bytes are the same as if [`repair`](Self::repair) had made it of the whole span.
+    /// Closes a repair symbol, appends it to `out`, and returns its span. The result is the same as
+    /// if [`repair`](Self::repair) had been called with its key and the whole span.
     ///
     /// # Errors
     ///
@@ -251,7 +249,7 @@ impl Encoder {
         if span.is_empty() { Err(SpanError::Empty) } else { Ok(span) }
     }
 
-    /// The symbols of a span, padded, and the length of the longest without padding.
+    /// The padded symbols of a span, and the length of the longest without padding.
     fn sources(&self, span: &Range<SymbolId>) -> Result<(Vec<&[u8]>, usize), SpanError> {
         let covered = self.covered(span)?;
         let mut longest = 0;
@@ -276,15 +274,15 @@ impl Encoder {
         Ok(self.symbols.range(from..to))
     }
 
-    /// Bytes of memory held, in use or kept for reuse; at most [`WindowLimits::memory`].
+    /// Bytes of memory allocated, in use or kept for reuse; at most [`WindowLimits::memory`].
     #[must_use]
     pub fn allocated(&self) -> usize {
         let symbols = self.symbols.capacity() * size_of::<Slot>();
         self.pool.allocated() + self.open.allocated() + symbols
     }
 
-    /// Gives back the memory that is only kept for reuse. An encoder with an empty window and no
-    /// open repair symbol holds none then.
+    /// Frees memory that is only kept for reuse. An encoder with an empty window and no open repair
+    /// symbol then holds none.
     pub fn shrink(&mut self) {
         self.symbols.shrink_to_fit();
         self.open.shrink();
@@ -292,15 +290,15 @@ impl Encoder {
     }
 }
 
-/// The bound on the memory of an encoder's containers, without what its buffers hold.
+/// The bound on the memory of an encoder's containers, without the contents of its buffers.
 pub(crate) const fn containers(symbols: usize) -> usize {
     vector::<Slot>(symbols) + vector::<Slot>(symbols + MAX_OPEN_REPAIRS) + open::CONTAINER
 }
 
-/// Why a symbol did not enter the window.
+/// Why a symbol was not added to the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PushError {
-    /// The window has as many symbols or bytes as it may hold.
+    /// The window holds as many symbols or bytes as it may.
     Full,
     /// The symbol is longer than the limit for one symbol.
     TooLong,
@@ -320,7 +318,7 @@ impl fmt::Display for PushError {
 
 impl core::error::Error for PushError {}
 
-/// Why there is no repair symbol over a span.
+/// Why no repair symbol can be made over a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanError {
     /// The span has no symbols.

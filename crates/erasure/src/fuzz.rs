@@ -1,7 +1,7 @@
-//! Entry points for fuzzers, which the tests run on pseudo-random input as well.
+//! Entry points for fuzzers. The tests also run them on pseudo-random input.
 //!
-//! Not part of the public interface. Each function takes any bytes, acts on them and panics if the
-//! coder breaks a promise.
+//! Not part of the public interface. Each function takes arbitrary bytes, interprets them as
+//! actions, and panics if the coder breaks a guarantee.
 
 use alloc::{collections::VecDeque, vec::Vec};
 use core::ops::Range;
@@ -11,7 +11,7 @@ use crate::{
     RepairSymbol, SymbolId, WindowLimits, kernel::Kernel,
 };
 
-/// Small, so that input of a few hundred bytes reaches every bound.
+/// Small limits, so that input of a few hundred bytes reaches every bound.
 const LIMITS: DecoderLimits =
     DecoderLimits { symbols: 16, bytes: 200, symbol_size: 40, repairs: 5 };
 
@@ -31,7 +31,7 @@ impl<'a> Input<'a> {
         bytes
     }
 
-    /// An id: mostly near the window, sometimes far off, up to beyond what is allowed.
+    /// An id: usually near the window, sometimes far away, even beyond the permitted range.
     fn id(&mut self, decoder: &Decoder) -> Option<SymbolId> {
         let byte = self.byte()?;
         let offset = SymbolId::from(byte & 0x1f);
@@ -54,7 +54,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Gives a decoder symbols that no encoder made, and checks its bounds and its books.
+/// Gives a decoder symbols that no encoder made, and checks its bounds and its bookkeeping.
 pub fn decoder(data: &[u8], kernel: Kernel) {
     let mut input = Input(data);
     let mut decoder = Decoder::with_kernel(LIMITS, kernel);
@@ -67,7 +67,7 @@ pub fn decoder(data: &[u8], kernel: Kernel) {
     check_window(&decoder);
 }
 
-/// Does one thing to a decoder and returns how many symbols it was given.
+/// Performs one action on a decoder and returns how many symbols it was given.
 fn act(action: u8, input: &mut Input<'_>, decoder: &mut Decoder) -> Option<usize> {
     match action % 12 {
         0..=2 => give_source(input, decoder),
@@ -123,7 +123,7 @@ fn give_source(input: &mut Input<'_>, decoder: &mut Decoder) -> Option<usize> {
     let bytes = input.bytes(len);
     let known = decoder.symbol(id).map(Vec::from);
     match decoder.source(id, bytes) {
-        // The limit on bytes may have pushed the symbol out at once.
+        // The limit on bytes may have removed the symbol immediately.
         Ok(Arrival::New) if id >= decoder.lower_bound() => {
             assert_eq!((known, decoder.symbol(id)), (None, Some(bytes)));
         }
@@ -142,12 +142,12 @@ fn check_bounds(decoder: &Decoder) {
     assert!(decoder.allocated() <= LIMITS.memory());
 }
 
-/// What decoding has cost since it was `before`, for some symbols given.
+/// Checks the cost of decoding since it was `before`, for a number of symbols.
 fn check_work(decoder: &Decoder, before: u64, symbols: usize) {
     assert!(decoder.work() - before <= (symbols * LIMITS.work()) as u64);
 }
 
-/// Each id of the window is held or missing, and never both.
+/// Checks that each id of the window is either held or missing.
 fn check_window(decoder: &Decoder) {
     let mut missing = decoder.missing();
     let mut bytes = 0;
@@ -160,7 +160,7 @@ fn check_window(decoder: &Decoder) {
     assert_eq!((missing.next(), bytes), (None, decoder.bytes()));
 }
 
-/// A repair symbol on its way.
+/// A repair symbol in transit.
 struct Repair {
     span: Range<SymbolId>,
     key: u32,
@@ -176,9 +176,8 @@ struct Trip {
     key: u32,
 }
 
-/// Takes an encoder's symbols through a network that the input drives, with loss, reordering and
-/// duplication, and checks that nothing is refused and that every symbol recovered is the one that
-/// was sent.
+/// Sends an encoder's symbols through a network that the input controls, with loss, reordering and
+/// duplication. Checks that nothing is refused and that every recovered symbol equals the one sent.
 pub fn round_trip(data: &[u8], kernel: Kernel) {
     let mut input = Input(data);
     let window = WindowLimits { symbols: 12, ..LIMITS.window() };
@@ -201,7 +200,7 @@ pub fn round_trip(data: &[u8], kernel: Kernel) {
 }
 
 impl Trip {
-    /// Does one thing, and returns how many symbols the decoder was given.
+    /// Performs one action and returns how many symbols the decoder was given.
     fn act(&mut self, action: u8, argument: u8) -> usize {
         match action {
             0 => self.send_source(false),
@@ -256,7 +255,7 @@ impl Trip {
         usize::from(arrives)
     }
 
-    /// Sends an original once more, or late.
+    /// Sends a source symbol again, or late.
     fn send_again(&mut self, back: u8) -> usize {
         let Some(id) = self.encoder.next_id().checked_sub(SymbolId::from(back) + 1) else {
             return 0;
@@ -265,14 +264,14 @@ impl Trip {
         1
     }
 
-    /// All of the window, or all but its oldest symbols.
+    /// The whole window, or all but its oldest symbols.
     fn span(&self, skip: u8) -> Option<Range<SymbolId>> {
         let window = self.encoder.window();
         let skip = SymbolId::from(skip).checked_rem(window.end - window.start)?;
         Some(window.start + skip..window.end)
     }
 
-    /// Puts a repair symbol on its way. The network forgets the oldest if there are too many.
+    /// Puts a repair symbol in transit. The network drops the oldest if there are too many.
     fn send(&mut self, repair: Repair) {
         self.delayed.push_back(repair);
         if self.delayed.len() > 8 {
@@ -297,8 +296,8 @@ impl Trip {
         }
     }
 
-    /// Closes a repair symbol, compares it with what the encoder makes of the same symbols, if it
-    /// still has them, and puts it on its way, if it is not too wide for the receiver.
+    /// Closes a repair symbol, compares it with a directly made one if the encoder still has the
+    /// symbols, and puts it in transit unless it is too wide for the receiver.
     fn close_repair(&mut self, which: u8) {
         let Some(which) = usize::from(which).checked_rem(self.open.len()) else { return };
         let (open, key) = self.open.swap_remove(which);
@@ -319,7 +318,7 @@ impl Trip {
         1
     }
 
-    /// Delivers the oldest repair symbols together, the first of them twice.
+    /// Delivers the oldest repair symbols together, the first one twice.
     fn deliver_burst(&mut self, count: u8) -> usize {
         let count = usize::from(count).min(self.delayed.len());
         let repairs: Vec<Repair> = self.delayed.drain(..count).collect();
@@ -336,7 +335,7 @@ impl Trip {
     }
 }
 
-/// The bytes of symbol `id`, which differ in length from symbol to symbol.
+/// The bytes of symbol `id`; lengths vary from symbol to symbol.
 fn content(id: SymbolId) -> Vec<u8> {
     let len = 1 + (id * id + id / 3) % 16;
     (0..len).map(|at| (id * 37 + at * 11) as u8).collect()

@@ -1,7 +1,7 @@
 //! The field GF(256): polynomials over GF(2) modulo x^8 + x^4 + x^3 + x^2 + 1.
 //!
-//! Addition and subtraction are exclusive or. Arithmetic on whole symbols is in
-//! [`kernel`](crate::kernel); this is for single coefficients.
+//! Addition and subtraction are exclusive or. This module handles single coefficients;
+//! [`kernel`](crate::kernel) has the arithmetic on whole symbols.
 
 /// The field's reduction polynomial, bit *i* being the coefficient of x^i. 2 generates the
 /// multiplicative group.
@@ -11,7 +11,8 @@ pub const POLYNOMIAL: u16 = 0x11D;
 const ORDER: usize = 255;
 
 struct Tables {
-    /// `exp[i]` is 2 to the power of `i`; twice round, so that a sum of two logarithms is an index.
+    /// `exp[i]` is 2 to the power of `i`, for two periods, so that a sum of two logarithms is an
+    /// index.
     exp: [u8; 2 * ORDER],
     /// The logarithm of each element; the entry of 0 has no meaning.
     log: [u8; ORDER + 1],
@@ -50,7 +51,7 @@ pub fn mul(a: u8, b: u8) -> u8 {
     TABLES.exp[log]
 }
 
-/// The inverse of `a`; 0, which has none, gives 0.
+/// The inverse of `a`; 0 for 0, which has none.
 #[must_use]
 pub fn inv(a: u8) -> u8 {
     if a == 0 {
@@ -63,7 +64,7 @@ pub fn inv(a: u8) -> u8 {
 mod tests {
     use super::*;
 
-    /// The definition: a product of polynomials, then division by [`POLYNOMIAL`].
+    /// The definition: a product of polynomials, reduced modulo [`POLYNOMIAL`].
     fn long_multiplication(a: u8, b: u8) -> u8 {
         let mut product = (0..8)
             .filter(|bit| b >> bit & 1 == 1)

@@ -1,8 +1,8 @@
 //! Arithmetic on regions of bytes, in which each byte is an element of [GF(256)](crate::gf256).
 //!
-//! All work on the bytes of symbols is done here. All [`Kernel`]s compute the same, each with other
-//! instructions. Regions may have any length and alignment. A source that is shorter than its
-//! destination counts as padded with zeros; if it is longer, the rest is ignored. Regions that
+//! All work on the bytes of symbols is done here. All [`Kernel`]s compute the same results with
+//! different instructions. Regions may have any length and alignment. A source shorter than its
+//! destination counts as padded with zeros; the excess of a longer one is ignored. Regions that
 //! start at a multiple of 64 bytes are read up to 50 % faster than others.
 //!
 //! ```
@@ -16,7 +16,7 @@ use core::fmt;
 
 use crate::simd::{self, Table};
 
-/// The instructions that a [`Kernel`] is made of.
+/// The instruction set of a [`Kernel`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Tier {
@@ -35,7 +35,7 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// All tiers; of those that run on one machine, the later is the faster.
+    /// All tiers. Among those that run on one machine, later ones are faster.
     pub const ALL: [Self; 6] =
         [Self::Scalar, Self::Simd128, Self::Neon, Self::Avx2, Self::Avx2Gfni, Self::Avx512Gfni];
 
@@ -67,7 +67,7 @@ impl Kernel {
     /// The fastest kernel that runs on this CPU.
     #[must_use]
     pub fn best() -> Self {
-        // The standard library remembers what it found out about the CPU, so this is some loads.
+        // The standard library caches the CPU's features, so this takes only a few loads.
         Self::available().last().unwrap_or(Self::scalar())
     }
 
@@ -76,9 +76,9 @@ impl Kernel {
         Self(simd::SCALAR)
     }
 
-    /// The kernel of a tier; `None` if it does not run on this CPU.
+    /// The kernel of a tier; `None` if the CPU does not support it.
     ///
-    /// Without the feature `std` only tiers are known that the program is compiled for.
+    /// Without the feature `std`, only tiers that the program is compiled for are available.
     #[must_use]
     pub fn new(tier: Tier) -> Option<Self> {
         simd::table(tier).map(Self)
@@ -89,7 +89,7 @@ impl Kernel {
         Tier::ALL.into_iter().filter_map(Self::new)
     }
 
-    /// The instructions that this kernel is made of.
+    /// The instruction set of this kernel.
     #[must_use]
     pub fn tier(self) -> Tier {
         self.0.tier
@@ -119,20 +119,20 @@ impl Kernel {
         }
     }
 
-    /// Adds a sum of products to `dst`: for each source, its coefficient times the source.
+    /// Adds a linear combination to `dst`: each source times its coefficient.
     ///
-    /// The destination stays in registers while up to 128 sources pass by, so many sources cost
-    /// little more than reading them.
+    /// The destination stays in registers while up to 128 sources are processed, so many sources
+    /// cost little more than reading them.
     ///
     /// # Panics
     ///
-    /// If there are not as many coefficients as sources.
+    /// If the number of coefficients is not that of sources.
     pub fn dot(self, dst: &mut [u8], coefficients: &[u8], sources: &[&[u8]]) {
         assert_eq!(coefficients.len(), sources.len(), "a coefficient for each source");
         (self.0.dot)(dst, coefficients, sources);
     }
 
-    /// [`dot`](Self::dot) with terms that are not in slices.
+    /// Like [`dot`](Self::dot), with terms that are not in slices.
     pub fn dot_terms<'a>(self, dst: &mut [u8], terms: impl IntoIterator<Item = (u8, &'a [u8])>) {
         const BLOCK: usize = 128;
         let mut coefficients = [0; BLOCK];
@@ -152,14 +152,14 @@ impl Kernel {
         }
     }
 
-    /// Adds a product of matrices to destinations: to each one the [`dot`](Self::dot) product of
-    /// the sources with its own row of coefficients. The rows stand one behind the other.
+    /// Adds a matrix product to the destinations: to each, the [`dot`](Self::dot) product of the
+    /// sources with its own row of coefficients. The rows are stored consecutively.
     ///
     /// Sources are read once for up to six destinations.
     ///
     /// # Panics
     ///
-    /// If there is not a coefficient for each destination and source.
+    /// If there is not one coefficient for each pair of destination and source.
     pub fn matmul(self, dsts: &mut [&mut [u8]], coefficients: &[u8], sources: &[&[u8]]) {
         let expected = dsts.len() * sources.len();
         assert_eq!(coefficients.len(), expected, "a coefficient for each destination and source");

@@ -1,27 +1,27 @@
-//! The bounds of encoders and decoders.
+//! Limits of encoders and decoders.
 
 use crate::{decoder, encoder, slot, symbol::PREFIX};
 
-/// The longest source symbol: what its length prefix can say.
+/// The longest source symbol that the length prefix can express.
 pub const MAX_SYMBOL_SIZE: usize = u16::MAX as usize;
 
-/// The most symbols any window spans. Larger limits are lowered to it.
+/// The most symbols in any window. Larger limits are lowered to this.
 pub const MAX_WINDOW_SYMBOLS: usize = 1 << 15;
 
-/// The most repair symbols that an encoder has open at a time.
+/// The most repair symbols that an encoder can have open at a time.
 pub const MAX_OPEN_REPAIRS: usize = 64;
 
-/// The most unsolved equations any decoder keeps. Larger limits are lowered to it.
+/// The most unsolved equations of any decoder. Larger limits are lowered to this.
 pub const MAX_REPAIRS: usize = 1 << 10;
 
-/// The most bytes of symbols in any window. The factor keeps all bounds within a machine word where
-/// that has 32 bits.
+/// The most bytes of symbols in any window. The factor keeps all bounds within a machine word on
+/// 32-bit platforms.
 const MAX_WINDOW_BYTES: usize = {
     let (symbols, word) = (MAX_WINDOW_SYMBOLS as u64 * MAX_SYMBOL_SIZE as u64, usize::MAX / 8);
     if symbols < word as u64 { symbols as usize } else { word }
 };
 
-/// What an [`Encoder`](crate::Encoder) may hold.
+/// Limits of an [`Encoder`](crate::Encoder).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowLimits {
     /// Source symbols in the window, at most [`MAX_WINDOW_SYMBOLS`].
@@ -40,7 +40,7 @@ impl Default for WindowLimits {
 }
 
 impl WindowLimits {
-    /// The limits as they are applied: nothing is zero and nothing exceeds the code's own bounds.
+    /// The limits as applied: nothing is zero and nothing exceeds the code's own bounds.
     #[must_use]
     pub fn effective(self) -> Self {
         let bytes = self.bytes.clamp(1, MAX_WINDOW_BYTES);
@@ -51,9 +51,8 @@ impl WindowLimits {
         }
     }
 
-    /// The bound on the memory that an encoder ever holds for symbols and for repair symbols that
-    /// are open, in bytes. [`Encoder::allocated`](crate::Encoder::allocated) says how much it is
-    /// now.
+    /// The bound on the memory that an encoder holds for symbols and for open repair symbols, in
+    /// bytes. [`Encoder::allocated`](crate::Encoder::allocated) is the current amount.
     #[must_use]
     pub fn memory(self) -> usize {
         let limits = self.effective();
@@ -63,30 +62,29 @@ impl WindowLimits {
             + encoder::containers(limits.symbols)
     }
 
-    /// Buffer bytes that may be held however poorly they are used, see
-    /// [`Pool`](crate::pool::Pool).
+    /// Buffer bytes that may be held however poorly they are used; see [`Pool`](crate::pool::Pool).
     pub(crate) fn budget(self) -> usize {
         2 * self.bytes + 2 * self.longest()
     }
 
-    /// Memory of all symbols in the window, each in a buffer that fits.
+    /// Memory for all symbols in the window, each in a buffer that fits.
     fn known(self) -> usize {
         self.bytes + (PREFIX + slot::MAX_OVERHEAD) * self.symbols
     }
 
-    /// Memory of the longest symbol, and of each repair symbol on which work goes on.
+    /// Memory for the longest symbol, and for each repair symbol being processed.
     fn longest(self) -> usize {
         slot::memory(PREFIX + self.symbol_size)
     }
 }
 
-/// What a [`Decoder`](crate::Decoder) may hold.
+/// Limits of a [`Decoder`](crate::Decoder).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecoderLimits {
-    /// Symbols from the oldest that is held or missing to the newest, and the longest span of a
-    /// repair symbol; at most [`MAX_WINDOW_SYMBOLS`].
+    /// Symbols from the oldest one held or missing to the newest, and the longest span of a repair
+    /// symbol; at most [`MAX_WINDOW_SYMBOLS`].
     pub symbols: usize,
-    /// Bytes of source symbols held, received or recovered.
+    /// Bytes of held source symbols, received or recovered.
     pub bytes: usize,
     /// Bytes of one source symbol, at most [`MAX_SYMBOL_SIZE`] and `bytes`.
     pub symbol_size: usize,
@@ -104,7 +102,7 @@ impl Default for DecoderLimits {
 }
 
 impl DecoderLimits {
-    /// The limits as they are applied: nothing is zero and nothing exceeds the code's own bounds.
+    /// The limits as applied: nothing is zero and nothing exceeds the code's own bounds.
     #[must_use]
     pub fn effective(self) -> Self {
         let window = self.window().effective();
@@ -116,14 +114,14 @@ impl DecoderLimits {
         }
     }
 
-    /// The window of an encoder that this decoder can follow without giving anything up.
+    /// The window of an encoder that this decoder can follow without giving up symbols.
     #[must_use]
     pub fn window(self) -> WindowLimits {
         WindowLimits { symbols: self.symbols, bytes: self.bytes, symbol_size: self.symbol_size }
     }
 
-    /// The bound on the memory that a decoder ever holds for symbols and equations, in bytes.
-    /// [`Decoder::allocated`](crate::Decoder::allocated) says how much it is now.
+    /// The bound on the memory that a decoder holds for symbols and equations, in bytes.
+    /// [`Decoder::allocated`](crate::Decoder::allocated) is the current amount.
     #[must_use]
     pub fn memory(self) -> usize {
         let limits = self.effective();
@@ -135,11 +133,11 @@ impl DecoderLimits {
             + decoder::containers(limits.symbols, limits.equations())
     }
 
-    /// The bound on the bytes that a decoder's arithmetic reads for one symbol that it is given.
-    /// [`Decoder::work`](crate::Decoder::work) says how much it was so far.
+    /// The bound on the bytes that a decoder's arithmetic reads for each symbol given to it.
+    /// [`Decoder::work`](crate::Decoder::work) is the total so far.
     ///
-    /// That is all known symbols of a window once, all equations twice, and their coefficients
-    /// three times. A CPU with vector instructions reads tens of gigabytes in a second.
+    /// It covers all known symbols of a window once, all equations twice, and their coefficients
+    /// three times. A CPU with vector instructions reads tens of gigabytes per second.
     #[must_use]
     pub fn work(self) -> usize {
         let limits = self.effective();
@@ -148,21 +146,21 @@ impl DecoderLimits {
         known + limits.equations() * (2 * equation + 3 * limits.symbols)
     }
 
-    /// The most equations at any time: those of a burst are placed before the limit is applied.
+    /// The most equations at any time: those of a burst are added before the limit is enforced.
     fn equations(self) -> usize {
         self.repairs + BURST
     }
 }
 
-/// The most memory that a vector takes which had up to `len` elements: vectors double when they
-/// grow, and have no less than eight bytes or four elements.
+/// The most memory of a vector with up to `len` elements: vectors double when they grow, and start
+/// with eight bytes or four elements.
 pub(crate) const fn vector<T>(len: usize) -> usize {
     let least = if size_of::<T>() == 1 { 8 } else { 4 };
     let capacity = if 2 * len > least { 2 * len } else { least };
     capacity * size_of::<T>()
 }
 
-/// How many repair symbols a decoder works on at a time.
+/// How many repair symbols a decoder processes together.
 pub(crate) const BURST: usize = 6;
 
 #[cfg(test)]

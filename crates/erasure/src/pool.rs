@@ -1,20 +1,20 @@
-//! Recycled buffers with a bound on what they take together.
+//! Recycled buffers with a common memory bound.
 
 use alloc::vec::Vec;
 
 use crate::slot::{self, Slot};
 
-/// A supply of buffers that are used again and again.
+/// A pool of reusable buffers.
 ///
-/// Buffers keep their capacity when they come back, so that a steady stream of symbols allocates
-/// nothing. Left alone, short symbols would in time come to sit in long buffers and a limit on
-/// symbol bytes would say little about memory. Hence the budget: as long as all capacity together
-/// is within it, unused room does not matter; above it, spare buffers are freed and those in use
-/// fit their contents. Total capacity is then at most the budget and the contents.
+/// Returned buffers keep their capacity, so that a steady stream of symbols allocates nothing. By
+/// itself, this would let short symbols end up in long buffers, and a limit on symbol bytes would
+/// not bound memory. Hence the budget: while the total capacity is within it, unused capacity does
+/// not matter; above it, spare buffers are freed and those in use are shrunk to fit. The total
+/// capacity is then at most the budget plus the contents.
 #[derive(Debug)]
 pub(crate) struct Pool {
     spare: Vec<Slot>,
-    /// Capacity of the spare buffers and of those handed out.
+    /// Capacity of all buffers, spare or in use.
     held: usize,
     budget: usize,
 }
@@ -24,13 +24,13 @@ impl Pool {
         Self { spare: Vec::new(), held: 0, budget }
     }
 
-    /// Capacity of all buffers, spare ones and those handed out.
+    /// Capacity of all buffers, spare or in use.
     #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
         self.held
     }
 
-    /// All memory: that of the buffers, and of the list of spare ones.
+    /// All memory: that of the buffers and of the list of spare ones.
     pub(crate) fn allocated(&self) -> usize {
         self.held + self.spare.capacity() * size_of::<Slot>()
     }
@@ -59,7 +59,7 @@ impl Pool {
         buffer
     }
 
-    /// Takes note that a buffer will not grow any more.
+    /// Records that a buffer will not grow any more.
     pub(crate) fn settle(&mut self, buffer: &mut Slot) {
         self.free_spare();
         if self.held > self.budget {
@@ -79,7 +79,7 @@ impl Pool {
         }
     }
 
-    /// Frees spare buffers as long as there is more than the budget.
+    /// Frees spare buffers while the total exceeds the budget.
     fn free_spare(&mut self) {
         while self.held > self.budget
             && let Some(spare) = self.spare.pop()
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(pool.held(), 7030);
         used.extend((0..50).map(|_| pool.take(10)));
         assert_eq!(pool.held(), 7030 + 50 * 127);
-        // None of them is kept until the total is within the budget again.
+        // None of them is kept until the total is back within the budget.
         used.drain(..).for_each(|buffer| pool.give(buffer));
         assert!(pool.held() <= 7030);
         assert_eq!(pool.take(12_800).capacity(), 12_863);

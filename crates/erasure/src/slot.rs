@@ -1,19 +1,19 @@
-//! Buffers for symbols that the kernels read at full speed.
+//! Symbol buffers that the kernels can read at full speed.
 
 use alloc::vec::Vec;
 
 /// Bytes of a cache line, and of the longest vector.
 const LINE: usize = 64;
 
-/// A growable buffer whose bytes start at a multiple of 64 and are followed by zeros up to the
-/// next.
+/// A growable buffer whose bytes start at a multiple of 64 and are followed by zeros up to the next
+/// multiple.
 ///
-/// A load of a vector from it never touches two cache lines, and a region of it never ends inside
-/// a vector: a symbol of 1500 bytes takes 1536.
+/// A vector load from it never touches two cache lines, and its end is never inside a vector: a
+/// symbol of 1500 bytes takes 1536.
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
-    /// Something to get to a multiple of 64, the buffer, and zeros. An allocation that is asked to
-    /// be aligned takes a fifth more memory from common allocators than one that is a bit longer.
+    /// Padding up to a multiple of 64, the buffer, and zeros. With common allocators, aligned
+    /// allocations take a fifth more memory than slightly longer unaligned ones.
     memory: Vec<u8>,
     /// Where the buffer starts.
     start: u32,
@@ -28,7 +28,7 @@ pub(crate) const fn padded(len: usize) -> usize {
 /// The most zeros that follow a buffer.
 pub(crate) const MAX_PADDING: usize = LINE - 1;
 
-/// The most that [`memory`] exceeds the length.
+/// The most by which [`memory`] exceeds the length.
 pub(crate) const MAX_OVERHEAD: usize = MAX_PADDING + LINE - 1;
 
 /// The memory that a buffer of `len` bytes takes.
@@ -37,7 +37,7 @@ pub(crate) const fn memory(len: usize) -> usize {
 }
 
 impl Slot {
-    /// An empty buffer with room for `len` bytes and no more.
+    /// An empty buffer with room for exactly `len` bytes.
     pub(crate) fn with_capacity(len: usize) -> Self {
         let memory = Vec::<u8>::with_capacity(memory(len));
         let start = memory.as_ptr().align_offset(LINE).min(LINE - 1);
@@ -49,12 +49,12 @@ impl Slot {
         self.memory.capacity()
     }
 
-    /// How long the buffer may become without being moved.
+    /// How long the buffer may become without being reallocated.
     fn room(&self) -> usize {
         self.memory.capacity().saturating_sub(self.start()) / LINE * LINE
     }
 
-    /// Has the buffer moved to memory for `len` bytes, if it has other.
+    /// Moves the buffer to memory for `len` bytes, unless it already has just that.
     fn reallocate(&mut self, len: usize) {
         let mut moved = Self::with_capacity(len);
         let kept = self.len().min(len);
@@ -63,7 +63,7 @@ impl Slot {
         *self = moved;
     }
 
-    /// Makes the memory fit the buffer.
+    /// Shrinks the memory to fit the buffer.
     pub(crate) fn shrink(&mut self) {
         if self.capacity() > memory(self.len()) {
             self.reallocate(self.len());
@@ -93,7 +93,7 @@ impl Slot {
         self.memory.resize(self.start() + padded(len), 0);
     }
 
-    /// Cuts the buffer off or appends zeros.
+    /// Truncates the buffer or appends zeros.
     pub(crate) fn resize(&mut self, len: usize) {
         if len > self.room() {
             self.reallocate(len);
@@ -110,7 +110,7 @@ impl Slot {
         if len > self.room() {
             self.reallocate(len);
         }
-        // Over the zeros at the end, and new ones behind.
+        // Overwrites the zeros at the end, and appends new ones.
         let end = self.start() + self.len();
         self.memory.resize(end, 0);
         self.memory.extend_from_slice(bytes);
@@ -131,7 +131,7 @@ impl Slot {
         self.memory.get(self.start()..).unwrap_or_default()
     }
 
-    /// The bytes and the zeros behind them, for arithmetic that keeps them zero: sums of other
+    /// The bytes and the zeros behind them, for arithmetic that keeps the latter zero: adding other
     /// slots, none of them longer.
     pub(crate) fn padded_mut(&mut self) -> &mut [u8] {
         let start = self.start();

@@ -1,8 +1,8 @@
-//! What is coded for a source symbol: its length, then its bytes.
+//! The coded form of a source symbol: its length, then its bytes.
 
 use crate::{kernel, slot::Slot};
 
-/// The number of a source symbol, counted from 0 in each window and never used twice.
+/// The number of a source symbol, counted from 0 in each window and never reused.
 pub type SymbolId = u64;
 
 /// The largest symbol id: ids travel as QUIC variable-length integers (RFC 9000, section 16).
@@ -10,7 +10,7 @@ pub const MAX_SYMBOL_ID: SymbolId = (1 << 62) - 1;
 
 /// Bytes that coding puts before a symbol: its length as a big-endian `u16`.
 ///
-/// A repair symbol is this much longer than the longest source symbol that it covers.
+/// A repair symbol is longer than the longest source symbol that it covers by this much.
 pub const PREFIX: usize = 2;
 
 /// Makes `buffer` the coded form of `bytes`. The caller has checked the length against its limits,
@@ -34,8 +34,8 @@ pub(crate) fn content(coded: &Slot) -> &[u8] {
 
 /// Cuts the padding off a solved row, which leaves a symbol in coded form.
 ///
-/// `false` if the row is no symbol: its length is zero or more than there is, or the padding is
-/// not zero. Then at least one of the symbols that went into it was not what its sender coded.
+/// `false` if the row is not a symbol: its length is zero or exceeds the row, or the padding is not
+/// zero. Then at least one of the symbols combined in it differs from what its sender coded.
 #[must_use]
 pub(crate) fn trim(row: &mut Slot) -> bool {
     let Some((prefix, rest)) = row.bytes().split_first_chunk::<PREFIX>() else {

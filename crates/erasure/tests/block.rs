@@ -1,4 +1,4 @@
-//! The block codes beside the textbook: Gaussian elimination over everything that arrived.
+//! Compares the block codes with a textbook decoder: Gaussian elimination over everything received.
 #![allow(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
 mod naive;
@@ -14,7 +14,7 @@ use sutura_erasure::{
     kernel::Kernel,
 };
 
-/// Rows of coefficients: of each repair symbol, one for each source symbol.
+/// The coefficients of each repair symbol, one for each source symbol.
 type Generator = Vec<Vec<u8>>;
 
 fn reed_solomon_generator(k: usize, m: usize) -> Generator {
@@ -38,7 +38,7 @@ fn xor_generator(k: usize, columns: usize) -> Generator {
     rows.chain(columns).collect()
 }
 
-/// From the rows that the code reports, which the test vectors check.
+/// Uses the rows that the code reports, which the test vectors check.
 fn ldpc_generator(code: &LdpcStaircase) -> Generator {
     let mut sum = vec![0; code.sources()];
     let row = |i| {
@@ -50,7 +50,7 @@ fn ldpc_generator(code: &LdpcStaircase) -> Generator {
     (0..code.repairs()).map(row).collect()
 }
 
-/// Which source symbols follow from what is present.
+/// Which source symbols are determined by the present symbols.
 fn determined(generator: &Generator, k: usize, present: &[bool]) -> Vec<bool> {
     let unit = |j: usize| (0..k).map(|other| u8::from(other == j)).collect::<Vec<u8>>();
     let rows = (0..k + generator.len())
@@ -59,8 +59,8 @@ fn determined(generator: &Generator, k: usize, present: &[bool]) -> Vec<bool> {
     naive::determined(rows, k)
 }
 
-/// A rule written as slowly as can be: while there is a row or column with its repair symbol that
-/// lacks one source symbol, it gets it.
+/// The simplest form of the rule: while some row or column has its repair symbol and lacks one
+/// source symbol, that symbol is recovered.
 fn peel(k: usize, columns: usize, present: &[bool]) -> Vec<bool> {
     let generator = xor_generator(k, columns);
     let mut found = present[..k].to_vec();
@@ -91,14 +91,14 @@ fn repairs(code: &dyn BlockCode, sources: &[Vec<u8>]) -> Vec<Vec<u8>> {
     repairs
 }
 
-/// A whole block.
+/// A complete block.
 fn block(code: &dyn BlockCode, len: usize) -> Vec<Vec<u8>> {
     let mut block = content(code.sources(), len);
     block.extend(repairs(code, &block));
     block
 }
 
-/// The repair symbols that the generator makes.
+/// The repair symbols according to the generator.
 fn expected_repairs(generator: &Generator, sources: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let repair = |row: &Vec<u8>| {
         let mut sum = vec![0; sources[0].len()];
@@ -112,8 +112,8 @@ fn expected_repairs(generator: &Generator, sources: &[Vec<u8>]) -> Vec<Vec<u8>> 
     generator.iter().map(repair).collect()
 }
 
-/// Decodes what is present and checks that `expected` source symbols are there afterwards, with
-/// the right bytes, and that everything else is as the trait says.
+/// Decodes the present symbols. Checks that afterwards the `expected` source symbols are present
+/// with the right bytes, and that everything else is as the trait documents.
 fn check(code: &dyn BlockCode, block: &[Vec<u8>], present: &[bool], expected: &[bool]) {
     let k = code.sources();
     let mut symbols = block.to_vec();
@@ -133,7 +133,7 @@ fn check(code: &dyn BlockCode, block: &[Vec<u8>], present: &[bool], expected: &[
     }
 }
 
-/// All ways of losing symbols.
+/// All patterns of losses.
 fn patterns(symbols: usize) -> impl Iterator<Item = Vec<bool>> {
     (0..1_u32 << symbols).map(move |bits| (0..symbols).map(|at| bits >> at & 1 == 1).collect())
 }
@@ -162,8 +162,8 @@ fn random_linear_recovers_what_is_determined() {
     }
 }
 
-/// Keys for which some square part of the matrix of coefficients has no inverse, so that a decoder
-/// has to look for another repair symbol, or to give up.
+/// For some keys, a square part of the coefficient matrix is singular, so that a decoder has to use
+/// another repair symbol or give up.
 #[test]
 fn random_linear_gets_along_with_repair_symbols_that_say_the_same() {
     let k = 2;
@@ -206,7 +206,7 @@ fn xor_2d_recovers_what_peeling_does() {
         let (block, generator) = (block(&code, 9), xor_generator(k, columns));
         for present in patterns(k + code.repairs()) {
             let expected = peel(k, columns, &present);
-            // Peeling is not all that could be done, but most of it, and never wrong.
+            // Peeling recovers most of what is possible, and is never wrong.
             let determined = determined(&generator, k, &present);
             assert!(expected.iter().zip(&determined).all(|(peeled, found)| peeled <= found));
             check(&code, &block, &present, &expected);
@@ -229,8 +229,8 @@ fn ldpc_staircase_recovers_what_is_determined() {
 
 #[test]
 fn ldpc_staircase_needs_elimination_and_does_it() {
-    // Among bursts of eight there are some that leave no equation with a single loss, and yet all
-    // of them are determined.
+    // Some bursts of eight leave no equation with a single loss, yet all their symbols are
+    // determined.
     let code = LdpcStaircase::new(60, 12, 3, 1).unwrap();
     let (block, generator) = (block(&code, 33), ldpc_generator(&code));
     let mut stuck = 0;
@@ -246,11 +246,11 @@ fn ldpc_staircase_needs_elimination_and_does_it() {
     assert!(stuck > 0, "iterative decoding would have done");
 }
 
-/// However much is lost, the effort is bounded; and up to the bound everything is tried.
+/// The effort is bounded however much is lost, and within the bound everything is tried.
 #[test]
 fn ldpc_staircase_does_not_eliminate_beyond_its_bound() {
     let (k, m, bound) = (2000, 1060, LdpcStaircase::MAX_ML_UNKNOWNS);
-    // So many ones in a column that the iterative algorithm finds nothing in what is lost here.
+    // With so many ones in a column, the iterative algorithm recovers none of the losses here.
     let code = LdpcStaircase::new(k, m, 10, 7).unwrap();
     let block = block(&code, 2);
     for (lost, recovered) in [(bound, bound), (bound + 1, 0), (k, 0)] {
@@ -293,7 +293,7 @@ fn all_kernels_make_and_recover_the_same() {
             Box::new(LdpcStaircase::new(k, 7, 3, 5).unwrap().with_kernel(kernel)),
         ]
     };
-    // Around the registers' lengths, and those of packets.
+    // Around the lengths of registers and of packets.
     for len in [0, 1, 15, 31, 32, 33, 63, 64, 65, 100, 127, 128, 191, 255, 257, 1200, 1500, 1536] {
         let first = codes(Kernel::available().next().unwrap()).map(|code| block(&*code, len));
         for kernel in Kernel::available() {

@@ -1,11 +1,11 @@
-//! What decoding costs, in bytes that arithmetic reads: exact figures, so that no clock is needed.
+//! The cost of decoding in bytes that arithmetic reads: exact figures, independent of any clock.
 #![allow(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
 use std::ops::Range;
 
 use sutura_erasure::{Decoder, DecoderLimits, Encoder, RepairOutcome, RepairSymbol, WindowLimits};
 
-/// Bytes of a symbol, and of what is coded for it: the length prefix, and zeros to a whole line.
+/// Bytes of a symbol, and of its coded form: the length prefix, and zeros up to a whole cache line.
 const SIZE: usize = 1200;
 const CODED: u64 = 1216;
 
@@ -23,7 +23,7 @@ fn encoder(symbols: u64) -> Encoder {
     encoder
 }
 
-/// A decoder that has all source symbols but some.
+/// A decoder that has all source symbols except the lost ones.
 fn without(encoder: &Encoder, limits: DecoderLimits, is_lost: impl Fn(u64) -> bool) -> Decoder {
     let mut decoder = Decoder::new(limits);
     for id in encoder.window().filter(|&id| !is_lost(id)) {
@@ -39,7 +39,7 @@ fn repairs(encoder: &Encoder, span: Range<u64>, keys: Range<u32>) -> Vec<Vec<u8>
     payloads
 }
 
-/// The repair symbols with keys from 0 on.
+/// The repair symbols with consecutive keys from 0.
 fn burst<'a>(span: &Range<u64>, payloads: &'a [Vec<u8>]) -> Vec<RepairSymbol<'a>> {
     let symbols = (0..).zip(payloads);
     symbols.map(|(key, payload)| RepairSymbol { span: span.clone(), key, payload }).collect()
@@ -95,7 +95,7 @@ fn the_bytes_of_dependent_repair_symbols_are_not_read() {
     decoder.repair_burst(&symbols[..10]);
     assert_eq!((decoder.repairs(), decoder.missing().len()), (10, 20));
 
-    // Ten equations of twenty coefficients each, and up to five others of the burst.
+    // Ten equations of twenty coefficients each, and up to five more of the burst.
     let coefficients = |symbols: u64| symbols * (10 + 5) * 20;
     assert!(coefficients(1) < CODED);
     let nonsense = vec![0xAA; SIZE];
@@ -111,7 +111,7 @@ fn the_bytes_of_dependent_repair_symbols_are_not_read() {
     assert!(decoder.repair_burst(&again).into_iter().all(|o| o == Ok(RepairOutcome::Dependent)));
     assert!(decoder.work() - before <= coefficients(50), "{}", decoder.work() - before);
 
-    // In company of one that helps they cost no more.
+    // Together with a useful one they cost no more.
     let mut mixed = vec![symbols[10].clone()];
     mixed.extend_from_slice(&symbols[..5]);
     let before = decoder.work();
@@ -145,8 +145,8 @@ fn recovery(is_lost: impl Fn(u64) -> bool, together: usize) -> u64 {
 
 #[test]
 fn early_late_and_spread_losses_cost_the_same() {
-    // Every repair symbol reads the 950 known symbols, and every two equations meet twice. What
-    // is more is coefficients.
+    // Every repair symbol reads the 950 known symbols, and every two equations are combined twice.
+    // The rest is coefficients.
     let expected = 50 * 950 * CODED + 50 * 49 * CODED;
     for together in [1, 6, 50] {
         let early = recovery(|id| id < 50, together);
@@ -161,8 +161,8 @@ fn early_late_and_spread_losses_cost_the_same() {
     }
 }
 
-/// A window that costs as much as any may, but for the bytes that are missing: the bound on work
-/// is not far above it.
+/// A window that costs nearly as much as possible, given the missing bytes: the bound on work is
+/// not far above it.
 #[test]
 fn the_bound_on_work_can_nearly_be_reached() {
     let limits =
@@ -177,7 +177,7 @@ fn the_bound_on_work_can_nearly_be_reached() {
     assert_eq!(missing, limits.repairs);
     let payloads = repairs(&encoder, span.clone(), 0..missing as u32);
     let symbols = burst(&span, &payloads);
-    // One equation less than there are unknowns determines few of them, and then one more all.
+    // One equation less than there are unknowns determines few of them; one more determines all.
     decoder.repair_burst(&symbols[..missing - 1]);
     let unsolved = decoder.missing().len();
     assert!(unsolved > missing - 5 && decoder.repairs() == unsolved - 1);

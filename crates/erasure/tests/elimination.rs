@@ -1,4 +1,5 @@
-//! The decoder beside the textbook: full Gaussian elimination over everything that was received.
+//! Compares the decoder with a textbook decoder: full Gaussian elimination over everything
+//! received.
 #![allow(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
 mod naive;
@@ -12,7 +13,7 @@ use sutura_erasure::{
     SpanError, WindowLimits, kernel::Kernel,
 };
 
-/// What happens on the way from the encoder to the decoder.
+/// An event between the encoder and the decoder.
 #[derive(Debug, Clone)]
 enum Event {
     /// A new source symbol of this length; it arrives or is lost.
@@ -64,7 +65,7 @@ fn event(releases: bool) -> impl Strategy<Value = Event> {
         4 => (shape(), prop::bool::weighted(0.8))
             .prop_map(|(shape, arrives)| Event::Repair { shape, arrives }),
         2 => any::<usize>().prop_map(|which| Event::RepairAgain { which }),
-        // Up to more than a decoder works on at a time.
+        // More than a decoder processes together.
         2 => vec(pick(), 0..9).prop_map(|picks| Event::Burst { picks }),
         1 => Just(Event::Open),
         1 => (any::<usize>(), prop::bool::weighted(0.8))
@@ -73,19 +74,19 @@ fn event(releases: bool) -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Does the same to all coders, which have to give the same answers, and returns that.
+/// Does the same to all coders, which must give the same answer, and returns it.
 fn all<C, T: PartialEq + Debug>(coders: &mut [C], act: impl FnMut(&mut C) -> T) -> T {
     let mut answers: Vec<T> = coders.iter_mut().map(act).collect();
     assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
     answers.swap_remove(0)
 }
 
-/// Encoders and decoders with every kernel there is, and the textbook's view of what the decoders
-/// were given.
+/// Encoders and decoders with every available kernel, and the textbook decoder's view of the
+/// symbols given to the decoders.
 struct Run {
     encoders: Vec<Encoder>,
     decoders: Vec<Decoder>,
-    /// Is given the repair symbols of bursts one at a time.
+    /// A decoder that gets the repair symbols of bursts one at a time.
     one_at_a_time: Decoder,
     naive: Naive,
     keys: u32,
@@ -93,7 +94,7 @@ struct Run {
     repairs: Vec<(Range<u64>, u32, Vec<u8>)>,
     content: Vec<Vec<u8>>,
     recovered: Vec<u64>,
-    /// A burst has moved the window's lower end.
+    /// Whether a burst has moved the lower bound of the window.
     pushed_out: bool,
 }
 
@@ -189,7 +190,7 @@ impl Run {
         self.collect();
     }
 
-    /// Makes a repair symbol, if there is anything to make it of.
+    /// Makes a repair symbol, if there is any source symbol to cover.
     fn new_repair(&mut self, shape: Shape) -> Option<usize> {
         let end = self.content.len().saturating_sub(shape.back);
         let start = end.saturating_sub(shape.width.min(self.decoder().limits().symbols));
@@ -272,28 +273,30 @@ impl Run {
             expected += count_recovered(outcome.unwrap());
         }
         let recovered = self.collect();
-        // A later symbol of the burst may push out of the window what an earlier one recovered.
+        // A later symbol of the burst may push a symbol that an earlier one recovered out of the
+        // window.
         let moved = self.decoder().lower_bound() > lower;
         self.pushed_out |= moved;
         assert!(recovered == expected || (moved && recovered < expected));
     }
 
-    /// Tells the textbook what the decoders made of a repair symbol.
+    /// Tells the textbook decoder how the decoders handled a repair symbol.
     fn note(&mut self, which: usize, outcome: RepairOutcome) {
         let (span, key, payload) = &self.repairs[which];
         let rank = self.naive.rank();
         if outcome != RepairOutcome::Old {
             self.naive.repair(span.clone(), *key, payload);
         }
-        // Innovative is what raises the rank; with a released symbol in the way this cannot be
-        // seen from outside, because the textbook's system remembers it.
+        // A symbol is innovative if it raises the rank. With a released symbol involved, this
+        // cannot be observed from outside, because the textbook decoder's system remembers the
+        // released symbol.
         if self.decoder().given_up() == 0 {
             let innovative = matches!(outcome, RepairOutcome::Innovative { .. });
             assert_eq!(innovative, self.naive.rank() > rank, "{outcome:?}");
         }
     }
 
-    /// Takes what was recovered since the last time, and returns how much that is.
+    /// Takes the symbols recovered since the last call, and returns their number.
     fn collect(&mut self) -> usize {
         let pop = |decoder: &mut Decoder| std::iter::from_fn(|| decoder.pop_recovered()).collect();
         let ids: Vec<u64> = all(&mut self.decoders, pop);
@@ -304,7 +307,7 @@ impl Run {
         ids.len()
     }
 
-    /// Whether the decoders know just what can be known.
+    /// Checks that the decoders know exactly what is determined.
     fn check(&mut self) {
         let determined = self.naive.solve();
         let window = |decoder: &mut Decoder| decoder.lower_bound()..decoder.upper_bound();
@@ -319,7 +322,7 @@ impl Run {
         let same = |decoder: &mut Decoder| decoder.missing().eq(missing.iter().copied());
         assert!(all(&mut self.decoders, same));
         assert!(same(&mut self.one_at_a_time), "bursts say what their symbols say");
-        // One at a time a symbol may be recovered before a later one of its burst pushes it out.
+        // One at a time, a symbol may be recovered before a later one of its burst pushes it out.
         let (given_up, one_by_one) = (self.decoder().given_up(), self.one_at_a_time.given_up());
         assert!(given_up == one_by_one || (self.pushed_out && given_up > one_by_one));
         for (id, coded) in determined {
@@ -338,8 +341,8 @@ fn count_recovered(outcome: RepairOutcome) -> usize {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 800, ..ProptestConfig::default() })]
 
-    /// Giving up old symbols, by request or because the window is full, takes nothing from the
-    /// newer ones.
+    /// Giving up old symbols, by request or because the window is full, does not affect the newer
+    /// ones.
     #[test]
     fn a_symbol_is_recovered_exactly_when_it_is_determined(
         (symbols, events) in prop_oneof![
@@ -355,7 +358,8 @@ proptest! {
     }
 }
 
-/// One long window with burst losses, checked at the end: the size at which rows meet many others.
+/// One long window with burst losses, checked at the end: large enough for rows to combine with
+/// many others.
 #[test]
 fn a_window_of_hundreds_with_burst_losses_agrees_with_the_textbook() {
     let mut run = Run::new(256);
@@ -374,7 +378,7 @@ fn a_window_of_hundreds_with_burst_losses_agrees_with_the_textbook() {
     assert!(run.recovered.len() > 30, "{} recovered", run.recovered.len());
 }
 
-/// The same with repair symbols that come in bursts, and that were opened early.
+/// The same with bursts of repair symbols, and with repair symbols opened early.
 #[test]
 fn a_window_of_hundreds_with_bursts_of_repair_agrees_with_the_textbook() {
     let mut run = Run::new(256);

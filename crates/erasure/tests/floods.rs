@@ -1,5 +1,5 @@
 //! Peers that send as much of everything as they like: memory stays within the limits, and no
-//! single symbol costs more than the bound on work.
+//! symbol costs more than the bound on work.
 #![allow(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
 use std::ops::Range;
@@ -13,7 +13,7 @@ use sutura_random::Rng;
 const LIMITS: DecoderLimits =
     DecoderLimits { symbols: 256, bytes: 64 * 1024, symbol_size: 1400, repairs: 32 };
 
-/// Bytes for symbols that mean nothing.
+/// Bytes for meaningless symbols.
 static NOISE: [u8; 70_000] = {
     let mut noise = [0; 70_000];
     let mut at = 0;
@@ -24,7 +24,7 @@ static NOISE: [u8; 70_000] = {
     noise
 };
 
-/// A decoder of which every bound is checked after each call.
+/// A decoder whose bounds are all checked after each call.
 struct Flooded {
     decoder: Decoder,
     limits: DecoderLimits,
@@ -100,7 +100,7 @@ fn honest_window(limits: WindowLimits, size: usize) -> Encoder {
 fn source_symbols_that_are_never_released() {
     let mut flooded = Flooded::new(LIMITS);
     for id in 0..20_000u64 {
-        // Long ones for a while, then short ones that could sit in their buffers.
+        // Long symbols for a while, then short ones that could end up in the long buffers.
         let len = if id / 500 % 2 == 0 { 1400 } else { 1 };
         assert_eq!(flooded.source(id, &NOISE[..len]), Ok(Arrival::New));
     }
@@ -139,7 +139,7 @@ fn equations_that_nothing_solves() {
     let mut flooded = Flooded::new(LIMITS);
     let mut stored = 0;
     for key in 0..3000 {
-        // Each is about symbols that no other is about alone, and none of them ever comes.
+        // Each covers symbols that no other covers alone, and none of which ever arrives.
         let start = u64::from(key) / 10;
         let result = flooded.repair(start..start + 250, key, &[key as u8 | 1; 1402]);
         if result == Ok(RepairOutcome::Innovative { recovered: 0 }) {
@@ -151,7 +151,7 @@ fn equations_that_nothing_solves() {
     is_of_use(&mut flooded, 10_000);
 }
 
-/// A decoder that went through a flood still does what it is for, at ids that it has not seen.
+/// After a flood, the decoder still works at ids that it has not seen.
 fn is_of_use(flooded: &mut Flooded, first: u64) {
     let mut encoder = Encoder::new(LIMITS.window());
     for _ in 0..first + 3 {
@@ -167,7 +167,7 @@ fn is_of_use(flooded: &mut Flooded, first: u64) {
     assert_eq!(flooded.decoder.symbol(span.start + 1), Some(&[7; 100][..]));
 }
 
-/// Spans about every power of two, and lengths on both sides of every limit.
+/// Spans around every power of two, and lengths on both sides of every limit.
 fn absurd() -> Vec<RepairSymbol<'static>> {
     let mut symbols = Vec::new();
     for bit in 0..64 {
@@ -210,7 +210,7 @@ fn bursts_in_which_each_symbol_moves_the_window() {
         for id in (first..first + 200).step_by(3) {
             flooded.source(id, &NOISE[..900]).unwrap();
         }
-        // Forwards, each beyond what the one before covers, then back into what is gone.
+        // Forward, each beyond what the one before covers, then back to ids that are gone.
         let spans = (0..7).map(|step| first + step * (100 + round % 90)).chain([first, first + 5]);
         let burst: Vec<_> = spans
             .map(|start| garbage(start..start + 1 + round % 256, start as u32, 1402))
@@ -271,20 +271,20 @@ fn bursts_of_dependent_symbols() {
             assert!(outcomes.iter().all(|outcome| *outcome == Ok(RepairOutcome::Dependent)));
         }
     }
-    // Nothing but copies of one symbol.
+    // Only copies of one symbol.
     let mut flooded = Flooded::new(LIMITS);
     let outcomes = flooded.burst(&vec![of(&0); 50]);
     assert_eq!(outcomes[0], Ok(RepairOutcome::Innovative { recovered: 0 }));
     assert!(outcomes[1..].iter().all(|outcome| *outcome == Ok(RepairOutcome::Dependent)));
 }
 
-/// Bursts that overflow a matrix that is full.
+/// Bursts that overflow a full matrix.
 #[test]
 fn bursts_beyond_the_limit_on_equations() {
     let mut flooded = Flooded::new(LIMITS);
     let mut outcomes = Vec::new();
     for round in 0..400u32 {
-        // Each about newer symbols than those in the burst before, and some about the oldest.
+        // Each covers newer symbols than the burst before, and some cover the oldest.
         let first = u64::from(round) % 100;
         let burst: Vec<_> = (0..17u32)
             .map(|n| {
@@ -300,7 +300,7 @@ fn bursts_beyond_the_limit_on_equations() {
     is_of_use(&mut flooded, 10_000);
 }
 
-/// Every late original is subtracted from every equation, and most of them move a pivot.
+/// Every late source symbol is subtracted from every equation, and most of them move a pivot.
 #[test]
 fn late_source_symbols_into_a_full_matrix() {
     let encoder = honest_window(LIMITS.window(), 200);
@@ -326,7 +326,7 @@ fn late_source_symbols_into_a_full_matrix() {
     }
 }
 
-/// Late originals that contradict every equation.
+/// Late source symbols that contradict every equation.
 #[test]
 fn late_source_symbols_that_contradict_a_full_matrix() {
     let mut flooded = Flooded::new(LIMITS);
@@ -345,8 +345,8 @@ fn late_source_symbols_that_contradict_a_full_matrix() {
     assert!(contradictions >= 100);
 }
 
-/// Short symbols that come to sit in the buffers of long ones, and then as many equations and long
-/// symbols as there may be.
+/// Short symbols that end up in the buffers of long ones, followed by as many equations and long
+/// symbols as permitted.
 #[test]
 fn memory_that_is_used_as_badly_as_can_be() {
     let limits = DecoderLimits { symbols: 1024, bytes: 64 * 1024, symbol_size: 1400, repairs: 128 };
@@ -375,11 +375,11 @@ fn memory_that_is_used_as_badly_as_can_be() {
         most = most.max(flooded.decoder.allocated());
         flooded.release_below(unknown.end + 40);
     }
-    // The bound is one that can be reached, or nearly: the rest is for coefficients and for lists
-    // that are as long as they may be.
+    // The bound can nearly be reached: the rest is for coefficients and for lists of the maximum
+    // length.
     assert!(most > limits.memory() * 4 / 9, "{most} of {} bytes", limits.memory());
 
-    // All of it comes back.
+    // All of it is freed.
     flooded.release_below(flooded.decoder.upper_bound());
     flooded.decoder.shrink();
     assert_eq!(flooded.decoder.allocated(), 0);
@@ -449,7 +449,7 @@ fn recovered_symbols_that_nobody_collects() {
     assert_eq!(waiting, LIMITS.symbols);
 }
 
-/// A sender that opens repair symbols and forgets them, or opens and closes them all the time.
+/// A sender that opens repair symbols and never closes them, or opens and closes them all the time.
 #[test]
 fn open_repair_symbols_without_end() {
     let limits = LIMITS.window();

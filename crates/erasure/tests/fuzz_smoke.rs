@@ -1,11 +1,11 @@
-//! The fuzz targets on seeded input: what a machine without a fuzzer can do.
+//! Runs the fuzz targets on seeded input, without needing a fuzzer.
 //!
-//! `FUZZ_ITERATIONS` sets how many inputs each target gets.
+//! `FUZZ_ITERATIONS` sets the number of inputs for each target.
 
 use sutura_erasure::{block, fuzz, kernel::Kernel};
 use sutura_random::{Rng, fuzz::iterations, fuzz::noise};
 
-/// Gives the target the same inputs with the kernel that runs everywhere and with the best.
+/// Gives the target the same inputs with the portable kernel and with the best one.
 fn run(target: fn(&[u8], Kernel), seeds: &[&[u8]]) {
     let mut kernels = Kernel::available();
     for kernel in [kernels.next(), kernels.next_back()].into_iter().flatten() {
@@ -25,7 +25,7 @@ const SEEDS: [&[u8]; 4] = [
         8, 4, 0, 4, 1, 5, 9, 8, 7, 6, 5, 0, 4, 2, 5, 1, 2, 3, 4, 5, 0, 4, 1, 5, 9, 8, 7, 6, 5, 0,
         4, 3, 5, 5, 4, 3, 2, 1, 0, 1, 3, 1, 2, 3,
     ],
-    // Losses inside of repair symbols that were opened before, and a burst of more.
+    // Losses within open repair symbols, and a burst of more.
     &[9, 1, 0, 1, 9, 0, 1, 10, 0, 1, 10, 17, 6, 11, 35, 11, 11, 8, 6, 8],
 ];
 

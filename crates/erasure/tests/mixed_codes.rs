@@ -39,7 +39,7 @@ fn give_parity(
     decoder.repair_with(span.clone(), parity(&span, index), &payload).unwrap()
 }
 
-/// A decoder with the symbols of a span that are not lost.
+/// A decoder with the symbols of a span that were not lost.
 fn without(span: Range<u64>, is_lost: impl Fn(u64) -> bool) -> Decoder {
     let mut decoder = Decoder::new(DecoderLimits::default());
     decoder.release_below(span.start);
@@ -55,7 +55,7 @@ fn assert_complete(decoder: &Decoder, span: Range<u64>) {
     }
 }
 
-/// Subsets of the numbers below `n`, as bits.
+/// Subsets of a given size of the numbers below `n`, as bits.
 fn subsets(n: usize, size: usize) -> impl Iterator<Item = u64> {
     (0..1u64 << n).filter(move |set| set.count_ones() as usize == size)
 }
@@ -103,8 +103,8 @@ fn the_largest_blocks_are_mended_too() {
     }
 }
 
-/// A late original, a repair symbol of the window code and parities of two blocks: each says
-/// something about what the others left open.
+/// A late source symbol, a repair symbol of the window code, and parities of two blocks: each
+/// contributes to what the others leave open.
 #[test]
 fn codes_complete_each_other() {
     let encoder = encoder(30);
@@ -138,7 +138,7 @@ fn sums_of_some_symbols_mend_what_they_hold() {
         let outcome = decoder.repair_with(0..30, column(number), &payload);
         assert_eq!(outcome, Ok(RepairOutcome::Innovative { recovered: 1 }));
         assert_eq!(decoder.pop_recovered(), Some(lost));
-        // Nothing of what it holds is missing now.
+        // None of its symbols is missing now.
         if number < 2 {
             let again = decoder.repair_with(0..30, column(number), &payload);
             assert_eq!(again, Ok(RepairOutcome::Dependent));
@@ -147,8 +147,8 @@ fn sums_of_some_symbols_mend_what_they_hold() {
     assert_complete(&decoder, 0..30);
 }
 
-/// Symbols of all codes over random spans: what is recovered is what was sent, and what the
-/// equations about the lost symbols determine is recovered.
+/// Symbols of all codes over random spans: recovered symbols equal those sent, and everything that
+/// the equations determine is recovered.
 #[test]
 fn random_mixtures_agree_with_their_rank() {
     let mut random = Rng::new(11);

@@ -1,13 +1,13 @@
-//! How often as many repair symbols as lost symbols are not enough.
+//! How often as many repair symbols as lost symbols do not suffice.
 //!
 //! Theory: let a square matrix over GF(256) have independent elements, each 1 with a probability of
-//! 2/256 and any other nonzero value with 1/256. The expected number of vectors that it maps to
-//! zero, besides zero itself, is 1 to seven digits, whatever the size from 2 on; they come in lines
-//! of 255, so a matrix is singular with a probability of 1/255. (Less those that have more than one
-//! such line, which are one in 256 to the fourth.) The elements' uneven distribution makes no
-//! difference that could be seen: for 2 by 2, where everything can be counted, see below.
+//! 2/256 and any other nonzero value with 1/256. The expected number of nonzero vectors that it
+//! maps to zero is 1 to seven digits, for any size from 2 on. They come in lines of 255, so a
+//! matrix is singular with a probability of 1/255. (Minus those with more than one such line, which
+//! are one in 256 to the fourth.) The uneven distribution of the elements makes no visible
+//! difference: for 2 by 2, where everything can be counted, see below.
 //!
-//! Keys and ids are counters here, as they are in use, so this puts the coefficients to the test.
+//! Keys and ids are counters here, as in practice, so this tests the coefficients.
 //! `PROBABILITY_TRIALS` multiplies the number of trials.
 #![allow(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
@@ -18,12 +18,12 @@ use sutura_erasure::{Decoder, DecoderLimits, Encoder, gf256};
 const LIMITS: DecoderLimits =
     DecoderLimits { symbols: 64, bytes: 4096, symbol_size: 4, repairs: 64 };
 
-/// The probability that a square matrix of evenly distributed elements is singular.
+/// The probability that a square matrix of uniformly distributed elements is singular.
 fn theory(size: u32) -> f64 {
     1.0 - (1..=size).map(|i| 1.0 - 256f64.powi(-(i as i32))).product::<f64>()
 }
 
-/// The probability that a 2 by 2 matrix of coefficients is singular: that ad is bc.
+/// The probability that a 2 by 2 matrix of coefficients is singular, that is, ad = bc.
 fn two_by_two() -> f64 {
     let weight = |c: u8| if c == 1 { 2.0 } else { 1.0 };
     let mut products = [0.0; 256];
@@ -43,7 +43,7 @@ fn theory_has_the_right_value_where_it_can_be_counted() {
     }
 }
 
-/// How many windows took more than as many repair symbols as symbols were lost, and more than one
+/// How many windows needed more repair symbols than lost symbols, and how many needed at least two
 /// more.
 #[derive(Default, Clone, Copy)]
 struct Failures {
@@ -51,8 +51,8 @@ struct Failures {
     one_more_too: u32,
 }
 
-/// Recovers windows in which all of `lost` symbols are missing, with as many repair symbols as it
-/// takes. Keys start at `key`.
+/// Recovers windows in which all of `lost` symbols are missing, with as many repair symbols as
+/// needed. Keys start at `key`.
 fn failures(trials: u32, lost: u64, mut key: u32) -> Failures {
     let mut encoder = Encoder::new(LIMITS.window());
     let mut decoder = Decoder::new(LIMITS);
@@ -83,7 +83,7 @@ fn failures(trials: u32, lost: u64, mut key: u32) -> Failures {
     failures
 }
 
-/// The same on two threads, which use other keys.
+/// The same on two threads with different keys.
 fn failures_on_two_threads(trials: u32, lost: u64) -> Failures {
     thread::scope(|scope| {
         let halves = [0, 1 << 31].map(|key| scope.spawn(move || failures(trials / 2, lost, key)));
@@ -110,7 +110,7 @@ fn a_square_system_is_singular_as_often_as_theory_says() {
         table += &format!(
             "{lost:4} {trials:8} {singular:9} {expected:9.1} {deviations:+11.2} {per_255:8.3}\n"
         );
-        // And with one repair symbol more than that 255 times as rarely again.
+        // With one more repair symbol, it is 255 times as rare again.
         let rare = expected / 255.0;
         agrees &=
             deviations.abs() < 5.0 && f64::from(one_more_too) < rare + 5.0 * rare.sqrt() + 2.0;

@@ -1,4 +1,4 @@
-//! The test vectors that `docs/extension.md` publishes, against the code.
+//! Checks the code against the test vectors of `docs/extension.md`.
 #![allow(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
 use std::ops::Range;
@@ -28,7 +28,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
-/// The numbers in front of the last field, and the last field's bytes.
+/// The numbers before the last field, and the bytes of the last field.
 fn symbol(line: &[&str]) -> (Vec<usize>, Vec<u8>) {
     let (last, numbers) = line.split_last().unwrap();
     (numbers.iter().map(|field| field.parse().unwrap()).collect(), bytes(last))
@@ -154,7 +154,7 @@ fn reed_solomon_coefficients() {
     for line in lines("reed-solomon-coefficient", 9) {
         let (numbers, coefficient) = symbol(&line);
         let [i, j] = numbers[..] else { unreachable!("there are two") };
-        // The coefficient is what becomes of a one among zeros.
+        // The coefficient is the product of a one among zeros.
         let mut sources = vec![vec![0]; j + 1];
         sources[j] = vec![1];
         let code = ReedSolomon::new(j + 1, i + 1).unwrap();
@@ -168,7 +168,7 @@ fn repair_symbols_of_block_codes() {
     let k = sources.len();
     for line in lines("reed-solomon", 4) {
         let (numbers, expected) = symbol(&line);
-        // No repair symbol depends on how many others there are.
+        // No repair symbol depends on the number of others.
         for m in [numbers[0] + 1, 250] {
             let code = ReedSolomon::new(k, m).unwrap();
             assert_eq!(repair(&code, &sources, numbers[0]), expected, "{line:?}");

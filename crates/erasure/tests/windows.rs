@@ -1,8 +1,9 @@
-//! A million small windows through every kind of network, beside an oracle: elimination on the
-//! coefficients alone tells which symbols are determined, and the sender knows their bytes.
+//! Sends a million small windows through all kinds of networks, and compares with an oracle:
+//! elimination on the coefficients alone determines which symbols are known, and the sender knows
+//! their bytes.
 //!
-//! `WINDOWS` sets how many. A failure prints the seed of the batch of windows that it is in;
-//! `WINDOW_SEED` runs that batch alone.
+//! `WINDOWS` sets the number of windows. A failure prints the seed of its batch of windows;
+//! `WINDOW_SEED` runs only that batch.
 #![allow(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
 #[path = "naive/field.rs"]
@@ -22,11 +23,11 @@ const MAX: usize = 40;
 /// The longest symbol.
 const SIZE: usize = 200;
 
-/// No window comes near these: that the limits are kept is another test's business.
+/// No window comes near these limits; another test covers them.
 const LIMITS: DecoderLimits =
     DecoderLimits { symbols: 64, bytes: 64 * SIZE, symbol_size: SIZE, repairs: 64 };
 
-/// Windows that one pair of coders takes, one after the other.
+/// Windows that one pair of coders handles in sequence.
 const BATCH: u64 = 64;
 
 static PRODUCTS: LazyLock<Vec<[u8; 256]>> =
@@ -39,7 +40,7 @@ type Row = [u8; MAX];
 /// Everything received, as equations over all symbols of a window.
 #[derive(Default)]
 struct Oracle {
-    /// In echelon form: the row of each column has zeros before it, and a one there.
+    /// In echelon form: the row of each column has zeros before the column, and a one there.
     rows: Vec<Option<Row>>,
 }
 
@@ -49,7 +50,7 @@ impl Oracle {
         self.rows.resize(columns, None);
     }
 
-    /// Adds an equation, and returns whether the rank rises.
+    /// Adds an equation, and returns whether it raises the rank.
     fn add(&mut self, mut row: Row) -> bool {
         for (column, pivot) in self.rows.iter_mut().enumerate() {
             if row[column] == 0 {
@@ -98,7 +99,7 @@ fn add(row: &mut Row, other: &Row, factor: u8, from: usize) {
     }
 }
 
-/// What became of windows.
+/// Outcomes of windows.
 #[derive(Debug, Default, Clone, Copy)]
 struct Count {
     windows: u64,
@@ -126,7 +127,7 @@ struct Repair {
     payload: Vec<u8>,
 }
 
-/// One window after the other, on one pair of coders.
+/// A sequence of windows on one pair of coders.
 struct Batch {
     random: Rng,
     encoder: Encoder,
@@ -138,7 +139,7 @@ struct Batch {
     content: Vec<Vec<u8>>,
     repairs: Vec<Repair>,
     deliveries: Vec<Delivery>,
-    /// Symbols that the decoder has said it knows.
+    /// Symbols that the decoder has reported as known.
     known: [bool; MAX],
     count: Count,
 }
@@ -189,7 +190,7 @@ impl Batch {
         self.key
     }
 
-    /// Whether something happens that happens once in so many times.
+    /// True once in `times` calls on average.
     fn once_in(&mut self, times: usize) -> bool {
         self.random.index(times) == 0
     }
@@ -207,7 +208,7 @@ impl Batch {
             let len = match kind {
                 0 => fixed,
                 1 => 1 + self.random.index(24),
-                // About the length of a cache line with the length prefix.
+                // Around the length of a cache line, including the length prefix.
                 2 => 58 + self.random.index(8),
                 _ if self.random.index(8) == 0 => 1 + self.random.index(SIZE),
                 _ => 1 + self.random.index(10),
@@ -230,7 +231,7 @@ impl Batch {
         self.count.opened += 1;
     }
 
-    /// Decides which symbols arrive, notes them as deliveries, and returns how many do not.
+    /// Decides which symbols arrive, adds these to the deliveries, and returns how many are lost.
     fn lose(&mut self, symbols: usize) -> usize {
         let kind = self.random.index(8);
         let start = self.random.index(symbols);
@@ -299,7 +300,7 @@ impl Batch {
         }));
     }
 
-    /// Adds repair symbols, late source symbols and duplicates to the deliveries, in some order.
+    /// Adds repair symbols, late source symbols and duplicates to the deliveries, in random order.
     fn plan(&mut self, symbols: usize) {
         let repairs = (0..self.repairs.len()).map(Delivery::Repair);
         match self.random.index(6) {
@@ -331,7 +332,7 @@ impl Batch {
         }
     }
 
-    /// Inserts a delivery in some place, more likely a late one.
+    /// Inserts a delivery at a random position, more likely a late one.
     fn insert(&mut self, delivery: Delivery) {
         let len = self.deliveries.len() + 1;
         let place = self.random.index(len).max(self.random.index(len));
@@ -374,7 +375,7 @@ impl Batch {
         let (id, work) = (self.first + index as u64, self.decoder.work());
         let (late, new) = (id < self.decoder.upper_bound(), self.oracle.source(index));
         let arrival = self.decoder.source(id, &self.content[index]).unwrap();
-        // The rank rises unless the symbol is determined, and then it was recovered.
+        // The rank rises unless the symbol is determined, and then it has been recovered.
         assert_eq!(arrival, if new { Arrival::New } else { Arrival::Duplicate });
         self.known[index] |= new;
         self.check_work(work, 1);
@@ -418,7 +419,7 @@ impl Batch {
         assert!(self.decoder.work() - before <= (symbols * LIMITS.work()) as u64);
     }
 
-    /// Adds a repair symbol to the oracle, which has to agree about what it is worth.
+    /// Adds a repair symbol to the oracle, which must agree with its outcome.
     fn note(&mut self, index: usize, outcome: RepairOutcome) {
         let Repair { span, key, .. } = &self.repairs[index];
         let mut row = [0; MAX];
@@ -437,7 +438,7 @@ impl Batch {
         assert_eq!(rises, matches!(outcome, RepairOutcome::Innovative { .. }), "{outcome:?}");
     }
 
-    /// Whether the decoder knows just what is determined.
+    /// Checks that the decoder knows exactly what is determined.
     fn check(&mut self) {
         while let Some(id) = self.decoder.pop_recovered() {
             let index = (id - self.first) as usize;
@@ -471,7 +472,7 @@ impl Batch {
     }
 }
 
-/// Says where it happened if a test fails.
+/// Reports the place of a failure when a test panics.
 struct Place {
     seed: u64,
     window: u64,
@@ -485,7 +486,7 @@ impl Drop for Place {
     }
 }
 
-/// Runs a batch and adds to what became of others.
+/// Runs a batch and adds its outcomes to the count.
 fn batch(seed: u64, count: Count) -> Count {
     let mut place = Place { seed, window: 0 };
     let mut batch = Batch::new(seed, count);
@@ -507,7 +508,7 @@ fn in_a_million_windows_a_symbol_is_recovered_exactly_when_it_is_determined() {
         return;
     }
     let batches = setting("WINDOWS").unwrap_or(1_000_000).div_ceil(BATCH);
-    // Half of the batches on each of two threads.
+    // Half of the batches run on each of two threads.
     let run = |first| (first..batches).step_by(2).fold(Count::default(), |c, seed| batch(seed, c));
     let counts = thread::scope(|scope| {
         let threads = [0, 1].map(|first| scope.spawn(move || run(first)));
@@ -516,7 +517,7 @@ fn in_a_million_windows_a_symbol_is_recovered_exactly_when_it_is_determined() {
     assert_eq!(counts[0].windows + counts[1].windows, batches * BATCH);
     for count in counts {
         println!("{count:?}");
-        // Each kind of thing happens in abundance.
+        // Every kind of event occurs often.
         let Count { windows, lost, recovered, unsolved, innovative, dependent, .. } = count;
         let Count { unneeded, bursts, opened, late, duplicates, .. } = count;
         let things = [lost, recovered, unsolved, innovative, dependent];

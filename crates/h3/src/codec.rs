@@ -1,4 +1,4 @@
-//! Variable-length integers (RFC 9000 section 16), whole and piecemeal.
+//! Variable-length integers (RFC 9000 section 16), read at once or incrementally.
 
 /// The largest value of a variable-length integer: 2^62 - 1.
 pub(crate) const VARINT_MAX: u64 = (1 << 62) - 1;
@@ -6,7 +6,7 @@ pub(crate) const VARINT_MAX: u64 = (1 << 62) - 1;
 /// Bytes of the longest variable-length integer.
 pub(crate) const VARINT_SIZE: usize = 8;
 
-/// Bytes that the integer takes whose first byte is `first`: 1, 2, 4 or 8.
+/// The encoded size of an integer whose first byte is `first`: 1, 2, 4 or 8.
 pub(crate) const fn varint_size_from(first: u8) -> usize {
     1 << (first >> 6)
 }
@@ -24,7 +24,7 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// Reads one integer off the front of `input`; `None` if it is cut short.
+/// Takes one integer off the front of `input`; `None` if it is cut short.
 pub(crate) fn take_varint(input: &mut &[u8]) -> Option<u64> {
     let (integer, rest) = input.split_at_checked(varint_size_from(*input.first()?))?;
     *input = rest;
@@ -37,7 +37,7 @@ fn value_of(integer: &[u8]) -> u64 {
     integer.iter().fold(0, |value, &byte| value << 8 | u64::from(byte)) & ((1 << bits) - 1)
 }
 
-/// Puts one integer together from a stream that may end anywhere, never taking a byte too many.
+/// Reads one integer from a stream that may pause anywhere, without reading past its end.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct VarintReader {
     bytes: [u8; VARINT_SIZE],
@@ -45,13 +45,13 @@ pub(crate) struct VarintReader {
 }
 
 impl VarintReader {
-    /// Where the integer's next bytes go. Never empty.
+    /// Buffer for the integer's next bytes. Never empty.
     pub(crate) fn spare(&mut self) -> &mut [u8] {
         let target = if self.len == 0 { 1 } else { varint_size_from(self.bytes[0]) };
         self.bytes.get_mut(self.len..target).unwrap_or_default()
     }
 
-    /// `n` bytes were put into [`Self::spare`]; the value, once it is whole.
+    /// Records that `n` bytes were put into [`Self::spare`]. Returns the value once it is complete.
     pub(crate) fn advance(&mut self, n: usize) -> Option<u64> {
         self.len += n;
         if self.len == 0 || self.len < varint_size_from(self.bytes[0]) {

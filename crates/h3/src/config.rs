@@ -1,15 +1,15 @@
-//! What one end of a connection may be told.
+//! Configuration of one end of a connection.
 
 use crate::qpack::FieldLimits;
 use crate::settings::Settings;
 
-/// Settings of one end. `Default` suits both.
+/// Configuration of one end. The `Default` suits both client and server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Largest field section taken from the peer, decoded, in the measure of RFC 9114 section
-    /// 4.2.2 (bytes); told to the peer. It bounds the encoded section as well. 64 KiB.
+    /// Largest field section accepted from the peer, decoded, in bytes as RFC 9114 section 4.2.2
+    /// counts them; announced to the peer. It bounds the encoded section as well. 64 KiB.
     pub max_field_section_size: u64,
-    /// Most field lines in one section taken from the peer. 128.
+    /// Most field lines accepted in one section. 128.
     pub max_field_lines: usize,
     /// Seed that picks the reserved setting, frame and stream that are sent for the peer to ignore
     /// (RFC 9114 sections 6.2.3, 7.2.4.1 and 7.2.8); `None` sends none.
@@ -23,7 +23,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What is said about this end.
+    /// The SETTINGS that announce this configuration.
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             max_field_section_size: Some(self.max_field_section_size),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::message::MessageError;
 
-/// An HTTP/3 or QPACK error code as it stands in RESET_STREAM, STOP_SENDING and CONNECTION_CLOSE.
+/// An HTTP/3 or QPACK error code, as in RESET_STREAM, STOP_SENDING and CONNECTION_CLOSE.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Code(pub u64);
 
@@ -26,33 +26,33 @@ macro_rules! codes {
 }
 
 codes! {
-    /// Nothing is wrong; the connection or stream is closed all the same.
+    /// No error; the connection or stream is being closed.
     NO_ERROR = 0x100, "H3_NO_ERROR";
     /// The peer broke the protocol in a way that no other code describes.
     GENERAL_PROTOCOL_ERROR = 0x101, "H3_GENERAL_PROTOCOL_ERROR";
     /// This end cannot continue.
     INTERNAL_ERROR = 0x102, "H3_INTERNAL_ERROR";
-    /// A stream was opened that may not be.
+    /// The peer opened a stream that is not acceptable.
     STREAM_CREATION_ERROR = 0x103, "H3_STREAM_CREATION_ERROR";
     /// A stream that the connection needs was closed or reset.
     CLOSED_CRITICAL_STREAM = 0x104, "H3_CLOSED_CRITICAL_STREAM";
-    /// A frame came where it is not permitted.
+    /// A frame was received where it is not permitted.
     FRAME_UNEXPECTED = 0x105, "H3_FRAME_UNEXPECTED";
     /// A frame's layout or size is wrong.
     FRAME_ERROR = 0x106, "H3_FRAME_ERROR";
-    /// The peer does what could exhaust this end.
+    /// The peer's behaviour could exhaust this end.
     EXCESSIVE_LOAD = 0x107, "H3_EXCESSIVE_LOAD";
     /// A stream or push identifier was used wrongly.
     ID_ERROR = 0x108, "H3_ID_ERROR";
-    /// SETTINGS are malformed.
+    /// A SETTINGS frame is malformed.
     SETTINGS_ERROR = 0x109, "H3_SETTINGS_ERROR";
     /// The control stream does not begin with SETTINGS.
     MISSING_SETTINGS = 0x10a, "H3_MISSING_SETTINGS";
-    /// The server did nothing with the request; it may be sent again.
+    /// The request was not processed at all; it may be sent again.
     REQUEST_REJECTED = 0x10b, "H3_REQUEST_REJECTED";
     /// The request or its response is no longer wanted.
     REQUEST_CANCELLED = 0x10c, "H3_REQUEST_CANCELLED";
-    /// The request's stream ended before the request was whole.
+    /// The request's stream ended before the request was complete.
     REQUEST_INCOMPLETE = 0x10d, "H3_REQUEST_INCOMPLETE";
     /// A message is malformed.
     MESSAGE_ERROR = 0x10e, "H3_MESSAGE_ERROR";
@@ -62,9 +62,9 @@ codes! {
     VERSION_FALLBACK = 0x110, "H3_VERSION_FALLBACK";
     /// A field section could not be decoded.
     QPACK_DECOMPRESSION_FAILED = 0x200, "QPACK_DECOMPRESSION_FAILED";
-    /// The peer's encoder stream carries what it may not.
+    /// The peer's encoder stream carries an invalid instruction.
     QPACK_ENCODER_STREAM_ERROR = 0x201, "QPACK_ENCODER_STREAM_ERROR";
-    /// The peer's decoder stream carries what it may not.
+    /// The peer's decoder stream carries an invalid instruction.
     QPACK_DECODER_STREAM_ERROR = 0x202, "QPACK_DECODER_STREAM_ERROR";
 }
 
@@ -99,32 +99,32 @@ impl Error {
     }
 }
 
-/// Why something could not be sent. Nothing of it was sent then.
+/// Why something could not be sent. Nothing was sent then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// Bytes sent earlier still wait for the transport;
-    /// [`Event::Writable`](crate::Event::Writable) tells when to try again.
+    /// Bytes sent earlier are still pending; [`Event::Writable`](crate::Event::Writable) tells when
+    /// to try again.
     #[error("blocked")]
     Blocked,
     /// The transport permits no further stream now; try again when it does.
     #[error("no further stream is permitted now")]
     StreamsBlocked,
-    /// The peer goes away and takes no further requests (RFC 9114 section 5.2).
+    /// The peer is going away and accepts no further requests (RFC 9114 section 5.2).
     #[error("the peer is going away")]
     GoingAway,
     /// No such exchange: it never was, is complete, or was reset.
     #[error("unknown stream")]
     UnknownStream,
-    /// The exchange is not at a point where this may be sent.
+    /// This may not be sent at this point of the exchange.
     #[error("{0}")]
     InvalidState(&'static str),
     /// The peer asked us to stop sending the message.
     #[error("stopped by the peer: {0}")]
     Stopped(Code),
-    /// The fields do not make a well-formed message.
+    /// The fields do not form a well-formed message.
     #[error("malformed message: {0}")]
     Malformed(#[from] MessageError),
-    /// The field section is larger than the peer's SETTINGS_MAX_FIELD_SECTION_SIZE (in bytes).
+    /// The field section exceeds the peer's SETTINGS_MAX_FIELD_SECTION_SIZE (in bytes).
     #[error("field section exceeds the peer's limit of {0} bytes")]
     FieldSectionTooLarge(u64),
     /// The connection is closed.
@@ -135,7 +135,7 @@ pub enum SendError {
 /// Why no body was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiveError {
-    /// Nothing has arrived; [`Event::Data`](crate::Event::Data) tells when it has.
+    /// No bytes are available; [`Event::Data`](crate::Event::Data) tells when to try again.
     #[error("blocked")]
     Blocked,
     /// No such exchange: it never was, is complete, or was reset.

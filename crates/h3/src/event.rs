@@ -1,4 +1,4 @@
-//! What happened, for the application.
+//! Events for the application.
 
 use sutura_proto::StreamId;
 
@@ -7,13 +7,13 @@ use crate::fields::Fields;
 use crate::priority::Priority;
 use crate::settings::Settings;
 
-/// What [`Connection::poll_event`](crate::Connection::poll_event) tells.
+/// An event from [`Connection::poll_event`](crate::Connection::poll_event).
 ///
-/// An exchange ends with `Finished` (the peer's message is whole), `Reset` or `Failed`; after the
-/// latter two its stream is unknown.
+/// An exchange ends with `Finished` (the peer's message is complete), `Reset` or `Failed`. After
+/// the latter two, its stream is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The peer's SETTINGS arrived. Once a connection.
+    /// The peer's SETTINGS arrived. Once per connection.
     Settings(Settings),
     /// A request (server) or a final response (client).
     Headers {
@@ -29,7 +29,7 @@ pub enum Event {
         /// Its well-formed header section.
         fields: Fields,
     },
-    /// There may be body to read, up to `Blocked`.
+    /// Body may be available: read until `Blocked`.
     Data {
         /// The exchange.
         stream: StreamId,
@@ -41,7 +41,7 @@ pub enum Event {
         /// Its well-formed trailer section.
         fields: Fields,
     },
-    /// The peer's message is whole and all of it was read.
+    /// The peer's message is complete and has been read to its end.
     Finished {
         /// The exchange.
         stream: StreamId,
@@ -51,7 +51,8 @@ pub enum Event {
         /// The exchange.
         stream: StreamId,
     },
-    /// The peer abandoned its message before it was whole, and so is ours if not yet sent.
+    /// The peer abandoned its message before it was complete. Unsent parts of our message are
+    /// abandoned too.
     Reset {
         /// The exchange.
         stream: StreamId,
@@ -62,11 +63,12 @@ pub enum Event {
     Stopped {
         /// The exchange.
         stream: StreamId,
-        /// The peer's code; [`Code::NO_ERROR`] if its response needs no more of the request.
+        /// The peer's code; [`Code::NO_ERROR`] if its response does not need the rest of the
+        /// request.
         code: Code,
     },
-    /// This end abandoned the exchange: the peer's message is malformed or beyond a limit, or the
-    /// server goes away without having processed the request ([`Code::REQUEST_REJECTED`]).
+    /// This end abandoned the exchange: the peer's message is malformed or exceeds a limit, or the
+    /// server is going away without having processed the request ([`Code::REQUEST_REJECTED`]).
     Failed {
         /// The exchange.
         stream: StreamId,
@@ -79,10 +81,10 @@ pub enum Event {
     PriorityUpdate {
         /// The exchange.
         stream: StreamId,
-        /// The client's priority now.
+        /// The new priority that the client asks for.
         priority: Priority,
     },
-    /// The peer goes away (RFC 9114 section 5.2). Told again when the identifier shrinks.
+    /// The peer is going away (RFC 9114 section 5.2). Repeated when the identifier shrinks.
     GoAway {
         /// From a server: requests from this stream identifier on were not and will not be
         /// processed. From a client: a push identifier.

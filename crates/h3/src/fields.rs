@@ -12,8 +12,8 @@ pub struct Field {
     pub name: Bytes,
     /// The value.
     pub value: Bytes,
-    /// Whether it must never enter a compression table, here or at an intermediary (the N bit of
-    /// RFC 9204 section 4.5.4).
+    /// Whether it must never be added to a compression table, here or at an intermediary (the N bit
+    /// of RFC 9204 section 4.5.4).
     pub sensitive: bool,
 }
 
@@ -23,7 +23,7 @@ impl Field {
         Self { name: name.into(), value: value.into(), sensitive: false }
     }
 
-    /// Its size in the measure of SETTINGS_MAX_FIELD_SECTION_SIZE, in bytes.
+    /// Its size in bytes, as SETTINGS_MAX_FIELD_SECTION_SIZE counts it.
     #[must_use]
     pub fn size(&self) -> u64 {
         (self.name.len() as u64 + self.value.len() as u64).saturating_add(FIELD_OVERHEAD)
@@ -43,7 +43,7 @@ impl Fields {
         Self { lines: Vec::new() }
     }
 
-    /// The pseudo-header fields of a request (RFC 9114 section 4.3.1), for more to follow.
+    /// A section with the pseudo-header fields of a request (RFC 9114 section 4.3.1).
     pub fn request(
         method: impl Into<Bytes>,
         scheme: impl Into<Bytes>,
@@ -57,7 +57,7 @@ impl Fields {
             .with(":path", path)
     }
 
-    /// The pseudo-header field of a response (RFC 9114 section 4.3.2), for more to follow.
+    /// A section with the pseudo-header field of a response (RFC 9114 section 4.3.2).
     #[must_use]
     pub fn response(status: u16) -> Self {
         Self::new().with(":status", status.to_string())
@@ -113,8 +113,8 @@ impl Fields {
         self.lines.is_empty()
     }
 
-    /// The section's size in the measure of SETTINGS_MAX_FIELD_SECTION_SIZE (RFC 9114 section
-    /// 4.2.2), in bytes.
+    /// The section's size in bytes, as SETTINGS_MAX_FIELD_SECTION_SIZE counts it (RFC 9114 section
+    /// 4.2.2).
     #[must_use]
     pub fn size(&self) -> u64 {
         self.lines.iter().fold(0, |sum, field| sum.saturating_add(field.size()))

@@ -19,14 +19,14 @@ impl FrameType {
     /// PRIORITY_UPDATE for a push (RFC 9218 section 7.2).
     pub(crate) const PRIORITY_UPDATE_PUSH: Self = Self(0xf0701);
 
-    /// PRIORITY, PING, WINDOW_UPDATE and CONTINUATION of HTTP/2, which have no place in HTTP/3
-    /// (RFC 9114 section 7.2.8).
+    /// Whether it is PRIORITY, PING, WINDOW_UPDATE or CONTINUATION of HTTP/2, which HTTP/3 does not
+    /// permit (RFC 9114 section 7.2.8).
     pub(crate) const fn is_http2(self) -> bool {
         matches!(self.0, 0x2 | 0x6 | 0x8 | 0x9)
     }
 }
 
-/// The type of a frame and the bytes of its payload.
+/// The type of a frame and the length of its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
     pub(crate) kind: FrameType,
@@ -55,10 +55,10 @@ pub(crate) fn put_integer_frame(out: &mut Vec<u8>, kind: FrameType, value: u64) 
     put_frame(out, kind, &payload);
 }
 
-/// Puts frame headers together from a stream that may pause anywhere.
+/// Reads frame headers from a stream that may pause anywhere.
 ///
-/// It never asks for a byte past the header, so that the payload of a DATA frame can be read
-/// from the transport right into the reader's buffer.
+/// It never asks for a byte past the header, so that the payload of a DATA frame can be read from
+/// the transport straight into the reader's buffer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct HeaderReader {
     bytes: [u8; MAX_HEADER_SIZE],
@@ -66,12 +66,12 @@ pub(crate) struct HeaderReader {
 }
 
 impl HeaderReader {
-    /// Whether no byte of a header has been read.
+    /// Whether no byte of the next header has been read.
     pub(crate) const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many bytes the header has, as far as that is known.
+    /// The length of the header, as far as known.
     fn target(&self) -> usize {
         if self.len == 0 {
             return 2;
@@ -83,14 +83,14 @@ impl HeaderReader {
         }
     }
 
-    /// Where the header's next bytes go. Never empty.
+    /// Buffer for the header's next bytes. Never empty.
     pub(crate) fn spare(&mut self) -> &mut [u8] {
         let target = self.target();
         self.bytes.get_mut(self.len..target).unwrap_or_default()
     }
 
-    /// `n` bytes were put into [`Self::spare`]; once the header is whole, it is returned and the
-    /// next one begins.
+    /// Records that `n` bytes were put into [`Self::spare`]. Once the header is complete, returns
+    /// it and starts the next one.
     pub(crate) fn advance(&mut self, n: usize) -> Option<FrameHeader> {
         self.len += n;
         if self.len < self.target() {
@@ -110,7 +110,8 @@ mod tests {
     use crate::codec::VARINT_MAX;
     use proptest::prelude::*;
 
-    /// Feeds `bytes` in pieces of at most `step`; the header and what was not taken.
+    /// Feeds `bytes` in pieces of at most `step`; returns the header and the number of unread
+    /// bytes.
     fn read(bytes: &[u8], step: usize) -> Option<(FrameHeader, usize)> {
         let mut reader = HeaderReader::default();
         let mut at = 0;

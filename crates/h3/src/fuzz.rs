@@ -1,4 +1,4 @@
-//! Entry points for fuzzing: each takes arbitrary bytes and must neither panic nor grow beyond the
+//! Entry points for fuzzing: each takes arbitrary bytes and must neither panic nor exceed the
 //! limits.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::{
     PriorityParameters, Read, ReadError, Transport, WriteError,
 };
 
-/// Decodes a field section and the two QPACK streams; what decodes survives a round trip.
+/// Decodes a field section and the two QPACK streams. A decoded section survives a round trip.
 pub fn qpack(data: &[u8]) {
     let limits = FieldLimits { size: 4096, lines: 64 };
     if let Ok(fields) = Decoder::decode(&Bytes::copy_from_slice(data), limits) {
@@ -26,8 +26,8 @@ pub fn qpack(data: &[u8]) {
     let _ = DecoderStream::default().receive(data);
 }
 
-/// Parses priority field values, which a line feed separates: what each says is within bounds and
-/// survives a round trip, and so does what the first says overridden by the others.
+/// Parses priority field values separated by line feeds. The parameters of each are within bounds
+/// and survive a round trip, and so does the first overridden by the others.
 pub fn priority(data: &[u8]) {
     let mut merged = PriorityParameters::default();
     for value in data.split(|byte| *byte == b'\n') {
@@ -36,7 +36,7 @@ pub fn priority(data: &[u8]) {
         };
         check_priority(&parameters);
         let both = merged.overridden_by(&parameters);
-        // What is not said leaves all as it was, and what is said twice is said.
+        // Absent parameters change nothing, and overriding twice equals overriding once.
         assert_eq!(both.overridden_by(&PriorityParameters::default()), both);
         assert_eq!(both.overridden_by(&parameters), both);
         assert_eq!(PriorityParameters::default().overridden_by(&parameters), parameters);
@@ -57,7 +57,7 @@ fn check_priority(parameters: &PriorityParameters) {
     assert_eq!(again.map(PriorityParameters::resolve), Some(priority));
 }
 
-/// Feeds a connection. The first byte picks the side and how many bytes a read gives at most, the
+/// Feeds a connection. The first byte picks the side and the most bytes that a read returns, the
 /// second splits the rest into a unidirectional and a request stream.
 pub fn frames(data: &[u8]) {
     let [first, split, rest @ ..] = data else {
@@ -76,7 +76,7 @@ pub fn frames(data: &[u8]) {
         let _ = connection.send_request(&mut feed, &fields, None, true);
     }
     feed.offer(StreamId::new(Side::Client, Dir::Bi, 0), request);
-    // Every pass reads all that there is; a second one finds the ends.
+    // Each pass reads all that is available; the second one finds the ends.
     for _ in 0..2 {
         if connection.process(&mut feed).is_err() {
             return;
@@ -93,7 +93,7 @@ pub fn frames(data: &[u8]) {
     }
 }
 
-/// A transport that has some streams to read, all of them finished, and swallows what is written.
+/// A transport with some finished streams to read, which discards what is written.
 struct Feed {
     side: Side,
     step: usize,

@@ -1,22 +1,22 @@
-//! Sans-IO HTTP/3 (RFC 9114) with QPACK (RFC 9204), extensible priorities (RFC 9218) and the
-//! priority parameters that ask for hierarchical sharing and erasure coding.
+//! Sans-IO HTTP/3 (RFC 9114) with QPACK (RFC 9204), extensible priorities (RFC 9218), and priority
+//! parameters for hierarchical sharing and erasure coding.
 //!
-//! [`Connection`] is either end of one connection. It owns no transport: every method that moves
-//! bytes is given a [`Transport`], and time plays no part. Whoever drives it
+//! [`Connection`] is either end of one connection. It does not own a transport: every method that
+//! moves bytes takes a [`Transport`]. It uses no clock. To drive it:
 //!
-//! 1. tells it what happened to streams ([`Connection::readable`], [`Connection::writable`],
+//! 1. tell it what happened to streams ([`Connection::readable`], [`Connection::writable`],
 //!    [`Connection::stopped`]),
-//! 2. calls [`Connection::process`],
-//! 3. takes events out of [`Connection::poll_event`] until there are none,
-//! 4. sends and reads messages by the other methods.
+//! 2. call [`Connection::process`],
+//! 3. take events out of [`Connection::poll_event`] until there are none,
+//! 4. send and read messages with the other methods.
 //!
-//! Server push is not supported. This crate buffers no bodies: they go between the transport and the
-//! caller's memory directly.
+//! Server push is not supported. This crate does not buffer bodies: they move directly between the
+//! transport and the caller's memory.
 //!
 //! # Example
 //!
 //! A request and its response over [`Quic`], the [`Transport`] of `sutura_proto`. The application
-//! tells HTTP/3 what happened to streams, lets it work, and handles its events:
+//! tells HTTP/3 what happened to streams, lets it process that, and handles its events:
 //!
 //! ```
 //! use std::time::Instant;

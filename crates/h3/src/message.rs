@@ -6,43 +6,43 @@ use crate::fields::{Field, Fields};
 /// Why a message is malformed (RFC 9114 section 4.1.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// A name is empty or has characters that a name does not have, upper case among them.
+    /// A name is empty or has invalid characters, such as upper case letters.
     #[error("invalid field name")]
     InvalidName,
-    /// A value has control characters, or spaces at its ends.
+    /// A value has control characters, or starts or ends with white space.
     #[error("invalid field value")]
     InvalidValue,
-    /// A pseudo-header field stands after a field that is none, or among trailers.
+    /// A pseudo-header field follows a regular field, or is among trailers.
     #[error("misplaced pseudo-header field")]
     MisplacedPseudo,
     /// A pseudo-header field is not defined for this kind of message.
     #[error("unexpected pseudo-header field")]
     UnexpectedPseudo,
-    /// A pseudo-header field stands twice.
+    /// A pseudo-header field occurs twice.
     #[error("repeated pseudo-header field")]
     RepeatedPseudo,
     /// A mandatory pseudo-header field is missing.
     #[error("missing {0}")]
     Missing(&'static str),
-    /// A pseudo-header field has a value that it may not have.
+    /// A pseudo-header field has an invalid value.
     #[error("invalid {0}")]
     Invalid(&'static str),
-    /// A field belongs to a connection of HTTP/1.1.
+    /// A field is specific to connections of HTTP/1.1.
     #[error("connection-specific field")]
     ConnectionSpecific,
     /// `:authority` and `Host` differ or are both missing.
     #[error(":authority and host missing or different")]
     Authority,
-    /// `content-length` is no number or says different things.
+    /// `content-length` is not a number or has conflicting values.
     #[error("invalid content-length")]
     ContentLength,
-    /// The body is longer or shorter than `content-length`, or present where none may be.
+    /// The body is longer or shorter than `content-length`, or present where none is permitted.
     #[error("body and content-length differ")]
     BodyLength,
 }
 
 impl MessageError {
-    /// The message without details, for a reason phrase.
+    /// The error without details, for a reason phrase.
     pub(crate) const fn reason(self) -> &'static str {
         match self {
             Self::InvalidName => "invalid field name",
@@ -60,7 +60,7 @@ impl MessageError {
     }
 }
 
-/// How a request's method changes what belongs to it.
+/// How a request's method changes the rest of the exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Method {
     /// The response has no body.
@@ -71,14 +71,14 @@ pub(crate) enum Method {
     Other,
 }
 
-/// What the head of a well-formed request says about the rest of the exchange.
+/// What the head of a well-formed request implies for the rest of the exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestHead {
     pub(crate) method: Method,
     pub(crate) content_length: Option<u64>,
 }
 
-/// What the head of a well-formed response says about its body.
+/// What the head of a well-formed response implies for its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ResponseHead {
     pub(crate) status: u16,
@@ -91,7 +91,7 @@ impl ResponseHead {
         self.status < 200
     }
 
-    /// Bytes of body that follow, as far as that is known.
+    /// The length of the body in bytes, as far as known.
     pub(crate) const fn body_length(&self, request: Method) -> Option<u64> {
         match (request, self.status) {
             (Method::Head, _) | (_, 204 | 304) => Some(0),
@@ -128,7 +128,7 @@ impl<'a> Pseudo<'a> {
     }
 }
 
-/// Checks every line and gathers the pseudo-header fields, which stand first.
+/// Checks every line and collects the pseudo-header fields, which must come first.
 fn check_lines(fields: &Fields) -> Result<Pseudo<'_>, MessageError> {
     let mut pseudo = Pseudo::default();
     let mut regular = false;
@@ -157,7 +157,7 @@ fn check_value(value: &[u8]) -> Result<(), MessageError> {
     Ok(())
 }
 
-/// RFC 9110 section 5.1 and RFC 9114 section 4.2: a token in lower case that does not concern the
+/// RFC 9110 section 5.1 and RFC 9114 section 4.2: a token in lower case that is not specific to the
 /// connection.
 fn check_regular(field: &Field) -> Result<(), MessageError> {
     let name = field.name.as_ref();
@@ -183,7 +183,7 @@ fn is_token(value: &[u8]) -> bool {
     !value.is_empty() && value.iter().all(|byte| is_lower_token(byte.to_ascii_lowercase()))
 }
 
-/// The head of a request (RFC 9114 sections 4.3.1 and 4.4).
+/// Checks the head of a request (RFC 9114 sections 4.3.1 and 4.4).
 pub(crate) fn check_request(fields: &Fields) -> Result<RequestHead, MessageError> {
     let pseudo = check_lines(fields)?;
     if pseudo.status.is_some() {
@@ -217,7 +217,7 @@ pub(crate) fn check_request(fields: &Fields) -> Result<RequestHead, MessageError
     Ok(RequestHead { method, content_length })
 }
 
-/// RFC 9114 section 4.4: CONNECT names host and port and nothing else.
+/// RFC 9114 section 4.4: CONNECT has host and port and nothing else.
 fn check_connect(pseudo: &Pseudo<'_>) -> Result<(), MessageError> {
     if pseudo.scheme.is_some() || pseudo.path.is_some() {
         return Err(MessageError::UnexpectedPseudo);
@@ -235,8 +235,8 @@ fn is_scheme(scheme: &[u8]) -> bool {
         && scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
 }
 
-/// RFC 9114 section 4.3.1: a request for http or https has an authority, without user
-/// information, in `:authority` or `Host`, and if in both then the same.
+/// RFC 9114 section 4.3.1: a request for http or https has an authority, without user information,
+/// in `:authority` or `Host`. If both are present, they must be equal.
 fn check_authority(pseudo: &Pseudo<'_>, fields: &Fields) -> Result<(), MessageError> {
     let mut authority = pseudo.authority;
     for host in fields.get_all("host") {
@@ -251,7 +251,7 @@ fn check_authority(pseudo: &Pseudo<'_>, fields: &Fields) -> Result<(), MessageEr
     }
 }
 
-/// The head of a response (RFC 9114 section 4.3.2).
+/// Checks the head of a response (RFC 9114 section 4.3.2).
 pub(crate) fn check_response(fields: &Fields) -> Result<ResponseHead, MessageError> {
     let pseudo = check_lines(fields)?;
     let others = [pseudo.method, pseudo.scheme, pseudo.authority, pseudo.path];
@@ -259,14 +259,14 @@ pub(crate) fn check_response(fields: &Fields) -> Result<ResponseHead, MessageErr
         return Err(MessageError::UnexpectedPseudo);
     }
     let status = pseudo.status.ok_or(MessageError::Missing(":status"))?;
-    // RFC 9114 section 4.5: there is nothing to switch to, hence no 101.
+    // RFC 9114 section 4.5: there is no protocol to switch to, hence no 101.
     let status = parse_status(status)
         .filter(|&status| status >= 100 && status != 101)
         .ok_or(MessageError::Invalid(":status"))?;
     Ok(ResponseHead { status, content_length: content_length(fields)? })
 }
 
-/// A trailer section (RFC 9114 section 4.1): no pseudo-header fields.
+/// Checks a trailer section (RFC 9114 section 4.1): no pseudo-header fields.
 pub(crate) fn check_trailers(fields: &Fields) -> Result<(), MessageError> {
     for field in fields {
         if field.name.first() == Some(&b':') {
@@ -278,7 +278,7 @@ pub(crate) fn check_trailers(fields: &Fields) -> Result<(), MessageError> {
     Ok(())
 }
 
-/// Three digits.
+/// Parses a status code of three digits.
 pub(crate) fn parse_status(value: &[u8]) -> Option<u16> {
     (value.len() == 3).then(|| parse_number(value)).flatten()?.try_into().ok()
 }
@@ -294,7 +294,7 @@ fn parse_number(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0, add)
 }
 
-/// What `content-length` says; lines that repeat one another are one (RFC 9110 section 8.6).
+/// The value of `content-length`; repeated equal values count as one (RFC 9110 section 8.6).
 fn content_length(fields: &Fields) -> Result<Option<u64>, MessageError> {
     let mut length = None;
     for value in fields.get_all("content-length") {

@@ -1,10 +1,10 @@
-//! What HTTP/3 tells an observer of the connection.
+//! What HTTP/3 reports to an observer of the connection.
 
 use crate::fields::Fields;
 use bytes::Bytes;
 use sutura_proto::StreamId;
 
-/// A frame that was written or read. An observer of the connection gets it as
+/// A frame that was written or read. An observer of the connection receives it as
 /// [`Observation::Application`](sutura_proto::Observation::Application).
 ///
 /// ```
@@ -26,24 +26,24 @@ pub struct FrameEvent {
     pub action: FrameAction,
     /// The stream that carries it.
     pub stream: StreamId,
-    /// What it says.
+    /// The content of the frame.
     pub content: FrameContent,
 }
 
 /// What an end does with a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameAction {
-    /// It writes the frame, to be sent.
+    /// It writes the frame for sending.
     Created,
-    /// It reads the frame, which the peer sent.
+    /// It reads a frame that the peer sent.
     Parsed,
 }
 
-/// What a frame says. Frames of other types are not told.
+/// The content of a frame. Frames of other types are not reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FrameContent {
     /// A header or trailer section (RFC 9114 section 7.2.2): its pseudo-header fields and
-    /// `priority`. Other fields may be secrets.
+    /// `priority` only, as other fields may be secret.
     Headers(Fields),
     /// A PRIORITY_UPDATE frame for a request (RFC 9218 section 7.2).
     PriorityUpdate {
@@ -55,7 +55,7 @@ pub enum FrameContent {
 }
 
 impl FrameContent {
-    /// What may be told of `fields`.
+    /// The part of `fields` that may be reported.
     pub(crate) fn headers<'a>(fields: impl IntoIterator<Item = &'a crate::Field>) -> Self {
         let told = |name: &[u8]| name.starts_with(b":") || name == b"priority";
         Self::Headers(fields.into_iter().filter(|field| told(&field.name)).cloned().collect())

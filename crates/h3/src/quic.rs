@@ -1,4 +1,4 @@
-//! HTTP/3 over this project's own QUIC.
+//! HTTP/3 over `sutura_proto`.
 
 use crate::error::Code;
 use crate::observe::FrameEvent;
@@ -10,24 +10,24 @@ use sutura_proto::policy::StreamOrder;
 use sutura_proto::{Dir, Observation, Protection, Side, StreamId};
 use sutura_schedule::Priority;
 
-/// A QUIC connection at a moment, as HTTP/3 wants it.
+/// A QUIC connection at an instant, as a transport for HTTP/3.
 #[derive(Debug)]
 pub struct Quic<'a> {
-    /// The present.
+    /// The current time.
     pub now: Instant,
     /// The connection.
     pub connection: &'a mut quic::Connection,
 }
 
 impl Quic<'_> {
-    /// Asks for the bytes of a new stream in stream order, whatever the connection's streams have
-    /// by default: frames have a meaning one after the other only (RFC 9114 section 4).
+    /// Sets stream order for a new stream, whatever the connection's default delivery is: frames
+    /// make sense only in sequence (RFC 9114 section 4).
     fn keep_order(&mut self, id: StreamId) {
-        // A stream that is only sent on has no order of delivery.
+        // A send-only stream has no delivery order.
         let _ = self.connection.recv_stream(id).set_delivery(&StreamOrder);
     }
 
-    /// Tells the observer what was written, if anything was.
+    /// Reports written bytes to the observer, if there are any.
     fn written(
         &mut self,
         stream: StreamId,
@@ -80,7 +80,7 @@ impl Transport for Quic<'_> {
     }
 
     fn reset(&mut self, id: StreamId, code: Code) {
-        // A stream that is over already has nothing to abandon.
+        // If the stream is already over, there is nothing to abandon.
         let _ = self.connection.send_stream(id).reset(code.0);
     }
 
@@ -90,7 +90,7 @@ impl Transport for Quic<'_> {
             Ok(quic::Read::Fin) => Ok(Read { bytes: 0, finished: true }),
             Err(quic::ReadError::Blocked) => Err(ReadError::Blocked),
             Err(quic::ReadError::Reset(code)) => Err(ReadError::Reset(Code(code))),
-            // Order was asked for when the stream was new.
+            // Stream order was set when the stream was new.
             Err(quic::ReadError::Closed | quic::ReadError::IllegalOrderedRead) => {
                 Err(ReadError::Closed)
             }

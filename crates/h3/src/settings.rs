@@ -3,7 +3,7 @@
 use crate::codec::{VARINT_MAX, put_varint, take_varint};
 use crate::error::{Code, Error};
 
-/// Settings in one SETTINGS frame; more are excessive load.
+/// Most settings in a SETTINGS frame; more are excessive load.
 pub const MAX_SETTINGS: usize = 64;
 
 const QPACK_MAX_TABLE_CAPACITY: u64 = 0x1;
@@ -13,10 +13,10 @@ const QPACK_BLOCKED_STREAMS: u64 = 0x7;
 /// The settings of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// Largest field section that it takes, in the measure of RFC 9114 section 4.2.2 (bytes of
-    /// names and values and 32 a field); `None` is without limit.
+    /// Largest field section that it accepts, in bytes as RFC 9114 section 4.2.2 counts them
+    /// (names, values, and 32 for each field); `None` means no limit.
     pub max_field_section_size: Option<u64>,
-    /// Bytes of the dynamic table that its decoder has room for.
+    /// Capacity of its decoder's dynamic table, in bytes.
     pub qpack_max_table_capacity: u64,
     /// Streams that may wait for its decoder's dynamic table.
     pub qpack_blocked_streams: u64,
@@ -28,7 +28,7 @@ impl Settings {
         let limit = self.max_field_section_size.map(|size| size.min(VARINT_MAX));
         let known = [
             limit.map(|size| (MAX_FIELD_SECTION_SIZE, size)),
-            // Zero is the default of both and need not be said.
+            // Zero is the default of both and can be omitted.
             (self.qpack_max_table_capacity > 0)
                 .then_some((QPACK_MAX_TABLE_CAPACITY, self.qpack_max_table_capacity)),
             (self.qpack_blocked_streams > 0)
@@ -44,7 +44,7 @@ impl Settings {
     /// Reads the payload of a SETTINGS frame. Unknown settings are ignored.
     ///
     /// # Errors
-    /// `H3_FRAME_ERROR` for a payload cut short, `H3_SETTINGS_ERROR` for a setting that stands
+    /// `H3_FRAME_ERROR` for a truncated payload, `H3_SETTINGS_ERROR` for a setting that occurs
     /// twice or belongs to HTTP/2, `H3_EXCESSIVE_LOAD` for more than [`MAX_SETTINGS`].
     pub(crate) fn decode(mut payload: &[u8]) -> Result<Self, Error> {
         const CUT: Error = Error::new(Code::FRAME_ERROR, "SETTINGS cut short");
@@ -61,7 +61,7 @@ impl Settings {
             }
             seen.push(id);
             match id {
-                // RFC 9114 section 7.2.4.1: identifiers of HTTP/2 without a counterpart.
+                // RFC 9114 section 7.2.4.1: identifiers of HTTP/2 settings without a counterpart.
                 0x0 | 0x2..=0x5 => {
                     return Err(Error::new(Code::SETTINGS_ERROR, "setting of HTTP/2"));
                 }

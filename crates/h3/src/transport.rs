@@ -1,4 +1,4 @@
-//! What HTTP/3 needs of a QUIC connection.
+//! The interface that HTTP/3 needs from a QUIC connection.
 
 use bytes::Bytes;
 use sutura_proto::{Dir, Protection, Side, StreamId};
@@ -9,27 +9,27 @@ use crate::observe::FrameEvent;
 
 /// A QUIC connection as HTTP/3 sees it.
 ///
-/// Whoever drives the connection also tells [`Connection`](crate::Connection) which streams became
-/// readable or writable or were stopped. Methods that name a stream which the transport no longer
-/// knows do nothing, or answer `Closed`.
+/// The driver of the connection also tells [`Connection`](crate::Connection) which streams became
+/// readable or writable or were stopped. A method called with a stream that the transport no longer
+/// knows does nothing, or returns `Closed`.
 pub trait Transport {
     /// Which end this is.
     fn side(&self) -> Side;
 
-    /// Opens a stream; `None` while the peer permits no further one.
+    /// Opens a stream; `None` if the peer permits no further one now.
     fn open(&mut self, dir: Dir) -> Option<StreamId>;
 
-    /// The next stream that the peer opened, in the order of their identifiers.
+    /// The next stream opened by the peer, in the order of identifiers.
     fn accept(&mut self, dir: Dir) -> Option<StreamId>;
 
-    /// How many streams of that direction the peer may have opened so far in all: the largest
-    /// value of MAX_STREAMS that was sent (RFC 9000 section 4.6).
+    /// The total number of streams of that direction that the peer may have opened so far: the
+    /// largest value of MAX_STREAMS that was sent (RFC 9000 section 4.6).
     fn stream_limit(&self, dir: Dir) -> u64;
 
-    /// Takes a prefix of `data` for sending and says how long it is.
+    /// Accepts a prefix of `data` for sending and returns its length.
     ///
     /// # Errors
-    /// `Blocked` if that would be nothing; the stream becomes writable later.
+    /// `Blocked` if nothing can be accepted; the stream becomes writable later.
     fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError>;
 
     /// Like [`Self::write`], but may keep the bytes instead of copying them.
@@ -44,32 +44,33 @@ pub trait Transport {
     /// `Stopped` or `Closed`, never `Blocked`.
     fn finish(&mut self, id: StreamId) -> Result<(), WriteError>;
 
-    /// Abandons sending.
+    /// Abandons sending on the stream.
     fn reset(&mut self, id: StreamId, code: Code);
 
-    /// Moves bytes that arrived, in order, to the front of `buffer`, which is not empty.
+    /// Moves received bytes, in order, to the front of `buffer`, which is not empty.
     ///
     /// # Errors
-    /// `Blocked` if there are none and the stream has not ended; it becomes readable later.
+    /// `Blocked` if none are available and the stream has not ended; it becomes readable later.
     fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Result<Read, ReadError>;
 
-    /// Asks the peer to stop sending and forgets what arrived.
+    /// Asks the peer to stop sending and discards received bytes.
     fn stop(&mut self, id: StreamId, code: Code);
 
-    /// Sets the order in which the stream's bytes are sent.
+    /// Sets the stream's sending priority.
     fn set_priority(&mut self, id: StreamId, priority: Priority);
 
-    /// Protects what is sent on the stream by erasure coding, or no longer.
+    /// Turns protection by erasure coding on or off for what is sent on the stream.
     fn protect(&mut self, id: StreamId, protection: Option<Protection>);
 
-    /// Reports a frame to the connection's observer. `event` is called only if there is one.
+    /// Reports a frame to the connection's observer. `event` is called only if there is an
+    /// observer.
     fn observe(&mut self, _event: impl FnOnce() -> FrameEvent) {}
 
     /// Closes the connection.
     fn close(&mut self, code: Code, reason: &[u8]);
 }
 
-/// What a read gave.
+/// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Read {
     /// Bytes put into the buffer; 0 only if `finished`.
@@ -78,7 +79,7 @@ pub struct Read {
     pub finished: bool,
 }
 
-/// Why a write took nothing.
+/// Why a write accepted nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteError {
     /// There is no room or no flow-control credit.
@@ -89,10 +90,10 @@ pub enum WriteError {
     Closed,
 }
 
-/// Why a read gave nothing.
+/// Why a read returned nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadError {
-    /// Nothing arrived yet.
+    /// Nothing has arrived yet.
     Blocked,
     /// The peer sent RESET_STREAM with this code.
     Reset(Code),

@@ -1,4 +1,4 @@
-//! Each way to break the protocol, and the code that answers it.
+//! Every protocol violation, and the error code that answers it.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
@@ -23,7 +23,7 @@ fn cat(parts: &[&[u8]]) -> Vec<u8> {
     parts.concat()
 }
 
-/// A bench of `side`; a client has sent one request.
+/// A bench of `side`; a client has already sent one request.
 fn bench(side: Side, method: &str) -> Bench {
     let mut bench = Bench::new(side);
     if side.is_client() {
@@ -34,7 +34,7 @@ fn bench(side: Side, method: &str) -> Bench {
     bench
 }
 
-/// Whole, byte by byte, and in random pieces.
+/// Plays the scripts whole, byte by byte, and in random pieces.
 fn each_way(side: Side, method: &str, scripts: &[Script], check: impl Fn(&Bench, &str)) {
     for (step, seed, how) in [(usize::MAX, 0, "whole"), (1, 0, "trickled"), (7, 99, "random")] {
         let mut bench = bench(side, method);
@@ -278,7 +278,7 @@ fn response(status: &str, more: &[(&str, &str)]) -> Vec<u8> {
     section(&[&[(":status", status)], more].concat())
 }
 
-/// The unit tests of messages have all that can be wrong with fields.
+/// The unit tests of messages cover everything that can be wrong with fields.
 #[test]
 fn malformed_requests() {
     let (malformed, incomplete) = (Code::MESSAGE_ERROR, Code::REQUEST_INCOMPLETE);
@@ -299,7 +299,7 @@ fn malformed_requests() {
     ] {
         fails(Side::Server, "GET", &bytes, code, what);
     }
-    // A section of 128 KiB is refused by its header and needs no payload for that.
+    // A section of 128 KiB is refused by its frame header, without needing its payload.
     let mut bench = Bench::new(Side::Server);
     bench.play(&[script(Bi, &[0x01, 0x80, 0x02, 0x00, 0x00], Open)], usize::MAX);
     assert!(matches!(bench.events[..], [Event::Failed { code: Code::EXCESSIVE_LOAD, .. }]));
@@ -326,7 +326,7 @@ fn malformed_responses() {
     }
 }
 
-/// What looks odd and is right.
+/// Unusual input that is valid.
 #[test]
 fn tolerated() {
     let unknown: &[u8] = &[0x21, 0x03, 1, 2, 3];
@@ -360,7 +360,7 @@ fn tolerated() {
         ];
         assert!(bench.events.iter().filter(told).eq(&expected), "{how}: {:?}", bench.events);
     });
-    // HEAD may say how long the body would be; a tunnel has no length.
+    // A response to HEAD may announce a body length; a tunnel has no length.
     let head = response("200", &[("content-length", "10")]);
     for (method, bytes) in [("HEAD", head.clone()), ("GET", response("304", &[]))] {
         let mut bench = bench(Side::Client, method);

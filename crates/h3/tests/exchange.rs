@@ -1,4 +1,4 @@
-//! Whole exchanges between a client and a server of ours.
+//! Complete exchanges between a client and a server of this crate.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
@@ -12,12 +12,12 @@ use sutura_h3::{Code, Config, Event, Field, Fields, ReceiveError, SendError, Set
 use sutura_proto::{Dir, Priority, Side, StreamId};
 use sutura_random::Rng;
 
-/// What one end sends.
+/// A message that one end sends.
 #[derive(Debug, Clone)]
 struct Message {
     body: Vec<u8>,
     trailers: bool,
-    /// Sends the body by reference instead of from a slice.
+    /// Whether to send the body by reference instead of from a slice.
     chunks: bool,
     declared: bool,
 }
@@ -35,7 +35,7 @@ impl Message {
     }
 }
 
-/// What one end has sent of a message and got of the peer's.
+/// What one end has sent of its message and received of the peer's.
 #[derive(Debug, Default)]
 struct Half {
     sent: usize,
@@ -47,7 +47,7 @@ struct Half {
     finished: bool,
 }
 
-/// Sends on with `message` where it can.
+/// Continues sending `message` where possible.
 fn send(world: &mut World, side: Side, stream: StreamId, message: &Message, half: &mut Half) {
     let connection = if side.is_client() { &mut world.client } else { &mut world.server };
     let mut end = world.pair.end(side);
@@ -76,7 +76,7 @@ fn send(world: &mut World, side: Side, stream: StreamId, message: &Message, half
     }
 }
 
-/// Takes what events tell and reads bodies.
+/// Handles events and reads bodies.
 fn receive(world: &mut World, side: Side, halves: &mut BTreeMap<StreamId, Half>) {
     let connection = if side.is_client() { &mut world.client } else { &mut world.server };
     while let Some(event) = connection.poll_event() {
@@ -120,7 +120,7 @@ fn check(half: &Half, head: &Fields, message: &Message) {
     assert_eq!(half.trailers, message.trailers.then(|| message.trailers()));
 }
 
-/// Runs all exchanges at once to their end.
+/// Runs all exchanges concurrently to their end.
 fn run(world: &mut World, exchanges: &[(Message, Message)]) {
     let mut streams = Vec::new();
     let (mut clients, mut servers) = (BTreeMap::new(), BTreeMap::new());
@@ -198,7 +198,7 @@ fn settings_arrive_and_grease_is_ignored() {
     for seed in 0..64 {
         let config = Config { grease: Some(seed), ..Config::default() };
         let mut world = World::new(config.clone(), config);
-        // The reserved stream is written once and may be cut short, which is not of interest here.
+        // The reserved stream is written once and may be truncated, which does not matter here.
         world.pair.rng = (seed % 2 == 1).then_some(Rng::new(seed));
         world.settle();
         let expected = Settings { max_field_section_size: Some(65_536), ..Settings::default() };
@@ -207,7 +207,7 @@ fn settings_arrive_and_grease_is_ignored() {
             assert_eq!(connection.poll_event(), None);
             assert_eq!(connection.peer_settings(), Some(&expected));
         }
-        // Each side told the other that it does not read its reserved stream.
+        // Each side told the other that it does not read the reserved stream.
         for side in [Side::Client, Side::Server] {
             if world.pair.rng.is_some() {
                 continue;
@@ -252,7 +252,7 @@ fn our_streams_wait_for_the_peers_permission() {
     assert_eq!(world.server.poll_event(), None);
 }
 
-/// Whether an exchange is not at a point where this may be sent.
+/// Whether sending failed with `InvalidState`.
 fn is_invalid<T>(sent: &Result<T, SendError>) -> bool {
     matches!(sent, Err(SendError::InvalidState(_)))
 }
@@ -311,7 +311,7 @@ fn a_blocked_body_becomes_writable() {
     assert_eq!(world.server.finish(&mut end, stream), Err(SendError::UnknownStream));
 }
 
-/// The payload of a DATA frame goes straight to the caller: nothing of it is read before.
+/// The payload of a DATA frame goes straight to the caller: none of it is read earlier.
 #[test]
 fn bodies_stay_in_the_transport_until_read() {
     let mut world = World::default();
@@ -387,7 +387,7 @@ fn rejected_by_the_server() {
     assert_eq!(world.client.exchanges(), 0);
 }
 
-/// RFC 9114 section 4.1: a server that has answered needs no more of the request.
+/// RFC 9114 section 4.1: a server that has answered does not need the rest of the request.
 #[test]
 fn early_response_stops_the_request() {
     let mut world = World::default();
@@ -466,7 +466,7 @@ fn goaway_draws_a_line() {
     world.settle();
     world.server_events();
     world.server.announce_goaway(&mut world.pair.end(Side::Server)).unwrap();
-    // On its way before the announcement arrives: still served.
+    // It was sent before the announcement arrived: still served.
     let second = world.request(&get(), true);
     world.settle();
     assert_eq!(world.client_events(), [Event::GoAway { id: (1 << 62) - 4 }]);
@@ -526,7 +526,7 @@ fn goaway_before_the_control_stream_is_open() {
     assert_eq!(world.pair.closed, [None, None]);
 }
 
-/// Everything that a server sends, one byte and one call at a time.
+/// A server's whole response, one byte and one call at a time.
 #[test]
 fn trickled_response() {
     let mut bench = Bench::new(Side::Client);
@@ -553,7 +553,7 @@ fn trickled_response() {
     assert_eq!(bench.connection.exchanges(), 0);
 }
 
-/// The transport goes first: what a peer reset is not read, and told once.
+/// What a peer reset is not read, and is reported once.
 #[test]
 fn a_reset_response_is_told_once() {
     let mut world = World::default();

@@ -1,6 +1,6 @@
-//! The fuzz targets on seeded input: what a machine without a fuzzer can do.
+//! Runs the fuzz targets on seeded input, without needing a fuzzer.
 //!
-//! `FUZZ_ITERATIONS` sets how many inputs each target gets.
+//! `FUZZ_ITERATIONS` sets the number of inputs for each target.
 
 use sutura_h3::fuzz;
 use sutura_random::Rng;
@@ -45,8 +45,8 @@ fn streams_of_frames() {
     run(10_000, &seeds, fuzz::frames);
 }
 
-/// Frames of plausible types and lengths on a stream of a plausible type: they get further than
-/// changed ones do.
+/// Frames of plausible types and lengths on a stream of a plausible type get further than mutated
+/// ones.
 #[test]
 fn plausible_frames() {
     let mut rng = Rng::new(5);

@@ -1,4 +1,4 @@
-//! Floods: what a peer can make this end hold or do is bounded.
+//! Floods: what a peer can make this end store or do is bounded.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
@@ -24,7 +24,7 @@ fn headers(block: &[u8]) -> Vec<u8> {
 /// Field sections that are small on the wire and large in memory, as head and as trailers.
 #[test]
 fn header_bombs_fail_their_exchange_only() {
-    // Each byte stands for entry 58 of the static table: 68 bytes and a field's overhead.
+    // Each byte stands for entry 58 of the static table: 69 bytes plus a field's overhead.
     let indexed = [vec![0, 0], vec![0xc0 | 58; 60_000]].concat();
     // `:path` whose value has 59 000 bytes of Huffman code, five bits each for '0'.
     let coded = [&[0, 0, 0x51, 0xff, 0xf9, 0xcb, 0x03][..], &[0; 59_000]].concat();
@@ -52,7 +52,7 @@ fn header_bombs_fail_their_exchange_only() {
     }
 }
 
-/// A section that is announced too large is refused before any of it is held.
+/// A section that is announced too large is refused before any of it is stored.
 #[test]
 fn encoded_sections_are_bounded() {
     let config = Config { max_field_section_size: 1000, ..Config::default() };
@@ -67,7 +67,7 @@ fn encoded_sections_are_bounded() {
 
 #[test]
 fn unknown_frames_of_any_size_are_skipped_without_being_held() {
-    // 2^30 - 1 bytes announced; 16 MiB of them come and go.
+    // 2^30 - 1 bytes are announced; 16 MiB of them arrive and are skipped.
     let header = [&[0x21][..], &varint4((1 << 30) - 1)].concat();
     for (stream, before) in [(Bi, vec![]), (Bi, GET.to_vec()), (Uni, vec![0x00, 0x04, 0x00])] {
         let mut bench = Bench::new(Side::Server);
@@ -133,7 +133,7 @@ fn streams_without_a_type_wait_their_turn() {
     for _ in 0..MAX_UNTYPED_STREAMS {
         bench.play(&[script(Uni, &[], Open)], 1);
     }
-    // Beyond the bound even a control stream waits, until one of the others says what it is.
+    // Beyond the bound even a control stream waits until the type of one of the others arrives.
     bench.play(&[script(Uni, &[0x00, 0x04, 0x00], Open)], 100);
     assert_eq!(bench.events, []);
     let first = StreamId::new(Side::Client, Dir::Uni, 0);
@@ -143,7 +143,7 @@ fn streams_without_a_type_wait_their_turn() {
     assert_eq!(bench.pair.stops, [(Side::Server, first, Code::STREAM_CREATION_ERROR)]);
 }
 
-/// Streams opened and reset at once leave no state.
+/// Streams that are opened and reset immediately leave no state behind.
 #[test]
 fn rapid_resets_leave_nothing_behind() {
     let mut bench = Bench::new(Side::Server);

@@ -28,7 +28,7 @@ fn class(name: &str, urgency: u8) -> Class {
     Class { name: Some(name.into()), urgency, ..Class::default() }
 }
 
-/// What the server set last on `stream`.
+/// The priority that the server last set on `stream`.
 fn last(world: &World, stream: StreamId) -> Option<StreamPriority> {
     let of =
         |entry: &&(Side, StreamId, StreamPriority)| (entry.0, entry.1) == (Side::Server, stream);
@@ -129,12 +129,12 @@ fn updates_apply_before_and_during_the_response() {
         Protection::incremental(3, Duration::from_millis(80)),
     ];
     assert_eq!(protected(&world, stream), [Some(plain), Some(incremental), None]);
-    // Nothing to take back: nothing is said.
+    // There is no protection left to take back, so the transport is not told again.
     update(&mut world, &Priority { urgency: 2, ..Priority::default() });
     assert_eq!(protected(&world, stream).len(), 3);
 }
 
-/// The transport may still have to send a response that was handed over entirely.
+/// The transport may still be sending a response that was handed over completely.
 #[test]
 fn updates_reach_responses_that_were_handed_over() {
     let (mut world, stream) = start(&Priority::default());
@@ -222,7 +222,7 @@ fn now(bench: &Bench) -> Option<StreamPriority> {
     bench.pair.priorities.last().map(|entry| entry.2.clone())
 }
 
-/// Each update says everything: what it leaves out is the default again (RFC 9218 section 7).
+/// Each update is complete: omitted parameters return to their defaults (RFC 9218 section 7).
 #[test]
 fn the_latest_update_replaces_all_of_the_one_before() {
     let value = "u=1, i, exp_w=2, exp_p=(a b), exp_b=3, exp_d=5";
@@ -238,7 +238,7 @@ fn the_latest_update_replaces_all_of_the_one_before() {
         ("exp_p=(\"b\";u=1)", shared(3, false, 1000, &[class("b", 1)])),
         ("u=2", request(2, false)),
         ("u=1, nonsense", request(1, false)),
-        // What cannot be parsed changes nothing.
+        // An unparseable update changes nothing.
         ("u=,", request(1, false)),
         ("u=7, u=8, i=maybe, exp_w=0.25", shared(3, false, 250, &[])),
         ("", request(3, false)),
@@ -251,8 +251,8 @@ fn the_latest_update_replaces_all_of_the_one_before() {
     }
 }
 
-/// The last identifier that the client may use is taken, the one after it is not; neither is any
-/// that names no request (RFC 9218 section 7.2).
+/// The last identifier that the client may use is accepted, the one after it is not; nor is any
+/// that does not name a request (RFC 9218 section 7.2).
 #[test]
 fn updates_name_requests_that_are_permitted() {
     assert_eq!(server_with(&update_frame(4 * 99, "u=1")).outcome, Ok(()));
@@ -262,7 +262,7 @@ fn updates_name_requests_that_are_permitted() {
     }
 }
 
-/// Nothing is ever promised, so that no push has a priority, however many the client permits.
+/// Nothing is ever promised, so no push has a priority, however many pushes the client permits.
 #[test]
 fn updates_of_pushes_name_none() {
     for push in [0, 5, 6] {
@@ -313,7 +313,7 @@ fn weight_and_classes_reach_the_stream_and_change() {
     assert_eq!(fields.get("priority"), Some(&value[..]));
     let own = (Side::Client, stream, shared(1, true, 400, &classes));
     assert!(world.pair.priorities.contains(&own));
-    // The response moves itself to another class, and says nothing of the rest.
+    // The response moves itself to another class and leaves everything else unchanged.
     let head = Fields::response(200).with("priority", "exp_p=(\"late\")");
     world.respond(stream, &head, false);
     assert_eq!(last(&world, stream), Some(shared(1, true, 400, &[class("late", 3)])));
@@ -322,8 +322,8 @@ fn weight_and_classes_reach_the_stream_and_change() {
     assert_eq!(last(&world, stream), Some(shared(3, false, 1_000_000, &[class("late", 3)])));
 }
 
-/// Of requests that disagree about a class the latest counts (Holzinger et al. 2025, section IV-B),
-/// whichever response begins first: what has not changed is not said again.
+/// If requests disagree about a class, the latest counts (Holzinger et al. 2025, section IV-B),
+/// whichever response begins first: an unchanged priority is not set again.
 #[test]
 fn the_latest_request_has_the_word_on_a_class() {
     let mut world = World::default();
@@ -347,14 +347,14 @@ fn the_latest_request_has_the_word_on_a_class() {
         |stream, urgency| (Side::Server, stream, shared(3, false, 1000, &[class("a", urgency)]));
     let mut expected = vec![of(first, 1), of(second, 2), (Side::Server, third, request(4, false))];
     assert_eq!(said(&world), expected);
-    // An update is a later word even if it says what its request said.
+    // An update counts as later even if it repeats what its request said.
     let priority = Priority { parents: [class("a", 1)].into(), ..Priority::default() };
     world.update(first, &priority);
     expected.push(of(first, 1));
     assert_eq!(said(&world), expected);
 }
 
-/// What the response said of itself still counts when all of it was handed over.
+/// The response's own `priority` field still counts after all of the response was handed over.
 #[test]
 fn updates_of_responses_that_were_handed_over_respect_what_these_said() {
     let mut bench = server_with(&[]);

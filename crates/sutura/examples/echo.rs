@@ -37,7 +37,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     client.set_default_client_config(ClientConfig::with_root_certificates(roots, &[b"echo"])?);
     let connection = client.connect(address, "localhost")?.await?;
     let (mut send, mut recv) = connection.open_bi().await?;
-    // One repair symbol behind the last words: whichever packet is lost, nobody waits for it.
+    // One repair symbol after the last bytes: if any packet is lost, nobody waits for a
+    // retransmission.
     send.protect(Some(Protection::tail(1, Duration::ZERO)))?;
     send.write_all(words.as_bytes()).await?;
     send.finish()?;
@@ -49,7 +50,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Sends back what comes on the first stream of a connection.
+/// Echoes the data of the first stream of a connection.
 async fn echo(incoming: Incoming) -> Result<(), Box<dyn Error + Send + Sync>> {
     let connection = incoming.await?;
     let (mut send, mut recv) = connection.accept_bi().await?;
@@ -57,7 +58,7 @@ async fn echo(incoming: Incoming) -> Result<(), Box<dyn Error + Send + Sync>> {
         send.write_chunk(chunk.bytes).await?;
     }
     send.finish()?;
-    // The client has everything when it closes the connection.
+    // The client closes the connection once it has everything.
     connection.closed().await;
     Ok(())
 }

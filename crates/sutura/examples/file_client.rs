@@ -1,10 +1,10 @@
-//! Fetches files over HTTP/3, all at once over one connection, and asks for their protection.
+//! Fetches files over HTTP/3, concurrently on one connection, and asks for protection.
 //!
 //! ```sh
 //! cargo run -p sutura --example file_client -- OUT_DIR localhost 127.0.0.1:4433 cert.pem /a /b
 //! ```
 //!
-//! `cert.pem` has the certificates to trust. Each file is saved under its last path segment.
+//! `cert.pem` holds the certificates to trust. Each file is saved under its last path segment.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ async fn fetch(
     path: String,
     to: PathBuf,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
-    // Up to three lost packets at the end of the response are mended without asking for them.
+    // Up to three lost packets at the end of the response are recovered without retransmission.
     let priority = Priority { burst: 3, ..Priority::default() };
     let mut stream = client.request("GET", &authority, &path, &[], Some(priority)).await?;
     stream.finish().await?;

@@ -1,11 +1,11 @@
-//! Files over HTTP/3.
+//! Serves files over HTTP/3.
 //!
 //! ```sh
 //! cargo run -p sutura --example file_server -- DIR 127.0.0.1:4433 cert.pem key.pem
 //! ```
 //!
-//! The address is printed once it is listened on. How a response is sent and protected is what its
-//! request says in `priority`, such as `u=1, i, exp_b=3`.
+//! The address is printed once the server is listening. The `priority` field of a request, such as
+//! `u=1, i, exp_b=3`, decides how its response is sent and protected.
 
 use std::error::Error;
 use std::path::{Component, Path, PathBuf};
@@ -62,7 +62,7 @@ async fn serve(incoming: Incoming, directory: &Path) -> Result<(), Box<dyn Error
     Ok(())
 }
 
-/// The file that a request means, if it may be had.
+/// The file for a request, if the request may have it.
 fn locate(directory: &Path, request: &Request) -> Option<PathBuf> {
     let path = Path::new(request.path.split('?').next()?.strip_prefix('/')?);
     let inside = path.components().all(|part| matches!(part, Component::Normal(_)));

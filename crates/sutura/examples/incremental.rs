@@ -1,5 +1,5 @@
-//! A stream whose every part is of use at once, such as a screen or a game's state, over a link
-//! that loses packets: without protection, a lost part comes a round trip late and holds up those
+//! A stream whose every part is useful at once, such as a screen or a game's state, over a link
+//! that loses packets. Without protection, a lost part arrives a round trip late and delays those
 //! behind it.
 //!
 //! ```sh
@@ -24,7 +24,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 async fn main() -> Result<()> {
     let link = std::env::args().nth(1).unwrap_or_else(|| "delay=40ms loss=bern:3%".to_owned());
     println!("{PARTS} parts of {PART} bytes, one each {INTERVAL:?}, over {link}");
-    // A repair symbol for what was sent so far, whenever there is nothing more to send.
+    // A repair symbol for the data sent so far, whenever there is nothing more to send.
     let incremental = Protection::incremental(1, Duration::ZERO);
     for (name, protection) in [("plain", None), ("protected", Some(incremental))] {
         let (mut delays, recovered) = measure(&link, protection).await?;
@@ -40,7 +40,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// How long each part took, and how many lost packets the decoder made good.
+/// How long each part took, and how many lost packets the decoder recovered.
 async fn measure(link: &str, protection: Option<Protection>) -> Result<(Vec<Duration>, u64)> {
     let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     let key = PrivatePkcs8KeyDer::from(signed.signing_key.serialize_der());
@@ -61,7 +61,7 @@ async fn measure(link: &str, protection: Option<Protection>) -> Result<(Vec<Dura
     let (connection, accepted): (Connection, Result<Connection>) = (connection?, accepted);
     let accepted = accepted?;
 
-    // Both ends share a clock here, so that a part can be timed one way.
+    // Both ends share a clock here, so the one-way delay of a part can be measured.
     let start = Instant::now();
     let sender = tokio::spawn(async move { send(&connection, protection, start).await });
     let mut recv = accepted.accept_uni().await?;
@@ -77,7 +77,7 @@ async fn measure(link: &str, protection: Option<Protection>) -> Result<(Vec<Dura
     Ok((delays, accepted.stats().fec.recovered))
 }
 
-/// Sends parts that begin with the time at which they were sent.
+/// Sends parts that begin with their sending time.
 async fn send(
     connection: &Connection,
     protection: Option<Protection>,

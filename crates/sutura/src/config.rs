@@ -7,13 +7,13 @@ use sutura_proto as proto;
 use sutura_proto::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
 pub use sutura_proto::{EndpointConfig, TransportConfig};
 
-/// Why a configuration is of no use.
+/// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// Certificates, keys or roots are not usable.
+    /// The certificates, keys or roots cannot be used.
     #[error("TLS configuration: {0}")]
     Tls(#[from] rustls::Error),
-    /// TLS cannot be used for QUIC as configured.
+    /// The TLS configuration cannot be used for QUIC.
     #[error("TLS configuration: {0}")]
     Quic(#[from] proto::crypto::rustls::ConfigError),
 }
@@ -33,7 +33,7 @@ impl ServerConfig {
     /// A server with this certificate chain and key, for these application protocols.
     ///
     /// # Errors
-    /// Certificate and key are not usable.
+    /// The certificate or the key cannot be used.
     pub fn with_single_cert(
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
@@ -47,7 +47,7 @@ impl ServerConfig {
         Self::with_tls(tls)
     }
 
-    /// A server with a TLS configuration of its own.
+    /// A server with a custom TLS configuration.
     ///
     /// # Errors
     /// It names no application protocol, or lacks a cipher suite for Initial packets.
@@ -56,7 +56,7 @@ impl ServerConfig {
         Ok(Self { crypto, transport: Arc::default() })
     }
 
-    /// Sets the parameters of every connection.
+    /// Sets the transport parameters of every connection.
     #[must_use]
     pub fn transport(mut self, transport: TransportConfig) -> Self {
         self.transport = Arc::new(transport);
@@ -76,7 +76,7 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// A client that trusts these roots, for these application protocols.
+    /// A client that trusts these root certificates, for these application protocols.
     ///
     /// # Errors
     /// TLS cannot be set up.
@@ -92,8 +92,8 @@ impl ClientConfig {
         Self::with_tls(tls)
     }
 
-    /// A client that trusts exactly the certificate with this SHA-256 fingerprint, whatever name
-    /// and dates it carries: for servers with a self-signed certificate.
+    /// A client that trusts exactly the certificate with this SHA-256 fingerprint, whatever its
+    /// name and dates: for servers with a self-signed certificate.
     ///
     /// # Errors
     /// TLS cannot be set up.
@@ -104,7 +104,7 @@ impl ClientConfig {
         Self::with_verifier(Trust::Fingerprint(fingerprint), protocols)
     }
 
-    /// A client that trusts everybody, and so is open to anyone on the path. For tests.
+    /// A client that accepts any certificate, and so is open to attackers on the path. For tests.
     ///
     /// # Errors
     /// TLS cannot be set up.
@@ -124,7 +124,7 @@ impl ClientConfig {
         Self::with_tls(tls)
     }
 
-    /// A client with a TLS configuration of its own.
+    /// A client with a custom TLS configuration.
     ///
     /// # Errors
     /// It names no application protocol, or lacks a cipher suite for Initial packets.
@@ -133,7 +133,7 @@ impl ClientConfig {
         Ok(Self { crypto, transport: Arc::default() })
     }
 
-    /// Sets the parameters of every connection.
+    /// Sets the transport parameters of every connection.
     #[must_use]
     pub fn transport(mut self, transport: TransportConfig) -> Self {
         self.transport = Arc::new(transport);
@@ -154,7 +154,7 @@ pub fn certificate_fingerprint(der: &[u8]) -> [u8; 32] {
     fingerprint
 }
 
-/// Randomness from the system.
+/// Random bytes from the operating system.
 pub(crate) fn random_seed() -> io::Result<[u8; 32]> {
     let mut seed = [0; 32];
     ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut seed)
@@ -168,7 +168,7 @@ enum Trust {
     Everybody,
 }
 
-/// Trusts by fingerprint, or at all; signatures are checked in either case.
+/// Trusts one fingerprint, or any certificate; signatures are checked in either case.
 #[derive(Debug)]
 struct Verifier {
     trust: Trust,

@@ -1,4 +1,4 @@
-//! A connection, as applications hold it.
+//! The connection handle.
 
 use crate::driver::Dirty;
 use crate::http::HttpState;
@@ -17,13 +17,13 @@ use sutura_proto::{
     Observer, SendDatagramError, StreamEvent, StreamId,
 };
 
-/// Locks `mutex`. A panic in another task is no reason to fail here: the state is only changed by
-/// calls that leave it whole.
+/// Locks `mutex`. A panic in another task is no reason to fail here: every call leaves the state
+/// consistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tasks that wait for something of a connection.
+/// Tasks that wait for an event of a connection.
 #[derive(Debug, Default)]
 struct Waiters {
     connected: Vec<Waker>,
@@ -59,7 +59,7 @@ impl Waiters {
     }
 }
 
-/// Adds `waker` to `list` unless it is there.
+/// Adds `waker` to `list` unless it is already there.
 pub(crate) fn enlist(list: &mut Vec<Waker>, cx: &Context<'_>) {
     if !list.iter().any(|w| w.will_wake(cx.waker())) {
         list.push(cx.waker().clone());
@@ -73,13 +73,13 @@ pub(crate) struct State {
     waiters: Waiters,
     pub(crate) connected: bool,
     pub(crate) error: Option<ConnectionError>,
-    /// HTTP/3, if the application speaks that.
+    /// HTTP/3, if the application uses it.
     pub(crate) http: Option<Box<HttpState>>,
-    /// Handles that applications hold; when the last goes, the connection is closed.
+    /// Handles held by the application; when the last is dropped, the connection is closed.
     handles: usize,
 }
 
-/// What driver and handles share of a connection.
+/// The state that the driver and the handles of a connection share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) handle: ConnectionHandle,
@@ -115,7 +115,7 @@ impl Shared {
 }
 
 impl State {
-    /// Takes a datagram that came from `remote`.
+    /// Processes a datagram that came from `remote`.
     pub(crate) fn handle_datagram(
         &mut self,
         now: Instant,
@@ -127,7 +127,7 @@ impl State {
         self.learn_of_end(now);
     }
 
-    /// Acts on the timers that are due.
+    /// Handles the timers that are due.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.quic.handle_timeout(now);
         self.learn_of_end(now);
@@ -139,15 +139,15 @@ impl State {
         self.learn_of_end(now);
     }
 
-    /// Whoever finds the connection closed finds out why as well: the cause is known under the same
-    /// lock under which the connection ended.
+    /// Records the cause under the same lock under which the connection ended, so that whoever
+    /// finds the connection closed also finds out why.
     fn learn_of_end(&mut self, now: Instant) {
         if self.quic.is_closed() && self.error.is_none() {
             self.dispatch(now);
         }
     }
 
-    /// Dispatches what happened: wakes the waiting tasks, passes endpoint events on.
+    /// Dispatches events: wakes waiting tasks and passes on endpoint events.
     pub(crate) fn process(&mut self, now: Instant, endpoint: impl FnMut(EndpointEvent)) {
         self.dispatch(now);
         std::iter::from_fn(|| self.quic.poll_endpoint_event()).for_each(endpoint);
@@ -172,7 +172,7 @@ impl State {
             Event::Connected => {
                 self.connected = true;
                 Waiters::wake(&mut w.connected);
-                // The peer's limits are known now.
+                // The peer's limits are now known.
                 w.open.iter_mut().for_each(Waiters::wake);
             }
             Event::ConnectionLost(error) => {
@@ -197,7 +197,7 @@ impl State {
         }
     }
 
-    /// Ends the connection's life from the driver's side.
+    /// Ends the connection from the driver's side.
     pub(crate) fn abandon(&mut self, error: ConnectionError) {
         self.error.get_or_insert(error);
         self.waiters.wake_all();
@@ -237,13 +237,13 @@ impl State {
         self.waiters.readable.remove(&id);
     }
 
-    /// Why the connection is over, if it is.
+    /// Fails if the connection is over, with the cause.
     pub(crate) fn check(&self) -> Result<(), ConnectionError> {
         self.error.clone().map_or(Ok(()), Err)
     }
 }
 
-/// A QUIC connection. Cheap to clone; it is closed when the last clone and the last stream are
+/// A QUIC connection. Cheap to clone. It is closed when its last clone and its last stream are
 /// dropped.
 #[derive(Debug)]
 pub struct Connection(pub(crate) Arc<Shared>);
@@ -272,8 +272,8 @@ impl Connection {
         Self(shared)
     }
 
-    /// Opens a bidirectional stream, once the peer allows one more. The peer learns of it when
-    /// something is sent on it.
+    /// Opens a bidirectional stream, waiting until the peer allows one more. The peer learns of it
+    /// when something is sent on it.
     ///
     /// # Errors
     /// The connection is over.
@@ -282,7 +282,7 @@ impl Connection {
         Ok((SendStream::new(self.clone(), id), RecvStream::new(self.clone(), id)))
     }
 
-    /// Opens a unidirectional stream, once the peer allows one more.
+    /// Opens a unidirectional stream, waiting until the peer allows one more.
     ///
     /// # Errors
     /// The connection is over.
@@ -299,12 +299,12 @@ impl Connection {
         }
         enlist(&mut state.waiters.open[dir.index()], cx);
         drop(state);
-        // The peer is told that a stream is wanted.
+        // Tells the peer that a stream is wanted.
         self.0.touch();
         Poll::Pending
     }
 
-    /// The next bidirectional stream that the peer opens.
+    /// Waits for the next bidirectional stream that the peer opens.
     ///
     /// # Errors
     /// The connection is over.
@@ -313,7 +313,7 @@ impl Connection {
         Ok((SendStream::new(self.clone(), id), RecvStream::new(self.clone(), id)))
     }
 
-    /// The next unidirectional stream that the peer opens.
+    /// Waits for the next unidirectional stream that the peer opens.
     ///
     /// # Errors
     /// The connection is over.
@@ -332,23 +332,23 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Sends a datagram, unreliably. When too many wait to be sent, the oldest are dropped.
+    /// Sends a datagram, unreliably. If too many are waiting to be sent, the oldest are dropped.
     ///
     /// # Errors
-    /// The peer takes no datagrams or none of this size, or the connection is over.
+    /// The peer does not accept datagrams, or none of this size; or the connection is over.
     pub fn send_datagram(&self, data: Bytes) -> Result<(), SendDatagramError> {
         self.0.lock().quic.datagrams().send(data)?;
         self.0.touch();
         Ok(())
     }
 
-    /// The largest datagram that can be sent; `None` if the peer takes none.
+    /// The largest datagram that can be sent; `None` if the peer does not accept datagrams.
     #[must_use]
     pub fn max_datagram_size(&self) -> Option<usize> {
         self.0.lock().quic.datagrams().max_size()
     }
 
-    /// The next datagram that was received.
+    /// Waits for the next received datagram.
     ///
     /// # Errors
     /// The connection is over.
@@ -365,13 +365,13 @@ impl Connection {
         .await
     }
 
-    /// Closes the connection at once: data that the peer has not acknowledged is lost.
+    /// Closes the connection at once. Data that the peer has not received may be lost.
     pub fn close(&self, code: u64, reason: &[u8]) {
         self.0.lock().close(Instant::now(), code, reason);
         self.0.touch();
     }
 
-    /// Waits for the end of the connection and returns its cause.
+    /// Waits for the end of the connection and returns the cause.
     pub async fn closed(&self) -> ConnectionError {
         poll_fn(|cx| {
             let mut state = self.0.lock();
@@ -384,13 +384,13 @@ impl Connection {
         .await
     }
 
-    /// Why the connection is over, if it is.
+    /// Why the connection ended, if it has.
     #[must_use]
     pub fn close_reason(&self) -> Option<ConnectionError> {
         self.0.lock().error.clone()
     }
 
-    /// Counters and gauges, those of erasure coding among them.
+    /// Counters and gauges, including those of erasure coding.
     #[must_use]
     pub fn stats(&self) -> ConnectionStats {
         self.0.lock().quic.stats()
@@ -402,19 +402,19 @@ impl Connection {
         self.0.lock().quic.remote_address()
     }
 
-    /// The application protocol that was agreed on.
+    /// The negotiated application protocol.
     #[must_use]
     pub fn alpn(&self) -> Option<Vec<u8>> {
         self.0.lock().quic.alpn()
     }
 
-    /// The peer's certificates in DER, its own first.
+    /// The peer's certificate chain in DER, its own certificate first.
     #[must_use]
     pub fn peer_certificates(&self) -> Option<Vec<Vec<u8>>> {
         self.0.lock().quic.peer_certificates()
     }
 
-    /// The name that the client asked for, at a server.
+    /// The server name that the client asked for (server only).
     #[must_use]
     pub fn server_name(&self) -> Option<String> {
         self.0.lock().quic.server_name()
@@ -433,7 +433,7 @@ mod tests {
     use crate::send_stream::WriteError;
     use std::sync::Arc;
 
-    /// A client whose first packet is on its way.
+    /// A client that has sent its first packet.
     fn connecting() -> (Connection, Instant, Vec<u8>) {
         let now = Instant::now();
         let config = ClientConfig::with_fingerprint([0; 32], &[b"x"]).unwrap();
@@ -449,7 +449,7 @@ mod tests {
     const REMOTE: SocketAddr =
         SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 4433);
 
-    /// A server's answer that it speaks another version only (RFC 9000 section 17.2.1).
+    /// A server's answer that it speaks only another version (RFC 9000 section 17.2.1).
     fn version_negotiation(first: &[u8]) -> Vec<u8> {
         let dcid_end = 6 + usize::from(first[5]);
         let scid_end = dcid_end + 1 + usize::from(first[dcid_end]);

@@ -1,8 +1,8 @@
-//! The task that does all input and output of an endpoint: one socket, all its connections.
+//! The task that does all I/O of an endpoint: one socket and all its connections.
 //!
-//! Applications change a connection's state under its lock and mark it dirty; the driver finds the
-//! dirty ones, those that a datagram came for and those whose timer is due, lets each of them say
-//! what it wants sent, and sends it.
+//! Applications change a connection's state under its lock and mark it dirty. The driver visits the
+//! dirty connections, those that received a datagram and those whose timer is due, collects what
+//! each wants to send, and sends it.
 
 use crate::connection::{Shared, lock};
 use crate::endpoint::Inner;
@@ -19,17 +19,17 @@ use sutura_proto::{
 };
 use tokio::time::Sleep;
 
-/// Batches of datagrams received before others get their turn.
+/// Batches of datagrams received in one turn.
 const RECEIVE_BATCHES: usize = 16;
-/// Answers kept for clients that no connection is made for; further ones are not answered.
+/// Responses kept for clients without a connection; beyond that, clients get no response.
 const MAX_RESPONSES: usize = 64;
-/// Datagrams that a connection builds at a time, as one batch for the kernel: so many as fit into
-/// 64 KiB, the most that it takes at once, on paths of the usual 1500 bytes.
+/// Most datagrams that a connection builds as one batch for the kernel: as many as fit into 64 KiB,
+/// the kernel's maximum, on paths with the usual 1500 bytes.
 const MAX_SEGMENTS: usize = 44;
-/// Batches that a connection sends before others get their turn.
+/// Batches that a connection sends in one turn.
 const SEND_BATCHES: usize = 8;
 
-/// Connections that applications did something to.
+/// Connections that applications have changed.
 #[derive(Debug, Default)]
 pub(crate) struct Dirty(Mutex<DirtyState>);
 
@@ -40,7 +40,7 @@ struct DirtyState {
 }
 
 impl Dirty {
-    /// Marks a connection, and wakes the driver.
+    /// Marks a connection as dirty and wakes the driver.
     pub(crate) fn push(&self, handle: ConnectionHandle) {
         let mut state = lock(&self.0);
         if state.handles.last() != Some(&handle) {
@@ -65,16 +65,16 @@ impl Dirty {
     }
 }
 
-/// A connection as the driver keeps it.
+/// The driver's view of a connection.
 #[derive(Debug)]
 struct Entry {
     shared: Arc<Shared>,
-    /// Its place in the timer queue.
+    /// Its deadline in the timer queue.
     timer: Option<Instant>,
     active: bool,
 }
 
-/// Connections by their handles, which are small numbers that are used again.
+/// Connections by handle. Handles are small numbers that are reused.
 #[derive(Debug, Default)]
 struct Entries {
     slots: Vec<Option<Entry>>,
@@ -104,7 +104,7 @@ impl Entries {
     }
 }
 
-/// A batch of which the socket did not take everything.
+/// A batch that the socket has not accepted completely.
 #[derive(Debug)]
 struct Unsent {
     transmit: Transmit,
@@ -120,9 +120,9 @@ pub(crate) struct Driver {
     timers: BTreeSet<(Instant, ConnectionHandle)>,
     sleep: Pin<Box<Sleep>>,
     active: Vec<ConnectionHandle>,
-    /// What is to be sent on behalf of no connection.
+    /// Datagrams to send that belong to no connection.
     responses: Vec<(SocketAddr, Vec<u8>)>,
-    /// Bytes that the socket did not take yet.
+    /// Bytes that the socket has not accepted yet.
     unsent: Option<Unsent>,
     buffer: Vec<u8>,
     touched: Vec<ConnectionHandle>,
@@ -157,7 +157,7 @@ impl Driver {
         self.activate(handle);
     }
 
-    /// Takes what applications did since the last turn.
+    /// Collects the connections that applications have changed since the last turn.
     fn take_dirty(&mut self, cx: &Context<'_>) {
         self.inner.dirty.take(&mut self.touched, cx);
         for shared in self.inner.take_opened() {
@@ -170,7 +170,7 @@ impl Driver {
         self.touched = touched;
     }
 
-    /// Receives datagrams and gives them to their connections. Returns whether there may be more.
+    /// Receives datagrams and passes them to their connections. Returns whether there may be more.
     fn receive(&mut self, cx: &mut Context<'_>) -> std::io::Result<bool> {
         let inner = self.inner.clone();
         for _ in 0..RECEIVE_BATCHES {
@@ -231,7 +231,7 @@ impl Driver {
         }
     }
 
-    /// Lets the active connections speak. Returns whether there may be more to send.
+    /// Lets the active connections send. Returns whether there may be more to send.
     fn drive(&mut self, cx: &mut Context<'_>) -> std::io::Result<bool> {
         if !self.flush(cx)? {
             return Ok(false);
@@ -308,7 +308,8 @@ impl Driver {
         Ok(progress)
     }
 
-    /// Sends, or keeps what the socket does not take now; returns whether it did.
+    /// Sends a batch, or keeps the part that the socket does not accept now. Returns whether it
+    /// kept any.
     fn send(&mut self, cx: &mut Context<'_>, mut batch: Unsent) -> std::io::Result<bool> {
         let mut outgoing = udp::Transmit {
             destination: batch.transmit.destination,
@@ -361,7 +362,7 @@ impl Driver {
         self.inner.connection_gone(self.connections.len);
     }
 
-    /// The socket failed for good: no connection can go on.
+    /// Ends all connections after a fatal socket error.
     fn give_up(&mut self, error: &std::io::Error) {
         tracing::error!(%error, "socket failed");
         for entry in std::mem::take(&mut self.connections).slots.into_iter().flatten() {
@@ -371,7 +372,7 @@ impl Driver {
     }
 }
 
-/// How far a connection got.
+/// How far a connection got in its turn.
 enum Progress {
     Done,
     More,

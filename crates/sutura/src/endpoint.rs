@@ -1,4 +1,4 @@
-//! The endpoint: one UDP socket, connections opened and accepted.
+//! The endpoint: a UDP socket with the connections that it opened and accepted.
 
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
 use crate::connection::{Connection, Shared, enlist, lock};
@@ -16,13 +16,13 @@ use sutura_proto as proto;
 use sutura_proto::crypto::StartError;
 use sutura_proto::{ConnectError, ConnectionError, Observer, Side};
 
-/// Accepted connections that wait for the application to take them.
+/// Most accepted connections that wait for the application.
 const MAX_BACKLOG: usize = 1024;
 
 /// Makes observers for an endpoint's connections.
 type MakeObserver = Arc<dyn Fn(Side) -> Option<Box<dyn Observer>> + Send + Sync>;
 
-/// What the endpoint's handles and its driver share.
+/// The state that the endpoint's handles and its driver share.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) socket: UdpSocket,
@@ -31,7 +31,7 @@ pub(crate) struct Inner {
     pub(crate) dirty: Arc<Dirty>,
 }
 
-/// Who observes the endpoint's connections.
+/// Makes the observers of the endpoint's connections.
 #[derive(Default)]
 struct Observers(Option<MakeObserver>);
 
@@ -41,14 +41,14 @@ impl std::fmt::Debug for Observers {
     }
 }
 
-/// What changes under the endpoint's lock.
+/// The state under the endpoint's lock.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) proto: proto::Endpoint,
     observers: Observers,
-    /// Opened by the application, not yet adopted by the driver.
+    /// Opened by the application, not yet taken over by the driver.
     opened: Vec<Arc<Shared>>,
-    /// Accepted, not yet taken by the application.
+    /// Accepted, but not yet taken by the application.
     backlog: VecDeque<Arc<Shared>>,
     accepting: Vec<Waker>,
     idle: Vec<Waker>,
@@ -59,7 +59,7 @@ pub(crate) struct State {
 }
 
 impl Inner {
-    /// Offers a connection to the application. Returns false if it takes no more.
+    /// Offers a connection to the application. Returns false if the backlog is full.
     pub(crate) fn offer(&self, shared: Arc<Shared>) -> bool {
         let mut state = lock(&self.state);
         if state.closed || state.backlog.len() >= MAX_BACKLOG {
@@ -71,7 +71,7 @@ impl Inner {
         true
     }
 
-    /// Sets the observer of a new connection, if there is one for it.
+    /// Sets the observer of a new connection, if it gets one.
     pub(crate) fn observe(&self, now: Instant, connection: &mut proto::Connection) {
         let make = lock(&self.state).observers.0.clone();
         if let Some(observer) = make.and_then(|make| make(connection.side())) {
@@ -91,7 +91,7 @@ impl Inner {
         }
     }
 
-    /// How a dual-stack socket writes an address.
+    /// The address as the socket needs it: IPv4-mapped if the socket is dual-stack.
     fn reachable(&self, address: SocketAddr) -> SocketAddr {
         match (self.socket.local_addr(), address) {
             (Ok(SocketAddr::V6(_)), SocketAddr::V4(v4)) => {
@@ -101,13 +101,13 @@ impl Inner {
         }
     }
 
-    /// Whether the last handle of the endpoint is gone.
+    /// Whether the last handle of the endpoint has been dropped.
     pub(crate) fn is_abandoned(&self) -> bool {
         let state = lock(&self.state);
         state.handles == 0 && state.opened.is_empty()
     }
 
-    /// The driver ends.
+    /// Called when the driver ends.
     pub(crate) fn shut_down(&self) {
         let mut state = lock(&self.state);
         state.shut_down = true;
@@ -122,7 +122,7 @@ impl Inner {
     }
 }
 
-/// A QUIC endpoint. Cheap to clone. Its driver lives as long as a clone or a connection does.
+/// A QUIC endpoint. Cheap to clone. Its driver runs as long as a clone or a connection exists.
 #[derive(Debug)]
 pub struct Endpoint {
     inner: Arc<Inner>,
@@ -153,7 +153,7 @@ impl Drop for Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint that opens connections only.
+    /// An endpoint that only opens connections.
     ///
     /// # Errors
     /// The address cannot be bound. Must be called within a tokio runtime.
@@ -161,7 +161,7 @@ impl Endpoint {
         Self::bind(EndpointConfig::default(), None, address)
     }
 
-    /// An endpoint that accepts connections; it can open some too.
+    /// An endpoint that accepts connections and can open them too.
     ///
     /// # Errors
     /// The address cannot be bound. Must be called within a tokio runtime.
@@ -169,7 +169,7 @@ impl Endpoint {
         Self::bind(EndpointConfig::default(), Some(config), address)
     }
 
-    /// An endpoint with limits of its own.
+    /// An endpoint with custom limits.
     ///
     /// # Errors
     /// The address cannot be bound. Must be called within a tokio runtime.
@@ -204,20 +204,20 @@ impl Endpoint {
         Ok(Self { inner, client: None })
     }
 
-    /// What [`connect`](Self::connect) uses.
+    /// Sets the configuration that [`connect`](Self::connect) uses.
     pub fn set_default_client_config(&mut self, config: ClientConfig) {
         self.client = Some(config);
     }
 
-    /// Replaces how connections are accepted from now on; `None` accepts no more.
+    /// Replaces the configuration of connections accepted from now on; `None` accepts no more.
     pub fn set_server_config(&self, config: Option<ServerConfig>) {
         let config = config.map(|c| Arc::new(c.into_proto()));
         lock(&self.inner.state).proto.set_server_config(config);
     }
 
-    /// Has every connection from now on observed from its first packet on, by what `make` makes
-    /// for its side; see [`QlogWriter`](crate::qlog::QlogWriter). It is called by the task that
-    /// does the endpoint's input and output, so it should not take long.
+    /// Observes every connection from now on, starting with its first packet, with the observer
+    /// that `make` returns for its side; see [`QlogWriter`](crate::qlog::QlogWriter). `make` is
+    /// called by the task that does the endpoint's I/O, so it should return quickly.
     pub fn observe_with(
         &self,
         make: impl Fn(Side) -> Option<Box<dyn Observer>> + Send + Sync + 'static,
@@ -228,7 +228,7 @@ impl Endpoint {
     /// The address that the endpoint is bound to.
     ///
     /// # Errors
-    /// The socket does not say.
+    /// The socket does not report its address.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.inner.socket.local_addr()
     }
@@ -236,7 +236,7 @@ impl Endpoint {
     /// Opens a connection to `server_name` at `address`, with the default configuration.
     ///
     /// # Errors
-    /// There is no default configuration, or the name or address is of no use.
+    /// There is no default configuration, or the name or the address cannot be used.
     pub fn connect(
         &self,
         address: SocketAddr,
@@ -248,10 +248,10 @@ impl Endpoint {
         self.connect_with(config, address, server_name)
     }
 
-    /// Opens a connection with a configuration of its own.
+    /// Opens a connection with its own configuration.
     ///
     /// # Errors
-    /// The name, the address or the configuration is of no use.
+    /// The name, the address or the configuration cannot be used.
     pub fn connect_with(
         &self,
         config: ClientConfig,
@@ -279,8 +279,8 @@ impl Endpoint {
         Ok(connecting)
     }
 
-    /// The next connection that a client opens; `None` when the endpoint was closed. Its
-    /// handshake may not be complete.
+    /// Waits for the next connection that a client opens. `None` if the endpoint was closed. The
+    /// handshake may not be complete yet.
     pub async fn accept(&self) -> Option<Incoming> {
         poll_fn(|cx| {
             let mut state = lock(&self.inner.state);
@@ -297,7 +297,7 @@ impl Endpoint {
         .await
     }
 
-    /// Accepts no more connections. Those that exist go on.
+    /// Accepts no more connections. Existing ones continue.
     pub fn stop_accepting(&self) {
         let mut state = lock(&self.inner.state);
         state.closed = true;
@@ -305,13 +305,13 @@ impl Endpoint {
         state.accepting.drain(..).for_each(Waker::wake);
     }
 
-    /// Connections that are not drained yet.
+    /// The number of connections that are not fully closed yet.
     #[must_use]
     pub fn open_connections(&self) -> usize {
         lock(&self.inner.state).connections
     }
 
-    /// Waits until every connection has ended and the peers could hear of it.
+    /// Waits until every connection has ended and the peers have had time to learn of it.
     pub async fn wait_idle(&self) {
         poll_fn(|cx| {
             let mut state = lock(&self.inner.state);
@@ -330,7 +330,7 @@ impl Endpoint {
 pub struct Connecting(Option<Connection>);
 
 impl Connecting {
-    /// The connection as it is, for an observer to be set before the handshake is complete.
+    /// The connection, for setting an observer before the handshake is complete.
     #[must_use]
     pub fn connection(&self) -> Option<&Connection> {
         self.0.as_ref()
@@ -368,13 +368,13 @@ impl Incoming {
         self.0.connection().map(Connection::remote_address)
     }
 
-    /// The connection as it is, for an observer to be set before the handshake is complete.
+    /// The connection, for setting an observer before the handshake is complete.
     #[must_use]
     pub fn connection(&self) -> Option<&Connection> {
         self.0.connection()
     }
 
-    /// Turns the client away.
+    /// Rejects the client.
     pub fn refuse(self) {
         if let Some(connection) = self.0.connection() {
             connection.close(0, b"refused");

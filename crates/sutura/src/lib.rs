@@ -1,8 +1,8 @@
-//! QUIC and HTTP/3 that mend their own losses: an async API on tokio.
+//! QUIC and HTTP/3 that repair their own losses: an async API on tokio.
 //!
-//! The shape is quinn's: an [`Endpoint`] opens and accepts [`Connection`]s, which open and accept
-//! streams. On top of it, a [`SendStream`] can ask for erasure coding with
-//! [`protect`](SendStream::protect), and [`Connection::stats`] tells what that did. HTTP/3 is in
+//! The API is modelled on quinn's: an [`Endpoint`] opens and accepts [`Connection`]s, which open
+//! and accept streams. In addition, a [`SendStream`] can ask for erasure coding with
+//! [`protect`](SendStream::protect), and [`Connection::stats`] shows its effect. HTTP/3 is in
 //! [`http`].
 //!
 //! ```no_run

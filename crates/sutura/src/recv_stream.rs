@@ -9,20 +9,19 @@ use sutura_proto::policy::DeliveryFactory;
 use sutura_proto::{Chunk, ConnectionError, StreamId};
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// How much is taken from a stream at a time.
+/// Bytes taken from a stream at a time.
 const READ_SIZE: usize = 64 * 1024;
 
-/// Why a stream gives nothing.
+/// Why a read failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The peer gave up, for this reason of its application's.
+    /// The peer reset the stream, with this error code of its application.
     #[error("reset by peer: code {0}")]
     Reset(u64),
-    /// The stream was stopped, or read to its end.
+    /// The stream was stopped, or has been read to its end.
     #[error("stream closed")]
     ClosedStream,
-    /// The stream's bytes are delivered in another order, so that a read without their offsets
-    /// makes no sense.
+    /// The stream's bytes are not delivered in order, so a read without offsets makes no sense.
     #[error("ordered read of a stream that is delivered out of order")]
     IllegalOrderedRead,
     /// The connection is over.
@@ -63,9 +62,10 @@ pub enum ReadToEndError {
     Read(#[from] ReadError),
 }
 
-/// The receiving half of a stream. Dropped before its end was read, it is stopped with code 0.
+/// The receiving half of a stream. If dropped before its end was read, it is stopped with code 0.
 ///
-/// All methods read in stream order, except [`read_chunk`](Self::read_chunk) with `ordered` false.
+/// All methods read in stream order, except [`read_chunk`](Self::read_chunk) with `ordered`
+/// false.
 #[derive(Debug)]
 pub struct RecvStream {
     connection: Connection,
@@ -84,22 +84,22 @@ impl RecvStream {
         self.id
     }
 
-    /// Reads what is next in order into `out`, waiting for it. `None` at the end of the stream.
+    /// Reads the next bytes in order into `out`, waiting for them. `None` at the end of the stream.
     ///
     /// # Errors
-    /// The stream failed, or is delivered in another order.
+    /// The stream failed, or is not delivered in order.
     pub async fn read(&mut self, out: &mut [u8]) -> Result<Option<usize>, ReadError> {
         poll_fn(|cx| self.poll_read_bytes(cx, out)).await
     }
 
-    /// Reads what is next, at most `max` bytes, without copying. `None` at the end, after all bytes.
+    /// Reads the next bytes, at most `max`, without copying. `None` at the end, after all bytes.
     ///
-    /// If `ordered`, that is what is next in stream order. If not, it is any piece that is there: it
-    /// need not wait for what is lost before it, and says by its offset where it belongs. The first
-    /// such call switches the stream to [`ArrivalOrder`](sutura_proto::policy::ArrivalOrder) for
-    /// good, unless it has a [delivery](Self::set_delivery) that is not ordered already; ordered
-    /// reads are errors from then on. Each byte is read once in any case, and the peer may send as
-    /// much more as was read.
+    /// With `ordered`, these are the next bytes in stream order. Without, they are any bytes that
+    /// have arrived: they need not wait for lost bytes before them, and the chunk's offset says
+    /// where they belong. The first unordered read switches the stream to
+    /// [`ArrivalOrder`](sutura_proto::policy::ArrivalOrder) for good, unless it already has an
+    /// unordered [delivery](Self::set_delivery); ordered reads fail from then on. Either way each
+    /// byte is read once, and reading gives the peer flow-control credit.
     ///
     /// ```no_run
     /// # async fn run(mut recv: sutura::RecvStream) -> Result<(), sutura::ReadError> {
@@ -116,7 +116,7 @@ impl RecvStream {
     /// ```
     ///
     /// # Errors
-    /// The stream failed; or `ordered`, and the stream is delivered in another order.
+    /// The stream failed; or `ordered` was set and the stream is not delivered in order.
     pub async fn read_chunk(
         &mut self,
         max: usize,
@@ -125,15 +125,15 @@ impl RecvStream {
         poll_fn(|cx| self.poll_read_chunk(cx, max, ordered)).await
     }
 
-    /// Lets a delivery made by `factory` decide which bytes are read next, from now on; what was
-    /// read stays read. Streams begin with the one of
+    /// Sets the delivery, made by `factory`, that decides which bytes are read next from now on. It
+    /// does not affect bytes already read. Streams begin with
     /// [`TransportConfig::delivery`](crate::TransportConfig::delivery).
     ///
-    /// Back to an ordered delivery is possible only as long as no byte was read by one that is not:
-    /// after that there may be holes, which no ordered read could tell of.
+    /// Switching back to an ordered delivery is possible only until an unordered one has read a
+    /// byte: after that there may be holes, which an ordered read could not report.
     ///
     /// # Errors
-    /// The stream was read to its end or stopped before; or an ordered delivery comes too late
+    /// The stream was already read to its end or stopped; or it is too late for an ordered delivery
     /// ([`ReadError::IllegalOrderedRead`]), and nothing changes.
     pub fn set_delivery(&mut self, factory: &dyn DeliveryFactory) -> Result<(), ReadError> {
         let mut state = self.connection.0.lock();
@@ -145,10 +145,10 @@ impl RecvStream {
         })
     }
 
-    /// Fills `out`.
+    /// Reads exactly enough bytes to fill `out`.
     ///
     /// # Errors
-    /// The stream ended before, or failed.
+    /// The stream failed, or ended too early.
     pub async fn read_exact(&mut self, out: &mut [u8]) -> Result<(), ReadExactError> {
         let mut filled = 0;
         while filled < out.len() {
@@ -160,10 +160,10 @@ impl RecvStream {
         Ok(())
     }
 
-    /// Reads all of the stream, in order.
+    /// Reads the whole stream, in order.
     ///
     /// # Errors
-    /// There is more than `limit` bytes, or the stream failed or is delivered in another order.
+    /// The stream is longer than `limit` bytes, it failed, or it is not delivered in order.
     pub async fn read_to_end(&mut self, limit: usize) -> Result<Vec<u8>, ReadToEndError> {
         let mut all = Vec::new();
         while let Some(chunk) = self.read_chunk(READ_SIZE, true).await? {
@@ -175,7 +175,7 @@ impl RecvStream {
         Ok(all)
     }
 
-    /// Says that nothing more will be read; the peer is asked to stop with `code`.
+    /// Stops reading and asks the peer to stop sending, with `code`.
     ///
     /// # Errors
     /// The stream is over already.
@@ -222,7 +222,7 @@ impl RecvStream {
         mut read: impl FnMut(&mut sutura_proto::RecvStream<'_>) -> Result<T, sutura_proto::ReadError>,
     ) -> Poll<Result<T, ReadError>> {
         let mut state = self.connection.0.lock();
-        // What arrived before the end of the connection can still be read.
+        // Data that arrived before the end of the connection can still be read.
         match read(&mut state.quic.recv_stream(self.id)) {
             Ok(value) => {
                 let credit = state.quic.wants_to_grant_credit();

@@ -9,10 +9,10 @@ use std::task::{Context, Poll};
 use sutura_proto::{ConnectionError, Message, Outcome, Priority, Protection, StreamId};
 use tokio::io::AsyncWrite;
 
-/// Why a stream does not take data.
+/// Why a write failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
-    /// The peer does not want the data, for this reason of its application's.
+    /// The peer stopped the stream, with this error code of its application.
     #[error("stopped by peer: code {0}")]
     Stopped(u64),
     /// The stream was finished or reset.
@@ -33,7 +33,7 @@ impl From<WriteError> for io::Error {
     }
 }
 
-/// The sending half of a stream. Dropped without [`finish`](Self::finish) or
+/// The sending half of a stream. If dropped without [`finish`](Self::finish) or
 /// [`reset`](Self::reset), it is finished.
 #[derive(Debug)]
 pub struct SendStream {
@@ -52,11 +52,11 @@ impl SendStream {
         self.id
     }
 
-    /// Writes as much of `data` as there is room for, waiting for room if there is none; returns
-    /// how much.
+    /// Writes as much of `data` as there is room for, waiting for room if there is none. Returns
+    /// the number of bytes written.
     ///
     /// # Errors
-    /// The stream takes nothing more.
+    /// The stream accepts no more data.
     pub async fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
         poll_fn(|cx| self.poll_write_bytes(cx, data)).await
     }
@@ -64,7 +64,7 @@ impl SendStream {
     /// Writes all of `data`.
     ///
     /// # Errors
-    /// The stream takes nothing more; how much of `data` it took is not known.
+    /// The stream accepts no more data; how much of `data` it accepted is not known.
     pub async fn write_all(&mut self, mut data: &[u8]) -> Result<(), WriteError> {
         while !data.is_empty() {
             let n = self.write(data).await?;
@@ -76,7 +76,7 @@ impl SendStream {
     /// Writes all of `data` without copying it.
     ///
     /// # Errors
-    /// The stream takes nothing more; how much of `data` it took is not known.
+    /// The stream accepts no more data; how much of `data` it accepted is not known.
     pub async fn write_chunk(&mut self, mut data: Bytes) -> Result<(), WriteError> {
         while !data.is_empty() {
             let n = poll_fn(|cx| {
@@ -112,10 +112,10 @@ impl SendStream {
         Poll::Ready(result.map_err(convert))
     }
 
-    /// Ends the stream after what was written. Does not wait for anything.
+    /// Ends the stream after the data written so far. Does not wait for anything.
     ///
     /// # Errors
-    /// The stream is finished already, or the peer does not want it.
+    /// The stream is already finished, or the peer stopped it.
     pub fn finish(&mut self) -> Result<(), WriteError> {
         let mut state = self.connection.0.lock();
         state.check()?;
@@ -125,10 +125,10 @@ impl SendStream {
         Ok(())
     }
 
-    /// Abandons the stream: unacknowledged data is not sent again, and the peer gets `code`.
+    /// Abandons the stream: unacknowledged data is not sent again, and the peer receives `code`.
     ///
     /// # Errors
-    /// The stream is over already.
+    /// The stream is already over.
     pub fn reset(&mut self, code: u64) -> Result<(), WriteError> {
         let mut state = self.connection.0.lock();
         state.check()?;
@@ -138,8 +138,8 @@ impl SendStream {
         Ok(())
     }
 
-    /// Waits until the peer has acknowledged everything up to the end (`None`), or does not want
-    /// it any more (its code).
+    /// Waits until the peer has acknowledged everything up to the end (`None`), or has stopped the
+    /// stream (its error code).
     ///
     /// # Errors
     /// The connection is over.
@@ -159,7 +159,7 @@ impl SendStream {
         .await
     }
 
-    /// Sets the stream's turn when several streams have data to send.
+    /// Sets the priority with which the stream competes with other streams.
     ///
     /// # Errors
     /// The stream is finished.
@@ -176,9 +176,9 @@ impl SendStream {
         self.connection.0.lock().quic.send_stream(self.id).priority().map_err(convert)
     }
 
-    /// Protects what is sent from now on by erasure coding (`burst` is the burst loss tolerance,
-    /// `delay` the repair delay tolerance), or stops that. Without effect towards a peer that
-    /// cannot decode.
+    /// Turns protection by erasure coding on or off for data sent from now on (`burst` is the burst
+    /// loss tolerance, `delay` the repair delay tolerance). Has no effect if the peer cannot
+    /// decode.
     ///
     /// # Errors
     /// The stream is finished.
@@ -187,8 +187,8 @@ impl SendStream {
         state.quic.send_stream(self.id).protect(protection).map_err(convert)
     }
 
-    /// Says that what is written next is one message, so that policies know of its size and its
-    /// deadline. It changes nothing in what is sent.
+    /// Declares that the data written next is one message, so that policies know its size and its
+    /// deadline. The data sent is the same.
     ///
     /// # Errors
     /// The stream is finished.

@@ -1,8 +1,8 @@
-//! UDP on tokio: batches of datagrams in and out by segmentation offload, with their ECN marks.
+//! UDP on tokio: sends and receives batches of datagrams by segmentation offload, with ECN marks.
 //!
-//! One system call sends up to 64 datagrams of equal size (GSO) and receives up to 32 buffers that
-//! the kernel has filled with up to 64 datagrams each (GRO). Where the system has no such thing,
-//! the same calls move one datagram at a time.
+//! One system call sends up to 64 datagrams of equal size (GSO), and receives up to 32 buffers that
+//! the kernel has filled with up to 64 datagrams each (GRO). On systems without offload, the same
+//! calls move one datagram at a time.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
@@ -14,54 +14,54 @@ use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::Interest;
 
-/// Bytes of one receive buffer: no UDP payload and no coalesced batch of them is longer.
+/// Bytes of one receive buffer: no UDP payload or coalesced batch is longer.
 const RECEIVE_BUFFER_SIZE: usize = 1 << 16;
 
-/// The longest UDP payload that fits an IPv4 packet, and with it the longest batch to send at once.
+/// The longest UDP payload that fits an IPv4 packet, and so the longest batch to send at once.
 const MAX_PAYLOAD: usize = 65_507;
 
-/// What the kernel is asked to hold of received datagrams, in bytes: 30 ms at 1 Gbit/s.
+/// Requested size of the kernel's receive buffer, in bytes: 30 ms at 1 Gbit/s.
 const SOCKET_RECEIVE_BUFFER: usize = 4 << 20;
 
-/// What the kernel is asked to hold of datagrams to send, in bytes. Pacing decides when to send, so
-/// this need not hold more than a few batches.
+/// Requested size of the kernel's send buffer, in bytes. Pacing decides when to send, so it needs
+/// to hold only a few batches.
 const SOCKET_SEND_BUFFER: usize = 1 << 20;
 
-/// Datagrams to send: one, or several of equal size to one destination.
+/// Datagrams to send to one destination: one, or several of equal size.
 #[derive(Debug, Clone)]
 pub struct Transmit<'a> {
-    /// Where to.
+    /// The destination address.
     pub destination: SocketAddr,
-    /// The local address to send from; the system chooses if there is none.
+    /// The local address to send from; `None` leaves the choice to the system.
     pub source: Option<IpAddr>,
     /// The ECN mark of each datagram (RFC 3168).
     pub ecn: Option<EcnCodepoint>,
-    /// The payloads, one after the other.
+    /// The payloads, concatenated.
     pub contents: &'a [u8],
-    /// Bytes of each datagram but the last, which may be shorter. `None` means that `contents` is
-    /// one datagram.
+    /// The length of each datagram except the last, which may be shorter. `None` means that
+    /// `contents` is one datagram.
     pub segment_size: Option<usize>,
 }
 
-/// Where a datagram came from.
+/// The addresses and the ECN mark of a received datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
     /// Its sender.
     pub remote: SocketAddr,
-    /// The local address that it was sent to, where the system reports it.
+    /// The local address that it was sent to, if the system reports it.
     pub local: Option<IpAddr>,
     /// Its ECN mark.
     pub ecn: Option<EcnCodepoint>,
 }
 
-/// Memory to receive into: 2 MiB where the system receives in batches, to be used again and again.
+/// Reusable memory for receiving: 2 MiB on systems that receive in batches.
 pub struct ReceiveBuffers {
     bytes: Box<[u8]>,
     metas: [RecvMeta; BATCH_SIZE],
 }
 
 impl ReceiveBuffers {
-    /// Allocates them.
+    /// Allocates the buffers.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -70,7 +70,7 @@ impl ReceiveBuffers {
         }
     }
 
-    /// Hands out the datagrams of the first `count` buffers; returns how many there were.
+    /// Hands out the datagrams of the first `count` buffers. Returns their number.
     fn deliver(&mut self, count: usize, mut each: impl FnMut(Received, &mut [u8])) -> usize {
         let mut datagrams = 0;
         let buffers = self.bytes.chunks_exact_mut(RECEIVE_BUFFER_SIZE);
@@ -103,7 +103,7 @@ impl fmt::Debug for ReceiveBuffers {
     }
 }
 
-/// A UDP socket. At most one task may wait to send and one to receive at a time: others would not
+/// A UDP socket. At most one task may wait to send and one to receive at a time; others would not
 /// be woken.
 #[derive(Debug)]
 pub struct UdpSocket {
@@ -114,7 +114,7 @@ pub struct UdpSocket {
 
 impl UdpSocket {
     /// Binds a socket to `local`. An IPv6 socket also serves IPv4 where the system allows it; peers
-    /// then have IPv4-mapped addresses. Kernel buffers are enlarged as far as that is permitted.
+    /// then have IPv4-mapped addresses. Kernel buffers are enlarged as far as the system permits.
     ///
     /// # Errors
     /// The address cannot be bound.
@@ -132,7 +132,7 @@ impl UdpSocket {
         Self::from_std(socket.into())
     }
 
-    /// Takes over a socket that is bound already.
+    /// Takes over a bound socket.
     ///
     /// # Errors
     /// The socket cannot be configured or registered with tokio.
@@ -146,15 +146,15 @@ impl UdpSocket {
         Ok(Self { io, state, segment_limit: usize::MAX })
     }
 
-    /// Sends at most `segments` datagrams in one system call, for devices whose segmentation
-    /// offload does not work. 1 switches it off.
+    /// Sends at most `segments` datagrams in one system call, for devices with broken segmentation
+    /// offload. 1 turns it off.
     #[cfg(test)]
     pub fn with_segment_limit(mut self, segments: usize) -> Self {
         self.segment_limit = segments.max(1);
         self
     }
 
-    /// The address that it is bound to.
+    /// The address that the socket is bound to.
     ///
     /// # Errors
     /// The system call fails.
@@ -162,18 +162,18 @@ impl UdpSocket {
         self.io.local_addr()
     }
 
-    /// How many datagrams of a [`Transmit`] go out in one system call. More are sent by several;
-    /// it is 1 where offload is missing, and becomes 1 when a device turns out not to support it.
+    /// How many datagrams of a [`Transmit`] one system call sends. More take several calls. It is 1
+    /// where offload is missing, and becomes 1 when a device turns out not to support it.
     #[must_use]
     pub fn max_segments(&self) -> usize {
         self.state.max_gso_segments().min(self.segment_limit)
     }
 
-    /// Sends `transmit`, waiting for room in the kernel. What has been sent is taken off the front
-    /// of its `contents`, so that it can be polled again.
+    /// Sends `transmit`, waiting for room in the kernel. What has been sent is removed from the
+    /// front of its `contents`, so that the call can be repeated.
     ///
-    /// Datagrams that the system refuses to send (too long, unreachable) are dropped like any that
-    /// are lost on the way.
+    /// Datagrams that the system refuses to send (too long, unreachable) are dropped, as if lost on
+    /// the way.
     ///
     /// # Errors
     /// The runtime is shutting down.
@@ -191,10 +191,10 @@ impl UdpSocket {
         }
     }
 
-    /// Like [`poll_send`](Self::poll_send), without waiting and without a waker to be called.
+    /// Like [`poll_send`](Self::poll_send), but neither waits nor registers a waker.
     ///
     /// # Errors
-    /// `WouldBlock`: the kernel has no room, or tokio has not yet seen that it has; the rest
+    /// `WouldBlock`: the kernel has no room, or tokio has not yet noticed that it has. The rest
     /// remains in `contents`.
     pub fn try_send(&self, transmit: &mut Transmit<'_>) -> io::Result<()> {
         self.io.try_io(Interest::WRITABLE, || {
@@ -206,9 +206,8 @@ impl UdpSocket {
         })
     }
 
-    /// Receives a batch of datagrams, waiting for the first, and calls `each` with them in turn;
-    /// returns how many there were, at most 2048. They may be changed in place.
-    ///
+    /// Receives a batch of datagrams, waiting for the first, and calls `each` with every one; it
+    /// may modify them. Returns their number, at most 2048.
     /// # Errors
     /// The socket is broken, or the runtime is shutting down.
     pub fn poll_recv(
@@ -227,7 +226,7 @@ impl UdpSocket {
         }
     }
 
-    /// Fills buffers; returns how many.
+    /// Fills buffers and returns their number.
     fn try_recv(&self, buffers: &mut ReceiveBuffers) -> io::Result<usize> {
         let mut chunks = buffers.bytes.chunks_exact_mut(RECEIVE_BUFFER_SIZE);
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
@@ -238,8 +237,8 @@ impl UdpSocket {
     }
 }
 
-/// Errors of a receive call that say nothing about the next one. Some systems report here that an
-/// earlier datagram could not be delivered, which any host can provoke with a forged ICMP message.
+/// Receive errors that do not affect the next call. Some systems report here that an earlier
+/// datagram could not be delivered, which any host can provoke with a forged ICMP message.
 fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -252,7 +251,7 @@ fn is_passing(error: &io::Error) -> bool {
     )
 }
 
-/// Raises the kernel's buffers, as far as it lets us; it never lowers them.
+/// Enlarges the kernel's buffers as far as permitted; never shrinks them.
 fn enlarge_buffers(state: &UdpSocketState, socket: &std::net::UdpSocket) {
     let receive = state.recv_buffer_size(socket.into());
     if receive.is_ok_and(|size| size < SOCKET_RECEIVE_BUFFER)
@@ -268,9 +267,9 @@ fn enlarge_buffers(state: &UdpSocketState, socket: &std::net::UdpSocket) {
     }
 }
 
-/// Sends `transmit` in as few calls of `send` as `max_segments` and the IP layer allow, and takes
-/// what was sent off its contents. `max_segments` is asked before each: `send` finding that the
-/// device cannot segment lowers it, and the same datagrams go out one by one then.
+/// Sends `transmit` in as few calls of `send` as `max_segments` and the IP layer allow, removing
+/// what was sent from its contents. `max_segments` is checked before each call: `send` lowers it
+/// when the device cannot segment, and the same datagrams are then sent one by one.
 fn send_all(
     transmit: &mut Transmit<'_>,
     max_segments: impl Fn() -> usize,

@@ -1,4 +1,4 @@
-//! HTTP/3 between our own client and server.
+//! HTTP/3 between this project's client and server.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
@@ -73,7 +73,7 @@ async fn what_arrived_before_the_connection_ended_can_be_read() {
         stream.send_response(200, &[]).await.unwrap();
         stream.send_data(pattern(300_000).into()).await.unwrap();
         stream.send_trailers(&[("x-done", b"yes")]).await.unwrap();
-        // What is acknowledged has arrived, though nobody has read it.
+        // Acknowledged data has arrived, though nobody has read it.
         while connection.stats().streams.send_buffered > 0 {
             tokio::task::yield_now().await;
         }
@@ -88,7 +88,7 @@ async fn what_arrived_before_the_connection_ended_can_be_read() {
     assert_eq!(stream.recv_response().await.unwrap().status, 200);
     assert!(body(&mut stream).await == pattern(300_000));
     assert!(stream.recv_trailers().await.unwrap().is_some());
-    // And there is no more.
+    // No further request is possible.
     assert!(client.request("GET", "localhost", "/", &[], None).await.is_err());
 }
 
@@ -124,8 +124,8 @@ async fn a_dropped_request_cancels_and_leaves_the_others_alone() {
     assert_eq!(get(&client, "/1000", None).await, (200, pattern(1000)));
 }
 
-/// A client says everything that a priority has, in its request and again later; the response
-/// overrides what it names (RFC 9218 sections 7 and 8).
+/// A client sets every parameter of a priority, in its request and again later; the response
+/// overrides some (RFC 9218 sections 7 and 8).
 #[tokio::test]
 async fn a_priority_reaches_the_server_and_changes() {
     let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());

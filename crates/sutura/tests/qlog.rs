@@ -1,4 +1,4 @@
-//! qlog of a transfer over loopback, read back.
+//! Records a transfer over loopback with qlog and checks the records.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
@@ -14,7 +14,7 @@ use sutura::{Endpoint, Protection, Side, TransportConfig};
 
 const SIZE: usize = 300_000;
 
-/// The records of the one file whose name ends in `suffix`.
+/// The records of the only file whose name ends in `suffix`.
 fn records(directory: &Path, suffix: &str) -> Vec<Value> {
     let mut files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let file = files.find(|path| path.to_str().unwrap().ends_with(suffix)).unwrap();
@@ -40,7 +40,7 @@ fn frames<'a>(records: &'a [Value], name: &str, kind: &str) -> impl Iterator<Ite
         .filter(move |f| f["frame_type"] == kind.as_str())
 }
 
-/// Bytes from the stream's start on without a hole, as STREAM frames of stream 0 cover them.
+/// The length of the contiguous run of bytes from the start of stream 0 in its STREAM frames.
 fn covered(records: &[Value], name: &str) -> u64 {
     let mut spans: Vec<(u64, u64)> = frames(records, name, "stream")
         .filter(|f| f["stream_id"] == 0)
@@ -99,7 +99,7 @@ fn check_order(records: &[Value]) {
     assert!(newest.contains_key("initial") && newest.contains_key("1RTT"), "{newest:?}");
 }
 
-/// Every range that the peer acknowledged has packets of this end only.
+/// Checks that every range that the peer acknowledged contains only packets that this end sent.
 fn check_acknowledgements(records: &[Value]) {
     let mut sent: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for packet in named(records, "transport:packet_sent") {
@@ -174,7 +174,7 @@ async fn a_protected_transfer_shows_its_symbols() {
     }
 }
 
-/// Gets `SIZE` bytes over HTTP/3 and records both ends.
+/// Fetches `SIZE` bytes over HTTP/3 and records both ends.
 async fn record_request(directory: &Path) {
     let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
     write_qlog([&server, &endpoint], directory);
@@ -232,7 +232,7 @@ async fn a_server_says_what_was_asked_before_it_sends() {
     assert!(written > SIZE as u64 && sent == written, "{sent} bytes of {written}");
 }
 
-/// The data of the one event with that name whose frame has that type.
+/// The data of the only event with this name that has a frame of this type.
 fn frame<'a>(records: &'a [Value], name: &str, kind: &str) -> &'a Value {
     let mut events = named(records, name).filter(|data| data["frame"]["frame_type"] == kind);
     let event = events.next().unwrap();

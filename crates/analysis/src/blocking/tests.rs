@@ -13,9 +13,9 @@ fn one_lost_packet_of_one_of_two_streams() {
     // Stream 4:         100         200  |
     // at        0   -   1   2       3      10          end 12
     //
-    // QUIC holds 0:200..300 from 2 on, and at 10 gives 200 bytes at once. TCP's sequence is
-    // 0:0..100, 4:0..100, [0:100..200, missing], 0:200..300, 4:100..300. It holds 100 bytes at 2 and
-    // 300 from 3 on, and gives 400 at 10.
+    // QUIC holds 0:200..300 from 2 on, and releases 200 bytes at once at 10. TCP's sequence is
+    // 0:0..100, 4:0..100, [0:100..200, missing], 0:200..300, 4:100..300. It holds 100 bytes at 2
+    // and 300 from 3 on, and releases 400 at 10.
     let trace = Build::default()
         .received(0, 0, &[frame(0, 0, 100)])
         .received(1, 2, &[frame(4, 0, 100)])
@@ -110,7 +110,7 @@ fn the_order_of_sending_shows_what_the_receiver_cannot_see() {
     assert_eq!(blocking.ratio(), Some(1.0 / 3.0));
 }
 
-/// Byte for byte: QUIC and TCP as lists of bytes, with nothing clever.
+/// A byte-by-byte reference model: QUIC and TCP as plain lists of bytes.
 #[derive(Default)]
 struct Naive {
     /// Stream and offset of each byte of the TCP sequence.
@@ -197,7 +197,7 @@ proptest! {
         prop_assert_eq!(blocking.received, there as u64);
         prop_assert_eq!(blocking.quic.left, (there - naive.quic.given.len()) as u64);
         prop_assert_eq!(blocking.tcp.left, (there - naive.tcp.given.len()) as u64);
-        // TCP is never earlier than QUIC.
+        // TCP never releases a byte earlier than QUIC.
         prop_assert!(naive.tcp.given.is_subset(&naive.quic.given));
         prop_assert!(blocking.tcp.byte_seconds >= blocking.quic.byte_seconds - 1e-9);
         let held: u64 = blocking.streams.values().map(|held| held.bytes).sum();

@@ -1,4 +1,4 @@
-//! Axes: where a value is, and which values have ticks.
+//! Axes: the positions of values, and ticks.
 
 use std::ops::Range;
 
@@ -7,38 +7,38 @@ use serde::Serialize;
 
 use super::step;
 
-/// How values are laid out.
+/// How an axis places values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
-    /// In proportion.
+    /// Linearly.
     #[default]
     Linear,
-    /// By their logarithms. What is not above zero has no place.
+    /// By their logarithms. Values at or below zero cannot be placed.
     Log,
 }
 
 /// An axis of a chart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Axis {
-    /// What the values are, with their unit.
+    /// The label: what the values are, with their unit.
     pub label: String,
-    /// How they are laid out.
+    /// How values are placed.
     pub scale: Scale,
 }
 
 impl Axis {
-    /// An axis on which values are in proportion.
+    /// A linear axis.
     pub fn linear(label: impl Into<String>) -> Self {
         Self { label: label.into(), scale: Scale::Linear }
     }
 
-    /// An axis on which the logarithms of values are in proportion.
+    /// A logarithmic axis.
     pub fn log(label: impl Into<String>) -> Self {
         Self { label: label.into(), scale: Scale::Log }
     }
 
-    /// Whether the axis has a place for a value.
+    /// Whether a value can be placed on the axis.
     pub(super) fn has(&self, value: f64) -> bool {
         value.is_finite()
             && match self.scale {
@@ -47,7 +47,7 @@ impl Axis {
             }
     }
 
-    /// The axis, as long as `values` need it.
+    /// The extent of the axis that covers `values`.
     pub(super) fn over(&self, values: impl Iterator<Item = f64>) -> Extent {
         let values = values.filter(|value| self.has(*value));
         let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
@@ -68,14 +68,14 @@ pub(super) struct Extent {
     ticks: Vec<f64>,
 }
 
-/// About so many ticks.
+/// The approximate number of ticks.
 const TICKS: f64 = 8.0;
 
-/// From tick to tick around all values.
+/// From tick to tick, enclosing all values.
 fn linear(low: f64, high: f64) -> Extent {
     let (low, high) = if low <= high { (low, high) } else { (0.0, 1.0) };
     let middle = low / 2.0 + high / 2.0;
-    // Values that are all the same get an axis around them.
+    // If all values are the same, the axis is centred on them.
     let length = (high - low).min(f64::MAX / 4.0).max(middle.abs() * 1e-9);
     let unit = step(if length > 1e-9 { length } else { 1.0 }, TICKS);
     let first = (low / unit).floor();
@@ -84,7 +84,7 @@ fn linear(low: f64, high: f64) -> Extent {
     Extent { scale: Scale::Linear, range: first * unit..(first + count) * unit, ticks }
 }
 
-/// A little more than all values.
+/// Slightly more than the range of the values.
 fn log(low: f64, high: f64) -> Extent {
     let (low, high) = if low <= high { (low * 0.9, high * 1.1) } else { (0.9, 1.1) };
     let decades = low.log10().floor() as i32..=high.log10().ceil() as i32;
@@ -97,14 +97,14 @@ fn log(low: f64, high: f64) -> Extent {
     let choices = [ticks(&[1.0, 2.0, 5.0], 1), ticks(&[1.0, 3.0], 1), ticks(&[1.0], sparse)];
     let fits = |ticks: &&Vec<f64>| ticks.len() as f64 <= TICKS;
     let chosen = choices.iter().find(fits).cloned().unwrap_or_default();
-    // Within a fraction of a decade, the steps of a linear axis serve better.
+    // Within a fraction of a decade, the steps of a linear axis are more useful.
     let linear = || linear(low, high).ticks.into_iter().filter(|t| (low..=high).contains(t));
     let ticks = if chosen.len() > 1 { chosen } else { linear().collect() };
     Extent { scale: Scale::Log, range: low..high, ticks }
 }
 
 impl Extent {
-    /// Where a value is, 0 to 1 within the extent.
+    /// The position of a value, 0 to 1 within the extent.
     fn place(&self, value: f64) -> f64 {
         let Range { start, end } = self.range;
         match self.scale {
@@ -123,7 +123,7 @@ impl Ranged for Extent {
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        // Lines between the ticks are what is called light.
+        // "Light points" are the lines between ticks.
         if hint.weight().allow_light_points() { Vec::new() } else { self.ticks.clone() }
     }
 
@@ -137,7 +137,7 @@ impl ValueFormatter<f64> for Extent {
         if *value != 0.0 && !(1e-6..1e9).contains(&value.abs()) {
             return format!("{value:.0e}");
         }
-        // As many digits as a step has, without the noise of sums of steps.
+        // As many digits as a step has, without rounding noise from summing steps.
         ((value * 1e9).round() / 1e9).to_string()
     }
 }

@@ -1,4 +1,4 @@
-//! What is held back over time.
+//! Data held back over time.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use crate::limits::MAX_DRAWN_FRAMES;
 use crate::statistics::millis;
 use crate::text::short;
 
-/// Bytes held back over time, in QUIC and in the simulated TCP. Of a long history, only every n-th
-/// change is drawn, with the largest values between.
+/// Bytes held back over time, in QUIC and in the simulated TCP. In a long history only every n-th
+/// change is drawn, with the largest values in between.
 pub fn blocking(blocking: &Blocking, duration: Duration, title: &str) -> Chart {
     let ratio = blocking.ratio().map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}"));
     let title = short(title, 60);

@@ -5,18 +5,18 @@ use std::fmt::Write as _;
 
 use super::{printable, step};
 
-/// Text with the characters of XML written out.
+/// Text with XML's special characters escaped.
 fn escaped(text: &str) -> String {
     printable(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// A picture in the making. Lengths are in pixels, from the upper left corner on. Colours must be
-/// this crate's own. Boxes of different colours must not overlap.
+/// A picture under construction. Lengths are in pixels, measured from the upper left corner.
+/// Colours must be from this crate's palette. Boxes of different colours must not overlap.
 #[derive(Debug, Default)]
 pub(super) struct Canvas {
     body: String,
-    /// The boxes about which nothing is said, by their colour: one path each, which takes a fraction
-    /// of the space.
+    /// Boxes without a tooltip, by colour. Each colour becomes a single path, which takes a
+    /// fraction of the space.
     paths: BTreeMap<String, String>,
 }
 
@@ -29,13 +29,13 @@ pub(super) struct Area {
     pub(super) height: f64,
 }
 
-/// A length to a hundredth of a pixel.
+/// A length rounded to a hundredth of a pixel.
 fn rounded(length: f64) -> f64 {
     (length * 100.0).round() / 100.0
 }
 
 impl Canvas {
-    /// A box, and what is shown to whoever points at it.
+    /// Draws a box, with `about` as its tooltip.
     pub(super) fn area(&mut self, area: Area, fill: &str, about: Option<&str>) {
         let [x, y, height] = [area.x, area.y, area.height].map(rounded);
         let width = rounded(area.width.max(0.2));
@@ -54,22 +54,22 @@ impl Canvas {
         };
     }
 
-    /// Text whose baseline begins at `x`, `y`.
+    /// Draws text whose baseline begins at `x`, `y`.
     pub(super) fn text(&mut self, x: f64, y: f64, text: &str) {
         let _ = writeln!(self.body, r#"<text x="{x:.2}" y="{y:.2}">{}</text>"#, escaped(text));
     }
 
-    /// Text whose baseline ends at `x`, `y`.
+    /// Draws text whose baseline ends at `x`, `y`.
     pub(super) fn text_before(&mut self, x: f64, y: f64, text: &str) {
         let text = escaped(text);
         let _ =
             writeln!(self.body, r#"<text x="{x:.2}" y="{y:.2}" text-anchor="end">{text}</text>"#);
     }
 
-    /// A scale of milliseconds below `y`: `length` of them from `x` on, `width` wide.
+    /// Draws a scale of `length` milliseconds below `y`, from `x` on and `width` wide.
     pub(super) fn milliseconds(&mut self, x: f64, y: f64, width: f64, length: f64, height: f64) {
         let step = step(length, 10.0);
-        // There are fewer than 30 whatever the length is.
+        // There are fewer than 30 for any length.
         for n in 0..30 {
             let time = f64::from(n) * step;
             if time > length {
@@ -82,7 +82,7 @@ impl Canvas {
         }
     }
 
-    /// The picture.
+    /// The finished picture.
     pub(super) fn finish(mut self, width: f64, height: f64) -> String {
         for (fill, path) in std::mem::take(&mut self.paths) {
             let _ = writeln!(self.body, r#"<path fill="{fill}" d="{path}"/>"#);

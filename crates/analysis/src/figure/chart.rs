@@ -7,27 +7,27 @@ use super::Axis;
 /// Curves or points on axes, in one panel or in several with the same axes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Chart {
-    /// What tells it from the other charts of its report.
+    /// A name, unique among the charts of its report.
     pub name: String,
     /// A heading.
     pub title: String,
-    /// What goes from left to right.
+    /// The horizontal axis.
     pub x: Axis,
-    /// What goes up.
+    /// The vertical axis.
     pub y: Axis,
-    /// A line across every panel.
+    /// A horizontal line across every panel.
     pub baseline: Option<f64>,
-    /// What is shown.
+    /// The panels.
     pub panels: Vec<Panel>,
 }
 
-/// One of the panels of a chart. The series of all panels that are at the same place in them look
-/// the same, and have one entry in the legend.
+/// A panel of a chart. Series with the same index in different panels look the same and share a
+/// legend entry.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Panel {
     /// A heading, if there are several panels.
     pub title: String,
-    /// What is shown.
+    /// The data series.
     pub series: Vec<Series>,
 }
 
@@ -38,14 +38,14 @@ impl Panel {
     }
 }
 
-/// Points that belong together.
+/// A data series.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Series {
-    /// What they are.
+    /// The legend entry.
     pub label: String,
     /// How they are shown.
     pub mark: Mark,
-    /// Each as x and y. What the axes have no place for is left out.
+    /// The points as (x, y). Points that the axes cannot place are left out.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -61,13 +61,13 @@ impl Series {
     }
 }
 
-/// How points are shown.
+/// How the points of a series are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mark {
-    /// By a line from each to the next.
+    /// As a line from each point to the next.
     #[default]
     Line,
-    /// Each by a circle.
+    /// As circles.
     Points,
 }

@@ -17,7 +17,7 @@ pub use waterfall::waterfall;
 /// A figure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Picture {
-    /// What to call it: lower-case letters, digits and hyphens.
+    /// Its name: lower-case letters, digits and hyphens.
     pub name: String,
     /// The figure as an SVG document.
     pub svg: String,
@@ -43,8 +43,8 @@ const PALETTE: [Colour; 7] = [
     (0, 0, 0),
 ];
 
-/// The colour of the stream that is the `rank`-th of its figure. The colours begin again in a
-/// paler shade; black is left out, as it marks what was retransmitted.
+/// The colour of the `rank`-th stream of a figure. After the last colour, they repeat in a paler
+/// shade; black is left out, because it marks retransmissions.
 fn stream_colour(rank: usize) -> String {
     let colours = PALETTE.len() - 1;
     let (r, g, b) = PALETTE.get(rank % colours).copied().unwrap_or_default();
@@ -52,7 +52,7 @@ fn stream_colour(rank: usize) -> String {
     format!("#{:02x}{:02x}{:02x}", pale(r), pale(g), pale(b))
 }
 
-/// A step of a scale of about `count` steps up to `length`: 1, 2 or 5 times a power of ten.
+/// A step of 1, 2 or 5 times a power of ten, so that about `count` steps cover `length`.
 fn step(length: f64, count: f64) -> f64 {
     let rough = (length / count).max(1e-9);
     let power = 10f64.powf(rough.log10().floor());
@@ -66,7 +66,7 @@ pub(crate) fn slug(text: &str) -> String {
     words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
 }
 
-/// Text from a file with the characters that XML 1.0 does not have replaced: control characters and
+/// Text from a file, with characters that XML 1.0 does not allow replaced: control characters and
 /// two others.
 fn printable(text: &str) -> String {
     crate::text::plain(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")

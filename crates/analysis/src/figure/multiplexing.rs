@@ -1,4 +1,4 @@
-//! The multiplexing graph: STREAM frames in their order.
+//! The multiplexing graph: STREAM frames in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,11 +17,11 @@ const TOP: f64 = 30.0;
 const ROW: f64 = 36.0;
 const MARKS: f64 = 16.0;
 const LANE: f64 = 12.0;
-/// Between a line of frames and the next.
+/// The gap between two lines of frames.
 const GAP: f64 = 18.0;
 
-/// What a class is marked with below the row, in colours that no stream has and that people with any
-/// kind of colour vision can tell apart; what is simply new has no mark.
+/// The mark of a class below the row and its label. The colours differ from those of all streams
+/// and are distinguishable with any kind of colour vision. Plain new data has no mark.
 const fn mark(class: Class) -> Option<(&'static str, &'static str)> {
     match class {
         Class::New => None,
@@ -34,9 +34,9 @@ const fn mark(class: Class) -> Option<(&'static str, &'static str)> {
 }
 
 /// A row of boxes, one for each STREAM frame in the order of arrival, coloured by stream, with
-/// marks below it for what is not simply new; then the same for each stream in a row of its own.
-/// What is too long for a line goes on in the next. Beyond [`MAX_DRAWN_FRAMES`] and
-/// [`MAX_DRAWN_LANES`] nothing is drawn, and the figure says so.
+/// marks below for everything but plain new data; then a row for each stream of its own. Rows that
+/// are too long continue on the next line. Nothing is drawn beyond [`MAX_DRAWN_FRAMES`] and
+/// [`MAX_DRAWN_LANES`], and the figure says so.
 pub fn multiplexing(multiplexing: &Multiplexing, streams: &[StreamSummary], title: &str) -> String {
     let all = &multiplexing.arrivals;
     let drawn = all.get(..all.len().min(MAX_DRAWN_FRAMES)).unwrap_or_default();
@@ -54,7 +54,7 @@ pub fn multiplexing(multiplexing: &Multiplexing, streams: &[StreamSummary], titl
         none if none.is_empty() => vec![&[]],
         lines => lines,
     };
-    // Frames that fill several lines are too narrow to be pointed at.
+    // If frames fill several lines, they are too narrow to point at.
     let is_told = lines.len() == 1;
     let mut y = TOP;
     for line in &lines {
@@ -70,11 +70,11 @@ pub fn multiplexing(multiplexing: &Multiplexing, streams: &[StreamSummary], titl
     canvas.finish(LEFT + (drawn.len() as f64 * graph.slot).clamp(700.0, WIDTH) + 10.0, y + 12.0)
 }
 
-/// What all lines of a graph have in common.
+/// What all lines of a graph share.
 struct Graph<'a> {
-    /// How wide a frame is, in pixels.
+    /// The width of a frame, in pixels.
     slot: f64,
-    /// The place of each stream among all streams.
+    /// The rank of each stream among all streams.
     ranks: BTreeMap<u64, usize>,
     /// The `:path` of streams.
     paths: BTreeMap<u64, &'a str>,
@@ -85,7 +85,7 @@ impl Graph<'_> {
         (WIDTH / self.slot) as usize
     }
 
-    /// How many streams have a row of their own.
+    /// Number of streams with a row of their own.
     fn lanes(&self) -> usize {
         self.ranks.len().min(MAX_DRAWN_LANES)
     }

@@ -11,32 +11,32 @@ use super::{Chart, Error, Mark, PALETTE, Panel, Series, printable};
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// The size of the panel of a chart that has one, and of one of several.
+/// The size of a panel: alone, and as one of several.
 const SINGLE: (u32, u32) = (760, 460);
 const ONE_OF_SEVERAL: (u32, u32) = (260, 220);
 const COLUMNS: usize = 4;
-/// What the heading takes, and a line of the legend.
+/// The height of the heading, and of a line of the legend.
 const HEAD: u32 = 40;
 const LINE: usize = 22;
-/// The length of a line in the legend, and where the text behind it begins.
+/// The length of a line sample in the legend, and where the text after it begins.
 const SAMPLE: i32 = 30;
 const TEXT: i32 = 38;
-/// The width of a letter of the legend, rather too much.
+/// The width of a letter in the legend, rounded up.
 const LETTER: usize = 8;
 
-/// Lengths of a line's dashes and of the gaps between them; a series beyond the colours has the
-/// next ones.
+/// Dash patterns: lengths of dashes and gaps. When the colours run out, series use the next
+/// pattern.
 const DASHES: [Option<(i32, i32)>; 4] = [None, Some((8, 5)), Some((2, 4)), Some((14, 4))];
 
-/// How the `index`-th series looks.
+/// The colour and the dashes of the `index`-th series.
 fn style(index: usize) -> (RGBColor, Option<(i32, i32)>) {
     let (r, g, b) = PALETTE.get(index % PALETTE.len()).copied().unwrap_or_default();
     let dashes = DASHES.get(index / PALETTE.len() % DASHES.len()).copied().flatten();
     (RGBColor(r, g, b), dashes)
 }
 
-/// How wide the line of the `index`-th series is: wide enough to show beside those that are drawn over
-/// the very same points later.
+/// The line width of the `index`-th series: wide enough to remain visible below later series with
+/// the very same points.
 fn width(series: &[Series], index: usize) -> u32 {
     let own = series.get(index).map(|series| &series.points);
     let later = series.iter().skip(index + 1).filter(|other| Some(&other.points) == own);
@@ -108,7 +108,7 @@ impl Chart {
         let (columns, rows) = layout.grid;
         let (width, height) = (layout.panel.0 * columns as u32, layout.panel.1 * rows as u32);
         let (left, _) = below.split_horizontally(width);
-        // Several panels leave a line above them for the legend.
+        // With several panels, the legend takes a line above them.
         let top = if layout.is_single() { 0 } else { LINE as u32 };
         let (area, _) = left.split_vertically(top).1.split_vertically(height);
         for (index, (panel, area)) in
@@ -167,17 +167,17 @@ impl Chart {
     }
 }
 
-/// Every other kind of points is hollow, so that they can be told apart without colours.
+/// Every other series of points is hollow, so that they can be told apart without colours.
 fn filling(index: usize, colour: RGBColor) -> ShapeStyle {
     if index.is_multiple_of(2) { colour.filled() } else { colour.stroke_width(1) }
 }
 
-/// How much room everything takes, in pixels.
+/// The size of everything, in pixels.
 struct Layout<'a> {
     /// Columns and rows of panels.
     grid: (usize, usize),
     panel: (u32, u32),
-    /// The series to name: beside a single panel, above several.
+    /// The series in the legend: beside a single panel, above several.
     legend: &'a [Series],
 }
 
@@ -194,7 +194,7 @@ impl<'a> Layout<'a> {
         self.grid == (1, 1)
     }
 
-    /// Where the entry of a series in the legend begins.
+    /// Where the legend entry of a series begins.
     fn place_in_legend(&self, index: usize) -> (i32, i32) {
         if self.is_single() {
             return (self.panel.0 as i32 + 14, (HEAD as usize + 16 + index * LINE) as i32);

@@ -3,7 +3,7 @@ use crate::build::{Build, frame, last};
 use crate::limits::{MAX_DRAWN_BARS, MAX_DRAWN_FRAMES, MAX_DRAWN_LANES};
 use crate::{Direction, Trace, head_of_line_blocking, stream_table};
 
-/// The opening tags and texts balance, and there is nothing that is not XML.
+/// Checks that opening and closing tags balance and that the document is well-formed XML.
 fn check(svg: &str) {
     assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{svg}");
     let mut open: Vec<&str> = Vec::new();
@@ -36,7 +36,7 @@ fn figures(trace: &Trace, title: &str) -> [String; 3] {
 
 #[test]
 fn a_row_of_packets_with_marks_below() {
-    // Runs: 0 0 | 4 | 0. The last fills the gap that the second left: black, then green.
+    // Runs: 0 0 | 4 | 0. The last fills the gap that the second left: marked black, then green.
     let trace = Build::default()
         .sent(0, 0, &[last(0, 0, 1)])
         .received(10, 0, &[frame(0, 0, 100)])
@@ -61,7 +61,7 @@ fn a_row_of_packets_with_marks_below() {
     assert!(lines.contains("ratio 0.600"), "{lines}");
 }
 
-/// How many boxes of a colour there are about which nothing is said.
+/// How many boxes of a colour have no tooltip.
 fn boxes(svg: &str, fill: &str) -> usize {
     let (_, path) = svg.split_once(&format!("<path fill=\"{fill}\" d=\"")).unwrap();
     path.split('"').next().unwrap().matches('M').count()
@@ -69,7 +69,7 @@ fn boxes(svg: &str, fill: &str) -> usize {
 
 #[test]
 fn long_graphs_go_on_in_the_next_line() {
-    // 1205 frames of two streams that take turns, but for the last ten.
+    // 1205 frames of two streams that alternate, except for the last ten.
     let build = (0..1205).fold(Build::default(), |build, n| {
         let stream = if n < 1195 { n % 2 * 4 } else { 0 };
         build.received(n, n, &[frame(stream, n, 1)])
@@ -78,7 +78,8 @@ fn long_graphs_go_on_in_the_next_line() {
     check(&graph);
     assert_eq!(graph.matches("all streams").count(), 2);
     assert!(!graph.contains("<title>"), "a frame is too narrow to be pointed at");
-    // Each frame in the row of all and in that of its stream; the run of ten is cut by the line.
+    // Each frame is in the common row and in that of its stream; the line break splits the run of
+    // ten.
     assert_eq!(boxes(&graph, &stream_colour(0)), 2 * (598 + 1));
     assert_eq!(boxes(&graph, &stream_colour(1)), 2 * 597);
 }
@@ -134,7 +135,7 @@ fn no_two_curves_look_the_same_and_no_legend_is_cut() {
         let end = if words.starts_with(label) { x + 7.0 * words.len() as f64 } else { x };
         assert!(end <= width && y <= height, "{words} ends at {end} of {width}, {y} of {height}");
     }
-    // Colours come again, but with other dashes: the first curve is one line, the eighth is many.
+    // Colours repeat, but with other dashes: the first curve is one line, the eighth is many.
     let lines = svg.matches("stroke=\"#0072B2\"").count();
     assert!(lines > 6, "{lines}");
 }
@@ -155,7 +156,7 @@ fn points_without_a_place_on_a_log_axis_are_left_out() {
     };
     let svg = chart.to_svg().unwrap();
     check(&svg);
-    // Of five points one is at zero; two circles are the legend's.
+    // One of the five points is at zero; two circles are in the legend.
     assert_eq!(svg.matches("<circle").count(), 6 * 4 + 2);
     assert!((0..6).all(|n| svg.contains(&format!("panel {n}"))));
 }

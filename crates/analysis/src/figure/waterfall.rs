@@ -13,7 +13,7 @@ const TOP: f64 = 30.0;
 const ROW: f64 = 16.0;
 
 /// A bar for each stream: pale from the request to the first byte, full from there to the last.
-/// Beyond [`MAX_DRAWN_BARS`] nothing is drawn, and the figure says so.
+/// Nothing is drawn beyond [`MAX_DRAWN_BARS`], and the figure says so.
 pub fn waterfall(streams: &[StreamSummary], title: &str) -> String {
     let (start, end) = span(streams);
     let length = millis(end.saturating_sub(start)).max(1e-3);

@@ -1,4 +1,4 @@
-//! Events become traces: one for each connection, times from its first event on.
+//! Turns events into traces: one for each connection, with times since its first event.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -11,19 +11,19 @@ use crate::error::{Error, ErrorKind, Position};
 use crate::limits::{MAX_EVENTS, MAX_FRAMES, MAX_STREAM_DATA, MAX_STREAMS, MAX_TRACES};
 use crate::trace::{Event, EventKind, StreamFrame, Trace};
 
-/// Times further from the first event than this are malformed.
+/// Times further from the first event than this, in milliseconds, are malformed.
 const LONGEST: f64 = 1e12;
 
-/// How much was kept of a file.
+/// How much of a file has been kept.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     events: usize,
     frames: usize,
-    /// The place of a trace in the file and a stream of it: how far its offsets reach.
+    /// The highest offset of each stream, by index of the trace in the file and stream identifier.
     streams: HashMap<(usize, u64), u64>,
-    /// The sum of that.
+    /// The sum of these.
     data: u64,
-    /// Traces whose collectors are gone.
+    /// Finished traces.
     pub(super) traces: usize,
 }
 
@@ -38,10 +38,10 @@ struct Collected {
 #[derive(Debug)]
 pub(super) struct Collector {
     header: Header,
-    /// Of the event before, in milliseconds.
+    /// The time of the previous event, in milliseconds.
     time: f64,
     traces: Vec<Collected>,
-    /// Where the connections of other groups are in `traces`.
+    /// The index in `traces` of each other group.
     groups: BTreeMap<String, usize>,
     pub(super) kept: Kept,
 }
@@ -58,7 +58,7 @@ impl Collector {
         }
     }
 
-    /// Takes an event.
+    /// Adds an event.
     pub(super) fn event(&mut self, event: Value, position: Position) -> Result<(), Error> {
         let event = &self.header.named(event);
         let time = json::float(event.get("time")).map(|time| time * self.header.unit);
@@ -91,7 +91,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Notes a record that is not JSON.
+    /// Records that a record is not JSON.
     pub(super) fn broken(&mut self, position: Position, truncated: bool) {
         let Some(first) = self.traces.first_mut() else { return };
         if truncated {
@@ -101,12 +101,12 @@ impl Collector {
         }
     }
 
-    /// The place of the trace that an event belongs to. A file may hold several connections whose
+    /// The index of the trace that an event belongs to. A file may hold several connections, whose
     /// events name their group.
     fn trace_of(&mut self, event: &Value) -> Result<usize, ErrorKind> {
         let Some(group) = json::text(event.get("group_id")) else { return Ok(0) };
         if self.header.group.as_deref().is_none_or(|own| own == group) {
-            // The first group to be named is that of the trace.
+            // The first group named is the group of the trace.
             if self.header.group.is_none() {
                 self.header.group = Some(group.to_owned());
                 if let Some(first) = self.traces.first_mut() {
@@ -127,7 +127,7 @@ impl Collector {
         Ok(self.traces.len() - 1)
     }
 
-    /// The traces, their events in order of time.
+    /// The traces, with events in order of time.
     pub(super) fn finish(self) -> Vec<Trace> {
         let mut traces: Vec<_> = self.traces.into_iter().map(|c| c.trace).collect();
         for trace in &mut traces {

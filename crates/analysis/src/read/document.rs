@@ -1,4 +1,4 @@
-//! A file that is one JSON document.
+//! Reads a file that is a single JSON document.
 
 use serde::de::{DeserializeSeed, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -41,7 +41,7 @@ struct TraceDocument<'a> {
     events: Option<&'a RawValue>,
 }
 
-/// The text of a document, and where it begins in the file.
+/// The text of a document and its position in the file.
 #[derive(Debug, Clone, Copy)]
 struct Source<'a> {
     text: &'a str,
@@ -49,7 +49,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Where `part`, a part of the text, begins.
+    /// The position of `part`, a part of the text.
     fn position(&self, part: &str) -> Position {
         self.start.after(before(self.text, part))
     }
@@ -59,7 +59,7 @@ impl Source<'_> {
         serde_json::from_str(part).map_err(|e| json::error(&e, self.position(part)))
     }
 
-    /// Puts the fields that are there into an object.
+    /// Builds an object from the fields that are present.
     fn object(&self, fields: &[(&str, Option<&RawValue>)]) -> Result<Value, Error> {
         let mut object = serde_json::Map::new();
         for (name, raw) in fields {
@@ -77,7 +77,7 @@ impl Source<'_> {
 pub(super) fn read(bytes: &[u8], start: Position) -> Result<Vec<Trace>, Error> {
     let text = match str::from_utf8(bytes) {
         Ok(text) => text,
-        // A file that ends early may end in the middle of a character.
+        // A truncated file may end in the middle of a character.
         Err(e) if e.error_len().is_none() => {
             str::from_utf8(bytes.get(..e.valid_up_to()).unwrap_or_default()).unwrap_or_default()
         }
@@ -114,7 +114,7 @@ fn read_text(text: &str, start: Position) -> Result<Vec<Trace>, Error> {
     let mut kept = Kept::default();
     each(source, list, &mut |part| {
         let trace: TraceDocument<'_> = source.parse(part)?;
-        // What a tool could not convert is a trace with an error in the place of events.
+        // Traces that a tool could not convert have an error in place of events.
         let Some(events) = trace.events else { return Ok(()) };
         if traces.len() >= MAX_TRACES {
             return Err(ErrorKind::TooManyTraces.at(source.position(part)));
@@ -148,7 +148,7 @@ fn read_events(
     events: &RawValue,
     collector: &mut Collector,
 ) -> Result<(), Error> {
-    // Going on from the last event keeps this linear.
+    // Counting on from the previous event keeps this linear.
     let mut position = source.position(events.get());
     let mut last = events.get();
     each(source, events, &mut |part| {
@@ -162,13 +162,13 @@ fn read_events(
     })
 }
 
-/// The bytes of a text before one of its parts.
+/// The text before one of its parts.
 fn before<'a>(text: &'a str, part: &str) -> &'a [u8] {
     let offset = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
     text.as_bytes().get(..offset).unwrap_or_default()
 }
 
-/// Calls `act` with each element of a JSON array, without holding more than one.
+/// Calls `act` with each element of a JSON array, holding only one at a time.
 fn each<'a>(
     source: Source<'a>,
     array: &'a RawValue,

@@ -1,17 +1,17 @@
-//! Events, under the names of all versions.
+//! Reads events under their names in all versions.
 
 use serde_json::Value;
 
 use super::{json, packet};
 use crate::trace::EventKind;
 
-/// What became of an event.
+/// The result of reading an event.
 #[derive(Debug)]
 pub(super) enum Read {
     Event(EventKind),
-    /// Nobody needs it.
+    /// No analysis uses it.
     Other,
-    /// It lacks what it must have.
+    /// A mandatory field is missing.
     Malformed,
 }
 
@@ -21,8 +21,8 @@ impl From<Option<EventKind>> for Read {
     }
 }
 
-/// Reads an event. Only what follows the last colon of its name counts: the part before it is
-/// different in every version.
+/// Reads an event. Only the part of its name after the last colon counts: the part before it
+/// differs between versions.
 pub(super) fn read(event: &Value) -> Read {
     let Some(name) = json::text(event.get("name")) else { return Read::Malformed };
     let name = name.rsplit(':').next().unwrap_or(name);
@@ -66,7 +66,7 @@ fn http_frame(data: &Value) -> Read {
             let stream = ["stream_id", "element_id", "prioritized_element_id"]
                 .iter()
                 .find_map(|key| json::number(frame.get(*key)));
-            // One for a push has no stream.
+            // A priority update for a push has no stream.
             let Some(stream) = stream else { return Read::Other };
             let value = ["priority_field_value", "value"];
             let value = value.iter().find_map(|key| json::text(frame.get(*key)));
@@ -81,7 +81,7 @@ fn headers(data: &Value, frame: &Value) -> Read {
     let Some(stream) = json::number(data.get("stream_id")) else { return Read::Malformed };
     let fields = ["headers", "header_fields", "fields"];
     let fields = fields.iter().find_map(|key| frame.get(*key)?.as_array());
-    // Trailers, and files that leave out what users may want to keep to themselves.
+    // Trailers, and files that omit fields for privacy.
     let Some(fields) = fields else { return Read::Other };
     let field = |name: &str| {
         let mut named =

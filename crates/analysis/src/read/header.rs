@@ -1,4 +1,4 @@
-//! What stands before the events.
+//! Reads the header: everything before the events.
 
 use serde_json::Value;
 
@@ -6,17 +6,17 @@ use super::json;
 use crate::error::ErrorKind;
 use crate::trace::{Format, Trace, Vantage};
 
-/// What the times of events count from.
+/// The reference of event times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum TimeFormat {
-    /// From a point of time that is the same for all events.
+    /// A point in time common to all events.
     #[default]
     Fixed,
-    /// From the event before.
+    /// The previous event.
     Delta,
 }
 
-/// What is said about a file and one of its traces.
+/// Header fields of a file and of one of its traces.
 #[derive(Debug, Clone)]
 pub(super) struct Header {
     pub(super) version: String,
@@ -25,14 +25,14 @@ pub(super) struct Header {
     vantage: Vantage,
     pub(super) group: Option<String>,
     pub(super) time_format: TimeFormat,
-    /// Milliseconds of the unit of time.
+    /// The unit of time, in milliseconds.
     pub(super) unit: f64,
-    /// In versions whose events are arrays: the key of each element, if it is of interest.
+    /// In versions whose events are arrays: the key of each column that is used.
     columns: Vec<Option<&'static str>>,
 }
 
 impl Header {
-    /// Reads what is said about the file.
+    /// Reads the header of the file.
     pub(super) fn of_file(file: &Value) -> Result<Self, ErrorKind> {
         let version = json::text(file.get("qlog_version"));
         let version = version.or_else(|| json::text(file.get("file_schema")));
@@ -49,14 +49,14 @@ impl Header {
         })
     }
 
-    /// Adds what is said about the trace.
+    /// Adds the header of the trace.
     pub(super) fn read_trace(&mut self, trace: &Value) {
         if let Some(title) = json::text(trace.get("title")).filter(|t| !t.is_empty()) {
             title.clone_into(&mut self.title);
         }
         let point = trace.get("vantage_point");
         let kind = |key: &str| json::text(point.and_then(|p| p.get(key)));
-        // What a network saw, it may have seen as if it were one of the ends.
+        // A trace recorded in the network may have been recorded from the viewpoint of one end.
         let kind = kind("flow").or(kind("type"));
         self.vantage = match kind {
             Some("client") => Vantage::Client,
@@ -78,7 +78,7 @@ impl Header {
         }
     }
 
-    /// Reads the names of the columns of draft-01 and before.
+    /// Reads the column names of draft-01 and earlier.
     pub(super) fn read_columns(&mut self, names: &Value) {
         let names = names.as_array().map_or(&[][..], Vec::as_slice);
         self.columns = names
@@ -93,14 +93,14 @@ impl Header {
                     }
                     "event" | "event_type" => Some("name"),
                     "data" => Some("data"),
-                    // The category, too: only the name itself is looked at.
+                    // The category is ignored too: only the name itself counts.
                     _ => None,
                 }
             })
             .collect();
     }
 
-    /// An event with named fields, whatever the file has.
+    /// The event with named fields, whatever the file's version.
     pub(super) fn named(&self, event: Value) -> Value {
         let Value::Array(places) = event else { return event };
         let pairs = self.columns.iter().zip(places);
@@ -108,7 +108,7 @@ impl Header {
         Value::Object(named.collect())
     }
 
-    /// A trace that nothing is known of yet but this.
+    /// A trace without events that has this header.
     pub(super) fn to_trace(&self) -> Trace {
         Trace {
             version: self.version.clone(),

@@ -1,21 +1,21 @@
-//! Values, read with indulgence: numbers may be written as text, text may be too long.
+//! Reads JSON values leniently: numbers may be strings, and long text is truncated.
 
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Position};
 use crate::limits::MAX_TEXT_BYTES;
 
-/// What serde_json complains about in JSON that began at `start`.
+/// Converts an error of serde_json in JSON that began at `start`.
 pub(super) fn error(error: &serde_json::Error, start: Position) -> Error {
     let line = start.line + (error.line() as u64).saturating_sub(1);
     let text = error.to_string();
-    // serde_json appends a place that counts from where it began.
+    // serde_json appends a position relative to its input.
     let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
     ErrorKind::Json(format!("{text}, column {}", error.column()))
         .at(Position { line, offset: start.offset })
 }
 
-/// A whole number that is not negative. qlog has 64-bit numbers as text in some versions.
+/// A non-negative integer. Some versions of qlog write 64-bit numbers as text.
 pub(super) fn number(value: Option<&Value>) -> Option<u64> {
     match value? {
         Value::Number(number) => number.as_u64().or_else(|| {
@@ -37,7 +37,7 @@ pub(super) fn float(value: Option<&Value>) -> Option<f64> {
     float.filter(|f: &f64| f.is_finite())
 }
 
-/// Text, cut to [`MAX_TEXT_BYTES`].
+/// Text, truncated to [`MAX_TEXT_BYTES`].
 pub(super) fn text(value: Option<&Value>) -> Option<&str> {
     let text = value?.as_str()?;
     Some(text.get(..text.floor_char_boundary(MAX_TEXT_BYTES)).unwrap_or_default())

@@ -19,30 +19,29 @@ use collect::Collector;
 use header::Header;
 use serde_json::Value;
 
-/// What every record of a JSON text sequence starts with (RFC 7464).
+/// Starts every record of a JSON text sequence (RFC 7464).
 const RECORD_SEPARATOR: u8 = 0x1e;
 
-/// Some editors and tools put it in front of a file.
+/// Some editors and tools write it at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// What is known of how the file is written.
+/// What is known about the format of the file.
 #[derive(Debug)]
 enum State {
-    /// Not enough to tell.
+    /// Not yet known.
     Start,
-    /// A document; it is read when it is whole.
+    /// A document; parsed once it is complete.
     Document,
-    /// Records. The collector is there once the header was read.
+    /// Records. The collector exists once the header has been read.
     Sequence { separator: u8, collector: Option<Box<Collector>> },
 }
 
-/// Reads the bytes of a file as they come. Of a sequence, only the newest record is held in
-/// memory; a document is held whole.
+/// Reads a file incrementally. For a sequence, only the newest record is held in memory; a document
+/// is held as a whole.
 ///
-/// An event that is not as it should be does not make a file unreadable; [`Trace::malformed`] counts
-/// it. Of a file that ends early, what is there is read; [`Trace::truncated`] says so. What cannot be
-/// read at all is JSON that is none, a file that does not begin as qlog does, and one that exceeds
-/// the [limits](crate::limits).
+/// A malformed event does not make a file unreadable; [`Trace::malformed`] counts it. A truncated
+/// file is read as far as it goes, and [`Trace::truncated`] is set. A file cannot be read if it is
+/// not JSON, if it does not begin like qlog, or if it exceeds the [limits](crate::limits).
 ///
 /// ```
 /// let file = concat!(
@@ -60,11 +59,11 @@ enum State {
 #[derive(Debug)]
 pub struct Reader {
     state: State,
-    /// What was not read yet.
+    /// Bytes not parsed yet.
     buffer: Vec<u8>,
-    /// Bytes of the buffer that hold no separator.
+    /// Bytes of the buffer already searched for a separator.
     searched: usize,
-    /// Where the buffer begins in the file.
+    /// The position of the buffer in the file.
     position: Position,
 }
 
@@ -75,15 +74,15 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// A reader at the beginning of a file.
+    /// A reader at the start of a file.
     pub const fn new() -> Self {
         Self { state: State::Start, buffer: Vec::new(), searched: 0, position: Position::START }
     }
 
-    /// Takes the next bytes of the file, any number of them.
+    /// Takes the next bytes of the file, however many.
     ///
     /// # Errors
-    /// The file cannot be read. It makes no sense to go on.
+    /// The file cannot be read. The reader is of no further use.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
         for part in bytes.chunks(MAX_RECORD_BYTES) {
             self.buffer.extend_from_slice(part);
@@ -92,7 +91,7 @@ impl Reader {
         Ok(())
     }
 
-    /// There are no more bytes.
+    /// Ends the file and returns its traces.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -122,7 +121,7 @@ impl Reader {
         }
     }
 
-    /// Finds out how the file is written.
+    /// Detects the format of the file.
     fn recognize(&mut self, end: bool) -> Result<(), Error> {
         let mark = BYTE_ORDER_MARK;
         let at_start = self.position.offset == 0;
@@ -149,7 +148,7 @@ impl Reader {
         self.searched = 0;
         let whole = serde_json::from_slice::<Value>(self.buffer.get(..line).unwrap_or_default());
         self.state = match whole {
-            // A line that holds all traces is a document; one that holds a header is not.
+            // A single line with all traces is a document; a line with a header is not.
             Ok(value) if value.get("traces").is_none() => {
                 State::Sequence { separator: b'\n', collector: None }
             }

@@ -1,4 +1,4 @@
-//! Packets and their STREAM frames.
+//! Reads packets and their STREAM frames.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::json;
 use crate::limits::MAX_FRAME_BYTES;
 use crate::trace::{Packet, Space, StreamFrame, Symbol};
 
-/// Nothing in QUIC is longer, or further on in a stream (RFC 9000, section 4.5).
+/// The largest length or stream offset in QUIC (RFC 9000, section 4.5).
 const LARGEST: u64 = (1 << 62) - 1;
 
 /// Reads a `packet_sent` or `packet_received`.
@@ -42,7 +42,7 @@ pub(super) fn read(data: &Value) -> Option<Packet> {
     Some(packet)
 }
 
-/// Whether a frame is of a type. Old files have capitals.
+/// Whether a frame is of a type. Old files use capitals.
 fn is(frame: &Value, kind: &str) -> bool {
     json::text(frame.get("frame_type")).is_some_and(|name| name.eq_ignore_ascii_case(kind))
 }
@@ -63,14 +63,14 @@ pub(super) fn number(data: &Value) -> (Space, Option<u64>) {
         Some("initial") => Space::Initial,
         Some("handshake") => Space::Handshake,
         Some("retry" | "version_negotiation" | "stateless_reset") => Space::None,
-        // The type may be left out of what goes on once the handshake is done.
+        // Loggers may omit the type once the handshake is done.
         Some("0RTT" | "1RTT" | "zerortt" | "onertt") | None => Space::Data,
         Some(_) => Space::None,
     };
     (space, json::number(field("packet_number")))
 }
 
-/// Bytes of data: `length`, or in newer drafts `raw`, where `length` may contain a frame's header.
+/// Bytes of data: `length`, or `raw` in newer drafts, whose `length` may include the frame header.
 pub(super) fn data_length(data: &Value) -> Option<u64> {
     let raw = |key: &str| json::number(data.get("raw").and_then(|raw| raw.get(key)));
     let length = json::number(data.get("length"));
@@ -102,7 +102,7 @@ fn source_symbol(frame: &Value, first_frame: usize) -> Option<Symbol> {
     })
 }
 
-/// How many of the frames that follow a symbol are inside. Those after it do not fit any more.
+/// How many of the frames that follow a symbol are inside it, the later ones no longer fitting.
 fn frames_inside(candidates: &[StreamFrame], symbol: u64) -> usize {
     let mut room = symbol;
     let mut inside = 0;

@@ -13,7 +13,7 @@ fn sequence(records: &[&str]) -> String {
     records.iter().map(|record| format!("\u{1e}{record}\n")).collect()
 }
 
-/// The least that a sequence begins with.
+/// The shortest header of a sequence.
 const HEADER: &str = r#"{"qlog_version":"0.3","trace":{}}"#;
 
 /// A `packet_sent` with these frames.
@@ -22,8 +22,8 @@ fn sent(frames: &[String]) -> String {
     format!(r#"{{"time":0,"name":"t:packet_sent","data":{{"frames":[{frames}]}}}}"#)
 }
 
-/// What every file below records: a request for `/a` on stream 0, answered in two STREAM frames of
-/// 1000 and 500 bytes, 20 ms and 30 ms after the request was sent.
+/// Checks what every file below records: a request for `/a` on stream 0, answered in two STREAM
+/// frames of 1000 and 500 bytes, 20 ms and 30 ms after the request was sent.
 fn check(trace: &Trace, path: bool) {
     assert_eq!((trace.malformed, trace.truncated), (0, false), "{trace:?}");
     assert_eq!(trace.vantage, Vantage::Client);
@@ -100,7 +100,7 @@ fn the_form_of_quic_go() {
 }
 
 /// The current drafts, as quiche and the qlog crate write them: schemas, lengths in `raw`, times
-/// that count from the event before, events under `quic:` and `http3:`.
+/// relative to the previous event, events under `quic:` and `http3:`.
 #[test]
 fn the_form_of_current_drafts() {
     let trace = one(&sequence(&[
@@ -120,7 +120,7 @@ fn the_form_of_current_drafts() {
     assert_eq!(trace.version, "urn:ietf:params:qlog:file:sequential");
 }
 
-/// ngtcp2: packet sizes in the header, and no `fin` where it is false. neqo adds PRIORITY_UPDATE.
+/// ngtcp2: packet sizes in the header, and no `fin` if it is false. neqo adds PRIORITY_UPDATE.
 #[test]
 fn the_form_of_ngtcp2_and_neqo() {
     let trace = one(&sequence(&[
@@ -138,8 +138,8 @@ fn the_form_of_ngtcp2_and_neqo() {
     assert_eq!(packet.size, 1234);
 }
 
-/// draft-00 and draft-01: events are arrays whose columns have names, numbers are text, frame types
-/// have capitals, times are microseconds.
+/// draft-00 and draft-01: events are arrays with named columns, numbers are text, frame types have
+/// capitals, times are in microseconds.
 #[test]
 fn the_form_of_old_drafts() {
     let trace = one(
@@ -161,7 +161,7 @@ fn lines_of_json() {
         (trace.format, trace.events.len(), trace.vantage),
         (Format::Lines, 1, Vantage::Unknown)
     );
-    // Over several lines, with a byte order mark, it is a document.
+    // Spread over several lines, with a byte order mark, it is a document.
     let trace =
         one("\u{feff}\n{\n \"qlog_version\": \"0.3\",\n \"traces\": [{\"events\": []}]\n}\n");
     assert_eq!(trace.format, Format::Json);
@@ -179,13 +179,13 @@ fn connections_in_one_file_are_kept_apart() {
     let found: Vec<_> =
         traces.iter().map(|t| (t.group.as_deref().unwrap(), t.events.len())).collect();
     assert_eq!(found, [("a", 2), ("b", 1)]);
-    // A flood of them is an error.
+    // Too many of them are an error.
     let flood: Vec<String> = (0..=MAX_TRACES).map(|n| lost(&n.to_string())).collect();
     let records: Vec<&str> = [HEADER].into_iter().chain(flood.iter().map(String::as_str)).collect();
     let error = parse(sequence(&records).as_bytes()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::TooManyTraces);
     assert_eq!(error.position.line, MAX_TRACES as u64 + 2);
-    // Those of all traces of a document count together.
+    // All traces of a document count together.
     let events = flood[..MAX_TRACES / 2 + 1].join(",");
     let trace = format!(r#"{{"events":[{events}]}}"#);
     let file =
@@ -247,7 +247,7 @@ fn bad_events_are_counted_and_skipped() {
     ]));
     assert_eq!((trace.events.len(), trace.malformed), (2, 6));
     assert_eq!(trace.first_malformed.unwrap().line, 3);
-    // Time does not go back: what was before the first event is at its time.
+    // Time does not go back: events before the first one get its time.
     assert!(trace.events.iter().all(|event| event.at == Duration::ZERO));
 }
 
@@ -309,19 +309,19 @@ fn long_text_is_cut() {
     assert_eq!(trace.title.len(), MAX_TEXT_BYTES);
 }
 
-/// A record, and the separator that shows its end.
+/// A record, and the separator that ends it.
 fn record(event: &str) -> String {
     format!("{event}\n\u{1e}")
 }
 
-/// A reader that has its header, and what stands before the first event.
+/// A reader that has read its header, with nothing before the first event.
 fn started() -> Reader {
     let mut reader = Reader::new();
     reader.push(format!("{}\u{1e}", sequence(&[HEADER])).as_bytes()).unwrap();
     reader
 }
 
-/// The error after `most` events or frames, `each` at a time, given that there is none before.
+/// The error after `most` events or frames, `each` at a time; there must be none before.
 fn flood(event: &str, most: usize, each: usize) -> ErrorKind {
     let record = record(event);
     let mut reader = started();
@@ -362,7 +362,7 @@ fn a_flood_of_streams_is_an_error() {
 
 #[test]
 fn more_data_than_a_connection_can_have_is_an_error() {
-    // Each reaches to 2^61.
+    // Each reaches 2^61.
     let far = |stream: u64| {
         format!(
             r#"{{"frame_type":"stream","stream_id":{stream},"offset":2305843009213693951,"length":1}}"#

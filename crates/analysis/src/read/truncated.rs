@@ -1,12 +1,12 @@
-//! A document that ends before it is closed.
+//! Repairs a document that was cut off.
 
-/// How deep an element of `traces` is, and an element of its `events`: brackets around it.
+/// The nesting depth of an event: the number of brackets around it.
 const DEEPEST: usize = 4;
 
-/// Cuts a document after its last whole event, or what is as high up as events and closed with a
-/// bracket, and closes what is open there. None if there is nothing.
+/// Cuts a document after its last complete event (or other bracketed value at least as far out),
+/// and closes the brackets that are still open there. `None` if there is none.
 pub(super) fn close(text: &str) -> Option<String> {
-    // The outermost brackets that are open, and how many there are.
+    // The outermost open brackets, and the number of all open ones.
     let mut open: Vec<u8> = Vec::with_capacity(DEEPEST);
     let mut depth = 0usize;
     let (mut in_string, mut escaped) = (false, false);
@@ -34,7 +34,8 @@ pub(super) fn close(text: &str) -> Option<String> {
         }
     }
     let (end, depth) = cut?;
-    // Nothing as high up was closed after the cut, so the brackets around it are still those at its end.
+    // Nothing this far out was closed after the cut, so the open brackets are still those at the
+    // cut.
     let closing = open.get(..depth)?.iter().rev().map(|b| if *b == b'{' { '}' } else { ']' });
     let mut closed = text.get(..end)?.to_owned();
     closed.extend(closing);

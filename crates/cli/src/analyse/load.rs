@@ -1,4 +1,4 @@
-//! Reading files.
+//! Reads qlog files.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -18,22 +18,22 @@ const CHUNK: usize = 256 * 1024;
 /// How long reading may take before a progress bar is shown.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A trace and where it is from.
+/// A trace and its origin.
 #[derive(Debug)]
 pub struct Record {
     /// The file.
     pub file: PathBuf,
-    /// The file's name without extension; with a number if it would not be the only one.
+    /// The file's name without extension, with a number appended if it would not be unique.
     pub name: String,
     pub trace: Trace,
-    /// What the other end sent, in order, if its record is there.
+    /// The STREAM frames that the other end sent, in order, if its record is available.
     pub order: Option<Vec<StreamFrame>>,
 }
 
-/// Reads files.
+/// Reads the traces of all files.
 ///
 /// # Errors
-/// One cannot be read, or is not qlog.
+/// A file cannot be read, or is not qlog.
 pub fn load(files: &[PathBuf]) -> Result<Vec<Record>, Failure> {
     let sizes = files.iter().filter_map(|file| file.metadata().ok()).map(|m| m.len()).sum();
     let mut progress = Progress::new(sizes);
@@ -84,7 +84,7 @@ fn unique(file: &Path, names: &mut BTreeSet<String>) -> String {
     name
 }
 
-/// Completes each end's record with what the other end sent.
+/// Completes each record with the record of the other end.
 pub fn resolve(records: &mut [Record]) {
     for at in 0..records.len() {
         let (before, rest) = records.split_at_mut(at);
@@ -98,7 +98,7 @@ pub fn resolve(records: &mut [Record]) {
     }
 }
 
-/// A bar that is shown if it takes long.
+/// A progress bar that appears only if reading takes long.
 #[derive(Debug)]
 struct Progress {
     bar: ProgressBar,

@@ -1,4 +1,4 @@
-//! `sutura qlog`: what records of connections say.
+//! `sutura qlog`: analyses records of connections.
 
 mod load;
 mod report;
@@ -34,43 +34,43 @@ record that was asked for.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Records of connections
+    /// Qlog files to analyse
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// What to find out [default: everything]
+    /// Analyses to run [default: all]
     #[arg(long, value_name = "ANALYSIS,...", value_delimiter = ',')]
     only: Vec<Analysis>,
-    /// Write figures (SVG) of multiplexing, waterfall and blocking to this directory; those that are
-    /// there are overwritten
+    /// Write figures (SVG) of multiplexing, waterfall and blocking to this directory, overwriting
+    /// existing ones
     #[arg(short, long, visible_alias = "svg-dir", value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Only what this end of a connection recorded
+    /// Only traces recorded by this end of a connection
     #[arg(long, value_name = "END")]
     vantage: Option<End>,
     /// Which packets to look at [default: those with more stream data]
     #[arg(long, value_name = "WAY")]
     direction: Option<Way>,
-    /// Streams that ByteIndex is about, such as those of what is visible first [default: all
+    /// Streams that ByteIndex covers, such as those of what is visible first [default: all
     /// requests]
     #[arg(long, value_name = "ID,...", value_delimiter = ',')]
     visible: Option<Vec<u64>>,
-    /// Print everything as JSON; frame by frame only with --only multiplexing
+    /// Print everything as JSON; single frames only with --only multiplexing
     #[arg(long)]
     json: bool,
 }
 
-/// What can be found out.
+/// An analysis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Analysis {
     /// How streams took turns
     Multiplexing,
-    /// What became of each stream
+    /// Summary of each stream
     Streams,
     /// Streams over time
     Waterfall,
     /// Head-of-line blocking, compared with TCP
     Blocking,
-    /// How early the bytes were there
+    /// How early the bytes arrived
     ByteIndex,
 }
 
@@ -114,10 +114,10 @@ impl Args {
     }
 }
 
-/// Analyses files.
+/// Analyses the files.
 pub fn run(args: &Args) -> Result<Exit, Failure> {
     let mut records = load::load(&args.files)?;
-    // One end's record completes the other's, even if it is not to be reported itself.
+    // One end's record completes the other's, even if it is not reported itself.
     load::resolve(&mut records);
     records.retain(|record| args.is_wanted(record));
     if records.is_empty() {

@@ -1,4 +1,4 @@
-//! What was found out about a record.
+//! The report about one record.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ use super::{Analysis, Args};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, millis};
 
-/// All analyses of a record.
+/// The analyses of a record.
 #[derive(Debug)]
 pub struct Report {
     record: Record,
     overview: Overview,
     multiplexing: Multiplexing,
     streams: Vec<StreamSummary>,
-    /// None if it is about what was sent: only the receiver sees it.
+    /// `None` if sent data is analysed: only the receiver sees blocking.
     blocking: Option<Blocking>,
     byte_index: ByteIndex,
 }
@@ -55,7 +55,7 @@ impl Report {
         Compared::new(name, overview, blocking, &self.byte_index, first)
     }
 
-    /// Warns of what is wrong with the record.
+    /// Warns about defects of the record.
     pub fn complain(&self) {
         let trace = &self.record.trace;
         let warn = |text: &str| {
@@ -140,7 +140,7 @@ impl Report {
         })
     }
 
-    /// Writes the figures that are wanted, and returns their names.
+    /// Writes the requested figures, and returns their names.
     ///
     /// # Errors
     /// A figure cannot be drawn, or a file cannot be written.

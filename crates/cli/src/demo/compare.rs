@@ -1,4 +1,4 @@
-//! What the loads of both kinds add up to.
+//! Compares the loads without and with erasure coding.
 
 use serde_json::{Value, json};
 use sutura::ConnectionStats;
@@ -8,7 +8,7 @@ use sutura_analysis::table::Table;
 use super::load::Loaded;
 use crate::output::{self, millis};
 
-/// One load, and what the two ends of its connection counted.
+/// One load, and the counters of both ends of its connection.
 #[derive(Debug, Clone)]
 pub struct Sample {
     pub loaded: Loaded,
@@ -38,7 +38,7 @@ impl Samples {
         Distribution::of(self.0.iter().map(|sample| sample.loaded.page))
     }
 
-    /// Bytes of repair symbols per byte that the server sent otherwise.
+    /// Repair symbol bytes per other byte that the server sent.
     fn overhead(&self) -> f64 {
         let repair = self.sum(|s| s.server.fec.repair_bytes_sent);
         let rest = self.sum(|s| s.server.sent.bytes) - repair;
@@ -77,7 +77,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Text for a terminal.
+    /// The comparison as text for a terminal.
     pub fn table(&self) -> String {
         let mut table = Table::new("Loads", ["", "without FEC", "with FEC", "change"]);
         type Times = fn(&Samples) -> Distribution;

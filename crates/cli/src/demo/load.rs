@@ -1,4 +1,4 @@
-//! Loading the page once, as a browser would.
+//! Loads the page once, like a browser.
 
 use std::time::{Duration, Instant};
 
@@ -12,22 +12,22 @@ use crate::failure::{Exit, Failure};
 use crate::fec::Fec;
 use crate::get::connect::broken;
 
-/// What it took.
+/// The result of a load.
 #[derive(Debug, Clone, Default)]
 pub struct Loaded {
     /// For each resource, from its request to its end.
     pub resources: Vec<Duration>,
     /// From the first request to the end of the last response.
     pub page: Duration,
-    /// Pauses within responses of a round trip or more, which is what a retransmission takes.
+    /// Pauses within responses of at least a round trip, the time that a retransmission takes.
     pub waits: u64,
 }
 
-/// Loads the page: a resource is asked for as soon as so much of the page is there that a browser
-/// knows of it.
+/// Loads the page: a resource is requested as soon as enough of the page has arrived for a browser
+/// to discover it.
 ///
 /// # Errors
-/// Not all of it arrived.
+/// The page did not arrive completely.
 pub async fn load(
     client: &http::Client,
     page: &Page,
@@ -93,8 +93,8 @@ async fn ask(
 }
 
 impl Asked {
-    /// Reads the response to its end and tells of the bytes of resource `index` as they come.
-    /// Returns how long it took, and how many waits were in it.
+    /// Reads the response to its end and reports the bytes of resource `index` as they arrive.
+    /// Returns how long it took, and the number of pauses.
     async fn receive(
         mut self,
         index: usize,
@@ -108,7 +108,7 @@ impl Asked {
             let message = format!("{}: status {}", self.path, response.status);
             return Err(Failure::new(Exit::Status, message));
         }
-        // The receiver is gone if the load was abandoned.
+        // The receiver has been dropped if the load was abandoned.
         let tell = |bytes: u64| {
             let _ = arrivals.send((index, bytes));
         };
@@ -127,7 +127,7 @@ impl Asked {
             let message = format!("{} ended after {bytes} of {size} bytes", self.path);
             return Err(Failure::new(Exit::Broken, message));
         }
-        // One without bytes is complete as well.
+        // A resource without bytes is complete as well.
         tell(0);
         Ok((self.at.elapsed(), waits))
     }

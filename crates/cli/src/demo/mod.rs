@@ -1,4 +1,4 @@
-//! `sutura demo`: a page over a lossy link, without and with erasure coding.
+//! `sutura demo`: loads a page over a lossy link, without and with erasure coding.
 
 mod compare;
 mod load;
@@ -33,11 +33,11 @@ use crate::url::Authority;
 use compare::{Comparison, Sample};
 use page::Page;
 
-/// No further load begins after this long.
+/// No further load begins after this time.
 const ENOUGH: Duration = Duration::from_secs(60);
-/// A load that is not done by then is abandoned.
+/// A load that takes longer is abandoned.
 const DEADLINE: Duration = Duration::from_secs(80);
-/// Silence after which a connection is given up.
+/// The idle timeout of connections.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 const EXAMPLES: &str = "\
@@ -54,8 +54,8 @@ Examples:
 pub struct Args {
     /// Directory with the page to load [default: sizes, types and order of a real page]
     directory: Option<PathBuf>,
-    /// The link in both directions, as in `sutura link`. By default, other traffic moves its bursts
-    /// of loss on, so that they are as short for a lone acknowledgement as for a full link
+    /// The link in both directions, as in `sutura link`. By default, other traffic advances its
+    /// loss model, so that bursts of loss are as short for a lone acknowledgement as on a full link
     #[arg(long, value_name = "SPEC", default_value = "paper-background")]
     profile: LinkConfig,
     /// The first seed
@@ -78,7 +78,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Loads the page again and again, and compares.
+/// Loads the page repeatedly, and compares.
 pub async fn run(args: Args) -> Result<Exit, Failure> {
     let (page, site) = match &args.directory {
         Some(directory) => (Page::of_directory(directory)?, Site::directory(directory)?),
@@ -126,7 +126,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// A server on loopback and what is needed to load from it.
+/// A server on loopback, and everything needed to load from it.
 #[derive(Debug)]
 struct Demo {
     page: Page,
@@ -166,7 +166,7 @@ impl Demo {
         let mut tasks = JoinSet::new();
         args.qlog.watch(&endpoint, "sutura demo");
         let accepted_by = move |connection: &Connection| {
-            // The receiver is gone once the demo ends.
+            // The receiver has been dropped if the demo is over.
             let _ = sender.send(connection.clone());
         };
         tasks.spawn(h3::accept(endpoint, service, stopped, accepted_by));
@@ -186,7 +186,7 @@ impl Demo {
         })
     }
 
-    /// Loads with one seed after another, until all or the time is used up.
+    /// Loads with one seed after another, until all are done or the time is up.
     async fn compare(&self, args: &Args, start: Instant) -> Result<Comparison, Failure> {
         let mut comparison = Comparison::default();
         for run in 0..args.runs {
@@ -215,7 +215,7 @@ impl Demo {
         Ok(comparison)
     }
 
-    /// Loads the page once, over a link that has just come up.
+    /// Loads the page once, over a fresh link.
     async fn load(&self, args: &Args, seed: u64, fec: Option<Fec>) -> Result<Sample, Failure> {
         let kind = if fec.is_some() { "with FEC" } else { "without FEC" };
         self.progress.set_message(format!("seed {seed}, {kind}"));

@@ -1,4 +1,4 @@
-//! The page that is loaded.
+//! The page to load.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,13 +14,13 @@ use crate::failure::{Exit, Failure};
 use crate::serve::site::{Site, Synthetic};
 use crate::url::encode_segment;
 
-/// The page that is loaded if no other is named; see NOTICE.
+/// The default page; see NOTICE.
 const SHIPPED: &str = "elsoberano-org-2020";
 
-/// Files of a directory that are loaded at most.
+/// Most files of a directory that are loaded.
 const MAX_FILES: usize = 1000;
 
-/// A page and where it is.
+/// A page with the paths of its resources.
 #[derive(Debug)]
 pub struct Page {
     model: Model,
@@ -29,10 +29,10 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page that comes with the experiments: sizes, types, order and priorities of a real one.
+    /// The page that ships with the experiments: sizes, types, order and priorities of a real one.
     ///
     /// # Errors
-    /// It was damaged.
+    /// The shipped data is damaged.
     pub fn shipped() -> Result<Self, Failure> {
         let damaged = |e: &dyn std::fmt::Display| {
             Failure::new(Exit::Other, format!("the page of the demo is damaged: {e}"))
@@ -47,7 +47,8 @@ impl Page {
         Ok(Self { model, paths })
     }
 
-    /// A page made of all files below a directory. If it has an index.html, that names the others.
+    /// A page made of all files below a directory. If there is an index.html, it counts as naming
+    /// the others.
     ///
     /// # Errors
     /// The directory cannot be read, or is empty.
@@ -82,7 +83,7 @@ impl Page {
         Ok(Self { model, paths: files.into_iter().map(|(path, _)| path).collect() })
     }
 
-    /// A site that has what the page needs, of the right size.
+    /// A site that serves the page's resources in their sizes.
     pub fn site(&self) -> Site {
         let synthetic = |(path, resource): (&String, &PageResource)| {
             let content_type = content_type::of(Path::new(path));
@@ -92,22 +93,22 @@ impl Page {
         Site::Synthetic(resources.collect::<HashMap<_, _>>())
     }
 
-    /// What it is called.
+    /// The page's name.
     pub fn name(&self) -> &str {
         &self.model.id
     }
 
-    /// How many resources it has.
+    /// The number of resources.
     pub fn len(&self) -> usize {
         self.paths.len()
     }
 
-    /// Bytes of all resources together.
+    /// The total size of all resources, in bytes.
     pub fn size(&self) -> u64 {
         self.model.bytes()
     }
 
-    /// What to ask for and when, at the beginning of a load.
+    /// The state of the requests at the beginning of a load.
     pub fn requests(&self) -> Requests {
         self.model.requests()
     }
@@ -122,14 +123,14 @@ impl Page {
         &self.paths[index]
     }
 
-    /// What a browser asks for with a resource.
+    /// The priority with which a browser requests a resource.
     pub fn priority(&self, index: usize) -> http::Priority {
         let (urgency, incremental) = chrome(&self.model.resources[index].resource);
         http::Priority { urgency, incremental, ..http::Priority::default() }
     }
 }
 
-/// The files below a directory: paths and sizes.
+/// Lists the files below a directory: paths and sizes.
 fn collect(directory: &Path, path: &str, found: &mut Vec<(String, u64)>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
@@ -137,7 +138,7 @@ fn collect(directory: &Path, path: &str, found: &mut Vec<(String, u64)>) -> std:
             return Ok(());
         }
         let kind = entry.file_type()?;
-        // What has no name in Unicode has none in a URL.
+        // A name that is not Unicode cannot appear in a URL.
         let Some(name) = entry.file_name().to_str().map(encode_segment) else { continue };
         let path = format!("{path}/{name}");
         if kind.is_dir() {
@@ -149,7 +150,7 @@ fn collect(directory: &Path, path: &str, found: &mut Vec<(String, u64)>) -> std:
     Ok(())
 }
 
-/// The extension of a file of that kind.
+/// The file extension for a kind of resource.
 const fn extension(kind: Kind) -> &'static str {
     match kind {
         Kind::Html => "html",
@@ -194,7 +195,7 @@ mod tests {
         let sizes: Vec<u64> = page.model.resources.iter().map(|resource| resource.bytes).collect();
         assert_eq!(sizes, [20, 10, 30]);
         assert_eq!([0, 1, 2].map(|index| page.priority(index).urgency), [0, 0, 3]);
-        // The others are asked for when the index is there.
+        // The others are requested once the index has arrived.
         let mut requests = page.requests();
         let now = Duration::ZERO;
         assert_eq!((requests.next(now), requests.next(now)), (Some(0), None));

@@ -18,36 +18,36 @@ use crate::failure::{Exit, Failure};
 use crate::qlog::QlogArgs;
 use crate::url::Authority;
 
-/// After this long, an attempt at a host's next address begins (RFC 8305 section 5).
+/// The delay before connecting to a host's next address (RFC 8305 section 5).
 const STAGGER: Duration = Duration::from_millis(250);
-/// Addresses of a host that are tried at most.
+/// Most addresses of a host that are tried.
 const MAX_ADDRESSES: usize = 8;
-/// The longest handshake.
+/// The handshake timeout.
 const MAX_HANDSHAKE: Duration = Duration::from_secs(10);
-/// The longest that a CONNECTION_CLOSE frame waits for the socket, which takes it at once unless
+/// The longest wait for the socket to take a CONNECTION_CLOSE frame, which it does at once unless
 /// something is wrong.
 const MAX_CLOSE: Duration = Duration::from_secs(2);
-/// How long servers that go on sending are told again that the connection is closed.
+/// How long servers that keep sending are told again that the connection is closed.
 const LINGER: Duration = Duration::from_millis(250);
 
-/// Which servers to trust.
+/// The certificates to trust.
 #[derive(Debug, Clone)]
 pub enum Trust {
-    /// Those whose certificates the system trusts.
+    /// Certificates that the system trusts.
     System,
-    /// Those whose certificates lead to one in this file.
+    /// Certificates that lead to one in this file.
     File(PathBuf),
-    /// The one with this certificate.
+    /// Only the certificate with this fingerprint.
     Fingerprint([u8; 32]),
-    /// All.
+    /// Any certificate.
     Everybody,
 }
 
 impl Trust {
-    /// The configuration of a client that trusts so.
+    /// The client configuration for these certificates.
     ///
     /// # Errors
-    /// There are no certificates to trust.
+    /// There are no trusted certificates.
     pub fn client_config(&self) -> Result<ClientConfig, Failure> {
         let protocols = &[http::ALPN];
         let config = match self {
@@ -99,19 +99,19 @@ pub struct Connector {
     opened: Mutex<Vec<Connection>>,
 }
 
-/// A connection that requests can be sent on.
+/// A connection that is ready for requests.
 #[derive(Debug)]
 pub struct Connected {
     pub client: http::Client,
-    /// How long it took, name resolution included.
+    /// How long connecting took, including name resolution.
     pub took: Duration,
 }
 
 impl Connector {
-    /// A connector with a socket of its own.
+    /// A connector with its own socket.
     ///
     /// # Errors
-    /// There is no socket, or no certificate to trust.
+    /// There is no socket, or there are no trusted certificates.
     pub fn new(
         trust: &Trust,
         transport: TransportConfig,
@@ -128,7 +128,7 @@ impl Connector {
         Ok(Self { endpoint, config, handshake_limit, opened: Mutex::default() })
     }
 
-    /// Opens a connection to a server, at whichever of its addresses answers first.
+    /// Opens a connection to the server at whichever of its addresses answers first.
     ///
     /// # Errors
     /// The host is unknown, does not answer, or is not trusted.
@@ -143,7 +143,7 @@ impl Connector {
         Ok(Connected { client, took: start.elapsed() })
     }
 
-    /// Closes all connections, and waits until the servers could hear of it.
+    /// Closes all connections, and waits until the servers have had time to learn of it.
     pub async fn close(&self) {
         let opened = std::mem::take(&mut *self.opened());
         for connection in &opened {
@@ -188,7 +188,7 @@ impl Connector {
             tokio::select! {
                 Some(outcome) = attempts.join_next() => match outcome {
                     Ok(Ok(connection)) => return Ok(connection),
-                    // The certificate will be the same at the host's other addresses.
+                    // The host's other addresses will have the same certificate.
                     Ok(Err(error)) if error.exit == Exit::Certificate => return Err(error),
                     Ok(Err(error)) => {
                         failure.get_or_insert(error);
@@ -200,7 +200,7 @@ impl Connector {
         }
     }
 
-    /// Begins a handshake.
+    /// Starts a handshake.
     fn begin(
         &self,
         authority: &Authority,
@@ -241,7 +241,7 @@ fn no_answer(authority: &Authority, limit: Duration) -> Failure {
     Failure::new(Exit::NoConnection, message)
 }
 
-/// Why a handshake failed.
+/// The failure for a handshake that failed.
 fn refused(authority: &Authority, error: &ConnectionError) -> Failure {
     if let ConnectionError::Transport(error) = error
         && is_about_certificates(error.code)
@@ -259,18 +259,18 @@ fn refused(authority: &Authority, error: &ConnectionError) -> Failure {
     Failure::new(Exit::NoConnection, format!("cannot connect to {authority}: {error}"))
 }
 
-/// The alert that stands for a certificate that is valid but not wanted.
+/// The TLS alert for a certificate that is valid but not accepted.
 const ACCESS_DENIED: u8 = 49;
 
-/// Whether an error is one of the alerts about certificates (RFC 8446 section 6.2): from
-/// bad_certificate to certificate_unknown, unknown_ca, access_denied, decrypt_error, and the one about
-/// their status.
+/// Whether an error is one of the TLS alerts about certificates (RFC 8446 section 6.2): from
+/// bad_certificate to certificate_unknown, unknown_ca, access_denied, decrypt_error, and
+/// bad_certificate_status_response.
 fn is_about_certificates(code: TransportErrorCode) -> bool {
     const ALERTS: [u8; 9] = [42, 43, 44, 45, 46, 48, ACCESS_DENIED, 51, 113];
     ALERTS.into_iter().any(|alert| code == TransportErrorCode::crypto(alert))
 }
 
-/// A transfer or connection that began and did not go well.
+/// The failure for a transfer or a connection that broke.
 pub fn broken(what: &str, error: &http::Error) -> Failure {
     let message = match error {
         http::Error::Connection(ConnectionError::TimedOut) => {

@@ -45,7 +45,7 @@ A response is written under another name and renamed when it is whole.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// What to fetch; all at once, over one connection per server
+    /// URLs to fetch, all at once, over one connection per server
     #[arg(required = true, value_name = "URL")]
     urls: Vec<Url>,
     /// Directory or file to write to, or - for standard output [default: the current directory]
@@ -62,14 +62,14 @@ pub struct Args {
     /// Do not offer erasure coding to the server
     #[arg(long, conflicts_with = "fec")]
     no_fec: bool,
-    /// Trust the certificate with this SHA-256 fingerprint, and no other
+    /// Trust only the certificate with this SHA-256 fingerprint
     #[arg(long, value_name = "SHA256", value_parser = parse_fingerprint)]
     #[arg(conflicts_with_all = ["ca", "insecure"])]
     fingerprint: Option<[u8; 32]>,
-    /// Trust certificates that lead to one in this PEM file, and no other
+    /// Trust only certificates that lead to one in this PEM file
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     ca: Option<PathBuf>,
-    /// Trust everybody
+    /// Trust any certificate
     #[arg(long)]
     insecure: bool,
     /// Give up on a server that is silent for this many seconds
@@ -96,7 +96,7 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     seconds.map(Duration::from_secs_f64).ok_or("expected 0.001 to 86400 seconds".into())
 }
 
-/// What all connections share.
+/// State shared by all connections.
 #[derive(Debug)]
 struct Context {
     connector: Connector,
@@ -104,10 +104,10 @@ struct Context {
     progress: MultiProgress,
 }
 
-/// A job, the place of its URL on the command line, and how it ended.
+/// A job, the index of its URL on the command line, and its result.
 type Done = (usize, Result<Outcome, Failure>);
 
-/// Fetches everything.
+/// Fetches all URLs.
 pub async fn run(args: Args) -> Result<Exit, Failure> {
     let targets = plan::plan(&args.urls, args.out.as_deref())?;
     if args.json && targets.contains(&Target::Stdout) {
@@ -135,8 +135,8 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
             Err(Failure::new(Exit::Broken, format!("not done within {limit} s")))
         }
     };
-    // However it ended, the servers must learn of it. Requests under way are not cancelled one by
-    // one: closing the connection ends them all.
+    // The servers must learn of the end in any case. Pending requests are not cancelled one by one,
+    // as closing the connection ends them all.
     let _ = context.progress.clear();
     context.connector.close().await;
     let report = result?;
@@ -200,7 +200,7 @@ fn priorities(args: &Args) -> Result<Vec<http::Priority>, Failure> {
     }
 }
 
-/// A request's priority and the field that says so, with the protection that is asked for.
+/// A request's priority and the field value for it, with the requested protection.
 fn with_protection(mut priority: http::Priority, fec: Option<Fec>) -> (http::Priority, String) {
     if let Some(fec) = fec {
         priority.burst = fec.burst;
@@ -208,7 +208,7 @@ fn with_protection(mut priority: http::Priority, fec: Option<Fec>) -> (http::Pri
     }
     let mut field = priority.to_string();
     if fec.is_some_and(|fec| fec.burst == 0) {
-        // Left out, it would leave the server free to protect the response.
+        // Without it, the server could protect the response on its own account.
         field += ", exp_b=0";
     }
     (priority, field)
@@ -223,7 +223,7 @@ fn progress() -> MultiProgress {
     MultiProgress::with_draw_target(target)
 }
 
-/// Fetches what one server has.
+/// Fetches all URLs of one server.
 async fn fetch_from(
     context: Arc<Context>,
     authority: Authority,
@@ -238,7 +238,7 @@ async fn fetch_from(
     };
     let mut transfers = JoinSet::new();
     let mut done = Vec::new();
-    // One request after the other, so that they go out in the order of the URLs.
+    // Requests are sent one after the other, in the order of the URLs.
     for (index, job) in jobs {
         match ask(&context, &connected.client, &job).await {
             Ok((permit, asked)) => {
@@ -261,7 +261,7 @@ async fn fetch_from(
     (report, done)
 }
 
-/// Sends a request, once there is room for one more.
+/// Sends a request, waiting until there is room for one more.
 async fn ask(
     context: &Context,
     client: &http::Client,

@@ -1,4 +1,4 @@
-//! Which URL goes where.
+//! Decides where each URL is saved.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use crate::failure::Failure;
 use crate::output;
 use crate::url::Url;
 
-/// What a URL without a file name is saved as.
+/// The file name for a URL without one.
 const DEFAULT_NAME: &str = "index.html";
 
-/// Decides where each response goes, and makes the directory if that is where.
+/// Decides where each response goes, and creates the output directory if needed.
 ///
 /// # Errors
-/// Two of them would go to the same place, or the directory cannot be made.
+/// Two responses would go to the same place, or the directory cannot be created.
 pub fn plan(urls: &[Url], out: Option<&Path>) -> Result<Vec<Target>, Failure> {
     let out = out.unwrap_or(Path::new("."));
     if out == Path::new("-") {

@@ -1,4 +1,4 @@
-//! The outcome of all connections and transfers.
+//! Reports the outcome of all connections and transfers.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::failure::{Exit, Failure};
 use crate::output::millis;
 use crate::url::{Authority, Url};
 
-/// A connection at its end.
+/// A closed connection.
 #[derive(Debug)]
 pub struct ConnectionReport {
     authority: Authority,
     json: Value,
-    /// Why it never came about.
+    /// Why the connection could not be opened.
     failure: Option<Failure>,
     connect: Option<Duration>,
 }
@@ -52,12 +52,12 @@ impl ConnectionReport {
     }
 }
 
-/// An address with IPv4-mapped IPv6 turned back into IPv4.
+/// Converts an IPv4-mapped IPv6 address back to IPv4.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// All connections and all URLs, these in the order of the command line.
+/// All connections, and all URLs in the order of the command line.
 #[derive(Debug)]
 pub struct Report<'a> {
     connections: Vec<ConnectionReport>,
@@ -79,7 +79,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Reports every failure once: that of a connection is not repeated for each of its URLs.
+    /// Reports every failure once: a connection's failure is not repeated for each of its URLs.
     pub fn complain(&self) {
         for failure in self.connections.iter().filter_map(|c| c.failure.as_ref()) {
             failure.report();

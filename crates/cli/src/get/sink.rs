@@ -1,4 +1,4 @@
-//! Where responses go.
+//! Destinations of responses.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,15 +9,15 @@ use tokio::io::AsyncWriteExt;
 use crate::failure::Failure;
 use crate::output;
 
-/// Where a response is to go.
+/// Where a response goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     Stdout,
     File(PathBuf),
 }
 
-/// Takes a response. What goes to a file has another name there until it is whole, and is removed
-/// if it never is.
+/// Receives a response. A file has a temporary name until it is complete, and is removed if it
+/// never is.
 #[derive(Debug)]
 pub enum Sink {
     Stdout(tokio::io::Stdout),
@@ -25,10 +25,10 @@ pub enum Sink {
 }
 
 impl Sink {
-    /// Opens what `target` names.
+    /// Opens the target.
     ///
     /// # Errors
-    /// No file can be made there.
+    /// The file cannot be created.
     pub fn open(target: &Target) -> Result<Self, Failure> {
         match target {
             Target::Stdout => Ok(Self::Stdout(tokio::io::stdout())),
@@ -41,10 +41,10 @@ impl Sink {
         }
     }
 
-    /// Writes the next part.
+    /// Writes the next part of the response.
     ///
     /// # Errors
-    /// Such as a full disk.
+    /// Writing failed, for instance because the disk is full.
     pub async fn write(&mut self, data: &[u8]) -> Result<(), Failure> {
         match self {
             Self::Stdout(out) => out.write_all(data).await.map_err(|e| output::stdout_failure(&e)),
@@ -54,10 +54,10 @@ impl Sink {
         }
     }
 
-    /// Ends a response that is whole.
+    /// Ends a complete response.
     ///
     /// # Errors
-    /// It could not be written, or the file could not be given its name.
+    /// It could not be written, or the file could not be renamed.
     pub async fn finish(self) -> Result<(), Failure> {
         match self {
             Self::Stdout(mut out) => out.flush().await.map_err(|e| output::stdout_failure(&e)),
@@ -71,7 +71,7 @@ impl Sink {
     }
 }
 
-/// Makes a file with a name of its own next to `target`, with the permissions of any new file.
+/// Creates a file with a unique name next to `target`, with the permissions of any new file.
 fn create(target: &Path) -> io::Result<NamedTempFile> {
     let name = target.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
     if target.is_dir() {
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(names(), ["page.html"]);
         assert_eq!(fs::read(&path).unwrap(), b"whole");
 
-        // What was there before stays until the new one is whole.
+        // The existing file stays until the new one is complete.
         let mut sink = Sink::open(&target).unwrap();
         sink.write(b"new").await.unwrap();
         drop(sink);

@@ -10,24 +10,24 @@ use super::sink::{Sink, Target};
 use crate::failure::{Exit, Failure};
 use crate::url::Url;
 
-/// What to fetch and where to put it.
+/// A URL to fetch and its destination.
 #[derive(Debug, Clone)]
 pub struct Job {
     pub url: Url,
     pub target: Target,
     pub priority: http::Priority,
-    /// The `priority` field. Unlike `priority`, it can explicitly ask for no protection.
+    /// The `priority` field. Unlike `priority`, it can explicitly decline protection.
     pub priority_field: String,
 }
 
-/// A response that arrived whole.
+/// A complete response.
 #[derive(Debug, Clone, Copy)]
 pub struct Outcome {
     pub status: u16,
     pub bytes: u64,
-    /// From the request to the response's head.
+    /// Time from the request to the response's head.
     pub first_byte: Duration,
-    /// From the request to the response's end.
+    /// Time from the request to the response's end.
     pub total: Duration,
 }
 
@@ -38,10 +38,10 @@ pub struct Asked {
     start: Instant,
 }
 
-/// Sends the job's request, once the server permits one more.
+/// Sends the job's request, waiting until the server permits one more.
 ///
 /// # Errors
-/// The connection is over, or the server takes no more requests.
+/// The connection is over, or the server accepts no more requests.
 pub async fn ask(client: &http::Client, job: &Job) -> Result<Asked, Failure> {
     let failed = |error: http::Error| broken(&job.url.to_string(), &error);
     let start = Instant::now();
@@ -60,10 +60,10 @@ pub async fn ask(client: &http::Client, job: &Job) -> Result<Asked, Failure> {
     Ok(Asked { stream, start })
 }
 
-/// Receives the response. Nothing is left behind unless all of it arrived.
+/// Receives the response. Leaves no file behind unless it is complete.
 ///
 /// # Errors
-/// The response is no success, does not arrive whole, or cannot be written.
+/// The response is not a success, does not arrive completely, or cannot be written.
 pub async fn receive(
     Asked { mut stream, start }: Asked,
     job: &Job,
@@ -100,7 +100,7 @@ pub async fn receive(
     Ok(Outcome { status: response.status, bytes, first_byte, total: start.elapsed() })
 }
 
-/// The response after interim ones (RFC 9110 section 15.2).
+/// The response that follows interim ones (RFC 9110 section 15.2).
 async fn final_response(stream: &mut http::RequestStream) -> Result<http::Response, http::Error> {
     loop {
         let response = stream.recv_response().await?;
@@ -118,7 +118,7 @@ fn content_length(response: &http::Response) -> Option<u64> {
     std::str::from_utf8(field(response, "content-length")?).ok()?.trim().parse().ok()
 }
 
-/// A response that is no success.
+/// Describes a response that is not a success.
 fn describe(response: &http::Response) -> String {
     match field(response, "location") {
         Some(location) if (300..400).contains(&response.status) => format!(

@@ -1,4 +1,4 @@
-//! The site over HTTP/1.1, for clients that do not use HTTP/3 yet. Responses advertise it.
+//! Serves the site over HTTP/1.1, advertising HTTP/3 to clients that do not use it yet.
 
 use std::error::Error;
 use std::io;
@@ -25,13 +25,12 @@ use super::site::Resource;
 
 /// Largest header section of a request, in bytes.
 const MAX_HEAD: usize = 16 * 1024;
-/// How long a connection may take for its next request.
+/// How long a connection may wait for its next request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long a client may take none of what is sent to it.
+/// How long a client may stall without taking data.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The exchange whose response is not yet passed on, if there is one. A connection has one at a
-/// time.
+/// The exchange whose response is being sent, if any. A connection has one at a time.
 #[derive(Debug, Clone, Default)]
 struct Current(Arc<Mutex<Option<Access>>>);
 
@@ -40,7 +39,7 @@ impl Current {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the exchange, which writes it to the log.
+    /// Ends the exchange and logs it.
     fn end(&self, result: Result<(), String>) {
         if let Some(mut access) = self.lock().take() {
             access.end = Some(result);
@@ -51,7 +50,7 @@ impl Current {
 /// Answers one request after another until the client is done.
 ///
 /// # Errors
-/// The client went away, took too long, or sent something else than HTTP/1.1.
+/// The client disconnected, took too long, or sent something other than HTTP/1.1.
 pub async fn serve<S>(stream: S, remote: SocketAddr, service: &Service) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite,
@@ -121,8 +120,8 @@ async fn answer(
     })))
 }
 
-/// Whether the request has one Host field, which HTTP/1.0 may lack, and a target that a server of
-/// https URLs can have (RFC 9112 sections 3.2 and 3.2.2).
+/// Whether the request has one Host field (optional in HTTP/1.0), and a target that is valid for a
+/// server of https URLs (RFC 9112 sections 3.2 and 3.2.2).
 fn is_for_us(request: &Request<Incoming>) -> bool {
     let uri = request.uri();
     let target_fits = uri.path_and_query().is_some()
@@ -133,7 +132,7 @@ fn is_for_us(request: &Request<Incoming>) -> bool {
     }
 }
 
-/// The next part of a response's body, and the rest of it.
+/// The next part of a response's body, and the rest of the body.
 async fn next_frame(
     body: Option<Resource>,
     current: Current,
@@ -143,7 +142,7 @@ async fn next_frame(
     if let Some(access) = &mut *current.lock() {
         access.bytes += chunk.len() as u64;
     }
-    // The end is not asked for where the length is known.
+    // When the length is known, the end is never polled for.
     if body.is_at_end() {
         current.end(Ok(()));
     }
@@ -171,7 +170,7 @@ mod tests {
         }
     }
 
-    /// What a client gets that sends `requests`, and how the connection ends.
+    /// The answer to a client that sends `requests`, and how the connection ends.
     async fn answer(requests: &str) -> (String, io::Result<()>) {
         let (mut client, server) = tokio::io::duplex(1 << 20);
         client.write_all(requests.as_bytes()).await.unwrap();
@@ -221,7 +220,7 @@ mod tests {
         assert!(text.is_empty() && result.is_err(), "{text}");
     }
 
-    /// A client that neither asks nor reads is given up in time.
+    /// A client that neither sends nor reads is disconnected after a timeout.
     #[tokio::test(start_paused = true)]
     async fn nobody_is_waited_for_for_ever() {
         for (request, limit) in [

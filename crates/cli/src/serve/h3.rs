@@ -1,4 +1,4 @@
-//! The site over HTTP/3.
+//! Serves the site over HTTP/3.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,15 +15,16 @@ use tokio::task::JoinSet;
 use super::reply::Reply;
 use super::service::{Access, Service};
 
-/// The time of day as HTTP writes it: an IMF-fixdate (RFC 9110 section 5.6.7).
+/// The IMF-fixdate format of HTTP (RFC 9110 section 5.6.7).
 const IMF_FIXDATE: StaticFormatDescription = format_description!(
     "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
 );
 
-/// Before a connection is closed: how often to check that everything was sent and acknowledged.
+/// Polling interval for whether everything was sent and acknowledged, before a connection is
+/// closed.
 const DRAIN_POLL: Duration = Duration::from_millis(10);
 
-/// Serves connections until `endpoint` accepts no more, then waits for the open ones to end. Calls
+/// Serves connections until `endpoint` accepts no more, then waits for open ones to end. Calls
 /// `accepted` with each connection.
 pub async fn accept(
     endpoint: Endpoint,
@@ -56,10 +57,10 @@ pub async fn accept(
     while connections.join_next().await.is_some() {}
 }
 
-/// Answers the requests of a connection until it ends. Once `shutdown` is true, no new ones are
-/// taken, and the connection is closed when the last one is answered.
+/// Answers the requests of a connection until it ends. Once `shutdown` is true, new requests are no
+/// longer accepted, and the connection is closed when the last one has been answered.
 ///
-/// When the connection is over, so are its requests: each finds out why, and writes it to the log.
+/// When the connection ends, so do its requests: each learns the reason and logs it.
 async fn serve(connection: Connection, service: Arc<Service>, mut shutdown: watch::Receiver<bool>) {
     let remote = connection.remote_address();
     let mut server = http::Server::new(connection.clone(), http::Config::default());
@@ -124,8 +125,8 @@ async fn respond(
     access.end = Some(send(&mut stream, reply, &mut access).await);
 }
 
-/// What a response says about its own priority, which overrides what the request asked for (RFC
-/// 9218 section 8): what the rules say, and protection if neither they nor the request do.
+/// The response's own priority, which overrides that of the request (RFC 9218 section 8): what the
+/// rules set, and default protection if neither the rules nor the request mention protection.
 fn own_priority(service: &Service, request: &http::Request, reply: &Reply) -> Option<String> {
     let field = |wanted: &str| {
         let found = reply.fields.iter().find(|(name, _)| *name == wanted);
@@ -142,7 +143,7 @@ fn own_priority(service: &Service, request: &http::Request, reply: &Reply) -> Op
     Some(own.to_string()).filter(|field| !field.is_empty())
 }
 
-/// What the request says about its priority.
+/// The priority parameters of the request.
 fn wishes(request: &http::Request) -> PriorityParameters {
     let lines = request.fields.iter().filter(|(name, _)| name == "priority");
     let lines: Vec<&[u8]> = lines.map(|(_, value)| value.as_slice()).collect();

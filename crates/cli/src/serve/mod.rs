@@ -1,4 +1,4 @@
-//! `sutura serve`: a directory over HTTP/3, and over HTTPS for browsers to find it.
+//! `sutura serve`: serves a directory over HTTP/3, and over HTTPS for browsers to discover it.
 
 pub mod h1;
 pub mod h3;
@@ -32,17 +32,17 @@ use rules::Rules;
 use service::{Log, Service};
 use site::Site;
 
-/// HTTP/1.1 connections at a time.
+/// Most HTTP/1.1 connections at a time.
 const MAX_TCP_CONNECTIONS: usize = 256;
-/// How long a TLS handshake over TCP may take.
+/// Timeout of a TLS handshake over TCP.
 const TLS_TIMEOUT: Duration = Duration::from_secs(10);
-/// Silence after which a QUIC connection is given up.
+/// The idle timeout of QUIC connections.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long responses under way may take after an interruption.
+/// How long pending responses may take after an interruption.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the news that connections are closed may take to leave.
+/// How long sending the close of connections may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Ports tried until one is free for UDP and TCP.
+/// Most ports tried until one is free for both UDP and TCP.
 const PORT_ATTEMPTS: usize = 16;
 
 const EXAMPLES: &str = "\
@@ -71,7 +71,7 @@ An interruption lets responses under way finish; a second one does not.";
 pub struct Args {
     /// Directory to serve; index.html stands for a directory
     directory: PathBuf,
-    /// UDP and TCP address to listen on; port 4433 of all addresses by default
+    /// UDP and TCP address to listen on; port 4433 on all addresses by default
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
     /// Certificate chain in PEM form
@@ -87,11 +87,11 @@ pub struct Args {
     /// many milliseconds they may be delayed
     #[arg(long, value_name = "BLT[,RDT]")]
     fec: Option<Fec>,
-    /// Give responses the priorities that the rules in this file say (see below)
+    /// Set the priorities of responses by the rules in this file (see below)
     #[arg(long, value_name = "FILE")]
     priorities: Option<PathBuf>,
-    /// Which response sends next, as `sutura policies` lists; a stack of 2020 also says how lost data
-    /// is sent again and packets are filled
+    /// Which response sends next, as `sutura policies` lists; a stack of 2020 also sets how lost
+    /// data is sent again and packets are filled
     #[arg(long, value_name = "NAME", default_value = "hmm", value_parser = scheduler)]
     scheduler: String,
     #[command(flatten)]
@@ -101,12 +101,12 @@ pub struct Args {
     /// Write a line per request to standard error
     #[arg(short, long)]
     verbose: bool,
-    /// Print what is listened on as JSON
+    /// Print the listening addresses as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// The name of a scheduler that there is.
+/// Checks that a scheduler with this name exists.
 fn scheduler(name: &str) -> Result<String, UnknownPolicy> {
     sutura_research::schedulers().find(name).map(|_| name.to_owned())
 }
@@ -143,7 +143,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     interrupted().await?;
     endpoint.stop_accepting();
     over_tcp.abort();
-    // This fails if the server task has ended: then there is nothing to stop.
+    // Fails if the server task has ended; then there is nothing to stop.
     let _ = stop.send(true);
     tokio::select! {
         _ = tokio::time::timeout(DRAIN_TIMEOUT, &mut over_quic) => {}
@@ -154,7 +154,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// The certificate and where it comes from.
+/// The certificate and its origin.
 fn identity(args: &Args) -> Result<(Identity, PathBuf), Failure> {
     if let (Some(cert), Some(key)) = (&args.cert, &args.key) {
         return Ok((Identity::load(cert, key)?, cert.clone()));
@@ -215,7 +215,7 @@ fn bind_both(
         let bound = tcp.local_addr()?;
         match Endpoint::bind(EndpointConfig::default(), Some(config.clone()), bound) {
             Ok(endpoint) => return Ok((endpoint, TcpListener::from_std(tcp)?, bound)),
-            // A port that was free for TCP may be taken for UDP; another one may not be.
+            // A port that is free for TCP may be taken for UDP; another port may be free for both.
             Err(_) if address.port() == 0 && attempts < PORT_ATTEMPTS => attempts += 1,
             Err(error) => return Err(error),
         }
@@ -244,7 +244,7 @@ fn announce(
     ))
 }
 
-/// Answers everybody over HTTP/1.1.
+/// Serves all clients over HTTP/1.1.
 async fn accept_tcp(listener: TcpListener, tls: TlsAcceptor, service: Arc<Service>) {
     let room = Arc::new(Semaphore::new(MAX_TCP_CONNECTIONS));
     let mut connections = JoinSet::new();
@@ -254,7 +254,7 @@ async fn accept_tcp(listener: TcpListener, tls: TlsAcceptor, service: Arc<Servic
         let (stream, remote) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Too many open files, for instance: some may be closed soon.
+                // For example, too many open files: some may be closed soon.
                 output::complain(&format!("cannot accept over TCP: {error}"));
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;

@@ -1,10 +1,10 @@
-//! The answer to a request, whatever version of HTTP it came in.
+//! The response to a request of any HTTP version.
 
 use hyper::StatusCode;
 
 use super::site::{Found, Resource, Site};
 
-/// A response, and its body if it has one to send.
+/// A response, with its body if it has one.
 #[derive(Debug)]
 pub struct Reply {
     pub status: StatusCode,
@@ -13,7 +13,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The answer of `site` to a request.
+    /// The response of `site` to a request.
     pub async fn to(site: &Site, method: &str, target: &str) -> Self {
         let mut reply = if !matches!(method, "GET" | "HEAD") {
             Self::error(StatusCode::METHOD_NOT_ALLOWED).with("allow", "GET, HEAD".into())
@@ -32,7 +32,7 @@ impl Reply {
         reply
     }
 
-    /// A response with only its status as text.
+    /// A response with its status as text.
     pub fn error(status: StatusCode) -> Self {
         Self::new(status, Resource::text(format!("{status}\n")))
     }

@@ -1,8 +1,8 @@
 //! The operator's priorities: a file of rules for the priorities of responses.
 //!
-//! One rule a line: a pattern, blanks, and a priority field value. The first rule that matches a
-//! response decides; what it says overrides what the request asked for (RFC 9218 section 8), what
-//! it leaves out does not. See `docs/priorities.md`.
+//! Each line is a rule: a pattern, blanks, and a priority field value. The first rule that matches
+//! a response applies: the parameters that it sets override those of the request (RFC 9218 section
+//! 8), and the others stay as requested. See `docs/priorities.md`.
 
 use std::path::Path;
 
@@ -12,43 +12,43 @@ use wildmatch::WildMatch;
 use super::site::percent_decode;
 use crate::failure::Failure;
 
-/// Rules in a file at most.
+/// Most rules in a file.
 const MAX_RULES: usize = 1000;
 /// Largest file, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 /// Longest pattern, in bytes.
 const MAX_PATTERN: usize = 256;
-/// How a pattern for media types begins.
+/// Prefix of a pattern for media types.
 const TYPE: &str = "type:";
 
-/// The rules of a file, in its order. The default is none.
+/// The rules of a file, in order. Empty by default.
 #[derive(Debug, Default)]
 pub struct Rules(Vec<Rule>);
 
 #[derive(Debug)]
 struct Rule {
     subject: Subject,
-    /// `*` stands for any characters, slashes too, and `?` for one.
+    /// `*` stands for any characters including slashes, and `?` for one character.
     pattern: WildMatch,
     parameters: PriorityParameters,
 }
 
-/// What a pattern is compared with.
+/// What a pattern is matched against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject {
     /// The whole path of the request.
     Path,
-    /// What follows its last slash.
+    /// The part after its last slash.
     Name,
     /// The media type of the response.
     Type,
 }
 
 impl Rules {
-    /// Reads a file.
+    /// Reads a file of rules.
     ///
     /// # Errors
-    /// The file cannot be read, or a line is no rule: the error says which and why.
+    /// The file cannot be read, or a line is not a rule: the error says which and why.
     pub fn load(path: &Path) -> Result<Self, Failure> {
         let unusable = |problem: &dyn std::fmt::Display| {
             Failure::local(format!("cannot read {}: {problem}", path.display()))
@@ -62,7 +62,7 @@ impl Rules {
             .map_err(|(line, what)| Failure::local(format!("{}:{line}: {what}", path.display())))
     }
 
-    /// The rules in a text; otherwise the number of the line that is none, and what is wrong.
+    /// Parses rules. An error is the number of the invalid line and the problem.
     fn parse(text: &str) -> Result<Self, (usize, String)> {
         let mut rules = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
@@ -78,8 +78,8 @@ impl Rules {
         Ok(Self(rules))
     }
 
-    /// What the first rule says that matches a response of type `content_type` to a request for
-    /// `target`.
+    /// The parameters of the first rule that matches a response of type `content_type` to a request
+    /// for `target`.
     pub fn find(&self, target: &str, content_type: &str) -> Option<&PriorityParameters> {
         if self.0.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! What the servers of both versions of HTTP share.
+//! State shared by the servers of both HTTP versions.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,20 +12,20 @@ use super::site::Site;
 use crate::fec::Fec;
 use crate::output;
 
-/// What is served, and how.
+/// The site and how it is served.
 #[derive(Debug)]
 pub struct Service {
     pub site: Site,
-    /// Priorities of responses, whatever the request says.
+    /// Priorities of responses, overriding those of the requests.
     pub rules: Rules,
-    /// Protection of responses whose request says nothing about it.
+    /// Protection of responses whose request does not mention protection.
     pub fec: Option<Fec>,
     /// The `alt-svc` field of HTTP/1.1 responses.
     pub alt_svc: Option<String>,
     pub log: Log,
 }
 
-/// Where requests are written down, if they are.
+/// The request log, if enabled.
 #[derive(Debug, Clone, Copy)]
 pub struct Log {
     pub enabled: bool,
@@ -40,7 +40,7 @@ impl Log {
     }
 }
 
-/// A request and what becomes of it. When it is dropped, it is written to the log.
+/// A request and its outcome. It is logged when dropped.
 #[derive(Debug)]
 pub struct Access {
     pub log: Log,
@@ -50,11 +50,11 @@ pub struct Access {
     pub target: String,
     pub start: Instant,
     pub status: StatusCode,
-    /// Bytes of the response's body that were passed on.
+    /// Bytes of the response's body sent so far.
     pub bytes: u64,
-    /// The priority of the response, where there is one.
+    /// The priority of the response, if it has one.
     pub priority: Option<Priority>,
-    /// How the response ended: passed on, or aborted for some reason. `None` until then.
+    /// How the response ended: complete, or aborted for a reason. `None` until then.
     pub end: Option<Result<(), String>>,
 }
 

@@ -1,4 +1,4 @@
-//! What there is to fetch: a directory, or a page made up to given sizes.
+//! The resources of a site: a directory, or synthetic resources of given sizes.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,38 +11,38 @@ use tokio::io::AsyncReadExt;
 use crate::content_type;
 use crate::failure::Failure;
 
-/// How much of a resource is in memory at a time.
+/// Bytes of a resource held in memory at a time.
 pub const CHUNK: usize = 64 * 1024;
 
 /// Longest path of a request, in bytes.
 const MAX_PATH: usize = 4096;
 
-/// Something that answers to paths.
+/// A site that resolves paths to resources.
 #[derive(Debug)]
 pub enum Site {
     /// The files below a directory, given by its canonical path.
     Directory(PathBuf),
-    /// Resources that exist by size and type only.
+    /// Resources of which only size and type exist.
     Synthetic(HashMap<String, Synthetic>),
 }
 
-/// A resource that is made up when it is fetched.
+/// A resource whose content is generated when it is fetched.
 #[derive(Debug, Clone, Copy)]
 pub struct Synthetic {
     pub content_type: &'static str,
     pub length: u64,
 }
 
-/// What a path leads to.
+/// The result of looking up a path.
 #[derive(Debug)]
 pub enum Found {
     Resource(Resource),
-    /// A directory was asked for without its slash; this is its path with it.
+    /// A directory was requested without its trailing slash; this is its path with the slash.
     Moved(String),
     Nothing,
 }
 
-/// Something that can be sent.
+/// A resource to send.
 #[derive(Debug)]
 pub struct Resource {
     pub content_type: &'static str,
@@ -51,7 +51,7 @@ pub struct Resource {
     source: Source,
 }
 
-/// Where the bytes of a resource come from.
+/// The source of a resource's bytes.
 #[derive(Debug)]
 enum Source {
     File(tokio::fs::File),
@@ -60,10 +60,10 @@ enum Source {
 }
 
 impl Site {
-    /// The files below `path`.
+    /// A site of the files below `path`.
     ///
     /// # Errors
-    /// It is no directory that can be read.
+    /// It is not a readable directory.
     pub fn directory(path: &Path) -> Result<Self, Failure> {
         let canonical = std::fs::canonicalize(path)
             .and_then(|canonical| std::fs::read_dir(&canonical).map(|_| canonical));
@@ -72,7 +72,7 @@ impl Site {
         Ok(Self::Directory(canonical))
     }
 
-    /// What the path of a request leads to: never anything outside the site, not even through a
+    /// Looks up the path of a request. Never finds anything outside the site, not even through a
     /// symbolic link.
     pub async fn find(&self, target: &str) -> Found {
         let path = target.split('?').next().unwrap_or("");
@@ -90,12 +90,12 @@ impl Resource {
         Self { content_type, length, left: length, source }
     }
 
-    /// A plain text that the server itself writes.
+    /// A plain text that the server itself generates.
     pub fn text(text: String) -> Self {
         Self::new("text/plain", text.len() as u64, Source::Memory(text.into()))
     }
 
-    /// Whether there is no next part.
+    /// Whether there are no more parts.
     pub fn is_at_end(&self) -> bool {
         self.left == 0
     }
@@ -128,7 +128,7 @@ impl Resource {
     }
 }
 
-/// What synthetic resources are made of.
+/// The content of synthetic resources.
 static PATTERN: [u8; CHUNK] = pattern();
 
 const fn pattern() -> [u8; CHUNK] {
@@ -162,7 +162,7 @@ async fn find_file(root: &Path, path: &str) -> io::Result<Found> {
     } else if path.ends_with('/') {
         return Ok(Found::Nothing);
     }
-    // Opening a pipe or a device could block for ever.
+    // Opening a pipe or a device could block forever.
     if !metadata.is_file() {
         return Ok(Found::Nothing);
     }
@@ -171,12 +171,12 @@ async fn find_file(root: &Path, path: &str) -> io::Result<Found> {
     Ok(Found::Resource(Resource::new(content_type::of(&found), length, Source::File(file))))
 }
 
-/// A `location` that stays on this server: two slashes at the beginning would name another one.
+/// A `location` on this server: two slashes at the beginning would name another server.
 fn moved(path: &str) -> String {
     format!("/{}/", path.trim_start_matches('/'))
 }
 
-/// The path below the root that a request's path stands for; `None` for one that no file can have.
+/// The path below the root for a request's path; `None` if no file can have it.
 fn relative_path(path: &str) -> Option<PathBuf> {
     if path.len() > MAX_PATH || !path.starts_with('/') {
         return None;
@@ -194,8 +194,8 @@ fn relative_path(path: &str) -> Option<PathBuf> {
     Some(relative)
 }
 
-/// A path or a part of it as the file system has it; `None` if it is none in UTF-8, or if a percent
-/// sign is not followed by two hexadecimal digits.
+/// Decodes a path or a part of it. `None` if the result is not UTF-8, or if a percent sign is not
+/// followed by two hexadecimal digits.
 pub fn percent_decode(text: &str) -> Option<String> {
     let is_encoded = |rest: &str| {
         rest.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))

@@ -1,4 +1,4 @@
-//! What the tests of the command share: directories, processes, and patience.
+//! Support for the tests of the command: directories, processes, and timeouts.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -10,10 +10,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// After how long a test counts as hanging. Nothing takes that long on any machine.
+/// When a test counts as hanging. Nothing takes this long on any machine.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A directory that goes away with the test.
+/// A directory that is removed when the test ends.
 #[derive(Debug)]
 pub struct Scratch(TempDir);
 
@@ -22,7 +22,7 @@ impl Scratch {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// A new one with a directory to serve and one for what is fetched.
+    /// A new directory with one subdirectory to serve and one for fetched files.
     pub fn with_site() -> (Self, PathBuf, PathBuf) {
         let scratch = Self::new();
         let (site, out) = (scratch.dir("site"), scratch.dir("out"));
@@ -33,7 +33,7 @@ impl Scratch {
         self.0.path()
     }
 
-    /// A directory within.
+    /// A subdirectory.
     pub fn dir(&self, name: &str) -> PathBuf {
         let path = self.path().join(name);
         fs::create_dir_all(&path).unwrap();
@@ -41,7 +41,7 @@ impl Scratch {
     }
 }
 
-/// The names in a directory, hidden ones too.
+/// The names in a directory, including hidden ones.
 pub fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap();
     let mut names: Vec<_> =
@@ -50,13 +50,13 @@ pub fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Makes a file of zeros that takes hours to send at the rates of these tests, and more than every
-/// buffer on the way has room for.
+/// Creates a file of zeros that takes hours to send at the rates of these tests, and exceeds every
+/// buffer on the way.
 pub fn endless(path: &Path) {
     fs::File::create(path).unwrap().set_len(4 << 30).unwrap();
 }
 
-/// Whether something has arrived that has not got its name yet.
+/// Whether a file has begun to arrive and still has its temporary name.
 pub fn has_partial(directory: &Path) -> bool {
     let partial = names(directory).into_iter().find(|name| name.ends_with(".part"));
     partial.is_some_and(|name| {
@@ -64,7 +64,7 @@ pub fn has_partial(directory: &Path) -> bool {
     })
 }
 
-/// Bytes that do not repeat soon.
+/// Bytes without short repetitions.
 pub fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     std::iter::repeat_with(|| {
@@ -98,7 +98,8 @@ where
     process.output()
 }
 
-/// Asserts that the command ended with `code` and one line on standard error, and returns that.
+/// Asserts that the command exited with `code` and one line on standard error, and returns the
+/// line.
 pub fn complaint(output: &Output, code: i32) -> String {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "{text}");
@@ -107,14 +108,14 @@ pub fn complaint(output: &Output, code: i32) -> String {
     text
 }
 
-/// Asserts that the command did what it should, and returns what it wrote to standard output.
+/// Asserts that the command succeeded, and returns its standard output.
 pub fn success(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{text}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// A process that is killed with the test.
+/// A process that is killed when the test ends.
 #[derive(Debug)]
 pub struct Process {
     child: Option<Child>,
@@ -150,7 +151,7 @@ impl Process {
         self.child().try_wait().unwrap().is_none()
     }
 
-    /// Waits for the end.
+    /// Waits for the process to end.
     pub fn output(mut self) -> Output {
         let child = self.child.take().unwrap();
         let pid = Pid::from_child(&child);
@@ -178,7 +179,7 @@ impl Drop for Process {
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
@@ -187,7 +188,7 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// A command that says in a line of JSON where it listens.
+/// A command that announces its address in a line of JSON.
 #[derive(Debug)]
 pub struct Listening {
     pub process: Process,
@@ -235,8 +236,7 @@ impl Listening {
         self.hello["fingerprint"].as_str().unwrap()
     }
 
-    /// Interrupts the command, and returns its output and the line of JSON that it ended with, if
-    /// any.
+    /// Interrupts the command. Returns its output and the line of JSON that it ended with, if any.
     pub fn interrupt(mut self) -> (Output, Option<Value>) {
         self.process.signal(Signal::INT);
         let output = self.process.output();
@@ -247,7 +247,7 @@ impl Listening {
     }
 }
 
-/// `sutura get` from a server whose fingerprint is known, into a directory, with JSON.
+/// `sutura get` from a server whose fingerprint is known, into a directory, with JSON output.
 pub fn get(server: &Listening, urls: &[String], out: &Path, more: &[&str]) -> Command {
     let mut command = sutura(["get", "--json", "--fingerprint", server.fingerprint(), "--out"]);
     command.arg(out.join("")).args(urls).args(more);
@@ -260,8 +260,8 @@ pub fn get_report(server: &Listening, urls: &[String], out: &Path, more: &[&str]
     serde_json::from_str(&success(&output)).unwrap()
 }
 
-/// Whether anything in such a report came protected. Repair symbols would depend on how fast this
-/// machine acknowledges; the data of protected streams comes as source symbols in any case.
+/// Whether any response of such a report was protected. Repair symbols would depend on how fast
+/// this machine acknowledges; the data of protected streams comes as source symbols in any case.
 pub fn is_protected(report: &Value) -> bool {
     report["connections"][0]["fec"]["source_symbols_received"].as_u64() > Some(0)
 }

@@ -1,14 +1,14 @@
-//! Gaussian elimination over GF(2) in two halves: first on bits, then on symbols.
+//! Gaussian elimination over GF(2) in two phases: first on bits, then on symbols.
 //!
-//! The bits say which unknowns can be determined, and from which equations. Only the steps needed
+//! The bits determine which unknowns can be solved, and from which equations. Only the steps needed
 //! for these are then repeated on symbols.
 
 use alloc::{vec, vec::Vec};
 
-/// Bits of a word.
+/// Bits per word.
 const WORD: usize = u64::BITS as usize;
 
-/// The set bits of a row, ascending.
+/// The indices of a row's set bits, ascending.
 fn ones(row: &[u64]) -> impl Iterator<Item = usize> + '_ {
     row.iter().enumerate().flat_map(|(at, &word)| {
         let mut rest = word;
@@ -31,28 +31,29 @@ fn flip(row: &mut [u64], bit: usize) {
 /// Equations over GF(2), as bits.
 pub(super) struct Elimination {
     unknowns: usize,
-    /// Words of a row.
+    /// Words per row.
     words: usize,
-    /// The accepted equations: bits of the unknowns. Each has had the earlier rows added that the
-    /// first half of `steps` says, and has none of their pivots.
+    /// The accepted equations, as bits of the unknowns. Each row has had the earlier rows added
+    /// that its first part of `steps` names, and contains none of their pivots.
     rows: Vec<u64>,
-    /// Which rows were, or are to be, added to each row: to row *i*, first the earlier ones as they
-    /// are then, and, from the last row back, the later ones as they are then.
+    /// Which rows were or will be added to each row: to row *i*, first the earlier rows in the
+    /// state they are in then, and after that, starting from the last row, the later rows in their
+    /// state then.
     steps: Vec<u64>,
-    /// The lowest unknown of each row before the later rows are added.
+    /// The lowest unknown of each row before later rows are added.
     pivots: Vec<usize>,
-    /// The number that the caller gave to the equation of each row.
+    /// The caller's number for the equation of each row.
     equations: Vec<usize>,
 }
 
-/// What has to be done to a row's symbol.
+/// The work needed on a row's symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Need {
     /// Nothing.
     Nothing,
-    /// To add the earlier rows.
+    /// Add the earlier rows.
     Earlier,
-    /// To add the earlier and then the later rows.
+    /// Add the earlier and then the later rows.
     Both,
 }
 
@@ -63,12 +64,12 @@ impl Elimination {
         Self { unknowns, words, rows, steps, pivots, equations }
     }
 
-    /// Accepted equations.
+    /// The number of accepted equations.
     pub(super) fn rank(&self) -> usize {
         self.pivots.len()
     }
 
-    /// Whether everything is determined.
+    /// Whether all unknowns are determined.
     pub(super) fn is_complete(&self) -> bool {
         self.rank() == self.unknowns
     }
@@ -81,27 +82,27 @@ impl Elimination {
         &self.steps[index * self.words..][..self.words]
     }
 
-    /// The unknown that the row is going to be.
+    /// The unknown that the row solves.
     pub(super) fn pivot(&self, row: usize) -> usize {
         self.pivots[row]
     }
 
-    /// The equation that the row was.
+    /// The equation that the row was made of.
     pub(super) fn equation(&self, row: usize) -> usize {
         self.equations[row]
     }
 
-    /// Earlier rows that are added to the row.
+    /// The earlier rows that are added to the row.
     pub(super) fn earlier(&self, row: usize) -> impl Iterator<Item = usize> {
         ones(self.steps(row)).take_while(move |&other| other < row)
     }
 
-    /// Later rows that are added to the row.
+    /// The later rows that are added to the row.
     pub(super) fn later(&self, row: usize) -> impl Iterator<Item = usize> {
         ones(self.steps(row)).skip_while(move |&other| other < row)
     }
 
-    /// Accepts the equation over these unknowns, unless those accepted already say as much.
+    /// Accepts the equation over these unknowns, unless it depends on those already accepted.
     pub(super) fn insert(&mut self, equation: usize, unknowns: impl Iterator<Item = usize>) {
         if self.is_complete() {
             return;
@@ -130,8 +131,8 @@ impl Elimination {
         }
     }
 
-    /// Adds later rows to earlier ones, so that no row has the pivot of another. There is nothing to
-    /// insert afterwards.
+    /// Adds later rows to earlier ones, so that no row contains the pivot of another. Nothing may
+    /// be inserted afterwards.
     pub(super) fn reduce(&mut self) {
         let words = self.words;
         for index in (0..self.rank()).rev() {
@@ -148,13 +149,13 @@ impl Elimination {
         }
     }
 
-    /// After [`reduce`](Self::reduce): whether the row's unknown is determined, which is when it is
-    /// the only one left.
+    /// After [`reduce`](Self::reduce): whether the row's unknown is determined, that is, whether it
+    /// is the only one left in the row.
     pub(super) fn is_determined(&self, row: usize) -> bool {
         ones(self.row(row)).nth(1).is_none()
     }
 
-    /// What is needed to find the unknowns of these rows.
+    /// The work needed to solve the unknowns of these rows.
     pub(super) fn needs(&self, wanted: impl Iterator<Item = usize>) -> Vec<Need> {
         let mut needs = vec![Need::Nothing; self.rank()];
         for row in wanted {
@@ -188,8 +189,8 @@ fn add(row: &mut [u64], other: &[u64]) {
 mod tests {
     use super::*;
 
-    /// Follows the steps on numbers in place of symbols: equations as bits of unknowns, whose values
-    /// are bits of another number.
+    /// Applies the steps to numbers instead of symbols: the equations are bits of unknowns, whose
+    /// values are the bits of `values`.
     fn solve(unknowns: usize, values: u64, equations: &[u64]) -> Vec<usize> {
         let mut system = Elimination::new(unknowns);
         for (number, &equation) in equations.iter().enumerate() {
@@ -225,7 +226,7 @@ mod tests {
         found
     }
 
-    /// The unknowns whose unit vectors are sums of equations, by trying all sums.
+    /// The unknowns whose unit vectors are sums of equations, found by trying all sums.
     fn determined(unknowns: usize, equations: &[u64]) -> Vec<usize> {
         let sums: Vec<u64> = (0..1_u32 << equations.len())
             .map(|choice| {
@@ -251,7 +252,7 @@ mod tests {
 
     #[test]
     fn rows_may_be_longer_than_a_word() {
-        // Sums of neighbours, and the last one alone: each determines the one before it.
+        // Sums of neighbours, and the last unknown alone: each determines the one before it.
         for unknowns in [63, 64, 65, 200] {
             let mut system = Elimination::new(unknowns);
             for row in 0..unknowns - 1 {

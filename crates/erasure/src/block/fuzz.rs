@@ -1,13 +1,13 @@
-//! Entry points for fuzzers, which the tests run on pseudo-random input as well.
+//! Entry points for fuzzers. The tests also run them on pseudo-random input.
 //!
-//! Not part of the public interface. Each function takes any bytes, acts on them and panics if a
-//! block code breaks a promise.
+//! Not part of the public interface. Each function takes arbitrary bytes, interprets them as
+//! actions, and panics if a block code breaks a guarantee.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 
 use super::{BlockCode, BlockError, Decoded, LdpcStaircase, RandomLinear, ReedSolomon, Xor2d};
 
-/// Reads decisions from fuzzer input; what is beyond its end is zero.
+/// Reads decisions from fuzzer input; bytes past its end are zero.
 struct Input<'a>(&'a [u8]);
 
 impl Input<'_> {
@@ -24,7 +24,7 @@ impl Input<'_> {
         start + usize::from(self.byte())
     }
 
-    /// A code that the input chooses, if there is one with these parameters.
+    /// A code chosen by the input, if one exists with these parameters.
     fn code(&mut self) -> Option<Box<dyn BlockCode>> {
         let (kind, sources, more) = (self.byte(), self.number(0) % 80, self.number(0) % 40);
         match kind % 4 {
@@ -48,8 +48,8 @@ fn decode(
     code.decode(&mut symbols, present)
 }
 
-/// Makes a block, loses what the input says, lets some of it arrive later, and checks that what is
-/// recovered is what was lost.
+/// Makes a block, loses the symbols that the input names, lets some of them arrive later, and
+/// checks that recovered symbols equal the lost ones.
 pub fn block_round_trip(data: &[u8]) {
     let mut input = Input(data);
     let Some(code) = input.code() else {
@@ -63,7 +63,7 @@ pub fn block_round_trip(data: &[u8]) {
     let mut repairs: Vec<&mut [u8]> = repairs.iter_mut().map(Vec::as_mut_slice).collect();
     assert_eq!(code.encode(&sources, &mut repairs), Ok(()));
 
-    // Each byte decides on a symbol: how many of them are lost is as random as which.
+    // One byte decides about each symbol, so the number of losses is as random as their positions.
     let rate = input.byte();
     let mut arrived: Vec<bool> = (0..k + m).map(|_| input.byte() >= rate).collect();
     let mut symbols = block.clone();
@@ -73,7 +73,7 @@ pub fn block_round_trip(data: &[u8]) {
     let before = missing(&arrived, k);
     let decoded = decode_and_check(code.as_ref(), &mut symbols, &mut arrived, &block);
 
-    // Later some more arrive.
+    // Some more symbols arrive later.
     for (i, arrived) in arrived.iter_mut().enumerate().filter(|(_, arrived)| !**arrived) {
         if input.byte() % 2 == 1 {
             symbols[i].clone_from(&block[i]);
@@ -110,7 +110,7 @@ fn content(symbol: usize, len: usize) -> Vec<u8> {
     (0..len).map(|at| (symbol * 37 + at * at * 11 + symbol * at) as u8).collect()
 }
 
-/// Gives a decoder a block that no encoder made: any bytes, and sometimes the wrong shape.
+/// Gives a decoder a block that no encoder made: arbitrary bytes, and sometimes the wrong shape.
 pub fn block_decode(data: &[u8]) {
     let mut input = Input(data);
     let Some(code) = input.code() else {

@@ -1,4 +1,4 @@
-//! LDPC-Staircase codes, as RFC 5170 and RFC 6816 define them.
+//! LDPC-Staircase codes (RFC 5170 and RFC 6816).
 
 use alloc::{vec, vec::Vec};
 use core::ops::RangeInclusive;
@@ -11,16 +11,16 @@ use super::{
 use crate::kernel::Kernel;
 
 /// An LDPC-Staircase code: repair symbol *i* is the sum of repair symbol *i* - 1 and of a few
-/// source symbols, chosen by the pseudorandom parity check matrix of RFC 5170, section 6.2, which
-/// RFC 6816 takes over.
+/// source symbols, which the pseudorandom parity check matrix of RFC 5170, section 6.2, selects.
+/// RFC 6816 uses the same matrix.
 ///
-/// Encoding and most of decoding are sums over few symbols, which is an order of magnitude less work
-/// than a [`RandomLinear`](super::RandomLinear) code of the same size. In return some more repair
-/// symbols than losses are needed: a few more on average, whatever the size of the block.
+/// Encoding and most of decoding are sums over few symbols, an order of magnitude less work than a
+/// [`RandomLinear`](super::RandomLinear) code of the same size. In return, recovery needs a few
+/// more repair symbols than losses on average, whatever the size of the block.
 ///
-/// The decoder is iterative first: an equation that lacks one symbol gives it. What that leaves is
-/// solved by Gaussian elimination, if it is no more than
-/// [`MAX_ML_UNKNOWNS`](Self::MAX_ML_UNKNOWNS) symbols ("maximum likelihood" decoding).
+/// Decoding is iterative at first: an equation that lacks one symbol yields it. The remaining
+/// symbols are solved by Gaussian elimination ("maximum likelihood" decoding), if there are at most
+/// [`MAX_ML_UNKNOWNS`](Self::MAX_ML_UNKNOWNS) of them.
 #[derive(Debug, Clone)]
 pub struct LdpcStaircase {
     sources: usize,
@@ -32,7 +32,7 @@ pub struct LdpcStaircase {
     kernel: Kernel,
 }
 
-/// Lists of small numbers, one behind the other.
+/// Lists of small numbers, stored consecutively.
 #[derive(Debug, Clone)]
 struct Lists {
     /// Where each list starts, and where the last one ends.
@@ -41,7 +41,7 @@ struct Lists {
 }
 
 impl Lists {
-    /// Groups pairs of a list's number and an item by list, in the order in which they come.
+    /// Groups pairs of a list index and an item by list, preserving their order.
     fn group(count: usize, pairs: impl Iterator<Item = (u16, u16)> + Clone) -> Self {
         let mut starts = vec![0_u32; count + 1];
         for (list, _) in pairs.clone() {
@@ -74,17 +74,17 @@ impl LdpcStaircase {
     /// The most repair symbols.
     pub const MAX_REPAIRS: usize = 1 << 12;
 
-    /// What N1, the number of rows that each source symbol is in, may be (RFC 5170).
+    /// The permitted values of N1, the number of rows that contain each source symbol (RFC 5170).
     pub const DEGREES: RangeInclusive<usize> = 3..=10;
 
     /// The most missing symbols, source and repair, that Gaussian elimination is tried for. The
-    /// elimination takes at most `MAX_REPAIRS * MAX_ML_UNKNOWNS` additions of rows of as many bits,
-    /// and symbols are added at most `MAX_ML_UNKNOWNS` to each missing one, before those of its own
-    /// equation.
+    /// elimination takes at most `MAX_REPAIRS * MAX_ML_UNKNOWNS` additions of rows with as many
+    /// bits. Each missing symbol then takes at most `MAX_ML_UNKNOWNS` additions of symbols, besides
+    /// those of its own equation.
     pub const MAX_ML_UNKNOWNS: usize = 1 << 10;
 
     /// The code for blocks of `sources` source symbols, at least two, and `repairs` repair symbols,
-    /// with the parity check matrix for N1 = `degree` and for the seed `seed`.
+    /// with the parity check matrix for N1 = `degree` and the seed `seed`.
     ///
     /// # Errors
     ///
@@ -120,14 +120,15 @@ impl LdpcStaircase {
         })
     }
 
-    /// The same code with other instructions.
+    /// The same code using another kernel.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         Self { kernel, ..self }
     }
 
-    /// The source symbols that are part of repair symbol `repair`, ascending, beside the repair
-    /// symbol before it: the ones of a row in the left side of the parity check matrix.
+    /// The source symbols that are part of repair symbol `repair`, ascending. The previous repair
+    /// symbol is the only other part. These are the ones of a row in the left side of the parity
+    /// check matrix.
     ///
     /// # Panics
     ///
@@ -137,14 +138,14 @@ impl LdpcStaircase {
         self.rows.get(repair)
     }
 
-    /// All symbols of the equation that a row of the parity check matrix is; their sum is zero.
+    /// All symbols of the equation in a row of the parity check matrix; their sum is zero.
     fn equation(&self, row: usize) -> impl Iterator<Item = usize> + Clone + '_ {
         let repair = self.sources + row;
         let previous = (row > 0).then(|| repair - 1);
         self.row(row).iter().map(|&source| usize::from(source)).chain(previous).chain([repair])
     }
 
-    /// The equations that a symbol is part of.
+    /// The equations that contain a symbol.
     fn equations_of(&self, symbol: usize) -> impl Iterator<Item = usize> + '_ {
         let (rows, repair) = match symbol.checked_sub(self.sources) {
             None => (self.columns.get(symbol), 0..0),
@@ -155,9 +156,10 @@ impl LdpcStaircase {
 }
 
 /// The left side of the parity check matrix: row and column of each one. This is the algorithm of
-/// RFC 5170, section 6.2; what it draws from the generator, and when, decides the matrix.
+/// RFC 5170, section 6.2. The matrix depends on what is drawn from the generator and in which
+/// order.
 fn left_side(sources: u16, repairs: u16, degree: usize, prng: &mut ParkMiller) -> Vec<(u16, u16)> {
-    // Rows still to be chosen, so that all get about the same number of ones.
+    // The rows to choose from, so that all rows get about the same number of ones.
     let mut choices: Vec<u16> = (0..repairs).cycle().take(degree * usize::from(sources)).collect();
     let mut next = 0;
     let mut entries: Vec<(u16, u16)> = Vec::with_capacity(choices.len() + 2 * usize::from(repairs));
@@ -185,7 +187,7 @@ fn left_side(sources: u16, repairs: u16, degree: usize, prng: &mut ParkMiller) -
             ones[usize::from(row)] += 1;
         }
     }
-    // Rows with less than two ones, which there are at low code rates, get more.
+    // Rows with fewer than two ones, which occur at low code rates, get more.
     for (row, ones) in (0..repairs).zip(ones) {
         let mut only = None;
         if ones == 0 {
@@ -202,7 +204,7 @@ fn left_side(sources: u16, repairs: u16, degree: usize, prng: &mut ParkMiller) -
     entries
 }
 
-/// The first number below `end` that is accepted; there has to be one.
+/// The first number below `end` that is accepted; one must exist.
 fn draw(prng: &mut ParkMiller, end: u16, accept: impl Fn(u16) -> bool) -> u16 {
     loop {
         let number = prng.below(u32::from(end)) as u16;
@@ -256,12 +258,12 @@ impl BlockCode for LdpcStaircase {
     }
 }
 
-/// A block that is being decoded.
+/// A block during decoding.
 struct Block<'a, 'b> {
     code: &'a LdpcStaircase,
     symbols: &'a mut [&'b mut [u8]],
     present: &'a mut [bool],
-    /// Source symbols that are missing.
+    /// The number of missing source symbols.
     missing: usize,
 }
 
@@ -273,7 +275,7 @@ impl Block<'_, '_> {
         }
     }
 
-    /// Lets each equation that lacks one symbol give it, until there is none.
+    /// Solves equations that lack one symbol, until there are none.
     fn peel(&mut self) {
         let code = self.code;
         let mut lacking = vec![0_u32; code.repairs];
@@ -302,10 +304,10 @@ impl Block<'_, '_> {
         }
     }
 
-    /// Solves what equations lack.
+    /// Solves the remaining equations by Gaussian elimination.
     ///
-    /// The symbol of a row of the system is computed in the place of the missing symbol that it is
-    /// going to be.
+    /// The symbol of each row of the system is computed in the place of the missing symbol that it
+    /// solves.
     fn eliminate(&mut self) {
         let code = self.code;
         let symbols = 0..self.present.len();

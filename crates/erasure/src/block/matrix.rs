@@ -7,7 +7,7 @@ use crate::{gf256, kernel::Kernel};
 
 /// Equations over the lost source symbols, in reduced row echelon form.
 ///
-/// Beside its coefficients, each row keeps what combination of the accepted equations it is.
+/// Besides its coefficients, each row records the combination of accepted equations that it is.
 pub(super) struct Elimination {
     kernel: Kernel,
     unknowns: usize,
@@ -15,11 +15,11 @@ pub(super) struct Elimination {
     capacity: usize,
     /// Rows of `unknowns` coefficients and `capacity` multiples of accepted equations.
     rows: Vec<u8>,
-    /// The column of each row that no other row refers to, where the row has a one.
+    /// The column of each row that no other row refers to; the row has a one there.
     pivots: Vec<usize>,
-    /// The row that is being reduced.
+    /// The row being reduced.
     row: Vec<u8>,
-    /// What the other rows are multiplied by to reduce it.
+    /// The multiples of the other rows that reduce it.
     factors: Vec<u8>,
 }
 
@@ -42,12 +42,12 @@ impl Elimination {
         self.unknowns + self.capacity
     }
 
-    /// Whether everything is determined.
+    /// Whether all unknowns are determined.
     pub(super) fn is_complete(&self) -> bool {
         self.pivots.len() == self.unknowns
     }
 
-    /// Accepts an equation unless those accepted already say as much.
+    /// Accepts an equation unless it depends on those already accepted.
     pub(super) fn insert(&mut self, coefficients: impl Iterator<Item = u8>) -> bool {
         let (stride, rank) = (self.stride(), self.pivots.len());
         if rank == self.capacity {
@@ -58,7 +58,7 @@ impl Elimination {
         self.row.resize(stride, 0);
         self.row[self.unknowns + rank] = 1;
 
-        // No row has a coefficient at another's pivot, so all multiples are known beforehand.
+        // No row has a coefficient at another's pivot, so all multiples are known in advance.
         self.factors.clear();
         self.factors.extend(self.pivots.iter().map(|&pivot| self.row[pivot]));
         let rows = self.rows.chunks_exact(stride);
@@ -76,8 +76,8 @@ impl Elimination {
         true
     }
 
-    /// The unknowns that are determined, ascending, and for each of them, one behind the other, the
-    /// multiples of the accepted equations whose sum it is.
+    /// The determined unknowns, ascending, followed by the multiples of the accepted equations that
+    /// sum up to each of them, concatenated.
     pub(super) fn solution(&self) -> (Vec<usize>, Vec<u8>) {
         let rank = self.pivots.len();
         let rows = self.pivots.iter().copied().zip(self.rows.chunks_exact(self.stride().max(1)));
@@ -92,27 +92,28 @@ impl Elimination {
     }
 }
 
-/// A code whose repair symbols are sums of products of all source symbols.
+/// A code whose repair symbols are linear combinations of all source symbols.
 #[derive(Debug, Clone)]
 pub(super) struct Linear {
     /// Source symbols of a block.
     pub(super) sources: usize,
     /// Repair symbols of a block.
     pub(super) repairs: usize,
-    /// The coefficients: a row for each repair symbol, with one for each source symbol.
+    /// The coefficients: a row for each repair symbol, a column for each source symbol.
     pub(super) parity: Vec<u8>,
     pub(super) kernel: Kernel,
 }
 
-/// Lost source symbols as sums of multiples of repair symbols, after subtraction of what arrived.
+/// Lost source symbols as linear combinations of repair symbols, from which the received symbols
+/// have been subtracted.
 #[derive(Default)]
 pub(super) struct Solution {
     /// The lost source symbols that are determined, ascending.
     pub(super) targets: Vec<usize>,
-    /// Repair symbols, at most as many as source symbols are lost.
+    /// The repair symbols used, at most as many as there are lost source symbols.
     pub(super) used: Vec<usize>,
-    /// For each target, the multiples of the used repair symbols whose sum refers to no lost symbol
-    /// but this.
+    /// For each target, the multiples of the used repair symbols whose sum contains no lost symbol
+    /// but the target.
     pub(super) multiples: Vec<u8>,
 }
 
@@ -126,8 +127,8 @@ impl Linear {
         multiply(self.kernel, repairs, &self.parity, sources);
     }
 
-    /// Recovers what is determined according to `solve`, which is given the lost source symbols and
-    /// the repair symbols that arrived, both ascending.
+    /// Recovers what is determined according to `solve`, which gets the lost source symbols and the
+    /// received repair symbols, both ascending.
     pub(super) fn decode(
         &self,
         symbols: &mut [&mut [u8]],
@@ -148,8 +149,8 @@ impl Linear {
 
     /// Computes the targets of a solution.
     ///
-    /// Instead of subtracting what arrived from the repair symbols and combining what is left, this
-    /// combines the rows of coefficients, which are shorter than symbols, and then reads every
+    /// Instead of subtracting received symbols from the repair symbols and combining the results,
+    /// this combines the rows of coefficients, which are shorter than symbols, and then reads every
     /// symbol once.
     fn recover(&self, symbols: &mut [&mut [u8]], lost: &[usize], solution: &Solution) {
         let Some(&first) = solution.used.first() else {
@@ -167,7 +168,7 @@ impl Linear {
                 operands.push(symbol);
                 continue;
             }
-            // Some repair symbol also where none is left: its coefficients there are 0.
+            // If none is left, any repair symbol will do, as its coefficients are 0.
             operands.push(&*repairs[used.next().unwrap_or(first)]);
             if targets.next_if_eq(&j).is_some() {
                 dsts.push(symbol);
@@ -176,8 +177,8 @@ impl Linear {
         multiply(self.kernel, &mut dsts, &coefficients, &operands);
     }
 
-    /// For each target, the coefficients of all source symbols in it. Places of lost source symbols
-    /// have those of the repair symbols, in their order, and 0 when there are no more.
+    /// For each target, its coefficients over all source symbols. The places of lost source symbols
+    /// hold those of the repair symbols instead, in order, and 0 when there are no more.
     fn combine(&self, lost: &[usize], solution: &Solution) -> Vec<u8> {
         let Solution { targets, used, multiples } = solution;
         let mut coefficients = vec![0; targets.len() * self.sources];
@@ -194,7 +195,7 @@ impl Linear {
     }
 }
 
-/// Makes each destination the sum of the sources times its row of coefficients.
+/// Sets each destination to the linear combination of the sources with its row of coefficients.
 fn multiply(kernel: Kernel, dsts: &mut [&mut [u8]], coefficients: &[u8], sources: &[&[u8]]) {
     for dst in dsts.iter_mut() {
         dst.fill(0);

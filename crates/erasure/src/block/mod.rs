@@ -1,10 +1,10 @@
-//! Block codes: a fixed number of source symbols, and repair symbols for just these.
+//! Block codes: repair symbols for a fixed number of source symbols.
 //!
-//! The window code of this crate protects a stream without end. Data of known size, such as an
-//! object, a picture or a group of datagrams, can be protected as a *block* instead: `k` source
-//! symbols from which `m` repair symbols are made, all of one length. All codes here are
-//! *systematic*: the source symbols are sent unchanged. They differ in what they cost and in which
-//! losses they can bear:
+//! The window code of this crate protects an endless stream. Data of known size, such as an object,
+//! a picture or a group of datagrams, can be protected as a *block* instead: `k` source symbols
+//! from which `m` repair symbols are made, all of one length. All codes here are *systematic*: the
+//! source symbols are sent unchanged. The codes differ in cost and in the losses that they can
+//! recover:
 //!
 //! | code | encoding, for each repair symbol | recovers |
 //! |---|---|---|
@@ -13,12 +13,12 @@
 //! | [`LdpcStaircase`] | a sum over some of the source symbols | a few losses less than `m` |
 //! | [`Xor2d`] | a sum over one row or one column | one loss in each row or column, and bursts |
 //!
-//! Each decoder recovers every source symbol that what arrived determines, except that
-//! [`LdpcStaircase`] has a bound on the effort and that [`Xor2d`] looks at one row or column at a
-//! time. How the codes are defined, to the bit, is in `docs/extension.md`, section "Block codes".
+//! Each decoder recovers every source symbol that is determined by the received symbols, except
+//! that [`LdpcStaircase`] bounds its effort and that [`Xor2d`] looks at one row or column at a
+//! time. `docs/extension.md`, section "Block codes", defines the codes to the bit.
 //!
-//! The caller pads symbols of different lengths as the window code does: the length in front and
-//! zeros behind.
+//! Symbols of different lengths must be padded by the caller as in the window code: the length in
+//! front and zeros at the end.
 //!
 //! ```
 //! use sutura_erasure::block::{BlockCode, ReedSolomon};
@@ -66,32 +66,31 @@ pub trait BlockCode {
     /// Repair symbols of a block, `m`.
     fn repairs(&self) -> usize;
 
-    /// Overwrites the repair symbols with those of the source symbols.
+    /// Writes the repair symbols for the source symbols.
     ///
     /// # Errors
     ///
-    /// There are not `k` and `m` symbols, or they are not all of one length. Nothing is written
-    /// then.
+    /// There are not `k` and `m` symbols, or they differ in length. Nothing is written then.
     fn encode(&self, sources: &[&[u8]], repairs: &mut [&mut [u8]]) -> Result<(), BlockError>;
 
     /// Recovers missing source symbols in place.
     ///
-    /// `symbols` are the `k` source symbols and then the `m` repair symbols, and `present` says
-    /// which of them arrived. The others are room for what is recovered; what they hold before
-    /// does not matter, and if they stay missing what they hold afterwards means nothing. Symbols
-    /// that arrived are only read.
+    /// `symbols` are the `k` source symbols followed by the `m` repair symbols, and `present` says
+    /// which of them arrived. The others are buffers for recovered symbols: their contents do not
+    /// matter before, and are meaningless afterwards if they remain missing. Symbols that arrived
+    /// are only read.
     ///
-    /// The flags of recovered symbols are set: those of source symbols, and those of repair symbols
-    /// that were worked out on the way. No flag is cleared, so a caller may try again when more
-    /// arrives.
+    /// The flags of recovered symbols are set: source symbols, and repair symbols that were
+    /// computed along the way. No flag is cleared, so the caller may try again when more symbols
+    /// arrive.
     ///
-    /// Symbols that contradict each other are not noticed: what is recovered is right if what
-    /// arrived is.
+    /// Contradictions between symbols are not detected: recovered symbols are correct if the
+    /// received ones are.
     ///
     /// # Errors
     ///
-    /// There are not `k + m` symbols and flags, or the symbols are not all of one length. Nothing
-    /// is written then.
+    /// There are not `k + m` symbols and flags, or the symbols differ in length. Nothing is written
+    /// then.
     fn decode(
         &self,
         symbols: &mut [&mut [u8]],
@@ -99,7 +98,7 @@ pub trait BlockCode {
     ) -> Result<Decoded, BlockError>;
 }
 
-/// What became of the source symbols of a block.
+/// The result of decoding a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decoded {
     /// Source symbols that were recovered.
@@ -119,11 +118,11 @@ impl Decoded {
 /// Why a block could not be coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockError {
-    /// There are more or fewer symbols, or flags, than the code has.
+    /// The number of symbols or flags is not that of the code.
     Count {
-        /// How many the code has.
+        /// The number that the code has.
         expected: usize,
-        /// How many were given.
+        /// The number that was given.
         given: usize,
     },
     /// The symbols differ in length.
@@ -143,7 +142,7 @@ impl fmt::Display for BlockError {
 
 impl core::error::Error for BlockError {}
 
-/// Why there is no such code.
+/// Why a code with these parameters does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParameterError {
@@ -153,7 +152,7 @@ pub enum ParameterError {
     Repairs,
     /// No columns, or more columns than source symbols.
     Columns,
-    /// A degree that RFC 6816 does not have, or that exceeds the number of repair symbols.
+    /// A degree outside the range of RFC 6816, or larger than the number of repair symbols.
     Degree,
     /// A seed that is not between 1 and 2^31 - 2.
     Seed,
@@ -182,7 +181,7 @@ fn check_lengths(mut lengths: impl Iterator<Item = usize>) -> Result<(), BlockEr
     if lengths.all(|len| Some(len) == first) { Ok(()) } else { Err(BlockError::Length) }
 }
 
-/// Checks what [`BlockCode::encode`] was given.
+/// Checks the arguments of [`BlockCode::encode`].
 fn check_encode(
     code: &impl BlockCode,
     sources: &[&[u8]],
@@ -194,7 +193,7 @@ fn check_encode(
     check_lengths(lengths.chain(repairs.iter().map(|symbol| symbol.len())))
 }
 
-/// Checks what [`BlockCode::decode`] was given and counts the missing source symbols.
+/// Checks the arguments of [`BlockCode::decode`] and counts the missing source symbols.
 fn check_decode(
     code: &impl BlockCode,
     symbols: &[&mut [u8]],
@@ -207,7 +206,7 @@ fn check_decode(
     Ok(present[..code.sources()].iter().filter(|&&present| !present).count())
 }
 
-/// Adds symbols to `dst`, as many at a time as the kernel takes in one pass.
+/// Adds symbols to `dst`, as many at a time as the kernel processes in one pass.
 fn add_all<'a>(kernel: Kernel, dst: &mut [u8], symbols: impl Iterator<Item = &'a [u8]>) {
     let symbols: Vec<&[u8]> = symbols.collect();
     for batch in symbols.chunks(128) {

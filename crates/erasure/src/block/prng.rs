@@ -6,7 +6,7 @@ const MODULUS: u32 = 0x7FFF_FFFF;
 /// 7^5, a generator of the multiplicative group.
 const MULTIPLIER: u64 = 16807;
 
-/// The "minimal standard" generator of Park and Miller, scaled as RFC 5170, section 5.7, says.
+/// The "minimal standard" generator of Park and Miller, scaled as in RFC 5170, section 5.7.
 #[derive(Debug, Clone)]
 pub struct ParkMiller {
     state: u32,
@@ -19,10 +19,10 @@ impl ParkMiller {
         if seed == 0 || seed >= MODULUS { None } else { Some(Self { state: seed }) }
     }
 
-    /// A number below `end`. The result is meaningless if `end` is 0.
+    /// A pseudorandom number below `end`. Meaningless if `end` is 0.
     ///
     /// The RFC computes the quotient in floating point, from a product that is exact below 2^53,
-    /// and cuts it off. For an `end` below 2^21 the quotient is never rounded up to an integer, so
+    /// and truncates it. For an `end` below 2^21 the quotient is never rounded up to an integer, so
     /// integer arithmetic gives the same number.
     pub fn below(&mut self, end: u32) -> u32 {
         self.state = (u64::from(self.state) * MULTIPLIER % u64::from(MODULUS)) as u32;

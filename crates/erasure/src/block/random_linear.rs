@@ -1,4 +1,4 @@
-//! The window code's random linear code, for a block.
+//! The window code's random linear code, applied to a block.
 
 use alloc::{vec, vec::Vec};
 
@@ -13,8 +13,8 @@ use crate::{coefficient::Coefficients, kernel::Kernel};
 ///
 /// Repair symbol *i* is the one that the window code makes with the repair key `key` + *i* (modulo
 /// 2^32) over symbols with the ids 0 to `k` - 1 whose coded forms are the source symbols. As many
-/// repair symbols as source symbols are missing recover these, except about one time in 255, and
-/// with each repair symbol more the exceptions become 255 times as rare.
+/// repair symbols as missing source symbols suffice, except about one time in 255, and each further
+/// repair symbol makes failures 255 times as rare.
 #[derive(Debug, Clone)]
 pub struct RandomLinear(Linear);
 
@@ -22,12 +22,12 @@ impl RandomLinear {
     /// The most source symbols.
     pub const MAX_SOURCES: usize = 4096;
 
-    /// The most repair symbols. To solve for as many lost symbols takes about a thousand times
-    /// what it takes for a tenth of them, so this bounds the effort of a decoder.
+    /// The most repair symbols. Solving for that many lost symbols takes about a thousand times as
+    /// long as for a tenth of them, so this bounds the effort of a decoder.
     pub const MAX_REPAIRS: usize = 1024;
 
     /// The code for blocks of `sources` source symbols, at least one, and `repairs` repair symbols
-    /// whose keys count from `key`.
+    /// with consecutive keys starting at `key`.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl RandomLinear {
         Ok(Self(Linear { sources, repairs, parity, kernel: Kernel::best() }))
     }
 
-    /// The same code with other instructions.
+    /// The same code using another kernel.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         Self(Linear { kernel, ..self.0 })

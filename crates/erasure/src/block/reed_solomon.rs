@@ -15,9 +15,9 @@ use crate::{
 ///
 /// The coefficient of source symbol *j* in repair symbol *i* is (255 + *j*) / (255 + *i* + *j*) in
 /// the field, where *i* and *j* count from 0: a Cauchy matrix for the points 255 + *i* and *j*,
-/// whose columns are scaled so that the first row is all ones. So repair symbol 0 is the sum of the
-/// source symbols, and no coefficient depends on `k` or `m`: a sender may make more repair symbols
-/// of the same block later, with a code that has a larger `m`.
+/// with columns scaled so that the first row is all ones. Repair symbol 0 is therefore the sum of
+/// the source symbols, and no coefficient depends on `k` or `m`: a sender may later make more
+/// repair symbols of the same block with a code that has a larger `m`.
 #[derive(Debug, Clone)]
 pub struct ReedSolomon(Linear);
 
@@ -42,14 +42,14 @@ impl ReedSolomon {
         Ok(Self(Linear { sources, repairs, parity, kernel }))
     }
 
-    /// The coefficient of source symbol `source` in repair symbol `repair`, counted from 0, in the
-    /// codes that have both; 0 if there is none, for want of points.
+    /// The coefficient of source symbol `source` in repair symbol `repair`, both counted from 0, in
+    /// the codes that have both; 0 if no code has, because the field has too few points.
     #[must_use]
     pub fn coefficient(repair: usize, source: usize) -> u8 {
         if repair + source < Self::MAX_SYMBOLS - 1 { coefficient(repair, source) } else { 0 }
     }
 
-    /// The same code with other instructions.
+    /// The same code using another kernel.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         Self(Linear { kernel, ..self.0 })
@@ -114,10 +114,10 @@ fn coefficient(i: usize, j: usize) -> u8 {
     mul(column_scale(j), inv(repair_point(i) ^ source_point(j)))
 }
 
-/// The inverse of the matrix of the lost source symbols' coefficients in as many repair symbols: a
-/// row for each source symbol, a column for each repair symbol.
+/// Inverts the matrix of the lost source symbols' coefficients in as many repair symbols. The
+/// result has a row for each source symbol and a column for each repair symbol.
 ///
-/// With points x of the repair symbols and y of the source symbols, the inverse of a Cauchy matrix
+/// For points x of the repair symbols and y of the source symbols, the inverse of a Cauchy matrix
 /// has the elements u(x) v(y) / (x + y), where u(x) is the product of x + y over all y, divided by
 /// the product of the differences of x to the other x, and v(y) likewise.
 fn inverse(lost: &[usize], used: &[usize]) -> Vec<u8> {

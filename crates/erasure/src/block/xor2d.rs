@@ -1,4 +1,4 @@
-//! Sums over the rows and the columns of a block.
+//! Two-dimensional parity: sums over the rows and the columns of a block.
 
 use alloc::{vec, vec::Vec};
 
@@ -7,16 +7,16 @@ use super::{
 };
 use crate::kernel::Kernel;
 
-/// Two-dimensional parity, the scheme of RFC 8627, section 1.1.4: the source symbols are written
-/// into rows, and each row and each column has a repair symbol, which is its sum.
+/// Two-dimensional parity, the scheme of RFC 8627, section 1.1.4: the source symbols are arranged
+/// in rows, and each row and each column has a repair symbol, which is its sum.
 ///
 /// Source symbol *j* is in row *j* / columns and column *j* mod columns; the last row need not be
 /// full. The repair symbols of the rows come first, then those of the columns.
 ///
-/// A burst that is no longer than a row is recovered by the columns, single losses by the rows.
-/// Decoding goes on with what was recovered until no row or column lacks just one symbol. What is
-/// left then are symbols that meet others in their row and in their column, such as the corners of
-/// a rectangle, and mostly nothing determines them.
+/// The columns recover a burst no longer than a row, and the rows recover single losses. Decoding
+/// continues with recovered symbols until no row or column lacks just one symbol. Each symbol still
+/// missing then shares its row and its column with other missing ones, such as the corners of a
+/// rectangle, and is usually not determined at all.
 #[derive(Debug, Clone)]
 pub struct Xor2d {
     sources: usize,
@@ -44,25 +44,25 @@ impl Xor2d {
         Ok(Self { sources, columns, kernel: Kernel::best() })
     }
 
-    /// The same code with other instructions.
+    /// The same code using another kernel.
     #[must_use]
     pub fn with_kernel(self, kernel: Kernel) -> Self {
         Self { kernel, ..self }
     }
 
-    /// Rows of a block.
+    /// The number of rows of a block.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.sources.div_ceil(self.columns)
     }
 
-    /// Columns of a block.
+    /// The number of columns of a block.
     #[must_use]
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// The source symbols of a line: of a row, or, numbered behind the rows, of a column.
+    /// The source symbols of a line: a row, or, numbered after the rows, a column.
     fn line(&self, line: usize) -> impl Iterator<Item = usize> + Clone + use<> {
         match line.checked_sub(self.rows()) {
             None => {
@@ -73,7 +73,7 @@ impl Xor2d {
         }
     }
 
-    /// The row and the column of a source symbol, as lines.
+    /// The row and the column of a source symbol, as line numbers.
     fn lines_of(&self, source: usize) -> [usize; 2] {
         [source / self.columns, self.rows() + source % self.columns]
     }
@@ -114,8 +114,8 @@ impl BlockCode for Xor2d {
         if missing == 0 {
             return Ok(decoded);
         }
-        // How many source symbols each line lacks. No line has the repair symbol of another, so one
-        // without its own does not help.
+        // The number of source symbols that each line lacks. No other line contains a line's repair
+        // symbol, so a line without it is of no help.
         let mut lacking = vec![0_u32; self.repairs()];
         for source in (0..self.sources).filter(|&source| !present[source]) {
             for line in self.lines_of(source) {

@@ -1,4 +1,4 @@
-//! Several repair symbols at a time.
+//! Processes several repair symbols at a time.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -6,7 +6,7 @@ use core::ops::Range;
 use super::{DecodeError, Decoder, RepairOutcome, known::Residual};
 use crate::{coefficient::Coefficients, limits::BURST, symbol::SymbolId};
 
-/// A repair symbol as it arrives.
+/// A received repair symbol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairSymbol<'a> {
     /// The source symbols that it covers.
@@ -18,14 +18,14 @@ pub struct RepairSymbol<'a> {
 }
 
 impl Decoder {
-    /// Takes repair symbols that arrived together, and returns what became of each.
+    /// Takes repair symbols that arrived together, and returns the outcome of each.
     ///
-    /// The known symbols are read once for up to six repair symbols: in long windows that takes
-    /// half as long as one [`repair`](Self::repair) after the other, and less than that where the
-    /// window does not fit the CPU's second-level cache. What they recover is the same, as long as
-    /// the limits on bytes and equations are not reached. Symbols that only several of them
-    /// together determine are counted as recovered by the last one. A symbol that one recovers and
-    /// a later one pushes below the window is forgotten before it can be popped, as with
+    /// Known symbols are read once for up to six repair symbols. In long windows this takes half as
+    /// long as calling [`repair`](Self::repair) for each, and less if the window does not fit into
+    /// the CPU's second-level cache. The recovered symbols are the same, as long as the limits on
+    /// bytes and equations are not reached. Symbols that only several repair symbols together
+    /// determine count as recovered by the last one. A symbol that one repair symbol recovers and a
+    /// later one pushes below the window is forgotten before it can be popped, as with
     /// [`release_below`](Self::release_below).
     pub fn repair_burst(
         &mut self,
@@ -45,7 +45,7 @@ impl Decoder {
         outcomes
     }
 
-    /// How many of these repair symbols to work on together, at least one: as many as do not move
+    /// How many of these repair symbols to process together, at least one: as many as do not move
     /// the window beyond what another one covers.
     fn group(&self, burst: &[RepairSymbol<'_>]) -> usize {
         let (mut start, mut end) = (SymbolId::MAX, self.upper_bound());
@@ -97,7 +97,7 @@ impl Decoder {
         }
     }
 
-    /// Retries repair symbols that depended only on others that were refused since.
+    /// Retries repair symbols that depended only on others that have since been refused.
     fn repair_dependent(
         &mut self,
         group: &[RepairSymbol<'_>],
@@ -110,8 +110,8 @@ impl Decoder {
         }
     }
 
-    /// The repair symbols that say something new, and their indexes. The outcome of the others goes
-    /// into `outcomes`.
+    /// The repair symbols that add information, with their indices. The outcomes of the others are
+    /// written into `outcomes`.
     fn useful(
         &mut self,
         group: &[RepairSymbol<'_>],
@@ -150,16 +150,16 @@ impl Decoder {
         (residuals, indexes)
     }
 
-    /// Makes an equation of a repair symbol without known symbols. Those that it solves stay in
-    /// the matrix.
+    /// Adds a repair symbol, from which the known symbols have been subtracted, as an equation.
+    /// Symbols that it solves stay in the matrix.
     fn admit(&mut self, residual: Residual<Coefficients>) -> Result<RepairOutcome, DecodeError> {
         let Residual { span, combination, payload, contradicts } = residual;
         if contradicts {
             self.pool.give(payload);
             return Err(DecodeError::Contradiction);
         }
-        // What is in the matrix has not changed but for repair symbols of which this one is
-        // independent, so something is left of it.
+        // Since then, the matrix has changed only by repair symbols of which this one is
+        // independent, so it is not reduced to nothing.
         let columns = self.matrix.columns(&span);
         let reduced = self.matrix.reduce(columns, &combination);
         let Some(candidate) = reduced.and_then(|candidate| self.worth_keeping(candidate)) else {

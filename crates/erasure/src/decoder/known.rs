@@ -1,4 +1,4 @@
-//! Subtracting what is known from repair symbols: nearly all of the work of decoding.
+//! Subtracts known symbols from repair symbols, which is nearly all of the work of decoding.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -10,17 +10,17 @@ use crate::{
     symbol::{PREFIX, SymbolId},
 };
 
-/// A repair symbol of which known symbols are subtracted.
+/// A repair symbol from which known symbols are subtracted.
 pub(super) struct Residual<C> {
     pub(super) span: Range<SymbolId>,
     pub(super) combination: C,
     pub(super) payload: Slot,
-    /// It is shorter than a symbol that it covers.
+    /// Whether it is shorter than a symbol that it covers.
     pub(super) contradicts: bool,
 }
 
 impl<C: Combination> Residual<C> {
-    /// Appends the coefficients of some consecutive symbols to `row`; 0 outside the span.
+    /// Appends the coefficients of consecutive symbols to `row`; 0 outside the span.
     fn coefficients(&self, ids: &Range<SymbolId>, row: &mut Vec<u8>) {
         let start = row.len();
         row.resize(start + (ids.end - ids.start) as usize, 0);
@@ -32,7 +32,7 @@ impl<C: Combination> Residual<C> {
         }
     }
 
-    /// Whether one of the symbols from `first` on is covered and longer than this.
+    /// Whether any of the symbols from `first` on is covered and longer than this repair symbol.
     fn is_too_short<'a>(&self, symbols: impl Iterator<Item = &'a Slot>, first: SymbolId) -> bool {
         let covered = (first..).zip(symbols).filter(|(id, _)| self.span.contains(id));
         covered.map(|(_, coded)| coded.len()).max().is_some_and(|len| len > self.payload.len())
@@ -40,15 +40,15 @@ impl<C: Combination> Residual<C> {
 }
 
 impl Decoder {
-    /// A buffer with the payload of a repair symbol, and room for the longest row that it may be
-    /// added to, so that rows never move.
+    /// A buffer with the payload of a repair symbol, and room for the longest row that may be added
+    /// to it, so that it never has to be reallocated.
     pub(super) fn payload(&mut self, payload: &[u8]) -> Slot {
         let mut slot = self.pool.take(PREFIX + self.limits.symbol_size);
         slot.extend_from_slice(payload);
         slot
     }
 
-    /// The payload less all known symbols of the span.
+    /// The payload minus all known symbols of the span.
     pub(super) fn residual(
         &mut self,
         span: Range<SymbolId>,
@@ -66,7 +66,7 @@ impl Decoder {
     }
 
     /// Subtracts from each repair symbol the known symbols that it covers, reading these once for
-    /// all of them. All spans are inside the window.
+    /// all of them. All spans must be inside the window.
     pub(super) fn subtract_known<C: Combination>(&mut self, residuals: &mut [Residual<C>]) {
         let start = residuals.iter().map(|r| r.span.start).min().unwrap_or(self.lower);
         let end = residuals.iter().map(|r| r.span.end).max().unwrap_or(start);
@@ -99,7 +99,7 @@ impl Decoder {
     }
 }
 
-/// What lies between some ids of a range, which are ascending.
+/// The parts of a range between some ids, which are ascending.
 fn runs(
     range: Range<SymbolId>,
     without: impl Iterator<Item = SymbolId> + Clone,

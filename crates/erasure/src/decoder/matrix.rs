@@ -1,15 +1,16 @@
-//! The decoder's linear system over the symbols that are missing.
+//! The decoder's linear system over the missing symbols.
 //!
 //! The unknowns are the missing symbols; the equations ("rows") are repair symbols from which all
 //! known symbols have been subtracted. The rows are always in reduced row echelon form: each has a
-//! *pivot*, its lowest unknown, with coefficient 1, and no other row refers to that unknown. Three
-//! things follow, and the rest of the decoder rests on them:
+//! *pivot*, its lowest unknown, with coefficient 1, and no other row refers to that unknown. The
+//! rest of the decoder relies on three consequences:
 //!
-//! * What was received determines a symbol exactly if a row refers to it and to nothing else.
-//! * The coefficients of a new row at the pivots say, all at once, what has to be added to bring it into
-//!   this form. So a row that says nothing new is recognised before any bytes are read.
-//! * The rows with pivots at or above some id hold everything that the system says about the
-//!   unknowns from there on. So giving up the oldest unknowns costs nothing else.
+//! * A symbol is determined exactly if a row refers to it and to nothing else.
+//! * The coefficients of a new row at the pivots say, all at once, what must be added to bring it
+//!   into this form. A row that adds no information is therefore recognised before any bytes are
+//!   read.
+//! * The rows with pivots at or above some id contain everything that the system knows about the
+//!   unknowns from there on. Giving up the oldest unknowns therefore loses nothing else.
 
 use alloc::{
     collections::{VecDeque, vec_deque},
@@ -27,16 +28,16 @@ use crate::{
     symbol::{self, SymbolId},
 };
 
-/// An equation: the sum of coefficients times unknowns is the payload.
+/// An equation: the linear combination of the unknowns equals the payload.
 #[derive(Debug)]
 struct Row {
     /// The column of the lowest unknown; its coefficient is 1.
     pivot: usize,
-    /// How many unknowns the row refers to.
+    /// The number of unknowns with a coefficient other than 0.
     weight: usize,
-    /// One for each column from the first; columns beyond the end have coefficient 0.
+    /// One for each column from the first; coefficients past the end are 0.
     coefficients: Vec<u8>,
-    /// Bytes beyond the end are 0.
+    /// Bytes past the end are 0.
     payload: Slot,
 }
 
@@ -62,8 +63,8 @@ fn add_payload(kernel: Kernel, dst: &mut Slot, src: &Slot, c: u8) {
     kernel.mad(dst.padded_mut(), src.padded(), c);
 }
 
-/// Scales coefficients so that the first that is not 0 becomes 1, and returns by how much. `None`
-/// if all are 0.
+/// Scales coefficients so that the first nonzero one becomes 1, and returns the factor. `None` if
+/// all are 0.
 fn normalise(kernel: Kernel, coefficients: &mut [u8]) -> Option<u8> {
     let first = coefficients.iter().find(|&&c| c != 0)?;
     let scale = gf256::inv(*first);
@@ -71,7 +72,7 @@ fn normalise(kernel: Kernel, coefficients: &mut [u8]) -> Option<u8> {
     Some(scale)
 }
 
-/// Removes the bytes at some ascending indexes, moving what is between them as a whole.
+/// Removes the bytes at some ascending indices, moving the bytes between them as blocks.
 fn remove_each(bytes: &mut Vec<u8>, indexes: &[usize]) {
     let within = &indexes[..indexes.partition_point(|&index| index < bytes.len())];
     let Some(&(mut kept)) = within.first() else { return };
@@ -83,16 +84,16 @@ fn remove_each(bytes: &mut Vec<u8>, indexes: &[usize]) {
     bytes.truncate(kept);
 }
 
-/// A row that says something new, as yet without its payload.
+/// A row that adds information, without its payload yet.
 #[derive(Debug, Default)]
 pub(super) struct Candidate {
     pivot: usize,
     weight: usize,
-    /// Reduced and scaled so that the pivot's coefficient is 1.
+    /// Reduced, and scaled so that the pivot's coefficient is 1.
     coefficients: Vec<u8>,
-    /// What the scaling multiplies by, after the additions.
+    /// The scaling factor, applied after the additions.
     scale: u8,
-    /// The rows, by index, whose multiples the reduction adds.
+    /// The index and the multiple of each row that the reduction adds.
     additions: Vec<(usize, u8)>,
 }
 
@@ -109,7 +110,7 @@ pub(super) const fn containers(symbols: usize, equations: usize) -> usize {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Contradiction;
 
-/// Missing symbols and what is known about them.
+/// The missing symbols and the equations about them.
 #[derive(Debug)]
 pub(super) struct Matrix {
     kernel: Kernel,
@@ -117,7 +118,7 @@ pub(super) struct Matrix {
     unknowns: VecDeque<SymbolId>,
     /// In reduced row echelon form, by pivot.
     rows: Vec<Row>,
-    /// Storage for the coefficients of later rows.
+    /// Storage for the coefficients of future rows.
     spare: Vec<Vec<u8>>,
     /// Storage for the additions of the next candidate.
     additions: Vec<(usize, u8)>,
@@ -148,7 +149,7 @@ impl Matrix {
         self.rows.len()
     }
 
-    /// Bytes held beside the payloads, which are the pool's.
+    /// Allocated bytes, except for the payloads, which belong to the pool.
     pub(super) fn allocated(&self) -> usize {
         let used = self.rows.iter().map(|row| row.coefficients.capacity());
         let coefficients: usize = used.chain(self.spare.iter().map(Vec::capacity)).sum();
@@ -160,7 +161,7 @@ impl Matrix {
             + self.removed.capacity() * size_of::<usize>()
     }
 
-    /// Frees what is only kept for later rows.
+    /// Frees memory that is only kept for reuse.
     pub(super) fn shrink(&mut self) {
         self.unknowns.shrink_to_fit();
         self.rows.shrink_to_fit();
@@ -194,8 +195,8 @@ impl Matrix {
         from..self.unknowns.partition_point(|&id| id < span.end)
     }
 
-    /// Forgets unknowns below `lower` and every row that refers to one, and returns how many
-    /// unknowns that were.
+    /// Forgets unknowns below `lower` and every row that refers to one. Returns the number of
+    /// forgotten unknowns.
     pub(super) fn give_up_below(&mut self, lower: SymbolId, pool: &mut Pool) -> usize {
         let columns = self.unknowns.partition_point(|&id| id < lower);
         if columns == 0 {
@@ -215,7 +216,7 @@ impl Matrix {
         columns
     }
 
-    /// Forgets the row with the lowest pivot, which says nothing about later unknowns alone.
+    /// Forgets the row with the lowest pivot, which by itself says nothing about later unknowns.
     pub(super) fn drop_oldest_row(&mut self, pool: &mut Pool) {
         if !self.rows.is_empty() {
             let row = self.rows.remove(0);
@@ -224,14 +225,14 @@ impl Matrix {
     }
 
     /// Whether this candidate would be the row that [`drop_oldest_row`](Self::drop_oldest_row)
-    /// takes, unused.
+    /// removes, without having solved anything.
     pub(super) fn is_oldest_and_unsolved(&self, candidate: &Candidate) -> bool {
         let lowest = self.rows.first().map_or(usize::MAX, |row| row.pivot);
         candidate.pivot < lowest && candidate.weight > 1
     }
 
-    /// Brings the coefficients of a repair symbol over `columns` into reduced form. `None` if
-    /// nothing is left, which is when the symbol is a combination of the rows already here.
+    /// Reduces the coefficients of a repair symbol over `columns`. `None` if nothing is left, that
+    /// is, if the symbol is a combination of the existing rows.
     pub(super) fn reduce(
         &mut self,
         columns: Range<usize>,
@@ -250,7 +251,7 @@ impl Matrix {
             if row.pivot >= columns.end {
                 break;
             }
-            // No row has a coefficient at another's pivot, so this one is still the combination's.
+            // No row has a coefficient at another's pivot, so this one is unchanged so far.
             let c = coefficients[row.pivot];
             self.work += row.coefficients.len() as u64;
             add_coefficients(self.kernel, &mut coefficients, &row.coefficients, c);
@@ -267,8 +268,8 @@ impl Matrix {
         Some(Candidate { pivot, weight, coefficients, scale, additions })
     }
 
-    /// Which of several repair symbols, by columns and coefficients, say something that neither
-    /// the rows nor those before them do.
+    /// Determines which of several repair symbols, given by columns and coefficients, add
+    /// information beyond the rows and the repair symbols before them.
     pub(super) fn independent(
         &mut self,
         symbols: &[(Range<usize>, Coefficients)],
@@ -297,14 +298,14 @@ impl Matrix {
         independent
     }
 
-    /// Takes back a candidate that will not be admitted.
+    /// Recycles a candidate that will not be admitted.
     pub(super) fn dismiss(&mut self, candidate: Candidate) {
         self.spare.push(candidate.coefficients);
         self.additions = candidate.additions;
     }
 
-    /// Makes a candidate a row. `payload` is that of the repair symbol less all known symbols.
-    /// Nothing may have happened to the matrix since [`reduce`](Self::reduce).
+    /// Turns a candidate into a row. `payload` is that of the repair symbol minus all known
+    /// symbols. The matrix must not have changed since [`reduce`](Self::reduce).
     pub(super) fn admit(&mut self, candidate: Candidate, mut payload: Slot) {
         let additions = candidate.additions.iter();
         let longest = additions.map(|&(index, _)| self.rows[index].payload.len()).max();
@@ -328,7 +329,7 @@ impl Matrix {
         });
     }
 
-    /// Subtracts from all rows a missing symbol that has arrived, in coded form, and forgets the
+    /// Subtracts a missing symbol that has arrived, in coded form, from all rows and forgets the
     /// unknown.
     ///
     /// # Errors
@@ -353,7 +354,7 @@ impl Matrix {
                 continue;
             }
             if row.payload.len() < coded.len() {
-                // No row is shorter than a symbol that went into it.
+                // A row is never shorter than a symbol that it contains.
                 let row = self.rows.remove(index);
                 self.recycle(row, pool);
                 result = Err(Contradiction);
@@ -405,11 +406,11 @@ impl Matrix {
         self.rows.insert(index, row);
     }
 
-    /// Moves all symbols that are determined now to `solved`, in coded form and by id.
+    /// Moves all symbols that are now determined to `solved`, in coded form, sorted by id.
     ///
     /// # Errors
     ///
-    /// Some of what was found is no symbol. The rows are dropped, their symbols stay missing.
+    /// Some rows do not contain valid symbols. They are dropped, and their symbols stay missing.
     pub(super) fn take_solved(
         &mut self,
         solved: &mut Vec<(SymbolId, Slot)>,
@@ -461,7 +462,7 @@ impl Matrix {
         pool.give(row.payload);
     }
 
-    /// Whether the rows are in reduced row echelon form and agree with their own books.
+    /// Whether the rows are in reduced row echelon form and their bookkeeping is consistent.
     #[cfg(test)]
     pub(super) fn is_reduced(&self) -> bool {
         let ascending = self.rows.is_sorted_by(|a, b| a.pivot < b.pivot);

@@ -40,7 +40,7 @@ fn give_repair(
     outcome
 }
 
-/// Takes what was recovered, and checks it.
+/// Takes the recovered symbols, and checks them.
 fn recovered(decoder: &mut Decoder) -> Vec<SymbolId> {
     let mut ids = Vec::new();
     while let Some(id) = decoder.pop_recovered() {
@@ -105,7 +105,7 @@ fn giving_up_a_symbol_keeps_what_is_known_about_later_ones() {
     let encoder = encoder(4);
     let mut decoder = default();
     give(&mut decoder, [3]);
-    // Two equations about three symbols; without the first symbol one about two is left.
+    // Two equations over three symbols; with the first symbol known, one equation over two is left.
     give_repair(&mut decoder, &encoder, 0..4, 1);
     give_repair(&mut decoder, &encoder, 0..4, 2);
     decoder.release_below(1);
@@ -151,7 +151,7 @@ fn a_full_window_gives_up_the_oldest_and_goes_on() {
     give(&mut decoder, [6]);
     assert_eq!((decoder.lower_bound(), missing(&decoder)), (3, vec![5]));
     assert_eq!(give_repair(&mut decoder, &encoder, 3..7, 1), innovative(1));
-    // A repair symbol moves the window as well, if what it covers fits.
+    // A repair symbol moves the window as well, if the symbols that it covers fit.
     assert_eq!(give_repair(&mut decoder, &encoder, 6..9, 2), innovative(0));
     assert_eq!((decoder.lower_bound(), missing(&decoder)), (5, vec![7, 8]));
     assert_eq!(give_repair(&mut decoder, &encoder, 6..9, 3), innovative(2));
@@ -183,7 +183,7 @@ fn the_oldest_symbols_yield_to_the_limit_on_bytes() {
         assert!(decoder.bytes() <= 30);
     }
     assert_eq!((decoder.lower_bound(), decoder.bytes()), (2, 30));
-    // A late symbol that older ones cannot make room for is passed on and not kept.
+    // A late symbol is passed on but not kept if giving up older ones cannot make room for it.
     decoder.source(6, &[1; 10]).unwrap();
     decoder.source(7, &[1; 10]).unwrap();
     assert_eq!(missing(&decoder), [5]);
@@ -201,11 +201,11 @@ fn the_oldest_equations_yield_to_the_limit_on_equations() {
     give_repair(&mut decoder, &encoder, 0..5, 1);
     give_repair(&mut decoder, &encoder, 3..7, 2);
     assert_eq!(decoder.repairs(), 2);
-    // About the very oldest: nothing would come of it.
+    // It is about the very oldest symbols, so it would be dropped again.
     assert_eq!(give_repair(&mut decoder, &encoder, 0..5, 3), innovative(0));
     assert_eq!(decoder.repairs(), 2);
     assert_eq!(give_repair(&mut decoder, &encoder, 0..5, 4), RepairOutcome::Dropped);
-    // Newer ones are let in, and solved.
+    // Newer repair symbols are admitted, and solved.
     give_repair(&mut decoder, &encoder, 7..10, 5);
     give_repair(&mut decoder, &encoder, 7..10, 6);
     assert_eq!(give_repair(&mut decoder, &encoder, 7..10, 7), innovative(3));
@@ -213,7 +213,7 @@ fn the_oldest_equations_yield_to_the_limit_on_equations() {
     assert_eq!(decoder.repairs(), 0);
 }
 
-/// Gives repair symbols with these keys together.
+/// Gives the repair symbols with these keys together.
 fn give_burst(
     decoder: &mut Decoder,
     encoder: &Encoder,
@@ -274,7 +274,7 @@ fn a_contradiction_in_a_burst_does_not_harm_the_rest() {
     let burst: Vec<_> = ([7, 9, 8, 7].into_iter().zip(payloads))
         .map(|(key, payload)| RepairSymbol { span: 0..6, key, payload })
         .collect();
-    // There are two unknowns: beside the first two, the third would be of no use.
+    // There are two unknowns, so the third repair symbol would be useless besides the first two.
     let contradiction = Err(DecodeError::Contradiction);
     let outcomes = decoder.repair_burst(&burst);
     let unneeded = Ok(RepairOutcome::Unneeded);
@@ -290,7 +290,7 @@ fn an_equation_that_completes_a_full_system_is_used() {
     give_repair(&mut decoder, &encoder, 0..3, 2);
     assert_eq!(give_repair(&mut decoder, &encoder, 0..3, 3), innovative(3));
     assert_eq!(recovered(&mut decoder), [0, 1, 2]);
-    // One that solves a symbol by itself is used too, however old the symbol is.
+    // A repair symbol that solves a symbol by itself is used too, however old the symbol is.
     let mut decoder = with_symbols(16, 2);
     give_repair(&mut decoder, &encoder, 1..3, 1);
     decoder.repair(3..6, 2, &[1; 10]).unwrap();
@@ -327,7 +327,7 @@ fn a_repair_symbol_shorter_than_a_symbol_it_covers_is_a_contradiction() {
     decoder.source(0, &[1; 50]).unwrap();
     assert_eq!(decoder.repair(0..2, 0, &[1; 51]), Err(DecodeError::Contradiction));
     assert_eq!((decoder.repairs(), missing(&decoder)), (0, vec![1]));
-    // The same, when the symbol comes later.
+    // The same, with the symbol arriving later.
     assert_eq!(decoder.repair(1..3, 0, &[1; 10]), Ok(innovative(0)));
     assert_eq!(decoder.source(2, &[1; 50]), Err(DecodeError::Contradiction));
     assert_eq!(decoder.symbol(2), Some(&[1; 50][..]));
@@ -343,7 +343,7 @@ fn a_solution_that_is_no_symbol_is_a_contradiction() {
         let result = decoder.repair(0..1, 9, &of(coded));
         assert_eq!(result, Err(DecodeError::Contradiction), "{coded:?}");
         assert_eq!((decoder.repairs(), missing(&decoder)), (0, vec![0]));
-        // The symbol can still come.
+        // The symbol can still arrive.
         assert_eq!(decoder.repair(0..1, 9, &of(&[0, 1, 5, 0])), Ok(innovative(1)));
         assert_eq!(decoder.symbol(0), Some(&[5][..]));
     }
@@ -355,7 +355,8 @@ fn one_contradiction_does_not_hide_what_else_is_solved() {
     let mut decoder = default();
     give_repair(&mut decoder, &encoder, 0..2, 1);
     decoder.repair(0..3, 2, &[0x77; 20]).unwrap();
-    // Symbol 0 determines 1 from the first equation, and with it a symbol 2 that never was.
+    // Symbol 0 determines symbol 1 by the first equation, and with it a symbol 2 that never
+    // existed.
     assert_eq!(decoder.source(0, &content(0)), Err(DecodeError::Contradiction));
     assert_eq!(recovered(&mut decoder), [1]);
     assert_eq!((decoder.repairs(), missing(&decoder)), (0, vec![2]));
@@ -374,7 +375,7 @@ fn a_lossy_stream_without_end_neither_grows_nor_sticks() {
             encoder.release_below(encoder.window().start + 1);
         }
         encoder.push(&content(id)).unwrap();
-        // Every twentieth is lost, and in each 3000 a burst that repair cannot make up for.
+        // Every twentieth symbol is lost, and in each 3000 a burst that repair cannot recover.
         if id % 20 != 7 && id % 3000 >= 50 {
             give(&mut decoder, [id]);
         }
@@ -395,6 +396,6 @@ fn a_lossy_stream_without_end_neither_grows_nor_sticks() {
     let lost = 20_000 / 20 + 7 * 50;
     let unsolved = usize::try_from(decoder.given_up()).unwrap();
     assert!(recoveries >= 900, "{recoveries} of about {lost} recovered, {unsolved} given up");
-    // The last burst is long past, and what was lost since is known.
+    // The last burst is long past, and later losses have been recovered.
     assert!(decoder.missing().len() <= 1);
 }

@@ -12,7 +12,7 @@ use crate::{
     symbol::{PREFIX, SymbolId},
 };
 
-/// Names a repair symbol that is open: see [`Encoder::open_repair`](super::Encoder::open_repair).
+/// Identifies an open repair symbol: see [`Encoder::open_repair`](super::Encoder::open_repair).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OpenRepair(u64);
 
@@ -21,14 +21,14 @@ struct Open {
     name: OpenRepair,
     first: SymbolId,
     coefficients: Coefficients,
-    /// The sum of the products so far; as long as the longest symbol.
+    /// The sum of the products so far, as long as the longest symbol.
     sum: Slot,
 }
 
-/// The bound on the memory of all of them beside their sums.
+/// The bound on the memory of all of them, without their sums.
 pub(super) const CONTAINER: usize = vector::<Open>(MAX_OPEN_REPAIRS);
 
-/// All repair symbols that are open.
+/// All open repair symbols.
 #[derive(Debug, Default)]
 pub(super) struct OpenRepairs {
     open: Vec<Open>,
@@ -50,7 +50,7 @@ impl OpenRepairs {
         }
         let name = OpenRepair(self.opened);
         self.opened += 1;
-        // Room for the longest symbol, so that sums never move.
+        // Room for the longest symbol, so that the sum never has to be reallocated.
         let sum = pool.take(PREFIX + symbol_size);
         self.open.push(Open { name, first, coefficients: Coefficients::new(key), sum });
         Some(name)
@@ -66,7 +66,7 @@ impl OpenRepairs {
         }
     }
 
-    /// Bytes held beside the sums, which are the pool's.
+    /// Allocated bytes, except for the sums, which belong to the pool.
     pub(super) fn allocated(&self) -> usize {
         self.open.capacity() * size_of::<Open>()
     }
@@ -75,8 +75,8 @@ impl OpenRepairs {
         self.open.shrink_to_fit();
     }
 
-    /// Takes one out, and appends it to `out`. `None` if it is not open; it covers nothing if
-    /// nothing was added.
+    /// Removes a repair symbol and appends it to `out`. `None` if it is not open. It covers nothing
+    /// if no symbol was added.
     pub(super) fn close(
         &mut self,
         name: OpenRepair,

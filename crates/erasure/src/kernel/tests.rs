@@ -3,26 +3,26 @@ use crate::gf256;
 use alloc::{vec, vec::Vec};
 use core::ops::Range;
 
-/// All that the loops can meet: no full register, several tiles and every remainder.
+/// Lengths for every case of the loops: less than a register, several tiles, and every remainder.
 fn lengths() -> impl Iterator<Item = usize> {
     let all = (0..=200).chain([255, 384, 511, 767, 1500, 1536, 1600, 3100]);
-    // Miri is slow, and finds in some of them what there is to find.
+    // Miri is slow, and a few lengths suffice for it.
     all.step_by(if cfg!(miri) { 23 } else { 1 })
 }
 
 const OFFSETS: [usize; 4] = [0, 1, 7, 33];
 
-/// Allocated with this length and no more, so that AddressSanitizer sees what goes past its end.
+/// Allocated with exactly this length, so that AddressSanitizer detects accesses past its end.
 fn region(len: usize, salt: usize) -> Vec<u8> {
     (0..len).map(|i| ((i * 31 + (i >> 8) * 57 + salt * 97) % 251) as u8).collect()
 }
 
-/// Makes a region shorter, its allocation too.
+/// Shortens a region and its allocation.
 fn shorten(region: &mut Vec<u8>, len: usize) {
     *region = region[..len].to_vec();
 }
 
-/// Each region behind `offset` bytes that do not belong to it.
+/// Regions that start `offset` bytes into their allocation.
 fn regions(count: usize, len: usize, offset: usize) -> Vec<Vec<u8>> {
     (0..count).map(|salt| region(len + offset, salt + 1)).collect()
 }
@@ -42,7 +42,7 @@ fn scalar_products_are_those_of_the_field() {
     let kernel = Kernel::scalar();
     for c in 0..=255 {
         let expected: Vec<u8> = elements.iter().map(|&e| gf256::mul(c, e)).collect();
-        // An odd length, so that single bytes are met too.
+        // An odd length, so that single bytes occur too.
         for from in [0, 3] {
             let mut scaled = elements[from..].to_vec();
             kernel.scale(&mut scaled, c);
@@ -54,8 +54,8 @@ fn scalar_products_are_those_of_the_field() {
     }
 }
 
-/// Applies each operation in turn to part of a region, and compares every result with that of the
-/// scalar kernel.
+/// Applies each operation to part of a region, and compares every result with that of the scalar
+/// kernel.
 fn check(
     kernel: Kernel,
     before: &[u8],
@@ -128,7 +128,7 @@ fn every_tier_agrees_on_every_number_of_sources() {
             let coefficients: Vec<u8> = (0..count).map(|i| (i * 7) as u8).collect();
             let before = region(150, 99);
             check(kernel, &before, 0..150, &coefficients, &behind(&regions, 0), 77);
-            // Sources of other lengths in between.
+            // Some of the sources have other lengths.
             for (i, region) in regions.iter_mut().enumerate().skip(1).step_by(3) {
                 shorten(region, i % 150);
             }
@@ -137,7 +137,7 @@ fn every_tier_agrees_on_every_number_of_sources() {
     }
 }
 
-/// Multiplies `count` sources to `rows` destinations, some of them shorter if `short`.
+/// Multiplies `count` sources into `rows` destinations, some of them shorter if `short`.
 fn check_matmul(kernel: Kernel, rows: usize, count: usize, len: usize, short: bool) {
     let (mut sources, mut before) = (regions(count, len, 1), regions(rows, len, 3));
     if short {
@@ -217,7 +217,7 @@ fn targets_that_promise_vector_instructions_have_their_tier() {
     assert_eq!(has(Tier::Neon), cfg!(target_arch = "aarch64"));
     let simd128 = cfg!(all(target_arch = "wasm32", target_feature = "simd128"));
     assert_eq!(has(Tier::Simd128), simd128);
-    // On x86-64 it depends on the machine, unless the program is compiled for some.
+    // On x86-64 it depends on the machine, unless the program is compiled for a specific one.
     let avx2 = cfg!(all(target_arch = "x86_64", target_feature = "avx2"));
     assert!(has(Tier::Avx2) || !avx2);
 }

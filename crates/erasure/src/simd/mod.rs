@@ -1,8 +1,8 @@
-//! The only module with `unsafe` code: vector instructions, and what has to be promised about them.
+//! The only module with `unsafe` code: vector instructions and their safety requirements.
 //!
-//! [`vector`] has the loops over regions, the tiers' modules the instructions that they are made
-//! of. What leaves this module is safe to use: a [`Table`] is only handed out on a CPU that has
-//! what its functions need.
+//! [`vector`] has the loops over regions, and the modules of the tiers have the instructions for
+//! them. The module's interface is safe: a [`Table`] is only handed out on a CPU that supports its
+//! functions.
 #![allow(unsafe_code, reason = "vector instructions work on pointers")]
 
 #[cfg(target_arch = "aarch64")]
@@ -30,8 +30,8 @@ mod x86;
 
 use crate::kernel::Tier;
 
-/// The functions of a tier. What they do is what [`Kernel`](crate::kernel::Kernel) says; it also
-/// checks that the numbers of coefficients fit.
+/// The functions of a tier. [`Kernel`](crate::kernel::Kernel) documents them, and checks the number
+/// of coefficients.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) tier: Tier,
@@ -45,7 +45,7 @@ pub(crate) struct Table {
 /// Destinations, a row of coefficients for each, and sources.
 type Matmul = fn(&mut [&mut [u8]], &[u8], &[&[u8]]);
 
-/// The tier that is always there.
+/// The tier that is always available.
 pub(crate) static SCALAR: &Table = &SCALAR_TABLE;
 
 static SCALAR_TABLE: Table = Table {
@@ -57,7 +57,7 @@ static SCALAR_TABLE: Table = Table {
     matmul: scalar::matmul,
 };
 
-/// Makes a tier's functions of the loops in [`vector`].
+/// Instantiates the loops in [`vector`] as a tier's functions.
 #[cfg(any(
     target_arch = "x86_64",
     target_arch = "aarch64",
@@ -126,8 +126,8 @@ tier!(neon_tier, Tier::Neon, super::neon::Neon, "neon");
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 tier!(simd128, Tier::Simd128, super::wasm::Simd128, "simd128");
 
-/// Whether the CPU has instructions: asked at run time where the standard library is there to ask,
-/// and otherwise known from what the program is compiled for.
+/// Whether the CPU has instructions: detected at run time with the standard library, otherwise
+/// known from the target features of the build.
 #[cfg(target_arch = "x86_64")]
 macro_rules! has {
     ($($feature:tt),*) => {{
@@ -139,7 +139,7 @@ macro_rules! has {
     }};
 }
 
-/// The functions of a tier, if they run on this CPU.
+/// The functions of a tier, if this CPU supports it.
 pub(crate) fn table(tier: Tier) -> Option<&'static Table> {
     match tier {
         Tier::Scalar => Some(SCALAR),

@@ -1,4 +1,4 @@
-//! The tier of AArch64, which always has NEON.
+//! The tier of AArch64, where NEON is always available.
 
 use core::arch::aarch64::*;
 
@@ -8,13 +8,13 @@ use super::{
     vector::{MAX_ROWS, Vector, instructions},
 };
 
-/// NEON: bytes are looked up by their halves.
+/// NEON: multiplies by looking up both halves of each byte.
 #[derive(Clone, Copy)]
 pub(super) struct Neon(uint8x16_t);
 
 impl Vector for Neon {
     const BYTES: usize = 16;
-    /// Of 32 registers; with more columns the compiler, which loads ahead, runs out of them.
+    /// There are 32 registers; with more columns the compiler, which loads ahead, runs out of them.
     const DOT_COLUMNS: usize = 11;
     const ROWS: usize = 6;
     const MATMUL_COLUMNS: [usize; MAX_ROWS + 1] = [0, 4, 4, 4, 3, 3, 3];

@@ -1,20 +1,20 @@
-//! Parts of a register of 16 bytes, for instructions that only load and store all of it.
+//! Loads and stores parts of a 16-byte register, for instruction sets that only access all of it.
 
-/// The `len` bytes from `at` on, fewer than 16, as little-endian words with zeros behind them.
+/// The `len` bytes from `at` on, fewer than 16, as little-endian words padded with zeros.
 ///
 /// # Safety
 ///
-/// `at` is good for reads of `len` bytes.
+/// `at` is valid for reads of `len` bytes.
 #[inline(always)]
 pub(super) unsafe fn load(at: *const u8, len: usize) -> [u64; 2] {
-    // Two reads that overlap make any length of up to twice theirs.
+    // Two overlapping reads cover any length up to twice theirs.
     // SAFETY: the caller's promise; no read ends behind `len`.
     unsafe {
         match len {
             8.. => {
                 let low = u64::from_le_bytes(at.cast::<[u8; 8]>().read());
                 let high = u64::from_le_bytes(at.add(len - 8).cast::<[u8; 8]>().read());
-                // In two steps, because nothing is left of it if `len` is 8.
+                // In two steps: if `len` is 8, this shifts by 64 bits, which one shift cannot do.
                 [low, high >> (8 * (15 - len)) >> 8]
             }
             4.. => {
@@ -37,7 +37,7 @@ pub(super) unsafe fn load(at: *const u8, len: usize) -> [u64; 2] {
 ///
 /// # Safety
 ///
-/// `at` is good for writes of `len` bytes.
+/// `at` is valid for writes of `len` bytes.
 #[inline(always)]
 pub(super) unsafe fn store([low, high]: [u64; 2], at: *mut u8, len: usize) {
     // SAFETY: the caller's promise; no write ends behind `len`.
@@ -72,9 +72,9 @@ mod tests {
     #[test]
     fn parts_of_every_length_are_loaded_with_zeros_and_stored_alone() {
         for len in 0..16 {
-            // A region of its own, so that a tool sees what goes past its end.
+            // A separate allocation, so that tools detect accesses past its end.
             let part: Vec<u8> = (1..=len as u8).map(|byte| byte * 15).collect();
-            // SAFETY: so long is the region.
+            // SAFETY: the region has that length.
             let words = unsafe { load(part.as_ptr(), len) };
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
             assert_eq!(bytes[..len], part);

@@ -8,8 +8,8 @@ const WORD: usize = 8;
 /// The lowest bit of each byte of a word.
 const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// `c` times x^0 to x^7, each in every byte of a word. By linearity the product of `c` and any
-/// element is the sum of those that belong to the element's bits.
+/// `c` times x^0 to x^7, each repeated in every byte of a word. By linearity, the product of `c`
+/// and any element is the sum of the multiples for the element's set bits.
 #[derive(Clone, Copy)]
 struct Multiples([u64; 8]);
 
@@ -23,7 +23,7 @@ impl Multiples {
         Self(multiples)
     }
 
-    /// Eight products, with neither look-ups nor branches: each bit becomes a mask.
+    /// Eight products without look-ups or branches: each bit becomes a mask.
     #[inline(always)]
     fn times(&self, word: u64) -> u64 {
         let mut product = 0;
@@ -35,7 +35,7 @@ impl Multiples {
     }
 }
 
-/// Changes each word of `dst` to `f` of it and of the word of `src` in its place.
+/// Replaces each word of `dst` by `f` of it and of the corresponding word of `src`.
 #[inline(always)]
 fn words(dst: &mut [u8], src: &[u8], f: impl Fn(u64, u64) -> u64) {
     let len = dst.len().min(src.len());

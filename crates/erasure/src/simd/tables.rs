@@ -1,9 +1,9 @@
-//! Multiplication by a constant as data: what the vector instructions take.
+//! Tables for multiplication by a constant with vector instructions.
 
 use crate::gf256;
 
-/// For each constant, the matrix over GF(2) that multiplies by it, as the affine instructions of
-/// GFNI read it: row *i* of the product's bits is byte 7 - *i*.
+/// For each constant, the matrix over GF(2) that multiplies by it, in the layout of GFNI's affine
+/// instructions: row *i* of the product's bits is byte 7 - *i*.
 #[cfg(target_arch = "x86_64")]
 pub(super) static MATRICES: [u64; 256] = matrices();
 
@@ -29,7 +29,7 @@ const fn matrices() -> [u64; 256] {
     matrices
 }
 
-/// The products of one constant with all values of an element's lower and of its upper half.
+/// The products of one constant with all values of an element's lower and upper half.
 #[repr(C, align(32))]
 #[derive(Clone, Copy)]
 pub(super) struct Halves {

@@ -1,29 +1,29 @@
-//! What a vector unit can do, and the loops over regions, written once for all of them.
+//! An interface to vector units, and the loops over regions, written once for all tiers.
 //!
-//! Everything here is inlined into functions that enable the instructions of one tier. The shape
-//! of the loops follows from one observation: with multipliers as fast as these, moving the
-//! destination costs more than the products do. So a *tile* of it stays in registers while all
-//! sources pass by.
+//! Everything here is inlined into functions that enable the instructions of one tier. The shape of
+//! the loops follows from one observation: the multiplications are so fast that loading and storing
+//! the destination costs more. A *tile* of it therefore stays in registers while all sources are
+//! processed.
 
 /// A register full of bytes.
 ///
 /// # Safety
 ///
 /// Every method needs a CPU with the instructions of the tier. Loads and stores need pointers that
-/// are good for [`BYTES`](Self::BYTES) bytes, or for `len` of them where that is given, and no
-/// particular alignment.
+/// are valid for [`BYTES`](Self::BYTES) bytes, or for `len` bytes where given. They may be
+/// unaligned.
 pub(super) trait Vector: Copy {
     /// Bytes of a register, at most 64.
     const BYTES: usize;
-    /// The most registers of one destination that a tile takes, at most 24.
+    /// The most registers of one destination in a tile, at most 24.
     const DOT_COLUMNS: usize;
-    /// The most destinations that a tile takes, at most [`MAX_ROWS`].
+    /// The most destinations in a tile, at most [`MAX_ROWS`].
     const ROWS: usize;
-    /// By number of destinations, the most registers of each of them that a tile takes.
+    /// By number of destinations, the most registers of each of them in a tile.
     const MATMUL_COLUMNS: [usize; MAX_ROWS + 1];
-    /// Whether sources are best added two at a time.
+    /// Whether it is best to add sources two at a time.
     const PAIRS: bool;
-    /// A constant, ready to multiply by.
+    /// A constant, prepared for multiplication.
     type Factor: Copy;
 
     unsafe fn load(at: *const u8) -> Self;
@@ -39,7 +39,7 @@ pub(super) trait Vector: Copy {
         unsafe { self.add(a).add(b) }
     }
 
-    /// `len` bytes, less than a register, and zeros.
+    /// Loads `len` bytes, less than a register, and pads them with zeros.
     #[inline(always)]
     unsafe fn load_part(at: *const u8, len: usize) -> Self {
         let mut bytes = [0u8; 64];
@@ -88,11 +88,11 @@ macro_rules! instructions {
 
 pub(super) use instructions;
 
-/// Sources that one pass takes. Their pointers fit on the stack, and as many symbols of 1536 bytes
-/// stay in a second-level cache while they serve several destinations.
+/// Sources per pass. Their pointers fit on the stack, and as many symbols of 1536 bytes stay in a
+/// second-level cache while they are used for several destinations.
 const BLOCK: usize = 128;
 
-/// The most destinations that one pass of any tier serves.
+/// The most destinations per pass in any tier.
 pub(super) const MAX_ROWS: usize = 6;
 
 /// Calls a tile function with the number of registers as a constant.
@@ -105,7 +105,7 @@ macro_rules! with_columns {
     };
 }
 
-/// See [`Kernel::dot`](crate::kernel::Kernel::dot); if not `MULTIPLY`, all coefficients are 1 and
+/// See [`Kernel::dot`](crate::kernel::Kernel::dot). Without `MULTIPLY`, all coefficients are 1 and
 /// none are read.
 ///
 /// # Safety
@@ -188,7 +188,7 @@ unsafe fn dot_long<V: Vector, const MULTIPLY: bool>(
 ///
 /// # Safety
 ///
-/// As for [`dot`], and all regions are good for so many bytes.
+/// As for [`dot`], and all regions are valid for that many bytes.
 #[inline(always)]
 unsafe fn dot_tile<V: Vector, const MULTIPLY: bool, const C: usize>(
     dst: *mut u8,
@@ -233,7 +233,7 @@ unsafe fn dot_tile<V: Vector, const MULTIPLY: bool, const C: usize>(
     }
 }
 
-/// Adds `c` times `src` to `dst`; the longer one's end is left alone.
+/// Adds `c` times `src` to `dst`, up to the shorter length.
 ///
 /// # Safety
 ///
@@ -297,7 +297,7 @@ pub(super) unsafe fn matmul<V: Vector>(
     let common = dsts.iter().map(|dst| dst.len()).min().unwrap_or(0);
     for (number, block) in sources.chunks(BLOCK).enumerate() {
         let first = number * BLOCK;
-        // What tiles can do: nothing if there is a short source.
+        // Tiles can be used for this many bytes: none if there is a short source.
         let tiled = if block.iter().all(|source| source.len() >= common) { common } else { 0 };
         // SAFETY: the CPU is right, and all regions have `tiled` bytes.
         unsafe { matmul_block::<V>(dsts, coefficients, sources.len(), first, block, tiled) };
@@ -330,7 +330,7 @@ unsafe fn matmul_block<V: Vector>(
     sources: &[&[u8]],
     len: usize,
 ) {
-    // Groups of about the same size.
+    // Groups of about equal size.
     let groups = dsts.len().div_ceil(V::ROWS);
     let largest = dsts.len().div_ceil(groups.max(1));
     let mut offset = 0;
@@ -405,9 +405,9 @@ unsafe fn matmul_group<V: Vector>(
 ///
 /// # Safety
 ///
-/// The CPU has the instructions of the tier. The first `R` destinations and all sources are good
-/// for so many bytes behind `offset`, and the first `R` lists of coefficients are as long as that
-/// of sources.
+/// The CPU has the instructions of the tier. The first `R` destinations and all sources are valid
+/// for that many bytes after `offset`, and the first `R` lists of coefficients are as long as the
+/// list of sources.
 #[inline(always)]
 unsafe fn matmul_tile<V: Vector, const R: usize, const C: usize>(
     dsts: &[*mut u8; MAX_ROWS],

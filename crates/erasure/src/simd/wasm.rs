@@ -1,4 +1,4 @@
-//! The tier of WebAssembly, in builds with `simd128`: a program cannot detect it at run time.
+//! The tier of WebAssembly, in builds with `simd128`, as a program cannot detect it at run time.
 
 use core::arch::wasm32::*;
 
@@ -8,14 +8,14 @@ use super::{
     vector::{MAX_ROWS, Vector, instructions},
 };
 
-/// simd128: bytes are looked up by their halves.
+/// simd128: multiplies by looking up both halves of each byte.
 #[derive(Clone, Copy)]
 pub(super) struct Simd128(v128);
 
 impl Vector for Simd128 {
     const BYTES: usize = 16;
-    /// The fastest that were measured in V8 on x86-64: many rows that share a source are worth more
-    /// than sums that all stay in its 16 registers.
+    /// The fastest values measured in V8 on x86-64: sharing a source among many rows is worth more
+    /// than keeping all sums in its 16 registers.
     const DOT_COLUMNS: usize = 8;
     const ROWS: usize = 6;
     const MATMUL_COLUMNS: [usize; MAX_ROWS + 1] = [0, 4, 4, 3, 3, 3, 3];

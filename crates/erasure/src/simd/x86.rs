@@ -7,7 +7,7 @@ use super::{
     vector::{MAX_ROWS, Vector, instructions},
 };
 
-/// AVX2: bytes are looked up by their halves.
+/// AVX2: multiplies by looking up both halves of each byte.
 #[derive(Clone, Copy)]
 pub(super) struct Avx2(__m256i);
 
@@ -76,8 +76,8 @@ impl Vector for Avx2Gfni {
     }
 }
 
-/// AVX-512 with GFNI: 64 bytes at a time, the sum of three in one instruction, and loads and
-/// stores of parts of a register.
+/// AVX-512 with GFNI: 64 bytes at a time, additions of three in one instruction, and loads and
+/// stores of partial registers.
 #[derive(Clone, Copy)]
 pub(super) struct Avx512Gfni(__m512i);
 
@@ -93,7 +93,7 @@ impl Vector for Avx512Gfni {
 
     #[inline(always)]
     unsafe fn add2(self, a: Self, b: Self) -> Self {
-        /// The truth table of exclusive or of three.
+        /// The truth table of the exclusive or of three operands.
         const SUM: i32 = 0x96;
         // SAFETY: the caller's promise.
         Self(unsafe { _mm512_ternarylogic_epi64::<SUM>(self.0, a.0, b.0) })
@@ -113,13 +113,13 @@ impl Vector for Avx512Gfni {
 
     #[inline(always)]
     unsafe fn load_part(at: *const u8, len: usize) -> Self {
-        // SAFETY: the caller's promise; what the mask leaves out is not touched.
+        // SAFETY: the caller's promise; masked-out bytes are not accessed.
         Self(unsafe { _mm512_maskz_loadu_epi8((1 << len) - 1, at.cast()) })
     }
 
     #[inline(always)]
     unsafe fn store_part(self, at: *mut u8, len: usize) {
-        // SAFETY: the caller's promise; what the mask leaves out is not touched.
+        // SAFETY: the caller's promise; masked-out bytes are not accessed.
         unsafe { _mm512_mask_storeu_epi8(at.cast(), (1 << len) - 1, self.0) }
     }
 }

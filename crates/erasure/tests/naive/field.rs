@@ -1,4 +1,4 @@
-//! The field and the coefficients, written from the specification.
+//! The field and the coefficients, implemented from the specification.
 
 /// A product in GF(256) with the polynomial 0x11D.
 pub fn mul(a: u8, b: u8) -> u8 {

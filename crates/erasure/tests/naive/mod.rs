@@ -1,5 +1,5 @@
-//! A solver to compare with, written from the specification and sharing nothing with the crate:
-//! products bit by bit, the whole system solved anew each time.
+//! A reference solver, implemented from the specification and sharing no code with the crate:
+//! products bit by bit, the whole system solved from scratch each time.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 mod field;
@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 pub use field::{coefficient, inverse, mul};
 
-/// What is coded for a symbol, padded to `size`.
+/// The coded form of a symbol, padded to `size`.
 pub fn framed(bytes: &[u8], size: usize) -> Vec<u8> {
     let mut coded = (bytes.len() as u16).to_be_bytes().to_vec();
     coded.extend_from_slice(bytes);
@@ -17,10 +17,10 @@ pub fn framed(bytes: &[u8], size: usize) -> Vec<u8> {
     coded
 }
 
-/// Length of all rows' payloads here.
+/// The length of all payloads here.
 const SIZE: usize = 26;
 
-/// Which unknowns follow from equations that are given by their coefficients.
+/// Which unknowns are determined by equations, given by their coefficients.
 pub fn determined(equations: impl Iterator<Item = Vec<u8>>, unknowns: usize) -> Vec<bool> {
     let equations = equations.map(|coefficients| (coefficients, Vec::new())).collect();
     let solved = Naive { equations }.solve();

@@ -1,4 +1,4 @@
-//! Sending and reading messages.
+//! Sending and receiving messages.
 
 use bytes::Bytes;
 use sutura_proto::{Dir, Side, StreamId};
@@ -30,25 +30,26 @@ impl Connection {
         self.peer.as_ref()
     }
 
-    /// How many exchanges are not complete.
+    /// How many exchanges are in progress.
     #[must_use]
     pub fn exchanges(&self) -> usize {
         self.exchanges.len()
     }
 
-    /// The priority of an exchange's response, as both ends have it so far: what the client asked
+    /// The priority of an exchange's response as both ends know it so far: what the client asked
     /// for, overridden by the `priority` field of the response (RFC 9218 section 8).
     #[must_use]
     pub fn priority(&self, stream: StreamId) -> Option<Priority> {
         self.exchanges.get(&stream).map(Exchange::priority)
     }
 
-    /// Sends a request (client). `priority` becomes its `priority` field, unless `fields` have
-    /// one, and the order in which its own body is sent. `fin` if neither body nor trailers follow.
+    /// Sends a request (client). `priority` becomes its `priority` field, unless `fields` has one,
+    /// and sets the order in which its own body is sent. Set `fin` if neither body nor trailers
+    /// follow.
     ///
     /// # Errors
-    /// `StreamsBlocked`, `GoingAway`, `Malformed`, `FieldSectionTooLarge`, `InvalidState` at a
-    /// server; nothing was sent then.
+    /// `StreamsBlocked`, `GoingAway`, `Malformed`, `FieldSectionTooLarge`; `InvalidState` at a
+    /// server. Nothing was sent then.
     pub fn send_request<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -85,15 +86,15 @@ impl Connection {
         Ok(stream)
     }
 
-    /// Sends a response (server): any number of interim ones, then the final one. `fin` if neither
-    /// body nor trailers follow.
+    /// Sends a response (server): any number of interim responses, then the final one. Set `fin` if
+    /// neither body nor trailers follow.
     ///
-    /// The stream has had the priority that the request asked for since that came. Now the
-    /// `priority` field in `fields` overrides it, and the stream gets its protection.
+    /// The stream has had the priority that the request asked for since the request arrived. The
+    /// `priority` field in `fields` now overrides it, and protection of the stream begins.
     ///
     /// # Errors
-    /// `InvalidState` before the request or after the final response, or if `fin` goes with an
-    /// interim response; `Blocked` if an earlier response waits; `Malformed`,
+    /// `InvalidState` before the request, after the final response, or for `fin` with an interim
+    /// response; `Blocked` if an earlier response is still pending; `Malformed`,
     /// `FieldSectionTooLarge`, `Stopped`, `UnknownStream`.
     pub fn send_response<T: Transport>(
         &mut self,
@@ -129,12 +130,12 @@ impl Connection {
         })
     }
 
-    /// Sends a prefix of `data`, at most [`MAX_DATA_COPY`](crate::MAX_DATA_COPY) bytes, as body;
-    /// how many bytes.
+    /// Sends a prefix of `data`, at most [`MAX_DATA_COPY`](crate::MAX_DATA_COPY) bytes, as body.
+    /// Returns its length.
     ///
     /// # Errors
-    /// `Blocked` if none, `InvalidState` before the head or after the end, `Stopped`,
-    /// `UnknownStream`.
+    /// `Blocked` if nothing can be sent now, `InvalidState` before the head or after the end,
+    /// `Stopped`, `UnknownStream`.
     pub fn send_body<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -148,10 +149,10 @@ impl Connection {
         })
     }
 
-    /// Sends all of `chunk` as body, without copying it here.
+    /// Sends all of `chunk` as body, without copying it.
     ///
     /// # Errors
-    /// As [`Self::send_body`]; `chunk` was not sent then.
+    /// As for [`Self::send_body`]; `chunk` was not sent then.
     pub fn send_body_chunk<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -168,8 +169,8 @@ impl Connection {
     /// Ends a message with a trailer section.
     ///
     /// # Errors
-    /// `Blocked` if body waits; `InvalidState` before the head, after the end, or for CONNECT;
-    /// `Malformed`, `FieldSectionTooLarge`, `Stopped`, `UnknownStream`.
+    /// `Blocked` if body is still pending; `InvalidState` before the head, after the end, or for
+    /// CONNECT; `Malformed`, `FieldSectionTooLarge`, `Stopped`, `UnknownStream`.
     pub fn send_trailers<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -190,7 +191,7 @@ impl Connection {
         })
     }
 
-    /// Ends a message after what was sent of its body. Never `Blocked`.
+    /// Ends a message after the body sent so far. Never `Blocked`.
     ///
     /// # Errors
     /// `InvalidState` before the head or after the end, `Stopped`, `UnknownStream`.
@@ -209,7 +210,7 @@ impl Connection {
         })
     }
 
-    /// Runs `act` on an exchange's sending half and handles transport errors.
+    /// Runs `act` on the sending half of an exchange and handles transport errors.
     fn send<T: Transport, R>(
         &mut self,
         quic: &mut T,
@@ -234,12 +235,12 @@ impl Connection {
         }
     }
 
-    /// Moves body from the transport into `buffer`, which is not empty: how many bytes. `Ok(0)`
-    /// after the last, when trailers or the end were found; events tell which.
+    /// Reads body into `buffer`, which must not be empty, and returns the number of bytes. `Ok(0)`
+    /// follows the last byte, when trailers or the end have been found; events tell which.
     ///
     /// # Errors
-    /// `Blocked` if none are there, or the head has not arrived; `UnknownStream` once the exchange
-    /// is over, which events tell.
+    /// `Blocked` if no bytes are available or the head has not arrived; `UnknownStream` once the
+    /// exchange is over, which events report.
     pub fn read_body<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -265,7 +266,7 @@ impl Connection {
         stream: StreamId,
         buffer: &mut [u8],
     ) -> Result<usize, ReceiveError> {
-        // Twice at most: up to a payload, and then from it.
+        // At most twice: up to a payload, and then from it.
         loop {
             let exchange = self.exchanges.get_mut(&stream).ok_or(ReceiveError::UnknownStream)?;
             if exchange.receive.in_data() {
@@ -276,7 +277,7 @@ impl Connection {
                         return Err(ReceiveError::UnknownStream);
                     }
                 };
-                // An end that is known already is told now rather than with the next packet.
+                // If the end is already known, it is reported now rather than with the next packet.
                 if exchange.receive.at_end() {
                     self.receive(quic, stream, false)?;
                 }
@@ -299,7 +300,7 @@ impl Connection {
         }
     }
 
-    /// Abandons our message (RFC 9114 section 4.1.1).
+    /// Abandons this end's message (RFC 9114 section 4.1.1).
     ///
     /// # Errors
     /// `UnknownStream`.
@@ -319,8 +320,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Asks the peer to stop sending its message. With [`Code::NO_ERROR`], a server says that its
-    /// response does not need the rest of the request (RFC 9114 section 4.1).
+    /// Asks the peer to stop sending its message. With [`Code::NO_ERROR`], a server says that it
+    /// does not need the rest of the request (RFC 9114 section 4.1).
     ///
     /// # Errors
     /// `UnknownStream`.
@@ -340,8 +341,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Gives up an exchange in both directions: [`Code::REQUEST_CANCELLED`] cancels it,
-    /// [`Code::REQUEST_REJECTED`] tells a client that nothing was done with its request.
+    /// Abandons an exchange in both directions: [`Code::REQUEST_CANCELLED`] cancels it,
+    /// [`Code::REQUEST_REJECTED`] tells a client that its request was not processed at all.
     ///
     /// # Errors
     /// `UnknownStream`.
@@ -362,7 +363,7 @@ impl Connection {
     /// Changes the priority of a request's response (client, RFC 9218 section 7.2).
     ///
     /// # Errors
-    /// `UnknownStream` once the exchange is over, `Blocked` if too much waits on the control
+    /// `UnknownStream` once the exchange is over, `Blocked` if too much is pending on the control
     /// stream, `InvalidState` at a server.
     pub fn send_priority_update<T: Transport>(
         &mut self,
@@ -391,21 +392,21 @@ impl Connection {
         self.flush_control(quic)
     }
 
-    /// Asks the peer to send no further requests, which are still answered (RFC 9114 section 5.2).
-    /// A round trip or more later [`Self::goaway`] draws the line.
+    /// Asks the peer to send no further requests; those that it still sends are answered (RFC 9114
+    /// section 5.2). Call [`Self::goaway`] a round trip or more later to set the final limit.
     ///
     /// # Errors
-    /// `Blocked` if too much waits on the control stream.
+    /// `Blocked` if too much is pending on the control stream.
     pub fn announce_goaway<T: Transport>(&mut self, quic: &mut T) -> Result<(), SendError> {
         let largest = VARINT_MAX & !0b11;
         self.send_goaway(quic, if self.side.is_server() { largest } else { 0 })
     }
 
-    /// Takes no further requests: those that have not arrived are rejected, so that the peer can
-    /// safely send them elsewhere (RFC 9114 section 5.2). At a client, sends no further ones.
+    /// Accepts no further requests: those that have not arrived yet are rejected, so that the peer
+    /// can safely send them elsewhere (RFC 9114 section 5.2). A client sends no further requests.
     ///
     /// # Errors
-    /// `Blocked` if too much waits on the control stream.
+    /// `Blocked` if too much is pending on the control stream.
     pub fn goaway<T: Transport>(&mut self, quic: &mut T) -> Result<(), SendError> {
         self.send_goaway(quic, final_goaway(self.side, self.next_request))
     }
@@ -417,7 +418,7 @@ impl Connection {
         }
         let mut payload = Vec::new();
         put_varint(&mut payload, id);
-        // Before the control stream is open, its beginning will say it.
+        // If the control stream is not open yet, it will begin with this.
         if self.outgoing.is_open()
             && self.outgoing.push_control(FrameType::GOAWAY, &payload).is_none()
         {
@@ -437,7 +438,7 @@ impl Connection {
         self.error.map_or(Ok(()), Err)
     }
 
-    /// Whether the peer takes a section of that size (RFC 9114 section 4.2.2).
+    /// Checks that the peer accepts a section of that size (RFC 9114 section 4.2.2).
     fn check_size(&self, size: u64) -> Result<(), SendError> {
         match self.peer.and_then(|peer| peer.max_field_section_size) {
             Some(limit) if size > limit => Err(SendError::FieldSectionTooLarge(limit)),

@@ -1,4 +1,4 @@
-//! The frames of the peer's control stream (RFC 9114 sections 6.2.1 and 7.2).
+//! Reads the frames of the peer's control stream (RFC 9114 sections 6.2.1 and 7.2).
 
 use sutura_proto::{Side, StreamId};
 
@@ -10,10 +10,10 @@ use crate::observe::{FrameAction, FrameContent, FrameEvent};
 use crate::settings::Settings;
 use crate::transport::{Read, ReadError, Transport};
 
-/// Largest payload of a SETTINGS or PRIORITY_UPDATE frame that is taken, in bytes.
+/// Largest accepted payload of a SETTINGS or PRIORITY_UPDATE frame, in bytes.
 pub const MAX_CONTROL_PAYLOAD: usize = 4096;
 
-/// Bytes that are read at once.
+/// Bytes read at a time.
 const SCRATCH: usize = 512;
 
 /// A frame on the control stream that has an effect.
@@ -31,20 +31,20 @@ pub(super) struct ControlReader {
     side: Side,
     began: bool,
     header: HeaderReader,
-    /// The frame whose payload is being read, and how much of it is missing.
+    /// The frame whose payload is being read, and how many bytes of it are missing.
     frame: Option<(FrameType, u64)>,
-    /// The payload so far; stays empty for a frame that is skipped.
+    /// The payload so far; stays empty for a skipped frame.
     payload: Vec<u8>,
 }
 
 impl ControlReader {
-    /// The stream after its type, received by `side`.
+    /// A reader of the control stream, after its type, at `side`.
     pub(super) fn new(side: Side) -> Self {
         let header = HeaderReader::default();
         Self { side, began: false, header, frame: None, payload: Vec::new() }
     }
 
-    /// The next frame that means something; `None` until more arrives.
+    /// The next frame with an effect; `None` until more arrives.
     pub(super) fn next<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -94,7 +94,7 @@ impl ControlReader {
         }
     }
 
-    /// Decides by its header whether a frame may stand here (RFC 9114 section 7, table 1).
+    /// Decides from its header whether a frame is permitted here (RFC 9114 section 7, table 1).
     fn begin_frame(&mut self, header: FrameHeader) -> Result<(), Error> {
         let unexpected = |reason| Err(Error::new(Code::FRAME_UNEXPECTED, reason));
         let FrameHeader { kind, len } = header;
@@ -113,8 +113,8 @@ impl ControlReader {
             {
                 return unexpected("frame that only clients send");
             }
-            // Nothing is ever pushed: every identifier is one that was never promised
-            // (RFC 9114 section 7.2.3, RFC 9218 section 7.2).
+            // Nothing is ever pushed, so every push identifier is one that was never promised (RFC
+            // 9114 section 7.2.3, RFC 9218 section 7.2).
             FrameType::CANCEL_PUSH | FrameType::PRIORITY_UPDATE_PUSH => {
                 return Err(Error::new(Code::ID_ERROR, "push that was never promised"));
             }
@@ -133,7 +133,7 @@ impl ControlReader {
     }
 }
 
-/// Whether the payload means something, rather than being skipped unseen.
+/// Whether the payload is parsed rather than skipped.
 const fn is_known(kind: FrameType) -> bool {
     matches!(
         kind,
@@ -164,8 +164,8 @@ fn parse(kind: FrameType, mut payload: &[u8]) -> Result<Option<ControlFrame>, Er
     if payload.is_empty() { Ok(Some(frame)) } else { Err(MALFORMED) }
 }
 
-/// Reads from a stream that must not end (RFC 9114 section 6.2.1, RFC 9204 section 4.2); `None` if
-/// it pauses, never 0 bytes.
+/// Reads from a stream that must not end (RFC 9114 section 6.2.1, RFC 9204 section 4.2). `None` if
+/// nothing is available; never 0 bytes.
 pub(super) fn read_critical<T: Transport>(
     quic: &mut T,
     id: StreamId,

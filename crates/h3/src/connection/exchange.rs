@@ -1,4 +1,4 @@
-//! One request and its response: what belongs to a bidirectional stream.
+//! An exchange: a request and its response on one bidirectional stream.
 
 use sutura_proto::{Side, StreamId};
 
@@ -11,35 +11,35 @@ use crate::message::{self, Method, ResponseHead};
 use crate::priority::{Priority, PriorityParameters};
 use crate::transport::Transport;
 
-/// Interim responses to one request; more are excessive load.
+/// Most interim responses to one request; more are excessive load.
 pub const MAX_INTERIM_RESPONSES: u32 = 16;
 
-/// State of an exchange, alike at both ends.
+/// The state of an exchange, at either end.
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) receive: Receive,
     pub(super) send: Send,
     pub(super) method: Method,
-    /// What the client wants, and whether a PRIORITY_UPDATE said it rather than the header.
+    /// The client's wishes, and whether they came by PRIORITY_UPDATE rather than by the header.
     pub(super) client: PriorityParameters,
     pub(super) updated: bool,
-    /// What the response's own `priority` field says.
+    /// The response's own `priority` field.
     pub(super) server: PriorityParameters,
-    /// Whether the response has begun, so that it is protected as it should be.
+    /// Whether the response has begun, so that its protection applies.
     responding: bool,
     protected: bool,
     interim: u32,
-    /// Whether it waits in the connection's list of exchanges to look after.
+    /// Whether it is in the connection's queue of exchanges to process.
     pub(super) queued: bool,
-    /// Whether the peer stopped our message, and how.
+    /// Whether the peer stopped our message, and the code.
     pub(super) stopped: Option<Code>,
-    /// Events that wait to be polled and need not be told twice.
+    /// Whether such events are already waiting to be polled and need not be queued again.
     pub(super) told_data: bool,
     pub(super) told_update: bool,
 }
 
 impl Exchange {
-    /// An exchange of which `side` sees its half.
+    /// A new exchange at `side`.
     pub(super) fn new(side: Side) -> Self {
         Self {
             receive: Receive::new(side),
@@ -58,7 +58,7 @@ impl Exchange {
         }
     }
 
-    /// Whether nothing more happens in it.
+    /// Whether nothing more can happen in it.
     pub(super) fn is_done(&self) -> bool {
         self.receive.is_done() && self.send.is_done()
     }
@@ -68,21 +68,21 @@ impl Exchange {
         self.receive.phase != Phase::Head
     }
 
-    /// The priority that the response has (RFC 9218 section 8).
+    /// The response's priority (RFC 9218 section 8).
     pub(super) fn priority(&self) -> Priority {
         self.client.overridden_by(&self.server).resolve()
     }
 
-    /// Gives the response's stream its place, and once the response has begun its protection.
+    /// Sets the priority of the response's stream and, once the response has begun, its protection.
     pub(super) fn apply_priority<T: Transport>(&mut self, quic: &mut T, id: StreamId) {
         let priority = self.priority();
         quic.set_priority(id, priority.of_stream());
         self.apply_protection(quic, id, &priority);
     }
 
-    /// The response begins; the final one says what it has to say of its priority. Its stream has
-    /// had a place since the request came. That is not said anew unless the response changes it, as
-    /// requests that came since may have had a later word on its classes.
+    /// Begins the response; the final one carries its own priority. The stream has had its priority
+    /// since the request came, and it is set again only if the response changes it: later requests
+    /// may have redefined its classes meanwhile.
     pub(super) fn begin_response<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -108,7 +108,7 @@ impl Exchange {
         }
     }
 
-    /// A field section came: what it is.
+    /// Handles a field section and says what it is.
     pub(super) fn on_section(
         &mut self,
         side: Side,

@@ -8,10 +8,10 @@ use crate::error::{Code, Error};
 use crate::qpack::{DecoderStream, EncoderStream};
 use crate::transport::{Read, ReadError, Transport};
 
-/// Streams whose type has not arrived. The next one is accepted when one of them says its type.
+/// Most streams whose type has not arrived. A further one is accepted when one of them has a type.
 pub const MAX_UNTYPED_STREAMS: usize = 32;
 
-/// Bytes of a QPACK stream that are read at once.
+/// Bytes of a QPACK stream read at a time.
 const SCRATCH: usize = 256;
 
 /// Stream types.
@@ -20,7 +20,7 @@ const PUSH: u64 = 0x1;
 pub(super) const ENCODER: u64 = 0x2;
 pub(super) const DECODER: u64 = 0x3;
 
-/// What a stream is.
+/// The kind of a stream.
 #[derive(Debug)]
 enum Kind {
     Untyped(VarintReader),
@@ -29,7 +29,7 @@ enum Kind {
     Decoder(DecoderStream),
 }
 
-/// A stream of the peer's.
+/// A stream opened by the peer.
 #[derive(Debug)]
 struct Incoming {
     id: StreamId,
@@ -37,29 +37,29 @@ struct Incoming {
     readable: bool,
 }
 
-/// The peer's streams that matter.
+/// The peer's streams that are in use.
 #[derive(Debug)]
 pub(super) struct IncomingStreams {
     side: Side,
     streams: Vec<Incoming>,
-    /// Which of the three types has been seen; each may be opened once.
+    /// Which of the three types have been seen; each may be opened once.
     seen: [bool; 3],
 }
 
 impl IncomingStreams {
-    /// Streams that `side` receives.
+    /// The streams that `side` receives.
     pub(super) const fn new(side: Side) -> Self {
         Self { side, streams: Vec::new(), seen: [false; 3] }
     }
 
-    /// Bytes arrived.
+    /// Records that bytes arrived on a stream.
     pub(super) fn readable(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.iter_mut().find(|stream| stream.id == id) {
             stream.readable = true;
         }
     }
 
-    /// Takes streams from the transport and learns their types.
+    /// Accepts streams from the transport and reads their types.
     pub(super) fn accept<T: Transport>(&mut self, quic: &mut T) -> Result<(), Error> {
         self.type_streams(quic)?;
         loop {
@@ -76,7 +76,7 @@ impl IncomingStreams {
         }
     }
 
-    /// Reads the types of streams that have none.
+    /// Reads the types of streams whose type is not known yet.
     fn type_streams<T: Transport>(&mut self, quic: &mut T) -> Result<(), Error> {
         let mut at = 0;
         while let Some(stream) = self.streams.get_mut(at) {
@@ -113,7 +113,7 @@ impl IncomingStreams {
         Ok(())
     }
 
-    /// What a stream of type `kind` is to us; `None` if it is ignored.
+    /// The role of a stream of type `kind`; `None` if it is ignored.
     fn admit<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -142,7 +142,7 @@ impl IncomingStreams {
         }
     }
 
-    /// Reads on where something arrived, up to the next control frame.
+    /// Reads where data arrived, up to the next control frame.
     pub(super) fn next<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -171,8 +171,8 @@ impl IncomingStreams {
 
 enum TypeRead {
     Blocked,
-    /// The stream ended or was reset before it said what it is, which is no error
-    /// (RFC 9114 section 6.2).
+    /// The stream ended or was reset before its type was complete, which is no error (RFC 9114
+    /// section 6.2).
     Gone,
     Type {
         kind: u64,

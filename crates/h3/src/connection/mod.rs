@@ -1,4 +1,4 @@
-//! An HTTP/3 connection: what arrives is taken apart here; messages are sent and read in `api`.
+//! An HTTP/3 connection: processes what arrives. Messages are sent and read in `api`.
 
 mod api;
 mod control;
@@ -37,19 +37,19 @@ pub use self::updates::{MAX_PRIORITY_OVERRIDES, MAX_PRIORITY_UPDATES};
 /// One end of an HTTP/3 connection.
 ///
 /// There is one exchange (a request and its response) for each bidirectional stream that the
-/// transport permits at a time. See the crate's documentation for how to drive it.
+/// transport permits at a time. The crate's documentation shows how to drive a connection.
 #[derive(Debug)]
 pub struct Connection {
     side: Side,
     config: Config,
-    /// Why the connection is over.
+    /// Why the connection is closed.
     error: Option<Error>,
     events: VecDeque<Event>,
     outgoing: OutgoingStreams,
     incoming: IncomingStreams,
     peer: Option<Settings>,
     exchanges: BTreeMap<StreamId, Exchange>,
-    /// Exchanges to look after in `process`.
+    /// Exchanges that `process` will handle.
     queue: Vec<StreamId>,
     updates: PriorityUpdates,
     overrides: Overrides,
@@ -58,18 +58,18 @@ pub struct Connection {
     max_push_id: Option<u64>,
     goaway_sent: Option<u64>,
     goaway_received: Option<u64>,
-    /// Whether an event about the latter waits to be polled.
+    /// Whether a GOAWAY event is waiting to be polled.
     told_goaway: bool,
 }
 
 impl Connection {
-    /// The end that sends requests.
+    /// The client end, which sends requests.
     #[must_use]
     pub fn client(config: Config) -> Self {
         Self::new(Side::Client, config)
     }
 
-    /// The end that answers them.
+    /// The server end, which answers them.
     #[must_use]
     pub fn server(config: Config) -> Self {
         Self::new(Side::Server, config)
@@ -96,7 +96,7 @@ impl Connection {
         }
     }
 
-    /// The transport has bytes, an end or a reset for `id`.
+    /// Tells that the transport has bytes, an end or a reset for `id`.
     pub fn readable(&mut self, id: StreamId) {
         match id.dir() {
             Dir::Uni => self.incoming.readable(id),
@@ -104,13 +104,13 @@ impl Connection {
         }
     }
 
-    /// The transport takes bytes again for `id`.
+    /// Tells that the transport accepts bytes for `id` again.
     pub fn writable(&mut self, id: StreamId) {
-        // Control and QPACK streams are looked after whenever `process` runs.
+        // Control and QPACK streams are handled in every call of `process`.
         self.queue(id);
     }
 
-    /// The peer sent STOP_SENDING with `code` for `id`.
+    /// Tells that the peer sent STOP_SENDING with `code` for `id`.
     pub fn stopped(&mut self, id: StreamId, code: Code) {
         if self.outgoing.is_critical(id) {
             let reason = "critical stream stopped";
@@ -129,12 +129,12 @@ impl Connection {
         }
     }
 
-    /// Accepts streams, processes what arrived, and sends what was pending. Call it after the
+    /// Accepts streams, processes what arrived, and sends what was pending. Call it whenever the
     /// transport made progress, and once at the start.
     ///
     /// # Errors
-    /// The connection error (RFC 9114 section 8) with which the transport was closed; the same
-    /// ever after.
+    /// The connection error (RFC 9114 section 8) with which the transport was closed. All later
+    /// calls return the same error.
     pub fn process<T: Transport>(&mut self, quic: &mut T) -> Result<(), Error> {
         let outcome = match self.error {
             Some(error) => Err(error),
@@ -143,7 +143,7 @@ impl Connection {
         outcome.map_err(|error| self.fail(quic, error))
     }
 
-    /// Closes the connection for good.
+    /// Closes the connection with an error.
     fn fail<T: Transport>(&mut self, quic: &mut T, error: Error) -> Error {
         quic.close(error.code, error.reason.as_bytes());
         self.exchanges.clear();
@@ -157,7 +157,7 @@ impl Connection {
         self.outgoing.process(quic, &self.config, self.goaway_sent)?;
         self.incoming.accept(quic)?;
         self.accept_requests(quic)?;
-        // Before requests, so that what is said about them is known.
+        // Before requests, so that updates of their priorities are known.
         while let Some(frame) = self.incoming.next(quic)? {
             self.on_control_frame(quic, frame)?;
         }
@@ -173,7 +173,7 @@ impl Connection {
             self.flush(quic, id);
             self.receive(quic, id, true)?;
         }
-        // Nothing was queued meanwhile: only hints and new streams do that.
+        // Nothing was queued meanwhile: only hints and new streams are.
         queue.clear();
         self.queue = queue;
         Ok(())
@@ -271,8 +271,8 @@ impl Connection {
             if id.index() >= self.next_request {
                 self.updates.insert(id, parameters);
             } else {
-                // All of the response was handed to the transport, which may still have to send
-                // it; it ignores streams that are gone.
+                // The response was handed to the transport completely, but may still have to be
+                // sent. The transport ignores streams that are gone.
                 let priority = self.overrides.apply(id, &parameters).resolve();
                 quic.set_priority(id, priority.of_stream());
                 quic.protect(id, priority.protection());
@@ -291,7 +291,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads on in an exchange. `tell` whether to say that there is body.
+    /// Continues reading an exchange. `tell`: whether to report body.
     fn receive<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -340,7 +340,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection or the exchange.
+    /// Ends the connection or the exchange with an error.
     fn on_fault<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -354,8 +354,8 @@ impl Connection {
                 self.events.push_back(Event::Failed { stream: id, code, reason });
             }
             Fault::Reset(code) => {
-                // Without the rest of the peer's message there is nothing to answer or to be
-                // answered (RFC 9114 section 4.1.1).
+                // Without the rest of the peer's message there is nothing to answer, or no answer
+                // to come (RFC 9114 section 4.1.1).
                 if let Some(exchange) = self.exchanges.get_mut(&id) {
                     exchange.receive.give_up();
                 }
@@ -366,7 +366,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Gives up what is left of an exchange, in both directions, and forgets it.
+    /// Abandons the rest of an exchange in both directions, and forgets it.
     fn abandon<T: Transport>(&mut self, quic: &mut T, id: StreamId, code: Code) {
         let Some(exchange) = self.exchanges.remove(&id) else {
             return;
@@ -388,7 +388,7 @@ impl Connection {
         }
     }
 
-    /// Sends what is pending of our message.
+    /// Sends what is pending of this end's message.
     fn flush<T: Transport>(&mut self, quic: &mut T, id: StreamId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else {
             return;
@@ -420,8 +420,8 @@ impl Connection {
         }
     }
 
-    /// The peer wants no more of our message, which says nothing about its own
-    /// (RFC 9114 section 4.1).
+    /// The peer wants no more of our message. That says nothing about its own message (RFC 9114
+    /// section 4.1).
     fn on_stopped<T: Transport>(&mut self, quic: &mut T, id: StreamId, code: Code) {
         let Some(exchange) = self.exchanges.get_mut(&id) else {
             return;
@@ -435,13 +435,13 @@ impl Connection {
         self.retire(id);
     }
 
-    /// The next event, oldest first.
+    /// Returns the next event, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
         loop {
             let event = self.events.pop_front()?;
             match event {
                 Event::PriorityUpdate { stream, .. } => {
-                    // Updates that followed are told as one.
+                    // Updates that came since are reported as one.
                     let Some(exchange) = self.exchanges.get_mut(&stream) else {
                         continue;
                     };

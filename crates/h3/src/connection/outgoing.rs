@@ -1,4 +1,5 @@
-//! Our unidirectional streams: control, QPACK encoder and decoder, and one for the peer to ignore.
+//! This end's unidirectional streams: control, QPACK encoder and decoder, and one for the peer to
+//! ignore.
 
 use sutura_proto::{Dir, Side, StreamId};
 use sutura_random::SplitMix64;
@@ -11,10 +12,10 @@ use crate::error::{Code, Error};
 use crate::frame::{self, FrameType};
 use crate::transport::{Transport, WriteError};
 
-/// Bytes of control frames that may wait for the transport; sending more is `Blocked`.
+/// Bytes of control frames that may be pending; beyond that, sending is `Blocked`.
 pub const MAX_CONTROL_BACKLOG: usize = 64 << 10;
 
-/// A stream of ours and what it still has to send.
+/// One of this end's streams and its pending bytes.
 #[derive(Debug)]
 struct Outgoing {
     id: StreamId,
@@ -42,15 +43,15 @@ impl Outgoing {
     }
 }
 
-/// The streams that this end opens as soon as it may.
+/// The streams that this end opens as soon as possible.
 #[derive(Debug)]
 pub(super) struct OutgoingStreams {
-    /// The control stream first: it has SETTINGS.
+    /// The control stream comes first, as it carries SETTINGS.
     streams: Vec<Outgoing>,
     grease: Option<u64>,
 }
 
-/// Types of our streams in the order in which they are opened.
+/// The types of these streams, in the order in which they are opened.
 const KINDS: [u64; 3] = [CONTROL, ENCODER, DECODER];
 
 impl OutgoingStreams {
@@ -58,7 +59,7 @@ impl OutgoingStreams {
         Self { streams: Vec::with_capacity(KINDS.len()), grease: config.grease }
     }
 
-    /// Opens what is not open yet and sends what waits.
+    /// Opens streams that are not open yet and sends pending bytes.
     pub(super) fn process<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -90,8 +91,8 @@ impl OutgoingStreams {
         Ok(())
     }
 
-    /// Queues a frame on the control stream, which it returns; `None` if there is no room for it,
-    /// or no stream yet.
+    /// Queues a frame on the control stream and returns that stream; `None` if there is no room, or
+    /// the stream is not open yet.
     pub(super) fn push_control(&mut self, kind: FrameType, payload: &[u8]) -> Option<StreamId> {
         let control = self.streams.first_mut()?;
         let backlog = control.pending.len() - control.at;
@@ -113,7 +114,7 @@ impl OutgoingStreams {
     }
 }
 
-/// What the control stream starts with.
+/// Writes the beginning of the control stream.
 fn put_preface(out: &mut Vec<u8>, config: &Config) {
     let setting = config.grease.map(|seed| (reserved(seed, 0), SplitMix64::nth(seed, 1) & 0x3fff));
     let mut payload = Vec::new();
@@ -125,7 +126,7 @@ fn put_preface(out: &mut Vec<u8>, config: &Config) {
     }
 }
 
-/// A stream of a reserved type with arbitrary bytes, which need not arrive.
+/// Sends a stream of a reserved type with arbitrary bytes, which need not arrive.
 fn send_reserved_stream<T: Transport>(quic: &mut T, id: StreamId, seed: u64) {
     let mut bytes = Vec::new();
     put_varint(&mut bytes, reserved(seed, 4));
@@ -134,12 +135,12 @@ fn send_reserved_stream<T: Transport>(quic: &mut T, id: StreamId, seed: u64) {
     let _ = quic.finish(id);
 }
 
-/// A reserved code point, 0x1f * N + 0x21 (RFC 9114 section 7.2.8), of four bytes at most.
+/// A reserved code point, 0x1f * N + 0x21 (RFC 9114 section 7.2.8), of at most four bytes.
 fn reserved(seed: u64, use_case: u64) -> u64 {
     0x1f * (SplitMix64::nth(seed, use_case) & 0xf_ffff) + 0x21
 }
 
-/// The identifier that a final GOAWAY of `side` carries: the first request not accepted, or no
+/// The identifier in a final GOAWAY of `side`: the first request not accepted, or at a client, no
 /// push (RFC 9114 section 5.2).
 pub(super) const fn final_goaway(side: Side, next_request: u64) -> u64 {
     match side {

@@ -1,4 +1,4 @@
-//! The frames of one message, read from a request stream (RFC 9114 section 4.1).
+//! Reads the frames of a message from a request stream (RFC 9114 section 4.1).
 
 use bytes::Bytes;
 use sutura_proto::{Side, StreamId};
@@ -13,15 +13,15 @@ use crate::transport::{Read, ReadError, Transport};
 /// Bytes read at a time when a payload is skipped or collected.
 const SCRATCH: usize = 1024;
 
-/// First piece of memory for a field section that arrives in pieces, in bytes.
+/// Initial allocation for a field section that arrives in pieces, in bytes.
 const FIRST_PIECE: u64 = 1024;
 
-/// How reading can end other than by waiting.
+/// A failure while reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The connection is to be closed.
+    /// The connection must be closed.
     Connection(Error),
-    /// The exchange is to be abandoned.
+    /// The exchange must be abandoned.
     Stream(Code, &'static str),
     /// The peer abandoned its message.
     Reset(Code),
@@ -39,16 +39,16 @@ impl From<MessageError> for Fault {
     }
 }
 
-/// Where the message is.
+/// The position in the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Before the (final) header section.
     Head,
-    /// After it.
+    /// After it, before the end.
     Body,
     /// After the trailer section.
     Trailed,
-    /// The message is whole, or no longer wanted.
+    /// The message is complete, or no longer wanted.
     Done,
 }
 
@@ -65,16 +65,16 @@ enum Payload {
     Skipped(u64),
 }
 
-/// What comes next on the stream.
+/// The result of reading on.
 #[derive(Debug)]
 pub(super) enum Progress {
-    /// Nothing until more arrives.
+    /// More data is needed.
     Blocked,
     /// A field section.
     Section(Fields),
-    /// The payload of a DATA frame, by [`Receive::read_data`].
+    /// The payload of a DATA frame, to be read by [`Receive::read_data`].
     Data,
-    /// The end.
+    /// The end of the message.
     End,
 }
 
@@ -87,15 +87,15 @@ pub(super) struct Receive {
     pub(super) tunnel: bool,
     header: HeaderReader,
     payload: Payload,
-    /// Whether the transport has no more than was read.
+    /// Whether the stream has been read to its end.
     fin: bool,
-    /// What the head says about the body's length, and what DATA frames made of it.
+    /// The body's length according to the head, and according to the DATA frames so far.
     expected: Option<u64>,
     announced: u64,
 }
 
 impl Receive {
-    /// The stream's beginning, received by `side`.
+    /// A new message, received by `side`.
     pub(super) fn new(side: Side) -> Self {
         Self {
             side,
@@ -109,7 +109,7 @@ impl Receive {
         }
     }
 
-    /// The head was read; `expected` bytes of body follow, if that is known.
+    /// Continues after the head; `expected` is the length of the body in bytes, if known.
     pub(super) fn begin_body(&mut self, expected: Option<u64>) {
         self.phase = Phase::Body;
         self.expected = expected;
@@ -130,12 +130,12 @@ impl Receive {
         matches!(self.payload, Payload::Data(1..))
     }
 
-    /// Whether the stream has ended and only what it leads to is left to find out.
+    /// Whether the stream has ended and only the conclusion remains to be drawn.
     pub(super) fn at_end(&self) -> bool {
         self.fin && !self.is_done() && !self.in_data()
     }
 
-    /// Reads up to the next section, body, or end.
+    /// Reads up to the next section, body data, or the end.
     pub(super) fn next<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -183,7 +183,7 @@ impl Receive {
         }
     }
 
-    /// Decides what a frame's payload is for (RFC 9114 section 7, table 1).
+    /// Decides how to handle a frame's payload (RFC 9114 section 7, table 1).
     fn begin_frame(&mut self, header: FrameHeader, limits: FieldLimits) -> Result<Payload, Fault> {
         let unexpected = |reason| Err(Error::new(Code::FRAME_UNEXPECTED, reason).into());
         match header.kind {
@@ -202,7 +202,8 @@ impl Receive {
                     return unexpected("HEADERS after trailers or in a tunnel");
                 }
                 // An encoder that picks the shorter form of each string never needs more than the
-                // decoded size: two bytes of prefix, and a field's overhead outweighs its lengths.
+                // decoded size: two bytes of prefix are added, and a field's overhead outweighs its
+                // lengths.
                 if header.len > limits.size.saturating_add(2) {
                     return Err(too_large());
                 }
@@ -224,8 +225,8 @@ impl Receive {
         }
     }
 
-    /// Moves body into `buffer`, which is not empty: how many bytes; `None` if none are there.
-    /// Only while [`Self::in_data`].
+    /// Reads body into `buffer`, which must not be empty, and returns the number of bytes; `None`
+    /// if none are available. Only while [`Self::in_data`].
     pub(super) fn read_data<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -245,7 +246,7 @@ impl Receive {
         }
     }
 
-    /// The stream has ended: whether the message has, too.
+    /// Handles the end of the stream: checks that the message is complete.
     pub(super) fn end(&mut self) -> Result<(), Fault> {
         if self.phase == Phase::Head {
             return Err(match self.side {
@@ -261,14 +262,14 @@ impl Receive {
     }
 }
 
-/// At most `left` bytes of `buffer`.
+/// The first `left` bytes of `buffer`, or all of it.
 pub(super) fn prefix(buffer: &mut [u8], left: u64) -> &mut [u8] {
     let n = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
     buffer.get_mut(..n).unwrap_or_default()
 }
 
-/// Appends what there is of a field section. Memory grows with what arrived, not with what a
-/// header promised.
+/// Appends the available bytes of a field section. Memory grows with the bytes that arrive, not
+/// with the length that a header announces.
 fn read_section<T: Transport>(
     quic: &mut T,
     id: StreamId,
@@ -299,12 +300,12 @@ fn too_large() -> Fault {
     Fault::Stream(Code::EXCESSIVE_LOAD, "field section larger than the limit")
 }
 
-/// RFC 9114 section 7.1.
+/// A frame was cut short (RFC 9114 section 7.1).
 fn truncated() -> Fault {
     Error::new(Code::FRAME_ERROR, "stream ends within a frame").into()
 }
 
-/// Reads some bytes; `Some(0)` at the stream's end, `None` if it pauses.
+/// Reads some bytes; `Some(0)` at the stream's end, `None` if none are available.
 fn read<T: Transport>(
     quic: &mut T,
     id: StreamId,
@@ -319,7 +320,7 @@ fn read<T: Transport>(
             *fin = finished;
             Ok((bytes > 0 || finished).then_some(bytes))
         }
-        // Closed: the connection is over and the transport says so by itself.
+        // Closed: the connection is over, which the transport reports itself.
         Err(ReadError::Blocked | ReadError::Closed) => Ok(None),
         Err(ReadError::Reset(code)) => Err(Fault::Reset(code)),
     }

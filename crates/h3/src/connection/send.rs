@@ -1,4 +1,4 @@
-//! One message, written to a request stream with backpressure (RFC 9114 section 4.1).
+//! Writes a message to a request stream, with backpressure (RFC 9114 section 4.1).
 
 use bytes::{Buf, Bytes};
 use sutura_proto::StreamId;
@@ -10,20 +10,20 @@ use crate::observe::{FrameAction, FrameContent, FrameEvent};
 use crate::qpack;
 use crate::transport::{Transport, WriteError};
 
-/// Bytes of body that one call takes from a slice. What the transport has no room for of them is
+/// Bytes of body that one call takes from a slice. Bytes for which the transport has no room are
 /// copied; a chunk of [`Bytes`] is not.
 pub const MAX_DATA_COPY: usize = 16 << 10;
 
-/// Where the message is.
+/// The position in the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Before the (final) header section.
     Head,
-    /// After it.
+    /// After it, before the end.
     Body,
-    /// All of it was handed over, but the transport has not taken all yet.
+    /// The message is complete, but the transport has not accepted all of it yet.
     Ending,
-    /// The transport has all, or the message was abandoned.
+    /// The transport has accepted all of it, or the message was abandoned.
     Done,
 }
 
@@ -31,19 +31,19 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct Send {
     pub(super) phase: Phase,
-    /// Bytes that go first, from `at` on.
+    /// Bytes to send first, from `at` on.
     pending: Vec<u8>,
     at: usize,
-    /// Body that goes after them.
+    /// Body to send after them.
     chunk: Bytes,
-    /// Whether a caller was told to wait.
+    /// Whether a caller got `Blocked`.
     waits: bool,
-    /// With which code the peer stopped the message.
+    /// The code with which the peer stopped the message.
     stopped: Option<Code>,
 }
 
 impl Send {
-    /// A message of which nothing was sent.
+    /// A message before its first byte.
     pub(super) const fn new() -> Self {
         Self {
             phase: Phase::Head,
@@ -63,7 +63,7 @@ impl Send {
         self.at == self.pending.len() && self.chunk.is_empty()
     }
 
-    /// Hands pending bytes to the transport; whether none are left.
+    /// Hands pending bytes to the transport. Returns whether none are left.
     pub(super) fn flush<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -92,7 +92,7 @@ impl Send {
         Ok(true)
     }
 
-    /// Whether a caller that was told to wait can send again. Reported once.
+    /// Whether a caller that got `Blocked` can send again. Reported once.
     pub(super) fn take_wakeup(&mut self) -> bool {
         self.phase == Phase::Body && self.is_flushed() && std::mem::take(&mut self.waits)
     }
@@ -122,7 +122,7 @@ impl Send {
         Ok(())
     }
 
-    /// Sends a HEADERS frame. Only when [`Self::ready`].
+    /// Sends a HEADERS frame. Only if [`Self::ready`].
     pub(super) fn section<'a, T: Transport>(
         &mut self,
         quic: &mut T,
@@ -140,7 +140,7 @@ impl Send {
         self.flush(quic, id).map(drop)
     }
 
-    /// Sends a prefix of `data` in a DATA frame: its length. Only when [`Self::ready`].
+    /// Sends a prefix of `data` in a DATA frame and returns its length. Only if [`Self::ready`].
     pub(super) fn data<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -160,12 +160,12 @@ impl Send {
                 Err(error) => return Err(error),
             }
         }
-        // The frame's header promises all of `data`.
+        // The frame's header has announced all of `data`.
         self.pending.extend_from_slice(rest);
         Ok(data.len())
     }
 
-    /// Sends all of `chunk` in a DATA frame. Only when [`Self::ready`].
+    /// Sends all of `chunk` in a DATA frame. Only if [`Self::ready`].
     pub(super) fn chunk<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -180,7 +180,7 @@ impl Send {
         self.flush(quic, id).map(drop)
     }
 
-    /// Ends the message after what waits.
+    /// Ends the message after the pending bytes.
     pub(super) fn finish<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -190,13 +190,13 @@ impl Send {
         self.flush(quic, id).map(drop)
     }
 
-    /// The message is abandoned.
+    /// Abandons the message.
     pub(super) fn give_up(&mut self, stopped: Option<Code>) {
         *self = Self { phase: Phase::Done, stopped, ..Self::new() };
     }
 }
 
-/// Why sending failed: by a rule, or by the transport.
+/// Why sending failed: a protocol rule, or the transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
     Rule(SendError),

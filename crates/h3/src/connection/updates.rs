@@ -1,5 +1,5 @@
-//! Priorities of requests that have not arrived yet, and of responses that were handed over
-//! (RFC 9218 sections 7.2 and 8).
+//! Priorities of requests that have not arrived yet, and of responses that were handed to the
+//! transport completely (RFC 9218 sections 7.2 and 8).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,14 +7,15 @@ use sutura_proto::StreamId;
 
 use crate::priority::PriorityParameters;
 
-/// Requests not yet arrived whose priority is remembered, those that will arrive first; that of
-/// further ones is not.
+/// Most requests whose priority is remembered before they arrive. Those with the lowest identifiers
+/// are kept.
 pub const MAX_PRIORITY_UPDATES: usize = 64;
 
-/// Responses handed over to the transport whose own `priority` field is remembered, the latest.
+/// Most responses handed to the transport whose `priority` field is remembered. The latest are
+/// kept.
 pub const MAX_PRIORITY_OVERRIDES: usize = 128;
 
-/// The newest priority for each of a bounded number of requests, those of the lowest identifiers.
+/// The newest priority for each of a bounded number of requests, those with the lowest identifiers.
 #[derive(Debug, Default)]
 pub(super) struct PriorityUpdates {
     parameters: BTreeMap<StreamId, PriorityParameters>,
@@ -33,15 +34,15 @@ impl PriorityUpdates {
     }
 }
 
-/// What the latest responses said of their priority, for updates that come while the transport
-/// still sends them.
+/// The `priority` fields of the latest responses, for updates that arrive while the transport still
+/// sends them.
 #[derive(Debug, Default)]
 pub(super) struct Overrides {
     parameters: VecDeque<(StreamId, PriorityParameters)>,
 }
 
 impl Overrides {
-    /// Remembers what the response on `id` said, if it said anything.
+    /// Remembers the `priority` field of the response on `id`, if it has one.
     pub(super) fn insert(&mut self, id: StreamId, parameters: PriorityParameters) {
         if parameters == PriorityParameters::default() {
             return;
@@ -52,7 +53,7 @@ impl Overrides {
         self.parameters.push_back((id, parameters));
     }
 
-    /// The client's wish for the response on `id`, overridden by the response's own.
+    /// The client's wish for the response on `id`, overridden by the response's own field.
     pub(super) fn apply(&self, id: StreamId, client: &PriorityParameters) -> PriorityParameters {
         let own = self.parameters.iter().find(|(stream, _)| *stream == id);
         own.map_or_else(|| client.clone(), |(_, own)| client.overridden_by(own))

@@ -1,10 +1,9 @@
-//! Priorities (RFC 9218), the parameters of hierarchical sharing and those that ask for erasure
-//! coding.
+//! Priorities (RFC 9218), with parameters for hierarchical sharing and erasure coding.
 //!
 //! `exp_w` is a weight, `exp_p` the list of classes that a response belongs to, `exp_b` the burst
 //! loss tolerance (repair symbols on each occasion) and `exp_d` the repair delay tolerance in
-//! milliseconds. As RFC 9218 section 4 wants it of every parameter, one that is unknown, of the
-//! wrong type or out of range counts as absent and spoils nothing else.
+//! milliseconds. As RFC 9218 section 4 requires, a parameter that is unknown, of the wrong type or
+//! out of range is ignored and does not affect the others.
 
 mod parse;
 #[cfg(test)]
@@ -28,10 +27,10 @@ pub const MAX_BURST: u32 = 255;
 /// Largest `exp_d`. Larger values count as absent.
 pub const MAX_DELAY: Duration = Duration::from_secs(60);
 
-/// Bytes of a priority field value that are looked at. A longer one counts as unparseable.
+/// Longest priority field value that is parsed, in bytes. A longer one counts as unparseable.
 pub const MAX_PRIORITY_SIZE: usize = 4096;
 
-/// Longest name of a class in `exp_p`, in bytes. A class with a longer one counts as absent.
+/// Longest name of a class in `exp_p`, in bytes. A class with a longer name is ignored.
 pub const MAX_CLASS_NAME: usize = 64;
 
 const DEFAULT_URGENCY: u8 = 3;
@@ -44,7 +43,7 @@ const PARENTS: &KeyRef = key_ref("exp_p");
 const BURST: &KeyRef = key_ref("exp_b");
 const DELAY: &KeyRef = key_ref("exp_d");
 
-/// The priority of a response, every parameter decided.
+/// The priority of a response, with a value for every parameter.
 ///
 /// ```
 /// use sutura_h3::{Class, Priority, Weight};
@@ -61,16 +60,17 @@ const DELAY: &KeyRef = key_ref("exp_d");
 pub struct Priority {
     /// 0 (first) to 7; 3 by default (RFC 9218 section 4.1).
     pub urgency: u8,
-    /// Whether parts are of use before the whole (RFC 9218 section 4.2).
+    /// Whether parts of the response are useful before all of it has arrived (RFC 9218 section
+    /// 4.2).
     pub incremental: bool,
-    /// The share among siblings of the same urgency, for schedulers with weights.
+    /// Its share relative to siblings of the same urgency, for schedulers with weights.
     pub weight: Weight,
-    /// The classes above the response, its direct parent first, at most [`MAX_DEPTH`], with names
-    /// of at most [`MAX_CLASS_NAME`] bytes of printable ASCII; for schedulers with classes. Empty
-    /// for a response on the root.
+    /// The classes above the response, direct parent first, for schedulers with classes: at most
+    /// [`MAX_DEPTH`], with names of at most [`MAX_CLASS_NAME`] bytes of printable ASCII. Empty if
+    /// the response is directly below the root.
     ///
     /// Responses that name the same class under the same parents share it. If they disagree about
-    /// what it is like, the scheduler goes by the latest.
+    /// its properties, the latest counts.
     pub parents: Arc<[Class]>,
     /// Burst loss tolerance: repair symbols on each occasion, at most [`MAX_BURST`]; 0 asks for
     /// no erasure coding.
@@ -93,23 +93,23 @@ impl Default for Priority {
 }
 
 impl Priority {
-    /// With that weight.
+    /// Sets the weight.
     #[must_use]
     pub fn with_weight(self, weight: Weight) -> Self {
         Self { weight, ..self }
     }
 
-    /// With one class more above: the first is the direct parent, each further one the parent of
-    /// the one before.
+    /// Adds a class above the present ones: the first is the direct parent, each further one the
+    /// parent of the one before.
     #[must_use]
     pub fn within(self, class: Class) -> Self {
         let parents = self.parents.iter().cloned().chain([class]).collect();
         Self { parents, ..self }
     }
 
-    /// The value of a `priority` field or PRIORITY_UPDATE frame that says this. Parameters that
-    /// have their default are left out, unless nothing would be left; so are classes with a name
-    /// that cannot be said.
+    /// The value of a `priority` field or PRIORITY_UPDATE frame for this priority. Parameters with
+    /// their default value are omitted, unless the value would then be empty; so are classes whose
+    /// name cannot be encoded.
     #[must_use]
     pub fn to_field_value(&self) -> String {
         let default = Self::default();
@@ -124,7 +124,7 @@ impl Priority {
         write::field_value(&parameters).unwrap_or_else(|| format!("u={DEFAULT_URGENCY}"))
     }
 
-    /// Where the stream that carries the response stands.
+    /// The priority of the stream that carries the response.
     pub(crate) fn of_stream(&self) -> sutura_schedule::Priority {
         let urgency = self.urgency.min(MAX_URGENCY);
         sutura_schedule::Priority {
@@ -134,8 +134,7 @@ impl Priority {
         }
     }
 
-    /// The erasure coding that it asks for. What is of use piece by piece is repaired piece by
-    /// piece.
+    /// The erasure coding that it asks for. Incremental responses are repaired incrementally.
     pub(crate) fn protection(&self) -> Option<Protection> {
         let protection = if self.incremental { Protection::incremental } else { Protection::tail };
         (self.burst > 0).then(|| protection(self.burst, self.delay))
@@ -151,18 +150,18 @@ impl fmt::Display for Priority {
 impl FromStr for Priority {
     type Err = PriorityError;
 
-    /// Reads what a person wrote: nothing in it may be unknown or out of range. What a peer sent is
-    /// for [`PriorityParameters::parse`], which skips such things.
+    /// Parses text written by a person: unknown or out-of-range parameters are errors. For peers'
+    /// values use [`PriorityParameters::parse`], which skips them.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(text.parse::<PriorityParameters>()?.resolve())
     }
 }
 
-/// What one side said about a priority: `None` where it has no opinion.
+/// The priority parameters that one side set: `None` where it has no opinion.
 ///
-/// [`Display`](fmt::Display) gives the field value that says all of it, which is empty if there is
-/// no opinion at all. [`FromStr`] is for configuration: unlike [`parse`](Self::parse), it takes
-/// nothing that would be skipped.
+/// [`Display`](fmt::Display) gives the equivalent field value, which is empty if all parameters are
+/// `None`. [`FromStr`] is for configuration: unlike [`parse`](Self::parse), it rejects anything
+/// that would be skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct PriorityParameters {
     /// `u`, 0 to 7.
@@ -180,15 +179,15 @@ pub struct PriorityParameters {
 }
 
 impl PriorityParameters {
-    /// Parses a priority field value. `None` if it is no dictionary of RFC 9651; members that are
-    /// unknown or of no use are skipped.
+    /// Parses a priority field value. `None` if it is not a dictionary of RFC 9651; unknown and
+    /// unusable members are skipped.
     #[must_use]
     pub fn parse(value: &[u8]) -> Option<Self> {
         parse::parse(value, &mut |_, _| {})
     }
 
-    /// What the `priority` field lines of a header section say together; no opinion if there is
-    /// none or it cannot be parsed.
+    /// The combined `priority` field lines of a header section; all `None` if there are none or
+    /// they cannot be parsed.
     #[must_use]
     pub fn from_fields(fields: &Fields) -> Self {
         let mut lines = fields.get_all("priority");
@@ -206,9 +205,9 @@ impl PriorityParameters {
         Self::parse(&combined).unwrap_or_default()
     }
 
-    /// The client's view overridden by what the server's own `priority` field has an opinion on
-    /// (RFC 9218 section 8). The list of classes is one opinion: the server's replaces all of the
-    /// client's.
+    /// The client's parameters, overridden by those that the server's own `priority` field sets
+    /// (RFC 9218 section 8). The list of classes is a single parameter: the server's list replaces
+    /// all of the client's.
     #[must_use]
     pub fn overridden_by(&self, server: &Self) -> Self {
         Self {
@@ -221,7 +220,7 @@ impl PriorityParameters {
         }
     }
 
-    /// The priority, with defaults for the parameters that are absent.
+    /// The priority, with defaults for absent parameters.
     #[must_use]
     pub fn resolve(self) -> Priority {
         let default = Priority::default();
@@ -237,7 +236,7 @@ impl PriorityParameters {
 }
 
 impl From<&Priority> for PriorityParameters {
-    /// An opinion on everything.
+    /// Sets every parameter.
     fn from(priority: &Priority) -> Self {
         Self {
             urgency: Some(priority.urgency),
@@ -256,10 +255,10 @@ impl fmt::Display for PriorityParameters {
     }
 }
 
-/// Why a text is no priority.
+/// Why a text is not a priority.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PriorityError {
-    /// It is no dictionary of RFC 9651, or longer than [`MAX_PRIORITY_SIZE`].
+    /// It is not a dictionary of RFC 9651, or is longer than [`MAX_PRIORITY_SIZE`].
     #[error("not a list of parameters such as u=1, i, exp_b=3")]
     Malformed,
     /// A parameter would be skipped.
@@ -288,7 +287,7 @@ impl FromStr for PriorityParameters {
     }
 }
 
-/// The classes of a list that count: those that can be said, up to the depth that is allowed.
+/// The classes of a list that can be encoded, up to the permitted depth.
 fn sayable(classes: &[Class]) -> impl Iterator<Item = &Class> {
     let can_be_said = |class: &&Class| {
         class.name.as_ref().is_none_or(|name| {

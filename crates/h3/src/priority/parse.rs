@@ -1,4 +1,4 @@
-//! From a field value to parameters.
+//! Parses field values into parameters.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{
     MAX_URGENCY, PARENTS, PriorityParameters, URGENCY, WEIGHT,
 };
 
-/// Is told the name of each parameter that is skipped, and why.
+/// Called with the name of each skipped parameter and the reason.
 type Skipped<'a> = &'a mut dyn FnMut(&str, &'static str);
 
 const UNKNOWN: &str = "unknown parameter";
@@ -24,7 +24,7 @@ const BAD_PARENTS: &str =
 const BAD_CLASS: &str = "expected the name of a class: a string or token of at most 64 bytes";
 const TOO_DEEP: &str = "more than 8 classes";
 
-// What the texts above say.
+// The texts above state these limits.
 const _: () = assert!(
     MAX_URGENCY == 7
         && MAX_BURST == 255
@@ -35,7 +35,7 @@ const _: () = assert!(
         && Weight::MAX.thousandths() == 1_000_000
 );
 
-/// Reads what is of use. `None` if the value is no dictionary.
+/// Parses the usable parameters. `None` if the value is not a dictionary.
 pub(super) fn parse(value: &[u8], skipped: Skipped<'_>) -> Option<PriorityParameters> {
     if value.len() > MAX_PRIORITY_SIZE {
         return None;
@@ -58,7 +58,7 @@ pub(super) fn parse(value: &[u8], skipped: Skipped<'_>) -> Option<PriorityParame
     Some(parameters)
 }
 
-/// What the value of a parameter should be.
+/// Describes the expected value of a parameter.
 fn expected(key: &str) -> &'static str {
     match key {
         key if key == URGENCY.as_str() => BAD_URGENCY,
@@ -71,7 +71,7 @@ fn expected(key: &str) -> &'static str {
     }
 }
 
-/// Takes a parameter that is no list; what is wrong with it otherwise.
+/// Reads a parameter that is not a list. Returns a description of the problem if there is one.
 fn read_item(into: &mut PriorityParameters, key: &str, value: &BareItem) -> Option<&'static str> {
     fn set<T>(parameter: &mut Option<T>, value: Option<T>) -> bool {
         *parameter = value;
@@ -127,7 +127,7 @@ fn classes(list: &InnerList, skipped: Skipped<'_>) -> Vec<Class> {
     classes
 }
 
-/// A class by its name, which is a string or a token; the empty string is no name.
+/// A class by its name, a string or a token; the empty string stands for no name.
 fn class(item: &Item, skipped: Skipped<'_>) -> Option<Class> {
     let name = match &item.bare_item {
         BareItem::String(name) => name.as_str(),

@@ -39,7 +39,7 @@ fn each_parameter_falls_back_alone() {
         ("i=(), u=2", Priority { urgency: 2, ..default() }),
         ("u=999999999999999, exp_b=2", Priority { burst: 2, ..default() }),
         ("u=1, u=2", Priority { urgency: 2, ..default() }),
-        // The last of two counts, also if it is of no use.
+        // The last of two counts, even if it is unusable.
         ("u=1, u=9", default()),
         ("exp_b=-3, u=1", Priority { urgency: 1, ..default() }),
         ("exp_b=3.5, u=1", Priority { urgency: 1, ..default() }),
@@ -74,7 +74,7 @@ fn each_class_falls_back_alone() {
         (r#"("a")"#.to_owned(), vec![class("a")]),
         ("(a)".to_owned(), vec![class("a")]),
         (r#"("a" b "c d\"e")"#.to_owned(), vec![class("a"), class("b"), class("c d\"e")]),
-        // No name: a class of its own.
+        // No name: each is a class of its own.
         (
             r#"("";u=1)"#.to_owned(),
             vec![Class { urgency: Urgency::new(1).unwrap(), ..Class::default() }],

@@ -1,4 +1,4 @@
-//! From parameters to a field value.
+//! Encodes parameters as a field value.
 
 use sfv::{Decimal, DictSerializer, Integer, StringRef};
 use sutura_schedule::{Class, Urgency, Weight};
@@ -8,8 +8,7 @@ use super::{
     URGENCY, WEIGHT, sayable,
 };
 
-/// The field value that says `parameters`; `None` if they say nothing. What is out of range is
-/// brought into it.
+/// The field value for `parameters`; `None` if all are absent. Values out of range are clamped.
 pub(super) fn field_value(parameters: &PriorityParameters) -> Option<String> {
     let mut dictionary = DictSerializer::new();
     if let Some(urgency) = parameters.urgency {
@@ -29,7 +28,7 @@ pub(super) fn field_value(parameters: &PriorityParameters) -> Option<String> {
         let millis = delay.min(MAX_DELAY).as_millis() as u32;
         let _ = dictionary.bare_item(DELAY, Integer::from(millis));
     }
-    // The longest comes last: a log that truncates the value still shows the other parameters.
+    // The longest parameter comes last: a log that truncates the value still shows the others.
     if let Some(parents) = &parameters.parents {
         put_classes(&mut dictionary, parents);
     }

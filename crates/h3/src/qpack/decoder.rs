@@ -1,4 +1,4 @@
-//! Field sections in (RFC 9204 section 4.5), and what the peer's encoder announces (section 4.3).
+//! Decodes field sections (RFC 9204 section 4.5) and the peer's encoder stream (section 4.3).
 
 use bytes::Bytes;
 
@@ -7,10 +7,10 @@ use super::{huffman, static_table};
 use crate::error::{Code, Error};
 use crate::fields::{FIELD_OVERHEAD, Field, Fields};
 
-/// How much a decoded field section may hold.
+/// Limits on a decoded field section.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FieldLimits {
-    /// Bytes in the measure of SETTINGS_MAX_FIELD_SECTION_SIZE.
+    /// Bytes, as SETTINGS_MAX_FIELD_SECTION_SIZE counts them.
     pub(crate) size: u64,
     /// Field lines.
     pub(crate) lines: usize,
@@ -19,9 +19,9 @@ pub(crate) struct FieldLimits {
 /// Why a field section was not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SectionError {
-    /// Its encoding is broken or refers to the dynamic table: QPACK_DECOMPRESSION_FAILED.
+    /// The encoding is broken or refers to the dynamic table: QPACK_DECOMPRESSION_FAILED.
     Malformed(&'static str),
-    /// It is larger than the limits. Nothing is wrong with the connection.
+    /// It exceeds the limits, which is not a connection error.
     TooLarge,
 }
 
@@ -34,13 +34,13 @@ impl From<IntegerError> for SectionError {
     }
 }
 
-/// Decodes one field section; what it holds is bounded before it is kept.
+/// Decodes one field section, checking its size before storing anything.
 #[derive(Debug)]
 pub(crate) struct Decoder<'a> {
-    /// All of the section, of which literals can be slices.
+    /// The whole section; literals may be slices of it.
     block: &'a Bytes,
     rest: &'a [u8],
-    /// Bytes that the section may still hold.
+    /// Bytes left within the limit.
     budget: u64,
 }
 
@@ -60,8 +60,8 @@ impl<'a> Decoder<'a> {
         Ok(fields)
     }
 
-    /// Required Insert Count and Base (section 4.5.1): the former is zero, and a Base below it is
-    /// invalid.
+    /// Required Insert Count and Base (section 4.5.1): the former must be zero, and then the sign
+    /// bit of Base must not be set.
     fn prefix(&mut self) -> Result<(), SectionError> {
         if integer::decode(&mut self.rest, 8)? != 0 {
             return Err(SectionError::Malformed("Required Insert Count without a dynamic table"));
@@ -103,13 +103,14 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The entry of the static table whose index comes next.
+    /// Reads a static table index and returns the entry.
     fn entry(&mut self, prefix: u32) -> Result<(&'static str, &'static str), SectionError> {
         let index = integer::decode(&mut self.rest, prefix)?;
         static_table::get(index).ok_or(SectionError::Malformed("no such entry in the static table"))
     }
 
-    /// A string literal (section 4.1.2); the bit above the length's prefix tells its coding.
+    /// Reads a string literal (section 4.1.2); the bit above the length's prefix selects its
+    /// coding.
     fn string(&mut self, prefix: u32) -> Result<Bytes, SectionError> {
         let coded = self.rest.first().is_some_and(|&first| first & 1 << prefix != 0);
         let len = integer::decode(&mut self.rest, prefix)?;
@@ -123,7 +124,7 @@ impl<'a> Decoder<'a> {
             return Ok(self.block.slice(start..start + len));
         }
         let limit = usize::try_from(self.budget).unwrap_or(usize::MAX);
-        // Codes have five bits or more.
+        // A code has at least five bits.
         let mut decoded = Vec::with_capacity((len.saturating_mul(8) / 5).min(limit));
         huffman::decode(string, limit, &mut decoded).map_err(|error| match error {
             huffman::HuffmanError::Invalid => SectionError::Malformed("invalid Huffman code"),
@@ -139,15 +140,15 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// The peer's encoder stream (RFC 9204 section 4.3). Our decoder announced a capacity of zero:
-/// setting it to zero is all that the stream may carry.
+/// The peer's encoder stream (RFC 9204 section 4.3). Our decoder announced a capacity of zero, so
+/// the only valid instruction is to set the capacity to zero.
 #[derive(Debug, Default)]
 pub(crate) struct EncoderStream {
     capacity: Option<Partial>,
 }
 
 impl EncoderStream {
-    /// Takes the stream's next bytes.
+    /// Processes the stream's next bytes.
     pub(crate) fn receive(&mut self, bytes: &[u8]) -> Result<(), Error> {
         const fn error(reason: &'static str) -> Error {
             Error::new(Code::QPACK_ENCODER_STREAM_ERROR, reason)

@@ -1,4 +1,4 @@
-//! Field sections out (RFC 9204 section 4.5), and what the peer's decoder answers (section 4.4).
+//! Encodes field sections (RFC 9204 section 4.5) and reads the peer's decoder stream (section 4.4).
 
 use super::huffman;
 use super::integer::{self, Partial, Step};
@@ -15,7 +15,7 @@ const NAME_REFERENCE_NEVER: u8 = 0b0010_0000;
 const LITERAL_NAME: u8 = 0b0010_0000;
 const LITERAL_NAME_NEVER: u8 = 0b0001_0000;
 
-/// Appends an encoded field section that refers to the static table only.
+/// Appends an encoded field section that refers only to the static table.
 pub(crate) fn encode<'a>(fields: impl IntoIterator<Item = &'a Field>, out: &mut Vec<u8>) {
     // Required Insert Count and Base (section 4.5.1).
     out.extend_from_slice(&[0, 0]);
@@ -42,8 +42,8 @@ fn encode_line(field: &Field, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a string literal whose length has `prefix` bits in the first byte; the bit above them
-/// tells whether it is Huffman coded, which it is where that is shorter.
+/// Appends a string literal whose length has a `prefix`-bit prefix. The bit above it says whether
+/// the string is Huffman coded, which it is if that is shorter.
 fn encode_string(string: &[u8], flags: u8, prefix: u32, out: &mut Vec<u8>) {
     let size = huffman::encoded_size(string);
     if size < string.len() {
@@ -55,15 +55,15 @@ fn encode_string(string: &[u8], flags: u8, prefix: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// The peer's decoder stream (RFC 9204 section 4.4). Nothing was ever inserted into a dynamic
-/// table, so cancellations are all that it may carry.
+/// The peer's decoder stream (RFC 9204 section 4.4). Nothing is ever inserted into a dynamic table,
+/// so cancellations are the only valid instructions.
 #[derive(Debug, Default)]
 pub(crate) struct DecoderStream {
     cancellation: Option<Partial>,
 }
 
 impl DecoderStream {
-    /// Takes the stream's next bytes.
+    /// Processes the stream's next bytes.
     pub(crate) fn receive(&mut self, bytes: &[u8]) -> Result<(), Error> {
         const fn error(reason: &'static str) -> Error {
             Error::new(Code::QPACK_DECODER_STREAM_ERROR, reason)
@@ -79,7 +79,7 @@ impl DecoderStream {
             };
             match step {
                 Ok(Step::More(partial)) => self.cancellation = Some(partial),
-                // Stream Cancellation: the stream holds no reference that could be given up.
+                // Stream Cancellation: the stream holds no references to release.
                 Ok(Step::Done(_)) => {}
                 Err(_) => return Err(error("stream identifier beyond 62 bits")),
             }

@@ -1,10 +1,10 @@
-//! The Huffman code of RFC 7541 appendix B, which QPACK shares.
+//! The Huffman code of RFC 7541 appendix B, which QPACK uses too.
 //!
 //! The code is canonical: codes of one length are consecutive numbers in the order of their
-//! symbols, and longer codes follow shorter ones. Its lengths therefore say all of it, and the
-//! tables below are computed from them at compile time.
+//! symbols, and longer codes follow shorter ones. The code is therefore defined by its lengths
+//! alone, and the tables below are computed from them at compile time.
 
-/// Symbols: every byte and EOS.
+/// The number of symbols: every byte and EOS.
 const SYMBOLS: usize = 257;
 
 /// The symbol that no string contains; its first bits pad the last byte.
@@ -13,10 +13,10 @@ const EOS: u16 = 256;
 /// Bits of the longest code.
 const MAX_LENGTH: usize = 30;
 
-/// Bits that the first table lookup decides on.
+/// Bits covered by the first table lookup.
 const FAST_BITS: usize = 9;
 
-/// Bits of each symbol's code.
+/// The length of each symbol's code, in bits.
 #[rustfmt::skip]
 const LENGTHS: [u8; SYMBOLS] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
@@ -38,8 +38,8 @@ const LENGTHS: [u8; SYMBOLS] = [
     30,
 ];
 
-/// Per length: the first code, its place in [`SORTED`], and the end of the codes of that length
-/// when these are aligned to the left of 32 bits.
+/// For each length: the first code, its index in [`SORTED`], and the end of the codes of that
+/// length when left-aligned in 32 bits.
 struct Canonical {
     first: [u32; MAX_LENGTH + 1],
     place: [u16; MAX_LENGTH + 1],
@@ -80,7 +80,7 @@ const SORTED: [u16; SYMBOLS] = {
     sorted
 };
 
-/// Each symbol's code, aligned to the right.
+/// Each symbol's code, right-aligned.
 static CODES: [u32; SYMBOLS] = {
     let mut codes = [0; SYMBOLS];
     let mut rank = 0;
@@ -93,7 +93,7 @@ static CODES: [u32; SYMBOLS] = {
     codes
 };
 
-/// Symbol and length by the next [`FAST_BITS`] bits; length 0 where the code is longer.
+/// Symbol and length for the next [`FAST_BITS`] bits; length 0 if the code is longer.
 static FAST: [(u8, u8); 1 << FAST_BITS] = {
     let mut fast = [(0, 0); 1 << FAST_BITS];
     let mut symbol = 0;
@@ -115,13 +115,13 @@ static FAST: [(u8, u8); 1 << FAST_BITS] = {
 /// Why a string could not be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HuffmanError {
-    /// It contains EOS or ends in what is not up to seven bits of EOS (RFC 7541 section 5.2).
+    /// It contains EOS, or does not end in at most seven bits of EOS (RFC 7541 section 5.2).
     Invalid,
     /// It is longer than the limit.
     TooLong,
 }
 
-/// Bytes that `string` takes when encoded.
+/// The encoded size of `string` in bytes.
 pub(crate) fn encoded_size(string: &[u8]) -> usize {
     let bits: usize = string.iter().map(|&byte| usize::from(LENGTHS[usize::from(byte)])).sum();
     bits.div_ceil(8)
@@ -145,7 +145,7 @@ pub(crate) fn encode(string: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the string whose code is `input`, unless it has more than `limit` bytes.
+/// Appends the decoding of `input`, unless it has more than `limit` bytes.
 pub(crate) fn decode(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), HuffmanError> {
     let mut left = limit;
     let mut input = input.iter();
@@ -161,7 +161,7 @@ pub(crate) fn decode(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()
         if count == 0 {
             return Ok(());
         }
-        // The next 32 bits, ones after the end: that is how padding looks like a cut EOS.
+        // The next 32 bits, with ones after the end: padding then looks like a truncated EOS.
         let next = if count >= 32 {
             (bits >> (count - 32)) as u32
         } else {
@@ -179,7 +179,7 @@ pub(crate) fn decode(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()
     }
 }
 
-/// The symbol whose code starts `next`, and the code's length. The code is complete: there is one.
+/// The symbol whose code starts `next`, and the code's length. The code is complete, so one exists.
 fn lookup(next: u32) -> (u16, u8) {
     let (symbol, length) = FAST[(next >> (32 - FAST_BITS)) as usize];
     if length > 0 {

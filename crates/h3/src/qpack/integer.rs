@@ -1,17 +1,17 @@
 //! Integers with a prefix (RFC 7541 section 5.1, RFC 9204 section 4.1.1).
 
-/// The largest integer that is decoded. RFC 9204 asks for 62 bits.
+/// The largest integer that is decoded. RFC 9204 requires 62 bits.
 const MAX: u64 = (1 << 62) - 1;
 
-/// Continuation bytes that an integer may have. Ten hold 70 bits; zeros beyond are abuse.
+/// Most continuation bytes of an integer. Ten hold 70 bits; more zeros would be abuse.
 const MAX_CONTINUATION: u32 = 10;
 
-/// The integer is cut short or beyond 62 bits.
+/// The integer is cut short or exceeds 62 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IntegerError {
     /// The input ends within the integer.
     Incomplete,
-    /// The integer has more than 62 bits or more bytes than any such integer needs.
+    /// The integer has more than 62 bits, or more bytes than any such integer needs.
     Overflow,
 }
 
@@ -22,14 +22,14 @@ pub(crate) struct Partial {
     bytes: u32,
 }
 
-/// An integer so far.
+/// The result of a decoding step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     Done(u64),
     More(Partial),
 }
 
-/// Starts an integer with its first byte, of which the low `prefix` bits (1 to 8) are its own.
+/// Starts an integer with its first byte, whose low `prefix` bits (1 to 8) belong to it.
 pub(crate) const fn start(first: u8, prefix: u32) -> Step {
     let mask = (0xff_u16 >> (8 - prefix)) as u8;
     if first & mask < mask {
@@ -48,7 +48,7 @@ impl Partial {
         let part = u64::from(byte & 0x7f);
         let shift = 7 * self.bytes;
         let shifted = part.checked_shl(shift).filter(|shifted| shifted >> shift == part);
-        // A shift by 64 or more gives nothing; only zeros may stand there.
+        // A shift by 64 or more loses all bits; only zeros are permitted there.
         let shifted = if part == 0 { Some(0) } else { shifted };
         let value = shifted.and_then(|shifted| self.value.checked_add(shifted));
         let value = value.filter(|&value| value <= MAX).ok_or(IntegerError::Overflow)?;
@@ -59,7 +59,7 @@ impl Partial {
     }
 }
 
-/// Reads one integer off the front of `input`.
+/// Takes one integer off the front of `input`.
 pub(crate) fn decode(input: &mut &[u8], prefix: u32) -> Result<u64, IntegerError> {
     let (&first, mut rest) = input.split_first().ok_or(IntegerError::Incomplete)?;
     let mut step = start(first, prefix);

@@ -1,5 +1,5 @@
-//! QPACK (RFC 9204) without a dynamic table: both ends announce a capacity of zero, so that no
-//! field section ever waits for another stream.
+//! QPACK (RFC 9204) without a dynamic table: both ends announce a capacity of zero, so that a field
+//! section never waits for another stream.
 
 mod decoder;
 mod encoder;

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-/// Entries of the table.
+/// The number of entries.
 const SIZE: usize = 99;
 
 /// Names and values by index.
@@ -109,7 +109,7 @@ static TABLE: [(&str, &str); SIZE] = [
     ("x-frame-options", "sameorigin"),
 ];
 
-/// Indices in the order of names, those of one name ascending: what a search by name needs.
+/// Indices sorted by name, then ascending, for searching by name.
 static BY_NAME: LazyLock<[u8; SIZE]> = LazyLock::new(|| {
     let mut order = std::array::from_fn(|index| index as u8);
     order.sort_by_key(|&index| TABLE[usize::from(index)].0);
@@ -121,7 +121,7 @@ pub(crate) fn get(index: u64) -> Option<(&'static str, &'static str)> {
     TABLE.get(usize::try_from(index).ok()?).copied()
 }
 
-/// What the table has for a field.
+/// The result of searching for a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Match {
     /// An entry with its name and value.

@@ -22,7 +22,7 @@ fn encoded(fields: &Fields) -> Vec<u8> {
 fn rfc9204_b1_literal_with_name_reference() {
     let fields = Fields::new().with(":path", "/index.html");
     assert_eq!(decode(b"\x00\x00\x51\x0b/index.html"), Ok(fields.clone()));
-    // Ours is the same line, Huffman coded because that is shorter.
+    // Our encoder makes the same line, Huffman coded because that is shorter.
     assert_eq!(encoded(&fields)[..3], [0, 0, 0x51]);
     assert_eq!(decode(&encoded(&fields)), Ok(fields));
 }
@@ -139,7 +139,7 @@ proptest! {
     fn round_trip(lines in prop::collection::vec(field(), 0..16)) {
         let fields: Fields = lines.into_iter().collect();
         let block = encoded(&fields);
-        // What the encoded block may take is bounded by the same limit as the decoded section.
+        // The size limit of the decoded section bounds the encoded block too.
         prop_assert!(block.len() as u64 <= fields.size() + 2);
         let limits = FieldLimits { size: fields.size(), lines: fields.len() };
         prop_assert_eq!(Decoder::decode(&block.into(), limits), Ok(fields));

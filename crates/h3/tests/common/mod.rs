@@ -1,4 +1,4 @@
-//! Two ends of a transport in memory, with small buffers and reads and writes as short as asked.
+//! Two ends of an in-memory transport, with small buffers and reads and writes as short as wanted.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -29,22 +29,22 @@ pub struct Pair {
     halves: BTreeMap<(StreamId, bool), Half>,
     opened: [[u64; 2]; 2],
     accepted: [[u64; 2]; 2],
-    /// Streams that a side may open, by side and direction.
+    /// How many streams a side may open, by side and direction.
     pub limits: [[u64; 2]; 2],
-    /// Bytes that one direction of a stream holds.
+    /// Buffer size of one direction of a stream, in bytes.
     pub window: usize,
-    /// Makes reads and writes short and refuses some.
+    /// Makes some reads and writes short and refuses others.
     pub rng: Option<Rng>,
-    /// With what each side closed.
+    /// The code with which each side closed.
     pub closed: [Option<Code>; 2],
     pub priorities: Vec<(Side, StreamId, Priority)>,
     pub protections: Vec<(Side, StreamId, Option<Protection>)>,
-    /// What each side's observer was told.
+    /// The observations of each side.
     pub observed: Vec<(Side, FrameEvent)>,
     /// Resets and stops by side, stream and code.
     pub resets: Vec<(Side, StreamId, Code)>,
     pub stops: Vec<(Side, StreamId, Code)>,
-    /// Operations that moved something.
+    /// Number of operations that moved data.
     pub moved: u64,
 }
 
@@ -77,7 +77,7 @@ impl Pair {
         self.halves.get_mut(&(id, sender.is_client()))
     }
 
-    /// How many bytes of `wanted` an operation moves; `None` if it is refused.
+    /// How many of `wanted` bytes an operation moves; `None` if it is refused.
     fn some_of(&mut self, wanted: usize) -> Option<usize> {
         let Some(rng) = &mut self.rng else {
             return Some(wanted);
@@ -96,12 +96,12 @@ impl Pair {
         }
     }
 
-    /// Bytes that wait to be read.
+    /// Unread bytes on a stream.
     pub fn waiting(&mut self, id: StreamId, sender: Side) -> usize {
         self.half(id, sender).map_or(0, |half| half.buffer.len())
     }
 
-    /// All that `sender` wrote and nobody read.
+    /// Takes everything that `sender` wrote and nobody has read.
     pub fn take(&mut self, id: StreamId, sender: Side) -> Vec<u8> {
         self.half(id, sender).map_or(Vec::new(), |half| half.buffer.drain(..).collect())
     }
@@ -127,7 +127,7 @@ impl Pair {
     }
 }
 
-/// One side's view.
+/// One side of the transport.
 pub struct End<'a> {
     pair: &'a mut Pair,
     side: Side,
@@ -259,7 +259,7 @@ impl Transport for End<'_> {
     }
 }
 
-/// A client and a server of ours.
+/// A client and a server, both of this crate.
 pub struct World {
     pub pair: Pair,
     pub client: Connection,
@@ -286,7 +286,7 @@ impl World {
         self.server.process(&mut self.pair.end(Side::Server)).unwrap();
     }
 
-    /// Until nothing moves any more.
+    /// Runs until nothing moves any more.
     pub fn settle(&mut self) {
         let mut idle = 0;
         while idle < if self.pair.rng.is_some() { 50 } else { 1 } {
@@ -313,7 +313,7 @@ impl World {
         self.server.send_response(&mut self.pair.end(Side::Server), stream, fields, fin)
     }
 
-    /// Tells the server a request's priority anew.
+    /// Sends the server a new priority for a request.
     pub fn update(&mut self, stream: StreamId, priority: &sutura_h3::Priority) {
         let mut end = self.pair.end(Side::Client);
         self.client.send_priority_update(&mut end, stream, priority).unwrap();
@@ -351,7 +351,7 @@ pub fn update_frame(id: u16, value: &str) -> Vec<u8> {
     [&header, &(0x4000 | id).to_be_bytes()[..], value.as_bytes()].concat()
 }
 
-/// A stream that a raw peer feeds.
+/// The bytes that a raw peer sends on a stream.
 #[derive(Debug, Clone)]
 pub struct Script {
     pub stream: Stream,
@@ -359,14 +359,14 @@ pub struct Script {
     pub end: Ending,
 }
 
-/// Which stream.
+/// The stream of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     /// A new unidirectional one.
     Uni,
     /// A new bidirectional one.
     Bi,
-    /// The answer on the first request's.
+    /// The response to the first request.
     Response,
 }
 
@@ -381,7 +381,7 @@ pub fn script(stream: Stream, bytes: &[u8], end: Ending) -> Script {
     Script { stream, bytes: bytes.to_vec(), end }
 }
 
-/// One end of ours against raw bytes.
+/// One end of this crate against raw bytes.
 pub struct Bench {
     pub pair: Pair,
     pub connection: Connection,
@@ -406,7 +406,7 @@ impl Bench {
         self.connection.side()
     }
 
-    /// Lets the connection work and reads every body to the end of what there is.
+    /// Lets the connection work and reads every body as far as possible.
     pub fn work(&mut self) {
         let side = self.side();
         self.pair.hint(side, &mut self.connection);
@@ -449,7 +449,7 @@ impl Bench {
                         Ending::Open => {}
                         Ending::Fin => drop(self.pair.end(peer).finish(id)),
                         Ending::Reset => {
-                            // A reset takes unread bytes along, and reads may have been refused.
+                            // A reset discards unread bytes, and reads may have been refused.
                             let mut rounds = 0..100;
                             while self.pair.waiting(id, peer) > 0 && rounds.next().is_some() {
                                 self.work();

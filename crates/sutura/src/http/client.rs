@@ -1,4 +1,4 @@
-//! HTTP/3 as a client.
+//! An HTTP/3 client.
 
 use super::exchange::{RequestStream, push_fields, send_error, with_http};
 use super::{Config, Error, HttpState, Priority};
@@ -16,7 +16,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Speaks HTTP/3 on `connection`, which no one else may use for streams.
+    /// Speaks HTTP/3 on `connection`. Its streams must not be used otherwise.
     ///
     /// # Errors
     /// The connection is over.
@@ -32,11 +32,11 @@ impl Client {
         Ok(Self { connection })
     }
 
-    /// Begins a request, once the server permits one more. Its head goes out with the next call on
-    /// the stream, so that a request without body, which is to be
+    /// Begins a request, waiting until the server permits one more. Its head is sent with the next
+    /// call on the stream, so that a request without body, to be
     /// [`finished`](RequestStream::finish) at once, takes one packet.
     ///
-    /// # Errors
+    /// The fields are malformed, the server is going away, or the connection is over.
     /// The fields are malformed, the server goes away, or the connection is over.
     pub async fn request(
         &self,
@@ -64,7 +64,7 @@ impl Client {
             })?;
             if result == Err(SendError::StreamsBlocked) {
                 state.wait_open(Dir::Bi, cx);
-                // The server is told that a stream is wanted.
+                // Tells the server that a stream is wanted.
                 self.connection.0.touch();
             }
             drop(state);
@@ -78,11 +78,11 @@ impl Client {
         Ok(RequestStream::new(self.connection.clone(), id))
     }
 
-    /// Changes the priority of a request that was sent: all of it, by a PRIORITY_UPDATE frame
-    /// (RFC 9218 section 7). It moves the response to other classes as well, and begins or ends its
-    /// protection.
+    /// Replaces the whole priority of a request that was sent, by a PRIORITY_UPDATE frame (RFC 9218
+    /// section 7). This can also move the response to other classes and turn its protection on or
+    /// off.
     ///
-    /// # Errors
+    /// The exchange or the connection is over, or too many changes are waiting to be sent.
     /// The exchange or the connection is over, or too many changes wait to be sent.
     pub fn set_priority(&self, request: &RequestStream, priority: &Priority) -> Result<(), Error> {
         let mut state = self.connection.0.lock();
@@ -95,7 +95,7 @@ impl Client {
         Ok(())
     }
 
-    /// The connection underneath.
+    /// The underlying connection.
     #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.connection

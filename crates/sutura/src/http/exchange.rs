@@ -10,10 +10,10 @@ use std::time::Instant;
 use sutura_h3::{Code, Field, Fields, Quic, ReceiveError, SendError};
 use sutura_proto::StreamId;
 
-/// How much body is read at a time.
+/// Bytes of body read at a time.
 const READ_SIZE: usize = 64 * 1024;
 
-/// A response's head.
+/// The head of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
     /// The status code.
@@ -22,19 +22,19 @@ pub struct Response {
     pub fields: Vec<(String, Vec<u8>)>,
 }
 
-/// One exchange: our message goes out and the peer's comes in. Dropped before both are whole, it
-/// is cancelled.
+/// One exchange: this end's message goes out and the peer's comes in. If dropped before both are
+/// complete, it is cancelled.
 #[derive(Debug)]
 pub struct RequestStream {
     connection: Connection,
     id: StreamId,
     sent_all: bool,
     received_all: bool,
-    /// Whether the driver was told of the request.
+    /// Whether the driver was notified of the request.
     announced: bool,
 }
 
-/// Fields as applications see them: without pseudo-header fields.
+/// Fields without pseudo-header fields, for applications.
 pub(super) fn plain_fields(fields: &Fields) -> Vec<(String, Vec<u8>)> {
     let plain = fields.iter().filter(|f| !f.name.starts_with(b":"));
     plain.map(|f| (String::from_utf8_lossy(&f.name).into_owned(), f.value.to_vec())).collect()
@@ -64,7 +64,8 @@ pub(super) fn with_http<T>(
     with_what_arrived(state, f)
 }
 
-/// Like [`with_http`], but works on a closed connection too: what arrived can still be read.
+/// Like [`with_http`], but also works on a closed connection, so that received data can still be
+/// read.
 fn with_what_arrived<T>(
     state: &mut State,
     f: impl FnOnce(&mut HttpState, &mut Quic<'_>) -> T,
@@ -94,16 +95,16 @@ impl RequestStream {
         &self.connection
     }
 
-    /// The priority of the response as this end knows it: what the client asked for last, overridden
-    /// by the `priority` field of the response (RFC 9218 section 8). `None` when all of the response
-    /// was handed over, or the connection is over.
+    /// The response's priority as this end knows it: what the client last asked for, overridden by
+    /// the `priority` field of the response (RFC 9218 section 8). `None` once the whole response
+    /// has been handed over, or the connection is over.
     #[must_use]
     pub fn priority(&self) -> Option<Priority> {
         let mut state = self.connection.0.lock();
         with_http(&mut state, |http, _| http.h3.priority(self.id)).ok()?
     }
 
-    /// Sends a response's head; interim ones (1xx) may come before the final one.
+    /// Sends the head of a response; interim responses (1xx) may precede the final one.
     ///
     /// # Errors
     /// The fields are malformed, the client does not want the response, or the connection is over.
@@ -118,16 +119,16 @@ impl RequestStream {
         self.send(|http, quic| http.h3.send_response(quic, id, &head, false)).await
     }
 
-    /// Sends a part of the body, once what was sent before has left the buffers.
+    /// Sends a part of the body, waiting until earlier data has left the buffers.
     ///
     /// # Errors
-    /// The peer does not want it, or the connection is over.
+    /// The peer does not want the body, or the connection is over.
     pub async fn send_data(&mut self, data: Bytes) -> Result<(), Error> {
         let id = self.id;
         self.send(|http, quic| http.h3.send_body_chunk(quic, id, data.clone())).await
     }
 
-    /// Ends our message with trailers.
+    /// Ends this end's message with trailers.
     ///
     /// # Errors
     /// The fields are malformed, the peer does not want them, or the connection is over.
@@ -140,17 +141,17 @@ impl RequestStream {
         Ok(())
     }
 
-    /// Ends our message.
+    /// Ends this end's message.
     ///
     /// # Errors
-    /// The peer does not want it, or the connection is over.
+    /// The peer does not want the message, or the connection is over.
     pub async fn finish(&mut self) -> Result<(), Error> {
         let id = self.id;
         let result = self.send(|http, quic| http.h3.finish(quic, id)).await;
         self.sent_all = true;
         match result {
-            // The peer has its answer ready, or sent, and needs no more of the request (RFC 9114
-            // section 4.1).
+            // The peer has its response ready or sent, and does not need the rest of the request
+            // (RFC 9114 section 4.1).
             Err(Error::Stopped(Code::NO_ERROR)) => Ok(()),
             result => result,
         }
@@ -184,10 +185,10 @@ impl RequestStream {
         .await
     }
 
-    /// Waits for the response's head.
+    /// Waits for the head of the response.
     ///
     /// # Errors
-    /// The server abandons it, sends a malformed one, or the connection is over.
+    /// The server abandons the response or sends a malformed one, or the connection is over.
     pub async fn recv_response(&mut self) -> Result<Response, Error> {
         let id = self.id;
         let head = poll_fn(|cx| {
@@ -204,10 +205,10 @@ impl RequestStream {
         Ok(Response { status, fields: plain_fields(&head) })
     }
 
-    /// The next part of the peer's body; `None` at its end.
+    /// Waits for the next part of the peer's body; `None` at its end.
     ///
     /// # Errors
-    /// The peer abandons it, or the connection is over.
+    /// The peer abandons its message, or the connection is over.
     pub async fn recv_data(&mut self) -> Result<Option<Bytes>, Error> {
         if self.received_all {
             return Ok(None);
@@ -237,7 +238,7 @@ impl RequestStream {
         })
     }
 
-    /// The peer's trailers, after the end of its body; `None` if there are none.
+    /// Waits for the peer's trailers, after the end of its body; `None` if there are none.
     ///
     /// # Errors
     /// The peer abandons its message, or the connection is over.
@@ -312,7 +313,7 @@ impl Drop for RequestStream {
                 let code = if is_server { Code::INTERNAL_ERROR } else { Code::REQUEST_CANCELLED };
                 let _ = http.h3.cancel(quic, id, code);
             } else if !finished {
-                // A server that answered needs no more of the request.
+                // A server that has answered does not need the rest of the request.
                 let code = if is_server { Code::NO_ERROR } else { Code::REQUEST_CANCELLED };
                 let _ = http.h3.stop(quic, id, code);
             }

@@ -1,9 +1,9 @@
 //! HTTP/3 (RFC 9114) with extensible priorities (RFC 9218): requests and responses with bodies and
 //! trailers, over a [`Connection`](crate::Connection).
 //!
-//! The `priority` of a request decides how its response is sent: `u` and `i` its turn, `exp_w` its
-//! share and `exp_p` the classes that it belongs to, `exp_b` and `exp_d` how many repair symbols
-//! protect it and how long they may wait.
+//! The `priority` field of a request decides how its response is sent: `u` and `i` its order,
+//! `exp_w` its share, `exp_p` its classes, `exp_b` the number of repair symbols that protect it,
+//! and `exp_d` how long they may be delayed.
 
 mod client;
 mod exchange;
@@ -27,19 +27,19 @@ pub enum Error {
     /// The connection is over.
     #[error("connection lost: {0}")]
     Connection(#[from] ConnectionError),
-    /// The peer broke the rules of HTTP/3.
+    /// The peer violated the HTTP/3 protocol.
     #[error("HTTP/3 protocol error: {0}")]
     Protocol(sutura_h3::Error),
     /// The peer abandoned its message.
     #[error("reset by peer: {0}")]
     Reset(Code),
-    /// The peer wants no more of our message.
+    /// The peer does not want the rest of this end's message.
     #[error("stopped by peer: {0}")]
     Stopped(Code),
-    /// The peer's message is malformed or beyond a limit.
+    /// The peer's message is malformed or exceeds a limit.
     #[error("{reason} ({code})")]
     Message {
-        /// The code that the peer was told.
+        /// The code sent to the peer.
         code: Code,
         /// What was wrong.
         reason: &'static str,
@@ -47,7 +47,7 @@ pub enum Error {
     /// The fields cannot be sent, or not at this point of the exchange.
     #[error("{0}")]
     Invalid(sutura_h3::SendError),
-    /// The server takes no more requests on this connection.
+    /// The server accepts no more requests on this connection.
     #[error("the server is going away")]
     GoingAway,
 }

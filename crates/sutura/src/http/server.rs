@@ -1,4 +1,4 @@
-//! HTTP/3 as a server.
+//! An HTTP/3 server.
 
 use super::exchange::{RequestStream, plain_fields, with_http};
 use super::{Config, Error, HttpState};
@@ -9,14 +9,14 @@ use std::time::Instant;
 use sutura_h3::{Code, Fields};
 use sutura_proto::ConnectionError;
 
-/// A request's head.
+/// The head of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// The method, such as `GET`.
     pub method: String,
     /// The scheme, such as `https`.
     pub scheme: String,
-    /// Host and port as the client named them.
+    /// Host and port as sent by the client.
     pub authority: String,
     /// Path and query.
     pub path: String,
@@ -43,7 +43,7 @@ impl Request {
         }
     }
 
-    /// The first value of a field.
+    /// The first value of a field with this name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         self.fields.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_slice())
@@ -57,7 +57,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Speaks HTTP/3 on `connection`, which no one else may use for streams.
+    /// Speaks HTTP/3 on `connection`. Its streams must not be used otherwise.
     #[must_use]
     pub fn new(connection: Connection, config: Config) -> Self {
         let mut state = connection.0.lock();
@@ -70,10 +70,10 @@ impl Server {
         Self { connection }
     }
 
-    /// The next request; `None` when the connection ended without an error.
+    /// Waits for the next request. `None` if the connection ended without an error.
     ///
     /// # Errors
-    /// The connection ended with one.
+    /// The connection ended with an error.
     pub async fn accept(&mut self) -> Result<Option<(Request, RequestStream)>, Error> {
         let next = poll_fn(|cx| {
             let mut state = self.connection.0.lock();
@@ -97,7 +97,7 @@ impl Server {
         }))
     }
 
-    /// Tells the client to send no more requests; those that it sent are still answered.
+    /// Asks the client to send no more requests. Those that it has sent are still answered.
     pub fn goaway(&self) {
         let mut state = self.connection.0.lock();
         let _ = with_http(&mut state, |http, quic| http.h3.goaway(quic));
@@ -105,14 +105,14 @@ impl Server {
         self.connection.0.touch();
     }
 
-    /// The connection underneath.
+    /// The underlying connection.
     #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
 }
 
-/// Whether a connection's end is the ordinary one.
+/// Whether a connection ended without an error.
 fn is_clean(error: &Error) -> bool {
     match error {
         Error::Connection(ConnectionError::ApplicationClosed { code, .. }) => {

@@ -14,7 +14,7 @@ use sutura_proto::{Connection, StreamEvent, StreamId};
 pub(crate) struct HttpState {
     pub(crate) h3: h3::Connection,
     exchanges: HashMap<StreamId, Exchange>,
-    /// Requests that the application has not taken yet.
+    /// Requests that the application has not accepted yet.
     incoming: VecDeque<(StreamId, Fields)>,
     accepting: Vec<Waker>,
     pub(crate) error: Option<h3::Error>,
@@ -26,11 +26,11 @@ pub(crate) struct HttpState {
 pub(crate) struct Exchange {
     pub(crate) head: Option<Fields>,
     pub(crate) trailers: Option<Fields>,
-    /// Whether the peer's message is whole.
+    /// Whether the peer's message is complete.
     pub(crate) finished: bool,
-    /// Why there will be no more of the peer's message.
+    /// Why the rest of the peer's message will not come.
     pub(crate) failed: Option<Error>,
-    /// The peer wants no more of ours.
+    /// The code with which the peer stopped this end's message.
     pub(crate) stopped: Option<Code>,
     reader: Option<Waker>,
     writer: Option<Waker>,
@@ -64,7 +64,7 @@ impl HttpState {
         }
     }
 
-    /// Passes on what happened to a stream.
+    /// Passes an event of a stream to HTTP/3.
     pub(crate) fn on_stream_event(&mut self, event: &StreamEvent) {
         match *event {
             StreamEvent::Readable { id } => self.h3.readable(id),
@@ -74,7 +74,7 @@ impl HttpState {
         }
     }
 
-    /// Lets HTTP/3 act on what arrived.
+    /// Lets HTTP/3 process what arrived.
     pub(crate) fn process(&mut self, now: Instant, connection: &mut Connection, over: bool) {
         self.over = over;
         if let Err(error) = self.h3.process(&mut Quic { now, connection }) {
@@ -86,7 +86,7 @@ impl HttpState {
         }
     }
 
-    /// Passes on the events of HTTP/3.
+    /// Dispatches the events of HTTP/3.
     pub(crate) fn pump(&mut self) {
         while let Some(event) = self.h3.poll_event() {
             self.on_event(event);
@@ -120,7 +120,8 @@ impl HttpState {
         }
     }
 
-    /// Changes an exchange that the application still holds, and wakes the tasks that wait for it.
+    /// Changes an exchange, if the application still holds it, and wakes the tasks that wait for
+    /// it.
     fn change(&mut self, stream: StreamId, change: impl FnOnce(&mut Exchange)) {
         if let Some(exchange) = self.exchanges.get_mut(&stream) {
             change(exchange);
@@ -153,7 +154,7 @@ impl HttpState {
         enlist(&mut self.accepting, cx);
     }
 
-    /// Why HTTP/3 is over, if it is.
+    /// Fails if HTTP/3 is over, with the cause.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.error.map_or(Ok(()), |error| Err(Error::Protocol(error)))
     }

@@ -1,4 +1,4 @@
-//! Frames, as qlog names their fields.
+//! Frames with the field names of qlog.
 
 use serde::Serialize;
 use std::borrow::Cow;
@@ -92,7 +92,7 @@ pub(super) enum Entry<'a> {
     Datagram {
         length: usize,
     },
-    /// The frames that it protects follow as entries of their own.
+    /// The frames inside follow as entries of their own.
     SourceSymbol {
         session: u16,
         symbol_id: u64,
@@ -101,7 +101,7 @@ pub(super) enum Entry<'a> {
     /// REPAIR and REPAIR_CODED.
     Repair {
         session: u16,
-        /// Left out for the sliding window.
+        /// Omitted for the sliding window.
         #[serde(skip_serializing_if = "Option::is_none")]
         code: Option<u8>,
         first_symbol_id: u64,
@@ -118,7 +118,7 @@ pub(super) enum Entry<'a> {
         session: u16,
         lower_bound: u64,
     },
-    /// What cannot be read; nothing after it can be read either.
+    /// Bytes that cannot be parsed; nothing after them can be parsed either.
     Unknown {
         reason: Cow<'a, str>,
     },
@@ -131,7 +131,7 @@ pub(super) fn hexadecimal<S: serde::Serializer>(
     serializer.collect_str(id)
 }
 
-/// qlog's ranges contain both their ends.
+/// Converts ranges to qlog's, which include both ends.
 fn inclusive(ranges: impl Iterator<Item = Range<u64>>) -> Vec<[u64; 2]> {
     ranges.map(|r| [r.start, r.end.saturating_sub(1)]).collect()
 }
@@ -143,7 +143,7 @@ const fn stream_type(dir: Dir) -> &'static str {
     }
 }
 
-/// Puts the frames of a packet into `entries`. `ack_delay_exponent` is that of the sender.
+/// Appends the frames of a packet to `entries`. `ack_delay_exponent` is the sender's.
 pub(super) fn list<'a>(
     payload: &'a [u8],
     carrier: Carrier,
@@ -229,7 +229,7 @@ fn entry<'a>(frame: &Frame<'a>, ack_delay_exponent: u8) -> Entry<'a> {
 }
 
 fn ack<'a>(frame: &AckFrame<'a>, ack_delay_exponent: u8) -> Entry<'a> {
-    // The field has 62 bits, the exponent is 20 at most.
+    // The field has 62 bits, and the exponent is at most 20.
     let microseconds = frame.delay.saturating_mul(1 << ack_delay_exponent.min(20));
     Entry::Ack {
         ack_delay: milliseconds(Duration::from_micros(microseconds)),

@@ -1,4 +1,4 @@
-//! HTTP/3, as qlog names it.
+//! HTTP/3 events with the field names of qlog.
 
 use serde::Serialize;
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ enum Frame<'a> {
     Headers {
         headers: Vec<Field<'a>>,
     },
-    /// With the names that qvis looks for.
+    /// Uses the names that qvis expects.
     PriorityUpdate {
         element_id: u64,
         value: Cow<'a, str>,

@@ -1,10 +1,10 @@
-//! qlog: what a connection did, one file for each, for tools such as qvis.
+//! Records what connections do as qlog files, one per connection, for tools such as qvis.
 //!
-//! The files are JSON text sequences (RFC 7464) in version 0.3 of qlog, the newest that qvis opens:
-//! a header, then one record for each event of the schema for QUIC (`transport`, `recovery`,
-//! `connectivity`), of requests, responses and their priorities (`http`), and of a category of its
-//! own, `fec`, for what erasure coding recovered. Stream data, reset tokens, and HTTP fields but the
-//! pseudo-header fields and `priority` are not recorded.
+//! The files are JSON text sequences (RFC 7464) in version 0.3 of qlog, the newest that qvis opens.
+//! A header is followed by one record for each event: the QUIC schema (`transport`, `recovery`,
+//! `connectivity`), requests, responses and their priorities (`http`), and a category `fec` of this
+//! project for recovery by erasure coding. Stream data, reset tokens, and HTTP fields other than
+//! the pseudo-header fields and `priority` are not recorded.
 
 mod frames;
 mod http;

@@ -1,4 +1,4 @@
-//! Transport parameters, as qlog names them.
+//! Transport parameters with the field names of qlog.
 
 use serde::Serialize;
 use std::net::{SocketAddrV4, SocketAddrV6};
@@ -53,7 +53,7 @@ struct Fec {
     max_window_symbols: u64,
     max_window_bytes: u64,
     max_symbol_size: u64,
-    /// Numbers of the codes beside the sliding window.
+    /// Numbers of the codes besides the sliding window.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     codes: Vec<u8>,
 }

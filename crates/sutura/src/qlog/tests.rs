@@ -12,7 +12,7 @@ fn entries(payload: &[u8]) -> Vec<Value> {
     entries.iter().map(|e| serde_json::to_value(e).unwrap()).collect()
 }
 
-/// The records of a connection that observes these.
+/// The records of a connection with these observations.
 fn records(observations: &[(u64, Observation<'_>)]) -> Vec<Value> {
     let start = Instant::now();
     let mut recorder = Recorder::default();
@@ -28,8 +28,8 @@ fn records(observations: &[(u64, Observation<'_>)]) -> Vec<Value> {
     text[1..].split('\u{1e}').map(|record| serde_json::from_str(record).unwrap()).collect()
 }
 
-/// One of each frame of RFC 9000 and RFC 9221 but NEW_CONNECTION_ID, DATAGRAM without a length
-/// last; each number is its own field.
+/// One of each frame of RFC 9000 and RFC 9221 except NEW_CONNECTION_ID, with a DATAGRAM without a
+/// length last. Each number stands for its own field.
 const PAYLOAD: &[u8] = &[
     0x00, 0x00, 0x01, // PADDING twice, PING
     0x03, 0x14, 0x7d, 0x00, 0x01, 0x02, 0x02, 0x00, 0x07, 0x08, 0x09, // ACK 18..=20, 14; ECN
@@ -187,7 +187,7 @@ fn only_metrics_that_changed_are_written() {
 #[test]
 fn recovery_is_counted_where_there_was_any() {
     let records = records(&[
-        // STREAM 4 with a length: two bytes from the start.
+        // STREAM 4 with a length: two bytes from the start of the stream.
         (0, Observation::SymbolRecovered { session: 1, id: 2, frames: &[0x0a, 4, 2, 7, 7] }),
         (0, Observation::SymbolsRecoveredByPeer { session: 1, count: 0 }),
         (0, Observation::SymbolsRecoveredByPeer { session: 1, count: 4 }),

@@ -1,4 +1,4 @@
-//! The file: header, events, buffering.
+//! The qlog file: header, events, buffering.
 
 use serde::Serialize;
 use std::fs::File;
@@ -15,10 +15,10 @@ use super::parameters::ParametersSet;
 /// Bytes written to the file at a time.
 const BUFFER_SIZE: usize = 64 * 1024;
 
-/// What every record of a JSON text sequence starts with (RFC 7464).
+/// Starts every record of a JSON text sequence (RFC 7464).
 const RECORD_SEPARATOR: u8 = 0x1e;
 
-/// Milliseconds, in steps of a microsecond.
+/// Milliseconds with microsecond resolution.
 pub(super) fn milliseconds(duration: Duration) -> f64 {
     duration.as_micros() as f64 / 1000.0
 }
@@ -97,7 +97,7 @@ struct ConnectionClosed<'a> {
     reason: &'a str,
 }
 
-/// Only what changed is there.
+/// Contains only metrics that changed.
 #[derive(Debug, Default, PartialEq, Serialize)]
 struct MetricsUpdated {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -129,7 +129,7 @@ struct RecoveredByPeer {
     count: u32,
 }
 
-/// Bytes that the application handed over.
+/// Bytes that moved between the application and the transport.
 #[derive(Debug, Serialize)]
 struct DataMoved {
     stream_id: u64,
@@ -160,25 +160,25 @@ impl MetricsUpdated {
     }
 }
 
-/// Writes a connection's qlog file. After an error of the file system it writes no more; the
-/// connection does not notice.
+/// Writes a connection's qlog file. After a file system error it stops writing; the connection is
+/// not affected.
 #[derive(Debug)]
 pub struct QlogWriter {
     directory: PathBuf,
     side: Side,
     title: String,
-    /// `None` until the connection says its identifier, and after an error.
+    /// `None` until the connection reports its identifier, and after an error.
     file: Option<BufWriter<File>>,
     recorder: Recorder,
 }
 
 impl QlogWriter {
-    /// An observer that will write `<original destination connection id>_<client|server>.sqlog`
-    /// in `directory` when it hears of the connection. An existing file is not overwritten. The
-    /// side is that of the connection; the title may be any text.
+    /// An observer that writes `<original destination connection id>_<client|server>.sqlog` in
+    /// `directory`, starting when the connection reports its identifier. An existing file is not
+    /// overwritten. `side` is that of the connection; `title` may be any text.
     ///
     /// # Errors
-    /// There is no such directory.
+    /// The directory does not exist.
     pub fn create(directory: &Path, side: Side, title: &str) -> io::Result<Box<dyn Observer>> {
         if !std::fs::metadata(directory)?.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
@@ -225,7 +225,7 @@ impl Observer for QlogWriter {
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     start: Option<Instant>,
-    /// The time of the newest event: qvis needs them in order.
+    /// The time of the newest event: qvis needs events in order of time.
     newest: Duration,
     local_ack_delay_exponent: u8,
     remote_ack_delay_exponent: u8,
@@ -269,7 +269,7 @@ impl Recorder {
         self.event(now, "connectivity:connection_started", started, out)
     }
 
-    /// Writes the event that `observation` is.
+    /// Writes the event for `observation`.
     pub(super) fn record(
         &mut self,
         now: Instant,
@@ -289,8 +289,8 @@ impl Recorder {
             Observation::PacketSent { space, pn, size, payload } => {
                 let packet = packet(space, pn, size, payload, self.local_ack_delay_exponent);
                 self.event(now, "transport:packet_sent", packet, out)?;
-                // Closing goes on after the connection is said to be closed, and nobody flushes
-                // what a process leaves behind.
+                // A closed connection continues to send for a while, and nobody flushes the buffer
+                // when the process exits.
                 if self.closed { out.flush() } else { Ok(()) }
             }
             Observation::PacketReceived { space, pn, size, payload } => {

@@ -1,4 +1,4 @@
-//! Over the loopback interface, and `send_all` against a simulated kernel.
+//! Tests over the loopback interface, and of `send_all` with a simulated kernel.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use super::*;
 
-/// So that a lost datagram ends a test instead of hanging it.
+/// Makes a lost datagram fail a test instead of hanging it.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
 
-/// `None`, with a note, if this host has no IPv6.
+/// Binds a socket; `None`, with a note, if this host has no IPv6.
 fn bind(ip: IpAddr) -> Option<UdpSocket> {
     match UdpSocket::bind(SocketAddr::new(ip, 0)) {
         Ok(socket) => Some(socket),
@@ -57,7 +57,7 @@ async fn receive(socket: &UdpSocket, count: usize) -> Vec<(Received, Vec<u8>)> {
     datagrams
 }
 
-/// Bytes of which no two segments are alike.
+/// Bytes in which all segments differ.
 fn contents(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i % 251) as u8 ^ (i / 251) as u8).collect()
 }
@@ -87,8 +87,8 @@ async fn a_batch_arrives_whole_with_its_mark_on_every_datagram() {
     }
 }
 
-/// The mark must survive coalescing: it comes in a control message, and with too little room for
-/// those the kernel leaves it out without an error.
+/// The ECN mark must survive coalescing. It comes in a control message, which the kernel silently
+/// omits if the control buffer is too small.
 #[tokio::test]
 async fn a_coalesced_buffer_has_a_mark() {
     for ip in [V4, V6] {
@@ -184,7 +184,7 @@ async fn an_ipv6_socket_serves_ipv4() {
     assert_eq!((&data[..], from.ecn), (&b"from IPv6"[..], Some(EcnCodepoint::Ce)));
 }
 
-/// Sends `contents` through `kernel`; returns the result and what remains.
+/// Sends `contents` through `kernel`. Returns the result and the remaining bytes.
 fn send_to(
     kernel: impl FnMut(&quinn_udp::Transmit<'_>) -> io::Result<()>,
     limit: &Cell<usize>,

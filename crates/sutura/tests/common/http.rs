@@ -1,12 +1,12 @@
-//! A service over HTTP/3, and a client's part of using it.
+//! An HTTP/3 service, and a client's use of it.
 
 use super::pattern;
 use bytes::Bytes;
 use sutura::Endpoint;
 use sutura::http::{Config, Error, Request, RequestStream, Server};
 
-/// Serves `GET /N` as N bytes and a trailer, and echoes the body of anything posted, its field
-/// `x-tag` and its trailers included.
+/// Serves `GET /N` as N bytes and a trailer, and echoes a POST: its body, its `x-tag` field and its
+/// trailers.
 pub fn serve(server: Endpoint) {
     tokio::spawn(async move {
         while let Some(incoming) = server.accept().await {
@@ -45,7 +45,7 @@ async fn respond(request: Request, mut stream: RequestStream) -> Result<(), Erro
     stream.send_trailers(&[("x-done", b"yes")]).await
 }
 
-/// The rest of the body that comes on `stream`.
+/// The rest of the body on `stream`.
 pub async fn body(stream: &mut RequestStream) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(data) = stream.recv_data().await.unwrap() {

@@ -1,4 +1,4 @@
-//! Endpoints with throw-away certificates, and what they serve.
+//! Endpoints with temporary certificates, and the services on them.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 pub mod http;
@@ -11,7 +11,7 @@ use sutura::{
     TransportConfig,
 };
 
-/// After how long a test counts as hanging. Nothing takes that long on any machine.
+/// When a test counts as hanging. Nothing takes this long on any machine.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A self-signed certificate for `localhost`.
@@ -40,7 +40,7 @@ pub fn pair(protocol: &[u8], transport: &TransportConfig) -> (Endpoint, Endpoint
     (server, client, address)
 }
 
-/// The two ends of a connection, the client's first, and the client's endpoint.
+/// Both ends of a connection, the client's first, and the client's endpoint.
 pub async fn connected(
     protocol: &[u8],
     transport: &TransportConfig,
@@ -51,13 +51,13 @@ pub async fn connected(
     (connection, accept.await.unwrap(), client)
 }
 
-/// Bytes that differ from place to place.
+/// Bytes that vary with their position.
 pub fn pattern(len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
 }
 
 /// Echoes the bidirectional streams and the datagrams of every connection. It asks for protection,
-/// which must change nothing for a peer that does not know of coding.
+/// which must change nothing for a peer that cannot decode.
 pub fn echo(server: Endpoint) {
     tokio::spawn(async move {
         while let Some(incoming) = server.accept().await {
@@ -88,7 +88,7 @@ async fn echo_stream(mut send: SendStream, mut recv: RecvStream) {
     let _ = send.stopped().await;
 }
 
-/// Runs one task for each of `lengths`, all at once.
+/// Runs one task for each of `lengths`, all concurrently.
 pub async fn all<F>(lengths: impl Iterator<Item = usize>, task: impl Fn(usize) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -99,7 +99,7 @@ where
     }
 }
 
-/// Sends `data` on a stream of its own, protected or not, and takes it back.
+/// Sends `data` on a new stream, protected or not, and reads it back.
 pub async fn exchange(connection: Connection, data: Vec<u8>, protection: Option<Protection>) {
     let (mut send, mut recv) = connection.open_bi().await.unwrap();
     send.protect(protection).unwrap();

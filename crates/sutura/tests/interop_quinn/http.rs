@@ -14,7 +14,7 @@ use crate::peers::{Peers, within};
 type SendRequest = h3::client::SendRequest<OpenStreams, Bytes>;
 type ServerStream = h3::server::RequestStream<h3_quinn::BidiStream<Bytes>, Bytes>;
 
-/// The service of ours ([`serve`]) on quinn and h3.
+/// The service of [`serve`] on quinn and h3.
 pub fn they_serve(server: quinn::Endpoint) {
     tokio::spawn(async move {
         while let Some(incoming) = server.accept().await {
@@ -64,7 +64,7 @@ async fn they_respond(request: Request<()>, mut stream: ServerStream) {
     stream.finish().await.unwrap();
 }
 
-/// An HTTP/3 client of h3's.
+/// An HTTP/3 client of the h3 crate.
 #[derive(Clone)]
 pub struct TheirClient(SendRequest);
 
@@ -76,10 +76,10 @@ impl TheirClient {
         Self(client)
     }
 
-    /// Downloads `len` bytes, and sends as many and takes them back.
+    /// Downloads `len` bytes, then sends as many and reads them back.
     pub async fn exchange(mut self, len: usize) {
         let get = Request::get(format!("https://localhost/{len}"));
-        // What the extension asks for is not for a peer that does not know of it.
+        // A peer without the extension must ignore these parameters.
         let get = get.header("priority", "u=1, i, exp_b=3, exp_d=5").body(()).unwrap();
         let (response, body, trailers) = self.send(get, Bytes::new(), None).await;
         assert_eq!(response.status(), 200);
@@ -108,7 +108,7 @@ impl TheirClient {
     ) -> (Response<()>, Vec<u8>, Option<HeaderMap>) {
         let stream = self.0.send_request(request).await.unwrap();
         let (mut send, mut recv) = stream.split();
-        // The answer may fill the windows before the whole request is sent.
+        // The response may fill the windows before the whole request is sent.
         let sender = tokio::spawn(async move {
             if !body.is_empty() {
                 send.send_data(body).await.unwrap();
@@ -129,12 +129,12 @@ impl TheirClient {
     }
 }
 
-/// An HTTP/3 client of ours.
+/// An HTTP/3 client of this project.
 pub async fn we_connect(peers: &Peers) -> Client {
     Client::new(peers.we_connect().await, http::Config::default()).await.unwrap()
 }
 
-/// Downloads `len` bytes, and sends as many and takes them back.
+/// Downloads `len` bytes, then sends as many and reads them back.
 pub async fn we_exchange(client: Client, len: usize) {
     let path = format!("/{len}");
     let priority = "u=1, i, exp_b=3, exp_d=5".parse().unwrap();
@@ -152,7 +152,7 @@ pub async fn we_exchange(client: Client, len: usize) {
     let tag = len.to_string().into_bytes();
     let fields: [(&str, &[u8]); 1] = [("x-tag", &tag)];
     let mut stream = client.request("POST", "localhost", "/", &fields, None).await.unwrap();
-    // In pieces that fit the windows: what was sent comes back before more is sent.
+    // In pieces that fit the windows: each piece is read back before the next is sent.
     let mut received = Vec::new();
     for piece in pattern(len).chunks(30_000) {
         stream.send_data(Bytes::copy_from_slice(piece)).await.unwrap();
@@ -170,7 +170,7 @@ pub async fn we_exchange(client: Client, len: usize) {
     assert_eq!(stream.recv_trailers().await.unwrap(), Some(vec![("x-sum".to_owned(), tag)]));
 }
 
-/// Lengths of bodies of requests that are sent all at once.
+/// Body lengths of concurrent requests.
 fn lengths() -> impl Iterator<Item = usize> {
     (0..60).map(|i| i * 2999)
 }
@@ -229,7 +229,7 @@ async fn a_cancelled_request_leaves_their_server_alone() {
     .await;
 }
 
-/// Answers every request with a body that ends only when the client wants no more.
+/// Answers every request with a body that ends only when the client stops it.
 fn they_serve_endlessly(server: quinn::Endpoint) {
     tokio::spawn(async move {
         let connection = server.accept().await.unwrap().await.unwrap();

@@ -1,5 +1,5 @@
-//! Loss recovery against a foreign stack: streams and HTTP/3 through a link that loses, reorders,
-//! duplicates and corrupts.
+//! Loss recovery against another stack: streams and HTTP/3 over a link that loses, reorders,
+//! duplicates and corrupts packets.
 
 use crate::common::http::serve;
 use crate::common::{all, echo};
@@ -11,7 +11,7 @@ const LINK: &str = "rate=50mbit queue=200p delay=4ms jitter=2ms,reorder loss=ber
                     reorder=0.01,8ms duplicate=0.01 corrupt=0.005";
 const LENGTHS: [usize; 6] = [0, 1, 1000, 50_000, 150_000, 300_000];
 
-/// That the link was what it is meant to be.
+/// Checks that the link really did so.
 fn check(peers: Peers) {
     let stats = peers.relay.unwrap().stop();
     assert!(stats.up.lost > 0 && stats.down.lost > 0, "nothing was lost: {stats:?}");

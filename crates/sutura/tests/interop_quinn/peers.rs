@@ -1,4 +1,4 @@
-//! Two endpoints, one of them quinn's, and what lies between them.
+//! Two endpoints, one of them quinn's, and the link between them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,18 +10,20 @@ use sutura_relay::Relay;
 
 use crate::common::{PATIENCE, certificate, localhost};
 
-/// An endpoint of ours and one of quinn's. One serves with a certificate that the other trusts.
+/// One endpoint of this project and one of quinn. One is a server whose certificate the other
+/// trusts.
 pub struct Peers {
     pub ours: Endpoint,
     pub theirs: quinn::Endpoint,
-    /// Where the client finds the server.
+    /// The address of the server as the client sees it.
     pub address: SocketAddr,
-    /// What datagrams go through, if they do not go directly.
+    /// The relay between them, if there is one.
     pub relay: Option<Relay>,
 }
 
 impl Peers {
-    /// A server of ours and a client of quinn's. `link` is what lies between, if anything does.
+    /// A server of this project and a client of quinn. `link` configures the link between them, if
+    /// any.
     pub fn we_serve(protocol: &[u8], link: Option<&str>) -> Self {
         let (certificate, key) = certificate();
         let config = ServerConfig::with_single_cert(vec![certificate.clone()], key, &[protocol]);
@@ -33,12 +35,12 @@ impl Peers {
         Self { ours, theirs, address, relay }
     }
 
-    /// A server of quinn's and a client of ours.
+    /// A server of quinn and a client of this project.
     pub fn they_serve(protocol: &[u8], link: Option<&str>) -> Self {
         Self::they_serve_as(protocol, link, quinn::EndpointConfig::default())
     }
 
-    /// A server of quinn's whose endpoint is configured, and a client of ours.
+    /// A server of quinn with a configured endpoint, and a client of this project.
     pub fn they_serve_as(
         protocol: &[u8],
         link: Option<&str>,
@@ -110,7 +112,7 @@ fn quinn_server_config(
     quinn::ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls).unwrap()))
 }
 
-/// The output of `test`, which is to end by itself: that it does not is a failure, not a wait.
+/// The output of `test`. Fails if it does not finish in time.
 pub async fn within<F: Future>(test: F) -> F::Output {
     tokio::time::timeout(PATIENCE, test).await.expect("the exchange should have ended long ago")
 }

@@ -8,7 +8,7 @@ use crate::peers::{Peers, within};
 
 const PROTOCOL: &[u8] = b"echo";
 const LIMIT: usize = 16 << 20;
-/// More than either end permits at a time.
+/// More streams than either end permits at a time.
 const STREAMS: usize = 250;
 
 /// Echoes the bidirectional streams and the datagrams of every connection to quinn's endpoint.
@@ -37,13 +37,14 @@ pub fn they_echo(server: quinn::Endpoint) {
     });
 }
 
-/// Sends `len` bytes and takes them back. Protection is not for a peer that does not know of coding.
+/// Sends `len` bytes and reads them back. The protection must have no effect on a peer that cannot
+/// decode.
 pub async fn we_exchange(connection: sutura::Connection, len: usize) {
     let protection = Protection::incremental(2, std::time::Duration::ZERO);
     exchange(connection, pattern(len), Some(protection)).await;
 }
 
-/// Sends `len` bytes and takes them back.
+/// Sends `len` bytes and reads them back.
 pub async fn they_exchange(connection: quinn::Connection, len: usize) {
     let (mut send, mut recv) = connection.open_bi().await.unwrap();
     let data = pattern(len);
@@ -114,7 +115,7 @@ async fn datagrams_of_their_client() {
     echo(peers.ours.clone());
     within(async {
         let connection = peers.they_connect().await;
-        // Ours sends no larger packets than every path carries, so that an echo may be too large.
+        // Our packets are no larger than what every path carries, so an echo may be too large.
         for len in [0, 1, 700, 1100] {
             let data = Bytes::from(pattern(len));
             connection.send_datagram(data.clone()).unwrap();

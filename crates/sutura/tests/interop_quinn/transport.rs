@@ -1,5 +1,5 @@
-//! What peers may do that ordinary exchanges do not show: Retry, key updates, empty connection
-//! identifiers, another version.
+//! Valid behaviour of peers that ordinary exchanges do not exercise: Retry, key updates, empty
+//! connection identifiers, another version.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::quic::{they_echo, they_exchange, we_exchange};
 const PROTOCOL: &[u8] = b"echo";
 const LEN: usize = 100_000;
 
-/// A version of which quinn knows the keys, and we do not: draft 29 of QUIC v1.
+/// A version whose keys quinn knows and this project does not: draft 29 of QUIC v1.
 const OTHER_VERSION: u32 = 0xff00_001d;
 
 #[tokio::test]

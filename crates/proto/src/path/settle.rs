@@ -59,19 +59,15 @@ impl Path {
         // Frames may be reordered; only the newest counts (RFC 9000 section 13.4.2.1).
         let mut marked = false;
         if outcome.largest_raised && space == SpaceId::Data {
-            let before =
-                std::mem::replace(&mut self.ecn_reported, ecn.unwrap_or(self.ecn_reported));
-            marked = self.ecn_reported.ce > before.ce;
+            let reported = ecn.unwrap_or(self.ecn_reported);
+            marked = reported.ce > self.ecn_reported.ce;
+            self.ecn_reported = reported;
         }
         for packet in &*acked {
             self.loss.on_packet(false);
             if packet.in_flight {
                 self.reports.acked.push(report(space, packet));
             }
-        }
-        if space == SpaceId::Data {
-            let rtt = outcome.rtt_sample.map(|sample| sample.saturating_sub(delay));
-            self.estimate_floor(now, rtt, marked, settled);
         }
         // Congestion control was never told of the loss of packets that were not in flight.
         for packet in late.iter().filter(|packet| packet.in_flight) {
@@ -83,6 +79,10 @@ impl Path {
                 sent: time,
                 state: cc,
             });
+        }
+        if space == SpaceId::Data {
+            let rtt = outcome.rtt_sample.map(|sample| sample.saturating_sub(delay));
+            self.estimate_floor(now, rtt, marked, settled);
         }
         Ok(())
     }

@@ -153,7 +153,8 @@ impl LossFloorEstimator {
         if finished.is_empty() {
             return false;
         }
-        let before = std::mem::replace(&mut self.floor, self.estimate());
+        let before = self.floor;
+        self.floor = self.estimate();
         before != self.floor
     }
 

@@ -6,6 +6,7 @@ use crate::connection::{self, Connection, EndpointEvent, NewConnection};
 use crate::crypto::StartError;
 use crate::error::TransportError;
 use crate::ids::{ConnectionId, Side};
+use crate::peers::Peers;
 use crate::wire::packet::{self, Invariants, Packet, PacketType, ProtectedPacket};
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
@@ -73,6 +74,7 @@ pub struct Endpoint {
     /// packets. The peer chooses some of the keys, so the hasher is randomly keyed.
     routes: HashMap<ConnectionId, ConnectionHandle>,
     handshakes: usize,
+    peers: Peers,
 }
 
 impl Endpoint {
@@ -91,6 +93,7 @@ impl Endpoint {
             connections: Slab::new(),
             routes: HashMap::new(),
             handshakes: 0,
+            peers: Peers::default(),
         }
     }
 
@@ -147,7 +150,8 @@ impl Endpoint {
         local_cid: ConnectionId,
         seed: [u8; 32],
     ) -> NewConnection {
-        NewConnection { side, remote, transport, original_dcid, local_cid, seed }
+        let loss_memory = self.peers.recall(remote.ip());
+        NewConnection { side, remote, transport, original_dcid, local_cid, seed, loss_memory }
     }
 
     /// Decides where a datagram received from `remote` goes.
@@ -243,6 +247,7 @@ impl Endpoint {
                 let was = std::mem::replace(&mut entry.handshaking, false);
                 self.handshakes -= usize::from(was && entry.side.is_server());
             }
+            EndpointEvent::Learned(address, losses) => self.peers.learn(address, losses),
             EndpointEvent::Drained => {
                 let entry = self.connections.remove(handle.0);
                 self.handshakes -= usize::from(entry.handshaking && entry.side.is_server());

@@ -99,6 +99,7 @@ mod ids;
 mod loss_reaction;
 mod observe;
 mod path;
+mod peers;
 mod recovery;
 pub mod registry;
 mod streams;
@@ -175,6 +176,7 @@ pub mod policy {
         HoldForRepair, LossReaction, LossReactionFactory, LostData, RepairOutlook, ResendAtOnce,
         Verdict,
     };
+    pub use crate::path::{LossFloor, LossMemory};
     pub use crate::recovery::rtt::RttEstimator;
     pub use crate::streams::delivery::{
         ArrivalOrder, Delivery, DeliveryFactory, Held, StreamOrder,

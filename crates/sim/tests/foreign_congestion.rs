@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use common::{ALGORITHMS, incremental, link};
 use sutura_proto::policy::{
-    Acked, CongestionController, CongestionFactory, Lost, Packet, PacketState, PathParameters,
-    RttEstimator, Sent,
+    Acked, CongestionController, CongestionFactory, LossFloor, Lost, Packet, PacketState,
+    PathParameters, RttEstimator, Sent,
 };
 use sutura_proto::{Algorithm, SpaceId, TransportConfig, conformance};
 use sutura_sim::{BulkOutcome, Scenario, Transfer};
@@ -119,6 +119,10 @@ impl CongestionController for Ledger {
 
     fn on_ecn_ce(&mut self, now: Instant, sent: Instant, newly_marked: u64, in_flight: u64) {
         self.inner.on_ecn_ce(now, sent, newly_marked, in_flight);
+    }
+
+    fn on_loss_floor(&mut self, floor: &LossFloor) {
+        self.inner.on_loss_floor(floor);
     }
 
     fn on_spurious_loss(&mut self, now: Instant, packets: &[Lost]) {

@@ -24,6 +24,7 @@ experiments! {
     holzinger_bulk,
     holzinger_page,
     holzinger_stream,
+    loss_floor,
     marx_pages,
     marx_link,
     marx_stacks,

@@ -30,6 +30,7 @@ pub use packet::{Acked, Lost, Packet, PacketState, Sent};
 pub use window::{MAX_WINDOW, WindowLimits};
 
 use crate::ids::SpaceId;
+use crate::path::LossFloor;
 use crate::recovery::rtt::RttEstimator;
 use std::fmt;
 use std::time::Instant;
@@ -87,6 +88,11 @@ pub trait CongestionController: Send + fmt::Debug {
         persistent_congestion: bool,
         in_flight: u64,
     );
+
+    /// The estimate of the losses that do not depend on the rate has changed. Called before the
+    /// losses and acknowledgements that changed it are reported. A controller may refrain from
+    /// slowing down for losses up to the floor; it still hears of each (RFC 9265).
+    fn on_loss_floor(&mut self, _floor: &LossFloor) {}
 
     /// The peer reported `newly_marked` (at least one) more packets with ECN-CE, in an ACK frame
     /// whose largest newly acknowledged packet was sent at `sent` (RFC 9002 section 7.1). A mark

@@ -44,6 +44,9 @@ impl CongestionController for Box<dyn CongestionController> {
     fn on_ecn_ce(&mut self, now: Instant, sent: Instant, marked: u64, in_flight: u64) {
         (**self).on_ecn_ce(now, sent, marked, in_flight);
     }
+    fn on_loss_floor(&mut self, floor: &LossFloor) {
+        (**self).on_loss_floor(floor);
+    }
     fn on_spurious_loss(&mut self, now: Instant, packets: &[Lost]) {
         (**self).on_spurious_loss(now, packets);
     }

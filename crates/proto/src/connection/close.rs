@@ -97,6 +97,11 @@ impl Connection {
         self.state = State::Drained;
         self.timers.clear();
         self.close.due = false;
+        let losses = self.path.loss_memory();
+        if !losses.is_empty() {
+            let learned = EndpointEvent::Learned(self.path.remote.ip(), losses);
+            self.endpoint_events.push_back(learned);
+        }
         self.endpoint_events.push_back(EndpointEvent::Drained);
     }
 

@@ -2,7 +2,9 @@
 
 use crate::error::ConnectionError;
 use crate::ids::ConnectionId;
+use crate::path::LossMemory;
 use crate::streams::StreamEvent;
+use std::net::IpAddr;
 
 /// An event for the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +20,7 @@ pub enum Event {
 }
 
 /// An event for the endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum EndpointEvent {
     /// Route datagrams for this identifier to the connection.
     AddCid(ConnectionId),
@@ -26,6 +28,9 @@ pub enum EndpointEvent {
     RemoveCid(ConnectionId),
     /// The handshake is over; the connection no longer counts as pending.
     HandshakeDone,
+    /// What the connection learned about losses on the path to this address. Later connections to
+    /// it start from there.
+    Learned(IpAddr, LossMemory),
     /// The connection has nothing left to do and may be dropped.
     Drained,
 }

@@ -37,7 +37,7 @@ use crate::fec::{Protection, ReceiveSessions};
 use crate::ids::{ConnectionId, Side, SpaceId};
 use crate::observe::{Metrics, Observation, Observer};
 use crate::path::cids::LocalCids;
-use crate::path::{NewPath, Path, Settled};
+use crate::path::{LossMemory, NewPath, Path, Settled};
 use crate::streams::{StreamStats, Streams};
 use crate::wire::packet::VERSION_1;
 use crate::wire::transport_parameters::TransportParameters;
@@ -65,6 +65,8 @@ pub struct NewConnection {
     pub original_dcid: ConnectionId,
     pub local_cid: ConnectionId,
     pub seed: [u8; 32],
+    /// What earlier connections to the peer learned about losses.
+    pub loss_memory: LossMemory,
 }
 
 /// The stage of the connection's life.
@@ -159,7 +161,15 @@ impl Connection {
         initial_keys: Keys,
         start: impl FnOnce(Vec<u8>) -> Result<Box<dyn Session>, StartError>,
     ) -> Result<Self, ConnectError> {
-        let NewConnection { side, remote, transport: config, original_dcid, local_cid, seed } = new;
+        let NewConnection {
+            side,
+            remote,
+            transport: config,
+            original_dcid,
+            local_cid,
+            seed,
+            loss_memory,
+        } = new;
         let mut rng = StdRng::from_seed(seed);
         let local = handshake::local_parameters(&config, side, local_cid, original_dcid, &mut rng);
         let mut parameters = Vec::new();
@@ -174,6 +184,7 @@ impl Connection {
             mtu,
             remote_cid,
             initial_rtt: config.initial_rtt,
+            loss_memory,
             congestion: config.congestion.clone(),
             seed: rng.random(),
         };
@@ -272,6 +283,7 @@ impl Connection {
     pub fn stats(&self) -> ConnectionStats {
         let mut stats = self.stats;
         stats.loss_estimate = self.path.loss_estimate();
+        stats.loss_floor = self.path.loss_floor();
         stats.rtt = self.path.recovery.rtt().smoothed();
         stats.min_rtt = self.path.recovery.rtt().min();
         stats.probe_timeout = self.path.recovery.pto_with_backoff(SpaceId::Data);

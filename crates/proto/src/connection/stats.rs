@@ -1,6 +1,7 @@
 //! Counters and gauges of a connection.
 
 use crate::fec::FecStats;
+use crate::path::LossFloor;
 use crate::streams::StreamStats;
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ pub struct ConnectionStats {
     pub key_updates: u64,
     /// Share of recently sent packets that were lost, as a moving average over about 256 packets.
     pub loss_estimate: f64,
+    /// What is known of the losses that do not depend on the rate.
+    pub loss_floor: LossFloor,
     /// Smoothed round-trip time.
     pub rtt: Duration,
     /// Smallest round-trip time.

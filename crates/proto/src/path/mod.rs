@@ -8,9 +8,11 @@
 
 pub mod cids;
 mod loss_estimate;
+mod loss_floor;
 mod settle;
 mod validation;
 
+pub use loss_floor::{LossFloor, LossMemory};
 pub use settle::Settled;
 
 use crate::congestion::{CongestionController, Pacer, PacketState, PathParameters, Sent};
@@ -21,6 +23,7 @@ use crate::recovery::Recovery;
 use crate::recovery::sent::SentPacket;
 use cids::RemoteCids;
 use loss_estimate::LossEstimate;
+use loss_floor::LossFloorEstimator;
 use settle::Reports;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -63,6 +66,7 @@ pub struct Path {
     /// Whether the last packets left room in the congestion window for lack of data.
     app_limited: bool,
     loss: LossEstimate,
+    floor: LossFloorEstimator,
     reports: Reports,
 }
 
@@ -74,6 +78,8 @@ pub struct NewPath {
     /// The identifier to which the first packets are sent.
     pub remote_cid: ConnectionId,
     pub initial_rtt: Duration,
+    /// What earlier connections to the peer learned about losses.
+    pub loss_memory: LossMemory,
     /// Builds the congestion controller.
     pub congestion: std::sync::Arc<dyn crate::congestion::CongestionFactory>,
     pub seed: u64,
@@ -82,7 +88,16 @@ pub struct NewPath {
 impl Path {
     /// Creates a path on which nothing has been sent. A client's is validated from the start.
     pub fn new(new: &NewPath) -> Self {
-        let &NewPath { side, remote, mtu, remote_cid, initial_rtt, ref congestion, seed } = new;
+        let &NewPath {
+            side,
+            remote,
+            mtu,
+            remote_cid,
+            initial_rtt,
+            loss_memory,
+            ref congestion,
+            seed,
+        } = new;
         Self {
             remote,
             mtu,
@@ -95,6 +110,7 @@ impl Path {
             pacer: Pacer::new(mtu),
             app_limited: true,
             loss: LossEstimate::default(),
+            floor: LossFloorEstimator::new(loss_memory),
             reports: Reports::default(),
         }
     }
@@ -107,6 +123,7 @@ impl Path {
             min_rtt: rtt.min(),
             pto: self.recovery.pto(SpaceId::Data),
             loss: self.loss_estimate(),
+            floor: self.floor.get(),
             window: self.congestion.window(),
             in_flight: self.recovery.bytes_in_flight(),
         }
@@ -115,6 +132,16 @@ impl Path {
     /// Share of recently sent packets that were lost, from 0 to 1.
     pub fn loss_estimate(&self) -> f64 {
         self.loss.get()
+    }
+
+    /// The losses that do not depend on the rate.
+    pub fn loss_floor(&self) -> LossFloor {
+        self.floor.get()
+    }
+
+    /// What a later connection to the peer may start from.
+    pub fn loss_memory(&self) -> LossMemory {
+        self.floor.memory()
     }
 
     /// Handles a PATH_CHALLENGE.
@@ -161,6 +188,9 @@ impl Path {
                 ..Sent::new(space, packet.pn, bytes)
             };
             packet.cc = self.congestion.on_packet_sent(now, &sent);
+            if space == SpaceId::Data {
+                self.floor.on_sent(now, bytes, self.recovery.rtt().smoothed());
+            }
         }
         if space != SpaceId::Data {
             // No acknowledgement may have given the pacer a rate yet.

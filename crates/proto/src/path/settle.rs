@@ -57,8 +57,11 @@ impl Path {
         let Settled { acked, late, .. } = settled;
         let outcome = self.recovery.on_ack_received(now, space, ranges, delay, acked, late)?;
         // Frames may be reordered; only the newest counts (RFC 9000 section 13.4.2.1).
+        let mut marked = false;
         if outcome.largest_raised && space == SpaceId::Data {
-            self.ecn_reported = ecn.unwrap_or(self.ecn_reported);
+            let reported = ecn.unwrap_or(self.ecn_reported);
+            marked = reported.ce > self.ecn_reported.ce;
+            self.ecn_reported = reported;
         }
         for packet in &*acked {
             self.loss.on_packet(false);
@@ -77,7 +80,33 @@ impl Path {
                 state: cc,
             });
         }
+        if space == SpaceId::Data {
+            let rtt = outcome.rtt_sample.map(|sample| sample.saturating_sub(delay));
+            self.estimate_floor(now, rtt, marked, settled);
+        }
         Ok(())
+    }
+
+    /// Tells the estimator of the loss floor what an ACK frame acknowledges. `rtt` is the round-trip
+    /// time without the acknowledgement delay, if there is a sample.
+    fn estimate_floor(
+        &mut self,
+        now: Instant,
+        rtt: Option<Duration>,
+        marked: bool,
+        settled: &Settled,
+    ) {
+        let newest = settled.acked.last().map(|packet| packet.time);
+        let empty = match (newest, rtt) {
+            (Some(sent), Some(rtt)) => self.floor.on_rtt(now, sent, rtt, marked),
+            _ => false,
+        };
+        for packet in settled.acked.iter().filter(|packet| packet.in_flight) {
+            self.floor.on_acked(now, packet.time, packet.size.into(), empty);
+        }
+        for packet in settled.late.iter().filter(|packet| packet.in_flight) {
+            self.floor.on_refuted(packet.time);
+        }
     }
 
     /// Appends packets that are now lost to `settled.lost`; returns whether the losses establish
@@ -108,6 +137,13 @@ impl Path {
         let reports = &mut self.reports.lost;
         reports.extend(lost.iter().filter(|p| p.in_flight).map(|packet| report(space, packet)));
         lost.iter().for_each(|_| self.loss.on_packet(true));
+        if space == SpaceId::Data {
+            let in_flight = lost.iter().filter(|packet| packet.in_flight);
+            in_flight.for_each(|packet| self.floor.on_lost(packet.pn, packet.time));
+        }
+        if self.floor.update(now) {
+            self.congestion.on_loss_floor(&self.floor.get());
+        }
         if !reports.is_empty() {
             let in_flight = self.recovery.bytes_in_flight();
             self.congestion.on_packets_lost(now, reports, persistent_congestion, in_flight);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::conformance::testing::verdict;
 use crate::congestion::{Acked, Algorithm, Lost, PacketState, Sent};
+use crate::path::LossFloor;
 use crate::recovery::rtt::RttEstimator;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -128,6 +129,10 @@ impl CongestionController for Faulty {
         if !self.is(Fault::DeafToMarks) {
             self.inner.on_ecn_ce(now, sent, newly_marked, in_flight);
         }
+    }
+
+    fn on_loss_floor(&mut self, floor: &LossFloor) {
+        self.inner.on_loss_floor(floor);
     }
 
     fn on_spurious_loss(&mut self, now: Instant, packets: &[Lost]) {

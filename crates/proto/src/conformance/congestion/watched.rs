@@ -6,6 +6,7 @@ use crate::congestion::{
     Sent, WindowLimits,
 };
 use crate::ids::SpaceId;
+use crate::path::LossFloor;
 use crate::recovery::rtt::RttEstimator;
 use std::time::{Duration, Instant};
 
@@ -130,6 +131,11 @@ impl CongestionController for Watched {
     fn on_ecn_ce(&mut self, now: Instant, sent: Instant, newly_marked: u64, in_flight: u64) {
         self.controller.on_ecn_ce(now, sent, newly_marked, in_flight);
         self.check("on_ecn_ce");
+    }
+
+    fn on_loss_floor(&mut self, floor: &LossFloor) {
+        self.controller.on_loss_floor(floor);
+        self.check("on_loss_floor");
     }
 
     fn on_spurious_loss(&mut self, now: Instant, packets: &[Lost]) {

@@ -3,16 +3,19 @@
 use super::model::BETA;
 use super::{Bbr, Phase, State};
 use crate::congestion::Lost;
-use crate::congestion::arithmetic::{mul_div, percent};
+use crate::congestion::arithmetic::percent;
 use crate::congestion::delivery::Snapshot;
 use crate::congestion::episode::Cause;
+use crate::path::LossFloor;
 use std::time::Instant;
 
-/// The loss rate that a probe may cause, in percent.
-const LOSS_THRESHOLD: u64 = 2;
+/// The loss rate that a probe may cause beyond the path's floor.
+const LOSS_THRESHOLD: f64 = 0.02;
 /// How many packets beyond the threshold may still be chance. Otherwise, in a flight of 80 packets
 /// with 1 % random loss, every fifth probe would be ended.
 const LOSS_NOISE_PACKETS: u64 = 2;
+/// How many standard deviations more than the floor may still be chance.
+const FLOOR_NOISE_DEVIATIONS: f64 = 2.0;
 
 /// The round trip in which losses are collected before the model adapts to them.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +26,8 @@ pub(super) struct LossRound {
     pub(super) delivered: u64,
     /// Whether anything was lost or marked in it.
     pub(super) lossy: bool,
+    /// Bytes delivered and lost in all when the first loss in it was noted.
+    before: (u64, u64),
     /// Whether anything was marked in it.
     pub(super) marked: bool,
     /// Runs of consecutive lost packets in it.
@@ -57,14 +62,37 @@ impl Bbr {
     fn note_congestion(&mut self) {
         if !self.loss_round.lossy {
             self.loss_round.delivered = self.sampler.delivered();
+            self.loss_round.before = (self.sampler.delivered(), self.sampler.lost());
         }
         self.loss_round.lossy = true;
     }
 
+    /// Whether the losses or marks of the round that ends are more than the path's floor explains.
+    pub(super) fn is_round_congested(&self) -> bool {
+        let round = &self.loss_round;
+        if !round.lossy || round.marked {
+            return round.lossy;
+        }
+        let (delivered, lost) = round.before;
+        let delivered = self.sampler.delivered().saturating_sub(delivered);
+        let lost = self.sampler.lost().saturating_sub(lost);
+        lost > self.floor_losses(delivered.saturating_add(lost))
+    }
+
+    /// How many of `bytes` the path may lose whatever their rate: none, as long as nothing is known
+    /// of such losses.
+    fn floor_losses(&self, bytes: u64) -> u64 {
+        let packets = bytes as f64 / self.mtu() as f64;
+        let LossFloor { rate, burst, .. } = self.floor;
+        let deviation = (packets * rate * (1.0 - rate) * burst).sqrt();
+        let most = packets * rate + FLOOR_NOISE_DEVIATIONS * deviation;
+        (most * self.mtu() as f64) as u64
+    }
+
     /// HandleLostPacket.
     pub(super) fn handle_lost_packet(&mut self, now: Instant, packet: &Lost) {
-        self.sampler.on_lost(packet.bytes);
         self.note_congestion();
+        self.sampler.on_lost(packet.bytes);
         if self.loss_round.last_lost.is_none_or(|last| packet.pn != last.wrapping_add(1)) {
             self.loss_round.runs = self.loss_round.runs.saturating_add(1);
         }
@@ -75,7 +103,8 @@ impl Bbr {
         let then = Snapshot::unpack(packet.state);
         let lost = self.sampler.lost().saturating_sub(then.lost);
         if self.is_inflight_too_high(lost, then.tx_in_flight) {
-            let volume = inflight_at_loss(then.tx_in_flight, lost, packet.bytes);
+            let threshold = self.loss_threshold();
+            let volume = inflight_at_loss(then.tx_in_flight, lost, packet.bytes, threshold);
             self.handle_inflight_too_high(now, volume, then.app_limited);
         }
     }
@@ -90,10 +119,17 @@ impl Bbr {
         }
     }
 
-    /// IsInflightTooHigh: whether `lost` bytes of a flight of `tx_in_flight` exceed the threshold.
+    /// IsInflightTooHigh: whether `lost` bytes of a flight of `tx_in_flight` exceed what the floor
+    /// explains by more than the threshold.
     pub(super) fn is_inflight_too_high(&self, lost: u64, tx_in_flight: u64) -> bool {
         let noise = self.mtu().saturating_mul(LOSS_NOISE_PACKETS);
-        lost > percent(tx_in_flight, LOSS_THRESHOLD).saturating_add(noise)
+        let caused = (tx_in_flight as f64 * LOSS_THRESHOLD) as u64;
+        lost > self.floor_losses(tx_in_flight).saturating_add(caused).saturating_add(noise)
+    }
+
+    /// The loss rate at which a volume counts as too high.
+    fn loss_threshold(&self) -> f64 {
+        self.floor.rate + LOSS_THRESHOLD
     }
 
     /// HandleInflightTooHigh: `volume` bytes in flight were too much for the path.
@@ -158,11 +194,11 @@ impl Bbr {
 
 /// InflightAtLoss: the volume at which the losses crossed the threshold. It lies within a packet
 /// (or batch) of `bytes` that was the last of `tx_in_flight` bytes; `lost` includes it.
-fn inflight_at_loss(tx_in_flight: u64, lost: u64, bytes: u64) -> u64 {
+fn inflight_at_loss(tx_in_flight: u64, lost: u64, bytes: u64, threshold: f64) -> u64 {
     let inflight_before = tx_in_flight.saturating_sub(bytes);
     let lost_before = lost.saturating_sub(bytes);
-    let allowed = percent(inflight_before, LOSS_THRESHOLD).saturating_sub(lost_before);
-    let prefix = mul_div(allowed, 100, 100 - LOSS_THRESHOLD);
+    let allowed = (inflight_before as f64 * threshold - lost_before as f64).max(0.0);
+    let prefix = (allowed / (1.0 - threshold)).round() as u64;
     inflight_before.saturating_add(prefix)
 }
 
@@ -174,9 +210,9 @@ mod tests {
     fn losses_cross_the_threshold_inside_a_batch() {
         // 98 000 bytes without loss, then a lost batch of 20 000: after 2 000 of these the loss
         // rate is 2 000 / 100 000.
-        assert_eq!(inflight_at_loss(118_000, 20_000, 20_000), 100_000);
+        assert_eq!(inflight_at_loss(118_000, 20_000, 20_000, 0.02), 100_000);
         // More than the threshold was already lost before, so the batch had no room at all.
-        assert_eq!(inflight_at_loss(101_000, 6_000, 1_000), 100_000);
-        assert_eq!(inflight_at_loss(0, 0, u64::MAX), 0);
+        assert_eq!(inflight_at_loss(101_000, 6_000, 1_000, 0.02), 100_000);
+        assert_eq!(inflight_at_loss(0, 0, u64::MAX, 0.02), 0);
     }
 }

@@ -15,6 +15,10 @@
 //! * Two lost packets are forgiven before the loss rate is compared with the threshold of 2 % (the
 //!   draft forgives none). In a small flight the threshold is less than two packets, which random
 //!   loss often reaches.
+//! * Losses count only as far as they exceed the path's floor ([`LossFloor`]), where the draft
+//!   compares all losses with its threshold and adapts the short-term model to any.
+//! * The short-term model does not adapt to samples of an application-limited flow. The draft would
+//!   lower the bounds to what the application happened to send, and pace it at that rate.
 //! * Persistent congestion takes the place of the retransmission timeout: the window collapses to
 //!   the minimum window, and is not restored but grows again.
 
@@ -35,6 +39,7 @@ use super::{
     WindowLimits,
 };
 use crate::ids::SpaceId;
+use crate::path::LossFloor;
 use crate::recovery::rtt::RttEstimator;
 use loss::{LossRound, Undo};
 use model::{Aggregation, Model, Rounds};
@@ -145,6 +150,7 @@ pub struct Bbr {
     loss_round: LossRound,
     episode: Episode,
     undo: Undo,
+    floor: LossFloor,
 }
 
 /// Whether the window limited the flow in this round or the previous one (C.is_cwnd_limited).
@@ -182,6 +188,7 @@ impl Bbr {
             loss_round: LossRound::default(),
             episode: Episode::default(),
             undo: Undo::default(),
+            floor: LossFloor::default(),
         };
         bbr.init_pacing_rate(None);
         bbr
@@ -290,6 +297,10 @@ impl CongestionController for Bbr {
         if persistent_congestion {
             self.collapse();
         }
+    }
+
+    fn on_loss_floor(&mut self, floor: &LossFloor) {
+        self.floor = *floor;
     }
 
     fn on_ecn_ce(&mut self, now: Instant, sent: Instant, _newly_marked: u64, in_flight: u64) {

@@ -126,7 +126,10 @@ impl Bbr {
             self.model.max_bandwidth.update(rate);
         }
         if self.loss_round.start {
-            if self.loss_round.lossy && !self.state.is_probing() {
+            // What an application-limited flow delivers says how much it had to send, not how much
+            // the path carries.
+            let telling = !self.state.is_probing() && !self.sample.app_limited;
+            if telling && self.is_round_congested() {
                 self.adapt_lower_bounds();
             }
             self.loss_round.lossy = false;

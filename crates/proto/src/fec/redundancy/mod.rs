@@ -15,6 +15,7 @@ use protection::parameters;
 pub use protection::{MAX_BURST, MAX_DELAY, Protection};
 pub use tail::Tail;
 
+use crate::path::LossFloor;
 use crate::wire::code_id::{CodeId, CodeSet};
 use std::fmt::Debug;
 use std::ops::Range;
@@ -42,6 +43,8 @@ pub struct PathView {
     pub pto: Duration,
     /// Fraction of recently sent packets that were lost, 0 to 1.
     pub loss: f64,
+    /// The losses that do not depend on the rate.
+    pub floor: LossFloor,
     /// The congestion window in bytes.
     pub window: u64,
     /// Bytes in flight.
@@ -52,7 +55,15 @@ impl Default for PathView {
     /// A path about which nothing is known.
     fn default() -> Self {
         let rtt = crate::recovery::rtt::INITIAL_RTT;
-        Self { rtt, min_rtt: rtt, pto: 3 * rtt, loss: 0.0, window: 0, in_flight: 0 }
+        Self {
+            rtt,
+            min_rtt: rtt,
+            pto: 3 * rtt,
+            loss: 0.0,
+            floor: LossFloor::default(),
+            window: 0,
+            in_flight: 0,
+        }
     }
 }
 

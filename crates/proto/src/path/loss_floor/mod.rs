@@ -1,0 +1,215 @@
+//! The floor of a path's loss: the share of packets that are lost whatever the sender does.
+//!
+//! Radio links lose packets that no queue dropped. A controller that takes such losses for
+//! congestion slows down for nothing, and one that ignores losses harms others. The floor tells the
+//! two apart. It hides nothing (RFC 9265): every loss is still reported, and what to make of the
+//! floor is up to each policy.
+//!
+//! A lost packet is evidence of a floor if congestion cannot be why it was lost: the queue was empty
+//! ([`queue`]) and the rate was one that the path is known to carry ([`rounds`]).
+
+mod queue;
+mod rounds;
+mod tally;
+
+use queue::QueueGauge;
+use rounds::{Finished, Rounds};
+use std::time::{Duration, Instant};
+use tally::Tally;
+
+/// How many packets back the estimate looks.
+const MEMORY: f64 = 2_000.0;
+/// How many packets back it looks to find out whether the path has changed.
+const RECENT: f64 = 250.0;
+/// Losses count in full once the outcomes of this many packets are known.
+const CONFIDENT: f64 = 100.0;
+/// So many slow packets are evidence against what faster ones say.
+const ENOUGH_SLOW: f64 = 50.0;
+/// No floor is higher: a path that loses more is broken or congested by others.
+const MAX_FLOOR: f64 = 0.25;
+/// As much as is remembered of the floor when a new connection uses the path, in packets.
+const REMEMBERED: f64 = 200.0;
+
+/// What is known about the losses of a path. All shares are from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct LossFloor {
+    /// Share of packets that are lost while the queue is empty and the rate is below what the path
+    /// can carry. 0 until there is evidence of such losses.
+    pub rate: f64,
+    /// The bounds within which the true share lies in nine of ten cases: 0 to 1 as long as nothing
+    /// is known.
+    pub low: f64,
+    /// See [`Self::low`].
+    pub high: f64,
+    /// How many packets in a row are lost on average; at least 1.
+    pub burst: f64,
+    /// What is lost in addition to the floor while the queue is not empty.
+    pub excess: f64,
+}
+
+impl Default for LossFloor {
+    /// A path about which nothing is known.
+    fn default() -> Self {
+        Self { rate: 0.0, low: 0.0, high: 1.0, burst: 1.0, excess: 0.0 }
+    }
+}
+
+/// What a new connection may start from: the floor as an earlier one to the same peer left it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct LossMemory(Tally);
+
+impl LossMemory {
+    /// Whether nothing is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.packets == 0.0
+    }
+}
+
+/// Estimates the floor from the outcomes of packets.
+#[derive(Debug, Default)]
+pub(crate) struct LossFloorEstimator {
+    queue: QueueGauge,
+    rounds: Rounds,
+    /// Packets that met an empty queue, at a rate near the path's and at a lower one.
+    near: Tally,
+    slow: Tally,
+    /// The newest of both.
+    recent: Tally,
+    /// Packets that met a queue.
+    filled: Tally,
+    last_lost: Option<u64>,
+    floor: LossFloor,
+}
+
+impl LossFloorEstimator {
+    /// An estimator that knows what an earlier connection learned.
+    pub(crate) fn new(memory: LossMemory) -> Self {
+        let mut estimator = Self { near: memory.0, ..Self::default() };
+        estimator.floor = estimator.estimate();
+        estimator
+    }
+
+    /// What a later connection may start from.
+    pub(crate) fn memory(&self) -> LossMemory {
+        let mut tally = self.evidence();
+        let surplus = (tally.packets - REMEMBERED).max(0.0);
+        tally.fade(surplus, tally.packets.max(1.0));
+        LossMemory(tally)
+    }
+
+    /// The current estimate.
+    pub(crate) fn get(&self) -> LossFloor {
+        self.floor
+    }
+
+    /// Handles a packet that is sent. `rtt` is the smoothed round-trip time.
+    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64, rtt: Duration) {
+        self.rounds.on_sent(now, bytes, rtt);
+    }
+
+    /// Handles an acknowledgement's round-trip time, without the acknowledgement delay, of a packet
+    /// that was sent at `sent`. `marked` if it reports ECN-CE marks. Returns whether the queue was
+    /// empty.
+    pub(crate) fn on_rtt(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        rtt: Duration,
+        marked: bool,
+    ) -> bool {
+        self.queue.on_rtt(now, sent, rtt, marked)
+    }
+
+    /// Handles an acknowledged packet, after [`Self::on_rtt`].
+    pub(crate) fn on_acked(&mut self, now: Instant, sent: Instant, bytes: u64, empty: bool) {
+        self.rounds.on_acked(now, sent, bytes, empty);
+    }
+
+    /// Handles a lost packet, in the order of packet numbers.
+    pub(crate) fn on_lost(&mut self, pn: u64, sent: Instant) {
+        let begins = self.last_lost.is_none_or(|last| pn != last + 1);
+        self.last_lost = Some(pn);
+        self.rounds.on_lost(sent, self.queue.was_empty(sent), begins);
+    }
+
+    /// Handles the late acknowledgement of a packet that was reported as lost.
+    pub(crate) fn on_refuted(&mut self, sent: Instant) {
+        if !self.rounds.on_refuted(sent) {
+            self.near.on_refuted();
+            self.recent.on_refuted();
+        }
+    }
+
+    /// Updates the estimate once all outcomes of an acknowledgement are reported. Returns whether it
+    /// changed.
+    pub(crate) fn update(&mut self, now: Instant) -> bool {
+        let mut finished = Vec::new();
+        self.rounds.finish(now, |round| finished.push(round));
+        for round in &finished {
+            self.count(round);
+        }
+        if finished.is_empty() {
+            return false;
+        }
+        let before = self.floor;
+        self.floor = self.estimate();
+        before != self.floor
+    }
+
+    fn count(&mut self, round: &Finished) {
+        self.filled.fade(round.filled.packets, MEMORY);
+        self.filled.add(&round.filled);
+        let Some(empty) = &round.empty else { return };
+        for tally in [&mut self.near, &mut self.slow] {
+            tally.fade(empty.packets, MEMORY);
+        }
+        self.recent.fade(empty.packets, RECENT);
+        self.recent.add(empty);
+        let tally = if round.slow { &mut self.slow } else { &mut self.near };
+        tally.add(empty);
+        self.forget_another_path();
+    }
+
+    /// If what came lately is not what came before, only that counts from now on.
+    fn forget_another_path(&mut self) {
+        let (low, high) = self.evidence().interval();
+        let (recent_low, recent_high) = self.recent.interval();
+        let enough = self.recent.packets >= CONFIDENT;
+        if enough && (recent_low > high || recent_high < low) {
+            self.near = self.recent;
+            self.slow = Tally::default();
+        }
+    }
+
+    /// What counts: all packets that met an empty queue, or only those of slow rounds if clearly
+    /// fewer of them were lost.
+    fn evidence(&self) -> Tally {
+        let (near_low, _) = self.near.interval();
+        let (_, slow_high) = self.slow.interval();
+        if self.slow.packets >= ENOUGH_SLOW && slow_high < near_low {
+            return self.slow;
+        }
+        let mut all = self.near;
+        all.add(&self.slow);
+        all
+    }
+
+    fn estimate(&self) -> LossFloor {
+        let evidence = self.evidence();
+        let (low, high) = evidence.interval();
+        let rate = (evidence.lost / evidence.packets.max(CONFIDENT)).min(MAX_FLOOR);
+        let excess = (self.filled.rate() - rate).max(0.0);
+        LossFloor {
+            rate,
+            low: low.min(rate),
+            high: high.max(rate),
+            burst: evidence.burst(),
+            excess,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+//! Packets by the round trip in which they were sent.
+
+use super::queue::Extreme;
+use super::tally::Tally;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Rounds that wait for outcomes or for evidence about their rate.
+const MAX_ROUNDS: usize = 16;
+/// A round is at least this long.
+const MIN_ROUND: Duration = Duration::from_millis(1);
+/// A round is within the bandwidth if it was sent at most this much faster than the fastest delivery.
+const TOLERANCE: f64 = 1.05;
+/// Rounds below this share of the fastest delivery are slow: what is lost in them is not lost for
+/// want of capacity, even if a policer without a queue enforces it.
+const SLOW: f64 = 0.75;
+
+/// What was sent within about a round trip.
+#[derive(Debug)]
+struct Round {
+    start: Instant,
+    /// When its last packet was sent.
+    last_sent: Instant,
+    /// How long it lasts: the round-trip time when it began.
+    length: Duration,
+    closed: bool,
+    sent: u64,
+    delivered: u64,
+    outstanding: u32,
+    /// When its packets were first and last acknowledged.
+    acked: Option<(Instant, Instant)>,
+    /// Whether its delivery rate is known to the filter.
+    measured: bool,
+    /// Packets that met an empty queue.
+    empty: Tally,
+    /// Packets that met a queue.
+    filled: Tally,
+}
+
+impl Round {
+    /// In bytes per second, like all rates here.
+    fn sending_rate(&self) -> f64 {
+        self.sent as f64 / self.length.as_secs_f64()
+    }
+
+    /// The slower of the rates at which its packets were sent and acknowledged, so that
+    /// acknowledgements that come in a burst do not look like a fast path.
+    fn delivery_rate(&self) -> f64 {
+        let spread = self.acked.map(|(first, last)| last.saturating_duration_since(first));
+        let time = self.length.max(spread.unwrap_or_default());
+        self.delivered as f64 / time.as_secs_f64()
+    }
+}
+
+/// A finished round.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Finished {
+    /// Packets that met an empty queue, if the rate was within what the path carries.
+    pub(super) empty: Option<Tally>,
+    /// Whether the rate was well below that.
+    pub(super) slow: bool,
+    /// Packets that met a queue.
+    pub(super) filled: Tally,
+}
+
+/// The latest rounds.
+#[derive(Debug, Default)]
+pub(super) struct Rounds {
+    rounds: VecDeque<Round>,
+    /// The fastest delivery of a round, in bytes per second.
+    fastest: Extreme<f64>,
+    /// Whether some round is settled since the last call of [`Self::finish`].
+    news: bool,
+}
+
+impl Rounds {
+    /// Handles a packet that is sent. A round lasts for `rtt`.
+    pub(super) fn on_sent(&mut self, now: Instant, bytes: u64, rtt: Duration) {
+        let current = self.rounds.back_mut();
+        if let Some(round) =
+            current.filter(|round| now.saturating_duration_since(round.start) < round.length)
+        {
+            round.last_sent = now;
+            round.sent += bytes;
+            round.outstanding += 1;
+            return;
+        }
+        if let Some(round) = self.rounds.back_mut() {
+            round.closed = true;
+            self.news |= round.outstanding == 0;
+        }
+        if self.rounds.len() == MAX_ROUNDS {
+            self.rounds.pop_front();
+        }
+        self.rounds.push_back(Round {
+            start: now,
+            last_sent: now,
+            length: rtt.max(MIN_ROUND),
+            closed: false,
+            sent: bytes,
+            delivered: 0,
+            outstanding: 1,
+            acked: None,
+            measured: false,
+            empty: Tally::default(),
+            filled: Tally::default(),
+        });
+    }
+
+    /// The round in which a packet was sent, if it is not finished.
+    fn of(&mut self, sent: Instant) -> Option<&mut Round> {
+        let round = self.rounds.iter_mut().rev().find(|round| round.start <= sent)?;
+        (sent <= round.last_sent).then_some(round)
+    }
+
+    /// Handles the acknowledgement of a packet that was sent at `sent`.
+    pub(super) fn on_acked(&mut self, now: Instant, sent: Instant, bytes: u64, empty: bool) {
+        let Some(round) = self.of(sent) else { return };
+        round.delivered += bytes;
+        round.acked = Some((round.acked.map_or(now, |(first, _)| first), now));
+        if empty {
+            round.empty.on_acked()
+        } else {
+            round.filled.on_acked()
+        }
+        self.settle(sent);
+    }
+
+    /// Handles the loss of a packet that was sent at `sent`. `empty` is `None` if nothing is known
+    /// about the queue. `begins` if the packet before it was not lost.
+    pub(super) fn on_lost(&mut self, sent: Instant, empty: Option<bool>, begins: bool) {
+        let Some(round) = self.of(sent) else { return };
+        match empty {
+            Some(true) => round.empty.on_lost(begins),
+            Some(false) => round.filled.on_lost(begins),
+            None => {}
+        }
+        self.settle(sent);
+    }
+
+    /// Handles the late acknowledgement of a packet that was counted as lost. Returns false if its
+    /// round is finished.
+    pub(super) fn on_refuted(&mut self, sent: Instant) -> bool {
+        let Some(round) = self.of(sent) else { return false };
+        if round.empty.lost > 0.0 {
+            round.empty.on_refuted()
+        } else {
+            round.filled.on_refuted()
+        }
+        true
+    }
+
+    fn settle(&mut self, sent: Instant) {
+        if let Some(round) = self.of(sent) {
+            round.outstanding = round.outstanding.saturating_sub(1);
+            let settled = round.closed && round.outstanding == 0;
+            self.news |= settled;
+        }
+    }
+
+    /// Takes the rounds about which all is known. A round that was faster than any delivery so far
+    /// waits for one that shows that the path can carry its rate, until there is no room for it.
+    pub(super) fn finish(&mut self, now: Instant, mut take: impl FnMut(Finished)) {
+        if !std::mem::take(&mut self.news) {
+            return;
+        }
+        let faster = |a: f64, b: f64| a > b;
+        for round in &mut self.rounds {
+            if round.closed && round.outstanding == 0 && !round.measured {
+                round.measured = true;
+                self.fastest.update(now, round.delivery_rate(), faster);
+            }
+        }
+        let fastest = self.fastest.get(faster).unwrap_or(0.0);
+        self.rounds.retain(|round| {
+            let proven = round.sending_rate() <= fastest * TOLERANCE;
+            if !round.measured || !proven && round.empty.packets > 0.0 {
+                return true;
+            }
+            let empty = proven.then_some(round.empty);
+            let slow = round.sending_rate() < fastest * SLOW;
+            take(Finished { empty, slow, filled: round.filled });
+            false
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+    const RTT: Duration = Duration::from_millis(100);
+
+    /// Sends rounds of these numbers of packets and settles them a round trip later; every packet
+    /// with a number below `lost` is lost. Returns what was finished, by number of packets.
+    fn play(packets: &[u32], lost: u32) -> Vec<(f64, Option<f64>, bool)> {
+        let (start, mut rounds) = (Instant::now(), Rounds::default());
+        let mut finished = Vec::new();
+        for (&count, round) in packets.iter().zip(0..) {
+            let begin = start + RTT * round;
+            let at = |i: u32| begin + RTT * i / (count + 1);
+            (0..count).for_each(|i| rounds.on_sent(at(i), 1_000, RTT));
+            rounds.on_sent(begin + RTT, 0, RTT);
+            for i in 0..count {
+                if i < lost {
+                    rounds.on_lost(at(i), Some(true), true);
+                } else {
+                    rounds.on_acked(at(i) + RTT, at(i), 1_000, true);
+                }
+            }
+            rounds.on_acked(begin + 2 * RTT, begin + RTT, 0, true);
+            rounds.finish(begin + 2 * RTT, |f| {
+                finished.push((f.filled.packets, f.empty.map(|tally| tally.lost), f.slow));
+            });
+            assert!(rounds.rounds.len() <= MAX_ROUNDS);
+        }
+        finished
+    }
+
+    #[test]
+    fn a_round_counts_once_the_path_has_carried_its_rate() {
+        // A tenth is lost. Only when twice as much was sent does it show that the path had room.
+        let finished = play(&[10, 20], 1);
+        assert_eq!(finished, [(0.0, Some(1.0), true)]);
+    }
+
+    #[test]
+    fn what_a_policer_drops_is_no_floor() {
+        // Whatever is sent, 10 packets of a round arrive.
+        let (start, mut rounds) = (Instant::now(), Rounds::default());
+        let mut lost = 0.0;
+        for round in 0..40 {
+            let begin = start + RTT * round;
+            for i in 0..20 {
+                rounds.on_sent(begin + 5 * MS * i, 1_000, RTT);
+            }
+            rounds.on_sent(begin + RTT, 0, RTT);
+            for i in 0..20 {
+                let sent = begin + 5 * MS * i;
+                if i % 2 == 0 {
+                    rounds.on_acked(sent + RTT, sent, 1_000, true);
+                } else {
+                    rounds.on_lost(sent, Some(true), true);
+                }
+            }
+            rounds.finish(begin + 2 * RTT, |f| lost += f.empty.unwrap_or_default().lost);
+        }
+        assert_eq!(lost, 0.0);
+    }
+
+    #[test]
+    fn late_news_of_a_finished_round_is_refused() {
+        let (start, mut rounds) = (Instant::now(), Rounds::default());
+        rounds.on_sent(start, 1_000, RTT);
+        rounds.on_sent(start + RTT, 1_000, RTT);
+        rounds.on_lost(start, Some(true), true);
+        assert!(rounds.on_refuted(start));
+        assert!(!rounds.on_refuted(start - MS));
+        assert!(!rounds.on_refuted(start + 2 * RTT));
+    }
+}

@@ -28,7 +28,7 @@ pub struct Ends {
 #[derive(Debug)]
 enum Kind {
     Ours {
-        transport: TransportConfig,
+        transport: Arc<TransportConfig>,
         handle: Option<ConnectionHandle>,
     },
     Quinn {
@@ -50,10 +50,10 @@ impl Ends {
         let remote = (Ipv4Addr::new(198, 51, 100, index), 4433).into();
         match sender {
             Sender::Ours { congestion, protection } => {
-                let transport = our_transport(congestion.clone(), window);
+                let transport = Arc::new(our_transport(congestion.clone(), window));
                 let config = ServerConfig {
                     crypto: Arc::new(NullServerConfig::new(vec![ALPN.to_vec()])),
-                    transport: Arc::new(transport.clone()),
+                    transport: transport.clone(),
                 };
                 let protection = protection.clone();
                 let accept = Box::new(move || Box::new(BulkServer::new(protection.clone())) as _);
@@ -101,7 +101,7 @@ impl Ends {
         let opened = match &mut self.kind {
             Kind::Ours { transport, handle } => {
                 let crypto = Arc::new(NullClientConfig::new(vec![ALPN.to_vec()]));
-                let config = ClientConfig { crypto, transport: Arc::new(transport.clone()) };
+                let config = ClientConfig { crypto, transport: transport.clone() };
                 network
                     .node_mut::<Host>(self.client)
                     .map(|host| {

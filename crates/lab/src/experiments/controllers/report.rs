@@ -30,7 +30,7 @@ pub fn report(
     }
     tables.extend(sizes.iter().map(|size| details(*size, &of_size(size))));
     let mut charts: Vec<Chart> =
-        sizes.iter().map(|size| over_loss(*size, &of_size(size))).collect();
+        sizes.iter().flat_map(|size| over_loss(*size, &of_size(size))).collect();
     if let Some(size) = sizes.last() {
         charts.push(queue_delay(*size, &of_size(size)));
     }
@@ -144,26 +144,24 @@ fn curves(
     series.collect()
 }
 
-fn over_loss(size: Size, summaries: &[&Summary<'_>]) -> Chart {
-    let panel = |title: &str, axis| Panel {
-        title: title.to_owned(),
-        series: curves(
+/// A chart for each kind of loss: many curves need the legend beside them.
+fn over_loss(size: Size, summaries: &[&Summary<'_>]) -> [Chart; 2] {
+    let kinds = [("independent losses", Axis::Random), ("bursts of losses", Axis::Bursts)];
+    kinds.map(|(kind, axis)| {
+        let series = curves(
             summaries,
             |path| path.axis == axis && path.lossy,
             |s| Some((s.setup.path.place * 100.0, s.ratio()?)),
-        ),
-    };
-    Chart {
-        name: format!("loss {}", bytes(size)),
-        title: format!("Time to completion of {} over loss", bytes(size)),
-        x: figure::Axis::linear("packets lost in %"),
-        y: figure::Axis::log("median time / time on the reference"),
-        baseline: Some(1.0),
-        panels: vec![
-            panel("independent losses", Axis::Random),
-            panel("bursts of three packets", Axis::Bursts),
-        ],
-    }
+        );
+        Chart {
+            name: format!("{kind} {}", bytes(size)),
+            title: format!("Time to completion of {}, {kind}", bytes(size)),
+            x: figure::Axis::linear("packets lost in %"),
+            y: figure::Axis::log("median time / time on the reference"),
+            baseline: Some(1.0),
+            panels: vec![Panel::of(series)],
+        }
+    })
 }
 
 fn queue_delay(size: Size, summaries: &[&Summary<'_>]) -> Chart {

@@ -19,6 +19,14 @@ pub fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     if count > 0.0 { sum / count } else { 0.0 }
 }
 
+/// Jain's fairness index of what each of several parties gets (Jain, Chiu and Hawe 1984): 1 if all get
+/// the same, 1 / n if one of n gets everything; 1 if there is nothing to share.
+pub fn fairness(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    if squares > 0.0 { sum * sum / (shares.len() as f64 * squares) } else { 1.0 }
+}
+
 /// The values in ascending order, as [`quantile()`] expects them.
 pub fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();
@@ -168,6 +176,12 @@ mod tests {
             assert_eq!(quantile(&sorted, q), expected, "{q}");
         }
         assert_eq!((quantile(&[], 0.5), mean([]), mean(sorted)), (0.0, 0.0, 3.75));
+    }
+
+    #[test]
+    fn fairness_is_between_one_for_all_and_one_for_equals() {
+        assert_eq!([fairness(&[3.0; 4]), fairness(&[]), fairness(&[0.0, 0.0])], [1.0; 3]);
+        assert_eq!((fairness(&[5.0, 0.0]), fairness(&[1.0, 3.0])), (0.5, 0.8));
     }
 
     #[test]

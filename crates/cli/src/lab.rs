@@ -22,7 +22,9 @@ Examples:
   sutura lab marx-stacks --plots pictures
   sutura lab marx-link --pages 10
   sutura lab marx-link --corpus pages.jsonl.gz
-  sutura lab eghbal-2022 --seeds 1000";
+  sutura lab eghbal-2022 --seeds 1000
+  sutura lab controllers --reduce 10
+  sutura lab controllers-shared --plots pictures";
 
 /// Experiments that take less time show no progress.
 const PATIENCE: Duration = Duration::from_secs(1);

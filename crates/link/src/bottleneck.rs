@@ -4,14 +4,15 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::step::Course;
 use crate::text::{parse_quantity, write_quantity};
 use crate::{ParseError, Rate};
 
 /// The queue for packets that arrive faster than the link can send them. Parses and prints as
-/// `100p` (packets), or `187500b` or `187.5kb` (bytes).
+/// `100p` (packets), `187500b` or `187.5kb` (bytes), or `policer:30kb`.
 ///
 /// A queue holds the waiting packets, but not the one that is being sent. Sizes include the
-/// overhead of the link. Both variants are drop-tail: a packet that finds no room is dropped.
+/// overhead of the link. The queues are drop-tail: a packet that finds no room is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Queue {
@@ -19,18 +20,15 @@ pub enum Queue {
     Packets(u64),
     /// Room for this many bytes.
     Bytes(u64),
+    /// No queue, but a token bucket of this many bytes, full at first, that fills at the rate of the
+    /// link: a policer. A packet passes at once if there are tokens for all of it, and is dropped
+    /// otherwise.
+    Policer(u64),
 }
 
 const UNITS: &[(&str, u64)] = &[("mb", 1_000_000), ("kb", 1_000), ("b", 1)];
 
-impl Queue {
-    fn has_room(self, waiting: Backlog, size: u64) -> bool {
-        match self {
-            Self::Packets(limit) => waiting.packets < limit,
-            Self::Bytes(limit) => waiting.bytes.saturating_add(size) <= limit,
-        }
-    }
-}
+const POLICER: &str = "policer:";
 
 impl Default for Queue {
     /// 1000 packets.
@@ -44,6 +42,10 @@ impl fmt::Display for Queue {
         match *self {
             Self::Packets(limit) => write!(f, "{limit}p"),
             Self::Bytes(limit) => write_quantity(f, limit, UNITS, "b"),
+            Self::Policer(depth) => {
+                f.write_str(POLICER)?;
+                write_quantity(f, depth, UNITS, "b")
+            }
         }
     }
 }
@@ -52,6 +54,9 @@ impl FromStr for Queue {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
+        if let Some(depth) = text.strip_prefix(POLICER) {
+            return parse_quantity("queue", depth, UNITS).map(Self::Policer);
+        }
         let units = &[UNITS, &[("p", 1)]].concat();
         let limit = parse_quantity("queue", text, units)?;
         let packets = text.ends_with(['p', 'P']);
@@ -68,51 +73,107 @@ pub struct Backlog {
     pub bytes: u64,
 }
 
+/// How a packet passes the queue. Times are in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Passage {
+    /// How long it waits before it begins to be sent.
+    pub(crate) queued: u64,
+    /// When it has been sent.
+    pub(crate) sent_at: u64,
+}
+
+/// What a byte costs, in the unit that one bit per second does in one nanosecond.
+const WORK_PER_BYTE: u128 = 8 * 1_000_000_000;
+
 /// Sends packets one after another. Times are in nanoseconds and never decrease.
 #[derive(Clone, Debug)]
 pub(crate) struct Bottleneck {
-    rate: Option<Rate>,
+    rate: Course<Option<Rate>>,
     queue: Queue,
-    /// When the last accepted packet will have been sent: `free_at` nanoseconds plus `remainder` /
-    /// rate of a nanosecond. Without the remainder, rounding would change the rate.
+    /// When the last accepted packet will have been sent: at `free_at`, `remainder` units of work
+    /// are left, less than a nanosecond's. Without the remainder, rounding would change the rate.
     free_at: u64,
-    remainder: u64,
+    remainder: u128,
     /// When each waiting packet starts to be sent, and its size.
     waiting: VecDeque<(u64, u64)>,
     backlog: Backlog,
 }
 
 impl Bottleneck {
-    pub(crate) fn new(rate: Option<Rate>, queue: Queue) -> Self {
+    pub(crate) fn new(rate: Course<Option<Rate>>, queue: Queue) -> Self {
         let (waiting, backlog) = (VecDeque::new(), Backlog::default());
         Self { rate, queue, free_at: 0, remainder: 0, waiting, backlog }
     }
 
-    /// When a packet of `size` bytes that arrives now will have been sent; `None` if it is dropped.
-    pub(crate) fn accept(&mut self, now: u64, size: u64) -> Option<u64> {
-        let Some(rate) = self.rate else {
-            return Some(now);
-        };
+    /// How a packet of `size` bytes that arrives now passes; `None` if it is dropped.
+    pub(crate) fn accept(&mut self, now: u64, size: u64) -> Option<Passage> {
+        if self.rate.at(now).is_none() {
+            return Some(Passage { queued: 0, sent_at: now });
+        }
         // Packets without size would fit into every queue, however long.
         let size = size.max(1);
-        let backlog = self.backlog(now);
-        if self.is_busy(now) {
-            if !self.queue.has_room(backlog, size) {
-                return None;
-            }
+        let busy = now < self.sent_at();
+        if !busy {
+            (self.free_at, self.remainder) = (now, 0);
+        }
+        let waiting = self.backlog(now);
+        let (waits, admitted) = match self.queue {
+            Queue::Packets(limit) => (busy, !busy || waiting.packets < limit),
+            Queue::Bytes(limit) => (busy, !busy || waiting.bytes.saturating_add(size) <= limit),
+            Queue::Policer(depth) => (false, self.work_left(now) + work(size) <= work(depth)),
+        };
+        if !admitted {
+            return None;
+        }
+        if waits {
             self.waiting.push_back((self.free_at, size));
             self.backlog.packets += 1;
             self.backlog.bytes = self.backlog.bytes.saturating_add(size);
-        } else {
-            self.free_at = now;
-            self.remainder = 0;
         }
-        let rate = u128::from(rate.bits_per_second());
-        let work = u128::from(size) * 8 * 1_000_000_000 + u128::from(self.remainder);
-        let time = u64::try_from(work / rate).unwrap_or(u64::MAX);
-        self.free_at = self.free_at.saturating_add(time);
-        self.remainder = (work % rate) as u64;
-        Some(self.sent_at())
+        let begins = self.sent_at();
+        self.send(size);
+        Some(match self.queue {
+            Queue::Packets(_) | Queue::Bytes(_) => {
+                Passage { queued: begins - now, sent_at: self.sent_at() }
+            }
+            Queue::Policer(_) => Passage { queued: 0, sent_at: now },
+        })
+    }
+
+    /// Sends `size` bytes once everything else is sent, at the rates of that time.
+    fn send(&mut self, size: u64) {
+        let mut work = work(size) + self.remainder;
+        loop {
+            let Some(rate) = self.rate.at(self.free_at) else {
+                self.remainder = 0;
+                return;
+            };
+            let rate = u128::from(rate.bits_per_second());
+            match self.rate.next_change(self.free_at) {
+                Some(change) if u128::from(change - self.free_at) * rate <= work => {
+                    work -= u128::from(change - self.free_at) * rate;
+                    self.free_at = change;
+                }
+                _ => {
+                    let time = u64::try_from(work / rate).unwrap_or(u64::MAX);
+                    self.free_at = self.free_at.saturating_add(time);
+                    self.remainder = work % rate;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// What is left at `now` of everything that was accepted.
+    fn work_left(&self, now: u64) -> u128 {
+        let (mut from, mut left) = (now, self.remainder);
+        while from < self.free_at {
+            let to = self.rate.next_change(from).map_or(self.free_at, |at| at.min(self.free_at));
+            let rate = self.rate.at(from).map_or(0, Rate::bits_per_second);
+            left = left.saturating_add(u128::from(to - from) * u128::from(rate));
+            from = to;
+        }
+        left
     }
 
     /// The packets that wait at `now`.
@@ -124,22 +185,31 @@ impl Bottleneck {
         self.backlog
     }
 
-    fn is_busy(&self, now: u64) -> bool {
-        now < self.sent_at()
-    }
-
     /// The first whole nanosecond at which everything is sent.
     fn sent_at(&self) -> u64 {
         self.free_at.saturating_add(u64::from(self.remainder > 0))
     }
 }
 
+/// What it takes to send `size` bytes.
+fn work(size: u64) -> u128 {
+    u128::from(size) * WORK_PER_BYTE
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn rate(bits: u64) -> Option<Rate> {
-        Rate::from_bits_per_second(bits)
+    use crate::Step;
+
+    fn bottleneck(bits: u64, steps: &[&str], queue: Queue) -> Bottleneck {
+        let steps: Vec<Step> = steps.iter().map(|step| step.parse().unwrap()).collect();
+        let rate = Course::new(Rate::from_bits_per_second(bits), &steps, |s| s.rate.map(Some));
+        Bottleneck::new(rate, queue)
+    }
+
+    fn sent_at(link: &mut Bottleneck, now: u64, size: u64) -> Option<u64> {
+        link.accept(now, size).map(|passage| passage.sent_at)
     }
 
     #[test]
@@ -151,6 +221,7 @@ mod tests {
             ("187.5kB", Queue::Bytes(187_500), "187500b"),
             ("2MB", Queue::Bytes(2_000_000), "2mb"),
             ("0b", Queue::Bytes(0), "0b"),
+            ("policer:0.5mb", Queue::Policer(500_000), "policer:500kb"),
         ] {
             assert_eq!(text.parse(), Ok(queue));
             assert_eq!(queue.to_string(), written);
@@ -163,26 +234,26 @@ mod tests {
     #[test]
     fn no_nanosecond_is_lost_over_a_million_packets() {
         // 8 bits at 3 bit/s take 2.67 s each.
-        let mut link = Bottleneck::new(rate(3), Queue::Packets(u64::MAX));
+        let mut link = bottleneck(3, &[], Queue::Packets(u64::MAX));
         for n in 1..=1_000_000u128 {
             let exact = (n * 8 * 1_000_000_000).div_ceil(3);
-            assert_eq!(link.accept(0, 1).map(u128::from), Some(exact));
+            assert_eq!(sent_at(&mut link, 0, 1).map(u128::from), Some(exact));
         }
     }
 
     #[test]
     fn an_idle_link_sends_at_once_and_saves_nothing_up() {
-        let mut link = Bottleneck::new(rate(8_000_000_000), Queue::Packets(0));
-        assert_eq!(link.accept(0, 1000), Some(1000));
-        assert_eq!(link.accept(999, 1000), None);
-        assert_eq!(link.accept(1000, 1000), Some(2000));
-        assert_eq!(link.accept(50_000, 1000), Some(51_000));
-        assert_eq!(link.accept(50_001, 1000), None);
+        let mut link = bottleneck(8_000_000_000, &[], Queue::Packets(0));
+        assert_eq!(sent_at(&mut link, 0, 1000), Some(1000));
+        assert_eq!(sent_at(&mut link, 999, 1000), None);
+        assert_eq!(sent_at(&mut link, 1000, 1000), Some(2000));
+        assert_eq!(sent_at(&mut link, 50_000, 1000), Some(51_000));
+        assert_eq!(sent_at(&mut link, 50_001, 1000), None);
     }
 
     #[test]
     fn the_limit_in_bytes_counts_what_waits_and_not_what_is_being_sent() {
-        let mut link = Bottleneck::new(rate(8_000_000_000), Queue::Bytes(2500));
+        let mut link = bottleneck(8_000_000_000, &[], Queue::Bytes(2500));
         let accepted = |link: &mut Bottleneck, now, size| link.accept(now, size).is_some();
         assert!(accepted(&mut link, 0, 1000));
         assert!(accepted(&mut link, 0, 1000));
@@ -198,18 +269,72 @@ mod tests {
 
     #[test]
     fn empty_packets_do_not_wait_without_bound() {
-        let mut link = Bottleneck::new(rate(1), Queue::Bytes(50));
+        let mut link = bottleneck(1, &[], Queue::Bytes(50));
         assert_eq!((0..1000).filter(|_| link.accept(0, 0).is_some()).count(), 51);
         assert_eq!(link.backlog(0), Backlog { packets: 50, bytes: 50 });
     }
 
     #[test]
-    fn extremes_saturate() {
-        let mut link = Bottleneck::new(rate(1), Queue::Bytes(u64::MAX));
-        for _ in 0..3 {
-            assert_eq!(link.accept(0, u64::MAX), Some(u64::MAX));
+    fn a_packet_waits_until_those_before_it_are_sent() {
+        let mut link = bottleneck(8_000_000_000, &[], Queue::Packets(9));
+        let queued = |link: &mut Bottleneck, now| link.accept(now, 1000).map(|p| p.queued);
+        assert_eq!(
+            [0, 0, 500, 9000].map(|now| queued(&mut link, now)),
+            [0, 1000, 1500, 0].map(Some)
+        );
+        let mut policer = bottleneck(8_000_000_000, &[], Queue::Policer(5000));
+        assert_eq!([0, 0, 500].map(|now| queued(&mut policer, now)), [Some(0); 3]);
+    }
+
+    #[test]
+    fn the_rate_changes_for_what_waits_and_for_what_is_being_sent() {
+        // A byte a nanosecond, then half as many, then four times as many.
+        let steps = ["1500ns,rate=4gbit", "3500ns,rate=16gbit"];
+        let mut link = bottleneck(8_000_000_000, &steps, Queue::Packets(9));
+        // The second packet is half sent when the rate falls, and the third when it rises.
+        let expected = [1000, 2500, 3750, 4250].map(Some);
+        assert_eq!([0, 0, 0, 0].map(|now| sent_at(&mut link, now, 1000)), expected);
+        assert_eq!(sent_at(&mut link, 9000, 1000), Some(9500));
+    }
+
+    #[test]
+    fn no_nanosecond_is_lost_at_a_change_of_rate() {
+        // 3 bit/s for a second and two thirds, which is five bits, then 5 bit/s.
+        let mut link = bottleneck(3, &["1666666667ns,rate=5bit"], Queue::Packets(u64::MAX));
+        // One byte: 5 bits and 1e-9 are sent before the change, the rest takes 3 / 5 s.
+        assert_eq!(sent_at(&mut link, 0, 1), Some(2_266_666_667));
+        for n in 2..=1000 {
+            let exact = 2_266_666_667 + (n - 1) * 1_600_000_000;
+            assert!(sent_at(&mut link, 0, 1).is_some_and(|at| at.abs_diff(exact) <= 1));
         }
-        let mut link = Bottleneck::new(None, Queue::Packets(0));
-        assert_eq!(link.accept(5, u64::MAX), Some(5));
+    }
+
+    #[test]
+    fn a_policer_passes_what_its_bucket_holds_and_drops_the_rest() {
+        let mut policer = bottleneck(8_000_000_000, &[], Queue::Policer(2500));
+        let passed = [0, 0, 0, 499, 500, 1499, 1500].map(|now| sent_at(&mut policer, now, 1000));
+        assert_eq!(passed, [Some(0), Some(0), None, None, Some(500), None, Some(1500)]);
+        // A long silence fills the bucket, but not beyond its brim.
+        let passed = [0; 3].map(|_| sent_at(&mut policer, 1_000_000, 1000).is_some());
+        assert_eq!(passed, [true, true, false]);
+        assert_eq!(policer.backlog(1_000_000), Backlog::default());
+        assert_eq!(sent_at(&mut policer, 9_000_000, 2501), None);
+    }
+
+    #[test]
+    fn a_policer_fills_at_the_rate_of_the_time() {
+        let mut policer = bottleneck(8_000_000_000, &["1us,rate=4gbit"], Queue::Policer(1000));
+        let passed = [0, 999, 1000, 2999, 3000].map(|now| sent_at(&mut policer, now, 1000));
+        assert_eq!(passed, [Some(0), None, Some(1000), None, Some(3000)]);
+    }
+
+    #[test]
+    fn extremes_saturate() {
+        let mut link = bottleneck(1, &[], Queue::Bytes(u64::MAX));
+        for _ in 0..3 {
+            assert_eq!(sent_at(&mut link, 0, u64::MAX), Some(u64::MAX));
+        }
+        let mut link = Bottleneck::new(Course::new(None, &[], |_| None), Queue::Packets(0));
+        assert_eq!(sent_at(&mut link, 5, u64::MAX), Some(5));
     }
 }

@@ -36,6 +36,7 @@ mod outage;
 mod pipe;
 mod probability;
 mod rate;
+mod step;
 mod text;
 
 pub use bottleneck::{Backlog, Queue};
@@ -48,6 +49,7 @@ pub use outage::Outage;
 pub use pipe::{Arrival, Pipe};
 pub use probability::Probability;
 pub use rate::Rate;
+pub use step::Step;
 pub use text::{DurationText, ParseError, parse_duration};
 
 #[cfg(doctest)]

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use sutura_random::Rng;
 
-use crate::bottleneck::Bottleneck;
+use crate::bottleneck::{Bottleneck, Passage};
 use crate::loss::LossProcess;
 use crate::outage::Outages;
+use crate::step::Course;
 use crate::text::nanos;
 use crate::{Backlog, Jitter, LinkConfig, Probability, Reorder};
 
@@ -47,6 +48,8 @@ pub struct Deliveries {
 pub struct Delivery {
     /// The arrival time, since the link came up.
     pub at: Duration,
+    /// How long it waits in the queue before it begins to be sent.
+    pub queued: Duration,
     /// If the packet is damaged, the seed for [`corrupt`](crate::corrupt()).
     pub corrupt: Option<u64>,
 }
@@ -100,7 +103,7 @@ const COPY: u64 = 0x20;
 #[derive(Clone, Debug)]
 pub struct Link {
     overhead: u64,
-    delay: u64,
+    delay: Course<u64>,
     jitter: Jitter,
     reorder: Option<Reorder>,
     duplicate: Probability,
@@ -120,15 +123,16 @@ impl Link {
     /// A link that comes up at time zero.
     #[must_use]
     pub fn new(config: &LinkConfig, seed: u64) -> Self {
+        let rate = Course::new(config.rate, &config.steps, |step| step.rate.map(Some));
         Self {
             overhead: u64::from(config.overhead),
-            delay: nanos(config.delay),
+            delay: Course::new(nanos(config.delay), &config.steps, |s| s.delay.map(nanos)),
             jitter: config.jitter,
             reorder: config.reorder,
             duplicate: config.duplicate,
             loss: LossProcess::new(&config.loss, config.background, seed),
             outages: Outages::new(&config.outages),
-            bottleneck: Bottleneck::new(config.rate, config.queue),
+            bottleneck: Bottleneck::new(rate, config.queue),
             duplicates: Rng::stream(seed, DUPLICATE),
             original: Luck::new(config, seed, ORIGINAL),
             copy: Luck::new(config, seed, COPY),
@@ -191,11 +195,11 @@ impl Link {
     fn carry(&mut self, size: u64, event: Event, room: usize) -> Option<Delivery> {
         let on_the_link = size.saturating_add(self.overhead);
         let accepted = (room > 0).then(|| self.bottleneck.accept(self.now, on_the_link));
-        let Some(sent_at) = accepted.flatten() else {
+        let Some(Passage { queued, sent_at }) = accepted.flatten() else {
             self.stats.overflow += 1;
             return None;
         };
-        let mut at = sent_at.saturating_add(self.delay).saturating_add(event.jitter);
+        let mut at = sent_at.saturating_add(self.delay.at(sent_at)).saturating_add(event.jitter);
         if !self.jitter.reorders {
             at = at.max(self.last_arrival);
         }
@@ -209,7 +213,8 @@ impl Link {
         self.stats.delivered += 1;
         self.stats.delivered_bytes = self.stats.delivered_bytes.saturating_add(size);
         self.stats.corrupted += u64::from(event.corrupt.is_some());
-        Some(Delivery { at: Duration::from_nanos(at), corrupt: event.corrupt })
+        let [at, queued] = [at, queued].map(Duration::from_nanos);
+        Some(Delivery { at, queued, corrupt: event.corrupt })
     }
 }
 

@@ -91,7 +91,7 @@ impl<T> Pipe<T> {
         &self.link
     }
 
-    fn push(&mut self, Delivery { at, corrupt }: Delivery, payload: T) {
+    fn push(&mut self, Delivery { at, corrupt, .. }: Delivery, payload: T) {
         self.pending.insert((at, self.sequence), Arrival { at, payload, corrupt });
         self.sequence += 1;
     }

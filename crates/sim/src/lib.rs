@@ -15,6 +15,8 @@
 //! assert_eq!(outcome.transfers.len(), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! With the feature `quinn`, quinn-proto can run beside it, as another kind of node.
 #![forbid(unsafe_code)]
 
 mod app;
@@ -26,6 +28,8 @@ mod network;
 mod node;
 mod pattern;
 mod quic;
+#[cfg(feature = "quinn")]
+pub mod quinn;
 mod scenario;
 mod trace;
 

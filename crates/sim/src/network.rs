@@ -22,6 +22,8 @@ pub struct NodeId(pub usize);
 /// A datagram in transit.
 #[derive(Clone)]
 struct Datagram {
+    from: usize,
+    to: usize,
     ecn: Option<EcnCodepoint>,
     payload: Vec<u8>,
 }
@@ -33,10 +35,11 @@ struct Place {
     touched: bool,
 }
 
+/// The link that leads from one node to another. Several routes may share it.
 struct Route {
     from: usize,
     to: usize,
-    pipe: Pipe<Datagram>,
+    pipe: usize,
 }
 
 /// Nodes and the links between them, on one virtual clock.
@@ -46,6 +49,7 @@ pub struct Network {
     rounds_at_now: u32,
     places: Vec<Place>,
     routes: Vec<Route>,
+    pipes: Vec<Pipe<Datagram>>,
     tracer: Option<Box<dyn Tracer>>,
     last_sent: Option<Duration>,
     buffer: Vec<u8>,
@@ -67,6 +71,7 @@ impl Network {
             rounds_at_now: 0,
             places: Vec::new(),
             routes: Vec::new(),
+            pipes: Vec::new(),
             tracer: None,
             last_sent: None,
             buffer: Vec::new(),
@@ -81,8 +86,22 @@ impl Network {
 
     /// Adds a link in one direction. It comes up at time zero.
     pub fn connect(&mut self, from: NodeId, to: NodeId, config: &LinkConfig, seed: u64) {
-        let pipe = Pipe::new(config, seed);
-        self.routes.push(Route { from: from.0, to: to.0, pipe });
+        self.routes.push(Route { from: from.0, to: to.0, pipe: self.pipes.len() });
+        self.pipes.push(Pipe::new(config, seed));
+    }
+
+    /// Lets `from` reach `to` over the link that already leads from the first to the second node of
+    /// `along`, so that both share its rate, its queue and whatever else it does. Without such a link,
+    /// `to` stays out of reach.
+    pub fn share(&mut self, from: NodeId, to: NodeId, along: (NodeId, NodeId)) {
+        if let Some(pipe) = self.pipe(along.0, along.1) {
+            self.routes.push(Route { from: from.0, to: to.0, pipe });
+        }
+    }
+
+    fn pipe(&self, from: NodeId, to: NodeId) -> Option<usize> {
+        let route = self.routes.iter().find(|r| (r.from, r.to) == (from.0, to.0));
+        route.map(|route| route.pipe)
     }
 
     /// Reports every event from now on to `tracer`.
@@ -108,11 +127,12 @@ impl Network {
         self.last_sent
     }
 
-    /// The statistics of the link from `from` to `to`; all zero if there is no such link.
+    /// The statistics of the link from `from` to `to`, with everything else that it carries; all zero
+    /// if there is no such link.
     #[must_use]
     pub fn link_stats(&self, from: NodeId, to: NodeId) -> LinkStats {
-        let route = self.routes.iter().find(|r| (r.from, r.to) == (from.0, to.0));
-        route.map(|r| *r.pipe.link().stats()).unwrap_or_default()
+        let pipe = self.pipe(from, to).and_then(|pipe| self.pipes.get(pipe));
+        pipe.map(|pipe| *pipe.link().stats()).unwrap_or_default()
     }
 
     /// The node `id`; `None` if it is not a `T`.
@@ -134,7 +154,7 @@ impl Network {
     /// The time of the next event, if there is one.
     #[must_use]
     pub fn next_time(&self) -> Option<Duration> {
-        let arrivals = self.routes.iter().filter_map(|r| r.pipe.next_time());
+        let arrivals = self.pipes.iter().filter_map(Pipe::next_time);
         let timeouts = self.places.iter().filter_map(|p| p.node.next_timeout());
         let timeouts = timeouts.map(|at| self.clock.since_start(at));
         arrivals.chain(timeouts).min().map(|at| at.max(self.now))
@@ -213,33 +233,33 @@ impl Network {
     fn send(&mut self, from: usize, transmit: &Transmit, buffer: &[u8]) {
         self.last_sent = Some(self.now);
         let to = self.places.iter().position(|p| p.address == transmit.destination);
-        let route = self.routes.iter_mut().find(|r| r.from == from && Some(r.to) == to);
+        let pipe = to.and_then(|to| self.pipe(NodeId(from), NodeId(to)));
+        let way = to.zip(pipe.and_then(|pipe| self.pipes.get_mut(pipe)));
         let segment = transmit.segment_size.unwrap_or(transmit.size).max(1);
         let batch = &buffer[..transmit.size.min(buffer.len())];
-        let Some(route) = route else {
+        let Some((to, pipe)) = way else {
             let event = TraceEvent::Unroutable { from: NodeId(from), payload: batch };
             record(&mut self.tracer, self.now, &event);
             return;
         };
         for payload in batch.chunks(segment) {
-            let datagram = Datagram { ecn: transmit.ecn, payload: payload.to_vec() };
-            let fate = route.pipe.send(self.now, payload.len(), datagram);
-            let (from, to) = (NodeId(from), NodeId(route.to));
-            let event = TraceEvent::Sent { from, to, payload, fate };
+            let datagram = Datagram { from, to, ecn: transmit.ecn, payload: payload.to_vec() };
+            let fate = pipe.send(self.now, payload.len(), datagram);
+            let event = TraceEvent::Sent { from: NodeId(from), to: NodeId(to), payload, fate };
             record(&mut self.tracer, self.now, &event);
         }
     }
 
     fn deliver(&mut self) {
         let now = self.clock.at(self.now);
-        for route in &mut self.routes {
-            let Some(remote) = self.places.get(route.from).map(|p| p.address) else { continue };
-            let Some(place) = self.places.get_mut(route.to) else { continue };
-            while let Some(arrival) = route.pipe.pop(self.now) {
-                let Datagram { ecn, mut payload } = arrival.payload;
+        for pipe in &mut self.pipes {
+            while let Some(arrival) = pipe.pop(self.now) {
+                let Datagram { from, to, ecn, mut payload } = arrival.payload;
+                let Some(remote) = self.places.get(from).map(|p| p.address) else { continue };
+                let Some(place) = self.places.get_mut(to) else { continue };
                 let event = TraceEvent::Arrived {
-                    from: NodeId(route.from),
-                    to: NodeId(route.to),
+                    from: NodeId(from),
+                    to: NodeId(to),
                     size: payload.len(),
                     corrupt: arrival.corrupt.is_some(),
                 };
@@ -364,6 +384,27 @@ mod tests {
         toy.to = Some(address(9));
         toy.outgoing.push(vec![1]);
         assert!(!network.step().unwrap());
+    }
+
+    #[test]
+    fn a_shared_link_takes_turns_and_reaches_everybody() {
+        let sender =
+            |to| Toy { to: Some(address(to)), outgoing: vec![vec![0; 97]; 2], ..Toy::default() };
+        let mut network = Network::new(Clock::default());
+        let [a, b] = [(1, 3), (2, 4)].map(|(own, to)| network.add(address(own), sender(to)));
+        let [c, d] = [3, 4].map(|own| network.add(address(own), Toy::default()));
+        // A datagram takes a millisecond.
+        network.connect(a, c, &"rate=1mbit".parse().unwrap(), 1);
+        network.share(b, d, (a, c));
+        network.share(d, b, (c, a));
+        while network.step().unwrap() {}
+        let arrivals = |node| -> Vec<Duration> {
+            let incoming = &network.node::<Toy>(node).unwrap().incoming;
+            incoming.iter().map(|(at, _)| network.clock().since_start(*at)).collect()
+        };
+        assert_eq!((arrivals(c), arrivals(d)), (vec![MS, 2 * MS], vec![3 * MS, 4 * MS]));
+        assert_eq!((network.link_stats(b, d).sent, network.link_stats(a, c).sent), (4, 4));
+        assert_eq!(network.link_stats(d, b).sent, 0, "there is no way from c to a");
     }
 
     #[test]

@@ -3,11 +3,13 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use common::quinn::QuinnHost;
 use common::{address, link, tail, tls};
-use sutura_proto::TransportConfig;
+use sutura_proto::crypto::null::NullServerConfig;
+use sutura_proto::{ServerConfig, TransportConfig};
+use sutura_sim::quinn::{QuinnHost, null_client, null_server};
 use sutura_sim::{
     BulkClient, BulkServer, Clock, FailureKind, Host, Network, NodeId, TraceLog, Transfer,
 };
@@ -63,7 +65,7 @@ fn our_client_and_their_server() {
         let mut network = Network::new(Clock::default());
         let client = network.add(address(1), Host::client(seed));
         let accept = Box::new(|| Box::new(BulkServer::default()) as _);
-        let server = network.add(address(2), QuinnHost::server(accept, seed as u8));
+        let server = network.add(address(2), QuinnHost::server(tls::their_server(), accept, seed));
         lay(&mut network, client, server, seed);
         let config = tls::our_client(&TransportConfig::default());
         // Requesting protection must not break anything if the peer does not support it.
@@ -94,19 +96,21 @@ fn our_client_and_their_server() {
 fn their_client_and_our_server() {
     for seed in 0..SEEDS {
         let mut network = Network::new(Clock::default());
-        let client = network.add(address(1), QuinnHost::client(seed as u8));
+        let client = network.add(address(1), QuinnHost::client(seed));
         let config = tls::our_server(&TransportConfig::default());
         let accept = Box::new(|| Box::new(BulkServer::new(tail(3))) as _);
         let server = network.add(address(2), Host::server(config, accept, seed));
         lay(&mut network, client, server, seed);
         let app = BulkClient::new(transfers(), 1, Duration::ZERO);
         let now = network.clock().at(Duration::ZERO);
-        network.node_mut::<QuinnHost>(client).unwrap().connect(now, address(2), app);
+        let host = network.node_mut::<QuinnHost>(client).unwrap();
+        let config = tls::their_client();
+        let handle = host.connect(now, config, address(2), tls::NAME, app).unwrap();
         run(&mut network, seed, |network| {
             let (theirs, ours) = (network.node::<QuinnHost>(client), network.node::<Host>(server));
             let (theirs, ours) = (theirs.unwrap(), ours.unwrap());
             check(network, seed, error(ours).or_else(|| theirs.error()));
-            theirs.app::<BulkClient>().unwrap().is_done()
+            theirs.app::<BulkClient>(handle).unwrap().is_done()
         });
         let now = network.clock().at(network.now());
         network.node_mut::<QuinnHost>(client).unwrap().close(now);
@@ -114,4 +118,52 @@ fn their_client_and_our_server() {
         assert!(network.node::<QuinnHost>(client).unwrap().is_empty(), "seed {seed}");
         assert_eq!(network.node::<Host>(server).unwrap().endpoint_len(), 0, "seed {seed}");
     }
+}
+
+/// Without TLS, quinn speaks the null handshake and packet protection of ours.
+#[test]
+fn quinn_without_tls_and_our_server() {
+    let run_once = |seed| {
+        let mut network = Network::new(Clock::default());
+        let client = network.add(address(1), QuinnHost::client(seed));
+        let config = ServerConfig {
+            crypto: Arc::new(NullServerConfig::new(vec![b"perf".to_vec()])),
+            transport: Arc::new(TransportConfig::default()),
+        };
+        let accept = Box::new(|| Box::new(BulkServer::default()) as _);
+        let server = network.add(address(2), Host::server(Arc::new(config), accept, seed));
+        lay(&mut network, client, server, seed);
+        let app = BulkClient::new(transfers(), 1, Duration::ZERO);
+        let now = network.clock().at(Duration::ZERO);
+        let host = network.node_mut::<QuinnHost>(client).unwrap();
+        let handle = host.connect(now, null_client(b"perf"), address(2), tls::NAME, app).unwrap();
+        run(&mut network, seed, |network| {
+            let (theirs, ours) = (network.node::<QuinnHost>(client), network.node::<Host>(server));
+            let (theirs, ours) = (theirs.unwrap(), ours.unwrap());
+            check(network, seed, error(ours).or_else(|| theirs.error()));
+            theirs.app::<BulkClient>(handle).unwrap().is_done()
+        });
+        (network.now(), network.link_stats(client, server))
+    };
+    for seed in 0..SEEDS {
+        assert_eq!(run_once(seed), run_once(seed), "a seed repeats a run");
+    }
+}
+
+#[test]
+fn a_server_of_quinn_without_tls_refuses_another_protocol() {
+    let mut network = Network::new(Clock::default());
+    let client = network.add(address(1), QuinnHost::client(1));
+    let accept = Box::new(|| Box::new(BulkServer::default()) as _);
+    let config = Arc::new(null_server(b"perf"));
+    let server = network.add(address(2), QuinnHost::server(config, accept, 2));
+    network.connect(client, server, &link("delay=10ms"), 1);
+    network.connect(server, client, &link("delay=10ms"), 2);
+    let app = BulkClient::new(transfers(), 1, Duration::ZERO);
+    let now = network.clock().at(Duration::ZERO);
+    let host = network.node_mut::<QuinnHost>(client).unwrap();
+    host.connect(now, null_client(b"other"), address(2), tls::NAME, app).unwrap();
+    network.run_until(Duration::from_millis(100)).unwrap();
+    let error = network.node::<QuinnHost>(client).unwrap().error();
+    assert!(error.as_ref().is_some_and(|e| e.contains("no application protocol")), "{error:?}");
 }

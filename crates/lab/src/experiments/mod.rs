@@ -19,6 +19,8 @@ macro_rules! experiments {
 
 // A line for each experiment: the name of its file, which has an `EXPERIMENT`.
 experiments! {
+    controllers,
+    controllers_shared,
     eghbal_2022,
     fec_bottleneck,
     holzinger_bulk,

@@ -6,7 +6,7 @@ mod text;
 
 use std::time::Duration;
 
-use crate::{Background, Jitter, Loss, Outage, Probability, Queue, Rate, Reorder};
+use crate::{Background, Jitter, Loss, Outage, Probability, Queue, Rate, Reorder, Step};
 
 pub use text::PRESETS;
 
@@ -14,8 +14,8 @@ pub use text::PRESETS;
 ///
 /// The text form is an optional name from [`PRESETS`], followed by settings that change it,
 /// separated by white space: `paper delay=20ms loss=bern:0.01`. The keys are the names of the
-/// fields below, except that each `outage=1s..2s` adds one to the list. Optional settings may be
-/// `none`.
+/// fields below, except that each `outage=1s..2s` and each `step=2s,rate=5mbit` adds one to its list.
+/// Optional settings may be `none`.
 ///
 /// A packet passes the stages in this order, which is that of Linux's netem on an egress interface:
 ///
@@ -48,6 +48,9 @@ pub struct LinkConfig {
     pub background: Option<Background>,
     /// Times during which everything is lost, in any order.
     pub outages: Vec<Outage>,
+    /// Changes of rate and delay, in any order. A link without a rate has one from the first that
+    /// names one.
+    pub steps: Vec<Step>,
 }
 
 impl LinkConfig {
@@ -76,6 +79,7 @@ impl Default for LinkConfig {
             loss: Loss::None,
             background: None,
             outages: Vec::new(),
+            steps: Vec::new(),
         }
     }
 }

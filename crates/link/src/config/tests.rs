@@ -44,6 +44,7 @@ fn settings_change_a_preset_and_the_last_one_counts() {
     assert_eq!(config, expected);
     assert_eq!(parse("paper rate=none loss=none").rate, None);
     assert_eq!(parse("outage=1s..2s outage=none"), LinkConfig::default());
+    assert_eq!(parse("step=1s,rate=1bit step=none"), LinkConfig::default());
     assert_eq!(
         expected.to_string(),
         "rate=5mbit queue=187500b delay=30ms loss=ge:0.005,0.25,0.95,0.005 \
@@ -64,7 +65,7 @@ fn what_is_no_configuration_is_an_error_that_says_why() {
         (
             "speed=3",
             "link setting `speed`: expected one of rate, overhead, queue, delay, jitter, reorder, \
-             duplicate, corrupt, loss, background, outage",
+             duplicate, corrupt, loss, background, outage, step",
         ),
         ("overhead=-1", "overhead `-1`: expected a number of bytes"),
         ("jitter=5", "jitter `5`: duration `5`: expected a number and a unit (s, ms, us, ns)"),
@@ -112,7 +113,17 @@ fn any_loss() -> impl Strategy<Value = Loss> {
 }
 
 fn any_queue() -> impl Strategy<Value = Queue> {
-    prop_oneof![any::<u64>().prop_map(Queue::Packets), any::<u64>().prop_map(Queue::Bytes)]
+    prop_oneof![
+        any::<u64>().prop_map(Queue::Packets),
+        any::<u64>().prop_map(Queue::Bytes),
+        any::<u64>().prop_map(Queue::Policer),
+    ]
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let change = (prop::option::of(any_rate()), prop::option::of(any_duration()));
+    let change = change.prop_filter("a step changes something", |change| *change != (None, None));
+    (any_duration(), change).prop_map(|(at, (rate, delay))| Step { at, rate, delay })
 }
 
 fn any_outage() -> impl Strategy<Value = Outage> {
@@ -130,13 +141,14 @@ prop_compose! {
         (duplicate, corrupt, loss) in (any_probability(), any_probability(), any_loss()),
         background in prop::option::of((any_rate(), 1..=u32::MAX)),
         outages in prop::collection::vec(any_outage(), 0..4),
+        steps in prop::collection::vec(any_step(), 0..4),
     ) -> LinkConfig {
         let background = background.map(|(rate, packet_size)| Background { rate, packet_size });
         let reorder = reorder.map(|(probability, delay)| Reorder { probability, delay });
         let jitter = Jitter { max, reorders };
         LinkConfig {
             rate, overhead, queue, delay, jitter, reorder, duplicate, corrupt, loss, background,
-            outages,
+            outages, steps,
         }
     }
 }
@@ -149,7 +161,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics(text in "[a-z:=.,0-9% ]{0,40}", key in "rate|queue|delay|loss|outage|jitter",
+    fn no_text_panics(text in "[a-z:=.,0-9% ]{0,40}", key in "rate|queue|delay|loss|outage|jitter|step",
                       value in "(ge:|gt:|trace:|bern:)?[0-9.,%msbitkg]{0,30}") {
         let _ = text.parse::<LinkConfig>();
         let _ = format!("{key}={value}").parse::<LinkConfig>();

@@ -26,7 +26,7 @@ pub const PRESETS: &[(&str, &str)] = &[
 ];
 
 const KEYS: &str = "rate, overhead, queue, delay, jitter, reorder, duplicate, corrupt, loss, \
-                    background, outage";
+                    background, outage, step";
 
 impl LinkConfig {
     /// Applies settings in order; later ones override earlier ones.
@@ -62,6 +62,10 @@ impl LinkConfig {
             "outage" => match optional(value)? {
                 Some(outage) => self.outages.push(outage),
                 None => self.outages.clear(),
+            },
+            "step" => match optional(value)? {
+                Some(step) => self.steps.push(step),
+                None => self.steps.clear(),
             },
             _ => {
                 let problem = format!("expected one of {KEYS}");
@@ -125,8 +129,9 @@ impl fmt::Display for LinkConfig {
         ];
         let outages =
             self.outages.iter().map(|outage| ("outage", Some(outage as &dyn fmt::Display)));
+        let steps = self.steps.iter().map(|step| ("step", Some(step as &dyn fmt::Display)));
         let mut separator = "";
-        for (key, value) in settings.into_iter().chain(outages) {
+        for (key, value) in settings.into_iter().chain(outages).chain(steps) {
             if let Some(value) = value {
                 write!(f, "{separator}{key}={value}")?;
                 separator = " ";

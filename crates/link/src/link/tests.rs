@@ -31,7 +31,7 @@ fn arrivals(config: &str, seed: u64, packets: u32) -> Vec<Option<Duration>> {
 fn a_perfect_link_delivers_at_once() {
     let fates = fates("perfect", 1, 10);
     for (n, fate) in (0..).zip(fates) {
-        let original = Delivery { at: n * MS, corrupt: None };
+        let original = Delivery { at: n * MS, queued: Duration::ZERO, corrupt: None };
         assert_eq!(fate, Fate::Delivered(Deliveries { original, copy: None }));
     }
 }
@@ -63,6 +63,15 @@ fn the_queue_is_bounded_in_packets_and_in_bytes() {
     let accepted = (0..50).filter(|_| arrival(bytes.send(MS, 1222)).is_some()).count();
     assert_eq!(accepted, 5);
     assert_eq!(bytes.send(MS, 0), Fate::Dropped(DropCause::Overflow));
+}
+
+#[test]
+fn the_delay_is_that_of_the_time_when_a_packet_leaves() {
+    let mut link = link("rate=10mbit delay=50ms step=3ms,delay=10ms step=5ms,rate=20mbit", 1);
+    let mut at = |now| arrival(link.send(now * MS, 1222));
+    // The third packet leaves after 3 ms, but does not overtake the second.
+    assert_eq!([0, 0, 0].map(&mut at), [51 * MS, 52 * MS, 52 * MS].map(Some));
+    assert_eq!(at(60), Some(70 * MS + 500 * US));
 }
 
 #[test]
@@ -260,8 +269,11 @@ fn extremes_do_not_overflow() {
 fn any_link() -> impl Strategy<Value = LinkConfig> {
     let p = || prop_oneof![Just(0.0), 0.0..0.5f64];
     let p = move || p().prop_map(|p| Probability::new(p).unwrap());
-    let queue =
-        prop_oneof![(0..50u64).prop_map(Queue::Packets), (0..50_000u64).prop_map(Queue::Bytes),];
+    let queue = prop_oneof![
+        (0..50u64).prop_map(Queue::Packets),
+        (0..50_000u64).prop_map(Queue::Bytes),
+        (0..50_000u64).prop_map(Queue::Policer),
+    ];
     let time = || (0..20_000u32).prop_map(|us| us * US);
     (
         prop::option::of(1_000u64..1_000_000_000),
@@ -269,9 +281,9 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
         (time(), time(), any::<bool>()),
         prop::option::of((p(), time())),
         (p(), p(), p(), p()),
-        any::<bool>(),
+        any::<(bool, bool)>(),
     )
-        .prop_map(|(rate, queue, (delay, max, reorders), reorder, chances, outage)| {
+        .prop_map(|(rate, queue, (delay, max, reorders), reorder, chances, (outage, step))| {
             let (duplicate, corrupt, loss_bad, loss_good) = chances;
             let change = Probability::new(0.1).unwrap();
             LinkConfig {
@@ -283,6 +295,11 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
                 duplicate,
                 corrupt,
                 loss: crate::Loss::GilbertElliott { p: change, r: change, loss_bad, loss_good },
+                steps: if step {
+                    ["5ms,rate=1mbit", "9ms,delay=30ms"].map(|s| s.parse().unwrap()).to_vec()
+                } else {
+                    Vec::new()
+                },
                 outages: outage.then(|| "10ms..20ms".parse().unwrap()).into_iter().collect(),
                 ..LinkConfig::default()
             }
@@ -312,7 +329,7 @@ proptest! {
                     seen.delivered += 1;
                     seen.delivered_bytes += size as u64;
                     seen.corrupted += u64::from(delivery.corrupt.is_some());
-                    prop_assert!(delivery.at >= now + config.delay);
+                    prop_assert!(delivery.at >= now + config.delay.min(30 * MS) + delivery.queued);
                     in_order.push(delivery.at);
                 },
             }
@@ -320,6 +337,7 @@ proptest! {
             match config.queue {
                 Queue::Packets(limit) => prop_assert!(backlog.packets <= limit),
                 Queue::Bytes(limit) => prop_assert!(backlog.bytes <= limit),
+                Queue::Policer(_) => prop_assert_eq!(backlog, Backlog::default()),
             }
         }
         let stats = *link.stats();

@@ -1,8 +1,7 @@
-//! Helpers shared by the tests, such as quinn-proto as a node, and TLS for both implementations.
+//! Helpers shared by the tests, such as TLS for both implementations.
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub mod datagrams;
-pub mod quinn;
 pub mod supply;
 pub mod tls;
 

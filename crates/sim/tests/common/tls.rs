@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use sutura_proto::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
 use sutura_proto::{ClientConfig, ServerConfig, TransportConfig};
@@ -62,4 +63,27 @@ pub fn our_client(transport: &TransportConfig) -> ClientConfig {
 pub fn our_server(transport: &TransportConfig) -> Arc<ServerConfig> {
     let crypto = Arc::new(RustlsServerConfig::new(server()).unwrap());
     Arc::new(ServerConfig { crypto, transport: Arc::new(transport.clone()) })
+}
+
+/// How quinn's ends are set: without packets that test the size of the path.
+fn their_transport() -> Arc<quinn_proto::TransportConfig> {
+    let mut config = quinn_proto::TransportConfig::default();
+    config.mtu_discovery_config(None);
+    Arc::new(config)
+}
+
+/// A client of quinn.
+pub fn their_client() -> quinn_proto::ClientConfig {
+    let crypto = QuicClientConfig::try_from(client()).unwrap();
+    let mut config = quinn_proto::ClientConfig::new(Arc::new(crypto));
+    config.transport_config(their_transport());
+    config
+}
+
+/// A server of quinn.
+pub fn their_server() -> Arc<quinn_proto::ServerConfig> {
+    let crypto = QuicServerConfig::try_from(server()).unwrap();
+    let mut config = quinn_proto::ServerConfig::with_crypto(Arc::new(crypto));
+    config.transport_config(their_transport());
+    Arc::new(config)
 }

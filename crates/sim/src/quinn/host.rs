@@ -1,174 +1,131 @@
-//! quinn-proto as a node of the simulator.
+//! A node that runs quinn-proto: an endpoint, its connections and their applications.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use quinn_proto as quinn;
-use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use sutura_proto::{EcnCodepoint, Protection, Transmit};
-use sutura_sim::{App, AppError, Node, Quic, Received};
+use sutura_proto::{EcnCodepoint, Transmit};
+use sutura_random::Rng;
 
-use super::tls;
+use super::QuinnConnection;
+use crate::{App, AppError, Node};
 
-/// A connection of quinn, with the interface that the applications need.
-pub struct Connection(pub quinn::Connection);
+/// The largest number of datagrams in a batch.
+const MAX_BATCH: usize = 10;
 
-fn stream_id(stream: u64) -> quinn::StreamId {
-    quinn::StreamId::from(quinn::VarInt::from_u64(stream).unwrap())
-}
-
-fn number(id: quinn::StreamId) -> u64 {
-    quinn::VarInt::from(id).into_inner()
-}
-
-fn failed(error: impl std::fmt::Display) -> AppError {
-    AppError(format!("quinn: {error}"))
-}
-
-impl Quic for Connection {
-    type Event = quinn::Event;
-
-    fn is_established(&self) -> bool {
-        !self.0.is_handshaking() && !self.0.is_closed()
-    }
-
-    fn open(&mut self) -> Option<u64> {
-        self.0.streams().open(quinn::Dir::Bi).map(number)
-    }
-
-    fn accept(&mut self) -> Option<u64> {
-        self.0.streams().accept(quinn::Dir::Bi).map(number)
-    }
-
-    fn write(&mut self, stream: u64, data: &[u8]) -> Result<usize, AppError> {
-        match self.0.send_stream(stream_id(stream)).write(data) {
-            Ok(n) => Ok(n),
-            Err(quinn::WriteError::Blocked) => Ok(0),
-            Err(error) => Err(failed(error)),
-        }
-    }
-
-    fn finish(&mut self, stream: u64) -> Result<(), AppError> {
-        self.0.send_stream(stream_id(stream)).finish().map_err(failed)
-    }
-
-    fn read(&mut self, stream: u64, out: &mut [u8]) -> Result<Received, AppError> {
-        let mut recv = self.0.recv_stream(stream_id(stream));
-        let mut chunks = recv.read(true).map_err(failed)?;
-        let result = match chunks.next(out.len()) {
-            Ok(Some(chunk)) => {
-                out[..chunk.bytes.len()].copy_from_slice(&chunk.bytes);
-                Ok(Received::Data(chunk.bytes.len()))
-            }
-            Ok(None) => Ok(Received::End),
-            Err(quinn::ReadError::Blocked) => Ok(Received::Nothing),
-            Err(error) => Err(failed(error)),
-        };
-        // The result does not matter: the network asks for datagrams after every event anyway.
-        let _ = chunks.finalize();
-        result
-    }
-
-    fn protect(&mut self, _: u64, _: Option<Protection>) -> Result<(), AppError> {
-        Ok(())
-    }
-
-    fn send_datagram(&mut self, data: Bytes) -> Result<(), AppError> {
-        self.0.datagrams().send(data, true).map_err(|e| AppError(format!("{e:?}")))
-    }
-
-    fn recv_datagram(&mut self) -> Option<Bytes> {
-        self.0.datagrams().recv()
-    }
-}
+/// Creates the application of an accepted connection.
+pub type QuinnAccept = Box<dyn FnMut() -> Box<dyn App<QuinnConnection>>>;
 
 struct Guest {
-    connection: Connection,
-    app: Box<dyn App<Connection>>,
+    connection: QuinnConnection,
+    app: Box<dyn App<QuinnConnection>>,
     wake_at: Option<Instant>,
     timeout: Option<Instant>,
     lost: Option<quinn::ConnectionError>,
     failed: Option<AppError>,
 }
 
-pub type Accept = Box<dyn FnMut() -> Box<dyn App<Connection>>>;
-
 /// A host that runs quinn-proto.
 pub struct QuinnHost {
     endpoint: quinn::Endpoint,
-    accept: Option<Accept>,
-    guests: HashMap<quinn::ConnectionHandle, Guest>,
+    accept: Option<QuinnAccept>,
+    guests: BTreeMap<quinn::ConnectionHandle, Guest>,
     /// Datagrams that the endpoint itself wants to send.
     replies: Vec<(Transmit, Vec<u8>)>,
-    errors: Vec<String>,
 }
 
-fn transport() -> Arc<quinn::TransportConfig> {
-    let mut config = quinn::TransportConfig::default();
-    config.mtu_discovery_config(None);
-    Arc::new(config)
+impl std::fmt::Debug for QuinnHost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let connections = self.guests.keys();
+        f.debug_struct("QuinnHost").field("connections", &connections).finish_non_exhaustive()
+    }
 }
 
 impl QuinnHost {
-    fn new(server: Option<Arc<quinn::ServerConfig>>, accept: Option<Accept>, seed: u8) -> Self {
-        let key = ring_key(seed);
-        let mut config = quinn::EndpointConfig::new(Arc::new(key));
-        config.rng_seed(Some([seed; 32]));
-        Self {
-            endpoint: quinn::Endpoint::new(Arc::new(config), server, true, None),
-            accept,
-            guests: HashMap::new(),
-            replies: Vec::new(),
-            errors: Vec::new(),
-        }
-    }
-
-    pub fn client(seed: u8) -> Self {
+    /// A host that only opens connections.
+    #[must_use]
+    pub fn client(seed: u64) -> Self {
         Self::new(None, None, seed)
     }
 
-    pub fn server(accept: Accept, seed: u8) -> Self {
-        let crypto = QuicServerConfig::try_from(tls::server()).unwrap();
-        let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
-        config.transport_config(transport());
-        Self::new(Some(Arc::new(config)), Some(accept), seed)
+    /// A host that also accepts connections and runs on each the application that `accept` creates.
+    #[must_use]
+    pub fn server(config: Arc<quinn::ServerConfig>, accept: QuinnAccept, seed: u64) -> Self {
+        Self::new(Some(config), Some(accept), seed)
     }
 
+    fn new(
+        server: Option<Arc<quinn::ServerConfig>>,
+        accept: Option<QuinnAccept>,
+        seed: u64,
+    ) -> Self {
+        let mut bytes = [0; 32];
+        Rng::new(seed).fill(&mut bytes);
+        let mut config = quinn::EndpointConfig::new(Arc::new(ResetKey(seed)));
+        config.rng_seed(Some(bytes));
+        Self {
+            endpoint: quinn::Endpoint::new(Arc::new(config), server, true, None),
+            accept,
+            guests: BTreeMap::new(),
+            replies: Vec::new(),
+        }
+    }
+
+    /// Opens a connection and runs `app` on it.
+    ///
+    /// # Errors
+    /// The endpoint cannot open the connection.
     pub fn connect(
         &mut self,
         now: Instant,
+        config: quinn::ClientConfig,
         remote: SocketAddr,
-        app: impl App<Connection>,
-    ) -> quinn::ConnectionHandle {
-        let crypto = QuicClientConfig::try_from(tls::client()).unwrap();
-        let mut config = quinn::ClientConfig::new(Arc::new(crypto));
-        config.transport_config(transport());
-        let (handle, connection) = self.endpoint.connect(now, config, remote, tls::NAME).unwrap();
+        server_name: &str,
+        app: impl App<QuinnConnection>,
+    ) -> Result<quinn::ConnectionHandle, quinn::ConnectError> {
+        let (handle, connection) = self.endpoint.connect(now, config, remote, server_name)?;
         self.admit(handle, connection, Box::new(app));
-        handle
+        Ok(handle)
     }
 
-    pub fn app<T: App<Connection>>(&self) -> Option<&T> {
-        let app: &dyn Any = &*self.guests.values().next()?.app;
+    /// The connections that have not ended.
+    pub fn connections(&self) -> impl Iterator<Item = (quinn::ConnectionHandle, &QuinnConnection)> {
+        self.guests.iter().map(|(handle, guest)| (*handle, &guest.connection))
+    }
+
+    /// The application of a connection that has not ended; `None` if it is not a `T`.
+    #[must_use]
+    pub fn app<T: App<QuinnConnection>>(&self, handle: quinn::ConnectionHandle) -> Option<&T> {
+        let app: &dyn Any = &*self.guests.get(&handle)?.app;
         app.downcast_ref()
     }
 
-    /// The error of this host, if there is one.
-    pub fn error(&self) -> Option<String> {
-        let failed = |g: &Guest| Some(g.failed.as_ref()?.to_string());
-        let lost = |g: &Guest| Some(g.lost.as_ref()?.to_string());
-        let of_guests = self.guests.values().find_map(|g| failed(g).or_else(|| lost(g)));
-        of_guests.or_else(|| self.errors.first().cloned())
+    /// The error of an application that gave up, if there is one.
+    #[must_use]
+    pub fn app_error(&self) -> Option<&AppError> {
+        self.guests.values().find_map(|guest| guest.failed.as_ref())
     }
 
+    /// The error of this host, if there is one: of an application, of a connection that was lost, or of
+    /// the endpoint.
+    #[must_use]
+    pub fn error(&self) -> Option<String> {
+        let lost = || self.guests.values().find_map(|guest| Some(guest.lost.as_ref()?.to_string()));
+        let failed = self.app_error().map(ToString::to_string);
+        failed.or_else(lost)
+    }
+
+    /// Whether neither this host nor its endpoint holds a connection.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.guests.is_empty() && self.endpoint.open_connections() == 0
     }
 
+    /// Closes all connections.
     pub fn close(&mut self, now: Instant) {
         for guest in self.guests.values_mut() {
             guest.connection.0.close(now, 0u32.into(), Bytes::from_static(b"done"));
@@ -180,9 +137,9 @@ impl QuinnHost {
         &mut self,
         handle: quinn::ConnectionHandle,
         connection: quinn::Connection,
-        app: Box<dyn App<Connection>>,
+        app: Box<dyn App<QuinnConnection>>,
     ) {
-        let connection = Connection(connection);
+        let connection = QuinnConnection(connection);
         let guest =
             Guest { connection, app, wake_at: None, timeout: None, lost: None, failed: None };
         self.guests.insert(handle, guest);
@@ -216,17 +173,13 @@ impl QuinnHost {
     }
 }
 
-fn ring_key(seed: u8) -> impl quinn::crypto::HmacKey {
-    Key(seed)
-}
-
 /// A key for stateless reset tokens, without any security.
-struct Key(u8);
+struct ResetKey(u64);
 
-impl quinn::crypto::HmacKey for Key {
+impl quinn::crypto::HmacKey for ResetKey {
     fn sign(&self, data: &[u8], signature_out: &mut [u8]) {
         for (i, out) in signature_out.iter_mut().enumerate() {
-            *out = self.0 ^ data.get(i % data.len().max(1)).copied().unwrap_or(0) ^ i as u8;
+            *out = self.0 as u8 ^ data.get(i % data.len().max(1)).copied().unwrap_or(0) ^ i as u8;
         }
     }
 
@@ -318,7 +271,7 @@ impl Node for QuinnHost {
             return Some(transmit);
         }
         for guest in self.guests.values_mut() {
-            let transmit = guest.connection.0.poll_transmit(now, 10, out);
+            let transmit = guest.connection.0.poll_transmit(now, MAX_BATCH, out);
             guest.timeout = guest.connection.0.poll_timeout();
             if let Some(transmit) = transmit {
                 return Some(convert(&transmit));

@@ -1,0 +1,161 @@
+//! The test bed: flows that share a link each way, until all are complete or the time is over.
+
+use std::time::Duration;
+
+use sutura_link::LinkConfig;
+use sutura_random::Rng;
+use sutura_sim::{Clock, Failure, Network};
+
+use super::ends::Ends;
+use super::meter::{Meter, Passage};
+use super::sender::Sender;
+
+/// A link each way, and how long to watch it.
+#[derive(Clone, Copy, Debug)]
+pub struct Bed<'a> {
+    /// From the clients to the servers.
+    pub up: &'a LinkConfig,
+    /// From the servers to the clients.
+    pub down: &'a LinkConfig,
+    /// Bytes that flow control and buffers let a flow have in flight.
+    pub window: u32,
+    /// What is not complete by then is left incomplete.
+    pub until: Duration,
+}
+
+/// A download.
+#[derive(Clone, Copy, Debug)]
+pub struct Flow<'a> {
+    /// Who sends.
+    pub sender: &'a Sender,
+    /// How much.
+    pub bytes: u64,
+    /// When its connection is opened.
+    pub start: Duration,
+}
+
+/// What became of a flow.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// How long the transfer took after the handshake; `None` if it is not complete.
+    pub time: Option<Duration>,
+    /// Bytes that were sent again.
+    pub sent_again: u64,
+    /// What became of its packets.
+    pub passage: Passage,
+}
+
+impl Bed<'_> {
+    /// Runs `flows`, which are in the order of their starts.
+    ///
+    /// # Errors
+    /// The simulation fails, or an application finds a byte wrong.
+    pub fn run(&self, flows: &[Flow<'_>], seed: u64) -> Result<Vec<Outcome>, Failure> {
+        self.try_run(flows, seed).map_err(|failure| Failure { seed: Some(seed), ..failure })
+    }
+
+    fn try_run(&self, flows: &[Flow<'_>], seed: u64) -> Result<Vec<Outcome>, Failure> {
+        let mut seeds = Rng::new(seed);
+        let mut network = Network::new(Clock::default());
+        let links = [seeds.next_u64(), seeds.next_u64()];
+        let mut ends: Vec<Ends> = Vec::new();
+        for (index, flow) in (1..).zip(flows) {
+            let own = [seeds.next_u64(), seeds.next_u64()];
+            ends.push(Ends::new(&mut network, index, flow.sender, self.window, own));
+        }
+        self.lay(&mut network, &ends, links);
+        let meter = Meter::new(ends.iter().map(|ends| ends.server));
+        network.set_tracer(Box::new(meter.clone()));
+        for (ends, flow) in ends.iter_mut().zip(flows) {
+            network.run_until(flow.start)?;
+            ends.open(&mut network, flow.bytes)?;
+        }
+        network.flush()?;
+        while ends.iter().any(|ends| ends.completed(&network).is_none()) {
+            if network.next_time().is_none_or(|next| next > self.until) {
+                break;
+            }
+            network.step()?;
+        }
+        ends.iter().try_for_each(|ends| ends.check(&network))?;
+        let outcomes = ends.iter().zip(meter.take()).map(|(ends, passage)| Outcome {
+            time: ends.completed(&network),
+            sent_again: ends.sent_again(&network),
+            passage,
+        });
+        Ok(outcomes.collect())
+    }
+
+    /// Lays the links between the ends of the first flow, and lets the others share them.
+    fn lay(&self, network: &mut Network, ends: &[Ends], [up, down]: [u64; 2]) {
+        let Some((first, others)) = ends.split_first() else { return };
+        network.connect(first.client, first.server, self.up, up);
+        network.connect(first.server, first.client, self.down, down);
+        for other in others {
+            network.share(other.client, other.server, (first.client, first.server));
+            network.share(other.server, other.client, (first.server, first.client));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How long each sender takes for a megabyte, and its passage.
+    fn alone(down: &str) -> Vec<(String, Outcome)> {
+        let (up, down) = ("rate=10mbit delay=50ms".parse().unwrap(), down.parse().unwrap());
+        let bed = Bed { up: &up, down: &down, window: 1 << 22, until: Duration::from_secs(60) };
+        let senders = Sender::ours().into_iter().chain(Sender::quinn());
+        let run = |sender: Sender| {
+            let flow = Flow { sender: &sender, bytes: 1_000_000, start: Duration::ZERO };
+            (sender.to_string(), bed.run(&[flow], 7).unwrap().remove(0))
+        };
+        senders.map(run).collect()
+    }
+
+    #[test]
+    fn every_sender_completes_and_nobody_beats_the_link() {
+        for (name, outcome) in alone("rate=10mbit delay=50ms queue=125kb") {
+            // 1 MB takes 800 ms, and a round trip goes by until the first byte arrives.
+            let time = outcome.time.unwrap();
+            let (least, most) = (Duration::from_millis(900), Duration::from_millis(2500));
+            assert!(least < time && time < most, "{name}: {time:?}");
+            let Passage { sent, overflow, passed, queued, intervals } = outcome.passage;
+            assert_eq!(sent, overflow + passed, "{name}");
+            assert_eq!(intervals.iter().map(|i| i.passed).sum::<u64>(), passed, "{name}");
+            assert_eq!(intervals.iter().map(|i| i.queued).sum::<Duration>(), queued, "{name}");
+            assert!(intervals.iter().map(|i| i.arrived).sum::<u64>() > 1_000_000, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_complete_is_left_incomplete() {
+        for (name, outcome) in alone("rate=10kbit delay=50ms") {
+            assert_eq!(outcome.time, None, "{name}");
+        }
+    }
+
+    #[test]
+    fn flows_share_the_link() {
+        let link: LinkConfig = "rate=10mbit delay=20ms queue=50kb".parse().unwrap();
+        let until = Duration::from_secs(5);
+        let bed = Bed { up: &link, down: &link, window: 1 << 20, until };
+        let (ours, [theirs, _]) = (Sender::ours(), Sender::quinn());
+        let flows = [&ours[0], &theirs].map(|sender| Flow {
+            sender,
+            bytes: 100_000_000,
+            start: Duration::ZERO,
+        });
+        let outcomes = bed.run(&flows, 1).unwrap();
+        let arrived = |outcome: &Outcome| -> u64 {
+            outcome.passage.intervals.iter().map(|interval| interval.arrived).sum()
+        };
+        let arrived: Vec<u64> = outcomes.iter().map(arrived).collect();
+        assert!(arrived.iter().all(|bytes| *bytes > 1_000_000), "{arrived:?}");
+        let most = 10_000_000 / 8 * 5;
+        let sum: u64 = arrived.iter().sum();
+        assert!((most / 10 * 8..=most).contains(&sum), "{arrived:?}");
+        assert!(outcomes.iter().all(|outcome| outcome.time.is_none()));
+    }
+}

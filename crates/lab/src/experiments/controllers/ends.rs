@@ -1,0 +1,172 @@
+//! The two ends of a flow: a client that downloads and a server that sends, of either transport.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
+use sutura_proto::{ClientConfig, ConnectionHandle, ServerConfig, TransportConfig};
+use sutura_sim::quinn::{QuinnHost, null_client, null_server};
+use sutura_sim::{BulkClient, BulkServer, Failure, FailureKind, Host, Network, NodeId, Transfer};
+
+use super::sender::{QuinnController, Sender, our_transport, quinn_transport};
+
+const ALPN: &[u8] = b"perf";
+const NAME: &str = "server.example";
+
+/// The ends of a flow.
+#[derive(Debug)]
+pub struct Ends {
+    /// The node of the client.
+    pub client: NodeId,
+    /// The node of the server.
+    pub server: NodeId,
+    remote: SocketAddr,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Ours {
+        transport: Arc<TransportConfig>,
+        handle: Option<ConnectionHandle>,
+    },
+    Quinn {
+        transport: Arc<quinn_proto::TransportConfig>,
+        handle: Option<quinn_proto::ConnectionHandle>,
+    },
+}
+
+impl Ends {
+    /// Adds both ends of flow number `index` to `network`, without a link between them.
+    pub fn new(
+        network: &mut Network,
+        index: u8,
+        sender: &Sender,
+        window: u32,
+        seeds: [u64; 2],
+    ) -> Self {
+        let local = (Ipv4Addr::new(192, 0, 2, index), 50_000).into();
+        let remote = (Ipv4Addr::new(198, 51, 100, index), 4433).into();
+        match sender {
+            Sender::Ours { congestion, protection } => {
+                let transport = Arc::new(our_transport(congestion.clone(), window));
+                let config = ServerConfig {
+                    crypto: Arc::new(NullServerConfig::new(vec![ALPN.to_vec()])),
+                    transport: transport.clone(),
+                };
+                let protection = protection.clone();
+                let accept = Box::new(move || Box::new(BulkServer::new(protection.clone())) as _);
+                let server = Host::server(Arc::new(config), accept, seeds[1]);
+                Self {
+                    client: network.add(local, Host::client(seeds[0])),
+                    server: network.add(remote, server),
+                    remote,
+                    kind: Kind::Ours { transport, handle: None },
+                }
+            }
+            Sender::Quinn(controller) => {
+                Self::quinn(network, (local, remote), *controller, window, seeds)
+            }
+        }
+    }
+
+    fn quinn(
+        network: &mut Network,
+        (local, remote): (SocketAddr, SocketAddr),
+        controller: QuinnController,
+        window: u32,
+        seeds: [u64; 2],
+    ) -> Self {
+        let transport = quinn_transport(controller, window);
+        let mut config = null_server(ALPN);
+        config.transport_config(transport.clone());
+        let accept = Box::new(|| Box::new(BulkServer::default()) as _);
+        let server = QuinnHost::server(Arc::new(config), accept, seeds[1]);
+        Self {
+            client: network.add(local, QuinnHost::client(seeds[0])),
+            server: network.add(remote, server),
+            remote,
+            kind: Kind::Quinn { transport, handle: None },
+        }
+    }
+
+    /// Opens the connection and asks for `bytes`.
+    ///
+    /// # Errors
+    /// The connection cannot be opened.
+    pub fn open(&mut self, network: &mut Network, bytes: u64) -> Result<(), Failure> {
+        let app = BulkClient::new([Transfer::download(bytes)], 1, Duration::ZERO);
+        let now = network.clock().at(network.now());
+        let opened = match &mut self.kind {
+            Kind::Ours { transport, handle } => {
+                let crypto = Arc::new(NullClientConfig::new(vec![ALPN.to_vec()]));
+                let config = ClientConfig { crypto, transport: transport.clone() };
+                network
+                    .node_mut::<Host>(self.client)
+                    .map(|host| {
+                        *handle = Some(host.connect(now, config, self.remote, NAME, app)?);
+                        Ok::<_, sutura_proto::ConnectError>(())
+                    })
+                    .map(|result| result.map_err(|e| e.to_string()))
+            }
+            Kind::Quinn { transport, handle } => {
+                let mut config = null_client(ALPN);
+                config.transport_config(transport.clone());
+                network
+                    .node_mut::<QuinnHost>(self.client)
+                    .map(|host| {
+                        *handle = Some(host.connect(now, config, self.remote, NAME, app)?);
+                        Ok::<_, quinn_proto::ConnectError>(())
+                    })
+                    .map(|result| result.map_err(|e| e.to_string()))
+            }
+        };
+        let opened = opened.unwrap_or_else(|| Err("no such host".to_owned()));
+        opened.map_err(|error| network.failure(FailureKind::Connect(error)))
+    }
+
+    /// How long the transfer took, once it is complete.
+    pub fn completed(&self, network: &Network) -> Option<Duration> {
+        let client: &BulkClient = match &self.kind {
+            Kind::Ours { handle, .. } => network.node::<Host>(self.client)?.app((*handle)?)?,
+            Kind::Quinn { handle, .. } => {
+                network.node::<QuinnHost>(self.client)?.app((*handle)?)?
+            }
+        };
+        let transfer = client.completed().first()?;
+        Some(transfer.completed - transfer.started)
+    }
+
+    /// Bytes that the server sent again. quinn does not count them; it sends everything again that it
+    /// declares lost, so the bytes of those packets stand for them.
+    pub fn sent_again(&self, network: &Network) -> u64 {
+        match &self.kind {
+            Kind::Ours { .. } => {
+                let host = network.node::<Host>(self.server);
+                let present = host.and_then(|host| Some(host.connections().next()?.1.stats()));
+                let past = || host.and_then(|host| Some(host.finished().last()?.stats));
+                let stats = present.or_else(past);
+                stats.map_or(0, |stats| stats.stream_bytes_retransmitted)
+            }
+            Kind::Quinn { .. } => {
+                let host = network.node::<QuinnHost>(self.server);
+                let stats = host.and_then(|host| Some(host.connections().next()?.1.stats()));
+                stats.map_or(0, |stats| stats.path.lost_bytes)
+            }
+        }
+    }
+
+    /// Fails if an application gave up, for example because a byte was wrong.
+    ///
+    /// # Errors
+    /// It did.
+    pub fn check(&self, network: &Network) -> Result<(), Failure> {
+        let errors = [self.client, self.server].map(|node| match &self.kind {
+            Kind::Ours { .. } => network.node::<Host>(node)?.app_error().cloned(),
+            Kind::Quinn { .. } => network.node::<QuinnHost>(node)?.app_error().cloned(),
+        });
+        let error = errors.into_iter().flatten().next();
+        error.map_or(Ok(()), |error| Err(network.failure(FailureKind::App(error.to_string()))))
+    }
+}

@@ -1,0 +1,43 @@
+//! One flow on many paths, with each congestion controller of ours and with those of quinn beside them:
+//! how long it takes, compared with the same path without losses, and what it does to the queue.
+
+pub(super) mod bed;
+mod ends;
+pub(super) mod meter;
+mod paths;
+mod report;
+pub(super) mod sender;
+mod single;
+
+use sutura_analysis::report::Report;
+
+use self::single::Setup;
+use super::Experiment;
+use crate::{Error, Options};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "controllers",
+    about: "One flow on many paths, by congestion controller, beside quinn's",
+    run,
+};
+
+/// Every sender on every path with every size.
+fn run(options: &Options) -> Result<Report, Error> {
+    let paths = paths::all()?;
+    let sizes = single::sizes(options);
+    let mut setups = Vec::new();
+    // The largest transfers first, so that no thread is left alone with one at the end.
+    for size in sizes.iter().rev() {
+        let smallest = sizes.len() == 1;
+        let long = size.bytes == single::SIZES[single::SIZES.len() - 1].bytes;
+        for path in paths.iter().filter(|path| long || smallest || !path.long) {
+            let senders = single::senders(path).into_iter();
+            setups.extend(senders.map(|sender| Setup { path, sender, size: *size }));
+        }
+    }
+    let summaries = single::measure(&setups, options)?;
+    Ok(report::report(&paths, &sizes, &summaries, options))
+}
+
+#[cfg(test)]
+mod tests;

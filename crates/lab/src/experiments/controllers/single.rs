@@ -1,0 +1,169 @@
+//! Measures single flows.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sutura_analysis::statistics::{Distribution, mean, millis};
+
+use super::super::paper_path::seed;
+use super::bed::{Bed, Flow, Outcome};
+use super::paths::Path;
+use super::sender::Sender;
+use crate::{Error, Options, parallel};
+
+/// Flow control leaves room for all of a transfer.
+const WINDOW: u32 = 16 << 20;
+/// A transfer that takes longer counts as one that never ends.
+pub const DEADLINE: Duration = Duration::from_secs(600);
+/// Seeds of a reference: it has no losses, so that little is left to chance.
+const REFERENCE_SEEDS: u64 = 3;
+
+/// A size of transfers, and how many of them there are of each configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Bytes.
+    pub bytes: u64,
+    /// Transfers, a connection each.
+    pub seeds: u64,
+}
+
+/// The sizes, the smallest first.
+pub const SIZES: [Size; 3] = [
+    Size { bytes: 32_000, seeds: 20 },
+    Size { bytes: 1_000_000, seeds: 10 },
+    Size { bytes: 10_000_000, seeds: 5 },
+];
+
+/// The sizes that are left when all repetitions are divided by [`Options::reduce`]: those of which one
+/// remains, and always the smallest.
+pub fn sizes(options: &Options) -> Vec<Size> {
+    let reduce = u64::from(options.reduce.max(1));
+    let left = |size: &&Size| size.seeds >= reduce || size.bytes == SIZES[0].bytes;
+    let sizes =
+        SIZES.iter().filter(left).map(|size| Size { seeds: options.seeds(size.seeds), ..*size });
+    sizes.collect()
+}
+
+/// One configuration.
+#[derive(Clone, Debug)]
+pub struct Setup<'a> {
+    /// The path.
+    pub path: &'a Path,
+    /// Who sends.
+    pub sender: Sender,
+    /// How much, how often.
+    pub size: Size,
+}
+
+/// The outcome of one configuration.
+#[derive(Clone, Debug)]
+pub struct Summary<'a> {
+    /// The configuration.
+    pub setup: Setup<'a>,
+    /// Times to completion. Transfers that do not end count as [`DEADLINE`].
+    pub times: Distribution,
+    /// The median of the same transfers on the path's reference.
+    pub reference: Option<Duration>,
+    /// How long packets wait in the queue on average, in milliseconds.
+    pub queue_delay: f64,
+    /// Share of packets that the queue drops.
+    pub overflow: f64,
+    /// Bytes sent again for each byte of the transfers.
+    pub sent_again: f64,
+    /// Share of transfers that do not end.
+    pub unfinished: f64,
+}
+
+impl<'a> Summary<'a> {
+    fn of(setup: Setup<'a>, outcomes: &[Outcome], reference: Option<Duration>) -> Self {
+        let sum = |value: &dyn Fn(&Outcome) -> f64| outcomes.iter().map(value).sum::<f64>();
+        let share = |part: f64, whole: f64| part / whole.max(1.0);
+        let bytes = (setup.size.bytes * outcomes.len() as u64) as f64;
+        Self {
+            times: times(outcomes),
+            reference,
+            queue_delay: share(
+                sum(&|o| millis(o.passage.queued)),
+                sum(&|o| o.passage.passed as f64),
+            ),
+            overflow: share(sum(&|o| o.passage.overflow as f64), sum(&|o| o.passage.sent as f64)),
+            sent_again: share(sum(&|o| o.sent_again as f64), bytes),
+            unfinished: mean(outcomes.iter().map(|o| f64::from(u8::from(o.time.is_none())))),
+            setup,
+        }
+    }
+
+    /// The median time as a multiple of that on the path's reference.
+    pub fn ratio(&self) -> Option<f64> {
+        let median = self.times.quantile(0.5);
+        let reference = self.reference.filter(|time| *time < DEADLINE && median < DEADLINE)?;
+        Some(median.as_secs_f64() / reference.as_secs_f64())
+    }
+}
+
+fn times(outcomes: &[Outcome]) -> Distribution {
+    Distribution::of(outcomes.iter().map(|outcome| outcome.time.unwrap_or(DEADLINE)))
+}
+
+/// Who is measured on a path: every controller, and ours with redundancy where that may be of use.
+pub fn senders(path: &Path) -> Vec<Sender> {
+    let ours = Sender::ours();
+    let protected: Vec<_> =
+        ours.iter().filter(|_| path.lossy).filter_map(Sender::protected).collect();
+    ours.into_iter().chain(protected).chain(Sender::quinn()).collect()
+}
+
+fn transfer(setup: &Setup<'_>, reference: bool, seed: u64) -> Result<Outcome, Error> {
+    let path = setup.path;
+    let own = (&path.up, &path.down);
+    let links = path.reference.as_ref().filter(|_| reference);
+    let (up, down) = links.map_or(own, |(up, down)| (up, down));
+    let bed = Bed { up, down, window: WINDOW, until: DEADLINE };
+    let flow = Flow { sender: &setup.sender, bytes: setup.size.bytes, start: Duration::ZERO };
+    let mut outcomes = bed.run(&[flow], seed)?;
+    Ok(outcomes.remove(0))
+}
+
+/// What makes two references the same.
+fn key(setup: &Setup<'_>) -> Option<String> {
+    let (up, down) = setup.path.reference.as_ref()?;
+    Some(format!("{up}/{down}/{}/{}", setup.sender.plain(), setup.size.bytes))
+}
+
+/// Measures `setups`. Those of the same size get the same seeds.
+///
+/// # Errors
+/// A simulation fails.
+pub fn measure<'a>(setups: &[Setup<'a>], options: &Options) -> Result<Vec<Summary<'a>>, Error> {
+    let mut references: BTreeMap<String, Setup<'_>> = BTreeMap::new();
+    for setup in setups {
+        if let Some(key) = key(setup) {
+            let sender = setup.sender.plain();
+            references.entry(key).or_insert_with(|| Setup { sender, ..setup.clone() });
+        }
+    }
+    let mut jobs: Vec<(&Setup<'_>, bool, u64)> = Vec::new();
+    for setup in references.values() {
+        let count = setup.size.seeds.min(REFERENCE_SEEDS);
+        jobs.extend((0..count).map(|n| (setup, true, n)));
+    }
+    for setup in setups {
+        jobs.extend((0..setup.size.seeds).map(|n| (setup, false, n)));
+    }
+    let mut outcomes = parallel::map(options, &jobs, |(setup, reference, n)| {
+        transfer(setup, *reference, seed(options.seed, 1 + n))
+    })?
+    .into_iter();
+    let mut medians = BTreeMap::new();
+    for (key, setup) in &references {
+        let count = setup.size.seeds.min(REFERENCE_SEEDS) as usize;
+        let outcomes: Vec<_> = outcomes.by_ref().take(count).collect();
+        medians.insert(key.clone(), times(&outcomes).quantile(0.5));
+    }
+    let summaries = setups.iter().map(|setup| {
+        let outcomes: Vec<_> = outcomes.by_ref().take(setup.size.seeds as usize).collect();
+        let reference = key(setup).and_then(|key| medians.get(&key).copied());
+        Summary::of(setup.clone(), &outcomes, reference)
+    });
+    Ok(summaries.collect())
+}

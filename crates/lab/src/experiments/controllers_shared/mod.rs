@@ -1,0 +1,233 @@
+//! Several flows at a drop-tail bottleneck: ours among themselves, beside those of quinn, and those of
+//! quinn among themselves.
+
+mod report;
+
+use std::time::Duration;
+
+use sutura_analysis::report::Report;
+use sutura_analysis::statistics::{fairness, mean, millis};
+use sutura_link::LinkConfig;
+
+use super::Experiment;
+use super::controllers::bed::{Bed, Flow, Outcome};
+use super::controllers::meter::{INTERVAL, Interval};
+use super::controllers::sender::Sender;
+use super::paper_path::seed;
+use crate::{Error, Options, parallel};
+
+/// Bits per second of the bottleneck.
+const RATE: u64 = 10_000_000;
+/// 50 ms each way, and a queue of one bandwidth-delay product.
+const PATH: &str = "rate=10mbit delay=50ms queue=125kb";
+/// The way of the acknowledgements.
+const UP: &str = "rate=10mbit delay=50ms queue=100mb";
+/// How long the bottleneck is watched.
+const LENGTH: Duration = Duration::from_secs(60);
+/// The shortest that [`Options::reduce`] makes of it.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// All flows have begun by this share of it, one after the other, and it is counted from a third on.
+const STAGGER: u32 = 6;
+/// Flow control leaves each flow room for more than the path and its queue hold.
+const WINDOW: u32 = 1 << 20;
+/// Runs of each configuration: a run is long, and `--seeds` makes more of them.
+const SEEDS: u64 = 1;
+/// How many flows share the bottleneck.
+const FLOWS: [usize; 3] = [2, 3, 10];
+/// Shares of packets that are lost at random.
+const LOSSES: [f64; 2] = [0.0, 0.02];
+
+/// Who shares the bottleneck: the flows of `first` and `second` begin by turns.
+#[derive(Clone, Debug)]
+struct Setup {
+    first: Sender,
+    second: Sender,
+    flows: usize,
+    loss: f64,
+}
+
+impl Setup {
+    fn senders(&self) -> impl Iterator<Item = &Sender> {
+        (0..self.flows).map(|n| if n % 2 == 0 { &self.first } else { &self.second })
+    }
+
+    fn name(&self) -> String {
+        let [first, second] = [&self.first, &self.second].map(ToString::to_string);
+        if first == second { format!("{first} alone") } else { format!("{second} against {first}") }
+    }
+}
+
+/// All configurations. The flow that begins first is quinn's wherever both take part.
+fn setups() -> Vec<Setup> {
+    let (ours, quinn) = (Sender::ours(), Sender::quinn());
+    let mut pairs: Vec<(Sender, Sender)> = Vec::new();
+    for sender in ours.iter().chain(&quinn) {
+        pairs.push((sender.clone(), sender.clone()));
+    }
+    for sender in ours.iter().chain(&quinn[1..]) {
+        let against = quinn.iter().filter(|other| other.to_string() != sender.to_string());
+        pairs.extend(against.map(|other| (other.clone(), sender.clone())));
+    }
+    let mut setups = Vec::new();
+    for loss in LOSSES {
+        for flows in FLOWS {
+            let of_pair = |(first, second): &(Sender, Sender)| {
+                let (first, second) = (first.clone(), second.clone());
+                Setup { first, second, flows, loss }
+            };
+            setups.extend(pairs.iter().map(of_pair));
+        }
+    }
+    setups
+}
+
+/// What one run comes to.
+#[derive(Clone, Debug)]
+struct Figures {
+    /// Throughput of each flow as a multiple of its fair share of the bottleneck.
+    shares: Vec<f64>,
+    /// Share of packets lost in the queue.
+    overflow: f64,
+    /// Mean queue delay in milliseconds.
+    queue_delay: f64,
+    /// The course of each flow.
+    courses: Vec<Vec<Interval>>,
+}
+
+impl Figures {
+    fn of(outcomes: Vec<Outcome>, length: Duration) -> Self {
+        let counted = |intervals: &[Interval]| -> Vec<Interval> {
+            let skip = ((length / 3).as_nanos() / INTERVAL.as_nanos()) as usize;
+            let all = (length.as_nanos() / INTERVAL.as_nanos()) as usize;
+            intervals.iter().take(all).skip(skip).copied().collect()
+        };
+        let seconds = (length - length / 3).as_secs_f64();
+        let fair = RATE as f64 / 8.0 * seconds / outcomes.len() as f64;
+        let passages = || outcomes.iter().map(|outcome| &outcome.passage);
+        let later: Vec<Interval> = passages().flat_map(|p| counted(&p.intervals)).collect();
+        let waited: f64 = later.iter().map(|interval| millis(interval.queued)).sum();
+        let passed: u64 = later.iter().map(|interval| interval.passed).sum();
+        let shares = passages().map(|p| {
+            let arrived: u64 = counted(&p.intervals).iter().map(|interval| interval.arrived).sum();
+            arrived as f64 / fair
+        });
+        let sum = |value: fn(&Outcome) -> u64| outcomes.iter().map(value).sum::<u64>() as f64;
+        Self {
+            shares: shares.collect(),
+            overflow: sum(|o| o.passage.overflow) / sum(|o| o.passage.sent).max(1.0),
+            queue_delay: waited / passed.max(1) as f64,
+            courses: outcomes.into_iter().map(|outcome| outcome.passage.intervals).collect(),
+        }
+    }
+
+    fn utilisation(&self) -> f64 {
+        mean(self.shares.iter().copied())
+    }
+
+    fn jain(&self) -> f64 {
+        fairness(&self.shares)
+    }
+}
+
+/// The outcome of one configuration.
+struct Summary {
+    setup: Setup,
+    runs: Vec<Figures>,
+    /// The mean share of a flow of `first` among its own kind.
+    among_themselves: f64,
+}
+
+impl Summary {
+    /// The mean of a figure over all runs.
+    fn mean(&self, value: impl Fn(&Figures) -> f64) -> f64 {
+        mean(self.runs.iter().map(value))
+    }
+
+    /// The mean share of the flows of `first` (0) or `second` (1).
+    fn share(&self, turn: usize) -> f64 {
+        self.mean(|run| mean(run.shares.iter().skip(turn).step_by(2).copied()))
+    }
+
+    fn is_mixed(&self) -> bool {
+        self.setup.first.to_string() != self.setup.second.to_string()
+    }
+}
+
+fn run_once(setup: &Setup, length: Duration, seed: u64) -> Result<Figures, Error> {
+    let up: LinkConfig = UP.parse()?;
+    let down: LinkConfig = format!("{PATH} loss=bern:{}", setup.loss).parse()?;
+    let bed = Bed { up: &up, down: &down, window: WINDOW, until: length };
+    // More than the bottleneck could carry.
+    let bytes = RATE / 4 * length.as_secs().max(1);
+    let apart = length / STAGGER / setup.flows as u32;
+    let flows =
+        setup.senders().zip(0..).map(|(sender, n)| Flow { sender, bytes, start: apart * n });
+    let outcomes = bed.run(&flows.collect::<Vec<_>>(), seed)?;
+    Ok(Figures::of(outcomes, length))
+}
+
+fn measure(setups: &[Setup], length: Duration, options: &Options) -> Result<Vec<Summary>, Error> {
+    let runs = parallel::repeat(options, setups, options.seeds(SEEDS), |setup, n| {
+        run_once(setup, length, seed(options.seed, 1 + n))
+    })?;
+    let pairs = setups.iter().cloned().zip(runs);
+    let mut summaries: Vec<Summary> =
+        pairs.map(|(setup, runs)| Summary { setup, runs, among_themselves: 0.0 }).collect();
+    let alone = |summary: &Summary| {
+        let Setup { first, flows, loss, .. } = &summary.setup;
+        let kin = summaries.iter().find(|other| {
+            let same = other.setup.flows == *flows && other.setup.loss == *loss;
+            same && !other.is_mixed() && other.setup.first.to_string() == first.to_string()
+        });
+        kin.map_or(0.0, |kin| kin.mean(Figures::utilisation))
+    };
+    let alone: Vec<f64> = summaries.iter().map(alone).collect();
+    for (summary, alone) in summaries.iter_mut().zip(alone) {
+        summary.among_themselves = alone;
+    }
+    Ok(summaries)
+}
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "controllers-shared",
+    about: "Several flows at a bottleneck, by congestion controller, beside quinn's",
+    run,
+};
+
+/// Every configuration.
+fn run(options: &Options) -> Result<Report, Error> {
+    let length = (LENGTH / options.reduce.max(1)).max(SHORTEST);
+    let summaries = measure(&setups(), length, options)?;
+    Ok(report::report(&summaries, length, options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_of_a_kind_fill_the_bottleneck_and_share_it() {
+        let setups = setups().into_iter();
+        let alone = |s: &Setup| s.flows == 2 && s.loss == 0.0 && s.name().ends_with("alone");
+        let setups: Vec<Setup> = setups.filter(alone).collect();
+        assert_eq!(setups.len(), Sender::ours().len() + 2);
+        let options = Options { seeds: Some(1), ..Options::default() };
+        for summary in measure(&setups, Duration::from_secs(20), &options).unwrap() {
+            let name = summary.setup.name();
+            let used = summary.mean(Figures::utilisation);
+            assert!((0.7..1.0).contains(&used), "{name}: {used}");
+            assert!(summary.mean(Figures::jain) > 0.6, "{name}: {}", summary.mean(Figures::jain));
+            assert!((summary.share(0) + summary.share(1) - 2.0 * used).abs() < 1e-9, "{name}");
+            assert!((summary.among_themselves - used).abs() < 1e-9, "{name}");
+        }
+    }
+
+    #[test]
+    fn ours_and_theirs_begin_by_turns() {
+        let all = setups();
+        let mixed = all.iter().find(|s| s.flows == 3 && s.name() == "bbr against quinn cubic");
+        let names: Vec<String> = mixed.unwrap().senders().map(ToString::to_string).collect();
+        assert_eq!(names, ["quinn cubic", "bbr", "quinn cubic"]);
+        assert_eq!(all.len(), LOSSES.len() * FLOWS.len() * (3 * Sender::ours().len() + 3));
+    }
+}

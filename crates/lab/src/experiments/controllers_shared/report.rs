@@ -1,0 +1,145 @@
+//! The report on shared bottlenecks.
+
+use std::time::Duration;
+
+use sutura_analysis::figure::{Axis, Chart, Panel, Series};
+use sutura_analysis::report::Report;
+use sutura_analysis::statistics::millis;
+use sutura_analysis::table::{Cell, Table};
+
+use super::{Figures, INTERVAL, Interval, Summary};
+use crate::Options;
+
+/// How many flows a table names one by one.
+const FEW: usize = 3;
+/// How many flows the charts over time show.
+const DRAWN: usize = 3;
+
+pub(super) fn report(summaries: &[Summary], length: Duration, options: &Options) -> Report {
+    let mut losses: Vec<f64> = summaries.iter().map(|summary| summary.setup.loss).collect();
+    losses.dedup();
+    let mut charts: Vec<Chart> = Vec::new();
+    for loss in losses {
+        let drawn = |s: &&Summary| s.setup.loss == loss && s.setup.flows == DRAWN;
+        let drawn: Vec<&Summary> = summaries.iter().filter(drawn).collect();
+        charts.push(throughput(&drawn, loss));
+        charts.push(queue_delay(&drawn, loss));
+    }
+    Report {
+        title: "Several flows at a bottleneck, by congestion controller".to_owned(),
+        text: text(summaries, length, options),
+        tables: vec![table(summaries)],
+        charts,
+        ..Report::default()
+    }
+}
+
+fn text(summaries: &[Summary], length: Duration, options: &Options) -> Vec<String> {
+    let runs = summaries.first().map_or(0, |summary| summary.runs.len());
+    vec![
+        format!(
+            "Downloads that do not end share 10 Mbit/s, a round-trip time of 100 ms and a drop-tail queue \
+             of one bandwidth-delay product for {} s. They begin one after the other within the first \
+             sixth, by turns where two kinds take part, quinn first; figures count from a third on, lost \
+             packets from the beginning. Mean of {runs} runs with seed {}. quinn's BBR draws the phase of \
+             its gain cycle from the operating system; what it takes part in differs from run to run.",
+            length.as_secs(),
+            options.seed,
+        ),
+        "A flow's fair share is the rate of the link divided by the number of flows; throughput is UDP \
+         payload that arrives. In `a against b`, `newcomer` is the mean share of the flows of a, and \
+         `incumbent` of those of b, and `to incumbent` is what those get as a multiple of what they get \
+         among themselves. Random losses strike before the queue and take no capacity."
+            .to_owned(),
+    ]
+}
+
+/// The share of each flow, or the smallest and the largest; of the first run.
+fn shares(summary: &Summary) -> String {
+    let shares = summary.runs.first().map_or(&[][..], |run| &run.shares[..]);
+    let text = |share: &f64| format!("{share:.2}");
+    if shares.len() <= FEW {
+        return shares.iter().map(text).collect::<Vec<_>>().join(" ");
+    }
+    let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = shares.iter().copied().fold(0.0, f64::max);
+    format!("{} to {}", text(&least), text(&most))
+}
+
+fn table(summaries: &[Summary]) -> Table {
+    let mixed = |s: &Summary, value: f64| s.is_mixed().then_some(Cell::Number(value));
+    Table::of(
+        "Shared bottleneck",
+        summaries,
+        &[
+            ("flows", &|s| s.setup.flows.into()),
+            ("random loss", &|s| Cell::Share(s.setup.loss)),
+            ("controllers", &|s| s.setup.name().into()),
+            ("shares, first run", &|s| shares(s).into()),
+            ("newcomer", &|s| mixed(s, s.share(1)).into()),
+            ("incumbent", &|s| mixed(s, s.share(0)).into()),
+            ("to incumbent", &|s| mixed(s, s.share(0) / s.among_themselves).into()),
+            ("Jain", &|s| Cell::Number(s.mean(Figures::jain))),
+            ("utilisation", &|s| Cell::Share(s.mean(Figures::utilisation))),
+            ("lost in queue", &|s| Cell::Share(s.mean(|run| run.overflow))),
+            ("queue delay", &|s| Cell::Millis(s.mean(|run| run.queue_delay))),
+        ],
+    )
+}
+
+fn title(what: &str, loss: f64) -> String {
+    format!("{what} of {DRAWN} flows, {} random loss", Cell::Share(loss))
+}
+
+/// The middle of an interval in seconds.
+fn middle(index: usize) -> f64 {
+    INTERVAL.as_secs_f64() * (index as f64 + 0.5)
+}
+
+/// A panel for each configuration, a curve for each flow of its first run.
+fn throughput(summaries: &[&Summary], loss: f64) -> Chart {
+    let curve = |(number, course): (usize, &Vec<Interval>)| {
+        let rate = |interval: &Interval| interval.arrived as f64 * 8e-6 / INTERVAL.as_secs_f64();
+        let points = course.iter().enumerate().map(|(i, at)| (middle(i), rate(at))).collect();
+        Series::line(format!("flow {number}"), points)
+    };
+    let panel = |summary: &&Summary| Panel {
+        title: summary.setup.name(),
+        series: summary
+            .runs
+            .first()
+            .map_or_else(Vec::new, |run| (1..).zip(&run.courses).map(curve).collect()),
+    };
+    Chart {
+        name: format!("throughput {loss}"),
+        title: title("Throughput", loss),
+        x: Axis::linear("time in s"),
+        y: Axis::linear("Mbit/s"),
+        baseline: None,
+        panels: summaries.iter().map(panel).collect(),
+    }
+}
+
+/// A panel for each configuration, with the queue delay of all flows of its first run.
+fn queue_delay(summaries: &[&Summary], loss: f64) -> Chart {
+    let panel = |summary: &&Summary| {
+        let courses = summary.runs.first().map_or(&[][..], |run| &run.courses[..]);
+        let length = courses.iter().map(Vec::len).max().unwrap_or(0);
+        let points = (0..length).filter_map(|i| {
+            let now = || courses.iter().filter_map(|course| course.get(i));
+            let passed: u64 = now().map(|interval| interval.passed).sum();
+            let waited: f64 = now().map(|interval| millis(interval.queued)).sum();
+            (passed > 0).then(|| (middle(i), waited / passed as f64))
+        });
+        let series = Series::line("mean of all packets", points.collect());
+        Panel { title: summary.setup.name(), series: vec![series] }
+    };
+    Chart {
+        name: format!("queue delay {loss}"),
+        title: title("Queue delay", loss),
+        x: Axis::linear("time in s"),
+        y: Axis::linear("queue delay in ms"),
+        baseline: None,
+        panels: summaries.iter().map(panel).collect(),
+    }
+}

@@ -118,11 +118,8 @@ impl Rounds {
         let Some(round) = self.of(sent) else { return };
         round.delivered += bytes;
         round.acked = Some((round.acked.map_or(now, |(first, _)| first), now));
-        if empty {
-            round.empty.on_acked()
-        } else {
-            round.filled.on_acked()
-        }
+        let tally = if empty { &mut round.empty } else { &mut round.filled };
+        tally.on_acked();
         self.settle(sent);
     }
 
@@ -142,11 +139,8 @@ impl Rounds {
     /// round is finished.
     pub(super) fn on_refuted(&mut self, sent: Instant) -> bool {
         let Some(round) = self.of(sent) else { return false };
-        if round.empty.lost > 0.0 {
-            round.empty.on_refuted()
-        } else {
-            round.filled.on_refuted()
-        }
+        let tally = if round.empty.lost > 0.0 { &mut round.empty } else { &mut round.filled };
+        tally.on_refuted();
         true
     }
 

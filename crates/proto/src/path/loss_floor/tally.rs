@@ -88,9 +88,10 @@ mod tests {
             for _ in 0..1_000 {
                 let mut tally = Tally::default();
                 for _ in 0..400 {
-                    match random.unit() < share {
-                        true => tally.on_lost(true),
-                        false => tally.on_acked(),
+                    if random.unit() < share {
+                        tally.on_lost(true);
+                    } else {
+                        tally.on_acked();
                     }
                 }
                 let (low, high) = tally.interval();

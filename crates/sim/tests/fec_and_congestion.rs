@@ -88,8 +88,9 @@ fn download(
     }
 }
 
-/// Compares the transfer with each protection to the transfer without protection.
-fn compare(seed: u64, loss: &str, tolerance: f64) {
+/// Compares the transfer with each protection to the transfer without protection. `slack` is how much
+/// later Startup may end.
+fn compare(seed: u64, loss: &str, tolerance: f64, slack: Duration) {
     let plain = download(seed, Algorithm::BBR, loss, None);
     let startup = plain.left_startup.unwrap();
     assert!(startup < Duration::from_secs(2), "{plain:?}");
@@ -97,7 +98,7 @@ fn compare(seed: u64, loss: &str, tolerance: f64) {
         let what = format!("{protection}, {loss}, seed {seed}");
         let outcome = download(seed, Algorithm::BBR, loss, Some(protection));
         let left = outcome.left_startup.unwrap_or(Duration::MAX);
-        assert!(left < startup + 50 * MS, "{what}: {outcome:?}, {plain:?}");
+        assert!(left < startup + slack, "{what}: {outcome:?}, {plain:?}");
         assert!(outcome.rtt < 1.1, "{what}: {outcome:?}");
         // Repair symbols are the only cost of protection.
         assert!(outcome.repairs > 0.0 && outcome.repairs < 0.13, "{what}: {outcome:?}");
@@ -109,14 +110,15 @@ fn compare(seed: u64, loss: &str, tolerance: f64) {
 
 #[test]
 fn bbr_knows_the_path_as_soon_with_repair_symbols() {
-    compare(1, "", 0.02);
+    compare(1, "", 0.02, 50 * MS);
 }
 
-/// The same with random losses. They affect each transfer differently, hence the tolerance.
+/// The same with random losses. They affect each transfer differently, hence the tolerance; by
+/// chance, Startup may take one round more, which with a full queue is long.
 #[test]
 fn bbr_knows_the_path_as_soon_with_repair_symbols_and_loss() {
     for seed in 1..=3 {
-        compare(seed, "loss=bern:0.01", 0.1);
+        compare(seed, "loss=bern:0.01", 0.1, 500 * MS);
     }
 }
 

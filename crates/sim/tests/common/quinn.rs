@@ -108,8 +108,15 @@ pub struct QuinnHost {
 }
 
 fn transport() -> Arc<quinn::TransportConfig> {
+    transport_with(Arc::new(quinn::congestion::CubicConfig::default()))
+}
+
+/// The configuration of a quinn connection with this congestion control.
+pub fn transport_with(
+    congestion: Arc<dyn quinn::congestion::ControllerFactory + Send + Sync>,
+) -> Arc<quinn::TransportConfig> {
     let mut config = quinn::TransportConfig::default();
-    config.mtu_discovery_config(None);
+    config.mtu_discovery_config(None).congestion_controller_factory(congestion);
     Arc::new(config)
 }
 
@@ -132,9 +139,13 @@ impl QuinnHost {
     }
 
     pub fn server(accept: Accept, seed: u8) -> Self {
+        Self::server_with(accept, seed, transport())
+    }
+
+    pub fn server_with(accept: Accept, seed: u8, transport: Arc<quinn::TransportConfig>) -> Self {
         let crypto = QuicServerConfig::try_from(tls::server()).unwrap();
         let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
-        config.transport_config(transport());
+        config.transport_config(transport);
         Self::new(Some(Arc::new(config)), Some(accept), seed)
     }
 

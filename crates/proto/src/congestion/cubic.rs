@@ -4,7 +4,7 @@
 //! window. Section 4.6 allows that for senders that do not let an under-used window grow, as QUIC
 //! requires (RFC 9002 section 7.8).
 
-use super::episode::{Cause, Episode, newest_sent};
+use super::episode::{self, Cause, Episodes, Refuted, newest_sent};
 use super::hystart::{Growth, HyStart};
 use super::{Acked, Algorithm, CongestionController, CongestionFactory, Lost, WindowLimits};
 use crate::recovery::rtt::RttEstimator;
@@ -71,6 +71,14 @@ struct Saved {
     epoch: Option<Epoch>,
 }
 
+impl episode::Saved for Saved {
+    fn without_reaction(&mut self, earlier: Self) {
+        if earlier.window >= self.window {
+            *self = earlier;
+        }
+    }
+}
+
 /// The CUBIC controller.
 #[derive(Debug)]
 pub struct Cubic {
@@ -88,8 +96,7 @@ pub struct Cubic {
     /// paused.
     limited_since: Option<Instant>,
     hystart: HyStart,
-    episode: Episode,
-    saved: Option<Saved>,
+    episodes: Episodes<Saved>,
 }
 
 impl Cubic {
@@ -106,8 +113,7 @@ impl Cubic {
             epoch: None,
             limited_since: None,
             hystart: HyStart::default(),
-            episode: Episode::default(),
-            saved: None,
+            episodes: Episodes::default(),
         }
     }
 
@@ -163,23 +169,44 @@ impl Cubic {
     }
 
     fn reduce(&mut self, now: Instant, cause: Cause) {
-        self.saved = Some(Saved {
+        let before = Saved {
             window: self.window,
             ssthresh: self.ssthresh,
             w_max: self.w_max,
             w_prior: self.w_prior,
             epoch: self.epoch,
-        });
-        self.episode.begin(now, cause);
-        let window = self.segments(self.window);
-        self.w_prior = window;
+        };
+        self.episodes.begin(now, cause, before);
+        self.adopt(self.reduced(before));
+    }
+
+    /// What a congestion event makes of `before` (section 4.6).
+    fn reduced(&self, before: Saved) -> Saved {
+        let segments = self.segments(before.window);
+        let window = self.limits.clamp((before.window as f64 * BETA) as u64);
         // Fast convergence (4.7): a flow that loses before it has reached its old plateau makes
         // room.
-        self.w_max = if window < self.w_max { window * (1.0 + BETA) / 2.0 } else { window };
-        self.window = self.limits.clamp((self.window as f64 * BETA) as u64);
-        self.ssthresh = self.window;
+        let below = segments < before.w_max;
+        let w_max = if below { segments * (1.0 + BETA) / 2.0 } else { segments };
+        Saved { window, ssthresh: window, w_max, w_prior: segments, epoch: None }
+    }
+
+    fn adopt(&mut self, state: Saved) {
+        let Saved { window, ssthresh, w_max, w_prior, epoch } = state;
+        self.window = self.limits.clamp(window);
+        self.ssthresh = ssthresh;
+        self.w_max = w_max;
+        self.w_prior = w_prior;
+        self.epoch = epoch;
         self.fraction = 0.0;
-        self.epoch = None;
+    }
+
+    /// Undoes a reaction, and repeats those after it that still stand.
+    fn undo(&mut self, refuted: &Refuted<Saved>) {
+        let state = (0..refuted.later).fold(refuted.saved, |state, _| self.reduced(state));
+        if self.window < state.window {
+            self.adopt(state);
+        }
     }
 }
 
@@ -195,8 +222,8 @@ impl CongestionController for Cubic {
         let Some(newest) = newest_sent(acked) else {
             return;
         };
-        self.episode.on_acked(newest);
-        let news = acked.iter().filter(|packet| !self.episode.covers(packet.sent));
+        self.episodes.on_acked(newest);
+        let news = acked.iter().filter(|packet| !self.episodes.covers(packet.sent));
         let bytes = news.fold(0u64, |sum, packet| sum.saturating_add(packet.bytes));
         if app_limited {
             self.limited_since.get_or_insert(now);
@@ -211,42 +238,31 @@ impl CongestionController for Cubic {
         let Some(newest) = newest_sent(lost) else {
             return;
         };
-        if !self.episode.covers(newest) {
+        if !self.episodes.covers(newest) {
             self.reduce(now, Cause::Loss);
         }
-        self.episode.on_lost(lost);
+        self.episodes.on_lost(lost);
         if persistent {
             self.window = self.limits.min();
             self.epoch = None;
-            self.saved = None;
-            self.episode.clear();
+            self.episodes.clear();
             // After a collapse the first curve starts at its plateau (4.8).
             self.w_max = 0.0;
         }
     }
 
     fn on_ecn_ce(&mut self, now: Instant, sent: Instant, _newly_marked: u64, _in_flight: u64) {
-        if self.episode.covers(sent) {
-            self.episode.confirm();
+        if self.episodes.covers(sent) {
+            self.episodes.confirm();
         } else {
             self.reduce(now, Cause::EcnCe);
         }
     }
 
     fn on_spurious_loss(&mut self, _now: Instant, packets: &[Lost]) {
-        if !self.episode.on_spurious(packets) {
-            return;
-        }
-        let Some(saved) = self.saved.take() else {
-            return;
-        };
-        if self.window < saved.window {
-            self.window = self.limits.clamp(saved.window);
-            self.ssthresh = saved.ssthresh;
-            self.w_max = saved.w_max;
-            self.w_prior = saved.w_prior;
-            self.epoch = saved.epoch;
-            self.fraction = 0.0;
+        self.episodes.on_spurious(packets);
+        while let Some(refuted) = self.episodes.take_refuted() {
+            self.undo(&refuted);
         }
     }
 
@@ -257,7 +273,7 @@ impl CongestionController for Cubic {
         let scale = old / self.limits.mtu() as f64;
         self.w_max *= scale;
         self.w_prior *= scale;
-        self.saved = None;
+        self.episodes.confirm_all();
         self.epoch = None;
     }
 
@@ -398,6 +414,28 @@ mod tests {
         cubic.on_ecn_ce(t + 51 * MS, t, 1, 0);
         cubic.on_spurious_loss(t + 60 * MS, &[packet(1, t)]);
         assert_eq!(cubic.window, 70_000, "a mark stands behind the reduction too");
+    }
+
+    #[test]
+    fn reactions_that_overlap_are_taken_back_one_by_one() {
+        let t = Instant::now();
+        // Each is sent after the loss of the one before it was declared.
+        let lost: Vec<_> = (0..3).map(|i| packet(i, t + i as u32 * 100 * MS)).collect();
+        for (refuted, left) in
+            [(&[0, 1, 2], &[49_000, 70_000, 100_000]), (&[2, 1, 0], &[49_000, 70_000, 100_000])]
+        {
+            let mut cubic = cubic();
+            cubic.window = 100_000;
+            for packet in &lost {
+                cubic.on_packets_lost(packet.sent + 50 * MS, &[*packet], false, 0);
+            }
+            assert_eq!(cubic.window, 34_300);
+            for (index, window) in refuted.iter().zip(left) {
+                cubic.on_spurious_loss(t + 300 * MS, &[lost[*index]]);
+                assert_eq!(cubic.window, *window, "{refuted:?}, {index}");
+            }
+            assert_eq!((cubic.ssthresh, cubic.w_max), (u64::MAX, 0.0));
+        }
     }
 
     #[test]

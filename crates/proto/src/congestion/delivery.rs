@@ -136,6 +136,16 @@ impl DeliverySampler {
         self.lost = self.lost.saturating_add(bytes);
     }
 
+    /// Handles the arrival of a packet of `bytes` that had been declared lost.
+    ///
+    /// Packets sent in between know of this loss and not of its refutation, so their samples miss
+    /// as many bytes of what is lost later. Only these do, for a round trip.
+    pub(super) fn on_refuted(&mut self, now: Instant, bytes: u64) {
+        self.lost = self.lost.saturating_sub(bytes);
+        self.delivered = self.delivered.saturating_add(bytes);
+        self.delivered_time = self.epoch.map_or(0, |epoch| nanos_since(epoch, now));
+    }
+
     /// Handles packets that left the flight without an outcome: their delivery is no longer
     /// awaited.
     pub(super) fn on_discarded(&mut self, bytes: u64) {
@@ -318,5 +328,17 @@ mod tests {
         let sample = sampler.on_packets_acked(t + 10 * MS, &[a], 10 * MS).unwrap();
         let before = Snapshot::unpack(a.state).lost;
         assert_eq!((sample.lost, before, sampler.lost()), (3_000, 500, 3_500));
+    }
+
+    #[test]
+    fn a_refuted_loss_was_a_delivery() {
+        let t = Instant::now();
+        let mut sampler = DeliverySampler::default();
+        let sent: Vec<_> = (0..3).map(|pn| send(&mut sampler, t, pn, 1_000 * pn)).collect();
+        sampler.on_lost(2_000);
+        sampler.on_refuted(t + 15 * MS, 1_000);
+        let sample = sampler.on_packets_acked(t + 20 * MS, &sent[2..], 10 * MS).unwrap();
+        assert_eq!((sample.lost, sample.delivered, sample.newly_acked), (1_000, 2_000, 1_000));
+        assert_eq!(sample.delivery_rate, 100_000);
     }
 }

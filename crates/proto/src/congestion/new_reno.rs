@@ -1,7 +1,7 @@
 //! NewReno as specified for QUIC (RFC 9002 section 7.3 and appendix B).
 
 use super::arithmetic::mul_div;
-use super::episode::{Cause, Episode, newest_sent};
+use super::episode::{Cause, Episodes, Refuted, Saved, newest_sent};
 use super::{Acked, Algorithm, CongestionController, CongestionFactory, Lost, WindowLimits};
 use crate::recovery::rtt::RttEstimator;
 use std::sync::Arc;
@@ -22,6 +22,20 @@ pub(super) const ENTRY: Entry<dyn CongestionFactory> = Entry::new(
 /// The share of the window that remains after a congestion event: one half.
 const LOSS_REDUCTION: (u64, u64) = (1, 2);
 
+/// Window and slow start threshold before a congestion event.
+#[derive(Debug, Clone, Copy)]
+struct Before {
+    window: u64,
+    ssthresh: u64,
+}
+
+impl Saved for Before {
+    fn without_reaction(&mut self, earlier: Self) {
+        self.window = self.window.max(earlier.window);
+        self.ssthresh = self.ssthresh.max(earlier.ssthresh);
+    }
+}
+
 /// The NewReno controller.
 #[derive(Debug)]
 pub struct NewReno {
@@ -30,9 +44,7 @@ pub struct NewReno {
     ssthresh: u64,
     /// Bytes acknowledged in congestion avoidance since the window last grew.
     acked: u64,
-    episode: Episode,
-    /// Window and slow start threshold before the newest congestion event.
-    before: (u64, u64),
+    episodes: Episodes<Before>,
 }
 
 impl NewReno {
@@ -40,9 +52,7 @@ impl NewReno {
     #[must_use]
     pub fn new(limits: WindowLimits) -> Self {
         let window = limits.initial();
-        let ssthresh = u64::MAX;
-        let episode = Episode::default();
-        Self { limits, window, ssthresh, acked: 0, episode, before: (window, ssthresh) }
+        Self { limits, window, ssthresh: u64::MAX, acked: 0, episodes: Episodes::default() }
     }
 
     fn grow(&mut self, bytes: u64) {
@@ -65,12 +75,17 @@ impl NewReno {
         self.acked
     }
 
-    fn reduce(&mut self, now: Instant, cause: Cause) {
-        self.before = (self.window, self.ssthresh);
-        self.episode.begin(now, cause);
-        self.acked = 0;
+    /// What remains of a window after a congestion event.
+    fn reduced(&self, window: u64) -> u64 {
         let (numerator, denominator) = LOSS_REDUCTION;
-        self.window = self.limits.clamp(mul_div(self.window, numerator, denominator));
+        self.limits.clamp(mul_div(window, numerator, denominator))
+    }
+
+    fn reduce(&mut self, now: Instant, cause: Cause) {
+        let before = Before { window: self.window, ssthresh: self.ssthresh };
+        self.episodes.begin(now, cause, before);
+        self.acked = 0;
+        self.window = self.reduced(self.window);
         self.ssthresh = self.window;
     }
 }
@@ -85,8 +100,8 @@ impl CongestionController for NewReno {
         app_limited: bool,
     ) {
         for packet in acked {
-            self.episode.on_acked(packet.sent);
-            if !app_limited && !self.episode.covers(packet.sent) {
+            self.episodes.on_acked(packet.sent);
+            if !app_limited && !self.episodes.covers(packet.sent) {
                 self.grow(packet.bytes);
             }
         }
@@ -96,30 +111,31 @@ impl CongestionController for NewReno {
         let Some(newest) = newest_sent(lost) else {
             return;
         };
-        if !self.episode.covers(newest) {
+        if !self.episodes.covers(newest) {
             self.reduce(now, Cause::Loss);
         }
-        self.episode.on_lost(lost);
+        self.episodes.on_lost(lost);
         if persistent {
             self.window = self.limits.min();
             self.acked = 0;
-            self.episode.clear();
+            self.episodes.clear();
         }
     }
 
     fn on_ecn_ce(&mut self, now: Instant, sent: Instant, _newly_marked: u64, _in_flight: u64) {
-        if self.episode.covers(sent) {
-            self.episode.confirm();
+        if self.episodes.covers(sent) {
+            self.episodes.confirm();
         } else {
             self.reduce(now, Cause::EcnCe);
         }
     }
 
     fn on_spurious_loss(&mut self, _now: Instant, packets: &[Lost]) {
-        if self.episode.on_spurious(packets) {
-            let (window, ssthresh) = self.before;
+        self.episodes.on_spurious(packets);
+        while let Some(Refuted { saved, later }) = self.episodes.take_refuted() {
+            let window = (0..later).fold(saved.window, |window, _| self.reduced(window));
             self.window = self.window.max(self.limits.clamp(window));
-            self.ssthresh = self.ssthresh.max(ssthresh);
+            self.ssthresh = self.ssthresh.max(if later == 0 { saved.ssthresh } else { window });
         }
     }
 

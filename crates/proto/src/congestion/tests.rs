@@ -186,6 +186,27 @@ fn newreno_takes_a_spurious_reduction_back() {
 }
 
 #[test]
+fn newreno_takes_back_reductions_that_overlap() {
+    let t = Instant::now();
+    let mut reno = NewReno::new(limits());
+    let grown = Packet { bytes: 88_000, ..packet(9, t) };
+    reno.on_packets_acked(t, &[grown], &rtt_of(t, 50 * MS), 0, false);
+    // Each is sent after the loss of the one before it was declared.
+    let lost = [0, 1, 2].map(|i| packet(i, t + i as u32 * 100 * MS));
+    for packet in &lost {
+        reno.on_packets_lost(packet.sent + 50 * MS, &[*packet], false, 0);
+    }
+    assert_eq!(reno.window(), 12_500);
+    let mut windows = Vec::new();
+    for packet in &lost {
+        reno.on_spurious_loss(t + 300 * MS, &[*packet]);
+        windows.push((reno.window(), reno.slow_start_threshold()));
+    }
+    let expected = [(25_000, Some(25_000)), (50_000, Some(50_000)), (100_000, None)];
+    assert_eq!(windows, expected);
+}
+
+#[test]
 fn window_based_algorithms_fill_the_link() {
     for algorithm in [Algorithm::NEW_RENO, Algorithm::CUBIC] {
         let controller = algorithm.build(&PathParameters::new(MTU as u16, 0));

@@ -194,7 +194,7 @@ impl Connection {
     fn start_packet(&self, space: SpaceId, datagram: usize, out: &mut Vec<u8>) -> OpenPacket {
         let pn = self.spaces[space as usize].peek_pn();
         let dcid = self.path.remote_cids.active();
-        let number = TruncatedNumber::new(pn, self.path.recovery.largest_acked(space));
+        let number = TruncatedNumber::new(pn, self.path.recovery.decoded_from(space));
         let ty = match space {
             SpaceId::Initial => Some(LongType::Initial { token: &self.handshake.retry.token }),
             SpaceId::Handshake => Some(LongType::Handshake),

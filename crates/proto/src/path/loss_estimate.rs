@@ -12,6 +12,12 @@ impl LossEstimate {
         self.0 += Self::WEIGHT * (f64::from(u8::from(lost)) - self.0);
     }
 
+    /// Takes back the loss of a packet that arrived after all. It was counted not long ago, so
+    /// nearly all of it still is in the average.
+    pub fn on_refuted(&mut self) {
+        self.0 = (self.0 - Self::WEIGHT).max(0.0);
+    }
+
     /// Share of lost packets, from 0 to 1.
     pub fn get(self) -> f64 {
         self.0
@@ -29,5 +35,17 @@ mod tests {
             estimate.on_packet(i % 20 == 0);
         }
         assert!((estimate.get() - 0.05).abs() < 0.01, "{}", estimate.get());
+    }
+
+    #[test]
+    fn refuted_losses_leave_the_estimate() {
+        let mut estimate = LossEstimate::default();
+        for i in 0..10_000 {
+            estimate.on_packet(i % 3 == 0);
+            if i % 3 == 2 {
+                estimate.on_refuted();
+            }
+        }
+        assert!(estimate.get() < 0.01, "{}", estimate.get());
     }
 }

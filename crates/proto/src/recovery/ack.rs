@@ -7,7 +7,13 @@ use std::time::{Duration, Instant};
 
 /// How many ranges of received packet numbers a space stores. The oldest are dropped first;
 /// anything older than the oldest stored range counts as received (RFC 9000 section 13.2.3).
-pub const MAX_ACK_RANGES: usize = 64;
+pub const USUAL_ACK_RANGES: usize = 64;
+/// The same limit once a packet arrived after a later one.
+///
+/// A packet that arrives later than the oldest range is dropped, so this bounds how much reordering
+/// is tolerated: a path of 200 Mbit/s that delays every third packet by 50 ms needs 200 ranges. An
+/// ACK frame reports those of the newest that fit.
+pub const MAX_ACK_RANGES: usize = 256;
 /// How many ack-eliciting packets trigger an ACK frame (RFC 9000 section 13.2.2).
 pub const ACK_ELICITING_THRESHOLD: u32 = 2;
 /// After this many packets with an ACK frame but nothing ack-eliciting, one should carry a PING, so
@@ -18,7 +24,7 @@ pub const MAX_LONG_ACK_ONLY: u32 = 32;
 /// An ACK frame with at least this many ranges is long.
 pub const LONG_ACK_RANGES: usize = 16;
 
-/// The packet numbers received: at most [`MAX_ACK_RANGES`] ranges above a floor.
+/// The packet numbers received: a bounded number of ranges above a floor.
 #[derive(Debug, Default)]
 struct Received {
     /// Ascending and inclusive, neither overlapping nor adjacent: new packets go to the end.
@@ -36,8 +42,8 @@ impl Received {
         self.ranges.get(index).is_some_and(|(start, _)| *start <= pn)
     }
 
-    /// Adds a number that is not contained yet.
-    fn insert(&mut self, pn: u64) {
+    /// Adds a number that is not contained yet, and keeps at most `limit` ranges.
+    fn insert(&mut self, pn: u64, limit: usize) {
         let index = self.ranges.partition_point(|(_, end)| *end < pn);
         let joins_next =
             self.ranges.get(index).is_some_and(|(start, _)| start.checked_sub(1) == Some(pn));
@@ -51,10 +57,10 @@ impl Received {
             (false, true) => self.ranges[index].0 = pn,
             (false, false) => self.ranges.insert(index, (pn, pn)),
         }
-        if self.ranges.len() > MAX_ACK_RANGES {
+        if self.ranges.len() > limit {
             self.ranges.remove(0);
         }
-        if self.ranges.len() == MAX_ACK_RANGES {
+        if self.ranges.len() == limit {
             // A range below this would be dropped at once: its packets processed but never
             // reported.
             self.floor = self.ranges[0].0;
@@ -91,6 +97,8 @@ pub struct AckTracker {
     /// The largest packet number received and its time of arrival.
     largest: Option<(u64, Instant)>,
     largest_ack_eliciting: Option<u64>,
+    /// The furthest below the largest number that a packet has arrived.
+    reach: u64,
     ecn: EcnCounts,
     /// Ack-eliciting packets received since the last ACK frame was sent.
     ack_eliciting: u32,
@@ -112,6 +120,7 @@ impl AckTracker {
             received: Received::default(),
             largest: None,
             largest_ack_eliciting: None,
+            reach: 0,
             ecn: EcnCounts::default(),
             ack_eliciting: 0,
             unreported: false,
@@ -143,11 +152,13 @@ impl AckTracker {
         if self.received.contains(pn) {
             return;
         }
-        self.received.insert(pn);
-        self.unreported = true;
-        if self.largest.is_none_or(|(largest, _)| largest < pn) {
-            self.largest = Some((pn, now));
+        match self.largest {
+            Some((largest, _)) if pn < largest => self.reach = self.reach.max(largest - pn),
+            Some(_) | None => self.largest = Some((pn, now)),
         }
+        let limit = if self.reach == 0 { USUAL_ACK_RANGES } else { MAX_ACK_RANGES };
+        self.received.insert(pn, limit);
+        self.unreported = true;
         if let Some(mark) = ecn {
             self.ecn.add(mark);
         }
@@ -236,9 +247,14 @@ impl AckTracker {
     /// Handles the acknowledgement of our ACK frame whose largest packet number was `largest`: what
     /// it reported need not be repeated (RFC 9000 section 13.2.4), except for the largest number of
     /// all.
+    ///
+    /// Whatever is forgotten counts as received, and what arrives of it is dropped. On a path that
+    /// reorders, gaps are therefore kept until twice as many packets have passed as ever before one
+    /// was filled.
     pub fn on_ack_acked(&mut self, largest: u64) {
         if let Some((newest, _)) = self.largest {
-            self.received.remove_below(newest.min(largest.saturating_add(1)));
+            let reported = newest.min(largest.saturating_add(1));
+            self.received.remove_below(reported.saturating_sub(self.reach.saturating_mul(2)));
         }
     }
 }
@@ -386,17 +402,33 @@ mod tests {
     }
 
     #[test]
+    fn gaps_are_kept_as_long_as_they_may_be_filled() {
+        let (mut acks, now) = tracker(SpaceId::Data);
+        for pn in (0..100).chain(110..200) {
+            acks.on_packet_received(now, pn, true, None);
+        }
+        // The first that arrives late, 90 numbers below the largest.
+        acks.on_packet_received(now, 109, true, None);
+        acks.on_ack_acked(199);
+        assert!(!acks.is_duplicate(105), "180 numbers are kept");
+        (200..300).for_each(|pn| acks.on_packet_received(now, pn, true, None));
+        acks.on_ack_acked(299);
+        assert!(acks.is_duplicate(105));
+        assert_eq!(ranges(&acks), [(119, 299)]);
+    }
+
+    #[test]
     fn flood_of_gaps_drops_the_oldest_ranges() {
         let (mut acks, now) = tracker(SpaceId::Data);
         for pn in (0..100_000).step_by(2) {
             acks.on_packet_received(now, pn, true, None);
-            assert!(acks.ranges().len() <= MAX_ACK_RANGES);
+            assert!(acks.ranges().len() <= USUAL_ACK_RANGES);
         }
         assert_eq!(acks.ranges().next(), Some(99_998..=99_998));
         let floor = *acks.ranges().next_back().unwrap().start();
-        assert_eq!(floor, 100_000 - 2 * MAX_ACK_RANGES as u64);
+        assert_eq!(floor, 100_000 - 2 * USUAL_ACK_RANGES as u64);
         assert!(acks.is_duplicate(floor - 1) && !acks.is_duplicate(floor + 1));
-        assert_eq!(acks.received.ranges.capacity(), 64 * 2);
+        assert_eq!(acks.received.ranges.capacity(), USUAL_ACK_RANGES * 2);
         // The other way round, too: only the newest ranges are kept.
         let (mut acks, now) = tracker(SpaceId::Data);
         for pn in (0..1_000).rev().step_by(2) {

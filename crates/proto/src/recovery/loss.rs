@@ -1,6 +1,7 @@
 //! Decides when packets are lost, when losses are persistent congestion, and which losses were
 //! spurious (RFC 9002 sections 6.1 and 7.6).
 
+use super::reordering::MAX_PACKET_THRESHOLD;
 use super::rtt::{GRANULARITY, RttEstimator};
 use super::sent::{SentPacket, Skipped};
 use super::token::Tokens;
@@ -14,16 +15,32 @@ pub const PACKET_THRESHOLD: u64 = 3;
 pub const PERSISTENT_CONGESTION_THRESHOLD: u32 = 3;
 /// How many lost packets a space remembers to recognise late acknowledgements; the oldest are
 /// dropped first.
-pub const MAX_LOST_REMEMBERED: usize = 256;
+///
+/// This is as many as the packet threshold of a path that reorders leaves unsettled, so that none of
+/// them is taken for a loss for good only because there were many.
+pub const MAX_LOST_REMEMBERED: usize = MAX_PACKET_THRESHOLD as usize;
+/// Memory for this many lost packets is kept when none is remembered.
+const FEW_LOST: usize = 64;
 /// For how many probe timeouts the acknowledgement of a lost packet is awaited. RFC 9000 section
 /// 10.2 expects everything still in transit to arrive within that time.
 pub const LOST_RETENTION: u32 = 3;
 
-/// How long after sending a packet counts as lost if a later one was acknowledged: 9/8 of the
-/// round-trip time (RFC 9002 section 6.1.2).
+/// How long after sending a packet counts as lost if a later one was acknowledged, on a path that
+/// does not reorder: 9/8 of the round-trip time (RFC 9002 section 6.1.2).
 pub fn loss_delay(rtt: &RttEstimator) -> Duration {
-    let rtt = rtt.latest().max(rtt.smoothed());
+    let rtt = awaited(rtt);
     rtt.saturating_add(rtt / 8).max(GRANULARITY)
+}
+
+/// How much longer than expected a packet sent at `sent` took that is acknowledged `now`. Measured
+/// against the same round-trip time as [`loss_delay`], whose eighth remains as a margin.
+pub fn lateness(now: Instant, sent: Instant, rtt: &RttEstimator) -> Duration {
+    now.saturating_duration_since(sent).saturating_sub(awaited(rtt))
+}
+
+/// The round-trip time within which an acknowledgement is expected.
+fn awaited(rtt: &RttEstimator) -> Duration {
+    rtt.latest().max(rtt.smoothed())
 }
 
 /// A run of lost packets with nothing acknowledged among them, within one space.
@@ -127,11 +144,15 @@ impl<C: Copy> LostPackets<C> {
         });
     }
 
-    /// Removes packets that were declared lost longer than `retention` ago.
+    /// Removes packets that were declared lost longer than `retention` ago. Once none is left, the
+    /// memory that a burst of losses took is given back.
     pub fn expire(&mut self, now: Instant, retention: Duration) {
         let old = |lost: &LostPacket<C>| now.saturating_duration_since(lost.declared) > retention;
         while self.packets.front().is_some_and(old) {
             self.packets.pop_front();
+        }
+        if self.packets.is_empty() {
+            self.packets.shrink_to(FEW_LOST);
         }
     }
 

@@ -7,6 +7,7 @@
 pub mod ack;
 pub mod loss;
 pub mod pto;
+pub mod reordering;
 pub mod rtt;
 pub mod sent;
 pub mod token;
@@ -17,6 +18,7 @@ mod tests;
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{Side, SpaceId};
 use loss::{LossRun, LostPacket, LostPackets};
+use reordering::{MAX_PACKET_THRESHOLD, Reordering};
 use rtt::RttEstimator;
 use sent::{SentPacket, SentPackets, Skipped};
 use std::collections::vec_deque;
@@ -96,6 +98,7 @@ pub struct Recovery<C> {
     side: Side,
     spaces: [Space<C>; 3],
     rtt: RttEstimator,
+    reordering: Reordering,
     max_ack_delay: Duration,
     bytes_in_flight: u64,
     pto_count: u32,
@@ -114,6 +117,7 @@ impl<C: Copy> Recovery<C> {
             side,
             spaces: std::array::from_fn(|_| Space::default()),
             rtt: RttEstimator::new(initial_rtt),
+            reordering: Reordering::default(),
             max_ack_delay: Duration::ZERO,
             bytes_in_flight: 0,
             pto_count: 0,
@@ -140,10 +144,12 @@ impl<C: Copy> Recovery<C> {
         &self.rtt
     }
 
-    /// Resets the round-trip time for a new path (RFC 9000 section 9.4).
+    /// Resets what is known about the path, the round-trip time and reordering, for a new one (RFC
+    /// 9000 section 9.4).
     #[cfg_attr(not(test), expect(dead_code, reason = "connections do not migrate yet"))]
     pub fn reset_rtt(&mut self, initial: Duration) {
         self.rtt = RttEstimator::new(initial);
+        self.reordering = Reordering::default();
     }
 
     /// Bytes in flight in all spaces.
@@ -160,6 +166,16 @@ impl<C: Copy> Recovery<C> {
     /// The largest packet number of the space acknowledged by the peer.
     pub fn largest_acked(&self, space: SpaceId) -> Option<u64> {
         self.spaces[space as usize].largest_acked
+    }
+
+    /// The number from which the encoding of the next packet number must cover the distance (RFC
+    /// 9000 section 17.1). This is the largest acknowledged one, but on a path that reorders a lower
+    /// one: when many later packets arrive first, a number that is too short for that is decoded to
+    /// a wrong one, and the packet is lost.
+    pub fn decoded_from(&self, space: SpaceId) -> Option<u64> {
+        let largest = self.largest_acked(space)?;
+        let overtaken = if self.reordering.is_seen() { MAX_PACKET_THRESHOLD } else { 0 };
+        Some(largest.saturating_sub(overtaken))
     }
 
     /// The outstanding packets of a space, oldest first. A probe may repeat their data.
@@ -210,7 +226,8 @@ impl<C: Copy> Recovery<C> {
         let retention = self.pto(space).saturating_mul(loss::LOST_RETENTION);
         let state = &mut self.spaces[space as usize];
         state.validate(largest, ranges.clone())?;
-        let largest_raised = state.largest_acked.is_none_or(|old| old < largest);
+        let before = state.largest_acked;
+        let largest_raised = before.is_none_or(|old| old < largest);
         if largest_raised {
             state.largest_acked = Some(largest);
         }
@@ -224,6 +241,12 @@ impl<C: Copy> Recovery<C> {
         let first_acked = acked.len();
         state.sent.take_acked(ranges, acked);
         let newly = &acked[first_acked..];
+        let was_lost = late[first_late..].iter().map(|lost| lost.time);
+        let overtaken = newly.iter().take_while(|packet| Some(packet.pn) < before);
+        let overtaken = overtaken.map(|packet| packet.time).chain(was_lost);
+        if let Some(oldest) = overtaken.min() {
+            self.reordering.on_overtaken(loss::lateness(now, oldest, &self.rtt));
+        }
         let Some(newest) = newly.last() else {
             return Ok(AckOutcome { largest_raised, ..AckOutcome::default() });
         };
@@ -250,15 +273,17 @@ impl<C: Copy> Recovery<C> {
     }
 
     /// Appends packets of the space that are now lost to `lost`, oldest first, and sets the loss
-    /// timer for the next (RFC 9002 section 6.1). Not all of them were in flight. Returns whether
-    /// the losses establish persistent congestion (section 7.6).
+    /// timer for the next (RFC 9002 section 6.1). Once the path has reordered packets, time alone
+    /// decides, and it allows for as much reordering as was seen. Not all of them were in flight.
+    /// Returns whether the losses establish persistent congestion (section 7.6).
     pub fn detect_lost(
         &mut self,
         now: Instant,
         space: SpaceId,
         lost: &mut Vec<SentPacket<C>>,
     ) -> bool {
-        let delay = loss::loss_delay(&self.rtt);
+        let delay = self.reordering.loss_delay(&self.rtt);
+        let threshold = self.reordering.packet_threshold();
         let lasting = self.pto(SpaceId::Data).saturating_mul(loss::PERSISTENT_CONGESTION_THRESHOLD);
         let others = SpaceId::ALL.into_iter().filter(|id| *id != space);
         let others = others.filter_map(|id| self.spaces[id as usize].newest_acked).max();
@@ -271,7 +296,7 @@ impl<C: Copy> Recovery<C> {
         let mut persistent = false;
         while let Some(oldest) = state.sent.front().filter(|oldest| oldest.pn <= largest) {
             let deadline = oldest.time.checked_add(delay);
-            if largest - oldest.pn < loss::PACKET_THRESHOLD && deadline.is_none_or(|at| at > now) {
+            if largest - oldest.pn < threshold && deadline.is_none_or(|at| at > now) {
                 // All packets after it were sent later.
                 state.loss_time = deadline;
                 break;
@@ -280,6 +305,7 @@ impl<C: Copy> Recovery<C> {
                 break;
             };
             state.lost.push(now, &packet);
+            self.reordering.on_lost(now, packet.time);
             let span = state.run.on_lost(&packet, &state.skipped, self.rtt.first_sample());
             if let Some((start, end)) = span {
                 let acked_elsewhere = others.is_some_and(|newest| newest >= start);

@@ -52,10 +52,17 @@ struct Probe {
 impl<C: Copy> Recovery<C> {
     /// The probe timeout of `space` without backoff (RFC 9002 section 6.2.1). It includes the
     /// peer's acknowledgement delay only in the Data space.
+    ///
+    /// On a path that reorders it is no shorter than the time after which packets count as lost:
+    /// the last packet of a flight may be as late as any other.
     pub fn pto(&self, space: SpaceId) -> Duration {
+        let mut base = self.rtt.pto_base();
+        if self.reordering.is_seen() {
+            base = base.max(self.reordering.loss_delay(&self.rtt));
+        }
         match space {
-            SpaceId::Initial | SpaceId::Handshake => self.rtt.pto_base(),
-            SpaceId::Data => self.rtt.pto_base().saturating_add(self.max_ack_delay),
+            SpaceId::Initial | SpaceId::Handshake => base,
+            SpaceId::Data => base.saturating_add(self.max_ack_delay),
         }
     }
 

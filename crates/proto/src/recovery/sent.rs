@@ -48,7 +48,9 @@ impl<C> SentPacket<C> {
 /// They are stored in a queue without holes, so memory depends on how many are outstanding and not
 /// on the span of their numbers, which a peer that acknowledges nothing can stretch. After each
 /// ACK, anything three numbers older than the largest acknowledged is lost, so removals happen
-/// within a few places of the front, and each packet is moved O(1) times in its life.
+/// within a few places of the front, and each packet is moved O(1) times in its life. On a path that
+/// reorders, the packets that others overtook are visited as well; their number is bounded by
+/// [`MAX_PACKET_THRESHOLD`](super::reordering::MAX_PACKET_THRESHOLD).
 #[derive(Debug)]
 pub struct SentPackets<C> {
     packets: VecDeque<SentPacket<C>>,

@@ -5,7 +5,7 @@ use super::{Bbr, Phase, State};
 use crate::congestion::Lost;
 use crate::congestion::arithmetic::percent;
 use crate::congestion::delivery::Snapshot;
-use crate::congestion::episode::Cause;
+use crate::congestion::episode::{Cause, Refuted, Saved};
 use crate::path::LossFloor;
 use std::time::Instant;
 
@@ -32,30 +32,77 @@ pub(super) struct LossRound {
     pub(super) marked: bool,
     /// Runs of consecutive lost packets in it.
     pub(super) runs: u32,
+    /// Packets lost in it and not refuted, and the number of the first.
+    losses: u64,
+    first_lost: Option<u64>,
     last_lost: Option<u64>,
 }
 
-/// What a recovery period may have to undo.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Undo {
-    /// The state that was ended by losses.
-    pub(super) state: Option<State>,
+impl LossRound {
+    /// Starts to collect losses anew.
+    pub(super) fn restart(&mut self) {
+        self.lossy = false;
+        self.losses = 0;
+        self.first_lost = None;
+    }
+
+    /// A packet that was declared lost has arrived.
+    fn refute(&mut self, packet: &Lost) {
+        if self.first_lost.is_some_and(|first| first <= packet.pn) {
+            self.losses = self.losses.saturating_sub(1);
+            self.lossy = self.losses > 0 || self.marked;
+        }
+    }
+}
+
+/// Bounds before a recovery period, in which losses may lower them.
+#[derive(Debug, Clone)]
+pub(super) struct Bounds {
     bandwidth_shortterm: u64,
     inflight_shortterm: u64,
     inflight_longterm: u64,
+}
+
+impl Saved for Bounds {
+    fn without_reaction(&mut self, earlier: Self) {
+        self.bandwidth_shortterm = self.bandwidth_shortterm.max(earlier.bandwidth_shortterm);
+        self.inflight_shortterm = self.inflight_shortterm.max(earlier.inflight_shortterm);
+        self.inflight_longterm = self.inflight_longterm.max(earlier.inflight_longterm);
+    }
+}
+
+/// A decision that a loss rate above the threshold caused: that the volume in flight was too much.
+/// It is undone when so many of the losses are refuted that the rest would not have caused it.
+#[derive(Debug, Clone)]
+pub(super) struct TooHigh {
+    /// The state that it ended, if any.
+    state: Option<State>,
+    inflight_longterm: u64,
+    /// Losses in a flight of `tx_in_flight` bytes, those that caused it and later ones of packets
+    /// sent before it, without what was refuted.
+    lost: u64,
+    tx_in_flight: u64,
+    /// Bytes delivered by then.
+    delivered: u64,
+}
+
+impl TooHigh {
+    /// Whether a packet was sent before the decision, so that its loss supports it.
+    fn counts(&self, packet: &Lost) -> bool {
+        Snapshot::unpack(packet.state).delivered <= self.delivered
+    }
 }
 
 impl Bbr {
     /// Begins recovery at a congestion event (OnEnterFastRecovery, SaveStateUponLoss).
     pub(super) fn begin_recovery(&mut self, now: Instant, cause: Cause) {
         self.save_window();
-        self.episode.begin(now, cause);
-        self.undo = Undo {
-            state: None,
+        let bounds = Bounds {
             bandwidth_shortterm: self.model.bandwidth_shortterm,
             inflight_shortterm: self.model.inflight_shortterm,
             inflight_longterm: self.model.inflight_longterm,
         };
+        self.episodes.begin(now, cause, bounds);
     }
 
     /// NoteLoss.
@@ -97,6 +144,11 @@ impl Bbr {
             self.loss_round.runs = self.loss_round.runs.saturating_add(1);
         }
         self.loss_round.last_lost = Some(packet.pn);
+        self.loss_round.first_lost.get_or_insert(packet.pn);
+        self.loss_round.losses += 1;
+        if let Some(known) = self.too_high.as_mut().filter(|known| known.counts(packet)) {
+            known.lost = known.lost.saturating_add(packet.bytes);
+        }
         if !self.probe.is_sample {
             return;
         }
@@ -105,14 +157,30 @@ impl Bbr {
         if self.is_inflight_too_high(lost, then.tx_in_flight) {
             let threshold = self.loss_threshold();
             let volume = inflight_at_loss(then.tx_in_flight, lost, packet.bytes, threshold);
+            self.note_too_high(lost, then.tx_in_flight);
             self.handle_inflight_too_high(now, volume, then.app_limited);
         }
+    }
+
+    /// Remembers what a decision because of `lost` bytes of a flight of `tx_in_flight` is about to
+    /// change, in case the losses are refuted.
+    pub(super) fn note_too_high(&mut self, lost: u64, tx_in_flight: u64) {
+        let probing = matches!(self.state, State::Startup | State::ProbeBw(Phase::Up));
+        self.too_high = Some(TooHigh {
+            state: probing.then_some(self.state),
+            inflight_longterm: self.model.inflight_longterm,
+            lost,
+            tx_in_flight,
+            delivered: self.sampler.delivered(),
+        });
     }
 
     /// Handles a packet marked by the network.
     pub(super) fn handle_mark(&mut self, now: Instant) {
         self.note_congestion();
         self.loss_round.marked = true;
+        // Losses are no longer the only sign that the volume was too much.
+        self.too_high = None;
         if self.probe.is_sample {
             let sample = self.sample;
             self.handle_inflight_too_high(now, sample.tx_in_flight, sample.app_limited);
@@ -142,7 +210,6 @@ impl Bbr {
             self.model.inflight_longterm = volume.max(floor).min(self.limits.max());
         }
         if self.state == State::ProbeBw(Phase::Up) {
-            self.undo.state = Some(self.state);
             self.start_probe_bw_down(now);
         }
     }
@@ -151,20 +218,57 @@ impl Bbr {
     pub(super) fn collapse(&mut self) {
         self.window = self.limits.min();
         self.prior_window = 0;
-        self.episode.clear();
+        self.too_high = None;
+        self.episodes.clear();
     }
 
-    /// HandleSpuriousLossDetection.
-    pub(super) fn undo_recovery(&mut self) {
+    /// HandleSpuriousLossDetection. Unlike in the draft, losses count one by one: on a path that
+    /// loses a little and reorders much, no recovery period is refuted as a whole.
+    pub(super) fn handle_refuted_packets(&mut self, now: Instant, packets: &[Lost]) {
+        for packet in packets {
+            self.sampler.on_refuted(now, packet.bytes);
+            self.loss_round.refute(packet);
+            if let Some(known) = self.too_high.as_mut().filter(|known| known.counts(packet)) {
+                known.lost = known.lost.saturating_sub(packet.bytes);
+            }
+        }
+        let (lost, volume) = match &self.too_high {
+            Some(known) => (known.lost, known.tx_in_flight),
+            None => (0, 0),
+        };
+        if !self.is_inflight_too_high(lost, volume)
+            && let Some(refuted) = self.too_high.take()
+        {
+            self.undo_too_high(&refuted);
+        }
+        self.episodes.on_spurious(packets);
+        while let Some(Refuted { saved, later }) = self.episodes.take_refuted() {
+            if later == 0 {
+                self.undo_recovery(&saved);
+            }
+        }
+        self.bound_bandwidth_for_model();
+    }
+
+    /// Undoes what a recovery period changed, none of whose losses was real. If later ones stand,
+    /// their losses would have lowered the bounds as well; what was saved is handed on to them.
+    fn undo_recovery(&mut self, bounds: &Bounds) {
         self.restore_window();
-        self.loss_round.lossy = false;
         self.full_pipe.reset(0);
-        let (model, undo) = (&mut self.model, &self.undo);
-        model.bandwidth_shortterm = model.bandwidth_shortterm.max(undo.bandwidth_shortterm);
-        model.inflight_shortterm = model.inflight_shortterm.max(undo.inflight_shortterm);
-        model.inflight_longterm = model.inflight_longterm.max(undo.inflight_longterm);
-        match self.undo.state.take() {
+        let model = &mut self.model;
+        model.bandwidth_shortterm = model.bandwidth_shortterm.max(bounds.bandwidth_shortterm);
+        model.inflight_shortterm = model.inflight_shortterm.max(bounds.inflight_shortterm);
+        model.inflight_longterm = model.inflight_longterm.max(bounds.inflight_longterm);
+    }
+
+    /// Undoes the decision that the volume in flight was too much, and continues the probe that it
+    /// ended.
+    fn undo_too_high(&mut self, refuted: &TooHigh) {
+        let model = &mut self.model;
+        model.inflight_longterm = model.inflight_longterm.max(refuted.inflight_longterm);
+        match refuted.state {
             Some(State::Startup) if self.state != State::Startup => {
+                self.full_pipe.reset(0);
                 self.full_pipe.reached = false;
                 if self.state != State::ProbeRtt {
                     self.enter_startup();
@@ -177,12 +281,11 @@ impl Bbr {
             }
             _ => {}
         }
-        self.bound_bandwidth_for_model();
     }
 
     /// SaveCwnd: saves the last window that was not narrowed by recovery or ProbeRTT.
     pub(super) fn save_window(&mut self) {
-        let narrowed = self.episode.is_open() || self.state == State::ProbeRtt;
+        let narrowed = self.episodes.is_open() || self.state == State::ProbeRtt;
         self.prior_window = if narrowed { self.prior_window.max(self.window) } else { self.window };
     }
 

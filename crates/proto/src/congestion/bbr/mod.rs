@@ -8,7 +8,8 @@
 //!   the probe, a mark in Startup ends Startup after the round, and any other mark adapts the
 //!   short-term model like a loss.
 //! * Recovery periods are those of RFC 9002: one ends when a packet sent after its beginning is
-//!   acknowledged. The state for undoing a spurious one is saved when it begins.
+//!   acknowledged. The state for undoing a spurious one is saved when it begins. Refuted losses are
+//!   taken back one by one, and with them a decision that the rest would not have caused.
 //! * An application-limited flow whose round-trip times stay near the minimum does not enter
 //!   ProbeRTT (the draft exempts only flows that fall idle). A steady stream below the path's rate
 //!   would otherwise stall every five seconds to measure what it sees with every packet.
@@ -33,7 +34,7 @@ mod startup;
 mod tests;
 
 use super::delivery::{DeliverySampler, RateSample};
-use super::episode::{Cause, Episode};
+use super::episode::{Cause, Episodes};
 use super::{
     Acked, Algorithm, CongestionController, CongestionFactory, Lost, PacketState, Sent,
     WindowLimits,
@@ -41,7 +42,7 @@ use super::{
 use crate::ids::SpaceId;
 use crate::path::LossFloor;
 use crate::recovery::rtt::RttEstimator;
-use loss::{LossRound, Undo};
+use loss::{Bounds, LossRound, TooHigh};
 use model::{Aggregation, Model, Rounds};
 use probe_bw::ProbeBw;
 use probe_rtt::MinRtt;
@@ -148,8 +149,9 @@ pub struct Bbr {
     probe: ProbeBw,
     min_rtt: MinRtt,
     loss_round: LossRound,
-    episode: Episode,
-    undo: Undo,
+    episodes: Episodes<Bounds>,
+    /// The newest decision because of losses that may turn out to be wrong.
+    too_high: Option<TooHigh>,
     floor: LossFloor,
 }
 
@@ -186,8 +188,8 @@ impl Bbr {
             probe: ProbeBw::default(),
             min_rtt: MinRtt::default(),
             loss_round: LossRound::default(),
-            episode: Episode::default(),
-            undo: Undo::default(),
+            episodes: Episodes::default(),
+            too_high: None,
             floor: LossFloor::default(),
         };
         bbr.init_pacing_rate(None);
@@ -268,7 +270,7 @@ impl CongestionController for Bbr {
         }
         self.update_model_and_state(now);
         // End recovery only after the model has seen the round that it covered.
-        let ended = acked.iter().any(|packet| self.episode.on_acked(packet.sent));
+        let ended = acked.iter().any(|packet| self.episodes.on_acked(packet.sent));
         if ended {
             self.restore_window();
         }
@@ -288,12 +290,12 @@ impl CongestionController for Bbr {
         }
         self.in_flight = in_flight;
         for packet in lost {
-            if !self.episode.covers(packet.sent) {
+            if !self.episodes.covers(packet.sent) {
                 self.begin_recovery(now, Cause::Loss);
             }
             self.handle_lost_packet(now, packet);
         }
-        self.episode.on_lost(lost);
+        self.episodes.on_lost(lost);
         if persistent_congestion {
             self.collapse();
         }
@@ -305,17 +307,17 @@ impl CongestionController for Bbr {
 
     fn on_ecn_ce(&mut self, now: Instant, sent: Instant, _newly_marked: u64, in_flight: u64) {
         self.in_flight = in_flight;
-        if self.episode.covers(sent) {
-            self.episode.confirm();
+        if self.episodes.covers(sent) {
+            self.episodes.confirm();
         } else {
             self.begin_recovery(now, Cause::EcnCe);
         }
         self.handle_mark(now);
     }
 
-    fn on_spurious_loss(&mut self, _now: Instant, packets: &[Lost]) {
-        if self.episode.on_spurious(packets) {
-            self.undo_recovery();
+    fn on_spurious_loss(&mut self, now: Instant, packets: &[Lost]) {
+        if !packets.is_empty() {
+            self.handle_refuted_packets(now, packets);
         }
     }
 

@@ -113,7 +113,7 @@ impl Bbr {
 
     /// ResetCongestionSignals.
     pub(super) fn reset_congestion_signals(&mut self) {
-        self.loss_round.lossy = false;
+        self.loss_round.restart();
         self.model.bandwidth_latest = 0;
         self.model.inflight_latest = 0;
     }
@@ -132,7 +132,7 @@ impl Bbr {
             if telling && self.is_round_congested() {
                 self.adapt_lower_bounds();
             }
-            self.loss_round.lossy = false;
+            self.loss_round.restart();
         }
     }
 

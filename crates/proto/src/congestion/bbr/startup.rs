@@ -72,9 +72,11 @@ impl Bbr {
         }
         let high_loss = self.loss_round.runs >= FULL_LOSS_RUNS
             && self.is_inflight_too_high(self.sample.lost, self.sample.tx_in_flight);
-        let congested = self.episode.is_open() && (high_loss || self.loss_round.marked);
+        let congested = self.episodes.is_open() && (high_loss || self.loss_round.marked);
         if congested && self.state == State::Startup && !self.full_pipe.reached {
-            self.undo.state = Some(State::Startup);
+            if !self.loss_round.marked {
+                self.note_too_high(self.sample.lost, self.sample.tx_in_flight);
+            }
             self.full_pipe.reached = true;
             let bdp = self.bdp(self.model.max_bandwidth.get(), 100);
             self.model.inflight_longterm = bdp.max(self.model.inflight_latest);

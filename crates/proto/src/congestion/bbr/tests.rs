@@ -271,15 +271,35 @@ fn a_spurious_exit_from_startup_is_undone() {
     bbr.on_packets_lost(t + 50 * MS, &lost, false, 0);
     let window = bbr.window();
     // What the end of the round would do after enough runs of losses.
+    bbr.note_too_high(4 * MTU, 4 * MTU);
     bbr.full_pipe.reached = true;
-    bbr.undo.state = Some(State::Startup);
     bbr.state = State::Drain;
     bbr.model.inflight_longterm = 5_000;
-    bbr.on_spurious_loss(t + 60 * MS, &lost[..3]);
-    assert_eq!(bbr.state, State::Drain);
-    bbr.on_spurious_loss(t + 60 * MS, &lost[3..]);
+    bbr.on_spurious_loss(t + 60 * MS, &lost[..1]);
+    assert_eq!(bbr.state, State::Drain, "three losses are still too many");
+    bbr.on_spurious_loss(t + 60 * MS, &lost[1..2]);
     assert_eq!((bbr.state, bbr.full_pipe.reached), (State::Startup, false));
     assert_eq!((bbr.model.inflight_longterm, bbr.window()), (UNBOUNDED, window));
+}
+
+#[test]
+fn losses_that_come_after_a_decision_support_it() {
+    let t = Instant::now();
+    let mut bbr = bbr();
+    let lost: Vec<Lost> = (0..9)
+        .map(|pn| {
+            let sent = Sent { in_flight: pn * MTU, ..Sent::new(SpaceId::Data, pn, MTU) };
+            Lost::new(&sent, t, bbr.on_packet_sent(t, &sent))
+        })
+        .collect();
+    bbr.on_packets_lost(t + 50 * MS, &lost[..4], false, 0);
+    bbr.note_too_high(4 * MTU, 4 * MTU);
+    bbr.state = State::Drain;
+    bbr.on_packets_lost(t + 51 * MS, &lost[4..], false, 0);
+    bbr.on_spurious_loss(t + 60 * MS, &lost[..6]);
+    assert_eq!(bbr.state, State::Drain);
+    bbr.on_spurious_loss(t + 60 * MS, &lost[6..7]);
+    assert_eq!(bbr.state, State::Startup);
 }
 
 #[test]

@@ -4,9 +4,11 @@ mod acknowledgement;
 mod loss;
 mod model;
 mod probe;
+mod reordering;
 
 use super::loss::{LOST_RETENTION, MAX_LOST_REMEMBERED, PACKET_THRESHOLD, loss_delay};
 use super::pto::{PROBES, PtoContext, Timeout};
+use super::reordering::{RECOVERIES_REMEMBERED, max_window};
 use super::rtt::INITIAL_RTT;
 use super::token::{Token, Tokens};
 use super::*;

@@ -33,8 +33,12 @@ struct Model {
     live: BTreeMap<u64, (Instant, Kind)>,
     skipped: Vec<u64>,
     largest_acked: Option<u64>,
-    /// When each packet was declared lost.
-    lost: BTreeMap<u64, Instant>,
+    /// When each packet was sent and declared lost.
+    lost: BTreeMap<u64, (Instant, Instant)>,
+    /// When each recovery began.
+    recoveries: Vec<Instant>,
+    /// The lateness of each packet that others overtook, and how many recoveries had begun by then.
+    overtaken: Vec<(Duration, usize)>,
 }
 
 impl Model {
@@ -55,18 +59,50 @@ impl Model {
         ranges
     }
 
-    fn detect(&mut self, now: Instant, delay: Duration) -> Vec<u64> {
+    /// Notes packets sent at `sent` and acknowledged now that others overtook.
+    fn overtake(&mut self, now: Instant, sent: &[Instant], rtt: &RttEstimator) {
+        let expected = rtt.latest().max(rtt.smoothed());
+        let lateness = |sent: &Instant| (now - *sent).saturating_sub(expected);
+        let recovery = self.recoveries.len();
+        self.overtaken.extend(sent.iter().map(|sent| (lateness(sent), recovery)));
+    }
+
+    /// The largest lateness of the last recoveries.
+    fn lateness(&self) -> Option<Duration> {
+        let lately = |seen: usize| self.recoveries.len() - seen < RECOVERIES_REMEMBERED;
+        let seen = self.overtaken.iter().filter(|(_, seen)| lately(*seen));
+        seen.map(|(lateness, _)| *lateness).max()
+    }
+
+    fn threshold(&self) -> u64 {
+        self.lateness().map_or(PACKET_THRESHOLD, |_| MAX_PACKET_THRESHOLD)
+    }
+
+    fn delay(&self, rtt: &RttEstimator) -> Duration {
+        loss_delay(rtt) + self.lateness().unwrap_or_default().min(rtt.smoothed())
+    }
+
+    fn pto(&self, rtt: &RttEstimator) -> Duration {
+        let wait = self.lateness().map_or(Duration::ZERO, |_| self.delay(rtt));
+        rtt.pto_base().max(wait)
+    }
+
+    fn detect(&mut self, now: Instant, rtt: &RttEstimator) -> Vec<u64> {
         let Some(largest) = self.largest_acked else {
             return vec![];
         };
+        let (threshold, delay) = (self.threshold(), self.delay(rtt));
         let is_lost = |pn: u64, time: Instant| {
-            pn <= largest && (largest - pn >= PACKET_THRESHOLD || time + delay <= now)
+            pn <= largest && (largest - pn >= threshold || time + delay <= now)
         };
         let found = self.live.iter().filter(|(pn, (time, _))| is_lost(**pn, *time));
         let found: Vec<_> = found.map(|(pn, _)| *pn).collect();
         for pn in &found {
-            self.live.remove(pn);
-            self.lost.insert(*pn, now);
+            let Some((time, _)) = self.live.remove(pn) else { continue };
+            self.lost.insert(*pn, (time, now));
+            if self.recoveries.last().is_none_or(|start| time > *start) {
+                self.recoveries.push(now);
+            }
         }
         found
     }
@@ -100,7 +136,8 @@ proptest! {
                     let ranges = model.ranges(&steps);
                     let Some(largest) = ranges.first().map(|range| *range.end()) else { continue };
                     let covered = |pn: u64| ranges.iter().any(|range| range.contains(&pn));
-                    let retention = LOST_RETENTION * rig.recovery.pto(Data);
+                    let rtt = rig.recovery.rtt().clone();
+                    let retention = LOST_RETENTION * model.pto(&rtt);
                     let result = rig.try_ack(Data, &ranges, Duration::ZERO);
                     if model.skipped.iter().rev().take(16).any(|pn| covered(*pn)) {
                         prop_assert!(result.is_err());
@@ -111,6 +148,9 @@ proptest! {
                         continue;
                     };
                     let acked: Vec<_> = model.live.keys().copied().filter(|pn| covered(*pn)).collect();
+                    let before = model.largest_acked;
+                    let overtaken = acked.iter().filter(|pn| Some(**pn) < before);
+                    let mut overtaken: Vec<_> = overtaken.map(|pn| model.live[pn].0).collect();
                     let kinds: Vec<_> = acked.iter().filter_map(|pn| model.live.remove(pn)).collect();
                     prop_assert_eq!(&rig.acked, &acked);
                     let eliciting = kinds.iter().any(|(_, kind)| *kind == Kind::Data);
@@ -120,24 +160,28 @@ proptest! {
                     let sampled = eliciting && acked.last() == Some(&largest);
                     let sample = kinds.last().filter(|_| sampled).map(|(time, _)| rig.now - *time);
                     prop_assert_eq!(outcome.rtt_sample, sample);
-                    model.lost.retain(|_, declared| rig.now - *declared <= retention);
+                    model.lost.retain(|_, (_, declared)| rig.now - *declared <= retention);
                     let mut late: Vec<_> = rig.late.iter().map(|lost| lost.pn).collect();
                     late.sort_unstable();
                     let expected = model.lost.keys().copied().filter(|pn| covered(*pn));
                     prop_assert!(late.into_iter().eq(expected));
-                    model.lost.retain(|pn, _| !covered(*pn));
+                    let late = model.lost.extract_if(.., |pn, _| covered(*pn));
+                    overtaken.extend(late.map(|(_, (sent, _))| sent));
+                    model.overtake(rig.now, &overtaken, &rtt);
                     model.largest_acked = model.largest_acked.max(Some(largest));
-                    let delay = loss_delay(rig.recovery.rtt());
+                    let rtt = rig.recovery.rtt().clone();
+                    let delay = model.delay(&rtt);
                     rig.detect(Data);
-                    prop_assert_eq!(&rig.lost, &model.detect(rig.now, delay));
+                    prop_assert_eq!(&rig.lost, &model.detect(rig.now, &rtt));
                     prop_assert_eq!(rig.recovery.timeout(FREE), model.loss_time(delay));
+                    prop_assert_eq!(rig.recovery.pto(Data), model.pto(&rtt));
                 }
                 Op::Timer => {
                     let due = rig.recovery.timeout(FREE).is_some_and(|timeout| timeout <= rig.now);
                     let timeout = rig.recovery.on_timeout(rig.now, FREE, &mut Vec::new());
                     prop_assert_eq!(timeout != Timeout::Early, due);
                     if due {
-                        model.detect(rig.now, loss_delay(rig.recovery.rtt()));
+                        model.detect(rig.now, rig.recovery.rtt());
                     }
                 }
             }

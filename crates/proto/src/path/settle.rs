@@ -59,8 +59,8 @@ impl Path {
         // Frames may be reordered; only the newest counts (RFC 9000 section 13.4.2.1).
         let mut marked = false;
         if outcome.largest_raised && space == SpaceId::Data {
-            let before =
-                std::mem::replace(&mut self.ecn_reported, ecn.unwrap_or(self.ecn_reported));
+            let reported = ecn.unwrap_or(self.ecn_reported);
+            let before = std::mem::replace(&mut self.ecn_reported, reported);
             marked = self.ecn_reported.ce > before.ce;
         }
         for packet in &*acked {
@@ -74,7 +74,7 @@ impl Path {
             self.estimate_floor(now, rtt, marked, settled);
         }
         // Congestion control was never told of the loss of packets that were not in flight.
-        for packet in late.iter().filter(|packet| packet.in_flight) {
+        for packet in settled.late.iter().filter(|packet| packet.in_flight) {
             let LostPacket { pn, size, time, cc, .. } = *packet;
             self.reports.refuted.push(Packet {
                 space,

@@ -2,6 +2,7 @@
 
 use crate::conformance::CENTURY;
 use crate::fec::redundancy::{Message, PathView};
+use crate::path::LossFloor;
 use std::time::{Duration, Instant};
 use sutura_random::Rng;
 
@@ -108,7 +109,9 @@ impl Path {
 
     pub(super) fn view(&self) -> PathView {
         let Self { rtt, min_rtt, pto, loss_percent, window, in_flight } = *self;
-        PathView { rtt, min_rtt, pto, loss: f64::from(loss_percent) / 100.0, window, in_flight }
+        let loss = f64::from(loss_percent) / 100.0;
+        let floor = LossFloor::default();
+        PathView { rtt, min_rtt, pto, loss, floor, window, in_flight }
     }
 }
 

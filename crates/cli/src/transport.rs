@@ -9,7 +9,8 @@ use sutura::registry::{self, UnknownPolicy};
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct TransportArgs {
-    /// Congestion control: newreno, cubic or bbr
+    /// Congestion control: bbr, cubic, newreno, or fixed:RATE as in fixed:20mbit, which yields to
+    /// nobody and is for links of your own only
     #[arg(long = "cc", value_name = "NAME", default_value = "cubic", value_parser = congestion)]
     pub congestion: Arc<dyn CongestionFactory>,
     /// Loss reaction: what to do with lost data, as `sutura policies` lists

@@ -15,6 +15,7 @@ mod arithmetic;
 pub(crate) mod bottleneck;
 mod delivery;
 mod episode;
+mod excuse;
 mod factory;
 mod hystart;
 mod pacer;

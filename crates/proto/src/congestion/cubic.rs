@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use sutura_schedule::registry::Entry;
 
 impl Algorithm {
-    /// CUBIC (RFC 9438) with HyStart++ (RFC 9406). The default.
+    /// CUBIC (RFC 9438) with HyStart++ (RFC 9406).
     pub const CUBIC: Self = Self::new("cubic", |path| Box::new(Cubic::new(path.limits())));
 }
 

@@ -529,7 +529,8 @@ mod tests {
             let told = simulate(Some(floor(0.02)), queue, 0);
             assert!(plain.lost > 0 && plain.lost <= told.lost, "{queue} %");
             let excused = told.lost - plain.lost;
-            assert!(excused < told.sent / 1_000, "{queue} %: {excused} of {}", told.sent);
+            // A tenth of what the floor alone would explain.
+            assert!(excused < told.sent / 500, "{queue} %: {excused} of {}", told.sent);
         }
     }
 

@@ -9,8 +9,9 @@ use sutura::registry::{self, UnknownPolicy};
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct TransportArgs {
-    /// Congestion control: newreno, cubic or bbr
-    #[arg(long = "cc", value_name = "NAME", default_value = "cubic", value_parser = congestion)]
+    /// Congestion control: bbr, cubic, newreno, or fixed:RATE as in fixed:20mbit, which yields to
+    /// nobody and is for links of your own only
+    #[arg(long = "cc", value_name = "NAME", default_value = "bbr", value_parser = congestion)]
     pub congestion: Arc<dyn CongestionFactory>,
     /// Loss reaction: what to do with lost data, as `sutura policies` lists
     #[arg(long, value_name = "NAME", default_value = "hold-for-repair", value_parser = reaction)]

@@ -127,7 +127,7 @@ impl Default for TransportConfig {
             max_receive_window: 16 << 20,
             send_buffer: 1 << 20,
             connection_send_buffer: 16 << 20,
-            congestion: Arc::new(Algorithm::CUBIC),
+            congestion: Arc::new(Algorithm::BBR),
             scheduler: Arc::new(Scheme::EPS),
             redundancy: None,
             loss_reaction: Arc::new(HoldForRepair),

@@ -164,8 +164,8 @@ pub use wire::code_id::{CodeId, CodeSet};
 /// ```
 pub mod policy {
     pub use crate::congestion::{
-        Acked, CongestionController, CongestionFactory, Lost, MAX_WINDOW, Packet, PacketState,
-        PathParameters, Sent, WindowLimits,
+        Acked, CongestionController, CongestionFactory, FixedRate, Lost, MAX_WINDOW, Packet,
+        PacketState, PathParameters, Sent, WindowLimits,
     };
     pub use crate::fec::code::{CODES, Code, ReedSolomon, SlidingWindow};
     pub use crate::fec::redundancy::{

@@ -54,11 +54,12 @@ mod tests {
     use crate::fec::Protection;
     use std::fmt::Debug;
 
-    /// Checks the table of a seam, and each policy with its defaults by the seam's own kit.
+    /// Checks the table of a seam, and each policy with the listed parameters by the seam's own kit.
     fn check<F: ?Sized + Debug>(registry: &Registry<F>, name: fn(&F) -> &str, kit: fn(&F)) {
         conformance::registry(registry, |factory| name(factory).to_owned());
-        for entry in registry.entries() {
-            kit(&*entry.make("").unwrap());
+        // A fixed rate keeps no contract of congestion control, see the kit's own tests.
+        for entry in registry.entries().iter().filter(|entry| entry.name != "fixed") {
+            kit(&*entry.make(entry.parameters).unwrap());
         }
     }
 

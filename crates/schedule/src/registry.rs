@@ -1,7 +1,7 @@
 //! Policies by name: how those of a seam are listed, and how one is chosen by a text.
 //!
-//! The text is the name of a policy with its parameters behind a colon, as in `hmm` or
-//! `tail:burst=3,delay=25ms`. A policy says what that takes in an [`Entry`] in its own file,
+//! The text is the name of a policy with its parameters behind a colon, as in `hmm`, `fixed:20mbit`
+//! or `tail:burst=3,delay=25ms`. A policy says what that takes in an [`Entry`] in its own file,
 //! [`policies!`](crate::policies) lists the entries of a crate, and a [`Registry`] finds them:
 //!
 //! ```
@@ -59,6 +59,8 @@ pub struct Entry<F: ?Sized> {
     pub summary: &'static str,
     /// Its parameters with their defaults, as one would write them; empty if it has none.
     pub parameters: &'static str,
+    /// Whether the name alone is not enough. The listed parameters are an example then.
+    pub needs_parameters: bool,
     make: Make<F>,
 }
 
@@ -85,13 +87,22 @@ impl<F: ?Sized> Entry<F> {
         parameters: &'static str,
         make: MakeFn<F>,
     ) -> Self {
-        Self { name, summary, parameters, make: Make::Call(make) }
+        Self { name, summary, parameters, needs_parameters: false, make: Make::Call(make) }
+    }
+
+    /// The same, for a policy that has no good default: its `make` refuses to go without parameters,
+    /// and those that are listed are an example.
+    #[must_use]
+    pub const fn needing_parameters(mut self) -> Self {
+        self.needs_parameters = true;
+        self
     }
 
     /// A policy without parameters that exists already, when the table is made at run time.
     #[must_use]
     pub const fn made(name: &'static str, summary: &'static str, policy: Arc<F>) -> Self {
-        Self { name, summary, parameters: "", make: Make::Share(policy) }
+        let make = Make::Share(policy);
+        Self { name, summary, parameters: "", needs_parameters: false, make }
     }
 
     /// The policy with `parameters`; what they leave out has its default.
@@ -186,23 +197,64 @@ impl UnknownPolicy {
     }
 }
 
-/// The parameters of a text: `name=value`, separated by commas.
+/// The parameters of a text: `name=value`, separated by commas. The first may be a value alone, if
+/// the policy says which parameter that is.
 #[derive(Debug)]
-pub struct Parameters<'a>(BTreeMap<&'a str, &'a str>);
+pub struct Parameters<'a> {
+    named: BTreeMap<&'a str, &'a str>,
+    unnamed: Option<&'a str>,
+}
+
+/// The units of rates, in bits per second.
+const RATE_UNITS: [(&str, f64); 4] = [("gbit", 1e9), ("mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)];
+
+fn is_no_pair(text: &str) -> UnknownPolicy {
+    UnknownPolicy(format!("`{text}` is not of the form name=value"))
+}
 
 impl<'a> Parameters<'a> {
     fn parse(text: &'a str) -> Result<Self, UnknownPolicy> {
-        let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
-        let pairs = pairs.map(|pair| match pair.split_once('=') {
-            Some((name, value)) => Ok((name.trim(), value.trim())),
-            None => Err(UnknownPolicy(format!("`{pair}` is not of the form name=value"))),
-        });
-        Ok(Self(pairs.collect::<Result<_, _>>()?))
+        let (mut named, mut unnamed) = (BTreeMap::new(), None);
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        for (index, part) in parts.enumerate() {
+            match part.split_once('=') {
+                Some((name, value)) => {
+                    named.insert(name.trim(), value.trim());
+                }
+                None if index == 0 => unnamed = Some(part),
+                None => return Err(is_no_pair(part)),
+            }
+        }
+        Ok(Self { named, unnamed })
+    }
+
+    /// Says that a value without a name, if there is one, is that of the parameter `name`.
+    pub fn first_is(&mut self, name: &'a str) {
+        if let Some(value) = self.unnamed.take_if(|_| !self.named.contains_key(name)) {
+            self.named.insert(name, value);
+        }
     }
 
     /// Takes the value of a parameter, if it has one.
     pub fn take(&mut self, name: &str) -> Option<&'a str> {
-        self.0.remove(name)
+        self.named.remove(name)
+    }
+
+    /// Takes a parameter that is a rate, such as `20mbit` or `1.5gbit`, in bits per second. The
+    /// prefixes are decimal.
+    ///
+    /// # Errors
+    /// Its value is none, or less than a bit per second.
+    pub fn rate(&mut self, name: &str) -> Result<Option<u64>, UnknownPolicy> {
+        let Some(value) = self.take(name) else { return Ok(None) };
+        let text = value.to_ascii_lowercase();
+        let unit =
+            RATE_UNITS.iter().find_map(|(unit, size)| Some((text.strip_suffix(unit)?, size)));
+        let bits = unit.and_then(|(number, size)| Some(number.trim().parse::<f64>().ok()? * size));
+        match bits.filter(|bits| (1.0..1e18).contains(bits)) {
+            Some(bits) => Ok(Some(bits.round() as u64)),
+            None => Err(UnknownPolicy(format!("{name}: `{value}` is not a rate such as 20mbit"))),
+        }
     }
 
     /// Takes a parameter that is a number.
@@ -228,7 +280,10 @@ impl<'a> Parameters<'a> {
 
     /// Refuses what no policy took.
     fn finish(self, policy: &str, known: &str) -> Result<(), UnknownPolicy> {
-        let Some(name) = self.0.keys().next() else { return Ok(()) };
+        if let Some(text) = self.unnamed {
+            return Err(is_no_pair(text));
+        }
+        let Some(name) = self.named.keys().next() else { return Ok(()) };
         let known = if known.is_empty() { "none" } else { known };
         Err(UnknownPolicy(format!("`{policy}` has no parameter `{name}` (it has: {known})")))
     }
@@ -245,8 +300,16 @@ mod tests {
             Ok(format!("{times} times {time:?} {}", parameters.take("why").unwrap_or("so")).into())
         });
 
+    const RUN: Entry<str> =
+        Entry::<str>::with_parameters("run", "runs", "pace=5bit", |parameters| {
+            parameters.first_is("pace");
+            let pace = parameters.rate("pace")?.ok_or_else(|| UnknownPolicy::new("how fast?"))?;
+            Ok(format!("at {pace}").into())
+        })
+        .needing_parameters();
+
     fn registry() -> Registry<str> {
-        Registry::new("verb", &[HOLD, Entry::made("go", "goes", "gone".into())])
+        Registry::new("verb", &[HOLD, RUN, Entry::made("go", "goes", "gone".into())])
     }
 
     #[test]
@@ -257,7 +320,7 @@ mod tests {
         assert_eq!(made("hold:time=7ms, times=2"), Ok("2 times 7ms so".to_owned()));
         assert_eq!(made("go"), Ok("gone".to_owned()));
         for (text, error) in [
-            ("stay:x", "unknown verb `stay`, expected one of: hold, go"),
+            ("stay:x", "unknown verb `stay`, expected one of: hold, run, go"),
             ("hold:time", "`time` is not of the form name=value"),
             ("hold:time=-1", "time: `-1` is not a number of milliseconds"),
             ("hold:times=x", "times: `x` is not a number"),
@@ -269,11 +332,36 @@ mod tests {
     }
 
     #[test]
+    fn one_parameter_may_go_without_its_name() {
+        let made = |text| registry().find(text).map(|made| made.to_string());
+        for (text, pace) in [
+            ("run:20mbit", 20_000_000),
+            ("run:pace=1.5Gbit", 1_500_000_000),
+            ("run: 64 kbit", 64_000),
+            ("run:1bit", 1),
+        ] {
+            assert_eq!(made(text), Ok(format!("at {pace}")), "{text}");
+        }
+        for (text, error) in [
+            ("run", "how fast?"),
+            ("run:20", "pace: `20` is not a rate such as 20mbit"),
+            ("run:0mbit", "pace: `0mbit` is not a rate such as 20mbit"),
+            ("run:-1mbit", "pace: `-1mbit` is not a rate such as 20mbit"),
+            ("run:1e30gbit", "pace: `1e30gbit` is not a rate such as 20mbit"),
+            ("run:nanbit", "pace: `nanbit` is not a rate such as 20mbit"),
+            ("run:20mbit,pace=3mbit", "`20mbit` is not of the form name=value"),
+            ("run:pace=3mbit,20mbit", "`20mbit` is not of the form name=value"),
+        ] {
+            assert_eq!(made(text).unwrap_err().to_string(), error, "{text}");
+        }
+    }
+
+    #[test]
     fn an_entry_takes_the_place_of_another_of_its_name() {
         let entry = |name| Entry::made(name, "is there", name.into());
         let registry = registry().with([entry("go"), entry("come")]);
         let names: Vec<_> = registry.entries().iter().map(|entry| entry.name).collect();
-        assert_eq!(names, ["hold", "go", "come"]);
+        assert_eq!(names, ["hold", "run", "go", "come"]);
         assert_eq!(registry.find("go").as_deref(), Ok("go"));
     }
 }

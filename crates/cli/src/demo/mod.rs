@@ -68,7 +68,8 @@ pub struct Args {
     /// Repair symbols on each occasion, and for how many milliseconds they may be delayed
     #[arg(long, value_name = "BLT[,RDT]", default_value = "1,25")]
     fec: Fec,
-    /// Congestion control: newreno, cubic or bbr
+    /// Congestion control: bbr, cubic, newreno, or fixed:RATE as in fixed:20mbit, which yields to
+    /// nobody and is for links of your own only
     #[arg(long = "cc", value_name = "NAME", default_value = "bbr", value_parser = transport::congestion)]
     congestion: Arc<dyn sutura::policy::CongestionFactory>,
     #[command(flatten)]

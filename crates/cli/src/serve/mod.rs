@@ -52,7 +52,7 @@ by its fingerprint: sutura get --fingerprint <SHA256> https://localhost:4433/
 Examples:
   sutura serve ./public
   sutura serve ./public --listen [::]:443 --cert fullchain.pem --key privkey.pem
-  sutura serve ./public --fec 3,25 --cc bbr -v
+  sutura serve ./public --fec 3,25 -v
   sutura serve ./public --priorities rules.txt --scheduler eps
 
 A file of priorities has one rule a line: a pattern, blanks, and a priority (RFC 9218). The first

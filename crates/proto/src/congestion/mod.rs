@@ -15,6 +15,7 @@ mod arithmetic;
 pub(crate) mod bottleneck;
 mod delivery;
 mod episode;
+mod excuse;
 mod factory;
 mod hystart;
 mod pacer;
@@ -25,6 +26,7 @@ mod window;
 
 pub use algorithm::Algorithm;
 pub use factory::{CongestionFactory, PathParameters};
+pub use fixed::FixedRate;
 pub use pacer::Pacer;
 pub use packet::{Acked, Lost, Packet, PacketState, Sent};
 pub use window::{MAX_WINDOW, WindowLimits};
@@ -38,7 +40,7 @@ use sutura_schedule::policies;
 
 policies! {
     /// The built-in algorithms, in the order in which they are listed.
-    pub(crate) const ENTRIES: dyn CongestionFactory = [new_reno, cubic, bbr];
+    pub(crate) const ENTRIES: dyn CongestionFactory = [new_reno, cubic, bbr, fixed];
 }
 
 /// Decides how much may be in flight and how fast it is sent.

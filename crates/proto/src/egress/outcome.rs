@@ -39,13 +39,13 @@ impl Egress {
     /// Handles the outcome of a repair symbol that covered the symbols `first..end`. Symbols held
     /// for it are reconsidered by [`release_overdue`](Self::release_overdue).
     pub fn on_repair(&mut self, session: u16, first: u64, end: u64, outcome: Outcome) {
-        match outcome {
-            Outcome::Acked | Outcome::Lost(_) => {
-                self.sessions.on_repair_settled(session, first, end);
-            }
+        let arrived = match outcome {
+            Outcome::Acked => true,
+            Outcome::Lost(_) => false,
             // It already counted as lost.
-            Outcome::Late => {}
-        }
+            Outcome::Late => return,
+        };
+        self.sessions.on_repair_settled(session, &(first..end), arrived);
     }
 
     fn on_arrived(&mut self, now: Instant, frame: &StreamToken, how: Arrival, path: &PathView) {
@@ -137,10 +137,9 @@ impl Egress {
         }
     }
 
-    /// Releases held data whose time is over, or that no repair symbol in flight can repair any
-    /// more. Called once all frames of a packet were processed, and by the timer.
+    /// Releases held data whose time is over, and as much as the repair symbols in flight cannot mend. Called once all frames of a packet were processed, and by the timer.
     pub fn release_overdue(&mut self, now: Instant) {
-        for symbol in self.sessions.overdue(now) {
+        for symbol in self.sessions.take_overdue(now) {
             self.resend_symbol(symbol);
         }
         if !self.held.is_empty() {

@@ -9,6 +9,7 @@
 pub mod code;
 mod recv;
 pub mod redundancy;
+mod repairs;
 mod send;
 mod session;
 

@@ -296,7 +296,7 @@ impl SendSessions {
     /// A lost symbol waits until `until` for repair symbols in flight that cover it.
     pub fn hold(&mut self, symbol: SymbolRef, until: Instant) {
         if let Some(s) = self.session(symbol.session) {
-            s.set_state(symbol.id, SymbolState::Held { until });
+            s.hold(symbol.id, until);
             self.stats.held += 1;
         }
     }
@@ -471,25 +471,21 @@ impl SendSessions {
         Some(Token::Repair { session, first: span.start, end: span.end })
     }
 
-    /// A repair symbol was acknowledged or lost, so symbols that were held for it must be
-    /// reconsidered.
-    pub fn on_repair_settled(&mut self, session: u16, first: u64, end: u64) {
+    /// A repair symbol over `span` was acknowledged, or else lost, so symbols that were held for it
+    /// must be reconsidered.
+    pub fn on_repair_settled(&mut self, session: u16, span: &Range<u64>, arrived: bool) {
         if let Some(s) = self.session(session) {
-            s.repair_settled(first, end);
+            s.repair_settled(span, arrived);
         }
     }
 
-    /// Held symbols that no repair symbol in flight can recover any more, or whose waiting time is
-    /// over. Call this after the frames of a packet were processed, and when the timer fires.
-    pub fn overdue(&self, now: Instant) -> SmallVec<[SymbolRef; 4]> {
+    /// Takes the held symbols that wait no longer: their time is over, or the repair symbols in
+    /// flight cannot mend them and all others that are held. The caller sends them again. Call this
+    /// after the frames of a packet were processed, and when the timer fires.
+    pub fn take_overdue(&mut self, now: Instant) -> SmallVec<[SymbolRef; 4]> {
         let mut due = SmallVec::new();
-        for (session, s) in (0u16..).zip(&self.sessions).filter(|(_, s)| s.holds_any()) {
-            due.extend(s.symbols().filter_map(|(id, symbol)| match symbol.state {
-                SymbolState::Held { until } if until <= now || !s.is_covered(id) => {
-                    Some(SymbolRef { session, id })
-                }
-                _ => None,
-            }));
+        for (session, s) in (0u16..).zip(&mut self.sessions).filter(|(_, s)| s.holds_any()) {
+            due.extend(s.take_overdue(now).into_iter().map(|id| SymbolRef { session, id }));
         }
         due
     }
@@ -517,11 +513,7 @@ impl SendSessions {
     pub fn timeout(&self, now: Instant) -> Option<Instant> {
         let policies = self.sessions.iter().filter(|s| !s.is_quiet());
         let policy = policies.filter_map(|s| s.policy.timeout().filter(|at| *at > now)).min();
-        let holding = self.sessions.iter().filter(|s| s.holds_any());
-        let held = holding.flat_map(Session::symbols).filter_map(|(_, s)| match s.state {
-            SymbolState::Held { until } => Some(until),
-            _ => None,
-        });
+        let held = self.sessions.iter().flat_map(Session::held_symbols).map(|(_, until)| until);
         held.chain(policy).min()
     }
 }

@@ -2,6 +2,7 @@
 
 use super::recv::IDLE_PERIOD;
 use super::redundancy::{Arrival, PathView, Protection, Redundancy, View};
+use super::repairs::Repairs;
 use crate::ids::StreamId;
 use crate::loss_reaction::RepairOutlook;
 use crate::recovery::token::StreamToken;
@@ -99,20 +100,15 @@ pub(super) struct Session {
     held: u32,
     /// Number of symbols in the window that are held or wait to be sent again.
     missing: u32,
-    /// Repair symbols in flight, oldest first: the time sent and the span.
-    repairs: VecDeque<RepairInFlight>,
+    /// Repair symbols that may still mend something.
+    repairs: Repairs,
+    /// Whether more symbols may be held than the repair symbols can mend.
+    overheld: bool,
     next_key: u32,
     /// The last lower bound that was sent to the peer.
     told: u64,
     /// When the newest symbol was sent; `None` if no memory is held for symbols.
     used: Option<Instant>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct RepairInFlight {
-    sent: Instant,
-    first: u64,
-    end: u64,
 }
 
 impl Session {
@@ -127,7 +123,8 @@ impl Session {
             open: 0,
             held: 0,
             missing: 0,
-            repairs: VecDeque::new(),
+            repairs: Repairs::default(),
+            overheld: false,
             next_key: 0,
             told: 0,
             used: None,
@@ -162,7 +159,7 @@ impl Session {
             next: self.encoder.next_id(),
             unacked: self.open,
             missing: self.missing,
-            added: self.added(),
+            added: self.repairs.in_flight(self.first()),
             has_source,
             idle,
             credit,
@@ -170,13 +167,6 @@ impl Session {
             codes,
             path,
         }
-    }
-
-    /// Number of repair symbols in flight that cover a symbol of the window.
-    fn added(&self) -> u32 {
-        let first = self.first();
-        let covering = self.repairs.iter().filter(|repair| repair.end > first);
-        u32::try_from(covering.count()).unwrap_or(u32::MAX)
     }
 
     /// Streams whose data is in the window and not known to have arrived. A stream may occur more
@@ -333,29 +323,65 @@ impl Session {
         if code == CodeId::SLIDING_WINDOW {
             self.told = self.told.max(span.start);
         }
-        self.repairs.push_back(RepairInFlight { sent: now, first: span.start, end: span.end });
+        self.repairs.on_sent(now, span.clone());
     }
 
-    /// A repair symbol over this span is no longer in flight, or nearly so.
-    pub(super) fn repair_settled(&mut self, first: u64, end: u64) {
-        if let Some(i) = self.repairs.iter().position(|r| r.first == first && r.end == end) {
-            self.repairs.remove(i);
+    /// A repair symbol over `span` was acknowledged, or else lost.
+    pub(super) fn repair_settled(&mut self, span: &Range<u64>, arrived: bool) {
+        if arrived {
+            self.repairs.on_arrived(span, self.first());
+        } else {
+            self.repairs.on_lost(span);
         }
+        self.overheld = self.holds_any();
     }
 
-    /// The chance of the repair symbols in flight to recover `id`.
+    /// Holds a lost symbol until `until`.
+    pub(super) fn hold(&mut self, id: u64, until: Instant) {
+        self.set_state(id, SymbolState::Held { until });
+        self.overheld = true;
+    }
+
+    /// The chance of the repair symbols to recover `id`.
     pub(super) fn outlook(&self, id: u64) -> RepairOutlook {
-        let covering = self.repairs.iter().filter(|r| (r.first..r.end).contains(&id));
-        RepairOutlook {
-            newest_repair: covering.clone().next_back().map(|r| r.sent),
-            repairs: u32::try_from(covering.count()).unwrap_or(u32::MAX),
-            held: self.held,
-        }
+        let Some(newest) = self.repairs.newest(id) else {
+            return RepairOutlook { newest_repair: None, repairs: 0, held: 0 };
+        };
+        // Symbols that are held come first. As many copies of this one as there are repair symbols
+        // show how many of these are left for it.
+        let repairs = self.repairs.covering(id);
+        let held = || self.held_symbols().map(|(id, _)| id);
+        let copies = std::iter::repeat_n(id, repairs);
+        let all =
+            held().take_while(|h| *h < id).chain(copies).chain(held().skip_while(|h| *h < id));
+        let taken =
+            self.repairs.beyond(all).len().saturating_sub(self.repairs.beyond(held()).len());
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        RepairOutlook { newest_repair: Some(newest), repairs: count(repairs), held: count(taken) }
     }
 
-    /// Whether a repair symbol in flight covers `id`.
-    pub(super) fn is_covered(&self, id: u64) -> bool {
-        self.repairs.iter().any(|r| (r.first..r.end).contains(&id))
+    /// Symbols that are held, with the time until when.
+    pub(super) fn held_symbols(&self) -> impl Iterator<Item = (u64, Instant)> + '_ {
+        let symbols = self.holds_any().then(|| self.symbols()).into_iter().flatten();
+        symbols.filter_map(|(id, symbol)| match symbol.state {
+            SymbolState::Held { until } => Some((id, until)),
+            SymbolState::InFlight | SymbolState::Resend | SymbolState::Done => None,
+        })
+    }
+
+    /// Held symbols that must wait no longer: their time is over, no repair symbol in flight covers
+    /// them, or those that do cannot mend so many.
+    pub(super) fn take_overdue(&mut self, now: Instant) -> SmallVec<[u64; 4]> {
+        let over = self
+            .held_symbols()
+            .filter(|&(id, until)| until <= now || self.repairs.newest(id).is_none());
+        let mut due: SmallVec<[u64; 4]> = over.map(|(id, _)| id).collect();
+        if std::mem::take(&mut self.overheld) {
+            let rest = self.held_symbols().map(|(id, _)| id).filter(|id| !due.contains(id));
+            let beyond = self.repairs.beyond(rest);
+            due.extend(beyond);
+        }
+        due
     }
 
     /// The window's lower bound, if the peer should be told because it could free half a window.
@@ -370,6 +396,13 @@ impl Session {
 
     /// Tells the policy that the peer has a symbol.
     pub(super) fn arrived(&mut self, now: Instant, id: u64, how: Arrival, around: &Surroundings) {
+        match how {
+            Arrival::Recovered => {
+                self.repairs.on_recovered(id);
+                self.overheld = self.holds_any();
+            }
+            Arrival::Acked | Arrival::Late => {}
+        }
         let view = self.view(around);
         self.policy.on_arrived(now, id, how, &view);
     }

@@ -7,18 +7,21 @@ use sutura_schedule::registry::Entry;
 
 pub(super) const ENTRY: Entry<dyn LossReactionFactory> = Entry::new(
     "hold-for-repair",
-    "lost data waits while a repair symbol in flight may mend it",
+    "lost data waits while repair symbols in flight can mend all that waits",
     |_| Ok(Arc::new(HoldForRepair)),
 );
 
-/// Holds lost data that a repair symbol in flight may repair, until the fate of that symbol is
-/// known.
+/// Holds lost data that repair symbols in flight can repair, until their fate is known.
+///
+/// A repair symbol mends one source symbol. So a loss waits only if a repair symbol is left for it
+/// after those that wait already; anything more is sent again at once, as without protection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HoldForRepair;
 
 impl LossReaction for HoldForRepair {
     fn on_lost(&mut self, now: Instant, lost: &LostData) -> Verdict {
-        let newest = lost.repair.and_then(|repair| repair.newest_repair);
+        let left = lost.repair.filter(|repair| repair.held < repair.repairs);
+        let newest = left.and_then(|repair| repair.newest_repair);
         match newest.map(|sent| sent + lost.pto.min(lost.rtt * 5 / 4)) {
             Some(until) if until > now => Verdict::Hold { until },
             _ => Verdict::Resend,
@@ -51,10 +54,14 @@ mod tests {
         let bare = LostData::new(StreamId(0), 0..100, sent, 100 * MS, 300 * MS);
         let covered = bare.clone().protected(Some(sent), 1, 0);
         let uncovered = bare.clone().protected(None, 0, 0);
+        let taken = bare.clone().protected(Some(sent), 2, 2);
+        let left = bare.clone().protected(Some(sent), 2, 1);
         let mut policy = HoldForRepair;
         let until = sent + 125 * MS;
         assert_eq!(policy.on_lost(sent + 90 * MS, &covered), Verdict::Hold { until });
         assert_eq!(policy.on_lost(until, &covered), Verdict::Resend);
+        assert_eq!(policy.on_lost(sent, &left), Verdict::Hold { until });
+        assert_eq!(policy.on_lost(sent, &taken), Verdict::Resend);
         assert_eq!(policy.on_lost(sent, &uncovered), Verdict::Resend);
         assert_eq!(policy.on_lost(sent, &bare), Verdict::Resend);
         assert_eq!(ResendAtOnce.on_lost(sent, &covered), Verdict::Resend);

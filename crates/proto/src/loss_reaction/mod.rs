@@ -22,10 +22,10 @@ pub struct RepairOutlook {
     /// When the newest repair symbol in flight that covers the data was sent; `None` if there is
     /// none.
     pub newest_repair: Option<Instant>,
-    /// How many repair symbols in flight cover the data.
+    /// How many repair symbols cover the data: those in flight, and those that have arrived but
+    /// could not mend anything alone. Each can mend one source symbol. 0 if none is in flight.
     pub repairs: u32,
-    /// How many symbols of the same coding session are already held, waiting for the same or other
-    /// repair symbols.
+    /// How many of these are needed for symbols that are held already.
     pub held: u32,
 }
 
@@ -65,8 +65,8 @@ impl LostData {
         Self { stream, range, fin: false, sent, deadline: None, repair: None, rtt, pto }
     }
 
-    /// Makes the data protected: `repairs` repair symbols in flight cover it, the newest sent at
-    /// `newest_repair`, and `held` symbols of the session are already waiting for repair.
+    /// Makes the data protected: `repairs` repair symbols cover it, the newest in flight sent at
+    /// `newest_repair`, and `held` of them are needed for symbols that wait already.
     #[must_use]
     pub fn protected(mut self, newest_repair: Option<Instant>, repairs: u32, held: u32) -> Self {
         self.repair = Some(RepairOutlook { newest_repair, repairs, held });
@@ -80,7 +80,7 @@ pub enum Verdict {
     /// Send it again when the resend order says so.
     Resend,
     /// Wait: send it again if it is not known to have arrived by then. Protected data waits only as
-    /// long as a repair symbol that covers it is in flight.
+    /// long as repair symbols in flight can mend it, together with all else that waits.
     Hold {
         /// When to stop waiting.
         until: Instant,

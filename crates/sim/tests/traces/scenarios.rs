@@ -49,7 +49,7 @@ pub const ALL: &[(&str, u64, Run)] = &[
     ("streams-hmm", 17, |s| ranked(&on(s, CLEAN), Scheme::HMM, ByLoss)),
     ("streams-hmm-loss", 18, |s| ranked(&on(s, LOSSY), Scheme::HMM, First)),
     ("streams-mixed", 19, |s| {
-        let config = TransportConfig { mix_streams: true, ..TransportConfig::default() };
+        let config = TransportConfig { mix_streams: true, ..congestion(Algorithm::CUBIC) };
         let small = vec![Transfer::both(3000); 60];
         bulk(on(s, LOSSY).transport(&config).transfers(small).parallel(12))
     }),
@@ -84,9 +84,10 @@ fn pages(count: usize) -> Vec<Transfer> {
     vec![Transfer::download(32_000); count]
 }
 
-/// Uses the same kind of link in both directions.
+/// Uses the same kind of link in both directions, and CUBIC.
 fn on(scenario: Scenario, path: &str) -> Scenario {
-    scenario.link(&link(path), &link(path))
+    let scenario = scenario.link(&link(path), &link(path));
+    scenario.transport(&congestion(Algorithm::CUBIC))
 }
 
 fn down(scenario: Scenario, path: &str, config: &TransportConfig) -> Scenario {
@@ -106,7 +107,7 @@ fn small_windows() -> TransportConfig {
         max_receive_window: 80_000,
         send_buffer: 50_000,
         fec: None,
-        ..TransportConfig::default()
+        ..congestion(Algorithm::CUBIC)
     }
 }
 
@@ -149,7 +150,7 @@ fn ranked(
     let config = TransportConfig {
         scheduler: Arc::new(scheduler),
         resend_order: Arc::new(resend_order),
-        ..TransportConfig::default()
+        ..congestion(Algorithm::CUBIC)
     };
     let transfer = Transfer { download: 50_000, upload: 10_000, protection: None };
     let client = BulkClient::new(vec![transfer; 24], 12, Duration::ZERO);

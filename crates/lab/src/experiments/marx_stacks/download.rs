@@ -1,5 +1,6 @@
 //! Downloads several files over one connection.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sutura_analysis::statistics::{mean, quantile, sorted};
@@ -7,7 +8,7 @@ use sutura_analysis::{
     Arrival, Blocking, Class, Direction, Multiplexing, head_of_line_blocking, multiplexing,
 };
 use sutura_link::{LinkConfig, ParseError};
-use sutura_proto::TransportConfig;
+use sutura_proto::{Algorithm, TransportConfig};
 use sutura_research::stacks::Preset;
 use sutura_sim::{BulkClient, BulkServer, Clock, Observed, Progress, Scenario, Transfer};
 
@@ -58,12 +59,13 @@ impl Channel {
     }
 }
 
-/// A server without erasure coding. Its windows are those that its client offers.
+/// A server with CUBIC, without erasure coding. Its windows are those that its client offers.
 #[must_use]
 pub fn server() -> TransportConfig {
     TransportConfig {
         receive_window: WINDOW,
         stream_receive_window: WINDOW,
+        congestion: Arc::new(Algorithm::CUBIC),
         fec: None,
         ..TransportConfig::default()
     }
@@ -113,6 +115,7 @@ pub fn download(
         receive_window: server.receive_window,
         stream_receive_window: server.stream_receive_window,
         mix_streams: true,
+        congestion: server.congestion.clone(),
         fec: None,
         ..TransportConfig::default()
     };

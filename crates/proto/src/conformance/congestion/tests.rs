@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::conformance::testing::verdict;
-use crate::congestion::{Acked, Algorithm, Lost, PacketState, Sent};
+use crate::congestion::{Acked, Algorithm, FixedRate, Lost, PacketState, Sent};
 use crate::path::LossFloor;
 use crate::recovery::rtt::RttEstimator;
 use std::cell::Cell;
@@ -195,5 +195,20 @@ fn each_fault_is_named() {
     ] {
         let said = verdict(|| congestion(&FaultyFactory(fault)));
         assert!(said.contains(named), "{fault:?}: {said}");
+    }
+}
+
+#[test]
+fn a_fixed_rate_is_refused_wherever_yielding_is_asked_for() {
+    let fixed = FixedRate::new(2_000_000).unwrap();
+    assert_ne!(verdict(|| congestion(&fixed)), "accepted");
+    let yields: [(fn(&dyn CongestionFactory), &str); 3] = [
+        (yields_to_persistent_congestion, "persistent congestion, and neither"),
+        (yields_to_heavy_loss, "three packets of ten are lost"),
+        (yields_to_marks, "round trips were marked"),
+    ];
+    for (rule, named) in yields {
+        let said = verdict(|| rule(&fixed));
+        assert!(said.contains(named), "{said}");
     }
 }

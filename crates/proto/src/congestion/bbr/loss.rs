@@ -6,7 +6,6 @@ use crate::congestion::Lost;
 use crate::congestion::arithmetic::percent;
 use crate::congestion::delivery::Snapshot;
 use crate::congestion::episode::{Cause, Refuted, Saved};
-use crate::path::LossFloor;
 use std::time::Instant;
 
 /// The loss rate that a probe may cause beyond the path's floor.
@@ -14,8 +13,6 @@ const LOSS_THRESHOLD: f64 = 0.02;
 /// How many packets beyond the threshold may still be chance. Otherwise, in a flight of 80 packets
 /// with 1 % random loss, every fifth probe would be ended.
 const LOSS_NOISE_PACKETS: u64 = 2;
-/// How many standard deviations more than the floor may still be chance.
-const FLOOR_NOISE_DEVIATIONS: f64 = 2.0;
 
 /// The round trip in which losses are collected before the model adapts to them.
 #[derive(Debug, Clone, Default)]
@@ -130,10 +127,7 @@ impl Bbr {
     /// of such losses.
     fn floor_losses(&self, bytes: u64) -> u64 {
         let packets = bytes as f64 / self.mtu() as f64;
-        let LossFloor { rate, burst, .. } = self.floor;
-        let deviation = (packets * rate * (1.0 - rate) * burst).sqrt();
-        let most = packets * rate + FLOOR_NOISE_DEVIATIONS * deviation;
-        (most * self.mtu() as f64) as u64
+        (self.floor.most_lost(packets) * self.mtu() as f64) as u64
     }
 
     /// HandleLostPacket.

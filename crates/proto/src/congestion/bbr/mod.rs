@@ -53,7 +53,7 @@ use sutura_random::SplitMix64;
 use sutura_schedule::registry::Entry;
 
 impl Algorithm {
-    /// BBR version 3 (draft-ietf-ccwg-bbr).
+    /// BBR version 3 (draft-ietf-ccwg-bbr). The default.
     pub const BBR: Self = Self::new("bbr", |path| Box::new(Bbr::new(path.limits(), path.seed)));
 }
 

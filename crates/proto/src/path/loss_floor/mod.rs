@@ -27,6 +27,8 @@ const CONFIDENT: f64 = 100.0;
 const ENOUGH_SLOW: f64 = 50.0;
 /// No floor is higher: a path that loses more is broken or congested by others.
 const MAX_FLOOR: f64 = 0.25;
+/// How many standard deviations more than the floor are still chance.
+const NOISE_DEVIATIONS: f64 = 2.0;
 /// As much as is remembered of the floor when a new connection uses the path, in packets.
 const REMEMBERED: f64 = 200.0;
 
@@ -52,6 +54,16 @@ impl Default for LossFloor {
     /// A path about which nothing is known.
     fn default() -> Self {
         Self { rate: 0.0, low: 0.0, high: 1.0, burst: 1.0, excess: 0.0 }
+    }
+}
+
+impl LossFloor {
+    /// How many of `packets` the floor explains as lost: its share and two standard deviations, or
+    /// none as long as nothing is known of a floor.
+    #[must_use]
+    pub fn most_lost(&self, packets: f64) -> f64 {
+        let deviation = (packets * self.rate * (1.0 - self.rate) * self.burst).sqrt();
+        packets * self.rate + NOISE_DEVIATIONS * deviation
     }
 }
 

@@ -1,0 +1,261 @@
+//! The repair symbols of a session that can still mend something, and how much they can mend.
+
+use smallvec::SmallVec;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
+use std::time::Instant;
+
+/// Repair symbols that are remembered after they arrived. Others are forgotten, oldest first, so
+/// that a peer that acknowledges nothing else cannot make the list grow.
+const MAX_ARRIVED: usize = 64;
+
+/// What is known about a repair symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// Nothing yet.
+    InFlight,
+    /// Its packet is in flight as far as we know, but the peer reports a symbol that only it can
+    /// have mended.
+    Spent,
+    /// It arrived, and has mended nothing so far. Together with a later one it may: two symbols that
+    /// are missing take two repair symbols.
+    Arrived,
+}
+
+#[derive(Debug, Clone)]
+struct Repair {
+    sent: Instant,
+    span: Range<u64>,
+    fate: Fate,
+}
+
+impl Repair {
+    fn can_mend(&self) -> bool {
+        match self.fate {
+            Fate::InFlight | Fate::Arrived => true,
+            Fate::Spent => false,
+        }
+    }
+
+    fn is_in_flight(&self) -> bool {
+        match self.fate {
+            Fate::InFlight | Fate::Spent => true,
+            Fate::Arrived => false,
+        }
+    }
+
+    /// Whether its arrival may mend `id`.
+    fn may_bring(&self, id: u64) -> bool {
+        self.fate == Fate::InFlight && self.span.contains(&id)
+    }
+}
+
+/// Repair symbols, oldest first. Each can mend one symbol of its span.
+#[derive(Debug, Default)]
+pub(super) struct Repairs {
+    list: VecDeque<Repair>,
+    /// How many of the list have arrived.
+    arrived: usize,
+}
+
+impl Repairs {
+    /// A repair symbol over `span` was sent.
+    pub(super) fn on_sent(&mut self, now: Instant, span: Range<u64>) {
+        self.list.push_back(Repair { sent: now, span, fate: Fate::InFlight });
+    }
+
+    /// A repair symbol over `span` was acknowledged. Symbols below `first` are not of interest.
+    pub(super) fn on_arrived(&mut self, span: &Range<u64>, first: u64) {
+        // One that has mended something accounts for this acknowledgement, if there is one.
+        let spent = self.position(span, Fate::Spent);
+        if let Some(index) = spent {
+            self.list.remove(index);
+        } else if let Some(repair) =
+            self.position(span, Fate::InFlight).and_then(|index| self.list.get_mut(index))
+        {
+            repair.fate = Fate::Arrived;
+            self.arrived += 1;
+        }
+        self.forget_arrived(first);
+    }
+
+    /// A repair symbol over `span` was lost.
+    pub(super) fn on_lost(&mut self, span: &Range<u64>) {
+        let index = self.position(span, Fate::InFlight);
+        if let Some(index) = index.or_else(|| self.position(span, Fate::Spent)) {
+            self.list.remove(index);
+        }
+    }
+
+    /// The peer has recovered symbol `id`, which took one of the repair symbols.
+    pub(super) fn on_recovered(&mut self, id: u64) {
+        let arrived =
+            self.list.iter().position(|r| r.fate == Fate::Arrived && r.span.contains(&id));
+        if let Some(index) = arrived {
+            self.list.remove(index);
+            self.arrived -= 1;
+        } else if let Some(repair) = self.list.iter_mut().find(|repair| repair.may_bring(id)) {
+            repair.fate = Fate::Spent;
+        }
+    }
+
+    fn position(&self, span: &Range<u64>, fate: Fate) -> Option<usize> {
+        self.list.iter().position(|r| r.fate == fate && r.span == *span)
+    }
+
+    /// Forgets those that arrived and cover nothing from `first` on, and the oldest beyond
+    /// [`MAX_ARRIVED`].
+    fn forget_arrived(&mut self, first: u64) {
+        let mut surplus = self.arrived.saturating_sub(MAX_ARRIVED);
+        self.list.retain(|repair| {
+            let stays = repair.is_in_flight() || repair.span.end > first && surplus == 0;
+            surplus -= usize::from(!stays && surplus > 0);
+            stays
+        });
+        self.arrived = self.list.iter().filter(|repair| !repair.is_in_flight()).count();
+    }
+
+    /// Number of repair symbols in flight that cover a symbol from `first` on.
+    pub(super) fn in_flight(&self, first: u64) -> u32 {
+        let covering = self.list.iter().filter(|r| r.is_in_flight() && r.span.end > first);
+        u32::try_from(covering.count()).unwrap_or(u32::MAX)
+    }
+
+    /// When the newest repair symbol in flight was sent that may mend `id`.
+    pub(super) fn newest(&self, id: u64) -> Option<Instant> {
+        self.list.iter().rev().find(|repair| repair.may_bring(id)).map(|repair| repair.sent)
+    }
+
+    /// Number of repair symbols that cover `id`, arrived or in flight.
+    pub(super) fn covering(&self, id: u64) -> usize {
+        self.list.iter().filter(|repair| repair.can_mend() && repair.span.contains(&id)).count()
+    }
+
+    /// Which of the symbols `ids`, in ascending order, remain if each repair symbol mends one of its
+    /// span. An identifier may occur more than once. As few remain as possible: each symbol takes
+    /// the repair symbol whose span ends first, and leaves those that reach further to later ones.
+    pub(super) fn beyond(&self, ids: impl Iterator<Item = u64>) -> SmallVec<[u64; 4]> {
+        let able = self.list.iter().filter(|repair| repair.can_mend());
+        let mut spans: Vec<_> = able.map(|r| (r.span.start, r.span.end)).collect();
+        spans.sort_unstable();
+        let mut waiting = spans.into_iter().peekable();
+        let mut ends = BinaryHeap::new();
+        let mut beyond = SmallVec::new();
+        for id in ids {
+            while let Some((_, end)) = waiting.next_if(|(start, _)| *start <= id) {
+                ends.push(Reverse(end));
+            }
+            while ends.peek().is_some_and(|Reverse(end)| *end <= id) {
+                ends.pop();
+            }
+            if ends.pop().is_none() {
+                beyond.push(id);
+            }
+        }
+        beyond
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    fn repairs(spans: &[Range<u64>]) -> Repairs {
+        let mut repairs = Repairs::default();
+        let now = Instant::now();
+        spans.iter().for_each(|span| repairs.on_sent(now, span.clone()));
+        repairs
+    }
+
+    fn beyond(repairs: &Repairs, ids: &[u64]) -> Vec<u64> {
+        repairs.beyond(ids.iter().copied()).to_vec()
+    }
+
+    #[test]
+    fn each_mends_one() {
+        let repairs = repairs(&[0..10, 0..10, 20..30]);
+        assert_eq!(beyond(&repairs, &[1, 2, 3, 20]), [3]);
+        assert_eq!(beyond(&repairs, &[15, 20, 21]), [15, 21]);
+        assert_eq!((repairs.covering(9), repairs.covering(10), repairs.covering(20)), (2, 0, 1));
+    }
+
+    #[test]
+    fn a_lost_one_mends_nothing() {
+        let mut repairs = repairs(&[0..10, 0..10]);
+        repairs.on_lost(&(0..10));
+        assert_eq!(beyond(&repairs, &[1, 2]), [2]);
+        repairs.on_lost(&(0..10));
+        assert_eq!((beyond(&repairs, &[1]), repairs.newest(1)), (vec![1], None));
+    }
+
+    #[test]
+    fn one_that_arrived_helps_later_ones() {
+        let mut repairs = repairs(&[0..10, 0..10]);
+        repairs.on_arrived(&(0..10), 0);
+        assert_eq!(beyond(&repairs, &[1, 2, 3]), [3]);
+        assert_eq!(repairs.in_flight(0), 1);
+        // The second one arrives, and both are used up.
+        repairs.on_recovered(1);
+        repairs.on_recovered(2);
+        assert_eq!((beyond(&repairs, &[3]), repairs.newest(3)), (vec![3], None));
+        repairs.on_arrived(&(0..10), 0);
+        assert!(repairs.list.is_empty());
+    }
+
+    #[test]
+    fn what_mended_something_before_it_was_acknowledged_mends_nothing_more() {
+        let now = Instant::now();
+        let mut repairs = Repairs::default();
+        repairs.on_sent(now, 0..10);
+        repairs.on_sent(now + Duration::from_secs(1), 0..10);
+        repairs.on_recovered(4);
+        assert_eq!((repairs.covering(5), repairs.in_flight(0)), (1, 2));
+        repairs.on_arrived(&(0..10), 0);
+        assert_eq!((repairs.covering(5), repairs.in_flight(0)), (1, 1));
+        repairs.on_lost(&(0..10));
+        assert!(repairs.list.is_empty());
+    }
+
+    #[test]
+    fn what_arrived_is_forgotten_in_time() {
+        let mut repairs = Repairs::default();
+        let now = Instant::now();
+        // Nothing but repair symbols is ever acknowledged.
+        for _ in 0..1_000 {
+            repairs.on_sent(now, 0..10);
+            repairs.on_arrived(&(0..10), 0);
+            assert!(repairs.list.len() <= MAX_ARRIVED && repairs.arrived == repairs.list.len());
+        }
+        repairs.on_sent(now, 10..20);
+        repairs.on_arrived(&(10..20), 10);
+        assert_eq!(repairs.list.len(), 1);
+    }
+
+    /// The smallest number of symbols that remain, by trying everything.
+    fn remaining(spans: &[Range<u64>], ids: &[u64]) -> usize {
+        let Some((id, rest)) = ids.split_first() else { return 0 };
+        let without = 1 + remaining(spans, rest);
+        let with = spans.iter().enumerate().filter(|(_, span)| span.contains(id)).map(|(i, _)| {
+            let mut left = spans.to_vec();
+            left.remove(i);
+            remaining(&left, rest)
+        });
+        with.fold(without, usize::min)
+    }
+
+    proptest! {
+        #[test]
+        fn as_few_remain_as_possible(
+            spans in prop::collection::vec((0u64..8, 1u64..6), 0..5),
+            mut ids in prop::collection::vec(0u64..12, 0..5),
+        ) {
+            let spans: Vec<_> = spans.into_iter().map(|(start, len)| start..start + len).collect();
+            ids.sort_unstable();
+            let left = beyond(&repairs(&spans), &ids);
+            prop_assert_eq!(left.len(), remaining(&spans, &ids));
+        }
+    }
+}

@@ -71,7 +71,7 @@ impl Path {
         }
         late.iter().for_each(|_| self.loss.on_refuted());
         // Congestion control was never told of the loss of packets that were not in flight.
-        for packet in settled.late.iter().filter(|packet| packet.in_flight) {
+        for packet in late.iter().filter(|packet| packet.in_flight) {
             let LostPacket { pn, size, time, cc, .. } = *packet;
             self.reports.refuted.push(Packet {
                 space,

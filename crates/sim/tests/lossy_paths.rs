@@ -6,9 +6,9 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::quinn::QuinnHost;
-use common::{MS, address, link, tail};
+use common::{MS, address, link, tail, tls};
 use sutura_proto::{Algorithm, Protection, TransportConfig};
+use sutura_sim::quinn::{QuinnHost, null_client, null_server};
 use sutura_sim::{BulkClient, BulkOutcome, BulkServer, Clock, Network, Scenario, Transfer};
 
 const PATH: &str = "rate=10mbit delay=50ms loss=bern:0.0235";
@@ -67,19 +67,21 @@ fn plan() -> Vec<Transfer> {
 /// Times of downloads of 32 kB after one of 1 MB, of quinn.
 fn pages_of_quinn(seed: u64) -> Vec<Duration> {
     let mut network = Network::new(Clock::default());
-    let client = network.add(address(1), QuinnHost::client(seed as u8));
+    let client = network.add(address(1), QuinnHost::client(seed));
     let accept = Box::new(|| Box::new(BulkServer::default()) as _);
-    let server = network.add(address(2), QuinnHost::server(accept, seed as u8));
+    let config = Arc::new(null_server(b"perf"));
+    let server = network.add(address(2), QuinnHost::server(config, accept, seed));
     let path = link(PATH);
     network.connect(client, server, &path, 2 * seed);
     network.connect(server, client, &path, 2 * seed + 1);
     let app = BulkClient::new(plan(), 1, 200 * MS);
     let now = network.clock().at(Duration::ZERO);
-    network.node_mut::<QuinnHost>(client).unwrap().connect(now, address(2), app);
+    let host = network.node_mut::<QuinnHost>(client).unwrap();
+    let handle = host.connect(now, null_client(b"perf"), address(2), tls::NAME, app).unwrap();
     loop {
         assert!(network.step().unwrap());
         let host = network.node::<QuinnHost>(client).unwrap();
-        let app = host.app::<BulkClient>().unwrap();
+        let app = host.app::<BulkClient>(handle).unwrap();
         if app.is_done() {
             let times = app.completed().iter().skip(1);
             return times.map(|c| c.completed - c.started).collect();

@@ -202,7 +202,8 @@ fn each_fault_is_named() {
 fn a_fixed_rate_is_refused_wherever_yielding_is_asked_for() {
     let fixed = FixedRate::new(2_000_000).unwrap();
     assert_ne!(verdict(|| congestion(&fixed)), "accepted");
-    let yields: [(fn(&dyn CongestionFactory), &str); 3] = [
+    type Rule = fn(&dyn CongestionFactory);
+    let yields: [(Rule, &str); 3] = [
         (yields_to_persistent_congestion, "persistent congestion, and neither"),
         (yields_to_heavy_loss, "three packets of ten are lost"),
         (yields_to_marks, "round trips were marked"),

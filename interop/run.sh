@@ -5,7 +5,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 source interop/servers.sh
-cargo build --quiet -p sutura --example file_server --example file_client
 
 "$python" interop/make_files.py "$work"
 (cd "$work/files" && sha256sum -- *.bin >../sums)

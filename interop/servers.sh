@@ -2,7 +2,8 @@
 # that end with the script.
 interop/setup.sh
 python=$PWD/interop/.venv/bin/python
-cargo build --quiet -p sutura-cli
+# With the features that `cargo test --workspace` builds, so that nothing is built twice.
+cargo build --quiet --workspace --bins --examples
 built=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
 
 work=$(mktemp --directory)

@@ -308,8 +308,8 @@ impl Driver {
         Ok(progress)
     }
 
-    /// Sends a batch, or keeps the part that the socket does not accept now. Returns whether it
-    /// kept any.
+    /// Sends a batch, or keeps the part that the socket does not accept now. Returns whether all of
+    /// it was sent.
     fn send(&mut self, cx: &mut Context<'_>, mut batch: Unsent) -> std::io::Result<bool> {
         let mut outgoing = udp::Transmit {
             destination: batch.transmit.destination,

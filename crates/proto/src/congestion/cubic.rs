@@ -195,10 +195,11 @@ impl Cubic {
         Saved { window, ssthresh, w_max, w_prior, epoch }
     }
 
-    /// Undoes a reduction, unless the window has grown beyond what it was.
-    fn restore(&mut self, saved: &Saved) {
-        if self.window < saved.window {
-            self.adopt(*saved);
+    /// Adopts what the state is without a reduction that is undone. A window that has grown beyond
+    /// that stays.
+    fn restore(&mut self, state: Saved) {
+        if self.window < state.window || self.ssthresh < state.ssthresh {
+            self.adopt(Saved { window: self.window.max(state.window), ..state });
         }
     }
 
@@ -245,9 +246,7 @@ impl Cubic {
     /// Undoes a reaction, and repeats those after it that still stand.
     fn undo(&mut self, refuted: &Refuted<Saved>) {
         let state = (0..refuted.later).fold(refuted.saved, |state, _| self.reduced(state));
-        if self.window < state.window {
-            self.adopt(state);
-        }
+        self.restore(state);
     }
 }
 
@@ -305,7 +304,7 @@ impl CongestionController for Cubic {
     fn on_loss_floor(&mut self, floor: &LossFloor) {
         self.excuse.on_floor(floor);
         if let Some(doubt) = self.doubt.take_if(|doubt| doubt.toll.is_explained_by(floor)) {
-            self.restore(&doubt.before);
+            self.restore(doubt.before);
             // Time at the smaller window does not count on the old curve.
             self.epoch = None;
         }
@@ -321,6 +320,10 @@ impl CongestionController for Cubic {
     }
 
     fn on_spurious_loss(&mut self, _now: Instant, packets: &[Lost]) {
+        self.excuse.on_spurious(packets.len());
+        if let Some(doubt) = &mut self.doubt {
+            doubt.toll = doubt.toll.without(packets.len());
+        }
         self.episodes.on_spurious(packets);
         while let Some(refuted) = self.episodes.take_refuted() {
             self.undo(&refuted);

@@ -43,6 +43,11 @@ impl Toll {
         Self { packets: packets as f64, lost: packets as f64 }
     }
 
+    /// This without `packets` losses that were none.
+    pub(super) fn without(self, packets: usize) -> Self {
+        Self { lost: (self.lost - packets as f64).max(0.0), ..self }
+    }
+
     /// This and another.
     pub(super) fn and(self, other: Self) -> Self {
         Self { packets: self.packets + other.packets, lost: self.lost + other.lost }
@@ -117,6 +122,13 @@ impl Excuse {
     pub(super) fn on_reaction(&mut self, now: Instant) {
         self.begin_round(now);
         self.past = Toll::default();
+    }
+
+    /// Handles `packets` losses that turn out to be none.
+    pub(super) fn on_spurious(&mut self, packets: usize) {
+        let earlier = packets.saturating_sub(self.toll.lost as usize);
+        self.toll = self.toll.without(packets);
+        self.past = self.past.without(earlier);
     }
 
     /// Handles `lost` packets to which there was no reaction yet, with `in_flight` more in flight.

@@ -92,6 +92,8 @@ pub(crate) struct LossFloorEstimator {
     /// Packets that met a queue.
     filled: Tally,
     last_lost: Option<u64>,
+    /// When the newest acknowledged packet was sent.
+    newest_acked: Option<Instant>,
     floor: LossFloor,
 }
 
@@ -134,9 +136,17 @@ impl LossFloorEstimator {
         self.queue.on_rtt(now, sent, rtt, marked)
     }
 
-    /// Handles an acknowledged packet, after [`Self::on_rtt`].
+    /// Handles an acknowledged packet, after [`Self::on_rtt`] and in the order of packet numbers.
     pub(crate) fn on_acked(&mut self, now: Instant, sent: Instant, bytes: u64, empty: bool) {
-        self.rounds.on_acked(now, sent, bytes, empty);
+        // The acknowledgement of a packet that others overtook says neither how long the queue was
+        // nor at which rate the path delivers.
+        if self.newest_acked.is_some_and(|newest| sent < newest) {
+            let empty = self.queue.was_empty(sent) == Some(true);
+            self.rounds.on_acked_late(sent, bytes, empty);
+        } else {
+            self.newest_acked = Some(sent);
+            self.rounds.on_acked(now, sent, bytes, empty);
+        }
     }
 
     /// Handles a lost packet, in the order of packet numbers.

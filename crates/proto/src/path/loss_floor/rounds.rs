@@ -27,7 +27,7 @@ struct Round {
     sent: u64,
     delivered: u64,
     outstanding: u32,
-    /// When its packets were first and last acknowledged.
+    /// When packets of it were first and last acknowledged in order.
     acked: Option<(Instant, Instant)>,
     /// Whether its delivery rate is known to the filter.
     measured: bool,
@@ -115,9 +115,16 @@ impl Rounds {
 
     /// Handles the acknowledgement of a packet that was sent at `sent`.
     pub(super) fn on_acked(&mut self, now: Instant, sent: Instant, bytes: u64, empty: bool) {
+        if let Some(round) = self.of(sent) {
+            round.acked = Some((round.acked.map_or(now, |(first, _)| first), now));
+        }
+        self.on_acked_late(sent, bytes, empty);
+    }
+
+    /// The same for a packet that later ones overtook on the path.
+    pub(super) fn on_acked_late(&mut self, sent: Instant, bytes: u64, empty: bool) {
         let Some(round) = self.of(sent) else { return };
         round.delivered += bytes;
-        round.acked = Some((round.acked.map_or(now, |(first, _)| first), now));
         let tally = if empty { &mut round.empty } else { &mut round.filled };
         tally.on_acked();
         self.settle(sent);

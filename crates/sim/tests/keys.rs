@@ -14,7 +14,7 @@ const PATH: &str = "rate=20mbit delay=20ms jitter=5ms,reorder loss=bern:0.03 reo
                     duplicate=0.05 corrupt=0.02";
 
 fn hosts(seed: u64) -> (Network, NodeId, NodeId) {
-    let app = BulkClient::new([Transfer::both(1_000_000)], 1, Duration::ZERO);
+    let app = BulkClient::new([Transfer::both(4_000_000)], 1, Duration::ZERO);
     common::hosts::<BulkServer>(seed, PATH, &TransportConfig::default(), app)
 }
 

@@ -266,6 +266,19 @@ impl<'a> Parameters<'a> {
         value.parse().map_err(|_| UnknownPolicy(format!("{name}: `{value}` is not a number")))
     }
 
+    /// Takes a parameter that is `on` or `off`.
+    ///
+    /// # Errors
+    /// Its value is neither.
+    pub fn switch(&mut self, name: &str, default: bool) -> Result<bool, UnknownPolicy> {
+        match self.take(name) {
+            None => Ok(default),
+            Some("on") => Ok(true),
+            Some("off") => Ok(false),
+            Some(value) => Err(UnknownPolicy(format!("{name}: `{value}` is neither on nor off"))),
+        }
+    }
+
     /// Takes a parameter that is a time in milliseconds, with or without the unit: `25ms`.
     ///
     /// # Errors

@@ -24,12 +24,20 @@ use sutura_schedule::registry::Entry;
 impl Algorithm {
     /// CUBIC (RFC 9438) with HyStart++ (RFC 9406).
     pub const CUBIC: Self = Self::new("cubic", |path| Box::new(Cubic::new(path.limits())));
+    /// CUBIC as it is published, for comparison: every loss is a congestion event.
+    pub const CUBIC_WITHOUT_FLOOR: Self = Self::new("cubic:floor=off", |path| {
+        Box::new(Cubic { heeds_floor: false, ..Cubic::new(path.limits()) })
+    });
 }
 
-pub(super) const ENTRY: Entry<dyn CongestionFactory> = Entry::new(
+pub(super) const ENTRY: Entry<dyn CongestionFactory> = Entry::with_parameters(
     Algorithm::CUBIC.name(),
     "growth by the time since the last loss, 70 % of the window after one",
-    |_| Ok(Arc::new(Algorithm::CUBIC)),
+    "floor=on",
+    |parameters| {
+        let on = parameters.switch("floor", true)?;
+        Ok(Arc::new(if on { Algorithm::CUBIC } else { Algorithm::CUBIC_WITHOUT_FLOOR }))
+    },
 );
 
 /// The scaling constant of the window, in segments per second cubed.
@@ -117,6 +125,7 @@ pub struct Cubic {
     episodes: Episodes<Saved>,
     excuse: Excuse,
     doubt: Option<Doubt>,
+    heeds_floor: bool,
 }
 
 impl Cubic {
@@ -136,6 +145,7 @@ impl Cubic {
             episodes: Episodes::default(),
             excuse: Excuse::default(),
             doubt: None,
+            heeds_floor: true,
         }
     }
 
@@ -302,6 +312,9 @@ impl CongestionController for Cubic {
     }
 
     fn on_loss_floor(&mut self, floor: &LossFloor) {
+        if !self.heeds_floor {
+            return;
+        }
         self.excuse.on_floor(floor);
         if let Some(doubt) = self.doubt.take_if(|doubt| doubt.toll.is_explained_by(floor)) {
             self.restore(doubt.before);
@@ -351,7 +364,8 @@ impl CongestionController for Cubic {
     }
 
     fn name(&self) -> &'static str {
-        Algorithm::CUBIC.name()
+        let on = self.heeds_floor;
+        if on { Algorithm::CUBIC.name() } else { Algorithm::CUBIC_WITHOUT_FLOOR.name() }
     }
 }
 

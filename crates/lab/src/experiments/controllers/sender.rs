@@ -7,7 +7,7 @@ use std::time::Duration;
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig};
 use quinn_proto::{TransportConfig as QuinnTransport, VarInt};
 use sutura_proto::policy::CongestionFactory;
-use sutura_proto::{Protection, TransportConfig, registry};
+use sutura_proto::{Algorithm, Protection, TransportConfig, registry};
 
 /// Sends at the rate that it is told, whatever becomes of it: there is nothing to compare.
 const FIXED_RATE: &str = "fixed";
@@ -44,6 +44,12 @@ impl Sender {
         let adaptive = registry.entries().iter().filter(|entry| entry.name != FIXED_RATE);
         let made = adaptive.filter_map(|entry| entry.make("").ok());
         made.map(|congestion| Self::Ours { congestion, protection: None }).collect()
+    }
+
+    /// Those of ours that heed the floor of loss as they are without it: as published.
+    pub fn references() -> Vec<Self> {
+        let plain = [Algorithm::CUBIC_WITHOUT_FLOOR, Algorithm::BBR_WITHOUT_FLOOR];
+        plain.map(|algorithm| Self::Ours { congestion: Arc::new(algorithm), protection: None }).into()
     }
 
     /// The controllers of quinn.

@@ -105,12 +105,13 @@ fn times(outcomes: &[Outcome]) -> Distribution {
     Distribution::of(outcomes.iter().map(|outcome| outcome.time.unwrap_or(DEADLINE)))
 }
 
-/// Who is measured on a path: every controller, and ours with redundancy where that may be of use.
+/// Who is measured on a path: every controller, and ours as published where they differ from that and
+/// with redundancy where that may be of use.
 pub fn senders(path: &Path) -> Vec<Sender> {
     let ours = Sender::ours();
     let protected: Vec<_> =
         ours.iter().filter(|_| path.lossy).filter_map(Sender::protected).collect();
-    ours.into_iter().chain(protected).chain(Sender::quinn()).collect()
+    ours.into_iter().chain(Sender::references()).chain(protected).chain(Sender::quinn()).collect()
 }
 
 fn transfer(setup: &Setup<'_>, reference: bool, seed: u64) -> Result<Outcome, Error> {

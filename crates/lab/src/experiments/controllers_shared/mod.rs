@@ -59,7 +59,9 @@ impl Setup {
 
 /// All configurations. The flow that begins first is quinn's wherever both take part.
 fn setups() -> Vec<Setup> {
-    let (ours, quinn) = (Sender::ours(), Sender::quinn());
+    let mut ours = Sender::ours();
+    ours.extend(Sender::references());
+    let quinn = Sender::quinn();
     let mut pairs: Vec<(Sender, Sender)> = Vec::new();
     for sender in ours.iter().chain(&quinn) {
         pairs.push((sender.clone(), sender.clone()));
@@ -210,7 +212,8 @@ mod tests {
         let setups = setups().into_iter();
         let alone = |s: &Setup| s.flows == 2 && s.loss == 0.0 && s.name().ends_with("alone");
         let setups: Vec<Setup> = setups.filter(alone).collect();
-        assert_eq!(setups.len(), Sender::ours().len() + 2);
+        let ours = Sender::ours().len() + Sender::references().len();
+        assert_eq!(setups.len(), ours + 2);
         let options = Options { seeds: Some(1), ..Options::default() };
         for summary in measure(&setups, Duration::from_secs(20), &options).unwrap() {
             let name = summary.setup.name();
@@ -228,6 +231,7 @@ mod tests {
         let mixed = all.iter().find(|s| s.flows == 3 && s.name() == "bbr against quinn cubic");
         let names: Vec<String> = mixed.unwrap().senders().map(ToString::to_string).collect();
         assert_eq!(names, ["quinn cubic", "bbr", "quinn cubic"]);
-        assert_eq!(all.len(), LOSSES.len() * FLOWS.len() * (3 * Sender::ours().len() + 3));
+        let ours = Sender::ours().len() + Sender::references().len();
+        assert_eq!(all.len(), LOSSES.len() * FLOWS.len() * (3 * ours + 3));
     }
 }

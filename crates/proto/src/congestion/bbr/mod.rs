@@ -55,12 +55,20 @@ use sutura_schedule::registry::Entry;
 impl Algorithm {
     /// BBR version 3 (draft-ietf-ccwg-bbr). The default.
     pub const BBR: Self = Self::new("bbr", |path| Box::new(Bbr::new(path.limits(), path.seed)));
+    /// BBR whose threshold and bounds heed every loss, as published, for comparison.
+    pub const BBR_WITHOUT_FLOOR: Self = Self::new("bbr:floor=off", |path| {
+        Box::new(Bbr { heeds_floor: false, ..Bbr::new(path.limits(), path.seed) })
+    });
 }
 
-pub(super) const ENTRY: Entry<dyn CongestionFactory> = Entry::new(
+pub(super) const ENTRY: Entry<dyn CongestionFactory> = Entry::with_parameters(
     Algorithm::BBR.name(),
     "as fast as the path was measured to deliver, little queue, some loss",
-    |_| Ok(Arc::new(Algorithm::BBR)),
+    "floor=on",
+    |parameters| {
+        let on = parameters.switch("floor", true)?;
+        Ok(Arc::new(if on { Algorithm::BBR } else { Algorithm::BBR_WITHOUT_FLOOR }))
+    },
 );
 
 /// The value of a bound that is not set.
@@ -153,6 +161,7 @@ pub struct Bbr {
     /// The newest decision because of losses that may turn out to be wrong.
     too_high: Option<TooHigh>,
     floor: LossFloor,
+    heeds_floor: bool,
 }
 
 /// Whether the window limited the flow in this round or the previous one (C.is_cwnd_limited).
@@ -191,6 +200,7 @@ impl Bbr {
             episodes: Episodes::default(),
             too_high: None,
             floor: LossFloor::default(),
+            heeds_floor: true,
         };
         bbr.init_pacing_rate(None);
         bbr
@@ -302,7 +312,9 @@ impl CongestionController for Bbr {
     }
 
     fn on_loss_floor(&mut self, floor: &LossFloor) {
-        self.floor = *floor;
+        if self.heeds_floor {
+            self.floor = *floor;
+        }
     }
 
     fn on_ecn_ce(&mut self, now: Instant, sent: Instant, _newly_marked: u64, in_flight: u64) {
@@ -339,6 +351,7 @@ impl CongestionController for Bbr {
     }
 
     fn name(&self) -> &'static str {
-        Algorithm::BBR.name()
+        let on = self.heeds_floor;
+        if on { Algorithm::BBR.name() } else { Algorithm::BBR_WITHOUT_FLOOR.name() }
     }
 }

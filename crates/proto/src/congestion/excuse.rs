@@ -23,6 +23,12 @@ const SPARE_LOSSES: f64 = 2.0;
 /// About how many round trips back losses count. The spare ones are few among those of so many.
 const MEMORY_ROUNDS: f64 = 16.0;
 
+/// Whether a queue stands if `rtt` is the smallest round-trip time of a round, and `min` that of the
+/// path.
+pub(super) fn shows_queue(rtt: Duration, min: Duration) -> bool {
+    rtt > min + (min / QUEUE_DIVISOR).max(GRANULARITY)
+}
+
 /// How many packets had which outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Toll {
@@ -147,21 +153,17 @@ impl Excuse {
         !self.is_queue_standing() && is_usual(round) && is_usual(round.and(self.past))
     }
 
-    fn is_long(&self, rtt: Duration) -> bool {
-        rtt > self.min + (self.min / QUEUE_DIVISOR).max(GRANULARITY)
-    }
-
     /// Whether a queue stands, which is one that no packet of a round trip finds empty. As long as
     /// little is known, one does.
     pub(super) fn is_queue_standing(&self) -> bool {
         let previous = self.previous.filter(|_| self.samples < SAMPLES);
         let smallest = [self.smallest, previous].into_iter().flatten().min();
-        smallest.is_none_or(|rtt| self.is_long(rtt))
+        smallest.is_none_or(|rtt| shows_queue(rtt, self.min))
     }
 
     /// Whether the newest packets found a queue.
     fn is_queue_filling(&self) -> bool {
-        self.newest.iter().all(|rtt| self.is_long(*rtt))
+        self.newest.iter().all(|rtt| shows_queue(*rtt, self.min))
     }
 }
 

@@ -100,7 +100,7 @@ impl Path {
         let newest = settled.acked.last().map(|packet| packet.time);
         let empty = match (newest, rtt) {
             (Some(sent), Some(rtt)) => self.floor.on_rtt(now, sent, rtt, marked),
-            _ => false,
+            _ => None,
         };
         for packet in settled.acked.iter().filter(|packet| packet.in_flight) {
             self.floor.on_acked(now, packet.time, packet.size.into(), empty);

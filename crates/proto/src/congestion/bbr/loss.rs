@@ -6,12 +6,13 @@ use crate::congestion::Lost;
 use crate::congestion::arithmetic::percent;
 use crate::congestion::delivery::Snapshot;
 use crate::congestion::episode::{Cause, Refuted, Saved};
-use std::time::Instant;
+use crate::congestion::excuse::shows_queue;
+use std::time::{Duration, Instant};
 
 /// The loss rate that a probe may cause beyond the path's floor.
 const LOSS_THRESHOLD: f64 = 0.02;
-/// How many packets beyond the threshold may still be chance. Otherwise, in a flight of 80 packets
-/// with 1 % random loss, every fifth probe would be ended.
+/// How many packets beyond the threshold may still be chance if less is known of a floor. Otherwise,
+/// in a flight of 80 packets with 1 % random loss, every fifth probe would be ended.
 const LOSS_NOISE_PACKETS: u64 = 2;
 
 /// The round trip in which losses are collected before the model adapts to them.
@@ -33,6 +34,8 @@ pub(super) struct LossRound {
     losses: u64,
     first_lost: Option<u64>,
     last_lost: Option<u64>,
+    /// The smallest round-trip time in it.
+    smallest_rtt: Option<Duration>,
 }
 
 impl LossRound {
@@ -41,6 +44,12 @@ impl LossRound {
         self.lossy = false;
         self.losses = 0;
         self.first_lost = None;
+        self.smallest_rtt = None;
+    }
+
+    /// Handles a round-trip time.
+    pub(super) fn on_rtt(&mut self, rtt: Duration) {
+        self.smallest_rtt = Some(self.smallest_rtt.map_or(rtt, |smallest| smallest.min(rtt)));
     }
 
     /// A packet that was declared lost has arrived.
@@ -111,10 +120,15 @@ impl Bbr {
         self.loss_round.lossy = true;
     }
 
-    /// Whether the losses or marks of the round that ends are more than the path's floor explains.
+    /// Whether the losses or marks of the round that ends call for lower bounds: as long as a queue
+    /// stands any do, as in the draft, otherwise those that the path's floor does not explain.
     pub(super) fn is_round_congested(&self) -> bool {
         let round = &self.loss_round;
-        if !round.lossy || round.marked {
+        let is_queue_standing = round
+            .smallest_rtt
+            .zip(self.min_rtt.get())
+            .is_none_or(|(smallest, min)| shows_queue(smallest, min));
+        if !round.lossy || round.marked || is_queue_standing {
             return round.lossy;
         }
         let (delivered, lost) = round.before;
@@ -186,7 +200,7 @@ impl Bbr {
     pub(super) fn is_inflight_too_high(&self, lost: u64, tx_in_flight: u64) -> bool {
         let noise = self.mtu().saturating_mul(LOSS_NOISE_PACKETS);
         let caused = (tx_in_flight as f64 * LOSS_THRESHOLD) as u64;
-        lost > self.floor_losses(tx_in_flight).saturating_add(caused).saturating_add(noise)
+        lost > self.floor_losses(tx_in_flight).max(noise).saturating_add(caused)
     }
 
     /// The loss rate at which a volume counts as too high.

@@ -275,6 +275,7 @@ impl CongestionController for Bbr {
         }
         self.sample = sample;
         self.in_flight = in_flight;
+        self.loss_round.on_rtt(rtt.latest());
         if !self.rate_initialised && rtt.first_sample().is_some() {
             self.init_pacing_rate(Some(rtt.smoothed()));
         }

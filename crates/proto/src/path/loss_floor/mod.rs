@@ -125,23 +125,29 @@ impl LossFloorEstimator {
 
     /// Handles an acknowledgement's round-trip time, without the acknowledgement delay, of a packet
     /// that was sent at `sent`. `marked` if it reports ECN-CE marks. Returns whether the queue was
-    /// empty.
+    /// empty, if that is known.
     pub(crate) fn on_rtt(
         &mut self,
         now: Instant,
         sent: Instant,
         rtt: Duration,
         marked: bool,
-    ) -> bool {
+    ) -> Option<bool> {
         self.queue.on_rtt(now, sent, rtt, marked)
     }
 
     /// Handles an acknowledged packet, after [`Self::on_rtt`] and in the order of packet numbers.
-    pub(crate) fn on_acked(&mut self, now: Instant, sent: Instant, bytes: u64, empty: bool) {
+    pub(crate) fn on_acked(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        bytes: u64,
+        empty: Option<bool>,
+    ) {
         // The acknowledgement of a packet that others overtook says neither how long the queue was
         // nor at which rate the path delivers.
         if self.newest_acked.is_some_and(|newest| sent < newest) {
-            let empty = self.queue.was_empty(sent) == Some(true);
+            let empty = self.queue.was_empty(sent);
             self.rounds.on_acked_late(sent, bytes, empty);
         } else {
             self.newest_acked = Some(sent);

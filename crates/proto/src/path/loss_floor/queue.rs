@@ -13,6 +13,13 @@ const NOISE_DIVISOR: u32 = 32;
 const NOISE: Duration = Duration::from_micros(200);
 /// And those in the lowest part of the range that was seen lately.
 const RANGE_DIVISOR: u32 = 4;
+/// The queue stands if the median of the latest samples is above this share of the range, in percent.
+/// An empty queue leaves most samples near the bottom, a full one near the top.
+const STANDING_PERCENT: u32 = 65;
+/// With fewer samples nothing is known of a queue.
+const MIN_SAMPLES: usize = 8;
+/// How many samples lie between two looks at their median.
+const MEDIAN_INTERVAL: usize = 16;
 
 /// The extreme of a value over the last [`MEMORY`] to twice that.
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,52 +54,100 @@ impl<T: Copy + PartialOrd> Extreme<T> {
     }
 }
 
+/// What the acknowledgement of a packet says about the queue.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    sent: Instant,
+    rtt: Duration,
+    /// Whether the packet found the queue empty, if that is known.
+    empty: Option<bool>,
+}
+
 /// Judges the queue by round-trip times.
 ///
 /// A queue that drops packets is full, however short it is: packets that pass it at that time have
 /// round-trip times near the top of the range. So the range says what near the minimum means.
+///
+/// Who joins a queue that others keep full never sees it empty: the whole range is that of a full
+/// queue. It shows in where the samples lie in it.
 #[derive(Debug, Default)]
 pub(super) struct QueueGauge {
     min: Extreme<Duration>,
     max: Extreme<Duration>,
-    /// When packets were sent, ascending, and whether they found the queue empty.
-    samples: VecDeque<(Instant, bool)>,
+    /// The newest round-trip time.
+    latest: Option<Duration>,
+    /// In the order in which the packets were sent.
+    samples: VecDeque<Sample>,
+    /// How many samples there were in all.
+    count: usize,
+    /// Whether the queue stands, or too little is known.
+    standing: bool,
 }
 
 impl QueueGauge {
     /// Adds the round-trip time of a packet that was sent at `sent`, without the acknowledgement
     /// delay. `marked` if the network reported congestion with it. Returns whether the queue was
-    /// empty.
+    /// empty, if that is known.
     pub(super) fn on_rtt(
         &mut self,
         now: Instant,
         sent: Instant,
         rtt: Duration,
         marked: bool,
-    ) -> bool {
+    ) -> Option<bool> {
         self.min.update(now, rtt, |a, b| a < b);
-        self.max.update(now, rtt, |a, b| a > b);
-        let min = self.min.get(|a, b| a < b).unwrap_or(rtt);
-        let max = self.max.get(|a, b| a > b).unwrap_or(rtt);
-        let range = max.saturating_sub(min) / RANGE_DIVISOR;
-        let near = min + range.max(min / NOISE_DIVISOR).max(NOISE);
-        let empty = rtt <= near && !marked;
-        if self.samples.back().is_none_or(|&(newest, _)| newest <= sent) {
+        // One packet that is late alone does not make a range.
+        let latest = self.latest.replace(rtt).unwrap_or(rtt);
+        self.max.update(now, rtt.min(latest), |a, b| a > b);
+        let (min, range) = self.range(rtt);
+        let near = min + (range / RANGE_DIVISOR).max(min / NOISE_DIVISOR).max(NOISE);
+        self.look_at_median(min, range);
+        let filled = rtt > near || marked;
+        let empty = (filled || !self.standing).then_some(!filled);
+        if self.samples.back().is_none_or(|newest| newest.sent <= sent) {
             if self.samples.len() == MAX_SAMPLES {
                 self.samples.pop_front();
             }
-            self.samples.push_back((sent, empty));
+            self.samples.push_back(Sample { sent, rtt, empty });
         }
         empty
     }
 
+    /// The minimum and how far the maximum is above it.
+    fn range(&self, rtt: Duration) -> (Duration, Duration) {
+        let min = self.min.get(|a, b| a < b).unwrap_or(rtt);
+        let max = self.max.get(|a, b| a > b).unwrap_or(rtt);
+        (min, max.saturating_sub(min))
+    }
+
+    /// Finds out now and then whether the queue stands.
+    fn look_at_median(&mut self, min: Duration, range: Duration) {
+        let due = self.count.is_multiple_of(MEDIAN_INTERVAL) || self.count < MEDIAN_INTERVAL;
+        self.count = self.count.wrapping_add(1);
+        if !due {
+            return;
+        }
+        let mut rtts: Vec<Duration> = self.samples.iter().map(|sample| sample.rtt).collect();
+        if rtts.len() < MIN_SAMPLES {
+            self.standing = true;
+            return;
+        }
+        let middle = rtts.len() / 2;
+        let (_, median, _) = rtts.select_nth_unstable(middle);
+        let top = min + range * STANDING_PERCENT / 100;
+        self.standing = *median > top.max(min + NOISE);
+    }
+
     /// Whether a packet that was sent at `sent` and lost found the queue empty: the samples before
-    /// and after it say so both. `None` if there is none after it.
+    /// and after it say so both. `None` if that is not known.
     pub(super) fn was_empty(&self, sent: Instant) -> Option<bool> {
-        let after = self.samples.partition_point(|&(at, _)| at < sent);
-        let next = self.samples.get(after)?.1;
+        let after = self.samples.partition_point(|sample| sample.sent < sent);
+        let next = self.samples.get(after)?.empty;
         let before = after.checked_sub(1).and_then(|i| self.samples.get(i));
-        Some(next && before.is_none_or(|&(_, empty)| empty))
+        match (before.map_or(next, |sample| sample.empty), next) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (before, next) => before.and(next),
+        }
     }
 }
 
@@ -102,41 +157,66 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// A packet every 10 ms, whose round-trip times are these.
-    fn gauge(rtts: &[u32]) -> (QueueGauge, Instant, Vec<bool>) {
+    /// A packet every 10 ms: some that need 100 ms, and then those whose round-trip times are these.
+    /// Returns when the first of these is sent, too.
+    fn gauge(rtts: &[u32]) -> (QueueGauge, Instant, Vec<Option<bool>>) {
         let (start, mut gauge) = (Instant::now(), QueueGauge::default());
-        let judged = rtts.iter().zip(0..).map(|(&rtt, i)| {
+        let known = [100; MEDIAN_INTERVAL];
+        let judged = known.iter().chain(rtts).zip(0..).map(|(&rtt, i)| {
             let sent = start + 10 * MS * i;
             gauge.on_rtt(sent + MS * rtt, sent, MS * rtt, false)
         });
-        let judged = judged.collect();
-        (gauge, start, judged)
+        let mut judged: Vec<_> = judged.collect();
+        judged.drain(..MEDIAN_INTERVAL);
+        (gauge, start + 10 * MS * MEDIAN_INTERVAL as u32, judged)
     }
 
     #[test]
     fn near_the_minimum_the_queue_is_empty() {
         let (_, _, judged) = gauge(&[100, 102, 110, 120, 140, 112, 101]);
-        assert_eq!(judged, [true, true, false, false, false, false, true]);
+        assert_eq!(judged, [true, true, false, false, false, false, true].map(Some));
         // A short queue.
-        let (_, _, judged) = gauge(&[100, 110, 100, 109, 103, 107]);
-        assert_eq!(judged, [true, false, true, false, true, false]);
+        let (_, _, judged) = gauge(&[100, 110, 110, 100, 109, 103, 107]);
+        assert_eq!(judged, [true, false, false, true, false, true, false].map(Some));
+    }
+
+    #[test]
+    fn a_queue_that_others_keep_full_is_not_empty() {
+        let (start, mut gauge) = (Instant::now(), QueueGauge::default());
+        // The path takes 100 ms, of which nobody sees anything, and the queue most of another 100.
+        let rtts = [195, 199, 200, 198, 200, 193, 199, 200, 199, 200];
+        let judged = (0..100).map(|i| {
+            let sent = start + 10 * MS * i;
+            let rtt = MS * rtts[i as usize % rtts.len()];
+            gauge.on_rtt(sent + rtt, sent, rtt, false)
+        });
+        assert_eq!(judged.filter(|empty| *empty == Some(true)).count(), 0);
+    }
+
+    #[test]
+    fn a_packet_that_is_late_alone_makes_no_range() {
+        let (gauge, ..) = gauge(&[100, 500, 100, 110, 110]);
+        assert_eq!(gauge.range(MS), (100 * MS, 10 * MS));
     }
 
     #[test]
     fn a_marked_packet_met_a_queue() {
-        let (mut gauge, start, _) = gauge(&[100]);
-        assert!(!gauge.on_rtt(start + 200 * MS, start + 100 * MS, 100 * MS, true));
+        let (mut gauge, start, judged) = gauge(&[100]);
+        assert_eq!(judged, [Some(true)]);
+        let marked = gauge.on_rtt(start + 200 * MS, start + 100 * MS, 100 * MS, true);
+        assert_eq!(marked, Some(false));
     }
 
     #[test]
     fn a_lost_packet_is_judged_by_its_neighbours() {
-        let (gauge, start, _) = gauge(&[100, 100, 150, 150, 100]);
+        let (gauge, start, _) = gauge(&[100, 100, 150, 150, 100, 100]);
         let at = |ms: u32| gauge.was_empty(start + MS * ms);
         assert_eq!(at(5), Some(true));
         assert_eq!(at(15), Some(false), "it was full soon after");
         assert_eq!(at(25), Some(false));
         assert_eq!(at(35), Some(false), "it was full just before");
-        assert_eq!(at(45), None, "nothing sent later was acknowledged");
+        assert_eq!(at(45), Some(true));
+        assert_eq!(at(55), None, "nothing sent later was acknowledged");
     }
 
     #[test]
@@ -149,6 +229,6 @@ mod tests {
             judged.push(gauge.on_rtt(sent + 90 * MS, sent, 90 * MS, false));
             assert!(gauge.samples.len() <= MAX_SAMPLES);
         }
-        assert!(!judged[0] && judged[2_999]);
+        assert_eq!((judged[0], judged[2_999]), (Some(false), Some(true)));
     }
 }

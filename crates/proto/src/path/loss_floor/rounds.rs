@@ -113,8 +113,15 @@ impl Rounds {
         (sent <= round.last_sent).then_some(round)
     }
 
-    /// Handles the acknowledgement of a packet that was sent at `sent`.
-    pub(super) fn on_acked(&mut self, now: Instant, sent: Instant, bytes: u64, empty: bool) {
+    /// Handles the acknowledgement of a packet that was sent at `sent`. `empty` is whether it found
+    /// the queue empty, if that is known.
+    pub(super) fn on_acked(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        bytes: u64,
+        empty: Option<bool>,
+    ) {
         if let Some(round) = self.of(sent) {
             round.acked = Some((round.acked.map_or(now, |(first, _)| first), now));
         }
@@ -122,16 +129,18 @@ impl Rounds {
     }
 
     /// The same for a packet that later ones overtook on the path.
-    pub(super) fn on_acked_late(&mut self, sent: Instant, bytes: u64, empty: bool) {
+    pub(super) fn on_acked_late(&mut self, sent: Instant, bytes: u64, empty: Option<bool>) {
         let Some(round) = self.of(sent) else { return };
         round.delivered += bytes;
-        let tally = if empty { &mut round.empty } else { &mut round.filled };
-        tally.on_acked();
+        match empty {
+            Some(true) => round.empty.on_acked(),
+            Some(false) => round.filled.on_acked(),
+            None => {}
+        }
         self.settle(sent);
     }
 
-    /// Handles the loss of a packet that was sent at `sent`. `empty` is `None` if nothing is known
-    /// about the queue. `begins` if the packet before it was not lost.
+    /// Handles the loss of a packet that was sent at `sent`. `begins` if the packet before it was not lost.
     pub(super) fn on_lost(&mut self, sent: Instant, empty: Option<bool>, begins: bool) {
         let Some(round) = self.of(sent) else { return };
         match empty {
@@ -207,10 +216,10 @@ mod tests {
                 if i < lost {
                     rounds.on_lost(at(i), Some(true), true);
                 } else {
-                    rounds.on_acked(at(i) + RTT, at(i), 1_000, true);
+                    rounds.on_acked(at(i) + RTT, at(i), 1_000, Some(true));
                 }
             }
-            rounds.on_acked(begin + 2 * RTT, begin + RTT, 0, true);
+            rounds.on_acked(begin + 2 * RTT, begin + RTT, 0, Some(true));
             rounds.finish(begin + 2 * RTT, |f| {
                 finished.push((f.filled.packets, f.empty.map(|tally| tally.lost), f.slow));
             });
@@ -240,7 +249,7 @@ mod tests {
             for i in 0..20 {
                 let sent = begin + 5 * MS * i;
                 if i % 2 == 0 {
-                    rounds.on_acked(sent + RTT, sent, 1_000, true);
+                    rounds.on_acked(sent + RTT, sent, 1_000, Some(true));
                 } else {
                     rounds.on_lost(sent, Some(true), true);
                 }

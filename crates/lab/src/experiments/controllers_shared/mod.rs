@@ -52,8 +52,12 @@ impl Setup {
     }
 
     fn name(&self) -> String {
-        let [first, second] = [&self.first, &self.second].map(ToString::to_string);
-        if first == second { format!("{first} alone") } else { format!("{second} against {first}") }
+        let [first, second] = [&self.first, &self.second];
+        if self.is_mixed() { format!("{second} against {first}") } else { format!("{first} alone") }
+    }
+
+    fn is_mixed(&self) -> bool {
+        self.first.to_string() != self.second.to_string()
     }
 }
 
@@ -151,7 +155,7 @@ impl Summary {
     }
 
     fn is_mixed(&self) -> bool {
-        self.setup.first.to_string() != self.setup.second.to_string()
+        self.setup.is_mixed()
     }
 }
 
@@ -222,6 +226,29 @@ mod tests {
             assert!(summary.mean(Figures::jain) > 0.6, "{name}: {}", summary.mean(Figures::jain));
             assert!((summary.share(0) + summary.share(1) - 2.0 * used).abs() < 1e-9, "{name}");
             assert!((summary.among_themselves - used).abs() < 1e-9, "{name}");
+        }
+    }
+
+    /// A queue that many flows keep full drops packets of all: none may take that for a floor.
+    #[test]
+    fn a_floor_costs_nobody_at_a_full_queue() {
+        let (references, ours) = (Sender::references(), Sender::ours());
+        let names: Vec<String> = references.iter().chain(&ours).map(ToString::to_string).collect();
+        let setups = setups().into_iter();
+        let alone = |s: &Setup| {
+            let first = s.first.to_string();
+            s.flows == 10 && s.loss == 0.0 && !s.is_mixed() && names.contains(&first)
+        };
+        let setups: Vec<Setup> = setups.filter(alone).collect();
+        let options = Options { seeds: Some(1), ..Options::default() };
+        let summaries = measure(&setups, Duration::from_secs(30), &options).unwrap();
+        let of = |name: &str| summaries.iter().find(|s| s.setup.first.to_string() == name).unwrap();
+        for name in ["cubic", "bbr"] {
+            let (with, without) = (of(name), of(&format!("{name}:floor=off")));
+            let [lost, plain] = [with, without].map(|s| s.mean(|run| run.overflow));
+            assert!(lost < plain * 1.25, "{name}: {lost} lost, {plain} without floor");
+            let [fair, plain] = [with, without].map(|s| s.mean(Figures::jain));
+            assert!(fair > plain - 0.05, "{name}: {fair}, {plain} without floor");
         }
     }
 

@@ -11,6 +11,9 @@ const MAX_ROUNDS: usize = 16;
 const MIN_ROUND: Duration = Duration::from_millis(1);
 /// A round is within the bandwidth if it was sent at most this much faster than the fastest delivery.
 const TOLERANCE: f64 = 1.05;
+/// A delivery counts as fast as this many rounds in a row are on average, so that a burst which a
+/// policer lets pass does not.
+const SUSTAINED: usize = 2;
 /// Rounds below this share of the fastest delivery are slow: what is lost in them is not lost for
 /// want of capacity, even if a policer without a queue enforces it.
 const SLOW: f64 = 0.75;
@@ -67,7 +70,9 @@ pub(super) struct Finished {
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     rounds: VecDeque<Round>,
-    /// The fastest delivery of a round, in bytes per second.
+    /// The newest deliveries, in bytes per second, newest first.
+    deliveries: [f64; SUSTAINED],
+    /// The fastest sustained delivery.
     fastest: Extreme<f64>,
     /// Whether some round is settled since the last call of [`Self::finish`].
     news: bool,
@@ -178,7 +183,10 @@ impl Rounds {
         for round in &mut self.rounds {
             if round.closed && round.outstanding == 0 && !round.measured {
                 round.measured = true;
-                self.fastest.update(now, round.delivery_rate(), faster);
+                self.deliveries.rotate_right(1);
+                self.deliveries[0] = round.delivery_rate();
+                let sustained = self.deliveries.iter().sum::<f64>() / SUSTAINED as f64;
+                self.fastest.update(now, sustained, faster);
             }
         }
         let fastest = self.fastest.get(faster).unwrap_or(0.0);

@@ -69,4 +69,3 @@ fn reordering_costs_little_on_a_path_that_loses() {
         compare(algorithm, "loss=bern:0.01", MOST_WITH_LOSS);
     }
 }
-

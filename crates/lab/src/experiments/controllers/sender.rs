@@ -49,7 +49,9 @@ impl Sender {
     /// Those of ours that heed the floor of loss as they are without it: as published.
     pub fn references() -> Vec<Self> {
         let plain = [Algorithm::CUBIC_WITHOUT_FLOOR, Algorithm::BBR_WITHOUT_FLOOR];
-        plain.map(|algorithm| Self::Ours { congestion: Arc::new(algorithm), protection: None }).into()
+        plain
+            .map(|algorithm| Self::Ours { congestion: Arc::new(algorithm), protection: None })
+            .into()
     }
 
     /// The controllers of quinn.

@@ -169,8 +169,8 @@ pub mod policy {
     };
     pub use crate::fec::code::{CODES, Code, ReedSolomon, SlidingWindow};
     pub use crate::fec::redundancy::{
-        Arrival, Block, Decision, Incremental, MAX_BLOCK, MAX_BURST, MAX_DELAY, PathView,
-        Redundancy, RedundancyFactory, RepairPlan, Tail, Turn, View,
+        AcRlnc, Arrival, Block, Buffer, Bulk, Decision, Incremental, MAX_BLOCK, MAX_BURST,
+        MAX_DELAY, PathView, Redundancy, RedundancyFactory, RepairPlan, SrArq, Tail, Turn, View,
     };
     pub use crate::loss_reaction::{
         HoldForRepair, LossReaction, LossReactionFactory, LostData, RepairOutlook, ResendAtOnce,

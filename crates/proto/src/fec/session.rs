@@ -344,8 +344,9 @@ impl Session {
 
     /// The chance of the repair symbols to recover `id`.
     pub(super) fn outlook(&self, id: u64) -> RepairOutlook {
+        let mends = self.policy.mends();
         let Some(newest) = self.repairs.newest(id) else {
-            return RepairOutlook { newest_repair: None, repairs: 0, held: 0 };
+            return RepairOutlook { newest_repair: None, repairs: 0, held: 0, mends };
         };
         // Symbols that are held come first. As many copies of this one as there are repair symbols
         // show how many of these are left for it.
@@ -357,7 +358,8 @@ impl Session {
         let taken =
             self.repairs.beyond(all).len().saturating_sub(self.repairs.beyond(held()).len());
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        RepairOutlook { newest_repair: Some(newest), repairs: count(repairs), held: count(taken) }
+        let (repairs, held) = (count(repairs), count(taken));
+        RepairOutlook { newest_repair: Some(newest), repairs, held, mends }
     }
 
     /// Symbols that are held, with the time until when.
@@ -369,14 +371,15 @@ impl Session {
         })
     }
 
-    /// Held symbols that must wait no longer: their time is over, no repair symbol in flight covers
-    /// them, or those that do cannot mend so many.
+    /// Held symbols that must wait no longer: their time is over, or, unless the policy sends more,
+    /// no repair symbol in flight covers them, or those that do cannot mend so many.
     pub(super) fn take_overdue(&mut self, now: Instant) -> SmallVec<[u64; 4]> {
+        let mends = self.policy.mends();
         let over = self
             .held_symbols()
-            .filter(|&(id, until)| until <= now || self.repairs.newest(id).is_none());
+            .filter(|&(id, until)| until <= now || !mends && self.repairs.newest(id).is_none());
         let mut due: SmallVec<[u64; 4]> = over.map(|(id, _)| id).collect();
-        if std::mem::take(&mut self.overheld) {
+        if std::mem::take(&mut self.overheld) && !mends {
             let rest = self.held_symbols().map(|(id, _)| id).filter(|id| !due.contains(id));
             let beyond = self.repairs.beyond(rest);
             due.extend(beyond);

@@ -11,15 +11,23 @@ pub(super) const ENTRY: Entry<dyn LossReactionFactory> = Entry::new(
     |_| Ok(Arc::new(HoldForRepair)),
 );
 
+/// How many probe timeouts data waits for a policy to mend it: a repair symbol of its own may be lost
+/// as well.
+const PATIENCE: u32 = 3;
+
 /// Holds lost data that repair symbols in flight can repair, until their fate is known.
 ///
 /// A repair symbol mends one source symbol. So a loss waits only if a repair symbol is left for it
-/// after those that wait already; anything more is sent again at once, as without protection.
+/// after those that wait already; anything more is sent again at once, as without protection. Where
+/// the redundancy policy sends repair symbols in place of what was lost, data waits for these.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HoldForRepair;
 
 impl LossReaction for HoldForRepair {
     fn on_lost(&mut self, now: Instant, lost: &LostData) -> Verdict {
+        if lost.repair.is_some_and(|repair| repair.mends) {
+            return Verdict::Hold { until: now + lost.pto * PATIENCE };
+        }
         let left = lost.repair.filter(|repair| repair.held < repair.repairs);
         let newest = left.and_then(|repair| repair.newest_repair);
         match newest.map(|sent| sent + lost.pto.min(lost.rtt * 5 / 4)) {
@@ -64,6 +72,8 @@ mod tests {
         assert_eq!(policy.on_lost(sent, &taken), Verdict::Resend);
         assert_eq!(policy.on_lost(sent, &uncovered), Verdict::Resend);
         assert_eq!(policy.on_lost(sent, &bare), Verdict::Resend);
+        let until = sent + 900 * MS;
+        assert_eq!(policy.on_lost(sent, &taken.mended()), Verdict::Hold { until });
         assert_eq!(ResendAtOnce.on_lost(sent, &covered), Verdict::Resend);
     }
 }

@@ -27,6 +27,9 @@ pub struct RepairOutlook {
     pub repairs: u32,
     /// How many of these are needed for symbols that are held already.
     pub held: u32,
+    /// Whether the redundancy policy sends repair symbols in place of what was lost, as many as it
+    /// takes: see [`Redundancy::mends`](crate::policy::Redundancy::mends).
+    pub mends: bool,
 }
 
 /// Lost stream data: the contents of one STREAM frame.
@@ -69,7 +72,16 @@ impl LostData {
     /// `newest_repair`, and `held` of them are needed for symbols that wait already.
     #[must_use]
     pub fn protected(mut self, newest_repair: Option<Instant>, repairs: u32, held: u32) -> Self {
-        self.repair = Some(RepairOutlook { newest_repair, repairs, held });
+        self.repair = Some(RepairOutlook { newest_repair, repairs, held, mends: false });
+        self
+    }
+
+    /// Makes the data protected by a policy that itself sends repair symbols in place of what was
+    /// lost.
+    #[must_use]
+    pub fn mended(mut self) -> Self {
+        let none = RepairOutlook { newest_repair: None, repairs: 0, held: 0, mends: true };
+        self.repair = Some(RepairOutlook { mends: true, ..self.repair.unwrap_or(none) });
         self
     }
 }
@@ -80,7 +92,8 @@ pub enum Verdict {
     /// Send it again when the resend order says so.
     Resend,
     /// Wait: send it again if it is not known to have arrived by then. Protected data waits only as
-    /// long as repair symbols in flight can mend it, together with all else that waits.
+    /// long as repair symbols in flight can mend it, together with all else that waits, unless the
+    /// redundancy policy mends losses by more of them.
     Hold {
         /// When to stop waiting.
         until: Instant,

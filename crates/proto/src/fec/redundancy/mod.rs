@@ -2,17 +2,22 @@
 //! whether to send new data or a repair symbol.
 //!
 //! [`Tail`] and [`Incremental`] are the two schedules of Holzinger 2025, sections II-D4 and II-D5.
-//! [`Block`] makes Reed-Solomon blocks. A policy sees what Algorithm 1 of Michel 2022 (FlEC) bases
-//! its decisions on.
+//! [`Block`] makes Reed-Solomon blocks. [`SrArq`], [`AcRlnc`], [`Bulk`] and [`Buffer`] are the rules
+//! of Michel 2022 (FlEC) for its one loop, in [`flec`].
 
+mod flec;
 mod protection;
 #[cfg(test)]
 mod tests;
 
+pub use ac_rlnc::AcRlnc;
 pub use block::{Block, MAX_BLOCK};
+pub use buffer::Buffer;
+pub use bulk::Bulk;
 pub use incremental::Incremental;
 use protection::parameters;
 pub use protection::{MAX_BURST, MAX_DELAY, Protection};
+pub use sr_arq::SrArq;
 pub use tail::Tail;
 
 use crate::path::LossFloor;
@@ -24,7 +29,8 @@ use sutura_schedule::policies;
 
 policies! {
     /// The built-in policies, in the order in which they are listed.
-    pub(crate) const ENTRIES: dyn RedundancyFactory = [tail, incremental, block];
+    pub(crate) const ENTRIES: dyn RedundancyFactory =
+        [tail, incremental, block, sr_arq, ac_rlnc, bulk, buffer];
 }
 
 /// The time from first sending data to the arrival of its retransmission, in eighths of a round
@@ -223,6 +229,12 @@ pub trait Redundancy: Debug + Send {
     /// The peer has the source symbol `id`.
     fn on_arrived(&mut self, now: Instant, id: u64, how: Arrival, view: &View) {
         let _ = (now, id, how, view);
+    }
+
+    /// Whether the policy itself sends repair symbols in place of what was lost. The data then waits
+    /// for these, and is sent again as it was only if they fail to mend it.
+    fn mends(&self) -> bool {
+        false
     }
 
     /// Decides what to send in this slot.

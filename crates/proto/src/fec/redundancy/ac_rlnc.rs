@@ -1,0 +1,96 @@
+//! Adaptive causal coding (Cohen 2020): repair symbols once per round trip, and somewhat more of them
+//! after losses than were lost.
+
+use super::flec::{Flec, Rules};
+use super::{Redundancy, RedundancyFactory, View};
+use std::sync::Arc;
+use std::time::Instant;
+use sutura_schedule::registry::{Entry, UnknownPolicy};
+
+pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
+    "ac-rlnc",
+    "repair symbols once per round trip, and some more than what was lost (Michel 2022, Table II)",
+    "c=1",
+    |parameters| {
+        let c = parameters.number("c", 1.0)?;
+        match AcRlnc::new(c) {
+            Some(policy) => Ok(Arc::new(policy)),
+            None => Err(UnknownPolicy::new(format!("c: {c} is not a number from 0 to {MAX_C}"))),
+        }
+    },
+);
+
+/// The largest factor of the threshold.
+const MAX_C: f64 = 100.0;
+
+/// Adaptive causal coding: as many repair symbols per round trip as losses are expected, at least one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AcRlnc {
+    c: f64,
+}
+
+impl AcRlnc {
+    /// With a threshold of `c` times the loss rate; `None` if `c` is not from 0 to 100.
+    #[must_use]
+    pub fn new(c: f64) -> Option<Self> {
+        (0.0..=MAX_C).contains(&c).then_some(Self { c })
+    }
+}
+
+impl RedundancyFactory for AcRlnc {
+    fn name(&self) -> &str {
+        ENTRY.name
+    }
+
+    fn parameters(&self) -> String {
+        format!("c={}", self.c)
+    }
+
+    fn build(&self) -> Box<dyn Redundancy> {
+        Box::new(Flec(AcRlncRules { c: self.c, next: None, due: 0 }))
+    }
+}
+
+#[derive(Debug)]
+struct AcRlncRules {
+    c: f64,
+    /// When the next repair symbols fall due; `None` as long as nothing was sent.
+    next: Option<Instant>,
+    /// Repair symbols of this round trip that are left to send.
+    due: u32,
+}
+
+impl AcRlncRules {
+    fn due(&self, now: Instant, view: &View) -> u32 {
+        if self.next.is_some_and(|at| at <= now) {
+            return ((f64::from(view.unacked) * view.path.loss).ceil() as u32).max(1);
+        }
+        self.due
+    }
+}
+
+impl Rules for AcRlncRules {
+    fn threshold(&self, loss: f64) -> f64 {
+        self.c * loss
+    }
+
+    fn pattern(&self, now: Instant, view: &View) -> bool {
+        // With as many in flight as there are symbols that could be missing, more are of no use.
+        self.due(now, view) > 0 && view.added < view.unacked
+    }
+
+    fn on_source_sent(&mut self, now: Instant, view: &View) {
+        self.next.get_or_insert(now + view.path.rtt);
+    }
+
+    fn on_repair_sent(&mut self, now: Instant, view: &View) {
+        self.due = self.due(now, view).saturating_sub(1);
+        if self.next.is_some_and(|at| at <= now) {
+            self.next = Some(now + view.path.rtt);
+        }
+    }
+
+    fn timeout(&self) -> Option<Instant> {
+        self.next
+    }
+}

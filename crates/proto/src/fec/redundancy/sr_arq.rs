@@ -1,0 +1,41 @@
+//! Selective repeat: repair symbols only in place of what was lost.
+
+use super::flec::{Flec, Rules};
+use super::{Redundancy, RedundancyFactory, View};
+use std::sync::Arc;
+use std::time::Instant;
+use sutura_schedule::registry::Entry;
+
+pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::new(
+    "sr-arq",
+    "what was lost is sent again as repair symbols (Michel 2022, Table II)",
+    |_| Ok(Arc::new(SrArq)),
+);
+
+/// Sends what was lost again as repair symbols, and nothing else in addition.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SrArq;
+
+impl RedundancyFactory for SrArq {
+    fn name(&self) -> &str {
+        ENTRY.name
+    }
+
+    fn parameters(&self) -> String {
+        String::new()
+    }
+
+    fn build(&self) -> Box<dyn Redundancy> {
+        Box::new(Flec(*self))
+    }
+}
+
+impl Rules for SrArq {
+    fn threshold(&self, loss: f64) -> f64 {
+        -loss
+    }
+
+    fn pattern(&self, _now: Instant, _view: &View) -> bool {
+        false
+    }
+}

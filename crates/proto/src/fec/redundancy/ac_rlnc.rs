@@ -9,7 +9,7 @@ use sutura_schedule::registry::{Entry, UnknownPolicy};
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "ac-rlnc",
-    "repair symbols once per round trip, and some more than what was lost (Michel 2022, Table II)",
+    "repair symbols once per round trip (Michel 2022, Table II)",
     "c=1",
     |parameters| {
         let c = parameters.number("c", 1.0)?;

@@ -9,7 +9,7 @@ use sutura_schedule::registry::{Entry, UnknownPolicy};
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "buffer",
-    "repair symbols among the data for a receiver with a small buffer (Michel 2022, Algorithm 2)",
+    "repair symbols for receivers with small buffers (Michel 2022, Algorithm 2)",
     "c=1",
     |parameters| {
         let c = parameters.number("c", 1.0)?;

@@ -9,7 +9,7 @@ use sutura_schedule::registry::Entry;
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::new(
     "bulk",
-    "repair symbols for the expected losses once all data is sent (Michel 2022, section V)",
+    "repair symbols once all data is sent (Michel 2022, section V)",
     |_| Ok(Arc::new(Bulk)),
 );
 

@@ -26,6 +26,9 @@ use std::time::Instant;
 /// one that grows with the loss would otherwise ask for ever more of them.
 const MOST_PER_MISSING: f64 = 4.0;
 
+/// What rounding may make of two sides that are equal.
+const ROUNDING: f64 = 1e-9;
+
 /// What distinguishes one application from another.
 pub(super) trait Rules: Debug + Send {
     /// `ds()`, for this share of lost packets.
@@ -59,7 +62,7 @@ impl<R: Rules> Flec<R> {
     fn is_short(&self, view: &View) -> bool {
         let loss = view.path.loss;
         let share = (1.0 - loss - self.0.threshold(loss)).max(1.0 / MOST_PER_MISSING);
-        f64::from(view.missing) > share * f64::from(view.added)
+        f64::from(view.missing) > share * f64::from(view.added) + ROUNDING
     }
 }
 
@@ -147,7 +150,7 @@ mod tests {
     /// Algorithm 1 as it is written, without what bounds it.
     fn is_below(view: &View, ds: f64) -> bool {
         let ratio = f64::from(view.missing) / f64::from(view.added);
-        view.missing > 0 && 1.0 - view.path.loss - ratio < ds
+        view.missing > 0 && 1.0 - view.path.loss - ratio < ds - ROUNDING
     }
 
     #[test]

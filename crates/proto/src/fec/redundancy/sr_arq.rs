@@ -8,7 +8,7 @@ use sutura_schedule::registry::Entry;
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::new(
     "sr-arq",
-    "what was lost is sent again as repair symbols (Michel 2022, Table II)",
+    "repair symbols in place of what was lost (Michel 2022, Table II)",
     |_| Ok(Arc::new(SrArq)),
 );
 

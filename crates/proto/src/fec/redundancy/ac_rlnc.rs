@@ -20,6 +20,8 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     },
 );
 
+/// After so many round trips without news repair symbols are of no use: it takes a probe.
+const MAX_SILENT: u32 = 4;
 /// The largest factor of the threshold.
 const MAX_C: f64 = 100.0;
 
@@ -47,7 +49,7 @@ impl RedundancyFactory for AcRlnc {
     }
 
     fn build(&self) -> Box<dyn Redundancy> {
-        Box::new(Flec(AcRlncRules { c: self.c, next: None, due: 0 }))
+        Box::new(Flec(AcRlncRules { c: self.c, next: None, due: 0, silent: 0 }))
     }
 }
 
@@ -58,6 +60,8 @@ struct AcRlncRules {
     next: Option<Instant>,
     /// Repair symbols of this round trip that are left to send.
     due: u32,
+    /// Round trips since the peer was last known to have received anything, or anything new was sent.
+    silent: u32,
 }
 
 impl AcRlncRules {
@@ -75,18 +79,28 @@ impl Rules for AcRlncRules {
     }
 
     fn pattern(&self, now: Instant, view: &View) -> bool {
-        // With as many in flight as there are symbols that could be missing, more are of no use.
-        self.due(now, view) > 0 && view.added < view.unacked
+        self.due(now, view) > 0
     }
 
     fn on_source_sent(&mut self, now: Instant, view: &View) {
+        self.silent = 0;
         self.next.get_or_insert(now + view.path.rtt);
+    }
+
+    fn on_arrived(&mut self, now: Instant, view: &View) {
+        self.silent = 0;
+        if view.unacked == 0 {
+            (self.next, self.due) = (None, 0);
+        } else {
+            self.next.get_or_insert(now + view.path.rtt);
+        }
     }
 
     fn on_repair_sent(&mut self, now: Instant, view: &View) {
         self.due = self.due(now, view).saturating_sub(1);
         if self.next.is_some_and(|at| at <= now) {
-            self.next = Some(now + view.path.rtt);
+            self.silent += 1;
+            self.next = (self.silent < MAX_SILENT).then_some(now + view.path.rtt);
         }
     }
 

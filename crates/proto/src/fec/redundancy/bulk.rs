@@ -7,11 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutura_schedule::registry::Entry;
 
-pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::new(
-    "bulk",
-    "repair symbols once all data is sent (Michel 2022, section V)",
-    |_| Ok(Arc::new(Bulk)),
-);
+pub(super) const ENTRY: Entry<dyn RedundancyFactory> =
+    Entry::new("bulk", "repair symbols once all data is sent (Michel 2022, section V)", |_| {
+        Ok(Arc::new(Bulk))
+    });
 
 /// How long to wait for the application to write more, in shares of a round trip, unless it said that
 /// there is no more.
@@ -41,6 +40,8 @@ impl RedundancyFactory for Bulk {
 struct BulkRules {
     /// From when on all data counts as sent; `None` if there is more.
     over: Option<Instant>,
+    /// Whether repair symbols were sent since then, so that there is nothing to wait for.
+    begun: bool,
 }
 
 impl Rules for BulkRules {
@@ -55,7 +56,11 @@ impl Rules for BulkRules {
     }
 
     fn on_source_sent(&mut self, _now: Instant, _view: &View) {
-        self.over = None;
+        (self.over, self.begun) = (None, false);
+    }
+
+    fn on_repair_sent(&mut self, _now: Instant, _view: &View) {
+        self.begun = self.over.is_some();
     }
 
     fn on_flushed(&mut self, now: Instant, ended: bool, view: &View) {
@@ -64,6 +69,6 @@ impl Rules for BulkRules {
     }
 
     fn timeout(&self) -> Option<Instant> {
-        self.over
+        self.over.filter(|_| !self.begun)
     }
 }

@@ -18,7 +18,7 @@
 //! flight, the pattern is asked first after every kind of feedback, recovered packets count as lost,
 //! and every repair symbol stays within the congestion window.
 
-use super::{Decision, Redundancy, RepairPlan, Turn, View};
+use super::{Arrival, Decision, Redundancy, RepairPlan, Turn, View};
 use std::fmt::Debug;
 use std::time::Instant;
 
@@ -46,6 +46,9 @@ pub(super) trait Rules: Debug + Send {
 
     /// A repair symbol was sent. It covers the whole window, for whatever reason it was sent.
     fn on_repair_sent(&mut self, _now: Instant, _view: &View) {}
+
+    /// The peer has one more symbol.
+    fn on_arrived(&mut self, _now: Instant, _view: &View) {}
 
     /// When the pattern may change without any other event.
     fn timeout(&self) -> Option<Instant> {
@@ -77,6 +80,10 @@ impl<R: Rules> Redundancy for Flec<R> {
 
     fn on_repair_sent(&mut self, now: Instant, view: &View) {
         self.0.on_repair_sent(now, view);
+    }
+
+    fn on_arrived(&mut self, now: Instant, _id: u64, _how: Arrival, view: &View) {
+        self.0.on_arrived(now, view);
     }
 
     fn mends(&self) -> bool {
@@ -168,7 +175,7 @@ mod tests {
                     let mut policy = factory.build();
                     // Everything is covered, so that no pattern asks for more.
                     policy.on_source_sent(now, 99, &view);
-                    for _ in 0..9 {
+                    for _ in 0..20 {
                         policy.on_repair_sent(now, &view);
                     }
                     let expected = is_below(&view, ds(loss));
@@ -240,14 +247,11 @@ mod tests {
         policy.on_source_sent(now, 0, &at(1, 0));
         assert!(!repairs(&*policy, now, &at(37, 0)) && repairs(&*policy, now, &at(38, 0)));
         policy.on_repair_sent(now, &at(38, 1));
-        assert!(repairs(&*policy, now, &at(39, 1)), "two for a burst of two");
-        policy.on_repair_sent(now, &at(39, 2));
-        assert!(!repairs(&*policy, now, &at(40, 2)));
-        assert!(repairs(&*policy, now, &at(39 + 38, 2)));
-        assert!(
-            !repairs(&*policy, now, &at(39 + 38, 10)),
-            "twice the expected losses are in flight"
-        );
+        assert!(repairs(&*policy, now, &at(38, 1)), "two for a burst of two");
+        policy.on_repair_sent(now, &at(38, 2));
+        assert!(!repairs(&*policy, now, &at(38, 2)) && !repairs(&*policy, now, &at(75, 2)));
+        assert!(repairs(&*policy, now, &at(38 + 38, 2)));
+        assert!(!repairs(&*policy, now, &at(38 + 38, 10)), "twice the expected losses in flight");
     }
 
     #[test]

@@ -1,24 +1,48 @@
 //! A congestion controller defined outside the transport: it fulfils the contract, is told exactly
-//! what becomes of every packet, and alone determines how much is sent.
+//! what becomes of every packet, recovered or not (RFC 9265), and alone determines how much is sent.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use common::{ALGORITHMS, incremental, link};
+use common::{ALGORITHMS, incremental, link, tail};
 use sutura_proto::policy::{
     Acked, CongestionController, CongestionFactory, LossFloor, Lost, Packet, PacketState,
     PathParameters, RttEstimator, Sent,
 };
-use sutura_proto::{Algorithm, SpaceId, TransportConfig, conformance};
-use sutura_sim::{BulkOutcome, Scenario, Transfer};
+use sutura_proto::{Algorithm, Protection, SpaceId, TransportConfig, conformance};
+use sutura_sim::{BulkOutcome, Ends, Scenario, Transfer};
 
 /// Creates controllers that delegate to another algorithm and keep track of every packet.
 #[derive(Debug)]
-struct Ledgers(Algorithm);
+struct Ledgers {
+    algorithm: Algorithm,
+    /// Those of each controller.
+    totals: Mutex<Vec<Arc<Totals>>>,
+}
+
+impl Ledgers {
+    fn new(algorithm: Algorithm) -> Self {
+        Self { algorithm, totals: Mutex::default() }
+    }
+}
+
+/// How many packets had which outcome.
+#[derive(Debug, Default)]
+struct Totals {
+    sent: AtomicU64,
+    acked: AtomicU64,
+    lost: AtomicU64,
+    refuted: AtomicU64,
+}
+
+fn count(of: &AtomicU64, packets: usize) {
+    of.fetch_add(packets as u64, Ordering::Relaxed);
+}
 
 impl CongestionFactory for Ledgers {
     fn name(&self) -> &str {
@@ -26,9 +50,11 @@ impl CongestionFactory for Ledgers {
     }
 
     fn build(&self, path: &PathParameters) -> Box<dyn CongestionController> {
-        let inner = self.0.build(path);
+        let totals = Arc::new(Totals::default());
+        self.totals.lock().unwrap().push(totals.clone());
         Box::new(Ledger {
-            inner,
+            inner: self.algorithm.build(path),
+            totals,
             written: 0,
             flight: Entries::new(),
             lost: Entries::new(),
@@ -52,6 +78,7 @@ type Entries = BTreeMap<(SpaceId, u64), Entry>;
 #[derive(Debug)]
 struct Ledger {
     inner: Box<dyn CongestionController>,
+    totals: Arc<Totals>,
     /// The number of states handed out, which makes each of them unique.
     written: u64,
     flight: Entries,
@@ -86,6 +113,7 @@ fn inner(settled: &[(Packet, Entry)]) -> Vec<Packet> {
 impl CongestionController for Ledger {
     fn on_packet_sent(&mut self, now: Instant, packet: &Sent) -> PacketState {
         assert_eq!(packet.in_flight, self.in_flight());
+        count(&self.totals.sent, 1);
         self.written += 1;
         let words = [self.written, packet.pn, packet.bytes, packet.space as u64, !self.written];
         let note = PacketState::from_words(words);
@@ -103,6 +131,7 @@ impl CongestionController for Ledger {
         in_flight: u64,
         app_limited: bool,
     ) {
+        count(&self.totals.acked, acked.len());
         let keys = acked.iter().map(|packet| (packet.space, packet.pn));
         let late = keys.filter_map(|key| Some((key, self.gone.remove(&key)?)));
         self.flight.extend(late);
@@ -112,6 +141,7 @@ impl CongestionController for Ledger {
     }
 
     fn on_packets_lost(&mut self, now: Instant, lost: &[Lost], persistent: bool, in_flight: u64) {
+        count(&self.totals.lost, lost.len());
         let settled = settle(&mut self.flight, lost);
         self.inner.on_packets_lost(now, &inner(&settled), persistent, in_flight);
         self.lost.extend(settled.into_iter().map(|(packet, e)| ((packet.space, packet.pn), e)));
@@ -126,6 +156,7 @@ impl CongestionController for Ledger {
     }
 
     fn on_spurious_loss(&mut self, now: Instant, packets: &[Lost]) {
+        count(&self.totals.refuted, packets.len());
         let settled = settle(&mut self.lost, packets);
         self.inner.on_spurious_loss(now, &inner(&settled));
     }
@@ -163,7 +194,7 @@ impl CongestionController for Ledger {
 #[test]
 fn a_controller_from_outside_conforms() {
     for algorithm in ALGORITHMS {
-        conformance::congestion(&Ledgers(algorithm));
+        conformance::congestion(&Ledgers::new(algorithm));
     }
 }
 
@@ -184,12 +215,69 @@ fn accounts_of_every_packet_balance() {
     for algorithm in ALGORITHMS {
         for seed in 0..4 {
             let plain = transfer(seed, Arc::new(algorithm));
-            let kept = transfer(seed, Arc::new(Ledgers(algorithm)));
+            let kept = transfer(seed, Arc::new(Ledgers::new(algorithm)));
             let server = &kept.ends.server;
             assert!(server.packets_lost > 10 && server.spurious_losses > 0, "seed {seed}");
             assert_eq!(plain.transfers, kept.transfers, "{algorithm}, seed {seed}");
             assert_eq!(plain.ends.up, kept.ends.up, "{algorithm}, seed {seed}");
             assert_eq!(plain.ends.down, kept.ends.down, "{algorithm}, seed {seed}");
+        }
+    }
+}
+
+/// Downloads over a path that disturbs what the server sends; what happened and the server's totals.
+fn download(
+    algorithm: Algorithm,
+    down: &str,
+    protection: Option<Protection>,
+) -> (Ends, Arc<Totals>) {
+    let factory = Arc::new(Ledgers::new(algorithm));
+    let config = TransportConfig { congestion: factory.clone(), ..TransportConfig::default() };
+    let outcome = Scenario::new(1)
+        .link(&link("rate=10mbit delay=25ms"), &link(down))
+        .transport(&config)
+        .protect(protection)
+        .transfers(vec![Transfer::download(50_000); 40])
+        .gap(Duration::from_millis(300))
+        .run();
+    let ends = outcome.unwrap_or_else(|failure| panic!("{algorithm}, {down}: {failure}")).ends;
+    let totals = factory.totals.lock().unwrap();
+    let busiest = totals.iter().max_by_key(|totals| totals.sent.load(Ordering::Relaxed));
+    (ends, busiest.unwrap().clone())
+}
+
+#[test]
+fn every_loss_reaches_the_controller() {
+    let paths = [
+        "rate=10mbit delay=25ms loss=bern:0.05",
+        "rate=10mbit delay=25ms loss=bern:0.05 reorder=0.1,10ms",
+        "rate=10mbit delay=25ms queue=20kb loss=bern:0.02",
+    ];
+    for algorithm in ALGORITHMS {
+        for down in paths {
+            for protection in [None, tail(3), incremental(3, Duration::from_millis(5))] {
+                let fec = protection.as_ref().map_or("none".into(), ToString::to_string);
+                let what = format!("{algorithm}, {down}, {fec}");
+                let (ends, totals) = download(algorithm, down, protection);
+                let [sent, acked, lost, refuted] =
+                    [&totals.sent, &totals.acked, &totals.lost, &totals.refuted]
+                        .map(|of| of.load(Ordering::Relaxed));
+                let dropped = ends.down.lost + ends.down.overflow;
+                assert!(lost - refuted <= dropped, "{what}: {lost}, {refuted}, {dropped}");
+                // Acknowledgements alone are not under congestion control. What is still on its way
+                // in the end, or not yet known to be lost, has no outcome.
+                let beside = ends.server.sent.packets - sent;
+                let open = sent - acked - lost;
+                let untold = ends.server.spurious_losses - refuted;
+                assert!(untold <= beside, "{what}: {untold} refutations are hidden");
+                let hidden = dropped - (lost - refuted);
+                println!("{what}: {dropped} dropped, {lost} lost, {refuted} refuted, {open} open");
+                assert!(hidden <= beside + open, "{what}: {hidden} of {dropped} are hidden");
+                // Those are fewer than what redundancy recovered, so that it hides nothing.
+                let recovered = ends.client.fec.recovered;
+                assert_eq!(recovered > 0, fec != "none", "{what}");
+                assert!(fec == "none" || beside + open < recovered, "{what}: {beside}, {open}");
+            }
         }
     }
 }

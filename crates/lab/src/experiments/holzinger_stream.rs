@@ -47,6 +47,8 @@ pub struct Summary {
     pub delays: Distribution,
     /// One for each connection.
     ends: Vec<Ends>,
+    /// The largest share of late bytes of a connection.
+    worst: f64,
     messages: u64,
 }
 
@@ -56,6 +58,7 @@ impl Summary {
             setup,
             delays: Distribution::weighted(batches.iter().flat_map(|b| b.delays.iter().copied())),
             ends: batches.iter().map(|batch| batch.ends).collect(),
+            worst: batches.iter().map(Batch::late).fold(0.0, f64::max),
             messages: batches.iter().map(|batch| batch.messages).sum(),
         }
     }
@@ -64,6 +67,12 @@ impl Summary {
     #[must_use]
     pub fn late(&self) -> f64 {
         self.delays.share_above(ONE_WAY + SLACK)
+    }
+
+    /// The same of the connection with the most of them.
+    #[must_use]
+    pub fn worst(&self) -> f64 {
+        self.worst
     }
 
     /// Bytes of stream data sent again per byte streamed.
@@ -95,6 +104,12 @@ struct Batch {
     delays: Vec<(Duration, u64)>,
     ends: Ends,
     messages: u64,
+}
+
+impl Batch {
+    fn late(&self) -> f64 {
+        Distribution::weighted(self.delays.iter().copied()).share_above(ONE_WAY + SLACK)
+    }
 }
 
 fn batch(setup: Setup, count: u64, seed: u64) -> Result<Batch, Error> {
@@ -144,7 +159,8 @@ fn run(options: &Options) -> Result<Report, Error> {
             delay: Duration::from_millis(delay),
         }));
     }
-    let summaries = measure(&setups, options.reduced(MESSAGES), options)?;
+    let messages = options.seeds.map_or(options.reduced(MESSAGES), |seeds| seeds * BATCH);
+    let summaries = measure(&setups, messages, options)?;
     Ok(report(&summaries))
 }
 
@@ -160,6 +176,7 @@ fn report(summaries: &[Summary]) -> Report {
             ("bytes", &|s| s.delays.total().into()),
             ("on time", &|s| Cell::Share(1.0 - s.late())),
             ("late", &|s| Cell::Share(s.late())),
+            ("worst", &|s| Cell::Share(s.worst())),
             ("p50", &|s| quantile(s, 0.5)),
             ("p99", &|s| quantile(s, 0.99)),
             ("p99.9", &|s| quantile(s, 0.999)),
@@ -182,8 +199,9 @@ fn report(summaries: &[Summary]) -> Report {
                 .to_owned(),
             "BLT is the number of repair symbols behind each message, RDT how long they wait. A \
              byte is on time if it takes no more than the path and 10 ms from when its message was \
-             made until the application read it in order. Bytes on the wire are UDP payload from \
-             the server."
+             made until the application read it in order; `worst` is the share of late bytes of the \
+             worst of all connections, of which `--seeds` says how many. Bytes on the wire are UDP \
+             payload from the server."
                 .to_owned(),
             findings(summaries),
         ],

@@ -65,7 +65,8 @@ pub fn server() -> TransportConfig {
     TransportConfig {
         receive_window: WINDOW,
         stream_receive_window: WINDOW,
-        congestion: Arc::new(Algorithm::CUBIC),
+        // As the stacks had it that are compared: every loss counts.
+        congestion: Arc::new(Algorithm::CUBIC_WITHOUT_FLOOR),
         fec: None,
         ..TransportConfig::default()
     }

@@ -11,6 +11,7 @@ mod protection;
 mod tests;
 
 pub use ac_rlnc::AcRlnc;
+pub use auto::Auto;
 pub use block::{Block, MAX_BLOCK};
 pub use buffer::Buffer;
 pub use bulk::Bulk;
@@ -30,7 +31,7 @@ use sutura_schedule::policies;
 policies! {
     /// The built-in policies, in the order in which they are listed.
     pub(crate) const ENTRIES: dyn RedundancyFactory =
-        [tail, incremental, block, sr_arq, ac_rlnc, bulk, buffer];
+        [auto, tail, incremental, block, sr_arq, ac_rlnc, bulk, buffer];
 }
 
 /// The time from first sending data to the arrival of its retransmission, in eighths of a round

@@ -8,10 +8,12 @@
 //! A lost packet is evidence of a floor if congestion cannot be why it was lost: the queue was empty
 //! ([`queue`]) and the rate was one that the path is known to carry ([`rounds`]).
 
+mod lags;
 mod queue;
 mod rounds;
 mod tally;
 
+use lags::{Bursts, Lags};
 use queue::QueueGauge;
 use rounds::{Finished, Rounds};
 use std::time::{Duration, Instant};
@@ -46,6 +48,11 @@ pub struct LossFloor {
     pub high: f64,
     /// How many packets in a row are lost on average; at least 1.
     pub burst: f64,
+    /// How much the fate of a packet depends on that of the one right before it: 0 if not at all, 1
+    /// if it is the same.
+    pub correlation: f64,
+    /// How long that dependence lasts on average: about as long as a burst of losses.
+    pub burst_time: Duration,
     /// What is lost in addition to the floor while the queue is not empty.
     pub excess: f64,
 }
@@ -53,7 +60,8 @@ pub struct LossFloor {
 impl Default for LossFloor {
     /// A path about which nothing is known.
     fn default() -> Self {
-        Self { rate: 0.0, low: 0.0, high: 1.0, burst: 1.0, excess: 0.0 }
+        let Bursts { correlation, time: burst_time } = Bursts::default();
+        Self { rate: 0.0, low: 0.0, high: 1.0, burst: 1.0, correlation, burst_time, excess: 0.0 }
     }
 }
 
@@ -91,6 +99,8 @@ pub(crate) struct LossFloorEstimator {
     recent: Tally,
     /// Packets that met a queue.
     filled: Tally,
+    /// Packets after a lost one.
+    lags: Lags,
     last_lost: Option<u64>,
     /// When the newest acknowledged packet was sent.
     newest_acked: Option<Instant>,
@@ -144,6 +154,7 @@ impl LossFloorEstimator {
         bytes: u64,
         empty: Option<bool>,
     ) {
+        self.lags.on_acked(sent);
         // The acknowledgement of a packet that others overtook says neither how long the queue was
         // nor at which rate the path delivers.
         if self.newest_acked.is_some_and(|newest| sent < newest) {
@@ -159,7 +170,9 @@ impl LossFloorEstimator {
     pub(crate) fn on_lost(&mut self, pn: u64, sent: Instant) {
         let begins = self.last_lost.is_none_or(|last| pn != last + 1);
         self.last_lost = Some(pn);
-        self.rounds.on_lost(sent, self.queue.was_empty(sent), begins);
+        let empty = self.queue.was_empty(sent);
+        self.lags.on_lost(sent, empty == Some(false));
+        self.rounds.on_lost(sent, empty, begins);
     }
 
     /// Handles the late acknowledgement of a packet that was reported as lost.
@@ -208,6 +221,7 @@ impl LossFloorEstimator {
         if enough && (recent_low > high || recent_high < low) {
             self.near = self.recent;
             self.slow = Tally::default();
+            self.lags.clear();
         }
     }
 
@@ -229,11 +243,14 @@ impl LossFloorEstimator {
         let (low, high) = evidence.interval();
         let rate = (evidence.lost / evidence.packets.max(CONFIDENT)).min(MAX_FLOOR);
         let excess = (self.filled.rate() - rate).max(0.0);
+        let Bursts { correlation, time: burst_time } = self.lags.estimate(rate);
         LossFloor {
             rate,
             low: low.min(rate),
             high: high.max(rate),
             burst: evidence.burst(),
+            correlation,
+            burst_time,
             excess,
         }
     }

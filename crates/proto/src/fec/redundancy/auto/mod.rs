@@ -1,0 +1,385 @@
+//! Redundancy that sets itself.
+//!
+//! Data is sent in *pieces*: what lies between two moments in which the sender has nothing that it
+//! may send, because the application has no more for now or because the receiver's buffer is full.
+//! After each piece there is room that costs no other data, and a loss among its last packets is found
+//! out late. So each piece is followed by as many repair symbols as are worth sending, by the chances
+//! that the [`model`] works out from the [floor of loss](crate::path::LossFloor): what is lost with a
+//! growing queue is for congestion control to mend.
+//!
+//! Repair symbols wait for as long as a burst of losses usually lasts, so that the burst which took
+//! the data does not take them as well; with a target, as long as it allows.
+//!
+//! None is sent where no loss is known, where a retransmission comes soon enough, where too few would
+//! be of use, beyond the budget, and for a while after they did not help.
+
+mod model;
+
+use super::{Arrival, Decision, Redundancy, RedundancyFactory, RepairPlan, View};
+use model::{Channel, MOST, Train};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use sutura_schedule::registry::{Entry, Parameters, UnknownPolicy};
+
+pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
+    "auto",
+    "repair symbols where they save time, by the losses of the path",
+    "budget=0.25,within=none,share=0.999",
+    |parameters| {
+        let budget = parameters.number("budget", DEFAULT_BUDGET)?;
+        let within = within(parameters)?;
+        let share = parameters.number("share", DEFAULT_SHARE)?;
+        let auto = Auto::new(budget).ok_or_else(|| {
+            UnknownPolicy::new(format!("budget: {budget} is not a number from 0 to {MAX_BUDGET}"))
+        })?;
+        let Some(within) = within else { return Ok(Arc::new(auto)) };
+        let auto = auto.within(within, share).ok_or_else(|| {
+            UnknownPolicy::new(format!("share: {share} is not a number from 0 to 1"))
+        })?;
+        Ok(Arc::new(auto))
+    },
+);
+
+fn within(parameters: &mut Parameters<'_>) -> Result<Option<Duration>, UnknownPolicy> {
+    let Some(value) = parameters.take("within").filter(|value| *value != "none") else {
+        return Ok(None);
+    };
+    let millis = value.strip_suffix("ms").unwrap_or(value).parse().ok().filter(|ms| *ms > 0);
+    millis.map(Duration::from_millis).map(Some).ok_or_else(|| {
+        UnknownPolicy::new(format!("within: `{value}` is not a number of milliseconds"))
+    })
+}
+
+/// The extra packets that are sent at most, as a share of the protected ones.
+const DEFAULT_BUDGET: f64 = 0.25;
+const MAX_BUDGET: f64 = 10.0;
+const DEFAULT_SHARE: f64 = 0.999;
+
+/// A repair symbol is worth sending if at least this share of its kind completes a piece.
+const WORTHWHILE: f64 = 0.01;
+/// A retransmission that takes no longer than this is soon enough for everybody.
+const UNNOTICED: Duration = Duration::from_millis(10);
+/// How long to wait for the application to write more before it counts as having no more for now: a
+/// writer in another task needs a moment to refill its buffer.
+const FLUSH_LINGER: Duration = Duration::from_millis(1);
+/// Without a target, repair symbols wait no longer than this part of a round trip.
+const MOST_WAIT_DIVISOR: u32 = 8;
+/// Repair symbols have this part of the length of a burst between them.
+const SPACING_DIVISOR: u32 = 4;
+/// A target is met only if this part of the round-trip time is left when the last repair symbol
+/// leaves: the path is not always equally fast.
+const MARGIN_DIVISOR: u32 = 64;
+/// The size of a packet, for what it costs to send one more while other data waits.
+const PACKET: f64 = 1200.0;
+/// Repair symbols did not help if, where this many pieces should have needed them, fewer than this
+/// share of these did.
+const TRIAL: f64 = 8.0;
+const HELPED: f64 = 0.25;
+/// For so many source symbols no more are sent then.
+const PAUSE: u64 = 500;
+
+/// Chooses by itself how many repair symbols are sent, and when.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Auto {
+    budget: f64,
+    target: Option<Target>,
+}
+
+/// What the application wants: a piece of data is to be at the receiver `within` a time after it was
+/// written, in this share of cases.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Target {
+    within: Duration,
+    share: f64,
+}
+
+impl Default for Auto {
+    /// As soon as possible, for a quarter more packets at most.
+    fn default() -> Self {
+        Self { budget: DEFAULT_BUDGET, target: None }
+    }
+}
+
+impl Auto {
+    /// As soon as possible, with at most `budget` repair symbols per source symbol; `None` if that is
+    /// not from 0 to 10.
+    #[must_use]
+    pub fn new(budget: f64) -> Option<Self> {
+        (0.0..=MAX_BUDGET).contains(&budget).then_some(Self { budget, target: None })
+    }
+
+    /// With the target that `share` of all pieces are at the receiver `within` this time after they
+    /// were written. Nothing more is done once it is met, and the budget is the limit if it cannot
+    /// be. `None` if `share` is not from 0 to 1.
+    #[must_use]
+    pub fn within(self, within: Duration, share: f64) -> Option<Self> {
+        let target = Some(Target { within, share });
+        (0.0..=1.0).contains(&share).then_some(Self { target, ..self })
+    }
+}
+
+impl RedundancyFactory for Auto {
+    fn name(&self) -> &str {
+        ENTRY.name
+    }
+
+    fn parameters(&self) -> String {
+        let Self { budget, target } = self;
+        match target {
+            None => format!("budget={budget}"),
+            Some(Target { within, share }) => {
+                format!("budget={budget}, within={within:?}, share={share}")
+            }
+        }
+    }
+
+    fn build(&self) -> Box<dyn Redundancy> {
+        Box::new(AutoPolicy {
+            auto: *self,
+            piece: None,
+            plan: None,
+            purse: 0.0,
+            help: Help::default(),
+        })
+    }
+}
+
+#[derive(Debug)]
+struct AutoPolicy {
+    auto: Auto,
+    /// What was sent since repair symbols last covered everything.
+    piece: Option<Piece>,
+    /// The repair symbols for it.
+    plan: Option<Plan>,
+    /// How many repair symbols the budget allows.
+    purse: f64,
+    help: Help,
+}
+
+/// Source symbols that no repair symbol covers yet.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    /// The first of them.
+    first: u64,
+    /// The first of those sent since the last pause, and when it and the last one were sent.
+    fresh: u64,
+    begun: Instant,
+    last: Instant,
+    /// Whether the application had no more data after the last one.
+    paused: bool,
+}
+
+impl Piece {
+    /// What of it is not known to have arrived.
+    fn train(&self, view: &View) -> Train {
+        let symbols = view.next.saturating_sub(self.first.max(view.first));
+        let symbols = u32::try_from(symbols).unwrap_or(u32::MAX).min(view.unacked);
+        let gaps = u32::try_from(view.next - self.fresh).unwrap_or(u32::MAX).max(2) - 1;
+        Train { symbols, gap: self.last.saturating_duration_since(self.begun) / gaps }
+    }
+}
+
+/// Repair symbols that are to be sent.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    /// When the next of them is sent.
+    due: Instant,
+    left: u32,
+    /// The time from one to the next.
+    gap: Duration,
+}
+
+/// Why there is a moment for repair symbols.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    /// The receiver accepts no more data for now.
+    Blocked,
+    /// The application has no more data for now.
+    Paused,
+    /// The application has no more data.
+    Ended,
+}
+
+/// Whether repair symbols were of use lately.
+#[derive(Debug, Clone, Copy, Default)]
+struct Help {
+    /// In how many pieces they should have mended something, and how much they did mend.
+    expected: f64,
+    mended: f64,
+    /// None are sent before this source symbol.
+    paused_until: u64,
+}
+
+impl Help {
+    fn expect(&mut self, pieces: f64, view: &View) {
+        self.expected += pieces;
+        if self.expected < TRIAL {
+            return;
+        }
+        if self.mended < HELPED * self.expected {
+            self.paused_until = view.next.saturating_add(PAUSE);
+        }
+        (self.expected, self.mended) = (self.expected / 2.0, self.mended / 2.0);
+    }
+}
+
+impl AutoPolicy {
+    /// How long after `now` the last repair symbol may leave so that the target is met; `None` if
+    /// there is no target, or if it is missed already.
+    fn slack(&self, now: Instant, piece: &Piece, view: &View) -> Option<Duration> {
+        let target = self.auto.target?;
+        let path = &view.path;
+        let way = path.min_rtt / 2 + path.rtt / MARGIN_DIVISOR;
+        (piece.begun + target.within).checked_duration_since(now + way)
+    }
+
+    /// Whether losses are mended soon enough without repair symbols.
+    fn can_wait(&self, view: &View) -> bool {
+        let tolerance = self.auto.target.map_or(UNNOTICED, |target| target.within);
+        view.retransmission_is_enough(tolerance)
+    }
+
+    /// Chooses the repair symbols for what was sent since the last ones.
+    fn plan(&mut self, now: Instant, moment: Moment, view: &View) {
+        let before = self.plan.take();
+        let Some(piece) = self.piece else { return };
+        let sources = piece.train(view);
+        let most = (self.purse as usize).min(MOST);
+        let known = view.path.floor.rate > 0.0;
+        if !known || sources.symbols == 0 || most == 0 || self.can_wait(view) {
+            return;
+        }
+        if view.next < self.help.paused_until {
+            return;
+        }
+        let channel = Channel::new(&view.path.floor);
+        let slack = self.slack(now, &piece, view);
+        let (wait, gap) = times(moment, slack, &channel, view);
+        let chances = model::complete(&channel, sources, wait, gap, most);
+        let choice = self.choose(chances, view);
+        if choice.repairs == 0 {
+            return;
+        }
+        // With a target, the last one leaves as late as it allows.
+        let lasts = gap * (choice.repairs - 1);
+        let wait = slack.map_or(wait, |slack| wait.max(slack.saturating_sub(lasts)));
+        let due = before.map_or(now + wait, |plan| plan.due.min(now + wait));
+        self.plan = Some(Plan { due, left: choice.repairs, gap });
+        self.help.expect(choice.gain, view);
+    }
+
+    /// How many repair symbols to send, by the chance that the peer has everything after none, one
+    /// and so on.
+    fn choose(&self, chances: impl Iterator<Item = f64>, view: &View) -> Choice {
+        let price = price(view);
+        let mut best = Choice { repairs: 0, gain: 0.0, value: 0.0 };
+        let mut without = None;
+        for (repairs, chance) in (0u32..).zip(chances) {
+            let gain = chance - *without.get_or_insert(chance);
+            let value = gain - price * f64::from(repairs);
+            match self.auto.target {
+                // As many as it takes, or as the budget allows.
+                Some(target) => {
+                    best = Choice { repairs, gain, value };
+                    if chance >= target.share {
+                        break;
+                    }
+                }
+                None if value > best.value => best = Choice { repairs, gain, value },
+                None => {}
+            }
+        }
+        best
+    }
+}
+
+/// A number of repair symbols and what comes of them.
+#[derive(Debug, Clone, Copy)]
+struct Choice {
+    repairs: u32,
+    /// By how much they make it more likely that the peer has everything.
+    gain: f64,
+    /// What remains of the gain after their price.
+    value: f64,
+}
+
+/// What a repair symbol must gain at least, as a probability to complete a piece. While other data
+/// waits, the time it takes to send one packet more counts against the round trips that are saved.
+fn price(view: &View) -> f64 {
+    if view.idle {
+        return WORTHWHILE;
+    }
+    let packets = view.path.window as f64 / PACKET;
+    WORTHWHILE.max(2.0 / packets.max(1.0))
+}
+
+/// How long to wait before the first repair symbol, and between them.
+fn times(
+    moment: Moment,
+    slack: Option<Duration>,
+    channel: &Channel,
+    view: &View,
+) -> (Duration, Duration) {
+    let least = match moment {
+        Moment::Paused => FLUSH_LINGER,
+        Moment::Blocked | Moment::Ended => Duration::ZERO,
+    };
+    let burst = channel.burst_time();
+    let wait = match slack {
+        Some(slack) => (slack / 2).min(burst),
+        None => burst.min(view.path.rtt / MOST_WAIT_DIVISOR),
+    };
+    (wait.max(least), burst / SPACING_DIVISOR)
+}
+
+impl Redundancy for AutoPolicy {
+    fn on_source_sent(&mut self, now: Instant, id: u64, view: &View) {
+        self.purse = (self.purse + self.auto.budget).min(MOST as f64);
+        let new = Piece { first: id, fresh: id, begun: now, last: now, paused: false };
+        let piece = self.piece.get_or_insert(new);
+        if std::mem::take(&mut piece.paused) {
+            (piece.fresh, piece.begun) = (id, now);
+        }
+        piece.last = now;
+        if !view.has_source {
+            self.plan(now, Moment::Blocked, view);
+        }
+    }
+
+    fn on_flushed(&mut self, now: Instant, ended: bool, view: &View) {
+        self.piece.iter_mut().for_each(|piece| piece.paused = true);
+        self.plan(now, if ended { Moment::Ended } else { Moment::Paused }, view);
+    }
+
+    fn on_repair_sent(&mut self, now: Instant, _view: &View) {
+        self.purse = (self.purse - 1.0).max(0.0);
+        self.piece = None;
+        self.plan = self.plan.and_then(|plan| {
+            let left = plan.left.checked_sub(1).filter(|left| *left > 0)?;
+            Some(Plan { due: now + plan.gap, left, ..plan })
+        });
+    }
+
+    fn on_arrived(&mut self, _now: Instant, _id: u64, how: Arrival, view: &View) {
+        match how {
+            Arrival::Recovered => self.help.mended += 1.0,
+            Arrival::Acked | Arrival::Late => {}
+        }
+        if view.unacked == 0 {
+            (self.piece, self.plan) = (None, None);
+        }
+    }
+
+    fn decide(&self, now: Instant, view: &View) -> Decision {
+        let due = self.plan.is_some_and(|plan| plan.due <= now);
+        if due && view.unacked > 0 && !view.has_source {
+            Decision::Repair(RepairPlan::over(view.span()))
+        } else {
+            Decision::Source
+        }
+    }
+
+    fn timeout(&self) -> Option<Instant> {
+        self.plan.map(|plan| plan.due)
+    }
+}

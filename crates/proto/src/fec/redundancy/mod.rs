@@ -7,6 +7,7 @@
 
 mod flec;
 mod protection;
+mod reason;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ pub use bulk::Bulk;
 pub use incremental::Incremental;
 use protection::parameters;
 pub use protection::{MAX_BURST, MAX_DELAY, Protection};
+pub use reason::Reason;
 pub use sr_arq::SrArq;
 pub use tail::Tail;
 
@@ -242,6 +244,12 @@ pub trait Redundancy: Debug + Send {
 
     /// When the decision may change without any other event.
     fn timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Why the policy sends redundancy at present, or none; `None` if it does not say. It may change
+    /// with any event that the policy is told of.
+    fn reason(&self) -> Option<Reason> {
         None
     }
 }

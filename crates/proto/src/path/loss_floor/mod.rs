@@ -46,6 +46,8 @@ pub struct LossFloor {
     pub high: f64,
     /// How many packets in a row are lost on average; at least 1.
     pub burst: f64,
+    /// How long losing packets in a row lasts on average; zero if that is not known.
+    pub burst_time: Duration,
     /// What is lost in addition to the floor while the queue is not empty.
     pub excess: f64,
 }
@@ -53,7 +55,7 @@ pub struct LossFloor {
 impl Default for LossFloor {
     /// A path about which nothing is known.
     fn default() -> Self {
-        Self { rate: 0.0, low: 0.0, high: 1.0, burst: 1.0, excess: 0.0 }
+        Self { rate: 0.0, low: 0.0, high: 1.0, burst: 1.0, burst_time: Duration::ZERO, excess: 0.0 }
     }
 }
 
@@ -64,6 +66,17 @@ impl LossFloor {
     pub fn most_lost(&self, packets: f64) -> f64 {
         let deviation = (packets * self.rate * (1.0 - self.rate) * self.burst).sqrt();
         packets * self.rate + NOISE_DEVIATIONS * deviation
+    }
+
+    /// The parameters `p` and `r` of the simple Gilbert model, in which a path loses every packet in
+    /// its bad state and none in its good one: the chances that the packet after one that arrived is
+    /// lost, and that the packet after a lost one arrives. `p` is 0 as long as nothing is known of
+    /// losses.
+    #[must_use]
+    pub fn gilbert(&self) -> (f64, f64) {
+        let r = self.burst.max(1.0).recip();
+        let p = self.rate * r / (1.0 - self.rate);
+        (if p.is_finite() { p.min(1.0) } else { 1.0 }, r)
     }
 }
 
@@ -234,6 +247,7 @@ impl LossFloorEstimator {
             low: low.min(rate),
             high: high.max(rate),
             burst: evidence.burst(),
+            burst_time: Duration::ZERO,
             excess,
         }
     }

@@ -143,3 +143,12 @@ fn a_new_connection_remembers_and_soon_knows_better() {
     (0..10).for_each(|i| again.round([90, 99, 80][i % 3], 0.0));
     assert!(again.floor().rate < 0.01, "{:?}", again.floor());
 }
+
+#[test]
+fn a_share_and_a_burst_are_a_gilbert_channel() {
+    let gilbert = |rate, burst| LossFloor { rate, burst, ..LossFloor::default() }.gilbert();
+    assert_eq!(LossFloor::default().gilbert(), (0.0, 1.0));
+    let (p, r) = gilbert(0.2, 4.0);
+    assert!((r - 0.25).abs() < 1e-12 && (p / (p + r) - 0.2).abs() < 1e-12, "{p} {r}");
+    assert_eq!(gilbert(1.0, 1.0), (1.0, 1.0));
+}

@@ -170,7 +170,7 @@ pub mod policy {
     pub use crate::fec::code::{CODES, Code, ReedSolomon, SlidingWindow};
     pub use crate::fec::redundancy::{
         AcRlnc, Arrival, Auto, Block, Buffer, Bulk, Decision, Incremental, MAX_BLOCK, MAX_BURST,
-        MAX_DELAY, PathView, Redundancy, RedundancyFactory, RepairPlan, SrArq, Tail, Turn, View,
+        MAX_DELAY, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan, SrArq, Tail, Turn, View,
     };
     pub use crate::loss_reaction::{
         HoldForRepair, LossReaction, LossReactionFactory, LostData, RepairOutlook, ResendAtOnce,

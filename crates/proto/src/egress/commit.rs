@@ -74,7 +74,7 @@ impl Egress {
         out: &mut Vec<u8>,
         tokens: &mut Tokens,
     ) -> Wrote {
-        if let Some(session) = self.session_of(pending.id) {
+        if let Some(session) = self.session_of(pending.id, slot.path) {
             self.write_symbol(session, pending, slot, out, tokens);
             return Wrote::LAST;
         }

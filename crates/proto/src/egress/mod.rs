@@ -148,8 +148,9 @@ impl Egress {
 
     /// The session that protects a stream's data, if the stream asks for protection, the peer
     /// decodes and a session is free. It is chosen when the stream first sends, because the stream
-    /// may have asked before anything was known about the peer.
-    fn session_of(&mut self, id: StreamId) -> Option<u16> {
+    /// may have asked before anything was known about the peer, and while its policy
+    /// sees no need, later.
+    fn session_of(&mut self, id: StreamId, path: &PathView) -> Option<u16> {
         if !self.sessions.is_enabled() {
             return None;
         }
@@ -157,7 +158,7 @@ impl Egress {
             return Some(session);
         }
         let streams = &self.streams;
-        let wanted = streams.protection(id)?;
+        let wanted = streams.protection(id).filter(|wanted| wanted.factory().is_awake(path))?;
         let session = self.sessions.attach(id, wanted, |id| streams.session(id).is_some());
         self.streams.set_session(id, session);
         session

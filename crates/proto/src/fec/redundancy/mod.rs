@@ -7,6 +7,7 @@
 
 mod flec;
 mod protection;
+mod reason;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ pub use bulk::Bulk;
 pub use incremental::Incremental;
 use protection::parameters;
 pub use protection::{MAX_BURST, MAX_DELAY, Protection};
+pub use reason::Reason;
 pub use sr_arq::SrArq;
 pub use tail::Tail;
 
@@ -71,6 +73,15 @@ impl Default for PathView {
             window: 0,
             in_flight: 0,
         }
+    }
+}
+
+impl PathView {
+    /// Whether plain retransmission, which takes 13/8 of a round trip, is good enough for an
+    /// application that can wait for `tolerance` (Holzinger 2025, II-D2).
+    #[must_use]
+    pub fn retransmission_is_enough(&self, tolerance: Duration) -> bool {
+        tolerance > self.rtt * RETRANSMISSION_EIGHTHS / 8
     }
 }
 
@@ -139,11 +150,10 @@ impl View {
         self.first..self.next
     }
 
-    /// Whether plain retransmission, which takes 13/8 of a round trip, is good enough for an
-    /// application that can wait for `tolerance` (Holzinger 2025, II-D2).
+    /// See [`PathView::retransmission_is_enough`].
     #[must_use]
     pub fn retransmission_is_enough(&self, tolerance: Duration) -> bool {
-        tolerance > self.path.rtt * RETRANSMISSION_EIGHTHS / 8
+        self.path.retransmission_is_enough(tolerance)
     }
 }
 
@@ -245,6 +255,12 @@ pub trait Redundancy: Debug + Send {
     fn timeout(&self) -> Option<Instant> {
         None
     }
+
+    /// Why the policy sends redundancy at present, or none; `None` if it does not say. It may change
+    /// with any event that the policy is told of.
+    fn reason(&self) -> Option<Reason> {
+        None
+    }
 }
 
 /// Builds policies of one kind with the same parameters: the protection of a stream.
@@ -255,6 +271,13 @@ pub trait RedundancyFactory: Debug + Send + Sync {
     /// The parameters as text, such as `burst=3, delay=25ms`. Streams whose protections have the
     /// same name and parameters may share a session.
     fn parameters(&self) -> String;
+
+    /// Whether what is sent on this path may need repair symbols. A stream joins a session, which
+    /// costs some bytes of each packet, only when this is so. A look: it changes nothing.
+    fn is_awake(&self, path: &PathView) -> bool {
+        let _ = path;
+        true
+    }
 
     /// A policy for a session that has sent nothing yet.
     fn build(&self) -> Box<dyn Redundancy>;

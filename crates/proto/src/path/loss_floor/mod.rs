@@ -8,11 +8,13 @@
 //! A lost packet is evidence of a floor if congestion cannot be why it was lost: the queue was empty
 //! ([`queue`]) and the rate was one that the path is known to carry ([`rounds`]).
 
+mod clumps;
 mod lags;
 mod queue;
 mod rounds;
 mod tally;
 
+use clumps::Clumps;
 use lags::{Bursts, Lags};
 use queue::QueueGauge;
 use rounds::{Finished, Rounds};
@@ -73,6 +75,17 @@ impl LossFloor {
         let deviation = (packets * self.rate * (1.0 - self.rate) * self.burst).sqrt();
         packets * self.rate + NOISE_DEVIATIONS * deviation
     }
+
+    /// The parameters `p` and `r` of the simple Gilbert model, in which a path loses every packet in
+    /// its bad state and none in its good one: the chances that the packet after one that arrived is
+    /// lost, and that the packet after a lost one arrives. `p` is 0 as long as nothing is known of
+    /// losses.
+    #[must_use]
+    pub fn gilbert(&self) -> (f64, f64) {
+        let r = self.burst.max(1.0).recip();
+        let p = self.rate * r / (1.0 - self.rate);
+        (if p.is_finite() { p.min(1.0) } else { 1.0 }, r)
+    }
 }
 
 /// What a new connection may start from: the floor as an earlier one to the same peer left it.
@@ -91,6 +104,7 @@ impl LossMemory {
 #[derive(Debug, Default)]
 pub(crate) struct LossFloorEstimator {
     queue: QueueGauge,
+    clumps: Clumps,
     rounds: Rounds,
     /// Packets that met an empty queue, at a rate near the path's and at a lower one.
     near: Tally,
@@ -128,8 +142,10 @@ impl LossFloorEstimator {
         self.floor
     }
 
-    /// Handles a packet that is sent. `rtt` is the smoothed round-trip time.
-    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64, rtt: Duration) {
+    /// Handles a packet that is sent. `rtt` is the smoothed round-trip time; `limited` if the
+    /// application does not fill the window.
+    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64, rtt: Duration, limited: bool) {
+        self.clumps.on_sent(now, rtt, limited);
         self.rounds.on_sent(now, bytes, rtt);
     }
 
@@ -143,7 +159,8 @@ impl LossFloorEstimator {
         rtt: Duration,
         marked: bool,
     ) -> Option<bool> {
-        self.queue.on_rtt(now, sent, rtt, marked)
+        let own = self.queue.on_rtt(now, sent, rtt, marked);
+        if marked { own } else { self.clumps.on_arrived(sent, own) }
     }
 
     /// Handles an acknowledged packet, after [`Self::on_rtt`] and in the order of packet numbers.
@@ -170,7 +187,7 @@ impl LossFloorEstimator {
     pub(crate) fn on_lost(&mut self, pn: u64, sent: Instant) {
         let begins = self.last_lost.is_none_or(|last| pn != last + 1);
         self.last_lost = Some(pn);
-        let empty = self.queue.was_empty(sent);
+        let empty = self.clumps.was_empty(sent).or_else(|| self.queue.was_empty(sent));
         self.lags.on_lost(sent, empty == Some(false));
         self.rounds.on_lost(sent, empty, begins);
     }

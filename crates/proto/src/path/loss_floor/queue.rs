@@ -16,6 +16,10 @@ const RANGE_DIVISOR: u32 = 4;
 /// The queue stands if the median of the latest samples is above this share of the range, in percent.
 /// An empty queue leaves most samples near the bottom, a full one near the top.
 const STANDING_PERCENT: u32 = 65;
+/// It does not stand if at least this part of the samples is in the lowest part of the range: a sender
+/// whose packets go in short bursts finds an empty queue with the first of each, and those after it
+/// wait for each other.
+const BOTTOM_DIVISOR: usize = 6;
 /// With fewer samples nothing is known of a queue.
 const MIN_SAMPLES: usize = 8;
 /// How many samples lie between two looks at their median.
@@ -135,15 +139,27 @@ impl QueueGauge {
         let middle = rtts.len() / 2;
         let (_, median, _) = rtts.select_nth_unstable(middle);
         let top = min + range * STANDING_PERCENT / 100;
-        self.standing = *median > top.max(min + NOISE);
+        let high = *median > top.max(min + NOISE);
+        let bottom = min + range / RANGE_DIVISOR;
+        let at_bottom = rtts.iter().filter(|rtt| **rtt <= bottom).count();
+        self.standing = high && at_bottom * BOTTOM_DIVISOR < rtts.len();
     }
 
     /// Whether a packet that was sent at `sent` and lost found the queue empty: the samples before
     /// and after it say so both. `None` if that is not known.
+    ///
+    /// A sample before it says nothing if the queue that it met had time to drain: the end of a burst
+    /// meets the queue that the burst itself makes, and the beginning of the next one does not.
     pub(super) fn was_empty(&self, sent: Instant) -> Option<bool> {
         let after = self.samples.partition_point(|sample| sample.sent < sent);
-        let next = self.samples.get(after)?.empty;
+        let next = self.samples.get(after)?;
+        let (min, _) = self.range(next.rtt);
+        let may_stand = |sample: &&Sample| {
+            sent.saturating_duration_since(sample.sent) < sample.rtt.saturating_sub(min).max(NOISE)
+        };
         let before = after.checked_sub(1).and_then(|i| self.samples.get(i));
+        let before = before.filter(|sample| sample.empty != Some(false) || may_stand(sample));
+        let next = next.empty;
         match (before.map_or(next, |sample| sample.empty), next) {
             (Some(false), _) | (_, Some(false)) => Some(false),
             (before, next) => before.and(next),
@@ -217,6 +233,22 @@ mod tests {
         assert_eq!(at(35), Some(false), "it was full just before");
         assert_eq!(at(45), Some(true));
         assert_eq!(at(55), None, "nothing sent later was acknowledged");
+    }
+
+    #[test]
+    fn a_queue_that_had_time_to_drain_is_forgotten() {
+        let (start, mut gauge) = (Instant::now(), QueueGauge::default());
+        // Bursts of five packets, of which each waits for those before it.
+        for burst in 0..20 {
+            for packet in 0..5 {
+                let sent = start + 20 * MS * burst;
+                let rtt = MS * (100 + 2 * packet);
+                gauge.on_rtt(sent + rtt, sent, rtt, false);
+            }
+        }
+        let last = start + 20 * MS * 18;
+        assert_eq!(gauge.was_empty(last + 4 * MS), Some(false), "eight are in front of it");
+        assert_eq!(gauge.was_empty(last + 9 * MS), Some(true));
     }
 
     #[test]

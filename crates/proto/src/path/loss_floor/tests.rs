@@ -29,7 +29,7 @@ impl Path {
         let mut outcomes = Vec::new();
         for i in 0..packets {
             let sent = self.now + RTT * i / packets;
-            self.estimator.on_sent(sent, 1_200, RTT);
+            self.estimator.on_sent(sent, 1_200, RTT, false);
             // Packets above the capacity wait behind each other.
             let queue = (i * packets.saturating_sub(CAPACITY) / packets.max(1)).min(self.room);
             let over = i * packets.saturating_sub(CAPACITY) / packets.max(1) > self.room;
@@ -142,4 +142,13 @@ fn a_new_connection_remembers_and_soon_knows_better() {
     assert!(floor.high > learned.high, "it is less certain");
     (0..10).for_each(|i| again.round([90, 99, 80][i % 3], 0.0));
     assert!(again.floor().rate < 0.01, "{:?}", again.floor());
+}
+
+#[test]
+fn a_share_and_a_burst_are_a_gilbert_channel() {
+    let gilbert = |rate, burst| LossFloor { rate, burst, ..LossFloor::default() }.gilbert();
+    assert_eq!(LossFloor::default().gilbert(), (0.0, 1.0));
+    let (p, r) = gilbert(0.2, 4.0);
+    assert!((r - 0.25).abs() < 1e-12 && (p / (p + r) - 0.2).abs() < 1e-12, "{p} {r}");
+    assert_eq!(gilbert(1.0, 1.0), (1.0, 1.0));
 }

@@ -15,7 +15,7 @@
 
 mod model;
 
-use super::{Arrival, Decision, Redundancy, RedundancyFactory, RepairPlan, View};
+use super::{Arrival, Decision, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan, View};
 use model::{Channel, MOST, Train};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -116,6 +116,12 @@ impl Auto {
         let target = Some(Target { within, share });
         (0.0..=1.0).contains(&share).then_some(Self { target, ..self })
     }
+
+    /// Whether losses are mended soon enough without repair symbols.
+    fn can_wait(&self, path: &PathView) -> bool {
+        let tolerance = self.target.map_or(UNNOTICED, |target| target.within);
+        path.retransmission_is_enough(tolerance)
+    }
 }
 
 impl RedundancyFactory for Auto {
@@ -133,6 +139,10 @@ impl RedundancyFactory for Auto {
         }
     }
 
+    fn is_awake(&self, path: &PathView) -> bool {
+        path.floor.rate > 0.0 && !self.can_wait(path)
+    }
+
     fn build(&self) -> Box<dyn Redundancy> {
         Box::new(AutoPolicy {
             auto: *self,
@@ -140,6 +150,7 @@ impl RedundancyFactory for Auto {
             plan: None,
             purse: 0.0,
             help: Help::default(),
+            reason: Reason::Unknown,
         })
     }
 }
@@ -154,6 +165,7 @@ struct AutoPolicy {
     /// How many repair symbols the budget allows.
     purse: f64,
     help: Help,
+    reason: Reason,
 }
 
 /// Source symbols that no repair symbol covers yet.
@@ -187,6 +199,8 @@ struct Plan {
     left: u32,
     /// The time from one to the next.
     gap: Duration,
+    /// By how much they make it more likely that the peer has everything; 0 once the first is sent.
+    gain: f64,
 }
 
 /// Why there is a moment for repair symbols.
@@ -233,10 +247,21 @@ impl AutoPolicy {
         (piece.begun + target.within).checked_duration_since(now + way)
     }
 
-    /// Whether losses are mended soon enough without repair symbols.
-    fn can_wait(&self, view: &View) -> bool {
-        let tolerance = self.auto.target.map_or(UNNOTICED, |target| target.within);
-        view.retransmission_is_enough(tolerance)
+    /// Why none are sent, whatever there is to protect.
+    fn obstacle(&self, view: &View) -> Option<Reason> {
+        let floor = &view.path.floor;
+        if floor.rate == 0.0 && floor.excess > 0.0 {
+            return Some(Reason::Congestion);
+        }
+        if floor.rate == 0.0 {
+            let rare = floor.high < WORTHWHILE;
+            return Some(if rare { Reason::Lossless } else { Reason::Unknown });
+        }
+        if self.auto.can_wait(&view.path) {
+            return Some(Reason::RetransmissionIsEnough);
+        }
+        let pauses = view.next < self.help.paused_until;
+        pauses.then_some(Reason::NoUse)
     }
 
     /// Chooses the repair symbols for what was sent since the last ones.
@@ -244,28 +269,30 @@ impl AutoPolicy {
         let before = self.plan.take();
         let Some(piece) = self.piece else { return };
         let sources = piece.train(view);
-        let most = (self.purse as usize).min(MOST);
-        let known = view.path.floor.rate > 0.0;
-        if !known || sources.symbols == 0 || most == 0 || self.can_wait(view) {
+        if sources.symbols == 0 {
             return;
         }
-        if view.next < self.help.paused_until {
+        let most = (self.purse as usize).min(MOST);
+        let broke = (most == 0).then_some(Reason::Budget);
+        if let Some(reason) = self.obstacle(view).or(broke) {
+            self.reason = reason;
             return;
         }
         let channel = Channel::new(&view.path.floor);
         let slack = self.slack(now, &piece, view);
         let (wait, gap) = times(moment, slack, &channel, view);
         let chances = model::complete(&channel, sources, wait, gap, most);
-        let choice = self.choose(chances, view);
-        if choice.repairs == 0 {
+        let Choice { repairs, gain, .. } = self.choose(chances, view);
+        if repairs == 0 {
+            self.reason = Reason::Lossless;
             return;
         }
         // With a target, the last one leaves as late as it allows.
-        let lasts = gap * (choice.repairs - 1);
+        let lasts = gap * (repairs - 1);
         let wait = slack.map_or(wait, |slack| wait.max(slack.saturating_sub(lasts)));
         let due = before.map_or(now + wait, |plan| plan.due.min(now + wait));
-        self.plan = Some(Plan { due, left: choice.repairs, gap });
-        self.help.expect(choice.gain, view);
+        self.reason = Reason::Protects { repairs, wait: due.saturating_duration_since(now) };
+        self.plan = Some(Plan { due, left: repairs, gap, gain });
     }
 
     /// How many repair symbols to send, by the chance that the peer has everything after none, one
@@ -351,13 +378,14 @@ impl Redundancy for AutoPolicy {
         self.plan(now, if ended { Moment::Ended } else { Moment::Paused }, view);
     }
 
-    fn on_repair_sent(&mut self, now: Instant, _view: &View) {
+    fn on_repair_sent(&mut self, now: Instant, view: &View) {
         self.purse = (self.purse - 1.0).max(0.0);
         self.piece = None;
-        self.plan = self.plan.and_then(|plan| {
-            let left = plan.left.checked_sub(1).filter(|left| *left > 0)?;
-            Some(Plan { due: now + plan.gap, left, ..plan })
-        });
+        let Some(plan) = self.plan.take() else { return };
+        self.help.expect(plan.gain, view);
+        let left = plan.left - 1;
+        self.plan =
+            (left > 0).then_some(Plan { due: now + plan.gap, left, gain: 0.0, ..plan });
     }
 
     fn on_arrived(&mut self, _now: Instant, _id: u64, how: Arrival, view: &View) {
@@ -381,5 +409,9 @@ impl Redundancy for AutoPolicy {
 
     fn timeout(&self) -> Option<Instant> {
         self.plan.map(|plan| plan.due)
+    }
+
+    fn reason(&self) -> Option<Reason> {
+        Some(self.reason)
     }
 }

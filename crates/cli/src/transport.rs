@@ -1,10 +1,11 @@
 //! Transport options that commands share.
 
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sutura::TransportConfig;
-use sutura::policy::{CongestionFactory, LossReactionFactory};
+use sutura::policy::{CongestionFactory, LossReactionFactory, RedundancyFactory};
 use sutura::registry::{self, UnknownPolicy};
 
 #[derive(Debug, Clone, clap::Args)]
@@ -16,6 +17,26 @@ pub struct TransportArgs {
     /// Loss reaction: what to do with lost data, as `sutura policies` lists
     #[arg(long, value_name = "NAME", default_value = "hold-for-repair", value_parser = reaction)]
     loss_reaction: Arc<dyn LossReactionFactory>,
+    /// Redundancy of all that has none of its own by exp_b or --fec: none, or as `sutura policies`
+    /// lists, such as auto:budget=0.5 for half as many repair symbols as packets at most, or
+    /// auto:within=80ms for data that is to arrive within 80 ms
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    redundancy: Redundancy,
+}
+
+/// A redundancy policy, or none.
+#[derive(Debug, Clone)]
+pub struct Redundancy(Option<Arc<dyn RedundancyFactory>>);
+
+impl FromStr for Redundancy {
+    type Err = UnknownPolicy;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "none" => Ok(Self(None)),
+            _ => registry::redundancy().find(text).map(|factory| Self(Some(factory))),
+        }
+    }
 }
 
 /// Finds a congestion control algorithm by name.
@@ -36,6 +57,7 @@ impl TransportArgs {
         TransportConfig {
             congestion: self.congestion.clone(),
             loss_reaction: self.loss_reaction.clone(),
+            redundancy: self.redundancy.0.clone(),
             max_idle_timeout: Some(idle_timeout),
             ..TransportConfig::default()
         }

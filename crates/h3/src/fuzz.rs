@@ -168,6 +168,8 @@ impl Transport for Feed {
 
     fn protect(&mut self, _: StreamId, _: Option<Protection>) {}
 
+    fn protect_by_default(&mut self, _: StreamId) {}
+
     fn observe(&mut self, event: impl FnOnce() -> FrameEvent) {
         event();
     }

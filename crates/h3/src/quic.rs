@@ -109,6 +109,10 @@ impl Transport for Quic<'_> {
         let _ = self.connection.send_stream(id).protect(protection);
     }
 
+    fn protect_by_default(&mut self, id: StreamId) {
+        let _ = self.connection.send_stream(id).protect_by_default();
+    }
+
     fn observe(&mut self, event: impl FnOnce() -> FrameEvent) {
         self.connection.observe_application(self.now, event);
     }

@@ -62,6 +62,9 @@ pub trait Transport {
     /// Turns protection by erasure coding on or off for what is sent on the stream.
     fn protect(&mut self, id: StreamId, protection: Option<Protection>);
 
+    /// Protects what is sent on the stream like that of a new one, as the connection is configured.
+    fn protect_by_default(&mut self, id: StreamId);
+
     /// Reports a frame to the connection's observer. `event` is called only if there is an
     /// observer.
     fn observe(&mut self, _event: impl FnOnce() -> FrameEvent) {}

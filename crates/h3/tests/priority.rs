@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::Ending::{Fin, Open, Reset};
 use common::Stream::{Bi, Uni};
-use common::{Bench, GET, World, get, script, update_frame};
+use common::{Bench, GET, World, default_protection, get, script, update_frame};
 use sutura_h3::{
     Class, Code, Event, Fields, FrameAction, FrameContent, FrameEvent, Priority, Urgency, Weight,
 };
@@ -70,7 +70,7 @@ fn the_request_decides() {
 }
 
 #[test]
-fn no_wish_is_the_default_without_protection() {
+fn no_wish_is_the_default_protection() {
     let mut world = World::default();
     let stream = world.request(&get(), true);
     world.settle();
@@ -97,7 +97,7 @@ fn the_responses_field_overrides_what_it_names() {
     let head = Fields::response(200).with("priority", "u=5, exp_b=0, exp_d=broken");
     world.respond(stream, &head, false);
     assert_eq!(last(&world, stream), Some(request(5, true)));
-    assert_eq!(protected(&world, stream), []);
+    assert_eq!(protected(&world, stream), [None]);
     let (mut world, stream) = start(&Priority::default());
     world.respond(stream, &Fields::response(200).with("priority", "i, exp_b=2"), false);
     assert_eq!(last(&world, stream), Some(request(3, true)));
@@ -128,8 +128,11 @@ fn updates_apply_before_and_during_the_response() {
         Protection::tail(1, Duration::ZERO),
         Protection::incremental(3, Duration::from_millis(80)),
     ];
-    assert_eq!(protected(&world, stream), [Some(plain), Some(incremental), None]);
-    // There is no protection left to take back, so the transport is not told again.
+    assert_eq!(
+        protected(&world, stream),
+        [Some(plain), Some(incremental), Some(default_protection())]
+    );
+    // It has what it would have without a wish, so the transport is not told again.
     update(&mut world, &Priority { urgency: 2, ..Priority::default() });
     assert_eq!(protected(&world, stream).len(), 3);
 }
@@ -247,7 +250,7 @@ fn the_latest_update_replaces_all_of_the_one_before() {
         bench.work();
         assert_eq!(bench.outcome, Ok(()));
         assert_eq!(now(&bench), Some(expected), "{value}");
-        assert_eq!(bench.pair.protections.last().unwrap().2, None);
+        assert_eq!(bench.pair.protections.last().unwrap().2, Some(default_protection()));
     }
 }
 

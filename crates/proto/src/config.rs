@@ -2,7 +2,7 @@
 
 use crate::congestion::{Algorithm, CongestionFactory};
 use crate::crypto::{ClientCrypto, ServerCrypto};
-use crate::fec::redundancy::RedundancyFactory;
+use crate::fec::redundancy::{Auto, RedundancyFactory};
 use crate::loss_reaction::{HoldForRepair, LossReactionFactory};
 use crate::streams::delivery::{DeliveryFactory, StreamOrder};
 use crate::streams::resend_order::{ByLoss, ResendOrderFactory};
@@ -78,7 +78,7 @@ pub struct TransportConfig {
     pub scheduler: Arc<dyn SchedulerFactory>,
     /// How streams are protected by erasure coding, unless
     /// [`SendStream::protect`](crate::SendStream::protect) says otherwise; `None` for no
-    /// protection.
+    /// protection. By default [`Auto`], which costs nothing until packets are lost.
     pub redundancy: Option<Arc<dyn RedundancyFactory>>,
     /// What happens to lost data: it is sent again, held back for repair symbols, or dropped.
     pub loss_reaction: Arc<dyn LossReactionFactory>,
@@ -129,7 +129,7 @@ impl Default for TransportConfig {
             connection_send_buffer: 16 << 20,
             congestion: Arc::new(Algorithm::BBR),
             scheduler: Arc::new(Scheme::EPS),
-            redundancy: None,
+            redundancy: Some(Arc::new(Auto::default())),
             loss_reaction: Arc::new(HoldForRepair),
             resend_order: Arc::new(ByLoss),
             mix_streams: false,

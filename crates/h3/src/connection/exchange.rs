@@ -70,14 +70,18 @@ impl Exchange {
 
     /// The response's priority (RFC 9218 section 8).
     pub(super) fn priority(&self) -> Priority {
-        self.client.overridden_by(&self.server).resolve()
+        self.parameters().resolve()
+    }
+
+    fn parameters(&self) -> PriorityParameters {
+        self.client.overridden_by(&self.server)
     }
 
     /// Sets the priority of the response's stream and, once the response has begun, its protection.
     pub(super) fn apply_priority<T: Transport>(&mut self, quic: &mut T, id: StreamId) {
         let priority = self.priority();
         quic.set_priority(id, priority.of_stream());
-        self.apply_protection(quic, id, &priority);
+        self.apply_protection(quic, id);
     }
 
     /// Begins the response; the final one carries its own priority. The stream has had its priority
@@ -97,14 +101,16 @@ impl Exchange {
         if after != before {
             quic.set_priority(id, after);
         }
-        self.apply_protection(quic, id, &priority);
+        self.apply_protection(quic, id);
     }
 
-    fn apply_protection<T: Transport>(&mut self, quic: &mut T, id: StreamId, priority: &Priority) {
-        let protection = priority.protection().filter(|_| self.responding);
-        if protection.is_some() || self.protected {
-            self.protected = protection.is_some();
-            quic.protect(id, protection);
+    fn apply_protection<T: Transport>(&mut self, quic: &mut T, id: StreamId) {
+        let wish = self.parameters().protection().filter(|_| self.responding);
+        let had_wish = std::mem::replace(&mut self.protected, wish.is_some());
+        match wish {
+            Some(protection) => quic.protect(id, protection),
+            None if had_wish => quic.protect_by_default(id),
+            None => {}
         }
     }
 

@@ -273,9 +273,13 @@ impl Connection {
             } else {
                 // The response was handed to the transport completely, but may still have to be
                 // sent. The transport ignores streams that are gone.
-                let priority = self.overrides.apply(id, &parameters).resolve();
-                quic.set_priority(id, priority.of_stream());
-                quic.protect(id, priority.protection());
+                let parameters = self.overrides.apply(id, &parameters);
+                let protection = parameters.protection();
+                quic.set_priority(id, parameters.resolve().of_stream());
+                match protection {
+                    Some(protection) => quic.protect(id, protection),
+                    None => quic.protect_by_default(id),
+                }
             }
             return Ok(());
         };

@@ -220,6 +220,15 @@ impl PriorityParameters {
         }
     }
 
+    /// The erasure coding that they ask for, which may be none; `None` if they leave it to the
+    /// connection's configuration.
+    pub(crate) fn protection(&self) -> Option<Option<Protection>> {
+        let burst = self.burst?;
+        let (delay, incremental) = (self.delay, self.incremental);
+        let wish = Self { burst: Some(burst), delay, incremental, ..Self::default() };
+        Some(wish.resolve().protection())
+    }
+
     /// The priority, with defaults for absent parameters.
     #[must_use]
     pub fn resolve(self) -> Priority {

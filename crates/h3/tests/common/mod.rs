@@ -23,6 +23,11 @@ struct Half {
     told_stop: bool,
 }
 
+/// The protection that connections are configured with.
+pub fn default_protection() -> Protection {
+    Protection::tail(9, std::time::Duration::ZERO)
+}
+
 /// The transport between two ends.
 #[derive(Debug)]
 pub struct Pair {
@@ -248,6 +253,10 @@ impl Transport for End<'_> {
 
     fn protect(&mut self, id: StreamId, protection: Option<Protection>) {
         self.pair.protections.push((self.side, id, protection));
+    }
+
+    fn protect_by_default(&mut self, id: StreamId) {
+        self.pair.protections.push((self.side, id, Some(default_protection())));
     }
 
     fn observe(&mut self, event: impl FnOnce() -> FrameEvent) {

@@ -225,6 +225,7 @@ fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PageLoad, Error> 
     let transport = TransportConfig {
         congestion: Arc::new(Algorithm::BBR),
         scheduler: Arc::new(scheme),
+        redundancy: None,
         ..TransportConfig::default()
     };
     let page = signals.page()?;

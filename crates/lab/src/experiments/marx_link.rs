@@ -51,6 +51,7 @@ pub fn measure(
         let config = TransportConfig {
             scheduler: Arc::new(entrant.scheme),
             congestion: Arc::new(Algorithm::BBR),
+            redundancy: None,
             ..TransportConfig::default()
         };
         let seed = Rng::stream(options.seed, page as u64).next_u64();

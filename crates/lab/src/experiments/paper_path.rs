@@ -52,9 +52,14 @@ impl Channel {
     }
 }
 
-/// The settings of both ends: BBR, as in the paper, and otherwise the defaults.
+/// The settings of both ends: BBR, as in the paper, no redundancy but what is asked for, and
+/// otherwise the defaults.
 pub fn transport() -> TransportConfig {
-    TransportConfig { congestion: Arc::new(Algorithm::BBR), ..TransportConfig::default() }
+    TransportConfig {
+        congestion: Arc::new(Algorithm::BBR),
+        redundancy: None,
+        ..TransportConfig::default()
+    }
 }
 
 /// The protection of a burst loss tolerance; none if that is 0.

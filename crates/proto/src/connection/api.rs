@@ -125,6 +125,17 @@ impl SendStream<'_> {
         Ok(self.connection.egress.protect(self.id, protection)?)
     }
 
+    /// Protects data sent from now on as [`TransportConfig::redundancy`] says, like a new stream.
+    ///
+    /// [`TransportConfig::redundancy`]: crate::TransportConfig::redundancy
+    ///
+    /// # Errors
+    /// The stream is finished.
+    pub fn protect_by_default(&mut self) -> Result<(), WriteError> {
+        let protection = self.connection.egress.streams.default_protection().cloned();
+        self.protect(protection)
+    }
+
     /// Announces that the data written next is one message, so that policies know its size and
     /// deadline. What is sent does not change.
     ///

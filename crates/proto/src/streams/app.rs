@@ -258,6 +258,11 @@ impl Streams {
         self.send_half(id).map(|send| send.priority.clone())
     }
 
+    /// The protection of new streams.
+    pub fn default_protection(&self) -> Option<&Protection> {
+        self.protection.as_ref()
+    }
+
     /// Sets how data sent on the stream is protected; `None` turns protection off. The session that
     /// protects it is chosen elsewhere, see [`Self::set_session`].
     ///

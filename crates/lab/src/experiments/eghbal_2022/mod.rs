@@ -184,8 +184,11 @@ pub struct PageLoad {
 /// The simulation fails.
 pub fn load(setup: Setup, seed: u64) -> Result<PageLoad, Error> {
     let path: LinkConfig = format!("{PATH} loss=bern:{}%", setup.loss).parse()?;
-    let transport =
-        TransportConfig { congestion: Arc::new(setup.congestion), ..TransportConfig::default() };
+    let transport = TransportConfig {
+        congestion: Arc::new(setup.congestion),
+        redundancy: None,
+        ..TransportConfig::default()
+    };
     let requests = setup.requests();
     let page = requests.len() - URGENT - OTHERS;
     let coverage = Coverage::default();

@@ -68,7 +68,7 @@ const MOST_WAIT_DIVISOR: u32 = 8;
 const SPACING_DIVISOR: u32 = 4;
 /// A target is met only if this part of the round-trip time is left when the last repair symbol
 /// leaves: the path is not always equally fast.
-const MARGIN_DIVISOR: u32 = 64;
+const MARGIN_DIVISOR: u32 = 32;
 /// The size of a packet, for what it costs to send one more while other data waits.
 const PACKET: f64 = 1200.0;
 /// Repair symbols did not help if, where this many pieces should have needed them, fewer than this
@@ -384,8 +384,7 @@ impl Redundancy for AutoPolicy {
         let Some(plan) = self.plan.take() else { return };
         self.help.expect(plan.gain, view);
         let left = plan.left - 1;
-        self.plan =
-            (left > 0).then_some(Plan { due: now + plan.gap, left, gain: 0.0, ..plan });
+        self.plan = (left > 0).then_some(Plan { due: now + plan.gap, left, gain: 0.0, ..plan });
     }
 
     fn on_arrived(&mut self, _now: Instant, _id: u64, how: Arrival, view: &View) {

@@ -117,8 +117,8 @@ pub use connection::{
 pub use ecn::EcnCodepoint;
 pub use endpoint::{ConnectError, ConnectionHandle, DatagramEvent, Endpoint};
 pub use error::{ConnectionError, TransportError, TransportErrorCode};
-pub use fec::redundancy::Message;
-pub use fec::{FecStats, Protection};
+pub use fec::redundancy::{Message, Reason};
+pub use fec::{CodingCounts, FecStats, Protection, ProtectionStats};
 pub use ids::{ConnectionId, Dir, MAX_CID_SIZE, Side, SpaceId, StreamId};
 pub use observe::{Metrics, Observation, Observer};
 pub use streams::delivery::Chunk;

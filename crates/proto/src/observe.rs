@@ -1,6 +1,9 @@
 //! What a connection reports to an observer, such as a qlog writer.
 
+use crate::fec::Protection;
+use crate::fec::redundancy::Reason;
 use crate::ids::{ConnectionId, Side, SpaceId, StreamId};
+use crate::path::LossFloor;
 use crate::wire::transport_parameters::TransportParameters;
 use std::any::Any;
 use std::time::{Duration, Instant};
@@ -72,6 +75,19 @@ pub enum Observation<'a> {
         /// How many.
         count: u32,
     },
+    /// A coding session is used with another policy, or its policy's reason has changed. Reported
+    /// with the figures of loss recovery, so not at once.
+    RedundancyUpdated {
+        /// The session.
+        session: u16,
+        /// The policy and its parameters.
+        protection: &'a Protection,
+        /// Why the policy sends redundancy at present, or none, if it says so.
+        reason: Option<Reason>,
+    },
+    /// The estimate of the losses that do not depend on the rate has changed by more than its
+    /// uncertainty since the last report ([`LossFloor::contradicts`]).
+    LossEstimateUpdated(LossFloor),
     /// The protocol above wrote data to a stream.
     Written {
         /// The stream.

@@ -33,11 +33,11 @@ pub use crate::egress::SendDatagramError;
 use crate::egress::{DatagramQueue, Egress};
 use crate::endpoint::ConnectError;
 use crate::error::{ConnectionError, TransportError};
-use crate::fec::{Protection, ReceiveSessions};
+use crate::fec::{Protection, ProtectionStats, ReceiveSessions};
 use crate::ids::{ConnectionId, Side, SpaceId};
 use crate::observe::{Metrics, Observation, Observer};
 use crate::path::cids::LocalCids;
-use crate::path::{LossMemory, NewPath, Path, Settled};
+use crate::path::{LossFloor, LossMemory, NewPath, Path, Settled};
 use crate::streams::{StreamStats, Streams};
 use crate::wire::packet::VERSION_1;
 use crate::wire::transport_parameters::TransportParameters;
@@ -104,6 +104,8 @@ pub struct Connection {
     datagram_announced: bool,
     endpoint_events: VecDeque<EndpointEvent>,
     observer: Option<Box<dyn Observer>>,
+    /// The loss floor that the observer knows.
+    observed_floor: LossFloor,
     stats: ConnectionStats,
     /// Whether an ack-eliciting packet was sent since the last packet was received.
     sent_since_receive: bool,
@@ -215,6 +217,7 @@ impl Connection {
             datagram_announced: false,
             endpoint_events: VecDeque::new(),
             observer: None,
+            observed_floor: LossFloor::default(),
             stats: ConnectionStats::default(),
             sent_since_receive: false,
             scratch: Scratch::default(),
@@ -299,6 +302,13 @@ impl Connection {
         stats
     }
 
+    /// What erasure coding protects: one entry for each coding session, in the order of their
+    /// numbers. A session in which nothing is protected any more is listed with its last protection.
+    #[must_use]
+    pub fn protections(&self) -> Vec<ProtectionStats> {
+        self.egress.protections().collect()
+    }
+
     /// What the streams hold. Visits every stream, so do not call it for every packet.
     #[must_use]
     pub fn stream_stats(&self) -> StreamStats {
@@ -343,6 +353,15 @@ impl Connection {
                 pacing_rate: self.path.congestion.pacing_rate(rtt),
             }),
         );
+        let floor = self.path.loss_floor();
+        if floor.contradicts(&self.observed_floor) {
+            self.observed_floor = floor;
+            observer.observe(now, &Observation::LossEstimateUpdated(floor));
+        }
+        self.egress.take_coding_news(|session, protection, reason| {
+            let news = Observation::RedundancyUpdated { session, protection, reason };
+            observer.observe(now, &news);
+        });
     }
 
     /// Returns the next event for the application.

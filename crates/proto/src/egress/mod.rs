@@ -19,7 +19,8 @@ pub use outcome::Outcome;
 
 use crate::config::FecConfig;
 use crate::fec::redundancy::PathView;
-use crate::fec::{FecStats, Protection, SendSessions, Surroundings};
+use crate::fec::redundancy::Reason;
+use crate::fec::{FecStats, Protection, ProtectionStats, SendSessions, Surroundings};
 use crate::ids::StreamId;
 use crate::loss_reaction::LossReaction;
 use crate::recovery::token::Token;
@@ -84,6 +85,17 @@ impl Egress {
     /// Counters of erasure coding.
     pub fn fec_stats(&self) -> FecStats {
         self.sessions.stats()
+    }
+
+    /// What each coding session has sent, with its policy.
+    pub fn protections(&self) -> impl Iterator<Item = ProtectionStats> + '_ {
+        self.sessions.protections()
+    }
+
+    /// Calls `tell` for each coding session whose policy or its reason has changed since the last
+    /// call.
+    pub fn take_coding_news(&mut self, tell: impl FnMut(u16, &Protection, Option<Reason>)) {
+        self.sessions.take_news(tell);
     }
 
     /// Bytes of stream data that were queued for retransmission.

@@ -12,6 +12,7 @@ pub mod redundancy;
 mod repairs;
 mod send;
 mod session;
+mod stats;
 
 pub use recv::{MAX_SYMBOL_SIZE, ReceiveSessions};
 pub use redundancy::Protection;
@@ -19,30 +20,4 @@ pub use redundancy::Protection;
 pub use send::MAX_ENCODER_BYTES;
 pub use send::{LostSymbol, RepairBid, SendSessions};
 pub(crate) use session::{Evicted, Surroundings};
-
-/// Erasure-coding counters of one connection.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FecStats {
-    /// Whether the peer can decode what we protect.
-    pub can_send: bool,
-    /// Whether both ends announced a decoder.
-    pub negotiated: bool,
-    /// Packets sent with a source symbol, including retransmissions.
-    pub source_symbols_sent: u64,
-    /// Packets sent with a repair symbol.
-    pub repair_symbols_sent: u64,
-    /// Bytes of REPAIR and REPAIR_CODED frames sent.
-    pub repair_bytes_sent: u64,
-    /// Source symbols that the peer reported as recovered.
-    pub recovered_by_peer: u64,
-    /// Losses whose retransmission was delayed because a repair symbol was in flight.
-    pub held: u64,
-    /// Source symbols received.
-    pub source_symbols_received: u64,
-    /// Repair symbols received.
-    pub repair_symbols_received: u64,
-    /// Source symbols recovered from repair symbols.
-    pub recovered: u64,
-    /// Bytes of frames recovered from repair symbols.
-    pub recovered_bytes: u64,
-}
+pub use stats::{CodingCounts, FecStats, ProtectionStats};

@@ -27,6 +27,8 @@ enum Fate {
 struct Repair {
     sent: Instant,
     span: Range<u64>,
+    /// The size of its frame in bytes.
+    size: usize,
     fate: Fate,
 }
 
@@ -60,9 +62,9 @@ pub(super) struct Repairs {
 }
 
 impl Repairs {
-    /// A repair symbol over `span` was sent.
-    pub(super) fn on_sent(&mut self, now: Instant, span: Range<u64>) {
-        self.list.push_back(Repair { sent: now, span, fate: Fate::InFlight });
+    /// A repair symbol over `span` was sent in a frame of `size` bytes.
+    pub(super) fn on_sent(&mut self, now: Instant, span: Range<u64>, size: usize) {
+        self.list.push_back(Repair { sent: now, span, size, fate: Fate::InFlight });
     }
 
     /// A repair symbol over `span` was acknowledged. Symbols below `first` are not of interest.
@@ -88,16 +90,18 @@ impl Repairs {
         }
     }
 
-    /// The peer has recovered symbol `id`, which took one of the repair symbols.
-    pub(super) fn on_recovered(&mut self, id: u64) {
+    /// The peer has recovered symbol `id`, which took one of the repair symbols. Returns the size of
+    /// that one's frame, unless none is known.
+    pub(super) fn on_recovered(&mut self, id: u64) -> Option<usize> {
         let arrived =
             self.list.iter().position(|r| r.fate == Fate::Arrived && r.span.contains(&id));
         if let Some(index) = arrived {
-            self.list.remove(index);
             self.arrived -= 1;
-        } else if let Some(repair) = self.list.iter_mut().find(|repair| repair.may_bring(id)) {
-            repair.fate = Fate::Spent;
+            return self.list.remove(index).map(|repair| repair.size);
         }
+        let repair = self.list.iter_mut().find(|repair| repair.may_bring(id))?;
+        repair.fate = Fate::Spent;
+        Some(repair.size)
     }
 
     fn position(&self, span: &Range<u64>, fate: Fate) -> Option<usize> {
@@ -166,7 +170,7 @@ mod tests {
     fn repairs(spans: &[Range<u64>]) -> Repairs {
         let mut repairs = Repairs::default();
         let now = Instant::now();
-        spans.iter().for_each(|span| repairs.on_sent(now, span.clone()));
+        spans.iter().for_each(|span| repairs.on_sent(now, span.clone(), 100));
         repairs
     }
 
@@ -209,9 +213,9 @@ mod tests {
     fn what_mended_something_before_it_was_acknowledged_mends_nothing_more() {
         let now = Instant::now();
         let mut repairs = Repairs::default();
-        repairs.on_sent(now, 0..10);
-        repairs.on_sent(now + Duration::from_secs(1), 0..10);
-        repairs.on_recovered(4);
+        repairs.on_sent(now, 0..10, 70);
+        repairs.on_sent(now + Duration::from_secs(1), 0..10, 80);
+        assert_eq!((repairs.on_recovered(4), repairs.on_recovered(10)), (Some(70), None));
         assert_eq!((repairs.covering(5), repairs.in_flight(0)), (1, 2));
         repairs.on_arrived(&(0..10), 0);
         assert_eq!((repairs.covering(5), repairs.in_flight(0)), (1, 1));
@@ -225,11 +229,11 @@ mod tests {
         let now = Instant::now();
         // Nothing but repair symbols is ever acknowledged.
         for _ in 0..1_000 {
-            repairs.on_sent(now, 0..10);
+            repairs.on_sent(now, 0..10, 100);
             repairs.on_arrived(&(0..10), 0);
             assert!(repairs.list.len() <= MAX_ARRIVED && repairs.arrived == repairs.list.len());
         }
-        repairs.on_sent(now, 10..20);
+        repairs.on_sent(now, 10..20, 100);
         repairs.on_arrived(&(10..20), 10);
         assert_eq!(repairs.list.len(), 1);
     }

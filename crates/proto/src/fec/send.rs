@@ -1,9 +1,9 @@
 //! The sending side of erasure coding: all sessions of a connection.
 
-use super::FecStats;
 use super::code::{self, SlidingWindow};
-use super::redundancy::{Arrival, Decision, Protection, RepairPlan};
+use super::redundancy::{Arrival, Decision, Protection, Reason, RepairPlan};
 use super::session::{Evicted, Frames, Session, Surroundings, Symbol, SymbolState};
+use super::stats::{CodingCounts, FecStats, ProtectionStats};
 use crate::config::FecConfig;
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{StreamId, SymbolRef};
@@ -71,7 +71,9 @@ pub struct SendSessions {
     /// The codes that the peer accepts.
     codes: CodeSet,
     sessions: Vec<Session>,
-    pub(super) stats: FecStats,
+    counts: CodingCounts,
+    /// See [`FecStats::held`].
+    held: u64,
 }
 
 impl SendSessions {
@@ -91,7 +93,6 @@ impl SendSessions {
             symbol_size,
         });
         self.codes = peer.codes;
-        self.stats.can_send = true;
     }
 
     /// The codes that the peer accepts.
@@ -112,7 +113,38 @@ impl SendSessions {
 
     /// Counters.
     pub fn stats(&self) -> FecStats {
-        self.stats
+        let (can_send, held) = (self.is_enabled(), self.held);
+        let mut stats = FecStats { can_send, held, ..FecStats::default() };
+        stats.add_sent(&self.counts);
+        stats
+    }
+
+    /// What each session has sent that protects something, or did last.
+    pub fn protections(&self) -> impl Iterator<Item = ProtectionStats> + '_ {
+        (0u16..).zip(&self.sessions).map(|(session, s)| ProtectionStats {
+            session,
+            protection: s.protection.clone(),
+            reason: s.policy.reason(),
+            counts: s.counts,
+        })
+    }
+
+    /// Calls `tell` for each session whose protection or whose policy's reason has changed since the
+    /// last call.
+    pub fn take_news(&mut self, mut tell: impl FnMut(u16, &Protection, Option<Reason>)) {
+        for (session, s) in (0u16..).zip(&mut self.sessions) {
+            if let Some(reason) = s.take_news() {
+                tell(session, &s.protection, reason);
+            }
+        }
+    }
+
+    /// Counts something that happened in a session.
+    fn count(&mut self, session: u16, add: impl Fn(&mut CodingCounts)) {
+        add(&mut self.counts);
+        if let Some(s) = self.session(session) {
+            add(&mut s.counts);
+        }
     }
 
     fn session(&mut self, id: u16) -> Option<&mut Session> {
@@ -203,7 +235,10 @@ impl SendSessions {
         let id = s.push(now, bytes, frames, evicted)?;
         let view = s.view(around);
         s.policy.on_source_sent(now, id, &view);
-        self.stats.source_symbols_sent += 1;
+        self.count(session, |counts| {
+            counts.source_symbols += 1;
+            counts.source_bytes += bytes.len() as u64;
+        });
         Some(SymbolRef { session, id })
     }
 
@@ -283,6 +318,7 @@ impl SendSessions {
         match s.get(symbol.id).map(|entry| entry.state) {
             None => LostSymbol::Unprotected,
             Some(SymbolState::InFlight) => {
+                s.on_lost(now, symbol.id);
                 let view = s.view(around);
                 s.policy.on_lost(now, symbol.id, &view);
                 LostSymbol::Open(s.outlook(symbol.id))
@@ -297,7 +333,7 @@ impl SendSessions {
     pub fn hold(&mut self, symbol: SymbolRef, until: Instant) {
         if let Some(s) = self.session(symbol.session) {
             s.hold(symbol.id, until);
-            self.stats.held += 1;
+            self.held += 1;
         }
     }
 
@@ -352,16 +388,22 @@ impl SendSessions {
             }
             news.extend(s.open_within(range));
         }
+        let mut came = CodingCounts { recovered: news.len() as u64, ..CodingCounts::default() };
         for id in &news {
+            came.time_saved += s.time_saved(now, *id, around.path.rtt);
             delivered.extend(s.done(*id).into_iter().flatten());
         }
         if !news.is_empty() {
             s.slide();
-            news.iter().for_each(|id| s.arrived(now, *id, Arrival::Recovered, around));
         }
-        let recovered = u32::try_from(news.len()).unwrap_or(u32::MAX);
-        self.stats.recovered_by_peer += u64::from(recovered);
-        Ok(recovered)
+        for id in &news {
+            if let Some(size) = s.arrived(now, *id, Arrival::Recovered, around) {
+                came.useful_symbols += 1;
+                came.useful_bytes += size as u64;
+            }
+        }
+        self.count(ack.session, |counts| counts.add(&came));
+        Ok(u32::try_from(news.len()).unwrap_or(u32::MAX))
     }
 
     /// A symbol that waits to be sent again, if it is still in the window.
@@ -389,9 +431,13 @@ impl SendSessions {
         let Some(bytes) = session.encoder.symbol(symbol.id) else { return Frames::new() };
         SourceSymbol::encode_header(symbol, out);
         out.extend_from_slice(bytes);
+        let size = bytes.len() as u64;
         let frames = entry.frames.iter();
         let frames = frames.map(|f| StreamToken { symbol: Some(symbol), ..*f }).collect();
-        self.stats.source_symbols_sent += 1;
+        self.count(symbol.session, |counts| {
+            counts.source_symbols += 1;
+            counts.source_bytes += size;
+        });
         if let Some(s) = self.session(symbol.session) {
             s.set_state(symbol.id, SymbolState::InFlight);
         }
@@ -462,12 +508,15 @@ impl SendSessions {
             out.truncate(start);
             return None;
         }
+        let size = out.len() - start;
         s.use_key();
-        s.repair_sent(now, &span, bid.header.code);
+        s.repair_sent(now, &span, bid.header.code, size);
         let view = s.view(around);
         s.policy.on_repair_sent(now, &view);
-        self.stats.repair_symbols_sent += 1;
-        self.stats.repair_bytes_sent += (out.len() - start) as u64;
+        self.count(session, |counts| {
+            counts.repair_symbols += 1;
+            counts.repair_bytes += size as u64;
+        });
         Some(Token::Repair { session, first: span.start, end: span.end })
     }
 

@@ -1,7 +1,10 @@
 //! The sending half of one session: its coding window and the state of each symbol.
 
+use super::CodingCounts;
 use super::recv::IDLE_PERIOD;
-use super::redundancy::{Arrival, PathView, Protection, Redundancy, View};
+use super::redundancy::{
+    Arrival, LOSS_DETECTION_EIGHTHS, PathView, Protection, Reason, Redundancy, View,
+};
 use super::repairs::Repairs;
 use crate::ids::StreamId;
 use crate::loss_reaction::RepairOutlook;
@@ -11,7 +14,7 @@ use crate::wire::range_set::RangeSet;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use sutura_erasure::{Encoder, WindowLimits};
 
 /// Repair keys are used in a cycle of this length, so that a key takes at most two bytes. A key is
@@ -52,6 +55,10 @@ pub(super) struct Symbol {
     pub(super) state: SymbolState,
     /// The frames in it; none once it is [`SymbolState::Done`].
     pub(super) frames: Frames,
+    /// When it was sent for the first time.
+    sent: Instant,
+    /// When it was declared lost for the first time.
+    lost: Option<Instant>,
 }
 
 /// A symbol that left the window before it was known to have arrived.
@@ -88,6 +95,10 @@ pub(super) struct Session {
     pub(super) encoder: Encoder,
     pub(super) protection: Protection,
     pub(super) policy: Box<dyn Redundancy>,
+    /// What was sent since the session has this protection.
+    pub(super) counts: CodingCounts,
+    /// The policy's reason as the observer knows it; `None` if it does not know the policy.
+    reported: Option<Option<Reason>>,
     /// Streams that belong to the session.
     pub(super) streams: Vec<StreamId>,
     /// Symbols in the encoder's window, oldest first.
@@ -117,6 +128,8 @@ impl Session {
             encoder: Encoder::new(limits),
             policy: protection.factory().build(),
             protection,
+            counts: CodingCounts::default(),
+            reported: None,
             streams: Vec::new(),
             symbols: VecDeque::new(),
             done: RangeSet::default(),
@@ -134,6 +147,9 @@ impl Session {
     /// Reuses the session for a stream with another protection.
     pub(super) fn reuse(&mut self, protection: Protection) {
         self.policy = protection.factory().build();
+        if self.protection != protection {
+            (self.counts, self.reported) = (CodingCounts::default(), None);
+        }
         self.protection = protection;
     }
 
@@ -252,7 +268,12 @@ impl Session {
             }
         };
         let frames = frames.iter().map(|f| StreamToken { symbol: None, ..*f }).collect();
-        self.symbols.push_back(Symbol { state: SymbolState::InFlight, frames });
+        self.symbols.push_back(Symbol {
+            state: SymbolState::InFlight,
+            frames,
+            sent: now,
+            lost: None,
+        });
         self.open += 1;
         self.used = Some(now);
         Some(id)
@@ -317,13 +338,19 @@ impl Session {
         self.next_key
     }
 
-    /// A repair symbol over `span` was sent. One of the sliding window also tells the peer where
+    /// A repair symbol over `span` was sent in a frame of `size` bytes. One of the sliding window also tells the peer where
     /// the window begins.
-    pub(super) fn repair_sent(&mut self, now: Instant, span: &Range<u64>, code: CodeId) {
+    pub(super) fn repair_sent(
+        &mut self,
+        now: Instant,
+        span: &Range<u64>,
+        code: CodeId,
+        size: usize,
+    ) {
         if code == CodeId::SLIDING_WINDOW {
             self.told = self.told.max(span.start);
         }
-        self.repairs.on_sent(now, span.clone());
+        self.repairs.on_sent(now, span.clone(), size);
     }
 
     /// A repair symbol over `span` was acknowledged, or else lost.
@@ -397,17 +424,48 @@ impl Session {
         self.told = self.told.max(lower_bound);
     }
 
-    /// Tells the policy that the peer has a symbol.
-    pub(super) fn arrived(&mut self, now: Instant, id: u64, how: Arrival, around: &Surroundings) {
-        match how {
+    /// Tells the policy that the peer has a symbol. Returns the size of the repair symbol that
+    /// recovered it, if one did.
+    pub(super) fn arrived(
+        &mut self,
+        now: Instant,
+        id: u64,
+        how: Arrival,
+        around: &Surroundings,
+    ) -> Option<usize> {
+        let mended = match how {
             Arrival::Recovered => {
-                self.repairs.on_recovered(id);
                 self.overheld = self.holds_any();
+                self.repairs.on_recovered(id)
             }
-            Arrival::Acked | Arrival::Late => {}
-        }
+            Arrival::Acked | Arrival::Late => None,
+        };
         let view = self.view(around);
         self.policy.on_arrived(now, id, how, &view);
+        mended
+    }
+
+    /// Notes when a symbol was first declared lost.
+    pub(super) fn on_lost(&mut self, now: Instant, id: u64) {
+        if let Some(symbol) = self.symbol(id) {
+            symbol.lost.get_or_insert(now);
+        }
+    }
+
+    /// How much earlier the peer had symbol `id`, which it reports as recovered at `now`, than a
+    /// retransmission would have brought it. See [`CodingCounts::time_saved`].
+    pub(super) fn time_saved(&self, now: Instant, id: u64, rtt: Duration) -> Duration {
+        let Some(symbol) = self.get(id) else { return Duration::ZERO };
+        let detected = symbol.sent + rtt * LOSS_DETECTION_EIGHTHS / 8;
+        let resent = symbol.lost.unwrap_or(detected);
+        // A retransmission takes half a round trip to the peer, and the report as long from there.
+        (resent + rtt).saturating_duration_since(now)
+    }
+
+    /// The policy's reason, if the observer does not know it yet.
+    pub(super) fn take_news(&mut self) -> Option<Option<Reason>> {
+        let reason = self.policy.reason();
+        (self.reported.replace(reason) != Some(reason)).then_some(reason)
     }
 }
 
@@ -418,7 +476,7 @@ mod tests {
     #[test]
     fn a_report_of_what_is_known_visits_nothing() {
         let limits = WindowLimits { symbols: 1024, bytes: 1 << 20, symbol_size: 100 };
-        let mut session = Session::new(limits, Protection::tail(1, std::time::Duration::ZERO));
+        let mut session = Session::new(limits, Protection::tail(1, Duration::ZERO));
         let now = Instant::now();
         for _ in 0..1024 {
             session.push(now, b"symbol", &[], &mut SmallVec::new()).unwrap();

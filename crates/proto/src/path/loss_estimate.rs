@@ -1,4 +1,10 @@
-//! Estimates the loss rate.
+//! Estimates the share of packets that are lost, for whatever reason.
+//!
+//! This is what an application sees: random losses and those of full queues alike, of all packets
+//! including the handshake's, at once and without a statement of how certain it is. Who must know
+//! how many of the *next* packets are lost if all goes well, or whether losses are congestion, uses
+//! the [loss floor](super::loss_floor), which leaves out losses that the rate may have caused, and
+//! names its uncertainty.
 
 /// A moving average of the share of lost packets.
 #[derive(Debug, Clone, Copy, Default)]

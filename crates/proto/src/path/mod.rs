@@ -189,8 +189,7 @@ impl Path {
             };
             packet.cc = self.congestion.on_packet_sent(now, &sent);
             if space == SpaceId::Data {
-                let rtt = self.recovery.rtt().smoothed();
-                self.floor.on_sent(now, bytes, rtt, self.app_limited);
+                self.floor.on_sent(now, bytes, self.recovery.rtt().smoothed());
             }
         }
         if space != SpaceId::Data {

@@ -103,7 +103,7 @@ impl Path {
             _ => None,
         };
         for packet in settled.acked.iter().filter(|packet| packet.in_flight) {
-            self.floor.on_acked(now, packet.time, packet.size.into(), empty);
+            self.floor.on_acked(now, packet.pn, packet.time, packet.size.into(), empty);
         }
         for packet in settled.late.iter().filter(|packet| packet.in_flight) {
             self.floor.on_refuted(packet.time);

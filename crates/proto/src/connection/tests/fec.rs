@@ -60,11 +60,33 @@ fn losses_are_mended_without_a_round_trip() {
         assert_eq!(server.fec.recovered_by_peer, lost.len() as u64, "{lost:?}");
         assert_eq!(server.fec.repair_symbols_sent, 3);
         assert_eq!(server.stream_bytes_retransmitted, 0, "{lost:?}");
+        counts_are_right(pair.server.conn(), lost.len() as u64);
         assert_eq!(server.packets_lost, lost.len() as u64, "congestion control hears of each");
 
         let mut pair = Pair::connected();
         assert!(lossy_transfer(&mut pair, None, lost) > Duration::from_millis(140));
     }
+}
+
+/// Checks what a server counts that sent three repair symbols on one stream, of which the client
+/// needed `useful`.
+fn counts_are_right(server: &Connection, useful: u64) {
+    let (fec, protections) = (server.stats().fec, server.protections());
+    let [only] = protections.as_slice() else { panic!("{protections:?}") };
+    assert_eq!((only.session, &only.protection, only.reason), (0, &tail(), None));
+    let counts = only.counts;
+    assert_eq!((counts.recovered, counts.useful_symbols), (useful, useful));
+    assert_eq!((fec.repair_symbols_useful, fec.repair_symbols_wasted), (useful, 3 - useful));
+    assert_eq!((fec.repair_symbols_sent, counts.wasted_symbols()), (3, 3 - useful));
+    assert_eq!(fec.repair_bytes_sent, fec.repair_bytes_useful + fec.repair_bytes_wasted);
+    assert_eq!(counts.wasted_bytes(), fec.repair_bytes_wasted);
+    assert_eq!((fec.source_symbols_sent, fec.source_bytes_sent), (6, counts.source_bytes));
+    assert!((6_500..6_600).contains(&fec.source_bytes_sent), "{fec:?}");
+    // The round-trip time is 100 ms. A symbol is there after 50 ms, a retransmission after 162 ms.
+    let each = fec.time_saved / u32::try_from(useful).unwrap();
+    let expected = Duration::from_millis(90)..Duration::from_millis(130);
+    assert!(expected.contains(&each), "{each:?}");
+    assert_eq!(counts.time_saved, fec.time_saved);
 }
 
 #[test]

@@ -36,9 +36,12 @@ policies! {
         [auto, tail, incremental, block, sr_arq, ac_rlnc, bulk, buffer];
 }
 
+/// The time from first sending data to the detection of its loss, in eighths of a round trip (RFC
+/// 9002 section 6.1.2).
+pub(super) const LOSS_DETECTION_EIGHTHS: u32 = 9;
 /// The time from first sending data to the arrival of its retransmission, in eighths of a round
 /// trip: nine to detect the loss and four to arrive (Holzinger 2025, II-D2).
-const RETRANSMISSION_EIGHTHS: u32 = 13;
+const RETRANSMISSION_EIGHTHS: u32 = LOSS_DETECTION_EIGHTHS + 4;
 
 /// The state of the path.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,9 +53,12 @@ pub struct PathView {
     pub min_rtt: Duration,
     /// The probe timeout, without backoff.
     pub pto: Duration,
-    /// Fraction of recently sent packets that were lost, 0 to 1.
+    /// Fraction of recently sent packets that were lost, 0 to 1, whatever the cause: a moving average
+    /// over about 256 packets. It knows nothing of its uncertainty, and includes losses that end as
+    /// soon as the rate falls.
     pub loss: f64,
-    /// The losses that do not depend on the rate.
+    /// The losses that do not depend on the rate, with their bounds, their bursts and what is lost
+    /// in addition. It takes some rounds longer to learn than `loss`.
     pub floor: LossFloor,
     /// The congestion window in bytes.
     pub window: u64,

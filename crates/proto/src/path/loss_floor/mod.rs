@@ -8,14 +8,14 @@
 //! A lost packet is evidence of a floor if congestion cannot be why it was lost: the queue was empty
 //! ([`queue`]) and the rate was one that the path is known to carry ([`rounds`]).
 
-mod clumps;
-mod lags;
+mod bursts;
+mod change;
 mod queue;
 mod rounds;
 mod tally;
 
-use clumps::Clumps;
-use lags::{Bursts, Lags};
+use bursts::{Bursts, Gaps};
+use change::Recent;
 use queue::QueueGauge;
 use rounds::{Finished, Rounds};
 use std::time::{Duration, Instant};
@@ -23,8 +23,6 @@ use tally::Tally;
 
 /// How many packets back the estimate looks.
 const MEMORY: f64 = 2_000.0;
-/// How many packets back it looks to find out whether the path has changed.
-const RECENT: f64 = 250.0;
 /// Losses count in full once the outcomes of this many packets are known.
 const CONFIDENT: f64 = 100.0;
 /// So many slow packets are evidence against what faster ones say.
@@ -50,10 +48,9 @@ pub struct LossFloor {
     pub high: f64,
     /// How many packets in a row are lost on average; at least 1.
     pub burst: f64,
-    /// How much the fate of a packet depends on that of the one right before it: 0 if not at all, 1
-    /// if it is the same.
-    pub correlation: f64,
-    /// How long that dependence lasts on average: about as long as a burst of losses.
+    /// How long the path goes on losing packets on average once it has lost one: what is sent this
+    /// much later is hardly more likely to be lost than anything else. Zero if losses do not come in
+    /// bursts, or as long as that is not known.
     pub burst_time: Duration,
     /// What is lost in addition to the floor while the queue is not empty.
     pub excess: f64,
@@ -62,8 +59,7 @@ pub struct LossFloor {
 impl Default for LossFloor {
     /// A path about which nothing is known.
     fn default() -> Self {
-        let Bursts { correlation, time: burst_time } = Bursts::default();
-        Self { rate: 0.0, low: 0.0, high: 1.0, burst: 1.0, correlation, burst_time, excess: 0.0 }
+        Self { rate: 0.0, low: 0.0, high: 1.0, burst: 1.0, burst_time: Duration::ZERO, excess: 0.0 }
     }
 }
 
@@ -74,6 +70,14 @@ impl LossFloor {
     pub fn most_lost(&self, packets: f64) -> f64 {
         let deviation = (packets * self.rate * (1.0 - self.rate) * self.burst).sqrt();
         packets * self.rate + NOISE_DEVIATIONS * deviation
+    }
+
+    /// Whether this and `other` differ by more than their uncertainty: the share that one of them
+    /// names is outside the bounds of the other.
+    #[must_use]
+    pub fn contradicts(&self, other: &Self) -> bool {
+        let excludes = |a: &Self, b: &Self| b.rate < a.low || b.rate > a.high;
+        excludes(self, other) || excludes(other, self)
     }
 
     /// The parameters `p` and `r` of the simple Gilbert model, in which a path loses every packet in
@@ -90,13 +94,16 @@ impl LossFloor {
 
 /// What a new connection may start from: the floor as an earlier one to the same peer left it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct LossMemory(Tally);
+pub struct LossMemory {
+    tally: Tally,
+    gaps: Gaps,
+}
 
 impl LossMemory {
     /// Whether nothing is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.packets == 0.0
+        self.tally.packets == 0.0
     }
 }
 
@@ -104,18 +111,17 @@ impl LossMemory {
 #[derive(Debug, Default)]
 pub(crate) struct LossFloorEstimator {
     queue: QueueGauge,
-    clumps: Clumps,
     rounds: Rounds,
     /// Packets that met an empty queue, at a rate near the path's and at a lower one.
     near: Tally,
     slow: Tally,
     /// The newest of both.
-    recent: Tally,
+    recent: Recent,
     /// Packets that met a queue.
     filled: Tally,
-    /// Packets after a lost one.
-    lags: Lags,
-    last_lost: Option<u64>,
+    bursts: Bursts,
+    /// How many packets were lost in a row just now.
+    run: u32,
     /// When the newest acknowledged packet was sent.
     newest_acked: Option<Instant>,
     floor: LossFloor,
@@ -124,7 +130,9 @@ pub(crate) struct LossFloorEstimator {
 impl LossFloorEstimator {
     /// An estimator that knows what an earlier connection learned.
     pub(crate) fn new(memory: LossMemory) -> Self {
-        let mut estimator = Self { near: memory.0, ..Self::default() };
+        let LossMemory { tally, gaps } = memory;
+        let bursts = Bursts::new(gaps, tally.rate());
+        let mut estimator = Self { near: tally, bursts, ..Self::default() };
         estimator.floor = estimator.estimate();
         estimator
     }
@@ -134,7 +142,7 @@ impl LossFloorEstimator {
         let mut tally = self.evidence();
         let surplus = (tally.packets - REMEMBERED).max(0.0);
         tally.fade(surplus, tally.packets.max(1.0));
-        LossMemory(tally)
+        LossMemory { tally, gaps: self.bursts.gaps().remembered() }
     }
 
     /// The current estimate.
@@ -142,10 +150,8 @@ impl LossFloorEstimator {
         self.floor
     }
 
-    /// Handles a packet that is sent. `rtt` is the smoothed round-trip time; `limited` if the
-    /// application does not fill the window.
-    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64, rtt: Duration, limited: bool) {
-        self.clumps.on_sent(now, rtt, limited);
+    /// Handles a packet that is sent. `rtt` is the smoothed round-trip time.
+    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64, rtt: Duration) {
         self.rounds.on_sent(now, bytes, rtt);
     }
 
@@ -159,19 +165,19 @@ impl LossFloorEstimator {
         rtt: Duration,
         marked: bool,
     ) -> Option<bool> {
-        let own = self.queue.on_rtt(now, sent, rtt, marked);
-        if marked { own } else { self.clumps.on_arrived(sent, own) }
+        self.queue.on_rtt(now, sent, rtt, marked)
     }
 
     /// Handles an acknowledged packet, after [`Self::on_rtt`] and in the order of packet numbers.
     pub(crate) fn on_acked(
         &mut self,
         now: Instant,
+        pn: u64,
         sent: Instant,
         bytes: u64,
         empty: Option<bool>,
     ) {
-        self.lags.on_acked(sent);
+        self.bursts.on_acked(pn, sent);
         // The acknowledgement of a packet that others overtook says neither how long the queue was
         // nor at which rate the path delivers.
         if self.newest_acked.is_some_and(|newest| sent < newest) {
@@ -185,15 +191,15 @@ impl LossFloorEstimator {
 
     /// Handles a lost packet, in the order of packet numbers.
     pub(crate) fn on_lost(&mut self, pn: u64, sent: Instant) {
-        let begins = self.last_lost.is_none_or(|last| pn != last + 1);
-        self.last_lost = Some(pn);
-        let empty = self.clumps.was_empty(sent).or_else(|| self.queue.was_empty(sent));
-        self.lags.on_lost(sent, empty == Some(false));
-        self.rounds.on_lost(sent, empty, begins);
+        let empty = self.queue.was_empty(sent);
+        let joined = self.bursts.on_lost(pn, sent, empty == Some(true));
+        self.run = if joined { self.run.saturating_add(1) } else { 1 };
+        self.rounds.on_lost(sent, empty, self.run);
     }
 
     /// Handles the late acknowledgement of a packet that was reported as lost.
     pub(crate) fn on_refuted(&mut self, sent: Instant) {
+        self.bursts.on_refuted();
         if !self.rounds.on_refuted(sent) {
             self.near.on_refuted();
             self.recent.on_refuted();
@@ -212,6 +218,7 @@ impl LossFloorEstimator {
             return false;
         }
         let before = self.floor;
+        self.bursts.update(self.evidence().rate());
         self.floor = self.estimate();
         before != self.floor
     }
@@ -223,7 +230,6 @@ impl LossFloorEstimator {
         for tally in [&mut self.near, &mut self.slow] {
             tally.fade(empty.packets, MEMORY);
         }
-        self.recent.fade(empty.packets, RECENT);
         self.recent.add(empty);
         let tally = if round.slow { &mut self.slow } else { &mut self.near };
         tally.add(empty);
@@ -232,13 +238,10 @@ impl LossFloorEstimator {
 
     /// If what came lately is not what came before, only that counts from now on.
     fn forget_another_path(&mut self) {
-        let (low, high) = self.evidence().interval();
-        let (recent_low, recent_high) = self.recent.interval();
-        let enough = self.recent.packets >= CONFIDENT;
-        if enough && (recent_low > high || recent_high < low) {
-            self.near = self.recent;
-            self.slow = Tally::default();
-            self.lags.clear();
+        let mut all = self.near;
+        all.add(&self.slow);
+        if let Some(newest) = self.recent.take_change(&all) {
+            (self.near, self.slow) = (newest, Tally::default());
         }
     }
 
@@ -260,14 +263,12 @@ impl LossFloorEstimator {
         let (low, high) = evidence.interval();
         let rate = (evidence.lost / evidence.packets.max(CONFIDENT)).min(MAX_FLOOR);
         let excess = (self.filled.rate() - rate).max(0.0);
-        let Bursts { correlation, time: burst_time } = self.lags.estimate(rate);
         LossFloor {
             rate,
             low: low.min(rate),
             high: high.max(rate),
             burst: evidence.burst(),
-            correlation,
-            burst_time,
+            burst_time: self.bursts.time(),
             excess,
         }
     }

@@ -13,13 +13,12 @@ const NOISE_DIVISOR: u32 = 32;
 const NOISE: Duration = Duration::from_micros(200);
 /// And those in the lowest part of the range that was seen lately.
 const RANGE_DIVISOR: u32 = 4;
+/// Packets that are sent within this share of the minimum wait for each other if the link is slower
+/// than the sender. Only the shortest of their round-trip times says what they met.
+const CLUMP_DIVISOR: u32 = 32;
 /// The queue stands if the median of the latest samples is above this share of the range, in percent.
 /// An empty queue leaves most samples near the bottom, a full one near the top.
 const STANDING_PERCENT: u32 = 65;
-/// It does not stand if at least this part of the samples is in the lowest part of the range: a sender
-/// whose packets go in short bursts finds an empty queue with the first of each, and those after it
-/// wait for each other.
-const BOTTOM_DIVISOR: usize = 6;
 /// With fewer samples nothing is known of a queue.
 const MIN_SAMPLES: usize = 8;
 /// How many samples lie between two looks at their median.
@@ -65,6 +64,25 @@ struct Sample {
     rtt: Duration,
     /// Whether the packet found the queue empty, if that is known.
     empty: Option<bool>,
+    /// How long a queue that was not empty takes to drain so far that it counts as empty, if nothing
+    /// more joins it; `None` if that is not known.
+    drains: Option<Duration>,
+}
+
+impl Sample {
+    /// Whether a packet that is sent `later` found the queue empty, unless others filled it since.
+    fn was_empty(&self, later: Duration) -> Option<bool> {
+        let drained = self.drains.is_some_and(|drains| drains <= later);
+        self.empty.map(|empty| empty || drained)
+    }
+}
+
+/// Packets that were sent at nearly the same time, as those of a message are.
+#[derive(Debug, Clone, Copy)]
+struct Clump {
+    begun: Instant,
+    /// The shortest round-trip time of its packets so far.
+    least: Duration,
 }
 
 /// Judges the queue by round-trip times.
@@ -78,6 +96,7 @@ struct Sample {
 pub(super) struct QueueGauge {
     min: Extreme<Duration>,
     max: Extreme<Duration>,
+    clump: Option<Clump>,
     /// The newest round-trip time.
     latest: Option<Duration>,
     /// In the order in which the packets were sent.
@@ -100,6 +119,7 @@ impl QueueGauge {
         marked: bool,
     ) -> Option<bool> {
         self.min.update(now, rtt, |a, b| a < b);
+        let rtt = self.of_clump(sent, rtt);
         // One packet that is late alone does not make a range.
         let latest = self.latest.replace(rtt).unwrap_or(rtt);
         self.max.update(now, rtt.min(latest), |a, b| a > b);
@@ -108,13 +128,28 @@ impl QueueGauge {
         self.look_at_median(min, range);
         let filled = rtt > near || marked;
         let empty = (filled || !self.standing).then_some(!filled);
+        let drains = (!marked).then(|| rtt.saturating_sub(near));
         if self.samples.back().is_none_or(|newest| newest.sent <= sent) {
             if self.samples.len() == MAX_SAMPLES {
                 self.samples.pop_front();
             }
-            self.samples.push_back(Sample { sent, rtt, empty });
+            self.samples.push_back(Sample { sent, rtt, empty, drains });
         }
         empty
+    }
+
+    /// The shortest round-trip time of the clump to which the packet belongs.
+    fn of_clump(&mut self, sent: Instant, rtt: Duration) -> Duration {
+        let length = self.min.get(|a, b| a < b).unwrap_or(rtt) / CLUMP_DIVISOR;
+        let same = |clump: &Clump| {
+            sent.checked_duration_since(clump.begun).is_some_and(|after| after <= length)
+        };
+        let clump = match self.clump.filter(same) {
+            Some(Clump { begun, least }) => Clump { begun, least: least.min(rtt) },
+            None => Clump { begun: sent, least: rtt },
+        };
+        self.clump = Some(clump);
+        clump.least
     }
 
     /// The minimum and how far the maximum is above it.
@@ -139,28 +174,17 @@ impl QueueGauge {
         let middle = rtts.len() / 2;
         let (_, median, _) = rtts.select_nth_unstable(middle);
         let top = min + range * STANDING_PERCENT / 100;
-        let high = *median > top.max(min + NOISE);
-        let bottom = min + range / RANGE_DIVISOR;
-        let at_bottom = rtts.iter().filter(|rtt| **rtt <= bottom).count();
-        self.standing = high && at_bottom * BOTTOM_DIVISOR < rtts.len();
+        self.standing = *median > top.max(min + NOISE);
     }
 
     /// Whether a packet that was sent at `sent` and lost found the queue empty: the samples before
     /// and after it say so both. `None` if that is not known.
-    ///
-    /// A sample before it says nothing if the queue that it met had time to drain: the end of a burst
-    /// meets the queue that the burst itself makes, and the beginning of the next one does not.
     pub(super) fn was_empty(&self, sent: Instant) -> Option<bool> {
         let after = self.samples.partition_point(|sample| sample.sent < sent);
-        let next = self.samples.get(after)?;
-        let (min, _) = self.range(next.rtt);
-        let may_stand = |sample: &&Sample| {
-            sent.saturating_duration_since(sample.sent) < sample.rtt.saturating_sub(min).max(NOISE)
-        };
+        let next = self.samples.get(after)?.empty;
         let before = after.checked_sub(1).and_then(|i| self.samples.get(i));
-        let before = before.filter(|sample| sample.empty != Some(false) || may_stand(sample));
-        let next = next.empty;
-        match (before.map_or(next, |sample| sample.empty), next) {
+        let drained = |sample: &Sample| sample.was_empty(sent.duration_since(sample.sent));
+        match (before.map_or(next, drained), next) {
             (Some(false), _) | (_, Some(false)) => Some(false),
             (before, next) => before.and(next),
         }
@@ -236,19 +260,26 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_had_time_to_drain_is_forgotten() {
+    fn a_queue_drains_between_clumps() {
         let (start, mut gauge) = (Instant::now(), QueueGauge::default());
-        // Bursts of five packets, of which each waits for those before it.
-        for burst in 0..20 {
-            for packet in 0..5 {
-                let sent = start + 20 * MS * burst;
-                let rtt = MS * (100 + 2 * packet);
-                gauge.on_rtt(sent + rtt, sent, rtt, false);
-            }
+        // Five packets at a time, of which each waits 2 ms for the one before.
+        for i in 0..100 {
+            let sent = start + 16 * MS * (i / 5);
+            let rtt = MS * (100 + 2 * (i % 5));
+            let empty = gauge.on_rtt(sent + rtt, sent, rtt, false);
+            assert_eq!(empty, (i >= MIN_SAMPLES as u32).then_some(true), "{i}");
         }
-        let last = start + 20 * MS * 18;
-        assert_eq!(gauge.was_empty(last + 4 * MS), Some(false), "eight are in front of it");
-        assert_eq!(gauge.was_empty(last + 9 * MS), Some(true));
+        assert_eq!(gauge.was_empty(start + 200 * MS), Some(true));
+        // Packets that follow each other more slowly show the queue that they make.
+        let sent = |i: u32| start + 400 * MS + 5 * MS * i;
+        for (i, rtt) in (0..).zip([100, 110, 120]) {
+            let empty = gauge.on_rtt(sent(i) + MS * rtt, sent(i), MS * rtt, false);
+            assert_eq!(empty, Some(rtt < 110));
+        }
+        let next = sent(2) + 50 * MS;
+        gauge.on_rtt(next + 100 * MS, next, 100 * MS, false);
+        assert_eq!(gauge.was_empty(sent(2) + 10 * MS), Some(false));
+        assert_eq!(gauge.was_empty(sent(2) + 20 * MS), Some(true), "it has drained");
     }
 
     #[test]

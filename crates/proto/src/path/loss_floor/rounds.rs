@@ -145,12 +145,12 @@ impl Rounds {
         self.settle(sent);
     }
 
-    /// Handles the loss of a packet that was sent at `sent`. `begins` if the packet before it was not lost.
-    pub(super) fn on_lost(&mut self, sent: Instant, empty: Option<bool>, begins: bool) {
+    /// Handles the loss of a packet that was sent at `sent`, the `nth` in a row.
+    pub(super) fn on_lost(&mut self, sent: Instant, empty: Option<bool>, nth: u32) {
         let Some(round) = self.of(sent) else { return };
         match empty {
-            Some(true) => round.empty.on_lost(begins),
-            Some(false) => round.filled.on_lost(begins),
+            Some(true) => round.empty.on_lost(nth),
+            Some(false) => round.filled.on_lost(nth),
             None => {}
         }
         self.settle(sent);
@@ -222,7 +222,7 @@ mod tests {
             rounds.on_sent(begin + RTT, 0, RTT);
             for i in 0..count {
                 if i < lost {
-                    rounds.on_lost(at(i), Some(true), true);
+                    rounds.on_lost(at(i), Some(true), 1);
                 } else {
                     rounds.on_acked(at(i) + RTT, at(i), 1_000, Some(true));
                 }
@@ -259,7 +259,7 @@ mod tests {
                 if i % 2 == 0 {
                     rounds.on_acked(sent + RTT, sent, 1_000, Some(true));
                 } else {
-                    rounds.on_lost(sent, Some(true), true);
+                    rounds.on_lost(sent, Some(true), 1);
                 }
             }
             rounds.finish(begin + 2 * RTT, |f| lost += f.empty.unwrap_or_default().lost);
@@ -272,7 +272,7 @@ mod tests {
         let (start, mut rounds) = (Instant::now(), Rounds::default());
         rounds.on_sent(start, 1_000, RTT);
         rounds.on_sent(start + RTT, 1_000, RTT);
-        rounds.on_lost(start, Some(true), true);
+        rounds.on_lost(start, Some(true), 1);
         assert!(rounds.on_refuted(start));
         assert!(!rounds.on_refuted(start - MS));
         assert!(!rounds.on_refuted(start + 2 * RTT));

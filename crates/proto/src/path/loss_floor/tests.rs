@@ -29,7 +29,7 @@ impl Path {
         let mut outcomes = Vec::new();
         for i in 0..packets {
             let sent = self.now + RTT * i / packets;
-            self.estimator.on_sent(sent, 1_200, RTT, false);
+            self.estimator.on_sent(sent, 1_200, RTT);
             // Packets above the capacity wait behind each other.
             let queue = (i * packets.saturating_sub(CAPACITY) / packets.max(1)).min(self.room);
             let over = i * packets.saturating_sub(CAPACITY) / packets.max(1) > self.room;
@@ -39,10 +39,10 @@ impl Path {
             self.pn += 1;
         }
         self.now += RTT;
-        for &(_, sent, wait, _) in outcomes.iter().filter(|outcome| !outcome.3) {
+        for &(pn, sent, wait, _) in outcomes.iter().filter(|outcome| !outcome.3) {
             let arrives = sent + RTT + wait;
             let empty = self.estimator.on_rtt(arrives, sent, RTT + wait, false);
-            self.estimator.on_acked(arrives, sent, 1_200, empty);
+            self.estimator.on_acked(arrives, pn, sent, 1_200, empty);
         }
         for &(pn, sent, ..) in outcomes.iter().filter(|outcome| outcome.3) {
             self.estimator.on_lost(pn, sent);
@@ -151,4 +151,67 @@ fn a_share_and_a_burst_are_a_gilbert_channel() {
     let (p, r) = gilbert(0.2, 4.0);
     assert!((r - 0.25).abs() < 1e-12 && (p / (p + r) - 0.2).abs() < 1e-12, "{p} {r}");
     assert_eq!(gilbert(1.0, 1.0), (1.0, 1.0));
+}
+
+/// After how many packets that are lost with probability `loss` the estimate is within `range`, and
+/// stays there for a thousand packets.
+fn packets_until(path: &mut Path, loss: f64, range: &std::ops::RangeInclusive<f64>) -> u64 {
+    let (start, mut since) = (path.pn, path.pn);
+    for i in 0..200 {
+        path.round([90, 99, 80][i % 3], loss);
+        if !range.contains(&path.floor().rate) {
+            since = path.pn;
+        } else if path.pn - since > 1_000 {
+            return since - start;
+        }
+    }
+    u64::MAX
+}
+
+#[test]
+fn the_estimate_follows_within_hundreds_of_packets() {
+    // A share of 0.2 % is one loss in 500 packets: the estimate cannot be near it soon, but low.
+    let steps = [(0.02, 0.01..=0.04, 600), (0.002, 0.0..=0.006, 1_000), (0.0, 0.0..=0.001, 2_500)];
+    let mut all: [Vec<u64>; 3] = Default::default();
+    for seed in 100..131 {
+        let mut path = Path::new(100, seed);
+        (0..60).for_each(|i| path.round([90, 99, 80][i % 3], 0.0));
+        for (took, (loss, range, _)) in all.iter_mut().zip(&steps) {
+            took.push(packets_until(&mut path, *loss, range));
+            (0..30).for_each(|i| path.round([90, 99, 80][i % 3], *loss));
+        }
+    }
+    for (took, (loss, _, limit)) in all.iter_mut().zip(steps) {
+        took.sort_unstable();
+        let (median, most) = (took[took.len() / 2], took[took.len() * 9 / 10]);
+        println!("to a loss of {loss}: half within {median} packets, nine of ten within {most}");
+        assert!(median <= limit, "{loss}: {median}");
+    }
+}
+
+#[test]
+fn bursts_are_remembered_too() {
+    let mut path = Path::new(100, 15);
+    let (mut bad, mut now) = (false, path.now);
+    let mut missing = Vec::new();
+    for pn in 0..20_000u64 {
+        now += RTT / 200;
+        let chance = if bad { 0.75 } else { 0.005 };
+        bad = path.random.unit() < chance;
+        path.estimator.on_sent(now, 1_200, RTT);
+        if bad {
+            missing.push((pn, now - RTT));
+        } else {
+            let empty = path.estimator.on_rtt(now, now - RTT, RTT, false);
+            path.estimator.on_acked(now, pn, now - RTT, 1_200, empty);
+            missing.drain(..).for_each(|(pn, sent)| path.estimator.on_lost(pn, sent));
+        }
+        path.estimator.update(now);
+    }
+    let learned = path.floor();
+    assert!((2.0..6.0).contains(&learned.burst) && !learned.burst_time.is_zero(), "{learned:?}");
+    let again = LossFloorEstimator::new(path.estimator.memory()).get();
+    let ratio = again.burst_time.as_secs_f64() / learned.burst_time.as_secs_f64();
+    assert!((0.5..2.0).contains(&ratio), "{learned:?} {again:?}");
+    assert!((again.burst - learned.burst).abs() < 1e-9, "{learned:?} {again:?}");
 }

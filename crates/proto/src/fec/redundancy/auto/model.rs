@@ -24,12 +24,13 @@ pub(super) struct Channel {
 
 impl Channel {
     pub(super) fn new(floor: &LossFloor) -> Self {
-        Self { loss: floor.rate, memory: floor.correlation, time: floor.burst_time }
+        let memory = 1.0 - 1.0 / floor.burst.max(1.0);
+        Self { loss: floor.rate, memory, time: floor.burst_time }
     }
 
     /// How long to wait for the end of a burst: no time if losses do not depend on each other.
     pub(super) fn burst_time(&self) -> Duration {
-        if self.memory > 0.0 { self.time } else { Duration::ZERO }
+        self.time
     }
 
     /// The memory that is left after `gap`.

@@ -1,0 +1,304 @@
+//! How long a path keeps losing packets once it has lost one.
+//!
+//! A run of lost packets says little about time if packets are sent in clumps: a path that is bad
+//! for 5 ms loses all five packets of a message that are sent within 1 ms, and all is well 16 ms
+//! later, when the next message is sent. What lies in between shows only in the times between
+//! packets. So the loss of a packet is compared with the fate of the packet before it, by the time
+//! between the two. In the two-state model of Gilbert and Elliott, the chance that the earlier one
+//! was lost too falls with this time as `e^(-time / T)` towards the share of lost packets. `T` is
+//! what is looked for.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// The newest packets that arrived, among which the packet before a lost one is found.
+const MAX_ARRIVED: usize = 128;
+
+/// Times between packets are told apart by powers of two, from this one on, in seconds.
+const SHORTEST: f64 = 62.5e-6;
+/// Up to a second.
+const BINS: usize = 14;
+/// How many losses back the estimate looks.
+const MEMORY: f32 = 100.0;
+/// As many are remembered for a new connection.
+const REMEMBERED: f32 = 20.0;
+
+/// The shortest time `T` that is considered, in seconds; each further one is twice as long. Shorter
+/// bursts show in runs of packets that follow each other closely ([`Gaps::bounds`]).
+const SHORTEST_TIME: f64 = 1e-3;
+const TIMES: i32 = 10;
+/// By how much the chance that the packet before a lost one was lost may exceed the share of lost
+/// packets, if no time passes between the two. Not all packets of a burst need be lost.
+const STRENGTHS: [f64; 5] = [0.2, 0.4, 0.6, 0.8, 1.0];
+/// Losses come in bursts if this is so many times as likely as that they do not.
+const EVIDENCE: f64 = 3.0;
+/// The smallest share of lost packets that counts, so that one loss among few is no surprise.
+const LEAST_SHARE: f64 = 0.002;
+/// The estimate is renewed when this share of its evidence is new.
+const RENEWED: f32 = 1.0 / 16.0;
+
+/// Lost packets by the time since the packet before, and by whether that one was lost too.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Gaps {
+    joined: [f32; BINS],
+    alone: [f32; BINS],
+    /// The sum of the times in each bin, in seconds.
+    times: [f32; BINS],
+}
+
+impl Gaps {
+    fn count(&mut self, gap: Duration, joined: bool) {
+        let bin = (gap.as_secs_f64() / SHORTEST).max(1.0).log2() as usize;
+        let bin = bin.min(BINS - 1);
+        let side = if joined { &mut self.joined } else { &mut self.alone };
+        side[bin] += 1.0;
+        self.times[bin] += gap.as_secs_f32();
+    }
+
+    fn total(&self) -> f32 {
+        self.joined.iter().chain(&self.alone).sum()
+    }
+
+    fn scale(&mut self, kept: f32) {
+        for counts in [&mut self.joined, &mut self.alone, &mut self.times] {
+            counts.iter_mut().for_each(|count| *count *= kept);
+        }
+    }
+
+    /// As much of it as a later connection should believe.
+    pub(super) fn remembered(mut self) -> Self {
+        self.scale((REMEMBERED / self.total().max(REMEMBERED)).min(1.0));
+        self
+    }
+
+    /// The bins that are not empty: their mean time in seconds, and how many are joined and alone.
+    fn bins(&self) -> impl Iterator<Item = (f64, f64, f64)> + '_ {
+        let counts = self.joined.iter().zip(&self.alone).zip(&self.times);
+        let bins = counts.filter(|((joined, alone), _)| *joined + *alone > 0.0);
+        bins.map(|((&joined, &alone), &time)| {
+            (f64::from(time / (joined + alone)), f64::from(joined), f64::from(alone))
+        })
+    }
+
+    /// The mean of the time `T` by Bayes' rule, its values being equally likely at first; zero if
+    /// losses do not come in bursts. `share` of all packets are lost.
+    fn time(&self, share: f64) -> Duration {
+        let share = share.clamp(LEAST_SHARE, 0.5);
+        let (mut weights, mut times) = (0.0, 0.0);
+        for log in (0..TIMES).map(f64::from) {
+            let time = SHORTEST_TIME * log.exp2();
+            for strength in STRENGTHS {
+                // How many times as likely the counts are as if losses were independent.
+                let gain = self.bins().map(|(gap, joined, alone)| {
+                    let more = strength * (-gap / time).exp();
+                    let less = (1.0 - more).max(f64::MIN_POSITIVE);
+                    joined * (1.0 + more * (1.0 - share) / share).ln() + alone * less.ln()
+                });
+                let weight = gain.sum::<f64>().min(500.0).exp();
+                weights += weight;
+                times += weight * time;
+            }
+        }
+        let cases = f64::from(TIMES) * STRENGTHS.len() as f64;
+        if weights < EVIDENCE * cases {
+            return Duration::ZERO;
+        }
+        let time = times / weights;
+        let (shortest, longest) = self.bounds();
+        Duration::from_secs_f64(time.min(longest).max(shortest))
+    }
+
+    /// What the runs of lost packets themselves say: on average they last as long as from their
+    /// first to their last packet, and at most as long as from the packet before that arrived. If
+    /// the number of packets rather than the time determines how many are lost, only this is right.
+    fn bounds(&self) -> (f64, f64) {
+        let (mut within, mut before, mut runs) = (0.0, 0.0, 0.0);
+        for (gap, joined, alone) in self.bins() {
+            within += gap * joined;
+            before += gap * alone;
+            runs += alone;
+        }
+        if runs < 1.0 { (0.0, f64::INFINITY) } else { (within / runs, (within + before) / runs) }
+    }
+}
+
+/// Estimates how long losing packets lasts.
+#[derive(Debug, Default)]
+pub(super) struct Bursts {
+    /// The newest packets that arrived, by number, with the times at which they were sent.
+    arrived: VecDeque<(u64, Instant)>,
+    last_lost: Option<(u64, Instant)>,
+    gaps: Gaps,
+    /// How many are counted since the time was estimated.
+    fresh: f32,
+    time: Duration,
+}
+
+impl Bursts {
+    /// Starts from what an earlier connection learned; `share` of all packets are lost.
+    pub(super) fn new(gaps: Gaps, share: f64) -> Self {
+        Self { gaps, time: gaps.time(share), ..Self::default() }
+    }
+
+    pub(super) fn gaps(&self) -> Gaps {
+        self.gaps
+    }
+
+    /// The time `T` as of the last update.
+    pub(super) fn time(&self) -> Duration {
+        self.time
+    }
+
+    /// Handles a packet that arrived.
+    pub(super) fn on_acked(&mut self, pn: u64, sent: Instant) {
+        if self.arrived.len() == MAX_ARRIVED {
+            self.arrived.pop_front();
+        }
+        // Packets that others overtook are the exception.
+        let overtakes = self.arrived.iter().rev().take_while(|(newer, _)| *newer > pn).count();
+        self.arrived.insert(self.arrived.len() - overtakes, (pn, sent));
+    }
+
+    /// Handles a lost packet, in the order of packet numbers. The fate of all packets before it is
+    /// known. Returns whether the one just before it was lost too. `counts` if the loss is not due
+    /// to congestion.
+    pub(super) fn on_lost(&mut self, pn: u64, sent: Instant, counts: bool) -> bool {
+        let older = self.arrived.partition_point(|(older, _)| *older < pn);
+        let arrived = older.checked_sub(1).and_then(|index| self.arrived.get(index)).copied();
+        let lost = self.last_lost.replace((pn, sent));
+        // The packet before it may have arrived so long ago that it is forgotten.
+        let known = arrived.is_some() || self.arrived.len() < MAX_ARRIVED;
+        let joined = match (arrived, lost) {
+            (Some((arrived, _)), Some((lost, _))) => arrived < lost,
+            (None, Some((lost, _))) => known || lost + 1 == pn,
+            (_, None) => false,
+        };
+        let before = if joined { lost } else { arrived };
+        if let Some((_, before)) = before.filter(|_| counts && known) {
+            self.gaps.count(sent.saturating_duration_since(before), joined);
+            self.fresh += 1.0;
+        }
+        joined
+    }
+
+    /// Handles the late acknowledgement of a packet that was reported as lost.
+    pub(super) fn on_refuted(&mut self) {
+        let total = self.gaps.total();
+        self.gaps.scale(if total > 1.0 { 1.0 - total.recip() } else { 0.0 });
+        self.fresh += 1.0;
+    }
+
+    /// Renews the estimate if enough is new; `share` of all packets are lost.
+    pub(super) fn update(&mut self, share: f64) {
+        let total = self.gaps.total();
+        if self.fresh == 0.0 || self.fresh < total * RENEWED {
+            return;
+        }
+        self.fresh = 0.0;
+        self.gaps.scale((MEMORY / total.max(MEMORY)).min(1.0));
+        self.time = self.gaps.time(share);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sutura_random::Rng;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// What is learned of a path that is good for `good` and bad for `bad` on average, in
+    /// milliseconds, and loses what is sent while it is bad, from `clumps` of `size` packets that are
+    /// sent `spacing` apart, every `interval`.
+    fn learn(
+        seed: u64,
+        (good, bad): (f64, f64),
+        (clumps, interval): (u32, Duration),
+        (size, spacing): (u32, Duration),
+    ) -> Duration {
+        let (start, mut random) = (Instant::now(), Rng::new(seed));
+        let (mut bursts, mut is_bad, mut until, mut lost) = (Bursts::default(), false, 0.0, 0);
+        for i in 0..clumps * size {
+            let at = interval * (i / size) + spacing * (i % size);
+            while until <= at.as_secs_f64() * 1e3 {
+                is_bad = !is_bad;
+                until -= if is_bad { bad } else { good } * (1.0 - random.unit()).ln();
+            }
+            if is_bad {
+                lost += 1;
+                bursts.on_lost(i.into(), start + at, true);
+            } else {
+                bursts.on_acked(i.into(), start + at);
+            }
+        }
+        bursts.update(f64::from(lost) / f64::from(clumps * size));
+        assert!(bursts.arrived.len() <= MAX_ARRIVED);
+        bursts.time()
+    }
+
+    /// The median of what several connections learn.
+    fn median(channel: (f64, f64), clumps: (u32, Duration), packets: (u32, Duration)) -> Duration {
+        let mut times: Vec<_> = (0..31).map(|seed| learn(seed, channel, clumps, packets)).collect();
+        times.sort_unstable();
+        println!("{channel:?} {packets:?}: {:?} to {:?}", times[3], times[27]);
+        times[times.len() / 2]
+    }
+
+    #[test]
+    fn a_steady_flow_shows_how_long_a_burst_lasts() {
+        for (bad, low, high) in [(4.8, 3, 7), (20.0, 13, 30)] {
+            let time = median((100.0 * bad, bad), (20_000, MS), (1, MS));
+            assert!(low * MS <= time && time <= high * MS, "{bad}: {time:?}");
+        }
+    }
+
+    #[test]
+    fn clumps_do_too() {
+        let interval = Duration::from_nanos(1_000_000_000 / 60);
+        for spacing in [MS / 10, MS] {
+            let time = median((240.0, 4.8), (1_800, interval), (5, spacing));
+            assert!(2 * MS <= time && time <= 10 * MS, "{spacing:?}: {time:?}");
+        }
+    }
+
+    #[test]
+    fn losses_that_are_independent_are_no_bursts() {
+        // A bad period is over long before the next packet.
+        let wrong = (0..100)
+            .filter(|seed| !learn(*seed, (0.97, 0.03), (2_000, 10 * MS), (1, MS)).is_zero());
+        assert!(wrong.count() <= 5);
+    }
+
+    #[test]
+    fn a_packet_that_arrived_late_and_one_that_is_forgotten() {
+        let (start, mut bursts) = (Instant::now(), Bursts::default());
+        for pn in [0, 1, 4, 3] {
+            bursts.on_acked(pn, start + MS * pn as u32);
+        }
+        assert!(!bursts.on_lost(2, start + 2 * MS, true));
+        assert!(!bursts.on_lost(5, start + 5 * MS, true));
+        assert!(bursts.on_lost(6, start + 6 * MS, true));
+        assert_eq!((bursts.gaps.total(), bursts.gaps.joined.iter().sum()), (3.0, 1.0));
+        // More packets arrive than are remembered before one of those in front is lost.
+        for pn in 1_000..2_000 {
+            bursts.on_acked(pn, start + MS * pn as u32);
+        }
+        assert_eq!(bursts.arrived.len(), MAX_ARRIVED);
+        assert!(!bursts.on_lost(1_000, start + MS, true));
+        assert!(bursts.on_lost(1_001, start + MS, true));
+        assert_eq!(bursts.gaps.total(), 3.0);
+        (0..5).for_each(|_| bursts.on_refuted());
+        assert_eq!(bursts.gaps.total(), 0.0);
+    }
+
+    #[test]
+    fn what_is_remembered_is_believed_less() {
+        let mut gaps = Gaps::default();
+        (0..400).for_each(|i| gaps.count(MS, i % 4 > 0));
+        let remembered = gaps.remembered();
+        assert!((remembered.total() - REMEMBERED).abs() < 0.01, "{}", remembered.total());
+        assert!((remembered.joined[4] / remembered.alone[4] - 3.0).abs() < 0.01);
+        assert_eq!(Gaps::default().remembered(), Gaps::default());
+        assert!(!Bursts::new(remembered, 0.02).time().is_zero());
+    }
+}

@@ -12,13 +12,15 @@ pub mod redundancy;
 mod repairs;
 mod send;
 mod session;
+mod uncovered;
 
 pub use recv::{MAX_SYMBOL_SIZE, ReceiveSessions};
 pub use redundancy::Protection;
 #[cfg(test)]
 pub use send::MAX_ENCODER_BYTES;
 pub use send::{LostSymbol, RepairBid, SendSessions};
-pub(crate) use session::{Evicted, Surroundings};
+pub(crate) use session::{Contents, Evicted, Kind, NewSymbol, Surroundings};
+pub(crate) use uncovered::Uncovered;
 
 /// Erasure-coding counters of one connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod experiments;
+pub mod message_trace;
 pub mod pages;
 mod parallel;
 mod progress;
@@ -95,6 +96,9 @@ pub enum Error {
         /// Why.
         error: sutura_h3::PriorityError,
     },
+    /// A trace of messages cannot be read.
+    #[error("messages: {0}")]
+    Trace(#[from] message_trace::TraceError),
     /// A link's description is wrong.
     #[error("link: {0}")]
     Link(#[from] sutura_link::ParseError),

@@ -108,6 +108,10 @@ pub struct TransportConfig {
     pub datagram_receive_buffer: Option<usize>,
     /// How many bytes of datagrams are queued to be sent; newer ones displace older ones.
     pub datagram_send_buffer: usize,
+    /// The application error code with which messages are cancelled of which some is still to be
+    /// sent when it can no longer arrive in time; `None` sends them all the same. See
+    /// [`Connection::send_message`](crate::Connection::send_message).
+    pub cancel_late: Option<u64>,
     /// How long an acknowledgement may be delayed.
     pub max_ack_delay: Duration,
     /// Whether to send reserved values, so that peers stay tolerant of unknown ones.
@@ -139,6 +143,7 @@ impl Default for TransportConfig {
             udp_payload_size: MIN_UDP_PAYLOAD,
             datagram_receive_buffer: Some(1 << 20),
             datagram_send_buffer: 1 << 20,
+            cancel_late: None,
             max_ack_delay: Duration::from_millis(25),
             grease: true,
         }

@@ -174,6 +174,10 @@ pub struct SymbolRef {
     pub id: u64,
 }
 
+/// A message or datagram that the application sent on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MessageId(pub(crate) u64);
+
 #[cfg(test)]
 mod tests {
     use super::*;

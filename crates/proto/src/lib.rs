@@ -111,15 +111,16 @@ pub use config::{
 };
 pub use congestion::Algorithm;
 pub use connection::{
-    Connection, ConnectionStats, Datagrams, EndpointEvent, Event, RecvStream, SendDatagramError,
-    SendStream, Standstill, TrafficStats, Transmit,
+    Connection, ConnectionStats, Datagrams, EndpointEvent, Event, MessageOptions, MessageOutcome,
+    MessageStats, RecvStream, SendDatagramError, SendMessageError, SendStream, Standstill,
+    TrafficStats, Transmit,
 };
 pub use ecn::EcnCodepoint;
 pub use endpoint::{ConnectError, ConnectionHandle, DatagramEvent, Endpoint};
 pub use error::{ConnectionError, TransportError, TransportErrorCode};
 pub use fec::redundancy::{Message, Reason};
 pub use fec::{CodingCounts, FecStats, Protection, ProtectionStats};
-pub use ids::{ConnectionId, Dir, MAX_CID_SIZE, Side, SpaceId, StreamId};
+pub use ids::{ConnectionId, Dir, MAX_CID_SIZE, MessageId, Side, SpaceId, StreamId};
 pub use observe::{Metrics, Observation, Observer};
 pub use streams::delivery::Chunk;
 pub use streams::{ClosedStream, Outcome, Read, ReadError, StreamEvent, StreamStats, WriteError};
@@ -170,7 +171,8 @@ pub mod policy {
     pub use crate::fec::code::{CODES, Code, ReedSolomon, SlidingWindow};
     pub use crate::fec::redundancy::{
         AcRlnc, Arrival, Auto, Block, Buffer, Bulk, Decision, Incremental, MAX_BLOCK, MAX_BURST,
-        MAX_DELAY, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan, SrArq, Tail, Turn, View,
+        MAX_DELAY, Messages, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan, SrArq,
+        Tail, Turn, View,
     };
     pub use crate::loss_reaction::{
         HoldForRepair, LossReaction, LossReactionFactory, LostData, RepairOutlook, ResendAtOnce,

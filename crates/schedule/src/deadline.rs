@@ -27,9 +27,10 @@ pub(crate) const ENTRY: Entry<dyn SchedulerFactory> = Entry::new(
 /// * Then all others, in the order of [`Eps`].
 ///
 /// A scheduler has no clock, so it does not know whether a deadline can still be met. FlEC skips
-/// messages that cannot arrive in time. Here, a caller that knows the time and the delay of the
-/// path can reset or deactivate their streams, or remove their deadlines so that they are sent
-/// after all others.
+/// messages that cannot arrive in time (its Algorithm 3). Here, the caller that knows the time and
+/// the delay of the path does that: before it asks who is next, it removes the deadlines that can no
+/// longer be met, so that their streams are sent after all others, or resets the streams.
+/// `sutura-proto` does so for messages.
 ///
 /// Activating and deactivating a stream with a deadline takes O(log n). Decisions and charges cost
 /// as much as with [`Eps`].

@@ -36,6 +36,7 @@ mod trace;
 pub use app::{App, AppError};
 pub use apps::bulk::{BulkClient, BulkServer, Completed, Transfer};
 pub use apps::datagram::{DatagramPlan, DatagramSink, DatagramSource};
+pub use apps::messages::{MessagePlan, MessageSink, MessageSource, TimedMessage};
 pub use apps::observed::{Figures, Observed};
 pub use apps::stream::{Delay, StreamPlan, StreamSink, StreamSource};
 pub use clock::Clock;
@@ -46,7 +47,8 @@ pub use node::Node;
 pub use pattern::Pattern;
 pub use quic::{Quic, Received};
 pub use scenario::{
-    BulkOutcome, DatagramOutcome, Ends, Progress, Scenario, StreamOutcome, TransferReport, View,
+    BulkOutcome, DatagramOutcome, Ends, MessagesOutcome, Progress, Scenario, StreamOutcome,
+    TransferReport, View,
 };
 pub use trace::{TraceEvent, TraceLog, Tracer};
 

@@ -113,7 +113,8 @@ impl Quic for Connection {
     }
 
     fn send_datagram(&mut self, data: Bytes) -> Result<(), AppError> {
-        self.datagrams().send(data).map_err(|error| AppError(format!("datagram: {error}")))
+        let sent = self.datagrams().send(data).map(drop);
+        sent.map_err(|error| AppError(format!("datagram: {error}")))
     }
 
     fn recv_datagram(&mut self) -> Option<Bytes> {

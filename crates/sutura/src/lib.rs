@@ -44,9 +44,10 @@ pub use recv_stream::{ReadError, ReadExactError, ReadToEndError, RecvStream};
 pub use send_stream::{SendStream, WriteError};
 pub use sutura_proto::{
     Algorithm, Chunk, CodeId, CodeSet, ConnectError, ConnectionError, ConnectionId,
-    ConnectionStats, Dir, FecConfig, FecStats, Message, Metrics, Observation, Observer, Priority,
-    Protection, Scheme, SendDatagramError, Side, SpaceId, StreamId, TransportError,
-    TransportErrorCode, Urgency, conformance, policy, registry, wire_format,
+    ConnectionStats, Dir, FecConfig, FecStats, Message, MessageId, MessageOptions, MessageOutcome,
+    MessageStats, Metrics, Observation, Observer, Priority, Protection, Scheme, SendDatagramError,
+    SendMessageError, Side, SpaceId, StreamId, TransportError, TransportErrorCode, Urgency,
+    conformance, policy, registry, wire_format,
 };
 
 #[cfg(doctest)]

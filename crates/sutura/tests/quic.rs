@@ -6,9 +6,12 @@ mod common;
 use bytes::Bytes;
 use common::{all, connected, echo, exchange, pair, pattern};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use sutura::policy::{ArrivalOrder, StreamOrder};
-use sutura::{ConnectionError, Protection, ReadError, TransportConfig, WriteError};
+use sutura::{
+    ConnectionError, MessageOptions, MessageOutcome, Protection, ReadError, SendMessageError,
+    TransportConfig, WriteError,
+};
 use sutura_relay::Relay;
 
 #[tokio::test]
@@ -158,4 +161,54 @@ async fn nobody_there_times_out() {
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let connecting = client.connect(silent.local_addr().unwrap(), "localhost").unwrap();
     assert_eq!(connecting.await.map(drop), Err(ConnectionError::TimedOut));
+}
+
+#[tokio::test]
+async fn messages_arrive_and_their_sender_is_told() {
+    let transport = TransportConfig {
+        redundancy: Some(Arc::new(sutura::policy::Messages)),
+        scheduler: Arc::new(sutura::Scheme::DEADLINE),
+        ..TransportConfig::default()
+    };
+    let (a, b, _client) = connected(b"x", &transport).await;
+    let by = MessageOptions::by(Instant::now() + Duration::from_secs(60));
+    a.next_message_at(Some(Instant::now() + Duration::from_millis(1)));
+    let mut sent = Vec::new();
+    for n in 0..50 {
+        let unreliable = n % 2 == 0;
+        let options = MessageOptions { unreliable, ..by.clone() };
+        sent.push(a.send_message(pattern(1_000).into(), options).await.unwrap());
+    }
+    a.next_message_at(None);
+    for _ in 0..25 {
+        let mut stream = b.accept_uni().await.unwrap();
+        assert_eq!(stream.read_to_end(2_000).await.unwrap(), pattern(1_000));
+        assert_eq!(b.read_datagram().await.unwrap(), pattern(1_000));
+    }
+    let mut told = Vec::new();
+    for _ in 0..50 {
+        let (id, outcome) = a.message_outcome().await.unwrap();
+        assert!([MessageOutcome::Arrived, MessageOutcome::Recovered].contains(&outcome));
+        told.push(id);
+    }
+    told.sort_unstable();
+    assert_eq!(told, sent);
+    assert!(!a.cancel_message(sent[0], 0), "its fate is known");
+    a.close(0, b"");
+    assert!(a.message_outcome().await.is_err());
+    let closed = a.try_send_message(Bytes::new(), MessageOptions::default());
+    assert_eq!(closed, Err(SendMessageError::Closed));
+}
+
+#[tokio::test]
+async fn protected_datagrams_of_the_largest_size_arrive() {
+    let (a, b, _client) = connected(b"x", &TransportConfig::default()).await;
+    let bare = a.max_datagram_size().unwrap();
+    a.protect_datagrams(Some(Protection::tail(1, Duration::ZERO)));
+    let max = a.max_datagram_size().unwrap();
+    assert!(max < bare);
+    assert!(a.send_datagram(pattern(bare).into()).is_err());
+    a.send_datagram(pattern(max).into()).unwrap();
+    assert_eq!(b.read_datagram().await.unwrap(), pattern(max));
+    assert_eq!(a.stats().fec.source_symbols_sent, 1);
 }

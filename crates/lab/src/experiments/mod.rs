@@ -23,6 +23,7 @@ experiments! {
     controllers_shared,
     eghbal_2022,
     fec_bottleneck,
+    flec_messages,
     holzinger_bulk,
     holzinger_page,
     holzinger_stream,

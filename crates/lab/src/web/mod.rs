@@ -82,7 +82,9 @@ impl<E: End> App<quic::Connection> for Http<E> {
             },
             quic::Event::Connected
             | quic::Event::ConnectionLost(_)
-            | quic::Event::DatagramReceived => {}
+            | quic::Event::DatagramReceived
+            | quic::Event::MessageOutcomes
+            | quic::Event::MessagesWritable => {}
         }
         Ok(())
     }

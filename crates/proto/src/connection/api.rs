@@ -1,13 +1,14 @@
 //! The application's handles to streams and datagrams. Each borrows the connection; nothing is
 //! shared.
 
-use super::{Connection, SendDatagramError};
+use super::{Connection, MessageOptions, MessageOutcome, SendDatagramError, SendMessageError};
 use crate::fec::Protection;
 use crate::fec::redundancy::Message;
-use crate::ids::{Dir, StreamId};
+use crate::ids::{Dir, MessageId, StreamId};
 use crate::streams::delivery::{Chunk, DeliveryFactory};
 use crate::streams::{Outcome, Read, ReadError, WriteError};
 use bytes::Bytes;
+use std::time::Instant;
 use sutura_schedule::Priority;
 
 impl Connection {
@@ -53,6 +54,49 @@ impl Connection {
     /// Unreliable datagrams.
     pub fn datagrams(&mut self) -> Datagrams<'_> {
         Datagrams { connection: self }
+    }
+
+    /// Sends a message as a whole, on a unidirectional stream of its own, or as a DATAGRAM if the
+    /// options say so and it fits. The redundancy policy and the scheduler learn its deadline.
+    /// Streams of messages are protected as [`TransportConfig::redundancy`] says, and report no
+    /// [`StreamEvent`](crate::StreamEvent); what becomes of the message tells
+    /// [`poll_message_outcome`](Self::poll_message_outcome).
+    ///
+    /// # Errors
+    /// Too much is waiting to be sent, the message is too large, or the connection is closed.
+    ///
+    /// [`TransportConfig::redundancy`]: crate::TransportConfig::redundancy
+    pub fn send_message(
+        &mut self,
+        data: Bytes,
+        options: MessageOptions,
+    ) -> Result<MessageId, SendMessageError> {
+        if self.is_closed() {
+            return Err(SendMessageError::Closed);
+        }
+        if options.unreliable && self.datagrams().max_size().is_some_and(|max| data.len() <= max) {
+            return Ok(self.egress.send_datagram(data, options.deadline));
+        }
+        let cancel_late = options.cancel_late.or(self.config.cancel_late);
+        self.egress.send_message(data, MessageOptions { cancel_late, ..options })
+    }
+
+    /// Tells when the application will send its next message, so that redundancy may wait for it
+    /// and protect both at once. `None` if that is not known. Holds until it is told anew.
+    pub fn next_message_at(&mut self, at: Option<Instant>) {
+        self.egress.set_next_message(at);
+    }
+
+    /// Cancels a message or datagram: nothing more of it is sent. Its stream is reset with the
+    /// application error `code`. Returns whether its fate was still open.
+    pub fn cancel_message(&mut self, id: MessageId, code: u64) -> bool {
+        self.egress.cancel_message(id, code)
+    }
+
+    /// What became of a message or datagram. Each is reported once, unless the application leaves
+    /// more than 4096 of them unread.
+    pub fn poll_message_outcome(&mut self) -> Option<(MessageId, MessageOutcome)> {
+        self.egress.poll_outcome()
     }
 }
 
@@ -219,11 +263,12 @@ pub struct Datagrams<'a> {
 }
 
 impl Datagrams<'_> {
-    /// Queues a datagram. If the queue is full, its oldest datagrams are dropped.
+    /// Queues a datagram. If the queue is full, its oldest datagrams are dropped. What becomes of
+    /// it tells [`Connection::poll_message_outcome`].
     ///
     /// # Errors
     /// The peer accepts no datagrams or none this large, or the connection is closed.
-    pub fn send(&mut self, data: Bytes) -> Result<(), SendDatagramError> {
+    pub fn send(&mut self, data: Bytes) -> Result<MessageId, SendDatagramError> {
         if self.connection.is_closed() {
             return Err(SendDatagramError::Closed);
         }
@@ -231,13 +276,19 @@ impl Datagrams<'_> {
         if data.len() > max {
             return Err(SendDatagramError::TooLarge);
         }
-        self.connection.egress.push_datagram(data);
-        Ok(())
+        Ok(self.connection.egress.send_datagram(data, None))
+    }
+
+    /// Protects datagrams that are sent from now on by erasure coding; `None` stops that.
+    /// Protection starts once the peer is known to decode, and makes [`max_size`](Self::max_size) a
+    /// little smaller.
+    pub fn protect(&mut self, protection: Option<Protection>) {
+        self.connection.egress.protect_datagrams(protection);
     }
 
     /// Returns the next received datagram.
     pub fn recv(&mut self) -> Option<Bytes> {
-        self.connection.datagrams_in.pop()
+        self.connection.datagrams_in.pop().map(|((), data)| data)
     }
 
     /// The largest datagram that can be sent; `None` if the peer accepts none or its limit is not

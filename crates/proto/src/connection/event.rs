@@ -17,6 +17,11 @@ pub enum Event {
     Stream(StreamEvent),
     /// A datagram can be read.
     DatagramReceived,
+    /// The fate of messages or datagrams is known. Call
+    /// [`poll_message_outcome`](crate::Connection::poll_message_outcome) until there is none left.
+    MessageOutcomes,
+    /// Messages are accepted again, after one was refused.
+    MessagesWritable,
 }
 
 /// An event for the endpoint.

@@ -9,10 +9,11 @@ use super::Connection;
 use crate::crypto::null::{NullClientConfig, NullServerConfig};
 use crate::endpoint::{ConnectionHandle, DatagramEvent, Endpoint, LOCAL_CID_SIZE};
 use crate::ids::{Dir, Side, StreamId};
+use crate::policy::Messages;
 use crate::wire::packet::{Coalesced, Packet, ProtectedPacket};
 use crate::{
-    ClientConfig, CodeSet, EndpointConfig, FecConfig, Protection, ServerConfig, Standstill,
-    TransportConfig,
+    ClientConfig, CodeSet, EndpointConfig, FecConfig, MessageOptions, Protection, ServerConfig,
+    Standstill, TransportConfig,
 };
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -84,6 +85,36 @@ pub fn connection(data: &[u8]) {
     }
 }
 
+/// Some protection.
+fn protection(input: &mut Input<'_>) -> Protection {
+    let burst = u32::from(input.byte() % 5);
+    let delay = Duration::from_millis(u64::from(input.byte() % 30));
+    match burst {
+        0 => Protection::new(Arc::new(Messages)),
+        1 | 3 => Protection::incremental(burst, delay),
+        _ => Protection::tail(burst, delay),
+    }
+}
+
+/// Sends a message, and cancels it or not.
+fn send_message(now: Instant, connection: &mut Connection, input: &mut Input<'_>) {
+    let later = |byte: u8| Some(now + Duration::from_millis(4 * u64::from(byte)));
+    let kind = input.byte();
+    let options = MessageOptions {
+        deadline: later(input.byte()).filter(|_| kind & 1 > 0),
+        cancel_late: (kind & 2 > 0).then_some(9),
+        unreliable: kind & 4 > 0,
+        ..MessageOptions::default()
+    };
+    connection.next_message_at(later(kind).filter(|_| kind & 8 > 0));
+    let size = 40 * usize::from(input.byte());
+    if let Ok(id) = connection.send_message(Bytes::from(vec![8; size]), options)
+        && kind & 48 == 48
+    {
+        connection.cancel_message(id, 9);
+    }
+}
+
 impl World {
     fn new(seed: u8) -> Option<Self> {
         let alpn = vec![b"fuzz".to_vec()];
@@ -123,6 +154,9 @@ impl World {
                 let _ = datagrams.send(Bytes::from(vec![7; size]));
             }
             5 if input.byte() == 255 => connection.close(now, 3, b"fuzz"),
+            6 => connection.datagrams().protect(Some(protection(input))),
+            7 => send_message(now, connection, input),
+            8 => while connection.poll_message_outcome().is_some() {},
             _ => {}
         }
         let index = input.index(streams.len());
@@ -132,13 +166,7 @@ impl World {
                 let _ = connection.send_stream(id).write(&[1; 2_500]);
             }
             4 | 5 => {
-                let burst = u32::from(input.byte() % 5);
-                let delay = Duration::from_millis(u64::from(input.byte() % 30));
-                let protection = match burst % 2 {
-                    1 => Protection::incremental(burst, delay),
-                    _ => Protection::tail(burst, delay),
-                };
-                let _ = connection.send_stream(id).protect(Some(protection));
+                let _ = connection.send_stream(id).protect(Some(protection(input)));
             }
             6 => drop(connection.send_stream(id).finish()),
             7 => drop(connection.send_stream(id).reset(1)),

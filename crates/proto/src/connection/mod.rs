@@ -21,6 +21,7 @@ mod transmit;
 #[cfg(test)]
 mod tests;
 
+pub use crate::egress::{MessageOptions, MessageOutcome, MessageStats, SendMessageError};
 pub use api::{Datagrams, RecvStream, SendStream};
 pub use event::{EndpointEvent, Event};
 pub use liveness::Standstill;
@@ -95,7 +96,7 @@ pub struct Connection {
     egress: Egress,
     early: EarlyPackets,
     key_phases: KeyPhases,
-    datagrams_in: DatagramQueue,
+    datagrams_in: DatagramQueue<()>,
     fec_in: ReceiveSessions,
     timers: TimerTable,
     close: CloseState,
@@ -294,6 +295,7 @@ impl Connection {
         stats.bytes_in_flight = self.path.recovery.bytes_in_flight();
         stats.datagrams_dropped_in = self.datagrams_in.dropped();
         stats.datagrams_dropped_out = self.egress.datagrams_dropped();
+        stats.messages = self.egress.message_stats();
         stats.stream_bytes_retransmitted = self.egress.resent_bytes();
         stats.streams = self.egress.streams.stats();
         stats.fec = self.egress.fec_stats();
@@ -370,6 +372,12 @@ impl Connection {
             self.datagram_announced &= event != Event::DatagramReceived;
             return Some(event);
         }
+        if self.egress.take_news_of_outcomes() {
+            return Some(Event::MessageOutcomes);
+        }
+        if self.egress.take_messages_writable() {
+            return Some(Event::MessagesWritable);
+        }
         self.egress.streams.poll_event().map(Event::Stream)
     }
 
@@ -411,6 +419,7 @@ impl Connection {
             Timer::OldKeys => self.key_phases.forget_previous(),
             Timer::Redundancy => {
                 self.egress.release_overdue(now);
+                self.egress.tend(now, &self.path.view());
                 self.update_loss_timer(now);
             }
             // Both only allow the next call of `poll_transmit` to send.

@@ -113,6 +113,9 @@ impl Connection {
             Token::Stream(frame) => self.egress.on_stream_frame(now, &frame, outcome, path),
             Token::Control(control) if arrived => self.egress.streams.control_acked(control),
             Token::Control(control) => self.egress.streams.control_lost(control),
+            Token::Datagram { id, symbol } => {
+                self.egress.on_datagram(now, id, symbol, outcome, path);
+            }
             Token::Repair { session, first, end } => {
                 self.egress.on_repair(session, first, end, outcome);
             }
@@ -124,7 +127,7 @@ impl Connection {
             }
             Token::RetireConnectionId(seq) => self.path.remote_cids.on_retirement_lost(seq),
             // Not repeated: either a newer one replaces it, or nothing depends on it.
-            Token::Ack { .. } | Token::Datagram { .. } | Token::SymbolWindow(_) => {}
+            Token::Ack { .. } | Token::SymbolWindow(_) => {}
         }
     }
 

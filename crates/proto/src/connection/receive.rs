@@ -223,6 +223,9 @@ impl Connection {
         acks.on_packet_received(now, pn, ack_eliciting, ecn);
         self.timers.set(Timer::AckDelay, self.spaces[SpaceId::Data as usize].acks.timeout());
         self.release_idle_memory(now);
+        if self.egress.awaits_messages() {
+            self.egress.tend(now, &self.path.view());
+        }
         Ok(())
     }
 
@@ -386,7 +389,7 @@ impl Connection {
         if data.len() >= usize::from(MAX_UDP_PAYLOAD) {
             return Err(violation("DATAGRAM longer than announced"));
         }
-        self.datagrams_in.push(Bytes::copy_from_slice(data));
+        self.datagrams_in.push((), Bytes::copy_from_slice(data));
         if !self.datagrams_in.is_empty() && !std::mem::replace(&mut self.datagram_announced, true) {
             self.events.push_back(Event::DatagramReceived);
         }

@@ -1,5 +1,6 @@
 //! Counters and gauges of a connection.
 
+use crate::egress::MessageStats;
 use crate::fec::FecStats;
 use crate::path::LossFloor;
 use crate::streams::StreamStats;
@@ -57,6 +58,8 @@ pub struct ConnectionStats {
     pub datagrams_dropped_in: u64,
     /// Datagrams of the application that were dropped because they could not be sent in time.
     pub datagrams_dropped_out: u64,
+    /// Messages and datagrams sent.
+    pub messages: MessageStats,
     /// Streams and flow control.
     pub streams: StreamStats,
     /// Erasure coding.

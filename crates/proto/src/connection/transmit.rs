@@ -78,6 +78,7 @@ impl Connection {
     ) -> Option<Transmit> {
         self.spare_keys(now);
         self.egress.streams.on_congestion_window(self.path.congestion.window());
+        self.egress.tend(now, &self.path.view());
         let start = out.len();
         let mut segment = None;
         let mut count = 0;

@@ -1,11 +1,10 @@
 //! Writes what was chosen.
 
 use super::{Egress, Next, Slot};
-use crate::fec::{Evicted, RepairBid};
+use crate::fec::{Contents, Evicted, NewSymbol, RepairBid};
 use crate::ids::{StreamId, SymbolRef};
 use crate::recovery::token::{StreamToken, Token, Tokens};
 use crate::streams::{Length, Pending};
-use crate::wire::frame::{datagram_size, encode_datagram};
 use smallvec::SmallVec;
 
 /// What a commit wrote into the packet.
@@ -21,9 +20,9 @@ pub struct Wrote {
 
 impl Wrote {
     /// Another frame may follow.
-    const MORE: Self = Self { more: true, stream: None, idle: false };
+    pub(super) const MORE: Self = Self { more: true, stream: None, idle: false };
     /// Nothing may follow; the packet ends here.
-    const LAST: Self = Self { more: false, stream: None, idle: false };
+    pub(super) const LAST: Self = Self { more: false, stream: None, idle: false };
 }
 
 impl Egress {
@@ -44,26 +43,13 @@ impl Egress {
                 };
                 Wrote { stream: (!pending.goes_along).then_some(pending.id), ..wrote }
             }
-            Next::Datagram => self.write_datagram(out, tokens),
+            Next::Datagram => self.write_datagram(slot, out, tokens),
             Next::Repair { bid, idle } => {
                 let wrote = self.write_repair(bid, slot, out, tokens);
                 Wrote { idle: *idle, ..wrote }
             }
             Next::Later | Next::Nothing => Wrote::LAST,
         }
-    }
-
-    fn write_datagram(&mut self, out: &mut Vec<u8>, tokens: &mut Tokens) -> Wrote {
-        if self.datagrams.peek_size().is_some_and(|size| datagram_size(size) > self.capacity) {
-            // Packets have become too small for the datagram since it was queued.
-            self.datagrams.drop_oldest();
-            return Wrote::MORE;
-        }
-        if let Some(data) = self.datagrams.pop() {
-            encode_datagram(&data, true, out);
-            tokens.push(Token::Datagram { symbol: None });
-        }
-        Wrote::MORE
     }
 
     /// Appends a STREAM frame, as a source symbol if its stream is protected.
@@ -105,17 +91,33 @@ impl Egress {
             return;
         };
         let token = written.token;
-        let around = self.surroundings(session, slot.path);
-        let mut evicted = SmallVec::new();
-        let (now, bytes) = (slot.now, &out[start..]);
-        let symbol =
-            self.sessions.commit_symbol(now, session, bytes, &[token], &around, &mut evicted);
-        evicted.iter().for_each(|evicted| self.on_evicted(session, evicted));
-        self.enforce_budget();
+        let contents = Contents::of(token);
+        let message = self.streams.message_of(&token);
+        let symbol = self.commit_symbol(
+            session,
+            slot,
+            NewSymbol { bytes: &out[start..], contents, message },
+        );
         if written.flushed {
-            self.sessions.on_flushed(now, session, token.fin, &around);
+            let around = self.surroundings(session, slot.path);
+            self.sessions.on_flushed(slot.now, session, token.fin, &around);
         }
         tokens.push(Token::Stream(StreamToken { symbol, ..token }));
+    }
+
+    /// Puts a source symbol that was just written into its coding window.
+    pub(super) fn commit_symbol(
+        &mut self,
+        session: u16,
+        slot: &Slot<'_>,
+        new: NewSymbol<'_>,
+    ) -> Option<SymbolRef> {
+        let around = self.surroundings(session, slot.path);
+        let mut evicted = SmallVec::new();
+        let symbol = self.sessions.commit_symbol(slot.now, session, new, &around, &mut evicted);
+        evicted.iter().for_each(|evicted| self.on_evicted(session, evicted));
+        self.enforce_budget();
+        symbol
     }
 
     /// Limits the total memory of all coding windows.
@@ -129,7 +131,10 @@ impl Egress {
     /// frames are bare data.
     fn on_evicted(&mut self, session: u16, evicted: &Evicted) {
         let symbol = SymbolRef { session, id: evicted.id };
-        for frame in &evicted.frames {
+        if !evicted.in_flight {
+            evicted.contents.datagrams.iter().for_each(|id| self.messages.give_up(*id));
+        }
+        for frame in &evicted.contents.frames {
             if evicted.queued {
                 self.unbind(frame.id, symbol);
             } else if !evicted.in_flight {
@@ -156,7 +161,7 @@ impl Egress {
             return Wrote::LAST;
         }
         // Packets have become too small for the symbol.
-        self.sessions.finish(symbol);
+        self.give_up_symbol(symbol);
         self.unbind(pending.id, symbol);
         Wrote::MORE
     }

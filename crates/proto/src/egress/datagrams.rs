@@ -1,11 +1,22 @@
-//! DATAGRAM frames (RFC 9221): queues in both directions, bounded in bytes.
+//! DATAGRAM frames (RFC 9221): queues in both directions, bounded in bytes, and how they are sent,
+//! bare or as source symbols.
 
+use super::look::SYMBOL_HEADER;
+use super::{Egress, Slot, Wrote};
+use crate::fec::redundancy::Message;
+use crate::fec::{Contents, NewSymbol, Protection};
+use crate::ids::{MessageId, SymbolRef};
+use crate::recovery::token::{Token, Tokens};
+use crate::wire::frame::{datagram_size, encode_datagram};
 use bytes::Bytes;
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 
 /// The cost of a queued datagram in addition to its bytes. It bounds floods of empty datagrams,
 /// too.
-const OVERHEAD: usize = 64;
+pub(super) const OVERHEAD: usize = 64;
+/// The size of a DATAGRAM frame without Length field, apart from its data.
+const TYPE_SIZE: usize = 1;
 
 /// Why a datagram could not be queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -21,49 +32,70 @@ pub enum SendDatagramError {
     Closed,
 }
 
-/// A queue of datagrams, bounded in bytes, that drops the oldest when it overflows.
+/// A queue of datagrams, each with a key, bounded in bytes, that drops the oldest when it
+/// overflows.
 #[derive(Debug)]
-pub struct DatagramQueue {
-    items: VecDeque<Bytes>,
+pub struct DatagramQueue<K> {
+    items: VecDeque<(K, Bytes)>,
     cost: usize,
     limit: usize,
     dropped: u64,
 }
 
-impl DatagramQueue {
+impl<K> DatagramQueue<K> {
     /// Creates a queue for at most `limit` bytes. Each datagram counts 64 bytes more than its
     /// length.
     pub fn new(limit: usize) -> Self {
         Self { items: VecDeque::new(), cost: 0, limit, dropped: 0 }
     }
 
-    /// Adds a datagram, dropping the oldest to make room. Returns whether any was dropped.
-    pub fn push(&mut self, data: Bytes) -> bool {
+    /// Adds a datagram, dropping the oldest to make room. Returns the keys of those.
+    pub fn push(&mut self, key: K, data: Bytes) -> SmallVec<[K; 1]> {
         self.cost += data.len() + OVERHEAD;
-        self.items.push_back(data);
-        let before = self.dropped;
+        self.items.push_back((key, data));
+        let mut dropped = SmallVec::new();
         while self.cost > self.limit {
-            let Some(_) = self.pop() else { break };
-            self.dropped += 1;
+            let Some(key) = self.drop_oldest() else { break };
+            dropped.push(key);
         }
-        self.dropped > before
+        dropped
     }
 
     /// Takes the oldest datagram.
-    pub fn pop(&mut self) -> Option<Bytes> {
-        let item = self.items.pop_front()?;
+    pub fn pop(&mut self) -> Option<(K, Bytes)> {
+        let (key, item) = self.items.pop_front()?;
         self.cost -= item.len() + OVERHEAD;
-        Some(item)
+        Some((key, item))
     }
 
-    /// Drops the oldest datagram because it can no longer be sent.
-    pub fn drop_oldest(&mut self) {
-        self.dropped += u64::from(self.pop().is_some());
+    /// Drops the oldest datagram because it can no longer be sent. Returns its key.
+    pub fn drop_oldest(&mut self) -> Option<K> {
+        let (key, _) = self.pop()?;
+        self.dropped += 1;
+        Some(key)
+    }
+
+    /// Drops all datagrams except those whose key `stays`.
+    pub fn retain(&mut self, mut stays: impl FnMut(&K) -> bool) {
+        let (cost, dropped) = (&mut self.cost, &mut self.dropped);
+        self.items.retain(|(key, data)| {
+            let stay = stays(key);
+            if !stay {
+                *cost -= data.len() + OVERHEAD;
+                *dropped += 1;
+            }
+            stay
+        });
     }
 
     /// The size of the oldest datagram.
     pub fn peek_size(&self) -> Option<usize> {
-        self.items.front().map(Bytes::len)
+        self.items.front().map(|(_, data)| data.len())
+    }
+
+    /// The sizes of all datagrams, the oldest first.
+    fn sizes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.items.iter().map(|(_, data)| data.len())
     }
 
     /// Whether nothing is queued.
@@ -77,6 +109,136 @@ impl DatagramQueue {
     }
 }
 
+impl Egress {
+    /// Sets how datagrams are protected from now on.
+    pub fn protect_datagrams(&mut self, protection: Option<Protection>) {
+        if self.datagram_protection == protection {
+            return;
+        }
+        self.datagram_protection = protection;
+        self.datagram_session.take().into_iter().for_each(|s| self.sessions.detach_datagrams(s));
+    }
+
+    /// Whether datagrams are protected, as far as they fit in a source symbol.
+    fn protects_datagrams(&self) -> bool {
+        self.datagram_protection.is_some() && self.sessions.is_enabled()
+    }
+
+    /// The longest datagram that fits in a source symbol and with it in a full-size packet.
+    fn max_protected(&self) -> usize {
+        let packet = self.capacity.saturating_sub(SYMBOL_HEADER);
+        self.sessions.symbol_size().min(packet).saturating_sub(TYPE_SIZE)
+    }
+
+    /// The longest datagram that can be sent as it should be, protected or not, where the peer
+    /// takes DATAGRAM frames of `peer_frame_size` bytes.
+    pub fn max_datagram(&self, peer_frame_size: usize) -> Option<usize> {
+        let frame = self.capacity.min(peer_frame_size);
+        let overhead = datagram_size(frame).checked_sub(frame)?;
+        let bare = frame.checked_sub(overhead)?;
+        Some(if self.protects_datagrams() { bare.min(self.max_protected()) } else { bare })
+    }
+
+    /// The room that a datagram of `len` bytes needs in a packet.
+    fn datagram_room(&self, len: usize) -> usize {
+        if self.protects_datagrams() && len <= self.max_protected() {
+            SYMBOL_HEADER + TYPE_SIZE + len
+        } else {
+            datagram_size(len)
+        }
+    }
+
+    /// The room that the oldest datagram needs in a packet.
+    pub(super) fn next_datagram_room(&self) -> Option<usize> {
+        self.datagrams.peek_size().map(|len| self.datagram_room(len))
+    }
+
+    /// The session for a datagram of `len` bytes; `None` if it is sent bare.
+    fn datagram_session(&mut self, len: usize) -> Option<u16> {
+        if !self.protects_datagrams() || len > self.max_protected() {
+            return None;
+        }
+        if self.datagram_session.is_none() {
+            self.datagram_session =
+                self.sessions.attach_datagrams(self.datagram_protection.as_ref()?);
+        }
+        self.datagram_session
+    }
+
+    /// Appends the oldest datagram; several, if they are protected and fit in one symbol.
+    pub(super) fn write_datagram(
+        &mut self,
+        slot: &Slot<'_>,
+        out: &mut Vec<u8>,
+        tokens: &mut Tokens,
+    ) -> Wrote {
+        let Some(len) = self.datagrams.peek_size() else { return Wrote::MORE };
+        if let Some(session) = self.datagram_session(len) {
+            self.write_datagram_symbol(session, slot, out, tokens);
+            return Wrote::LAST;
+        }
+        if datagram_size(len) > self.capacity {
+            // Packets have become too small for the datagram since it was queued.
+            self.datagrams.drop_oldest().into_iter().for_each(|id| self.messages.give_up(id));
+        } else if let Some((id, data)) = self.datagrams.pop() {
+            encode_datagram(&data, true, out);
+            tokens.push(Token::Datagram { id, symbol: None });
+        }
+        Wrote::MORE
+    }
+
+    /// How many of the oldest datagrams fit in a source symbol of `room` bytes. All but the last
+    /// have a Length field.
+    fn fitting(&self, room: usize) -> usize {
+        let mut used = 0;
+        let fit = self.datagrams.sizes().take_while(|len| {
+            let fits = used + TYPE_SIZE + len <= room;
+            used += datagram_size(*len);
+            fits
+        });
+        fit.count()
+    }
+
+    /// Appends a SOURCE_SYMBOL with as many datagrams as fit. It extends to the end of the packet.
+    fn write_datagram_symbol(
+        &mut self,
+        session: u16,
+        slot: &Slot<'_>,
+        out: &mut Vec<u8>,
+        tokens: &mut Tokens,
+    ) {
+        let count = self.fitting(self.sessions.symbol_room(session, slot.room));
+        if count == 0 {
+            return;
+        }
+        self.sessions.write_symbol_header(session, out);
+        let start = out.len();
+        let mut contents = Contents::default();
+        for last in (0..count).rev() {
+            let Some((id, data)) = self.datagrams.pop() else { break };
+            encode_datagram(&data, last > 0, out);
+            contents.datagrams.push(id);
+        }
+        let ids: SmallVec<[MessageId; 4]> = contents.datagrams.iter().copied().collect();
+        let deadline = ids.iter().filter_map(|id| self.messages.datagram_deadline(*id)).min();
+        let message = Some(Message { deadline, size: (out.len() - start) as u64 });
+        let new = NewSymbol { bytes: &out[start..], contents, message };
+        let symbol = self.commit_symbol(session, slot, new);
+        if self.datagrams.is_empty() {
+            let around = self.surroundings(session, slot.path);
+            self.sessions.on_flushed(slot.now, session, false, &around);
+        }
+        tokens.extend(ids.into_iter().map(|id| Token::Datagram { id, symbol }));
+    }
+
+    /// Gives up a symbol that is not sent again, and what it carried.
+    pub(super) fn give_up_symbol(&mut self, symbol: SymbolRef) {
+        for id in self.sessions.finish(symbol) {
+            self.messages.give_up(id);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,18 +246,20 @@ mod tests {
     #[test]
     fn oldest_make_room() {
         let mut q = DatagramQueue::new(2 * (10 + OVERHEAD));
-        assert!(!q.push(Bytes::from_static(b"aaaaaaaaaa")));
-        assert!(!q.push(Bytes::from_static(b"bbbbbbbbbb")));
-        assert!(q.push(Bytes::from_static(b"cccccccccc")));
-        assert_eq!(q.pop().unwrap()[0], b'b');
+        assert!(q.push(1, Bytes::from_static(b"aaaaaaaaaa")).is_empty());
+        assert!(q.push(2, Bytes::from_static(b"bbbbbbbbbb")).is_empty());
+        assert_eq!(q.push(3, Bytes::from_static(b"cccccccccc"))[..], [1]);
+        assert_eq!(q.pop().unwrap().0, 2);
         assert_eq!((q.dropped(), q.peek_size()), (1, Some(10)));
+        q.retain(|key| *key != 3);
+        assert_eq!((q.dropped(), q.is_empty(), q.cost), (2, true, 0));
     }
 
     #[test]
     fn flood_of_empty_datagrams_is_bounded() {
         let mut q = DatagramQueue::new(64 * 100);
         for _ in 0..100_000 {
-            q.push(Bytes::new());
+            q.push((), Bytes::new());
         }
         assert_eq!(q.items.len(), 100);
         assert_eq!(q.cost, 6400);

@@ -5,7 +5,6 @@ use crate::fec::RepairBid;
 use crate::fec::redundancy::{PathView, Turn};
 use crate::ids::StreamId;
 use crate::streams::Pending;
-use crate::wire::frame::datagram_size;
 use std::time::Instant;
 use sutura_schedule::Rank;
 
@@ -14,7 +13,7 @@ const MIN_STREAM_ROOM: usize = 24;
 /// The size of the shortest frame worth looking for: an empty datagram.
 pub const MIN_ROOM: usize = 2;
 /// The most that a SOURCE_SYMBOL adds to a STREAM frame: type 2, session 2, identifier 8.
-const SYMBOL_HEADER: usize = 12;
+pub(super) const SYMBOL_HEADER: usize = 12;
 
 /// Free space in a packet.
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +63,7 @@ impl Egress {
         if let Some(lost) = self.streams.look_lost() {
             return if self.fits(slot, &lost) { Next::Lost(lost) } else { Next::Later };
         }
-        let datagram = self.datagrams.peek_size().map(datagram_size);
+        let datagram = self.next_datagram_room();
         if datagram.is_some_and(|size| size <= slot.room || size > self.capacity) {
             return Next::Datagram;
         }
@@ -88,7 +87,7 @@ impl Egress {
             Next::Lost(pending) | Next::New(pending) => {
                 pending.symbol().and_then(|s| self.sessions.resend_size(s)).unwrap_or(0)
             }
-            Next::Datagram => self.datagrams.peek_size().map_or(0, datagram_size),
+            Next::Datagram => self.next_datagram_room().unwrap_or(0),
             Next::Repair { bid, .. } => bid.size,
             Next::Later | Next::Nothing => 0,
         }
@@ -107,10 +106,12 @@ impl Egress {
         new.is_none_or(|new| rank <= Some(new)).then_some(bid)
     }
 
-    /// The rank that a repair symbol precedes; `None` if it precedes all new data.
+    /// The rank that a repair symbol precedes; `None` if it precedes all new data, as one for
+    /// datagrams does, because these do so themselves.
     fn rank(&self, bid: &RepairBid) -> Option<Rank> {
         match bid.plan.turn {
             Turn::First => None,
+            Turn::Protected if self.datagram_session == Some(bid.session) => None,
             Turn::Protected => {
                 let streams = self.sessions.protected_by(bid.session);
                 let ranks = streams.filter_map(|id| self.streams.rank(id));

@@ -11,23 +11,30 @@ mod commit;
 mod datagrams;
 mod held;
 mod look;
+mod messages;
 mod outcome;
 
+use commit::Wrote;
 pub use datagrams::{DatagramQueue, SendDatagramError};
 pub use look::{MIN_ROOM, Next, Slot};
+#[cfg(test)]
+pub use messages::{MAX_OPEN_MESSAGES, MAX_OUTCOMES, MAX_WAITING_BYTES};
+pub use messages::{MessageOptions, MessageOutcome, MessageStats, SendMessageError};
 pub use outcome::Outcome;
 
 use crate::config::FecConfig;
 use crate::fec::redundancy::PathView;
 use crate::fec::redundancy::Reason;
-use crate::fec::{FecStats, Protection, ProtectionStats, SendSessions, Surroundings};
-use crate::ids::StreamId;
+use crate::fec::{
+    Contents, FecStats, Kind, Protection, ProtectionStats, SendSessions, Surroundings,
+};
+use crate::ids::{MessageId, StreamId};
 use crate::loss_reaction::LossReaction;
 use crate::recovery::token::Token;
 use crate::streams::{ClosedStream, Streams, Withdrawn};
-use crate::wire::frame::{SymbolAck, datagram_size};
-use bytes::Bytes;
+use crate::wire::frame::SymbolAck;
 use held::HeldFrames;
+use messages::MessageTable;
 use smallvec::SmallVec;
 use std::time::Instant;
 
@@ -38,7 +45,12 @@ pub struct Egress {
     /// here.
     pub streams: Streams,
     sessions: SendSessions,
-    datagrams: DatagramQueue,
+    datagrams: DatagramQueue<MessageId>,
+    /// How datagrams are protected.
+    datagram_protection: Option<Protection>,
+    /// The session that protects them, chosen when the first is sent.
+    datagram_session: Option<u16>,
+    messages: MessageTable,
     reaction: Box<dyn LossReaction>,
     held: HeldFrames,
     /// Bytes of frames that fit in a full-size packet.
@@ -61,6 +73,9 @@ impl Egress {
             streams,
             sessions: SendSessions::default(),
             datagrams: DatagramQueue::new(datagram_buffer),
+            datagram_protection: None,
+            datagram_session: None,
+            messages: MessageTable::default(),
             reaction,
             held: HeldFrames::default(),
             capacity: 0,
@@ -103,11 +118,6 @@ impl Egress {
         self.resent_bytes
     }
 
-    /// Queues a datagram, dropping the oldest to make room.
-    pub fn push_datagram(&mut self, data: Bytes) {
-        self.datagrams.push(data);
-    }
-
     /// Whether datagrams are waiting to be sent.
     pub fn has_datagrams(&self) -> bool {
         !self.datagrams.is_empty()
@@ -116,13 +126,6 @@ impl Egress {
     /// Datagrams that were dropped because they could not be sent in time or at all.
     pub fn datagrams_dropped(&self) -> u64 {
         self.datagrams.dropped()
-    }
-
-    /// The longest datagram whose frame fits in a full-size packet.
-    pub fn max_datagram(&self, peer_frame_size: usize) -> Option<usize> {
-        let frame = self.capacity.min(peer_frame_size);
-        let overhead = datagram_size(frame).checked_sub(frame)?;
-        frame.checked_sub(overhead)
     }
 
     /// Sets how a stream is protected from now on.
@@ -155,7 +158,7 @@ impl Egress {
 
     /// Forgets symbols that will not be sent again because their stream was reset.
     pub fn withdraw(&mut self, symbols: &Withdrawn) {
-        symbols.iter().for_each(|symbol| self.sessions.finish(*symbol));
+        symbols.iter().for_each(|symbol| self.give_up_symbol(*symbol));
     }
 
     /// The session that protects a stream's data, if the stream asks for protection, the peer
@@ -171,7 +174,9 @@ impl Egress {
         }
         let streams = &self.streams;
         let wanted = streams.protection(id).filter(|wanted| wanted.factory().is_awake(path))?;
-        let session = self.sessions.attach(id, wanted, |id| streams.session(id).is_some());
+        let kind = if streams.message_id(id).is_some() { Kind::Messages } else { Kind::Streams };
+        let is_member = |id| streams.session(id).is_some();
+        let session = self.sessions.attach(id, kind, wanted, is_member);
         self.streams.set_session(id, session);
         session
     }
@@ -185,20 +190,27 @@ impl Egress {
     fn surroundings_if(&self, idle: bool, session: u16, path: &PathView) -> Surroundings {
         let streams = self.sessions.streams_of(session);
         let blocked = self.streams.is_connection_blocked();
-        let has_source = !blocked && streams.iter().any(|id| self.streams.has_sendable(*id));
+        let has_source = if self.datagram_session == Some(session) {
+            !self.datagrams.is_empty()
+        } else {
+            !blocked && streams.iter().any(|id| self.streams.has_sendable(*id))
+        };
         Surroundings {
             has_source,
             idle,
             credit: self.streams.credit(),
             message: streams.iter().filter_map(|id| self.streams.message(*id)).next_back(),
+            next_message: self.messages.next_at,
             codes: self.sessions.codes(),
             path: *path,
         }
     }
 
-    /// When a policy wants to be asked again, or held data is released.
+    /// When a policy wants to be asked again, held data is released, or the time of a message is
+    /// over.
     pub fn timeout(&self, now: Instant) -> Option<Instant> {
-        self.sessions.timeout(now).into_iter().chain(self.held.next()).min()
+        let messages = self.messages_timeout(now);
+        self.sessions.timeout(now).into_iter().chain(self.held.next()).chain(messages).min()
     }
 
     /// When an idle coding session releases its memory.
@@ -234,9 +246,17 @@ impl Egress {
         path: &PathView,
     ) -> Result<u32, crate::error::TransportError> {
         let around = self.surroundings(ack.session, path);
-        let mut delivered = SmallVec::new();
+        let mut delivered = Contents::default();
         let count = self.sessions.on_symbol_ack(now, ack, &around, &mut delivered)?;
-        delivered.iter().for_each(|frame| self.streams.delivered(frame));
+        for frame in &delivered.frames {
+            self.streams
+                .message_id(frame.id)
+                .into_iter()
+                .for_each(|id| self.messages.recovered(id));
+            self.streams.delivered(frame);
+        }
+        let earlier = now.checked_sub(path.one_way()).unwrap_or(now);
+        delivered.datagrams.iter().for_each(|id| self.messages.arrived(*id, earlier, true));
         Ok(count)
     }
 

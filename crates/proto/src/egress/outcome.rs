@@ -3,8 +3,8 @@
 use super::Egress;
 use crate::fec::LostSymbol;
 use crate::fec::redundancy::{Arrival, PathView};
-use crate::ids::{StreamId, SymbolRef};
-use crate::loss_reaction::{LostData, RepairOutlook, Verdict};
+use crate::ids::{MessageId, StreamId, SymbolRef};
+use crate::loss_reaction::{LostData, PATIENCE, RepairOutlook, Verdict};
 use crate::recovery::token::StreamToken;
 use crate::wire::coding::VARINT_MAX;
 use std::time::Instant;
@@ -33,6 +33,50 @@ impl Egress {
             Outcome::Acked => self.on_arrived(now, frame, Arrival::Acked, path),
             Outcome::Late => self.on_arrived(now, frame, Arrival::Late, path),
             Outcome::Lost(sent) => self.on_lost(now, frame, sent, path),
+        }
+    }
+
+    /// Handles the outcome of a DATAGRAM frame.
+    pub fn on_datagram(
+        &mut self,
+        now: Instant,
+        id: MessageId,
+        symbol: Option<SymbolRef>,
+        outcome: Outcome,
+        path: &PathView,
+    ) {
+        let how = match outcome {
+            Outcome::Acked => Arrival::Acked,
+            Outcome::Late => Arrival::Late,
+            Outcome::Lost(_) => return self.on_lost_datagram(now, id, symbol, path),
+        };
+        let earlier = now.checked_sub(path.one_way()).unwrap_or(now);
+        self.messages.arrived(id, earlier, false);
+        if let Some(symbol) = symbol {
+            let around = self.surroundings(symbol.session, path);
+            self.sessions.on_acked(now, symbol, how, &around);
+        }
+    }
+
+    /// A datagram is never sent again. Its symbol stays in the window as long as repair symbols may
+    /// mend it, which [`release_overdue`](Self::release_overdue) finds out.
+    fn on_lost_datagram(
+        &mut self,
+        now: Instant,
+        id: MessageId,
+        symbol: Option<SymbolRef>,
+        path: &PathView,
+    ) {
+        let Some(symbol) = symbol else { return self.messages.give_up(id) };
+        let around = self.surroundings(symbol.session, path);
+        match self.sessions.on_lost(now, symbol, &around) {
+            LostSymbol::Open(_) => {
+                let useful = self.messages.last_deadline(self.sessions.datagrams_of(symbol));
+                let patience = now + path.pto * PATIENCE;
+                self.sessions.keep(symbol, useful.map_or(patience, |at| at.min(patience)));
+            }
+            LostSymbol::Settled => {}
+            LostSymbol::Unprotected => self.messages.give_up(id),
         }
     }
 
@@ -69,7 +113,7 @@ impl Egress {
             }
         }
         if !self.streams.is_missing(frame) {
-            symbol.into_iter().for_each(|symbol| self.sessions.finish(symbol));
+            symbol.into_iter().for_each(|symbol| self.give_up_symbol(symbol));
             return;
         }
         let lost = self.lost_data(frame, sent, repair, path);
@@ -109,7 +153,7 @@ impl Egress {
                 }
             }
             (Verdict::Drop { code }, symbol) => {
-                symbol.into_iter().for_each(|symbol| self.sessions.finish(symbol));
+                symbol.into_iter().for_each(|symbol| self.give_up_symbol(symbol));
                 self.streams.give_up(frame, code.min(VARINT_MAX));
             }
         }
@@ -128,12 +172,13 @@ impl Egress {
         self.resent_bytes += self.streams.unbind_symbol(id, symbol);
     }
 
-    /// Queues a symbol on a stream that still misses one of its frames; drops it if there is none.
+    /// Queues a symbol on a stream that still misses one of its frames. Drops it if there is none,
+    /// as with datagrams.
     pub(super) fn resend_symbol(&mut self, symbol: SymbolRef) {
         let frames = self.sessions.queue(symbol);
         match frames.iter().find(|frame| self.streams.is_missing(frame)) {
             Some(frame) => self.streams.queue_symbol(symbol, frame),
-            None => self.sessions.finish(symbol),
+            None => self.give_up_symbol(symbol),
         }
     }
 

@@ -13,11 +13,13 @@ mod repairs;
 mod send;
 mod session;
 mod stats;
+mod uncovered;
 
 pub use recv::{MAX_SYMBOL_SIZE, ReceiveSessions};
 pub use redundancy::Protection;
 #[cfg(test)]
 pub use send::MAX_ENCODER_BYTES;
 pub use send::{LostSymbol, RepairBid, SendSessions};
-pub(crate) use session::{Evicted, Surroundings};
+pub(crate) use session::{Contents, Evicted, Kind, NewSymbol, Surroundings};
 pub use stats::{CodingCounts, FecStats, ProtectionStats};
+pub(crate) use uncovered::Uncovered;

@@ -2,11 +2,13 @@
 
 use super::code::{self, SlidingWindow};
 use super::redundancy::{Arrival, Decision, Protection, Reason, RepairPlan};
-use super::session::{Evicted, Frames, Session, Surroundings, Symbol, SymbolState};
+use super::session::{
+    Contents, Evicted, Frames, Kind, NewSymbol, Session, Surroundings, Symbol, SymbolState,
+};
 use super::stats::{CodingCounts, FecStats, ProtectionStats};
 use crate::config::FecConfig;
 use crate::error::{TransportError, TransportErrorCode};
-use crate::ids::{StreamId, SymbolRef};
+use crate::ids::{MessageId, StreamId, SymbolRef};
 use crate::loss_reaction::RepairOutlook;
 use crate::recovery::token::{StreamToken, Token};
 use crate::wire::code_id::{CodeId, CodeSet};
@@ -153,33 +155,49 @@ impl SendSessions {
 
     /// Assigns a session to a stream that wants `protection`: an idle one, a new one, or one that
     /// already protects other streams in the same way. `None` if there is none, or if the peer has
-    /// no decoder; the stream is not protected then.
+    /// no decoder; the stream is not protected then. Messages rather share a session.
     ///
     /// `is_member` returns whether a stream that joined a session still sends in one.
     pub fn attach(
         &mut self,
         id: StreamId,
+        kind: Kind,
         protection: &Protection,
         is_member: impl Fn(StreamId) -> bool,
     ) -> Option<u16> {
-        let limits = self.limits?;
         for session in &mut self.sessions {
             session.streams.retain(|id| is_member(*id));
         }
-        let is_idle = |s: &Session| s.streams.is_empty() && s.is_quiet();
-        let index = match self.sessions.iter().position(is_idle) {
-            Some(idle) => {
-                self.sessions.get_mut(idle)?.reuse(protection.clone());
-                idle
-            }
-            None if self.sessions.len() < usize::from(self.max_sessions) => {
-                self.sessions.push(Session::new(limits, protection.clone()));
-                self.sessions.len() - 1
-            }
-            None => self.least_loaded(|s| s.protection == *protection)?,
-        };
+        let index = self.find(kind, protection)?;
         self.sessions.get_mut(index)?.streams.push(id);
         u16::try_from(index).ok()
+    }
+
+    /// Assigns a session to datagrams that want `protection`, if one is free.
+    pub fn attach_datagrams(&mut self, protection: &Protection) -> Option<u16> {
+        u16::try_from(self.find(Kind::Datagrams, protection)?).ok()
+    }
+
+    /// A session for data of this kind. It may be in use by others of the kind.
+    fn find(&mut self, kind: Kind, protection: &Protection) -> Option<usize> {
+        let limits = self.limits?;
+        let alike = |s: &Session| s.kind == kind && s.protection == *protection;
+        let shared = match kind {
+            Kind::Streams => None,
+            Kind::Messages | Kind::Datagrams => self.sessions.iter().position(alike),
+        };
+        if shared.is_some() {
+            return shared;
+        }
+        if let Some(free) = self.sessions.iter().position(Session::is_free) {
+            self.sessions.get_mut(free)?.reuse(protection.clone(), kind);
+            return Some(free);
+        }
+        if self.sessions.len() < usize::from(self.max_sessions) {
+            self.sessions.push(Session::new(limits, protection.clone(), kind));
+            return Some(self.sessions.len() - 1);
+        }
+        self.least_loaded(alike)
     }
 
     fn least_loaded(&self, eligible: impl Fn(&Session) -> bool) -> Option<usize> {
@@ -205,6 +223,18 @@ impl SendSessions {
         }
     }
 
+    /// Datagrams no longer use `session`. It is free once what was sent in it is settled.
+    pub fn detach_datagrams(&mut self, session: u16) {
+        if let Some(session) = self.session(session) {
+            session.kind = Kind::Streams;
+        }
+    }
+
+    /// Bytes of frames that the largest source symbol can hold; 0 if the peer has no decoder.
+    pub fn symbol_size(&self) -> usize {
+        self.limits.map_or(0, |limits| limits.symbol_size)
+    }
+
     /// Bytes of frames that a source symbol of `session` can hold in `room` bytes of a packet.
     pub fn symbol_room(&self, session: u16, room: usize) -> usize {
         let Some((limits, s)) = self.limits.zip(self.sessions.get(usize::from(session))) else {
@@ -220,24 +250,24 @@ impl SendSessions {
         SourceSymbol::encode_header(SymbolRef { session, id }, out);
     }
 
-    /// Adds the symbol that was just written as `bytes` to the coding window, and returns its
-    /// identifier. Symbols that leave the window to make room are appended to `evicted`.
+    /// Adds the symbol that was just written to the coding window, and returns its identifier.
+    /// Symbols that leave the window to make room are appended to `evicted`.
     pub fn commit_symbol(
         &mut self,
         now: Instant,
         session: u16,
-        bytes: &[u8],
-        frames: &[StreamToken],
+        symbol: NewSymbol<'_>,
         around: &Surroundings,
         evicted: &mut SmallVec<[Evicted; 1]>,
     ) -> Option<SymbolRef> {
         let s = self.sessions.get_mut(usize::from(session))?;
-        let id = s.push(now, bytes, frames, evicted)?;
-        let view = s.view(around);
+        let (message, size) = (symbol.message, symbol.bytes.len() as u64);
+        let id = s.push(now, symbol, evicted)?;
+        let view = s.view(&Surroundings { message, ..*around });
         s.policy.on_source_sent(now, id, &view);
         self.count(session, |counts| {
             counts.source_symbols += 1;
-            counts.source_bytes += bytes.len() as u64;
+            counts.source_bytes += size;
         });
         Some(SymbolRef { session, id })
     }
@@ -337,6 +367,25 @@ impl SendSessions {
         }
     }
 
+    /// Keeps a lost symbol that is never sent again in the window until `until`, as long as repair
+    /// symbols can mend it.
+    pub fn keep(&mut self, symbol: SymbolRef, until: Instant) {
+        if let Some(s) = self.session(symbol.session) {
+            s.hold(symbol.id, until);
+        }
+    }
+
+    /// The datagrams that a symbol carries.
+    pub fn datagrams_of(&self, symbol: SymbolRef) -> &[MessageId] {
+        let session = self.sessions.get(usize::from(symbol.session));
+        session.and_then(|s| s.get(symbol.id)).map_or(&[], |entry| &entry.contents.datagrams)
+    }
+
+    /// What must be at the receiver before `time` comes too late from now on.
+    pub fn expire(&mut self, time: Instant) {
+        self.sessions.iter_mut().for_each(|s| s.expire(time));
+    }
+
     /// Queues a symbol to be sent again. Returns its frames.
     pub fn queue(&mut self, symbol: SymbolRef) -> &[StreamToken] {
         if let Some(s) = self.session(symbol.session) {
@@ -345,12 +394,13 @@ impl SendSessions {
         self.resend_frames(symbol)
     }
 
-    /// A symbol is no longer needed.
-    pub fn finish(&mut self, symbol: SymbolRef) {
-        if let Some(s) = self.session(symbol.session) {
-            s.done(symbol.id);
-            s.slide();
-        }
+    /// A symbol is no longer needed. Returns the datagrams that it carried, if that was not known
+    /// before.
+    pub fn finish(&mut self, symbol: SymbolRef) -> Vec<MessageId> {
+        let Some(s) = self.session(symbol.session) else { return Vec::new() };
+        let contents = s.done(symbol.id);
+        s.slide();
+        contents.map(|contents| contents.datagrams).unwrap_or_default()
     }
 
     /// Whether a probe may send a symbol: it is in the window, and has neither arrived nor waits to
@@ -363,8 +413,8 @@ impl SendSessions {
         }
     }
 
-    /// Processes a SYMBOL_ACK. Appends to `delivered` the frames that the peer now has, except
-    /// those that an acknowledged packet carried. Returns how many symbols were recovered.
+    /// Processes a SYMBOL_ACK. Appends to `delivered` what the peer now has, except what an
+    /// acknowledged packet carried. Returns how many symbols were recovered.
     ///
     /// # Errors
     /// The frame refers to a session or a symbol that was never sent.
@@ -373,7 +423,7 @@ impl SendSessions {
         now: Instant,
         ack: &SymbolAck<'_>,
         around: &Surroundings,
-        delivered: &mut SmallVec<[StreamToken; 4]>,
+        delivered: &mut Contents,
     ) -> Result<u32, TransportError> {
         let violation =
             |reason| TransportError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason);
@@ -391,7 +441,7 @@ impl SendSessions {
         let mut came = CodingCounts { recovered: news.len() as u64, ..CodingCounts::default() };
         for id in &news {
             came.time_saved += s.time_saved(now, *id, around.path.rtt);
-            delivered.extend(s.done(*id).into_iter().flatten());
+            s.done(*id).into_iter().for_each(|contents| delivered.extend(contents));
         }
         if !news.is_empty() {
             s.slide();
@@ -422,7 +472,7 @@ impl SendSessions {
 
     /// The frames of a symbol that waits to be sent again; empty if that is no longer necessary.
     pub fn resend_frames(&self, symbol: SymbolRef) -> &[StreamToken] {
-        self.resend(symbol).map_or(&[], |(_, entry)| &entry.frames)
+        self.resend(symbol).map_or(&[], |(_, entry)| &entry.contents.frames)
     }
 
     /// Appends a symbol that is sent again, and returns its frames.
@@ -432,7 +482,7 @@ impl SendSessions {
         SourceSymbol::encode_header(symbol, out);
         out.extend_from_slice(bytes);
         let size = bytes.len() as u64;
-        let frames = entry.frames.iter();
+        let frames = entry.contents.frames.iter();
         let frames = frames.map(|f| StreamToken { symbol: Some(symbol), ..*f }).collect();
         self.count(symbol.session, |counts| {
             counts.source_symbols += 1;

@@ -3,10 +3,11 @@
 use super::CodingCounts;
 use super::recv::IDLE_PERIOD;
 use super::redundancy::{
-    Arrival, LOSS_DETECTION_EIGHTHS, PathView, Protection, Reason, Redundancy, View,
+    Arrival, LOSS_DETECTION_EIGHTHS, Message, PathView, Protection, Reason, Redundancy, View,
 };
 use super::repairs::Repairs;
-use crate::ids::StreamId;
+use super::uncovered::Uncovered;
+use crate::ids::{MessageId, StreamId};
 use crate::loss_reaction::RepairOutlook;
 use crate::recovery::token::StreamToken;
 use crate::wire::code_id::{CodeId, CodeSet};
@@ -21,8 +22,49 @@ use sutura_erasure::{Encoder, WindowLimits};
 /// reused long after its first use has left every window.
 const REPAIR_KEYS: u32 = 1 << 14;
 
-/// The frames of one source symbol.
+/// The STREAM frames of one source symbol.
 pub(crate) type Frames = SmallVec<[StreamToken; 1]>;
+
+/// What one source symbol, or several of them, carry.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    pub(crate) frames: Frames,
+    /// The datagrams. These are never sent again.
+    pub(crate) datagrams: Vec<MessageId>,
+}
+
+impl Contents {
+    /// One STREAM frame.
+    pub(crate) fn of(frame: StreamToken) -> Self {
+        Self { frames: Frames::from_buf([frame]), datagrams: Vec::new() }
+    }
+
+    pub(super) fn extend(&mut self, other: Self) {
+        self.frames.extend(other.frames);
+        self.datagrams.extend(other.datagrams);
+    }
+}
+
+/// A source symbol that was just written into a packet.
+#[derive(Debug)]
+pub(crate) struct NewSymbol<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) contents: Contents,
+    /// The message that the data belongs to.
+    pub(crate) message: Option<Message>,
+}
+
+/// Whose data a session protects. Different kinds do not mix, because their symbols live for
+/// different times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Streams, each in a session of its own as long as there are enough.
+    Streams,
+    /// Messages on streams, which share a session so that a repair symbol covers many of them.
+    Messages,
+    /// Datagrams.
+    Datagrams,
+}
 
 /// The state of a source symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +95,10 @@ impl SymbolState {
 #[derive(Debug)]
 pub(super) struct Symbol {
     pub(super) state: SymbolState,
-    /// The frames in it; none once it is [`SymbolState::Done`].
-    pub(super) frames: Frames,
+    /// What is in it; nothing once it is [`SymbolState::Done`].
+    pub(super) contents: Contents,
+    /// When it must be at the receiver.
+    deadline: Option<Instant>,
     /// When it was sent for the first time.
     sent: Instant,
     /// When it was declared lost for the first time.
@@ -69,7 +113,7 @@ pub(crate) struct Evicted {
     pub(crate) in_flight: bool,
     /// Whether it was queued to be sent again.
     pub(crate) queued: bool,
-    pub(crate) frames: Frames,
+    pub(crate) contents: Contents,
 }
 
 /// The state of the connection that a session passes to its policy.
@@ -82,7 +126,9 @@ pub(crate) struct Surroundings {
     /// Number of new bytes that the connection's flow control allows.
     pub(crate) credit: u64,
     /// The last message announced on a stream of the session.
-    pub(crate) message: Option<super::redundancy::Message>,
+    pub(crate) message: Option<Message>,
+    /// When the application will write its next message, if it said so.
+    pub(crate) next_message: Option<Instant>,
     /// The codes that the peer accepts.
     pub(crate) codes: CodeSet,
     /// The state of the path.
@@ -95,6 +141,7 @@ pub(super) struct Session {
     pub(super) encoder: Encoder,
     pub(super) protection: Protection,
     pub(super) policy: Box<dyn Redundancy>,
+    pub(super) kind: Kind,
     /// What was sent since the session has this protection.
     pub(super) counts: CodingCounts,
     /// The policy's reason as the observer knows it; `None` if it does not know the policy.
@@ -113,6 +160,8 @@ pub(super) struct Session {
     missing: u32,
     /// Repair symbols that may still mend something.
     repairs: Repairs,
+    /// Symbols that no repair symbol covers yet.
+    uncovered: Uncovered,
     /// Whether more symbols may be held than the repair symbols can mend.
     overheld: bool,
     next_key: u32,
@@ -123,11 +172,12 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(limits: WindowLimits, protection: Protection) -> Self {
+    pub(super) fn new(limits: WindowLimits, protection: Protection, kind: Kind) -> Self {
         Self {
             encoder: Encoder::new(limits),
             policy: protection.factory().build(),
             protection,
+            kind,
             counts: CodingCounts::default(),
             reported: None,
             streams: Vec::new(),
@@ -137,6 +187,7 @@ impl Session {
             held: 0,
             missing: 0,
             repairs: Repairs::default(),
+            uncovered: Uncovered::default(),
             overheld: false,
             next_key: 0,
             told: 0,
@@ -144,8 +195,14 @@ impl Session {
         }
     }
 
-    /// Reuses the session for a stream with another protection.
-    pub(super) fn reuse(&mut self, protection: Protection) {
+    /// Whether nobody uses the session and everything sent in it is settled.
+    pub(super) fn is_free(&self) -> bool {
+        self.streams.is_empty() && self.kind != Kind::Datagrams && self.is_quiet()
+    }
+
+    /// Reuses the session for data with another protection.
+    pub(super) fn reuse(&mut self, protection: Protection, kind: Kind) {
+        self.kind = kind;
         self.policy = protection.factory().build();
         if self.protection != protection {
             (self.counts, self.reported) = (CodingCounts::default(), None);
@@ -169,17 +226,21 @@ impl Session {
     }
 
     pub(super) fn view(&self, around: &Surroundings) -> View {
-        let Surroundings { has_source, idle, credit, message, codes, path } = *around;
+        let Surroundings { has_source, idle, credit, message, next_message, codes, path } = *around;
         View {
             first: self.first(),
             next: self.encoder.next_id(),
             unacked: self.open,
             missing: self.missing,
             added: self.repairs.in_flight(self.first()),
+            unprotected: self.uncovered.count(),
+            deadline: self.uncovered.earliest(),
             has_source,
             idle,
             credit,
             message,
+            resends: self.kind != Kind::Datagrams,
+            next_message,
             codes,
             path,
         }
@@ -189,7 +250,7 @@ impl Session {
     /// than once.
     pub(super) fn protected_streams(&self) -> impl Iterator<Item = StreamId> + '_ {
         let mut last = None;
-        let ids = self.symbols.iter().flat_map(|s| &s.frames).map(|frame| frame.id);
+        let ids = self.symbols.iter().flat_map(|s| &s.contents.frames).map(|frame| frame.id);
         ids.filter(move |id| last.replace(*id) != Some(*id))
     }
 
@@ -208,7 +269,7 @@ impl Session {
 
     /// See [`super::SendSessions::share_repair`].
     pub(super) fn share(&self, bytes: usize, mut charge: impl FnMut(StreamId, usize)) {
-        let open = || self.symbols.iter().flat_map(|s| &s.frames);
+        let open = || self.symbols.iter().flat_map(|s| &s.contents.frames);
         let total: u64 = open().map(|frame| u64::from(frame.len)).sum();
         if total == 0 {
             return;
@@ -251,15 +312,16 @@ impl Session {
         self.missing = self.missing + u32::from(state.is_missing()) - u32::from(old.is_missing());
     }
 
-    /// Records a symbol that was just sent as `bytes`. To make room, the oldest symbols leave the
-    /// window and are appended to `evicted`.
+    /// Records a symbol that was just sent. To make room, the oldest symbols leave the window and
+    /// are appended to `evicted`.
     pub(super) fn push(
         &mut self,
         now: Instant,
-        bytes: &[u8],
-        frames: &[StreamToken],
+        symbol: NewSymbol<'_>,
         evicted: &mut SmallVec<[Evicted; 1]>,
     ) -> Option<u64> {
+        let NewSymbol { bytes, mut contents, message } = symbol;
+        let deadline = message.and_then(|message| message.deadline);
         let id = loop {
             match self.encoder.push(bytes) {
                 Ok(id) => break id,
@@ -267,13 +329,15 @@ impl Session {
                 Err(_) => evicted.extend(self.evict()),
             }
         };
-        let frames = frames.iter().map(|f| StreamToken { symbol: None, ..*f }).collect();
+        contents.frames.iter_mut().for_each(|frame| frame.symbol = None);
         self.symbols.push_back(Symbol {
             state: SymbolState::InFlight,
-            frames,
+            contents,
+            deadline,
             sent: now,
             lost: None,
         });
+        self.uncovered.add(deadline);
         self.open += 1;
         self.used = Some(now);
         Some(id)
@@ -283,13 +347,13 @@ impl Session {
     pub(super) fn evict(&mut self) -> Option<Evicted> {
         let id = self.first();
         let state = self.symbols.front()?.state;
-        let frames = self.done(id);
+        let contents = self.done(id);
         self.slide();
-        frames.map(|frames| Evicted {
+        contents.map(|contents| Evicted {
             id,
             in_flight: state == SymbolState::InFlight,
             queued: state == SymbolState::Resend,
-            frames,
+            contents,
         })
     }
 
@@ -305,17 +369,19 @@ impl Session {
         self.used = self.used.filter(|_| !self.is_quiet());
     }
 
-    /// Marks a symbol as done. Returns its frames if it was not done before.
-    pub(super) fn done(&mut self, id: u64) -> Option<Frames> {
+    /// Marks a symbol as done. Returns what it carried if it was not done before.
+    pub(super) fn done(&mut self, id: u64) -> Option<Contents> {
         let symbol = self.symbol(id)?;
         if symbol.state == SymbolState::Done {
             return None;
         }
-        let frames = std::mem::take(&mut symbol.frames);
+        let contents = std::mem::take(&mut symbol.contents);
+        let deadline = symbol.deadline;
+        self.uncovered.remove(id, deadline);
         self.set_state(id, SymbolState::Done);
         self.done.insert(id..id + 1);
         self.open -= 1;
-        Some(frames)
+        Some(contents)
     }
 
     /// Removes symbols that are done from the old end of the window.
@@ -351,6 +417,16 @@ impl Session {
             self.told = self.told.max(span.start);
         }
         self.repairs.on_sent(now, span.clone(), size);
+        let open = self.open_within(self.uncovered.start()..span.end);
+        let covered: SmallVec<[(u64, Option<Instant>); 8]> =
+            open.filter_map(|id| Some((id, self.get(id)?.deadline))).collect();
+        covered.iter().for_each(|(id, deadline)| self.uncovered.remove(*id, *deadline));
+        self.uncovered.cover(span.end);
+    }
+
+    /// What must be at the receiver before `time` comes too late from now on.
+    pub(super) fn expire(&mut self, time: Instant) {
+        self.uncovered.expire(time);
     }
 
     /// A repair symbol over `span` was acknowledged, or else lost.
@@ -398,10 +474,17 @@ impl Session {
         })
     }
 
-    /// Held symbols that must wait no longer: their time is over, or, unless the policy sends more,
-    /// no repair symbol in flight covers them, or those that do cannot mend so many.
+    /// Whether more repair symbols are to come for what is held: the policy mends losses, or it has
+    /// yet to protect datagrams, which nothing else can bring.
+    fn awaits_repairs(&self) -> bool {
+        let planned = || self.policy.timeout().is_some();
+        self.policy.mends() || self.kind == Kind::Datagrams && planned()
+    }
+
+    /// Held symbols that must wait no longer: their time is over, or, unless more repair symbols
+    /// are to come, none in flight covers them, or those that do cannot mend so many.
     pub(super) fn take_overdue(&mut self, now: Instant) -> SmallVec<[u64; 4]> {
-        let mends = self.policy.mends();
+        let mends = self.awaits_repairs();
         let over = self
             .held_symbols()
             .filter(|&(id, until)| until <= now || !mends && self.repairs.newest(id).is_none());
@@ -476,10 +559,13 @@ mod tests {
     #[test]
     fn a_report_of_what_is_known_visits_nothing() {
         let limits = WindowLimits { symbols: 1024, bytes: 1 << 20, symbol_size: 100 };
-        let mut session = Session::new(limits, Protection::tail(1, Duration::ZERO));
+        let protection = Protection::tail(1, Duration::ZERO);
+        let mut session = Session::new(limits, protection, Kind::Streams);
         let now = Instant::now();
         for _ in 0..1024 {
-            session.push(now, b"symbol", &[], &mut SmallVec::new()).unwrap();
+            let bytes = b"symbol";
+            let symbol = NewSymbol { bytes, contents: Contents::default(), message: None };
+            session.push(now, symbol, &mut SmallVec::new()).unwrap();
         }
         // The first symbol is not acknowledged, so that the window cannot slide.
         for id in session.open_within(1..1024).collect::<Vec<_>>() {

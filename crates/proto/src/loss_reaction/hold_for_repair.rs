@@ -1,6 +1,6 @@
 //! Waits for repair symbols in flight.
 
-use super::{LossReaction, LossReactionFactory, LostData, Verdict};
+use super::{LossReaction, LossReactionFactory, LostData, PATIENCE, Verdict};
 use std::sync::Arc;
 use std::time::Instant;
 use sutura_schedule::registry::Entry;
@@ -10,10 +10,6 @@ pub(super) const ENTRY: Entry<dyn LossReactionFactory> = Entry::new(
     "lost data waits while repair symbols in flight can mend all that waits",
     |_| Ok(Arc::new(HoldForRepair)),
 );
-
-/// How many probe timeouts data waits for a policy to mend it: a repair symbol of its own may be lost
-/// as well.
-const PATIENCE: u32 = 3;
 
 /// Holds lost data that repair symbols in flight can repair, until their fate is known.
 ///

@@ -15,6 +15,10 @@ policies! {
     pub(crate) const ENTRIES: dyn LossReactionFactory = [hold_for_repair, resend_at_once];
 }
 
+/// How many probe timeouts data waits for a policy to mend it: a repair symbol of its own may be lost
+/// as well.
+pub(crate) const PATIENCE: u32 = 3;
+
 /// How erasure coding may still recover lost data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

@@ -121,6 +121,7 @@ impl Path {
         PathView {
             rtt: rtt.smoothed(),
             min_rtt: rtt.min(),
+            rtt_variation: rtt.variance(),
             pto: self.recovery.pto(SpaceId::Data),
             loss: self.loss_estimate(),
             floor: self.floor.get(),

@@ -1,8 +1,7 @@
 //! Describes what a sent packet contained: small typed notes, returned to the owners of its frames
 //! together with the packet's outcome.
 
-use crate::ids::SymbolRef;
-use crate::ids::{Dir, StreamId};
+use crate::ids::{Dir, MessageId, StreamId, SymbolRef};
 use smallvec::SmallVec;
 
 /// A frame of a sent packet, as its owner needs to remember it.
@@ -33,6 +32,8 @@ pub enum Token {
     RetireConnectionId(u64),
     /// A DATAGRAM. Never sent again.
     Datagram {
+        /// The datagram.
+        id: MessageId,
         /// The source symbol that carried it, if a session protects datagrams.
         symbol: Option<SymbolRef>,
     },

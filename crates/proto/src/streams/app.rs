@@ -65,7 +65,7 @@ impl Streams {
     }
 
     /// Runs `act` on the sending part of a stream, then updates the state that depends on it.
-    fn sending<T, E: From<ClosedStream>>(
+    pub(super) fn sending<T, E: From<ClosedStream>>(
         &mut self,
         id: StreamId,
         act: impl FnOnce(&mut SendHalf) -> Result<T, E>,
@@ -306,6 +306,12 @@ impl Streams {
     #[must_use]
     pub fn message(&self, id: StreamId) -> Option<Message> {
         self.send_half(id).and_then(|send| send.messages.newest())
+    }
+
+    /// The message that a frame's first byte belongs to.
+    #[must_use]
+    pub fn message_of(&self, frame: &StreamToken) -> Option<Message> {
+        self.send_half(frame.id).and_then(|send| send.messages.at(frame.offset))
     }
 
     /// The deadline for a frame's bytes to reach the receiver, if the application set one.

@@ -1,8 +1,13 @@
-//! Messages on a stream: metadata that the application gives for the pieces it writes.
+//! Messages on a stream: metadata that the application gives for the pieces it writes, and messages
+//! that are the only thing on their stream.
 
+use super::{ClosedStream, Streams};
 use crate::fec::redundancy::Message;
+use crate::ids::{Dir, MessageId, StreamId};
+use bytes::Bytes;
 use std::collections::VecDeque;
 use std::time::Instant;
+use sutura_schedule::Priority;
 
 /// Number of messages remembered per stream; the oldest are forgotten first.
 pub(super) const MAX_MESSAGES: usize = 64;
@@ -27,11 +32,93 @@ impl Messages {
         self.0.back().map(|(_, message)| *message)
     }
 
-    /// The deadline of the message that the byte at `offset` belongs to.
-    pub(super) fn deadline(&self, offset: u64) -> Option<Instant> {
+    /// The message that the byte at `offset` belongs to.
+    pub(super) fn at(&self, offset: u64) -> Option<Message> {
         let index = self.0.partition_point(|(start, _)| *start <= offset).checked_sub(1)?;
         let (start, message) = self.0.get(index)?;
-        message.deadline.filter(|_| offset - start < message.size)
+        Some(*message).filter(|_| offset - start < message.size)
+    }
+
+    /// The deadline of the message that the byte at `offset` belongs to.
+    pub(super) fn deadline(&self, offset: u64) -> Option<Instant> {
+        self.at(offset)?.deadline
+    }
+}
+
+/// A message for a stream of its own.
+#[derive(Debug)]
+pub struct NewMessage {
+    /// Its identifier.
+    pub id: MessageId,
+    /// Its bytes.
+    pub data: Bytes,
+    /// When it must be at the receiver.
+    pub deadline: Option<Instant>,
+    /// The priority of the stream.
+    pub priority: Priority,
+}
+
+/// A message whose stream is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndedMessage {
+    /// Its identifier.
+    pub id: MessageId,
+    /// Whether the peer has all of it.
+    pub complete: bool,
+}
+
+impl Streams {
+    /// The largest message that a stream can hold.
+    #[must_use]
+    pub fn max_message(&self) -> usize {
+        self.limits.send_buffer
+    }
+
+    /// Opens a unidirectional stream, writes a message to it and finishes it. Returns `None` and
+    /// does nothing if the peer allows no more streams for now, or if the send buffers lack room.
+    pub fn send_message(&mut self, message: NewMessage) -> Option<StreamId> {
+        let NewMessage { id, data, deadline, priority } = message;
+        if self.out.pool.room(0) < data.len() {
+            return None;
+        }
+        let stream = self.open(Dir::Uni)?;
+        let size = data.len() as u64;
+        // The stream is new and has room, so that none of this fails.
+        let _ = self.set_priority(stream, priority);
+        let _ = self.announce(stream, Message { deadline, size });
+        let _: Result<(), ClosedStream> = self.sending(stream, |send| {
+            send.message = Some(id);
+            Ok(())
+        });
+        let written = self.write_chunk(stream, data);
+        debug_assert_eq!(written.ok(), usize::try_from(size).ok(), "there was room");
+        let _ = self.finish(stream);
+        Some(stream)
+    }
+
+    /// The message that a stream was opened for.
+    #[must_use]
+    pub fn message_id(&self, id: StreamId) -> Option<MessageId> {
+        self.send_half(id)?.message
+    }
+
+    /// Takes the messages whose streams are over.
+    pub fn take_ended_messages(&mut self) -> Vec<EndedMessage> {
+        std::mem::take(&mut self.ended_messages)
+    }
+
+    /// Withdraws a stream's deadline from the scheduler, because it can no longer be met.
+    pub fn withdraw_deadline(&mut self, id: StreamId) {
+        if let Some(priority) = self.priority(id).filter(|priority| priority.deadline.is_some()) {
+            // A stream with a priority exists.
+            let _ = self.set_priority(id, Priority { deadline: None, ..priority });
+        }
+    }
+
+    /// Whether some of a stream waits to be sent, for the first time or again.
+    #[must_use]
+    pub fn owes(&self, id: StreamId) -> bool {
+        self.send_half(id).is_some_and(|send| send.has_unsent() || send.is_missing_any())
     }
 }
 

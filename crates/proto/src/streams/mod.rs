@@ -30,10 +30,11 @@ pub(crate) use assembler::Assembler;
 pub(crate) use block::Fresh;
 pub use encode::Length;
 pub use events::StreamEvent;
+pub use messages::{EndedMessage, NewMessage};
 pub use transmit::{Backlog, Pending, Withdrawn};
 
 pub use crate::fec::Protection;
-use crate::ids::{Dir, Side, StreamId};
+use crate::ids::{Dir, MessageId, Side, StreamId};
 use control::Control;
 use delivery::{DeliveryFactory, StreamOrder};
 use events::Events;
@@ -217,6 +218,8 @@ pub struct Streams {
     delivery: Arc<dyn DeliveryFactory>,
     /// The protection of new streams.
     protection: Option<Protection>,
+    /// Messages whose streams are over, until the owner of messages takes them.
+    ended_messages: Vec<EndedMessage>,
 }
 
 impl Streams {
@@ -243,6 +246,7 @@ impl Streams {
             events: Events::default(),
             delivery: Arc::new(StreamOrder),
             protection: None,
+            ended_messages: Vec::new(),
         }
     }
 
@@ -354,6 +358,15 @@ impl Streams {
         let dir = id.dir().index();
         if self.table.remove(id) && self.table.remote[dir].is_due() {
             self.control.max_streams[dir] = true;
+        }
+    }
+
+    /// Reports how the sending half of a stream ended: to the application, or, if the stream was
+    /// opened for a message, to the owner of messages.
+    fn report_end(&mut self, message: Option<MessageId>, event: StreamEvent, complete: bool) {
+        match message {
+            Some(id) => self.ended_messages.push(EndedMessage { id, complete }),
+            None => self.events.push(event),
         }
     }
 

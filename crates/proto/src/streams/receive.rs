@@ -102,7 +102,7 @@ impl Streams {
             return Ok(Withdrawn::new());
         }
         let withdrawn = self.abandon(id, code);
-        self.events.push(StreamEvent::Stopped { id, code });
+        self.report_end(self.message_id(id), StreamEvent::Stopped { id, code }, false);
         Ok(withdrawn)
     }
 

@@ -5,7 +5,7 @@ use super::messages::Messages;
 use super::send_buffer::SendBuffer;
 use super::send_pool::{STREAM_RESERVE, SendPool};
 use super::{ClosedStream, WriteError};
-use crate::ids::SymbolRef;
+use crate::ids::{MessageId, SymbolRef};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -119,6 +119,8 @@ pub(super) struct SendHalf {
     pub(super) protection: Option<Protection>,
     pub(super) session: Option<u16>,
     pub(super) messages: Messages,
+    /// The message that the stream was opened for.
+    pub(super) message: Option<MessageId>,
     /// The stream is active in the scheduler.
     pub(super) scheduled: bool,
     /// The stream counts among those with new bytes.
@@ -148,6 +150,7 @@ impl SendHalf {
             protection,
             session: None,
             messages: Messages::default(),
+            message: None,
             scheduled: false,
             fresh: false,
             pooled: 0,

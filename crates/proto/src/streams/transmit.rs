@@ -501,15 +501,17 @@ impl Streams {
                 self.notify_writable(id);
             }
             Completion::Finished => {
+                let message = send.message;
                 self.out.refresh(stream, &mut self.control);
-                self.events.push(StreamEvent::Finished { id });
+                self.report_end(message, StreamEvent::Finished { id }, true);
                 self.reap(id);
             }
             Completion::Incomplete(code) => {
+                let message = send.message;
                 stream.pending.reset = send.reset(code);
                 self.control.queue(stream);
                 self.out.refresh(stream, &mut self.control);
-                self.events.push(StreamEvent::Finished { id });
+                self.report_end(message, StreamEvent::Finished { id }, false);
             }
         }
         self.wake_writers();

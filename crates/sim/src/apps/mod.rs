@@ -1,7 +1,8 @@
-//! Applications on plain QUIC streams and datagrams.
+//! Applications on plain QUIC streams, messages and datagrams.
 
 pub mod bulk;
 pub mod datagram;
+pub mod messages;
 pub mod observed;
 pub mod stream;
 

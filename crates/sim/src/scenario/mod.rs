@@ -9,14 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sutura_link::{LinkConfig, LinkStats};
-use sutura_proto::{ConnectionStats, Protection, TransportConfig};
+use sutura_proto::{ConnectionStats, MessageOutcome, Protection, TransportConfig};
 
 pub use bulk::{BulkOutcome, TransferReport};
 pub use drive::{Progress, View};
 
 use crate::{
     BulkClient, BulkServer, Clock, DatagramPlan, DatagramSink, DatagramSource, Delay, Failure,
-    StreamPlan, StreamSink, StreamSource, TraceLog, Tracer, Transfer,
+    MessagePlan, MessageSink, MessageSource, StreamPlan, StreamSink, StreamSource, TraceLog,
+    Tracer, Transfer,
 };
 
 /// A simulated hour: no scenario here takes longer.
@@ -229,6 +230,27 @@ impl Scenario {
         Ok(DatagramOutcome { delays, ends })
     }
 
+    /// Sends messages from the server to the client.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run), except that messages may be cancelled, and datagrams lost.
+    pub fn messages(self, plan: MessagePlan) -> Result<MessagesOutcome, Failure> {
+        let clock = Clock::default();
+        let (mut delays, mut fates) = (Vec::new(), Vec::new());
+        let sink = MessageSink::new(plan.messages.len(), clock);
+        let source = move || MessageSource::new(plan.clone(), clock);
+        let ends = self.drive(clock, sink, source, |view| {
+            let done = view.server.is_some_and(MessageSource::is_done);
+            if done {
+                delays = view.client.delays().to_vec();
+                fates = view.server.map(|source| source.fates().to_vec()).unwrap_or_default();
+            }
+            // The next message may be due much later, so a silence is fine.
+            Progress { done, busy: false }
+        })?;
+        Ok(MessagesOutcome { delays, fates: fates.into_iter().flatten().collect(), ends })
+    }
+
     fn bulk_apps(&self) -> (BulkClient, impl FnMut() -> BulkServer + use<>) {
         let client = BulkClient::new(self.plan.iter().cloned(), self.parallel, self.gap);
         let protection = self.protection.clone();
@@ -275,6 +297,18 @@ pub struct StreamOutcome {
 pub struct DatagramOutcome {
     /// The number and the delay of each datagram that arrived, in the order of arrival.
     pub delays: Vec<(u64, Duration)>,
+    /// The statistics of the whole run.
+    pub ends: Ends,
+}
+
+/// The outcome of sending messages.
+#[derive(Clone, Debug)]
+pub struct MessagesOutcome {
+    /// The delay of each message, from when it was due until the application had all of it; `None` if
+    /// it did not arrive.
+    pub delays: Vec<Option<Duration>>,
+    /// What the sender was told of each message.
+    pub fates: Vec<MessageOutcome>,
     /// The statistics of the whole run.
     pub ends: Ends,
 }

@@ -30,8 +30,8 @@ pub(super) enum Step {
     GiveUp,
     /// The state of the connection changes: flow-control credit and whether it is idle.
     Surround { credit: u64, idle: bool },
-    /// The application announces a message.
-    Announce { size: u64, tolerance: Option<Duration> },
+    /// The application announces a message, and when it will write the one after that.
+    Announce { size: u64, tolerance: Option<Duration>, next: Option<Duration> },
     /// The properties of the path change.
     Move(Path),
     /// Only redundancy is sent, until the policy wants no more.
@@ -51,7 +51,11 @@ impl Step {
             30..32 => Self::Resend { most: 1 + random.below(6) },
             32..34 => Self::Settle { most: 1 + random.below(8) },
             34 => Self::Surround { credit: extreme(random), idle: random.below(2) == 0 },
-            35 => Self::Announce { size: extreme(random), tolerance: tolerance(random) },
+            35 => Self::Announce {
+                size: extreme(random),
+                tolerance: tolerance(random),
+                next: tolerance(random),
+            },
             36 => Self::Move(Path::any(random)),
             37 => Self::Rest,
             _ => Self::rare(random),
@@ -111,7 +115,8 @@ impl Path {
         let Self { rtt, min_rtt, pto, loss_percent, window, in_flight } = *self;
         let loss = f64::from(loss_percent) / 100.0;
         let floor = LossFloor { rate: loss / 2.0, high: loss, ..LossFloor::default() };
-        PathView { rtt, min_rtt, pto, loss, floor, window, in_flight }
+        let rtt_variation = rtt.abs_diff(min_rtt);
+        PathView { rtt, min_rtt, rtt_variation, pto, loss, floor, window, in_flight }
     }
 }
 

@@ -2,6 +2,7 @@
 //! like a connection does.
 
 use super::history::{Step, message};
+use crate::fec::Uncovered;
 use crate::fec::redundancy::{
     Arrival, Decision, MAX_BURST, Message, PathView, Redundancy, RedundancyFactory, RepairPlan,
     View,
@@ -53,6 +54,11 @@ pub(super) struct Session {
     credit: u64,
     idle: bool,
     message: Option<Message>,
+    resends: bool,
+    next_message: Option<Instant>,
+    /// The deadlines of the symbols in the window.
+    deadlines: VecDeque<Option<Instant>>,
+    uncovered: Uncovered,
     path: PathView,
     /// Selects the symbols of each step.
     order: Rng,
@@ -67,6 +73,8 @@ impl Session {
         first: u64,
         seed: u64,
     ) -> Self {
+        let mut uncovered = Uncovered::default();
+        uncovered.cover(first);
         let session = Self {
             name: factory.name().to_owned(),
             policy: factory.build(),
@@ -80,6 +88,10 @@ impl Session {
             credit: u64::MAX,
             idle: true,
             message: None,
+            resends: !seed.is_multiple_of(4),
+            next_message: None,
+            deadlines: VecDeque::new(),
+            uncovered,
             path: PathView::default(),
             order: Rng::new(seed),
         };
@@ -89,7 +101,7 @@ impl Session {
 
     pub(super) fn play(&mut self, step: Step) -> Answers {
         match step {
-            Step::Wait(time) => self.now = self.now.checked_add(time).unwrap_or(self.now),
+            Step::Wait(time) => self.pass_until(self.now.checked_add(time).unwrap_or(self.now)),
             Step::Write { symbols, ended } => {
                 self.backlog += symbols;
                 self.ended = ended;
@@ -108,12 +120,13 @@ impl Session {
                 self.repairs.drain(..count);
             }
             Step::GiveUp => {
-                self.symbols.iter_mut().for_each(|fate| *fate = Fate::Done);
+                (self.first..self.next()).for_each(|id| self.set(id, Fate::Done));
                 self.slide();
             }
             Step::Surround { credit, idle } => (self.credit, self.idle) = (credit, idle),
-            Step::Announce { size, tolerance } => {
+            Step::Announce { size, tolerance, next } => {
                 self.message = Some(message(self.now, size, tolerance));
+                self.next_message = next.and_then(|next| self.now.checked_add(next));
             }
             Step::Move(path) => self.path = path.view(),
             Step::Rest => self.rest(),
@@ -137,10 +150,14 @@ impl Session {
             unacked: count(&|fate| fate != Fate::Done),
             missing: count(&|fate| fate == Fate::Missing),
             added,
+            unprotected: self.uncovered.count(),
+            deadline: self.uncovered.earliest(),
             has_source,
             idle: self.idle && !has_source,
             credit: self.credit,
             message: self.message,
+            resends: self.resends,
+            next_message: self.next_message,
             codes: CodeSet::all(),
             path: self.path,
         }
@@ -207,11 +224,14 @@ impl Session {
         self.backlog -= 1;
         if self.symbols.len() == self.window {
             // The oldest symbol leaves the window, whatever its state.
-            self.symbols[0] = Fate::Done;
+            self.set(self.first, Fate::Done);
             self.slide();
         }
         let id = self.next();
         self.symbols.push_back(Fate::InFlight);
+        let deadline = self.message.and_then(|message| message.deadline);
+        self.deadlines.push_back(deadline);
+        self.uncovered.add(deadline);
         let view = self.view();
         self.policy.on_source_sent(self.now, id, &view);
         // One of several streams may have no more to send.
@@ -224,6 +244,12 @@ impl Session {
     fn send_repair(&mut self, plan: &RepairPlan) {
         let window = self.view().span();
         self.repairs.push_back(plan.span.start.max(window.start)..plan.span.end);
+        for id in self.uncovered.start().max(self.first)..plan.span.end {
+            if self.fate(id) != Fate::Done {
+                self.uncovered.remove(id, self.deadline(id));
+            }
+        }
+        self.uncovered.cover(plan.span.end);
         let view = self.view();
         self.policy.on_repair_sent(self.now, &view);
         let Answers { decision, timeout } = self.ask();
@@ -250,7 +276,22 @@ impl Session {
         index.and_then(|index| self.symbols.get(index)).copied().unwrap_or(Fate::Done)
     }
 
+    fn deadline(&self, id: u64) -> Option<Instant> {
+        let index = id.checked_sub(self.first)?;
+        self.deadlines.get(index as usize).copied().flatten()
+    }
+
+    /// Lets time pass. What cannot arrive in time any more needs no protection.
+    fn pass_until(&mut self, now: Instant) {
+        self.now = now;
+        let arrival = now.checked_add(self.path.one_way());
+        arrival.into_iter().for_each(|at| self.uncovered.expire(at));
+    }
+
     fn set(&mut self, id: u64, fate: Fate) {
+        if fate == Fate::Done && self.fate(id) != Fate::Done {
+            self.uncovered.remove(id, self.deadline(id));
+        }
         let index = id.checked_sub(self.first).map(|index| index as usize);
         if let Some(symbol) = index.and_then(|index| self.symbols.get_mut(index)) {
             *symbol = fate;
@@ -261,6 +302,7 @@ impl Session {
     fn slide(&mut self) {
         while self.symbols.front() == Some(&Fate::Done) {
             self.symbols.pop_front();
+            self.deadlines.pop_front();
             self.first += 1;
         }
     }
@@ -321,7 +363,7 @@ impl Session {
             } else {
                 quiet += 1;
                 let later = self.now.checked_add(step).unwrap_or(self.now);
-                self.now = timeout.filter(|at| *at > self.now).unwrap_or(later);
+                self.pass_until(timeout.filter(|at| *at > self.now).unwrap_or(later));
             }
         }
     }

@@ -15,7 +15,7 @@ fn the_largest_one_fits_and_one_byte_more_does_not() {
     assert!(max > 1150);
     let data = Bytes::from(pattern(max + 1));
     let sent = pair.client.conn().datagrams().send(data.slice(..max));
-    assert_eq!(sent, Ok(()));
+    assert!(sent.is_ok());
     let sent = pair.client.conn().datagrams().send(data.clone());
     assert_eq!(sent, Err(SendDatagramError::TooLarge));
     pair.run_for(Duration::from_secs(1));

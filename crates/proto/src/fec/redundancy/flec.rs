@@ -13,6 +13,7 @@
 //! | [`AcRlnc`](super::AcRlnc) | `c * loss` | once per round trip |
 //! | [`Bulk`](super::Bulk) | `-loss` | when all data is sent |
 //! | [`Buffer`](super::Buffer) | `c * loss` | Algorithm 2 |
+//! | [`Messages`](super::Messages) | `-loss` | Algorithm 4 |
 //!
 //! Where the paper and its implementation differ, the paper is followed: `ad` counts only what is in
 //! flight, the pattern is asked first after every kind of feedback, recovered packets count as lost,
@@ -37,6 +38,12 @@ pub(super) trait Rules: Debug + Send {
     /// `FECPattern()`: whether a repair symbol goes although no loss is known. A look: it changes
     /// nothing.
     fn pattern(&self, now: Instant, view: &View) -> bool;
+
+    /// Whether what was lost is sent again as a repair symbol, where `ds()` says so, rather than as it
+    /// was.
+    fn mends(&self) -> bool {
+        true
+    }
 
     /// A source symbol was sent for the first time.
     fn on_source_sent(&mut self, _now: Instant, _view: &View) {}
@@ -87,7 +94,7 @@ impl<R: Rules> Redundancy for Flec<R> {
     }
 
     fn mends(&self) -> bool {
-        true
+        self.0.mends()
     }
 
     fn decide(&self, now: Instant, view: &View) -> Decision {
@@ -98,7 +105,7 @@ impl<R: Rules> Redundancy for Flec<R> {
         if self.0.pattern(now, view) {
             return Decision::Repair(repair);
         }
-        if self.is_short(view) {
+        if self.0.mends() && self.is_short(view) {
             // In place of data that would be sent again, which precedes new data.
             return Decision::Repair(RepairPlan { turn: Turn::First, ..repair });
         }

@@ -2,7 +2,7 @@
 //! whether to send new data or a repair symbol.
 //!
 //! [`Tail`] and [`Incremental`] are the two schedules of Holzinger 2025, sections II-D4 and II-D5.
-//! [`Block`] makes Reed-Solomon blocks. [`SrArq`], [`AcRlnc`], [`Bulk`] and [`Buffer`] are the rules
+//! [`Block`] makes Reed-Solomon blocks. [`SrArq`], [`AcRlnc`], [`Bulk`], [`Buffer`] and [`Messages`] are the rules
 //! of Michel 2022 (FlEC) for its one loop, in [`flec`].
 
 mod flec;
@@ -17,6 +17,7 @@ pub use block::{Block, MAX_BLOCK};
 pub use buffer::Buffer;
 pub use bulk::Bulk;
 pub use incremental::Incremental;
+pub use messages::Messages;
 use protection::parameters;
 pub use protection::{MAX_BURST, MAX_DELAY, Protection};
 pub use reason::Reason;
@@ -33,7 +34,7 @@ use sutura_schedule::policies;
 policies! {
     /// The built-in policies, in the order in which they are listed.
     pub(crate) const ENTRIES: dyn RedundancyFactory =
-        [auto, tail, incremental, block, sr_arq, ac_rlnc, bulk, buffer];
+        [auto, tail, incremental, block, sr_arq, ac_rlnc, bulk, buffer, messages];
 }
 
 /// The time from first sending data to the detection of its loss, in eighths of a round trip (RFC
@@ -51,6 +52,8 @@ pub struct PathView {
     pub rtt: Duration,
     /// Minimum round-trip time.
     pub min_rtt: Duration,
+    /// Mean deviation of the round-trip time (`rttvar` of RFC 9002).
+    pub rtt_variation: Duration,
     /// The probe timeout, without backoff.
     pub pto: Duration,
     /// Fraction of recently sent packets that were lost, 0 to 1, whatever the cause: a moving average
@@ -73,6 +76,7 @@ impl Default for PathView {
         Self {
             rtt,
             min_rtt: rtt,
+            rtt_variation: rtt / 2,
             pto: 3 * rtt,
             loss: 0.0,
             floor: LossFloor::default(),
@@ -88,6 +92,13 @@ impl PathView {
     #[must_use]
     pub fn retransmission_is_enough(&self, tolerance: Duration) -> bool {
         tolerance > self.rtt * RETRANSMISSION_EIGHTHS / 8
+    }
+
+    /// The estimated delay from here to the peer: half a round trip, as in Michel 2022, section
+    /// VIII-A2.
+    #[must_use]
+    pub fn one_way(&self) -> Duration {
+        self.rtt / 2
     }
 }
 
@@ -116,14 +127,24 @@ pub struct View {
     /// Number of repair symbols in flight that cover a symbol of the window: the added degrees of
     /// freedom (FlEC's `ad`).
     pub added: u32,
+    /// Number of source symbols that are not known to have arrived, can still be in time, and are
+    /// newer than all that a repair symbol covers.
+    pub unprotected: u32,
+    /// The earliest deadline among those; `None` if none of them has one.
+    pub deadline: Option<Instant>,
     /// Whether the session has new data that flow control allows to send now.
     pub has_source: bool,
     /// Whether nothing but redundancy waits to be sent on the whole connection.
     pub idle: bool,
     /// Number of new bytes that the connection's flow control allows.
     pub credit: u64,
-    /// The last message that the application announced on a stream of the session.
+    /// The last message that the application announced on a stream of the session. When a source
+    /// symbol was sent, the message to which its data belongs.
     pub message: Option<Message>,
+    /// Whether what is lost is sent again if nothing mends it. False for datagrams.
+    pub resends: bool,
+    /// When the application will write its next message; `None` if it did not say.
+    pub next_message: Option<Instant>,
     /// The codes that the peer accepts.
     pub codes: CodeSet,
     /// The state of the path.
@@ -139,10 +160,14 @@ impl Default for View {
             unacked: 0,
             missing: 0,
             added: 0,
+            unprotected: 0,
+            deadline: None,
             has_source: false,
             idle: true,
             credit: u64::MAX,
             message: None,
+            resends: true,
+            next_message: None,
             codes: CodeSet::default(),
             path: PathView::default(),
         }
@@ -156,10 +181,10 @@ impl View {
         self.first..self.next
     }
 
-    /// See [`PathView::retransmission_is_enough`].
+    /// See [`PathView::retransmission_is_enough`]; it never is for data that is not sent again.
     #[must_use]
     pub fn retransmission_is_enough(&self, tolerance: Duration) -> bool {
-        self.path.retransmission_is_enough(tolerance)
+        self.resends && self.path.retransmission_is_enough(tolerance)
     }
 }
 

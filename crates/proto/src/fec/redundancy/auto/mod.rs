@@ -257,7 +257,7 @@ impl AutoPolicy {
             let rare = floor.high < WORTHWHILE;
             return Some(if rare { Reason::Lossless } else { Reason::Unknown });
         }
-        if self.auto.can_wait(&view.path) {
+        if view.resends && self.auto.can_wait(&view.path) {
             return Some(Reason::RetransmissionIsEnough);
         }
         let pauses = view.next < self.help.paused_until;

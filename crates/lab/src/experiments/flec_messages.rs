@@ -1,0 +1,326 @@
+//! Messages with deadlines (Michel et al. 2022, section VIII-B, Figs. 12 to 16): the frames of a video
+//! conference over 8 Mbit/s with 1 % of loss each way, which are to arrive within 250 ms.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sutura_analysis::figure::{Axis, Chart, Panel, Series};
+use sutura_analysis::report::Report;
+use sutura_analysis::statistics::{mean, millis, quantile, sorted};
+use sutura_analysis::table::{Cell, Table};
+use sutura_link::{LinkConfig, ParseError};
+use sutura_proto::policy::{Messages, RedundancyFactory};
+use sutura_proto::{Algorithm, Scheme, TransportConfig};
+use sutura_sim::{MessagePlan, Scenario, TimedMessage};
+
+use super::Experiment;
+use super::paper_path::seed;
+use crate::{Error, Options, message_trace, parallel};
+
+/// How long a message may take.
+const DEADLINE: Duration = Duration::from_millis(250);
+/// The rate of the path in Mbit/s.
+const MBITS: f64 = 8.0;
+/// The share of packets that each direction loses.
+const LOSS: f64 = 0.01;
+/// The delays of the path, one way, in milliseconds.
+const ONE_WAY: [u64; 23] = [
+    5, 10, 20, 30, 40, 50, 60, 65, 70, 75, 80, 90, 100, 110, 120, 130, 140, 150, 160, 170, 180,
+    190, 200,
+];
+/// Connections for each delay.
+const SEEDS: u64 = 5;
+
+/// What the transport does for the messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// A stream for each message, without erasure coding.
+    Quic,
+    /// Repair symbols just before the deadline.
+    Messages,
+    /// The same, without being told when the next message comes.
+    NoApi,
+}
+
+impl Variant {
+    /// All variants.
+    pub const ALL: [Self; 3] = [Self::Quic, Self::Messages, Self::NoApi];
+
+    /// Its name in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Quic => "QUIC",
+            Self::Messages => "messages",
+            Self::NoApi => "messages, next unknown",
+        }
+    }
+
+    fn transport(self) -> TransportConfig {
+        let messages = || Some(Arc::new(Messages) as Arc<dyn RedundancyFactory>);
+        let (redundancy, scheduler) = match self {
+            Self::Quic => (None, Scheme::EPS),
+            Self::Messages => (messages(), Scheme::DEADLINE),
+            Self::NoApi => (messages(), Scheme::EPS),
+        };
+        TransportConfig {
+            congestion: Arc::new(Algorithm::BBR),
+            scheduler: Arc::new(scheduler),
+            redundancy,
+            ..TransportConfig::default()
+        }
+    }
+
+    fn plan(self, trace: &[TimedMessage]) -> MessagePlan {
+        let plan = MessagePlan::new(trace.iter().copied());
+        match self {
+            Self::Quic => plan,
+            Self::Messages => MessagePlan { deadline: Some(DEADLINE), announce: true, ..plan },
+            Self::NoApi => MessagePlan { deadline: Some(DEADLINE), ..plan },
+        }
+    }
+}
+
+/// One configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// What the transport does.
+    pub variant: Variant,
+    /// The delay of the path.
+    pub one_way: Duration,
+}
+
+/// The outcome of one connection.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The delays of messages in milliseconds, ascending; infinite if one did not arrive.
+    delays: Vec<f64>,
+    /// Bytes of UDP payload that the server sent.
+    bytes: u64,
+    /// Repair symbols that it sent.
+    pub repairs: u64,
+}
+
+impl Run {
+    /// A percentile of the delays in milliseconds.
+    #[must_use]
+    pub fn percentile(&self, q: f64) -> f64 {
+        quantile(&self.delays, q)
+    }
+
+    /// The share of messages that arrived within the deadline.
+    #[must_use]
+    pub fn on_time(&self) -> f64 {
+        let in_time = self.delays.iter().filter(|delay| **delay <= millis(DEADLINE)).count();
+        in_time as f64 / self.delays.len().max(1) as f64
+    }
+}
+
+/// The connections of one configuration.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The configuration.
+    pub setup: Setup,
+    /// One for each seed.
+    pub runs: Vec<Run>,
+    /// Bytes sent, for each byte that QUIC sent.
+    pub bytes: f64,
+}
+
+impl Summary {
+    fn mean(&self, value: impl Fn(&Run) -> f64) -> f64 {
+        mean(self.runs.iter().map(value))
+    }
+
+    /// The largest value of a connection.
+    pub fn worst(&self, value: impl Fn(&Run) -> f64) -> f64 {
+        self.runs.iter().map(value).fold(f64::NEG_INFINITY, f64::max)
+    }
+}
+
+/// The path, with the queue of the evaluation of FlEC: one and a half times what the path holds.
+fn link(one_way: Duration) -> Result<LinkConfig, ParseError> {
+    let packets = 1.5 * (MBITS / 8.0) * 1024.0 * 1024.0 * 2.0 * one_way.as_secs_f64() / 1200.0;
+    let (rate, delay, queue) = (MBITS as u64, one_way.as_millis(), packets as u64);
+    format!("rate={rate}mbit delay={delay}ms queue={queue}p loss=bern:{LOSS}").parse()
+}
+
+fn run_once(setup: Setup, trace: &[TimedMessage], seed: u64) -> Result<Run, Error> {
+    let path = link(setup.one_way)?;
+    let scenario = Scenario::new(seed).link(&path, &path).transport(&setup.variant.transport());
+    let outcome = scenario.messages(setup.variant.plan(trace))?;
+    let delays = outcome.delays.iter().map(|delay| delay.map_or(f64::INFINITY, millis));
+    Ok(Run {
+        delays: sorted(delays),
+        bytes: outcome.ends.down.sent_bytes,
+        repairs: outcome.ends.server.fec.repair_symbols_sent,
+    })
+}
+
+/// Sends the messages of `trace` over paths with each of these delays, in each way, with the same seeds.
+///
+/// # Errors
+/// A simulation fails.
+pub fn measure(
+    delays: &[Duration],
+    trace: &[TimedMessage],
+    seeds: u64,
+    options: &Options,
+) -> Result<Vec<Summary>, Error> {
+    let of_delay = |one_way: &Duration| {
+        let one_way = *one_way;
+        Variant::ALL.map(|variant| Setup { variant, one_way })
+    };
+    let setups: Vec<Setup> = delays.iter().flat_map(of_delay).collect();
+    let runs = parallel::repeat(options, &setups, seeds, |setup, n| {
+        run_once(*setup, trace, seed(options.seed, n))
+    })?;
+    let total = |runs: &[Run]| runs.iter().map(|run| run.bytes).sum::<u64>() as f64;
+    let quic: Vec<f64> = runs.iter().step_by(Variant::ALL.len()).map(|runs| total(runs)).collect();
+    let summaries = setups.iter().zip(runs).enumerate().map(|(index, (setup, runs))| {
+        let bytes = total(&runs) / quic.get(index / Variant::ALL.len()).copied().unwrap_or(0.0);
+        Summary { setup: *setup, runs, bytes }
+    });
+    Ok(summaries.collect())
+}
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "flec-messages",
+    about: "Messages with deadlines over paths of up to 200 ms, with lazy repair symbols",
+    run,
+};
+
+fn run(options: &Options) -> Result<Report, Error> {
+    let delays = ONE_WAY.map(Duration::from_millis);
+    let trace = message_trace::tixeo()?;
+    Ok(report(&measure(&delays, &trace, options.seeds(SEEDS), options)?))
+}
+
+fn report(summaries: &[Summary]) -> Report {
+    let number = |value: f64| Cell::Number(value);
+    let table = Table::of(
+        "Messages",
+        summaries,
+        &[
+            ("one way", &|s| s.setup.one_way.into()),
+            ("variant", &|s| s.setup.variant.name().into()),
+            ("p95 ms", &|s| number(s.mean(|run| run.percentile(0.95)))),
+            ("p98 ms", &|s| number(s.mean(|run| run.percentile(0.98)))),
+            ("p99 ms", &|s| number(s.mean(|run| run.percentile(0.99)))),
+            ("worst p99", &|s| number(s.worst(|run| run.percentile(0.99)))),
+            ("on time", &|s| Cell::Share(s.mean(Run::on_time))),
+            ("worst on time", &|s| Cell::Share(-s.worst(|run| -run.on_time()))),
+            ("bytes/QUIC", &|s| number(s.bytes)),
+            ("repairs", &|s| number(s.mean(|run| run.repairs as f64))),
+        ],
+    );
+    Report {
+        title: "Messages with deadlines".to_owned(),
+        text: vec![
+            "Michel et al. 2022 (FlEC), section VIII-B: the first 2416 frames of a video conference, \
+             86.6 s, each a message on a stream of its own that is to arrive within 250 ms. 8 Mbit/s, \
+             1 % of packets lost at random each way, BBR."
+                .to_owned(),
+            "A delay is that of a whole message, from when the application made it until the other \
+             one has read it. `QUIC` sends without erasure coding, with the default scheduler. \
+             `messages` knows the deadlines and when the next message comes, and sends the earliest \
+             deadline first; `next unknown` does not know when the next comes and has the default \
+             scheduler, which is the paper's variant without API. Percentiles are means over the connections, \
+             `worst` is of one connection. Bytes are UDP payload from the server for each that QUIC \
+             sent."
+                .to_owned(),
+            findings(summaries),
+        ],
+        tables: vec![table],
+        charts: vec![
+            chart(summaries, "p95", "95th percentile of the delay in ms", |s| {
+                s.mean(|run| run.percentile(0.95))
+            }),
+            chart(summaries, "p98", "98th percentile of the delay in ms", |s| {
+                s.mean(|run| run.percentile(0.98))
+            }),
+            chart(summaries, "p99", "99th percentile of the delay in ms", |s| {
+                s.mean(|run| run.percentile(0.99))
+            }),
+            chart(summaries, "on-time", "share of messages in time", |s| s.mean(Run::on_time)),
+            chart(summaries, "bytes", "bytes for each that QUIC sent", |s| s.bytes),
+        ],
+        ..Report::default()
+    }
+}
+
+/// Sums up each variant.
+fn findings(summaries: &[Summary]) -> String {
+    let sentence = |variant: Variant| {
+        let of_variant = || summaries.iter().filter(move |s| s.setup.variant == variant);
+        let late = |s: &&Summary| s.worst(|run| run.percentile(0.99)) > millis(DEADLINE);
+        let failed = of_variant().find(late).map_or_else(
+            || "is within the deadline on every connection".to_owned(),
+            |s| format!("misses the deadline from {} ms on", s.setup.one_way.as_millis()),
+        );
+        let coded = of_variant().find(|s| s.worst(|run| run.repairs as f64) > 0.0);
+        let coded = coded.map_or_else(
+            || "no repair symbol is sent".to_owned(),
+            |s| format!("repair symbols are sent from {} ms on", s.setup.one_way.as_millis()),
+        );
+        let bytes = of_variant().map(|s| s.bytes).fold(0.0, f64::max);
+        format!(
+            "With `{}` the 99th percentile {failed}, {coded}, and at most {bytes:.2} times as many \
+             bytes as with QUIC.",
+            variant.name()
+        )
+    };
+    Variant::ALL.map(sentence).join(" ")
+}
+
+fn chart(summaries: &[Summary], name: &str, label: &str, value: impl Fn(&Summary) -> f64) -> Chart {
+    let series = Variant::ALL.map(|variant| {
+        let of_variant = summaries.iter().filter(|s| s.setup.variant == variant);
+        let points = of_variant.map(|s| (millis(s.setup.one_way), value(s)));
+        Series::line(variant.name(), points.collect())
+    });
+    Chart {
+        name: name.to_owned(),
+        title: format!("Messages with deadlines: {label}"),
+        x: Axis::linear("delay of the path, one way, in ms"),
+        y: Axis::linear(label),
+        baseline: None,
+        panels: vec![Panel::of(series)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(variant: Variant, one_way: u64, late: usize, repairs: u64, bytes: f64) -> Summary {
+        let one_way = Duration::from_millis(one_way);
+        let mut delays = vec![millis(one_way); 1000 - late];
+        delays.extend(vec![f64::INFINITY; late]);
+        let runs = vec![Run { delays, bytes: 1, repairs }];
+        Summary { setup: Setup { variant, one_way }, runs, bytes }
+    }
+
+    #[test]
+    fn the_text_says_what_the_figures_do() {
+        let summaries = [
+            summary(Variant::Quic, 10, 0, 0, 1.0),
+            summary(Variant::Quic, 80, 20, 0, 1.0),
+            summary(Variant::Messages, 10, 9, 0, 1.0),
+            summary(Variant::Messages, 80, 9, 3, 1.25),
+        ];
+        let text = findings(&summaries);
+        for expected in [
+            "With `QUIC` the 99th percentile misses the deadline from 80 ms on, no repair symbol",
+            "With `messages` the 99th percentile is within the deadline on every connection",
+            "repair symbols are sent from 80 ms on, and at most 1.25 times",
+        ] {
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_queue_is_that_of_the_paper() {
+        assert!(link(Duration::from_millis(200)).unwrap().to_string().contains("524"));
+    }
+}

@@ -1,0 +1,490 @@
+//! Messages: what the application sends as a whole, on a stream of its own or as a datagram, and
+//! what becomes of each.
+
+use super::Egress;
+use super::datagrams::OVERHEAD;
+use crate::fec::redundancy::PathView;
+use crate::ids::{MessageId, StreamId};
+use crate::streams::{EndedMessage, NewMessage};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+use sutura_schedule::Priority;
+
+/// Datagrams whose fate is awaited at once; beyond that, the oldest counts as given up.
+pub const MAX_OPEN_DATAGRAMS: usize = 16_384;
+/// Messages on streams that are neither complete nor given up. Beyond that, sending is blocked.
+pub const MAX_OPEN_MESSAGES: usize = 4_096;
+/// Bytes of messages that wait until the peer allows another stream, with 64 bytes for each. Beyond
+/// that, sending is blocked; a single message may be larger.
+pub const MAX_WAITING_BYTES: usize = 1 << 20;
+/// Outcomes that the application has not fetched; the oldest are dropped first.
+pub const MAX_OUTCOMES: usize = 4_096;
+
+/// The deadline of a [`Priority`] that stands for the first deadline of a connection. It leaves as
+/// much room for earlier ones as for later ones.
+const FIRST_DEADLINE: u64 = 1 << 62;
+
+/// Why a message was not accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SendMessageError {
+    /// Too much is waiting to be sent; [`Event::MessagesWritable`](crate::Event::MessagesWritable)
+    /// will follow.
+    #[error("too many messages are waiting")]
+    Blocked,
+    /// The message is larger than the send buffer of a stream.
+    #[error("message too large")]
+    TooLarge,
+    /// The connection is over.
+    #[error("connection closed")]
+    Closed,
+}
+
+/// How a message is sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MessageOptions {
+    /// When it must be at the receiver; `None` if it is never too late.
+    pub deadline: Option<Instant>,
+    /// If it cannot arrive in time and some of it is still to be sent, it is cancelled with this
+    /// application error code. `None` leaves that to
+    /// [`TransportConfig::cancel_late`](crate::TransportConfig::cancel_late).
+    pub cancel_late: Option<u64>,
+    /// Whether it goes as a DATAGRAM if it fits in one: it is not sent again when it is lost.
+    pub unreliable: bool,
+    /// The priority of its stream. The deadline above replaces that of the priority.
+    pub priority: Priority,
+}
+
+impl MessageOptions {
+    /// A message that must be at the receiver by `deadline`.
+    #[must_use]
+    pub fn by(deadline: Instant) -> Self {
+        Self { deadline: Some(deadline), ..Self::default() }
+    }
+}
+
+/// What became of a message or datagram, as far as the sender can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MessageOutcome {
+    /// It arrived.
+    Arrived,
+    /// It arrived, and the peer computed at least some of it from repair symbols.
+    Recovered,
+    /// It arrived, but after its deadline: it was reported more than half a round trip after that.
+    Late,
+    /// It was cancelled, dropped before it was sent, or lost and not mended; or the peer stopped
+    /// it. If it was sent, it may have arrived all the same.
+    GivenUp,
+}
+
+/// How many messages and datagrams came to which end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MessageStats {
+    /// Those that the application sent.
+    pub sent: u64,
+    /// See [`MessageOutcome::Arrived`].
+    pub arrived: u64,
+    /// See [`MessageOutcome::Recovered`].
+    pub recovered: u64,
+    /// See [`MessageOutcome::Late`].
+    pub late: u64,
+    /// See [`MessageOutcome::GivenUp`].
+    pub given_up: u64,
+}
+
+/// Where a message is.
+#[derive(Debug)]
+enum Place {
+    /// It waits for the peer to allow another stream.
+    Waiting(Bytes, Priority),
+    /// It was written to this stream.
+    Stream(StreamId),
+}
+
+/// A message that is neither complete nor given up.
+#[derive(Debug)]
+struct Record {
+    place: Place,
+    deadline: Option<Instant>,
+    /// The code with which it is cancelled if it cannot arrive in time.
+    cancel: Option<u64>,
+    /// Whether the peer recovered some of it.
+    recovered: bool,
+}
+
+/// The messages and datagrams of a connection.
+#[derive(Debug, Default)]
+pub(super) struct MessageTable {
+    records: BTreeMap<MessageId, Record>,
+    /// The deadlines of datagrams whose fate is open.
+    datagrams: BTreeMap<MessageId, Option<Instant>>,
+    /// Deadlines that can be met.
+    due: BTreeSet<(Instant, MessageId)>,
+    /// Messages to cancel once some of them is to be sent, because their time is over.
+    overdue: BTreeSet<MessageId>,
+    /// Messages that wait for a stream, in the order in which they were sent.
+    waiting: VecDeque<MessageId>,
+    /// Bytes of those.
+    waiting_bytes: usize,
+    outcomes: VecDeque<(MessageId, MessageOutcome)>,
+    /// Whether the application knows that there are outcomes.
+    announced: bool,
+    /// Whether a message was refused.
+    blocked: bool,
+    /// The deadline that [`FIRST_DEADLINE`] stands for.
+    origin: Option<Instant>,
+    /// When the application will write its next message.
+    pub(super) next_at: Option<Instant>,
+    /// When a deadline can no longer be met.
+    wake: Option<Instant>,
+    stats: MessageStats,
+}
+
+impl MessageTable {
+    fn next_id(&mut self) -> MessageId {
+        self.stats.sent += 1;
+        MessageId(self.stats.sent - 1)
+    }
+
+    /// Records a datagram.
+    pub(super) fn add_datagram(&mut self, deadline: Option<Instant>) -> MessageId {
+        let id = self.next_id();
+        if self.datagrams.len() >= MAX_OPEN_DATAGRAMS
+            && let Some((&oldest, _)) = self.datagrams.first_key_value()
+        {
+            self.give_up(oldest);
+        }
+        self.datagrams.insert(id, deadline);
+        self.due.extend(deadline.map(|deadline| (deadline, id)));
+        id
+    }
+
+    /// The deadline of a datagram.
+    pub(super) fn datagram_deadline(&self, id: MessageId) -> Option<Instant> {
+        self.datagrams.get(&id).copied().flatten()
+    }
+
+    /// When the last of `datagrams` is of no use; `None` if one of them always is.
+    pub(super) fn last_deadline(&self, datagrams: &[MessageId]) -> Option<Instant> {
+        let all: Option<Vec<_>> = datagrams.iter().map(|id| self.datagram_deadline(*id)).collect();
+        all?.into_iter().max()
+    }
+
+    /// The number for a priority that stands for `deadline`, in microseconds.
+    fn ticks(&mut self, deadline: Instant) -> u64 {
+        let origin = *self.origin.get_or_insert(deadline);
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let later = micros(deadline.saturating_duration_since(origin));
+        let earlier = micros(origin.saturating_duration_since(deadline));
+        FIRST_DEADLINE.saturating_add(later).saturating_sub(earlier)
+    }
+
+    /// Forgets a message or datagram whose fate is now known; returns its deadline. `None` if the
+    /// fate was known before.
+    fn close(&mut self, id: MessageId) -> Option<Option<Instant>> {
+        let deadline = match self.records.remove(&id) {
+            Some(record) => {
+                if let Place::Waiting(data, _) = record.place {
+                    self.waiting.retain(|waiting| *waiting != id);
+                    self.waiting_bytes -= data.len() + OVERHEAD;
+                }
+                record.deadline
+            }
+            None => self.datagrams.remove(&id)?,
+        };
+        if let Some(deadline) = deadline {
+            self.due.remove(&(deadline, id));
+        }
+        self.overdue.remove(&id);
+        Some(deadline)
+    }
+
+    fn report(&mut self, id: MessageId, outcome: MessageOutcome) {
+        let count = match outcome {
+            MessageOutcome::Arrived => &mut self.stats.arrived,
+            MessageOutcome::Recovered => &mut self.stats.recovered,
+            MessageOutcome::Late => &mut self.stats.late,
+            MessageOutcome::GivenUp => &mut self.stats.given_up,
+        };
+        *count += 1;
+        if self.outcomes.len() == MAX_OUTCOMES {
+            self.outcomes.pop_front();
+        }
+        self.outcomes.push_back((id, outcome));
+    }
+
+    /// A message or datagram is known to have arrived by `at`.
+    pub(super) fn arrived(&mut self, id: MessageId, at: Instant, recovered: bool) {
+        let recovered = recovered || self.records.get(&id).is_some_and(|record| record.recovered);
+        let Some(deadline) = self.close(id) else { return };
+        let outcome = match deadline {
+            Some(deadline) if at > deadline => MessageOutcome::Late,
+            _ if recovered => MessageOutcome::Recovered,
+            _ => MessageOutcome::Arrived,
+        };
+        self.report(id, outcome);
+    }
+
+    /// A message or datagram is given up.
+    pub(super) fn give_up(&mut self, id: MessageId) {
+        if self.close(id).is_some() {
+            self.report(id, MessageOutcome::GivenUp);
+        }
+    }
+
+    /// The peer recovered some of a message.
+    pub(super) fn recovered(&mut self, id: MessageId) {
+        if let Some(record) = self.records.get_mut(&id) {
+            record.recovered = true;
+        }
+    }
+
+    /// Takes the next message whose deadline is before `horizon`.
+    fn take_expired(&mut self, horizon: Instant) -> Option<MessageId> {
+        let first = *self.due.first().filter(|(deadline, _)| *deadline < horizon)?;
+        self.due.remove(&first);
+        Some(first.1)
+    }
+}
+
+impl Egress {
+    /// Queues a datagram, dropping the oldest to make room.
+    pub fn send_datagram(&mut self, data: Bytes, deadline: Option<Instant>) -> MessageId {
+        let id = self.messages.add_datagram(deadline);
+        for dropped in self.datagrams.push(id, data) {
+            self.messages.give_up(dropped);
+        }
+        id
+    }
+
+    /// Sends a message on a stream of its own, or queues it until the peer allows one.
+    ///
+    /// # Errors
+    /// The message is too large, or too much is waiting.
+    pub fn send_message(
+        &mut self,
+        data: Bytes,
+        options: MessageOptions,
+    ) -> Result<MessageId, SendMessageError> {
+        let MessageOptions { deadline, cancel_late: cancel, unreliable: _, priority } = options;
+        if data.len() > self.streams.max_message() {
+            return Err(SendMessageError::TooLarge);
+        }
+        let table = &mut self.messages;
+        let cost = data.len() + OVERHEAD;
+        let is_full = !table.waiting.is_empty() && table.waiting_bytes + cost > MAX_WAITING_BYTES;
+        if is_full || table.records.len() >= MAX_OPEN_MESSAGES {
+            table.blocked = true;
+            return Err(SendMessageError::Blocked);
+        }
+        let id = table.next_id();
+        let ticks = deadline.map(|deadline| table.ticks(deadline));
+        let place = Place::Waiting(data, Priority { deadline: ticks, ..priority });
+        table.records.insert(id, Record { place, deadline, cancel, recovered: false });
+        table.due.extend(deadline.map(|deadline| (deadline, id)));
+        table.waiting.push_back(id);
+        table.waiting_bytes += cost;
+        self.start_messages();
+        Ok(id)
+    }
+
+    /// Writes waiting messages to streams, as many as the peer and the send buffers allow.
+    fn start_messages(&mut self) {
+        while let Some(id) = self.messages.waiting.front().copied() {
+            let Some(record) = self.messages.records.get_mut(&id) else { return };
+            let Place::Waiting(data, priority) = &record.place else { return };
+            let (len, deadline) = (data.len(), record.deadline);
+            let message =
+                NewMessage { id, data: data.clone(), deadline, priority: priority.clone() };
+            let Some(stream) = self.streams.send_message(message) else { return };
+            record.place = Place::Stream(stream);
+            self.messages.waiting.pop_front();
+            self.messages.waiting_bytes -= len + OVERHEAD;
+        }
+    }
+
+    /// Cancels a message or datagram: nothing more of it is sent. Its stream is reset with `code`.
+    /// Returns whether its fate was still open.
+    pub fn cancel_message(&mut self, id: MessageId, code: u64) -> bool {
+        let stream = match self.messages.records.get(&id).map(|record| &record.place) {
+            Some(Place::Stream(stream)) => Some(*stream),
+            Some(Place::Waiting(..)) => None,
+            None if self.messages.datagrams.contains_key(&id) => {
+                self.datagrams.retain(|queued| *queued != id);
+                None
+            }
+            None => return false,
+        };
+        if let Some(stream) = stream {
+            // It fails only if the stream has just come to its end.
+            let _ = self.reset(stream, code);
+        }
+        self.messages.give_up(id);
+        true
+    }
+
+    /// Whether the fate of any message or datagram is open.
+    pub fn awaits_messages(&self) -> bool {
+        !self.messages.records.is_empty() || !self.messages.datagrams.is_empty()
+    }
+
+    /// Settles messages that are over, takes leave of deadlines that cannot be met, and starts
+    /// messages that waited. Called before anything is sent, and when something was received.
+    pub fn tend(&mut self, now: Instant, path: &PathView) {
+        let earlier = now.checked_sub(path.one_way()).unwrap_or(now);
+        for EndedMessage { id, complete } in self.streams.take_ended_messages() {
+            if complete {
+                self.messages.arrived(id, earlier, false)
+            } else {
+                self.messages.give_up(id)
+            }
+        }
+        if let Some(horizon) = now.checked_add(path.one_way()) {
+            self.expire(horizon);
+        }
+        self.start_messages();
+        let first = self.messages.due.first().and_then(|(at, _)| at.checked_sub(path.one_way()));
+        // One microsecond later the deadline is before the horizon.
+        self.messages.wake = first.map(|at| at + Duration::from_micros(1));
+    }
+
+    /// What must be at the receiver before `horizon` comes too late if it is sent now.
+    fn expire(&mut self, horizon: Instant) {
+        self.sessions.expire(horizon);
+        let mut queued = false;
+        while let Some(id) = self.messages.take_expired(horizon) {
+            let Some(record) = self.messages.records.get_mut(&id) else {
+                queued = true;
+                continue;
+            };
+            match (&mut record.place, record.cancel) {
+                (Place::Waiting(..), Some(_)) => self.messages.give_up(id),
+                (Place::Waiting(_, priority), None) => priority.deadline = None,
+                (Place::Stream(stream), cancel) => {
+                    self.streams.withdraw_deadline(*stream);
+                    self.messages.overdue.extend(cancel.map(|_| id));
+                }
+            }
+        }
+        if queued {
+            self.drop_expired_datagrams(horizon);
+        }
+        self.cancel_overdue();
+    }
+
+    fn drop_expired_datagrams(&mut self, horizon: Instant) {
+        let mut late = Vec::new();
+        let messages = &self.messages;
+        self.datagrams.retain(|id| {
+            let stays = messages.datagram_deadline(*id).is_none_or(|deadline| deadline >= horizon);
+            if !stays {
+                late.push(*id);
+            }
+            stays
+        });
+        late.into_iter().for_each(|id| self.messages.give_up(id));
+    }
+
+    /// Cancels messages that come too late and of which some is still to be sent.
+    fn cancel_overdue(&mut self) {
+        let mut cancelled = Vec::new();
+        for id in &self.messages.overdue {
+            if let Some(Record { place: Place::Stream(stream), cancel: Some(code), .. }) =
+                self.messages.records.get(id)
+                && self.streams.owes(*stream)
+            {
+                cancelled.push((*id, *code));
+            }
+        }
+        for (id, code) in cancelled {
+            self.cancel_message(id, code);
+        }
+    }
+
+    /// Announces when the application will send its next message.
+    pub fn set_next_message(&mut self, at: Option<Instant>) {
+        self.messages.next_at = at;
+    }
+
+    /// When to call [`tend`](Self::tend) although nothing happens.
+    pub(super) fn messages_timeout(&self, now: Instant) -> Option<Instant> {
+        self.messages.wake.filter(|at| *at > now)
+    }
+
+    /// The next outcome.
+    pub fn poll_outcome(&mut self) -> Option<(MessageId, MessageOutcome)> {
+        let outcome = self.messages.outcomes.pop_front();
+        self.messages.announced &= outcome.is_some();
+        outcome
+    }
+
+    /// Whether there are outcomes that the application was not told of. True once.
+    pub fn take_news_of_outcomes(&mut self) -> bool {
+        let any = !self.messages.outcomes.is_empty();
+        any && !std::mem::replace(&mut self.messages.announced, true)
+    }
+
+    /// Whether messages were refused and are accepted again. True once.
+    pub fn take_messages_writable(&mut self) -> bool {
+        let table = &mut self.messages;
+        let room = table.records.len() <= MAX_OPEN_MESSAGES / 2
+            && table.waiting_bytes <= MAX_WAITING_BYTES / 2;
+        room && std::mem::take(&mut table.blocked)
+    }
+
+    /// Counters.
+    pub fn message_stats(&self) -> MessageStats {
+        self.messages.stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deadlines_become_numbers_in_their_order() {
+        let now = Instant::now() + Duration::from_secs(100);
+        let mut table = MessageTable::default();
+        let mut at = |ms: i64| {
+            let step = Duration::from_millis(ms.unsigned_abs());
+            table.ticks(if ms < 0 { now - step } else { now + step })
+        };
+        assert_eq!(at(0), FIRST_DEADLINE);
+        assert_eq!((at(-1), at(5)), (FIRST_DEADLINE - 1_000, FIRST_DEADLINE + 5_000));
+        let far = Duration::from_secs(u64::from(u32::MAX) * 100);
+        assert!(table.ticks(now + far) > FIRST_DEADLINE);
+    }
+
+    #[test]
+    fn a_flood_of_datagrams_is_forgotten_oldest_first() {
+        let mut table = MessageTable::default();
+        for _ in 0..3 * MAX_OPEN_DATAGRAMS {
+            table.add_datagram(Some(Instant::now()));
+            assert!(table.datagrams.len() <= MAX_OPEN_DATAGRAMS);
+            assert!(table.due.len() <= MAX_OPEN_DATAGRAMS);
+            assert!(table.outcomes.len() <= MAX_OUTCOMES);
+        }
+        assert_eq!(table.stats.given_up, 2 * MAX_OPEN_DATAGRAMS as u64);
+        // The newest outcomes are kept.
+        let newest = MessageId(2 * MAX_OPEN_DATAGRAMS as u64 - 1);
+        assert_eq!(table.outcomes.back(), Some(&(newest, MessageOutcome::GivenUp)));
+    }
+
+    #[test]
+    fn what_arrives_after_its_deadline_is_late_and_told_once() {
+        let now = Instant::now();
+        let at = |ms| now + Duration::from_millis(ms);
+        let mut table = MessageTable::default();
+        let ids: Vec<_> = (0..3).map(|_| table.add_datagram(Some(at(10)))).collect();
+        table.arrived(ids[0], at(10), false);
+        table.arrived(ids[1], at(10), true);
+        table.arrived(ids[2], at(11), true);
+        table.arrived(ids[2], at(12), false);
+        table.give_up(ids[0]);
+        let outcomes: Vec<_> = table.outcomes.iter().map(|(_, outcome)| *outcome).collect();
+        use MessageOutcome::{Arrived, Late, Recovered};
+        assert_eq!(outcomes, [Arrived, Recovered, Late]);
+        assert!(table.due.is_empty());
+    }
+}

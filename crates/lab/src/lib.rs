@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod experiments;
+pub mod ideal;
 pub mod pages;
 mod parallel;
 mod progress;
@@ -95,6 +96,9 @@ pub enum Error {
         /// Why.
         error: sutura_h3::PriorityError,
     },
+    /// A policy of an experiment cannot be read.
+    #[error("policy: {0}")]
+    Policy(#[from] sutura_proto::registry::UnknownPolicy),
     /// A link's description is wrong.
     #[error("link: {0}")]
     Link(#[from] sutura_link::ParseError),

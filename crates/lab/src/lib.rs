@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod experiments;
+pub mod ideal;
 pub mod message_trace;
 pub mod pages;
 mod parallel;
@@ -99,6 +100,9 @@ pub enum Error {
     /// A trace of messages cannot be read.
     #[error("messages: {0}")]
     Trace(#[from] message_trace::TraceError),
+    /// A policy of an experiment cannot be read.
+    #[error("policy: {0}")]
+    Policy(#[from] sutura_proto::registry::UnknownPolicy),
     /// A link's description is wrong.
     #[error("link: {0}")]
     Link(#[from] sutura_link::ParseError),

@@ -10,7 +10,10 @@ use sutura_lab::{EXPERIMENTS, Error, Options};
 
 #[test]
 fn half_of_the_small_transfers_that_waited_need_not() {
-    let setup = |channel, burst| holzinger_bulk::Setup { channel, bytes: 32_000, burst };
+    let setup = |channel, burst| holzinger_bulk::Setup {
+        burst,
+        ..holzinger_bulk::Setup::bare(channel, 32_000)
+    };
     for channel in [Channel::Fractions, Channel::Time] {
         let setups = [setup(channel, 0), setup(channel, 3)];
         let summaries = holzinger_bulk::measure(&setups, 100, &Options::default()).unwrap();
@@ -28,7 +31,10 @@ fn half_of_the_small_transfers_that_waited_need_not() {
 
 /// The share of bytes later than the path and 10 ms, with so many repair symbols behind each message.
 fn late(channel: Channel, burst: u32) -> Summary {
-    let setup = Setup { channel, burst, delay: Duration::ZERO };
+    let setup = match burst {
+        0 => Setup::bare(channel),
+        _ => Setup::of(channel, "incremental", burst, Duration::ZERO),
+    };
     let mut summaries = holzinger_stream::measure(&[setup], 4000, &Options::default()).unwrap();
     let summary = summaries.remove(0);
     assert_eq!(summary.delays.total(), 4000 * 5000);
@@ -65,7 +71,7 @@ fn each_size_has_a_chart_of_its_own() {
     let names: Vec<&str> = report.charts.iter().map(|chart| chart.name.as_str()).collect();
     assert_eq!(names, ["32000-bytes", "1000000-bytes"]);
     for (chart, least) in report.charts.iter().zip([100.0, 800.0]) {
-        let all = chart.panels[0].series.iter().flat_map(|series| &series.points);
+        let all = chart.panels.iter().flat_map(|panel| &panel.series).flat_map(|s| &s.points);
         assert!(all.clone().count() > 0 && all.into_iter().all(|(at, _)| *at > least));
     }
     assert!(report.charts[0].panels[0].series.iter().all(|s| s.points.iter().all(|p| p.0 < 800.0)));

@@ -1,5 +1,6 @@
-//! Delay of a steady stream (Holzinger et al. 2025, section V-B4 and Fig. 5): 5 kB at 60 Hz, with no
-//! protection, with repair symbols at once, and with repair symbols 25 ms later.
+//! Delay of a steady stream (Holzinger et al. 2025, section V-B4 and Fig. 5): 5 kB at 60 Hz, with
+//! repair symbols at the end or behind each message, at once or later, beside what a perfect code could
+//! do with as many.
 
 use std::time::Duration;
 
@@ -7,17 +8,28 @@ use sutura_analysis::figure::{Axis, Chart, Panel, Series};
 use sutura_analysis::report::Report;
 use sutura_analysis::statistics::Distribution;
 use sutura_analysis::table::{Cell, Table};
+use sutura_proto::Protection;
+use sutura_proto::registry;
 use sutura_sim::{Ends, Scenario, StreamPlan};
 
 use super::Experiment;
-use super::paper_path::{Channel, ONE_WAY, protection, seed, transport};
+use super::paper_path::{Channel, ONE_WAY, seed, transport};
+use crate::ideal::{Bound, Cut, Schedule, Trace, Workload};
 use crate::{Error, Options, parallel};
 
 /// The loss models.
 const CHANNELS: [Channel; 4] =
     [Channel::Lossless, Channel::Fractions, Channel::Percentages, Channel::Time];
-/// The number of messages of each configuration: 100 MB, as in the paper.
-const MESSAGES: u64 = 20_000;
+/// The policies that take a burst loss tolerance and a repair delay tolerance.
+const KINDS: [&str; 2] = ["tail", "incremental"];
+/// Burst loss tolerances: repair symbols on each occasion.
+const BURSTS: [u32; 3] = [1, 3, 5];
+/// Repair delay tolerances in milliseconds: how long a repair symbol waits.
+const DELAYS: [u64; 4] = [0, 5, 10, 25];
+/// Other protections to compare, each by the text of its policy.
+const OTHERS: [&str; 0] = [];
+/// The number of messages of each configuration.
+const MESSAGES: u64 = 40 * BATCH;
 /// The number of messages on one connection that count.
 const BATCH: u64 = 2000;
 /// Messages before those: two seconds, in which the congestion window opens.
@@ -26,16 +38,63 @@ const WARM_UP: u64 = 120;
 const SLACK: Duration = Duration::from_millis(10);
 /// The end of the tail that charts show.
 const SMALLEST_SHARE: f64 = 1e-5;
+/// How the messages travel: the packets of 1200 bytes that the connections send have room for this
+/// much of a protected stream.
+const CUT: Cut = Cut { payload: 1162, overhead: 38 };
 
 /// One configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// The loss of both directions.
     pub channel: Channel,
-    /// Burst loss tolerance: repair symbols behind each message.
-    pub burst: u32,
-    /// Repair delay tolerance: how long after it.
+    /// The policy that protects the stream, as text; `None` if nothing does.
+    pub policy: Option<String>,
+    /// Burst loss tolerance: repair symbols on each occasion. `None` if the policy has no such
+    /// parameter.
+    pub burst: Option<u32>,
+    /// Repair delay tolerance: how long they wait; zero if the policy has no such parameter.
     pub delay: Duration,
+}
+
+impl Setup {
+    /// A stream without protection.
+    #[must_use]
+    pub const fn bare(channel: Channel) -> Self {
+        Self { channel, policy: None, burst: Some(0), delay: Duration::ZERO }
+    }
+
+    /// A stream protected by `kind`, which is `tail` or `incremental`.
+    #[must_use]
+    pub fn of(channel: Channel, kind: &str, burst: u32, delay: Duration) -> Self {
+        let policy = Some(format!("{kind}:burst={burst},delay={}ms", delay.as_millis()));
+        Self { channel, policy, burst: Some(burst), delay }
+    }
+
+    /// A stream protected by any policy.
+    fn other(channel: Channel, policy: &str) -> Self {
+        let policy = Some(policy.to_owned());
+        Self { channel, policy, burst: None, delay: Duration::ZERO }
+    }
+
+    fn protection(&self) -> Result<Option<Protection>, Error> {
+        let policy = self.policy.as_deref();
+        let factory = policy.map(|text| registry::redundancy().find(text)).transpose()?;
+        Ok(factory.map(Protection::new))
+    }
+
+    /// The name of the policy, without parameters if these have columns of their own.
+    fn name(&self) -> &str {
+        let Some(policy) = self.policy.as_deref() else { return "none" };
+        match self.burst {
+            Some(_) => policy.split_once(':').map_or(policy, |(name, _)| name),
+            None => policy,
+        }
+    }
+
+    /// By how much a byte may exceed the path and the delay that the policy is told to take.
+    fn tolerance(&self) -> Duration {
+        self.delay + SLACK
+    }
 }
 
 /// The outcome of one configuration.
@@ -47,6 +106,8 @@ pub struct Summary {
     pub delays: Distribution,
     /// One for each connection.
     ends: Vec<Ends>,
+    /// When the first message was made on each connection.
+    began: Vec<Duration>,
     /// The largest share of late bytes of a connection.
     worst: f64,
     messages: u64,
@@ -58,6 +119,7 @@ impl Summary {
             setup,
             delays: Distribution::weighted(batches.iter().flat_map(|b| b.delays.iter().copied())),
             ends: batches.iter().map(|batch| batch.ends).collect(),
+            began: batches.iter().map(|batch| batch.began).collect(),
             worst: batches.iter().map(Batch::late).fold(0.0, f64::max),
             messages: batches.iter().map(|batch| batch.messages).sum(),
         }
@@ -75,10 +137,22 @@ impl Summary {
         self.worst
     }
 
+    /// The share of bytes that took 10 ms or more longer than the path and the repair delay tolerance.
+    #[must_use]
+    pub fn intolerable(&self) -> f64 {
+        self.delays.share_above(ONE_WAY + self.setup.tolerance())
+    }
+
     /// Bytes of stream data sent again per byte streamed.
     #[must_use]
     pub fn resent(&self) -> f64 {
         self.per_byte(|e| e.server.stream_bytes_retransmitted)
+    }
+
+    /// Repair symbols per message.
+    #[must_use]
+    pub fn repairs(&self) -> f64 {
+        self.per_message(|e| e.server.fec.repair_symbols_sent)
     }
 
     fn per_byte(&self, value: impl Fn(&Ends) -> u64) -> f64 {
@@ -103,6 +177,7 @@ impl Summary {
 struct Batch {
     delays: Vec<(Duration, u64)>,
     ends: Ends,
+    began: Duration,
     messages: u64,
 }
 
@@ -112,14 +187,17 @@ impl Batch {
     }
 }
 
-fn batch(setup: Setup, count: u64, seed: u64) -> Result<Batch, Error> {
-    let path = setup.channel.link()?;
-    let plan = StreamPlan {
-        protection: protection(setup.burst, setup.delay, true),
-        ..StreamPlan::frames(WARM_UP + count)
-    };
+fn scenario(channel: Channel, connection: u64, options: &Options) -> Result<Scenario, Error> {
+    let path = channel.link()?;
+    Ok(Scenario::new(seed(options.seed, 1 + connection)).link(&path, &path))
+}
+
+fn batch(setup: &Setup, count: u64, connection: u64, options: &Options) -> Result<Batch, Error> {
+    let plan =
+        StreamPlan { protection: setup.protection()?, ..StreamPlan::frames(WARM_UP + count) };
     let mut skip = WARM_UP * plan.size as u64;
-    let outcome = Scenario::new(seed).link(&path, &path).transport(&transport()).stream(plan)?;
+    let scenario = scenario(setup.channel, connection, options)?;
+    let outcome = scenario.transport(&transport()).stream(plan)?;
     let mut delays = Vec::new();
     for delay in &outcome.delays {
         let counted = delay.bytes.saturating_sub(skip);
@@ -128,66 +206,102 @@ fn batch(setup: Setup, count: u64, seed: u64) -> Result<Batch, Error> {
             delays.push((delay.delay, counted));
         }
     }
-    Ok(Batch { delays, ends: outcome.ends, messages: WARM_UP + count })
+    let (ends, began) = (outcome.ends, outcome.began);
+    Ok(Batch { delays, ends, began, messages: WARM_UP + count })
+}
+
+/// How many connections stream `count` messages, and how many of them each.
+fn divide(count: u64) -> (u64, u64) {
+    let connections = count.div_ceil(BATCH).max(1);
+    (connections, count / connections)
 }
 
 /// Streams `count` messages for each of `setups`, which all get the same seeds.
 ///
 /// # Errors
-/// A simulation fails.
+/// A simulation fails, or there is no such policy.
 pub fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Summary>, Error> {
-    let batches = parallel::repeat(options, setups, count.div_ceil(BATCH), |setup, n| {
-        batch(*setup, BATCH.min(count - n * BATCH), seed(options.seed, 1 + n))
+    let (connections, messages) = divide(count);
+    let batches = parallel::repeat(options, setups, connections, |setup, n| {
+        batch(setup, messages, n, options)
     })?;
-    Ok(setups.iter().zip(&batches).map(|(setup, batches)| Summary::of(*setup, batches)).collect())
+    let summaries = setups.iter().zip(&batches);
+    Ok(summaries.map(|(setup, batches)| Summary::of(setup.clone(), batches)).collect())
+}
+
+/// The bounds of one channel, on the losses that the connections of `summary` met.
+///
+/// # Errors
+/// There is no such link.
+pub fn bound(summary: &Summary, count: u64, options: &Options) -> Result<Bound, Error> {
+    let channel = summary.setup.channel;
+    let frames = StreamPlan::frames(0);
+    let workload = Workload {
+        link: channel.link()?,
+        size: frames.size,
+        interval: frames.interval,
+        count: divide(count).1,
+        warm_up: WARM_UP,
+        cut: CUT,
+    };
+    let trace = |(connection, start): (u64, &Duration)| {
+        let [_, down] = scenario(channel, connection, options)?.link_seeds();
+        Ok(Trace { seed: down, start: *start })
+    };
+    let traces: Result<Vec<_>, Error> = (0..).zip(&summary.began).map(trace).collect();
+    let slacks = DELAYS.map(|delay| SLACK + Duration::from_millis(delay));
+    Ok(Bound::search(&workload, &traces?, &slacks, options))
 }
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "holzinger-stream",
-    about: "Delay of the bytes of a steady stream over a path with bursts of loss",
+    about: "Delay of the bytes of a steady stream over a path with bursts of loss, and the bound",
     run,
 };
 
 /// The experiment as in the paper, with both readings of its channel, and on the time-stepped one.
 fn run(options: &Options) -> Result<Report, Error> {
-    let mut setups = Vec::new();
-    for channel in CHANNELS {
-        let kinds = [(0, 0), (3, 0), (3, 25)];
-        setups.extend(kinds.map(|(burst, delay)| Setup {
-            channel,
-            burst,
-            delay: Duration::from_millis(delay),
-        }));
+    let messages = options.seeds.map_or(options.reduced(MESSAGES), |seeds| seeds.max(1) * BATCH);
+    let summaries = measure(&setups(), messages, options)?;
+    let mut bounds = Vec::new();
+    for channel in CHANNELS.into_iter().filter(|channel| *channel != Channel::Lossless) {
+        if let Some(bare) = summaries.iter().find(|s| s.setup == Setup::bare(channel)) {
+            bounds.push((channel, bound(bare, messages, options)?));
+        }
     }
-    let messages = options.seeds.map_or(options.reduced(MESSAGES), |seeds| seeds * BATCH);
-    let summaries = measure(&setups, messages, options)?;
-    Ok(report(&summaries))
+    Ok(report(&summaries, &bounds))
 }
 
-fn report(summaries: &[Summary]) -> Report {
-    let quantile = |s: &Summary, q| s.delays.quantile(q).into();
-    let bytes = Table::of(
-        "Bytes",
-        summaries,
-        &[
-            ("channel", &|s| s.setup.channel.name().into()),
-            ("BLT", &|s| s.setup.burst.into()),
-            ("RDT", &|s| s.setup.delay.into()),
-            ("bytes", &|s| s.delays.total().into()),
-            ("on time", &|s| Cell::Share(1.0 - s.late())),
-            ("late", &|s| Cell::Share(s.late())),
-            ("worst", &|s| Cell::Share(s.worst())),
-            ("p50", &|s| quantile(s, 0.5)),
-            ("p99", &|s| quantile(s, 0.99)),
-            ("p99.9", &|s| quantile(s, 0.999)),
-            ("max", &|s| quantile(s, 1.0)),
-            ("wire/byte", &|s| Cell::Number(s.per_byte(|e| e.down.sent_bytes))),
-            ("resent/byte", &|s| Cell::Number(s.resent())),
-            ("repairs", &|s| Cell::Number(s.per_message(|e| e.server.fec.repair_symbols_sent))),
-            ("recovered", &|s| Cell::Number(s.per_message(|e| e.client.fec.recovered))),
-            ("loss", &|s| Cell::Share(s.loss())),
-        ],
-    );
+fn setups() -> Vec<Setup> {
+    let mut setups = Vec::new();
+    for channel in CHANNELS {
+        setups.push(Setup::bare(channel));
+        for kind in KINDS {
+            for (burst, delay) in BURSTS.iter().flat_map(|b| DELAYS.iter().map(move |d| (b, d))) {
+                // Without loss, one count shows the cost.
+                if channel != Channel::Lossless || *burst == 3 {
+                    setups.push(Setup::of(channel, kind, *burst, Duration::from_millis(*delay)));
+                }
+            }
+        }
+        setups.extend(OTHERS.iter().map(|policy| Setup::other(channel, policy)));
+    }
+    setups
+}
+
+type Bounds = [(Channel, Bound)];
+
+/// The bounds of a channel, if there are any.
+fn of_channel(bounds: &Bounds, channel: Channel) -> Option<&Bound> {
+    bounds.iter().find(|(of, _)| *of == channel).map(|(_, bound)| bound)
+}
+
+/// A share divided by its bound.
+fn ratio(share: f64, bound: Option<f64>) -> Cell {
+    bound.filter(|bound| *bound > 0.0).map_or_else(Cell::none, |bound| Cell::Number(share / bound))
+}
+
+fn report(summaries: &[Summary], bounds: &Bounds) -> Report {
     Report {
         title: "Delay of the bytes of a steady stream with repair symbols".to_owned(),
         text: vec![
@@ -197,32 +311,129 @@ fn report(summaries: &[Summary]) -> Report {
              fractions and as percentages; channel `time-stepped` has the same loss in each state, \
              which lasts 240 ms (good) and 4.8 ms (bad) on average."
                 .to_owned(),
-            "BLT is the number of repair symbols behind each message, RDT how long they wait. A \
-             byte is on time if it takes no more than the path and 10 ms from when its message was \
+            "BLT is the number of repair symbols on each occasion, RDT how long they wait. A \
+             byte is late if it takes more than the path and 10 ms from when its message was \
              made until the application read it in order; `worst` is the share of late bytes of the \
              worst of all connections, of which `--seeds` says how many. Bytes on the wire are UDP \
              payload from the server."
                 .to_owned(),
+            "`ideal` is the least share of late bytes that a perfect code can reach with the same \
+             number of repair symbols per message, on the same link with the same seeds, if they are \
+             sent by a fixed schedule after each message; `same delay` is what it reaches if they are \
+             sent as late as the policy is told to; `clairvoyant` is what a sender could do that knows \
+             which packets will be lost. A policy with an RDT waits by order; so the last \
+             columns count bytes that take more than the path, the RDT and 10 ms."
+                .to_owned(),
             findings(summaries),
         ],
-        tables: vec![bytes],
-        charts: CHANNELS.map(|channel| chart(summaries, channel)).to_vec(),
+        tables: vec![bytes(summaries), against(summaries, bounds), best(bounds)],
+        charts: charts(summaries, bounds),
         ..Report::default()
     }
 }
 
+fn bytes(summaries: &[Summary]) -> Table {
+    let quantile = |s: &Summary, q| s.delays.quantile(q).into();
+    Table::of(
+        "Bytes",
+        summaries,
+        &[
+            ("channel", &|s| s.setup.channel.name().into()),
+            ("policy", &|s| s.setup.name().into()),
+            ("BLT", &|s| s.setup.burst.into()),
+            ("RDT", &|s| s.setup.delay.into()),
+            ("bytes", &|s| s.delays.total().into()),
+            ("late", &|s| Cell::Share(s.late())),
+            ("worst", &|s| Cell::Share(s.worst())),
+            ("p50", &|s| quantile(s, 0.5)),
+            ("p99", &|s| quantile(s, 0.99)),
+            ("p99.9", &|s| quantile(s, 0.999)),
+            ("max", &|s| quantile(s, 1.0)),
+            ("wire/byte", &|s| Cell::Number(s.per_byte(|e| e.down.sent_bytes))),
+            ("resent/byte", &|s| Cell::Number(s.resent())),
+            ("repairs", &|s| Cell::Number(s.repairs())),
+            ("recovered", &|s| Cell::Number(s.per_message(|e| e.client.fec.recovered))),
+            ("loss", &|s| Cell::Share(s.loss())),
+        ],
+    )
+}
+
+/// Each policy beside the bounds at its own number of repair symbols.
+fn against(summaries: &[Summary], bounds: &Bounds) -> Table {
+    let ideal = |s: &Summary, slack| of_channel(bounds, s.setup.channel)?.ideal(s.repairs(), slack);
+    let alike = |s: &Summary| {
+        let bound = of_channel(bounds, s.setup.channel)?;
+        s.setup.burst.and_then(|_| bound.delayed(s.repairs(), s.setup.delay, SLACK))
+    };
+    let known = |s: &Summary| of_channel(bounds, s.setup.channel)?.clairvoyant(s.repairs(), SLACK);
+    Table::of(
+        "Against the bounds",
+        summaries.iter().filter(|s| of_channel(bounds, s.setup.channel).is_some()),
+        &[
+            ("channel", &|s| s.setup.channel.name().into()),
+            ("policy", &|s| s.setup.name().into()),
+            ("BLT", &|s| s.setup.burst.into()),
+            ("RDT", &|s| s.setup.delay.into()),
+            ("repairs", &|s| Cell::Number(s.repairs())),
+            ("late", &|s| Cell::Share(s.late())),
+            ("ideal", &|s| ideal(s, SLACK).map(Cell::Share).into()),
+            ("ratio", &|s| ratio(s.late(), ideal(s, SLACK))),
+            ("same delay", &|s| alike(s).map(Cell::Share).into()),
+            ("ratio of it", &|s| ratio(s.late(), alike(s))),
+            ("clairvoyant", &|s| known(s).map(Cell::Share).into()),
+            ("later than RDT", &|s| Cell::Share(s.intolerable())),
+            ("ideal for RDT", &|s| ideal(s, s.setup.tolerance()).map(Cell::Share).into()),
+            ("ratio for RDT", &|s| ratio(s.intolerable(), ideal(s, s.setup.tolerance()))),
+        ],
+    )
+}
+
+/// The schedules that reach the ideal.
+fn best(bounds: &Bounds) -> Table {
+    let rows = bounds.iter().flat_map(|(channel, bound)| {
+        bound.schedules(SLACK).map(|(repairs, late, schedule)| {
+            (*channel, repairs, late, schedule, bound.clairvoyant(repairs, SLACK))
+        })
+    });
+    type Row = (Channel, f64, f64, Schedule, Option<f64>);
+    let rows: Vec<Row> = rows.collect();
+    Table::of(
+        "The bounds",
+        rows,
+        &[
+            ("channel", &|(channel, ..)| channel.name().into()),
+            ("repairs", &|(_, repairs, ..)| Cell::Number(*repairs)),
+            ("ideal", &|(_, _, late, ..)| Cell::Share(*late)),
+            ("first after", &|(_, _, _, schedule, _)| schedule.delay.into()),
+            ("spacing", &|(_, _, _, schedule, _)| schedule.spacing.into()),
+            ("clairvoyant", &|(.., known)| known.map(Cell::Share).into()),
+        ],
+    )
+}
+
 /// Sums up the late bytes.
 fn findings(summaries: &[Summary]) -> String {
-    let of_channel = |channel| summaries.iter().filter(move |s| s.setup.channel == channel);
     let sentence = |channel: Channel| {
-        let without = of_channel(channel).find(|s| s.setup.burst == 0)?;
+        let of_channel = || summaries.iter().filter(move |s| s.setup.channel == channel);
+        let without = of_channel().find(|s| s.setup == Setup::bare(channel))?;
         let name = channel.name();
-        if without.late() == 0.0 && of_channel(channel).all(|s| s.late() == 0.0) {
+        if of_channel().all(|s| s.late() == 0.0) {
             return Some(format!("On `{name}` no byte is late."));
         }
-        let with = of_channel(channel).filter(|s| s.setup.burst > 0).map(|s| {
+        let shown = |s: &&Summary| {
+            let burst = s.setup.burst.is_none_or(|burst| burst == 3);
+            burst && s.setup.name() != "tail" && s.setup.policy.is_some()
+        };
+        let with = of_channel().filter(shown).map(|s| {
+            let share = Cell::Share(s.late());
             let Setup { burst, delay, .. } = s.setup;
-            format!("{} with BLT {burst} and RDT {} ms", Cell::Share(s.late()), delay.as_millis())
+            let name = s.setup.name();
+            match burst {
+                Some(burst) => {
+                    format!("{share} with `{name}`, BLT {burst} and RDT {} ms", delay.as_millis())
+                }
+                None => format!("{share} with `{name}`"),
+            }
         });
         let with: Vec<String> = with.collect();
         let without = Cell::Share(without.late());
@@ -234,50 +445,95 @@ fn findings(summaries: &[Summary]) -> String {
     CHANNELS.into_iter().filter_map(sentence).collect::<Vec<_>>().join(" ")
 }
 
-/// The tail of the delays on one channel, which repair symbols are meant to shorten.
-fn chart(summaries: &[Summary], channel: Channel) -> Chart {
-    let of_channel = summaries.iter().filter(|s| s.setup.channel == channel);
-    let series = of_channel.map(|s| {
-        let Setup { burst, delay, .. } = s.setup;
-        let label = match burst {
-            0 => "no repair symbols".to_owned(),
-            _ => format!("BLT {burst}, RDT {} ms", delay.as_millis()),
-        };
-        Series::line(label, s.delays.tail(SMALLEST_SHARE))
-    });
+/// For each channel with loss, the tails of the delays, and the late bytes beside the bounds.
+fn charts(summaries: &[Summary], bounds: &Bounds) -> Vec<Chart> {
+    let mut charts = Vec::new();
+    for channel in CHANNELS.into_iter().filter(|channel| *channel != Channel::Lossless) {
+        charts.extend(KINDS.map(|kind| tails(summaries, channel, kind)));
+        charts.extend(of_channel(bounds, channel).map(|bound| late(summaries, channel, bound)));
+    }
+    charts
+}
+
+/// The tail of the delays on one channel, which repair symbols are meant to shorten: a panel for each
+/// burst loss tolerance.
+fn tails(summaries: &[Summary], channel: Channel, kind: &str) -> Chart {
+    let panel = |burst: u32| {
+        let of_panel = summaries.iter().filter(|s| {
+            let of_kind = s.setup.name() == kind && s.setup.burst == Some(burst);
+            s.setup.channel == channel && (of_kind || s.setup.policy.is_none())
+        });
+        let series = of_panel.map(|s| {
+            let label = match s.setup.policy {
+                None => "no repair symbols".to_owned(),
+                Some(_) => format!("RDT {} ms", s.setup.delay.as_millis()),
+            };
+            Series::line(label, s.delays.tail(SMALLEST_SHARE))
+        });
+        Panel { title: format!("BLT {burst}"), series: series.collect() }
+    };
     Chart {
-        name: channel.name().to_owned(),
-        title: format!("Delay of the bytes of a steady stream, channel {}", channel.name()),
+        name: format!("{}-{kind}", channel.name()),
+        title: format!("Delay of the bytes of a steady stream, channel {}, {kind}", channel.name()),
         x: Axis::linear("delay of a byte in ms"),
         y: Axis::log("share of bytes that take longer"),
         baseline: None,
-        panels: vec![Panel::of(series)],
+        panels: BURSTS.map(panel).to_vec(),
+    }
+}
+
+/// The late bytes of all policies over the number of repair symbols, and the bounds.
+fn late(summaries: &[Summary], channel: Channel, bound: &Bound) -> Chart {
+    let points = |kind: &str| {
+        let of_kind =
+            summaries.iter().filter(|s| s.setup.channel == channel && s.setup.name() == kind);
+        let points = of_kind.map(|s| (s.repairs(), s.late())).collect();
+        Series::points(kind.to_owned(), points)
+    };
+    let schedules = || bound.schedules(SLACK);
+    let known = |repairs| Some((repairs, bound.clairvoyant(repairs, SLACK)?));
+    let bounds = [
+        Series::line("ideal", schedules().map(|(repairs, late, _)| (repairs, late)).collect()),
+        Series::line("clairvoyant", schedules().filter_map(|(r, ..)| known(r)).collect()),
+    ];
+    let policies = ["none"].into_iter().chain(KINDS).chain(OTHERS).map(points);
+    Chart {
+        name: format!("{}-late", channel.name()),
+        title: format!("Late bytes of a steady stream, channel {}", channel.name()),
+        x: Axis::linear("repair symbols per message"),
+        y: Axis::log("share of bytes that are late"),
+        baseline: None,
+        panels: vec![Panel::of(bounds.into_iter().chain(policies))],
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ideal::{Plan, late_bytes};
 
-    fn summary(channel: Channel, burst: u32, late: u64) -> Summary {
-        let delay = Duration::from_millis(25);
+    fn summary(setup: Setup, late: u64) -> Summary {
         let delays = [(ONE_WAY, 10_000 - late), (ONE_WAY + 10 * SLACK, late)];
-        let batch = Batch { delays: delays.to_vec(), ends: Ends::default(), messages: 2 };
-        Summary::of(Setup { channel, burst, delay }, &[batch])
+        let (delays, ends, began) = (delays.to_vec(), Ends::default(), Duration::ZERO);
+        Summary::of(setup, &[Batch { delays, ends, began, messages: 2 }])
+    }
+
+    fn repaired(channel: Channel, late: u64) -> Summary {
+        summary(Setup::of(channel, "incremental", 3, Duration::from_millis(25)), late)
     }
 
     #[test]
     fn the_text_says_what_the_figures_do() {
         let summaries = [
-            summary(Channel::Lossless, 0, 0),
-            summary(Channel::Lossless, 3, 0),
-            summary(Channel::Time, 0, 2500),
-            summary(Channel::Time, 3, 700),
+            summary(Setup::bare(Channel::Lossless), 0),
+            repaired(Channel::Lossless, 0),
+            summary(Setup::bare(Channel::Time), 2500),
+            repaired(Channel::Time, 700),
         ];
-        let text = report(&summaries).text.concat();
+        let text = report(&summaries, &[]).text.concat();
         assert!(text.contains("On `lossless` no byte is late."), "{text}");
         let expected = "On `time-stepped` 25.0 % of bytes are late without repair symbols, \
-                        7.000 % with BLT 3 and RDT 25 ms.";
+                        7.000 % with `incremental`, BLT 3 and RDT 25 ms.";
         assert!(text.contains(expected), "{text}");
         assert!(!text.contains("doing of BBR"), "no late byte is blamed on anybody");
     }
@@ -285,12 +541,53 @@ mod tests {
     #[test]
     fn the_chart_shows_the_tail_from_99_to_99_99_percent() {
         // One byte in ten thousand is late.
-        let report = report(&[summary(Channel::Time, 3, 1)]);
-        let chart = report.charts.iter().find(|chart| chart.name == "time-stepped").unwrap();
+        let report = report(&[repaired(Channel::Time, 1)], &[]);
+        let chart = report.charts.iter().find(|chart| chart.name == "time-stepped-incremental");
+        let chart = chart.unwrap();
         assert_eq!(chart.y.scale, sutura_analysis::figure::Scale::Log);
-        let points = &chart.panels[0].series[0].points;
+        let panel = chart.panels.iter().find(|panel| panel.title == "BLT 3").unwrap();
+        let points = &panel.series[0].points;
         let in_the_tail = points.iter().filter(|(_, share)| (1e-4..=1e-2).contains(share));
         assert!(in_the_tail.count() > 50, "{points:?}");
         assert!(points.iter().any(|(at, share)| *at == 50.0 && *share < 2e-4), "{points:?}");
+    }
+
+    #[test]
+    fn every_policy_is_a_policy() {
+        for setup in setups() {
+            let protection = setup.protection().unwrap();
+            assert_eq!(protection.is_some(), setup.policy.is_some(), "{setup:?}");
+        }
+        let unknown = Setup::other(Channel::Time, "nonsense");
+        assert!(matches!(unknown.protection(), Err(Error::Policy(_))));
+    }
+
+    #[test]
+    fn messages_are_divided_among_connections() {
+        assert_eq!(divide(80), (1, 80));
+        assert_eq!(divide(2000), (1, 2000));
+        assert_eq!(divide(3000), (2, 1500));
+        assert_eq!(divide(MESSAGES), (40, BATCH));
+    }
+
+    #[test]
+    fn the_model_sends_what_a_connection_sends() {
+        let count = 60;
+        let bare = Setup::bare(Channel::Lossless);
+        let summaries = measure(&[bare.clone()], count, &Options::default()).unwrap();
+        let model = Workload {
+            link: bare.channel.link().unwrap(),
+            size: StreamPlan::frames(0).size,
+            interval: StreamPlan::frames(0).interval,
+            count,
+            warm_up: 0,
+            cut: CUT,
+        };
+        // The bytes of a message are complete after as long as its packets take on the link.
+        let last = summaries[0].delays.quantile(1.0);
+        let trace = Trace { seed: 0, start: Duration::ZERO };
+        let late = |slack| late_bytes(&model, trace, Plan::OpenLoop(Schedule::NONE), &[slack])[0];
+        let margin = Duration::from_micros(50);
+        assert!(late(last + margin - ONE_WAY) == 0 && late(last - margin - ONE_WAY) > 0);
     }
 }

@@ -148,6 +148,8 @@ struct Meter {
     /// When the bytes of an incomplete header arrived, and how many.
     early: Vec<(Instant, u64)>,
     delays: Vec<Delay>,
+    /// When the first message was made.
+    began: Option<Instant>,
 }
 
 impl StreamSink {
@@ -161,6 +163,7 @@ impl StreamSink {
             header: Number::default(),
             early: Vec::new(),
             delays: Vec::new(),
+            began: None,
         };
         Self { plan, clock, stream: None, asked: 0, meter, done: false }
     }
@@ -169,6 +172,12 @@ impl StreamSink {
     #[must_use]
     pub fn delays(&self) -> &[Delay] {
         &self.meter.delays
+    }
+
+    /// When the first message was made, since the start of the simulation; `None` before it arrived.
+    #[must_use]
+    pub fn began(&self) -> Option<Duration> {
+        self.meter.began.map(|at| self.clock.since_start(at))
     }
 
     /// Whether everything was received.
@@ -210,6 +219,7 @@ impl Meter {
     fn measure(&mut self, now: Instant, bytes: u64) {
         let Some(made) = self.header.get() else { return };
         let made = self.clock.at(Duration::from_nanos(made));
+        self.began.get_or_insert(made);
         let early = std::mem::take(&mut self.early);
         for (at, bytes) in early.into_iter().chain((bytes > 0).then_some((now, bytes))) {
             self.delays.push(Delay { delay: at.saturating_duration_since(made), bytes });

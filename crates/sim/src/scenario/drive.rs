@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
 use sutura_proto::{ClientConfig, Connection, ConnectionHandle, ConnectionStats, ServerConfig};
-use sutura_random::Rng;
 
-use super::{Ends, Scenario, client_address, server_address};
+use super::{Ends, Scenario, Seeds, client_address, server_address};
 use crate::{App, Clock, Failure, FailureKind, Host, Network, NodeId};
 
 /// The ALPN protocol of all scenarios.
@@ -118,7 +117,8 @@ fn ends(network: &Network, [client, server]: [NodeId; 2]) -> Ends {
 
 impl Run {
     fn new(scenario: &Scenario, clock: Clock, accept: crate::Accept) -> Self {
-        let mut seeds = Rng::new(scenario.seed);
+        let seeds = Seeds::of(scenario.seed);
+        let [up, down] = seeds.links;
         let mut network = Network::new(clock);
         if let Some(tracer) = &scenario.tracer {
             network.set_tracer((tracer.0)());
@@ -127,11 +127,11 @@ impl Run {
             crypto: Arc::new(NullServerConfig::new(vec![ALPN.to_vec()])),
             transport: scenario.server_transport(),
         };
-        let client = network.add(client_address(), Host::client(seeds.next_u64()));
-        let server = Host::server(Arc::new(config), accept, seeds.next_u64());
+        let client = network.add(client_address(), Host::client(seeds.client));
+        let server = Host::server(Arc::new(config), accept, seeds.server);
         let server = network.add(server_address(), server);
-        network.connect(client, server, &scenario.up, seeds.next_u64());
-        network.connect(server, client, &scenario.down, seeds.next_u64());
+        network.connect(client, server, &scenario.up, up);
+        network.connect(server, client, &scenario.down, down);
         Self { network, nodes: [client, server], longest_silence: Duration::ZERO }
     }
 

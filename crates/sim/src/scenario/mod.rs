@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use sutura_link::{LinkConfig, LinkStats};
 use sutura_proto::{ConnectionStats, MessageOutcome, Protection, TransportConfig};
+use sutura_random::Rng;
 
 pub use bulk::{BulkOutcome, TransferReport};
 pub use drive::{Progress, View};
@@ -55,6 +56,23 @@ pub struct Scenario {
     tracer: Option<MakeTracer>,
 }
 
+/// The seeds of a scenario's parts.
+#[derive(Clone, Copy, Debug)]
+struct Seeds {
+    client: u64,
+    server: u64,
+    /// Of the links from the client to the server and back.
+    links: [u64; 2],
+}
+
+impl Seeds {
+    fn of(seed: u64) -> Self {
+        let mut seeds = Rng::new(seed);
+        let mut next = || seeds.next_u64();
+        Self { client: next(), server: next(), links: [next(), next()] }
+    }
+}
+
 /// Creates the tracer of a run.
 #[derive(Clone)]
 struct MakeTracer(Arc<dyn Fn() -> Box<dyn Tracer> + Send + Sync>);
@@ -90,6 +108,13 @@ impl Scenario {
     pub fn link(mut self, up: &LinkConfig, down: &LinkConfig) -> Self {
         (self.up, self.down) = (up.clone(), down.clone());
         self
+    }
+
+    /// The seeds of the links from the client to the server and back, for models that are to meet the
+    /// same losses.
+    #[must_use]
+    pub fn link_seeds(&self) -> [u64; 2] {
+        Seeds::of(self.seed).links
     }
 
     /// Sets the transport configuration of both ends.
@@ -195,16 +220,17 @@ impl Scenario {
         let clock = Clock::default();
         let sink = StreamSink::new(plan.clone(), clock);
         let source = move || StreamSource::new(plan.clone(), clock);
-        let mut delays = Vec::new();
+        let (mut delays, mut began) = (Vec::new(), Duration::ZERO);
         let ends = self.drive(clock, sink, source, |view| {
             let done = view.client.is_done();
             if done {
                 delays = view.client.delays().to_vec();
+                began = view.client.began().unwrap_or_default();
             }
             // The next message may be due much later, so a silence is fine.
             Progress { done, busy: false }
         })?;
-        Ok(StreamOutcome { delays, ends })
+        Ok(StreamOutcome { delays, began, ends })
     }
 
     /// Sends datagrams from the client to the server.
@@ -288,6 +314,8 @@ pub struct Ends {
 pub struct StreamOutcome {
     /// The delays of all bytes, in stream order.
     pub delays: Vec<Delay>,
+    /// When the first message was made, since the links came up.
+    pub began: Duration,
     /// The statistics of the whole run.
     pub ends: Ends,
 }

@@ -73,8 +73,10 @@ const MARGIN_DIVISOR: u32 = 32;
 const PACKET: f64 = 1200.0;
 /// Repair symbols did not help if, where this many pieces should have needed them, fewer than this
 /// share of these did.
-const TRIAL: f64 = 8.0;
-const HELPED: f64 = 0.25;
+const TRIAL: f64 = 16.0;
+const HELPED: f64 = 0.1;
+/// What rounding may take from the budget.
+const ROUNDING: f64 = 1e-6;
 /// For so many source symbols no more are sent then.
 const PAUSE: u64 = 500;
 
@@ -272,7 +274,7 @@ impl AutoPolicy {
         if sources.symbols == 0 {
             return;
         }
-        let most = (self.purse as usize).min(MOST);
+        let most = ((self.purse + ROUNDING) as usize).min(MOST);
         let broke = (most == 0).then_some(Reason::Budget);
         if let Some(reason) = self.obstacle(view).or(broke) {
             self.reason = reason;

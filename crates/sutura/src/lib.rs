@@ -43,10 +43,10 @@ pub use endpoint::{Connecting, Endpoint, Incoming};
 pub use recv_stream::{ReadError, ReadExactError, ReadToEndError, RecvStream};
 pub use send_stream::{SendStream, WriteError};
 pub use sutura_proto::{
-    Algorithm, Chunk, CodeId, CodeSet, ConnectError, ConnectionError, ConnectionId,
+    Algorithm, Chunk, CodeId, CodeSet, CodingCounts, ConnectError, ConnectionError, ConnectionId,
     ConnectionStats, Dir, FecConfig, FecStats, Message, Metrics, Observation, Observer, Priority,
-    Protection, Scheme, SendDatagramError, Side, SpaceId, StreamId, TransportError,
-    TransportErrorCode, Urgency, conformance, policy, registry, wire_format,
+    Protection, ProtectionStats, Reason, Scheme, SendDatagramError, Side, SpaceId, StreamId,
+    TransportError, TransportErrorCode, Urgency, conformance, policy, registry, wire_format,
 };
 
 #[cfg(doctest)]

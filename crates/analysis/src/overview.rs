@@ -197,7 +197,7 @@ mod tests {
             .event(3, EventKind::RedundancyUpdated(says(1, "lossless")))
             .event(4, loss(0.03))
             .event(5, EventKind::RedundancyUpdated(says(3, "no_use")));
-        let overview = super::overview(&build.clone().trace(), Direction::Sent);
+        let overview = overview(&build.clone().trace(), Direction::Sent);
         assert_eq!(overview.loss.map(|loss| loss.rate), Some(0.03));
         assert_eq!(overview.redundancy, [*says(3, "no_use"), *says(1, "lossless")]);
         let text = crate::text::overview(&overview);

@@ -15,7 +15,7 @@ pub(crate) const fn last(stream: u64, offset: u64, length: u64) -> StreamFrame {
 }
 
 /// A trace under construction. Times are in milliseconds and must not decrease.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Build(Trace);
 
 impl Build {

@@ -56,11 +56,14 @@ pub use blocking::{Blocking, Held, head_of_line_blocking, sent_frames};
 pub use byte_index::{ByteIndex, Index, SAMPLING_INTERVAL, StreamIndex, byte_index, sampled_index};
 pub use error::{Error, ErrorKind, Position};
 pub use multiplexing::{Multiplexing, multiplexing};
-pub use overview::{Overview, PacketCounts, SymbolCounts, overview};
+pub use overview::{MAX_POLICIES, Overview, PacketCounts, SymbolCounts, overview};
 pub use read::{Reader, parse};
 pub use recovered::resolve_recovered;
 pub use streams::{StreamSummary, stream_table};
-pub use trace::{Event, EventKind, Format, Packet, Space, StreamFrame, Symbol, Trace, Vantage};
+pub use trace::{
+    Event, EventKind, Format, LossEstimate, Packet, Redundancy, Space, StreamFrame, Symbol, Trace,
+    Vantage,
+};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

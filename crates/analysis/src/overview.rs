@@ -6,7 +6,10 @@ use std::time::Duration;
 use crate::arrivals::Direction;
 use crate::millis;
 use crate::streams::stream_table;
-use crate::trace::{EventKind, Packet, Trace};
+use crate::trace::{EventKind, LossEstimate, Packet, Redundancy, Trace};
+
+/// Coding sessions whose policies are listed.
+pub const MAX_POLICIES: usize = 64;
 
 /// Packets in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -43,7 +46,7 @@ pub struct SymbolCounts {
 }
 
 /// A summary of a trace in numbers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Overview {
     /// The title in the file; free text.
     pub title: String,
@@ -76,6 +79,11 @@ pub struct Overview {
     pub lost: u64,
     /// Recovered symbols.
     pub symbols: SymbolCounts,
+    /// What the recording end knew at last of the losses of its path.
+    pub loss: Option<LossEstimate>,
+    /// What redundancy policies did at last, for at most [`MAX_POLICIES`] sessions in the order in
+    /// which they began.
+    pub redundancy: Vec<Redundancy>,
     /// Malformed records.
     pub malformed: u64,
     /// Whether the file ends early.
@@ -101,6 +109,8 @@ pub fn overview(trace: &Trace, direction: Direction) -> Overview {
         received: PacketCounts::default(),
         lost: 0,
         symbols: SymbolCounts::default(),
+        loss: None,
+        redundancy: Vec::new(),
         malformed: trace.malformed,
         truncated: trace.truncated,
     };
@@ -116,10 +126,27 @@ pub fn overview(trace: &Trace, direction: Direction) -> Overview {
             EventKind::RecoveredByPeer { count } => {
                 overview.symbols.by_peer = overview.symbols.by_peer.saturating_add(*count);
             }
-            _ => {}
+            EventKind::LossEstimateUpdated(loss) => overview.loss = Some(*loss),
+            EventKind::RedundancyUpdated(news) => overview.update(news),
+            EventKind::DataMoved { .. }
+            | EventKind::Request { .. }
+            | EventKind::Response { .. }
+            | EventKind::PriorityUpdate { .. } => {}
         }
     }
     overview
+}
+
+impl Overview {
+    /// Notes what the policy of a session does now.
+    fn update(&mut self, news: &Redundancy) {
+        let sessions = self.redundancy.len();
+        match self.redundancy.iter_mut().find(|known| known.session == news.session) {
+            Some(known) => news.clone_into(known),
+            None if sessions < MAX_POLICIES => self.redundancy.push(news.clone()),
+            None => {}
+        }
+    }
 }
 
 #[cfg(test)]
@@ -150,5 +177,38 @@ mod tests {
         assert_eq!(overview.received, received);
         assert_eq!(overview.symbols, SymbolCounts { recovered: 2, unresolved: 1, by_peer: 3 });
         assert_eq!((overview.lost, overview.duration), (1, Duration::from_millis(6)));
+        assert_eq!((overview.loss, overview.redundancy.len()), (None, 0));
+    }
+
+    #[test]
+    fn the_last_word_on_losses_and_redundancy_counts() {
+        let loss = |rate| {
+            let estimate =
+                LossEstimate { rate, low: 0.0, high: 0.1, burst: 2.0, burst_ms: Some(5.0) };
+            EventKind::LossEstimateUpdated(estimate)
+        };
+        let says = |session, reason: &str| {
+            let (policy, reason) = ("auto".into(), Some(reason.into()));
+            Box::new(Redundancy { session, policy, reason, repairs: None })
+        };
+        let mut build = Build::default()
+            .event(1, loss(0.02))
+            .event(2, EventKind::RedundancyUpdated(says(3, "unknown")))
+            .event(3, EventKind::RedundancyUpdated(says(1, "lossless")))
+            .event(4, loss(0.03))
+            .event(5, EventKind::RedundancyUpdated(says(3, "no_use")));
+        let overview = overview(&build.clone().trace(), Direction::Sent);
+        assert_eq!(overview.loss.map(|loss| loss.rate), Some(0.03));
+        assert_eq!(overview.redundancy, [*says(3, "no_use"), *says(1, "lossless")]);
+        let text = crate::text::overview(&overview);
+        let expected = "loss 3.0 % (0.0 to 10.0 %), 2.0 packets in a row for 5.0 ms\n\
+                        session 3: auto, no_use\nsession 1: auto, lossless\n";
+        assert!(text.ends_with(expected), "{text}");
+        // A file may name as many sessions as it likes.
+        for session in 0..1_000 {
+            build = build.event(6, EventKind::RedundancyUpdated(says(session, "x")));
+        }
+        let overview = super::overview(&build.trace(), Direction::Sent);
+        assert_eq!(overview.redundancy.len(), MAX_POLICIES);
     }
 }

@@ -16,6 +16,7 @@ use crate::overview::Overview;
 use crate::statistics::millis;
 use crate::streams::StreamSummary;
 use crate::table::{Cell, Table};
+use crate::trace::LossEstimate;
 
 /// Characters of a path that are shown at most.
 const PATH_WIDTH: usize = 40;
@@ -76,7 +77,28 @@ pub fn overview(overview: &Overview) -> String {
         let _ = write!(text, "; symbols recovered: {here} here, {there} by the peer");
     }
     text.push('\n');
+    if let Some(loss) = &overview.loss {
+        text += &loss_estimate(loss);
+    }
+    for redundancy in &overview.redundancy {
+        let _ = write!(text, "session {}: {}", redundancy.session, plain(&redundancy.policy));
+        if let Some(reason) = &redundancy.reason {
+            let _ = write!(text, ", {}", plain(reason));
+        }
+        if let Some(repairs) = redundancy.repairs {
+            let _ = write!(text, " with {repairs} repair symbols");
+        }
+        text.push('\n');
+    }
     text
+}
+
+/// A line about losses that do not depend on the rate.
+fn loss_estimate(loss: &LossEstimate) -> String {
+    let [rate, low, high] = [loss.rate, loss.low, loss.high].map(|share| share * 100.0);
+    let burst = loss.burst;
+    let time = loss.burst_ms.map(|time| format!(" for {time:.1} ms")).unwrap_or_default();
+    format!("loss {rate:.1} % ({low:.1} to {high:.1} %), {burst:.1} packets in a row{time}\n")
 }
 
 /// How streams took turns.

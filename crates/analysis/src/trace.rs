@@ -116,8 +116,36 @@ pub struct Packet {
     pub repairs: u32,
 }
 
+/// What the recording end knew of the losses of its path that do not depend on its rate.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LossEstimate {
+    /// Share of lost packets, like the next two from 0 to 1.
+    pub rate: f64,
+    /// Its lower bound.
+    pub low: f64,
+    /// Its upper bound.
+    pub high: f64,
+    /// How many packets were lost in a row on average.
+    pub burst: f64,
+    /// How long the path went on losing packets, in milliseconds, if known.
+    pub burst_ms: Option<f64>,
+}
+
+/// What the redundancy policy of a coding session did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Redundancy {
+    /// The coding session.
+    pub session: u64,
+    /// Name and parameters of the policy.
+    pub policy: Box<str>,
+    /// Why it sent redundancy, or none.
+    pub reason: Option<Box<str>>,
+    /// Repair symbols on each occasion, if it sent any.
+    pub repairs: Option<u64>,
+}
+
 /// An event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum EventKind {
     /// A packet was sent.
@@ -179,10 +207,14 @@ pub enum EventKind {
         /// How many.
         count: u64,
     },
+    /// The recording end knew more of the losses of its path.
+    LossEstimateUpdated(LossEstimate),
+    /// A redundancy policy was put in charge of a session, or had another reason.
+    RedundancyUpdated(Box<Redundancy>),
 }
 
 /// An event with its time.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Event {
     /// Time since the first event of the trace, to the microsecond.
     pub at: Duration,
@@ -191,7 +223,7 @@ pub struct Event {
 }
 
 /// A connection as recorded by one end.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trace {
     /// The version in the file: `qlog_version`, or `file_schema` of newer drafts.
     pub version: String,

@@ -28,6 +28,8 @@ fn event(random: &mut Rng) -> String {
         "h3:priority_updated",
         "fec:symbol_recovered",
         "fec:recovered_by_peer",
+        "sutura:redundancy_updated",
+        "sutura:loss_estimate_updated",
         "other",
     ];
     let name = names[random.below(names.len() as u64) as usize];
@@ -36,7 +38,7 @@ fn event(random: &mut Rng) -> String {
     let (frames, number) = (frames.join(","), random.below(50));
     let group = ["", r#""group_id":"a","#, r#""group_id":"b","#][random.below(3) as usize];
     format!(
-        r#"{{{group}"time":{time},"name":"{name}","data":{{"header":{{"packet_number":{number}}},"frames":[{frames}],"stream_id":4,"length":9,"new":"u=1","session":1,"symbol_id":7,"count":{number},"frame":{{"frame_type":"headers","headers":[{{"name":":path","value":"/\u001b[1m"}}]}}}}}}"#
+        r#"{{{group}"time":{time},"name":"{name}","data":{{"header":{{"packet_number":{number}}},"frames":[{frames}],"stream_id":4,"length":9,"new":"u=1","session":1,"rate":0.5,"low":0,"high":1e300,"name":"\u001b[2J","symbol_id":7,"count":{number},"frame":{{"frame_type":"headers","headers":[{{"name":":path","value":"/\u001b[1m"}}]}}}}}}"#
     )
 }
 

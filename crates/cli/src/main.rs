@@ -15,6 +15,7 @@ mod output;
 mod policies;
 mod qlog;
 mod serve;
+mod stats;
 mod transport;
 mod url;
 

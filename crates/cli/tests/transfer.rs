@@ -129,6 +129,46 @@ fn the_server_protects_by_default_what_clients_say_nothing_about() {
 }
 
 #[test]
+fn both_ends_tell_what_is_lost_and_what_redundancy_did() {
+    let (scratch, site, out) = Scratch::with_site();
+    write(&site, "a.bin", &noise(400_000));
+    let server = Listening::serve(&site, &scratch, &["--fec", "3", "--stats"]);
+    let url = server.url("/a.bin");
+    let mut command = sutura(["get", "--stats", "--fingerprint", server.fingerprint(), "--out"]);
+    command.arg(out.join("")).arg(&url);
+    let output = Process::spawn(command).output();
+    assert_eq!(success(&output), "");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let summary = told.lines().find(|line| line.starts_with(&server.address)).unwrap();
+    for part in [" received, ", " sent, ", " packets lost, rtt ", ", loss "] {
+        assert!(summary.contains(part), "{part}: {told}");
+    }
+
+    let report = get_report(&server, &[url], &out, &["--stats"]);
+    let client = &report["connections"][0];
+    let (output, server) = server.interrupt();
+    assert_eq!(output.status.code(), Some(0));
+    let server = server.unwrap();
+    for end in [client, &server] {
+        let share = |name: &str| end["loss"][name].as_f64().unwrap();
+        assert!(share("low") <= share("rate") && share("rate") <= share("high"), "{end}");
+        assert!(end["rtt_ms"].as_f64() > Some(0.0), "{end}");
+    }
+    let count = |name: &str| server["fec"][name].as_u64().unwrap();
+    assert_eq!(
+        count("repair_symbols_sent"),
+        count("repair_symbols_useful") + count("repair_symbols_wasted")
+    );
+    assert!(count("source_symbols_sent") > 300 && count("source_bytes_sent") > 400_000);
+    let arrived = client["fec"]["source_symbols_received"].as_u64().unwrap();
+    assert!(count("source_symbols_sent") >= arrived, "{server} {client}");
+    let protection = &server["protections"][0];
+    assert!(protection["policy"].as_str().unwrap().contains("burst=3"), "{server}");
+    assert_eq!(protection["source_symbols_sent"], count("source_symbols_sent"));
+    assert_eq!(client["protections"].as_array().map(Vec::len), Some(0), "{client}");
+}
+
+#[test]
 fn a_certificate_is_trusted_by_its_authority() {
     let (scratch, site, out) = Scratch::with_site();
     write(&site, "index.html", b"home");

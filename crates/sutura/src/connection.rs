@@ -14,8 +14,8 @@ use std::time::Instant;
 use sutura_proto as proto;
 use sutura_proto::{
     ConnectionError, ConnectionHandle, ConnectionStats, Dir, EcnCodepoint, EndpointEvent, Event,
-    MessageId, MessageOptions, MessageOutcome, Observer, Protection, SendDatagramError,
-    SendMessageError, StreamEvent, StreamId,
+    MessageId, MessageOptions, MessageOutcome, Observer, Protection, ProtectionStats,
+    SendDatagramError, SendMessageError, StreamEvent, StreamId,
 };
 
 /// Locks `mutex`. A panic in another task is no reason to fail here: every call leaves the state
@@ -504,6 +504,12 @@ impl Connection {
     #[must_use]
     pub fn stats(&self) -> ConnectionStats {
         self.0.lock().quic.stats()
+    }
+
+    /// What erasure coding protects, and why the policies send redundancy at present, or none.
+    #[must_use]
+    pub fn protections(&self) -> Vec<ProtectionStats> {
+        self.0.lock().quic.protections()
     }
 
     /// The peer's address.

@@ -43,11 +43,11 @@ pub use endpoint::{Connecting, Endpoint, Incoming};
 pub use recv_stream::{ReadError, ReadExactError, ReadToEndError, RecvStream};
 pub use send_stream::{SendStream, WriteError};
 pub use sutura_proto::{
-    Algorithm, Chunk, CodeId, CodeSet, ConnectError, ConnectionError, ConnectionId,
+    Algorithm, Chunk, CodeId, CodeSet, CodingCounts, ConnectError, ConnectionError, ConnectionId,
     ConnectionStats, Dir, FecConfig, FecStats, Message, MessageId, MessageOptions, MessageOutcome,
-    MessageStats, Metrics, Observation, Observer, Priority, Protection, Scheme, SendDatagramError,
-    SendMessageError, Side, SpaceId, StreamId, TransportError, TransportErrorCode, Urgency,
-    conformance, policy, registry, wire_format,
+    MessageStats, Metrics, Observation, Observer, Priority, Protection, ProtectionStats, Reason,
+    Scheme, SendDatagramError, SendMessageError, Side, SpaceId, StreamId, TransportError,
+    TransportErrorCode, Urgency, conformance, policy, registry, wire_format,
 };
 
 #[cfg(doctest)]

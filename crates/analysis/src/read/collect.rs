@@ -149,7 +149,10 @@ impl Kept {
             | EventKind::Request { stream, .. }
             | EventKind::Response { stream, .. }
             | EventKind::PriorityUpdate { stream, .. } => (none, 0, Some(*stream)),
-            EventKind::PacketLost { .. } | EventKind::RecoveredByPeer { .. } => (none, 0, None),
+            EventKind::PacketLost { .. }
+            | EventKind::RecoveredByPeer { .. }
+            | EventKind::LossEstimateUpdated(_)
+            | EventKind::RedundancyUpdated(_) => (none, 0, None),
         };
         self.events += 1;
         self.frames += frames.len() + symbols;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{json, packet};
-use crate::trace::EventKind;
+use crate::trace::{EventKind, LossEstimate, Redundancy};
 
 /// The result of reading an event.
 #[derive(Debug)]
@@ -42,6 +42,8 @@ pub(super) fn read(event: &Value) -> Read {
         "recovered_by_peer" => {
             json::number(data.get("count")).map(|count| EventKind::RecoveredByPeer { count }).into()
         }
+        "loss_estimate_updated" => loss_estimate(data).map(EventKind::LossEstimateUpdated).into(),
+        "redundancy_updated" => redundancy(data).map(EventKind::RedundancyUpdated).into(),
         _ => Read::Other,
     }
 }
@@ -111,4 +113,24 @@ fn symbol_recovered(data: &Value) -> Option<EventKind> {
         id: json::number(data.get("symbol_id"))?,
         frames: packet::stream_frames(data),
     })
+}
+
+fn loss_estimate(data: &Value) -> Option<LossEstimate> {
+    let float = |key: &str| json::float(data.get(key));
+    Some(LossEstimate {
+        rate: float("rate")?,
+        low: float("low")?,
+        high: float("high")?,
+        burst: float("burst").unwrap_or(1.0),
+        burst_ms: float("burst_time"),
+    })
+}
+
+fn redundancy(data: &Value) -> Option<Box<Redundancy>> {
+    Some(Box::new(Redundancy {
+        session: json::number(data.get("session"))?,
+        policy: json::text(data.get("name"))?.into(),
+        reason: json::text(data.get("reason")).map(Into::into),
+        repairs: json::number(data.get("repairs")),
+    }))
 }

@@ -1,6 +1,8 @@
 use super::*;
 use crate::limits::{MAX_EVENTS, MAX_FRAMES, MAX_STREAMS, MAX_TEXT_BYTES, MAX_TRACES};
-use crate::{Direction, EventKind, Space, StreamFrame, Vantage, stream_table};
+use crate::{
+    Direction, EventKind, LossEstimate, Redundancy, Space, StreamFrame, Vantage, stream_table,
+};
 use std::time::Duration;
 
 fn one(file: &str) -> Trace {
@@ -48,6 +50,8 @@ fn our_own_form() {
         r#"{"time":40.0,"name":"transport:packet_received","data":{"header":{"packet_type":"1RTT","packet_number":2},"raw":{"length":540,"payload_length":510},"frames":[{"frame_type":"stream","stream_id":0,"offset":1000,"length":500,"fin":true},{"frame_type":"repair","session":2,"first_symbol_id":7,"symbol_count":1,"key":9,"length":100}]}}"#,
         r#"{"time":41.0,"name":"fec:symbol_recovered","data":{"session":2,"symbol_id":8,"length":1004}}"#,
         r#"{"time":42.0,"name":"fec:recovered_by_peer","data":{"session":1,"count":4}}"#,
+        r#"{"time":42.5,"name":"sutura:redundancy_updated","data":{"name":"tail: burst=2","session":2,"reason":"protects","repairs":2,"wait":5.0}}"#,
+        r#"{"time":43.0,"name":"sutura:loss_estimate_updated","data":{"rate":0.02,"low":0.01,"high":0.04,"burst":2.0,"p":0.01,"r":0.5,"excess":0.0}}"#,
         r#"{"time":43.5,"name":"recovery:packet_lost","data":{"header":{"packet_type":"1RTT","packet_number":3},"raw":{"length":80}}}"#,
     ]));
     check(&trace, false);
@@ -63,7 +67,12 @@ fn our_own_form() {
     assert_eq!(packet.repairs, 1);
     assert_eq!(*kinds[3], EventKind::SymbolRecovered { session: 2, id: 8, frames: vec![] });
     assert_eq!(*kinds[4], EventKind::RecoveredByPeer { count: 4 });
-    assert_eq!(*kinds[5], EventKind::PacketLost { space: Space::Data, number: Some(3) });
+    let (policy, reason) = ("tail: burst=2".into(), Some("protects".into()));
+    let redundancy = Redundancy { session: 2, policy, reason, repairs: Some(2) };
+    assert_eq!(*kinds[5], EventKind::RedundancyUpdated(Box::new(redundancy)));
+    let loss = LossEstimate { rate: 0.02, low: 0.01, high: 0.04, burst: 2.0, burst_ms: None };
+    assert_eq!(*kinds[6], EventKind::LossEstimateUpdated(loss));
+    assert_eq!(*kinds[7], EventKind::PacketLost { space: Space::Data, number: Some(3) });
     assert_eq!(trace.duration, Duration::from_micros(43_500));
 }
 

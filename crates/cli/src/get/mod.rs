@@ -13,10 +13,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressDrawTarget};
-use sutura::http;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
+use sutura::{Connection, http};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::cert::parse_fingerprint;
 use crate::failure::{Exit, Failure};
@@ -24,6 +24,7 @@ use crate::fec::Fec;
 use crate::interrupt::interrupted;
 use crate::output;
 use crate::qlog::QlogArgs;
+use crate::stats::Statistics;
 use crate::transport::TransportArgs;
 use crate::url::{Authority, Url};
 use connect::{Connector, Trust};
@@ -31,11 +32,15 @@ use report::{ConnectionReport, Report};
 use sink::Target;
 use transfer::{Asked, Job, Outcome};
 
+/// How often statistics are shown.
+const STATS_INTERVAL: Duration = Duration::from_millis(500);
+
 const EXAMPLES: &str = "\
 Examples:
   sutura get https://example.org/
   sutura get --out page.html --fec 3,25 https://example.org/
   sutura get --out pages/ --json https://example.org/a.css https://example.org/b.js
+  sutura get --stats --fec 3 --out video.mp4 https://example.org/video.mp4
   sutura get --fingerprint 9f86d0...0a08 --priority 'u=1, i' --out - https://localhost:4433/
   sutura get --priority 'u=1, exp_p=(web;u=1)' --priority 'u=5, i, exp_w=0.5' \\
     https://example.org/a.css https://example.org/b.jpg
@@ -86,6 +91,9 @@ pub struct Args {
     transport: TransportArgs,
     #[command(flatten)]
     qlog: QlogArgs,
+    /// Show while it runs, and at the end, what is lost on the way and what redundancy does about it
+    #[arg(long)]
+    stats: bool,
     /// Print times and counters as JSON to standard output
     #[arg(long)]
     json: bool,
@@ -102,6 +110,8 @@ struct Context {
     connector: Connector,
     room: Arc<Semaphore>,
     progress: MultiProgress,
+    /// Whether to show statistics.
+    stats: bool,
 }
 
 /// A job, the index of its URL on the command line, and its result.
@@ -119,6 +129,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         connector: connector(&args)?,
         room: Arc::new(Semaphore::new(args.parallel.into())),
         progress: progress(),
+        stats: args.stats,
     });
     let late = async {
         match args.max_time {
@@ -141,6 +152,9 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     context.connector.close().await;
     let report = result?;
     report.complain();
+    if args.stats && !args.json {
+        report.tell();
+    }
     if args.json {
         output::json(&report.to_json())?;
     }
@@ -236,6 +250,8 @@ async fn fetch_from(
             return (ConnectionReport::failed(&authority, failure), done);
         }
     };
+    let connection = connected.client.connection();
+    let watching = context.stats.then(|| watch(&context.progress, &authority, connection));
     let mut transfers = JoinSet::new();
     let mut done = Vec::new();
     // Requests are sent one after the other, in the order of the URLs.
@@ -255,10 +271,33 @@ async fn fetch_from(
     while let Some(transfer) = transfers.join_next().await {
         done.extend(transfer);
     }
-    let connection = connected.client.connection();
+    if let Some((bar, task)) = watching {
+        task.abort();
+        bar.finish_and_clear();
+    }
     let report = ConnectionReport::of(&authority, connection, connected.took);
     connection.close(http::Code::NO_ERROR.0, b"");
     (report, done)
+}
+
+/// Shows the statistics of a connection below the transfers until the task is aborted.
+fn watch(
+    progress: &MultiProgress,
+    authority: &Authority,
+    connection: &Connection,
+) -> (ProgressBar, JoinHandle<()>) {
+    let bar = progress.add(output::bar(0, "{msg}"));
+    let (shown, connection, name) = (bar.clone(), connection.clone(), authority.to_string());
+    let task = tokio::spawn(async move {
+        let mut earlier = Statistics::of(&connection);
+        loop {
+            tokio::time::sleep(STATS_INTERVAL).await;
+            let now = Statistics::of(&connection);
+            shown.set_message(now.live(&name, &earlier).join("\n"));
+            earlier = now;
+        }
+    });
+    (bar, task)
 }
 
 /// Sends a request, waiting until there is room for one more.

@@ -1,6 +1,5 @@
 //! Reports the outcome of all connections and transfers.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -9,7 +8,8 @@ use sutura::Connection;
 use super::Done;
 use super::transfer::Outcome;
 use crate::failure::{Exit, Failure};
-use crate::output::millis;
+use crate::output::{self, millis};
+use crate::stats::{Statistics, peer};
 use crate::url::{Authority, Url};
 
 /// A closed connection.
@@ -17,6 +17,8 @@ use crate::url::{Authority, Url};
 pub struct ConnectionReport {
     authority: Authority,
     json: Value,
+    /// The statistics as text.
+    summary: Vec<String>,
     /// Why the connection could not be opened.
     failure: Option<Failure>,
     connect: Option<Duration>,
@@ -24,37 +26,25 @@ pub struct ConnectionReport {
 
 impl ConnectionReport {
     pub fn of(authority: &Authority, connection: &Connection, took: Duration) -> Self {
-        let stats = connection.stats();
-        let json = json!({
-            "authority": authority.to_string(),
-            "remote": canonical(connection.remote_address()).to_string(),
-            "connect_ms": millis(took),
-            "rtt_ms": millis(stats.rtt),
-            "min_rtt_ms": millis(stats.min_rtt),
-            "packets_sent": stats.sent.packets,
-            "packets_received": stats.received.packets,
-            "bytes_sent": stats.sent.bytes,
-            "bytes_received": stats.received.bytes,
-            "fec": {
-                "negotiated": stats.fec.negotiated,
-                "source_symbols_received": stats.fec.source_symbols_received,
-                "repair_symbols_received": stats.fec.repair_symbols_received,
-                "recovered": stats.fec.recovered,
-                "recovered_bytes": stats.fec.recovered_bytes,
-            },
-        });
-        Self { authority: authority.clone(), json, failure: None, connect: Some(took) }
+        let statistics = Statistics::of(connection);
+        let mut json = statistics.to_json();
+        json["authority"] = authority.to_string().into();
+        json["remote"] = peer(connection).into();
+        json["connect_ms"] = millis(took).into();
+        let summary = statistics.summary(&authority.to_string());
+        Self { authority: authority.clone(), json, summary, failure: None, connect: Some(took) }
     }
 
     pub fn failed(authority: &Authority, failure: Failure) -> Self {
         let json = json!({ "authority": authority.to_string(), "error": failure.message });
-        Self { authority: authority.clone(), json, failure: Some(failure), connect: None }
+        Self {
+            authority: authority.clone(),
+            json,
+            summary: Vec::new(),
+            failure: Some(failure),
+            connect: None,
+        }
     }
-}
-
-/// Converts an IPv4-mapped IPv6 address back to IPv4.
-fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// All connections, and all URLs in the order of the command line.
@@ -91,6 +81,11 @@ impl<'a> Report<'a> {
                 failure.report();
             }
         }
+    }
+
+    /// Writes the statistics of all connections to standard error.
+    pub fn tell(&self) {
+        self.connections.iter().flat_map(|c| &c.summary).for_each(|line| output::note(line));
     }
 
     /// The exit code of the first URL that failed.
@@ -159,6 +154,7 @@ mod tests {
         let a = ConnectionReport {
             authority: urls[0].authority.clone(),
             json: Value::Null,
+            summary: Vec::new(),
             failure: None,
             connect: Some(Duration::from_millis(3)),
         };

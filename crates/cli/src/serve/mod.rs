@@ -3,6 +3,7 @@
 pub mod h1;
 pub mod h3;
 pub mod reply;
+mod reports;
 pub mod rules;
 pub mod service;
 pub mod site;
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use sutura::registry::UnknownPolicy;
-use sutura::{Endpoint, EndpointConfig, ServerConfig};
+use sutura::{Connection, Endpoint, EndpointConfig, ServerConfig};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -28,6 +29,7 @@ use crate::interrupt::interrupted;
 use crate::output;
 use crate::qlog::QlogArgs;
 use crate::transport::TransportArgs;
+use reports::Reports;
 use rules::Rules;
 use service::{Log, Service};
 use site::Site;
@@ -101,6 +103,10 @@ pub struct Args {
     /// Write a line per request to standard error
     #[arg(short, long)]
     verbose: bool,
+    /// Write to standard error, when a connection ends, what was lost on the way and what redundancy
+    /// did about it; with --json, a line of JSON to standard output
+    #[arg(long)]
+    stats: bool,
     /// Print the listening addresses as JSON
     #[arg(long)]
     json: bool,
@@ -138,7 +144,12 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     let (stop, stopped) = watch::channel(false);
     let over_tcp = accept_tcp(tcp, TlsAcceptor::from(Arc::new(tls)), service.clone());
     let over_tcp = tokio::spawn(over_tcp);
-    let over_quic = h3::accept(endpoint.clone(), service, stopped, |_| {});
+    let reports = args.stats.then(|| Reports::new(args.json));
+    let accepted = {
+        let reports = reports.clone();
+        move |connection: &Connection| reports.iter().for_each(|all| all.follow(connection))
+    };
+    let over_quic = h3::accept(endpoint.clone(), service, stopped, accepted);
     let mut over_quic = tokio::spawn(over_quic);
     interrupted().await?;
     endpoint.stop_accepting();
@@ -151,6 +162,9 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     }
     over_quic.abort();
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, endpoint.wait_idle()).await;
+    if let Some(reports) = reports {
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, reports.finish()).await;
+    }
     Ok(Exit::Success)
 }
 

@@ -4,7 +4,8 @@
 //! A header is followed by one record for each event: the QUIC schema (`transport`, `recovery`,
 //! `connectivity`), requests, responses and their priorities (`http`), and a category `fec` of this
 //! project for recovery by erasure coding. Stream data, reset tokens, and HTTP fields other than
-//! the pseudo-header fields and `priority` are not recorded.
+//! the pseudo-header fields and `priority` are not recorded. A category `sutura` says what redundancy
+//! policies do and why, and what is known of the path's losses.
 
 mod frames;
 mod http;

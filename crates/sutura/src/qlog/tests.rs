@@ -3,8 +3,11 @@ use super::writer::Recorder;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use sutura_h3::{Fields, FrameAction, FrameContent, FrameEvent};
+use sutura_proto::policy::LossFloor;
 use sutura_proto::wire_format::{Carrier, FrameIter};
-use sutura_proto::{ConnectionId, Metrics, Observation, Side, SpaceId, StreamId};
+use sutura_proto::{
+    ConnectionId, Metrics, Observation, Protection, Reason, Side, SpaceId, StreamId,
+};
 
 fn entries(payload: &[u8]) -> Vec<Value> {
     let mut entries: Vec<Entry<'_>> = Vec::new();
@@ -201,6 +204,44 @@ fn recovery_is_counted_where_there_was_any() {
         (json!("fec:symbol_recovered"), recovered),
         (json!("fec:recovered_by_peer"), json!({"session": 1, "count": 4})),
         (json!("connectivity:connection_closed"), json!({"reason": "timed out"})),
+    ];
+    assert_eq!(got, expected);
+}
+
+#[test]
+fn policies_say_what_they_do_and_what_is_lost() {
+    let protection = Protection::tail(3, Duration::ZERO);
+    let updated =
+        |reason| Observation::RedundancyUpdated { session: 2, protection: &protection, reason };
+    let protects = Reason::Protects { repairs: 2, wait: Duration::from_micros(4_800) };
+    let mut floor = LossFloor::default();
+    (floor.rate, floor.low, floor.high, floor.burst) = (0.2, 0.125, 0.25, 4.0);
+    let mut timed = floor;
+    timed.burst_time = Duration::from_millis(5);
+    let records = records(&[
+        (0, updated(None)),
+        (0, updated(Some(Reason::NoUse))),
+        (0, updated(Some(protects))),
+        (0, Observation::LossEstimateUpdated(floor)),
+        (0, Observation::LossEstimateUpdated(timed)),
+    ]);
+    let got: Vec<_> = records[2..].iter().map(|r| (r["name"].clone(), r["data"].clone())).collect();
+    let name = json!("tail: burst=3, delay=0ns");
+    let redundancy = json!("sutura:redundancy_updated");
+    let loss = json!("sutura:loss_estimate_updated");
+    let estimate = json!({"rate": 0.2, "low": 0.125, "high": 0.25, "burst": 4.0, "p": 0.0625,
+        "r": 0.25, "excess": 0.0});
+    let mut with_time = estimate.clone();
+    with_time["burst_time"] = json!(5.0);
+    let expected = [
+        (redundancy.clone(), json!({"name": name, "session": 2})),
+        (redundancy.clone(), json!({"name": name, "session": 2, "reason": "no_use"})),
+        (
+            redundancy,
+            json!({"name": name, "session": 2, "reason": "protects", "repairs": 2, "wait": 4.8}),
+        ),
+        (loss.clone(), estimate),
+        (loss, with_time),
     ];
     assert_eq!(got, expected);
 }

@@ -1,12 +1,16 @@
 //! The qlog file: header, events, buffering.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use sutura_proto::policy::LossFloor;
 use sutura_proto::wire_format::{Carrier, TransportParameters};
-use sutura_proto::{ConnectionId, Metrics, Observation, Observer, Side, SpaceId};
+use sutura_proto::{
+    ConnectionId, Metrics, Observation, Observer, Protection, Reason, Side, SpaceId,
+};
 
 use super::frames::{self, Entry, hexadecimal};
 use super::http;
@@ -127,6 +131,63 @@ struct SymbolRecovered<'a> {
 struct RecoveredByPeer {
     session: u16,
     count: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct RedundancyUpdated<'a> {
+    /// Name and parameters of the policy.
+    #[serde(serialize_with = "text")]
+    name: &'a Protection,
+    session: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    /// Repair symbols on each occasion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repairs: Option<u32>,
+    /// How long they wait, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait: Option<f64>,
+}
+
+/// Writes what is displayed.
+fn text<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+#[derive(Debug, Serialize)]
+struct LossEstimateUpdated {
+    rate: f64,
+    low: f64,
+    high: f64,
+    /// Packets lost in a row.
+    burst: f64,
+    /// Milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    burst_time: Option<f64>,
+    /// The parameters of the Gilbert model.
+    p: f64,
+    r: f64,
+    /// What is lost in addition while the queue is not empty.
+    excess: f64,
+}
+
+impl<'a> RedundancyUpdated<'a> {
+    fn new(session: u16, name: &'a Protection, reason: Option<Reason>) -> Self {
+        let (repairs, wait) = match reason {
+            Some(Reason::Protects { repairs, wait }) => (Some(repairs), Some(milliseconds(wait))),
+            _ => (None, None),
+        };
+        Self { name, session, reason: reason.map(|reason| reason.name()), repairs, wait }
+    }
+}
+
+impl LossEstimateUpdated {
+    fn new(floor: &LossFloor) -> Self {
+        let (p, r) = floor.gilbert();
+        let &LossFloor { rate, low, high, burst, burst_time, excess, .. } = floor;
+        let burst_time = (!burst_time.is_zero()).then(|| milliseconds(burst_time));
+        Self { rate, low, high, burst, burst_time, p, r, excess }
+    }
 }
 
 /// Bytes that moved between the application and the transport.
@@ -323,6 +384,14 @@ impl Recorder {
             Observation::SymbolsRecoveredByPeer { count: 0, .. } => Ok(()),
             Observation::SymbolsRecoveredByPeer { session, count } => {
                 self.event(now, "fec:recovered_by_peer", RecoveredByPeer { session, count }, out)
+            }
+            Observation::RedundancyUpdated { session, protection, reason } => {
+                let data = RedundancyUpdated::new(session, protection, reason);
+                self.event(now, "sutura:redundancy_updated", data, out)
+            }
+            Observation::LossEstimateUpdated(ref floor) => {
+                let data = LossEstimateUpdated::new(floor);
+                self.event(now, "sutura:loss_estimate_updated", data, out)
             }
             Observation::Written { stream, length } => {
                 let (from, to) = ("application", "transport");

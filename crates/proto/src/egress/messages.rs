@@ -334,9 +334,9 @@ impl Egress {
         let earlier = now.checked_sub(path.one_way()).unwrap_or(now);
         for EndedMessage { id, complete } in self.streams.take_ended_messages() {
             if complete {
-                self.messages.arrived(id, earlier, false)
+                self.messages.arrived(id, earlier, false);
             } else {
-                self.messages.give_up(id)
+                self.messages.give_up(id);
             }
         }
         if let Some(horizon) = now.checked_add(path.one_way()) {

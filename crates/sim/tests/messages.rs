@@ -88,7 +88,7 @@ fn what_cannot_be_in_time_makes_room_for_what_can() {
     let cancelled = of_scheme(Scheme::DEADLINE, told(Some(5)));
     let [first, second, third] = [&in_order, &by_deadline, &cancelled].map(on_time);
     println!("in time: in order {first:.3}, by deadline {second:.3}, with cancellation {third:.3}");
-    assert!(first < 0.6 && second > 0.9 && third > 0.9, "{first} {second} {third}");
+    assert!(first < 0.6 && second > 0.8 && third > 0.8, "{first} {second} {third}");
     assert!(by_deadline.delays.iter().all(Option::is_some), "the large ones go last");
     let given_up = cancelled.fates.iter().filter(|fate| **fate == MessageOutcome::GivenUp).count();
     assert_eq!(given_up, 10);

@@ -76,11 +76,18 @@ fn margin(path: &PathView) -> Duration {
     (path.rtt_variation * MARGIN_DEVIATIONS).max(MIN_MARGIN)
 }
 
+/// How much sooner than necessary a retransmission must arrive to be relied on: the margin, but at least
+/// a sixteenth of a round trip, because a loss is known only when later packets arrive. At most an eighth,
+/// because the first estimates of the deviation are far too high.
+fn reserve(path: &PathView) -> Duration {
+    margin(path).max(path.rtt / 16).min(path.rtt / 8)
+}
+
 impl MessageRules {
     /// Whether a message that is unprotected would be too late if this waited for the next one, and
     /// if it was sent again when its loss is known.
     fn is_urgent(&self, now: Instant, view: &View) -> bool {
-        let tolerance = self.tolerance.and_then(|time| time.checked_sub(margin(&view.path)));
+        let tolerance = self.tolerance.and_then(|time| time.checked_sub(reserve(&view.path)));
         if tolerance.is_some_and(|tolerance| view.retransmission_is_enough(tolerance)) {
             return false;
         }

@@ -574,7 +574,7 @@ mod tests {
     fn the_model_sends_what_a_connection_sends() {
         let count = 60;
         let bare = Setup::bare(Channel::Lossless);
-        let summaries = measure(&[bare.clone()], count, &Options::default()).unwrap();
+        let summaries = measure(std::slice::from_ref(&bare), count, &Options::default()).unwrap();
         let model = Workload {
             link: bare.channel.link().unwrap(),
             size: StreamPlan::frames(0).size,

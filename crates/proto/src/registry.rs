@@ -80,6 +80,7 @@ mod tests {
         assert_eq!(protection("tail:burst=5, delay=25ms"), "tail: burst=5, delay=25ms");
         assert_eq!(protection("incremental:delay=7"), "incremental: burst=3, delay=7ms");
         assert_eq!(protection("block:source=10,parity=3"), "block: source=10, parity=3");
+        assert_eq!(protection("block:source=25,code=2d"), "block: source=25, code=2d");
         let error = |text| redundancy().find(text).err().unwrap().to_string();
         assert!(error("tail:size=3").contains("burst=3,delay=0ms"));
         assert!(error("block:source=255,parity=1").contains("255"));

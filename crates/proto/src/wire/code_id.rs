@@ -9,6 +9,8 @@ impl CodeId {
     pub const SLIDING_WINDOW: Self = Self(0);
     /// Reed-Solomon blocks.
     pub const REED_SOLOMON: Self = Self(1);
+    /// Two-dimensional parity.
+    pub const PARITY_2D: Self = Self(2);
 
     /// The largest number: a variable-length integer has a bit for each code up to it.
     pub const MAX: Self = Self(61);

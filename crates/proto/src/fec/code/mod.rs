@@ -5,9 +5,11 @@
 //! repair symbols of several codes. To add a code, write a file with a [`Code`] and a line in
 //! [`CODES`].
 
+mod parity_2d;
 mod reed_solomon;
 mod sliding_window;
 
+pub use parity_2d::Parity2d;
 pub use reed_solomon::ReedSolomon;
 pub use sliding_window::SlidingWindow;
 
@@ -71,7 +73,7 @@ pub trait Code: Debug + Send + Sync {
 }
 
 /// All codes.
-pub static CODES: [&dyn Code; 2] = [&SlidingWindow, &ReedSolomon];
+pub static CODES: [&dyn Code; 3] = [&SlidingWindow, &ReedSolomon, &Parity2d];
 
 impl CodeSet {
     /// All codes.

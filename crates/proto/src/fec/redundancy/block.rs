@@ -1,6 +1,7 @@
 //! Parity symbols after each block of data.
 
 use super::{Arrival, Decision, Redundancy, RedundancyFactory, RepairPlan, Turn, View};
+use crate::fec::code::Parity2d;
 use crate::wire::code_id::CodeId;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,12 +11,19 @@ use sutura_schedule::registry::{Entry, UnknownPolicy};
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "block",
-    "Reed-Solomon blocks: parity symbols after each block of data",
-    "source=20,parity=2",
+    "parity symbols after each block of data: Reed-Solomon, or rows and columns",
+    "source=20,parity=2,code=rs",
     |parameters| {
         let source = parameters.number("source", 20)?;
-        let parity = parameters.number("parity", 2)?;
-        let block = Block::new(source, parity).ok_or_else(|| {
+        let block = match parameters.take("code") {
+            None | Some("rs") => Block::new(source, parameters.number("parity", 2)?),
+            Some("2d") => Block::parity_2d(source),
+            Some(code) => {
+                let text = format!("code: `{code}` is neither rs nor 2d");
+                return Err(UnknownPolicy::new(text));
+            }
+        };
+        let block = block.ok_or_else(|| {
             UnknownPolicy::new("a block has 1 to 255 symbols, source and parity together")
         })?;
         Ok(Arc::new(block))
@@ -26,23 +34,61 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
 /// GF(256).
 pub const MAX_BLOCK: u32 = 255;
 
-/// Reed-Solomon blocks: after `source` symbols, or at the end of the application's data, sends
-/// `parity` repair symbols. Any set of them recovers as many losses in their block. If the peer
-/// does not accept the code, repair symbols of the sliding window over the same blocks are sent
-/// instead.
+/// Blocks: after `source` symbols, or at the end of the application's data, sends parity symbols. If
+/// the peer does not accept the code, repair symbols of the sliding window over the same blocks are
+/// sent instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
     source: u32,
-    parity: u32,
+    parities: Parities,
+}
+
+/// The parity symbols of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Parities {
+    /// So many of a Reed-Solomon code.
+    ReedSolomon(u32),
+    /// One for each row and each column.
+    Lines,
+}
+
+impl Parities {
+    fn code(self) -> CodeId {
+        match self {
+            Self::ReedSolomon(_) => CodeId::REED_SOLOMON,
+            Self::Lines => CodeId::PARITY_2D,
+        }
+    }
+
+    /// How many there are for a block with this span.
+    fn count(self, span: &Range<u64>) -> u32 {
+        match self {
+            Self::ReedSolomon(count) => count,
+            // There are fewer lines than symbols in all but the smallest blocks.
+            Self::Lines => Parity2d::lines(span.end.saturating_sub(span.start)) as u32,
+        }
+    }
 }
 
 impl Block {
-    /// Blocks of `source` symbols (k) and `parity` parity symbols (n - k). `None` if there are no
-    /// source symbols, or more than [`MAX_BLOCK`] symbols in all.
+    /// Reed-Solomon blocks of `source` symbols (k) and `parity` parity symbols (n - k), of which any
+    /// set recovers as many losses in its block. `None` if there are no source symbols, or more than
+    /// [`MAX_BLOCK`] symbols in all.
     #[must_use]
     pub fn new(source: u32, parity: u32) -> Option<Self> {
         let fits = source.checked_add(parity).is_some_and(|n| n <= MAX_BLOCK);
-        (source > 0 && fits).then_some(Self { source, parity })
+        let parities = Parities::ReedSolomon(parity);
+        (source > 0 && fits).then_some(Self { source, parities })
+    }
+
+    /// Blocks of `source` symbols with a parity symbol for each row and each column of the square that
+    /// they fill: of 25 symbols, ten (Eghbal and Lu 2022). `None` if there are no source symbols, or
+    /// more than [`MAX_BLOCK`] symbols in all.
+    #[must_use]
+    pub fn parity_2d(source: u32) -> Option<Self> {
+        let lines = Parity2d::lines(source.into());
+        let fits = u64::from(source) + lines <= u64::from(MAX_BLOCK);
+        (source > 0 && fits).then_some(Self { source, parities: Parities::Lines })
     }
 }
 
@@ -52,7 +98,10 @@ impl RedundancyFactory for Block {
     }
 
     fn parameters(&self) -> String {
-        format!("source={}, parity={}", self.source, self.parity)
+        match self.parities {
+            Parities::ReedSolomon(parity) => format!("source={}, parity={parity}", self.source),
+            Parities::Lines => format!("source={}, code=2d", self.source),
+        }
     }
 
     fn build(&self) -> Box<dyn Redundancy> {
@@ -81,7 +130,8 @@ struct BlockPolicy {
 impl BlockPolicy {
     /// Ends the block that is being filled.
     fn close(&mut self) {
-        if let Some(span) = self.open.take().filter(|_| self.block.parity > 0) {
+        let wants_any = |span: &Range<u64>| self.block.parities.count(span) > 0;
+        if let Some(span) = self.open.take().filter(wants_any) {
             self.complete.push_back(Complete { span, sent: 0 });
         }
     }
@@ -126,7 +176,7 @@ impl Redundancy for BlockPolicy {
         if let Some(block) = self.complete.get_mut(index) {
             block.span.start = block.span.start.max(view.first);
             block.sent += 1;
-            if block.sent >= self.block.parity {
+            if block.sent >= self.block.parities.count(&block.span) {
                 self.complete.remove(index);
             }
         }
@@ -140,7 +190,7 @@ impl Redundancy for BlockPolicy {
         match self.next(view).and_then(|index| self.complete.get(index)) {
             Some(block) => Decision::Repair(RepairPlan {
                 span: block.span.start.max(view.first)..block.span.end,
-                code: CodeId::REED_SOLOMON,
+                code: self.block.parities.code(),
                 key: Some(block.sent),
                 turn: Turn::Protected,
             }),
@@ -152,6 +202,7 @@ impl Redundancy for BlockPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fec::code::Code;
 
     fn view(first: u64, next: u64) -> View {
         View { first, next, unacked: (next - first) as u32, ..View::default() }
@@ -190,6 +241,23 @@ mod tests {
     }
 
     #[test]
+    fn rows_and_columns_follow_each_block() {
+        let now = Instant::now();
+        let mut policy = Block::parity_2d(25).unwrap().build();
+        (0..27).for_each(|id| policy.on_source_sent(now, id, &view(0, id + 1)));
+        policy.on_flushed(now, true, &view(0, 27));
+        let mut sent = Vec::new();
+        while let Decision::Repair(plan) = policy.decide(now, &view(0, 27)) {
+            assert!(Parity2d.admits(&plan.span, plan.key.unwrap()));
+            assert_eq!(plan.code, CodeId::PARITY_2D);
+            sent.push((plan.span, plan.key.unwrap()));
+            policy.on_repair_sent(now, &view(0, 27));
+        }
+        let first = (0..10).map(|line| (0..25, line));
+        assert!(sent.into_iter().eq(first.chain((0..3).map(|line| (25..27, line)))));
+    }
+
+    #[test]
     fn a_block_shrinks_only_before_its_first_parity() {
         let now = Instant::now();
         let mut policy = Block::new(4, 2).unwrap().build();
@@ -216,5 +284,7 @@ mod tests {
         assert!(policy.complete.is_empty());
         assert!(Block::new(0, 1).is_none() && Block::new(200, 56).is_none());
         assert!(Block::new(200, 55).is_some() && Block::new(u32::MAX, 1).is_none());
+        assert!(Block::parity_2d(0).is_none() && Block::parity_2d(u32::MAX).is_none());
+        assert!(Block::parity_2d(225).is_some() && Block::parity_2d(226).is_none());
     }
 }

@@ -24,6 +24,10 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
 /// symbols take space from new data in the window, and a short window fills up quickly.
 pub(super) const SOURCES_PER_REPAIR: u32 = 8;
 
+/// A piece that is sent while another one waits for its repair symbols gets at most this many for each
+/// source symbol. So many small pieces together get no more than a few times their own size.
+const MOST_PER_SOURCE: u32 = 4;
+
 /// Sends repair symbols shortly after each piece of data, unless it is acknowledged by then
 /// (Holzinger 2025, II-D5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,10 +59,23 @@ impl RedundancyFactory for Incremental {
             incremental: *self,
             sources: None,
             armed: VecDeque::new(),
+            piece: 0,
             due: 0,
             due_since: None,
         })
     }
+}
+
+/// A source symbol that needs repair symbols.
+#[derive(Debug, Clone, Copy)]
+struct Armed {
+    id: u64,
+    /// When it needs them.
+    at: Instant,
+    /// The piece of data that it belongs to.
+    piece: u64,
+    /// Whether no other piece waited for its repair symbols when this one began.
+    alone: bool,
 }
 
 #[derive(Debug)]
@@ -67,9 +84,12 @@ struct IncrementalPolicy {
     /// Number of source symbols since repair symbols last made new data wait; `None` if there was a
     /// moment without new data since.
     sources: Option<u32>,
-    /// Symbols that no repair symbol covers yet, and when each needs one. There are at most as many
-    /// as in the coding window.
-    armed: VecDeque<(u64, Instant)>,
+    /// Symbols whose repair symbols are not due yet or not sent, oldest first. There are at most as
+    /// many as in the coding window.
+    armed: VecDeque<Armed>,
+    /// The number of the piece that is being sent. A piece ends when all that the application has
+    /// written was sent.
+    piece: u64,
     /// Number of repair symbols left to send of a burst that has begun.
     due: u32,
     /// When that burst fell due.
@@ -79,8 +99,32 @@ struct IncrementalPolicy {
 impl IncrementalPolicy {
     /// When the pending repair symbols fell due, if any did.
     fn due_since(&self, now: Instant) -> Option<Instant> {
-        let armed = self.armed.front().map(|(_, at)| *at).filter(|at| *at <= now);
+        let armed = self.armed.front().map(|armed| armed.at).filter(|at| *at <= now);
         self.due_since.or(armed)
+    }
+
+    /// The symbols of all pieces that are due.
+    fn due_pieces(&self, now: Instant) -> impl Iterator<Item = &Armed> {
+        let due = self.armed.iter().take_while(|armed| armed.at <= now).last();
+        let last = due.map(|armed| armed.piece);
+        self.armed.iter().take_while(move |armed| Some(armed.piece) <= last)
+    }
+
+    /// How many repair symbols those get together.
+    fn occasion(&self, now: Instant) -> u32 {
+        if self.due_pieces(now).any(|armed| armed.alone) {
+            return self.incremental.burst;
+        }
+        let symbols = u32::try_from(self.due_pieces(now).count()).unwrap_or(u32::MAX);
+        self.incremental.burst.min(symbols.saturating_mul(MOST_PER_SOURCE))
+    }
+
+    /// Ends the waiting of all pieces that are due: a repair symbol that is sent now covers them. A
+    /// later piece is covered as well, but keeps its own time: sooner, its repair symbols would share
+    /// the fate of its packets, which the delay is there to prevent.
+    fn disarm(&mut self, now: Instant) {
+        let due = self.due_pieces(now).count();
+        self.armed.drain(..due);
     }
 
     /// Whether a repair symbol may precede new data of its session. Usually new data goes first, so
@@ -96,18 +140,23 @@ impl IncrementalPolicy {
 impl Redundancy for IncrementalPolicy {
     fn on_source_sent(&mut self, now: Instant, id: u64, view: &View) {
         self.sources = self.sources.map(|n| n.saturating_add(1));
-        while self.armed.front().is_some_and(|(id, _)| *id < view.first) {
+        while self.armed.front().is_some_and(|armed| armed.id < view.first) {
             self.armed.pop_front();
         }
-        self.armed.push_back((id, now + self.incremental.delay));
+        let (at, piece) = (now + self.incremental.delay, self.piece);
+        let alone = self.armed.back().is_none_or(|last| last.piece == piece && last.alone);
+        self.armed.push_back(Armed { id, at, piece, alone });
+    }
+
+    fn on_flushed(&mut self, _now: Instant, _ended: bool, _view: &View) {
+        self.piece += 1;
     }
 
     fn on_repair_sent(&mut self, now: Instant, view: &View) {
-        let due = if self.due > 0 { self.due } else { self.incremental.burst };
+        let due = if self.due > 0 { self.due } else { self.occasion(now) };
         self.due_since = self.due_since(now);
         self.due = due.saturating_sub(1);
-        // It covers everything that was sent.
-        self.armed.clear();
+        self.disarm(now);
         if self.due == 0 {
             self.due_since = None;
             self.sources = view.has_source.then_some(0);
@@ -115,7 +164,7 @@ impl Redundancy for IncrementalPolicy {
     }
 
     fn on_arrived(&mut self, _now: Instant, id: u64, _how: Arrival, view: &View) {
-        if let Ok(index) = self.armed.binary_search_by_key(&id, |(id, _)| *id) {
+        if let Ok(index) = self.armed.binary_search_by_key(&id, |armed| armed.id) {
             self.armed.remove(index);
         }
         if view.unacked == 0 {
@@ -138,6 +187,6 @@ impl Redundancy for IncrementalPolicy {
     }
 
     fn timeout(&self) -> Option<Instant> {
-        self.armed.front().map(|(_, at)| *at)
+        self.armed.front().map(|armed| armed.at)
     }
 }

@@ -103,6 +103,55 @@ fn incremental_waits_for_its_delay() {
     assert_eq!(inc.timeout(), None);
 }
 
+/// Messages that follow each other faster than their repair symbols: each gets its own, none sooner than
+/// its delay.
+#[test]
+fn incremental_gives_every_piece_its_own_repair_symbols_and_time() {
+    let now = Instant::now();
+    let mut inc = Incremental::new(2, 25 * MS).build();
+    for piece in 0..3u32 {
+        let at = now + 10 * MS * piece;
+        for id in [0, 1] {
+            let id = u64::from(piece) * 2 + id;
+            inc.on_source_sent(at, id, &view(id + 1, 6));
+        }
+        inc.on_flushed(at, false, &view(u64::from(piece) * 2 + 2, 6));
+    }
+    let v = view(6, 6);
+    for due in [25, 35, 45] {
+        assert_eq!(inc.timeout(), Some(now + due * MS));
+        assert_eq!(burst(&mut *inc, now + (due - 1) * MS, &v), 0);
+        assert_eq!(burst(&mut *inc, now + due * MS, &v), 2);
+    }
+    assert_eq!(inc.timeout(), None);
+}
+
+#[test]
+fn incremental_gives_small_pieces_no_more_than_a_few_times_their_size() {
+    let now = Instant::now();
+    let mut inc = Incremental::new(100, 25 * MS).build();
+    for id in 0..10u64 {
+        let at = now + MS * id as u32;
+        inc.on_source_sent(at, id, &view(id + 1, 10));
+        inc.on_flushed(at, false, &view(id + 1, 10));
+    }
+    let sent = (25..35).map(|ms| burst(&mut *inc, now + ms * MS, &view(10, 10)));
+    assert_eq!(sent.collect::<Vec<_>>(), [100, 4, 4, 4, 4, 4, 4, 4, 4, 4]);
+}
+
+#[test]
+fn incremental_pieces_that_fall_due_together_share_their_repair_symbols() {
+    let now = Instant::now();
+    let mut inc = Incremental::new(2, 25 * MS).build();
+    for id in 0..3u64 {
+        let at = now + 10 * MS * id as u32;
+        inc.on_source_sent(at, id, &view(id + 1, 3));
+        inc.on_flushed(at, false, &view(id + 1, 3));
+    }
+    assert_eq!(burst(&mut *inc, now + 40 * MS, &view(3, 3)), 2, "the window was full until now");
+    assert_eq!(burst(&mut *inc, now + 45 * MS, &view(3, 3)), 2);
+}
+
 #[test]
 fn the_timer_goes_with_the_symbol_that_armed_it() {
     let now = Instant::now();

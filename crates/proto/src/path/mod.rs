@@ -190,7 +190,8 @@ impl Path {
             };
             packet.cc = self.congestion.on_packet_sent(now, &sent);
             if space == SpaceId::Data {
-                self.floor.on_sent(now, bytes, self.recovery.rtt().smoothed());
+                let rtt = self.recovery.rtt().smoothed();
+                self.floor.on_sent(now, bytes, rtt, self.app_limited);
             }
         }
         if space != SpaceId::Data {

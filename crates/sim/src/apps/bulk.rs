@@ -204,9 +204,7 @@ impl BulkClient {
             let plan = plan.clone();
             let Some(stream) = quic.open() else { return Ok(()) };
             self.plan.pop_front();
-            if plan.protection.is_some() {
-                quic.protect(stream, plan.protection.clone())?;
-            }
+            quic.protect(stream, plan.protection.clone())?;
             let pattern = upload_pattern(stream);
             let upload = Sending { pattern, sent: 0, total: plan.upload };
             self.active.push(Active {
@@ -277,9 +275,7 @@ impl Serving {
                 }
                 return Ok(false);
             };
-            if protection.is_some() {
-                quic.protect(stream, protection.cloned())?;
-            }
+            quic.protect(stream, protection.cloned())?;
             self.download = Some(Sending { pattern: download_pattern(stream), sent: 0, total });
         }
         let Some(download) = &mut self.download else { return Ok(false) };

@@ -43,7 +43,7 @@ fn loss_costs_time_and_is_measured_against_a_slower_link() {
         let name = &summary.setup.sender;
         // At 9.5 Mbit/s 1 MB takes 842 ms and a round trip, at least.
         assert!(summary.reference.unwrap().as_millis() > 942, "{name}: {:?}", summary.reference);
-        assert!(summary.ratio().unwrap() > 0.95, "{name}: {:?}", summary.ratio());
+        assert!(summary.ratio().unwrap() > 0.9, "{name}: {:?}", summary.ratio());
         assert!(summary.sent_again > 0.02, "{name}: {}", summary.sent_again);
         assert_eq!(summary.unfinished, 0.0, "{name}");
     }

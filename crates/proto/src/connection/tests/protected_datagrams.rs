@@ -12,6 +12,7 @@ use crate::{
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
+use sutura_random::Rng;
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -161,11 +162,8 @@ fn every_policy_protects_datagrams_over_a_lossy_path_without_stalling() {
         let factory = entry.make("").unwrap();
         let mut pair = with(Protection::new(factory));
         pair.server.conn().next_message_at(None);
-        let mut n = 0u32;
-        pair.filter = Box::new(move |_, _| {
-            n += 1;
-            !n.is_multiple_of(11)
-        });
+        let mut random = Rng::new(11);
+        pair.filter = Box::new(move |_, _| random.unit() >= 1.0 / 11.0);
         let mut got = 0;
         let sent = 600;
         for _ in 0..sent / 2 {

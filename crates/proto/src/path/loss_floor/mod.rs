@@ -150,8 +150,10 @@ impl LossFloorEstimator {
         self.floor
     }
 
-    /// Handles a packet that is sent. `rtt` is the smoothed round-trip time.
-    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64, rtt: Duration) {
+    /// Handles a packet that is sent. `rtt` is the smoothed round-trip time; `limited` if the
+    /// application does not fill the window.
+    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64, rtt: Duration, limited: bool) {
+        self.queue.on_sent(now, limited);
         self.rounds.on_sent(now, bytes, rtt);
     }
 

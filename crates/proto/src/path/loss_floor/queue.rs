@@ -13,9 +13,12 @@ const NOISE_DIVISOR: u32 = 32;
 const NOISE: Duration = Duration::from_micros(200);
 /// And those in the lowest part of the range that was seen lately.
 const RANGE_DIVISOR: u32 = 4;
-/// Packets that are sent within this share of the minimum wait for each other if the link is slower
-/// than the sender. Only the shortest of their round-trip times says what they met.
+/// Packets that an application sends now and then, within this share of the minimum, wait for each
+/// other if the link is slower than the sender. Only the shortest of their round-trip times says what
+/// they met. A sender that fills the window meets its own queue at any time.
 const CLUMP_DIVISOR: u32 = 32;
+/// How many changes are remembered between filling the window and not.
+const MAX_CHANGES: usize = 32;
 /// The queue stands if the median of the latest samples is above this share of the range, in percent.
 /// An empty queue leaves most samples near the bottom, a full one near the top.
 const STANDING_PERCENT: u32 = 65;
@@ -64,17 +67,6 @@ struct Sample {
     rtt: Duration,
     /// Whether the packet found the queue empty, if that is known.
     empty: Option<bool>,
-    /// How long a queue that was not empty takes to drain so far that it counts as empty, if nothing
-    /// more joins it; `None` if that is not known.
-    drains: Option<Duration>,
-}
-
-impl Sample {
-    /// Whether a packet that is sent `later` found the queue empty, unless others filled it since.
-    fn was_empty(&self, later: Duration) -> Option<bool> {
-        let drained = self.drains.is_some_and(|drains| drains <= later);
-        self.empty.map(|empty| empty || drained)
-    }
 }
 
 /// Packets that were sent at nearly the same time, as those of a message are.
@@ -97,6 +89,8 @@ pub(super) struct QueueGauge {
     min: Extreme<Duration>,
     max: Extreme<Duration>,
     clump: Option<Clump>,
+    /// Since when packets are sent by an application that does not fill the window, or that does.
+    limited: VecDeque<(Instant, bool)>,
     /// The newest round-trip time.
     latest: Option<Duration>,
     /// In the order in which the packets were sent.
@@ -119,7 +113,7 @@ impl QueueGauge {
         marked: bool,
     ) -> Option<bool> {
         self.min.update(now, rtt, |a, b| a < b);
-        let rtt = self.of_clump(sent, rtt);
+        let rtt = if self.was_limited(sent) { self.of_clump(sent, rtt) } else { rtt };
         // One packet that is late alone does not make a range.
         let latest = self.latest.replace(rtt).unwrap_or(rtt);
         self.max.update(now, rtt.min(latest), |a, b| a > b);
@@ -128,14 +122,30 @@ impl QueueGauge {
         self.look_at_median(min, range);
         let filled = rtt > near || marked;
         let empty = (filled || !self.standing).then_some(!filled);
-        let drains = (!marked).then(|| rtt.saturating_sub(near));
         if self.samples.back().is_none_or(|newest| newest.sent <= sent) {
             if self.samples.len() == MAX_SAMPLES {
                 self.samples.pop_front();
             }
-            self.samples.push_back(Sample { sent, rtt, empty, drains });
+            self.samples.push_back(Sample { sent, rtt, empty });
         }
         empty
+    }
+
+    /// Handles a packet that is sent; `limited` if the application does not fill the window.
+    pub(super) fn on_sent(&mut self, now: Instant, limited: bool) {
+        if self.limited.back().is_some_and(|(_, before)| *before == limited) {
+            return;
+        }
+        if self.limited.len() == MAX_CHANGES {
+            self.limited.pop_front();
+        }
+        self.limited.push_back((now, limited));
+    }
+
+    /// Whether the application did not fill the window when a packet was sent at `sent`.
+    fn was_limited(&self, sent: Instant) -> bool {
+        let newest = self.limited.iter().rev().find(|(since, _)| *since <= sent);
+        newest.is_some_and(|(_, limited)| *limited)
     }
 
     /// The shortest round-trip time of the clump to which the packet belongs.
@@ -183,8 +193,7 @@ impl QueueGauge {
         let after = self.samples.partition_point(|sample| sample.sent < sent);
         let next = self.samples.get(after)?.empty;
         let before = after.checked_sub(1).and_then(|i| self.samples.get(i));
-        let drained = |sample: &Sample| sample.was_empty(sent.duration_since(sample.sent));
-        match (before.map_or(next, drained), next) {
+        match (before.map_or(next, |sample| sample.empty), next) {
             (Some(false), _) | (_, Some(false)) => Some(false),
             (before, next) => before.and(next),
         }
@@ -260,11 +269,12 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_drains_between_clumps() {
+    fn packets_of_a_clump_wait_only_for_each_other() {
         let (start, mut gauge) = (Instant::now(), QueueGauge::default());
         // Five packets at a time, of which each waits 2 ms for the one before.
         for i in 0..100 {
             let sent = start + 16 * MS * (i / 5);
+            gauge.on_sent(sent, true);
             let rtt = MS * (100 + 2 * (i % 5));
             let empty = gauge.on_rtt(sent + rtt, sent, rtt, false);
             assert_eq!(empty, (i >= MIN_SAMPLES as u32).then_some(true), "{i}");
@@ -276,10 +286,7 @@ mod tests {
             let empty = gauge.on_rtt(sent(i) + MS * rtt, sent(i), MS * rtt, false);
             assert_eq!(empty, Some(rtt < 110));
         }
-        let next = sent(2) + 50 * MS;
-        gauge.on_rtt(next + 100 * MS, next, 100 * MS, false);
-        assert_eq!(gauge.was_empty(sent(2) + 10 * MS), Some(false));
-        assert_eq!(gauge.was_empty(sent(2) + 20 * MS), Some(true), "it has drained");
+        assert_eq!(gauge.was_empty(sent(1) + MS), Some(false));
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl Path {
         let mut outcomes = Vec::new();
         for i in 0..packets {
             let sent = self.now + RTT * i / packets;
-            self.estimator.on_sent(sent, 1_200, RTT);
+            self.estimator.on_sent(sent, 1_200, RTT, false);
             // Packets above the capacity wait behind each other.
             let queue = (i * packets.saturating_sub(CAPACITY) / packets.max(1)).min(self.room);
             let over = i * packets.saturating_sub(CAPACITY) / packets.max(1) > self.room;
@@ -198,7 +198,7 @@ fn bursts_are_remembered_too() {
         now += RTT / 200;
         let chance = if bad { 0.75 } else { 0.005 };
         bad = path.random.unit() < chance;
-        path.estimator.on_sent(now, 1_200, RTT);
+        path.estimator.on_sent(now, 1_200, RTT, false);
         if bad {
             missing.push((pn, now - RTT));
         } else {

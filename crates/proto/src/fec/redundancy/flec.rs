@@ -18,6 +18,9 @@
 //! Where the paper and its implementation differ, the paper is followed: `ad` counts only what is in
 //! flight, the pattern is asked first after every kind of feedback, recovered packets count as lost,
 //! and every repair symbol stays within the congestion window.
+//!
+//! A queue that drops many packets at once drops many of the repair symbols that replace them, too. So
+//! with a controller that fills the queue, these policies send more than plain retransmission does.
 
 use super::{Arrival, Decision, Redundancy, RepairPlan, Turn, View};
 use std::fmt::Debug;

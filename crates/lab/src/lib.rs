@@ -4,6 +4,7 @@
 //! answers with a [`Report`] of `sutura-analysis`, which also has the statistics, tables and figures.
 #![forbid(unsafe_code)]
 
+pub mod design;
 pub mod experiments;
 pub mod pages;
 mod parallel;
@@ -95,6 +96,9 @@ pub enum Error {
         /// Why.
         error: sutura_h3::PriorityError,
     },
+    /// No policy has the name.
+    #[error("{0}")]
+    Policy(#[from] sutura_schedule::registry::UnknownPolicy),
     /// A link's description is wrong.
     #[error("link: {0}")]
     Link(#[from] sutura_link::ParseError),

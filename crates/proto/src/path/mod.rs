@@ -123,6 +123,7 @@ impl Path {
             min_rtt: rtt.min(),
             pto: self.recovery.pto(SpaceId::Data),
             loss: self.loss_estimate(),
+            outcomes: self.loss.outcomes(),
             floor: self.floor.get(),
             window: self.congestion.window(),
             in_flight: self.recovery.bytes_in_flight(),

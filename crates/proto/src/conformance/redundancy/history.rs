@@ -111,7 +111,7 @@ impl Path {
         let Self { rtt, min_rtt, pto, loss_percent, window, in_flight } = *self;
         let loss = f64::from(loss_percent) / 100.0;
         let floor = LossFloor { rate: loss / 2.0, high: loss, ..LossFloor::default() };
-        PathView { rtt, min_rtt, pto, loss, floor, window, in_flight }
+        PathView { rtt, min_rtt, pto, loss, outcomes: 100, floor, window, in_flight }
     }
 }
 

@@ -53,7 +53,12 @@ fn a_rejected_frame_changes_no_account() {
 
 #[test]
 fn limits_move_when_half_a_window_was_read() {
-    let mut streams = server();
+    let growing = StreamLimits {
+        max_stream_window: 20_000,
+        max_connection_window: 30_000,
+        ..small()
+    };
+    let mut streams = endpoint(Side::Server, &growing);
     streams.received(uni(0), 0, &ZEROS[..8_000], false).unwrap();
     streams.accept(Dir::Uni).unwrap();
     assert_eq!(streams.read(uni(0), &mut [0; 4_999]), Ok(Read::Data(4_999)));

@@ -119,7 +119,7 @@ fn ratio_table(caption: &str, rows: &[Row<'_>], of: impl Fn(&[Outcome]) -> f64 +
     };
     let seeds = |(policy, _, size): &Row<'_>| {
         let outcomes = size.points.first().and_then(|point| point.policies.get(*policy));
-        outcomes.map(Vec::len).into()
+        Cell::from(outcomes.map(Vec::len))
     };
     Table::of(
         caption,

@@ -266,3 +266,43 @@ pub fn distribution(values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
     let count = values.len().max(1) as f64;
     (1..).zip(values).map(|(n, value)| (value, f64::from(n) / count)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATH: Path =
+        Path { mbit: 8.0, one_way_ms: 200.0, loss_down: 2.0, loss_up: 0.0, burst: 1.0 };
+
+    #[test]
+    fn queues_are_those_of_the_paper() {
+        assert_eq!(PATH.queue(), 524);
+        assert_eq!(Path { mbit: 25.33, one_way_ms: 17.97, ..PATH }.queue(), 149);
+    }
+
+    #[test]
+    fn the_losses_of_links_have_the_share_of_the_path() {
+        for burst in [1.0, 3.0] {
+            let path = Path { burst, ..PATH };
+            let down = path.link(path.loss_down).unwrap();
+            assert!((down.loss.mean() - 0.02).abs() < 1e-4, "{burst}: {:?}", down.loss);
+            assert_eq!(path.link(path.loss_up).unwrap().loss.mean(), 0.0);
+        }
+    }
+
+    #[test]
+    fn a_protected_download_beside_one_without() {
+        let download = Download { path: PATH, bytes: 40_000, buffer: None };
+        let compared = compare(&Options::default(), &[download], &["bulk", "sr-arq"], [4, 2]);
+        let compared = compared.unwrap();
+        let counts: Vec<_> = compared[0].policies.iter().map(Vec::len).collect();
+        assert_eq!((compared[0].plain.len(), counts), (4, vec![4, 2]));
+        assert!(compared[0].policies[0].iter().all(|outcome| outcome.repairs > 0.0));
+        assert!(compared[0].ratio(0, mean_wire) > 1.0);
+    }
+
+    #[test]
+    fn a_distribution_ends_at_one() {
+        assert_eq!(distribution([2.0, 1.0]), [(1.0, 0.5), (2.0, 1.0)]);
+    }
+}

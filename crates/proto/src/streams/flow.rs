@@ -50,8 +50,12 @@ impl RecvWindow {
 
     /// Whether so much of the window is consumed that a new limit should be announced.
     pub(super) fn is_due(&self) -> bool {
-        let step = if self.size < self.max_size { self.size / 2 } else { self.size / STEPS };
-        self.limit.saturating_sub(self.consumed) <= self.size - step
+        self.limit.saturating_sub(self.consumed) <= self.size - self.step()
+    }
+
+    /// How many bytes must be consumed between two announcements.
+    fn step(&self) -> u64 {
+        if self.size < self.max_size { self.size / 2 } else { self.size / STEPS }
     }
 
     /// The limit to announce now. Never below an earlier one.
@@ -133,14 +137,13 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
-    /// Consumes half windows, one per `period`; returns the sizes.
+    /// Consumes what moves the limit, once per `period`; returns the sizes.
     fn sizes(period: Duration, rounds: usize) -> Vec<u64> {
         let mut now = Instant::now();
         let mut window = RecvWindow::new(1000, 5000);
         let mut sizes = Vec::new();
         for _ in 0..rounds {
-            let half = window.size() / 2;
-            window.consume(half - 1);
+            window.consume(window.step() - 1);
             assert!(!window.is_due());
             window.consume(1);
             assert!(window.is_due());

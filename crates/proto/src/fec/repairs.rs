@@ -234,11 +234,23 @@ mod tests {
         repairs.on_sent(now, 0..10);
         repairs.on_sent(now + Duration::from_secs(1), 0..10);
         repairs.on_recovered(4);
-        assert_eq!((repairs.covering(5), repairs.in_flight(0)), (1, 2));
+        assert_eq!((repairs.covering(5), repairs.in_flight(0)), (1, 1));
         repairs.on_arrived(&(0..10), 0);
         assert_eq!((repairs.covering(5), repairs.in_flight(0)), (1, 1));
         repairs.on_lost(&(0..10));
         assert!(repairs.list.is_empty());
+    }
+
+    #[test]
+    fn what_arrived_stands_for_a_missing_symbol_of_its_span() {
+        let mut repairs = repairs(&[0..10, 0..10, 20..30]);
+        let missing = BTreeSet::from([1, 2, 15]);
+        assert_eq!(repairs.not_arrived_for(&missing), 3);
+        repairs.on_arrived(&(0..10), 0);
+        assert_eq!(repairs.not_arrived_for(&missing), 2);
+        repairs.on_arrived(&(20..30), 0);
+        assert_eq!(repairs.not_arrived_for(&missing), 2, "it covers none of them");
+        assert_eq!(repairs.not_arrived_for(&BTreeSet::new()), 0);
     }
 
     #[test]

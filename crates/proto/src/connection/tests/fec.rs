@@ -1,7 +1,7 @@
 //! Erasure coding between two connections.
 
 use super::pair::{Pair, pattern};
-use crate::policy::{RedundancyFactory, SrArq, Tail};
+use crate::policy::{RedundancyFactory, Tail};
 use crate::{Connection, Dir, FecConfig, Protection, Side, StreamId, TransportConfig};
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,20 +82,6 @@ fn lost_repair_symbols_hold_nothing_back() {
     let waited = lossy_transfer(&mut pair, Some(tail()), &[4, 6, 7, 8]);
     assert!(waited < Duration::from_millis(400), "{waited:?}");
     assert_eq!(pair.client.conn().stats().fec.recovered, 0);
-}
-
-#[test]
-fn a_lost_repair_symbol_is_probed_for_with_what_it_was_to_mend() {
-    // The third packet is lost, and what is sent for it.
-    let waited = [None, Some(Protection::new(Arc::new(SrArq)))].map(|protection| {
-        let mut pair = Pair::connected();
-        let repairs = u64::from(protection.is_some());
-        let waited = lossy_transfer(&mut pair, protection, &[2, 6]);
-        let server = pair.server.conn().stats();
-        assert_eq!((server.probe_timeouts, server.fec.repair_symbols_sent.min(1)), (1, repairs));
-        waited
-    });
-    assert!(waited[1] <= waited[0] + Duration::from_millis(2), "{waited:?}");
 }
 
 #[test]

@@ -60,14 +60,15 @@ fn lost_data_is_sent_again_as_repair_symbols() {
                     "{algorithm}, {path}, {name}: {slower:.3} times as long, {more:.3} times the \
                      bytes, {recovered} recovered by {repairs} repair symbols"
                 );
-                assert!(recovered > 0.0, "{algorithm}, {path}, {name}");
-                // A queue that drops many packets at once drops their repair symbols as well.
-                let most = if path.contains("queue") { 1.5 } else { 1.25 };
-                assert!(slower < most, "{algorithm}, {path}, {name}: {slower}");
-                assert!(more < most, "{algorithm}, {path}, {name}: {more}");
-                if name == "sr-arq" && !path.contains("queue") {
-                    assert!(recovered > repairs * 0.5, "{recovered} recovered by {repairs}");
-                    assert!(more < 1.05, "{algorithm}, {path}: {more}");
+                // Policies that protect the end may have nothing to recover if the queue drops
+                // packets only at the beginning.
+                let protects_all = ["sr-arq", "ac-rlnc"].contains(&name);
+                assert!(recovered > 0.0 || !protects_all, "{algorithm}, {path}, {name}");
+                assert!(slower < 1.1, "{algorithm}, {path}, {name}: {slower}");
+                assert!(more < 1.2, "{algorithm}, {path}, {name}: {more}");
+                if name == "sr-arq" {
+                    assert!(recovered > repairs * 0.8, "{recovered} recovered by {repairs}");
+                    assert!(more < 1.03, "{algorithm}, {path}: {more}");
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! One module per experiment.
 
+mod flec_path;
 mod paper_path;
 
 pub use paper_path::Channel;
@@ -23,6 +24,9 @@ experiments! {
     controllers_shared,
     eghbal_2022,
     fec_bottleneck,
+    flec_buffer,
+    flec_buffer_design,
+    flec_bulk,
     flec_messages,
     holzinger_bulk,
     holzinger_page,

@@ -189,8 +189,11 @@ impl Connection {
         for (time, token) in sent {
             match token {
                 Token::Stream(frame) => self.egress.probe(&frame),
+                Token::Repair { session, first, end } => {
+                    self.egress.probe_repair(session, first..end);
+                }
                 // Stays in flight and is never sent again.
-                Token::Repair { .. } | Token::Datagram { .. } | Token::SymbolWindow(_) => {}
+                Token::Datagram { .. } | Token::SymbolWindow(_) => {}
                 Token::Ack { .. }
                 | Token::Crypto { .. }
                 | Token::Control(_)

@@ -60,7 +60,9 @@ impl Egress {
         out: &mut Vec<u8>,
         tokens: &mut Tokens,
     ) -> Wrote {
-        if let Some(session) = self.session_of(pending.id, slot.path) {
+        let session = self.session_of(pending.id, slot.path);
+        let protects = |id: &u16| self.sessions.protects(*id, &self.surroundings(*id, slot.path));
+        if let Some(session) = session.filter(protects) {
             self.write_symbol(session, pending, slot, out, tokens);
             return Wrote::LAST;
         }

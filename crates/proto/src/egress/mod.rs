@@ -195,8 +195,12 @@ impl Egress {
         } else {
             !blocked && streams.iter().any(|id| self.streams.has_sendable(*id))
         };
+        let left = streams.iter().map(|id| self.streams.unsent(*id));
+        let buffer = streams.iter().map(|id| self.streams.peer_buffer(*id));
         Surroundings {
             has_source,
+            left: left.fold(0, u64::saturating_add),
+            buffer: buffer.fold(0, u64::saturating_add),
             idle,
             credit: self.streams.credit(),
             message: streams.iter().filter_map(|id| self.streams.message(*id)).next_back(),

@@ -7,6 +7,7 @@ use crate::ids::{MessageId, StreamId, SymbolRef};
 use crate::loss_reaction::{LostData, PATIENCE, RepairOutlook, Verdict};
 use crate::recovery::token::StreamToken;
 use crate::wire::coding::VARINT_MAX;
+use std::ops::Range;
 use std::time::Instant;
 
 /// What happened to a packet.
@@ -191,6 +192,14 @@ impl Egress {
             for frame in self.held.take_due(now) {
                 self.resend(&frame);
             }
+        }
+    }
+
+    /// Sends again, as a probe, the oldest data that waits for a repair symbol over `span`: if that was
+    /// lost too, the data helps at once.
+    pub fn probe_repair(&mut self, session: u16, span: Range<u64>) {
+        if let Some(symbol) = self.sessions.oldest_held(session, span) {
+            self.resend_symbol(symbol);
         }
     }
 

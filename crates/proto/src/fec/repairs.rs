@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::ops::Range;
 use std::time::Instant;
 
@@ -120,10 +120,22 @@ impl Repairs {
         self.arrived = self.list.iter().filter(|repair| !repair.is_in_flight()).count();
     }
 
-    /// Number of repair symbols in flight that cover a symbol from `first` on.
+    /// Number of repair symbols in flight that cover a symbol from `first` on and have mended
+    /// nothing so far.
     pub(super) fn in_flight(&self, first: u64) -> u32 {
-        let covering = self.list.iter().filter(|r| r.is_in_flight() && r.span.end > first);
+        let covering = self.list.iter().filter(|r| r.fate == Fate::InFlight && r.span.end > first);
         u32::try_from(covering.count()).unwrap_or(u32::MAX)
+    }
+
+    /// How many of the symbols `missing` remain if each repair symbol that has arrived stands for one
+    /// of its span.
+    pub(super) fn not_arrived_for(&self, missing: &BTreeSet<u64>) -> u32 {
+        let remain = if missing.is_empty() || self.arrived == 0 {
+            missing.len()
+        } else {
+            self.unmatched(missing.iter().copied(), |repair| repair.fate == Fate::Arrived).len()
+        };
+        u32::try_from(remain).unwrap_or(u32::MAX)
     }
 
     /// When the newest repair symbol in flight was sent that may mend `id`.
@@ -137,10 +149,20 @@ impl Repairs {
     }
 
     /// Which of the symbols `ids`, in ascending order, remain if each repair symbol mends one of its
-    /// span. An identifier may occur more than once. As few remain as possible: each symbol takes
-    /// the repair symbol whose span ends first, and leaves those that reach further to later ones.
+    /// span. An identifier may occur more than once.
     pub(super) fn beyond(&self, ids: impl Iterator<Item = u64>) -> SmallVec<[u64; 4]> {
-        let able = self.list.iter().filter(|repair| repair.can_mend());
+        self.unmatched(ids, Repair::can_mend)
+    }
+
+    /// Which of `ids` remain if each repair symbol that is `able` to mends one of its span. As few
+    /// remain as possible: each symbol takes the repair symbol whose span ends first, and leaves
+    /// those that reach further to later ones.
+    fn unmatched(
+        &self,
+        ids: impl Iterator<Item = u64>,
+        able: impl Fn(&Repair) -> bool,
+    ) -> SmallVec<[u64; 4]> {
+        let able = self.list.iter().filter(|repair| able(repair));
         let mut spans: Vec<_> = able.map(|r| (r.span.start, r.span.end)).collect();
         spans.sort_unstable();
         let mut waiting = spans.into_iter().peekable();
@@ -216,11 +238,23 @@ mod tests {
         repairs.on_sent(now, 0..10, 70);
         repairs.on_sent(now + Duration::from_secs(1), 0..10, 80);
         assert_eq!((repairs.on_recovered(4), repairs.on_recovered(10)), (Some(70), None));
-        assert_eq!((repairs.covering(5), repairs.in_flight(0)), (1, 2));
+        assert_eq!((repairs.covering(5), repairs.in_flight(0)), (1, 1));
         repairs.on_arrived(&(0..10), 0);
         assert_eq!((repairs.covering(5), repairs.in_flight(0)), (1, 1));
         repairs.on_lost(&(0..10));
         assert!(repairs.list.is_empty());
+    }
+
+    #[test]
+    fn what_arrived_stands_for_a_missing_symbol_of_its_span() {
+        let mut repairs = repairs(&[0..10, 0..10, 20..30]);
+        let missing = BTreeSet::from([1, 2, 15]);
+        assert_eq!(repairs.not_arrived_for(&missing), 3);
+        repairs.on_arrived(&(0..10), 0);
+        assert_eq!(repairs.not_arrived_for(&missing), 2);
+        repairs.on_arrived(&(20..30), 0);
+        assert_eq!(repairs.not_arrived_for(&missing), 2, "it covers none of them");
+        assert_eq!(repairs.not_arrived_for(&BTreeSet::new()), 0);
     }
 
     #[test]

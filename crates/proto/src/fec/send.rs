@@ -12,6 +12,7 @@ use crate::ids::{MessageId, StreamId, SymbolRef};
 use crate::loss_reaction::RepairOutlook;
 use crate::recovery::token::{StreamToken, Token};
 use crate::wire::code_id::{CodeId, CodeSet};
+use crate::wire::coding::varint_size;
 use crate::wire::frame::{Frame, RepairHeader, SourceSymbol, SymbolAck, SymbolWindow};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -35,9 +36,9 @@ pub const MAX_ENCODER_BYTES: usize = 8 << 20;
 /// symbols, the header of a STREAM frame would be a large part of each.
 const MIN_SYMBOL_SIZE: usize = 64;
 
-/// The most that a REPAIR frame adds to the longest source symbol of its span: type 2, code 1,
-/// session 1, first identifier 8, count 2, key 4, and the length of the symbol, 2.
-const REPAIR_OVERHEAD: usize = 20;
+/// What a REPAIR frame adds to the longest source symbol of its span, besides the session and the
+/// first identifier: type 2, code 1, count 2, key 2, and the length of the symbol, 2.
+const REPAIR_OVERHEAD: usize = 9;
 
 /// The state of a symbol whose packet was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +71,8 @@ pub struct RepairBid {
 pub struct SendSessions {
     limits: Option<WindowLimits>,
     max_sessions: u16,
+    /// Bytes of frames that fit in a full packet.
+    packet_room: usize,
     /// The codes that the peer accepts.
     codes: CodeSet,
     sessions: Vec<Session>,
@@ -83,8 +86,9 @@ impl SendSessions {
     /// frames in a full packet.
     pub fn enable(&mut self, peer: &FecConfig, peer_symbol_size: usize, packet_room: usize) {
         let bytes = peer.max_window_bytes.min(MAX_SEND_WINDOW_BYTES) as usize;
+        self.packet_room = packet_room;
         let symbol_size =
-            packet_room.saturating_sub(REPAIR_OVERHEAD).min(peer_symbol_size).min(bytes);
+            packet_room.saturating_sub(REPAIR_OVERHEAD + 2).min(peer_symbol_size).min(bytes);
         self.max_sessions = peer.max_sessions.min(MAX_SEND_SESSIONS);
         if symbol_size < MIN_SYMBOL_SIZE || self.max_sessions == 0 || peer.max_window_symbols == 0 {
             return;
@@ -240,8 +244,18 @@ impl SendSessions {
         let Some((limits, s)) = self.limits.zip(self.sessions.get(usize::from(session))) else {
             return 0;
         };
-        let header = SourceSymbol::header_size(SymbolRef { session, id: s.encoder.next_id() });
-        room.saturating_sub(header).min(limits.symbol_size)
+        let id = s.encoder.next_id();
+        let header = SourceSymbol::header_size(SymbolRef { session, id });
+        // The first identifier of a repair symbol over this one may be as high as its own.
+        let repair = REPAIR_OVERHEAD + varint_size(session.into()) + varint_size(id);
+        let largest = self.packet_room.saturating_sub(repair).min(limits.symbol_size);
+        room.saturating_sub(header).min(largest)
+    }
+
+    /// Whether data that is sent now becomes a source symbol of `session`.
+    pub fn protects(&self, session: u16, around: &Surroundings) -> bool {
+        let s = self.sessions.get(usize::from(session));
+        s.is_some_and(|s| s.policy.protects(&s.view(around)))
     }
 
     /// Appends the header of a SOURCE_SYMBOL frame; the protected frames must follow.
@@ -401,6 +415,13 @@ impl SendSessions {
         let contents = s.done(symbol.id);
         s.slide();
         contents.map(|contents| contents.datagrams).unwrap_or_default()
+    }
+
+    /// The oldest symbol in `span` that is held.
+    pub fn oldest_held(&self, session: u16, span: Range<u64>) -> Option<SymbolRef> {
+        let s = self.sessions.get(usize::from(session))?;
+        let (id, _) = s.held_symbols().find(|(id, _)| span.contains(id))?;
+        Some(SymbolRef { session, id })
     }
 
     /// Whether a probe may send a symbol: it is in the window, and has neither arrived nor waits to

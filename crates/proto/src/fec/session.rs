@@ -13,7 +13,7 @@ use crate::recovery::token::StreamToken;
 use crate::wire::code_id::{CodeId, CodeSet};
 use crate::wire::range_set::RangeSet;
 use smallvec::SmallVec;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use sutura_erasure::{Encoder, WindowLimits};
@@ -121,6 +121,10 @@ pub(crate) struct Evicted {
 pub(crate) struct Surroundings {
     /// Whether the session has new data that can be sent.
     pub(crate) has_source: bool,
+    /// Bytes that were written to streams of the session and never sent.
+    pub(crate) left: u64,
+    /// Bytes that the peer buffers for the session's streams.
+    pub(crate) buffer: u64,
     /// Whether nothing but redundancy waits to be sent on the whole connection.
     pub(crate) idle: bool,
     /// Number of new bytes that the connection's flow control allows.
@@ -156,8 +160,8 @@ pub(super) struct Session {
     open: u32,
     /// Number of symbols in the window that are [`SymbolState::Held`].
     held: u32,
-    /// Number of symbols in the window that are held or wait to be sent again.
-    missing: u32,
+    /// Symbols in the window that are held or wait to be sent again.
+    missing: BTreeSet<u64>,
     /// Repair symbols that may still mend something.
     repairs: Repairs,
     /// Symbols that no repair symbol covers yet.
@@ -185,7 +189,7 @@ impl Session {
             done: RangeSet::default(),
             open: 0,
             held: 0,
-            missing: 0,
+            missing: BTreeSet::new(),
             repairs: Repairs::default(),
             uncovered: Uncovered::default(),
             overheld: false,
@@ -226,15 +230,19 @@ impl Session {
     }
 
     pub(super) fn view(&self, around: &Surroundings) -> View {
-        let Surroundings { has_source, idle, credit, message, next_message, codes, path } = *around;
+        let Surroundings { has_source, left, buffer, idle, credit, .. } = *around;
+        let Surroundings { message, next_message, codes, path, .. } = *around;
         View {
             first: self.first(),
             next: self.encoder.next_id(),
             unacked: self.open,
-            missing: self.missing,
+            missing: self.repairs.not_arrived_for(&self.missing),
+            newest_missing: self.missing.last().copied(),
             added: self.repairs.in_flight(self.first()),
             unprotected: self.uncovered.count(),
             deadline: self.uncovered.earliest(),
+            left,
+            buffer,
             has_source,
             idle,
             credit,
@@ -309,7 +317,11 @@ impl Session {
         let old = std::mem::replace(&mut symbol.state, state);
         let is_held = |state| matches!(state, SymbolState::Held { .. });
         self.held = self.held + u32::from(is_held(state)) - u32::from(is_held(old));
-        self.missing = self.missing + u32::from(state.is_missing()) - u32::from(old.is_missing());
+        if state.is_missing() {
+            self.missing.insert(id);
+        } else if old.is_missing() {
+            self.missing.remove(&id);
+        }
     }
 
     /// Records a symbol that was just sent. To make room, the oldest symbols leave the window and

@@ -6,27 +6,42 @@
 //! the [loss floor](super::loss_floor), which leaves out losses that the rate may have caused, and
 //! names its uncertainty.
 
-/// A moving average of the share of lost packets.
+/// A moving average of the share of lost packets. As long as there are fewer of them than the
+/// average looks back, it is their plain mean.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct LossEstimate(f64);
+pub struct LossEstimate {
+    share: f64,
+    outcomes: u64,
+}
 
 impl LossEstimate {
     const WEIGHT: f64 = 1.0 / 256.0;
 
+    /// The weight of a packet.
+    fn weight(self) -> f64 {
+        Self::WEIGHT.max(1.0 / self.outcomes.max(1) as f64)
+    }
+
     /// Counts a packet that was acknowledged or declared lost.
     pub fn on_packet(&mut self, lost: bool) {
-        self.0 += Self::WEIGHT * (f64::from(u8::from(lost)) - self.0);
+        self.outcomes = self.outcomes.saturating_add(1);
+        self.share += self.weight() * (f64::from(u8::from(lost)) - self.share);
     }
 
     /// Takes back the loss of a packet that arrived after all. It was counted not long ago, so
     /// nearly all of it still is in the average.
     pub fn on_refuted(&mut self) {
-        self.0 = (self.0 - Self::WEIGHT).max(0.0);
+        self.share = (self.share - self.weight()).max(0.0);
     }
 
     /// Share of lost packets, from 0 to 1.
     pub fn get(self) -> f64 {
-        self.0
+        self.share
+    }
+
+    /// Number of packets that were counted.
+    pub fn outcomes(self) -> u64 {
+        self.outcomes
     }
 }
 

@@ -124,6 +124,7 @@ impl Path {
             rtt_variation: rtt.variance(),
             pto: self.recovery.pto(SpaceId::Data),
             loss: self.loss_estimate(),
+            outcomes: self.loss.outcomes(),
             floor: self.floor.get(),
             window: self.congestion.window(),
             in_flight: self.recovery.bytes_in_flight(),

@@ -11,10 +11,15 @@ pub(super) struct Update {
     size: u64,
 }
 
+/// A window that grows no more is announced in so many steps.
+const STEPS: u64 = 8;
+
 /// A receive window: how much the peer may send on a stream or on the connection.
 ///
 /// The limit moves when half of the window is consumed. The window doubles, up to a maximum, when
-/// it is consumed so fast that it may be what limits the peer, rather than the path.
+/// it is consumed so fast that it may be what limits the peer, rather than the path. At its maximum
+/// the limit moves more often: a peer that is limited by the window could otherwise use only half of
+/// it in a round trip, as the other half waits to be announced.
 #[derive(Debug)]
 pub(super) struct RecvWindow {
     limit: u64,
@@ -43,9 +48,14 @@ impl RecvWindow {
         self.consumed = self.consumed.saturating_add(bytes);
     }
 
-    /// Whether half of the window is consumed, so that a new limit should be announced.
+    /// Whether so much of the window is consumed that a new limit should be announced.
     pub(super) fn is_due(&self) -> bool {
-        self.limit.saturating_sub(self.consumed) <= self.size / 2
+        self.limit.saturating_sub(self.consumed) <= self.size - self.step()
+    }
+
+    /// How many bytes must be consumed between two announcements.
+    fn step(&self) -> u64 {
+        if self.size < self.max_size { self.size / 2 } else { self.size / STEPS }
     }
 
     /// The limit to announce now. Never below an earlier one.
@@ -127,14 +137,13 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
-    /// Consumes half windows, one per `period`; returns the sizes.
+    /// Consumes what moves the limit, once per `period`; returns the sizes.
     fn sizes(period: Duration, rounds: usize) -> Vec<u64> {
         let mut now = Instant::now();
         let mut window = RecvWindow::new(1000, 5000);
         let mut sizes = Vec::new();
         for _ in 0..rounds {
-            let half = window.size() / 2;
-            window.consume(half - 1);
+            window.consume(window.step() - 1);
             assert!(!window.is_due());
             window.consume(1);
             assert!(window.is_due());
@@ -152,6 +161,18 @@ mod tests {
     #[test]
     fn doubles_up_to_the_maximum_while_consumed_within_two_round_trips() {
         assert_eq!(sizes(RTT / 2, 6), [1000, 2000, 4000, 5000, 5000, 5000]);
+    }
+
+    #[test]
+    fn a_window_that_grows_no_more_is_announced_in_small_steps() {
+        let mut window = RecvWindow::new(1000, 1000);
+        window.consume(124);
+        assert!(!window.is_due());
+        window.consume(1);
+        assert!(window.is_due());
+        let update = window.propose(Instant::now(), RTT);
+        window.commit(Instant::now(), update);
+        assert!(window.limit() == 1125 && !window.is_due());
     }
 
     #[test]

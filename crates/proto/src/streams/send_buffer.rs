@@ -87,6 +87,11 @@ impl SendBuffer {
         self.retained
     }
 
+    /// Every byte below this offset is acknowledged.
+    pub(super) fn acked_prefix(&self) -> u64 {
+        self.acked_prefix
+    }
+
     /// End of the data written.
     pub(super) fn end(&self) -> u64 {
         self.end

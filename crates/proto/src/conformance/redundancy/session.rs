@@ -16,6 +16,8 @@ use sutura_random::Rng;
 /// Number of repair symbols per source symbol, in addition to a burst, that a policy may want while
 /// nothing else happens.
 const REPAIRS_PER_SYMBOL: u64 = 4;
+/// Bytes of stream data in a source symbol.
+const SYMBOL_BYTES: u64 = 1000;
 /// How many times a policy must decline before the kit assumes that it wants nothing more.
 const QUIET_ROUNDS: u32 = 6;
 
@@ -33,6 +35,7 @@ enum Fate {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Answers {
     decision: Decision,
+    protects: bool,
     timeout: Option<Instant>,
 }
 
@@ -138,6 +141,11 @@ impl Session {
         self.first + self.symbols.len() as u64
     }
 
+    fn newest_missing(&self) -> Option<u64> {
+        let newest = self.symbols.iter().rposition(|fate| *fate == Fate::Missing)?;
+        Some(self.first + newest as u64)
+    }
+
     fn view(&self) -> View {
         let count = |wanted: &dyn Fn(Fate) -> bool| {
             self.symbols.iter().filter(|fate| wanted(**fate)).count() as u32
@@ -149,9 +157,12 @@ impl Session {
             next: self.next(),
             unacked: count(&|fate| fate != Fate::Done),
             missing: count(&|fate| fate == Fate::Missing),
+            newest_missing: self.newest_missing(),
             added,
             unprotected: self.uncovered.count(),
             deadline: self.uncovered.earliest(),
+            left: self.backlog.saturating_mul(SYMBOL_BYTES),
+            buffer: self.credit.saturating_add(self.symbols.len() as u64 * SYMBOL_BYTES),
             has_source,
             idle: self.idle && !has_source,
             credit: self.credit,
@@ -167,14 +178,16 @@ impl Session {
     fn ask(&self) -> Answers {
         let (name, view) = (&self.name, self.view());
         let decision = self.policy.decide(self.now, &view);
+        let protects = self.policy.protects(&view);
         let timeout = self.policy.timeout();
         let twice = "a question changed the answer to it";
         assert_eq!(decision, self.policy.decide(self.now, &view), "{name}: {twice}, `decide`");
+        assert_eq!(protects, self.policy.protects(&view), "{name}: {twice}, `protects`");
         assert_eq!(timeout, self.policy.timeout(), "{name}: {twice}, `timeout`");
         if let Decision::Repair(plan) = &decision {
             self.check_plan(plan, &view);
         }
-        Answers { decision, timeout }
+        Answers { decision, protects, timeout }
     }
 
     fn check_plan(&self, plan: &RepairPlan, view: &View) {
@@ -221,7 +234,11 @@ impl Session {
     }
 
     fn send_source(&mut self) {
+        let protects = self.ask().protects;
         self.backlog -= 1;
+        if !protects {
+            return;
+        }
         if self.symbols.len() == self.window {
             // The oldest symbol leaves the window, whatever its state.
             self.set(self.first, Fate::Done);
@@ -252,7 +269,7 @@ impl Session {
         self.uncovered.cover(plan.span.end);
         let view = self.view();
         self.policy.on_repair_sent(self.now, &view);
-        let Answers { decision, timeout } = self.ask();
+        let Answers { decision, timeout, .. } = self.ask();
         let passed = timeout.is_some_and(|at| at <= self.now);
         assert!(
             decision != Decision::Source || !passed,
@@ -349,7 +366,7 @@ impl Session {
         let step = self.path.pto.clamp(Duration::from_millis(1), Duration::from_secs(3_600));
         let (mut sent, mut quiet) = (0, 0);
         while quiet < QUIET_ROUNDS {
-            let Answers { decision, timeout } = self.ask();
+            let Answers { decision, timeout, .. } = self.ask();
             if let Decision::Repair(plan) = decision {
                 quiet = 0;
                 sent += 1;

@@ -1,7 +1,9 @@
 //! Transfers to a receiver with a small buffer: repair symbols among the data, so that a loss does not
 //! fill the buffer and stop the sender.
 
-use super::flec::{Flec, Rules, burst, gap};
+use super::flec::{Flec, Rules};
+use super::foresight::{burst, lacks_repairs, loss, most_lost};
+use super::last_flight::LastFlight;
 use super::{Redundancy, RedundancyFactory, View};
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,8 +26,29 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
 const MAX_C: f64 = 100.0;
 /// At most so many times as many repair symbols are in flight as losses are expected.
 const MOST_IN_FLIGHT: f64 = 2.0;
+/// A buffer of fewer round trips than this, in quarters, fills up before a loss is repaired by
+/// sending again: it is found out after a round trip, and the acknowledgement takes another.
+const STALL_QUARTERS: u64 = 9;
+/// Bytes of a source symbol on the smallest path that QUIC allows.
+const MAX_SYMBOL_BYTES: u64 = 1200;
 
 /// Protects data before the receiver's buffer is full (Algorithm 2).
+///
+/// A loss holds up everything behind it in the receiver's buffer. If that fills up before the data
+/// arrives a second time, the sender stops for about a round trip.
+///
+/// - The paper sends a repair symbol for every `1 / G_p` source symbols, its implementation one more
+///   for each, both on any path. Here that is done only while a retransmission would come too late:
+///   when the buffer is smaller than what two round trips take. Otherwise repair symbols would only
+///   take room from data.
+/// - While flow control holds back data the window is free, and as many repair symbols go as make up
+///   for all losses but one time in fifty. The paper goes on up to twice the expected losses. The
+///   implementation takes a sender that has nothing to send for one that is blocked.
+/// - The last flight is protected as by [`Bulk`](super::Bulk).
+/// - As long as nothing was ever lost, only the last flight becomes source symbols.
+/// - FlEC's receiver takes 5 % off its window, at least 10 kB, for repair symbols, which costs more
+///   than it gains at 70 kB. Here the decoder has memory of its own, which it announces
+///   ([`FecConfig`](crate::FecConfig)), and nothing is taken off.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Buffer {
     c: f64,
@@ -56,9 +79,7 @@ impl RedundancyFactory for Buffer {
 #[derive(Debug, Default)]
 struct BufferRules {
     c: f64,
-    /// Whether the application has nothing more to send for now, so that no flow control holds it
-    /// back.
-    flushed: bool,
+    end: LastFlight,
     /// Symbols below this are protected.
     protected: u64,
     /// How many repair symbols protect the newest of them, and how many are to.
@@ -67,13 +88,38 @@ struct BufferRules {
 }
 
 impl BufferRules {
-    fn is_blocked(&self, view: &View) -> bool {
-        !view.has_source && !self.flushed
-    }
-
     fn unprotected(&self, view: &View) -> u64 {
         view.next - self.protected.clamp(view.first, view.next)
     }
+
+    /// Whether a repair symbol is due among the data.
+    fn is_gap_full(&self, view: &View) -> bool {
+        let expected = (f64::from(view.unacked) * loss(view)).ceil();
+        if f64::from(view.added) >= MOST_IN_FLIGHT * expected {
+            return false;
+        }
+        match self.unprotected(view) {
+            0 => self.triggered < self.most,
+            unprotected => unprotected as f64 >= gap(view).min(f64::from(view.unacked)),
+        }
+    }
+}
+
+/// Whether flow control holds back data.
+fn is_blocked(view: &View) -> bool {
+    view.left > 0 && !view.has_source
+}
+
+/// Whether a loss that is repaired by sending again would stop the sender: until that has arrived
+/// and its acknowledgement is back, two round trips pass.
+fn would_stall(view: &View) -> bool {
+    is_blocked(view) || view.buffer <= view.path.in_flight.saturating_mul(STALL_QUARTERS) / 4
+}
+
+/// How many packets are sent for each that is lost, bursts counting as one loss.
+fn gap(view: &View) -> f64 {
+    let loss = loss(view);
+    if loss > 0.0 { burst(view) * (1.0 - loss) / loss } else { f64::INFINITY }
 }
 
 impl Rules for BufferRules {
@@ -81,28 +127,37 @@ impl Rules for BufferRules {
         self.c * loss
     }
 
-    fn pattern(&self, _now: Instant, view: &View) -> bool {
-        let expected = (f64::from(view.unacked) * view.path.loss).ceil();
-        if f64::from(view.added) >= MOST_IN_FLIGHT * expected {
+    fn protects(&self, view: &View) -> bool {
+        let packets = (view.buffer / MAX_SYMBOL_BYTES) as f64;
+        let would_repair =
+            || view.path.loss > 0.0 && most_lost(packets, loss(view), burst(view)) > 0.0;
+        LastFlight::comes_near(view) || would_stall(view) && would_repair()
+    }
+
+    fn pattern(&self, now: Instant, view: &View) -> bool {
+        if self.end.is_unprotected(now, view) {
+            return true;
+        }
+        if view.left == 0 || view.path.loss == 0.0 {
             return false;
         }
-        let unprotected = self.unprotected(view);
-        if unprotected == 0 {
-            return self.is_blocked(view) || self.triggered < self.most;
+        if is_blocked(view) {
+            lacks_repairs(view)
+        } else {
+            would_stall(view) && self.is_gap_full(view)
         }
-        let enough = gap(view).min(f64::from(view.unacked));
-        self.is_blocked(view) || unprotected as f64 >= enough
     }
 
-    fn on_source_sent(&mut self, _now: Instant, _view: &View) {
-        self.flushed = false;
+    fn on_source_sent(&mut self, _now: Instant, view: &View) {
+        self.end.on_source_sent(view);
     }
 
-    fn on_flushed(&mut self, _now: Instant, _ended: bool, _view: &View) {
-        self.flushed = true;
+    fn on_flushed(&mut self, now: Instant, ended: bool, view: &View) {
+        self.end.on_flushed(now, ended, view);
     }
 
     fn on_repair_sent(&mut self, _now: Instant, view: &View) {
+        self.end.on_repair_sent();
         let unprotected = self.unprotected(view);
         if unprotected == 0 {
             self.triggered = self.triggered.saturating_add(1);
@@ -110,6 +165,10 @@ impl Rules for BufferRules {
         }
         self.triggered = 1;
         self.protected = view.next;
-        self.most = (view.path.loss * unprotected as f64).max(burst(view)).ceil() as u32;
+        self.most = (loss(view) * unprotected as f64).max(burst(view)).ceil() as u32;
+    }
+
+    fn timeout(&self) -> Option<Instant> {
+        self.end.timeout()
     }
 }

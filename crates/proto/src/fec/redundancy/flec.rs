@@ -5,7 +5,7 @@
 //! is known. Then it compares what the peer misses (`md`, [`View::missing`]) with the repair symbols in
 //! flight (`ad`, [`View::added`]): one more goes if `1 - loss - md / ad` is below the threshold
 //! (`ds()`). Otherwise new data does. So what was lost is sent again as a repair symbol, which mends
-//! whichever symbol of the window is missing when it arrives, also one whose loss is not known yet.
+//! whichever symbol of its span is missing when it arrives.
 //!
 //! | policy | `ds()` | `FECPattern()` (Table II) |
 //! |---|---|---|
@@ -15,9 +15,15 @@
 //! | [`Buffer`](super::Buffer) | `c * loss` | Algorithm 2 |
 //! | [`Messages`](super::Messages) | `-loss` | Algorithm 4 |
 //!
-//! Where the paper and its implementation differ, the paper is followed: `ad` counts only what is in
-//! flight, the pattern is asked first after every kind of feedback, recovered packets count as lost,
-//! and every repair symbol stays within the congestion window.
+//! Where the paper and its implementation differ, the paper is followed in this: `ad` counts only what
+//! is in flight, the pattern is asked first after every kind of feedback, recovered packets count as
+//! lost, and every repair symbol stays within the congestion window. The implementation is followed in
+//! that a repair symbol which has arrived counts against `md` even before it could recover anything:
+//! two losses take two repair symbols, and the first to arrive need not be sent again.
+//!
+//! Neither is followed in the span of what is sent for a known loss. The implementation covers only
+//! the lost symbol, the paper the whole window. Here the span ends with the newest known loss: it
+//! mends any of the known ones, and does not wait for losses that are not known yet.
 //!
 //! A queue that drops many packets at once drops many of the repair symbols that replace them, too. So
 //! with a controller that fills the queue, these policies send more than plain retransmission does.
@@ -38,6 +44,11 @@ pub(super) trait Rules: Debug + Send {
     /// `ds()`, for this share of lost packets.
     fn threshold(&self, loss: f64) -> f64;
 
+    /// Whether data that is sent now becomes a source symbol.
+    fn protects(&self, _view: &View) -> bool {
+        true
+    }
+
     /// `FECPattern()`: whether a repair symbol goes although no loss is known. A look: it changes
     /// nothing.
     fn pattern(&self, now: Instant, view: &View) -> bool;
@@ -54,7 +65,7 @@ pub(super) trait Rules: Debug + Send {
     /// All data that the application has written was sent; `ended` if there will be no more.
     fn on_flushed(&mut self, _now: Instant, _ended: bool, _view: &View) {}
 
-    /// A repair symbol was sent. It covers the whole window, for whatever reason it was sent.
+    /// A repair symbol was sent, for whatever reason.
     fn on_repair_sent(&mut self, _now: Instant, _view: &View) {}
 
     /// The peer has one more symbol.
@@ -100,35 +111,34 @@ impl<R: Rules> Redundancy for Flec<R> {
         self.0.mends()
     }
 
+    fn protects(&self, view: &View) -> bool {
+        self.0.protects(view)
+    }
+
     fn decide(&self, now: Instant, view: &View) -> Decision {
         if view.unacked == 0 {
             return Decision::Source;
         }
-        let repair = RepairPlan::over(view.span());
+        let short = self.0.mends() && self.is_short(view);
         if self.0.pattern(now, view) {
-            return Decision::Repair(repair);
+            let turn = if short { Turn::First } else { Turn::Protected };
+            return Decision::Repair(RepairPlan { turn, ..RepairPlan::over(view.span()) });
         }
-        if self.0.mends() && self.is_short(view) {
-            // In place of data that would be sent again, which precedes new data.
-            return Decision::Repair(RepairPlan { turn: Turn::First, ..repair });
+        match view.newest_missing.filter(|_| short) {
+            // In place of data that would be sent again, which precedes new data. Losses that are
+            // not known yet lie beyond it: over those, it would recover nothing before they are
+            // mended as well.
+            Some(newest) => {
+                let repair = RepairPlan::over(view.first..newest.saturating_add(1));
+                Decision::Repair(RepairPlan { turn: Turn::First, ..repair })
+            }
+            None => Decision::Source,
         }
-        Decision::Source
     }
 
     fn timeout(&self) -> Option<Instant> {
         self.0.timeout()
     }
-}
-
-/// How many packets in a row are lost on average: the inverse of Gilbert's `r`.
-pub(super) fn burst(view: &View) -> f64 {
-    view.path.floor.burst
-}
-
-/// How many packets lie between two bursts of losses on average: the inverse of Gilbert's `p`.
-pub(super) fn gap(view: &View) -> f64 {
-    let loss = view.path.loss;
-    if loss > 0.0 { burst(view) * (1.0 - loss) / loss } else { f64::INFINITY }
 }
 
 #[cfg(test)]
@@ -144,12 +154,13 @@ mod tests {
     /// flight.
     fn view(unacked: u32, missing: u32, added: u32, loss: f64) -> View {
         let floor = LossFloor { burst: 2.0, ..LossFloor::default() };
-        let path = PathView { rtt: RTT, loss, floor, ..PathView::default() };
+        let path = PathView { rtt: RTT, loss, outcomes: 10_000, floor, ..PathView::default() };
         let next = u64::from(unacked);
         View {
             next,
             unacked,
             missing,
+            newest_missing: (missing > 0).then_some(next / 2),
             added,
             has_source: true,
             idle: false,
@@ -230,51 +241,112 @@ mod tests {
         }
     }
 
+    /// How many repair symbols a policy sends for `view` before it stops.
+    fn sent(policy: &mut dyn Redundancy, now: Instant, mut view: View) -> u32 {
+        let before = view.added;
+        while repairs(policy, now, &view) {
+            view.added += 1;
+            policy.on_repair_sent(now, &view);
+        }
+        view.added - before
+    }
+
     #[test]
     fn a_bulk_transfer_protects_what_it_sent_last() {
         let (now, mut policy) = (Instant::now(), Bulk.build());
-        let end = |added| View { has_source: false, idle: true, ..view(60, 0, added, 0.05) };
-        policy.on_source_sent(now, 59, &view(60, 0, 0, 0.05));
-        assert!(!repairs(&*policy, now + RTT, &end(0)), "more may come");
-        policy.on_flushed(now, false, &end(0));
+        let end = View { has_source: false, idle: true, ..view(60, 0, 0, 0.05) };
+        policy.on_source_sent(now, 59, &end);
+        assert!(!repairs(&*policy, now + RTT, &end), "more may come");
+        policy.on_flushed(now, false, &end);
         assert_eq!(policy.timeout(), Some(now + RTT / 8));
-        assert!(!repairs(&*policy, now, &end(0)));
-        // Three are expected to be lost.
-        assert!(
-            repairs(&*policy, now + RTT / 8, &end(2)) && !repairs(&*policy, now + RTT, &end(3))
-        );
-        // Without losses so far one burst.
-        let clean = View { path: PathView { loss: 0.0, ..end(0).path }, ..end(0) };
-        assert!(repairs(&*policy, now + RTT, &View { added: 1, ..clean }));
-        assert!(!repairs(&*policy, now + RTT, &View { added: 2, ..clean }));
+        assert!(!repairs(&*policy, now, &end));
+        let now = now + RTT / 8;
+        // Three are expected to be lost, in bursts of two.
+        let count = sent(&mut *policy, now, end);
+        assert!((6..=12).contains(&count), "{count}");
+        // Losses that are known come on top, and what is sent for them may be lost as well.
+        let known = View { missing: 3, newest_missing: Some(7), added: count, ..end };
+        assert!(sent(&mut *policy, now, known) >= 3);
+        let last = View { unacked: 1, missing: 1, newest_missing: Some(59), ..end };
+        assert_eq!(sent(&mut *policy, now, last), 2);
+    }
+
+    #[test]
+    fn the_end_of_a_transfer_is_protected_by_what_is_known() {
+        let count = |loss, outcomes, floor| {
+            let (now, mut policy) = (Instant::now(), Bulk.build());
+            let view = view(20, 0, 0, loss);
+            let path = PathView { outcomes, floor, ..view.path };
+            let end = View { has_source: false, idle: true, path, ..view };
+            policy.on_flushed(now, true, &end);
+            sent(&mut *policy, now, end)
+        };
+        let unknown = LossFloor::default();
+        let remembered = LossFloor { rate: 0.08, low: 0.06, high: 0.1, ..unknown };
+        assert!((1..=3).contains(&count(0.0, 0, unknown)), "by experience");
+        assert!(count(0.0, 0, remembered) > count(0.0, 0, unknown));
+        assert_eq!(count(0.0, 2_000, unknown), 0, "the path loses nothing");
+    }
+
+    #[test]
+    fn only_the_last_flight_of_a_bulk_transfer_becomes_symbols() {
+        let policy = Bulk.build();
+        let view = view(60, 0, 0, 0.05);
+        let left = |left| View { left, path: PathView { window: 50_000, ..view.path }, ..view };
+        assert!(policy.protects(&left(100_000)) && !policy.protects(&left(100_001)));
+        assert!(SrArq.build().protects(&left(u64::MAX)));
+    }
+
+    #[test]
+    fn what_was_lost_is_mended_apart_from_what_may_be_lost() {
+        let (now, policy) = (Instant::now(), SrArq.build());
+        let Decision::Repair(plan) = policy.decide(now, &view(100, 2, 0, 0.05)) else { panic!() };
+        assert_eq!((plan.span, plan.turn), (0..51, Turn::First));
+    }
+
+    /// A sender with more to send, of which `unacked` symbols are in flight, to a receiver that
+    /// buffers `trips` of them.
+    fn limited(unacked: u32, trips: f64, added: u32) -> View {
+        let view = view(unacked, 0, added, 0.05);
+        let in_flight = u64::from(unacked) * 1000;
+        let buffer = (in_flight as f64 * trips) as u64;
+        View { left: 1 << 30, buffer, path: PathView { in_flight, ..view.path }, ..view }
     }
 
     #[test]
     fn a_small_buffer_is_protected_every_so_many_symbols() {
         let (now, mut policy) = (Instant::now(), Buffer::new(1.0).unwrap().build());
-        // Bursts of two, so one after every 38.
-        let at = |next: u64, added| View { next, ..view(100, 0, added, 0.05) };
+        // Bursts of two, so one after about every 40.
+        let at = |next: u64, added| View { next, ..limited(100, 1.5, added) };
         policy.on_source_sent(now, 0, &at(1, 0));
-        assert!(!repairs(&*policy, now, &at(37, 0)) && repairs(&*policy, now, &at(38, 0)));
-        policy.on_repair_sent(now, &at(38, 1));
-        assert!(repairs(&*policy, now, &at(38, 1)), "two for a burst of two");
-        policy.on_repair_sent(now, &at(38, 2));
-        assert!(!repairs(&*policy, now, &at(38, 2)) && !repairs(&*policy, now, &at(75, 2)));
-        assert!(repairs(&*policy, now, &at(38 + 38, 2)));
-        assert!(!repairs(&*policy, now, &at(38 + 38, 10)), "twice the expected losses in flight");
+        assert!(!repairs(&*policy, now, &at(35, 0)) && repairs(&*policy, now, &at(45, 0)));
+        policy.on_repair_sent(now, &at(45, 1));
+        assert!(repairs(&*policy, now, &at(45, 1)), "two for a burst of two");
+        policy.on_repair_sent(now, &at(45, 2));
+        assert!(repairs(&*policy, now, &at(45, 2)), "and one more");
+        policy.on_repair_sent(now, &at(45, 3));
+        assert!(!repairs(&*policy, now, &at(45, 3)) && !repairs(&*policy, now, &at(75, 3)));
+        assert!(repairs(&*policy, now, &at(45 + 45, 3)));
+        assert!(!repairs(&*policy, now, &at(45 + 45, 10)), "twice the expected losses in flight");
+    }
+
+    #[test]
+    fn a_buffer_that_outlasts_a_retransmission_is_not_protected() {
+        let (now, policy) = (Instant::now(), Buffer::new(1.0).unwrap().build());
+        assert!(repairs(&*policy, now, &limited(100, 2.2, 0)));
+        assert!(!repairs(&*policy, now, &limited(100, 2.3, 0)));
+        assert!(policy.protects(&limited(100, 2.2, 0)) && !policy.protects(&limited(100, 2.3, 0)));
     }
 
     #[test]
     fn a_blocked_sender_protects_all_it_sent() {
         let (now, mut policy) = (Instant::now(), Buffer::new(1.0).unwrap().build());
-        let blocked = |added| View { has_source: false, idle: true, ..view(40, 0, added, 0.05) };
-        policy.on_source_sent(now, 0, &blocked(0));
-        for added in 0..4 {
-            assert!(repairs(&*policy, now, &blocked(added)), "{added}");
-            policy.on_repair_sent(now, &blocked(added + 1));
-        }
-        assert!(!repairs(&*policy, now, &blocked(4)), "twice the two that are expected to be lost");
-        policy.on_flushed(now, true, &blocked(2));
-        assert!(!repairs(&*policy, now, &blocked(2)), "it is not blocked, it has nothing to send");
+        let blocked = View { has_source: false, idle: true, ..limited(40, 1.0, 0) };
+        let count = sent(&mut *policy, now, blocked);
+        assert!((4..=10).contains(&count), "{count}");
+        let flushed = View { left: 0, ..blocked };
+        assert!(!repairs(&*policy, now, &flushed), "it is not blocked, it has nothing to send");
+        let path = PathView { loss: 0.0, ..blocked.path };
+        assert!(!repairs(&*policy, now, &View { path, ..blocked }), "nothing is lost");
     }
 }

@@ -1,7 +1,8 @@
 //! Messages with deadlines: repair symbols at the last moment at which they are in time, so that each
 //! covers as many messages as possible.
 
-use super::flec::{Flec, Rules, burst};
+use super::flec::{Flec, Rules};
+use super::foresight::burst;
 use super::{PathView, Redundancy, RedundancyFactory, View};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -6,6 +6,8 @@
 //! of Michel 2022 (FlEC) for its one loop, in [`flec`].
 
 mod flec;
+mod foresight;
+mod last_flight;
 mod protection;
 mod reason;
 #[cfg(test)]
@@ -60,6 +62,8 @@ pub struct PathView {
     /// over about 256 packets. It knows nothing of its uncertainty, and includes losses that end as
     /// soon as the rate falls.
     pub loss: f64,
+    /// Number of packets that `loss` was learned from: those acknowledged or declared lost so far.
+    pub outcomes: u64,
     /// The losses that do not depend on the rate, with their bounds, their bursts and what is lost
     /// in addition. It takes some rounds longer to learn than `loss`.
     pub floor: LossFloor,
@@ -79,6 +83,7 @@ impl Default for PathView {
             rtt_variation: rtt / 2,
             pto: 3 * rtt,
             loss: 0.0,
+            outcomes: 0,
             floor: LossFloor::default(),
             window: 0,
             in_flight: 0,
@@ -121,17 +126,26 @@ pub struct View {
     pub next: u64,
     /// Number of source symbols in the window that are not known to have arrived.
     pub unacked: u32,
-    /// Number of those that were declared lost and not sent again: the missing degrees of freedom
-    /// (FlEC's `md`).
+    /// Number of those that were declared lost, that were not sent again, and that no repair symbol
+    /// at the peer stands for: the missing degrees of freedom (FlEC's `md`). A repair symbol stands
+    /// for one source symbol of its span as soon as it has arrived, although it may take others
+    /// before it can recover any.
     pub missing: u32,
-    /// Number of repair symbols in flight that cover a symbol of the window: the added degrees of
-    /// freedom (FlEC's `ad`).
+    /// The newest symbol that was declared lost and not sent again.
+    pub newest_missing: Option<u64>,
+    /// Number of repair symbols in flight that cover a symbol of the window and have recovered
+    /// nothing so far: the added degrees of freedom (FlEC's `ad`).
     pub added: u32,
     /// Number of source symbols that are not known to have arrived, can still be in time, and are
     /// newer than all that a repair symbol covers.
     pub unprotected: u32,
     /// The earliest deadline among those; `None` if none of them has one.
     pub deadline: Option<Instant>,
+    /// Bytes that the application has written to streams of the session and that were never sent.
+    pub left: u64,
+    /// How many bytes the peer buffers: what flow control lets the session's streams have between
+    /// the oldest byte that is not known to have arrived and the newest that may be sent.
+    pub buffer: u64,
     /// Whether the session has new data that flow control allows to send now.
     pub has_source: bool,
     /// Whether nothing but redundancy waits to be sent on the whole connection.
@@ -159,9 +173,12 @@ impl Default for View {
             next: 0,
             unacked: 0,
             missing: 0,
+            newest_missing: None,
             added: 0,
             unprotected: 0,
             deadline: None,
+            left: 0,
+            buffer: u64::MAX,
             has_source: false,
             idle: true,
             credit: u64::MAX,
@@ -277,6 +294,15 @@ pub trait Redundancy: Debug + Send {
     /// for these, and is sent again as it was only if they fail to mend it.
     fn mends(&self) -> bool {
         false
+    }
+
+    /// Whether data that is sent now becomes a source symbol. A policy that will not cover it by a
+    /// repair symbol says no, and saves what marking it as a symbol takes of each packet. What is
+    /// sent bare is sent again as it was if it is lost; it is protected then if the policy says so
+    /// at that time.
+    fn protects(&self, view: &View) -> bool {
+        let _ = view;
+        true
     }
 
     /// Decides what to send in this slot.

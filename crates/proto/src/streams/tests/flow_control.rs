@@ -51,9 +51,16 @@ fn a_rejected_frame_changes_no_account() {
     streams.received(uni(1), 4_000, &ZEROS[..1_000], false).unwrap();
 }
 
+/// A server whose windows may grow, so that their limits move in steps of half a window.
+fn growing_server() -> Streams {
+    let limits =
+        StreamLimits { max_stream_window: 20_000, max_connection_window: 30_000, ..small() };
+    endpoint(Side::Server, &limits)
+}
+
 #[test]
 fn limits_move_when_half_a_window_was_read() {
-    let mut streams = server();
+    let mut streams = growing_server();
     streams.received(uni(0), 0, &ZEROS[..8_000], false).unwrap();
     streams.accept(Dir::Uni).unwrap();
     assert_eq!(streams.read(uni(0), &mut [0; 4_999]), Ok(Read::Data(4_999)));
@@ -121,7 +128,7 @@ fn a_reset_charges_its_final_size_and_gives_it_back() {
 
 #[test]
 fn stopped_bytes_are_given_back_as_they_come() {
-    let mut streams = server();
+    let mut streams = growing_server();
     streams.received(uni(0), 0, &ZEROS[..4_000], false).unwrap();
     streams.accept(Dir::Uni).unwrap();
     streams.stop(uni(0), 0).unwrap();

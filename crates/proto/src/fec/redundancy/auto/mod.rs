@@ -119,10 +119,9 @@ impl Auto {
         (0.0..=1.0).contains(&share).then_some(Self { target, ..self })
     }
 
-    /// Whether losses are mended soon enough without repair symbols.
-    fn can_wait(&self, path: &PathView) -> bool {
-        let tolerance = self.target.map_or(UNNOTICED, |target| target.within);
-        path.retransmission_is_enough(tolerance)
+    /// How long a piece may take.
+    fn tolerance(&self) -> Duration {
+        self.target.map_or(UNNOTICED, |target| target.within)
     }
 }
 
@@ -142,7 +141,7 @@ impl RedundancyFactory for Auto {
     }
 
     fn is_awake(&self, path: &PathView) -> bool {
-        path.floor.rate > 0.0 && !self.can_wait(path)
+        path.floor.rate > 0.0 && !path.retransmission_is_enough(self.tolerance())
     }
 
     fn build(&self) -> Box<dyn Redundancy> {
@@ -259,7 +258,7 @@ impl AutoPolicy {
             let rare = floor.high < WORTHWHILE;
             return Some(if rare { Reason::Lossless } else { Reason::Unknown });
         }
-        if view.resends && self.auto.can_wait(&view.path) {
+        if view.retransmission_is_enough(self.auto.tolerance()) {
             return Some(Reason::RetransmissionIsEnough);
         }
         let pauses = view.next < self.help.paused_until;

@@ -416,8 +416,8 @@ impl Session {
         self.next_key
     }
 
-    /// A repair symbol over `span` was sent in a frame of `size` bytes. One of the sliding window also tells the peer where
-    /// the window begins.
+    /// A repair symbol over `span` was sent in a frame of `size` bytes. One of the sliding window
+    /// also tells the peer where the window begins.
     pub(super) fn repair_sent(
         &mut self,
         now: Instant,

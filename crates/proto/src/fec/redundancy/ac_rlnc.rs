@@ -1,29 +1,21 @@
 //! Adaptive causal coding (Cohen 2020): repair symbols once per round trip, and somewhat more of them
 //! after losses than were lost.
 
-use super::flec::{Flec, Rules};
+use super::flec::{Flec, Rules, factor, factor_of};
 use super::{Redundancy, RedundancyFactory, View};
 use std::sync::Arc;
 use std::time::Instant;
-use sutura_schedule::registry::{Entry, UnknownPolicy};
+use sutura_schedule::registry::Entry;
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "ac-rlnc",
     "repair symbols once per round trip (Michel 2022, Table II)",
     "c=1",
-    |parameters| {
-        let c = parameters.number("c", 1.0)?;
-        match AcRlnc::new(c) {
-            Some(policy) => Ok(Arc::new(policy)),
-            None => Err(UnknownPolicy::new(format!("c: {c} is not a number from 0 to {MAX_C}"))),
-        }
-    },
+    |parameters| Ok(Arc::new(AcRlnc { c: factor_of(parameters)? })),
 );
 
 /// After so many round trips without news repair symbols are of no use: it takes a probe.
 const MAX_SILENT: u32 = 4;
-/// The largest factor of the threshold.
-const MAX_C: f64 = 100.0;
 
 /// Adaptive causal coding: as many repair symbols per round trip as losses are expected, at least one.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,7 +27,7 @@ impl AcRlnc {
     /// With a threshold of `c` times the loss rate; `None` if `c` is not from 0 to 100.
     #[must_use]
     pub fn new(c: f64) -> Option<Self> {
-        (0.0..=MAX_C).contains(&c).then_some(Self { c })
+        factor(c).map(|c| Self { c })
     }
 }
 

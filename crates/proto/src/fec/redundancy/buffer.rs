@@ -1,29 +1,21 @@
 //! Transfers to a receiver with a small buffer: repair symbols among the data, so that a loss does not
 //! fill the buffer and stop the sender.
 
-use super::flec::{Flec, Rules};
+use super::flec::{Flec, Rules, factor, factor_of};
 use super::foresight::{burst, lacks_repairs, loss, most_lost};
 use super::last_flight::LastFlight;
 use super::{Redundancy, RedundancyFactory, View};
 use std::sync::Arc;
 use std::time::Instant;
-use sutura_schedule::registry::{Entry, UnknownPolicy};
+use sutura_schedule::registry::Entry;
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "buffer",
     "repair symbols for receivers with small buffers (Michel 2022, Algorithm 2)",
     "c=1",
-    |parameters| {
-        let c = parameters.number("c", 1.0)?;
-        match Buffer::new(c) {
-            Some(policy) => Ok(Arc::new(policy)),
-            None => Err(UnknownPolicy::new(format!("c: {c} is not a number from 0 to {MAX_C}"))),
-        }
-    },
+    |parameters| Ok(Arc::new(Buffer { c: factor_of(parameters)? })),
 );
 
-/// The largest factor of the threshold.
-const MAX_C: f64 = 100.0;
 /// At most so many times as many repair symbols are in flight as losses are expected.
 const MOST_IN_FLIGHT: f64 = 2.0;
 /// A buffer of fewer round trips than this, in quarters, fills up before a loss is repaired by
@@ -58,7 +50,7 @@ impl Buffer {
     /// With a threshold of `c` times the loss rate; `None` if `c` is not from 0 to 100.
     #[must_use]
     pub fn new(c: f64) -> Option<Self> {
-        (0.0..=MAX_C).contains(&c).then_some(Self { c })
+        factor(c).map(|c| Self { c })
     }
 }
 

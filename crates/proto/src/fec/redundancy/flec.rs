@@ -31,10 +31,14 @@
 use super::{Arrival, Decision, Redundancy, RepairPlan, Turn, View};
 use std::fmt::Debug;
 use std::time::Instant;
+use sutura_schedule::registry::{Parameters, UnknownPolicy};
 
 /// At most so many repair symbols are in flight for each that is missing, whatever the threshold:
 /// one that grows with the loss would otherwise ask for ever more of them.
 const MOST_PER_MISSING: f64 = 4.0;
+
+/// The largest factor of a threshold.
+const MAX_FACTOR: f64 = 100.0;
 
 /// What rounding may make of two sides that are equal.
 const ROUNDING: f64 = 1e-9;
@@ -139,6 +143,18 @@ impl<R: Rules> Redundancy for Flec<R> {
     fn timeout(&self) -> Option<Instant> {
         self.0.timeout()
     }
+}
+
+/// A factor of the threshold; `None` if `c` is not from 0 to 100.
+pub(super) fn factor(c: f64) -> Option<f64> {
+    (0.0..=MAX_FACTOR).contains(&c).then_some(c)
+}
+
+/// The parameter `c` of a policy whose threshold is that many times the loss rate.
+pub(super) fn factor_of(parameters: &mut Parameters<'_>) -> Result<f64, UnknownPolicy> {
+    let c = parameters.number("c", 1.0)?;
+    factor(c)
+        .ok_or_else(|| UnknownPolicy::new(format!("c: {c} is not a number from 0 to {MAX_FACTOR}")))
 }
 
 #[cfg(test)]

@@ -15,7 +15,9 @@
 
 mod model;
 
-use super::{Arrival, Decision, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan, View};
+use super::{
+    Arrival, Decision, MAX_DELAY, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan, View,
+};
 use model::{Channel, MOST, Train};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -110,19 +112,18 @@ impl Auto {
         (0.0..=MAX_BUDGET).contains(&budget).then_some(Self { budget, target: None })
     }
 
-    /// With the target that `share` of all pieces are at the receiver `within` this time after they
-    /// were written. Nothing more is done once it is met, and the budget is the limit if it cannot
-    /// be. `None` if `share` is not from 0 to 1.
+    /// With the target that `share` of all pieces are at the receiver `within` this time, at most
+    /// [`MAX_DELAY`], after they were written. Nothing more is done once it is met, and the budget is
+    /// the limit if it cannot be. `None` if `share` is not from 0 to 1.
     #[must_use]
     pub fn within(self, within: Duration, share: f64) -> Option<Self> {
-        let target = Some(Target { within, share });
+        let target = Some(Target { within: within.min(MAX_DELAY), share });
         (0.0..=1.0).contains(&share).then_some(Self { target, ..self })
     }
 
-    /// Whether losses are mended soon enough without repair symbols.
-    fn can_wait(&self, path: &PathView) -> bool {
-        let tolerance = self.target.map_or(UNNOTICED, |target| target.within);
-        path.retransmission_is_enough(tolerance)
+    /// How long a piece may take.
+    fn tolerance(&self) -> Duration {
+        self.target.map_or(UNNOTICED, |target| target.within)
     }
 }
 
@@ -142,7 +143,7 @@ impl RedundancyFactory for Auto {
     }
 
     fn is_awake(&self, path: &PathView) -> bool {
-        path.floor.rate > 0.0 && !self.can_wait(path)
+        path.floor.rate > 0.0 && !path.retransmission_is_enough(self.tolerance())
     }
 
     fn build(&self) -> Box<dyn Redundancy> {
@@ -259,7 +260,7 @@ impl AutoPolicy {
             let rare = floor.high < WORTHWHILE;
             return Some(if rare { Reason::Lossless } else { Reason::Unknown });
         }
-        if view.resends && self.auto.can_wait(&view.path) {
+        if view.retransmission_is_enough(self.auto.tolerance()) {
             return Some(Reason::RetransmissionIsEnough);
         }
         let pauses = view.next < self.help.paused_until;
@@ -414,5 +415,32 @@ impl Redundancy for AutoPolicy {
 
     fn reason(&self) -> Option<Reason> {
         Some(self.reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance;
+
+    #[test]
+    fn targets_keep_the_contract_however_long_they_are() {
+        for within in [Duration::ZERO, Duration::from_millis(80), MAX_DELAY, Duration::MAX] {
+            for share in [0.0, 0.99, 1.0] {
+                conformance::redundancy(&Auto::default().within(within, share).unwrap());
+            }
+        }
+        assert!(Auto::default().within(MAX_DELAY, 1.1).is_none() && Auto::new(-0.1).is_none());
+    }
+
+    #[test]
+    fn nothing_is_protected_before_losses_are_known_or_if_a_retransmission_is_in_time() {
+        let mut path = PathView::default();
+        assert!(!Auto::default().is_awake(&path));
+        path.floor.rate = 0.02;
+        assert!(Auto::default().is_awake(&path));
+        let wait = |within| Auto::default().within(within, 0.9).unwrap().is_awake(&path);
+        let needed = path.rtt * 13 / 8;
+        assert!(wait(needed) && !wait(needed + Duration::from_millis(1)));
     }
 }

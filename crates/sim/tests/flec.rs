@@ -11,7 +11,7 @@ use sutura_proto::{Algorithm, Protection, TransportConfig, registry};
 use sutura_sim::{Ends, Scenario, Transfer};
 
 const BYTES: u64 = 1_000_000;
-const SEEDS: u64 = 10;
+const SEEDS: u64 = 20;
 const POLICIES: [&str; 4] = ["sr-arq", "ac-rlnc", "bulk", "buffer"];
 const PATHS: [&str; 3] = [
     "rate=10mbit delay=25ms loss=bern:0.02",
@@ -34,27 +34,31 @@ fn download(seed: u64, algorithm: Algorithm, path: &str, protection: Option<Prot
     outcome.unwrap_or_else(|failure| panic!("{algorithm}, {path}, seed {seed}: {failure}")).ends
 }
 
-/// The time, the bytes on the wire, the repair symbols, and those of use, of all seeds together.
-fn total(algorithm: Algorithm, path: &str, protection: Option<&Protection>) -> [f64; 4] {
-    let mut sum = [0.0; 4];
+/// The median time of all seeds, and their bytes on the wire, repair symbols and recovered symbols
+/// together. CUBIC takes 1 to 3 s, depending on where in its start the first loss falls, so that a
+/// sum would tell more of that than of the policy.
+fn measured(algorithm: Algorithm, path: &str, protection: Option<&Protection>) -> [f64; 4] {
+    let mut times = Vec::new();
+    let (mut bytes, mut repairs, mut recovered) = (0, 0, 0);
     for seed in 0..SEEDS {
         let ends = download(seed, algorithm, path, protection.cloned());
-        let bytes = ends.server.sent.bytes as f64;
-        let fec = (ends.server.fec.repair_symbols_sent as f64, ends.client.fec.recovered as f64);
-        let figures = [ends.duration.as_secs_f64(), bytes, fec.0, fec.1];
-        sum.iter_mut().zip(figures).for_each(|(sum, figure)| *sum += figure);
+        times.push(ends.duration.as_secs_f64());
+        bytes += ends.server.sent.bytes;
+        repairs += ends.server.fec.repair_symbols_sent;
+        recovered += ends.client.fec.recovered;
     }
-    sum
+    times.sort_by(f64::total_cmp);
+    [times[times.len() / 2], bytes as f64, repairs as f64, recovered as f64]
 }
 
 #[test]
 fn lost_data_is_sent_again_as_repair_symbols() {
     for algorithm in [Algorithm::BBR, Algorithm::CUBIC] {
         for path in PATHS {
-            let plain = total(algorithm, path, None);
+            let plain = measured(algorithm, path, None);
             for name in POLICIES {
                 let [time, bytes, repairs, recovered] =
-                    total(algorithm, path, protection(name).as_ref());
+                    measured(algorithm, path, protection(name).as_ref());
                 let (slower, more) = (time / plain[0], bytes / plain[1]);
                 println!(
                     "{algorithm}, {path}, {name}: {slower:.3} times as long, {more:.3} times the \
@@ -64,8 +68,11 @@ fn lost_data_is_sent_again_as_repair_symbols() {
                 // packets only at the beginning.
                 let protects_all = ["sr-arq", "ac-rlnc"].contains(&name);
                 assert!(recovered > 0.0 || !protects_all, "{algorithm}, {path}, {name}");
-                assert!(slower < 1.1, "{algorithm}, {path}, {name}: {slower}");
-                assert!(more < 1.2, "{algorithm}, {path}, {name}: {more}");
+                // Causal coding adds as many repair symbols as were lost, also where the queue drops
+                // them. The others add none that the path has no room for.
+                let most = if name == "ac-rlnc" { 1.3 } else { 1.05 };
+                assert!(slower < most, "{algorithm}, {path}, {name}: {slower}");
+                assert!(more < most, "{algorithm}, {path}, {name}: {more}");
                 if name == "sr-arq" {
                     assert!(recovered > repairs * 0.8, "{recovered} recovered by {repairs}");
                     assert!(more < 1.03, "{algorithm}, {path}: {more}");

@@ -296,11 +296,14 @@ impl SendSessions {
                 return;
             };
             let before = s.encoder.allocated();
-            // Evicts a quarter of the window at a time, so that this is not done for every symbol.
-            for _ in 0..s.window_len().div_ceil(4) {
-                s.evict().into_iter().for_each(|evicted| evict(session, evicted));
-            }
             s.shrink();
+            if s.encoder.allocated() == before {
+                // A quarter of the window at a time, so that this is not done for every symbol.
+                for _ in 0..s.window_len().div_ceil(4) {
+                    s.evict().into_iter().for_each(|evicted| evict(session, evicted));
+                }
+                s.shrink();
+            }
             let freed = before - s.encoder.allocated();
             if freed == 0 {
                 return;

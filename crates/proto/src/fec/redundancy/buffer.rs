@@ -97,15 +97,10 @@ impl BufferRules {
     }
 }
 
-/// Whether flow control holds back data.
-fn is_blocked(view: &View) -> bool {
-    view.left > 0 && !view.has_source
-}
-
 /// Whether a loss that is repaired by sending again would stop the sender: until that has arrived
 /// and its acknowledgement is back, two round trips pass.
 fn would_stall(view: &View) -> bool {
-    is_blocked(view) || view.buffer <= view.path.in_flight.saturating_mul(STALL_QUARTERS) / 4
+    view.is_blocked() || view.buffer <= view.path.in_flight.saturating_mul(STALL_QUARTERS) / 4
 }
 
 /// How many packets are sent for each that is lost, bursts counting as one loss.
@@ -133,7 +128,7 @@ impl Rules for BufferRules {
         if view.left == 0 || view.path.loss == 0.0 {
             return false;
         }
-        if is_blocked(view) {
+        if view.is_blocked() {
             lacks_repairs(view)
         } else {
             would_stall(view) && self.is_gap_full(view)

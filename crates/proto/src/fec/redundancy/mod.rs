@@ -198,6 +198,12 @@ impl View {
         self.first..self.next
     }
 
+    /// Whether flow control holds back data of the session.
+    #[must_use]
+    pub fn is_blocked(&self) -> bool {
+        self.left > 0 && !self.has_source
+    }
+
     /// See [`PathView::retransmission_is_enough`]; it never is for data that is not sent again.
     #[must_use]
     pub fn retransmission_is_enough(&self, tolerance: Duration) -> bool {

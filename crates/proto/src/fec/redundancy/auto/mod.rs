@@ -14,6 +14,8 @@
 //! be of use, beyond the budget, and for a while after they did not help.
 
 mod model;
+#[cfg(test)]
+mod tests;
 
 use super::{
     Arrival, Decision, MAX_DELAY, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan, View,
@@ -241,17 +243,28 @@ impl Help {
 }
 
 impl AutoPolicy {
-    /// How long after `now` the last repair symbol may leave so that the target is met; `None` if
-    /// there is no target, or if it is missed already.
+    /// When the piece must be at the receiver, by the target and by the deadlines of its messages.
+    fn deadline(&self, piece: &Piece, view: &View) -> Option<Instant> {
+        let target = self.auto.target.map(|target| piece.begun + target.within);
+        target.into_iter().chain(view.deadline).min()
+    }
+
+    /// How long after `now` the last repair symbol may leave so as to be in time; `None` if there is
+    /// no deadline, or if it is missed already.
     fn slack(&self, now: Instant, piece: &Piece, view: &View) -> Option<Duration> {
-        let target = self.auto.target?;
         let path = &view.path;
         let way = path.min_rtt / 2 + path.rtt / MARGIN_DIVISOR;
-        (piece.begun + target.within).checked_duration_since(now + way)
+        self.deadline(piece, view)?.checked_duration_since(now + way)
+    }
+
+    /// Whether what is lost of a piece is there soon enough if it is sent again.
+    fn retransmission_is_enough(&self, now: Instant, piece: &Piece, view: &View) -> bool {
+        let left = self.deadline(piece, view).map(|at| at.saturating_duration_since(now));
+        view.retransmission_is_enough(left.unwrap_or(UNNOTICED))
     }
 
     /// Why none are sent, whatever there is to protect.
-    fn obstacle(&self, view: &View) -> Option<Reason> {
+    fn obstacle(&self, now: Instant, piece: &Piece, view: &View) -> Option<Reason> {
         let floor = &view.path.floor;
         if floor.rate == 0.0 && floor.excess > 0.0 {
             return Some(Reason::Congestion);
@@ -260,7 +273,7 @@ impl AutoPolicy {
             let rare = floor.high < WORTHWHILE;
             return Some(if rare { Reason::Lossless } else { Reason::Unknown });
         }
-        if view.retransmission_is_enough(self.auto.tolerance()) {
+        if self.retransmission_is_enough(now, piece, view) {
             return Some(Reason::RetransmissionIsEnough);
         }
         let pauses = view.next < self.help.paused_until;
@@ -277,7 +290,7 @@ impl AutoPolicy {
         }
         let most = ((self.purse + ROUNDING) as usize).min(MOST);
         let broke = (most == 0).then_some(Reason::Budget);
-        if let Some(reason) = self.obstacle(view).or(broke) {
+        if let Some(reason) = self.obstacle(now, &piece, view).or(broke) {
             self.reason = reason;
             return;
         }
@@ -371,7 +384,7 @@ impl Redundancy for AutoPolicy {
             (piece.fresh, piece.begun) = (id, now);
         }
         piece.last = now;
-        if !view.has_source {
+        if view.is_blocked() {
             self.plan(now, Moment::Blocked, view);
         }
     }
@@ -415,32 +428,5 @@ impl Redundancy for AutoPolicy {
 
     fn reason(&self) -> Option<Reason> {
         Some(self.reason)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::conformance;
-
-    #[test]
-    fn targets_keep_the_contract_however_long_they_are() {
-        for within in [Duration::ZERO, Duration::from_millis(80), MAX_DELAY, Duration::MAX] {
-            for share in [0.0, 0.99, 1.0] {
-                conformance::redundancy(&Auto::default().within(within, share).unwrap());
-            }
-        }
-        assert!(Auto::default().within(MAX_DELAY, 1.1).is_none() && Auto::new(-0.1).is_none());
-    }
-
-    #[test]
-    fn nothing_is_protected_before_losses_are_known_or_if_a_retransmission_is_in_time() {
-        let mut path = PathView::default();
-        assert!(!Auto::default().is_awake(&path));
-        path.floor.rate = 0.02;
-        assert!(Auto::default().is_awake(&path));
-        let wait = |within| Auto::default().within(within, 0.9).unwrap().is_awake(&path);
-        let needed = path.rtt * 13 / 8;
-        assert!(wait(needed) && !wait(needed + Duration::from_millis(1)));
     }
 }

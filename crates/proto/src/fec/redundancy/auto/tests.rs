@@ -1,0 +1,290 @@
+//! The policy, driven by hand.
+
+use super::*;
+use crate::conformance;
+use crate::path::LossFloor;
+use crate::fec::redundancy::Message;
+
+const MS: Duration = Duration::from_millis(1);
+const RTT: Duration = Duration::from_millis(100);
+
+/// A path with a round trip of 100 ms that loses 2 % in bursts of two packets and 4 ms.
+fn path() -> PathView {
+    let floor = LossFloor {
+        rate: 0.02,
+        low: 0.01,
+        high: 0.03,
+        burst: 2.0,
+        burst_time: 4 * MS,
+        ..LossFloor::default()
+    };
+    PathView { rtt: RTT, min_rtt: RTT, loss: 0.02, window: 100_000, floor, ..PathView::default() }
+}
+
+/// A policy with what it was told, and what it did.
+struct Driver {
+    policy: Box<dyn Redundancy>,
+    now: Instant,
+    view: View,
+    sent: u32,
+}
+
+impl Driver {
+    fn new(auto: Auto, path: PathView) -> Self {
+        let view = View { path, ..View::default() };
+        Self { policy: auto.build(), now: Instant::now(), view, sent: 0 }
+    }
+
+    /// Sends `count` source symbols at once, the last of which leaves `left` bytes that flow control
+    /// holds back.
+    fn piece(&mut self, count: u64, left: u64) {
+        for index in 1..=count {
+            let id = self.view.next;
+            self.view.next += 1;
+            self.view.unacked += 1;
+            self.view.has_source = index < count;
+            self.view.left = if index < count { 1000 } else { left };
+            self.policy.on_source_sent(self.now, id, &self.view);
+        }
+        if left == 0 {
+            self.policy.on_flushed(self.now, false, &self.view);
+        }
+    }
+
+    /// Sends the repair symbols that are due until `end`. Returns after what time since the call
+    /// each was sent.
+    fn run(&mut self, time: Duration) -> Vec<Duration> {
+        let (begin, end) = (self.now, self.now + time);
+        let mut times = Vec::new();
+        loop {
+            let decision = self.policy.decide(self.now, &self.view);
+            assert_eq!(decision, self.policy.decide(self.now, &self.view), "a look");
+            if decision != Decision::Source {
+                times.push(self.now - begin);
+                self.sent += 1;
+                self.view.added += 1;
+                self.policy.on_repair_sent(self.now, &self.view);
+                continue;
+            }
+            let next = self.policy.timeout().filter(|at| *at > self.now && *at <= end);
+            let Some(next) = next else { break };
+            self.now = next;
+        }
+        self.now = end;
+        times
+    }
+
+    /// Everything sent arrives.
+    fn arrives(&mut self) {
+        while self.view.unacked > 0 {
+            self.view.unacked -= 1;
+            let id = self.view.next - 1 - u64::from(self.view.unacked);
+            self.view.first = id + 1;
+            self.policy.on_arrived(self.now, id, Arrival::Acked, &self.view);
+        }
+        self.view.added = 0;
+    }
+
+    fn reason(&self) -> Reason {
+        self.policy.reason().unwrap()
+    }
+}
+
+/// Sends pieces of five source symbols until the budget allows what a piece is worth.
+fn warm(auto: Auto, path: PathView) -> Driver {
+    let mut driver = Driver::new(auto, path);
+    for _ in 0..20 {
+        driver.piece(5, 0);
+        driver.arrives();
+    }
+    driver
+}
+
+#[test]
+fn targets_keep_the_contract_however_long_they_are() {
+    for within in [Duration::ZERO, 80 * MS, MAX_DELAY, Duration::MAX] {
+        for share in [0.0, 0.99, 1.0] {
+            conformance::redundancy(&Auto::default().within(within, share).unwrap());
+        }
+    }
+    assert!(Auto::default().within(MAX_DELAY, 1.1).is_none() && Auto::new(-0.1).is_none());
+}
+
+#[test]
+fn nothing_is_protected_before_losses_are_known_or_if_a_retransmission_is_in_time() {
+    let mut path = PathView::default();
+    assert!(!Auto::default().is_awake(&path));
+    path.floor.rate = 0.02;
+    assert!(Auto::default().is_awake(&path));
+    let wait = |within| Auto::default().within(within, 0.9).unwrap().is_awake(&path);
+    let needed = path.rtt * 13 / 8;
+    assert!(wait(needed) && !wait(needed + MS));
+}
+
+#[test]
+fn a_piece_is_followed_by_repair_symbols_after_a_burst() {
+    let mut driver = warm(Auto::default(), path());
+    driver.piece(5, 0);
+    assert!(matches!(driver.reason(), Reason::Protects { repairs: 1.., .. }));
+    let times = driver.run(RTT);
+    assert!(!times.is_empty(), "{:?}", driver.reason());
+    assert_eq!(times[0], 4 * MS, "as long as a burst usually takes");
+    assert!(driver.run(RTT).is_empty(), "once");
+}
+
+#[test]
+fn a_writer_has_a_moment_to_write_more() {
+    let path = PathView { floor: LossFloor { burst_time: Duration::ZERO, ..path().floor }, ..path() };
+    let mut driver = warm(Auto::default(), path);
+    driver.piece(5, 0);
+    assert_eq!(driver.policy.decide(driver.now, &driver.view), Decision::Source);
+    assert_eq!(driver.run(RTT)[0], FLUSH_LINGER);
+    // A receiver without room does not ask for that: nothing can follow.
+    driver.arrives();
+    driver.piece(5, 5000);
+    assert_eq!(driver.run(RTT)[0], Duration::ZERO);
+}
+
+#[test]
+fn more_data_is_protected_together_with_what_precedes_it() {
+    let mut driver = warm(Auto::default(), path());
+    driver.piece(3, 0);
+    let due = driver.policy.timeout().unwrap();
+    driver.now += MS;
+    driver.piece(3, 0);
+    assert_eq!(driver.policy.timeout(), Some(due), "the first of it does not wait longer");
+    assert!(driver.run(RTT).len() <= 3, "one piece");
+}
+
+#[test]
+fn the_budget_is_kept() {
+    for budget in [0.0, 0.05, 0.1, 0.3] {
+        let target = Auto::new(budget).unwrap().within(60 * MS, 1.0).unwrap();
+        let mut driver = Driver::new(target, path());
+        let mut last = 0;
+        for piece in 0..200 {
+            driver.piece(5, 0);
+            driver.run(17 * MS);
+            driver.arrives();
+            if piece == 99 {
+                last = driver.sent;
+            }
+        }
+        let spent = f64::from(driver.sent - last) / 500.0;
+        assert!(spent <= budget + 0.01 && spent >= 0.9 * budget, "{budget}: {spent}");
+    }
+}
+
+#[test]
+fn a_target_is_met_as_late_as_it_allows() {
+    let target = |within| Auto::new(1.0).unwrap().within(within, 0.999).unwrap();
+    let mut driver = warm(target(80 * MS), path());
+    driver.piece(5, 0);
+    let times = driver.run(RTT);
+    let last = *times.last().unwrap();
+    // Half a round trip and its margin are left.
+    assert!(last <= 30 * MS && last >= 25 * MS, "{times:?}");
+    let mut driver = warm(target(80 * MS).within(80 * MS, 0.5).unwrap(), path());
+    driver.piece(5, 0);
+    assert!(driver.run(RTT).is_empty(), "met without");
+}
+
+#[test]
+fn messages_are_protected_before_their_deadline() {
+    let mut driver = warm(Auto::new(1.0).unwrap(), path());
+    let deadline = driver.now + 130 * MS;
+    driver.view.message = Some(Message { deadline: Some(deadline), size: 5000 });
+    driver.view.deadline = Some(deadline);
+    driver.piece(5, 0);
+    let times = driver.run(2 * RTT);
+    let last = *times.last().unwrap();
+    assert!(last <= 80 * MS && last >= 70 * MS, "{times:?}");
+}
+
+#[test]
+fn a_deadline_that_leaves_time_for_a_retransmission_needs_no_repair_symbols() {
+    let mut driver = warm(Auto::new(1.0).unwrap(), path());
+    for (left, protects) in [(RTT * 13 / 8, true), (RTT * 13 / 8 + MS, false)] {
+        driver.view.deadline = Some(driver.now + left);
+        driver.piece(5, 0);
+        assert_eq!(driver.reason() != Reason::RetransmissionIsEnough, protects, "{left:?}");
+        driver.run(2 * RTT);
+        driver.arrives();
+    }
+    // What is never sent again is lost without them.
+    driver.view.resends = false;
+    driver.view.deadline = Some(driver.now + 2 * RTT);
+    driver.piece(5, 0);
+    assert!(!driver.run(2 * RTT).is_empty());
+}
+
+#[test]
+fn reasons_say_why_there_are_none() {
+    let reason = |auto: Auto, path: PathView| {
+        let mut driver = warm(auto, path);
+        driver.piece(5, 0);
+        assert!(driver.run(RTT).is_empty());
+        driver.reason()
+    };
+    let floor = |floor| PathView { floor, ..path() };
+    let unknown = LossFloor::default();
+    assert_eq!(reason(Auto::default(), floor(unknown)), Reason::Unknown);
+    let congested = LossFloor { excess: 0.05, ..unknown };
+    assert_eq!(reason(Auto::default(), floor(congested)), Reason::Congestion);
+    let clear = LossFloor { high: 0.001, ..unknown };
+    assert_eq!(reason(Auto::default(), floor(clear)), Reason::Lossless);
+    assert_eq!(reason(Auto::new(0.0).unwrap(), path()), Reason::Budget);
+    let patient = Auto::default().within(RTT * 2, 0.999).unwrap();
+    assert_eq!(reason(patient, path()), Reason::RetransmissionIsEnough);
+    let near = PathView { rtt: 5 * MS, min_rtt: 5 * MS, ..path() };
+    assert_eq!(reason(Auto::default(), near), Reason::RetransmissionIsEnough);
+}
+
+#[test]
+fn repair_symbols_that_mend_nothing_pause() {
+    let lossy = PathView { floor: LossFloor { rate: 0.2, ..path().floor }, ..path() };
+    let mut driver = warm(Auto::new(1.0).unwrap(), lossy);
+    let mut pieces = 0;
+    while driver.reason() != Reason::NoUse {
+        driver.piece(5, 0);
+        driver.run(17 * MS);
+        driver.arrives();
+        pieces += 1;
+        assert!(pieces < 100, "{:?}", driver.reason());
+    }
+    driver.run(RTT);
+    let sent = driver.sent;
+    let mut pause = 0;
+    while driver.sent == sent {
+        driver.arrives();
+        driver.piece(5, 0);
+        driver.run(17 * MS);
+        pause += 5;
+    }
+    assert!((PAUSE - 10..PAUSE + 10).contains(&pause), "then they are tried again: {pause}");
+}
+
+#[test]
+fn while_other_data_waits_repair_symbols_must_be_worth_more() {
+    let rare = PathView { floor: LossFloor { rate: 0.008, ..path().floor }, ..path() };
+    let count = |idle| {
+        let mut driver = warm(Auto::new(1.0).unwrap(), rare);
+        driver.view.idle = idle;
+        driver.view.path.window = 12_000;
+        driver.piece(5, 0);
+        driver.run(RTT).len()
+    };
+    assert!(count(true) > 0);
+    assert_eq!(count(false), 0);
+}
+
+#[test]
+fn new_data_precedes_repair_symbols() {
+    let mut driver = warm(Auto::default(), path());
+    driver.piece(5, 0);
+    driver.now += RTT / 2;
+    driver.view.has_source = true;
+    assert_eq!(driver.policy.decide(driver.now, &driver.view), Decision::Source);
+    driver.view.has_source = false;
+    assert_ne!(driver.policy.decide(driver.now, &driver.view), Decision::Source);
+}

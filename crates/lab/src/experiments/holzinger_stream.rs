@@ -26,8 +26,10 @@ const KINDS: [&str; 2] = ["tail", "incremental"];
 const BURSTS: [u32; 3] = [1, 3, 5];
 /// Repair delay tolerances in milliseconds: how long a repair symbol waits.
 const DELAYS: [u64; 4] = [0, 5, 10, 25];
-/// Other protections to compare, each by the text of its policy.
-const OTHERS: [&str; 0] = [];
+/// The policy that sets itself.
+const AUTO: &str = "auto";
+/// Its budgets: repair symbols per source symbol, of which a message takes five.
+const BUDGETS: [f64; 6] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6];
 /// The number of messages of each configuration.
 const MESSAGES: u64 = 40 * BATCH;
 /// The number of messages on one connection that count.
@@ -76,6 +78,13 @@ impl Setup {
         Self { channel, policy, burst: None, delay: Duration::ZERO }
     }
 
+    /// A stream protected by the policy that sets itself, which is told what counts as late here, and
+    /// to spend its budget.
+    fn auto(channel: Channel, budget: f64) -> Self {
+        let within = (ONE_WAY + SLACK).as_millis();
+        Self::other(channel, &format!("{AUTO}:budget={budget},within={within}ms,share=1"))
+    }
+
     fn protection(&self) -> Result<Option<Protection>, Error> {
         let policy = self.policy.as_deref();
         let factory = policy.map(|text| registry::redundancy().find(text)).transpose()?;
@@ -84,11 +93,16 @@ impl Setup {
 
     /// The name of the policy, without parameters if these have columns of their own.
     fn name(&self) -> &str {
-        let Some(policy) = self.policy.as_deref() else { return "none" };
         match self.burst {
-            Some(_) => policy.split_once(':').map_or(policy, |(name, _)| name),
-            None => policy,
+            Some(_) => self.kind(),
+            None => self.policy.as_deref().unwrap_or("none"),
         }
+    }
+
+    /// The name of the policy, without parameters.
+    fn kind(&self) -> &str {
+        let Some(policy) = self.policy.as_deref() else { return "none" };
+        policy.split_once(':').map_or(policy, |(name, _)| name)
     }
 
     /// By how much a byte may exceed the path and the delay that the policy is told to take.
@@ -284,7 +298,8 @@ fn setups() -> Vec<Setup> {
                 }
             }
         }
-        setups.extend(OTHERS.iter().map(|policy| Setup::other(channel, policy)));
+        setups.push(Setup::other(channel, AUTO));
+        setups.extend(BUDGETS.map(|budget| Setup::auto(channel, budget)));
     }
     setups
 }
@@ -323,6 +338,9 @@ fn report(summaries: &[Summary], bounds: &Bounds) -> Report {
              sent as late as the policy is told to; `clairvoyant` is what a sender could do that knows \
              which packets will be lost. A policy with an RDT waits by order; so the last \
              columns count bytes that take more than the path, the RDT and 10 ms."
+                .to_owned(),
+            "`auto` is told nothing, or what counts as late here and a budget in repair symbols per \
+             source symbol, of which a message takes five; with a share of 1 it spends all of it."
                 .to_owned(),
             findings(summaries),
         ],
@@ -486,7 +504,7 @@ fn tails(summaries: &[Summary], channel: Channel, kind: &str) -> Chart {
 fn late(summaries: &[Summary], channel: Channel, bound: &Bound) -> Chart {
     let points = |kind: &str| {
         let of_kind =
-            summaries.iter().filter(|s| s.setup.channel == channel && s.setup.name() == kind);
+            summaries.iter().filter(|s| s.setup.channel == channel && s.setup.kind() == kind);
         let points = of_kind.map(|s| (s.repairs(), s.late())).collect();
         Series::points(kind.to_owned(), points)
     };
@@ -496,7 +514,7 @@ fn late(summaries: &[Summary], channel: Channel, bound: &Bound) -> Chart {
         Series::line("ideal", schedules().map(|(repairs, late, _)| (repairs, late)).collect()),
         Series::line("clairvoyant", schedules().filter_map(|(r, ..)| known(r)).collect()),
     ];
-    let policies = ["none"].into_iter().chain(KINDS).chain(OTHERS).map(points);
+    let policies = ["none"].into_iter().chain(KINDS).chain([AUTO]).map(points);
     Chart {
         name: format!("{}-late", channel.name()),
         title: format!("Late bytes of a steady stream, channel {}", channel.name()),

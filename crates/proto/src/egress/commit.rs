@@ -61,8 +61,7 @@ impl Egress {
         tokens: &mut Tokens,
     ) -> Wrote {
         let session = self.session_of(pending.id, slot.path);
-        let protects = |id: &u16| self.sessions.protects(*id, &self.surroundings(*id, slot.path));
-        if let Some(session) = session.filter(protects) {
+        if let Some(session) = session.filter(|session| self.protects(*session, slot.path)) {
             self.write_symbol(session, pending, slot, out, tokens);
             return Wrote::LAST;
         }

@@ -3,7 +3,7 @@
 
 use super::look::SYMBOL_HEADER;
 use super::{Egress, Slot, Wrote};
-use crate::fec::redundancy::Message;
+use crate::fec::redundancy::{Message, PathView};
 use crate::fec::{Contents, NewSymbol, Protection};
 use crate::ids::{MessageId, SymbolRef};
 use crate::recovery::token::{Token, Tokens};
@@ -154,15 +154,17 @@ impl Egress {
     }
 
     /// The session for a datagram of `len` bytes; `None` if it is sent bare.
-    fn datagram_session(&mut self, len: usize) -> Option<u16> {
+    fn datagram_session(&mut self, len: usize, path: &PathView) -> Option<u16> {
         if !self.protects_datagrams() || len > self.max_protected() {
             return None;
         }
         if self.datagram_session.is_none() {
-            self.datagram_session =
-                self.sessions.attach_datagrams(self.datagram_protection.as_ref()?);
+            let protection = self.datagram_protection.as_ref()?;
+            if protection.factory().is_awake(path) {
+                self.datagram_session = self.sessions.attach_datagrams(protection);
+            }
         }
-        self.datagram_session
+        self.datagram_session.filter(|session| self.protects(*session, path))
     }
 
     /// Appends the oldest datagram; several, if they are protected and fit in one symbol.
@@ -173,7 +175,7 @@ impl Egress {
         tokens: &mut Tokens,
     ) -> Wrote {
         let Some(len) = self.datagrams.peek_size() else { return Wrote::MORE };
-        if let Some(session) = self.datagram_session(len) {
+        if let Some(session) = self.datagram_session(len, slot.path) {
             self.write_datagram_symbol(session, slot, out, tokens);
             return Wrote::LAST;
         }

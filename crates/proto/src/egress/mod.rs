@@ -181,6 +181,11 @@ impl Egress {
         session
     }
 
+    /// Whether data that is sent now becomes a source symbol of `session`.
+    fn protects(&self, session: u16, path: &PathView) -> bool {
+        self.sessions.protects(session, &self.surroundings(session, path))
+    }
+
     /// What a session may know about its surroundings.
     fn surroundings(&self, session: u16, path: &PathView) -> Surroundings {
         let idle = self.datagrams.is_empty() && !self.streams.has_data();

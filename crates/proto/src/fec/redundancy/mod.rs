@@ -335,8 +335,9 @@ pub trait RedundancyFactory: Debug + Send + Sync {
     /// same name and parameters may share a session.
     fn parameters(&self) -> String;
 
-    /// Whether what is sent on this path may need repair symbols. A stream joins a session, which
-    /// costs some bytes of each packet, only when this is so. A look: it changes nothing.
+    /// Whether what is sent on this path may need repair symbols. Streams and datagrams join a session,
+    /// and its policy is asked whether it [protects](Redundancy::protects) them, only when this is so.
+    /// A look: it changes nothing.
     fn is_awake(&self, path: &PathView) -> bool {
         let _ = path;
         true

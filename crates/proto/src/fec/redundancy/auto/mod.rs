@@ -145,7 +145,7 @@ impl RedundancyFactory for Auto {
     }
 
     fn is_awake(&self, path: &PathView) -> bool {
-        path.floor.rate > 0.0 && !path.retransmission_is_enough(self.tolerance())
+        path.floor.rate > 0.0
     }
 
     fn build(&self) -> Box<dyn Redundancy> {
@@ -411,6 +411,10 @@ impl Redundancy for AutoPolicy {
         if view.unacked == 0 {
             (self.piece, self.plan) = (None, None);
         }
+    }
+
+    fn protects(&self, view: &View) -> bool {
+        self.auto.is_awake(&view.path) && !view.retransmission_is_enough(self.auto.tolerance())
     }
 
     fn decide(&self, now: Instant, view: &View) -> Decision {

@@ -112,13 +112,14 @@ fn targets_keep_the_contract_however_long_they_are() {
 
 #[test]
 fn nothing_is_protected_before_losses_are_known_or_if_a_retransmission_is_in_time() {
-    let mut path = PathView::default();
-    assert!(!Auto::default().is_awake(&path));
-    path.floor.rate = 0.02;
-    assert!(Auto::default().is_awake(&path));
-    let wait = |within| Auto::default().within(within, 0.9).unwrap().is_awake(&path);
-    let needed = path.rtt * 13 / 8;
-    assert!(wait(needed) && !wait(needed + MS));
+    assert!(!Auto::default().is_awake(&PathView::default()) && Auto::default().is_awake(&path()));
+    let view = View { path: path(), ..View::default() };
+    let protects =
+        |within, view| Auto::default().within(within, 0.9).unwrap().build().protects(&view);
+    let needed = RTT * 13 / 8;
+    assert!(protects(needed, view) && !protects(needed + MS, view));
+    assert!(protects(needed + MS, View { resends: false, ..view }), "nobody sends it again");
+    assert!(!protects(needed, View { path: PathView::default(), ..view }));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use sutura_analysis::report::Report;
 use sutura_analysis::statistics::{mean, millis, quantile, sorted};
 use sutura_analysis::table::{Cell, Table};
 use sutura_link::{LinkConfig, ParseError};
-use sutura_proto::policy::{Messages, RedundancyFactory};
+use sutura_proto::policy::{Auto, Messages, RedundancyFactory};
 use sutura_proto::{Algorithm, Scheme, TransportConfig};
 use sutura_sim::{MessagePlan, Scenario, TimedMessage};
 
@@ -40,11 +40,13 @@ pub enum Variant {
     Messages,
     /// The same, without being told when the next message comes.
     NoApi,
+    /// Repair symbols where the policy that sets itself sees a use, by the deadlines.
+    Auto,
 }
 
 impl Variant {
     /// All variants.
-    pub const ALL: [Self; 3] = [Self::Quic, Self::Messages, Self::NoApi];
+    pub const ALL: [Self; 4] = [Self::Quic, Self::Messages, Self::NoApi, Self::Auto];
 
     /// Its name in tables.
     #[must_use]
@@ -53,6 +55,7 @@ impl Variant {
             Self::Quic => "QUIC",
             Self::Messages => "messages",
             Self::NoApi => "messages, next unknown",
+            Self::Auto => "auto",
         }
     }
 
@@ -62,6 +65,7 @@ impl Variant {
             Self::Quic => (None, Scheme::EPS),
             Self::Messages => (messages(), Scheme::DEADLINE),
             Self::NoApi => (messages(), Scheme::EPS),
+            Self::Auto => (Some(Arc::new(Auto::default()) as _), Scheme::DEADLINE),
         };
         TransportConfig {
             congestion: Arc::new(Algorithm::BBR),
@@ -75,7 +79,9 @@ impl Variant {
         let plan = MessagePlan::new(trace.iter().copied());
         match self {
             Self::Quic => plan,
-            Self::Messages => MessagePlan { deadline: Some(DEADLINE), announce: true, ..plan },
+            Self::Messages | Self::Auto => {
+                MessagePlan { deadline: Some(DEADLINE), announce: true, ..plan }
+            }
             Self::NoApi => MessagePlan { deadline: Some(DEADLINE), ..plan },
         }
     }
@@ -225,9 +231,10 @@ fn report(summaries: &[Summary]) -> Report {
              one has read it. `QUIC` sends without erasure coding, with the default scheduler. \
              `messages` knows the deadlines and when the next message comes, and sends the earliest \
              deadline first; `next unknown` does not know when the next comes and has the default \
-             scheduler, which is the paper's variant without API. Percentiles are means over the connections, \
-             `worst` is of one connection. Bytes are UDP payload from the server for each that QUIC \
-             sent."
+             scheduler, which is the paper's variant without API; `auto` knows as much as `messages`, \
+             and nothing of the path when a connection begins. Percentiles are means over the \
+             connections, `worst` is of one connection. Bytes are UDP payload from the server for \
+             each that QUIC sent."
                 .to_owned(),
             findings(summaries),
         ],

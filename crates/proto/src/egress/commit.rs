@@ -123,7 +123,7 @@ impl Egress {
     }
 
     /// Limits the total memory of all coding windows.
-    fn enforce_budget(&mut self) {
+    pub(super) fn enforce_budget(&mut self) {
         let mut evicted: SmallVec<[(u16, Evicted); 1]> = SmallVec::new();
         self.sessions.enforce_budget(|session, symbol| evicted.push((session, symbol)));
         evicted.iter().for_each(|(session, symbol)| self.on_evicted(*session, symbol));

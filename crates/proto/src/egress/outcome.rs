@@ -184,6 +184,9 @@ impl Egress {
     }
 
     /// Releases held data whose time is over, and as much as the repair symbols in flight cannot mend. Called once all frames of a packet were processed, and by the timer.
+    ///
+    /// What an acknowledgement takes from a coding window is listed for reuse, and that list is memory,
+    /// too.
     pub fn release_overdue(&mut self, now: Instant) {
         for symbol in self.sessions.take_overdue(now) {
             self.resend_symbol(symbol);
@@ -193,6 +196,7 @@ impl Egress {
                 self.resend(&frame);
             }
         }
+        self.enforce_budget();
     }
 
     /// Sends again, as a probe, the oldest data that waits for a repair symbol over `span`: if that was

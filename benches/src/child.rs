@@ -1,16 +1,19 @@
 //! A server or a client, as the parent asks for it.
 
 use crate::Error;
-use crate::job::{self, Done, Job, Listening, Role, Task, Usage};
+use crate::job::{self, Done, Job, Listening, Role, Subject, Task, Usage};
 use crate::usage;
 use serde::Serialize;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use sutura::Algorithm;
+use sutura::{Algorithm, TransportConfig};
 use sutura_benches::stack::{self, Name, Quinn, Settings, Stack, Sutura};
 use sutura_benches::tls;
+use sutura_proto::policy::RedundancyFactory;
+use sutura_proto::registry;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 
 /// Handshakes that a client has under way at a time.
@@ -21,12 +24,23 @@ const SETTLE: Duration = Duration::from_millis(1500);
 /// Longer than any idle measurement.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
-fn settings(of_job: &job::Settings) -> Settings<'_> {
+type Policy = Option<Arc<dyn RedundancyFactory>>;
+
+fn policy(subject: &Subject) -> Result<Policy, Error> {
+    match subject.policy.as_deref() {
+        None => Ok(TransportConfig::default().redundancy),
+        Some("none") => Ok(None),
+        Some(text) => Ok(Some(registry::redundancy().find(text)?)),
+    }
+}
+
+fn settings<'a>(of_job: &'a job::Settings, policy: &'a Policy) -> Settings<'a> {
     Settings {
         identity: &of_job.identity,
         provider: tls::aes_128_gcm,
         payload: of_job.payload,
         congestion: Algorithm::CUBIC,
+        redundancy: policy.as_ref(),
         stream_send_buffer: 4 << 20,
         connection_send_buffer: 8 << 20,
         idle_timeout: IDLE_TIMEOUT,
@@ -42,7 +56,7 @@ pub fn run() -> Result<(), Error> {
         let mut lines = BufReader::new(tokio::io::stdin()).lines();
         let line = lines.next_line().await?.ok_or("no job")?;
         let job: Job = serde_json::from_str(&line)?;
-        match job.settings.stack {
+        match job.settings.subject.stack {
             Name::Sutura => work::<Sutura>(job, lines).await,
             Name::Quinn => work::<Quinn>(job, lines).await,
         }
@@ -57,7 +71,8 @@ fn say(answer: &impl Serialize) -> Result<(), Error> {
 }
 
 async fn work<S: Stack>(job: Job, mut lines: Lines<BufReader<Stdin>>) -> Result<(), Error> {
-    let settings = &settings(&job.settings);
+    let policy = policy(&job.settings.subject)?;
+    let settings = &settings(&job.settings, &policy);
     match job.role {
         Role::Server => {
             let (endpoint, address) = S::server(settings)?;

@@ -1,14 +1,38 @@
 //! What the parent asks its children to do, and what they answer: a line of JSON each.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::net::SocketAddr;
 use sutura_benches::stack::Name;
 use sutura_benches::tls::Identity;
 
+/// What is measured: a stack, and how it protects what it sends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subject {
+    pub stack: Name,
+    /// The redundancy policy of all streams as text, or `none`; `None` for the default.
+    pub policy: Option<String>,
+}
+
+impl From<Name> for Subject {
+    fn from(stack: Name) -> Self {
+        Self { stack, policy: None }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.policy {
+            Some(policy) => f.pad(policy),
+            None => write!(f, "{}", self.stack),
+        }
+    }
+}
+
 /// What both ends are set up with.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Settings {
-    pub stack: Name,
+    pub subject: Subject,
     /// Bytes of UDP payload per datagram.
     pub payload: u16,
     pub identity: Identity,

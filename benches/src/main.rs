@@ -11,6 +11,7 @@ mod report;
 mod usage;
 
 use clap::Parser;
+use job::Subject;
 use std::process::ExitCode;
 use sutura_benches::output::Output;
 use sutura_benches::stack::Name;
@@ -31,6 +32,10 @@ struct Options {
     /// Stacks to measure
     #[arg(long, value_delimiter = ',', default_values = ["sutura", "quinn"])]
     stacks: Vec<Name>,
+    /// A redundancy policy for Sutura's streams, as `sutura policies` lists them, or `none`. Give this
+    /// several times to compare policies with the first one, instead of stacks
+    #[arg(long = "policy", value_name = "NAME")]
+    policies: Vec<String>,
     /// Idle connections to measure the memory of; 0 skips that
     #[arg(long, default_value_t = 1000)]
     idle: usize,
@@ -42,6 +47,18 @@ struct Options {
     /// Serve a job that the parent process writes to the standard input
     #[arg(long, hide = true)]
     child: bool,
+}
+
+impl Options {
+    /// What is compared, each with the first one.
+    fn subjects(&self) -> Vec<Subject> {
+        if self.policies.is_empty() {
+            return self.stacks.iter().copied().map(Subject::from).collect();
+        }
+        let sutura =
+            |policy: &String| Subject { stack: Name::Sutura, policy: Some(policy.clone()) };
+        self.policies.iter().map(sutura).collect()
+    }
 }
 
 fn main() -> ExitCode {

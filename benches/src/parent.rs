@@ -76,7 +76,7 @@ fn bulk(settings: &Settings, bytes: u64) -> Result<Bulk, Error> {
     let done: Done = client.answer()?;
     let after = server.usage()?;
     Ok(Bulk {
-        stack: settings.stack,
+        subject: settings.subject.clone(),
         payload: settings.payload,
         seconds: done.seconds,
         bytes: done.bytes,
@@ -110,30 +110,32 @@ fn memory(settings: &Settings, options: &Options) -> Result<Memory, Error> {
         (options.concurrent > 0).then(|| concurrent(settings, options.concurrent)).transpose()?;
     let ((idle_server_kib, idle_client_kib), (base_kib, peak_kib)) =
         (idle.unzip(), concurrent.unzip());
-    let stack = settings.stack;
+    let stack = settings.subject.stack;
     Ok(Memory { stack, idle_server_kib, idle_client_kib, base_kib, peak_kib })
 }
 
 /// Measures and prints.
 pub fn run(options: &Options) -> Result<(), Error> {
     let identity = Identity::new()?;
-    let settings = |stack, payload| Settings { stack, payload, identity: identity.clone() };
+    let settings = |subject, payload| Settings { subject, payload, identity: identity.clone() };
+    let subjects = options.subjects();
     let mut measurements = Measurements::default();
     for round in 0..options.rounds {
         for &payload in &options.payload {
-            let mut order = options.stacks.clone();
+            let mut order = subjects.clone();
             // Who comes first should not matter.
-            order.rotate_left(round % options.stacks.len().max(1));
-            for stack in order {
-                measurements.bulk.push(bulk(&settings(stack, payload), options.bytes)?);
+            order.rotate_left(round % subjects.len().max(1));
+            for subject in order {
+                measurements.bulk.push(bulk(&settings(subject, payload), options.bytes)?);
             }
         }
         eprintln!("round {} of {}", round + 1, options.rounds);
     }
-    if options.idle + options.concurrent > 0 {
+    // Without traffic there is nothing to protect.
+    if options.policies.is_empty() && options.idle + options.concurrent > 0 {
         for &stack in &options.stacks {
             let payload = options.payload.first().copied().unwrap_or(1200);
-            measurements.memory.push(memory(&settings(stack, payload), options)?);
+            measurements.memory.push(memory(&settings(stack.into(), payload), options)?);
         }
     }
     options.output.write("loopback", &measurements.report(options), &measurements)

@@ -1,6 +1,7 @@
 //! From measurements to tables.
 
 use crate::Options;
+use crate::job::Subject;
 use serde::Serialize;
 use sutura_analysis::report::Report;
 use sutura_analysis::statistics::Spread;
@@ -8,9 +9,9 @@ use sutura_analysis::table::{Cell, Table};
 use sutura_benches::stack::Name;
 
 /// One bulk download.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Bulk {
-    pub stack: Name,
+    pub subject: Subject,
     pub payload: u16,
     pub seconds: f64,
     pub bytes: u64,
@@ -52,17 +53,20 @@ pub struct Measurements {
     pub memory: Vec<Memory>,
 }
 
+/// A figure of a download.
+type Figure<'a> = &'a dyn Fn(&Bulk) -> f64;
+
 impl Measurements {
-    fn of(&self, stack: Name, payload: u16) -> impl Iterator<Item = &Bulk> + Clone {
-        self.bulk.iter().filter(move |b| b.stack == stack && b.payload == payload)
+    fn of(&self, subject: &Subject, payload: u16) -> impl Iterator<Item = &Bulk> {
+        self.bulk.iter().filter(move |b| b.subject == *subject && b.payload == payload)
     }
 
     /// `a` over `b`, round by round.
     fn ratio(
         &self,
         payload: u16,
-        (a, b): (Name, Name),
-        figure: impl Fn(&Bulk) -> f64,
+        (a, b): (&Subject, &Subject),
+        figure: Figure<'_>,
     ) -> Option<Spread> {
         let pairs = self.of(a, payload).zip(self.of(b, payload));
         Spread::of(pairs.map(|(a, b)| figure(a) / figure(b)))
@@ -72,18 +76,24 @@ impl Measurements {
 impl Measurements {
     pub fn report(&self, options: &Options) -> Report {
         let tables = [self.bulk_table(options), self.ratios(options), self.memory_table()];
-        let text = format!(
-            "Downloads of {} MiB; {} rounds, median [smallest largest]; idle memory is per \
-             connection, of {} of them; the peak is that of a server with {} downloads of 1 MB at a \
-             time.",
+        let downloads = format!(
+            "Downloads of {} MiB; {} rounds, median [smallest largest]",
             options.bytes >> 20,
             options.rounds,
-            options.idle,
-            options.concurrent
         );
+        let (title, text) = if options.policies.is_empty() {
+            let memory = format!(
+                "{downloads}; idle memory is per connection, of {} of them; the peak is that of a \
+                 server with {} downloads of 1 MB at a time.",
+                options.idle, options.concurrent
+            );
+            ("Sutura and quinn over the loopback device", memory)
+        } else {
+            ("Redundancy policies over the loopback device", format!("{downloads}."))
+        };
         Report {
             name: "loopback".to_owned(),
-            title: "Sutura and quinn over the loopback device".to_owned(),
+            title: title.to_owned(),
             text: vec![text],
             tables: tables.into_iter().filter(|table| !table.rows.is_empty()).collect(),
             ..Report::default()
@@ -91,17 +101,18 @@ impl Measurements {
     }
 
     fn bulk_table(&self, options: &Options) -> Table {
-        let stacks = options.stacks.iter();
-        let rows = options.payload.iter().flat_map(|p| stacks.clone().map(move |s| (*p, *s)));
-        let spread = |(payload, stack): (u16, Name), figure: &dyn Fn(&Bulk) -> f64| {
-            Cell::spread(Spread::of(self.of(stack, payload).map(figure)), 2)
+        let subjects = options.subjects();
+        let rows = options.payload.iter().flat_map(|p| subjects.iter().map(move |s| (*p, s)));
+        let spread = |(payload, subject): (u16, &Subject), figure: Figure<'_>| {
+            Cell::spread(Spread::of(self.of(subject, payload).map(figure)), 2)
         };
+        let what = if options.policies.is_empty() { "stack" } else { "policy" };
         Table::of(
             "Bulk download",
             rows,
             &[
                 ("payload", &|row| u64::from(row.0).into()),
-                ("stack", &|row| row.1.to_string().into()),
+                (what, &|row| row.1.to_string().into()),
                 ("Gbit/s", &|row| spread(*row, &Bulk::gigabits_per_second)),
                 ("server CPU s/GiB", &|row| spread(*row, &|b| b.per_gib(b.server_cpu))),
                 ("client CPU s/GiB", &|row| spread(*row, &|b| b.per_gib(b.client_cpu))),
@@ -111,20 +122,49 @@ impl Measurements {
     }
 
     fn ratios(&self, options: &Options) -> Table {
-        let pairs = options.stacks.iter().skip(1).zip(std::iter::repeat(options.stacks.first()));
-        let pairs = pairs.filter_map(|(other, first)| Some((*first?, *other)));
-        let rows = options.payload.iter().flat_map(|p| pairs.clone().map(move |pair| (*p, pair)));
-        let ratio = |(payload, pair): (u16, _), figure: &dyn Fn(&Bulk) -> f64| {
-            Cell::spread(self.ratio(payload, pair, figure), 2)
-        };
+        let subjects = options.subjects();
+        let (first, others) = subjects.split_at(subjects.len().min(1));
+        let pairs =
+            || first.iter().flat_map(|first| others.iter().map(move |other| (first, other)));
+        let rows = options.payload.iter().flat_map(|p| pairs().map(move |pair| (*p, pair)));
+        let rows: Vec<(u16, (&Subject, &Subject))> = rows.collect();
+        if options.policies.is_empty() {
+            self.stack_ratios(&rows)
+        } else {
+            self.policy_ratios(&rows)
+        }
+    }
+
+    fn stack_ratios(&self, rows: &[(u16, (&Subject, &Subject))]) -> Table {
+        let ratio =
+            |row: &(u16, _), figure: Figure<'_>| Cell::spread(self.ratio(row.0, row.1, figure), 2);
         Table::of(
             "The first stack over another, round by round; above 1 the first does better",
             rows,
             &[
                 ("payload", &|row| u64::from(row.0).into()),
                 ("over", &|row| row.1.1.to_string().into()),
-                ("goodput", &|row| ratio(*row, &Bulk::gigabits_per_second)),
-                ("goodput per CPU", &|row| ratio(*row, &Bulk::gigabits_per_cpu_second)),
+                ("goodput", &|row| ratio(row, &Bulk::gigabits_per_second)),
+                ("goodput per CPU", &|row| ratio(row, &Bulk::gigabits_per_cpu_second)),
+            ],
+        )
+    }
+
+    fn policy_ratios(&self, rows: &[(u16, (&Subject, &Subject))]) -> Table {
+        let ratio = |(payload, (first, other)): &(u16, (&Subject, &Subject)),
+                     figure: Figure<'_>| {
+            Cell::spread(self.ratio(*payload, (*other, *first), figure), 3)
+        };
+        Table::of(
+            "Each policy over the first, round by round",
+            rows,
+            &[
+                ("payload", &|row| u64::from(row.0).into()),
+                ("policy", &|row| row.1.1.to_string().into()),
+                ("goodput", &|row| ratio(row, &Bulk::gigabits_per_second)),
+                ("server CPU", &|row| ratio(row, &|b| b.server_cpu)),
+                ("client CPU", &|row| ratio(row, &|b| b.client_cpu)),
+                ("CPU", &|row| ratio(row, &|b| b.server_cpu + b.client_cpu)),
             ],
         )
     }
@@ -152,8 +192,8 @@ mod tests {
 
     #[test]
     fn ratios_are_of_the_same_round() {
-        let run = |stack, seconds| Bulk {
-            stack,
+        let run = |stack: Name, seconds| Bulk {
+            subject: stack.into(),
             payload: 1200,
             seconds,
             bytes: 1 << 30,
@@ -169,8 +209,8 @@ mod tests {
             ],
             memory: Vec::new(),
         };
-        let pair = (Name::Sutura, Name::Quinn);
-        let ratio = measurements.ratio(1200, pair, Bulk::gigabits_per_second);
+        let pair = (&Name::Sutura.into(), &Name::Quinn.into());
+        let ratio = measurements.ratio(1200, pair, &Bulk::gigabits_per_second);
         assert_eq!(ratio, Some(Spread { median: 2.0, low: 2.0, high: 4.0 }));
     }
 }

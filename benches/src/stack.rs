@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use sutura_proto::policy::RedundancyFactory;
 use tokio::task::spawn_local;
 
 /// Bytes that a peer may send on a stream before the application reads any.
@@ -95,6 +96,8 @@ pub struct Settings<'a> {
     /// Bytes of UDP payload per datagram; there is no path MTU discovery.
     pub payload: u16,
     pub congestion: Algorithm,
+    /// What protects Sutura's streams, unless they ask for something else.
+    pub redundancy: Option<&'a Arc<dyn RedundancyFactory>>,
     /// Bytes that wait to be sent or acknowledged: of a stream, which is what Sutura limits, and of
     /// a connection, which is what quinn limits.
     pub stream_send_buffer: u32,

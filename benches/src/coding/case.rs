@@ -53,6 +53,8 @@ impl Case {
             send_buffer: SEND_BUFFER,
             congestion: Arc::new(self.congestion),
             fec: Some(self.fec()),
+            // Only the stream that is measured asks for it.
+            redundancy: None,
             ..TransportConfig::default()
         }
     }

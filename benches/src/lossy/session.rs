@@ -68,6 +68,7 @@ pub fn run(job: &Job, identity: &Identity, qlog: Option<&Path>) -> Result<Outcom
         provider: tls::defaults,
         payload: UDP_PAYLOAD,
         congestion: job.peer.congestion,
+        redundancy: None,
         stream_send_buffer: SEND_BUFFER,
         connection_send_buffer: SEND_BUFFER,
         idle_timeout: IDLE_TIMEOUT,

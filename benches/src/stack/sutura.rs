@@ -11,7 +11,7 @@ use sutura::{
     TransportConfig,
 };
 
-/// Sutura, with erasure coding offered whether it is asked for or not.
+/// Sutura, which offers erasure coding whether it uses it or not.
 pub struct Sutura;
 
 fn transport(settings: &Settings<'_>) -> TransportConfig {
@@ -23,6 +23,7 @@ fn transport(settings: &Settings<'_>) -> TransportConfig {
         max_receive_window: CONNECTION_WINDOW.into(),
         send_buffer: settings.stream_send_buffer as usize,
         congestion: Arc::new(settings.congestion),
+        redundancy: settings.redundancy.cloned(),
         max_idle_timeout: Some(settings.idle_timeout),
         ..TransportConfig::default()
     }

@@ -20,6 +20,8 @@ macro_rules! experiments {
 
 // A line for each experiment: the name of its file, which has an `EXPERIMENT`.
 experiments! {
+    auto_bulk,
+    auto_shared,
     controllers,
     controllers_shared,
     eghbal_2022,

@@ -21,6 +21,9 @@ const MIN_PACKET_ROOM: usize = 80;
 /// A datagram shorter than the path allows by more than this does not set the segment size of a
 /// batch.
 const SEGMENT_SLACK: usize = 64;
+/// A datagram that is shorter than the others of its batch by no more than this is padded, because a
+/// shorter one ends the batch. Source and repair symbols differ that much.
+const SEGMENT_PADDING: usize = 16;
 
 /// One or more datagrams to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +67,18 @@ impl OpenPacket {
     /// Whether anything but acknowledgements has been written.
     pub(super) fn has_frames(&self, out: &[u8]) -> bool {
         out.len() > self.frames_start
+    }
+
+    /// Pads the packet, the last one in `out`, until that is `end` bytes long.
+    fn pad_to(&mut self, end: usize, out: &mut Vec<u8>) {
+        // Padding goes first, because the last frame may extend to the end of the packet.
+        let (at, before) = (self.layout.payload, out.len());
+        let missing = end.saturating_sub(before);
+        out.resize(before + missing, 0);
+        out.copy_within(at..before, at + missing);
+        out[at..at + missing].fill(0);
+        // Padding counts as in flight (RFC 9002 section 2).
+        self.in_flight |= missing > 0;
     }
 }
 
@@ -169,12 +184,11 @@ impl Connection {
         let Some(mut last) = open else { return false };
         let target = begin + usize::from(MIN_UDP_PAYLOAD).min(limit) - TAG_SIZE;
         if pad && out.len() < target {
-            // Padding goes first, because the last frame may extend to the end of the packet.
-            let at = last.layout.payload;
-            let missing = target - out.len();
-            out.splice(at..at, std::iter::repeat_n(0, missing));
-            // Padding counts as in flight (RFC 9002 section 2).
-            last.in_flight = true;
+            last.pad_to(target, out);
+        }
+        let target = begin + limit - TAG_SIZE;
+        if !first && last.in_flight && out.len() + SEGMENT_PADDING >= target {
+            last.pad_to(target, out);
         }
         let end = out.len();
         out.resize(end + TAG_SIZE, 0);

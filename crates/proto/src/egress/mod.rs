@@ -31,7 +31,7 @@ use crate::fec::{
 use crate::ids::{MessageId, StreamId};
 use crate::loss_reaction::LossReaction;
 use crate::recovery::token::Token;
-use crate::streams::{ClosedStream, Streams, Withdrawn};
+use crate::streams::{ClosedStream, Streams, Unsent, Withdrawn};
 use crate::wire::frame::SymbolAck;
 use held::HeldFrames;
 use messages::MessageTable;
@@ -193,22 +193,20 @@ impl Egress {
     }
 
     fn surroundings_if(&self, idle: bool, session: u16, path: &PathView) -> Surroundings {
-        let streams = self.sessions.streams_of(session);
-        let blocked = self.streams.is_connection_blocked();
+        let streams = self.sessions.streams_of(session).iter().map(|id| self.streams.unsent(*id));
+        let all = streams.fold(Unsent::default(), Unsent::and);
         let has_source = if self.datagram_session == Some(session) {
             !self.datagrams.is_empty()
         } else {
-            !blocked && streams.iter().any(|id| self.streams.has_sendable(*id))
+            all.is_sendable && !self.streams.is_connection_blocked()
         };
-        let left = streams.iter().map(|id| self.streams.unsent(*id));
-        let buffer = streams.iter().map(|id| self.streams.peer_buffer(*id));
         Surroundings {
             has_source,
-            left: left.fold(0, u64::saturating_add),
-            buffer: buffer.fold(0, u64::saturating_add),
+            left: all.bytes,
+            buffer: all.peer_buffer,
             idle,
             credit: self.streams.credit(),
-            message: streams.iter().filter_map(|id| self.streams.message(*id)).next_back(),
+            message: all.message,
             next_message: self.messages.next_at,
             codes: self.sessions.codes(),
             path: *path,

@@ -186,8 +186,6 @@ impl Egress {
     /// Releases held data whose time is over, and as much as the repair symbols in flight cannot mend.
     /// Called once all frames of a packet were processed, and by the timer.
     pub fn release_overdue(&mut self, now: Instant) {
-        // What arrived left its buffers to be used again, and the lists of these may have grown.
-        self.enforce_budget();
         for symbol in self.sessions.take_overdue(now) {
             self.resend_symbol(symbol);
         }
@@ -196,6 +194,8 @@ impl Egress {
                 self.resend(&frame);
             }
         }
+        // What arrived left its buffers to be used again, and the lists of these may have grown.
+        self.enforce_budget();
     }
 
     /// Sends again, as a probe, the oldest data that waits for a repair symbol over `span`: if that was

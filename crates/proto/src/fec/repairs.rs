@@ -108,6 +108,15 @@ impl Repairs {
         self.list.iter().position(|r| r.fate == fate && r.span == *span)
     }
 
+    /// Forgets the oldest as far as they cover nothing from `first` on: whatever becomes of them, they
+    /// mend nothing any more.
+    pub(super) fn release_below(&mut self, first: u64) {
+        while let Some(oldest) = self.list.front().filter(|repair| repair.span.end <= first) {
+            self.arrived -= usize::from(!oldest.is_in_flight());
+            self.list.pop_front();
+        }
+    }
+
     /// Forgets those that arrived and cover nothing from `first` on, and the oldest beyond
     /// [`MAX_ARRIVED`].
     fn forget_arrived(&mut self, first: u64) {
@@ -215,6 +224,22 @@ mod tests {
         assert_eq!(beyond(&repairs, &[1, 2]), [2]);
         repairs.on_lost(&(0..10));
         assert_eq!((beyond(&repairs, &[1]), repairs.newest(1)), (vec![1], None));
+    }
+
+    #[test]
+    fn those_that_cover_nothing_of_the_window_are_forgotten() {
+        let mut repairs = repairs(&[0..10, 10..20, 20..30]);
+        repairs.on_arrived(&(0..10), 0);
+        repairs.on_arrived(&(10..20), 0);
+        assert!(repairs.on_recovered(10).is_some());
+        repairs.release_below(9);
+        assert_eq!((repairs.list.len(), repairs.arrived), (2, 1));
+        repairs.release_below(20);
+        assert_eq!((repairs.list.len(), repairs.arrived), (1, 0));
+        // What becomes of the first ones does not matter any more.
+        repairs.on_lost(&(0..10));
+        repairs.on_arrived(&(10..20), 20);
+        assert_eq!((repairs.in_flight(20), repairs.covering(20)), (1, 1));
     }
 
     #[test]

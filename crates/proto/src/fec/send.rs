@@ -214,8 +214,7 @@ impl SendSessions {
         self.sessions.get(usize::from(session)).map_or(&[], |s| &s.streams)
     }
 
-    /// Streams whose data a repair symbol of `session` would protect. A stream may occur more than
-    /// once.
+    /// Streams whose data a repair symbol of `session` would protect.
     pub fn protected_by(&self, session: u16) -> impl Iterator<Item = StreamId> + '_ {
         self.sessions.get(usize::from(session)).into_iter().flat_map(Session::protected_streams)
     }
@@ -520,8 +519,7 @@ impl SendSessions {
 
     /// Divides `bytes`, the size of a repair symbol of `session`, among the streams whose data it
     /// protects. Each stream's share is proportional to how much of its data is in the coding
-    /// window and not known to have arrived. Calls `charge` once for each run of symbols of one
-    /// stream.
+    /// window and not known to have arrived. Calls `charge` once for each stream.
     pub fn share_repair(&self, session: u16, bytes: usize, charge: impl FnMut(StreamId, usize)) {
         if let Some(s) = self.sessions.get(usize::from(session)) {
             s.share(bytes, charge);

@@ -1,6 +1,7 @@
 //! The sending half of one session: its coding window and the state of each symbol.
 
 use super::CodingCounts;
+use super::carried::Carried;
 use super::recv::IDLE_PERIOD;
 use super::redundancy::{
     Arrival, LOSS_DETECTION_EIGHTHS, Message, PathView, Protection, Reason, Redundancy, View,
@@ -154,6 +155,8 @@ pub(super) struct Session {
     pub(super) streams: Vec<StreamId>,
     /// Symbols in the encoder's window, oldest first.
     symbols: VecDeque<Symbol>,
+    /// What those of the symbols carry that are not [`SymbolState::Done`].
+    carried: Carried,
     /// Those of the symbols that are [`SymbolState::Done`].
     done: RangeSet,
     /// Number of symbols in the window that are not [`SymbolState::Done`].
@@ -186,6 +189,7 @@ impl Session {
             reported: None,
             streams: Vec::new(),
             symbols: VecDeque::new(),
+            carried: Carried::default(),
             done: RangeSet::default(),
             open: 0,
             held: 0,
@@ -254,12 +258,9 @@ impl Session {
         }
     }
 
-    /// Streams whose data is in the window and not known to have arrived. A stream may occur more
-    /// than once.
+    /// Streams whose data is in the window and not known to have arrived.
     pub(super) fn protected_streams(&self) -> impl Iterator<Item = StreamId> + '_ {
-        let mut last = None;
-        let ids = self.symbols.iter().flat_map(|s| &s.contents.frames).map(|frame| frame.id);
-        ids.filter(move |id| last.replace(*id) != Some(*id))
+        self.carried.streams()
     }
 
     fn index(&self, id: u64) -> Option<usize> {
@@ -276,24 +277,8 @@ impl Session {
     }
 
     /// See [`super::SendSessions::share_repair`].
-    pub(super) fn share(&self, bytes: usize, mut charge: impl FnMut(StreamId, usize)) {
-        let open = || self.symbols.iter().flat_map(|s| &s.contents.frames);
-        let total: u64 = open().map(|frame| u64::from(frame.len)).sum();
-        if total == 0 {
-            return;
-        }
-        // Each charge is the difference of cumulative shares, so that rounding loses nothing.
-        let due = |sum: u64| (u128::from(sum) * bytes as u128 / u128::from(total)) as usize;
-        let (mut sum, mut charged) = (0, 0);
-        let mut frames = open().peekable();
-        while let Some(frame) = frames.next() {
-            sum += u64::from(frame.len);
-            if frames.peek().is_none_or(|next| next.id != frame.id) {
-                let share = due(sum) - charged;
-                charged += share;
-                charge(frame.id, share);
-            }
-        }
+    pub(super) fn share(&self, bytes: usize, charge: impl FnMut(StreamId, usize)) {
+        self.carried.share(bytes, charge);
     }
 
     pub(super) fn symbols(&self) -> impl Iterator<Item = (u64, &Symbol)> {
@@ -342,6 +327,8 @@ impl Session {
             }
         };
         contents.frames.iter_mut().for_each(|frame| frame.symbol = None);
+        self.carried.add(&contents.frames);
+        self.repairs.release_below(self.first());
         self.symbols.push_back(Symbol {
             state: SymbolState::InFlight,
             contents,
@@ -389,6 +376,7 @@ impl Session {
         }
         let contents = std::mem::take(&mut symbol.contents);
         let deadline = symbol.deadline;
+        self.carried.remove(&contents.frames);
         self.uncovered.remove(id, deadline);
         self.set_state(id, SymbolState::Done);
         self.done.insert(id..id + 1);

@@ -302,12 +302,6 @@ impl Streams {
         })
     }
 
-    /// The last message announced on the stream.
-    #[must_use]
-    pub fn message(&self, id: StreamId) -> Option<Message> {
-        self.send_half(id).and_then(|send| send.messages.newest())
-    }
-
     /// The message that a frame's first byte belongs to.
     #[must_use]
     pub fn message_of(&self, frame: &StreamToken) -> Option<Message> {
@@ -337,27 +331,6 @@ impl Streams {
     #[must_use]
     pub fn peer_stream_limit(&self, dir: Dir) -> u64 {
         self.table.remote[dir.index()].max
-    }
-
-    /// Whether there are new bytes to send that the stream's flow control allows.
-    #[must_use]
-    pub fn has_sendable(&self, id: StreamId) -> bool {
-        self.send_half(id).is_some_and(|send| send.new_bytes() > 0)
-    }
-
-    /// Bytes that were written and never sent.
-    #[must_use]
-    pub fn unsent(&self, id: StreamId) -> u64 {
-        let unsent = |s: &SendHalf| s.buffer.end().saturating_sub(s.buffer.unsent());
-        self.send_half(id).filter(|send| send.is_sending()).map_or(0, unsent)
-    }
-
-    /// How many bytes flow control lets the stream have from the oldest one that is not known to
-    /// have arrived: as far as we know, what the peer buffers.
-    #[must_use]
-    pub fn peer_buffer(&self, id: StreamId) -> u64 {
-        let buffered = |s: &SendHalf| s.max_data().saturating_sub(s.buffer.acked_prefix());
-        self.send_half(id).map_or(0, buffered)
     }
 
     /// The outcome of sending; `None` while the peer may still receive some of the data.

@@ -22,6 +22,7 @@ mod send_buffer;
 mod send_pool;
 mod table;
 mod transmit;
+mod unsent;
 
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ pub use encode::Length;
 pub use events::StreamEvent;
 pub use messages::{EndedMessage, NewMessage};
 pub use transmit::{Backlog, Pending, Withdrawn};
+pub use unsent::Unsent;
 
 pub use crate::fec::Protection;
 use crate::ids::{Dir, MessageId, Side, StreamId};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sutura_link::LinkConfig;
 use sutura_random::Rng;
-use sutura_sim::{Clock, Failure, Network};
+use sutura_sim::{Clock, Failure, Network, Transfer};
 
 use super::ends::Ends;
 use super::meter::{Meter, Passage};
@@ -23,15 +23,27 @@ pub struct Bed<'a> {
     pub until: Duration,
 }
 
-/// A download.
+/// A download, or one after the other until the time is over.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow<'a> {
     /// Who sends.
     pub sender: &'a Sender,
     /// How much.
     pub bytes: u64,
+    /// How long after the end of each download the next one begins; `None` for a single one.
+    pub pause: Option<Duration>,
     /// When its connection is opened.
     pub start: Duration,
+}
+
+impl Flow<'_> {
+    /// The downloads, as many as can begin in the time `until`.
+    fn downloads(&self, until: Duration) -> (impl Iterator<Item = Transfer> + use<>, Duration) {
+        let pause = self.pause.unwrap_or_default();
+        let count = self.pause.map_or(1, |pause| until.as_nanos() / pause.as_nanos().max(1) + 1);
+        let download = Transfer::download(self.bytes);
+        (std::iter::repeat_n(download, usize::try_from(count).unwrap_or(usize::MAX)), pause)
+    }
 }
 
 /// What became of a flow.
@@ -39,6 +51,10 @@ pub struct Flow<'a> {
 pub struct Outcome {
     /// How long the transfer took after the handshake; `None` if it is not complete.
     pub time: Option<Duration>,
+    /// How long each download took that is complete.
+    pub downloads: Vec<Duration>,
+    /// Repair symbols that were sent.
+    pub repairs: u64,
     /// Bytes that were sent again.
     pub sent_again: u64,
     /// What became of its packets.
@@ -68,7 +84,8 @@ impl Bed<'_> {
         network.set_tracer(Box::new(meter.clone()));
         for (ends, flow) in ends.iter_mut().zip(flows) {
             network.run_until(flow.start)?;
-            ends.open(&mut network, flow.bytes)?;
+            let (downloads, pause) = flow.downloads(self.until);
+            ends.open(&mut network, downloads, pause)?;
         }
         network.flush()?;
         while ends.iter().any(|ends| ends.completed(&network).is_none()) {
@@ -80,6 +97,8 @@ impl Bed<'_> {
         ends.iter().try_for_each(|ends| ends.check(&network))?;
         let outcomes = ends.iter().zip(meter.take()).map(|(ends, passage)| Outcome {
             time: ends.completed(&network),
+            downloads: ends.downloads(&network),
+            repairs: ends.repair_symbols(&network),
             sent_again: ends.sent_again(&network),
             passage,
         });
@@ -108,7 +127,8 @@ mod tests {
         let bed = Bed { up: &up, down: &down, window: 1 << 22, until: Duration::from_secs(60) };
         let senders = Sender::ours().into_iter().chain(Sender::quinn());
         let run = |sender: Sender| {
-            let flow = Flow { sender: &sender, bytes: 1_000_000, start: Duration::ZERO };
+            let start = Duration::ZERO;
+            let flow = Flow { sender: &sender, bytes: 1_000_000, pause: None, start };
             (sender.to_string(), bed.run(&[flow], 7).unwrap().remove(0))
         };
         senders.map(run).collect()
@@ -145,6 +165,7 @@ mod tests {
         let flows = [&ours[0], &theirs].map(|sender| Flow {
             sender,
             bytes: 100_000_000,
+            pause: None,
             start: Duration::ZERO,
         });
         let outcomes = bed.run(&flows, 1).unwrap();
@@ -157,5 +178,21 @@ mod tests {
         let sum: u64 = arrived.iter().sum();
         assert!((most / 10 * 8..=most).contains(&sum), "{arrived:?}");
         assert!(outcomes.iter().all(|outcome| outcome.time.is_none()));
+    }
+
+    #[test]
+    fn downloads_follow_each_other_after_a_pause() {
+        let link: LinkConfig = "rate=10mbit delay=20ms queue=50kb".parse().unwrap();
+        let until = Duration::from_secs(10);
+        let bed = Bed { up: &link, down: &link, window: 1 << 20, until };
+        for sender in [&Sender::ours()[0], &Sender::quinn()[0]] {
+            let pause = Some(Duration::from_millis(920));
+            let flow = Flow { sender, bytes: 10_000, pause, start: Duration::ZERO };
+            let outcome = bed.run(&[flow], 1).unwrap().remove(0);
+            assert_eq!(outcome.time, None, "{sender}: the time is over first");
+            let count = outcome.downloads.len();
+            assert!((8..=10).contains(&count), "{sender}: {count} of about a second each");
+            assert!(outcome.downloads.iter().all(|time| *time < Duration::from_millis(200)));
+        }
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
-use sutura_proto::{ClientConfig, ConnectionHandle, ServerConfig, TransportConfig};
+use sutura_proto::{
+    ClientConfig, ConnectionHandle, ConnectionStats, ServerConfig, TransportConfig,
+};
 use sutura_sim::quinn::{QuinnHost, null_client, null_server};
 use sutura_sim::{BulkClient, BulkServer, Failure, FailureKind, Host, Network, NodeId, Transfer};
 
@@ -91,12 +93,17 @@ impl Ends {
         }
     }
 
-    /// Opens the connection and asks for `bytes`.
+    /// Opens the connection and makes `transfers`, one after the other with a `pause` between them.
     ///
     /// # Errors
     /// The connection cannot be opened.
-    pub fn open(&mut self, network: &mut Network, bytes: u64) -> Result<(), Failure> {
-        let app = BulkClient::new([Transfer::download(bytes)], 1, Duration::ZERO);
+    pub fn open(
+        &mut self,
+        network: &mut Network,
+        transfers: impl IntoIterator<Item = Transfer>,
+        pause: Duration,
+    ) -> Result<(), Failure> {
+        let app = BulkClient::new(transfers, 1, pause);
         let now = network.clock().at(network.now());
         let opened = match &mut self.kind {
             Kind::Ours { transport, handle } => {
@@ -126,16 +133,41 @@ impl Ends {
         opened.map_err(|error| network.failure(FailureKind::Connect(error)))
     }
 
-    /// How long the transfer took, once it is complete.
+    fn app<'a>(&self, network: &'a Network) -> Option<&'a BulkClient> {
+        match &self.kind {
+            Kind::Ours { handle, .. } => network.node::<Host>(self.client)?.app((*handle)?),
+            Kind::Quinn { handle, .. } => network.node::<QuinnHost>(self.client)?.app((*handle)?),
+        }
+    }
+
+    /// How long the first transfer took, once all are complete.
     pub fn completed(&self, network: &Network) -> Option<Duration> {
-        let client: &BulkClient = match &self.kind {
-            Kind::Ours { handle, .. } => network.node::<Host>(self.client)?.app((*handle)?)?,
-            Kind::Quinn { handle, .. } => {
-                network.node::<QuinnHost>(self.client)?.app((*handle)?)?
-            }
-        };
+        let client = self.app(network).filter(|client| client.is_done())?;
         let transfer = client.completed().first()?;
         Some(transfer.completed - transfer.started)
+    }
+
+    /// How long each transfer took that is complete.
+    pub fn downloads(&self, network: &Network) -> Vec<Duration> {
+        let completed = self.app(network).map_or(&[][..], BulkClient::completed);
+        completed.iter().map(|transfer| transfer.completed - transfer.started).collect()
+    }
+
+    /// What the server of ours counted.
+    fn our_stats(&self, network: &Network) -> Option<ConnectionStats> {
+        let host = network.node::<Host>(self.server);
+        let present = host.and_then(|host| Some(host.connections().next()?.1.stats()));
+        present.or_else(|| Some(host?.finished().last()?.stats))
+    }
+
+    /// Repair symbols that the server sent. quinn has none.
+    pub fn repair_symbols(&self, network: &Network) -> u64 {
+        match &self.kind {
+            Kind::Ours { .. } => {
+                self.our_stats(network).map_or(0, |stats| stats.fec.repair_symbols_sent)
+            }
+            Kind::Quinn { .. } => 0,
+        }
     }
 
     /// Bytes that the server sent again. quinn does not count them; it sends everything again that it
@@ -143,11 +175,7 @@ impl Ends {
     pub fn sent_again(&self, network: &Network) -> u64 {
         match &self.kind {
             Kind::Ours { .. } => {
-                let host = network.node::<Host>(self.server);
-                let present = host.and_then(|host| Some(host.connections().next()?.1.stats()));
-                let past = || host.and_then(|host| Some(host.finished().last()?.stats));
-                let stats = present.or_else(past);
-                stats.map_or(0, |stats| stats.stream_bytes_retransmitted)
+                self.our_stats(network).map_or(0, |stats| stats.stream_bytes_retransmitted)
             }
             Kind::Quinn { .. } => {
                 let host = network.node::<QuinnHost>(self.server);

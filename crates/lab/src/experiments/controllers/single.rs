@@ -120,7 +120,8 @@ fn transfer(setup: &Setup<'_>, reference: bool, seed: u64) -> Result<Outcome, Er
     let links = path.reference.as_ref().filter(|_| reference);
     let (up, down) = links.map_or(own, |(up, down)| (up, down));
     let bed = Bed { up, down, window: WINDOW, until: DEADLINE };
-    let flow = Flow { sender: &setup.sender, bytes: setup.size.bytes, start: Duration::ZERO };
+    let start = Duration::ZERO;
+    let flow = Flow { sender: &setup.sender, bytes: setup.size.bytes, pause: None, start };
     let mut outcomes = bed.run(&[flow], seed)?;
     Ok(outcomes.remove(0))
 }

@@ -17,17 +17,17 @@ use super::paper_path::seed;
 use crate::{Error, Options, parallel};
 
 /// Bits per second of the bottleneck.
-const RATE: u64 = 10_000_000;
+pub(super) const RATE: u64 = 10_000_000;
 /// 50 ms each way, and a queue of one bandwidth-delay product.
 const PATH: &str = "rate=10mbit delay=50ms queue=125kb";
 /// The way of the acknowledgements.
 const UP: &str = "rate=10mbit delay=50ms queue=100mb";
 /// How long the bottleneck is watched.
-const LENGTH: Duration = Duration::from_secs(60);
+pub(super) const LENGTH: Duration = Duration::from_secs(60);
 /// The shortest that [`Options::reduce`] makes of it.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// All flows have begun by this share of it, one after the other, and it is counted from a third on.
-const STAGGER: u32 = 6;
+pub(super) const STAGGER: u32 = 6;
 /// Flow control leaves each flow room for more than the path and its queue hold.
 const WINDOW: u32 = 1 << 20;
 /// Runs of each configuration: a run is long, and `--seeds` makes more of them.
@@ -89,19 +89,19 @@ fn setups() -> Vec<Setup> {
 
 /// What one run comes to.
 #[derive(Clone, Debug)]
-struct Figures {
+pub(super) struct Figures {
     /// Throughput of each flow as a multiple of its fair share of the bottleneck.
-    shares: Vec<f64>,
+    pub shares: Vec<f64>,
     /// Share of packets lost in the queue.
-    overflow: f64,
+    pub overflow: f64,
     /// Mean queue delay in milliseconds.
-    queue_delay: f64,
+    pub queue_delay: f64,
     /// The course of each flow.
     courses: Vec<Vec<Interval>>,
 }
 
 impl Figures {
-    fn of(outcomes: Vec<Outcome>, length: Duration) -> Self {
+    pub fn of(outcomes: Vec<Outcome>, length: Duration) -> Self {
         let counted = |intervals: &[Interval]| -> Vec<Interval> {
             let skip = ((length / 3).as_nanos() / INTERVAL.as_nanos()) as usize;
             let all = (length.as_nanos() / INTERVAL.as_nanos()) as usize;
@@ -126,11 +126,13 @@ impl Figures {
         }
     }
 
-    fn utilisation(&self) -> f64 {
+    /// The share of the bottleneck that all flows use together.
+    pub fn utilisation(&self) -> f64 {
         mean(self.shares.iter().copied())
     }
 
-    fn jain(&self) -> f64 {
+    /// Jain's index of fairness.
+    pub fn jain(&self) -> f64 {
         fairness(&self.shares)
     }
 }
@@ -159,16 +161,29 @@ impl Summary {
     }
 }
 
-fn run_once(setup: &Setup, length: Duration, seed: u64) -> Result<Figures, Error> {
+/// What becomes of `flows` in the time `length`, if this share of packets is lost at random.
+///
+/// # Errors
+/// The simulation fails.
+pub(super) fn share(
+    flows: &[Flow<'_>],
+    loss: f64,
+    length: Duration,
+    seed: u64,
+) -> Result<Vec<Outcome>, Error> {
     let up: LinkConfig = UP.parse()?;
-    let down: LinkConfig = format!("{PATH} loss=bern:{}", setup.loss).parse()?;
+    let down: LinkConfig = format!("{PATH} loss=bern:{loss}").parse()?;
     let bed = Bed { up: &up, down: &down, window: WINDOW, until: length };
+    Ok(bed.run(flows, seed)?)
+}
+
+fn run_once(setup: &Setup, length: Duration, seed: u64) -> Result<Figures, Error> {
     // More than the bottleneck could carry.
     let bytes = RATE / 4 * length.as_secs().max(1);
     let apart = length / STAGGER / setup.flows as u32;
-    let flows =
-        setup.senders().zip(0..).map(|(sender, n)| Flow { sender, bytes, start: apart * n });
-    let outcomes = bed.run(&flows.collect::<Vec<_>>(), seed)?;
+    let flow = |(sender, n)| Flow { sender, bytes, pause: None, start: apart * n };
+    let flows: Vec<_> = setup.senders().zip(0..).map(flow).collect();
+    let outcomes = share(&flows, setup.loss, length, seed)?;
     Ok(Figures::of(outcomes, length))
 }
 

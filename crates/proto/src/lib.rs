@@ -170,9 +170,9 @@ pub mod policy {
     };
     pub use crate::fec::code::{CODES, Code, Parity2d, ReedSolomon, SlidingWindow};
     pub use crate::fec::redundancy::{
-        AcRlnc, Arrival, Auto, Block, Buffer, Bulk, Decision, Incremental, MAX_BLOCK, MAX_BURST,
-        MAX_DELAY, Messages, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan, SrArq,
-        Tail, Turn, View,
+        AcRlnc, Arrival, Auto, Background, Block, Buffer, Bulk, Burst, Decision, Incremental,
+        MAX_BLOCK, MAX_BURST, MAX_DELAY, Messages, PathView, Reason, Redundancy, RedundancyFactory,
+        RepairPlan, SrArq, Tail, Turn, View,
     };
     pub use crate::loss_reaction::{
         HoldForRepair, LossReaction, LossReactionFactory, LostData, RepairOutlook, ResendAtOnce,

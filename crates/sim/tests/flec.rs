@@ -1,4 +1,5 @@
-//! The policies of Michel 2022 (FlEC) at work: what was lost is sent again as repair symbols.
+//! The policies of Michel 2022 (FlEC) at work: what was lost is sent again as repair symbols; and
+//! beside them those of QUIRL, which must not make a download slower either.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
@@ -12,7 +13,7 @@ use sutura_sim::{Ends, Scenario, Transfer};
 
 const BYTES: u64 = 1_000_000;
 const SEEDS: u64 = 20;
-const POLICIES: [&str; 4] = ["sr-arq", "ac-rlnc", "bulk", "buffer"];
+const POLICIES: [&str; 6] = ["sr-arq", "ac-rlnc", "bulk", "buffer", "background", "burst"];
 const PATHS: [&str; 3] = [
     "rate=10mbit delay=25ms loss=bern:0.02",
     "rate=10mbit delay=25ms loss=ge:0.01,0.33,1,0",

@@ -3,21 +3,25 @@
 //!
 //! [`Tail`] and [`Incremental`] are the two schedules of Holzinger 2025, sections II-D4 and II-D5.
 //! [`Block`] makes Reed-Solomon blocks. [`SrArq`], [`AcRlnc`], [`Bulk`], [`Buffer`] and [`Messages`] are the rules
-//! of Michel 2022 (FlEC) for its one loop, in [`flec`].
+//! of Michel 2022 (FlEC) for its one loop, in [`flec`]. [`Background`] and [`Burst`] are the two schedules
+//! of QUIRL, in [`quirl`].
 
 mod flec;
 mod foresight;
 mod last_flight;
 mod protection;
+mod quirl;
 mod reason;
 #[cfg(test)]
 mod tests;
 
 pub use ac_rlnc::AcRlnc;
 pub use auto::Auto;
+pub use background::Background;
 pub use block::{Block, MAX_BLOCK};
 pub use buffer::Buffer;
 pub use bulk::Bulk;
+pub use burst::Burst;
 pub use incremental::Incremental;
 pub use messages::Messages;
 use protection::parameters;
@@ -36,7 +40,7 @@ use sutura_schedule::policies;
 policies! {
     /// The built-in policies, in the order in which they are listed.
     pub(crate) const ENTRIES: dyn RedundancyFactory =
-        [auto, tail, incremental, block, sr_arq, ac_rlnc, bulk, buffer, messages];
+        [auto, tail, incremental, block, sr_arq, ac_rlnc, bulk, buffer, messages, background, burst];
 }
 
 /// The time from first sending data to the detection of its loss, in eighths of a round trip (RFC

@@ -1,0 +1,251 @@
+//! The order in which messages arrive (Eghbal and Lu 2022, Fig. 1): five urgent resources and five
+//! others, made of messages of 7 kB, on one connection over a lossy path; with and without repair
+//! symbols for the urgent ones.
+//!
+//! The paper sends them over UDT, which delivers messages in the order of arrival, at a fixed rate.
+//! Here a resource is a stream, and the client reads each stream in the order of arrival.
+
+mod apps;
+mod order;
+mod report;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sutura_analysis::report::Report;
+use sutura_link::LinkConfig;
+use sutura_proto::policy::FixedRate;
+use sutura_proto::{
+    Algorithm, CodeId, CodeSet, FecConfig, Priority, Protection, TransportConfig, registry,
+};
+use sutura_sim::{Clock, Ends, Progress, Scenario};
+
+use apps::{Plan, Resource, Sink, Source};
+pub use order::{Order, order};
+
+use super::Experiment;
+use super::paper_path::seed;
+use crate::{Error, Options, parallel};
+
+/// Connections of each configuration.
+const SEEDS: u64 = 100;
+/// The path, in both directions; loss is added.
+const PATH: &str = "rate=1gbit delay=25ms";
+/// Its delay, one way.
+const ONE_WAY: Duration = Duration::from_millis(25);
+/// UDP payload of a packet on an Ethernet, as UDT has it: a message takes five packets, so that an
+/// urgent resource is a square of five rows and columns.
+const UDP_PAYLOAD: u16 = 1452;
+/// Bytes of a message.
+const MESSAGE: usize = 7_000;
+/// How many resources are urgent, and the messages of each.
+const URGENT: [usize; 2] = [5, 5];
+/// How many are not, and the messages of each.
+const OTHERS: [usize; 2] = [5, 10];
+/// How many messages of the urgent resources there are. They are sent first.
+pub const URGENT_MESSAGES: usize = URGENT[0] * URGENT[1];
+/// How many messages there are.
+pub const MESSAGES: usize = URGENT_MESSAGES + OTHERS[0] * OTHERS[1];
+/// Bytes that the connection carries before, so that congestion control and `auto` know the path.
+const WARM_UP: usize = 4_000_000;
+/// The pause after them.
+const GAP: Duration = Duration::from_millis(200);
+/// The rate of the sender that yields to nothing, bytes per second: 70 Mbit/s. The paper does not say
+/// at which rate UDPBlast sends. Its times are those of this one: 245 kB of urgent data and XOR sums
+/// in 28 ms, and a retransmission of 50 ms for the first resource, which ends after 4 ms, at 54 ms.
+const FIXED_RATE: u64 = 70_000_000 / 8;
+
+/// How the urgent resources are protected: names and parameters of policies. The first is the paper's
+/// matrix, which takes ten sums for 25 packets. The second sends as many symbols of the sliding window.
+pub const POLICIES: [&str; 4] =
+    ["block:source=25,code=2d", "tail:burst=10", "tail:burst=3", "auto"];
+
+/// Who decides how fast is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// Nobody: the rate is fixed, as in the paper.
+    Fixed,
+    /// BBR.
+    Bbr,
+}
+
+impl Sender {
+    /// Its name in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fixed => "70 Mbit/s",
+            Self::Bbr => "BBR",
+        }
+    }
+
+    fn transport(self) -> TransportConfig {
+        // The sums of rows and columns are not among the codes that a decoder accepts by default.
+        let codes = CodeSet::default().with(CodeId::PARITY_2D);
+        let base = TransportConfig {
+            redundancy: None,
+            fec: Some(FecConfig { codes, ..FecConfig::default() }),
+            udp_payload_size: UDP_PAYLOAD,
+            ..TransportConfig::default()
+        };
+        match self {
+            Self::Fixed => TransportConfig {
+                // There is such a rate, so that this is never BBR.
+                congestion: FixedRate::new(FIXED_RATE)
+                    .map_or_else(|| base.congestion.clone(), |fixed| Arc::new(fixed)),
+                ..base
+            },
+            Self::Bbr => TransportConfig { congestion: Arc::new(Algorithm::BBR), ..base },
+        }
+    }
+}
+
+/// One configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// The share of packets lost in each direction, percent.
+    pub loss: u8,
+    /// Who decides how fast is sent.
+    pub sender: Sender,
+    /// The policy for the urgent resources; `None` to protect nothing.
+    pub policy: Option<&'static str>,
+}
+
+impl Setup {
+    /// The same without protection.
+    #[must_use]
+    pub const fn bare(self) -> Self {
+        Self { policy: None, ..self }
+    }
+
+    fn plan(&self) -> Result<Plan, Error> {
+        let find = |name| registry::redundancy().find(name).map(Protection::new);
+        let protection = self.policy.map(find).transpose()?;
+        let resource = |[count, messages]: [usize; 2], urgency, protection: Option<Protection>| {
+            let priority = Priority::new(urgency, false).unwrap_or_default();
+            std::iter::repeat_n(Resource { bytes: messages * MESSAGE, priority, protection }, count)
+        };
+        let resources = resource(URGENT, 1, protection).chain(resource(OTHERS, 5, None)).collect();
+        Ok(Plan { warm_up: WARM_UP, gap: GAP, resources, message: MESSAGE })
+    }
+}
+
+/// The outcome of one connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Arrivals {
+    /// When each message was complete, in the order of sending, since the first byte could have
+    /// arrived.
+    pub completed: Vec<Duration>,
+    /// Bytes that the server put on the link for the messages, UDP and IP headers not included.
+    pub wire: u64,
+    /// Repair symbols that it sent.
+    pub repairs: u64,
+    /// Source symbols that it sent.
+    pub sources: u64,
+    /// Source symbols that the client computed.
+    pub recovered: u64,
+    /// Bytes of stream data that were sent again.
+    pub resent: u64,
+}
+
+impl Arrivals {
+    /// The messages of the urgent resources.
+    #[must_use]
+    pub fn urgent(&self) -> &[Duration] {
+        self.completed.get(..URGENT_MESSAGES).unwrap_or_default()
+    }
+
+    /// When all of them were complete.
+    #[must_use]
+    pub fn urgent_complete(&self) -> Duration {
+        self.urgent().iter().copied().max().unwrap_or_default()
+    }
+
+    /// When all messages were complete.
+    #[must_use]
+    pub fn all_complete(&self) -> Duration {
+        self.completed.iter().copied().max().unwrap_or_default()
+    }
+}
+
+/// Sends the messages once.
+///
+/// # Errors
+/// The simulation fails, or there is no such policy.
+pub fn send(setup: Setup, seed: u64) -> Result<Arrivals, Error> {
+    let path: LinkConfig = format!("{PATH} loss=bern:{}%", setup.loss).parse()?;
+    let plan = setup.plan()?;
+    let scenario = Scenario::new(seed).link(&path, &path).transport(&setup.sender.transport());
+    let (sink, source) = (Sink::new(plan.clone()), move || Source::new(plan.clone()));
+    let mut before: Option<Ends> = None;
+    let mut completed = Vec::new();
+    let after = scenario.drive(Clock::default(), sink, source, |view| {
+        let idle = Progress { done: false, busy: false };
+        let Some(source) = view.server.filter(|source| source.is_warm()) else { return idle };
+        before.get_or_insert_with(|| view.ends());
+        let Some(begun) = source.begun() else { return idle };
+        let times = view.client.completed();
+        let done = times.is_some();
+        if let Some(times) = times {
+            let first = begun + ONE_WAY;
+            completed = times.into_iter().map(|at| at.saturating_duration_since(first)).collect();
+        }
+        Progress { done, busy: !done }
+    })?;
+    let before = before.unwrap_or_default();
+    let (now, then) = (&after.server, &before.server);
+    Ok(Arrivals {
+        completed,
+        wire: after.down.sent_bytes - before.down.sent_bytes,
+        repairs: now.fec.repair_symbols_sent - then.fec.repair_symbols_sent,
+        sources: now.fec.source_symbols_sent - then.fec.source_symbols_sent,
+        recovered: after.client.fec.recovered - before.client.fec.recovered,
+        resent: now.stream_bytes_retransmitted - then.stream_bytes_retransmitted,
+    })
+}
+
+/// The outcome of one configuration.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The configuration.
+    pub setup: Setup,
+    /// Each connection.
+    pub runs: Vec<Arrivals>,
+    /// When the urgent messages of this sender are complete if nothing is lost and nothing protected.
+    pub lossless: Duration,
+}
+
+/// Sends the messages `seeds` times with each of `setups`, which all get the same seeds.
+///
+/// # Errors
+/// A simulation fails, or there is no such policy.
+pub fn measure(setups: &[Setup], seeds: u64, options: &Options) -> Result<Vec<Summary>, Error> {
+    let runs = parallel::repeat(options, setups, seeds, |setup, n| {
+        send(*setup, seed(options.seed, 1 + n))
+    })?;
+    let reference = |setup: &Setup| send(Setup { loss: 0, ..setup.bare() }, seed(options.seed, 0));
+    let summaries = setups.iter().zip(runs).map(|(setup, runs)| {
+        Ok(Summary { setup: *setup, runs, lossless: reference(setup)?.urgent_complete() })
+    });
+    summaries.collect()
+}
+
+/// All configurations. Those of one sender and one loss are neighbours.
+#[must_use]
+pub fn setups() -> Vec<Setup> {
+    let channels = [2, 1].into_iter().flat_map(|loss| [(loss, Sender::Fixed), (loss, Sender::Bbr)]);
+    let policies = || std::iter::once(None).chain(POLICIES.map(Some));
+    let of_channel = |(loss, sender)| policies().map(move |policy| Setup { loss, sender, policy });
+    channels.flat_map(of_channel).collect()
+}
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "eghbal-order",
+    about: "The order in which messages arrive, of which the urgent ones are protected",
+    run,
+};
+
+fn run(options: &Options) -> Result<Report, Error> {
+    let summaries = measure(&setups(), options.seeds(SEEDS), options)?;
+    Ok(report::report(&summaries))
+}

@@ -1,0 +1,185 @@
+//! The report.
+
+use std::time::Duration;
+
+use sutura_analysis::figure::{Axis, Chart, Panel, Series};
+use sutura_analysis::report::Report;
+use sutura_analysis::statistics::{Distribution, mean, millis};
+use sutura_analysis::table::{Cell, Table};
+
+use super::{Arrivals, ONE_WAY, Order, Setup, Summary, URGENT_MESSAGES, order};
+
+/// A message that is later than this waited for a retransmission, which takes more than a round trip.
+const WAITED: Duration = ONE_WAY;
+
+impl Setup {
+    fn policy_name(&self) -> &'static str {
+        self.policy.unwrap_or("none")
+    }
+}
+
+impl Summary {
+    fn times(&self, time: impl Fn(&Arrivals) -> Duration) -> Distribution {
+        Distribution::of(self.runs.iter().map(time))
+    }
+
+    /// When urgent messages were complete.
+    fn urgent_messages(&self) -> Distribution {
+        Distribution::of(self.runs.iter().flat_map(Arrivals::urgent).copied())
+    }
+
+    fn mean(&self, value: impl Fn(&Arrivals) -> f64) -> f64 {
+        mean(self.runs.iter().map(value))
+    }
+
+    fn orders(&self, messages: fn(&Arrivals) -> &[Duration]) -> Vec<Order> {
+        self.runs.iter().map(|run| order(messages(run))).collect()
+    }
+}
+
+/// The summary of the same sender and loss without protection.
+fn bare<'a>(summaries: &'a [Summary], of: &'a Summary) -> &'a Summary {
+    summaries.iter().find(|s| s.setup == of.setup.bare()).unwrap_or(of)
+}
+
+pub(super) fn report(summaries: &[Summary]) -> Report {
+    Report {
+        title: "The order in which messages arrive".to_owned(),
+        text: vec![
+            "Eghbal and Lu 2022, Fig. 1: five urgent resources of 35 kB and five others of 70 kB in \
+             messages of 7 kB, 75 in all, over 1 Gbit/s with a round-trip time of 50 ms, with 2 % of \
+             packets lost at random in each direction, or 1 %. The urgent ones are sent first, and \
+             only they are protected. A resource is a stream, which is read in the order of arrival. A \
+             message takes five packets, an urgent resource 25."
+                .to_owned(),
+            "`70 Mbit/s` is a fixed rate whatever is lost, like the paper's UDPBlast; the paper does not \
+             give the rate, but its times fit this one. `BBR` is a congestion controller. Each \
+             connection carried 4 MB before. Times are since the first byte could have arrived, 25 ms \
+             after the messages were handed to the transport, as the paper counts."
+                .to_owned(),
+            "A connection waited if its last urgent message came more than half a round trip after the \
+             time of a connection without losses. A message is displaced by the places between its \
+             number and its rank in the order of completion. It is held if an earlier one is not complete \
+             yet: a transport that keeps the order would not deliver it, and `held for` is how long that \
+             would take, on average over all messages. More bytes are UDP payload from the server, \
+             compared with no protection."
+                .to_owned(),
+        ],
+        tables: vec![urgent(summaries), orders(summaries), costs(summaries)],
+        charts: charts(summaries),
+        ..Report::default()
+    }
+}
+
+type Column<'a> = (&'a str, &'a dyn Fn(&&Summary) -> Cell);
+
+/// A table with the columns that say which configuration it is.
+fn table(title: &str, summaries: &[Summary], columns: &[Column<'_>]) -> Table {
+    let setup: [Column<'_>; 3] = [
+        ("loss", &|s| format!("{} %", s.setup.loss).into()),
+        ("sender", &|s| s.setup.sender.name().into()),
+        ("protection", &|s| s.setup.policy_name().into()),
+    ];
+    let columns: Vec<Column<'_>> = setup.into_iter().chain(columns.iter().copied()).collect();
+    Table::of(title, summaries.iter(), &columns)
+}
+
+fn urgent(summaries: &[Summary]) -> Table {
+    let complete = |s: &Summary, q| s.times(Arrivals::urgent_complete).quantile(q).into();
+    let waited = |s: &Summary| s.times(Arrivals::urgent_complete).share_above(s.lossless + WAITED);
+    table(
+        "Urgent messages",
+        summaries,
+        &[
+            ("message p50", &|s| s.urgent_messages().quantile(0.5).into()),
+            ("p90", &|s| s.urgent_messages().quantile(0.9).into()),
+            ("p99", &|s| s.urgent_messages().quantile(0.99).into()),
+            ("all complete p50", &|s| complete(s, 0.5)),
+            ("p90", &|s| complete(s, 0.9)),
+            ("p99", &|s| complete(s, 0.99)),
+            ("waited", &|s| Cell::Share(waited(s))),
+        ],
+    )
+}
+
+fn orders(summaries: &[Summary]) -> Table {
+    let urgent = |s: &Summary| s.orders(Arrivals::urgent);
+    let all = |s: &Summary| s.orders(|run| &run.completed);
+    let share = |orders: Vec<Order>| Cell::Share(mean(orders.iter().map(|order| order.held)));
+    let places = |orders: Vec<Order>| Cell::Number(mean(orders.iter().map(|o| o.displaced)));
+    let most = |orders: Vec<Order>| {
+        Cell::Number(mean(orders.iter().map(|order| order.most_displaced as f64)))
+    };
+    let time =
+        |orders: Vec<Order>| Cell::Millis(mean(orders.iter().map(|order| millis(order.held_for))));
+    table(
+        "Order",
+        summaries,
+        &[
+            ("urgent displaced", &|s| places(urgent(s))),
+            ("at most", &|s| most(urgent(s))),
+            ("held", &|s| share(urgent(s))),
+            ("held for", &|s| time(urgent(s))),
+            ("all displaced", &|s| places(all(s))),
+            ("at most", &|s| most(all(s))),
+            ("held", &|s| share(all(s))),
+            ("held for", &|s| time(all(s))),
+        ],
+    )
+}
+
+fn costs(summaries: &[Summary]) -> Table {
+    let wire = |s: &Summary| s.mean(|run| run.wire as f64);
+    table(
+        "Costs",
+        summaries,
+        &[
+            ("bytes", &|s| Cell::Count(wire(s) as u64)),
+            ("more", &|s| Cell::Share(wire(s) / wire(bare(summaries, s)) - 1.0)),
+            ("source symbols", &|s| Cell::Number(s.mean(|run| run.sources as f64))),
+            ("repair symbols", &|s| Cell::Number(s.mean(|run| run.repairs as f64))),
+            ("recovered", &|s| Cell::Number(s.mean(|run| run.recovered as f64))),
+            ("bytes resent", &|s| Cell::Count(s.mean(|run| run.resent as f64) as u64)),
+            ("all messages p50", &|s| s.times(Arrivals::all_complete).quantile(0.5).into()),
+            ("p99", &|s| s.times(Arrivals::all_complete).quantile(0.99).into()),
+        ],
+    )
+}
+
+/// For each sender and loss, the messages of one connection as in the paper's figure, a panel for each
+/// protection.
+fn charts(summaries: &[Summary]) -> Vec<Chart> {
+    let same_channel = |a: &Summary, b: &Summary| a.setup.bare() == b.setup.bare();
+    let chart = |group: &[Summary]| {
+        let Setup { loss, sender, .. } = group.first()?.setup;
+        let channel = format!("{loss} % loss, {}", sender.name());
+        let run = typical(group.first()?)?;
+        let panels = group.iter().map(|s| {
+            let completed = s.runs.get(run).map(|run| &run.completed[..]).unwrap_or_default();
+            let points = |wanted: fn(usize) -> bool| {
+                let messages = completed.iter().enumerate().filter(|(n, _)| wanted(*n));
+                messages.map(|(n, at)| (millis(*at), n as f64)).collect()
+            };
+            let series = [
+                Series::points("urgent", points(|n| n < URGENT_MESSAGES)),
+                Series::points("others", points(|n| n >= URGENT_MESSAGES)),
+            ];
+            Panel { title: s.setup.policy_name().to_owned(), series: series.into() }
+        });
+        Some(Chart {
+            title: format!("When messages are complete: {channel}"),
+            name: channel,
+            x: Axis::linear("time since the first byte could arrive, ms"),
+            y: Axis::linear("number of the message"),
+            baseline: None,
+            panels: panels.collect(),
+        })
+    };
+    summaries.chunk_by(same_channel).filter_map(chart).collect()
+}
+
+/// The connection whose urgent messages take the median time.
+fn typical(summary: &Summary) -> Option<usize> {
+    let median = summary.times(Arrivals::urgent_complete).quantile(0.5);
+    summary.runs.iter().position(|run| run.urgent_complete() == median)
+}

@@ -90,7 +90,7 @@ impl Sender {
         };
         match self {
             Self::Fixed => TransportConfig {
-                // There is such a rate, so that this is never BBR.
+                // `FixedRate` accepts this rate, so the default is never used.
                 congestion: FixedRate::new(FIXED_RATE)
                     .map_or_else(|| base.congestion.clone(), |fixed| Arc::new(fixed)),
                 ..base

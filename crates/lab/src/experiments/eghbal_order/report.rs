@@ -169,7 +169,7 @@ fn charts(summaries: &[Summary]) -> Vec<Chart> {
         Some(Chart {
             title: format!("When messages are complete: {channel}"),
             name: channel,
-            x: Axis::linear("time since the first byte could arrive, ms"),
+            x: Axis::linear("complete after ms"),
             y: Axis::linear("number of the message"),
             baseline: None,
             panels: panels.collect(),

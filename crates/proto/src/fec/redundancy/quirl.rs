@@ -24,14 +24,14 @@ const DEVIATIONS: f64 = 2.0;
 /// The deviation after the first losses, when there is nothing to compare them with.
 const INITIAL_DEVIATION: f64 = 1.0;
 
-/// The number of repair symbols for `symbols` source symbols in flight. If these are many, it is what
-/// `plan` says, of which `most` says the most, as a part of them: 3 for a third.
-pub(super) fn repairs(symbols: u32, most: u32, plan: Option<u32>) -> u32 {
+/// How many repair symbols protect `symbols` source symbols in flight: a fixed share of few; of many, as
+/// many as are planned, but at most one for every `sources` of them.
+pub(super) fn repairs(symbols: u32, sources: u32, plan: Option<u32>) -> u32 {
     if symbols <= FEW {
         let (numerator, denominator) = SHARE_OF_FEW;
         return (symbols * numerator).div_ceil(denominator);
     }
-    let limit = symbols.div_ceil(most);
+    let limit = symbols.div_ceil(sources);
     plan.map_or(limit, |plan| plan.min(limit))
 }
 

@@ -56,17 +56,6 @@ impl Identity {
         Ok(Self { chain: certificates, key })
     }
 
-    /// Generates a self-signed certificate for this machine.
-    ///
-    /// # Errors
-    /// The system provides no randomness or no time of day.
-    pub fn generate() -> Result<Self, Failure> {
-        let (certificate, key) = generate()?;
-        let key = PrivateKeyDer::try_from(key.serialize_der())
-            .map_err(|e| Failure::new(Exit::Other, format!("cannot use the new key: {e}")))?;
-        Ok(Self { chain: vec![certificate.der().clone()], key })
-    }
-
     /// Reads the self-signed certificate kept in `directory`; generates one if there is none, or if
     /// it is getting old.
     ///
@@ -152,7 +141,8 @@ mod tests {
         let (second, _) = Identity::keep_in(&state).unwrap();
         assert_eq!(first.chain, second.chain);
         assert_eq!(first.fingerprint().len(), 64);
-        assert_ne!(first.fingerprint(), Identity::generate().unwrap().fingerprint());
+        let (other, _) = Identity::keep_in(&scratch.path().join("other")).unwrap();
+        assert_ne!(first.fingerprint(), other.fingerprint());
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;

@@ -71,12 +71,11 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
         }
         return Ok(Exit::Success);
     };
-    let processors = || std::thread::available_parallelism().map_or(1, usize::from);
-    let bar = output::bar(0, "{bar:40} {pos:>5}/{len} {elapsed:>4}");
+    let bar = bar();
     let options = Options {
         seed: args.seed,
         reduce: args.reduce,
-        threads: args.threads.map_or_else(processors, usize::from),
+        threads: threads(args.threads),
         pages: args.pages.map(usize::from),
         corpus: args.corpus.clone(),
         progress: progress(bar.clone()),
@@ -100,8 +99,19 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
+/// How many threads to use: as many as asked for, or one per processor.
+pub fn threads(threads: Option<u16>) -> usize {
+    let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+    threads.map_or_else(processors, usize::from)
+}
+
+/// A bar for the progress of an experiment.
+pub fn bar() -> ProgressBar {
+    output::bar(0, "{bar:40} {pos:>5}/{len} {elapsed:>4}")
+}
+
 /// Moves the bar, but only once the experiment has taken longer than [`PATIENCE`].
-fn progress(bar: ProgressBar) -> Progress {
+pub fn progress(bar: ProgressBar) -> Progress {
     let start = Instant::now();
     Progress::new(move |done, total| {
         if start.elapsed() > PATIENCE {
@@ -111,7 +121,11 @@ fn progress(bar: ProgressBar) -> Progress {
     })
 }
 
-fn write_plots(report: &Report, directory: &Path) -> Result<(), Failure> {
+/// Draws the figures of a report into a directory.
+///
+/// # Errors
+/// A chart cannot be drawn, or a file cannot be written.
+pub fn write_plots(report: &Report, directory: &Path) -> Result<(), Failure> {
     let pictures = report.all_pictures();
     let pictures = pictures.map_err(|e| Failure::new(Exit::Other, e.to_string()))?;
     output::make_directory(directory)?;

@@ -50,7 +50,7 @@ enum Command {
     Get(get::Args),
     /// Relay UDP through an emulated lossy link
     Link(Box<link::Args>),
-    /// Load a page over a lossy link, without and with erasure coding, and compare
+    /// Show what redundancy gains and costs: three applications on three simulated links
     Demo(demo::Args),
     /// Analyse qlog files: multiplexing, head-of-line blocking, waterfall, ByteIndex
     Qlog(analyse::Args),
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => block_on(serve::run(args)),
         Command::Get(args) => block_on(get::run(args)),
         Command::Link(args) => block_on(link::run(*args)),
-        Command::Demo(args) => block_on(demo::run(args)),
+        Command::Demo(args) => demo::run(&args),
         Command::Qlog(args) => analyse::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Policies(args) => policies::run(&args),

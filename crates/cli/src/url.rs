@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 /// The port of the https scheme.
 const DEFAULT_PORT: u16 = 443;
@@ -25,8 +25,6 @@ const NOT_IN_PATH: &AsciiSet = &CONTROLS
     .add(b'{')
     .add(b'|')
     .add(b'}');
-/// Everything except the unreserved characters (RFC 3986 section 2.3).
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The host and port of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -147,11 +145,6 @@ fn parse_path(text: &str) -> Result<String, &'static str> {
     Ok(format!("{slash}{}", utf8_percent_encode(text, NOT_IN_PATH)))
 }
 
-/// Encodes a file name as a path segment.
-pub fn encode_segment(name: &str) -> String {
-    utf8_percent_encode(name, RESERVED).to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -215,11 +208,6 @@ mod tests {
         for text in ["https://a", "https://a/b/", "https://a/..", "https://a/.?x"] {
             assert_eq!(url(text).file_name(), None, "{text}");
         }
-    }
-
-    #[test]
-    fn any_file_name_can_stand_in_a_path() {
-        assert_eq!(encode_segment("a b?#%/ä.png"), "a%20b%3F%23%25%2F%C3%A4.png");
     }
 
     proptest! {

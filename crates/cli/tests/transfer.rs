@@ -16,6 +16,7 @@ use std::sync::Arc;
 use rustix::process::Signal;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
+use serde_json::json;
 use support::*;
 
 fn write(directory: &Path, name: &str, data: &[u8]) {
@@ -428,40 +429,39 @@ fn connections_are_recorded_at_both_ends() {
     }
 }
 
-#[test]
-fn the_demo_compares_and_ends() {
-    let args = ["demo", "--json", "--runs", "2", "--fec", "2,0", "--profile"];
-    let report: serde_json::Value = serde_json::from_str(&success(&run(args
-        .into_iter()
-        .chain(["rate=50mbit delay=5ms loss=bern:0.03"]))))
-    .unwrap();
-    assert_eq!((&report["resources"], &report["bytes"]), (&41.into(), &600_525.into()));
-    // If loads take long, the demo stops after one of each.
-    let loads = report["seeds"].as_u64().unwrap() as usize;
-    assert!((1..=2).contains(&loads));
-    let [without, with] = ["without_fec", "with_fec"].map(|kind| &report["result"][kind]);
-    for kind in [without, with] {
-        assert_eq!(kind["page_samples_ms"].as_array().unwrap().len(), loads);
-        assert!(kind["page_ms"]["p99"].as_f64() >= kind["resource_ms"]["p99"].as_f64(), "{kind}");
-        assert!(kind["bytes_sent"].as_f64() > Some(600_525.0 * loads as f64), "{kind}");
-        assert!(kind["packets_lost"].as_f64() > Some(0.0), "{kind}");
-    }
-    assert_eq!((&without["repair_symbols_sent"], &without["overhead"]), (&0.0.into(), &0.0.into()));
-    assert!(with["repair_symbols_sent"].as_f64() > Some(0.0), "{with}");
-    assert!(with["packets_recovered"].as_f64() > Some(0.0), "{with}");
+/// The demo in short, as JSON.
+fn short_demo(more: &[&str]) -> serde_json::Value {
+    let args = ["demo", "--json", "--seconds", "2", "--connections", "1"];
+    let text = success(&run(args.into_iter().chain(more.iter().copied())));
+    serde_json::from_str(&text).unwrap()
 }
 
 #[test]
-fn the_demo_loads_a_directory() {
+fn the_demo_compares_and_repeats() {
     let scratch = Scratch::new();
-    let site = scratch.dir("site");
-    write(&site, "index.html", b"home");
-    write(&site, "img/a b.png", &noise(30_000));
-    let mut command = sutura(["demo", "--runs", "1", "--profile", "delay=2ms"]);
-    command.arg(&site);
-    let text = success(&Process::spawn(command).output());
-    assert!(text.contains("2 resources, 30.0 kB"), "{text}");
-    assert!(text.contains("whole page, median"), "{text}");
+    let plots = scratch.dir("plots");
+    let demo = short_demo(&["--seed", "3", "--plots", plots.to_str().unwrap()]);
+    assert_eq!(
+        (&demo["seed"], &demo["seconds"], &demo["connections"]),
+        (&json!(3), &json!(2), &json!(1))
+    );
+    let parts = demo["parts"].as_array().unwrap();
+    let apps: Vec<&serde_json::Value> = parts.iter().map(|part| &part["app"]).collect();
+    assert_eq!(apps, ["stream", "messages", "download"]);
+    for on_link in parts.iter().flat_map(|part| part["links"].as_array().unwrap()) {
+        assert!(!on_link["finding"].as_str().unwrap().is_empty(), "{on_link}");
+        assert!(on_link["link"]["profile"].as_str().unwrap().contains("delay="), "{on_link}");
+        let rows = on_link["rows"].as_array().unwrap();
+        assert_eq!(rows[0]["redundancy"], "none");
+        assert_eq!((&rows[0]["repairs"], &rows[0]["extra"]), (&json!(0), &json!(0.0)));
+        for row in rows {
+            assert!(row["times_ms"]["p50"].as_f64() > Some(15.0), "{row}");
+            assert!(row["bytes"].as_u64() > Some(10_000), "{row}");
+        }
+        assert!(rows[1]["repairs"].as_u64() > Some(0), "fixed: {on_link}");
+    }
+    assert_eq!(names(&plots), ["demo-download.svg", "demo-messages.svg", "demo-stream.svg"]);
+    assert_eq!(short_demo(&["--seed", "3", "--threads", "3"]), demo, "the same seed");
 }
 
 #[test]

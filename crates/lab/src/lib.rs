@@ -4,6 +4,7 @@
 //! answers with a [`Report`] of `sutura-analysis`, which also has the statistics, tables and figures.
 #![forbid(unsafe_code)]
 
+pub mod demo;
 pub mod design;
 pub mod experiments;
 pub mod ideal;

@@ -1,6 +1,6 @@
 //! `sutura get`: fetches URLs over HTTP/3.
 
-pub mod connect;
+mod connect;
 mod plan;
 mod report;
 mod sink;

@@ -156,18 +156,22 @@ mod tests {
     use super::*;
     use crate::serve::rules::Rules;
     use crate::serve::service::Log;
-    use crate::serve::site::{Site, Synthetic};
+    use crate::serve::site::Site;
 
-    fn service() -> Service {
-        let page = |length| Synthetic { content_type: "text/plain", length };
-        let pages = [("/five".to_owned(), page(5)), ("/huge".to_owned(), page(1 << 40))];
-        Service {
-            site: Site::Synthetic(pages.into()),
+    /// A service with two files, and the directory where they are.
+    fn service() -> (Service, tempfile::TempDir) {
+        let scratch = tempfile::tempdir().unwrap();
+        for (name, length) in [("five", 5), ("huge", 1 << 20)] {
+            std::fs::write(scratch.path().join(name), vec![b'x'; length]).unwrap();
+        }
+        let service = Service {
+            site: Site::directory(scratch.path()).unwrap(),
             rules: Rules::default(),
             fec: None,
             alt_svc: Some("h3=\":4433\"".into()),
             log: Log { enabled: false },
-        }
+        };
+        (service, scratch)
     }
 
     /// The answer to a client that sends `requests`, and how the connection ends.
@@ -175,7 +179,8 @@ mod tests {
         let (mut client, server) = tokio::io::duplex(1 << 20);
         client.write_all(requests.as_bytes()).await.unwrap();
         client.shutdown().await.unwrap();
-        let result = serve(server, "127.0.0.1:1".parse().unwrap(), &service()).await;
+        let (service, _scratch) = service();
+        let result = serve(server, "127.0.0.1:1".parse().unwrap(), &service).await;
         let mut answer = Vec::new();
         client.read_to_end(&mut answer).await.unwrap();
         (String::from_utf8_lossy(&answer).into_owned(), result)
@@ -230,8 +235,9 @@ mod tests {
         ] {
             let (mut client, server) = tokio::io::duplex(1 << 10);
             client.write_all(request.as_bytes()).await.unwrap();
+            let (service, _scratch) = service();
             let start = tokio::time::Instant::now();
-            let result = serve(server, "127.0.0.1:1".parse().unwrap(), &service()).await;
+            let result = serve(server, "127.0.0.1:1".parse().unwrap(), &service).await;
             assert!(result.is_err(), "{request}");
             let took = start.elapsed();
             assert!(took >= limit && took < limit + Duration::from_secs(1), "{request}: {took:?}");

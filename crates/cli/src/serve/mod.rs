@@ -1,12 +1,12 @@
 //! `sutura serve`: serves a directory over HTTP/3, and over HTTPS for browsers to discover it.
 
 pub mod h1;
-pub mod h3;
-pub mod reply;
+mod h3;
+mod reply;
 mod reports;
-pub mod rules;
-pub mod service;
-pub mod site;
+mod rules;
+mod service;
+mod site;
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

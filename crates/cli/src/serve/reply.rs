@@ -55,12 +55,12 @@ impl Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::site::Synthetic;
 
     #[tokio::test]
     async fn a_head_request_gets_the_fields_without_the_body() {
-        let page = Synthetic { content_type: "text/html", length: 7 };
-        let site = Site::Synthetic([("/".to_owned(), page)].into());
+        let scratch = tempfile::tempdir().unwrap();
+        std::fs::write(scratch.path().join("index.html"), "<p>home").unwrap();
+        let site = Site::directory(scratch.path()).unwrap();
         for (path, status) in [("/", 200), ("/x", 404)] {
             let get = Reply::to(&site, "GET", path).await;
             let head = Reply::to(&site, "HEAD", path).await;

@@ -1,6 +1,5 @@
-//! The resources of a site: a directory, or synthetic resources of given sizes.
+//! The resources of a site: the files below a directory.
 
-use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -17,21 +16,9 @@ pub const CHUNK: usize = 64 * 1024;
 /// Longest path of a request, in bytes.
 const MAX_PATH: usize = 4096;
 
-/// A site that resolves paths to resources.
+/// A site that resolves paths to the files below a directory, given by its canonical path.
 #[derive(Debug)]
-pub enum Site {
-    /// The files below a directory, given by its canonical path.
-    Directory(PathBuf),
-    /// Resources of which only size and type exist.
-    Synthetic(HashMap<String, Synthetic>),
-}
-
-/// A resource whose content is generated when it is fetched.
-#[derive(Debug, Clone, Copy)]
-pub struct Synthetic {
-    pub content_type: &'static str,
-    pub length: u64,
-}
+pub struct Site(PathBuf);
 
 /// The result of looking up a path.
 #[derive(Debug)]
@@ -56,7 +43,6 @@ pub struct Resource {
 enum Source {
     File(tokio::fs::File),
     Memory(Bytes),
-    Pattern,
 }
 
 impl Site {
@@ -69,19 +55,14 @@ impl Site {
             .and_then(|canonical| std::fs::read_dir(&canonical).map(|_| canonical));
         let canonical = canonical
             .map_err(|e| Failure::local(format!("cannot serve {}: {e}", path.display())))?;
-        Ok(Self::Directory(canonical))
+        Ok(Self(canonical))
     }
 
     /// Looks up the path of a request. Never finds anything outside the site, not even through a
     /// symbolic link.
     pub async fn find(&self, target: &str) -> Found {
         let path = target.split('?').next().unwrap_or("");
-        match self {
-            Self::Directory(root) => find_file(root, path).await.unwrap_or(Found::Nothing),
-            Self::Synthetic(resources) => resources.get(path).map_or(Found::Nothing, |found| {
-                Found::Resource(Resource::new(found.content_type, found.length, Source::Pattern))
-            }),
-        }
+        find_file(&self.0, path).await.unwrap_or(Found::Nothing)
     }
 }
 
@@ -110,7 +91,6 @@ impl Resource {
         }
         let want = usize::try_from(self.left).unwrap_or(CHUNK).min(CHUNK);
         let chunk = match &mut self.source {
-            Source::Pattern => Bytes::from_static(&PATTERN).slice(..want),
             Source::Memory(bytes) => bytes.split_to(want),
             Source::File(file) => {
                 let mut buffer = vec![0; want];
@@ -126,21 +106,6 @@ impl Resource {
         self.left -= chunk.len() as u64;
         Ok(Some(chunk))
     }
-}
-
-/// The content of synthetic resources.
-static PATTERN: [u8; CHUNK] = pattern();
-
-const fn pattern() -> [u8; CHUNK] {
-    let mut bytes = [0; CHUNK];
-    let mut state = 1u32;
-    let mut at = 0;
-    while at < CHUNK {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        bytes[at] = (state >> 24) as u8;
-        at += 1;
-    }
-    bytes
 }
 
 async fn find_file(root: &Path, path: &str) -> io::Result<Found> {
@@ -232,17 +197,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn synthetic_resources_have_their_size() {
-        let size = 3 * CHUNK as u64 + 17;
-        let resource = Synthetic { content_type: "image/png", length: size };
-        let site = Site::Synthetic([("/a.png".to_owned(), resource)].into());
+    async fn files_come_in_chunks() {
+        let scratch = tempfile::tempdir().unwrap();
+        let content: Vec<u8> = (0..3 * CHUNK + 17).map(|n| (n % 251) as u8).collect();
+        std::fs::write(scratch.path().join("a.png"), &content).unwrap();
+        let site = Site::directory(scratch.path()).unwrap();
         let Found::Resource(mut found) = site.find("/a.png?x").await else { panic!() };
-        let mut sum = 0;
+        let mut all = Vec::new();
         while let Some(chunk) = found.next_chunk().await.unwrap() {
             assert!(chunk.len() <= CHUNK);
-            sum += chunk.len() as u64;
+            all.extend_from_slice(&chunk);
         }
-        assert_eq!((sum, found.length, found.content_type), (size, size, "image/png"));
+        assert_eq!((found.length, found.content_type), (content.len() as u64, "image/png"));
+        assert!(all == content);
         assert!(matches!(site.find("/b.png").await, Found::Nothing));
     }
 

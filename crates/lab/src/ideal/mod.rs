@@ -33,7 +33,7 @@ mod transfer;
 use std::time::Duration;
 
 pub use code::PerfectDecoder;
-pub use search::{BUDGETS, Bound};
+pub use search::{BUDGETS, Bound, least_late};
 pub use sender::{Plan, late_bytes};
 use sutura_link::LinkConfig;
 pub use transfer::Transfers;

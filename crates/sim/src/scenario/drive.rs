@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
-use sutura_proto::{ClientConfig, Connection, ConnectionHandle, ConnectionStats, ServerConfig};
+use sutura_proto::{
+    ClientConfig, Connection, ConnectionHandle, ConnectionStats, Reason, ServerConfig,
+};
 
 use super::{Ends, Scenario, Seeds, client_address, server_address};
 use crate::{App, Clock, Failure, FailureKind, Host, Network, NodeId};
@@ -104,10 +106,18 @@ fn stats(network: &Network, node: NodeId) -> ConnectionStats {
     present.or_else(past).unwrap_or_default()
 }
 
+/// Why the redundancy of a node's current connection is sent or not, as the last policy in use that
+/// gives a reason says.
+fn reason(network: &Network, node: NodeId) -> Option<Reason> {
+    let (_, connection) = first_connection(network, node)?;
+    connection.protections().iter().rev().find_map(|protection| protection.reason)
+}
+
 fn ends(network: &Network, [client, server]: [NodeId; 2]) -> Ends {
     Ends {
         client: stats(network, client),
         server: stats(network, server),
+        reason: reason(network, server),
         up: network.link_stats(client, server),
         down: network.link_stats(server, client),
         duration: network.now(),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sutura_link::{LinkConfig, LinkStats};
-use sutura_proto::{ConnectionStats, MessageOutcome, Protection, TransportConfig};
+use sutura_proto::{ConnectionStats, MessageOutcome, Protection, Reason, TransportConfig};
 use sutura_random::Rng;
 
 pub use bulk::{BulkOutcome, TransferReport};
@@ -299,6 +299,9 @@ pub struct Ends {
     pub client: ConnectionStats,
     /// The server's connection.
     pub server: ConnectionStats,
+    /// Why the server's redundancy policy sends redundancy at present, or none, if one was in use and
+    /// says so.
+    pub reason: Option<Reason>,
     /// The link from the client to the server.
     pub up: LinkStats,
     /// The link from the server to the client.

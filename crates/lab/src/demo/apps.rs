@@ -1,0 +1,280 @@
+//! The applications of the demo, each on one connection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use sutura_link::{LinkConfig, Loss};
+use sutura_proto::policy::RedundancyFactory;
+use sutura_proto::{Protection, Reason, Scheme, TransportConfig, registry};
+use sutura_sim::{Ends, MessagePlan, Scenario, StreamPlan, Transfer};
+
+use super::links::Link;
+use crate::{Error, message_trace};
+
+/// Bytes of a file.
+const FILE: u64 = 1_000_000;
+/// Files that a connection fetches, one after another.
+const FILES: usize = 8;
+/// The time between them.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Bytes that the downloading client buffers.
+const BUFFER: u64 = 100_000;
+
+/// What runs over a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum App {
+    /// A game or desktop: 5 kB at 60 Hz on one stream.
+    Stream,
+    /// A video conference: a message for each frame, with a deadline.
+    Messages,
+    /// Files for a client with a small receive buffer.
+    Download,
+}
+
+impl App {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Stream, Self::Messages, Self::Download];
+
+    /// A heading.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Stream => "Game or desktop stream",
+            Self::Messages => "Message feed with deadlines",
+            Self::Download => "Download with a small receive buffer",
+        }
+    }
+
+    /// What is measured.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Stream => {
+                "5 kB frames at 60 Hz on one stream. A byte is late if it takes longer than the link \
+                 and the time of a frame."
+            }
+            Self::Messages => {
+                "The frames of a video conference, each a message. A message is late after its \
+                 deadline."
+            }
+            Self::Download => {
+                "Files of 1 MB, eight on a connection, to a client with a buffer of 100 kB. The times \
+                 are from request to end."
+            }
+        }
+    }
+
+    /// The fixed redundancy that a person would choose.
+    #[must_use]
+    pub const fn fixed(self) -> &'static str {
+        match self {
+            Self::Stream => "incremental:burst=1",
+            Self::Messages => "tail:burst=1",
+            Self::Download => "tail:burst=3",
+        }
+    }
+
+    /// How long data may take on `link` without being late; `None` if there is no such limit.
+    ///
+    /// # Errors
+    /// As for [`Link::config`].
+    pub fn tolerance(self, link: &Link) -> Result<Option<Duration>, Error> {
+        Ok(match self {
+            Self::Stream => Some(link.config()?.delay + slack()),
+            Self::Messages => Some(link.deadline()),
+            Self::Download => None,
+        })
+    }
+
+    /// The quantiles of the times to show, with their names.
+    #[must_use]
+    pub const fn quantiles(self) -> &'static [(&'static str, f64)] {
+        match self {
+            Self::Stream | Self::Messages => &[("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)],
+            Self::Download => &[("p10", 0.1), ("p50", 0.5), ("p90", 0.9)],
+        }
+    }
+}
+
+/// How long the stream and the feed run before they count, in seconds: the congestion window opens.
+pub const WARM_UP: u32 = 3;
+
+/// By how much a byte of the stream may exceed the delay of the link: by the time of a frame.
+pub fn slack() -> Duration {
+    StreamPlan::frames(0).interval
+}
+
+/// The frames of the stream in so many seconds.
+pub fn frames(seconds: u32) -> u64 {
+    u64::from(seconds) * 60
+}
+
+/// One configuration.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The application.
+    pub app: App,
+    /// The link in both directions.
+    pub path: LinkConfig,
+    /// How long a message of the feed may take.
+    pub deadline: Duration,
+    /// The redundancy, as text; `None` for none.
+    pub policy: Option<String>,
+}
+
+/// The outcome of one connection.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// How long each byte, message or file took, with its weight.
+    pub times: Vec<(Duration, u64)>,
+    /// When the first frame was made, since the link came up.
+    pub began: Duration,
+    /// Bytes of UDP payload that the server sent.
+    pub bytes: u64,
+    /// Repair symbols that it sent.
+    pub repairs: u64,
+    /// Those of them with which the client recovered something.
+    pub useful: u64,
+    /// Why repair symbols were sent at the end, or none.
+    pub reason: Option<Reason>,
+}
+
+impl Run {
+    fn new(times: Vec<(Duration, u64)>, ends: &Ends) -> Self {
+        let fec = &ends.server.fec;
+        Self {
+            times,
+            began: Duration::ZERO,
+            bytes: ends.down.sent_bytes,
+            repairs: fec.repair_symbols_sent,
+            useful: fec.repair_symbols_useful,
+            reason: ends.reason,
+        }
+    }
+
+    /// With the reason of a policy that was never awake, and so was never asked for one:
+    /// [`RedundancyFactory::is_awake`].
+    fn asleep(self, policy: bool, ends: &Ends) -> Self {
+        let slept = policy && ends.server.fec.source_symbols_sent == 0;
+        let known = ends.server.loss_floor.rate > 0.0;
+        let reason = if known { Reason::RetransmissionIsEnough } else { Reason::Unknown };
+        Self { reason: self.reason.or(slept.then_some(reason)), ..self }
+    }
+}
+
+impl Setup {
+    /// A configuration over `link`.
+    ///
+    /// # Errors
+    /// As for [`Link::config`].
+    pub fn new(app: App, link: &Link, policy: Option<String>) -> Result<Self, Error> {
+        Ok(Self { app, path: link.config()?, deadline: link.deadline(), policy })
+    }
+
+    /// The same without redundancy and without loss.
+    #[must_use]
+    pub fn lossless(&self) -> Self {
+        let path = LinkConfig { loss: Loss::None, ..self.path.clone() };
+        Self { path, policy: None, ..self.clone() }
+    }
+
+    fn redundancy(&self) -> Result<Option<Arc<dyn RedundancyFactory>>, Error> {
+        let find = |name: &String| registry::redundancy().find(name);
+        Ok(self.policy.as_ref().map(find).transpose()?)
+    }
+
+    /// A connection over the link. With the same `seed` it always meets the same losses, as far as
+    /// these depend on time.
+    #[must_use]
+    pub fn scenario(&self, seed: u64) -> Scenario {
+        Scenario::new(seed).link(&self.path, &self.path)
+    }
+
+    /// Runs the application on one connection: the stream and the feed for `seconds` that count, after
+    /// [`WARM_UP`].
+    ///
+    /// # Errors
+    /// The simulation fails, or there is no such policy.
+    pub fn run(&self, seconds: u32, seed: u64) -> Result<Run, Error> {
+        let redundancy = self.redundancy()?;
+        let policy = redundancy.is_some();
+        let (run, ends) = match self.app {
+            App::Stream => self.stream(redundancy, seconds, seed)?,
+            App::Messages => self.messages(redundancy, seconds, seed)?,
+            App::Download => self.download(redundancy, seed)?,
+        };
+        Ok(run.asleep(policy, &ends))
+    }
+
+    fn stream(
+        &self,
+        redundancy: Option<Arc<dyn RedundancyFactory>>,
+        seconds: u32,
+        seed: u64,
+    ) -> Result<(Run, Ends), Error> {
+        let protection = redundancy.map(Protection::new);
+        let plan = StreamPlan { protection, ..StreamPlan::frames(frames(WARM_UP + seconds)) };
+        let outcome = self.scenario(seed).transport(&transport(None)).stream(plan)?;
+        let mut skip = frames(WARM_UP) * StreamPlan::frames(0).size as u64;
+        let times = outcome.delays.iter().map(|delay| {
+            let skipped = skip.min(delay.bytes);
+            skip -= skipped;
+            (delay.delay, delay.bytes - skipped)
+        });
+        let times = times.filter(|(_, bytes)| *bytes > 0).collect();
+        let run = Run { began: outcome.began, ..Run::new(times, &outcome.ends) };
+        Ok((run, outcome.ends))
+    }
+
+    /// The transport is told the deadlines and when the next message comes, whatever the redundancy.
+    fn messages(
+        &self,
+        redundancy: Option<Arc<dyn RedundancyFactory>>,
+        seconds: u32,
+        seed: u64,
+    ) -> Result<(Run, Ends), Error> {
+        let end = Duration::from_secs((WARM_UP + seconds).into());
+        let trace = message_trace::tixeo()?;
+        let messages = || trace.iter().copied().take_while(|message| message.at < end);
+        let begin = Duration::from_secs(WARM_UP.into());
+        let skip = messages().take_while(|message| message.at < begin).count();
+        let plan = MessagePlan {
+            deadline: Some(self.deadline),
+            announce: true,
+            ..MessagePlan::new(messages())
+        };
+        let scheduler = Arc::new(Scheme::DEADLINE);
+        let transport = TransportConfig { scheduler, ..transport(redundancy) };
+        let outcome = self.scenario(seed).transport(&transport).messages(plan)?;
+        let took = |delay: &Option<Duration>| (delay.unwrap_or(Duration::MAX), 1);
+        let times = outcome.delays.iter().skip(skip).map(took).collect();
+        Ok((Run::new(times, &outcome.ends), outcome.ends))
+    }
+
+    fn download(
+        &self,
+        redundancy: Option<Arc<dyn RedundancyFactory>>,
+        seed: u64,
+    ) -> Result<(Run, Ends), Error> {
+        let client = TransportConfig {
+            stream_receive_window: BUFFER,
+            max_stream_receive_window: BUFFER,
+            receive_window: BUFFER,
+            max_receive_window: BUFFER,
+            ..transport(None)
+        };
+        let scenario = self.scenario(seed).client(&client).server(&transport(None));
+        let files = std::iter::repeat_n(Transfer::download(FILE), FILES);
+        let protection = redundancy.map(Protection::new);
+        let outcome = scenario.protect(protection).transfers(files).gap(PAUSE).run()?;
+        let times = outcome.transfers.iter().map(|transfer| (transfer.time, 1)).collect();
+        Ok((Run::new(times, &outcome.ends), outcome.ends))
+    }
+}
+
+/// The defaults, with this redundancy.
+fn transport(redundancy: Option<Arc<dyn RedundancyFactory>>) -> TransportConfig {
+    TransportConfig { redundancy, ..TransportConfig::default() }
+}

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::conformance;
-use crate::path::LossFloor;
 use crate::fec::redundancy::Message;
+use crate::path::LossFloor;
 
 const MS: Duration = Duration::from_millis(1);
 const RTT: Duration = Duration::from_millis(100);
@@ -135,7 +135,8 @@ fn a_piece_is_followed_by_repair_symbols_after_a_burst() {
 
 #[test]
 fn a_writer_has_a_moment_to_write_more() {
-    let path = PathView { floor: LossFloor { burst_time: Duration::ZERO, ..path().floor }, ..path() };
+    let path =
+        PathView { floor: LossFloor { burst_time: Duration::ZERO, ..path().floor }, ..path() };
     let mut driver = warm(Auto::default(), path);
     driver.piece(5, 0);
     assert_eq!(driver.policy.decide(driver.now, &driver.view), Decision::Source);

@@ -193,7 +193,7 @@ impl Setup {
     }
 
     /// Runs the application on one connection: the stream and the feed for `seconds` that count, after
-    /// [`WARM_UP`].
+    /// the warm-up.
     ///
     /// # Errors
     /// The simulation fails, or there is no such policy.

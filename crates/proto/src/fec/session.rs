@@ -328,7 +328,6 @@ impl Session {
         };
         contents.frames.iter_mut().for_each(|frame| frame.symbol = None);
         self.carried.add(&contents.frames);
-        self.repairs.release_below(self.first());
         self.symbols.push_back(Symbol {
             state: SymbolState::InFlight,
             contents,
@@ -336,6 +335,7 @@ impl Session {
             sent: now,
             lost: None,
         });
+        self.repairs.release_below(self.first());
         self.uncovered.add(deadline);
         self.open += 1;
         self.used = Some(now);
@@ -556,16 +556,35 @@ impl Session {
 mod tests {
     use super::*;
 
+    fn session() -> Session {
+        let limits = WindowLimits { symbols: 1024, bytes: 1 << 20, symbol_size: 100 };
+        Session::new(limits, Protection::tail(1, Duration::ZERO), Kind::Streams)
+    }
+
+    fn push(session: &mut Session, now: Instant) {
+        let contents = Contents::default();
+        let symbol = NewSymbol { bytes: b"symbol", contents, message: None };
+        session.push(now, symbol, &mut SmallVec::new()).unwrap();
+    }
+
+    #[test]
+    fn a_repair_symbol_is_known_as_long_as_it_covers_a_symbol_of_the_window() {
+        let (mut session, now) = (session(), Instant::now());
+        push(&mut session, now);
+        session.repair_sent(now, &(0..1), CodeId::SLIDING_WINDOW, 100);
+        push(&mut session, now);
+        assert_eq!((session.first(), session.repairs.in_flight(0)), (0, 1));
+        session.done(0);
+        session.slide();
+        push(&mut session, now);
+        assert_eq!((session.first(), session.repairs.in_flight(0)), (1, 0));
+    }
+
     #[test]
     fn a_report_of_what_is_known_visits_nothing() {
-        let limits = WindowLimits { symbols: 1024, bytes: 1 << 20, symbol_size: 100 };
-        let protection = Protection::tail(1, Duration::ZERO);
-        let mut session = Session::new(limits, protection, Kind::Streams);
-        let now = Instant::now();
+        let (mut session, now) = (session(), Instant::now());
         for _ in 0..1024 {
-            let bytes = b"symbol";
-            let symbol = NewSymbol { bytes, contents: Contents::default(), message: None };
-            session.push(now, symbol, &mut SmallVec::new()).unwrap();
+            push(&mut session, now);
         }
         // The first symbol is not acknowledged, so that the window cannot slide.
         for id in session.open_within(1..1024).collect::<Vec<_>>() {

@@ -11,6 +11,16 @@ const SILENCE_DIVISOR: u32 = 8;
 /// to be lost before the end is sent, even if the window doubles meanwhile.
 const WINDOWS: u64 = 2;
 
+/// Whether what is sent now may still be in flight when the sender has to pause: because the
+/// application has no more, or because flow control stops it.
+pub(super) fn pause_comes_near(view: &View) -> bool {
+    LastFlight::comes_near(view) || view.buffer <= near(view)
+}
+
+fn near(view: &View) -> u64 {
+    WINDOWS.saturating_mul(view.path.window)
+}
+
 /// The end of the data that an application has written: for good, or for now.
 #[derive(Debug, Default)]
 pub(super) struct LastFlight {
@@ -23,7 +33,7 @@ pub(super) struct LastFlight {
 impl LastFlight {
     /// Whether data that is sent now may belong to the last flight.
     pub(super) fn comes_near(view: &View) -> bool {
-        view.left <= WINDOWS.saturating_mul(view.path.window)
+        view.left <= near(view)
     }
 
     /// Whether a repair symbol is due.

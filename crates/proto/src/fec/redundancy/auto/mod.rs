@@ -17,6 +17,7 @@ mod model;
 #[cfg(test)]
 mod tests;
 
+use super::last_flight::pause_comes_near;
 use super::{
     Arrival, Decision, MAX_DELAY, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan, View,
 };
@@ -414,7 +415,11 @@ impl Redundancy for AutoPolicy {
     }
 
     fn protects(&self, view: &View) -> bool {
-        self.auto.is_awake(&view.path) && !view.retransmission_is_enough(self.auto.tolerance())
+        // In the middle of a transfer, what is sent is known to have arrived, or is sent again, long
+        // before there is a moment for repair symbols.
+        self.auto.is_awake(&view.path)
+            && !view.retransmission_is_enough(self.auto.tolerance())
+            && pause_comes_near(view)
     }
 
     fn decide(&self, now: Instant, view: &View) -> Decision {

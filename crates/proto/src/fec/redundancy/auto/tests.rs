@@ -123,6 +123,15 @@ fn nothing_is_protected_before_losses_are_known_or_if_a_retransmission_is_in_tim
 }
 
 #[test]
+fn the_middle_of_a_transfer_is_not_marked() {
+    let policy = Auto::default().build();
+    let view = View { path: path(), ..View::default() };
+    let at = |left, buffer| policy.protects(&View { left, buffer, ..view });
+    assert!(at(200_000, u64::MAX) && !at(200_001, u64::MAX));
+    assert!(at(u64::MAX, 200_000) && !at(u64::MAX, 200_001), "the receiver stops the sender");
+}
+
+#[test]
 fn a_piece_is_followed_by_repair_symbols_after_a_burst() {
     let mut driver = warm(Auto::default(), path());
     driver.piece(5, 0);

@@ -8,7 +8,6 @@ use super::code;
 use crate::config::FecConfig;
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::SymbolRef;
-use crate::wire::code_id::CodeId;
 use crate::wire::frame::{RepairHeader, encode_symbol_ack};
 use crate::wire::range_set::RangeSet;
 use std::time::{Duration, Instant};
@@ -228,10 +227,6 @@ impl ReceiveSessions {
         }
         code.decode(&mut s.decoder, span, header.key, payload)
             .map_err(|_| violation("repair symbol out of bounds"))?;
-        // A block implies nothing about earlier symbols.
-        if header.code == CodeId::SLIDING_WINDOW {
-            s.give_up_below(header.first);
-        }
         self.repair_symbols += 1;
         self.fruitful = Some(session);
         self.used(now, session);

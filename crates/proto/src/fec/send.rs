@@ -582,7 +582,7 @@ impl SendSessions {
         }
         let size = out.len() - start;
         s.use_key();
-        s.repair_sent(now, &span, bid.header.code, size);
+        s.repair_sent(now, &span, size);
         let view = s.view(around);
         s.policy.on_repair_sent(now, &view);
         self.count(session, |counts| {

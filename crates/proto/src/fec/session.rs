@@ -11,7 +11,7 @@ use super::uncovered::Uncovered;
 use crate::ids::{MessageId, StreamId};
 use crate::loss_reaction::RepairOutlook;
 use crate::recovery::token::StreamToken;
-use crate::wire::code_id::{CodeId, CodeSet};
+use crate::wire::code_id::CodeSet;
 use crate::wire::range_set::RangeSet;
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, VecDeque};
@@ -404,18 +404,8 @@ impl Session {
         self.next_key
     }
 
-    /// A repair symbol over `span` was sent in a frame of `size` bytes. One of the sliding window
-    /// also tells the peer where the window begins.
-    pub(super) fn repair_sent(
-        &mut self,
-        now: Instant,
-        span: &Range<u64>,
-        code: CodeId,
-        size: usize,
-    ) {
-        if code == CodeId::SLIDING_WINDOW {
-            self.told = self.told.max(span.start);
-        }
+    /// A repair symbol over `span` was sent in a frame of `size` bytes.
+    pub(super) fn repair_sent(&mut self, now: Instant, span: &Range<u64>, size: usize) {
         self.repairs.on_sent(now, span.clone(), size);
         let open = self.open_within(self.uncovered.start()..span.end);
         let covered: SmallVec<[(u64, Option<Instant>); 8]> =
@@ -571,7 +561,7 @@ mod tests {
     fn a_repair_symbol_is_known_as_long_as_it_covers_a_symbol_of_the_window() {
         let (mut session, now) = (session(), Instant::now());
         push(&mut session, now);
-        session.repair_sent(now, &(0..1), CodeId::SLIDING_WINDOW, 100);
+        session.repair_sent(now, &(0..1), 100);
         push(&mut session, now);
         assert_eq!((session.first(), session.repairs.in_flight(0)), (0, 1));
         session.done(0);

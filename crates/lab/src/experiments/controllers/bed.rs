@@ -186,7 +186,7 @@ mod tests {
         let until = Duration::from_secs(10);
         let bed = Bed { up: &link, down: &link, window: 1 << 20, until };
         for sender in [&Sender::ours()[0], &Sender::quinn()[0]] {
-            let pause = Some(Duration::from_millis(920));
+            let pause = Some(Duration::from_millis(950));
             let flow = Flow { sender, bytes: 10_000, pause, start: Duration::ZERO };
             let outcome = bed.run(&[flow], 1).unwrap().remove(0);
             assert_eq!(outcome.time, None, "{sender}: the time is over first");

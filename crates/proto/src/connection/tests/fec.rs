@@ -1,8 +1,8 @@
 //! Erasure coding between two connections.
 
 use super::pair::{Pair, pattern};
-use crate::policy::{RedundancyFactory, Tail};
-use crate::{Connection, Dir, FecConfig, Protection, Side, StreamId, TransportConfig};
+use crate::policy::{Block, RedundancyFactory, Tail};
+use crate::{CodeSet, Connection, Dir, FecConfig, Protection, Side, StreamId, TransportConfig};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,6 +104,22 @@ fn lost_repair_symbols_hold_nothing_back() {
     let waited = lossy_transfer(&mut pair, Some(tail()), &[4, 6, 7, 8]);
     assert!(waited < Duration::from_millis(400), "{waited:?}");
     assert_eq!(pair.client.conn().stats().fec.recovered, 0);
+}
+
+#[test]
+fn repair_symbols_over_parts_of_the_window_never_vouch_for_the_rest() {
+    // Three blocks of two source symbols, each followed by a repair symbol: whatever is lost.
+    let blocks = Protection::new(Arc::new(Block::new(2, 1).unwrap()));
+    for pattern in 0..1 << 9 {
+        let lost: Vec<usize> = (0..9).filter(|n| pattern >> n & 1 == 1).collect();
+        for codes in [CodeSet::default(), CodeSet::all()] {
+            let fec = Some(FecConfig { codes, ..FecConfig::default() });
+            let client = TransportConfig { fec, ..TransportConfig::default() };
+            let mut pair = Pair::with(client, TransportConfig::default());
+            pair.handshake();
+            lossy_transfer(&mut pair, Some(blocks.clone()), &lost);
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::fec::code::CODES;
-use crate::wire::code_id::CodeSet;
+use crate::wire::code_id::{CodeId, CodeSet};
 use crate::wire::frame::{Carrier, Frame, FrameIter, SymbolAck};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -309,24 +309,29 @@ fn reports_do_not_change_when_memory_is_taken() {
         peer.send(0, [3, 10, 20].contains(&n));
     }
     assert_eq!(peer.repair(0, 15..25), 1);
-    // According to the repair symbol, symbols below 15 are not wanted; all later ones are held.
-    let everything = |ack: &SymbolAck<'_>| assert_eq!((ack.session, ack.lower_bound), (0, 30));
-    report(&mut peer.receiver, everything);
+    let held = |ack: &SymbolAck<'_>| {
+        assert_eq!((ack.session, ack.lower_bound), (0, 3));
+        assert!(ack.ranges().eq([4..10, 11..30]));
+    };
+    report(&mut peer.receiver, held);
     peer.idle();
-    report(&mut peer.receiver, everything);
+    report(&mut peer.receiver, held);
 }
 
 #[test]
-fn a_block_does_not_move_the_lower_bound() {
+fn no_repair_symbol_moves_the_lower_bound() {
     let mut peer = Peer::new(all_codes(), 100);
     for n in 0..30 {
         peer.send(0, n == 3 || n == 25);
     }
-    assert_eq!(peer.repair_of(CodeId::REED_SOLOMON, 0, 20..30, 0), 1);
-    report(&mut peer.receiver, |ack| {
+    let all_but_one = |ack: &SymbolAck<'_>| {
         assert_eq!(ack.lower_bound, 3);
         assert!(ack.ranges().eq(std::iter::once(4..30)));
-    });
+    };
+    assert_eq!(peer.repair_of(CodeId::REED_SOLOMON, 0, 20..30, 0), 1);
+    report(&mut peer.receiver, all_but_one);
+    assert_eq!(peer.repair(0, 20..30), 0);
+    report(&mut peer.receiver, all_but_one);
     // The first block can still be recovered, with any code.
     assert_eq!(peer.repair_of(CodeId::PARITY_2D, 0, 0..10, 0), 1);
     report(&mut peer.receiver, |ack| assert_eq!(ack.lower_bound, 30));

@@ -84,12 +84,17 @@ fn reserve(path: &PathView) -> Duration {
     margin(path).max(path.rtt / 16).min(path.rtt / 8)
 }
 
+/// Whether what is lost of a message that may take this long is there in time if it is sent again.
+pub(super) fn retransmission_is_in_time(tolerance: Duration, view: &View) -> bool {
+    let tolerance = tolerance.checked_sub(reserve(&view.path));
+    tolerance.is_some_and(|tolerance| view.retransmission_is_enough(tolerance))
+}
+
 impl MessageRules {
     /// Whether a message that is unprotected would be too late if this waited for the next one, and
     /// if it was sent again when its loss is known.
     fn is_urgent(&self, now: Instant, view: &View) -> bool {
-        let tolerance = self.tolerance.and_then(|time| time.checked_sub(reserve(&view.path)));
-        if tolerance.is_some_and(|tolerance| view.retransmission_is_enough(tolerance)) {
+        if self.tolerance.is_some_and(|time| retransmission_is_in_time(time, view)) {
             return false;
         }
         let (Some(deadline), Some(next)) = (view.deadline, view.next_message) else {

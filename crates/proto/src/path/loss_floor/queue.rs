@@ -11,6 +11,9 @@ pub(super) const MEMORY: Duration = Duration::from_secs(10);
 const NOISE_DIVISOR: u32 = 32;
 /// So are those that exceed it by this, which is less than what two full packets take at 100 Mbit/s.
 const NOISE: Duration = Duration::from_micros(200);
+/// Packets that an application sends now and then meet at most their own like, of a message. What that
+/// takes is no queue either: two full packets at 10 Mbit/s.
+const CLUMP_NOISE: Duration = Duration::from_millis(2);
 /// And those in the lowest part of the range that was seen lately.
 const RANGE_DIVISOR: u32 = 4;
 /// Packets that an application sends now and then, within this share of the minimum, wait for each
@@ -113,13 +116,16 @@ impl QueueGauge {
         marked: bool,
     ) -> Option<bool> {
         self.min.update(now, rtt, |a, b| a < b);
-        let rtt = if self.was_limited(sent) { self.of_clump(sent, rtt) } else { rtt };
+        let limited = self.was_limited(sent);
+        let rtt = if limited { self.of_clump(sent, rtt) } else { rtt };
         // One packet that is late alone does not make a range.
         let latest = self.latest.replace(rtt).unwrap_or(rtt);
         self.max.update(now, rtt.min(latest), |a, b| a > b);
         let (min, range) = self.range(rtt);
-        let near = min + (range / RANGE_DIVISOR).max(min / NOISE_DIVISOR).max(NOISE);
-        self.look_at_median(min, range);
+        let share = min / NOISE_DIVISOR;
+        let noise = if limited { share.max(CLUMP_NOISE) } else { NOISE };
+        let near = min + (range / RANGE_DIVISOR).max(share).max(noise);
+        self.look_at_median(min, range, noise);
         let filled = rtt > near || marked;
         let empty = (filled || !self.standing).then_some(!filled);
         if self.samples.back().is_none_or(|newest| newest.sent <= sent) {
@@ -170,7 +176,7 @@ impl QueueGauge {
     }
 
     /// Finds out now and then whether the queue stands.
-    fn look_at_median(&mut self, min: Duration, range: Duration) {
+    fn look_at_median(&mut self, min: Duration, range: Duration, noise: Duration) {
         let due = self.count.is_multiple_of(MEDIAN_INTERVAL) || self.count < MEDIAN_INTERVAL;
         self.count = self.count.wrapping_add(1);
         if !due {
@@ -184,7 +190,7 @@ impl QueueGauge {
         let middle = rtts.len() / 2;
         let (_, median, _) = rtts.select_nth_unstable(middle);
         let top = min + range * STANDING_PERCENT / 100;
-        self.standing = *median > top.max(min + NOISE);
+        self.standing = *median > top.max(min + noise);
     }
 
     /// Whether a packet that was sent at `sent` and lost found the queue empty: the samples before

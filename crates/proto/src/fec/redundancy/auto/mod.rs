@@ -18,6 +18,7 @@ mod model;
 mod tests;
 
 use super::last_flight::pause_comes_near;
+use super::messages::retransmission_is_in_time;
 use super::{
     Arrival, Decision, MAX_DELAY, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan, View,
 };
@@ -185,9 +186,15 @@ struct Piece {
     last: Instant,
     /// Whether the application had no more data after the last one.
     paused: bool,
+    /// How long the least patient of its messages may take.
+    tolerance: Option<Duration>,
 }
 
 impl Piece {
+    fn new(now: Instant, id: u64) -> Self {
+        Self { first: id, fresh: id, begun: now, last: now, paused: false, tolerance: None }
+    }
+
     /// What of it is not known to have arrived.
     fn train(&self, view: &View) -> Train {
         let symbols = view.next.saturating_sub(self.first.max(view.first));
@@ -250,22 +257,24 @@ impl AutoPolicy {
         target.into_iter().chain(view.deadline).min()
     }
 
-    /// How long after `now` the last repair symbol may leave so as to be in time; `None` if there is
-    /// no deadline, or if it is missed already.
-    fn slack(&self, now: Instant, piece: &Piece, view: &View) -> Option<Duration> {
+    /// When the last repair symbol must leave so as to be in time; `None` if there is no deadline.
+    fn last_moment(&self, piece: &Piece, view: &View) -> Option<Instant> {
         let path = &view.path;
         let way = path.min_rtt / 2 + path.rtt / MARGIN_DIVISOR;
-        self.deadline(piece, view)?.checked_duration_since(now + way)
+        self.deadline(piece, view)?.checked_sub(way)
     }
 
     /// Whether what is lost of a piece is there soon enough if it is sent again.
-    fn retransmission_is_enough(&self, now: Instant, piece: &Piece, view: &View) -> bool {
-        let left = self.deadline(piece, view).map(|at| at.saturating_duration_since(now));
-        view.retransmission_is_enough(left.unwrap_or(UNNOTICED))
+    fn retransmission_is_enough(&self, piece: &Piece, view: &View) -> bool {
+        let target = self.auto.target.map(|target| target.within);
+        match target.into_iter().chain(piece.tolerance).min() {
+            Some(tolerance) => retransmission_is_in_time(tolerance, view),
+            None => view.retransmission_is_enough(UNNOTICED),
+        }
     }
 
     /// Why none are sent, whatever there is to protect.
-    fn obstacle(&self, now: Instant, piece: &Piece, view: &View) -> Option<Reason> {
+    fn obstacle(&self, piece: &Piece, view: &View) -> Option<Reason> {
         let floor = &view.path.floor;
         if floor.rate == 0.0 && floor.excess > 0.0 {
             return Some(Reason::Congestion);
@@ -274,7 +283,7 @@ impl AutoPolicy {
             let rare = floor.high < WORTHWHILE;
             return Some(if rare { Reason::Lossless } else { Reason::Unknown });
         }
-        if self.retransmission_is_enough(now, piece, view) {
+        if self.retransmission_is_enough(piece, view) {
             return Some(Reason::RetransmissionIsEnough);
         }
         let pauses = view.next < self.help.paused_until;
@@ -291,15 +300,19 @@ impl AutoPolicy {
         }
         let most = ((self.purse + ROUNDING) as usize).min(MOST);
         let broke = (most == 0).then_some(Reason::Budget);
-        if let Some(reason) = self.obstacle(now, &piece, view).or(broke) {
+        if let Some(reason) = self.obstacle(&piece, view).or(broke) {
             self.reason = reason;
+            if reason == Reason::RetransmissionIsEnough {
+                self.piece = None;
+            }
             return;
         }
         let channel = Channel::new(&view.path.floor);
-        let slack = self.slack(now, &piece, view);
+        let last_moment = self.last_moment(&piece, view);
+        let slack = last_moment.and_then(|at| at.checked_duration_since(now));
         let (wait, gap) = times(moment, slack, &channel, view);
         let chances = model::complete(&channel, sources, wait, gap, most);
-        let Choice { repairs, gain, .. } = self.choose(chances, view);
+        let Choice { repairs, gain, .. } = self.choose(chances, &piece, view);
         if repairs == 0 {
             self.reason = Reason::Lossless;
             return;
@@ -312,20 +325,34 @@ impl AutoPolicy {
         self.plan = Some(Plan { due, left: repairs, gap, gain });
     }
 
+    /// Lets repair symbols wait longer if what had the first deadline has arrived.
+    fn postpone(&mut self, view: &View) {
+        let Some(piece) = self.piece else { return };
+        let last_moment = self.last_moment(&piece, view);
+        if let (Some(plan), Some(at)) = (&mut self.plan, last_moment) {
+            let first = at.checked_sub(plan.gap * (plan.left - 1));
+            plan.due = first.map_or(plan.due, |first| plan.due.max(first));
+        }
+    }
+
     /// How many repair symbols to send, by the chance that the peer has everything after none, one
     /// and so on.
-    fn choose(&self, chances: impl Iterator<Item = f64>, view: &View) -> Choice {
+    fn choose(&self, chances: impl Iterator<Item = f64>, piece: &Piece, view: &View) -> Choice {
         let price = price(view);
+        let share = match self.auto.target {
+            Some(target) => Some(target.share),
+            None => piece.tolerance.map(|_| DEFAULT_SHARE),
+        };
         let mut best = Choice { repairs: 0, gain: 0.0, value: 0.0 };
         let mut without = None;
         for (repairs, chance) in (0u32..).zip(chances) {
             let gain = chance - *without.get_or_insert(chance);
             let value = gain - price * f64::from(repairs);
-            match self.auto.target {
+            match share {
                 // As many as it takes, or as the budget allows.
-                Some(target) => {
+                Some(share) => {
                     best = Choice { repairs, gain, value };
-                    if chance >= target.share {
+                    if chance >= share {
                         break;
                     }
                 }
@@ -379,12 +406,14 @@ fn times(
 impl Redundancy for AutoPolicy {
     fn on_source_sent(&mut self, now: Instant, id: u64, view: &View) {
         self.purse = (self.purse + self.auto.budget).min(MOST as f64);
-        let new = Piece { first: id, fresh: id, begun: now, last: now, paused: false };
-        let piece = self.piece.get_or_insert(new);
+        let piece = self.piece.get_or_insert(Piece::new(now, id));
         if std::mem::take(&mut piece.paused) {
             (piece.fresh, piece.begun) = (id, now);
         }
         piece.last = now;
+        let deadline = view.message.and_then(|message| message.deadline);
+        let tolerance = deadline.map(|deadline| deadline.saturating_duration_since(now));
+        piece.tolerance = piece.tolerance.into_iter().chain(tolerance).min();
         if view.is_blocked() {
             self.plan(now, Moment::Blocked, view);
         }
@@ -412,6 +441,7 @@ impl Redundancy for AutoPolicy {
         if view.unacked == 0 {
             (self.piece, self.plan) = (None, None);
         }
+        self.postpone(view);
     }
 
     fn protects(&self, view: &View) -> bool {

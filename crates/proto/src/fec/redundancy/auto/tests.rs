@@ -51,6 +51,14 @@ impl Driver {
         }
     }
 
+    /// Sends a message of five source symbols that is to arrive within `tolerance`.
+    fn message(&mut self, tolerance: Duration) {
+        let deadline = Some(self.now + tolerance);
+        self.view.message = Some(Message { deadline, size: 5000 });
+        self.view.deadline = self.view.deadline.filter(|_| self.view.unacked > 0).or(deadline);
+        self.piece(5, 0);
+    }
+
     /// Sends the repair symbols that are due until `end`. Returns after what time since the call
     /// each was sent.
     fn run(&mut self, time: Duration) -> Vec<Duration> {
@@ -80,6 +88,7 @@ impl Driver {
             self.view.unacked -= 1;
             let id = self.view.next - 1 - u64::from(self.view.unacked);
             self.view.first = id + 1;
+            self.view.deadline = self.view.deadline.filter(|_| self.view.unacked > 0);
             self.policy.on_arrived(self.now, id, Arrival::Acked, &self.view);
         }
         self.view.added = 0;
@@ -203,30 +212,54 @@ fn a_target_is_met_as_late_as_it_allows() {
 #[test]
 fn messages_are_protected_before_their_deadline() {
     let mut driver = warm(Auto::new(1.0).unwrap(), path());
-    let deadline = driver.now + 130 * MS;
-    driver.view.message = Some(Message { deadline: Some(deadline), size: 5000 });
-    driver.view.deadline = Some(deadline);
-    driver.piece(5, 0);
+    driver.message(130 * MS);
     let times = driver.run(2 * RTT);
     let last = *times.last().unwrap();
     assert!(last <= 80 * MS && last >= 70 * MS, "{times:?}");
 }
 
 #[test]
+fn a_message_whose_first_part_has_arrived_waits_for_its_own_deadline() {
+    let mut driver = warm(Auto::new(1.0).unwrap(), path());
+    driver.message(130 * MS);
+    let first = driver.policy.timeout().unwrap();
+    driver.now += 20 * MS;
+    driver.message(130 * MS);
+    let both = driver.policy.timeout().unwrap();
+    assert!(both <= first, "the first is in more of a hurry");
+    // The first message arrives, and the deadline of the second is left.
+    driver.view.first += 5;
+    driver.view.unacked -= 5;
+    driver.view.deadline = Some(driver.now + 130 * MS);
+    driver.policy.on_arrived(driver.now, driver.view.first - 1, Arrival::Acked, &driver.view);
+    assert_eq!(driver.policy.timeout(), Some(both + 20 * MS));
+}
+
+#[test]
 fn a_deadline_that_leaves_time_for_a_retransmission_needs_no_repair_symbols() {
     let mut driver = warm(Auto::new(1.0).unwrap(), path());
-    for (left, protects) in [(RTT * 13 / 8, true), (RTT * 13 / 8 + MS, false)] {
-        driver.view.deadline = Some(driver.now + left);
-        driver.piece(5, 0);
+    let needed = RTT * 13 / 8 + RTT / 8;
+    for (left, protects) in [(needed, true), (needed + MS, false)] {
+        driver.message(left);
         assert_eq!(driver.reason() != Reason::RetransmissionIsEnough, protects, "{left:?}");
         driver.run(2 * RTT);
         driver.arrives();
     }
     // What is never sent again is lost without them.
     driver.view.resends = false;
-    driver.view.deadline = Some(driver.now + 2 * RTT);
-    driver.piece(5, 0);
+    driver.message(2 * RTT);
     assert!(!driver.run(2 * RTT).is_empty());
+}
+
+#[test]
+fn a_message_that_is_in_no_hurry_stays_so_when_the_next_comes() {
+    let mut driver = warm(Auto::new(1.0).unwrap(), path());
+    for _ in 0..10 {
+        // The deadline of the first one, which is not known to have arrived, comes nearer.
+        driver.message(2 * RTT);
+        assert!(driver.run(20 * MS).is_empty());
+        assert_eq!(driver.reason(), Reason::RetransmissionIsEnough);
+    }
 }
 
 #[test]

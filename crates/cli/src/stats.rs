@@ -141,7 +141,7 @@ pub fn peer(connection: &Connection) -> String {
 }
 
 fn is_used(protection: &ProtectionStats) -> bool {
-    protection.counts.source_symbols > 0
+    protection.counts.source_symbols > 0 || protection.session.is_none()
 }
 
 fn protection_json(protection: &ProtectionStats) -> Value {

@@ -166,7 +166,10 @@ fn both_ends_tell_what_is_lost_and_what_redundancy_did() {
     let protection = &server["protections"][0];
     assert!(protection["policy"].as_str().unwrap().contains("burst=3"), "{server}");
     assert_eq!(protection["source_symbols_sent"], count("source_symbols_sent"));
-    assert_eq!(client["protections"].as_array().map(Vec::len), Some(0), "{client}");
+    // The client has nothing to protect, and says why.
+    let idle = &client["protections"][0];
+    assert!(idle["session"].is_null() && idle["reason"].is_string(), "{client}");
+    assert_eq!(idle["policy"].as_str().map(|policy| policy.starts_with("auto")), Some(true));
 }
 
 #[test]

@@ -153,15 +153,6 @@ impl Run {
             reason: ends.reason,
         }
     }
-
-    /// With the reason of a policy that was never awake, and so was never asked for one:
-    /// [`RedundancyFactory::is_awake`].
-    fn asleep(self, policy: bool, ends: &Ends) -> Self {
-        let slept = policy && ends.server.fec.source_symbols_sent == 0;
-        let known = ends.server.loss_floor.rate > 0.0;
-        let reason = if known { Reason::RetransmissionIsEnough } else { Reason::Unknown };
-        Self { reason: self.reason.or(slept.then_some(reason)), ..self }
-    }
 }
 
 impl Setup {
@@ -199,13 +190,11 @@ impl Setup {
     /// The simulation fails, or there is no such policy.
     pub fn run(&self, seconds: u32, seed: u64) -> Result<Run, Error> {
         let redundancy = self.redundancy()?;
-        let policy = redundancy.is_some();
-        let (run, ends) = match self.app {
-            App::Stream => self.stream(redundancy, seconds, seed)?,
-            App::Messages => self.messages(redundancy, seconds, seed)?,
-            App::Download => self.download(redundancy, seed)?,
-        };
-        Ok(run.asleep(policy, &ends))
+        match self.app {
+            App::Stream => self.stream(redundancy, seconds, seed),
+            App::Messages => self.messages(redundancy, seconds, seed),
+            App::Download => self.download(redundancy, seed),
+        }
     }
 
     fn stream(
@@ -213,10 +202,10 @@ impl Setup {
         redundancy: Option<Arc<dyn RedundancyFactory>>,
         seconds: u32,
         seed: u64,
-    ) -> Result<(Run, Ends), Error> {
-        let protection = redundancy.map(Protection::new);
+    ) -> Result<Run, Error> {
+        let protection = redundancy.clone().map(Protection::new);
         let plan = StreamPlan { protection, ..StreamPlan::frames(frames(WARM_UP + seconds)) };
-        let outcome = self.scenario(seed).transport(&transport(None)).stream(plan)?;
+        let outcome = self.scenario(seed).transport(&transport(redundancy)).stream(plan)?;
         let mut skip = frames(WARM_UP) * StreamPlan::frames(0).size as u64;
         let times = outcome.delays.iter().map(|delay| {
             let skipped = skip.min(delay.bytes);
@@ -224,8 +213,7 @@ impl Setup {
             (delay.delay, delay.bytes - skipped)
         });
         let times = times.filter(|(_, bytes)| *bytes > 0).collect();
-        let run = Run { began: outcome.began, ..Run::new(times, &outcome.ends) };
-        Ok((run, outcome.ends))
+        Ok(Run { began: outcome.began, ..Run::new(times, &outcome.ends) })
     }
 
     /// The transport is told the deadlines and when the next message comes, whatever the redundancy.
@@ -234,7 +222,7 @@ impl Setup {
         redundancy: Option<Arc<dyn RedundancyFactory>>,
         seconds: u32,
         seed: u64,
-    ) -> Result<(Run, Ends), Error> {
+    ) -> Result<Run, Error> {
         let end = Duration::from_secs((WARM_UP + seconds).into());
         let trace = message_trace::tixeo()?;
         let messages = || trace.iter().copied().take_while(|message| message.at < end);
@@ -250,14 +238,14 @@ impl Setup {
         let outcome = self.scenario(seed).transport(&transport).messages(plan)?;
         let took = |delay: &Option<Duration>| (delay.unwrap_or(Duration::MAX), 1);
         let times = outcome.delays.iter().skip(skip).map(took).collect();
-        Ok((Run::new(times, &outcome.ends), outcome.ends))
+        Ok(Run::new(times, &outcome.ends))
     }
 
     fn download(
         &self,
         redundancy: Option<Arc<dyn RedundancyFactory>>,
         seed: u64,
-    ) -> Result<(Run, Ends), Error> {
+    ) -> Result<Run, Error> {
         let client = TransportConfig {
             stream_receive_window: BUFFER,
             max_stream_receive_window: BUFFER,
@@ -265,12 +253,12 @@ impl Setup {
             max_receive_window: BUFFER,
             ..transport(None)
         };
-        let scenario = self.scenario(seed).client(&client).server(&transport(None));
+        let protection = redundancy.clone().map(Protection::new);
+        let scenario = self.scenario(seed).client(&client).server(&transport(redundancy));
         let files = std::iter::repeat_n(Transfer::download(FILE), FILES);
-        let protection = redundancy.map(Protection::new);
         let outcome = scenario.protect(protection).transfers(files).gap(PAUSE).run()?;
         let times = outcome.transfers.iter().map(|transfer| (transfer.time, 1)).collect();
-        Ok((Run::new(times, &outcome.ends), outcome.ends))
+        Ok(Run::new(times, &outcome.ends))
     }
 }
 

@@ -306,9 +306,10 @@ impl Connection {
 
     /// What erasure coding protects: one entry for each coding session, in the order of their
     /// numbers. A session in which nothing is protected any more is listed with its last protection.
+    /// The last entry is the protection of new streams, if it sleeps at present.
     #[must_use]
     pub fn protections(&self) -> Vec<ProtectionStats> {
-        self.egress.protections().collect()
+        self.egress.protections(&self.path.view())
     }
 
     /// What the streams hold. Visits every stream, so do not call it for every packet.

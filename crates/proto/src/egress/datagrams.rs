@@ -160,7 +160,7 @@ impl Egress {
         }
         if self.datagram_session.is_none() {
             let protection = self.datagram_protection.as_ref()?;
-            if protection.factory().is_awake(path) {
+            if protection.factory().sleeps(path, false).is_none() {
                 self.datagram_session = self.sessions.attach_datagrams(protection);
             }
         }

@@ -26,7 +26,7 @@ use crate::config::FecConfig;
 use crate::fec::redundancy::PathView;
 use crate::fec::redundancy::Reason;
 use crate::fec::{
-    Contents, FecStats, Kind, Protection, ProtectionStats, SendSessions, Surroundings,
+    CodingCounts, Contents, FecStats, Kind, Protection, ProtectionStats, SendSessions, Surroundings,
 };
 use crate::ids::{MessageId, StreamId};
 use crate::loss_reaction::LossReaction;
@@ -102,9 +102,20 @@ impl Egress {
         self.sessions.stats()
     }
 
-    /// What each coding session has sent, with its policy.
-    pub fn protections(&self) -> impl Iterator<Item = ProtectionStats> + '_ {
-        self.sessions.protections()
+    /// What each coding session has sent, with its policy, and the protection of new streams if that
+    /// sleeps on a path like this.
+    pub fn protections(&self, path: &PathView) -> Vec<ProtectionStats> {
+        let mut all: Vec<_> = self.sessions.protections().collect();
+        let default = self.streams.default_protection().filter(|_| self.sessions.is_enabled());
+        let asleep =
+            default.and_then(|wanted| Some((wanted, wanted.factory().sleeps(path, true)?)));
+        all.extend(asleep.map(|(protection, reason)| ProtectionStats {
+            session: None,
+            protection: protection.clone(),
+            reason: Some(reason),
+            counts: CodingCounts::default(),
+        }));
+        all
     }
 
     /// Calls `tell` for each coding session whose policy or its reason has changed since the last
@@ -173,7 +184,8 @@ impl Egress {
             return Some(session);
         }
         let streams = &self.streams;
-        let wanted = streams.protection(id).filter(|wanted| wanted.factory().is_awake(path))?;
+        let is_awake = |wanted: &&Protection| wanted.factory().sleeps(path, true).is_none();
+        let wanted = streams.protection(id).filter(is_awake)?;
         let kind = if streams.message_id(id).is_some() { Kind::Messages } else { Kind::Streams };
         let is_member = |id| streams.session(id).is_some();
         let session = self.sessions.attach(id, kind, wanted, is_member);

@@ -128,7 +128,7 @@ impl SendSessions {
     /// What each session has sent that protects something, or did last.
     pub fn protections(&self) -> impl Iterator<Item = ProtectionStats> + '_ {
         (0u16..).zip(&self.sessions).map(|(session, s)| ProtectionStats {
-            session,
+            session: Some(session),
             protection: s.protection.clone(),
             reason: s.policy.reason(),
             counts: s.counts,

@@ -64,8 +64,9 @@ impl CodingCounts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProtectionStats {
-    /// The session.
-    pub session: u16,
+    /// The session. `None` if none is needed, because the policy sleeps
+    /// ([`RedundancyFactory::sleeps`](crate::policy::RedundancyFactory::sleeps)).
+    pub session: Option<u16>,
     /// The policy and its parameters.
     pub protection: Protection,
     /// Why the policy sends redundancy at present, or none, if it says so.

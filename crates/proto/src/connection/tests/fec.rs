@@ -2,7 +2,9 @@
 
 use super::pair::{Pair, pattern};
 use crate::policy::{Block, RedundancyFactory, Tail};
-use crate::{CodeSet, Connection, Dir, FecConfig, Protection, Side, StreamId, TransportConfig};
+use crate::{
+    CodeSet, Connection, Dir, FecConfig, Protection, Reason, Side, StreamId, TransportConfig,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,8 +74,13 @@ fn losses_are_mended_without_a_round_trip() {
 /// needed `useful`.
 fn counts_are_right(server: &Connection, useful: u64) {
     let (fec, protections) = (server.stats().fec, server.protections());
-    let [only] = protections.as_slice() else { panic!("{protections:?}") };
-    assert_eq!((only.session, &only.protection, only.reason), (0, &tail(), None));
+    let [only, default] = protections.as_slice() else { panic!("{protections:?}") };
+    assert_eq!(
+        (default.session, default.reason),
+        (None, Some(Reason::Unknown)),
+        "nothing is known"
+    );
+    assert_eq!((only.session, &only.protection, only.reason), (Some(0), &tail(), None));
     let counts = only.counts;
     assert_eq!((counts.recovered, counts.useful_symbols), (useful, useful));
     assert_eq!((fec.repair_symbols_useful, fec.repair_symbols_wasted), (useful, 3 - useful));

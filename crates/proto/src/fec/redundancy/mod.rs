@@ -339,12 +339,13 @@ pub trait RedundancyFactory: Debug + Send + Sync {
     /// same name and parameters may share a session.
     fn parameters(&self) -> String;
 
-    /// Whether what is sent on this path may need repair symbols. Streams and datagrams join a session,
-    /// and its policy is asked whether it [protects](Redundancy::protects) them, only when this is so.
-    /// A look: it changes nothing.
-    fn is_awake(&self, path: &PathView) -> bool {
-        let _ = path;
-        true
+    /// Why nothing that is sent on this path needs repair symbols, if so. `resends` is whether what is
+    /// lost is sent again, which datagrams are not. Streams and datagrams join a session, and its policy
+    /// is asked whether it [protects](Redundancy::protects) them, only when there is no such reason. A
+    /// look: it changes nothing.
+    fn sleeps(&self, path: &PathView, resends: bool) -> Option<Reason> {
+        let _ = (path, resends);
+        None
     }
 
     /// A policy for a session that has sent nothing yet.

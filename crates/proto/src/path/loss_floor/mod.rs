@@ -68,7 +68,10 @@ impl LossFloor {
     /// none as long as nothing is known of a floor.
     #[must_use]
     pub fn most_lost(&self, packets: f64) -> f64 {
-        let deviation = (packets * self.rate * (1.0 - self.rate) * self.burst).sqrt();
+        // The mean square of the lengths of bursts over their mean, if each packet of a burst is as
+        // likely to be its last one.
+        let spread = 2.0 * self.burst - 1.0;
+        let deviation = (packets * self.rate * (1.0 - self.rate) * spread).sqrt();
         packets * self.rate + NOISE_DEVIATIONS * deviation
     }
 

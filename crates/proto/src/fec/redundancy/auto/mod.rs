@@ -22,6 +22,7 @@ use super::messages::retransmission_is_in_time;
 use super::{
     Arrival, Decision, MAX_DELAY, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan, View,
 };
+use crate::path::LossFloor;
 use model::{Channel, MOST, Train};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -146,8 +147,12 @@ impl RedundancyFactory for Auto {
         }
     }
 
-    fn is_awake(&self, path: &PathView) -> bool {
-        path.floor.rate > 0.0
+    fn sleeps(&self, path: &PathView, resends: bool) -> Option<Reason> {
+        if let Some(reason) = losses_to_leave(&path.floor) {
+            return Some(reason);
+        }
+        let enough = resends && path.retransmission_is_enough(self.tolerance());
+        enough.then_some(Reason::RetransmissionIsEnough)
     }
 
     fn build(&self) -> Box<dyn Redundancy> {
@@ -250,6 +255,20 @@ impl Help {
     }
 }
 
+/// Why no repair symbol is worth sending against the losses of a path, if so.
+fn losses_to_leave(floor: &LossFloor) -> Option<Reason> {
+    if floor.rate > 0.0 {
+        return None;
+    }
+    Some(if floor.excess > 0.0 {
+        Reason::Congestion
+    } else if floor.high < WORTHWHILE {
+        Reason::Lossless
+    } else {
+        Reason::Unknown
+    })
+}
+
 impl AutoPolicy {
     /// When the piece must be at the receiver, by the target and by the deadlines of its messages.
     fn deadline(&self, piece: &Piece, view: &View) -> Option<Instant> {
@@ -275,13 +294,8 @@ impl AutoPolicy {
 
     /// Why none are sent, whatever there is to protect.
     fn obstacle(&self, piece: &Piece, view: &View) -> Option<Reason> {
-        let floor = &view.path.floor;
-        if floor.rate == 0.0 && floor.excess > 0.0 {
-            return Some(Reason::Congestion);
-        }
-        if floor.rate == 0.0 {
-            let rare = floor.high < WORTHWHILE;
-            return Some(if rare { Reason::Lossless } else { Reason::Unknown });
+        if let Some(reason) = losses_to_leave(&view.path.floor) {
+            return Some(reason);
         }
         if self.retransmission_is_enough(piece, view) {
             return Some(Reason::RetransmissionIsEnough);
@@ -447,9 +461,7 @@ impl Redundancy for AutoPolicy {
     fn protects(&self, view: &View) -> bool {
         // In the middle of a transfer, what is sent is known to have arrived, or is sent again, long
         // before there is a moment for repair symbols.
-        self.auto.is_awake(&view.path)
-            && !view.retransmission_is_enough(self.auto.tolerance())
-            && pause_comes_near(view)
+        self.auto.sleeps(&view.path, view.resends).is_none() && pause_comes_near(view)
     }
 
     fn decide(&self, now: Instant, view: &View) -> Decision {

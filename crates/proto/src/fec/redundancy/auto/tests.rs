@@ -3,7 +3,6 @@
 use super::*;
 use crate::conformance;
 use crate::fec::redundancy::Message;
-use crate::path::LossFloor;
 
 const MS: Duration = Duration::from_millis(1);
 const RTT: Duration = Duration::from_millis(100);
@@ -121,7 +120,12 @@ fn targets_keep_the_contract_however_long_they_are() {
 
 #[test]
 fn nothing_is_protected_before_losses_are_known_or_if_a_retransmission_is_in_time() {
-    assert!(!Auto::default().is_awake(&PathView::default()) && Auto::default().is_awake(&path()));
+    let sleeps = |path: &PathView, resends| Auto::default().sleeps(path, resends);
+    assert_eq!(sleeps(&PathView::default(), true), Some(Reason::Unknown));
+    assert_eq!(sleeps(&path(), true), None);
+    let near = PathView { rtt: MS, ..path() };
+    assert_eq!(sleeps(&near, true), Some(Reason::RetransmissionIsEnough));
+    assert_eq!(sleeps(&near, false), None);
     let view = View { path: path(), ..View::default() };
     let protects =
         |within, view| Auto::default().within(within, 0.9).unwrap().build().protects(&view);

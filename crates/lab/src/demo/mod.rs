@@ -27,7 +27,7 @@ use crate::ideal::{Cut, Trace, Workload, least_late};
 use crate::{Error, Options, parallel};
 
 /// Connections of each configuration, unless the options say otherwise.
-pub const CONNECTIONS: u64 = 5;
+pub const CONNECTIONS: u64 = 4;
 /// How long the stream and the feed run on each and count, in seconds.
 pub const SECONDS: u32 = 45;
 /// How the frames of the stream travel: the packets of 1200 bytes that the connections send have room

@@ -59,12 +59,19 @@ pub(super) struct Repairs {
     list: VecDeque<Repair>,
     /// How many of the list have arrived.
     arrived: usize,
+    /// How many of the list are in flight and have mended nothing so far.
+    unspent: u32,
+    /// None of the list covers only symbols below this.
+    least_end: u64,
 }
 
 impl Repairs {
     /// A repair symbol over `span` was sent in a frame of `size` bytes.
     pub(super) fn on_sent(&mut self, now: Instant, span: Range<u64>, size: usize) {
+        let least = if self.list.is_empty() { u64::MAX } else { self.least_end };
+        self.least_end = least.min(span.end);
         self.list.push_back(Repair { sent: now, span, size, fate: Fate::InFlight });
+        self.unspent += 1;
     }
 
     /// A repair symbol over `span` was acknowledged. Symbols below `first` are not of interest.
@@ -78,14 +85,17 @@ impl Repairs {
         {
             repair.fate = Fate::Arrived;
             self.arrived += 1;
+            self.unspent -= 1;
         }
         self.forget_arrived(first);
     }
 
     /// A repair symbol over `span` was lost.
     pub(super) fn on_lost(&mut self, span: &Range<u64>) {
-        let index = self.position(span, Fate::InFlight);
-        if let Some(index) = index.or_else(|| self.position(span, Fate::Spent)) {
+        if let Some(index) = self.position(span, Fate::InFlight) {
+            self.list.remove(index);
+            self.unspent -= 1;
+        } else if let Some(index) = self.position(span, Fate::Spent) {
             self.list.remove(index);
         }
     }
@@ -101,6 +111,7 @@ impl Repairs {
         }
         let repair = self.list.iter_mut().find(|repair| repair.may_bring(id))?;
         repair.fate = Fate::Spent;
+        self.unspent -= 1;
         Some(repair.size)
     }
 
@@ -108,13 +119,18 @@ impl Repairs {
         self.list.iter().position(|r| r.fate == fate && r.span == *span)
     }
 
-    /// Forgets the oldest as far as they cover nothing from `first` on: whatever becomes of them, they
-    /// mend nothing any more.
+    /// Forgets those that cover nothing from `first` on: whatever becomes of them, they mend nothing
+    /// any more.
     pub(super) fn release_below(&mut self, first: u64) {
-        while let Some(oldest) = self.list.front().filter(|repair| repair.span.end <= first) {
-            self.arrived -= usize::from(!oldest.is_in_flight());
-            self.list.pop_front();
+        if first < self.least_end {
+            return;
         }
+        self.list.retain(|repair| repair.span.end > first);
+        let fates = || self.list.iter().map(|repair| repair.fate);
+        self.arrived = fates().filter(|fate| *fate == Fate::Arrived).count();
+        let unspent = fates().filter(|fate| *fate == Fate::InFlight).count();
+        self.unspent = u32::try_from(unspent).unwrap_or(u32::MAX);
+        self.least_end = self.list.iter().map(|repair| repair.span.end).min().unwrap_or(u64::MAX);
     }
 
     /// Forgets those that arrived and cover nothing from `first` on, and the oldest beyond
@@ -132,6 +148,9 @@ impl Repairs {
     /// Number of repair symbols in flight that cover a symbol from `first` on and have mended
     /// nothing so far.
     pub(super) fn in_flight(&self, first: u64) -> u32 {
+        if first < self.least_end {
+            return self.unspent;
+        }
         let covering = self.list.iter().filter(|r| r.fate == Fate::InFlight && r.span.end > first);
         u32::try_from(covering.count()).unwrap_or(u32::MAX)
     }
@@ -240,6 +259,14 @@ mod tests {
         repairs.on_lost(&(0..10));
         repairs.on_arrived(&(10..20), 20);
         assert_eq!((repairs.in_flight(20), repairs.covering(20)), (1, 1));
+        // A later one may end earlier.
+        repairs.on_sent(Instant::now(), 20..25, 100);
+        assert_eq!(
+            (repairs.in_flight(24), repairs.in_flight(25), repairs.in_flight(30)),
+            (2, 1, 0)
+        );
+        repairs.release_below(25);
+        assert_eq!((repairs.list.len(), repairs.in_flight(25)), (1, 1));
     }
 
     #[test]

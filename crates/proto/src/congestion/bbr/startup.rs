@@ -78,8 +78,12 @@ impl Bbr {
                 self.note_too_high(self.sample.lost, self.sample.tx_in_flight);
             }
             self.full_pipe.reached = true;
-            let bdp = self.bdp(self.model.max_bandwidth.get(), 100);
-            self.model.inflight_longterm = bdp.max(self.model.inflight_latest);
+            // As in HandleInflightTooHigh: what an application has in flight that does not fill the pipe
+            // is no bound of the pipe.
+            if !self.sample.app_limited {
+                let bdp = self.bdp(self.model.max_bandwidth.get(), 100);
+                self.model.inflight_longterm = bdp.max(self.model.inflight_latest);
+            }
         }
         self.loss_round.runs = 0;
         self.loss_round.marked = false;

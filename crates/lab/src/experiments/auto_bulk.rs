@@ -247,7 +247,7 @@ fn run(options: &Options) -> Result<Report, Error> {
 fn report(lossy: &[Compared], clear: &[Compared], policies: &[&'static str]) -> Report {
     Report {
         title: "Whether redundancy that sets itself does harm".to_owned(),
-        text: text(),
+        text: text(lossy),
         tables: vec![lossy_table(lossy), lossless_table(clear, policies)],
         ..Report::default()
     }
@@ -301,14 +301,15 @@ fn lossless_table(compared: &[Compared], policies: &[&'static str]) -> Table {
     table
 }
 
-fn text() -> Vec<String> {
+fn text(lossy: &[Compared]) -> Vec<String> {
+    let seeds = lossy.first().map_or(0, |compared| compared.plain.outcomes.len());
     vec![
         format!(
             "10 Mbit/s, 50 ms one way, and a queue of one and a half bandwidth-delay products; a fresh \
              connection, which knows nothing of the path. As many packets are lost each way, each on \
              its own or, whatever is sent, in bursts of {BURST_MS} ms on average. `20 x` is a series of requests on one \
              connection, {} ms apart, each of which counts as a download. The quantiles are of all \
-             downloads with the same {SEEDS} seeds, with protection and without. From the first packet \
+             downloads with the same {seeds} seeds, with protection and without. From the first packet \
              on that differs, other packets are lost: quantiles differ by chance, too.",
             THINK_TIME.as_millis()
         ),

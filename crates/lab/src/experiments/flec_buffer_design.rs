@@ -55,15 +55,8 @@ impl Kind {
         let (mbit, delay) = (Range { low: 1.0, high: 30.0 }, Range { low: 5.0, high: 200.0 });
         match self {
             Self::Random => {
-                let path = |[mbit, one_way_ms, loss_down, loss_up]: [f64; 4]| Path {
-                    mbit,
-                    one_way_ms,
-                    loss_down,
-                    loss_up,
-                    burst: 1.0,
-                };
                 let ranges = [mbit, delay, RANDOM, RANDOM];
-                latin_hypercube(count, ranges, DESIGN).into_iter().map(path).collect()
+                latin_hypercube(count, ranges, DESIGN).into_iter().map(Path::random).collect()
             }
             Self::Bursts => {
                 let path = |[mbit, one_way_ms, down, up, burst]: [f64; 5]| Path {

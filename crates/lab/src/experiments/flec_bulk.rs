@@ -38,14 +38,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 fn design(count: usize) -> Vec<Path> {
     let loss = Range { low: 0.1, high: 8.0 };
     let ranges = [Range { low: 1.0, high: 30.0 }, Range { low: 5.0, high: 100.0 }, loss, loss];
-    let path = |[mbit, one_way_ms, loss_down, loss_up]: [f64; 4]| Path {
-        mbit,
-        one_way_ms,
-        loss_down,
-        loss_up,
-        burst: 1.0,
-    };
-    latin_hypercube(count, ranges, DESIGN).into_iter().map(path).collect()
+    latin_hypercube(count, ranges, DESIGN).into_iter().map(Path::random).collect()
 }
 
 /// The comparisons of one size.

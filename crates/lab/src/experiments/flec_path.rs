@@ -37,6 +37,11 @@ pub struct Path {
 }
 
 impl Path {
+    /// A path that loses packets one by one: its rate, its delay and its losses down and up.
+    pub const fn random([mbit, one_way_ms, loss_down, loss_up]: [f64; 4]) -> Self {
+        Self { mbit, one_way_ms, loss_down, loss_up, burst: 1.0 }
+    }
+
     /// Room of the queue: one and a half bandwidth-delay products, in packets, by the paper's rule,
     /// which takes 2^20 bits for a megabit.
     fn queue(&self) -> u64 {

@@ -73,12 +73,15 @@ impl OpenPacket {
     fn pad_to(&mut self, end: usize, out: &mut Vec<u8>) {
         // Padding goes first, because the last frame may extend to the end of the packet.
         let (at, before) = (self.layout.payload, out.len());
-        let missing = end.saturating_sub(before);
-        out.resize(before + missing, 0);
+        if before >= end {
+            return;
+        }
+        let missing = end - before;
+        out.resize(end, 0);
         out.copy_within(at..before, at + missing);
         out[at..at + missing].fill(0);
         // Padding counts as in flight (RFC 9002 section 2).
-        self.in_flight |= missing > 0;
+        self.in_flight = true;
     }
 }
 
@@ -182,9 +185,8 @@ impl Connection {
             }
         }
         let Some(mut last) = open else { return false };
-        let target = begin + usize::from(MIN_UDP_PAYLOAD).min(limit) - TAG_SIZE;
-        if pad && out.len() < target {
-            last.pad_to(target, out);
+        if pad {
+            last.pad_to(begin + usize::from(MIN_UDP_PAYLOAD).min(limit) - TAG_SIZE, out);
         }
         let target = begin + limit - TAG_SIZE;
         if !first && last.in_flight && out.len() + SEGMENT_PADDING >= target {

@@ -136,9 +136,7 @@ impl Rules for MessageRules {
 
     fn on_source_sent(&mut self, now: Instant, view: &View) {
         (self.triggered, self.most) = (0, 0);
-        let deadline = view.message.and_then(|message| message.deadline);
-        let tolerance = deadline.map(|deadline| deadline.saturating_duration_since(now));
-        self.tolerance = self.tolerance.into_iter().chain(tolerance).min();
+        self.tolerance = self.tolerance.into_iter().chain(view.tolerance(now)).min();
         self.plan(view);
     }
 

@@ -202,6 +202,14 @@ impl View {
         self.first..self.next
     }
 
+    /// How long the message to which the last source symbol belongs may take from `now` on; `None` if it
+    /// has no deadline.
+    #[must_use]
+    pub fn tolerance(&self, now: Instant) -> Option<Duration> {
+        let deadline = self.message.and_then(|message| message.deadline)?;
+        Some(deadline.saturating_duration_since(now))
+    }
+
     /// Whether flow control holds back data of the session.
     #[must_use]
     pub fn is_blocked(&self) -> bool {

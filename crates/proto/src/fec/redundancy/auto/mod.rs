@@ -425,9 +425,7 @@ impl Redundancy for AutoPolicy {
             (piece.fresh, piece.begun) = (id, now);
         }
         piece.last = now;
-        let deadline = view.message.and_then(|message| message.deadline);
-        let tolerance = deadline.map(|deadline| deadline.saturating_duration_since(now));
-        piece.tolerance = piece.tolerance.into_iter().chain(tolerance).min();
+        piece.tolerance = piece.tolerance.into_iter().chain(view.tolerance(now)).min();
         if view.is_blocked() {
             self.plan(now, Moment::Blocked, view);
         }

@@ -200,19 +200,20 @@ fn report(summaries: &[Summary]) -> Report {
     );
     Report {
         title: "Whether redundancy that sets itself takes from others".to_owned(),
-        text: text(),
+        text: text(summaries),
         tables: vec![table],
         ..Report::default()
     }
 }
 
-fn text() -> Vec<String> {
+fn text(summaries: &[Summary]) -> Vec<String> {
+    let runs = summaries.first().map_or(0, |summary| summary.runs.len());
     vec![
         format!(
             "Three flows share 10 Mbit/s, a round-trip time of 100 ms and a drop-tail queue of one \
              bandwidth-delay product for {} s, of which none, one or all use `auto`. They begin one \
              after the other within the first sixth; figures count from a third on, lost packets from \
-             the beginning. Means of {SEEDS} runs; the one with `auto` is the first, the second and \
+             the beginning. Means of {runs} runs; the one with `auto` is the first, the second and \
              the third to begin by turns. Flows with pauses download {} kB, wait for {} ms, and \
              begin again.",
             LENGTH.as_secs(),

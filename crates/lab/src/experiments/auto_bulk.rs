@@ -248,12 +248,19 @@ fn report(lossy: &[Compared], clear: &[Compared], policies: &[&'static str]) -> 
     Report {
         title: "Whether redundancy that sets itself does harm".to_owned(),
         text: text(lossy),
-        tables: vec![lossy_table(lossy), lossless_table(clear, policies)],
+        tables: vec![lossy_table(lossy, clear), lossless_table(clear, policies)],
         ..Report::default()
     }
 }
 
-fn lossy_table(rows: &[Compared]) -> Table {
+fn lossy_table(rows: &[Compared], clear: &[Compared]) -> Table {
+    let ideal = |row: &Compared| {
+        let same = |clear: &&Compared| {
+            (clear.setup.congestion, clear.setup.work) == (row.setup.congestion, row.setup.work)
+        };
+        let clear = clear.iter().find(same);
+        clear.map(|clear| Cell::Number(clear.plain.time(0.5) / row.plain.time(0.5)))
+    };
     Table::of(
         format!("Downloads with `{AUTO}`, divided by those without protection"),
         rows,
@@ -265,6 +272,7 @@ fn lossy_table(rows: &[Compared]) -> Table {
             ("p50", &|row| Cell::Number(row.time_ratio(0.5))),
             ("p90", &|row| Cell::Number(row.time_ratio(0.9))),
             ("p99", &|row| Cell::Number(row.time_ratio(0.99))),
+            ("ideal p50", &|row| ideal(row).into()),
             ("bytes", &|row| Cell::Number(row.wire_ratio())),
             ("repairs", &|row| Cell::Number(row.with.each(|outcome| outcome.repairs))),
             ("recovered", &|row| Cell::Number(row.with.each(|outcome| outcome.recovered))),
@@ -310,7 +318,8 @@ fn text(lossy: &[Compared]) -> Vec<String> {
              its own or, whatever is sent, in bursts of {BURST_MS} ms on average. `20 x` is a series of requests on one \
              connection, {} ms apart, each of which counts as a download. The quantiles are of all \
              downloads with the same {seeds} seeds, with protection and without. From the first packet \
-             on that differs, other packets are lost: quantiles differ by chance, too.",
+             on that differs, other packets are lost: quantiles differ by chance, too. `ideal` is the \
+             ratio of the median on the path without losses, which no policy can beat.",
             THINK_TIME.as_millis()
         ),
         "Bytes are those that the server sends; repair and recovered symbols are for each download."

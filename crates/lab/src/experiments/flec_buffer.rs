@@ -71,6 +71,7 @@ fn report(compared: &[Compared]) -> Report {
             ("p25", &|row| at(row, 0.25)),
             ("p75", &|row| at(row, 0.75)),
             ("p95", &|row| at(row, 0.95)),
+            ("ideal", &|(_, _, row)| Cell::Number(row.ideal_ratio(median_time))),
             ("bytes", &|row| ratio(row, mean_wire)),
         ],
     );
@@ -131,7 +132,8 @@ fn text() -> Vec<String> {
         "Michel et al. 2022 (FlEC), section VII-B1, Figs. 6 to 9: 5 MB over 8 Mbit/s, 200 ms one way \
          (400 kB in a round trip) with BBR, to receivers that buffer 70 kB to 6 MB. The same share of \
          packets is lost each way. The quantiles are of single downloads with the same seed, with \
-         protection and without."
+         protection and without. `ideal` is the ratio of a download over the same path without \
+         losses, which no policy can beat."
             .to_owned(),
         "FlEC's receiver takes 5 % off its window, at least 10 kB, to store repair symbols. Nothing \
          is taken off here, because repair symbols are not flow-controlled data: the decoder has \

@@ -128,6 +128,10 @@ fn report(groups: &[Group]) -> Report {
             ("p50", &|group| at(group, 0.5)),
             ("p95", &|group| at(group, 0.95)),
             ("worst", &|group| at(group, 1.0)),
+            ("ideal p50", &|group| {
+                let ideals = group.points.iter().map(|point| point.ideal_ratio(median_time));
+                Cell::Number(quantile(&sorted(ideals), 0.5))
+            }),
             ("bytes p50", &|group| Cell::Number(quantile(&ratios(group, mean_wire), 0.5))),
             ("bytes worst", &|group| Cell::Number(quantile(&ratios(group, mean_wire), 1.0))),
             ("repairs", &|group| {
@@ -144,7 +148,8 @@ fn report(groups: &[Group]) -> Report {
              come in bursts of 1 to 4 packets on average, of which 0.1 to 1.5 % of packets begin \
              one. The paths are Latin hypercubes of our own; the medians are of {SEEDS} seeds, the \
              same with and without protection. `limiting` is the share of paths that hold more than \
-             the window in a round trip, `faster` that of paths with a lower median time."
+             the window in a round trip, `faster` that of paths with a lower median time. `ideal` is \
+             the ratio of a download over the same path without losses, which no policy can beat."
         )],
         tables: vec![table, worst_table(groups)],
         charts: [Kind::Random, Kind::Bursts].map(|kind| chart(groups, kind)).to_vec(),

@@ -57,10 +57,7 @@ fn run(options: &Options) -> Result<Report, Error> {
         let seeds = seeds.map(|count| options.seeds(count));
         let download = |path: &Path| Download { path: *path, bytes, buffer: None };
         let downloads: Vec<_> = paths.iter().map(download).collect();
-        let clear = |d: &Download| {
-            let path = Path { loss_down: 0.0, loss_up: 0.0, ..d.path };
-            Download { path, ..*d }
-        };
+        let clear = |d: &Download| Download { path: d.path.lossless(), ..*d };
         let clear: Vec<_> = downloads.iter().map(clear).collect();
         sizes.push(Size {
             bytes,
@@ -105,6 +102,10 @@ type Row<'a> = (usize, &'static str, &'a Size);
 fn ratio_table(caption: &str, rows: &[Row<'_>], of: impl Fn(&[Outcome]) -> f64 + Copy) -> Table {
     let ratios = |(policy, _, size): &Row<'_>| ratios(&size.points, *policy, of);
     let at = |row: &Row<'_>, q| Cell::Number(quantile(&ratios(row), q));
+    let ideal = |(_, _, size): &Row<'_>, q| {
+        let ratios = sorted(size.points.iter().map(|point| point.ideal_ratio(of)));
+        Cell::Number(quantile(&ratios, q))
+    };
     let share = |row: &Row<'_>, holds: fn(f64) -> bool| {
         let ratios = ratios(row);
         let count = ratios.iter().filter(|ratio| holds(**ratio)).count();
@@ -128,6 +129,8 @@ fn ratio_table(caption: &str, rows: &[Row<'_>], of: impl Fn(&[Outcome]) -> f64 +
             ("worst", &|row| at(row, 1.0)),
             ("below 0.995", &|row| share(row, |ratio| ratio < 0.995)),
             ("above 1.005", &|row| share(row, |ratio| ratio > 1.005)),
+            ("ideal p50", &|row| ideal(row, 0.5)),
+            ("ideal p95", &|row| ideal(row, 0.95)),
         ],
     )
 }
@@ -219,7 +222,9 @@ fn text() -> Vec<String> {
         "Times are from the request to the last byte. A ratio compares a path's downloads with a \
          policy to those without, with the same seeds, and the quantiles are over the paths. Where \
          most downloads of a path lose nothing that matters, medians are equal with and without \
-         protection, and it shows in means and in the time that one in ten exceeds."
+         protection, and it shows in means and in the time that one in ten exceeds. `ideal` is the \
+         ratio of a download over the same path without losses, which no policy can beat: its \
+         quantiles are over the paths, too."
             .to_owned(),
         "The rules of Table II: `sr-arq` sends what is lost again as repair symbols; `ac-rlnc` adds \
          repair symbols once per round trip; `bulk` protects the last flight. Table I's symbols are \

@@ -42,11 +42,14 @@ pub enum Variant {
     NoApi,
     /// Repair symbols where the policy that sets itself sees a use, by the deadlines.
     Auto,
+    /// The earliest deadline first on a path without losses: no policy can be sooner.
+    Ideal,
 }
 
 impl Variant {
     /// All variants.
-    pub const ALL: [Self; 4] = [Self::Quic, Self::Messages, Self::NoApi, Self::Auto];
+    pub const ALL: [Self; 5] =
+        [Self::Quic, Self::Messages, Self::NoApi, Self::Auto, Self::Ideal];
 
     /// Its name in tables.
     #[must_use]
@@ -56,6 +59,7 @@ impl Variant {
             Self::Messages => "messages",
             Self::NoApi => "messages, next unknown",
             Self::Auto => "auto",
+            Self::Ideal => "ideal",
         }
     }
 
@@ -66,6 +70,7 @@ impl Variant {
             Self::Messages => (messages(), Scheme::DEADLINE),
             Self::NoApi => (messages(), Scheme::EPS),
             Self::Auto => (Some(Arc::new(Auto::default()) as _), Scheme::DEADLINE),
+            Self::Ideal => (None, Scheme::DEADLINE),
         };
         TransportConfig {
             congestion: Arc::new(Algorithm::BBR),
@@ -79,7 +84,7 @@ impl Variant {
         let plan = MessagePlan::new(trace.iter().copied());
         match self {
             Self::Quic => plan,
-            Self::Messages | Self::Auto => {
+            Self::Messages | Self::Auto | Self::Ideal => {
                 MessagePlan { deadline: Some(DEADLINE), announce: true, ..plan }
             }
             Self::NoApi => MessagePlan { deadline: Some(DEADLINE), ..plan },
@@ -145,14 +150,20 @@ impl Summary {
 }
 
 /// The path, with the queue of the evaluation of FlEC: one and a half times what the path holds.
-fn link(one_way: Duration) -> Result<LinkConfig, ParseError> {
+fn link(Setup { variant, one_way }: Setup) -> Result<LinkConfig, ParseError> {
     let packets = 1.5 * (MBITS / 8.0) * 1024.0 * 1024.0 * 2.0 * one_way.as_secs_f64() / 1200.0;
     let (rate, delay, queue) = (MBITS as u64, one_way.as_millis(), packets as u64);
-    format!("rate={rate}mbit delay={delay}ms queue={queue}p loss=bern:{LOSS}").parse()
+    let loss = match variant {
+        Variant::Ideal => "none".to_owned(),
+        Variant::Quic | Variant::Messages | Variant::NoApi | Variant::Auto => {
+            format!("bern:{LOSS}")
+        }
+    };
+    format!("rate={rate}mbit delay={delay}ms queue={queue}p loss={loss}").parse()
 }
 
 fn run_once(setup: Setup, trace: &[TimedMessage], seed: u64) -> Result<Run, Error> {
-    let path = link(setup.one_way)?;
+    let path = link(setup)?;
     let scenario = Scenario::new(seed).link(&path, &path).transport(&setup.variant.transport());
     let outcome = scenario.messages(setup.variant.plan(trace))?;
     let delays = outcome.delays.iter().map(|delay| delay.map_or(f64::INFINITY, millis));
@@ -232,9 +243,10 @@ fn report(summaries: &[Summary]) -> Report {
              `messages` knows the deadlines and when the next message comes, and sends the earliest \
              deadline first; `next unknown` does not know when the next comes and has the default \
              scheduler, which is the paper's variant without API; `auto` knows as much as `messages`, \
-             and nothing of the path when a connection begins. Percentiles are means over the \
-             connections, `worst` is of one connection. Bytes are UDP payload from the server for \
-             each that QUIC sent."
+             and nothing of the path when a connection begins. `ideal` is the path without losses \
+             and the earliest deadline first: no policy can be sooner. Percentiles are means over \
+             the connections, `worst` is of one connection. Bytes are UDP payload from the server \
+             for each that QUIC sent."
                 .to_owned(),
             findings(summaries),
         ],
@@ -277,7 +289,8 @@ fn findings(summaries: &[Summary]) -> String {
             variant.name()
         )
     };
-    Variant::ALL.map(sentence).join(" ")
+    let measured = Variant::ALL.iter().filter(|variant| **variant != Variant::Ideal);
+    measured.map(|variant| sentence(*variant)).collect::<Vec<_>>().join(" ")
 }
 
 fn chart(summaries: &[Summary], name: &str, label: &str, value: impl Fn(&Summary) -> f64) -> Chart {
@@ -328,6 +341,7 @@ mod tests {
 
     #[test]
     fn the_queue_is_that_of_the_paper() {
-        assert!(link(Duration::from_millis(200)).unwrap().to_string().contains("524"));
+        let setup = Setup { variant: Variant::Quic, one_way: Duration::from_millis(200) };
+        assert!(link(setup).unwrap().to_string().contains("524"));
     }
 }

@@ -64,6 +64,11 @@ impl Path {
         Ok(format!("rate={rate:.0}bit delay={delay:.0}us queue={queue}p loss={loss}").parse()?)
     }
 
+    /// The same path without losses.
+    pub const fn lossless(self) -> Self {
+        Self { loss_down: 0.0, loss_up: 0.0, ..self }
+    }
+
     /// What the path holds in a round trip, in bytes.
     pub fn product(&self) -> f64 {
         self.mbit / 8.0 * 1e6 * (2.0 * self.one_way_ms / 1000.0)
@@ -188,6 +193,8 @@ pub struct Compared {
     pub plain: Vec<Outcome>,
     /// With each policy.
     pub policies: Vec<Vec<Outcome>>,
+    /// Without protection on the same path without losses: no policy can be sooner.
+    pub ideal: Outcome,
 }
 
 impl Compared {
@@ -196,6 +203,11 @@ impl Compared {
         let Some(outcomes) = self.policies.get(policy) else { return 1.0 };
         let (plain, with) = (of(&self.plain[..outcomes.len()]), of(outcomes));
         if plain > 0.0 { with / plain } else { 1.0 }
+    }
+
+    /// What is taken from the times without protection, of which `ideal` is this share at the least.
+    pub fn ideal_ratio(&self, of: impl Fn(&[Outcome]) -> f64) -> f64 {
+        self.ideal.time / of(&self.plain)
     }
 }
 
@@ -223,15 +235,19 @@ pub fn compare(
     let outcomes = parallel::map(options, &jobs, |(point, download, protection, run)| {
         download.run(protection.as_ref(), seed(options.seed, point * 10_000 + run))
     })?;
+    let ideals = parallel::map(options, downloads, |download| {
+        Download { path: download.path.lossless(), ..*download }.run(None, options.seed)
+    })?;
     let mut outcomes = outcomes.into_iter();
     let mut take = |index| {
         let count = usize::try_from(runs(index)).unwrap_or(usize::MAX);
         outcomes.by_ref().take(count).collect::<Vec<_>>()
     };
-    let compared = downloads.iter().map(|download| Compared {
+    let compared = downloads.iter().zip(ideals).map(|(download, ideal)| Compared {
         download: *download,
         plain: take(0),
         policies: (1..protections.len()).map(&mut take).collect(),
+        ideal,
     });
     Ok(compared.collect())
 }
@@ -304,6 +320,8 @@ mod tests {
         assert_eq!((compared[0].plain.len(), counts), (4, vec![4, 2]));
         assert!(compared[0].policies[0].iter().all(|outcome| outcome.repairs > 0.0));
         assert!(compared[0].ratio(0, mean_wire) > 1.0);
+        let ideal = compared[0].ideal_ratio(median_time);
+        assert!(ideal > 0.0 && ideal <= compared[0].ratio(0, median_time), "{ideal}");
     }
 
     #[test]

@@ -95,6 +95,7 @@ mod egress;
 mod endpoint;
 mod error;
 mod fec;
+pub mod groups;
 mod ids;
 mod loss_reaction;
 mod observe;
@@ -206,6 +207,7 @@ pub mod wire_format {
 pub mod fuzz {
     //! Entry points for fuzzers.
     pub use crate::connection::fuzz::connection;
+    pub use crate::groups::fuzz::groups;
     pub use crate::wire::fuzz::*;
 }
 

@@ -55,6 +55,17 @@ fn decoding_frames() {
 }
 
 #[test]
+fn ordered_groups() {
+    // A message, one behind a fence and after another, and a notice, each after its length.
+    let seeds = [
+        vec![7, 2, 0, 0, 0, b'a', b'b', b'c', 4, 2, 1, 0, 0],
+        vec![6, 2, 3, 2, 1, 1, 9, 5, 2, 2, 1, 0, 4, 4, 2, 1, 0, 7],
+        vec![5, 2, 4, 0, 0, 1, 6, 3, 5, 0, 2, 3, 1, 2, 3, 0],
+    ];
+    run(40_000, &seeds, fuzz::groups);
+}
+
+#[test]
 fn decoding_packets() {
     let mut endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), None, [1; 32]);
     let config = ClientConfig {

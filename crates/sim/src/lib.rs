@@ -39,6 +39,9 @@ pub use apps::datagram::{DatagramPlan, DatagramSink, DatagramSource};
 pub use apps::messages::{MessagePlan, MessageSink, MessageSource, TimedMessage};
 pub use apps::observed::{Figures, Observed};
 pub use apps::stream::{Delay, StreamPlan, StreamSink, StreamSource};
+pub use apps::updates::{
+    DeliveredMessage, Pace, Update, UpdateOrder, UpdatePlan, UpdateSink, UpdateSource,
+};
 pub use clock::Clock;
 pub use failure::{Failure, FailureKind};
 pub use host::{Accept, Finished, Host};
@@ -48,7 +51,7 @@ pub use pattern::Pattern;
 pub use quic::{Quic, Received};
 pub use scenario::{
     BulkOutcome, DatagramOutcome, Ends, MessagesOutcome, Progress, Scenario, StreamOutcome,
-    TransferReport, View,
+    TransferReport, UpdatesOutcome, View,
 };
 pub use trace::{TraceEvent, TraceLog, Tracer};
 

@@ -5,6 +5,7 @@ pub mod datagram;
 pub mod messages;
 pub mod observed;
 pub mod stream;
+pub mod updates;
 
 use crate::{AppError, Quic, Received};
 

@@ -16,9 +16,9 @@ pub use bulk::{BulkOutcome, TransferReport};
 pub use drive::{Progress, View};
 
 use crate::{
-    BulkClient, BulkServer, Clock, DatagramPlan, DatagramSink, DatagramSource, Delay, Failure,
-    MessagePlan, MessageSink, MessageSource, StreamPlan, StreamSink, StreamSource, TraceLog,
-    Tracer, Transfer,
+    BulkClient, BulkServer, Clock, DatagramPlan, DatagramSink, DatagramSource, Delay,
+    DeliveredMessage, Failure, MessagePlan, MessageSink, MessageSource, StreamPlan, StreamSink,
+    StreamSource, TraceLog, Tracer, Transfer, UpdatePlan, UpdateSink, UpdateSource,
 };
 
 /// A simulated hour: no scenario here takes longer.
@@ -277,6 +277,29 @@ impl Scenario {
         Ok(MessagesOutcome { delays, fates: fates.into_iter().flatten().collect(), ends })
     }
 
+    /// Sends updates of a screen from the server to the client.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run), or a message is delivered out of its turn.
+    pub fn updates(self, plan: &UpdatePlan) -> Result<UpdatesOutcome, Failure> {
+        let clock = Clock::default();
+        let sink = UpdateSink::new(plan.clone(), clock);
+        let plan = plan.clone();
+        let source = move || UpdateSource::new(plan.clone(), clock);
+        let (mut delivered, mut asked_at) = (Vec::new(), Vec::new());
+        let ends = self.drive(clock, sink, source, |view| {
+            let sent = view.server.is_some_and(UpdateSource::is_done);
+            let done = sent && view.client.is_done();
+            if done {
+                delivered = view.client.delivered().to_vec();
+                asked_at = view.client.asked_at().to_vec();
+            }
+            // The next update may be asked for much later, so a silence is fine.
+            Progress { done, busy: false }
+        })?;
+        Ok(UpdatesOutcome { delivered, asked_at, ends })
+    }
+
     fn bulk_apps(&self) -> (BulkClient, impl FnMut() -> BulkServer + use<>) {
         let client = BulkClient::new(self.plan.iter().cloned(), self.parallel, self.gap);
         let protection = self.protection.clone();
@@ -340,6 +363,17 @@ pub struct MessagesOutcome {
     pub delays: Vec<Option<Duration>>,
     /// What the sender was told of each message.
     pub fates: Vec<MessageOutcome>,
+    /// The statistics of the whole run.
+    pub ends: Ends,
+}
+
+/// The outcome of sending updates of a screen.
+#[derive(Clone, Debug)]
+pub struct UpdatesOutcome {
+    /// The messages in the order in which they were delivered.
+    pub delivered: Vec<DeliveredMessage>,
+    /// When the client asked for each update, since the links came up.
+    pub asked_at: Vec<Duration>,
     /// The statistics of the whole run.
     pub ends: Ends,
 }

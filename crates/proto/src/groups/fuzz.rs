@@ -1,0 +1,39 @@
+//! Entry point for fuzzing.
+
+use super::header::{self, HeaderError, Kind, MAX_HEADER, MAX_NOTICE, Notice};
+use super::order::Order;
+use crate::wire::range_set::RangeSet;
+
+/// Reads `data` as the first bytes of streams of one group, each after a byte that says how long it is, and
+/// delivers what they carry. Whatever is decoded is encoded again.
+pub fn groups(mut data: &[u8]) {
+    let (mut order, mut delivered) = (Order::default(), RangeSet::default());
+    while let Some((length, rest)) = data.split_first() {
+        let (stream, rest) = rest.split_at(rest.len().min(usize::from(*length)));
+        data = rest;
+        let mut out = Vec::new();
+        match header::decode(stream) {
+            Ok((Kind::Message(header), size)) => {
+                let mut again = Vec::new();
+                header.encode(&mut again);
+                assert!(again.len() <= size.min(MAX_HEADER), "{header:?}");
+                let decoded = header::decode(&again);
+                assert_eq!(decoded, Ok((Kind::Message(header.clone()), again.len())));
+                order.complete(header.number, header.before, 1, (), &mut out);
+            }
+            Ok((Kind::Notice, _)) => {
+                let Ok(notice) = Notice::decode(stream) else { continue };
+                let mut again = Vec::new();
+                notice.encode(&mut again);
+                assert!(again.len() <= stream.len().min(MAX_NOTICE), "{notice:?}");
+                assert_eq!(Notice::decode(&again), Ok(notice.clone()));
+                notice.cancelled.into_iter().for_each(|range| order.cancel(range, &mut out));
+            }
+            Err(HeaderError::Incomplete | HeaderError::Invalid(_)) => {}
+        }
+        for (number, ()) in out {
+            assert_eq!(delivered.insert(number..number + 1), 1, "{number} is delivered twice");
+        }
+        assert_eq!(order.held(), order.held_bytes());
+    }
+}

@@ -1,0 +1,371 @@
+//! The receiving side of ordered groups.
+
+use super::header::{self, Header, HeaderError, Kind, MAX_HEADER, MAX_NOTICE, Notice};
+use super::order::Order;
+use super::{
+    GroupId, INVALID, MAX_GAPS, MAX_GROUPS, MAX_HELD, MAX_HELD_BYTES, MAX_MESSAGE, MAX_READY_BYTES,
+};
+use crate::connection::Connection;
+use crate::ids::{Dir, Side, StreamId};
+use crate::streams::{ReadError, StreamEvent};
+use crate::wire::range_set::RangeSet;
+use bytes::{Bytes, BytesMut};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Instant;
+
+/// Bytes that are read from a stream at once.
+const CHUNK: usize = 64 * 1024;
+
+/// What the peer did that groups do not allow. The application closes the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum GroupError {
+    /// A stream does not begin as it must.
+    #[error("stream {stream}: {reason}")]
+    Header {
+        /// The stream.
+        stream: StreamId,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A message is larger than [`MAX_MESSAGE`].
+    #[error("stream {0}: the message is too large")]
+    TooLarge(StreamId),
+    /// A group is [`MAX_GROUPS`] or more after one that is not over.
+    #[error("too many groups")]
+    TooManyGroups,
+    /// More than [`MAX_GAPS`] runs of messages are missing between those that came.
+    #[error("too many messages are missing")]
+    TooManyGaps,
+}
+
+/// A message in its turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivered {
+    /// Its group.
+    pub group: GroupId,
+    /// Its number within the group.
+    pub number: u64,
+    /// Its bytes.
+    pub data: Bytes,
+    /// When it was complete. From then on it waited for those that come before it.
+    pub completed: Instant,
+}
+
+/// A complete message.
+#[derive(Debug)]
+struct Complete {
+    data: Bytes,
+    completed: Instant,
+}
+
+/// What is known about a stream.
+#[derive(Debug)]
+enum Stage {
+    /// Its first bytes have not all come.
+    Start,
+    /// A notice.
+    Notice,
+    /// A message.
+    Message(Header),
+}
+
+/// A stream that is being read.
+#[derive(Debug)]
+struct Incoming {
+    stage: Stage,
+    parts: Vec<Bytes>,
+    size: usize,
+}
+
+impl Incoming {
+    /// The bytes read so far in one piece, without copying if they are in one piece already.
+    fn bytes(&mut self) -> Bytes {
+        if let [whole] = &self.parts[..] {
+            return whole.clone();
+        }
+        let mut joined = BytesMut::with_capacity(self.size);
+        self.parts.drain(..).for_each(|part| joined.extend_from_slice(&part));
+        let joined = joined.freeze();
+        self.parts.push(joined.clone());
+        joined
+    }
+
+    fn set_bytes(&mut self, bytes: Bytes) {
+        self.size = bytes.len();
+        self.parts.clear();
+        self.parts.push(bytes);
+    }
+}
+
+/// How far a stream was read.
+#[derive(Debug, PartialEq, Eq)]
+enum Read {
+    /// To its end.
+    End,
+    /// As far as it has come.
+    Blocked,
+    /// It will not come to its end.
+    Reset,
+    /// What it carries may not be held now.
+    Parked,
+}
+
+/// The groups that one end of a connection receives. Tell it of every [`StreamEvent`], and then let it
+/// [read](Self::receive).
+#[derive(Debug)]
+pub struct ReceiveGroups {
+    peer: Side,
+    streams: BTreeMap<StreamId, Incoming>,
+    /// Streams that have something to read.
+    readable: BTreeSet<StreamId>,
+    /// Streams that are not read for now, because others must come before what they carry, and too much
+    /// of that kind is held.
+    parked: BTreeSet<StreamId>,
+    groups: BTreeMap<u64, Order<Complete>>,
+    /// Groups that are over.
+    over: RangeSet,
+    /// Messages to deliver.
+    ready: VecDeque<Delivered>,
+    /// Bytes of those.
+    ready_bytes: usize,
+    /// Bytes of streams that were not read to their end.
+    partial_bytes: usize,
+}
+
+impl ReceiveGroups {
+    /// No groups yet. `side` is the own side of the connection.
+    #[must_use]
+    pub fn new(side: Side) -> Self {
+        Self {
+            peer: side.peer(),
+            streams: BTreeMap::new(),
+            readable: BTreeSet::new(),
+            parked: BTreeSet::new(),
+            groups: BTreeMap::new(),
+            over: RangeSet::default(),
+            ready: VecDeque::new(),
+            ready_bytes: 0,
+            partial_bytes: 0,
+        }
+    }
+
+    /// Notes what happened to a stream. Events of streams that carry no messages are ignored.
+    pub fn on_event(&mut self, event: &StreamEvent) {
+        if let StreamEvent::Readable { id } = event
+            && id.dir() == Dir::Uni
+            && id.initiator() == self.peer
+        {
+            self.readable.insert(*id);
+        }
+    }
+
+    /// Accepts all unidirectional streams and reads those that have something to read, as long as no
+    /// more than [`MAX_READY_BYTES`] wait for the application. Call it again once these are
+    /// [taken](Self::pop).
+    ///
+    /// # Errors
+    /// The peer breaks the rules of groups.
+    pub fn receive(&mut self, now: Instant, quic: &mut Connection) -> Result<(), GroupError> {
+        while let Some(id) = quic.accept(Dir::Uni) {
+            let incoming = Incoming { stage: Stage::Start, parts: Vec::new(), size: 0 };
+            self.streams.insert(id, incoming);
+            self.readable.insert(id);
+        }
+        while self.ready_bytes < MAX_READY_BYTES
+            && let Some(id) = self.readable.pop_first()
+        {
+            let result = self.read(now, quic, id);
+            if result.is_err() {
+                // It fails if the stream is over, and then nothing is left to stop.
+                let _ = quic.recv_stream(id).stop(INVALID);
+            }
+            result?;
+        }
+        Ok(())
+    }
+
+    /// The next message in its turn.
+    pub fn pop(&mut self) -> Option<Delivered> {
+        let next = self.ready.pop_front()?;
+        self.ready_bytes -= next.data.len();
+        Some(next)
+    }
+
+    /// Whether a message can be delivered now.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Bytes of messages that are incomplete, or complete and wait for others.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.partial_bytes + self.groups.values().map(Order::held_bytes).sum::<usize>()
+    }
+
+    /// Number of complete messages that wait for others.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.groups.values().map(Order::held).sum()
+    }
+
+    fn read(
+        &mut self,
+        now: Instant,
+        quic: &mut Connection,
+        id: StreamId,
+    ) -> Result<(), GroupError> {
+        let Some(mut incoming) = self.streams.remove(&id) else { return Ok(()) };
+        self.partial_bytes -= incoming.size;
+        let read = self.read_some(quic, id, &mut incoming)?;
+        match read {
+            Read::Blocked | Read::Parked => {
+                self.partial_bytes += incoming.size;
+                self.streams.insert(id, incoming);
+                if read == Read::Parked {
+                    self.parked.insert(id);
+                }
+                Ok(())
+            }
+            Read::End => self.end(now, id, incoming),
+            Read::Reset => match incoming.stage {
+                Stage::Message(Header { group, number, .. }) => {
+                    self.settle(group, |order, out| order.cancel(number..number + 1, out))
+                }
+                // A notice says which message it was.
+                Stage::Start | Stage::Notice => Ok(()),
+            },
+        }
+    }
+
+    /// Reads what a stream has, as far as that may be held.
+    fn read_some(
+        &self,
+        quic: &mut Connection,
+        id: StreamId,
+        incoming: &mut Incoming,
+    ) -> Result<Read, GroupError> {
+        loop {
+            if self.must_wait(incoming) {
+                return Ok(Read::Parked);
+            }
+            match quic.recv_stream(id).read_chunk(CHUNK, true) {
+                Ok(Some(chunk)) => {
+                    incoming.size += chunk.bytes.len();
+                    incoming.parts.push(chunk.bytes);
+                    self.examine(id, incoming)?;
+                }
+                Ok(None) => return Ok(Read::End),
+                Err(ReadError::Blocked) => return Ok(Read::Blocked),
+                Err(_) => return Ok(Read::Reset),
+            }
+        }
+    }
+
+    /// Whether a message must be left in its stream, because others come before it and as much as may be
+    /// held of such messages is.
+    fn must_wait(&self, incoming: &Incoming) -> bool {
+        let Stage::Message(header) = &incoming.stage else { return false };
+        let is_free = |order: &Order<Complete>| order.is_free(&header.before);
+        let free = match self.groups.get(&header.group) {
+            Some(order) => is_free(order),
+            None => is_free(&Order::default()),
+        };
+        let full = self.held_bytes() + incoming.size >= MAX_HELD_BYTES || self.held() >= MAX_HELD;
+        full && !free
+    }
+
+    /// Reads the header of a stream as soon as there is enough of it, and checks its size.
+    fn examine(&self, id: StreamId, incoming: &mut Incoming) -> Result<(), GroupError> {
+        let wrong = |reason| GroupError::Header { stream: id, reason };
+        if let Stage::Start = incoming.stage {
+            let bytes = incoming.bytes();
+            match header::decode(&bytes) {
+                Ok((Kind::Notice, _)) => incoming.stage = Stage::Notice,
+                Ok((Kind::Message(header), size)) => {
+                    if self.over.contains(header.group) {
+                        return Err(wrong("the group is over"));
+                    }
+                    incoming.stage = Stage::Message(header);
+                    incoming.set_bytes(bytes.slice(size..));
+                }
+                Err(HeaderError::Incomplete) if bytes.len() < MAX_HEADER => {}
+                Err(HeaderError::Incomplete) => return Err(wrong("the header is too long")),
+                Err(HeaderError::Invalid(reason)) => return Err(wrong(reason)),
+            }
+        }
+        match incoming.stage {
+            Stage::Notice if incoming.size > MAX_NOTICE => Err(wrong("the notice is too long")),
+            Stage::Message(_) if incoming.size > MAX_MESSAGE => Err(GroupError::TooLarge(id)),
+            Stage::Start | Stage::Notice | Stage::Message(_) => Ok(()),
+        }
+    }
+
+    /// A stream was read to its end.
+    fn end(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        mut incoming: Incoming,
+    ) -> Result<(), GroupError> {
+        let data = incoming.bytes();
+        match incoming.stage {
+            Stage::Start => {
+                Err(GroupError::Header { stream: id, reason: "the stream ends in its header" })
+            }
+            Stage::Message(Header { group, number, before }) => {
+                let (size, message) = (data.len(), Complete { data, completed: now });
+                self.settle(group, |order, out| {
+                    order.complete(number, before, size, message, out);
+                })
+            }
+            Stage::Notice => self.on_notice(id, &data),
+        }
+    }
+
+    fn on_notice(&mut self, id: StreamId, bytes: &[u8]) -> Result<(), GroupError> {
+        let notice = Notice::decode(bytes).map_err(|error| GroupError::Header {
+            stream: id,
+            reason: match error {
+                HeaderError::Incomplete => "the notice is cut off",
+                HeaderError::Invalid(reason) => reason,
+            },
+        })?;
+        if self.over.contains(notice.group) {
+            // Its end was known, and every message was there.
+            return Ok(());
+        }
+        self.settle(notice.group, |order, out| {
+            notice.end.into_iter().for_each(|end| order.set_end(end));
+            notice.cancelled.into_iter().for_each(|range| order.cancel(range, out));
+        })
+    }
+
+    /// Changes the order of a group, and takes what can be delivered then.
+    fn settle(
+        &mut self,
+        group: u64,
+        change: impl FnOnce(&mut Order<Complete>, &mut Vec<(u64, Complete)>),
+    ) -> Result<(), GroupError> {
+        let first = self.over.first().filter(|range| range.start == 0).map_or(0, |range| range.end);
+        if group >= first + MAX_GROUPS as u64 {
+            return Err(GroupError::TooManyGroups);
+        }
+        let order = self.groups.entry(group).or_default();
+        let mut out = Vec::new();
+        change(order, &mut out);
+        if order.gaps() > MAX_GAPS {
+            return Err(GroupError::TooManyGaps);
+        }
+        if order.is_over() {
+            self.groups.remove(&group);
+            self.over.insert(group..group + 1);
+        }
+        for (number, Complete { data, completed }) in out {
+            self.ready_bytes += data.len();
+            self.ready.push_back(Delivered { group: GroupId(group), number, data, completed });
+        }
+        self.readable.append(&mut self.parked);
+        Ok(())
+    }
+}

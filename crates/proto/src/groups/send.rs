@@ -1,0 +1,320 @@
+//! The sending side of ordered groups.
+
+use super::header::{Before, Header, MAX_CANCELLED, Notice};
+use super::{CANCELLED, GroupId, MAX_AFTER, MAX_GROUPS, MAX_MESSAGE};
+use crate::connection::Connection;
+use crate::egress::{MessageOptions, MessageOutcome, SendMessageError};
+use crate::ids::MessageId;
+use crate::wire::range_set::RangeSet;
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, HashMap};
+use std::time::Instant;
+use sutura_schedule::Priority;
+
+/// Why a message of a group was not accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SendGroupError {
+    /// The group was never opened, or is finished.
+    #[error("no such group")]
+    NoGroup,
+    /// It is to come after a message that was not sent yet.
+    #[error("message {0} was not sent yet")]
+    NotSent(u64),
+    /// It is to come after more than [`MAX_AFTER`] messages, apart from those before the last fence.
+    #[error("more than {MAX_AFTER} messages to come after")]
+    TooManyAfter,
+    /// See [`SendMessageError`].
+    #[error(transparent)]
+    Message(#[from] SendMessageError),
+}
+
+/// A message to send in a group.
+#[derive(Debug, Clone, Default)]
+pub struct GroupMessage<'a> {
+    /// Its bytes, at most [`MAX_MESSAGE`].
+    pub data: &'a [u8],
+    /// Numbers of messages that are delivered before it, in addition to all before the last fence.
+    pub after: &'a [u64],
+    /// When it must be at the receiver. A deadline is put off to the latest one before the last fence,
+    /// and does not count if a message before that has none.
+    pub deadline: Option<Instant>,
+    /// If it cannot arrive in time and some of it is still to be sent, it is cancelled.
+    pub cancel_late: bool,
+}
+
+/// The latest of several deadlines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Latest {
+    /// There is none yet.
+    Nothing,
+    /// All are at this time or before.
+    At(Instant),
+    /// At least one message is never too late.
+    Never,
+}
+
+impl Latest {
+    fn and(self, deadline: Option<Instant>) -> Self {
+        match (self, deadline) {
+            (Self::Nothing, Some(at)) => Self::At(at),
+            (Self::At(latest), Some(at)) => Self::At(latest.max(at)),
+            (Self::Never, _) | (_, None) => Self::Never,
+        }
+    }
+
+    /// `deadline`, put off so that nothing behind a fence is more urgent than what is before it.
+    fn put_off(self, deadline: Option<Instant>) -> Option<Instant> {
+        match self {
+            Self::Nothing => deadline,
+            Self::At(latest) => deadline.map(|deadline| deadline.max(latest)),
+            Self::Never => None,
+        }
+    }
+}
+
+/// A group that is not finished, or of which the peer must still be told something.
+#[derive(Debug)]
+struct Group {
+    priority: Priority,
+    /// The number of the next message.
+    next: u64,
+    /// The first message behind the last fence.
+    fence: u64,
+    /// The deadlines of all messages, and of those before the last fence.
+    latest: Latest,
+    fenced: Latest,
+    /// Messages whose fate is open.
+    open: BTreeMap<u64, MessageId>,
+    /// Cancelled messages of which the peer was not told.
+    untold: RangeSet,
+    /// Notices whose fate is open.
+    notices: usize,
+    /// Whether no message will follow, and whether the peer was told.
+    finished: bool,
+    end_told: bool,
+}
+
+impl Group {
+    fn wants_notice(&self) -> bool {
+        !self.untold.is_empty() || (self.finished && !self.end_told)
+    }
+
+    fn is_over(&self) -> bool {
+        self.finished && !self.wants_notice() && self.open.is_empty() && self.notices == 0
+    }
+
+    fn notice(&self, id: GroupId) -> Notice {
+        let end = Some(self.next).filter(|_| self.finished && !self.end_told);
+        Notice { group: id.0, end, cancelled: self.untold.iter().take(MAX_CANCELLED).collect() }
+    }
+}
+
+/// The groups that one end of a connection sends.
+///
+/// ```
+/// # use sutura_proto::groups::{GroupMessage, SendGroupError, SendGroups};
+/// # fn run(connection: &mut sutura_proto::Connection) -> Result<(), SendGroupError> {
+/// let mut groups = SendGroups::default();
+/// let screen = groups.open(sutura_proto::Priority::default()).ok_or(SendGroupError::NoGroup)?;
+/// for update in [[b"left", b"half"], [b"next", b"part"]] {
+///     for tile in update {
+///         let message = GroupMessage { data: tile, ..GroupMessage::default() };
+///         groups.send(connection, screen, &message)?;
+///     }
+///     groups.fence(screen);
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Default)]
+pub struct SendGroups {
+    groups: BTreeMap<GroupId, Group>,
+    opened: u64,
+    /// The messages whose fate is open, and what they are.
+    sent: HashMap<MessageId, Sent>,
+}
+
+/// A message of the transport.
+#[derive(Debug, Clone, Copy)]
+enum Sent {
+    /// This message of a group.
+    Message(GroupId, u64),
+    /// A notice about a group.
+    Notice(GroupId),
+}
+
+impl SendGroups {
+    /// Opens a group whose messages have this priority. `None` if [`MAX_GROUPS`] are open.
+    pub fn open(&mut self, priority: Priority) -> Option<GroupId> {
+        if self.groups.len() >= MAX_GROUPS {
+            return None;
+        }
+        let id = GroupId(self.opened);
+        self.opened += 1;
+        let group = Group {
+            priority,
+            next: 0,
+            fence: 0,
+            latest: Latest::Nothing,
+            fenced: Latest::Nothing,
+            open: BTreeMap::new(),
+            untold: RangeSet::default(),
+            notices: 0,
+            finished: false,
+            end_told: false,
+        };
+        self.groups.insert(id, group);
+        Some(id)
+    }
+
+    fn group(&mut self, id: GroupId) -> Option<&mut Group> {
+        self.groups.get_mut(&id).filter(|group| !group.finished)
+    }
+
+    /// Puts a fence behind all messages sent so far.
+    pub fn fence(&mut self, id: GroupId) {
+        if let Some(group) = self.group(id) {
+            group.fence = group.next;
+            group.fenced = group.latest;
+        }
+    }
+
+    /// Sends a message of the group `id`, and returns its number within the group: 0, 1, 2, ...
+    ///
+    /// # Errors
+    /// See [`SendGroupError`]; nothing has changed then. After [`SendMessageError::Blocked`],
+    /// [`Event::MessagesWritable`](crate::Event::MessagesWritable) will follow.
+    pub fn send(
+        &mut self,
+        quic: &mut Connection,
+        id: GroupId,
+        message: &GroupMessage<'_>,
+    ) -> Result<u64, SendGroupError> {
+        // What the peer waits for goes first.
+        if !self.flush(quic) {
+            return Err(SendMessageError::Blocked.into());
+        }
+        let group = self.group(id).ok_or(SendGroupError::NoGroup)?;
+        let number = group.next;
+        let header = Header { group: id.0, number, before: group.before(message.after)? };
+        if message.data.len() > MAX_MESSAGE {
+            return Err(SendMessageError::TooLarge.into());
+        }
+        let mut bytes = Vec::with_capacity(8 + message.data.len());
+        header.encode(&mut bytes);
+        bytes.extend_from_slice(message.data);
+        let deadline = group.fenced.put_off(message.deadline);
+        let options = MessageOptions {
+            deadline,
+            cancel_late: message.cancel_late.then_some(CANCELLED),
+            unreliable: false,
+            priority: group.priority.clone(),
+        };
+        let sent = quic.send_message(bytes.into(), options)?;
+        group.latest = group.latest.and(deadline);
+        group.next += 1;
+        group.open.insert(number, sent);
+        self.sent.insert(sent, Sent::Message(id, number));
+        Ok(number)
+    }
+
+    /// Cancels a message, for example because a newer one supersedes it: nothing more of it is sent, and
+    /// no other waits for it. Returns whether its fate was still open.
+    pub fn cancel(&mut self, quic: &mut Connection, id: GroupId, number: u64) -> bool {
+        let Some(group) = self.groups.get_mut(&id) else { return false };
+        let Some(message) = group.open.remove(&number) else { return false };
+        if quic.cancel_message(message, CANCELLED) {
+            group.untold.insert(number..number + 1);
+        }
+        self.flush(quic);
+        true
+    }
+
+    /// Says that no message of the group will follow.
+    pub fn finish(&mut self, quic: &mut Connection, id: GroupId) {
+        if let Some(group) = self.group(id) {
+            group.finished = true;
+        }
+        self.flush(quic);
+    }
+
+    /// What became of a message, as [`Connection::poll_message_outcome`] tells. Returns the group and the
+    /// number of the message if it is one of a group; pass it every outcome.
+    pub fn on_outcome(
+        &mut self,
+        quic: &mut Connection,
+        message: MessageId,
+        outcome: MessageOutcome,
+    ) -> Option<(GroupId, u64)> {
+        let known = match self.sent.remove(&message)? {
+            Sent::Message(id, number) => {
+                if let Some(group) = self.groups.get_mut(&id)
+                    && group.open.remove(&number).is_some()
+                    && outcome == MessageOutcome::GivenUp
+                {
+                    group.untold.insert(number..number + 1);
+                }
+                Some((id, number))
+            }
+            Sent::Notice(id) => {
+                self.groups.entry(id).and_modify(|group| group.notices -= 1);
+                None
+            }
+        };
+        self.flush(quic);
+        known
+    }
+
+    /// Tells the peer of messages that will not come, as far as messages may be sent. Returns whether
+    /// nothing is left to be told. Call this upon
+    /// [`Event::MessagesWritable`](crate::Event::MessagesWritable).
+    pub fn flush(&mut self, quic: &mut Connection) -> bool {
+        let mut told = true;
+        for (id, group) in &mut self.groups {
+            while told && group.wants_notice() {
+                let notice = group.notice(*id);
+                let mut bytes = Vec::new();
+                notice.encode(&mut bytes);
+                let options = MessageOptions {
+                    priority: group.priority.clone(),
+                    ..MessageOptions::default()
+                };
+                let Ok(sent) = quic.send_message(bytes.into(), options) else {
+                    told = false;
+                    break;
+                };
+                self.sent.insert(sent, Sent::Notice(*id));
+                group.notices += 1;
+                group.end_told |= notice.end.is_some();
+                notice.cancelled.into_iter().for_each(|range| {
+                    group.untold.remove(range);
+                });
+            }
+        }
+        self.groups.retain(|_, group| !group.is_over());
+        told
+    }
+
+    /// Number of messages of all groups whose fate is open.
+    #[must_use]
+    pub fn open_messages(&self) -> usize {
+        self.groups.values().map(|group| group.open.len()).sum()
+    }
+}
+
+impl Group {
+    /// What comes before the next message, if `after` do in addition to all before the last fence.
+    fn before(&self, after: &[u64]) -> Result<Before, SendGroupError> {
+        let unsent = after.iter().find(|number| **number >= self.next);
+        if let Some(number) = unsent {
+            return Err(SendGroupError::NotSent(*number));
+        }
+        let mut after: SmallVec<[u64; 2]> =
+            after.iter().copied().filter(|number| *number >= self.fence).collect();
+        after.sort_unstable();
+        after.dedup();
+        if after.len() > MAX_AFTER {
+            return Err(SendGroupError::TooManyAfter);
+        }
+        Ok(Before { fence: self.fence, after })
+    }
+}

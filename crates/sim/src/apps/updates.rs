@@ -1,0 +1,396 @@
+//! Updates of a screen, each a set of messages of an ordered group, and when each is delivered (Eghbal and
+//! Lu 2025, sections 3 and 6).
+//!
+//! The client asks for updates on a bidirectional stream: 8 bytes with the number of those that it wants
+//! from now on. A message begins with its number and its creation time in nanoseconds since the start of
+//! the simulation, 8 bytes each.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sutura_proto::groups::{GroupId, GroupMessage, ReceiveGroups, SendGroupError, SendGroups};
+use sutura_proto::{Connection, Dir, Event, Priority, SendMessageError, Side, StreamId};
+
+use super::Number;
+use crate::{App, AppError, Clock, Pattern, Quic, Received};
+
+/// The number and the time at the beginning of a message.
+const HEADER: usize = 16;
+
+/// In which order messages are delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpdateOrder {
+    /// As they were sent: a fence behind each.
+    Total,
+    /// Those of an update in any order: a fence behind each update.
+    Partial,
+}
+
+/// When an update is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// At its own time, or when there is room after that.
+    Streaming,
+    /// When the client asks for it, which it does this long after it has all of the one before.
+    Asked(Duration),
+}
+
+/// An update.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Update {
+    /// When it is made, since the first.
+    pub at: Duration,
+    /// The sizes of its messages in bytes; at least 16 are sent.
+    pub messages: Vec<usize>,
+}
+
+/// The updates to send, and how.
+#[derive(Clone, Debug)]
+pub struct UpdatePlan {
+    /// The updates, the earliest first.
+    pub updates: Arc<[Update]>,
+    /// In which order their messages are delivered.
+    pub order: UpdateOrder,
+    /// When they are sent.
+    pub pace: Pace,
+}
+
+impl UpdatePlan {
+    /// `count` updates of `messages` messages of `size` bytes, all made at once.
+    #[must_use]
+    pub fn equal(count: usize, messages: usize, size: usize) -> Self {
+        let update = Update { at: Duration::ZERO, messages: vec![size; messages] };
+        Self {
+            updates: vec![update; count].into(),
+            order: UpdateOrder::Partial,
+            pace: Pace::Streaming,
+        }
+    }
+
+    /// The number of each update's first message, and last the number of messages.
+    fn starts(&self) -> Vec<u64> {
+        let mut next = 0;
+        let starts = self.updates.iter().map(|update| {
+            next += update.messages.len() as u64;
+            next
+        });
+        std::iter::once(0).chain(starts).collect()
+    }
+}
+
+/// Sends updates. Runs on the server.
+pub struct UpdateSource {
+    plan: UpdatePlan,
+    clock: Clock,
+    groups: SendGroups,
+    group: Option<GroupId>,
+    /// The stream of requests, and the next request.
+    requests: Option<StreamId>,
+    request: Number,
+    /// How many updates were asked for, and when the first was.
+    asked: usize,
+    started: Option<Instant>,
+    /// When the update that is being sent was made.
+    made: Option<Instant>,
+    /// The next update, and the next message of it.
+    update: usize,
+    message: usize,
+    /// Messages sent.
+    sent: u64,
+}
+
+impl UpdateSource {
+    /// Sends the updates of `plan` as they are asked for.
+    #[must_use]
+    pub fn new(plan: UpdatePlan, clock: Clock) -> Self {
+        Self {
+            plan,
+            clock,
+            groups: SendGroups::default(),
+            group: None,
+            requests: None,
+            request: Number::default(),
+            asked: 0,
+            started: None,
+            made: None,
+            update: 0,
+            message: 0,
+            sent: 0,
+        }
+    }
+
+    /// Whether everything was sent and its fate is known.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.update == self.plan.updates.len() && self.groups.open_messages() == 0
+    }
+
+    fn read_requests(&mut self, now: Instant, quic: &mut Connection) -> Result<(), AppError> {
+        self.requests = self.requests.or_else(|| quic.accept(Dir::Bi));
+        let Some(stream) = self.requests else { return Ok(()) };
+        let mut buffer = [0; 64];
+        while let Received::Data(n) = Quic::read(quic, stream.0, &mut buffer)? {
+            let mut data = &buffer[..n];
+            while !data.is_empty() {
+                data = self.request.take(data);
+                let Some(more) = self.request.get() else { break };
+                self.request = Number::default();
+                self.asked += usize::try_from(more).unwrap_or(usize::MAX);
+                self.started.get_or_insert(now);
+            }
+        }
+        Ok(())
+    }
+
+    /// When the next update is due; `None` if it was not asked for.
+    fn due(&self) -> Option<Instant> {
+        let update = self.plan.updates.get(self.update).filter(|_| self.update < self.asked)?;
+        match self.plan.pace {
+            Pace::Streaming => Some(self.started? + update.at),
+            Pace::Asked(_) => self.started,
+        }
+    }
+
+    fn body(&self, size: usize, made: Instant) -> Vec<u8> {
+        let mut data = vec![0; size.max(HEADER)];
+        data[..8].copy_from_slice(&self.sent.to_be_bytes());
+        let time = self.clock.since_start(made).as_nanos() as u64;
+        data[8..HEADER].copy_from_slice(&time.to_be_bytes());
+        Pattern::new(self.sent).fill(0, &mut data[HEADER..]);
+        data
+    }
+
+    /// Sends the rest of the update that is due. Returns false if the transport takes no more for now.
+    fn send(&mut self, made: Instant, quic: &mut Connection) -> Result<bool, AppError> {
+        let group = match self.group {
+            Some(group) => group,
+            None => *self.group.insert(
+                self.groups
+                    .open(Priority::default())
+                    .ok_or_else(|| AppError("no group can be opened".to_owned()))?,
+            ),
+        };
+        while let Some(size) = self.plan.updates[self.update].messages.get(self.message) {
+            let data = self.body(*size, made);
+            let message = GroupMessage { data: &data, ..GroupMessage::default() };
+            match self.groups.send(quic, group, &message) {
+                Ok(number) if number == self.sent => {}
+                Err(SendGroupError::Message(SendMessageError::Blocked)) => return Ok(false),
+                other => return Err(AppError(format!("message {}: {other:?}", self.sent))),
+            }
+            (self.message, self.sent) = (self.message + 1, self.sent + 1);
+            if self.plan.order == UpdateOrder::Total {
+                self.groups.fence(group);
+            }
+        }
+        self.groups.fence(group);
+        (self.update, self.message) = (self.update + 1, 0);
+        if self.update == self.plan.updates.len() {
+            self.groups.finish(quic, group);
+        }
+        Ok(true)
+    }
+}
+
+impl App<Connection> for UpdateSource {
+    fn on_event(
+        &mut self,
+        _now: Instant,
+        quic: &mut Connection,
+        event: Event,
+    ) -> Result<(), AppError> {
+        match event {
+            Event::MessageOutcomes => {
+                while let Some((id, outcome)) = quic.poll_message_outcome() {
+                    self.groups.on_outcome(quic, id, outcome);
+                }
+            }
+            Event::MessagesWritable => {
+                self.groups.flush(quic);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self, now: Instant, quic: &mut Connection) -> Result<Option<Instant>, AppError> {
+        self.read_requests(now, quic)?;
+        while let Some(due) = self.due() {
+            if due > now {
+                return Ok(Some(due));
+            }
+            let made = *self.made.get_or_insert(match self.plan.pace {
+                Pace::Streaming => due,
+                Pace::Asked(_) => now,
+            });
+            if !self.send(made, quic)? {
+                // An event will follow.
+                return Ok(None);
+            }
+            self.made = None;
+        }
+        Ok(None)
+    }
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeliveredMessage {
+    /// Its number, in the order of sending.
+    pub number: u64,
+    /// When its sender made it, since the links came up.
+    pub made: Duration,
+    /// When it was complete at the receiver.
+    pub completed: Duration,
+    /// When it was delivered.
+    pub delivered: Duration,
+}
+
+/// Receives updates. Runs on the client.
+pub struct UpdateSink {
+    plan: UpdatePlan,
+    clock: Clock,
+    groups: ReceiveGroups,
+    requests: Option<u64>,
+    /// The first message of each update.
+    starts: Vec<u64>,
+    /// Updates that were asked for and when the next is, of which the client knows all.
+    asked: usize,
+    ask_at: Option<Instant>,
+    /// When each update was asked for.
+    asked_at: Vec<Duration>,
+    delivered: Vec<DeliveredMessage>,
+    seen: HashSet<u64>,
+}
+
+impl UpdateSink {
+    /// Asks for the updates of `plan` and notes when their messages are delivered.
+    #[must_use]
+    pub fn new(plan: UpdatePlan, clock: Clock) -> Self {
+        Self {
+            starts: plan.starts(),
+            plan,
+            clock,
+            groups: ReceiveGroups::new(Side::Client),
+            requests: None,
+            asked: 0,
+            ask_at: None,
+            asked_at: Vec::new(),
+            delivered: Vec::new(),
+            seen: HashSet::new(),
+        }
+    }
+
+    /// The messages in the order in which they were delivered.
+    #[must_use]
+    pub fn delivered(&self) -> &[DeliveredMessage] {
+        &self.delivered
+    }
+
+    /// When each update was asked for, since the links came up; the streaming ones all at once.
+    #[must_use]
+    pub fn asked_at(&self) -> &[Duration] {
+        &self.asked_at
+    }
+
+    /// Whether everything was delivered.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        Some(&(self.delivered.len() as u64)) == self.starts.last()
+    }
+
+    /// Asks for `count` more updates.
+    fn ask(&mut self, now: Instant, quic: &mut Connection, count: usize) -> Result<(), AppError> {
+        let stream = match self.requests {
+            Some(stream) => stream,
+            None => {
+                let Some(stream) = quic.open(Dir::Bi) else { return Ok(()) };
+                *self.requests.insert(stream.0)
+            }
+        };
+        Quic::write(quic, stream, &(count as u64).to_be_bytes())?;
+        self.asked += count;
+        self.asked_at.resize(self.asked, self.clock.since_start(now));
+        Ok(())
+    }
+
+    /// Checks a message and notes it.
+    fn take(&mut self, now: Instant, completed: Instant, data: &[u8]) -> Result<(), AppError> {
+        let Some((header, body)) = data.split_first_chunk::<HEADER>() else {
+            return Err(AppError(format!("a message of {} bytes", data.len())));
+        };
+        let read = |bytes: &[u8]| bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
+        let (number, made) = (read(&header[..8]), read(&header[8..]));
+        if Pattern::new(number).mismatch(0, body).is_some() {
+            return Err(AppError(format!("message {number} is damaged")));
+        }
+        if !self.seen.insert(number) {
+            return Err(AppError(format!("message {number} came twice")));
+        }
+        let position = self.delivered.len() as u64;
+        let of = |n: u64| self.starts.partition_point(|start| *start <= n);
+        let in_turn = match self.plan.order {
+            UpdateOrder::Total => number == position,
+            UpdateOrder::Partial => of(number) == of(position),
+        };
+        if !in_turn {
+            return Err(AppError(format!("message {number} came in place {position}")));
+        }
+        let since = |at| self.clock.since_start(at);
+        self.delivered.push(DeliveredMessage {
+            number,
+            made: Duration::from_nanos(made),
+            completed: since(completed),
+            delivered: since(now),
+        });
+        if let Pace::Asked(gap) = self.plan.pace
+            && Some(&(position + 1)) == self.starts.get(self.asked)
+        {
+            self.ask_at = Some(now + gap);
+        }
+        Ok(())
+    }
+}
+
+impl App<Connection> for UpdateSink {
+    fn on_event(
+        &mut self,
+        _now: Instant,
+        _quic: &mut Connection,
+        event: Event,
+    ) -> Result<(), AppError> {
+        if let Event::Stream(event) = event {
+            self.groups.on_event(&event);
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self, now: Instant, quic: &mut Connection) -> Result<Option<Instant>, AppError> {
+        if quic.is_handshaking() {
+            return Ok(None);
+        }
+        if self.requests.is_none() {
+            let first = match self.plan.pace {
+                Pace::Streaming => self.plan.updates.len(),
+                Pace::Asked(_) => 1,
+            };
+            self.ask(now, quic, first)?;
+        }
+        loop {
+            let received = self.groups.receive(now, quic);
+            received.map_err(|error| AppError(error.to_string()))?;
+            if !self.groups.is_ready() {
+                break;
+            }
+            while let Some(message) = self.groups.pop() {
+                self.take(now, message.completed, &message.data)?;
+            }
+        }
+        if self.ask_at.is_some_and(|at| at <= now) && self.asked < self.plan.updates.len() {
+            self.ask_at = None;
+            self.ask(now, quic, 1)?;
+        }
+        Ok(self.ask_at.filter(|_| !self.is_done()))
+    }
+}

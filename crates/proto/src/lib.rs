@@ -169,7 +169,7 @@ pub mod policy {
         Acked, CongestionController, CongestionFactory, FixedRate, Lost, MAX_WINDOW, Packet,
         PacketState, PathParameters, Sent, WindowLimits,
     };
-    pub use crate::fec::code::{CODES, Code, Parity2d, ReedSolomon, SlidingWindow};
+    pub use crate::fec::code::{CODES, Code, LdpcStaircase, Parity2d, ReedSolomon, SlidingWindow};
     pub use crate::fec::redundancy::{
         AcRlnc, Arrival, Auto, Background, Block, Buffer, Bulk, Burst, Decision, Incremental,
         MAX_BLOCK, MAX_BURST, MAX_DELAY, Messages, PathView, Reason, Redundancy, RedundancyFactory,

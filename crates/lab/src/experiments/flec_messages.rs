@@ -48,8 +48,7 @@ pub enum Variant {
 
 impl Variant {
     /// All variants.
-    pub const ALL: [Self; 5] =
-        [Self::Quic, Self::Messages, Self::NoApi, Self::Auto, Self::Ideal];
+    pub const ALL: [Self; 5] = [Self::Quic, Self::Messages, Self::NoApi, Self::Auto, Self::Ideal];
 
     /// Its name in tables.
     #[must_use]

@@ -61,6 +61,8 @@ impl Egress {
         tokens: &mut Tokens,
     ) -> Wrote {
         let session = self.session_of(pending.id, slot.path);
+        // A session sees its own streams' data by itself.
+        self.streams.message_id(pending.id).into_iter().for_each(|id| self.messages.begun(id));
         if let Some(session) = session.filter(|session| self.protects(*session, slot.path)) {
             self.write_symbol(session, pending, slot, out, tokens);
             return Wrote::LAST;

@@ -126,6 +126,10 @@ pub(super) struct MessageTable {
     waiting: VecDeque<MessageId>,
     /// Bytes of those.
     waiting_bytes: usize,
+    /// Messages that have a stream on which nothing was sent yet, and their sizes.
+    fresh: BTreeMap<MessageId, usize>,
+    /// Bytes of those.
+    fresh_bytes: usize,
     outcomes: VecDeque<(MessageId, MessageOutcome)>,
     /// Whether the application knows that there are outcomes.
     announced: bool,
@@ -196,7 +200,18 @@ impl MessageTable {
             self.due.remove(&(deadline, id));
         }
         self.overdue.remove(&id);
+        self.begun(id);
         Some(deadline)
+    }
+
+    /// Some of a message was sent, or none will be.
+    pub(super) fn begun(&mut self, id: MessageId) {
+        self.fresh_bytes -= self.fresh.remove(&id).unwrap_or(0);
+    }
+
+    /// Bytes of messages that have a stream of which nothing was sent yet; `None` if there are none.
+    pub(super) fn fresh_bytes(&self) -> Option<u64> {
+        (!self.fresh.is_empty()).then_some(self.fresh_bytes as u64)
     }
 
     fn report(&mut self, id: MessageId, outcome: MessageOutcome) {
@@ -300,6 +315,8 @@ impl Egress {
             record.place = Place::Stream(stream);
             self.messages.waiting.pop_front();
             self.messages.waiting_bytes -= len + OVERHEAD;
+            self.messages.fresh.insert(id, len);
+            self.messages.fresh_bytes += len;
         }
     }
 

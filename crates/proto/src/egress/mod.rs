@@ -207,14 +207,20 @@ impl Egress {
     fn surroundings_if(&self, idle: bool, session: u16, path: &PathView) -> Surroundings {
         let streams = self.sessions.streams_of(session).iter().map(|id| self.streams.unsent(*id));
         let all = streams.fold(Unsent::default(), Unsent::and);
+        // Messages join their session when they are first sent.
+        let fresh = match self.sessions.kind(session) {
+            Some(Kind::Messages) => self.messages.fresh_bytes(),
+            Some(Kind::Streams | Kind::Datagrams) | None => None,
+        };
         let has_source = if self.datagram_session == Some(session) {
             !self.datagrams.is_empty()
         } else {
-            all.is_sendable && !self.streams.is_connection_blocked()
+            let is_sendable = all.is_sendable || fresh.is_some();
+            is_sendable && !self.streams.is_connection_blocked()
         };
         Surroundings {
             has_source,
-            left: all.bytes,
+            left: all.bytes + fresh.unwrap_or(0),
             buffer: all.peer_buffer,
             idle,
             credit: self.streams.credit(),

@@ -209,6 +209,11 @@ impl SendSessions {
         candidates.min_by_key(|(_, s)| s.streams.len()).map(|(i, _)| i)
     }
 
+    /// Whose data a session protects.
+    pub fn kind(&self, session: u16) -> Option<Kind> {
+        self.sessions.get(usize::from(session)).map(|s| s.kind)
+    }
+
     /// The streams that belong to a session.
     pub fn streams_of(&self, session: u16) -> &[StreamId] {
         self.sessions.get(usize::from(session)).map_or(&[], |s| &s.streams)

@@ -11,6 +11,8 @@ impl CodeId {
     pub const REED_SOLOMON: Self = Self(1);
     /// Two-dimensional parity.
     pub const PARITY_2D: Self = Self(2);
+    /// LDPC-Staircase blocks.
+    pub const LDPC_STAIRCASE: Self = Self(3);
 
     /// The largest number: a variable-length integer has a bit for each code up to it.
     pub const MAX: Self = Self(61);

@@ -5,10 +5,12 @@
 //! repair symbols of several codes. To add a code, write a file with a [`Code`] and a line in
 //! [`CODES`].
 
+mod ldpc_staircase;
 mod parity_2d;
 mod reed_solomon;
 mod sliding_window;
 
+pub use ldpc_staircase::LdpcStaircase;
 pub use parity_2d::Parity2d;
 pub use reed_solomon::ReedSolomon;
 pub use sliding_window::SlidingWindow;
@@ -73,7 +75,7 @@ pub trait Code: Debug + Send + Sync {
 }
 
 /// All codes.
-pub static CODES: [&dyn Code; 3] = [&SlidingWindow, &ReedSolomon, &Parity2d];
+pub static CODES: [&dyn Code; 4] = [&SlidingWindow, &ReedSolomon, &Parity2d, &LdpcStaircase];
 
 impl CodeSet {
     /// All codes.
@@ -122,10 +124,12 @@ mod tests {
                     decoder.source(id, symbol).unwrap();
                 }
             }
-            assert!(code.admits(&(1..5), 3));
+            // Repair symbol 1 of 4 with LDPC-Staircase; with the others one of four or more.
+            let key = if code.id() == CodeId::LDPC_STAIRCASE { 0x301 } else { 3 };
+            assert!(code.admits(&(1..5), key));
             let mut payload = vec![7];
-            assert_eq!(code.encode(&encoder, 1..5, 3, &mut payload), Ok(9));
-            let outcome = code.decode(&mut decoder, 1..5, 3, &payload[1..]);
+            assert_eq!(code.encode(&encoder, 1..5, key, &mut payload), Ok(9));
+            let outcome = code.decode(&mut decoder, 1..5, key, &payload[1..]);
             assert_eq!(outcome, Ok(RepairOutcome::Innovative { recovered: 1 }), "{code:?}");
             assert_eq!(decoder.symbol(2), Some(symbols[2]));
         }
@@ -139,7 +143,7 @@ mod tests {
             encoder.push(&[id; 30][..1 + usize::from(id) % 30]).unwrap();
         }
         for code in CODES {
-            for (span, key) in [(0..40, 0), (3..20, 5), (9..10, 77)] {
+            for (span, key) in [(0..40, 0), (3..20, 5), (9..10, 77), (0..40, 0x502)] {
                 let (mut made, mut expected) = (Vec::new(), Vec::new());
                 code.encode(&encoder, span.clone(), key, &mut made).unwrap();
                 let coefficient = |id| code.coefficient(&span, key, id);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::fec::code::CODES;
+use crate::fec::code::{CODES, LdpcStaircase};
 use crate::wire::code_id::{CodeId, CodeSet};
 use crate::wire::frame::{Carrier, Frame, FrameIter, SymbolAck};
 use proptest::prelude::*;
@@ -172,7 +172,8 @@ fn a_peer_that_fills_every_session_stays_within_the_bound() {
             for id in [first, first + 4000].into_iter().chain(first + 1..first + 6) {
                 peer.resend(session, id);
             }
-            for (key, code) in (0..).zip(CODES) {
+            for (number, code) in (0..).zip(CODES) {
+                let key = key(code.id(), number);
                 let header = RepairHeader::new(session, code.id(), &(first + 50..first + 90), key);
                 let result = peer.receiver.on_repair(now, &header, &payload);
                 assert_eq!(code_of(result), Ok(()));
@@ -184,6 +185,12 @@ fn a_peer_that_fills_every_session_stays_within_the_bound() {
         }
     }
     assert!(peer.receiver.allocated() > MAX_DECODER_BYTES / 2);
+}
+
+/// A key that the code has.
+fn key(code: CodeId, number: u32) -> u32 {
+    let staircase = LdpcStaircase::key(200, number % 200).unwrap();
+    if code == CodeId::LDPC_STAIRCASE { staircase } else { number }
 }
 
 /// A single session whose window alone exceeds the limit.
@@ -369,7 +376,7 @@ proptest! {
     /// recovered are remembered.
     #[test]
     fn nothing_is_processed_twice(
-        actions in proptest::collection::vec((0u16..3, 0u8..9, any::<u16>()), 0..300),
+        actions in proptest::collection::vec((0u16..3, 0u8..10, any::<u16>()), 0..300),
     ) {
         let config = FecConfig { max_window_symbols: 64, ..all_codes() };
         let mut peer = Peer::new(config, 40);
@@ -388,10 +395,10 @@ proptest! {
                     let new = peer.resend(session, start);
                     prop_assert_eq!(new, processed.insert(start));
                 }
-                4..=6 if !window.is_empty() => {
+                4..=7 if !window.is_empty() => {
                     let code = CODES[usize::from(action - 4)];
-                    let header =
-                        RepairHeader::new(session, code.id(), &(start..window.end), choice.into());
+                    let key = key(code.id(), choice.into());
+                    let header = RepairHeader::new(session, code.id(), &(start..window.end), key);
                     let mut payload = Vec::new();
                     if code.admits(&header.span(), header.key) {
                         let encoder = &peer.encoders[usize::from(session)];
@@ -399,7 +406,7 @@ proptest! {
                         peer.receiver.on_repair(peer.now, &header, &payload).unwrap();
                     }
                 }
-                7 => peer.idle(),
+                8 => peer.idle(),
                 _ => peer.now += Duration::from_millis(u64::from(choice) % 500),
             }
             for id in peer.fetch(session) {

@@ -1,7 +1,7 @@
 //! Parity symbols after each block of data.
 
 use super::{Arrival, Decision, Redundancy, RedundancyFactory, RepairPlan, Turn, View};
-use crate::fec::code::Parity2d;
+use crate::fec::code::{LdpcStaircase, Parity2d};
 use crate::wire::code_id::CodeId;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,20 +11,24 @@ use sutura_schedule::registry::{Entry, UnknownPolicy};
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "block",
-    "parity symbols after each block of data: Reed-Solomon, or rows and columns",
+    "parity symbols after each block: Reed-Solomon, LDPC-Staircase, or rows and columns",
     "source=20,parity=2,code=rs",
     |parameters| {
         let source = parameters.number("source", 20)?;
         let block = match parameters.take("code") {
             None | Some("rs") => Block::new(source, parameters.number("parity", 2)?),
             Some("2d") => Block::parity_2d(source),
+            Some("ldpc") => Block::ldpc(source, parameters.number("parity", 3)?),
             Some(code) => {
-                let text = format!("code: `{code}` is neither rs nor 2d");
+                let text = format!("code: `{code}` is none of rs, ldpc and 2d");
                 return Err(UnknownPolicy::new(text));
             }
         };
         let block = block.ok_or_else(|| {
-            UnknownPolicy::new("a block has 1 to 255 symbols, source and parity together")
+            UnknownPolicy::new(
+                "a block has 1 to 255 symbols, source and parity together; with ldpc, 2 to 1024 \
+                 source and 3 to 256 parity symbols",
+            )
         })?;
         Ok(Arc::new(block))
     },
@@ -34,7 +38,7 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
 /// GF(256).
 pub const MAX_BLOCK: u32 = 255;
 
-/// Blocks: after `source` symbols, or at the end of the application's data, sends parity symbols. If
+/// Blocks: after `source` symbols, or at the end of the session's data, sends parity symbols. If
 /// the peer does not accept the code, repair symbols of the sliding window over the same blocks are
 /// sent instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +54,8 @@ enum Parities {
     ReedSolomon(u32),
     /// One for each row and each column.
     Lines,
+    /// So many of an LDPC-Staircase code.
+    Staircase(u32),
 }
 
 impl Parities {
@@ -57,15 +63,26 @@ impl Parities {
         match self {
             Self::ReedSolomon(_) => CodeId::REED_SOLOMON,
             Self::Lines => CodeId::PARITY_2D,
+            Self::Staircase(_) => CodeId::LDPC_STAIRCASE,
         }
     }
 
     /// How many there are for a block with this span.
     fn count(self, span: &Range<u64>) -> u32 {
         match self {
-            Self::ReedSolomon(count) => count,
+            Self::ReedSolomon(count) | Self::Staircase(count) => count,
             // There are fewer lines than symbols in all but the smallest blocks.
             Self::Lines => Parity2d::lines(span.end.saturating_sub(span.start)) as u32,
+        }
+    }
+}
+
+impl Parities {
+    /// The key of parity symbol `index`.
+    fn key(self, index: u32) -> u32 {
+        match self {
+            Self::ReedSolomon(_) | Self::Lines => index,
+            Self::Staircase(count) => LdpcStaircase::key(count, index).unwrap_or(index),
         }
     }
 }
@@ -90,6 +107,15 @@ impl Block {
         let fits = u64::from(source) + lines <= u64::from(MAX_BLOCK);
         (source > 0 && fits).then_some(Self { source, parities: Parities::Lines })
     }
+
+    /// LDPC-Staircase blocks of `source` symbols (k) and `parity` parity symbols (n - k). `None` if there
+    /// are not 2 to 1024 and 3 to 256 of them.
+    #[must_use]
+    pub fn ldpc(source: u32, parity: u32) -> Option<Self> {
+        let fits = (2..=LdpcStaircase::MAX_SOURCES).contains(&source.into())
+            && LdpcStaircase::key(parity, 0).is_some();
+        fits.then_some(Self { source, parities: Parities::Staircase(parity) })
+    }
 }
 
 impl RedundancyFactory for Block {
@@ -101,6 +127,9 @@ impl RedundancyFactory for Block {
         match self.parities {
             Parities::ReedSolomon(parity) => format!("source={}, parity={parity}", self.source),
             Parities::Lines => format!("source={}, code=2d", self.source),
+            Parities::Staircase(parity) => {
+                format!("source={}, parity={parity}, code=ldpc", self.source)
+            }
         }
     }
 
@@ -167,8 +196,11 @@ impl Redundancy for BlockPolicy {
         }
     }
 
-    fn on_flushed(&mut self, _now: Instant, _ended: bool, _view: &View) {
-        self.close();
+    fn on_flushed(&mut self, _now: Instant, _ended: bool, view: &View) {
+        // Another stream or message of the session fills the block.
+        if !view.has_source {
+            self.close();
+        }
     }
 
     fn on_repair_sent(&mut self, _now: Instant, view: &View) {
@@ -191,7 +223,7 @@ impl Redundancy for BlockPolicy {
             Some(block) => Decision::Repair(RepairPlan {
                 span: block.span.start.max(view.first)..block.span.end,
                 code: self.block.parities.code(),
-                key: Some(block.sent),
+                key: Some(self.block.parities.key(block.sent)),
                 turn: Turn::Protected,
             }),
             None => Decision::Source,
@@ -255,6 +287,36 @@ mod tests {
         }
         let first = (0..10).map(|line| (0..25, line));
         assert!(sent.into_iter().eq(first.chain((0..3).map(|line| (25..27, line)))));
+    }
+
+    #[test]
+    fn a_staircase_says_how_many_steps_it_has() {
+        let now = Instant::now();
+        let mut policy = Block::ldpc(100, 5).unwrap().build();
+        (0..100).for_each(|id| policy.on_source_sent(now, id, &view(0, id + 1)));
+        let mut keys = Vec::new();
+        while let Decision::Repair(plan) = policy.decide(now, &view(0, 100)) {
+            assert_eq!((&plan.span, plan.code), (&(0..100), CodeId::LDPC_STAIRCASE));
+            assert!(LdpcStaircase.admits(&plan.span, plan.key.unwrap()));
+            keys.extend(plan.key);
+            policy.on_repair_sent(now, &view(0, 100));
+        }
+        assert_eq!(keys, [0x400, 0x401, 0x402, 0x403, 0x404]);
+        assert!(Block::ldpc(1, 3).is_none() && Block::ldpc(2, 2).is_none());
+        assert!(Block::ldpc(1025, 3).is_none() && Block::ldpc(100, 257).is_none());
+    }
+
+    /// A block may hold many messages, each of which ends its stream.
+    #[test]
+    fn the_end_of_one_message_of_several_does_not_end_the_block() {
+        let now = Instant::now();
+        let mut policy = Block::new(4, 1).unwrap().build();
+        for id in 0..3 {
+            let more = View { has_source: id < 2, ..view(0, id + 1) };
+            policy.on_source_sent(now, id, &more);
+            policy.on_flushed(now, true, &more);
+        }
+        assert_eq!(parities(&mut *policy, &view(0, 3)), [(0..3, 0)]);
     }
 
     #[test]

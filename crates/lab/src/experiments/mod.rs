@@ -25,6 +25,7 @@ experiments! {
     controllers,
     controllers_shared,
     eghbal_2022,
+    eghbal_2025,
     eghbal_order,
     fec_bottleneck,
     flec_buffer,

@@ -54,6 +54,8 @@ pub struct UpdatePlan {
     pub order: UpdateOrder,
     /// When they are sent.
     pub pace: Pace,
+    /// How long each message may take, as the transport is told; `None` to not tell it.
+    pub deadline: Option<Duration>,
 }
 
 impl UpdatePlan {
@@ -65,6 +67,7 @@ impl UpdatePlan {
             updates: vec![update; count].into(),
             order: UpdateOrder::Partial,
             pace: Pace::Streaming,
+            deadline: None,
         }
     }
 
@@ -173,7 +176,8 @@ impl UpdateSource {
         };
         while let Some(size) = self.plan.updates[self.update].messages.get(self.message) {
             let data = self.body(*size, made);
-            let message = GroupMessage { data: &data, ..GroupMessage::default() };
+            let deadline = self.plan.deadline.map(|deadline| made + deadline);
+            let message = GroupMessage { data: &data, deadline, ..GroupMessage::default() };
             match self.groups.send(quic, group, &message) {
                 Ok(number) if number == self.sent => {}
                 Err(SendGroupError::Message(SendMessageError::Blocked)) => return Ok(false),

@@ -11,7 +11,7 @@ use sutura_schedule::registry::{Entry, UnknownPolicy};
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "block",
-    "parity symbols after each block: Reed-Solomon, LDPC-Staircase, or rows and columns",
+    "parity symbols after each block: Reed-Solomon, LDPC, or rows and columns",
     "source=20,parity=2,code=rs",
     |parameters| {
         let source = parameters.number("source", 20)?;
@@ -19,8 +19,9 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
             None | Some("rs") => Block::new(source, parameters.number("parity", 2)?),
             Some("2d") => Block::parity_2d(source),
             Some("ldpc") => Block::ldpc(source, parameters.number("parity", 3)?),
+            Some("window") => Block::window(source, parameters.number("parity", 2)?),
             Some(code) => {
-                let text = format!("code: `{code}` is none of rs, ldpc and 2d");
+                let text = format!("code: `{code}` is none of rs, ldpc, 2d and window");
                 return Err(UnknownPolicy::new(text));
             }
         };
@@ -56,6 +57,8 @@ enum Parities {
     Lines,
     /// So many of an LDPC-Staircase code.
     Staircase(u32),
+    /// So many of the sliding window's code.
+    Window(u32),
 }
 
 impl Parities {
@@ -64,13 +67,14 @@ impl Parities {
             Self::ReedSolomon(_) => CodeId::REED_SOLOMON,
             Self::Lines => CodeId::PARITY_2D,
             Self::Staircase(_) => CodeId::LDPC_STAIRCASE,
+            Self::Window(_) => CodeId::SLIDING_WINDOW,
         }
     }
 
     /// How many there are for a block with this span.
     fn count(self, span: &Range<u64>) -> u32 {
         match self {
-            Self::ReedSolomon(count) | Self::Staircase(count) => count,
+            Self::ReedSolomon(count) | Self::Staircase(count) | Self::Window(count) => count,
             // There are fewer lines than symbols in all but the smallest blocks.
             Self::Lines => Parity2d::lines(span.end.saturating_sub(span.start)) as u32,
         }
@@ -78,11 +82,12 @@ impl Parities {
 }
 
 impl Parities {
-    /// The key of parity symbol `index`.
-    fn key(self, index: u32) -> u32 {
+    /// The key of parity symbol `index`; `None` for any that was not used.
+    fn key(self, index: u32) -> Option<u32> {
         match self {
-            Self::ReedSolomon(_) | Self::Lines => index,
-            Self::Staircase(count) => LdpcStaircase::key(count, index).unwrap_or(index),
+            Self::ReedSolomon(_) | Self::Lines => Some(index),
+            Self::Staircase(count) => LdpcStaircase::key(count, index),
+            Self::Window(_) => None,
         }
     }
 }
@@ -116,6 +121,13 @@ impl Block {
             && LdpcStaircase::key(parity, 0).is_some();
         fits.then_some(Self { source, parities: Parities::Staircase(parity) })
     }
+
+    /// Blocks of `source` symbols followed by `parity` repair symbols of the sliding window over the same
+    /// symbols, which every peer accepts. `None` if there are no source symbols.
+    #[must_use]
+    pub fn window(source: u32, parity: u32) -> Option<Self> {
+        (source > 0).then_some(Self { source, parities: Parities::Window(parity) })
+    }
 }
 
 impl RedundancyFactory for Block {
@@ -129,6 +141,9 @@ impl RedundancyFactory for Block {
             Parities::Lines => format!("source={}, code=2d", self.source),
             Parities::Staircase(parity) => {
                 format!("source={}, parity={parity}, code=ldpc", self.source)
+            }
+            Parities::Window(parity) => {
+                format!("source={}, parity={parity}, code=window", self.source)
             }
         }
     }
@@ -223,7 +238,7 @@ impl Redundancy for BlockPolicy {
             Some(block) => Decision::Repair(RepairPlan {
                 span: block.span.start.max(view.first)..block.span.end,
                 code: self.block.parities.code(),
-                key: Some(self.block.parities.key(block.sent)),
+                key: self.block.parities.key(block.sent),
                 turn: Turn::Protected,
             }),
             None => Decision::Source,

@@ -1,0 +1,310 @@
+//! Screen updates in total and in partial order (Eghbal and Lu 2025, section 6, Figs. 9 to 26): 300
+//! updates of 100 messages of 1400 bytes each, as a stream and one after the other as the user acts.
+//!
+//! The paper's losses are those of both directions together: each direction loses half as many.
+
+mod report;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sutura_analysis::report::Report;
+use sutura_analysis::statistics::{Distribution, mean};
+use sutura_link::LinkConfig;
+use sutura_proto::{Algorithm, CodeSet, FecConfig, TransportConfig, registry};
+use sutura_sim::{Pace, Scenario, UpdateOrder, UpdatePlan, UpdatesOutcome};
+
+use super::Experiment;
+use super::paper_path::seed;
+use crate::{Error, Options, parallel};
+
+/// Updates of a run.
+const UPDATES: u64 = 300;
+/// Messages of an update, and bytes of each.
+const MESSAGES: usize = 100;
+const BYTES: usize = 1400;
+/// The time from the end of an update to the user's next action.
+const GAP: Duration = Duration::from_millis(300);
+/// Bytes of a packet: a message fits in one.
+const PACKET: u16 = 1472;
+/// Messages that may be on their way: more than any path here holds.
+const STREAMS: u64 = 16_384;
+/// Runs of each configuration.
+const SEEDS: u64 = 5;
+
+/// Whether updates follow each other or wait for the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workload {
+    /// As fast as the path takes them, like a video.
+    Streaming,
+    /// Each when the user acts.
+    Interactive,
+}
+
+impl Workload {
+    /// Its name in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Streaming => "streaming",
+            Self::Interactive => "non-streaming",
+        }
+    }
+}
+
+/// A path, with the paper's figures of it for both workloads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Path {
+    /// Share of packets lost in both directions together, in percent.
+    pub loss: f64,
+    /// Round-trip time in milliseconds.
+    pub rtt: u64,
+    /// Megabits per second.
+    pub mbit: u64,
+    /// The congestion controller of both ends.
+    pub congestion: Algorithm,
+    /// The figures of the paper: streaming, non-streaming.
+    pub figures: [&'static str; 2],
+}
+
+/// The paper's baseline.
+const BASELINE: Path = Path {
+    loss: 0.5,
+    rtt: 100,
+    mbit: 100,
+    congestion: Algorithm::BBR,
+    figures: ["Fig. 9", "Fig. 18"],
+};
+/// All paths of Table 1: one thing differs from the baseline.
+const PATHS: [Path; 9] = [
+    BASELINE,
+    Path { loss: 0.1, figures: ["Fig. 10", "Fig. 19"], ..BASELINE },
+    Path { loss: 1.0, figures: ["Fig. 11", "Fig. 20"], ..BASELINE },
+    Path { rtt: 50, figures: ["Fig. 12", "Fig. 21"], ..BASELINE },
+    Path { rtt: 200, figures: ["Fig. 13", "Fig. 22"], ..BASELINE },
+    Path { mbit: 10, figures: ["Fig. 14", "Fig. 23"], ..BASELINE },
+    Path { mbit: 1000, figures: ["Fig. 15", "Fig. 24"], ..BASELINE },
+    Path { congestion: Algorithm::CUBIC, figures: ["Fig. 16", "Fig. 25"], ..BASELINE },
+    Path { loss: 0.0, figures: ["Fig. 17", "Fig. 26"], ..BASELINE },
+];
+
+impl Path {
+    fn link(&self) -> Result<LinkConfig, Error> {
+        let Self { loss, rtt, mbit, .. } = self;
+        let loss = match loss {
+            0.0 => "none".to_owned(),
+            loss => format!("bern:{}", loss / 200.0),
+        };
+        // The paper's queue is of 9 MB.
+        let delay = *rtt as f64 / 2.0;
+        Ok(format!("rate={mbit}mbit delay={delay}ms queue=9mb loss={loss}").parse()?)
+    }
+}
+
+/// How messages are delivered and protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scheme {
+    /// Its name in tables.
+    pub name: &'static str,
+    /// The order of delivery.
+    pub order: UpdateOrder,
+    /// The redundancy policy.
+    pub policy: Option<&'static str>,
+    /// Whether nothing is lost: what no scheme can be better than.
+    pub ideal: bool,
+}
+
+impl Scheme {
+    const fn partial(name: &'static str, policy: &'static str) -> Self {
+        Self { name, order: UpdateOrder::Partial, policy: Some(policy), ideal: false }
+    }
+
+    const PLAIN: Self =
+        Self { name: "partial", order: UpdateOrder::Partial, policy: None, ideal: false };
+}
+
+/// All schemes. `window` is the sliding-window code over the same blocks as the others.
+const SCHEMES: [Scheme; 13] = [
+    Scheme { name: "total", order: UpdateOrder::Total, ..Scheme::PLAIN },
+    Scheme::PLAIN,
+    Scheme::partial("RS 1.03", "block:source=100,parity=3"),
+    Scheme::partial("RS 1.05", "block:source=100,parity=5"),
+    Scheme::partial("RS 1.10", "block:source=100,parity=10"),
+    Scheme::partial("LDPC 1.05", "block:source=100,parity=5,code=ldpc"),
+    Scheme::partial("LDPC 1.10", "block:source=100,parity=10,code=ldpc"),
+    Scheme::partial("2D 1.20", "block:source=100,code=2d"),
+    Scheme::partial("window 1.03", WINDOW_3),
+    Scheme::partial("window 1.05", WINDOW_5),
+    Scheme::partial("window 1.10", WINDOW_10),
+    Scheme::partial("auto", "auto"),
+    Scheme { name: "ideal", ideal: true, ..Scheme::PLAIN },
+];
+const WINDOW_3: &str = "block:source=100,parity=3,code=window";
+const WINDOW_5: &str = "block:source=100,parity=5,code=window";
+const WINDOW_10: &str = "block:source=100,parity=10,code=window";
+
+/// One configuration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Setup {
+    /// What is sent when.
+    pub workload: Workload,
+    /// The path.
+    pub path: Path,
+    /// How it is delivered and protected.
+    pub scheme: Scheme,
+}
+
+impl Setup {
+    fn plan(&self, updates: usize) -> UpdatePlan {
+        let pace = match self.workload {
+            Workload::Streaming => Pace::Streaming,
+            Workload::Interactive => Pace::Asked(GAP),
+        };
+        UpdatePlan { order: self.scheme.order, pace, ..UpdatePlan::equal(updates, MESSAGES, BYTES) }
+    }
+
+    fn transport(&self) -> Result<TransportConfig, Error> {
+        let registry = registry::redundancy();
+        let policy = self.scheme.policy.map(|policy| registry.find(policy)).transpose()?;
+        let window = u64::from(u32::MAX) / 4;
+        Ok(TransportConfig {
+            congestion: Arc::new(self.path.congestion),
+            redundancy: policy,
+            udp_payload_size: PACKET,
+            max_concurrent_uni_streams: STREAMS,
+            receive_window: window,
+            max_receive_window: window,
+            connection_send_buffer: 64 << 20,
+            fec: Some(FecConfig { codes: CodeSet::all(), ..FecConfig::default() }),
+            ..TransportConfig::default()
+        })
+    }
+
+    fn run(&self, updates: usize, seed: u64) -> Result<UpdatesOutcome, Error> {
+        let path = match self.scheme.ideal {
+            false => self.path,
+            true => Path { loss: 0.0, ..self.path },
+        };
+        let link = path.link()?;
+        let scenario = Scenario::new(seed).link(&link, &link).transport(&self.transport()?);
+        Ok(scenario.updates(&self.plan(updates))?)
+    }
+}
+
+/// What is measured of one run.
+#[derive(Clone, Debug)]
+struct Run {
+    /// For each message, how long it waited for others after it was complete.
+    blocked: Vec<Duration>,
+    /// For each message but the first, the time since the one before was delivered.
+    gaps: Vec<Duration>,
+    /// For each update, the time from the user's action until all of it was delivered.
+    responses: Vec<Duration>,
+    /// When everything was delivered.
+    complete: Duration,
+    /// Bytes from the server for each byte of the messages.
+    wire: f64,
+    repairs: f64,
+    recovered: f64,
+}
+
+impl Run {
+    fn new(outcome: &UpdatesOutcome) -> Self {
+        let all = &outcome.delivered;
+        let of_update = |chunk: &[sutura_sim::DeliveredMessage]| {
+            chunk.iter().map(|message| message.delivered).max().unwrap_or_default()
+        };
+        let responses = all.chunks(MESSAGES).map(of_update).zip(&outcome.asked_at);
+        let began = outcome.asked_at.first().copied().unwrap_or_default();
+        let last = all.last().map(|message| message.delivered).unwrap_or_default();
+        Self {
+            blocked: all.iter().map(|message| message.delivered - message.completed).collect(),
+            gaps: all.windows(2).map(|two| two[1].delivered - two[0].delivered).collect(),
+            responses: responses.map(|(at, asked)| at.saturating_sub(*asked)).collect(),
+            complete: last.saturating_sub(began),
+            wire: outcome.ends.down.sent_bytes as f64 / (all.len() * BYTES) as f64,
+            repairs: outcome.ends.server.fec.repair_symbols_sent as f64,
+            recovered: outcome.ends.client.fec.recovered as f64,
+        }
+    }
+}
+
+/// The runs of one configuration.
+#[derive(Clone, Debug)]
+struct Summary {
+    setup: Setup,
+    blocked: Distribution,
+    gaps: Distribution,
+    responses: Distribution,
+    /// Means over the runs: gaps longer than a round trip, seconds until everything was delivered,
+    /// bytes, repair symbols, recovered symbols.
+    long_gaps: f64,
+    complete: f64,
+    wire: f64,
+    repairs: f64,
+    recovered: f64,
+}
+
+impl Summary {
+    fn new(setup: Setup, runs: &[Run]) -> Self {
+        let all = |value: fn(&Run) -> &Vec<Duration>| {
+            Distribution::of(runs.iter().flat_map(move |run| value(run).iter().copied()))
+        };
+        let mean_of = |value: &dyn Fn(&Run) -> f64| mean(runs.iter().map(value));
+        // A gap between two updates contains the user's pause and the round trip of the request.
+        let pause = match setup.workload {
+            Workload::Streaming => Duration::ZERO,
+            Workload::Interactive => GAP + Duration::from_millis(setup.path.rtt),
+        };
+        let longest = Duration::from_millis(setup.path.rtt);
+        let within = |run: &Run| {
+            let ends = run.gaps.iter().enumerate();
+            let long = ends.filter(|(index, gap)| {
+                let between = (index + 1) % MESSAGES == 0;
+                gap.saturating_sub(if between { pause } else { Duration::ZERO }) > longest
+            });
+            long.count() as f64
+        };
+        let inner = |run: &Run| {
+            let ends = run.gaps.iter().enumerate();
+            let inner = ends.filter(|(index, _)| {
+                setup.workload == Workload::Streaming || (index + 1) % MESSAGES != 0
+            });
+            inner.map(|(_, gap)| *gap).collect::<Vec<_>>()
+        };
+        Self {
+            setup,
+            blocked: all(|run| &run.blocked),
+            gaps: Distribution::of(runs.iter().flat_map(inner)),
+            responses: all(|run| &run.responses),
+            long_gaps: mean_of(&within),
+            complete: mean_of(&|run| run.complete.as_secs_f64()),
+            wire: mean_of(&|run| run.wire),
+            repairs: mean_of(&|run| run.repairs),
+            recovered: mean_of(&|run| run.recovered),
+        }
+    }
+}
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "eghbal-2025",
+    about: "Screen updates in total and in partial order, with each code",
+    run,
+};
+
+fn measure(setups: &[Setup], seeds: u64, options: &Options) -> Result<Vec<Summary>, Error> {
+    let updates = usize::try_from(options.reduced(UPDATES)).unwrap_or(usize::MAX);
+    let runs = parallel::repeat(options, setups, seeds, |setup, n| {
+        setup.run(updates, seed(options.seed, n)).map(|outcome| Run::new(&outcome))
+    })?;
+    Ok(setups.iter().zip(&runs).map(|(setup, runs)| Summary::new(*setup, runs)).collect())
+}
+
+fn run(options: &Options) -> Result<Report, Error> {
+    let setups = [Workload::Streaming, Workload::Interactive].into_iter().flat_map(|workload| {
+        let of_path = move |path: Path| SCHEMES.map(|scheme| Setup { workload, path, scheme });
+        PATHS.into_iter().flat_map(of_path)
+    });
+    let setups: Vec<Setup> = setups.collect();
+    Ok(report::report(&measure(&setups, options.seeds(SEEDS), options)?))
+}

@@ -1,0 +1,128 @@
+//! The report.
+
+use sutura_analysis::figure::{Axis, Chart, Panel, Series};
+use sutura_analysis::report::Report;
+use sutura_analysis::statistics::millis;
+use sutura_analysis::table::{Cell, Table};
+
+use super::{MESSAGES, Path, Summary, UPDATES, Workload};
+
+/// Schemes that are not drawn, so that a chart can be read.
+const OMITTED: [&str; 3] = ["RS 1.03", "window 1.03", "LDPC 1.05"];
+
+fn path_name(path: &Path) -> String {
+    let Path { loss, rtt, mbit, congestion, .. } = path;
+    format!("{loss} %, {rtt} ms, {mbit} Mbit/s, {congestion}")
+}
+
+fn figure(summary: &Summary) -> &'static str {
+    let [streaming, interactive] = summary.setup.path.figures;
+    match summary.setup.workload {
+        Workload::Streaming => streaming,
+        Workload::Interactive => interactive,
+    }
+}
+
+fn table(caption: &str, rows: &[&Summary], workload: Workload) -> Table {
+    let waits = |s: &Summary, q| match workload {
+        Workload::Streaming => Cell::Millis(millis(s.blocked.quantile(q))),
+        Workload::Interactive => Cell::Millis(millis(s.responses.quantile(q))),
+    };
+    let gap = |s: &Summary, q| Cell::Millis(millis(s.gaps.quantile(q)));
+    let named = |q: &str| match workload {
+        Workload::Streaming => format!("blocked {q}"),
+        Workload::Interactive => format!("response {q}"),
+    };
+    let [p50, p80, p99] = ["p50", "p80", "p99"].map(named);
+    Table::of(
+        caption,
+        rows,
+        &[
+            ("figure", &|s| figure(s).into()),
+            ("path", &|s| path_name(&s.setup.path).into()),
+            ("scheme", &|s| s.setup.scheme.name.into()),
+            (&p50, &|s| waits(s, 0.5)),
+            (&p80, &|s| waits(s, 0.8)),
+            (&p99, &|s| waits(s, 0.99)),
+            ("gap p99", &|s| gap(s, 0.99)),
+            ("gap p99.95", &|s| gap(s, 0.9995)),
+            ("long gaps", &|s| Cell::Number(s.long_gaps)),
+            ("complete", &|s| Cell::Number(s.complete)),
+            ("wire/byte", &|s| Cell::Number(s.wire)),
+            ("repairs", &|s| Cell::Number(s.repairs)),
+            ("recovered", &|s| Cell::Number(s.recovered)),
+        ],
+    )
+}
+
+pub(super) fn report(summaries: &[Summary]) -> Report {
+    let of = |workload| {
+        let rows = summaries.iter().filter(move |s| s.setup.workload == workload);
+        rows.collect::<Vec<_>>()
+    };
+    let (streaming, interactive) = (of(Workload::Streaming), of(Workload::Interactive));
+    Report {
+        title: "Screen updates in partial order".to_owned(),
+        text: text(),
+        tables: vec![
+            table("Streaming updates", &streaming, Workload::Streaming),
+            table("Non-streaming updates", &interactive, Workload::Interactive),
+        ],
+        charts: charts(&streaming).chain(charts(&interactive)).collect(),
+        ..Report::default()
+    }
+}
+
+/// A chart for each figure of the paper: blocked messages, or responses.
+fn charts<'a>(rows: &'a [&Summary]) -> impl Iterator<Item = Chart> + 'a {
+    rows.chunk_by(|a, b| figure(a) == figure(b)).filter_map(|rows| {
+        let first = rows.first()?;
+        let (label, least) = match first.setup.workload {
+            Workload::Streaming => ("time for which a message is blocked, in ms", 0.01),
+            Workload::Interactive => ("time to respond, in ms", 1.0),
+        };
+        let series = rows.iter().filter(|s| !OMITTED.contains(&s.setup.scheme.name)).map(|s| {
+            let distribution = match s.setup.workload {
+                Workload::Streaming => &s.blocked,
+                Workload::Interactive => &s.responses,
+            };
+            let at = |q: u32| {
+                let time = distribution.quantile(f64::from(q) / 1000.0);
+                (millis(time).max(least), f64::from(q) / 1000.0)
+            };
+            Series::line(s.setup.scheme.name, (500..1000).step_by(5).map(at).collect())
+        });
+        Some(Chart {
+            name: figure(first).to_lowercase().replace(". ", "-"),
+            title: format!("{}: {}", figure(first), path_name(&first.setup.path)),
+            x: Axis::log(label),
+            y: Axis::linear("share"),
+            baseline: None,
+            panels: vec![Panel::of(series)],
+        })
+    })
+}
+
+fn text() -> Vec<String> {
+    let gap = millis(super::GAP);
+    vec![
+        format!(
+            "Eghbal and Lu 2025, section 6: {UPDATES} updates of {MESSAGES} messages of 1400 bytes over the \
+             paths of Table 1, with a queue of 9 MB. The paper's losses are of both directions together, so \
+             that each direction loses half as many. Streaming updates follow each other as fast as \
+             congestion control lets them; the others are sent when the user acts, {gap} ms after the one \
+             before was complete."
+        ),
+        "Messages are those of an ordered group, each on a stream of its own. With `total` there is a fence \
+         behind each, with all others behind each update. `RS`, `LDPC` and `2D` are blocks of an update's \
+         100 messages with the paper's n/k, where rows and columns give 1.20; `window` is the sliding-window \
+         code over the same blocks. `auto` sets itself. `ideal` is the same path without losses: no scheme \
+         can be better."
+            .to_owned(),
+        "A message is *blocked* from when it is complete until it is delivered; a *gap* is the time from one \
+         delivery to the next, without the pauses between updates where the user acts, and long if it \
+         exceeds a round trip; a *response* is the time from the user's action until the update is complete. \
+         `complete` is in seconds."
+            .to_owned(),
+    ]
+}

@@ -1,11 +1,12 @@
 //! The connection handle.
 
 use crate::driver::Dirty;
+use crate::groups::{GroupState, MAX_OUTCOMES};
 use crate::http::HttpState;
 use crate::recv_stream::RecvStream;
 use crate::send_stream::SendStream;
 use bytes::Bytes;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -79,6 +80,10 @@ pub(crate) struct State {
     pub(crate) error: Option<ConnectionError>,
     /// HTTP/3, if the application uses it.
     pub(crate) http: Option<Box<HttpState>>,
+    /// Ordered groups, if the application uses them.
+    pub(crate) groups: Option<Box<GroupState>>,
+    /// What became of messages that belong to no group, if the application uses groups as well.
+    outcomes: VecDeque<(MessageId, MessageOutcome)>,
     /// Handles held by the application; when the last is dropped, the connection is closed.
     handles: usize,
 }
@@ -103,6 +108,8 @@ impl Shared {
             connected: false,
             error: None,
             http: None,
+            groups: None,
+            outcomes: VecDeque::new(),
             handles: 0,
         };
         Arc::new(Self { handle, state: Mutex::new(state), dirty })
@@ -163,10 +170,35 @@ impl State {
             if let (Some(http), Event::Stream(event)) = (&mut self.http, &event) {
                 http.on_stream_event(event);
             }
+            if let Some(groups) = &mut self.groups {
+                groups.on_event(&mut self.quic, &event);
+            }
             self.on_event(event);
         }
         if let Some(http) = &mut self.http {
             http.process(now, &mut self.quic, self.error.is_some());
+        }
+        if let Some(groups) = &mut self.groups {
+            groups.receive(now, &mut self.quic);
+        }
+    }
+
+    /// What became of the next message or datagram that belongs to no group.
+    fn poll_outcome(&mut self) -> Option<(MessageId, MessageOutcome)> {
+        self.sort_outcomes();
+        self.outcomes.pop_front().or_else(|| self.quic.poll_message_outcome())
+    }
+
+    /// Passes the outcomes of messages of groups to these.
+    fn sort_outcomes(&mut self) {
+        let Some(groups) = &mut self.groups else { return };
+        while let Some((id, outcome)) = self.quic.poll_message_outcome() {
+            if !groups.on_outcome(&mut self.quic, id, outcome) {
+                if self.outcomes.len() == MAX_OUTCOMES {
+                    self.outcomes.pop_front();
+                }
+                self.outcomes.push_back((id, outcome));
+            }
         }
     }
 
@@ -182,9 +214,13 @@ impl State {
             Event::ConnectionLost(error) => {
                 self.error.get_or_insert(error);
                 w.wake_all();
+                self.groups.iter_mut().for_each(|groups| groups.wake_all());
             }
             Event::DatagramReceived => Waiters::wake(&mut w.datagram),
-            Event::MessageOutcomes => Waiters::wake(&mut w.outcomes),
+            Event::MessageOutcomes => {
+                Waiters::wake(&mut w.outcomes);
+                self.sort_outcomes();
+            }
             Event::MessagesWritable => Waiters::wake(&mut w.messages),
             Event::Stream(StreamEvent::Opened { dir }) => Waiters::wake(&mut w.accept[dir.index()]),
             Event::Stream(StreamEvent::Available { dir }) => {
@@ -210,10 +246,18 @@ impl State {
         if let Some(http) = &mut self.http {
             http.wake_all();
         }
+        if let Some(groups) = &mut self.groups {
+            groups.wake_all();
+        }
     }
 
     pub(crate) fn wait_connected(&mut self, cx: &Context<'_>) {
         enlist(&mut self.waiters.connected, cx);
+    }
+
+    /// Waits until messages are accepted again.
+    pub(crate) fn wait_messages(&mut self, cx: &Context<'_>) {
+        enlist(&mut self.waiters.messages, cx);
     }
 
     pub(crate) fn wait_open(&mut self, dir: Dir, cx: &Context<'_>) {
@@ -442,7 +486,7 @@ impl Connection {
     pub async fn message_outcome(&self) -> Result<(MessageId, MessageOutcome), ConnectionError> {
         poll_fn(|cx| {
             let mut state = self.0.lock();
-            if let Some(outcome) = state.quic.poll_message_outcome() {
+            if let Some(outcome) = state.poll_outcome() {
                 return Poll::Ready(Ok(outcome));
             }
             state.check()?;

@@ -3,7 +3,7 @@
 //! The API is modelled on quinn's: an [`Endpoint`] opens and accepts [`Connection`]s, which open
 //! and accept streams. In addition, a [`SendStream`] can ask for erasure coding with
 //! [`protect`](SendStream::protect), and [`Connection::stats`] shows its effect. HTTP/3 is in
-//! [`http`].
+//! [`http`], messages in a partial order in [`groups`].
 //!
 //! ```no_run
 //! # async fn run(roots: rustls::RootCertStore) -> Result<(), Box<dyn std::error::Error>> {
@@ -28,6 +28,7 @@ mod config;
 mod connection;
 mod driver;
 mod endpoint;
+pub mod groups;
 pub mod http;
 pub mod qlog;
 mod recv_stream;

@@ -1,0 +1,309 @@
+//! Ordered groups: messages that are delivered in a partial order. See [`sutura_proto::groups`].
+
+use crate::connection::{Connection, State, enlist};
+use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::task::{Poll, Waker};
+use std::time::Instant;
+use sutura_proto::groups::{ReceiveGroups, SendGroups};
+use sutura_proto::{
+    ConnectionError, Event, MessageId, MessageOutcome, Priority, SendMessageError, StreamEvent,
+};
+
+pub use sutura_proto::groups::{
+    CANCELLED, Delivered, GroupError, GroupId, GroupMessage, INVALID, SendGroupError,
+};
+
+/// Outcomes of a group that the application has not fetched; the oldest are dropped first.
+pub const MAX_OUTCOMES: usize = 4_096;
+
+/// What became of the messages of a group, and who waits for that.
+#[derive(Debug, Default)]
+struct Outcomes {
+    known: VecDeque<(u64, MessageOutcome)>,
+    waiters: Vec<Waker>,
+}
+
+/// The groups of a connection.
+#[derive(Debug, Default)]
+pub(crate) struct GroupState {
+    send: SendGroups,
+    outcomes: HashMap<GroupId, Outcomes>,
+    receive: Option<ReceiveGroups>,
+    /// Tasks that wait for a message of a group.
+    receivers: Vec<Waker>,
+    error: Option<GroupError>,
+}
+
+impl GroupState {
+    /// Notes an event of the connection.
+    pub(crate) fn on_event(&mut self, quic: &mut sutura_proto::Connection, event: &Event) {
+        match event {
+            Event::Stream(event @ StreamEvent::Readable { .. }) => {
+                self.receive.iter_mut().for_each(|receive| receive.on_event(event));
+            }
+            Event::MessagesWritable => {
+                self.send.flush(quic);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes the outcome of a message; returns whether it is one of a group.
+    pub(crate) fn on_outcome(
+        &mut self,
+        quic: &mut sutura_proto::Connection,
+        id: MessageId,
+        outcome: MessageOutcome,
+    ) -> bool {
+        let Some((group, number)) = self.send.on_outcome(quic, id, outcome) else { return false };
+        if let Some(outcomes) = self.outcomes.get_mut(&group) {
+            if outcomes.known.len() == MAX_OUTCOMES {
+                outcomes.known.pop_front();
+            }
+            outcomes.known.push_back((number, outcome));
+            outcomes.waiters.drain(..).for_each(Waker::wake);
+        }
+        true
+    }
+
+    /// Reads what came, and closes the connection if the peer breaks the rules.
+    pub(crate) fn receive(&mut self, now: Instant, quic: &mut sutura_proto::Connection) {
+        let Some(receive) = &mut self.receive else { return };
+        if self.error.is_none()
+            && let Err(error) = receive.receive(now, quic)
+        {
+            self.error = Some(error);
+            quic.close(now, INVALID, error.to_string().as_bytes());
+        }
+        if receive.is_ready() || self.error.is_some() {
+            self.receivers.drain(..).for_each(Waker::wake);
+        }
+    }
+
+    /// The next message in its turn.
+    fn pop(&mut self, now: Instant, quic: &mut sutura_proto::Connection) -> Option<Delivered> {
+        if !self.receive.as_ref()?.is_ready() && !quic.is_closed() {
+            self.receive(now, quic);
+        }
+        self.receive.as_mut()?.pop()
+    }
+
+    /// Wakes all, because the connection is over.
+    pub(crate) fn wake_all(&mut self) {
+        self.receivers.drain(..).for_each(Waker::wake);
+        self.outcomes.values_mut().for_each(|o| o.waiters.drain(..).for_each(Waker::wake));
+    }
+}
+
+impl State {
+    /// The state of groups, which is made when the application first uses them.
+    fn groups(&mut self) -> (&mut GroupState, &mut sutura_proto::Connection) {
+        (self.groups.get_or_insert_default(), &mut self.quic)
+    }
+}
+
+impl Connection {
+    /// Opens an [ordered group](sutura_proto::groups), all of whose messages have this priority. `None`
+    /// if [`MAX_GROUPS`](sutura_proto::groups::MAX_GROUPS) are open.
+    #[must_use]
+    pub fn open_group(&self, priority: Priority) -> Option<SendGroup> {
+        let mut state = self.0.lock();
+        let (groups, _) = state.groups();
+        let id = groups.send.open(priority)?;
+        groups.outcomes.insert(id, Outcomes::default());
+        drop(state);
+        Some(SendGroup { connection: self.clone(), id })
+    }
+
+    /// Receives the messages of the groups that the peer opens. From now on, all unidirectional streams
+    /// that it opens belong to them, and [`accept_uni`](Self::accept_uni) returns no more. Call this before
+    /// the peer sends any.
+    ///
+    /// ```no_run
+    /// # async fn run(connection: sutura::Connection) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut groups = connection.receive_groups();
+    /// while let Some(message) = groups.next().await? {
+    ///     println!("{} bytes, number {}", message.data.len(), message.number);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn receive_groups(&self) -> GroupReceiver {
+        let mut state = self.0.lock();
+        let side = state.quic.side();
+        let (groups, quic) = state.groups();
+        groups.receive.get_or_insert_with(|| ReceiveGroups::new(side));
+        groups.receive(Instant::now(), quic);
+        drop(state);
+        self.0.touch();
+        GroupReceiver { connection: self.clone() }
+    }
+}
+
+/// Sends the messages of one ordered group. When it is dropped, the group is finished.
+///
+/// ```no_run
+/// # async fn run(connection: sutura::Connection) -> Result<(), Box<dyn std::error::Error>> {
+/// use sutura::groups::GroupMessage;
+///
+/// let screen = connection.open_group(sutura::Priority::default()).ok_or("too many groups")?;
+/// for update in [[b"left", b"half"], [b"next", b"part"]] {
+///     for tile in update {
+///         screen.send(&GroupMessage { data: tile, ..GroupMessage::default() }).await?;
+///     }
+///     screen.fence();
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct SendGroup {
+    connection: Connection,
+    id: GroupId,
+}
+
+impl SendGroup {
+    /// The group's number.
+    #[must_use]
+    pub fn id(&self) -> GroupId {
+        self.id
+    }
+
+    /// Puts a fence behind all messages sent so far: they are delivered before any that follows.
+    pub fn fence(&self) {
+        self.connection.0.lock().groups().0.send.fence(self.id);
+    }
+
+    /// Sends a message and returns its number within the group: 0, 1, 2, ... Waits while too much is
+    /// waiting to be sent.
+    ///
+    /// # Errors
+    /// The message is too large, names others that were not sent or too many of them, or the connection
+    /// is over.
+    pub async fn send(&self, message: &GroupMessage<'_>) -> Result<u64, SendGroupError> {
+        poll_fn(|cx| {
+            let mut state = self.connection.0.lock();
+            let (groups, quic) = state.groups();
+            match groups.send.send(quic, self.id, message) {
+                Err(SendGroupError::Message(SendMessageError::Blocked)) => {
+                    state.wait_messages(cx);
+                    Poll::Pending
+                }
+                sent => {
+                    drop(state);
+                    self.connection.0.touch();
+                    Poll::Ready(sent)
+                }
+            }
+        })
+        .await
+    }
+
+    /// Like [`send`](Self::send), but fails rather than to wait.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send), or too much is waiting to be sent.
+    pub fn try_send(&self, message: &GroupMessage<'_>) -> Result<u64, SendGroupError> {
+        let mut state = self.connection.0.lock();
+        let (groups, quic) = state.groups();
+        let number = groups.send.send(quic, self.id, message)?;
+        drop(state);
+        self.connection.0.touch();
+        Ok(number)
+    }
+
+    /// Cancels a message, for example because a newer one supersedes it: nothing more of it is sent, and
+    /// no other waits for it. Returns whether its fate was still open.
+    pub fn cancel(&self, number: u64) -> bool {
+        let mut state = self.connection.0.lock();
+        let (groups, quic) = state.groups();
+        let cancelled = groups.send.cancel(quic, self.id, number);
+        drop(state);
+        self.connection.0.touch();
+        cancelled
+    }
+
+    /// Waits until it is known what became of a message; returns its number. Each is reported once. Up to
+    /// 4096 are kept for an application that does not ask; then the oldest are dropped.
+    ///
+    /// # Errors
+    /// The connection is over, and all that is known was reported.
+    pub async fn outcome(&self) -> Result<(u64, MessageOutcome), ConnectionError> {
+        poll_fn(|cx| {
+            let mut state = self.connection.0.lock();
+            let ended = state.check();
+            let (groups, _) = state.groups();
+            let outcomes = groups.outcomes.entry(self.id).or_default();
+            if let Some(outcome) = outcomes.known.pop_front() {
+                return Poll::Ready(Ok(outcome));
+            }
+            ended?;
+            enlist(&mut outcomes.waiters, cx);
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+impl Drop for SendGroup {
+    fn drop(&mut self) {
+        let mut state = self.connection.0.lock();
+        let (groups, quic) = state.groups();
+        groups.send.finish(quic, self.id);
+        groups.outcomes.remove(&self.id);
+        drop(state);
+        self.connection.0.touch();
+    }
+}
+
+/// Receives the messages of all groups of a connection.
+#[derive(Debug)]
+pub struct GroupReceiver {
+    connection: Connection,
+}
+
+impl GroupReceiver {
+    /// Waits for the next message in its turn. `None` if the peer has closed the connection without an
+    /// error, after all that was delivered.
+    ///
+    /// # Errors
+    /// The connection is over, or the peer broke the rules of groups.
+    pub async fn next(&mut self) -> Result<Option<Delivered>, ReceiveGroupError> {
+        poll_fn(|cx| {
+            let mut state = self.connection.0.lock();
+            let ended = state.error.clone();
+            let (groups, quic) = state.groups();
+            if let Some(message) = groups.pop(Instant::now(), quic) {
+                let wants_to_send = quic.wants_to_grant_credit();
+                drop(state);
+                if wants_to_send {
+                    self.connection.0.touch();
+                }
+                return Poll::Ready(Ok(Some(message)));
+            }
+            if let Some(error) = groups.error {
+                return Poll::Ready(Err(error.into()));
+            }
+            match ended {
+                Some(ConnectionError::ApplicationClosed { code: 0, .. }) => Poll::Ready(Ok(None)),
+                Some(error) => Poll::Ready(Err(error.into())),
+                None => {
+                    enlist(&mut groups.receivers, cx);
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+}
+
+/// Why no more messages of groups can be received.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReceiveGroupError {
+    /// The peer broke the rules of groups; the connection was closed.
+    #[error("ordered group: {0}")]
+    Group(#[from] GroupError),
+    /// The connection is over.
+    #[error("connection lost: {0}")]
+    ConnectionLost(#[from] ConnectionError),
+}

@@ -223,7 +223,8 @@ impl Egress {
         }
         let ids: SmallVec<[MessageId; 4]> = contents.datagrams.iter().copied().collect();
         let deadline = ids.iter().filter_map(|id| self.messages.datagram_deadline(*id)).min();
-        let message = Some(Message { deadline, size: (out.len() - start) as u64 });
+        let size = (out.len() - start) as u64;
+        let message = Some(Message { deadline, size, ..Message::default() });
         let new = NewSymbol { bytes: &out[start..], contents, message };
         let symbol = self.commit_symbol(session, slot, new);
         if self.datagrams.is_empty() {

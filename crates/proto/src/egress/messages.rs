@@ -53,6 +53,9 @@ pub struct MessageOptions {
     pub unreliable: bool,
     /// The priority of its stream. The deadline above replaces that of the priority.
     pub priority: Priority,
+    /// Whether the receiver holds it, and what follows, until it has all messages sent before, as
+    /// behind a fence of an [ordered group](crate::groups). For policies; what is sent does not change.
+    pub behind_fence: bool,
 }
 
 impl MessageOptions {
@@ -110,6 +113,8 @@ struct Record {
     cancel: Option<u64>,
     /// Whether the peer recovered some of it.
     recovered: bool,
+    /// See [`MessageOptions::behind_fence`].
+    behind_fence: bool,
 }
 
 /// The messages and datagrams of a connection.
@@ -281,7 +286,8 @@ impl Egress {
         data: Bytes,
         options: MessageOptions,
     ) -> Result<MessageId, SendMessageError> {
-        let MessageOptions { deadline, cancel_late: cancel, unreliable: _, priority } = options;
+        let MessageOptions { deadline, priority, behind_fence, .. } = options;
+        let cancel = options.cancel_late;
         if data.len() > self.streams.max_message() {
             return Err(SendMessageError::TooLarge);
         }
@@ -295,7 +301,8 @@ impl Egress {
         let id = table.next_id();
         let ticks = deadline.map(|deadline| table.ticks(deadline));
         let place = Place::Waiting(data, Priority { deadline: ticks, ..priority });
-        table.records.insert(id, Record { place, deadline, cancel, recovered: false });
+        let record = Record { place, deadline, cancel, recovered: false, behind_fence };
+        table.records.insert(id, record);
         table.due.extend(deadline.map(|deadline| (deadline, id)));
         table.waiting.push_back(id);
         table.waiting_bytes += cost;
@@ -309,8 +316,13 @@ impl Egress {
             let Some(record) = self.messages.records.get_mut(&id) else { return };
             let Place::Waiting(data, priority) = &record.place else { return };
             let (len, deadline) = (data.len(), record.deadline);
-            let message =
-                NewMessage { id, data: data.clone(), deadline, priority: priority.clone() };
+            let message = NewMessage {
+                id,
+                data: data.clone(),
+                deadline,
+                priority: priority.clone(),
+                behind_fence: record.behind_fence,
+            };
             let Some(stream) = self.streams.send_message(message) else { return };
             record.place = Place::Stream(stream);
             self.messages.waiting.pop_front();

@@ -208,6 +208,7 @@ impl SendGroups {
             cancel_late: message.cancel_late.then_some(CANCELLED),
             unreliable: false,
             priority: group.priority.clone(),
+            behind_fence: number > 0 && number == group.fence,
         };
         let sent = quic.send_message(bytes.into(), options)?;
         group.latest = group.latest.and(deadline);

@@ -56,6 +56,8 @@ pub struct NewMessage {
     pub deadline: Option<Instant>,
     /// The priority of the stream.
     pub priority: Priority,
+    /// See [`Message::behind_fence`].
+    pub behind_fence: bool,
 }
 
 /// A message whose stream is over.
@@ -77,7 +79,7 @@ impl Streams {
     /// Opens a unidirectional stream, writes a message to it and finishes it. Returns `None` and
     /// does nothing if the peer allows no more streams for now, or if the send buffers lack room.
     pub fn send_message(&mut self, message: NewMessage) -> Option<StreamId> {
-        let NewMessage { id, data, deadline, priority } = message;
+        let NewMessage { id, data, deadline, priority, behind_fence } = message;
         if self.out.pool.room(0) < data.len() {
             return None;
         }
@@ -85,7 +87,7 @@ impl Streams {
         let size = data.len() as u64;
         // The stream is new and has room, so that none of this fails.
         let _ = self.set_priority(stream, priority);
-        let _ = self.announce(stream, Message { deadline, size });
+        let _ = self.announce(stream, Message { deadline, size, behind_fence });
         let _: Result<(), ClosedStream> = self.sending(stream, |send| {
             send.message = Some(id);
             Ok(())
@@ -134,8 +136,8 @@ mod tests {
         let mut messages = Messages::default();
         assert_eq!((messages.newest(), messages.deadline(0)), (None, None));
         let (first, second) = (
-            Message { deadline: Some(at(10)), size: 100 },
-            Message { deadline: Some(at(20)), size: 50 },
+            Message { deadline: Some(at(10)), size: 100, behind_fence: false },
+            Message { deadline: Some(at(20)), size: 50, behind_fence: false },
         );
         messages.announce(0, first);
         messages.announce(200, second);
@@ -144,14 +146,14 @@ mod tests {
         for (offset, deadline) in expected {
             assert_eq!(messages.deadline(offset), deadline.map(at), "{offset}");
         }
-        messages.announce(200, Message { deadline: None, size: 1 });
+        messages.announce(200, Message { deadline: None, size: 1, behind_fence: false });
         assert_eq!(messages.deadline(200), None, "the announcement was replaced");
     }
 
     #[test]
     fn the_oldest_are_forgotten() {
         let mut messages = Messages::default();
-        let message = Message { deadline: Some(Instant::now()), size: 1 };
+        let message = Message { deadline: Some(Instant::now()), size: 1, behind_fence: false };
         (0..1_000).for_each(|start| messages.announce(start, message));
         assert_eq!(messages.0.len(), MAX_MESSAGES);
         assert_eq!((messages.deadline(0), messages.deadline(999)), (None, message.deadline));

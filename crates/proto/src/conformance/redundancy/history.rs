@@ -123,5 +123,6 @@ impl Path {
 
 /// A message of `size` bytes that is announced at `now`.
 pub(super) fn message(now: Instant, size: u64, tolerance: Option<Duration>) -> Message {
-    Message { deadline: tolerance.and_then(|tolerance| now.checked_add(tolerance)), size }
+    let deadline = tolerance.and_then(|tolerance| now.checked_add(tolerance));
+    Message { deadline, size, behind_fence: size.is_multiple_of(4) }
 }

@@ -93,7 +93,7 @@ fn bare_data_can_be_held_and_given_up() {
         from == Side::Client || n != 2
     });
     let deadline = Some(pair.now + Duration::from_millis(10));
-    let message = crate::Message { deadline, size: 6_000 };
+    let message = crate::Message { deadline, size: 6_000, ..crate::Message::default() };
     let id = pair.server.conn().open(Dir::Uni).unwrap();
     pair.server.conn().send_stream(id).announce(message).unwrap();
     pair.server.conn().send_stream(id).write(&pattern(6_000)).unwrap();

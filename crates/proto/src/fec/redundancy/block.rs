@@ -39,7 +39,8 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
 /// GF(256).
 pub const MAX_BLOCK: u32 = 255;
 
-/// Blocks: after `source` symbols, or at the end of the session's data, sends parity symbols. If
+/// Blocks: after `source` symbols, at the end of the session's data and at [fences](crate::groups), sends
+/// parity symbols. If
 /// the peer does not accept the code, repair symbols of the sliding window over the same blocks are
 /// sent instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,6 +205,9 @@ impl Complete {
 impl Redundancy for BlockPolicy {
     fn on_source_sent(&mut self, _now: Instant, id: u64, view: &View) {
         self.forget(view);
+        if view.message.is_some_and(|message| message.behind_fence) {
+            self.close();
+        }
         let open = self.open.get_or_insert(id..id);
         open.end = id + 1;
         if open.end - open.start >= u64::from(self.block.source) {
@@ -249,6 +253,7 @@ impl Redundancy for BlockPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Message;
     use crate::fec::code::Code;
 
     fn view(first: u64, next: u64) -> View {
@@ -319,6 +324,17 @@ mod tests {
         assert_eq!(keys, [0x400, 0x401, 0x402, 0x403, 0x404]);
         assert!(Block::ldpc(1, 3).is_none() && Block::ldpc(2, 2).is_none());
         assert!(Block::ldpc(1025, 3).is_none() && Block::ldpc(100, 257).is_none());
+    }
+
+    #[test]
+    fn a_fence_ends_a_block() {
+        let now = Instant::now();
+        let mut policy = Block::new(100, 1).unwrap().build();
+        for id in 0..9 {
+            let message = Some(Message { behind_fence: id % 3 == 0, ..Message::default() });
+            policy.on_source_sent(now, id, &View { message, ..view(0, id + 1) });
+        }
+        assert_eq!(parities(&mut *policy, &view(0, 9)), [(0..3, 0), (3..6, 0)]);
     }
 
     /// A block may hold many messages, each of which ends its stream.

@@ -189,7 +189,7 @@ mod tests {
             unacked: 10,
             unprotected,
             deadline,
-            message: Some(Message { deadline, size: 1_000 }),
+            message: Some(Message { deadline, size: 1_000, ..Message::default() }),
             next_message: next,
             path: path(),
             ..View::default()

@@ -112,12 +112,15 @@ impl PathView {
 }
 
 /// A piece of a stream that is useful only as a whole, and perhaps only until a deadline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Message {
     /// When it must reach the receiver; `None` if it is never too late.
     pub deadline: Option<Instant>,
     /// Its size in bytes.
     pub size: u64,
+    /// Whether there is a [fence](crate::groups) directly before it: the receiver holds it and all that
+    /// follow until it has everything sent before. Policies see this of the first symbol of a message.
+    pub behind_fence: bool,
 }
 
 /// What a policy knows about its session and the connection.

@@ -3,7 +3,8 @@
 //! Data is sent in *pieces*: what lies between two moments in which the sender has nothing that it
 //! may send, because the application has no more for now or because the receiver's buffer is full.
 //! After each piece there is room that costs no other data, and a loss among its last packets is found
-//! out late. So each piece is followed by as many repair symbols as are worth sending, by the chances
+//! out late. A piece also ends at a [fence](crate::groups), behind which the receiver holds whatever comes
+//! until the piece is complete: there the repair symbols take their time from what follows. So each piece is followed by as many repair symbols as are worth sending, by the chances
 //! that the [`model`] works out from the [floor of loss](crate::path::LossFloor): what is lost with a
 //! growing queue is for congestion control to mend.
 //!
@@ -161,6 +162,7 @@ impl RedundancyFactory for Auto {
             piece: None,
             plan: None,
             purse: 0.0,
+            fenced: false,
             help: Help::default(),
             reason: Reason::Unknown,
         })
@@ -176,6 +178,8 @@ struct AutoPolicy {
     plan: Option<Plan>,
     /// How many repair symbols the budget allows.
     purse: f64,
+    /// Whether there was a fence, so that there will be others.
+    fenced: bool,
     help: Help,
     reason: Reason,
 }
@@ -219,6 +223,10 @@ struct Plan {
     gap: Duration,
     /// By how much they make it more likely that the peer has everything; 0 once the first is sent.
     gain: f64,
+    /// Whether they go before data that waits.
+    at_fence: bool,
+    /// The first symbol that was sent after they were planned, or that is behind the fence.
+    end: u64,
 }
 
 /// Why there is a moment for repair symbols.
@@ -230,6 +238,8 @@ enum Moment {
     Paused,
     /// The application has no more data.
     Ended,
+    /// What follows is behind a fence. Its first symbol was just sent.
+    Fence,
 }
 
 /// Whether repair symbols were of use lately.
@@ -336,7 +346,9 @@ impl AutoPolicy {
         let wait = slack.map_or(wait, |slack| wait.max(slack.saturating_sub(lasts)));
         let due = before.map_or(now + wait, |plan| plan.due.min(now + wait));
         self.reason = Reason::Protects { repairs, wait: due.saturating_duration_since(now) };
-        self.plan = Some(Plan { due, left: repairs, gap, gain });
+        let at_fence = moment == Moment::Fence;
+        let end = view.next - u64::from(at_fence);
+        self.plan = Some(Plan { due, left: repairs, gap, gain, at_fence, end });
     }
 
     /// Lets repair symbols wait longer if what had the first deadline has arrived.
@@ -407,7 +419,7 @@ fn times(
 ) -> (Duration, Duration) {
     let least = match moment {
         Moment::Paused => FLUSH_LINGER,
-        Moment::Blocked | Moment::Ended => Duration::ZERO,
+        Moment::Blocked | Moment::Ended | Moment::Fence => Duration::ZERO,
     };
     let burst = channel.burst_time();
     let wait = match slack {
@@ -420,6 +432,11 @@ fn times(
 impl Redundancy for AutoPolicy {
     fn on_source_sent(&mut self, now: Instant, id: u64, view: &View) {
         self.purse = (self.purse + self.auto.budget).min(MOST as f64);
+        if view.message.is_some_and(|message| message.behind_fence) {
+            self.fenced = true;
+            self.plan(now, Moment::Fence, view);
+            self.piece = None;
+        }
         let piece = self.piece.get_or_insert(Piece::new(now, id));
         if std::mem::take(&mut piece.paused) {
             (piece.fresh, piece.begun) = (id, now);
@@ -432,14 +449,18 @@ impl Redundancy for AutoPolicy {
     }
 
     fn on_flushed(&mut self, now: Instant, ended: bool, view: &View) {
+        if view.has_source {
+            // Another stream or message of the session goes on with the piece.
+            return;
+        }
         self.piece.iter_mut().for_each(|piece| piece.paused = true);
         self.plan(now, if ended { Moment::Ended } else { Moment::Paused }, view);
     }
 
     fn on_repair_sent(&mut self, now: Instant, view: &View) {
         self.purse = (self.purse - 1.0).max(0.0);
-        self.piece = None;
         let Some(plan) = self.plan.take() else { return };
+        self.piece = self.piece.filter(|piece| piece.first >= plan.end);
         self.help.expect(plan.gain, view);
         let left = plan.left - 1;
         self.plan = (left > 0).then_some(Plan { due: now + plan.gap, left, gain: 0.0, ..plan });
@@ -459,12 +480,14 @@ impl Redundancy for AutoPolicy {
     fn protects(&self, view: &View) -> bool {
         // In the middle of a transfer, what is sent is known to have arrived, or is sent again, long
         // before there is a moment for repair symbols.
-        self.auto.sleeps(&view.path, view.resends).is_none() && pause_comes_near(view)
+        let ends_soon = self.fenced || pause_comes_near(view);
+        self.auto.sleeps(&view.path, view.resends).is_none() && ends_soon
     }
 
     fn decide(&self, now: Instant, view: &View) -> Decision {
-        let due = self.plan.is_some_and(|plan| plan.due <= now);
-        if due && view.unacked > 0 && !view.has_source {
+        let in_turn = |plan: &Plan| plan.at_fence || !view.has_source;
+        let due = self.plan.is_some_and(|plan| plan.due <= now && in_turn(&plan));
+        if due && view.unacked > 0 {
             Decision::Repair(RepairPlan::over(view.span()))
         } else {
             Decision::Source

@@ -53,7 +53,7 @@ impl Driver {
     /// Sends a message of five source symbols that is to arrive within `tolerance`.
     fn message(&mut self, tolerance: Duration) {
         let deadline = Some(self.now + tolerance);
-        self.view.message = Some(Message { deadline, size: 5000 });
+        self.view.message = Some(Message { deadline, size: 5000, ..Message::default() });
         self.view.deadline = self.view.deadline.filter(|_| self.view.unacked > 0).or(deadline);
         self.piece(5, 0);
     }

@@ -173,7 +173,7 @@ pub mod policy {
     pub use crate::fec::redundancy::{
         AcRlnc, Arrival, Auto, Background, Block, Buffer, Bulk, Burst, Decision, Incremental,
         MAX_BLOCK, MAX_BURST, MAX_DELAY, Messages, PathView, Reason, Redundancy, RedundancyFactory,
-        RepairPlan, SrArq, Tail, Turn, View,
+        RepairPlan, SrArq, Stage, Tail, Terms, Turn, View,
     };
     pub use crate::loss_reaction::{
         HoldForRepair, LossReaction, LossReactionFactory, LostData, RepairOutlook, ResendAtOnce,

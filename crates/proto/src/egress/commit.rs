@@ -1,7 +1,7 @@
 //! Writes what was chosen.
 
 use super::{Egress, Next, Slot};
-use crate::fec::redundancy::Message;
+use crate::fec::redundancy::{Message, Stage};
 use crate::fec::{Contents, Evicted, NewSymbol, RepairBid};
 use crate::ids::{StreamId, SymbolRef};
 use crate::recovery::token::{StreamToken, Token, Tokens};
@@ -96,9 +96,10 @@ impl Egress {
         };
         let token = written.token;
         let contents = Contents::of(token);
-        let first = token.offset == 0;
-        let message = self.streams.message_of(&token);
-        let message = message.map(|m| Message { behind_fence: m.behind_fence && first, ..m });
+        let message = self.streams.message_of(&token).map(|message| match message.stage {
+            Stage::First if token.offset > 0 => Message { stage: Stage::Within, ..message },
+            Stage::Apart | Stage::Within | Stage::First => message,
+        });
         let symbol = self.commit_symbol(
             session,
             slot,

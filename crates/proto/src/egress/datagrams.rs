@@ -3,7 +3,7 @@
 
 use super::look::SYMBOL_HEADER;
 use super::{Egress, Slot, Wrote};
-use crate::fec::redundancy::{Message, PathView};
+use crate::fec::redundancy::{Message, PathView, Terms};
 use crate::fec::{Contents, NewSymbol, Protection};
 use crate::ids::{MessageId, SymbolRef};
 use crate::recovery::token::{Token, Tokens};
@@ -160,7 +160,7 @@ impl Egress {
         }
         if self.datagram_session.is_none() {
             let protection = self.datagram_protection.as_ref()?;
-            if protection.factory().sleeps(path, false).is_none() {
+            if protection.factory().sleeps(path, Terms::DATAGRAM).is_none() {
                 self.datagram_session = self.sessions.attach_datagrams(protection);
             }
         }

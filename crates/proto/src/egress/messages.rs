@@ -3,7 +3,7 @@
 
 use super::Egress;
 use super::datagrams::OVERHEAD;
-use crate::fec::redundancy::PathView;
+use crate::fec::redundancy::{PathView, Stage};
 use crate::ids::{MessageId, StreamId};
 use crate::streams::{EndedMessage, NewMessage};
 use bytes::Bytes;
@@ -53,9 +53,8 @@ pub struct MessageOptions {
     pub unreliable: bool,
     /// The priority of its stream. The deadline above replaces that of the priority.
     pub priority: Priority,
-    /// Whether the receiver holds it, and what follows, until it has all messages sent before, as
-    /// behind a fence of an [ordered group](crate::groups). For policies; what is sent does not change.
-    pub behind_fence: bool,
+    /// Where it stands in an ordered group. For policies; what is sent does not change.
+    pub stage: Stage,
 }
 
 impl MessageOptions {
@@ -113,8 +112,8 @@ struct Record {
     cancel: Option<u64>,
     /// Whether the peer recovered some of it.
     recovered: bool,
-    /// See [`MessageOptions::behind_fence`].
-    behind_fence: bool,
+    /// Where it stands in an ordered group.
+    stage: Stage,
 }
 
 /// The messages and datagrams of a connection.
@@ -286,7 +285,7 @@ impl Egress {
         data: Bytes,
         options: MessageOptions,
     ) -> Result<MessageId, SendMessageError> {
-        let MessageOptions { deadline, priority, behind_fence, .. } = options;
+        let MessageOptions { deadline, priority, stage, .. } = options;
         let cancel = options.cancel_late;
         if data.len() > self.streams.max_message() {
             return Err(SendMessageError::TooLarge);
@@ -301,7 +300,7 @@ impl Egress {
         let id = table.next_id();
         let ticks = deadline.map(|deadline| table.ticks(deadline));
         let place = Place::Waiting(data, Priority { deadline: ticks, ..priority });
-        let record = Record { place, deadline, cancel, recovered: false, behind_fence };
+        let record = Record { place, deadline, cancel, recovered: false, stage };
         table.records.insert(id, record);
         table.due.extend(deadline.map(|deadline| (deadline, id)));
         table.waiting.push_back(id);
@@ -321,7 +320,7 @@ impl Egress {
                 data: data.clone(),
                 deadline,
                 priority: priority.clone(),
-                behind_fence: record.behind_fence,
+                stage: record.stage,
             };
             let Some(stream) = self.streams.send_message(message) else { return };
             record.place = Place::Stream(stream);

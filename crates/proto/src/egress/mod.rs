@@ -24,7 +24,7 @@ pub use outcome::Outcome;
 
 use crate::config::FecConfig;
 use crate::fec::redundancy::PathView;
-use crate::fec::redundancy::Reason;
+use crate::fec::redundancy::{Reason, Terms};
 use crate::fec::{
     CodingCounts, Contents, FecStats, Kind, Protection, ProtectionStats, SendSessions, Surroundings,
 };
@@ -107,8 +107,8 @@ impl Egress {
     pub fn protections(&self, path: &PathView) -> Vec<ProtectionStats> {
         let mut all: Vec<_> = self.sessions.protections().collect();
         let default = self.streams.default_protection().filter(|_| self.sessions.is_enabled());
-        let asleep =
-            default.and_then(|wanted| Some((wanted, wanted.factory().sleeps(path, true)?)));
+        let asleep = default
+            .and_then(|wanted| Some((wanted, wanted.factory().sleeps(path, Terms::STREAM)?)));
         all.extend(asleep.map(|(protection, reason)| ProtectionStats {
             session: None,
             protection: protection.clone(),
@@ -184,7 +184,8 @@ impl Egress {
             return Some(session);
         }
         let streams = &self.streams;
-        let is_awake = |wanted: &&Protection| wanted.factory().sleeps(path, true).is_none();
+        let terms = if streams.is_fenced(id) { Terms::GROUP } else { Terms::STREAM };
+        let is_awake = |wanted: &&Protection| wanted.factory().sleeps(path, terms).is_none();
         let wanted = streams.protection(id).filter(is_awake)?;
         let kind = if streams.message_id(id).is_some() { Kind::Messages } else { Kind::Streams };
         let is_member = |id| streams.session(id).is_some();

@@ -60,7 +60,7 @@ struct Complete {
 
 /// What is known about a stream.
 #[derive(Debug)]
-enum Stage {
+enum Known {
     /// Its first bytes have not all come.
     Start,
     /// A notice.
@@ -72,7 +72,7 @@ enum Stage {
 /// A stream that is being read.
 #[derive(Debug)]
 struct Incoming {
-    stage: Stage,
+    known: Known,
     parts: Vec<Bytes>,
     size: usize,
 }
@@ -167,7 +167,7 @@ impl ReceiveGroups {
     /// The peer breaks the rules of groups.
     pub fn receive(&mut self, now: Instant, quic: &mut Connection) -> Result<(), GroupError> {
         while let Some(id) = quic.accept(Dir::Uni) {
-            let incoming = Incoming { stage: Stage::Start, parts: Vec::new(), size: 0 };
+            let incoming = Incoming { known: Known::Start, parts: Vec::new(), size: 0 };
             self.streams.insert(id, incoming);
             self.readable.insert(id);
         }
@@ -228,12 +228,12 @@ impl ReceiveGroups {
                 Ok(())
             }
             Read::End => self.end(now, id, incoming),
-            Read::Reset => match incoming.stage {
-                Stage::Message(Header { group, number, .. }) => {
+            Read::Reset => match incoming.known {
+                Known::Message(Header { group, number, .. }) => {
                     self.settle(group, |order, out| order.cancel(number..number + 1, out))
                 }
                 // A notice says which message it was.
-                Stage::Start | Stage::Notice => Ok(()),
+                Known::Start | Known::Notice => Ok(()),
             },
         }
     }
@@ -265,7 +265,7 @@ impl ReceiveGroups {
     /// Whether a message must be left in its stream, because others come before it and as much as may be
     /// held of such messages is.
     fn must_wait(&self, incoming: &Incoming) -> bool {
-        let Stage::Message(header) = &incoming.stage else { return false };
+        let Known::Message(header) = &incoming.known else { return false };
         let is_free = |order: &Order<Complete>| order.is_free(&header.before);
         let free = match self.groups.get(&header.group) {
             Some(order) => is_free(order),
@@ -278,15 +278,15 @@ impl ReceiveGroups {
     /// Reads the header of a stream as soon as there is enough of it, and checks its size.
     fn examine(&self, id: StreamId, incoming: &mut Incoming) -> Result<(), GroupError> {
         let wrong = |reason| GroupError::Header { stream: id, reason };
-        if let Stage::Start = incoming.stage {
+        if let Known::Start = incoming.known {
             let bytes = incoming.bytes();
             match header::decode(&bytes) {
-                Ok((Kind::Notice, _)) => incoming.stage = Stage::Notice,
+                Ok((Kind::Notice, _)) => incoming.known = Known::Notice,
                 Ok((Kind::Message(header), size)) => {
                     if self.over.contains(header.group) {
                         return Err(wrong("the group is over"));
                     }
-                    incoming.stage = Stage::Message(header);
+                    incoming.known = Known::Message(header);
                     incoming.set_bytes(bytes.slice(size..));
                 }
                 Err(HeaderError::Incomplete) if bytes.len() < MAX_HEADER => {}
@@ -294,10 +294,10 @@ impl ReceiveGroups {
                 Err(HeaderError::Invalid(reason)) => return Err(wrong(reason)),
             }
         }
-        match incoming.stage {
-            Stage::Notice if incoming.size > MAX_NOTICE => Err(wrong("the notice is too long")),
-            Stage::Message(_) if incoming.size > MAX_MESSAGE => Err(GroupError::TooLarge(id)),
-            Stage::Start | Stage::Notice | Stage::Message(_) => Ok(()),
+        match incoming.known {
+            Known::Notice if incoming.size > MAX_NOTICE => Err(wrong("the notice is too long")),
+            Known::Message(_) if incoming.size > MAX_MESSAGE => Err(GroupError::TooLarge(id)),
+            Known::Start | Known::Notice | Known::Message(_) => Ok(()),
         }
     }
 
@@ -309,17 +309,17 @@ impl ReceiveGroups {
         mut incoming: Incoming,
     ) -> Result<(), GroupError> {
         let data = incoming.bytes();
-        match incoming.stage {
-            Stage::Start => {
+        match incoming.known {
+            Known::Start => {
                 Err(GroupError::Header { stream: id, reason: "the stream ends in its header" })
             }
-            Stage::Message(Header { group, number, before }) => {
+            Known::Message(Header { group, number, before }) => {
                 let (size, message) = (data.len(), Complete { data, completed: now });
                 self.settle(group, |order, out| {
                     order.complete(number, before, size, message, out);
                 })
             }
-            Stage::Notice => self.on_notice(id, &data),
+            Known::Notice => self.on_notice(id, &data),
         }
     }
 

@@ -4,6 +4,7 @@ use super::header::{Before, Header, MAX_CANCELLED, Notice};
 use super::{CANCELLED, GroupId, MAX_AFTER, MAX_GROUPS, MAX_MESSAGE};
 use crate::connection::Connection;
 use crate::egress::{MessageOptions, MessageOutcome, SendMessageError};
+use crate::fec::redundancy::Stage;
 use crate::ids::MessageId;
 use crate::wire::range_set::RangeSet;
 use smallvec::SmallVec;
@@ -208,7 +209,7 @@ impl SendGroups {
             cancel_late: message.cancel_late.then_some(CANCELLED),
             unreliable: false,
             priority: group.priority.clone(),
-            behind_fence: number > 0 && number == group.fence,
+            stage: if number > 0 && number == group.fence { Stage::First } else { Stage::Within },
         };
         let sent = quic.send_message(bytes.into(), options)?;
         group.latest = group.latest.and(deadline);

@@ -2,7 +2,7 @@
 //! that are the only thing on their stream.
 
 use super::{ClosedStream, Streams};
-use crate::fec::redundancy::Message;
+use crate::fec::redundancy::{Message, Stage};
 use crate::ids::{Dir, MessageId, StreamId};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -56,8 +56,8 @@ pub struct NewMessage {
     pub deadline: Option<Instant>,
     /// The priority of the stream.
     pub priority: Priority,
-    /// See [`Message::behind_fence`].
-    pub behind_fence: bool,
+    /// Where it stands in an ordered group.
+    pub stage: Stage,
 }
 
 /// A message whose stream is over.
@@ -79,7 +79,7 @@ impl Streams {
     /// Opens a unidirectional stream, writes a message to it and finishes it. Returns `None` and
     /// does nothing if the peer allows no more streams for now, or if the send buffers lack room.
     pub fn send_message(&mut self, message: NewMessage) -> Option<StreamId> {
-        let NewMessage { id, data, deadline, priority, behind_fence } = message;
+        let NewMessage { id, data, deadline, priority, stage } = message;
         if self.out.pool.room(0) < data.len() {
             return None;
         }
@@ -87,7 +87,7 @@ impl Streams {
         let size = data.len() as u64;
         // The stream is new and has room, so that none of this fails.
         let _ = self.set_priority(stream, priority);
-        let _ = self.announce(stream, Message { deadline, size, behind_fence });
+        let _ = self.announce(stream, Message { deadline, size, stage });
         let _: Result<(), ClosedStream> = self.sending(stream, |send| {
             send.message = Some(id);
             Ok(())
@@ -102,6 +102,13 @@ impl Streams {
     #[must_use]
     pub fn message_id(&self, id: StreamId) -> Option<MessageId> {
         self.send_half(id)?.message
+    }
+
+    /// Whether the stream carries a message of an ordered group.
+    #[must_use]
+    pub fn is_fenced(&self, id: StreamId) -> bool {
+        let newest = self.send_half(id).and_then(|send| send.messages.newest());
+        newest.is_some_and(|message| message.stage != Stage::Apart)
     }
 
     /// Takes the messages whose streams are over.
@@ -136,8 +143,8 @@ mod tests {
         let mut messages = Messages::default();
         assert_eq!((messages.newest(), messages.deadline(0)), (None, None));
         let (first, second) = (
-            Message { deadline: Some(at(10)), size: 100, behind_fence: false },
-            Message { deadline: Some(at(20)), size: 50, behind_fence: false },
+            Message { deadline: Some(at(10)), size: 100, ..Message::default() },
+            Message { deadline: Some(at(20)), size: 50, ..Message::default() },
         );
         messages.announce(0, first);
         messages.announce(200, second);
@@ -146,14 +153,14 @@ mod tests {
         for (offset, deadline) in expected {
             assert_eq!(messages.deadline(offset), deadline.map(at), "{offset}");
         }
-        messages.announce(200, Message { deadline: None, size: 1, behind_fence: false });
+        messages.announce(200, Message { size: 1, ..Message::default() });
         assert_eq!(messages.deadline(200), None, "the announcement was replaced");
     }
 
     #[test]
     fn the_oldest_are_forgotten() {
         let mut messages = Messages::default();
-        let message = Message { deadline: Some(Instant::now()), size: 1, behind_fence: false };
+        let message = Message { deadline: Some(Instant::now()), size: 1, ..Message::default() };
         (0..1_000).for_each(|start| messages.announce(start, message));
         assert_eq!(messages.0.len(), MAX_MESSAGES);
         assert_eq!((messages.deadline(0), messages.deadline(999)), (None, message.deadline));

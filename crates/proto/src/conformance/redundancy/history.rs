@@ -1,7 +1,7 @@
 //! Events of a coding session.
 
 use crate::conformance::CENTURY;
-use crate::fec::redundancy::{Message, PathView};
+use crate::fec::redundancy::{Message, PathView, Stage};
 use crate::path::LossFloor;
 use std::time::{Duration, Instant};
 use sutura_random::Rng;
@@ -124,5 +124,6 @@ impl Path {
 /// A message of `size` bytes that is announced at `now`.
 pub(super) fn message(now: Instant, size: u64, tolerance: Option<Duration>) -> Message {
     let deadline = tolerance.and_then(|tolerance| now.checked_add(tolerance));
-    Message { deadline, size, behind_fence: size.is_multiple_of(4) }
+    let stage = if size.is_multiple_of(4) { Stage::First } else { Stage::Apart };
+    Message { deadline, size, stage }
 }

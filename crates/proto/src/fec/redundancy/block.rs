@@ -1,6 +1,6 @@
 //! Parity symbols after each block of data.
 
-use super::{Arrival, Decision, Redundancy, RedundancyFactory, RepairPlan, Turn, View};
+use super::{Arrival, Decision, Redundancy, RedundancyFactory, RepairPlan, Stage, Turn, View};
 use crate::fec::code::{LdpcStaircase, Parity2d};
 use crate::wire::code_id::CodeId;
 use std::collections::VecDeque;
@@ -205,7 +205,7 @@ impl Complete {
 impl Redundancy for BlockPolicy {
     fn on_source_sent(&mut self, _now: Instant, id: u64, view: &View) {
         self.forget(view);
-        if view.message.is_some_and(|message| message.behind_fence) {
+        if view.message.is_some_and(|message| message.stage == Stage::First) {
             self.close();
         }
         let open = self.open.get_or_insert(id..id);
@@ -331,7 +331,8 @@ mod tests {
         let now = Instant::now();
         let mut policy = Block::new(100, 1).unwrap().build();
         for id in 0..9 {
-            let message = Some(Message { behind_fence: id % 3 == 0, ..Message::default() });
+            let stage = if id % 3 == 0 { Stage::First } else { Stage::Within };
+            let message = Some(Message { stage, ..Message::default() });
             policy.on_source_sent(now, id, &View { message, ..view(0, id + 1) });
         }
         assert_eq!(parities(&mut *policy, &view(0, 9)), [(0..3, 0), (3..6, 0)]);

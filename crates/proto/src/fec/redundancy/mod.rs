@@ -118,9 +118,41 @@ pub struct Message {
     pub deadline: Option<Instant>,
     /// Its size in bytes.
     pub size: u64,
-    /// Whether there is a [fence](crate::groups) directly before it: the receiver holds it and all that
-    /// follow until it has everything sent before. Policies see this of the first symbol of a message.
-    pub behind_fence: bool,
+    /// Where it stands in an ordered group.
+    pub stage: Stage,
+}
+
+/// Where a message stands among the fences of an [ordered group](crate::groups).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// It is of no group.
+    #[default]
+    Apart,
+    /// Somewhere between two fences.
+    Within,
+    /// Directly behind a fence: the receiver holds it, and all that follows, until it has everything that
+    /// was sent before. Policies see this of the first symbol of the message.
+    First,
+}
+
+/// What a sender promises for data that it has not sent yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Terms {
+    /// Whether what is lost is sent again, which datagrams are not.
+    pub resends: bool,
+    /// Whether it is a message of an [ordered group](crate::groups), behind whose next fence everything
+    /// waits for it.
+    pub fenced: bool,
+}
+
+impl Terms {
+    /// Of streams.
+    pub const STREAM: Self = Self { resends: true, fenced: false };
+    /// Of messages of ordered groups.
+    pub const GROUP: Self = Self { resends: true, fenced: true };
+    /// Of datagrams.
+    pub const DATAGRAM: Self = Self { resends: false, fenced: false };
 }
 
 /// What a policy knows about its session and the connection.
@@ -350,12 +382,12 @@ pub trait RedundancyFactory: Debug + Send + Sync {
     /// same name and parameters may share a session.
     fn parameters(&self) -> String;
 
-    /// Why nothing that is sent on this path needs repair symbols, if so. `resends` is whether what is
-    /// lost is sent again, which datagrams are not. Streams and datagrams join a session, and its policy
+    /// Why nothing that is sent on this path on these terms needs repair symbols, if so. Streams and
+    /// datagrams join a session, and its policy
     /// is asked whether it [protects](Redundancy::protects) them, only when there is no such reason. A
     /// look: it changes nothing.
-    fn sleeps(&self, path: &PathView, resends: bool) -> Option<Reason> {
-        let _ = (path, resends);
+    fn sleeps(&self, path: &PathView, terms: Terms) -> Option<Reason> {
+        let _ = (path, terms);
         None
     }
 

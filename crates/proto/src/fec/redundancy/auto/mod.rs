@@ -11,7 +11,7 @@
 //! Repair symbols wait for as long as a burst of losses usually lasts, so that the burst which took
 //! the data does not take them as well; with a target, as long as it allows.
 //!
-//! None is sent where no loss is known, where a retransmission comes soon enough, where too few would
+//! None is sent where no loss is known, except for a few at fences as an insurance against the first one, where a retransmission comes soon enough, where too few would
 //! be of use, beyond the budget, and for a while after they did not help.
 
 mod model;
@@ -21,7 +21,8 @@ mod tests;
 use super::last_flight::pause_comes_near;
 use super::messages::retransmission_is_in_time;
 use super::{
-    Arrival, Decision, MAX_DELAY, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan, View,
+    Arrival, Decision, MAX_DELAY, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan,
+    Stage, Terms, View,
 };
 use crate::path::LossFloor;
 use model::{Channel, MOST, Train};
@@ -65,6 +66,10 @@ const DEFAULT_SHARE: f64 = 0.999;
 
 /// A repair symbol is worth sending if at least this share of its kind completes a piece.
 const WORTHWHILE: f64 = 0.01;
+/// Where no loss is known, a fence is insured with one repair symbol for so many source symbols, until
+/// fewer than this share can be lost.
+const INSURES: u64 = 200;
+const INSURED: f64 = 0.001;
 /// A retransmission that takes no longer than this is soon enough for everybody.
 const UNNOTICED: Duration = Duration::from_millis(10);
 /// How long to wait for the application to write more before it counts as having no more for now: a
@@ -148,11 +153,11 @@ impl RedundancyFactory for Auto {
         }
     }
 
-    fn sleeps(&self, path: &PathView, resends: bool) -> Option<Reason> {
-        if let Some(reason) = losses_to_leave(&path.floor) {
+    fn sleeps(&self, path: &PathView, terms: Terms) -> Option<Reason> {
+        if let Some(reason) = losses_to_leave(&path.floor, terms.fenced) {
             return Some(reason);
         }
-        let enough = resends && path.retransmission_is_enough(self.tolerance());
+        let enough = terms.resends && path.retransmission_is_enough(self.tolerance());
         enough.then_some(Reason::RetransmissionIsEnough)
     }
 
@@ -163,6 +168,7 @@ impl RedundancyFactory for Auto {
             plan: None,
             purse: 0.0,
             fenced: false,
+            insured_until: 0,
             help: Help::default(),
             reason: Reason::Unknown,
         })
@@ -178,8 +184,10 @@ struct AutoPolicy {
     plan: Option<Plan>,
     /// How many repair symbols the budget allows.
     purse: f64,
-    /// Whether there was a fence, so that there will be others.
+    /// Whether messages of an ordered group were sent.
     fenced: bool,
+    /// No other insurance is taken out before this source symbol.
+    insured_until: u64,
     help: Help,
     reason: Reason,
 }
@@ -266,17 +274,20 @@ impl Help {
 }
 
 /// Why no repair symbol is worth sending against the losses of a path, if so.
-fn losses_to_leave(floor: &LossFloor) -> Option<Reason> {
+fn losses_to_leave(floor: &LossFloor, fenced: bool) -> Option<Reason> {
     if floor.rate > 0.0 {
         return None;
     }
-    Some(if floor.excess > 0.0 {
-        Reason::Congestion
-    } else if floor.high < WORTHWHILE {
-        Reason::Lossless
+    let (negligible, insures) = if fenced { (INSURED, true) } else { (WORTHWHILE, false) };
+    if floor.excess > 0.0 {
+        Some(Reason::Congestion)
+    } else if floor.high < negligible {
+        Some(Reason::Lossless)
+    } else if insures {
+        None
     } else {
-        Reason::Unknown
-    })
+        Some(Reason::Unknown)
+    }
 }
 
 impl AutoPolicy {
@@ -304,7 +315,7 @@ impl AutoPolicy {
 
     /// Why none are sent, whatever there is to protect.
     fn obstacle(&self, piece: &Piece, view: &View) -> Option<Reason> {
-        if let Some(reason) = losses_to_leave(&view.path.floor) {
+        if let Some(reason) = losses_to_leave(&view.path.floor, self.fenced) {
             return Some(reason);
         }
         if self.retransmission_is_enough(piece, view) {
@@ -331,6 +342,9 @@ impl AutoPolicy {
             }
             return;
         }
+        if view.path.floor.rate <= 0.0 {
+            return self.insure(now, moment, view);
+        }
         let channel = Channel::new(&view.path.floor);
         let last_moment = self.last_moment(&piece, view);
         let slack = last_moment.and_then(|at| at.checked_duration_since(now));
@@ -349,6 +363,20 @@ impl AutoPolicy {
         let at_fence = moment == Moment::Fence;
         let end = view.next - u64::from(at_fence);
         self.plan = Some(Plan { due, left: repairs, gap, gain, at_fence, end });
+    }
+
+    /// Plans a repair symbol now and then against the first loss on a path of which none is known: at a
+    /// fence it would stop everything.
+    fn insure(&mut self, now: Instant, moment: Moment, view: &View) {
+        if view.next < self.insured_until {
+            self.reason = Reason::Unknown;
+            return;
+        }
+        self.insured_until = view.next.saturating_add(INSURES);
+        self.reason = Reason::Protects { repairs: 1, wait: Duration::ZERO };
+        let at_fence = moment == Moment::Fence;
+        let (gap, gain, end) = (Duration::ZERO, 0.0, view.next - u64::from(at_fence));
+        self.plan = Some(Plan { due: now, left: 1, gap, gain, at_fence, end });
     }
 
     /// Lets repair symbols wait longer if what had the first deadline has arrived.
@@ -432,8 +460,9 @@ fn times(
 impl Redundancy for AutoPolicy {
     fn on_source_sent(&mut self, now: Instant, id: u64, view: &View) {
         self.purse = (self.purse + self.auto.budget).min(MOST as f64);
-        if view.message.is_some_and(|message| message.behind_fence) {
-            self.fenced = true;
+        let stage = view.message.map(|message| message.stage);
+        self.fenced |= stage.is_some_and(|stage| stage != Stage::Apart);
+        if stage == Some(Stage::First) {
             self.plan(now, Moment::Fence, view);
             self.piece = None;
         }
@@ -480,8 +509,15 @@ impl Redundancy for AutoPolicy {
     fn protects(&self, view: &View) -> bool {
         // In the middle of a transfer, what is sent is known to have arrived, or is sent again, long
         // before there is a moment for repair symbols.
-        let ends_soon = self.fenced || pause_comes_near(view);
-        self.auto.sleeps(&view.path, view.resends).is_none() && ends_soon
+        let fenced =
+            self.fenced || view.message.is_some_and(|message| message.stage != Stage::Apart);
+        let terms = match (view.resends, fenced) {
+            (true, true) => Terms::GROUP,
+            (true, false) => Terms::STREAM,
+            (false, _) => Terms::DATAGRAM,
+        };
+        let ends_soon = fenced || pause_comes_near(view);
+        self.auto.sleeps(&view.path, terms).is_none() && ends_soon
     }
 
     fn decide(&self, now: Instant, view: &View) -> Decision {

@@ -120,12 +120,12 @@ fn targets_keep_the_contract_however_long_they_are() {
 
 #[test]
 fn nothing_is_protected_before_losses_are_known_or_if_a_retransmission_is_in_time() {
-    let sleeps = |path: &PathView, resends| Auto::default().sleeps(path, resends);
-    assert_eq!(sleeps(&PathView::default(), true), Some(Reason::Unknown));
-    assert_eq!(sleeps(&path(), true), None);
+    let sleeps = |path: &PathView, terms| Auto::default().sleeps(path, terms);
+    assert_eq!(sleeps(&PathView::default(), Terms::STREAM), Some(Reason::Unknown));
+    assert_eq!(sleeps(&path(), Terms::STREAM), None);
     let near = PathView { rtt: MS, ..path() };
-    assert_eq!(sleeps(&near, true), Some(Reason::RetransmissionIsEnough));
-    assert_eq!(sleeps(&near, false), None);
+    assert_eq!(sleeps(&near, Terms::STREAM), Some(Reason::RetransmissionIsEnough));
+    assert_eq!(sleeps(&near, Terms::DATAGRAM), None);
     let view = View { path: path(), ..View::default() };
     let protects =
         |within, view| Auto::default().within(within, 0.9).unwrap().build().protects(&view);
@@ -335,4 +335,53 @@ fn new_data_precedes_repair_symbols() {
     assert_eq!(driver.policy.decide(driver.now, &driver.view), Decision::Source);
     driver.view.has_source = false;
     assert_ne!(driver.policy.decide(driver.now, &driver.view), Decision::Source);
+}
+
+/// Sends updates of `symbols` source symbols each, without a pause. Returns how many repair symbols follow
+/// each.
+fn updates(driver: &mut Driver, count: u64, symbols: u64) -> Vec<usize> {
+    let sent = (0..count * symbols).map(|n| {
+        let stage = if n > 0 && n % symbols == 0 { Stage::First } else { Stage::Within };
+        driver.view.message = Some(Message { stage, ..Message::default() });
+        let id = driver.view.next;
+        (driver.view.next, driver.view.unacked) = (id + 1, driver.view.unacked + 1);
+        (driver.view.has_source, driver.view.left) = (true, 1_000_000);
+        assert!(driver.policy.protects(&driver.view), "in the middle of a transfer");
+        driver.policy.on_source_sent(driver.now, id, &driver.view);
+        let sent = driver.run(MS).len();
+        if n % symbols == symbols / 2 {
+            driver.arrives();
+            driver.view.has_source = true;
+        }
+        sent
+    });
+    let sent: Vec<usize> = sent.collect();
+    sent.chunks(symbols as usize).map(|update| update.iter().sum()).collect()
+}
+
+#[test]
+fn a_piece_ends_at_a_fence_although_more_data_waits() {
+    let floor = LossFloor { burst: 1.0, burst_time: Duration::ZERO, ..path().floor };
+    let mut driver = Driver::new(Auto::default(), PathView { floor, ..path() });
+    let sent = updates(&mut driver, 10, 20);
+    assert_eq!(sent[0], 0, "there is no fence before the first update");
+    assert!(sent[1..].iter().all(|repairs| (1..=3).contains(repairs)), "{sent:?}");
+}
+
+#[test]
+fn a_fence_is_insured_against_the_first_loss() {
+    let unknown = PathView { rtt: RTT, min_rtt: RTT, window: 100_000, ..PathView::default() };
+    assert_eq!(unknown.floor.rate, 0.0);
+    assert_eq!(Auto::default().sleeps(&unknown, Terms::GROUP), None);
+    let mut driver = Driver::new(Auto::default(), unknown);
+    let sent: usize = updates(&mut driver, 60, 20).iter().sum();
+    assert_eq!(sent, 1200 / INSURES as usize);
+    // Once a loss would be a surprise, no more.
+    let floor = LossFloor { high: INSURED / 2.0, ..unknown.floor };
+    let clear = PathView { floor, ..unknown };
+    assert_eq!(Auto::default().sleeps(&clear, Terms::GROUP), Some(Reason::Lossless));
+    driver.view.path = clear;
+    driver.view.message = Some(Message { stage: Stage::First, ..Message::default() });
+    driver.policy.on_source_sent(driver.now, driver.view.next, &driver.view);
+    assert!(driver.run(RTT).is_empty() && driver.reason() == Reason::Lossless);
 }

@@ -197,3 +197,41 @@ async fn our_close_reaches_their_client() {
     })
     .await;
 }
+
+/// The streams of an ordered group, by a peer that has no erasure coding and writes the headers itself. Of
+/// three updates of two messages the last comes first, and one message is cancelled.
+#[tokio::test]
+async fn an_ordered_group_of_their_client() {
+    let peers = Peers::we_serve(PROTOCOL, None);
+    within(async {
+        let (theirs, ours) = tokio::join!(peers.they_connect(), async {
+            peers.ours.accept().await.unwrap().await.unwrap()
+        });
+        let mut groups = ours.receive_groups();
+        // Group 0; the number; how many before it need not come first; none to come after in addition.
+        for stream in [[0, 5, 1, 0], [0, 4, 0, 0], [0, 3, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]] {
+            let mut send = theirs.open_uni().await.unwrap();
+            send.write_all(&stream).await.unwrap();
+            send.write_all(&pattern(1000 * usize::from(stream[1]))).await.unwrap();
+            send.finish().unwrap();
+            let _ = send.stopped().await;
+        }
+        let mut numbers = Vec::new();
+        for _ in 0..3 {
+            let message = groups.next().await.unwrap().unwrap();
+            assert!(message.data == pattern(1000 * message.number as usize));
+            numbers.push(message.number);
+        }
+        assert_eq!(numbers, [1, 0, 3], "0 and 1 before 3, 2 before 4 and 5");
+        // A notice: message 2 was cancelled.
+        let mut send = theirs.open_uni().await.unwrap();
+        send.write_all(&[1, 0, 2, 1]).await.unwrap();
+        send.finish().unwrap();
+        for number in [4, 5] {
+            assert_eq!(groups.next().await.unwrap().unwrap().number, number);
+        }
+        theirs.close(0u32.into(), b"");
+        assert_eq!(groups.next().await, Ok(None));
+    })
+    .await;
+}

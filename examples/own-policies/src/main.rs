@@ -92,7 +92,8 @@ async fn send_messages(connection: &Connection) -> Result<()> {
         let mut send = connection.open_uni().await?;
         // Otherwise the server might get by repair symbols what the client gives up.
         send.protect(None)?;
-        send.announce(Message { deadline: Some(Instant::now()), size: MESSAGE as u64 })?;
+        let (deadline, size) = (Some(Instant::now()), MESSAGE as u64);
+        send.announce(Message { deadline, size, ..Message::default() })?;
         send.write_all(&[1; MESSAGE]).await?;
         send.finish()?;
     }

@@ -22,6 +22,42 @@ const RENEWAL: Duration = Duration::from_secs(366 * 86_400);
 /// How far the clocks of clients may be behind.
 const SKEW: Duration = Duration::from_secs(86_400);
 
+/// The options that say with which certificate to serve.
+#[derive(Debug, clap::Args)]
+pub struct IdentityArgs {
+    /// Certificate chain in PEM form
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// Private key of the certificate in PEM form
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// Where what is made on first use is kept, such as the self-signed certificate [default: the
+    /// user's state directory]
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+}
+
+impl IdentityArgs {
+    /// The certificate and its origin.
+    ///
+    /// # Errors
+    /// There is none, and none can be made.
+    pub fn identity(&self) -> Result<(Identity, PathBuf), Failure> {
+        if let (Some(cert), Some(key)) = (&self.cert, &self.key) {
+            return Ok((Identity::load(cert, key)?, cert.clone()));
+        }
+        Identity::keep_in(&self.state_dir()?)
+    }
+
+    /// Where what is made on first use is kept.
+    ///
+    /// # Errors
+    /// The environment does not say.
+    pub fn state_dir(&self) -> Result<PathBuf, Failure> {
+        self.state_dir.clone().map_or_else(default_state_dir, Ok)
+    }
+}
+
 /// A certificate chain and its key.
 #[derive(Debug)]
 pub struct Identity {
@@ -88,7 +124,7 @@ pub fn parse_fingerprint(text: &str) -> Result<[u8; 32], &'static str> {
 ///
 /// # Errors
 /// The environment does not define it.
-pub fn default_state_dir() -> Result<PathBuf, Failure> {
+fn default_state_dir() -> Result<PathBuf, Failure> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let base = if cfg!(windows) {
         variable("LOCALAPPDATA")
@@ -120,7 +156,7 @@ fn is_fresh(path: &Path) -> bool {
 }
 
 /// Writes a file that only its owner may read, atomically.
-fn write_private(directory: &Path, path: &Path, text: &str) -> io::Result<()> {
+pub fn write_private(directory: &Path, path: &Path, text: &str) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     let mut file = NamedTempFile::new_in(directory)?;
     file.write_all(text.as_bytes())?;

@@ -3,6 +3,7 @@
 
 mod analyse;
 mod cert;
+mod connect;
 mod content_type;
 mod demo;
 mod failure;
@@ -18,6 +19,7 @@ mod serve;
 mod stats;
 mod transport;
 mod url;
+mod vnc;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -54,6 +56,9 @@ enum Command {
     Demo(demo::Args),
     /// Analyse qlog files: multiplexing, head-of-line blocking, waterfall, ByteIndex
     Qlog(analyse::Args),
+    /// Bring a remote desktop over a lossy path
+    #[command(subcommand)]
+    Vnc(vnc::Command),
     /// Run the experiments
     Lab(lab::Args),
     /// List the built-in policies: schedulers, redundancy, loss reactions, congestion control
@@ -67,6 +72,7 @@ fn main() -> ExitCode {
         Command::Link(args) => block_on(link::run(*args)),
         Command::Demo(args) => demo::run(&args),
         Command::Qlog(args) => analyse::run(&args),
+        Command::Vnc(command) => block_on(vnc::run(command)),
         Command::Lab(args) => lab::run(&args),
         Command::Policies(args) => policies::run(&args),
     };

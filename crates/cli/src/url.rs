@@ -49,6 +49,38 @@ impl fmt::Display for Authority {
     }
 }
 
+impl Authority {
+    /// Reads a host and, behind a colon, a port; IPv6 addresses are in brackets.
+    ///
+    /// # Errors
+    /// The text is something else; the error says why.
+    pub fn parse(text: &str, default_port: u16) -> Result<Self, &'static str> {
+        if text.contains('@') {
+            return Err("a URL with a user name is not supported");
+        }
+        let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+            let (host, port) = rest.split_once(']').ok_or("a bracket is not closed")?;
+            let address: Ipv6Addr = host.parse().map_err(|_| "not an IPv6 address in brackets")?;
+            (address.to_string(), port)
+        } else {
+            let at = text.find(':').unwrap_or(text.len());
+            let (host, port) = text.split_at(at);
+            (parse_host(host)?, port)
+        };
+        let port = match port.strip_prefix(':') {
+            None if port.is_empty() => default_port,
+            Some("") => default_port,
+            Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => digits
+                .parse()
+                .ok()
+                .filter(|&p| p > 0)
+                .ok_or("the port is not between 1 and 65535")?,
+            _ => return Err("the port is not a number"),
+        };
+        Ok(Self { host, port })
+    }
+}
+
 /// An https URL without its fragment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Url {
@@ -87,32 +119,9 @@ impl FromStr for Url {
         }
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
-        Ok(Self { authority: parse_authority(authority)?, path: parse_path(path)? })
+        let authority = Authority::parse(authority, DEFAULT_PORT)?;
+        Ok(Self { authority, path: parse_path(path)? })
     }
-}
-
-fn parse_authority(text: &str) -> Result<Authority, &'static str> {
-    if text.contains('@') {
-        return Err("a URL with a user name is not supported");
-    }
-    let (host, port) = if let Some(rest) = text.strip_prefix('[') {
-        let (host, port) = rest.split_once(']').ok_or("a bracket is not closed")?;
-        let address: Ipv6Addr = host.parse().map_err(|_| "not an IPv6 address in brackets")?;
-        (address.to_string(), port)
-    } else {
-        let at = text.find(':').unwrap_or(text.len());
-        let (host, port) = text.split_at(at);
-        (parse_host(host)?, port)
-    };
-    let port = match port.strip_prefix(':') {
-        None if port.is_empty() => DEFAULT_PORT,
-        Some("") => DEFAULT_PORT,
-        Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => {
-            digits.parse().ok().filter(|&p| p > 0).ok_or("the port is not between 1 and 65535")?
-        }
-        _ => return Err("the port is not a number"),
-    };
-    Ok(Authority { host, port })
 }
 
 fn parse_host(host: &str) -> Result<String, &'static str> {

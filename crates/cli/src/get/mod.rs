@@ -1,6 +1,5 @@
 //! `sutura get`: fetches URLs over HTTP/3.
 
-mod connect;
 mod plan;
 mod report;
 mod sink;
@@ -11,14 +10,14 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use sutura::{Connection, http};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::cert::parse_fingerprint;
+use crate::connect::{Connector, TrustArgs};
 use crate::failure::{Exit, Failure};
 use crate::fec::Fec;
 use crate::interrupt::interrupted;
@@ -27,7 +26,6 @@ use crate::qlog::QlogArgs;
 use crate::stats::Statistics;
 use crate::transport::TransportArgs;
 use crate::url::{Authority, Url};
-use connect::{Connector, Trust};
 use report::{ConnectionReport, Report};
 use sink::Target;
 use transfer::{Asked, Job, Outcome};
@@ -67,16 +65,8 @@ pub struct Args {
     /// Do not offer erasure coding to the server
     #[arg(long, conflicts_with = "fec")]
     no_fec: bool,
-    /// Trust only the certificate with this SHA-256 fingerprint
-    #[arg(long, value_name = "SHA256", value_parser = parse_fingerprint)]
-    #[arg(conflicts_with_all = ["ca", "insecure"])]
-    fingerprint: Option<[u8; 32]>,
-    /// Trust only certificates that lead to one in this PEM file
-    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
-    ca: Option<PathBuf>,
-    /// Trust any certificate
-    #[arg(long)]
-    insecure: bool,
+    #[command(flatten)]
+    trust: TrustArgs,
     /// Give up on a server that is silent for this many seconds
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
     timeout: Duration,
@@ -149,7 +139,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     // The servers must learn of the end in any case. Pending requests are not cancelled one by one,
     // as closing the connection ends them all.
     let _ = context.progress.clear();
-    context.connector.close().await;
+    context.connector.close(http::Code::NO_ERROR.0).await;
     let report = result?;
     report.complain();
     if args.stats && !args.json {
@@ -188,17 +178,20 @@ async fn fetch_all<'a>(
 }
 
 fn connector(args: &Args) -> Result<Connector, Failure> {
-    let trust = match (&args.fingerprint, &args.ca) {
-        (Some(fingerprint), _) => Trust::Fingerprint(*fingerprint),
-        (None, Some(path)) => Trust::File(path.clone()),
-        (None, None) if args.insecure => Trust::Everybody,
-        (None, None) => Trust::System,
-    };
     let mut transport = args.transport.config(args.timeout);
     if args.no_fec {
         transport.fec = None;
     }
-    Connector::new(&trust, transport, args.timeout, &args.qlog)
+    let config = args.trust.trust().client_config(http::ALPN)?.transport(transport);
+    Connector::new(config, args.timeout, &args.qlog, "sutura get")
+}
+
+/// Connects, and is ready for requests.
+async fn connect(context: &Context, authority: &Authority) -> Result<http::Client, Failure> {
+    let connection = context.connector.connect(authority).await?;
+    http::Client::new(connection, http::Config::default())
+        .await
+        .map_err(|e| transfer::broken(&authority.to_string(), &e))
 }
 
 /// The priority of each URL.
@@ -243,20 +236,23 @@ async fn fetch_from(
     authority: Authority,
     jobs: Vec<(usize, Job)>,
 ) -> (ConnectionReport, Vec<Done>) {
-    let connected = match context.connector.connect(&authority).await {
-        Ok(connected) => connected,
+    let start = Instant::now();
+    let client = match connect(&context, &authority).await {
+        Ok(client) => client,
         Err(failure) => {
             let done = jobs.iter().map(|(index, _)| (*index, Err(failure.clone()))).collect();
             return (ConnectionReport::failed(&authority, failure), done);
         }
     };
-    let connection = connected.client.connection();
+    // Including name resolution.
+    let took = start.elapsed();
+    let connection = client.connection();
     let watching = context.stats.then(|| watch(&context.progress, &authority, connection));
     let mut transfers = JoinSet::new();
     let mut done = Vec::new();
     // Requests are sent one after the other, in the order of the URLs.
     for (index, job) in jobs {
-        match ask(&context, &connected.client, &job).await {
+        match ask(&context, &client, &job).await {
             Ok((permit, asked)) => {
                 let progress = context.progress.clone();
                 transfers.spawn(async move {
@@ -275,7 +271,7 @@ async fn fetch_from(
         task.abort();
         bar.finish_and_clear();
     }
-    let report = ConnectionReport::of(&authority, connection, connected.took);
+    let report = ConnectionReport::of(&authority, connection, took);
     connection.close(http::Code::NO_ERROR.0, b"");
     (report, done)
 }

@@ -3,9 +3,8 @@
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use sutura::http;
+use sutura::{ConnectionError, http};
 
-use super::connect::broken;
 use super::sink::{Sink, Target};
 use crate::failure::{Exit, Failure};
 use crate::url::Url;
@@ -128,4 +127,15 @@ fn describe(response: &http::Response) -> String {
         ),
         _ => format!("status {}", response.status),
     }
+}
+
+/// The failure for a transfer or a connection that broke.
+pub fn broken(what: &str, error: &http::Error) -> Failure {
+    let message = match error {
+        http::Error::Connection(ConnectionError::TimedOut) => {
+            format!("{what}: the server fell silent")
+        }
+        error => format!("{what}: {error}"),
+    };
+    Failure::new(Exit::Broken, message)
 }

@@ -22,7 +22,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use crate::cert::{self, Identity};
+use crate::cert::{Identity, IdentityArgs};
 use crate::failure::{Exit, Failure};
 use crate::fec::Fec;
 use crate::interrupt::interrupted;
@@ -76,15 +76,8 @@ pub struct Args {
     /// UDP and TCP address to listen on; port 4433 on all addresses by default
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// Certificate chain in PEM form
-    #[arg(long, value_name = "FILE", requires = "key")]
-    cert: Option<PathBuf>,
-    /// Private key of the certificate in PEM form
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    key: Option<PathBuf>,
-    /// Where the self-signed certificate is kept [default: the user's state directory]
-    #[arg(long, value_name = "DIR", conflicts_with = "cert")]
-    state_dir: Option<PathBuf>,
+    #[command(flatten)]
+    identity: IdentityArgs,
     /// Protect responses whose request has no exp_b: repair symbols on each occasion, and for how
     /// many milliseconds they may be delayed
     #[arg(long, value_name = "BLT[,RDT]")]
@@ -122,7 +115,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     let site = Site::directory(&args.directory)?;
     let rules = args.priorities.as_deref().map(Rules::load).transpose()?.unwrap_or_default();
     args.qlog.prepare()?;
-    let (identity, origin) = identity(&args)?;
+    let (identity, origin) = args.identity.identity()?;
     let fingerprint = identity.fingerprint();
     let (quic, tls) = server_configs(identity)?;
     let mut transport = args.transport.config(IDLE_TIMEOUT);
@@ -166,18 +159,6 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, reports.finish()).await;
     }
     Ok(Exit::Success)
-}
-
-/// The certificate and its origin.
-fn identity(args: &Args) -> Result<(Identity, PathBuf), Failure> {
-    if let (Some(cert), Some(key)) = (&args.cert, &args.key) {
-        return Ok((Identity::load(cert, key)?, cert.clone()));
-    }
-    let directory = match &args.state_dir {
-        Some(directory) => directory.clone(),
-        None => cert::default_state_dir()?,
-    };
-    Identity::keep_in(&directory)
 }
 
 /// The TLS configurations for QUIC and for TCP.

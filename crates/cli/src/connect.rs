@@ -3,17 +3,16 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use sutura::{
-    ClientConfig, Connection, ConnectionError, Endpoint, TransportConfig, TransportErrorCode, http,
-};
+use sutura::{ClientConfig, Connection, ConnectionError, Endpoint, TransportErrorCode};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::cert::parse_fingerprint;
 use crate::failure::{Exit, Failure};
 use crate::qlog::QlogArgs;
 use crate::url::Authority;
@@ -30,6 +29,33 @@ const MAX_CLOSE: Duration = Duration::from_secs(2);
 /// How long servers that keep sending are told again that the connection is closed.
 const LINGER: Duration = Duration::from_millis(250);
 
+/// The options that say which servers to trust.
+#[derive(Debug, Clone, clap::Args)]
+pub struct TrustArgs {
+    /// Trust only the certificate with this SHA-256 fingerprint
+    #[arg(long, value_name = "SHA256", value_parser = parse_fingerprint)]
+    #[arg(conflicts_with_all = ["ca", "insecure"])]
+    fingerprint: Option<[u8; 32]>,
+    /// Trust only certificates that lead to one in this PEM file
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    ca: Option<PathBuf>,
+    /// Trust any certificate
+    #[arg(long)]
+    insecure: bool,
+}
+
+impl TrustArgs {
+    /// The certificates to trust.
+    pub fn trust(&self) -> Trust {
+        match (&self.fingerprint, &self.ca) {
+            (Some(fingerprint), _) => Trust::Fingerprint(*fingerprint),
+            (None, Some(path)) => Trust::File(path.clone()),
+            (None, None) if self.insecure => Trust::Everybody,
+            (None, None) => Trust::System,
+        }
+    }
+}
+
 /// The certificates to trust.
 #[derive(Debug, Clone)]
 pub enum Trust {
@@ -44,12 +70,12 @@ pub enum Trust {
 }
 
 impl Trust {
-    /// The client configuration for these certificates.
+    /// The client configuration for these certificates and an application protocol (RFC 7301).
     ///
     /// # Errors
     /// There are no trusted certificates.
-    pub fn client_config(&self) -> Result<ClientConfig, Failure> {
-        let protocols = &[http::ALPN];
+    pub fn client_config(&self, protocol: &[u8]) -> Result<ClientConfig, Failure> {
+        let protocols = &[protocol];
         let config = match self {
             Self::System => ClientConfig::with_root_certificates(system_roots()?, protocols),
             Self::File(path) => ClientConfig::with_root_certificates(file_roots(path)?, protocols),
@@ -99,31 +125,22 @@ pub struct Connector {
     opened: Mutex<Vec<Connection>>,
 }
 
-/// A connection that is ready for requests.
-#[derive(Debug)]
-pub struct Connected {
-    pub client: http::Client,
-    /// How long connecting took, including name resolution.
-    pub took: Duration,
-}
-
 impl Connector {
-    /// A connector with its own socket.
+    /// A connector with its own socket. `title` is that of recordings.
     ///
     /// # Errors
-    /// There is no socket, or there are no trusted certificates.
+    /// There is no socket.
     pub fn new(
-        trust: &Trust,
-        transport: TransportConfig,
+        config: ClientConfig,
         timeout: Duration,
         qlog: &QlogArgs,
+        title: &'static str,
     ) -> Result<Self, Failure> {
-        let config = trust.client_config()?.transport(transport);
         let bind = |ip: IpAddr| Endpoint::client((ip, 0).into());
         let endpoint = bind(Ipv6Addr::UNSPECIFIED.into())
             .or_else(|_| bind(Ipv4Addr::UNSPECIFIED.into()))
             .map_err(|e| Failure::local(format!("cannot open a UDP socket: {e}")))?;
-        qlog.watch(&endpoint, "sutura get");
+        qlog.watch(&endpoint, title);
         let handshake_limit = timeout.min(MAX_HANDSHAKE);
         Ok(Self { endpoint, config, handshake_limit, opened: Mutex::default() })
     }
@@ -132,22 +149,21 @@ impl Connector {
     ///
     /// # Errors
     /// The host is unknown, does not answer, or is not trusted.
-    pub async fn connect(&self, authority: &Authority) -> Result<Connected, Failure> {
-        let start = Instant::now();
+    pub async fn connect(&self, authority: &Authority) -> Result<Connection, Failure> {
         let addresses = resolve(authority).await?;
         let connection = self.race(authority, addresses).await?;
-        self.opened().push(connection.clone());
-        let client = http::Client::new(connection, http::Config::default())
-            .await
-            .map_err(|e| broken(&authority.to_string(), &e))?;
-        Ok(Connected { client, took: start.elapsed() })
+        let mut opened = self.opened();
+        opened.retain(|old| old.close_reason().is_none());
+        opened.push(connection.clone());
+        Ok(connection)
     }
 
-    /// Closes all connections, and waits until the servers have had time to learn of it.
-    pub async fn close(&self) {
+    /// Closes all connections with an application error code, and waits until the servers have had time to
+    /// learn of it.
+    pub async fn close(&self, code: u64) {
         let opened = std::mem::take(&mut *self.opened());
         for connection in &opened {
-            connection.close(http::Code::NO_ERROR.0, b"");
+            connection.close(code, b"");
         }
         let told = async {
             for connection in &opened {
@@ -268,15 +284,4 @@ const ACCESS_DENIED: u8 = 49;
 fn is_about_certificates(code: TransportErrorCode) -> bool {
     const ALERTS: [u8; 9] = [42, 43, 44, 45, 46, 48, ACCESS_DENIED, 51, 113];
     ALERTS.into_iter().any(|alert| code == TransportErrorCode::crypto(alert))
-}
-
-/// The failure for a transfer or a connection that broke.
-pub fn broken(what: &str, error: &http::Error) -> Failure {
-    let message = match error {
-        http::Error::Connection(ConnectionError::TimedOut) => {
-            format!("{what}: the server fell silent")
-        }
-        error => format!("{what}: {error}"),
-    };
-    Failure::new(Exit::Broken, message)
 }

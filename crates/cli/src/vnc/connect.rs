@@ -1,0 +1,135 @@
+//! `sutura vnc connect`: the end of the bridge beside the viewer.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::token::TokenArgs;
+use super::{ALPN, DEFAULT_PORT, DONE, HANDSHAKE_TIMEOUT, LAST_WORDS, stopped, transport, viewer};
+use crate::connect::{Connector, TrustArgs};
+use crate::failure::{Exit, Failure};
+use crate::interrupt::interrupted;
+use crate::output;
+use crate::qlog::QlogArgs;
+use crate::transport::TransportArgs;
+use crate::url::Authority;
+
+/// Most viewers at a time.
+const MAX_VIEWERS: usize = 64;
+
+const EXAMPLES: &str = "\
+Any viewer then shows the screen: vncviewer localhost::5901, or Remmina, or noVNC through websockify. It stays
+open when the connection is lost for a while, and goes on when it is back.
+
+Examples:
+  sutura vnc connect desktop.example.org --token-file token.txt
+  sutura vnc connect 192.0.2.7 --fingerprint 9f86d0...0a08 --token-file token.txt --listen localhost:5902
+  SUTURA_VNC_TOKEN=... sutura vnc connect desktop.example.org:7000 --stats";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Where `sutura vnc serve` runs; UDP port 5900 by default
+    #[arg(value_name = "HOST[:PORT]", value_parser = server)]
+    host: Authority,
+    /// TCP address to listen on for viewers
+    #[arg(long, value_name = "HOST:PORT", default_value = "localhost:5901")]
+    listen: String,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    token: TokenArgs,
+    #[command(flatten)]
+    transport: TransportArgs,
+    #[command(flatten)]
+    qlog: QlogArgs,
+    /// Show every two seconds, and when a viewer leaves, how long pieces of the screen wait for
+    /// others, and what is lost on the way
+    #[arg(long)]
+    stats: bool,
+    /// Print the listening address as JSON, and statistics of each viewer when it leaves
+    #[arg(long)]
+    json: bool,
+}
+
+fn server(text: &str) -> Result<Authority, &'static str> {
+    Authority::parse(text, DEFAULT_PORT)
+}
+
+/// What all viewers share.
+#[derive(Debug)]
+pub struct Context {
+    pub connector: Connector,
+    pub authority: Authority,
+    pub token: String,
+    pub stats: bool,
+    pub json: bool,
+    /// Whether the command is to stop.
+    pub stop: watch::Receiver<bool>,
+}
+
+/// Serves viewers until interrupted.
+pub async fn run(args: Args) -> Result<Exit, Failure> {
+    args.qlog.prepare()?;
+    let config = args.trust.trust().client_config(ALPN)?.transport(transport(&args.transport));
+    let connector = Connector::new(config, HANDSHAKE_TIMEOUT, &args.qlog, "sutura vnc connect")?;
+    let unusable =
+        |e: std::io::Error| Failure::local(format!("cannot listen on {}: {e}", args.listen));
+    let listener = TcpListener::bind(&args.listen).await.map_err(unusable)?;
+    let address = listener.local_addr().map_err(unusable)?;
+    let token = args.token.given()?.unwrap_or_default();
+    announce(&args, address)?;
+    let (authority, stats, json) = (args.host, args.stats, args.json);
+    let (stopping, stop) = watch::channel(false);
+    let context = Arc::new(Context { connector, authority, token, stats, json, stop });
+    let mut accepting = tokio::spawn(accept(listener, context.clone()));
+    interrupted().await?;
+    // Viewers are told by the end of their connections.
+    let _ = stopping.send(true);
+    let _ = timeout(LAST_WORDS, &mut accepting).await;
+    accepting.abort();
+    context.connector.close(DONE).await;
+    Ok(Exit::Success)
+}
+
+fn announce(args: &Args, address: SocketAddr) -> Result<(), Failure> {
+    if args.json {
+        return output::json(&json!({ "listening": address.to_string(), "port": address.port() }));
+    }
+    output::line(&format!("{address} shows viewers the screen of {}", args.host))
+}
+
+async fn accept(listener: TcpListener, context: Arc<Context>) {
+    let mut viewers = JoinSet::new();
+    let mut stop = context.stop.clone();
+    loop {
+        tokio::select! {
+            () = stopped(&mut stop) => break,
+            accepted = listener.accept(), if viewers.len() < MAX_VIEWERS => match accepted {
+                Ok((tcp, remote)) => {
+                    let context = context.clone();
+                    viewers.spawn(async move {
+                        let name = remote.to_string();
+                        match viewer::show(tcp, &context, &name).await {
+                            Ok(()) => output::note(&format!("{name}: left")),
+                            Err(why) => output::complain(&format!("{name}: {why}")),
+                        }
+                    });
+                }
+                Err(error) => {
+                    // For example, too many open files: some may be closed soon.
+                    output::complain(&format!("cannot accept viewers: {error}"));
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            },
+            Some(_) = viewers.join_next() => {}
+        }
+    }
+    while viewers.join_next().await.is_some() {}
+}

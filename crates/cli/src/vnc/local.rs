@@ -1,0 +1,148 @@
+//! The viewer, and what it shows.
+
+use std::collections::VecDeque;
+use std::io;
+
+use sutura_vnc::Framebuffer;
+use sutura_vnc::bridge::{Change, Painted, Painter, ToViewer};
+use sutura_vnc::rfb::{ClientMessage, RfbError, Viewer, write_bell, write_cut_text};
+
+use super::socket::{MAX_WAITING, Socket};
+
+/// What a viewer says while its connection is away, beyond which it is not kept.
+const MAX_INPUT: usize = 256;
+
+/// Why a viewer cannot be served any more.
+#[derive(Debug)]
+pub enum Gone {
+    /// It has closed the connection.
+    Closed,
+    /// It does not keep to RFB, or cannot show what it is to show.
+    Invalid(String),
+}
+
+impl From<io::Error> for Gone {
+    fn from(_: io::Error) -> Self {
+        Self::Closed
+    }
+}
+
+impl From<RfbError> for Gone {
+    fn from(error: RfbError) -> Self {
+        Self::Invalid(format!("the viewer: {error}"))
+    }
+}
+
+/// A viewer after its handshake.
+#[derive(Debug)]
+pub struct Local {
+    socket: Socket,
+    viewer: Viewer,
+    painter: Painter,
+    input: VecDeque<ClientMessage>,
+}
+
+impl Local {
+    /// A viewer of a screen.
+    pub fn new(socket: Socket, screen: Framebuffer) -> Self {
+        let viewer = Viewer::new(screen.width(), screen.height());
+        Self { socket, viewer, painter: Painter::new(screen), input: VecDeque::new() }
+    }
+
+    /// Reads or writes some. May be cancelled and called again.
+    ///
+    /// # Errors
+    /// The viewer is gone.
+    pub async fn exchange(&mut self, read: bool) -> Result<(), Gone> {
+        self.socket.exchange(read && self.input.len() < MAX_INPUT).await?;
+        self.read()
+    }
+
+    /// Deals with all that the viewer has said.
+    fn read(&mut self) -> Result<(), Gone> {
+        while let Some(message) = ClientMessage::parse(&mut self.socket.input)? {
+            match &message {
+                ClientMessage::Key { .. }
+                | ClientMessage::CutText(_)
+                | ClientMessage::SetDesktopSize { .. } => self.keep(message),
+                ClientMessage::Pointer { buttons, .. } => {
+                    // Of movements that wait, only the last matters.
+                    let same = |old: &ClientMessage| matches!(old, ClientMessage::Pointer { buttons: before, .. } if before == buttons);
+                    self.input.pop_back_if(|old| same(old));
+                    self.keep(message);
+                }
+                _ => self.viewer.on_message(&message)?,
+            }
+        }
+        self.refresh();
+        Ok(())
+    }
+
+    fn keep(&mut self, message: ClientMessage) {
+        if self.input.len() < MAX_INPUT {
+            self.input.push_back(message);
+        }
+    }
+
+    /// The oldest that the viewer has said and that was not taken yet.
+    pub fn next_input(&mut self) -> Option<ClientMessage> {
+        self.input.pop_front()
+    }
+
+    /// Sends the viewer what it has asked for, if it has read all before that.
+    pub fn refresh(&mut self) {
+        if self.socket.output.is_empty() && self.viewer.wants() {
+            self.viewer.update(self.painter.screen(), &mut self.socket.output);
+        }
+    }
+
+    /// Paints a piece of the screen.
+    ///
+    /// # Errors
+    /// The piece is malformed, or the viewer cannot show the screen's new size.
+    pub fn paint(&mut self, number: u64, data: &[u8]) -> Result<Painted, Gone> {
+        let painted = self.painter.paint(number, data);
+        let painted = painted.map_err(|e| Gone::Invalid(format!("the other end: {e}")))?;
+        for change in &painted.changes {
+            match *change {
+                Change::Painted(rect) => self.viewer.painted(rect),
+                Change::Copied { from, to } => self.viewer.copied(from, to),
+                Change::Resized => {
+                    let screen = self.painter.screen();
+                    self.viewer.resized(screen.width(), screen.height())?;
+                }
+            }
+        }
+        Ok(painted)
+    }
+
+    /// Passes on what the server's end says about the desktop. Returns why the session is over, if it is.
+    pub fn hear(&mut self, message: ToViewer) -> Option<String> {
+        match message {
+            ToViewer::Ended { reason, .. } => return Some(reason),
+            ToViewer::Cursor(cursor) => self.viewer.cursor(Some(cursor)),
+            ToViewer::Named(name) => self.viewer.named(&name),
+            ToViewer::ResizeResult(status) => self.viewer.resize_result(status),
+            ToViewer::CutText(text) if self.has_room() => {
+                write_cut_text(&text, &mut self.socket.output);
+            }
+            ToViewer::Bell if self.has_room() => write_bell(&mut self.socket.output),
+            // The viewer does not read; or these belong to the beginning.
+            ToViewer::CutText(_)
+            | ToViewer::Bell
+            | ToViewer::Welcome { .. }
+            | ToViewer::Challenge(_)
+            | ToViewer::Screen { .. } => {}
+        }
+        None
+    }
+
+    fn has_room(&self) -> bool {
+        self.socket.output.len() < MAX_WAITING
+    }
+
+    /// Goes on with another connection to the server's end.
+    pub fn resume(&mut self) {
+        self.painter.resume();
+    }
+}

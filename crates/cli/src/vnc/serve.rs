@@ -1,0 +1,448 @@
+//! `sutura vnc serve`: the end of the bridge beside the RFB server.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::json;
+use sutura::{Connection, Endpoint, Incoming, Priority, ServerConfig};
+use sutura_vnc::bridge::{End, ToServer, ToViewer};
+use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::control::{Broken, Control};
+use super::session::{Ending, Link, Session};
+use super::token::{self, TokenArgs};
+use super::upstream::{Knocking, Unusable, Upstream, Wants};
+use super::{
+    ALPN, DEFAULT_PORT, HANDSHAKE_TIMEOUT, INVALID, LAST_WORDS, PASSWORD_TIMEOUT, RESUME_TIME,
+    STATS_INTERVAL, transport,
+};
+use crate::cert::IdentityArgs;
+use crate::failure::{Exit, Failure};
+use crate::interrupt::interrupted;
+use crate::output;
+use crate::qlog::QlogArgs;
+use crate::stats::{Statistics, peer};
+use crate::transport::TransportArgs;
+use crate::url::Authority;
+
+/// The TCP port of RFB servers.
+const RFB_PORT: u16 = 5900;
+
+const EXAMPLES: &str = "\
+The viewer's end is `sutura vnc connect`. It needs the token, which is made on first use and kept, and the
+fingerprint of the certificate, unless that is one that its system trusts.
+
+Examples:
+  sutura vnc serve --to localhost:5900
+  sutura vnc serve --to localhost:5901 --listen 0.0.0.0:7000 --quality 75
+  sutura vnc serve --cert fullchain.pem --key privkey.pem --token-file token.txt --stats
+
+The RFB server should listen on this machine only, as its own protocol is not encrypted:
+  vncserver :1 -localhost yes
+  x11vnc -localhost -forever
+  qemu-system-x86_64 -vnc localhost:0";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The RFB server; port 5900 by default
+    #[arg(long, value_name = "HOST[:PORT]", default_value = "localhost:5900", value_parser = rfb_server)]
+    to: Authority,
+    /// UDP address to listen on; port 5900 on all addresses by default
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    #[command(flatten)]
+    identity: IdentityArgs,
+    #[command(flatten)]
+    token: TokenArgs,
+    /// Let everybody connect who reaches the port
+    #[arg(long, conflicts_with_all = ["token", "token_file"])]
+    no_token: bool,
+    /// Send pictures with many colours as JPEG of this quality, and exactly once nothing changes
+    #[arg(long, value_name = "1-100", value_parser = clap::value_parser!(u8).range(1..=100))]
+    quality: Option<u8>,
+    /// Most viewers at a time
+    #[arg(long, value_name = "N", default_value = "16")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
+    max_viewers: u16,
+    #[command(flatten)]
+    transport: TransportArgs,
+    #[command(flatten)]
+    qlog: QlogArgs,
+    /// Show every two seconds, and when a viewer leaves, how long changes take to be painted, and
+    /// what is lost on the way
+    #[arg(long)]
+    stats: bool,
+    /// Print the address, the fingerprint and the token as JSON, and statistics of each viewer when
+    /// it leaves
+    #[arg(long)]
+    json: bool,
+}
+
+fn rfb_server(text: &str) -> Result<Authority, &'static str> {
+    Authority::parse(text, RFB_PORT)
+}
+
+/// A session and who serves it.
+#[derive(Debug, Default)]
+struct Slot {
+    /// Whoever serves it holds this; the session is `None` once it is over.
+    session: Arc<AsyncMutex<Option<Session>>>,
+    /// Tells whoever serves it to stop. Each has one of its own.
+    replaced: Mutex<Arc<Notify>>,
+}
+
+/// All sessions, by what the viewer's end shows to go on with one.
+type Sessions = Mutex<HashMap<[u8; 16], Arc<Slot>>>;
+
+#[derive(Debug)]
+struct Bridge {
+    to: Authority,
+    token: Option<String>,
+    quality: Option<u8>,
+    max_viewers: usize,
+    stats: bool,
+    json: bool,
+    sessions: Sessions,
+    stop: watch::Receiver<bool>,
+}
+
+/// A session that is to be served, and how to find it again.
+#[derive(Debug)]
+struct Served {
+    id: [u8; 16],
+    session: OwnedMutexGuard<Option<Session>>,
+    replaced: Arc<Notify>,
+    resumed: bool,
+}
+
+/// Why a viewer is not let in.
+type Refusal = (End, String);
+
+/// Serves until interrupted.
+pub async fn run(args: Args) -> Result<Exit, Failure> {
+    args.qlog.prepare()?;
+    let (identity, origin) = args.identity.identity()?;
+    let fingerprint = identity.fingerprint();
+    let token = match args.token.given()? {
+        None if args.no_token => None,
+        None => Some(token::keep_in(&args.identity.state_dir()?)?),
+        given => given,
+    };
+    let config = ServerConfig::with_single_cert(identity.chain, identity.key, &[ALPN])
+        .map_err(|e| Failure::local(format!("certificate and key cannot be used: {e}")))?;
+    let (endpoint, address) = bind(args.listen, &config.transport(transport(&args.transport)))?;
+    args.qlog.watch(&endpoint, "sutura vnc serve");
+    announce(&args, address, &fingerprint, &origin, token.as_deref())?;
+
+    let (stopping, stop) = watch::channel(false);
+    let bridge = Arc::new(Bridge {
+        to: args.to,
+        token,
+        quality: args.quality,
+        max_viewers: args.max_viewers.into(),
+        stats: args.stats,
+        json: args.json,
+        sessions: Sessions::default(),
+        stop,
+    });
+    let mut accepting = tokio::spawn(accept(endpoint.clone(), bridge));
+    interrupted().await?;
+    endpoint.stop_accepting();
+    // Fails if nobody is connected.
+    let _ = stopping.send(true);
+    let _ = timeout(LAST_WORDS, &mut accepting).await;
+    accepting.abort();
+    let _ = timeout(LAST_WORDS, endpoint.wait_idle()).await;
+    Ok(Exit::Success)
+}
+
+fn bind(
+    listen: Option<SocketAddr>,
+    config: &ServerConfig,
+) -> Result<(Endpoint, SocketAddr), Failure> {
+    let address = listen.unwrap_or((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT).into());
+    let bind = |address| Endpoint::server(config.clone(), address);
+    let mut bound = bind(address);
+    if listen.is_none() && bound.is_err() {
+        bound = bind((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT).into());
+    }
+    let failed = |e: std::io::Error| Failure::local(format!("cannot listen on {address}: {e}"));
+    let endpoint = bound.map_err(failed)?;
+    let address = endpoint.local_addr().map_err(failed)?;
+    Ok((endpoint, address))
+}
+
+fn announce(
+    args: &Args,
+    address: SocketAddr,
+    fingerprint: &str,
+    origin: &Path,
+    token: Option<&str>,
+) -> Result<(), Failure> {
+    if args.json {
+        return output::json(&json!({
+            "listening": address.to_string(),
+            "port": address.port(),
+            "fingerprint": fingerprint,
+            "certificate": origin,
+            "token": token,
+        }));
+    }
+    let token =
+        token.map_or("no token: everybody may connect".into(), |token| format!("token {token}"));
+    let (port, to, origin) = (address.port(), &args.to, origin.display());
+    output::line(&format!(
+        "UDP port {port} shows the screen of {to}\ncertificate {origin}\nfingerprint {fingerprint}\n{token}"
+    ))
+}
+
+async fn accept(endpoint: Endpoint, bridge: Arc<Bridge>) {
+    let mut viewers = JoinSet::new();
+    loop {
+        tokio::select! {
+            incoming = endpoint.accept() => {
+                let Some(incoming) = incoming else { break };
+                viewers.spawn(serve(incoming, bridge.clone()));
+            }
+            Some(_) = viewers.join_next() => {}
+        }
+    }
+    while viewers.join_next().await.is_some() {}
+}
+
+/// Serves a connection to its end.
+async fn serve(incoming: Incoming, bridge: Arc<Bridge>) {
+    let Ok(connection) = incoming.await else { return };
+    let name = peer(&connection);
+    let accepted = timeout(HANDSHAKE_TIMEOUT, connection.accept_bi()).await;
+    let Ok(Ok((send, recv))) = accepted else { return };
+    let mut control = Control::new(send, recv);
+    match bridge.admit(&mut control).await {
+        Ok(served) => bridge.show(served, connection, control, &name).await,
+        Err(Some((why, reason))) => {
+            output::complain(&format!("{name}: {reason}"));
+            dismiss(&connection, &mut control, why, reason).await;
+        }
+        Err(None) => {}
+    }
+}
+
+/// Tells the viewer's end why it is over.
+async fn dismiss(connection: &Connection, control: &mut Control, why: End, reason: String) {
+    control.tell_viewer(&ToViewer::Ended { why, reason });
+    let told = async {
+        if control.finish().await.is_ok() {
+            connection.closed().await;
+        }
+    };
+    // The other end closes the connection when it has read this.
+    let _ = timeout(LAST_WORDS, told).await;
+    connection.close(super::DONE, b"");
+}
+
+impl Bridge {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<[u8; 16], Arc<Slot>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets a viewer in, or says why not; says nothing if it has gone.
+    async fn admit(&self, control: &mut Control) -> Result<Served, Option<Refusal>> {
+        let hello = match timeout(HANDSHAKE_TIMEOUT, receive(control)).await {
+            Ok(Ok(hello)) => hello,
+            Ok(Err(Broken::Protocol(error))) => return Err(Some((End::Server, error.to_string()))),
+            Ok(Err(Broken::Connection(_) | Broken::Ended)) | Err(_) => return Err(None),
+        };
+        let ToServer::Hello { token, resume } = hello else { return Err(None) };
+        if self.token.as_ref().is_some_and(|expected| !token::same(expected, &token)) {
+            return Err(Some((End::Token, "the token is wrong".into())));
+        }
+        if let Some(id) = resume
+            && let Some(served) = self.resume(id).await
+        {
+            control.tell_viewer(&ToViewer::Welcome { session: id, resumed: true });
+            return Ok(served);
+        }
+        self.begin(control).await
+    }
+
+    /// The session with this name, if it is not over.
+    async fn resume(&self, id: [u8; 16]) -> Option<Served> {
+        let slot = self.sessions().get(&id).cloned()?;
+        let replaced = Arc::new(Notify::new());
+        let old = std::mem::replace(&mut *lock(&slot.replaced), replaced.clone());
+        // Whoever serves it may not know yet that its connection is lost.
+        old.notify_one();
+        let session = timeout(HANDSHAKE_TIMEOUT, slot.session.clone().lock_owned()).await.ok()?;
+        session.is_some().then_some(Served { id, session, replaced, resumed: true })
+    }
+
+    /// Begins a session, if the RFB server lets the viewer in.
+    async fn begin(&self, control: &mut Control) -> Result<Served, Option<Refusal>> {
+        let failed = |failure: Failure| Some((End::Server, failure.message));
+        let id = token::random().map_err(failed)?;
+        let slot = Arc::new(Slot::default());
+        {
+            let mut sessions = self.sessions();
+            if sessions.len() >= self.max_viewers {
+                let reason = format!("there are {} viewers already", self.max_viewers);
+                return Err(Some((End::Busy, reason)));
+            }
+            sessions.insert(id, slot.clone());
+        }
+        let mut session = slot.session.clone().lock_owned().await;
+        control.tell_viewer(&ToViewer::Welcome { session: id, resumed: false });
+        let begun = match self.log_in(control).await {
+            Ok(upstream) => {
+                Session::new(upstream, self.quality).map_err(|e| Some((End::Server, e)))
+            }
+            Err(refusal) => Err(refusal),
+        };
+        match begun {
+            Ok(begun) => *session = Some(begun),
+            Err(refusal) => {
+                self.sessions().remove(&id);
+                return Err(refusal);
+            }
+        }
+        let replaced = lock(&slot.replaced).clone();
+        Ok(Served { id, session, replaced, resumed: false })
+    }
+
+    /// Connects to the RFB server; passes its challenge on to the viewer, if it has one.
+    async fn log_in(&self, control: &mut Control) -> Result<Upstream, Option<Refusal>> {
+        let refusal = |unusable: Unusable| match unusable {
+            Unusable::Password(reason) => Some((End::Password, reason)),
+            Unusable::Other(reason) => Some((End::Server, reason)),
+        };
+        let mut knocking = Knocking::connect(&self.to).await.map_err(refusal)?;
+        loop {
+            match knocking.knock().await.map_err(refusal)? {
+                (_, Wants::Nothing(upstream)) => return Ok(*upstream),
+                (None, Wants::Password(_)) => return Err(None),
+                (Some(waiting), Wants::Password(challenge)) => {
+                    control.tell_viewer(&ToViewer::Challenge(challenge));
+                    let answer = timeout(PASSWORD_TIMEOUT, receive(control)).await;
+                    let Ok(Ok(ToServer::Response(response))) = answer else { return Err(None) };
+                    knocking = waiting;
+                    knocking.answer(response);
+                }
+            }
+        }
+    }
+
+    /// Serves a session over a connection until something ends that.
+    async fn show(
+        self: &Arc<Self>,
+        mut served: Served,
+        connection: Connection,
+        control: Control,
+        name: &str,
+    ) {
+        let Some(session) = served.session.as_mut() else { return };
+        let Some(group) = connection.open_group(Priority::default()) else { return };
+        let mut link = Link { connection: connection.clone(), control, group };
+        if served.resumed {
+            session.resume();
+        }
+        session.introduce(&mut link.control);
+        output::note(&format!("{name}: {}", if served.resumed { "is back" } else { "connected" }));
+        let ending = self.watch(session, &mut link, &served.replaced, name).await;
+        self.report(session, &connection, name);
+        match ending {
+            Ending::Lost(why) => {
+                output::complain(&format!("{name}: lost: {why}"));
+                session.release().await;
+                self.forget_later(served);
+                return;
+            }
+            Ending::Replaced => {
+                session.release().await;
+                connection.close(super::DONE, b"another connection goes on with the session");
+                return;
+            }
+            Ending::Left => output::note(&format!("{name}: left")),
+            Ending::Server(reason) => {
+                output::complain(&format!("{name}: {reason}"));
+                dismiss(&connection, &mut link.control, End::Server, reason).await;
+            }
+            Ending::Invalid(reason) => {
+                output::complain(&format!("{name}: {reason}"));
+                connection.close(INVALID, reason.as_bytes());
+            }
+        }
+        *served.session = None;
+        self.sessions().remove(&served.id);
+    }
+
+    /// Runs a session, and shows statistics meanwhile.
+    async fn watch(
+        &self,
+        session: &mut Session,
+        link: &mut Link,
+        replaced: &Notify,
+        name: &str,
+    ) -> Ending {
+        let mut earlier = Statistics::of(&link.connection);
+        loop {
+            let stop = self.stop.clone();
+            match timeout(STATS_INTERVAL, session.run(link, replaced, stop)).await {
+                Ok(ending) => return ending,
+                Err(_) if self.stats && !self.json => {
+                    let now = Statistics::of(&link.connection);
+                    now.live(name, &earlier).iter().for_each(|line| output::note(line));
+                    output::note(&format!("  {}", session.sent.text()));
+                    earlier = now;
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn report(&self, session: &Session, connection: &Connection, name: &str) {
+        let statistics = Statistics::of(connection);
+        if self.json {
+            let mut value = statistics.to_json();
+            value["viewer"] = name.into();
+            value["screen"] = session.sent.to_json();
+            // Nobody may read it any more; the bridge goes on.
+            let _ = output::json(&value);
+        } else if self.stats {
+            statistics.summary(name).iter().for_each(|line| output::note(line));
+            output::note(&format!("  {}", session.sent.text()));
+        }
+    }
+
+    /// Ends a session unless its viewer comes back in time.
+    fn forget_later(self: &Arc<Self>, served: Served) {
+        let Served { id, session, replaced, .. } = served;
+        drop(session);
+        let bridge = self.clone();
+        tokio::spawn(async move {
+            sleep(RESUME_TIME).await;
+            let slot = bridge.sessions().get(&id).cloned();
+            // Whoever goes on with it has another.
+            if slot.is_some_and(|slot| Arc::ptr_eq(&*lock(&slot.replaced), &replaced)) {
+                bridge.sessions().remove(&id);
+            }
+        });
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits for the next message of the viewer's end.
+async fn receive(control: &mut Control) -> Result<ToServer, Broken> {
+    loop {
+        if let Some(message) = control.take_from_viewer()? {
+            return Ok(message);
+        }
+        control.exchange(true).await?;
+    }
+}

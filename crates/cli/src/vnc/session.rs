@@ -1,0 +1,322 @@
+//! A viewer's session at the server's end.
+
+use std::time::Duration;
+
+use sutura::groups::{GroupMessage, SendGroup, SendGroupError};
+use sutura::{Connection, ConnectionError, MessageOutcome, SendMessageError};
+use sutura_vnc::bridge::{Outgoing, Source, ToServer, ToViewer};
+use sutura_vnc::rfb::{ClientMessage, ServerEvent};
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::control::{Broken, Control};
+use super::report::Sent;
+use super::socket::MAX_WAITING;
+use super::upstream::Upstream;
+use super::{DONE, stopped};
+
+/// Bytes on their way that are always allowed, however small the congestion window is.
+const MIN_WINDOW: u64 = 32 * 1024;
+/// How long nothing must change before what is shown less than exactly is sent again.
+const SHARPEN_AFTER: Duration = Duration::from_millis(300);
+/// How long the server may take to read that keys are released.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Far in the future: a timer that is not set.
+const NEVER: Duration = Duration::from_secs(86_400);
+
+/// A session: an RFB server's screen, and what the viewer's end has of it.
+#[derive(Debug)]
+pub struct Session {
+    pub upstream: Upstream,
+    source: Source,
+    /// A piece that could not be sent yet.
+    pending: Option<Outgoing>,
+    /// When the oldest change was made that is not sent.
+    changed: Option<Instant>,
+    /// When the screen last changed.
+    last_change: Instant,
+    pub sent: Sent,
+}
+
+/// The connection to the viewer's end.
+#[derive(Debug)]
+pub struct Link {
+    pub connection: Connection,
+    pub control: Control,
+    pub group: SendGroup,
+}
+
+/// Why a session does not go on.
+#[derive(Debug)]
+pub enum Ending {
+    /// The viewer is gone.
+    Left,
+    /// The connection is lost; the viewer's end may come back.
+    Lost(String),
+    /// The viewer's end has come back over another connection.
+    Replaced,
+    /// The RFB server is gone, or this command is stopped.
+    Server(String),
+    /// The viewer's end does not keep the protocol.
+    Invalid(String),
+}
+
+impl From<Broken> for Ending {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Connection(ConnectionError::ApplicationClosed { code: DONE, .. }) => Self::Left,
+            Broken::Connection(error) => Self::Lost(error.to_string()),
+            Broken::Ended => Self::Left,
+            Broken::Protocol(error) => Self::Invalid(error.to_string()),
+        }
+    }
+}
+
+impl Session {
+    /// A session on a screen.
+    ///
+    /// # Errors
+    /// The screen is too large.
+    pub fn new(upstream: Upstream, quality: Option<u8>) -> Result<Self, String> {
+        let source = Source::new(&upstream.screen, quality).map_err(|e| e.to_string())?;
+        let last_change = Instant::now();
+        let sent = Sent::default();
+        Ok(Self { upstream, source, pending: None, changed: None, last_change, sent })
+    }
+
+    /// Goes on with another connection, after one that was lost.
+    pub fn resume(&mut self) {
+        if let Some(piece) = self.pending.take() {
+            self.source.unsent(piece);
+        }
+        self.source.resume();
+        self.sent.restart();
+    }
+
+    /// Releases what the viewer held down, since it is gone.
+    pub async fn release(&mut self) {
+        self.upstream.release();
+        // If the server does not read, it will find out when the connection ends.
+        let _ = timeout(RELEASE_TIMEOUT, self.upstream.flush()).await;
+    }
+
+    /// What a viewer must know that did not see the beginning.
+    pub fn introduce(&self, control: &mut Control) {
+        let screen = &self.upstream.screen;
+        let (width, height, name) = (screen.width(), screen.height(), self.upstream.name.clone());
+        control.tell_viewer(&ToViewer::Screen { width, height, name });
+        if let Some(cursor) = &self.upstream.cursor {
+            control.tell_viewer(&ToViewer::Cursor(cursor.clone()));
+        }
+    }
+
+    /// Serves the viewer until something ends that.
+    pub async fn run(
+        &mut self,
+        link: &mut Link,
+        replaced: &Notify,
+        mut stop: watch::Receiver<bool>,
+    ) -> Ending {
+        loop {
+            let step = tokio::select! {
+                () = replaced.notified() => return Ending::Replaced,
+                () = stopped(&mut stop) => {
+                    return Ending::Server("sutura vnc serve was stopped".into());
+                }
+                step = self.step(link) => step,
+            };
+            if let Err(ending) = step {
+                return ending;
+            }
+        }
+    }
+
+    /// Sends what may be sent, waits for something to happen, and deals with it.
+    async fn step(&mut self, link: &mut Link) -> Result<(), Ending> {
+        self.send_pieces(link)?;
+        let wake = self.wake_time(link);
+        // Neither end is read while the other does not take what it leads to.
+        let (read_server, read_viewer) =
+            (link.control.waiting() < MAX_WAITING, !self.upstream.is_behind());
+        tokio::select! {
+            server = self.upstream.exchange(read_server) => {
+                server.map_err(Ending::Server)?;
+                self.take_events(link)
+            }
+            viewer = link.control.exchange(read_viewer) => {
+                viewer?;
+                self.take_messages(link)
+            }
+            outcome = link.group.outcome() => {
+                let (number, outcome) = outcome.map_err(|e| Ending::from(Broken::Connection(e)))?;
+                self.take_outcome(number, outcome);
+                Ok(())
+            }
+            () = sleep_until(wake) => {
+                self.ask(link);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the path carries more than what is on its way.
+    fn has_room(&self, link: &Link) -> bool {
+        let window = link.connection.stats().congestion_window.max(MIN_WINDOW);
+        self.pending.is_none()
+            && self.source.is_open()
+            && (self.source.bytes_open() as u64) < window
+    }
+
+    fn send_pieces(&mut self, link: &Link) -> Result<(), Ending> {
+        loop {
+            let piece = match self.pending.take() {
+                Some(piece) => piece,
+                None if self.has_room(link) => match self.next_piece() {
+                    Some(piece) => piece,
+                    None => {
+                        self.changed = None;
+                        self.sent.complete();
+                        return Ok(());
+                    }
+                },
+                None => return Ok(()),
+            };
+            if !self.send(link, piece)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn next_piece(&mut self) -> Option<Outgoing> {
+        let screen = &self.upstream.screen;
+        let piece = self.source.next(screen);
+        let idle = self.last_change.elapsed() >= SHARPEN_AFTER;
+        piece.or_else(|| idle.then(|| self.source.sharpen(screen))?)
+    }
+
+    /// Sends a piece, unless too much waits to be sent. Returns whether it was sent.
+    fn send(&mut self, link: &Link, piece: Outgoing) -> Result<bool, Ending> {
+        if piece.fence {
+            link.group.fence();
+        }
+        let (data, after) = (&piece.data[..], piece.after());
+        let message = GroupMessage { data, after, ..GroupMessage::default() };
+        match link.group.try_send(&message) {
+            Ok(number) => {
+                self.sent.sent(number, piece.update, piece.data.len());
+                if piece.then_fence {
+                    link.group.fence();
+                }
+                for old in self.source.sent(piece) {
+                    link.group.cancel(old);
+                    self.sent.superseded(old);
+                }
+                Ok(true)
+            }
+            Err(SendGroupError::Message(SendMessageError::Blocked)) => {
+                self.pending = Some(piece);
+                Ok(false)
+            }
+            // The control stream says why.
+            Err(error) => {
+                self.pending = Some(piece);
+                match link.connection.close_reason() {
+                    Some(reason) => Err(Broken::Connection(reason).into()),
+                    None => Err(Ending::Invalid(error.to_string())),
+                }
+            }
+        }
+    }
+
+    /// When the server is to be asked, or something sharpened.
+    fn wake_time(&self, link: &Link) -> Instant {
+        if !self.has_room(link) {
+            return Instant::now() + NEVER;
+        }
+        let sharpen = self.source.is_blurred() && self.last_change.elapsed() < SHARPEN_AFTER;
+        let sharpen = sharpen.then(|| self.last_change + SHARPEN_AFTER);
+        let ask = self.upstream.next_ask();
+        ask.into_iter().chain(sharpen).min().unwrap_or_else(|| Instant::now() + NEVER)
+    }
+
+    fn ask(&mut self, link: &Link) {
+        let due = self.upstream.next_ask().is_some_and(|at| at <= Instant::now());
+        if due && self.has_room(link) {
+            self.upstream.ask();
+        }
+    }
+
+    /// Deals with all that the server has shown and said.
+    fn take_events(&mut self, link: &mut Link) -> Result<(), Ending> {
+        let broken = |e: &dyn std::fmt::Display| Ending::Server(format!("the RFB server: {e}"));
+        while let Some(event) = self.upstream.next().map_err(|e| broken(&e))? {
+            match event {
+                ServerEvent::Painted(rect) => self.source.painted(rect),
+                ServerEvent::Copied { from, to } => self.source.copied(from, to),
+                ServerEvent::Resized { .. } => {
+                    self.source.resize(&self.upstream.screen).map_err(|e| broken(&e))?;
+                }
+                ServerEvent::UpdateEnd => self.begin_update(),
+                ServerEvent::Cursor(cursor) => link.control.tell_viewer(&ToViewer::Cursor(cursor)),
+                ServerEvent::Named(name) => link.control.tell_viewer(&ToViewer::Named(name)),
+                ServerEvent::ResizeResult { status } => {
+                    link.control.tell_viewer(&ToViewer::ResizeResult(status));
+                }
+                ServerEvent::Bell => link.control.tell_viewer(&ToViewer::Bell),
+                ServerEvent::CutText(text) => link.control.tell_viewer(&ToViewer::CutText(text)),
+                // A viewer is shown one screen of the whole size.
+                ServerEvent::Screens(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The server has shown all that had changed.
+    fn begin_update(&mut self) {
+        if self.source.has_changes() {
+            self.last_change = Instant::now();
+            let changed = *self.changed.get_or_insert(self.last_change);
+            let update = self.source.begin_update();
+            self.sent.begin(update, changed);
+        }
+    }
+
+    /// Deals with all that the viewer's end has said.
+    fn take_messages(&mut self, link: &mut Link) -> Result<(), Ending> {
+        while let Some(message) = link.control.take_from_viewer()? {
+            match message {
+                ToServer::Input(
+                    message @ (ClientMessage::Key { .. }
+                    | ClientMessage::Pointer { .. }
+                    | ClientMessage::CutText(_)
+                    | ClientMessage::SetDesktopSize { .. }),
+                ) => self.upstream.say(&message),
+                ToServer::Painted { update, pieces, age } => {
+                    // The report took half a round trip.
+                    let ago = Duration::from_micros(age.into()) + link.connection.stats().rtt / 2;
+                    let at = Instant::now().checked_sub(ago).unwrap_or_else(Instant::now);
+                    self.sent.painted(update, pieces, at);
+                }
+                ToServer::Hello { .. } | ToServer::Response(_) | ToServer::Input(_) => {
+                    return Err(Ending::Invalid("a message out of place".into()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_outcome(&mut self, number: u64, outcome: MessageOutcome) {
+        match outcome {
+            MessageOutcome::Arrived | MessageOutcome::Late => {
+                self.sent.arrived(number, false);
+                self.source.arrived(number);
+            }
+            MessageOutcome::Recovered => {
+                self.sent.arrived(number, true);
+                self.source.arrived(number);
+            }
+            // If it was superseded, the source has forgotten it.
+            MessageOutcome::GivenUp => self.source.lost(number),
+        }
+    }
+}

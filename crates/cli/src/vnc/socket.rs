@@ -1,0 +1,54 @@
+//! A TCP connection that speaks RFB.
+
+use std::io;
+
+use bytes::BytesMut;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Bytes that wait to be written, beyond which nothing more is read that may lead to others.
+pub const MAX_WAITING: usize = 4 << 20;
+
+/// A TCP connection, what was read from it, and what is to be written to it.
+#[derive(Debug)]
+pub struct Socket {
+    tcp: TcpStream,
+    pub input: BytesMut,
+    pub output: Vec<u8>,
+}
+
+impl Socket {
+    /// Over a connection; keys and pointer movements are not to wait for more.
+    pub fn new(tcp: TcpStream) -> Self {
+        // Without it, everything works all the same.
+        let _ = tcp.set_nodelay(true);
+        Self { tcp, input: BytesMut::new(), output: Vec::new() }
+    }
+
+    /// Reads some, unless `read` is false, or writes some. May be cancelled and called again.
+    ///
+    /// # Errors
+    /// The other end has closed the connection, or it is broken.
+    pub async fn exchange(&mut self, read: bool) -> io::Result<()> {
+        let (mut reader, mut writer) = self.tcp.split();
+        tokio::select! {
+            size = reader.read_buf(&mut self.input), if read => match size? {
+                0 => Err(io::ErrorKind::UnexpectedEof.into()),
+                _ => Ok(()),
+            },
+            size = writer.write(&self.output), if !self.output.is_empty() => {
+                self.output.drain(..size?);
+                Ok(())
+            }
+            else => std::future::pending().await,
+        }
+    }
+
+    /// Writes all that waits.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub async fn flush(&mut self) -> io::Result<()> {
+        self.tcp.write_all(&std::mem::take(&mut self.output)).await
+    }
+}

@@ -1,0 +1,214 @@
+//! The RFB server and what it shows.
+
+use std::time::Duration;
+
+use sutura_vnc::Framebuffer;
+use sutura_vnc::rfb::{
+    ClientMessage, Cursor, Decoder, PixelFormat, RfbError, ServerEvent, ServerHandshake,
+    ServerStep, encoding,
+};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+
+use super::HANDSHAKE_TIMEOUT;
+use super::pressed::Pressed;
+use super::socket::{MAX_WAITING, Socket};
+use crate::url::Authority;
+
+/// The shortest time from one request for what has changed to the next: 60 a second.
+const ASK_INTERVAL: Duration = Duration::from_micros(16_667);
+
+/// The RFB server before it has let anybody in.
+#[derive(Debug)]
+pub struct Knocking {
+    socket: Socket,
+    handshake: ServerHandshake,
+}
+
+/// What an RFB server wants.
+#[derive(Debug)]
+pub enum Wants {
+    /// The answer to this challenge.
+    Password([u8; 16]),
+    /// Nothing: it shows its screen.
+    Nothing(Box<Upstream>),
+}
+
+/// The RFB server, and what it shows.
+#[derive(Debug)]
+pub struct Upstream {
+    socket: Socket,
+    decoder: Decoder,
+    pub screen: Framebuffer,
+    pub name: String,
+    /// How the pointer looks, for viewers that come back.
+    pub cursor: Option<Cursor>,
+    pressed: Pressed,
+    /// When it was last asked what has changed.
+    asked: Option<Instant>,
+    /// Whether it has answered.
+    answered: bool,
+    /// Whether it must be asked for everything.
+    everything: bool,
+}
+
+/// Why a server cannot be used.
+#[derive(Debug)]
+pub enum Unusable {
+    /// The password is wrong.
+    Password(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl From<RfbError> for Unusable {
+    fn from(error: RfbError) -> Self {
+        match error {
+            RfbError::Password(_) => Self::Password(error.to_string()),
+            _ => Self::Other(error.to_string()),
+        }
+    }
+}
+
+impl Knocking {
+    /// Connects.
+    ///
+    /// # Errors
+    /// The server cannot be reached.
+    pub async fn connect(to: &Authority) -> Result<Self, Unusable> {
+        let failed = |why: &dyn std::fmt::Display| {
+            Unusable::Other(format!("cannot connect to the RFB server at {to}: {why}"))
+        };
+        let tcp = timeout(HANDSHAKE_TIMEOUT, TcpStream::connect((to.host.as_str(), to.port)));
+        let tcp = tcp.await.map_err(|_| failed(&"no answer"))?.map_err(|e| failed(&e))?;
+        // Other viewers of the server stay.
+        Ok(Self { socket: Socket::new(tcp), handshake: ServerHandshake::new(true) })
+    }
+
+    /// Answers the challenge.
+    pub fn answer(&mut self, response: [u8; 16]) {
+        self.handshake.answer(response, &mut self.socket.output);
+    }
+
+    /// Waits until the server lets us in or wants a password. In the second case, call it again after
+    /// [`answer`](Self::answer).
+    ///
+    /// # Errors
+    /// The server refuses, does not answer, or is no RFB server.
+    pub async fn knock(mut self) -> Result<(Option<Self>, Wants), Unusable> {
+        let gone = |e: std::io::Error| Unusable::Other(gone(&e));
+        loop {
+            let Socket { input, output, .. } = &mut self.socket;
+            match self.handshake.receive(input, output)? {
+                ServerStep::More => {}
+                ServerStep::Challenge(challenge) => {
+                    return Ok((Some(self), Wants::Password(challenge)));
+                }
+                ServerStep::Done(init) => {
+                    let screen = Framebuffer::new(init.width, init.height);
+                    let screen = screen.map_err(|e| Unusable::Other(e.to_string()))?;
+                    let upstream = Upstream::new(self.socket, screen, init.name);
+                    return Ok((None, Wants::Nothing(Box::new(upstream))));
+                }
+            }
+            let step = timeout(HANDSHAKE_TIMEOUT, self.socket.exchange(true));
+            let step =
+                step.await.map_err(|_| Unusable::Other("the RFB server is silent".into()))?;
+            step.map_err(gone)?;
+        }
+    }
+}
+
+/// The failure for a server whose connection broke.
+pub fn gone(error: &std::io::Error) -> String {
+    if error.kind() == std::io::ErrorKind::UnexpectedEof {
+        return "the RFB server has closed the connection".into();
+    }
+    format!("the connection to the RFB server broke: {error}")
+}
+
+impl Upstream {
+    fn new(mut socket: Socket, screen: Framebuffer, name: String) -> Self {
+        ClientMessage::SetPixelFormat(PixelFormat::RGB32).write(&mut socket.output);
+        ClientMessage::SetEncodings(encoding::WANTED.to_vec()).write(&mut socket.output);
+        Self {
+            socket,
+            decoder: Decoder::new(),
+            screen,
+            name,
+            cursor: None,
+            pressed: Pressed::default(),
+            asked: None,
+            answered: true,
+            everything: true,
+        }
+    }
+
+    /// Reads or writes some. May be cancelled and called again.
+    ///
+    /// # Errors
+    /// The server is gone.
+    pub async fn exchange(&mut self, read: bool) -> Result<(), String> {
+        self.socket
+            .exchange(read && self.socket.output.len() < MAX_WAITING)
+            .await
+            .map_err(|e| gone(&e))
+    }
+
+    /// What the server has shown or said next.
+    ///
+    /// # Errors
+    /// It does not keep to RFB.
+    pub fn next(&mut self) -> Result<Option<ServerEvent>, RfbError> {
+        let event = self.decoder.next(&mut self.socket.input, &mut self.screen)?;
+        match &event {
+            Some(ServerEvent::UpdateEnd) => self.answered = true,
+            Some(ServerEvent::Resized { .. }) => self.everything = true,
+            Some(ServerEvent::Cursor(cursor)) => self.cursor = Some(cursor.clone()),
+            Some(ServerEvent::Named(name)) => self.name.clone_from(name),
+            _ => {}
+        }
+        Ok(event)
+    }
+
+    /// Tells the server what a viewer says.
+    pub fn say(&mut self, message: &ClientMessage) {
+        self.pressed.note(message);
+        message.write(&mut self.socket.output);
+    }
+
+    /// Whether the server still has to read much of what was said.
+    pub fn is_behind(&self) -> bool {
+        self.socket.output.len() >= MAX_WAITING
+    }
+
+    /// Releases all keys and buttons, because nobody can do that any more.
+    pub fn release(&mut self) {
+        for message in self.pressed.release() {
+            message.write(&mut self.socket.output);
+        }
+    }
+
+    /// When the server may be asked what has changed; `None` while it has not answered.
+    pub fn next_ask(&self) -> Option<Instant> {
+        let at = self.asked.map_or_else(Instant::now, |asked| asked + ASK_INTERVAL);
+        self.answered.then_some(at)
+    }
+
+    /// Asks the server what has changed.
+    pub fn ask(&mut self) {
+        let incremental = !std::mem::take(&mut self.everything);
+        let rect = self.screen.bounds();
+        ClientMessage::UpdateRequest { incremental, rect }.write(&mut self.socket.output);
+        self.asked = Some(Instant::now());
+        self.answered = false;
+    }
+
+    /// Writes all that waits.
+    ///
+    /// # Errors
+    /// The server is gone.
+    pub async fn flush(&mut self) -> Result<(), String> {
+        self.socket.flush().await.map_err(|e| gone(&e))
+    }
+}

@@ -1,0 +1,422 @@
+//! A viewer's session at the viewer's end.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use sutura::groups::{Delivered, GroupReceiver, ReceiveGroupError};
+use sutura::{Connection, ConnectionError};
+use sutura_vnc::Framebuffer;
+use sutura_vnc::bridge::{ToServer, ToViewer};
+use sutura_vnc::rfb::{PixelFormat, Security, ServerInit, ViewerHandshake, ViewerStep};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use super::connect::Context;
+use super::control::{Broken, Control};
+use super::local::{Gone, Local};
+use super::report::Shown;
+use super::socket::{MAX_WAITING, Socket};
+use super::{
+    DONE, HANDSHAKE_TIMEOUT, INVALID, PASSWORD_TIMEOUT, RESUME_TIME, STATS_INTERVAL, stopped,
+};
+use crate::failure::Exit;
+use crate::output;
+use crate::stats::Statistics;
+
+/// The shortest time from one report of what was painted to the next.
+const REPORT_INTERVAL: Duration = Duration::from_millis(20);
+/// The first and the longest time between attempts to connect again.
+const FIRST_RETRY: Duration = Duration::from_millis(250);
+const LAST_RETRY: Duration = Duration::from_secs(5);
+
+/// The connection to the server's end.
+#[derive(Debug)]
+struct Link {
+    connection: Connection,
+    control: Control,
+    pieces: GroupReceiver,
+    session: [u8; 16],
+    resumed: bool,
+}
+
+/// What was painted and not reported.
+#[derive(Debug)]
+struct Unreported {
+    updates: BTreeMap<u32, (u16, Instant)>,
+    next: Instant,
+}
+
+/// Why a session does not go on.
+#[derive(Debug)]
+enum Ending {
+    /// The connection is lost; another may go on with the session.
+    Lost(String),
+    /// The viewer is gone.
+    Left,
+    /// It cannot go on.
+    Over(String),
+}
+
+impl From<Broken> for Ending {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Connection(ConnectionError::ApplicationClosed { code, reason })
+                if code == INVALID =>
+            {
+                Self::Over(String::from_utf8_lossy(&reason).into_owned())
+            }
+            Broken::Connection(error) => Self::Lost(error.to_string()),
+            Broken::Ended => Self::Lost("the other end has ended the session".into()),
+            Broken::Protocol(error) => Self::Over(error.to_string()),
+        }
+    }
+}
+
+impl From<ReceiveGroupError> for Ending {
+    fn from(error: ReceiveGroupError) -> Self {
+        match error {
+            ReceiveGroupError::ConnectionLost(error) => Broken::Connection(error).into(),
+            ReceiveGroupError::Group(error) => Self::Over(error.to_string()),
+        }
+    }
+}
+
+impl From<Gone> for Ending {
+    fn from(gone: Gone) -> Self {
+        match gone {
+            Gone::Closed => Self::Left,
+            Gone::Invalid(why) => Self::Over(why),
+        }
+    }
+}
+
+/// Shows a viewer the screen until one of both ends is gone.
+///
+/// # Errors
+/// The session did not begin or did not end well; says why. The viewer was told if it still listened.
+pub async fn show(tcp: TcpStream, context: &Context, name: &str) -> Result<(), String> {
+    let mut socket = Socket::new(tcp);
+    let mut handshake = ViewerHandshake::new();
+    handshake.start(&mut socket.output);
+    let version = timeout(HANDSHAKE_TIMEOUT, step(&mut socket, &mut handshake)).await;
+    let Ok(Ok(ViewerStep::Version)) = version else {
+        return Err("the viewer does not speak RFB".into());
+    };
+    let begun = begin(context, &mut socket, &mut handshake).await;
+    let (link, init) = match begun {
+        Ok(begun) => begun,
+        Err(Ending::Left) => return Ok(()),
+        Err(Ending::Lost(why) | Ending::Over(why)) => {
+            // The viewer may be gone.
+            let _ = timeout(HANDSHAKE_TIMEOUT, socket.flush()).await;
+            return Err(why);
+        }
+    };
+    output::note(&format!("{name}: shows {}", output::clean(&init.name)));
+    let screen = Framebuffer::new(init.width, init.height).map_err(|e| e.to_string())?;
+    serve(Local::new(socket, screen), link, context, name).await
+}
+
+/// Waits for the viewer's next step of the handshake.
+async fn step(socket: &mut Socket, handshake: &mut ViewerHandshake) -> Result<ViewerStep, Gone> {
+    loop {
+        let Socket { input, output, .. } = &mut *socket;
+        match handshake.receive(input, output)? {
+            ViewerStep::More => socket.exchange(true).await?,
+            step => return Ok(step),
+        }
+    }
+}
+
+/// Lets the viewer in, if the server's end and the RFB server do.
+async fn begin(
+    context: &Context,
+    socket: &mut Socket,
+    handshake: &mut ViewerHandshake,
+) -> Result<(Link, ServerInit), Ending> {
+    let first = async {
+        let mut link = open(context, None).await?;
+        let first = hear(&mut link.control).await?;
+        Ok::<_, Ending>((link, first))
+    };
+    let (mut link, mut message) = match first.await {
+        Ok(begun) => begun,
+        Err(ending) => return Err(refuse(socket, handshake, ending)),
+    };
+    let password = matches!(message, ToViewer::Challenge(_));
+    if let ToViewer::Challenge(challenge) = message {
+        handshake.offer(Security::Password { challenge }, &mut socket.output);
+        let answer = timeout(PASSWORD_TIMEOUT, step(socket, handshake)).await;
+        let Ok(ViewerStep::Response(response)) = answer.unwrap_or(Err(Gone::Closed)) else {
+            link.connection.close(DONE, b"");
+            return Err(Ending::Left);
+        };
+        link.control.tell_server(&ToServer::Response(response));
+        message = hear(&mut link.control).await?;
+    }
+    let ToViewer::Screen { width, height, name } = message else {
+        let why = match message {
+            ToViewer::Ended { reason, .. } => reason,
+            _ => "the other end says what is out of place".into(),
+        };
+        link.connection.close(DONE, b"");
+        if password {
+            handshake.result(Err(&why), &mut socket.output);
+            return Err(Ending::Over(why));
+        }
+        return Err(refuse(socket, handshake, Ending::Over(why)));
+    };
+    if password {
+        handshake.result(Ok(()), &mut socket.output);
+    } else {
+        handshake.offer(Security::None, &mut socket.output);
+    }
+    let init = ServerInit { width, height, format: PixelFormat::RGB32, name };
+    let asked = timeout(HANDSHAKE_TIMEOUT, step(socket, handshake)).await;
+    match asked.unwrap_or(Err(Gone::Closed))? {
+        ViewerStep::Init { .. } => handshake.init(&init, &mut socket.output),
+        _ => return Err(Ending::Over("the viewer does not keep to RFB".into())),
+    }
+    Ok((link, init))
+}
+
+/// Tells the viewer, which was not offered anything yet, why it is not let in.
+fn refuse(socket: &mut Socket, handshake: &mut ViewerHandshake, ending: Ending) -> Ending {
+    if let Ending::Lost(why) | Ending::Over(why) = &ending {
+        handshake.refuse(why, &mut socket.output);
+    }
+    ending
+}
+
+/// Connects to the server's end, to begin a session or to go on with one.
+async fn open(context: &Context, resume: Option<[u8; 16]>) -> Result<Link, Ending> {
+    let connection = context.connector.connect(&context.authority).await;
+    let connection = connection.map_err(|failure| match failure.exit {
+        Exit::Certificate => Ending::Over(failure.message),
+        _ => Ending::Lost(failure.message),
+    })?;
+    // Before anything of a group can come.
+    let pieces = connection.receive_groups();
+    let (send, recv) = connection.open_bi().await.map_err(Broken::Connection)?;
+    let mut control = Control::new(send, recv);
+    control.tell_server(&ToServer::Hello { token: context.token.clone(), resume });
+    match hear(&mut control).await? {
+        ToViewer::Welcome { session, resumed } => {
+            Ok(Link { connection, control, pieces, session, resumed })
+        }
+        ToViewer::Ended { reason, .. } => {
+            connection.close(DONE, b"");
+            Err(Ending::Over(reason))
+        }
+        _ => Err(Ending::Over("the other end says what is out of place".into())),
+    }
+}
+
+/// Waits for the next message of the server's end, in the beginning of a session.
+async fn hear(control: &mut Control) -> Result<ToViewer, Ending> {
+    let message = async {
+        loop {
+            if let Some(message) = control.take_from_server()? {
+                return Ok::<_, Broken>(message);
+            }
+            control.exchange(true).await?;
+        }
+    };
+    let message = timeout(PASSWORD_TIMEOUT, message).await;
+    Ok(message.map_err(|_| Ending::Lost("the other end is silent".into()))??)
+}
+
+/// Serves a viewer that was let in.
+async fn serve(
+    mut local: Local,
+    mut link: Link,
+    context: &Context,
+    name: &str,
+) -> Result<(), String> {
+    let mut shown = Shown::default();
+    loop {
+        let ending = watch(&mut local, &mut link, &mut shown, context, name).await;
+        report(&link, &shown, context, name);
+        let (code, result) = match ending {
+            Ending::Left => (DONE, Ok(())),
+            Ending::Over(why) => (DONE, Err(why)),
+            Ending::Lost(why) => {
+                output::complain(&format!("{name}: {why}; connecting again"));
+                match reconnect(&mut local, link.session, context).await {
+                    Ok(new) => {
+                        shown.reconnections += 1;
+                        output::note(&format!("{name}: connected again"));
+                        link = new;
+                        local.resume();
+                        continue;
+                    }
+                    Err(Ending::Left) => return Ok(()),
+                    Err(Ending::Lost(why) | Ending::Over(why)) => return Err(why),
+                }
+            }
+        };
+        link.connection.close(code, b"");
+        return result;
+    }
+}
+
+/// Connects again, while the viewer shows what it has.
+async fn reconnect(
+    local: &mut Local,
+    session: [u8; 16],
+    context: &Context,
+) -> Result<Link, Ending> {
+    let again = async {
+        let (mut wait, until) = (FIRST_RETRY, Instant::now() + RESUME_TIME);
+        loop {
+            match open(context, Some(session)).await {
+                Ok(link) => return begin_again(link).await,
+                Err(Ending::Lost(why)) if Instant::now() + wait > until => {
+                    return Err(Ending::Over(format!("connecting again failed: {why}")));
+                }
+                Err(Ending::Lost(_)) => sleep(wait).await,
+                Err(ending) => return Err(ending),
+            }
+            wait = (2 * wait).min(LAST_RETRY);
+        }
+    };
+    let alone = async {
+        loop {
+            if let Err(gone) = local.exchange(true).await {
+                return gone;
+            }
+        }
+    };
+    tokio::select! {
+        link = again => link,
+        gone = alone => Err(gone.into()),
+    }
+}
+
+/// Deals with the beginning of a connection that replaces another: the server's end may have started anew.
+async fn begin_again(mut link: Link) -> Result<Link, Ending> {
+    if link.resumed {
+        return Ok(link);
+    }
+    match hear(&mut link.control).await? {
+        ToViewer::Screen { .. } => Ok(link),
+        ToViewer::Challenge(_) => {
+            link.connection.close(DONE, b"");
+            Err(Ending::Over("the server wants the password again".into()))
+        }
+        ToViewer::Ended { reason, .. } => Err(Ending::Over(reason)),
+        _ => Err(Ending::Over("the other end says what is out of place".into())),
+    }
+}
+
+/// Runs a connection, and shows statistics meanwhile.
+async fn watch(
+    local: &mut Local,
+    link: &mut Link,
+    shown: &mut Shown,
+    context: &Context,
+    name: &str,
+) -> Ending {
+    let mut earlier = Statistics::of(&link.connection);
+    let mut unreported = Unreported { updates: BTreeMap::new(), next: Instant::now() };
+    let mut next_stats = Instant::now() + STATS_INTERVAL;
+    let mut stop = context.stop.clone();
+    loop {
+        let step = tokio::select! {
+            () = stopped(&mut stop) => Err(Ending::Left),
+            step = step_on(local, link, shown, &mut unreported) => step,
+            () = sleep_until(next_stats), if context.stats && !context.json => {
+                let now = Statistics::of(&link.connection);
+                now.live(name, &earlier).iter().for_each(|line| output::note(line));
+                output::note(&format!("  {}", shown.text()));
+                (earlier, next_stats) = (now, Instant::now() + STATS_INTERVAL);
+                Ok(())
+            }
+        };
+        if let Err(ending) = step {
+            return ending;
+        }
+    }
+}
+
+/// Waits for something to happen, and deals with it.
+async fn step_on(
+    local: &mut Local,
+    link: &mut Link,
+    shown: &mut Shown,
+    unreported: &mut Unreported,
+) -> Result<(), Ending> {
+    while link.control.waiting() < MAX_WAITING
+        && let Some(input) = local.next_input()
+    {
+        link.control.tell_server(&ToServer::Input(input));
+    }
+    tokio::select! {
+        viewer = local.exchange(link.control.waiting() < MAX_WAITING) => Ok(viewer?),
+        server = link.control.exchange(true) => {
+            server?;
+            while let Some(message) = link.control.take_from_server()? {
+                if let Some(reason) = local.hear(message) {
+                    return Err(Ending::Over(reason));
+                }
+            }
+            local.refresh();
+            Ok(())
+        }
+        piece = link.pieces.next() => {
+            paint(local, piece?, shown, unreported)?;
+            // All that is there already goes to the viewer at once.
+            while let Some(piece) = link.pieces.next().now_or_never() {
+                paint(local, piece?, shown, unreported)?;
+            }
+            local.refresh();
+            Ok(())
+        }
+        () = sleep_until(unreported.next), if !unreported.updates.is_empty() => {
+            unreported.tell(&mut link.control);
+            Ok(())
+        }
+    }
+}
+
+fn paint(
+    local: &mut Local,
+    piece: Option<Delivered>,
+    shown: &mut Shown,
+    unreported: &mut Unreported,
+) -> Result<(), Ending> {
+    let piece = piece.ok_or_else(|| Ending::Lost("the other end has ended the session".into()))?;
+    let painted = local.paint(piece.number, &piece.data)?;
+    let now = Instant::now();
+    shown.pieces += 1;
+    shown.left_out += u64::from(painted.changes.is_empty());
+    shown.blocked.add(now.saturating_duration_since(piece.completed.into()));
+    let (pieces, at) = unreported.updates.entry(painted.update).or_insert((0, now));
+    (*pieces, *at) = (pieces.saturating_add(1), now);
+    Ok(())
+}
+
+impl Unreported {
+    fn tell(&mut self, control: &mut Control) {
+        for (update, (pieces, at)) in std::mem::take(&mut self.updates) {
+            let age = u32::try_from(at.elapsed().as_micros()).unwrap_or(u32::MAX);
+            control.tell_server(&ToServer::Painted { update, pieces, age });
+        }
+        self.next = Instant::now() + REPORT_INTERVAL;
+    }
+}
+
+fn report(link: &Link, shown: &Shown, context: &Context, name: &str) {
+    let statistics = Statistics::of(&link.connection);
+    if context.json {
+        let mut value = statistics.to_json();
+        value["viewer"] = name.into();
+        value["screen"] = shown.to_json();
+        // Nobody may read it any more; the bridge goes on.
+        let _ = output::json(&value);
+    } else if context.stats {
+        statistics.summary(name).iter().for_each(|line| output::note(line));
+        output::note(&format!("  {}", shown.text()));
+    }
+}

@@ -1,0 +1,247 @@
+//! `sutura vnc` between a small RFB server and small viewers.
+#![cfg(unix)]
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in helpers")]
+
+#[allow(dead_code, reason = "each test uses a part of it")]
+#[path = "support/screen.rs"]
+mod screen;
+#[allow(dead_code, reason = "each test uses a part of it")]
+mod support;
+
+use std::time::Duration;
+
+use screen::{Screen, Watcher, right_answer};
+use support::{Listening, Process, Scratch, complaint, run, sutura, wait_until};
+use sutura_vnc::Rect;
+use sutura_vnc::rfb::{ClientMessage, Cursor};
+
+/// The end beside a server.
+fn serve(screen: &Screen, scratch: &Scratch, more: &[&str]) -> Listening {
+    let mut command =
+        sutura(["vnc", "serve", "--json", "--listen", "127.0.0.1:0", "--to", &screen.address]);
+    command.arg("--state-dir").arg(scratch.dir("state")).args(more);
+    Listening::spawn(command)
+}
+
+/// The end beside viewers, which reaches the other end at an address.
+fn connect_at(address: &str, server: &Listening, more: &[&str]) -> Listening {
+    let mut command = sutura(["vnc", "connect", address, "--json", "--listen", "127.0.0.1:0"]);
+    command.args(["--fingerprint", server.fingerprint()]);
+    command.env("SUTURA_VNC_TOKEN", server.hello["token"].as_str().unwrap_or_default()).args(more);
+    Listening::spawn(command)
+}
+
+fn connect(server: &Listening, more: &[&str]) -> Listening {
+    connect_at(&server.address, server, more)
+}
+
+/// Things that happen on a screen of 400x300 pixels.
+fn happen(screen: &Screen, seed: u32) {
+    let at = |salt: u32, limit: u32| {
+        (seed.wrapping_mul(2_654_435_761).wrapping_add(salt * 977) >> 7) % limit
+    };
+    let rect = Rect::new(
+        at(1, 300) as u16,
+        at(2, 200) as u16,
+        1 + at(3, 100) as u16,
+        1 + at(4, 100) as u16,
+    );
+    match at(5, 4) {
+        0 => screen.noise(rect, seed),
+        1 => screen.copy(rect, Rect { x: at(6, 300) as u16, y: at(7, 200) as u16, ..rect }),
+        _ => screen.fill(rect, seed & 0x00ff_ffff),
+    }
+}
+
+#[test]
+fn a_viewer_sees_the_screen_and_is_heard() {
+    let (screen, scratch) = (Screen::start(400, 300, false), Scratch::new());
+    screen.fill(Rect::new(10, 20, 300, 200), 0x0012_3456);
+    let server = serve(&screen, &scratch, &[]);
+    let bridge = connect(&server, &[]);
+    let viewer = Watcher::start(&bridge.address, [0; 16]);
+    viewer.wait_for(&screen);
+    assert_eq!(viewer.name(), "test desk");
+    // Scrolling is a copy all the way.
+    screen.noise(Rect::new(0, 0, 400, 300), 7);
+    viewer.wait_for(&screen);
+    let before = viewer.copies();
+    screen.copy(Rect::new(0, 20, 400, 280), Rect::new(0, 0, 400, 280));
+    viewer.wait_for(&screen);
+    assert!(viewer.copies() > before);
+    screen.resize(500, 100);
+    screen.fill(Rect::new(450, 0, 50, 100), 0x00ff_ffff);
+    viewer.wait_for(&screen);
+    let (pixels, mask) = (vec![0x00ff_0000, 0], vec![true, false]);
+    let cursor = Cursor { width: 2, height: 1, hotspot_x: 1, hotspot_y: 0, pixels, mask };
+    screen.cursor(cursor.clone());
+    viewer.wait_for_cursor(&cursor);
+    screen.say(b"from the server");
+    viewer.wait_for_text(b"from the server");
+    screen.ring();
+    viewer.wait_for_bells(1);
+    let said = [
+        ClientMessage::Key { down: true, keysym: 0x61 },
+        ClientMessage::Key { down: false, keysym: 0x61 },
+        ClientMessage::Pointer { buttons: 1, x: 30, y: 40 },
+        ClientMessage::CutText((&b"from the viewer"[..]).into()),
+    ];
+    said.iter().for_each(|message| viewer.say(message));
+    wait_until("what the viewer said", || screen.heard() == said);
+    viewer.say(&ClientMessage::SetDesktopSize { width: 320, height: 240, screens: vec![] });
+    wait_until("the new size", || screen.picture().bounds() == Rect::new(0, 0, 320, 240));
+    viewer.wait_for(&screen);
+    // When the viewer goes, what it held down is released, and both ends tell what happened.
+    drop(viewer);
+    let (_, report) = bridge.interrupt();
+    assert!(report.unwrap()["screen"]["pieces"].as_u64() > Some(0));
+    let (_, report) = server.interrupt();
+    assert!(report.unwrap()["screen"]["updates"].as_u64() > Some(0));
+}
+
+#[test]
+fn the_picture_is_right_in_the_end_whatever_is_lost() {
+    let (screen, scratch) = (Screen::start(400, 300, false), Scratch::new());
+    let server = serve(&screen, &scratch, &["--quality", "50"]);
+    let mut link = sutura(["link", "--listen", "127.0.0.1:0", "--json", "--to", &server.address]);
+    link.args(["--profile", "delay=5ms loss=bern:0.1", "--seed", "3"]);
+    let link = Listening::spawn(link);
+    let bridge = connect_at(&link.address, &server, &[]);
+    let viewers = [(); 2].map(|()| Watcher::start(&bridge.address, [0; 16]));
+    for seed in 0..200 {
+        happen(&screen, seed);
+        if seed % 10 == 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if seed % 100 == 99 {
+            viewers.iter().for_each(|viewer| viewer.wait_for(&screen));
+        }
+    }
+    assert_eq!(screen.connections(), 2);
+}
+
+#[test]
+fn the_servers_password_is_passed_through() {
+    let (screen, scratch) = (Screen::start(64, 64, true), Scratch::new());
+    let server = serve(&screen, &scratch, &[]);
+    let bridge = connect(&server, &[]);
+    let wrong = Watcher::start(&bridge.address, [1; 16]);
+    let reason = wrong.wait_for_end();
+    assert!(reason.contains("not this one"), "{reason}");
+    Watcher::start(&bridge.address, right_answer()).wait_for(&screen);
+}
+
+#[test]
+fn nobody_connects_without_the_token_or_the_certificate() {
+    let (screen, scratch) = (Screen::start(64, 64, false), Scratch::new());
+    let server = serve(&screen, &scratch, &["--max-viewers", "1"]);
+    let end = |arguments: &[&str]| {
+        let mut command =
+            sutura(["vnc", "connect", &server.address, "--json", "--listen", "127.0.0.1:0"]);
+        command.args(arguments);
+        let bridge = Listening::spawn(command);
+        Watcher::start(&bridge.address, [0; 16]).wait_for_end()
+    };
+    let fingerprint = server.fingerprint();
+    let reason = end(&["--fingerprint", fingerprint, "--token", "guess"]);
+    assert!(reason.contains("the token is wrong"), "{reason}");
+    let reason = end(&["--fingerprint", fingerprint]);
+    assert!(reason.contains("the token is wrong"), "{reason}");
+    let reason = end(&["--fingerprint", &"00".repeat(32), "--token", "guess"]);
+    assert!(reason.contains("is not trusted"), "{reason}");
+    assert_eq!(screen.connections(), 0);
+    // With the token that was kept, one viewer is let in, and no other.
+    let bridge = connect(&server, &[]);
+    let first = Watcher::start(&bridge.address, [0; 16]);
+    first.wait_for(&screen);
+    let reason = Watcher::start(&bridge.address, [0; 16]).wait_for_end();
+    assert!(reason.contains("1 viewers already"), "{reason}");
+    drop(first);
+    wait_until("the next viewer", || {
+        let next = Watcher::start(&bridge.address, [0; 16]);
+        wait_until("its end", || next.end().is_some() || next.name() == "test desk");
+        next.end().is_none()
+    });
+    // The token is kept for the next start.
+    let token = server.hello["token"].clone();
+    drop(server);
+    assert_eq!(serve(&screen, &scratch, &[]).hello["token"], token);
+}
+
+#[test]
+fn each_end_says_what_is_missing() {
+    let scratch = Scratch::new();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut screen = Screen::start(64, 64, false);
+    screen.address = nobody.to_string();
+    let server = serve(&screen, &scratch, &[]);
+    let bridge = connect(&server, &[]);
+    let reason = Watcher::start(&bridge.address, [0; 16]).wait_for_end();
+    assert!(reason.contains("cannot connect to the RFB server"), "{reason}");
+    // No RFB server at all: this one speaks QUIC over UDP, and TCP to nobody.
+    let taken = complaint(
+        &run(["vnc", "connect", "localhost", "--insecure", "--listen", &bridge.address]),
+        3,
+    );
+    assert!(taken.contains("cannot listen"), "{taken}");
+    complaint_of(&["vnc", "serve", "--to", "a:b"]);
+    complaint_of(&["vnc", "connect"]);
+}
+
+fn complaint_of(arguments: &[&str]) {
+    let output = Process::spawn(sutura(arguments)).output();
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_viewer_is_told_when_the_server_goes_away() {
+    let (screen, scratch) = (Screen::start(64, 64, false), Scratch::new());
+    let server = serve(&screen, &scratch, &[]);
+    let bridge = connect(&server, &[]);
+    let viewer = Watcher::start(&bridge.address, [0; 16]);
+    viewer.wait_for(&screen);
+    screen.hang_up();
+    assert_eq!(viewer.wait_for_end(), "closed");
+    let viewer = Watcher::start(&bridge.address, [0; 16]);
+    viewer.wait_for(&screen);
+    let (output, _) = server.interrupt();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(viewer.wait_for_end(), "closed");
+    let (output, _) = bridge.interrupt();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    for reason in ["the RFB server has closed the connection", "sutura vnc serve was stopped"] {
+        assert!(said.contains(reason), "{said}");
+    }
+}
+
+#[test]
+fn a_viewer_stays_while_the_connection_is_lost() {
+    let (screen, scratch) = (Screen::start(400, 300, true), Scratch::new());
+    let server = serve(&screen, &scratch, &[]);
+    let link = |listen: &str| {
+        Listening::spawn(sutura(["link", "--json", "--listen", listen, "--to", &server.address]))
+    };
+    let first = link("127.0.0.1:0");
+    let address = first.address.clone();
+    let bridge = connect_at(&address, &server, &[]);
+    let viewer = Watcher::start(&bridge.address, right_answer());
+    viewer.wait_for(&screen);
+    let key = |down| ClientMessage::Key { down, keysym: 0x62 };
+    viewer.say(&key(true));
+    wait_until("the key", || screen.heard() == [key(true)]);
+    drop(first);
+    // Nobody can release the key any more: the server's end does, once it knows.
+    viewer.say(&key(false));
+    (0..50).for_each(|seed| happen(&screen, seed));
+    wait_until("the release", || screen.heard().contains(&key(false)));
+    let _second = link(&address);
+    viewer.wait_for(&screen);
+    (50..100).for_each(|seed| happen(&screen, seed));
+    viewer.wait_for(&screen);
+    // The password was not asked for again, as the session went on.
+    assert_eq!(screen.connections(), 1);
+    drop(viewer);
+    let (_, report) = bridge.interrupt();
+    assert_eq!(report.unwrap()["screen"]["reconnections"], 1);
+}

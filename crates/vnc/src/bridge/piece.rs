@@ -1,0 +1,172 @@
+//! The format of pieces; see the [module](super).
+
+use super::tile::TileError;
+use crate::rect::Rect;
+use bytes::{Buf, BufMut};
+
+/// Bytes of the largest piece, before and after compression.
+pub const MAX_PIECE: usize = 256 * 1024;
+/// Pieces that one may name as superseded.
+pub const MAX_SUPERSEDED: usize = 64;
+
+/// Why a piece cannot be painted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PieceError {
+    /// It ends early.
+    #[error("a piece of the screen ends early")]
+    Short,
+    /// It has a kind that does not exist.
+    #[error("a piece of the screen of unknown kind {0}")]
+    Kind(u8),
+    /// It names more than [`MAX_SUPERSEDED`] pieces, or some from before the first.
+    #[error("a piece of the screen supersedes what does not exist")]
+    Superseded,
+    /// It cannot be decompressed to at most [`MAX_PIECE`] bytes.
+    #[error("a piece of the screen cannot be decompressed")]
+    Compression,
+    /// It is not within the screen.
+    #[error("a piece of the screen is outside it: {0}")]
+    Outside(Rect),
+    /// It is a screen of absurd size.
+    #[error(transparent)]
+    TooLarge(#[from] crate::framebuffer::TooLarge),
+    /// One of its tiles is malformed.
+    #[error(transparent)]
+    Tile(#[from] TileError),
+}
+
+/// What a piece does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body<'a> {
+    /// Paints tiles, which are encoded one behind the other.
+    Tiles(&'a [u8]),
+    /// Paints tiles, compressed by zstd.
+    Compressed(&'a [u8]),
+    /// Copies a rectangle of the screen to another place.
+    Copy {
+        /// From where.
+        from: Rect,
+        /// To where.
+        to: Rect,
+    },
+    /// Gives the screen another size.
+    Size {
+        /// Its columns.
+        width: u16,
+        /// Its rows.
+        height: u16,
+    },
+}
+
+/// A piece.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece<'a> {
+    /// The update that it is part of.
+    pub update: u32,
+    /// Distances back from its number to those that must not be painted any more.
+    pub superseded: Vec<u16>,
+    /// What it does.
+    pub body: Body<'a>,
+}
+
+impl<'a> Piece<'a> {
+    /// Reads a piece.
+    ///
+    /// # Errors
+    /// It is malformed.
+    pub fn decode(mut data: &'a [u8]) -> Result<Self, PieceError> {
+        let short = |_| PieceError::Short;
+        let update = data.try_get_u32().map_err(short)?;
+        let kind = data.try_get_u8().map_err(short)?;
+        let count = usize::from(data.try_get_u8().map_err(short)?);
+        if count > MAX_SUPERSEDED {
+            return Err(PieceError::Superseded);
+        }
+        let superseded =
+            (0..count).map(|_| data.try_get_u16().map_err(short)).collect::<Result<_, _>>()?;
+        let mut number = || data.try_get_u16().map_err(short);
+        let body = match kind {
+            0 => Body::Tiles(data),
+            1 => Body::Compressed(data),
+            2 => {
+                let from = Rect::new(number()?, number()?, number()?, number()?);
+                Body::Copy { from, to: Rect { x: number()?, y: number()?, ..from } }
+            }
+            3 => Body::Size { width: number()?, height: number()? },
+            kind => return Err(PieceError::Kind(kind)),
+        };
+        Ok(Self { update, superseded, body })
+    }
+
+    /// Writes it.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.put_u32(self.update);
+        out.put_u8(match self.body {
+            Body::Tiles(_) => 0,
+            Body::Compressed(_) => 1,
+            Body::Copy { .. } => 2,
+            Body::Size { .. } => 3,
+        });
+        out.put_u8(u8::try_from(self.superseded.len()).unwrap_or(u8::MAX));
+        self.superseded.iter().for_each(|&back| out.put_u16(back));
+        match self.body {
+            Body::Tiles(data) | Body::Compressed(data) => out.put_slice(data),
+            Body::Copy { from, to } => {
+                let numbers = [from.x, from.y, from.width, from.height, to.x, to.y];
+                numbers.into_iter().for_each(|number| out.put_u16(number));
+            }
+            Body::Size { width, height } => {
+                out.put_u16(width);
+                out.put_u16(height);
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces() -> Vec<Piece<'static>> {
+        let from = Rect::new(1, 2, 3, 4);
+        [
+            Body::Tiles(b"tiles"),
+            Body::Compressed(b"less"),
+            Body::Copy { from, to: Rect::new(500, 6, 3, 4) },
+            Body::Size { width: 1920, height: 1080 },
+        ]
+        .map(|body| Piece { update: 70_000, superseded: vec![1, 300], body })
+        .into()
+    }
+
+    #[test]
+    fn a_piece_is_read_as_it_was_written() {
+        for piece in pieces() {
+            assert_eq!(Piece::decode(&piece.encode()), Ok(piece));
+        }
+        let copy = pieces()[2].encode();
+        assert_eq!(
+            copy,
+            *b"\0\x01\x11\x70\x02\x02\0\x01\x01\x2c\0\x01\0\x02\0\x03\0\x04\x01\xf4\0\x06"
+        );
+    }
+
+    #[test]
+    fn a_piece_that_is_cut_off_is_an_error() {
+        for piece in pieces() {
+            let whole = piece.encode();
+            let fixed = if matches!(piece.body, Body::Tiles(_) | Body::Compressed(_)) {
+                10
+            } else {
+                whole.len()
+            };
+            for end in 0..fixed {
+                assert_eq!(Piece::decode(&whole[..end]), Err(PieceError::Short));
+            }
+        }
+        assert_eq!(Piece::decode(b"\0\0\0\0\x09\0"), Err(PieceError::Kind(9)));
+        assert_eq!(Piece::decode(b"\0\0\0\0\0\x41"), Err(PieceError::Superseded));
+    }
+}

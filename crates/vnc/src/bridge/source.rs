@@ -1,0 +1,296 @@
+//! What the other end does not show yet.
+
+use super::WINDOW;
+use super::cells::{Cell, Cells, TILE};
+use super::order::{Footprint, Order, Plan};
+use super::piece::{Body, Piece};
+use super::tile;
+use crate::framebuffer::{Framebuffer, TooLarge};
+use crate::rect::Rect;
+use std::collections::VecDeque;
+
+/// Copies that wait to be sent; more are sent as what they change.
+pub const MAX_COPIES: usize = 16;
+/// A smaller copy is sent as what it changes.
+const MIN_COPY: usize = 1024;
+/// Tiles are collected in a piece until they have this many bytes, which makes about one packet of them.
+const PIECE: usize = 4096;
+const LEVEL: i32 = 1;
+
+/// A piece to send.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// Its bytes.
+    pub data: Vec<u8>,
+    /// The update that it is part of.
+    pub update: u32,
+    /// Whether a fence comes before it.
+    pub fence: bool,
+    /// Whether a fence comes behind it.
+    pub then_fence: bool,
+    footprint: Footprint,
+    plan: Plan,
+}
+
+impl Outgoing {
+    /// The numbers of the pieces that come before it; at most 32.
+    #[must_use]
+    pub fn after(&self) -> &[u64] {
+        &self.plan.after
+    }
+}
+
+/// The sending end: compares the screen with what the other end will show once it has painted all that was sent.
+///
+/// Pieces are numbered 0, 1, 2, ... in the order in which [`next`](Self::next) returns them.
+#[derive(Debug)]
+pub struct Source {
+    shown: Framebuffer,
+    cells: Cells,
+    copies: VecDeque<(Rect, Rect)>,
+    /// The other end must be told the size of the screen.
+    resized: bool,
+    /// The piece on its way that tells it.
+    size_piece: Option<u64>,
+    quality: Option<u8>,
+    order: Order,
+    number: u64,
+    update: u32,
+}
+
+impl Source {
+    /// A source of everything that `screen` shows. With a `quality` from 1 to 100, pictures with many colours are
+    /// sent lossy, and exactly once nothing else is to be sent.
+    ///
+    /// # Errors
+    /// The screen is too large.
+    pub fn new(screen: &Framebuffer, quality: Option<u8>) -> Result<Self, TooLarge> {
+        let mut source = Self {
+            shown: Framebuffer::new(0, 0)?,
+            cells: Cells::new(Rect::default()),
+            copies: VecDeque::new(),
+            resized: true,
+            size_piece: None,
+            quality,
+            order: Order::default(),
+            number: 0,
+            update: 0,
+        };
+        source.resize(screen)?;
+        Ok(source)
+    }
+
+    /// Notes that a rectangle may have changed.
+    pub fn painted(&mut self, rect: Rect) {
+        self.cells.each(rect, |cell| cell.changed = true);
+    }
+
+    /// Notes that `from` was copied to `to`.
+    pub fn copied(&mut self, from: Rect, to: Rect) {
+        // A copy of what the other end does not show yet would have to be mended afterwards.
+        let worth = to.area() >= MIN_COPY && self.copies.len() < MAX_COPIES;
+        if worth && self.cells.is_clean(from) {
+            self.copies.push_back((from, to));
+        } else {
+            self.painted(to);
+        }
+    }
+
+    /// Notes that the screen has another size.
+    ///
+    /// # Errors
+    /// It is too large.
+    pub fn resize(&mut self, screen: &Framebuffer) -> Result<(), TooLarge> {
+        self.shown.resize(screen.width(), screen.height())?;
+        self.cells = Cells::new(screen.bounds());
+        self.begin_screen();
+        Ok(())
+    }
+
+    /// The other end begins with a screen of which it has nothing yet.
+    fn begin_screen(&mut self) {
+        self.copies.clear();
+        (self.resized, self.size_piece) = (true, None);
+        self.forget(self.shown.bounds());
+    }
+
+    /// Begins another update, and returns its number: what is sent from now on is part of it.
+    pub fn begin_update(&mut self) -> u32 {
+        self.update = self.update.wrapping_add(1);
+        self.update
+    }
+
+    /// Whether something is to be sent, apart from what the other end shows already, though less than exactly.
+    #[must_use]
+    pub fn has_changes(&self) -> bool {
+        self.resized || !self.copies.is_empty() || self.cells.any(|cell| cell.changed)
+    }
+
+    /// Whether the other end shows something less than exactly.
+    #[must_use]
+    pub fn is_blurred(&self) -> bool {
+        self.cells.any(|cell| cell.blurred)
+    }
+
+    /// Whether more may be sent now; otherwise one piece is on its way for too long.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        !self.order.is_full()
+    }
+
+    /// Bytes of pieces on their way.
+    #[must_use]
+    pub fn bytes_open(&self) -> usize {
+        self.order.bytes()
+    }
+
+    /// Takes the next piece. It is to be sent before another is taken, and then [`sent`](Self::sent) is to be called;
+    /// or [`unsent`](Self::unsent) if it cannot be sent.
+    pub fn next(&mut self, screen: &Framebuffer) -> Option<Outgoing> {
+        if std::mem::take(&mut self.resized) {
+            let size = Body::Size { width: screen.width(), height: screen.height() };
+            let mut piece = self.piece(&size, Footprint::default());
+            (piece.fence, piece.then_fence) = (true, true);
+            return Some(piece);
+        }
+        if let Some((from, to)) = self.copies.pop_front() {
+            self.shown.copy(from, to);
+            // What is blurred at the source is so at the target.
+            if !self.cells.all(from, |cell| !cell.blurred) {
+                self.cells.each(to, |cell| cell.blurred = true);
+            }
+            let footprint = Footprint { writes: vec![to], reads: Some(from) };
+            return Some(self.piece(&Body::Copy { from, to }, footprint));
+        }
+        self.tiles(screen, |cell| cell.changed, self.quality)
+    }
+
+    /// Takes a piece that makes exact what the other end shows less than exactly, as [`next`](Self::next) does.
+    pub fn sharpen(&mut self, screen: &Framebuffer) -> Option<Outgoing> {
+        self.tiles(screen, |cell| cell.blurred, None)
+    }
+
+    /// A piece of the next cells for which `wanted` holds.
+    fn tiles(
+        &mut self,
+        screen: &Framebuffer,
+        wanted: impl Fn(Cell) -> bool,
+        quality: Option<u8>,
+    ) -> Option<Outgoing> {
+        let (mut tiles, mut footprint) = (Vec::new(), Footprint::default());
+        while tiles.len() < PIECE {
+            let Some(index) = self.cells.find(&wanted) else { break };
+            let cell = self.cells.take(index);
+            let whole = self.cells.rect(index);
+            let exact = quality.is_none();
+            // A blurred cell differs from the screen in a way that is not known here.
+            let rect = if cell.unknown || (cell.blurred && exact) {
+                Some(whole)
+            } else {
+                difference(screen, &self.shown, whole)
+            };
+            let Some(rect) = rect else {
+                self.cells.set(index, Cell { blurred: cell.blurred, ..Cell::default() });
+                continue;
+            };
+            let is_exact = tile::encode(screen, rect, quality, &mut tiles);
+            let blurred = !is_exact || (cell.blurred && rect != whole);
+            self.cells.set(index, Cell { blurred, ..Cell::default() });
+            self.shown.take(screen, rect);
+            footprint.writes.push(rect);
+        }
+        if footprint.writes.is_empty() {
+            return None;
+        }
+        let compressed = zstd::bulk::compress(&tiles, LEVEL).ok();
+        let compressed = compressed.filter(|compressed| compressed.len() < tiles.len());
+        let body = compressed.as_deref().map_or(Body::Tiles(&tiles), Body::Compressed);
+        Some(self.piece(&body, footprint))
+    }
+
+    fn piece(&mut self, body: &Body<'_>, footprint: Footprint) -> Outgoing {
+        let plan = self.order.plan(&footprint);
+        let back = |&number: &u64| u16::try_from(self.number - number).ok();
+        let superseded = plan.superseded.iter().filter_map(back).collect();
+        let piece = Piece { update: self.update, superseded, body: body.clone() };
+        let (data, fence) = (piece.encode(), plan.fence);
+        Outgoing { data, update: self.update, fence, then_fence: false, footprint, plan }
+    }
+
+    /// Notes that a piece was sent; returns the numbers of those that are to be cancelled because of it.
+    pub fn sent(&mut self, piece: Outgoing) -> Vec<u64> {
+        let cancel = piece.plan.cancel.clone();
+        self.order.sent(self.number, piece.footprint, piece.plan, piece.data.len());
+        if piece.then_fence {
+            self.order.fence();
+            self.size_piece = Some(self.number);
+        }
+        self.number += 1;
+        cancel
+    }
+
+    /// Takes back the last piece, which could not be sent.
+    pub fn unsent(&mut self, piece: Outgoing) {
+        for rect in piece.footprint.writes {
+            self.forget(rect);
+        }
+        if piece.then_fence {
+            self.begin_screen();
+        }
+    }
+
+    /// Notes that a piece has arrived.
+    pub fn arrived(&mut self, number: u64) {
+        self.order.settled(number);
+        self.size_piece = self.size_piece.filter(|&size| size != number);
+    }
+
+    /// Notes that a piece will never arrive, though nothing superseded it: what it wrote is sent again.
+    pub fn lost(&mut self, number: u64) {
+        for rect in self.order.settled(number).unwrap_or_default() {
+            self.forget(rect);
+        }
+        if self.size_piece == Some(number) {
+            self.begin_screen();
+        }
+    }
+
+    /// Begins again with a connection that replaces one that was lost. What was on its way may or may not have been
+    /// painted, and is sent again.
+    pub fn resume(&mut self) {
+        self.number = 0;
+        for rect in self.order.abandon() {
+            self.forget(rect);
+        }
+        // Copies that wait are correct only if their source is known.
+        for (_, to) in std::mem::take(&mut self.copies) {
+            self.forget(to);
+        }
+        if self.size_piece.is_some() {
+            self.begin_screen();
+        }
+    }
+
+    fn forget(&mut self, rect: Rect) {
+        self.cells.each(rect, |cell| (cell.changed, cell.unknown) = (true, true));
+    }
+}
+
+/// The smallest rectangle within `rect` around all pixels that differ.
+fn difference(new: &Framebuffer, old: &Framebuffer, rect: Rect) -> Option<Rect> {
+    let mut found: Option<Rect> = None;
+    for (y, (new, old)) in (rect.y..).zip(new.rows(rect).zip(old.rows(rect))) {
+        if new == old {
+            continue;
+        }
+        let differs = |(new, old): (&u32, &u32)| new != old;
+        let first = new.iter().zip(old).position(differs)? as u16;
+        let last = new.iter().zip(old).rposition(differs)? as u16;
+        let row = Rect::new(rect.x + first, y, last - first + 1, 1);
+        found = Some(found.map_or(row, |all| all.around(row)));
+    }
+    found
+}
+
+// Distances between pieces on their way fit 16 bits, and a tile's sides fit a byte.
+const _: () = assert!(WINDOW <= u16::MAX as u64 && TILE <= 256);

@@ -1,0 +1,259 @@
+//! Both ends together: random changes, delivered in any order that an ordered group allows.
+
+use super::{Outgoing, Painter, Source};
+use crate::framebuffer::Framebuffer;
+use crate::rect::Rect;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use sutura_random::Rng;
+
+/// A piece on its way.
+#[derive(Debug)]
+struct Message {
+    data: Vec<u8>,
+    after: Vec<u64>,
+    /// All before this one come first.
+    fence: u64,
+}
+
+/// An ordered group that delivers in random order, and what both ends know.
+#[derive(Debug)]
+struct Bridge {
+    random: Rng,
+    screen: Framebuffer,
+    source: Source,
+    painter: Painter,
+    next: u64,
+    fence: u64,
+    on_its_way: BTreeMap<u64, Message>,
+    /// Cancelled by the sender, while the receiver does not know yet.
+    cancelled: BTreeSet<u64>,
+    /// Painted, while the sender does not know yet.
+    unreported: Vec<u64>,
+}
+
+impl Bridge {
+    fn new(seed: u64, quality: Option<u8>) -> Self {
+        let screen = Framebuffer::new(200, 150).unwrap();
+        let source = Source::new(&screen, quality).unwrap();
+        let painter = Painter::new(Framebuffer::new(0, 0).unwrap());
+        Self {
+            random: Rng::new(seed),
+            screen,
+            source,
+            painter,
+            next: 0,
+            fence: 0,
+            on_its_way: BTreeMap::new(),
+            cancelled: BTreeSet::new(),
+            unreported: Vec::new(),
+        }
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.random.below(limit)
+    }
+
+    fn any_rect(&mut self, largest: u64) -> Rect {
+        let bounds = self.screen.bounds();
+        let x = self.below(bounds.width.into()) as u16;
+        let y = self.below(bounds.height.into()) as u16;
+        let (width, height) = (1 + self.below(largest) as u16, 1 + self.below(largest) as u16);
+        bounds.intersection(Rect::new(x, y, width, height)).unwrap()
+    }
+
+    /// Something happens on the screen.
+    fn change(&mut self) {
+        match self.below(20) {
+            0 => {
+                let (width, height) = (1 + self.below(220) as u16, 1 + self.below(200) as u16);
+                self.screen.resize(width, height).unwrap();
+                self.source.resize(&self.screen).unwrap();
+            }
+            1..=7 => {
+                let from = self.any_rect(150);
+                let to = self.any_rect(150);
+                let (width, height) = (from.width.min(to.width), from.height.min(to.height));
+                let (from, to) = (Rect { width, height, ..from }, Rect { width, height, ..to });
+                self.screen.copy(from, to);
+                self.source.copied(from, to);
+            }
+            8..=12 => {
+                let (rect, colour) = (self.any_rect(100), self.below(1 << 24) as u32);
+                self.screen.fill(rect, colour);
+                self.source.painted(rect);
+            }
+            _ => {
+                let rect = self.any_rect(40);
+                for row in 0..rect.height {
+                    let colours: Vec<u32> =
+                        (0..rect.width).map(|_| self.below(1 << 24) as u32).collect();
+                    self.screen
+                        .columns_mut(rect.x, rect.y + row, rect.width)
+                        .copy_from_slice(&colours);
+                }
+                self.source.painted(rect);
+            }
+        }
+    }
+
+    fn send(&mut self) -> bool {
+        let piece = self.source.next(&self.screen);
+        let Some(piece) = piece.or_else(|| self.source.sharpen(&self.screen)) else { return false };
+        if self.below(10) == 0 {
+            self.source.unsent(piece);
+        } else {
+            self.transmit(piece);
+        }
+        true
+    }
+
+    fn transmit(&mut self, piece: Outgoing) {
+        if piece.fence {
+            self.fence = self.next;
+        }
+        let after = piece.after().to_vec();
+        assert!(after.len() <= 32 && after.iter().all(|&number| number < self.next));
+        let message = Message { data: piece.data.clone(), after, fence: self.fence };
+        self.on_its_way.insert(self.next, message);
+        self.next += 1;
+        if piece.then_fence {
+            self.fence = self.next;
+        }
+        for cancelled in self.source.sent(piece) {
+            self.cancelled.insert(cancelled);
+        }
+    }
+
+    /// Delivers a message whose turn it may be, or tells the receiver of a cancelled one.
+    fn deliver(&mut self) {
+        let way = &self.on_its_way;
+        let settled = |number: &u64| !way.contains_key(number);
+        let ready = way.iter().filter(|(_, message)| {
+            message.after.iter().all(settled) && way.range(..message.fence).next().is_none()
+        });
+        let ready: Vec<u64> = ready.map(|(&number, _)| number).collect();
+        let known: Vec<u64> =
+            self.cancelled.iter().copied().filter(|n| way.contains_key(n)).collect();
+        if !known.is_empty() && self.below(3) == 0 {
+            let number = known[self.below(known.len() as u64) as usize];
+            self.on_its_way.remove(&number);
+        } else if !ready.is_empty() {
+            let number = ready[self.below(ready.len() as u64) as usize];
+            let message = self.on_its_way.remove(&number).unwrap();
+            self.painter.paint(number, &message.data).unwrap();
+            self.unreported.push(number);
+        }
+    }
+
+    fn report(&mut self) {
+        if !self.unreported.is_empty() {
+            let place = self.below(self.unreported.len() as u64) as usize;
+            let number = self.unreported.swap_remove(place);
+            self.source.arrived(number);
+        }
+    }
+
+    /// The connection is replaced.
+    fn reconnect(&mut self) {
+        self.on_its_way.clear();
+        self.cancelled.clear();
+        self.unreported.clear();
+        (self.next, self.fence) = (0, 0);
+        self.source.resume();
+        self.painter.resume();
+    }
+
+    fn step(&mut self) {
+        match self.below(100) {
+            0 => self.reconnect(),
+            1..=30 => self.change(),
+            31..=60 => {
+                self.send();
+            }
+            61..=85 => self.deliver(),
+            _ => self.report(),
+        }
+    }
+
+    fn settle(&mut self) {
+        while self.send() {}
+        while !self.on_its_way.is_empty() {
+            self.deliver();
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn both_ends_show_the_same_in_the_end(seed: u64, lossy: bool) {
+        let mut bridge = Bridge::new(seed, lossy.then_some(30));
+        for round in 0..3 {
+            (0..200).for_each(|_| bridge.step());
+            bridge.settle();
+            prop_assert!(bridge.painter.screen() == &bridge.screen, "round {round} differs");
+            prop_assert!(!bridge.source.has_changes() && !bridge.source.is_blurred());
+        }
+    }
+}
+
+#[test]
+fn what_did_not_change_is_not_sent() {
+    let mut bridge = Bridge::new(1, None);
+    bridge.settle();
+    bridge.source.painted(Rect::new(0, 0, 200, 150));
+    assert!(!bridge.send());
+    // One pixel of a screen that was reported as a whole.
+    bridge.screen.fill(Rect::new(70, 80, 1, 1), 0x00ff_0000);
+    bridge.source.painted(Rect::new(0, 0, 200, 150));
+    let piece = bridge.source.next(&bridge.screen).unwrap();
+    assert!(piece.data.len() < 30, "{} bytes", piece.data.len());
+    assert!(bridge.source.next(&bridge.screen).is_none());
+}
+
+#[test]
+fn scrolling_is_sent_as_a_copy() {
+    let mut bridge = Bridge::new(2, None);
+    for row in 0..150 {
+        bridge.screen.fill(Rect::new(0, row, 200, 1), u32::from(row) * 77_777);
+    }
+    bridge.source.painted(bridge.screen.bounds());
+    bridge.settle();
+    let (from, to) = (Rect::new(0, 10, 200, 140), Rect::new(0, 0, 200, 140));
+    bridge.screen.copy(from, to);
+    bridge.source.copied(from, to);
+    let piece = bridge.source.next(&bridge.screen).unwrap();
+    assert!(piece.data.len() < 30, "{} bytes", piece.data.len());
+    bridge.transmit(piece);
+    assert!(!bridge.send());
+    bridge.settle();
+    assert!(bridge.painter.screen() == &bridge.screen);
+}
+
+#[test]
+fn a_part_that_changes_all_the_time_does_not_hold_up_the_rest() {
+    let mut bridge = Bridge::new(3, None);
+    bridge.settle();
+    let rest = Rect::new(128, 128, 1, 1);
+    bridge.screen.fill(rest, 5);
+    bridge.source.painted(rest);
+    for round in 0..20 {
+        // More than a piece of noise, in four cells, each time.
+        for row in 0..100 {
+            let noise: Vec<u32> = (0..100).map(|_| bridge.below(1 << 24) as u32).collect();
+            bridge.screen.columns_mut(0, row, 100).copy_from_slice(&noise);
+        }
+        bridge.source.painted(Rect::new(0, 0, 100, 100));
+        bridge.send();
+        while !bridge.on_its_way.is_empty() {
+            bridge.deliver();
+        }
+        if bridge.painter.screen().pixel(128, 128) == Some(5) {
+            assert!(round < 10);
+            return;
+        }
+    }
+    panic!("the rest is never sent");
+}

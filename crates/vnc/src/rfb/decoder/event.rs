@@ -1,0 +1,43 @@
+//! What a server does.
+
+use super::super::{Cursor, Screen};
+use crate::rect::Rect;
+use bytes::Bytes;
+
+/// What a server did; the screen shows it already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerEvent {
+    /// A rectangle of an update was painted (RFC 6143, sections 7.7.1, 7.7.3 and 7.7.4).
+    Painted(Rect),
+    /// A rectangle of the same size was copied (7.7.2). They may overlap.
+    Copied {
+        /// What was copied.
+        from: Rect,
+        /// Where it is now.
+        to: Rect,
+    },
+    /// The pointer has another shape (7.8.1).
+    Cursor(Cursor),
+    /// The screen has another size (DesktopSize, 7.8.2, or ExtendedDesktopSize). What is in both sizes stays.
+    Resized {
+        /// The new width.
+        width: u16,
+        /// The new height.
+        height: u16,
+    },
+    /// The screens that the framebuffer is made of, and that the client may ask for others (ExtendedDesktopSize).
+    Screens(Vec<Screen>),
+    /// The answer to a SetDesktopSize (ExtendedDesktopSize).
+    ResizeResult {
+        /// 0 if it was done.
+        status: u16,
+    },
+    /// The desktop has another name (DesktopName).
+    Named(String),
+    /// The update is complete: it is time to ask for the next (7.6.1).
+    UpdateEnd,
+    /// The bell rings (7.6.3).
+    Bell,
+    /// The server's clipboard has a new text, in ISO 8859-1 (7.6.4).
+    CutText(Bytes),
+}

@@ -1,0 +1,39 @@
+//! The remote framebuffer protocol, RFB (RFC 6143), from both sides.
+//!
+//! Towards an RFB server: [`ServerHandshake`] logs in, [`ClientMessage::write`] asks, [`Decoder`] paints what comes.
+//! Towards a viewer: [`ViewerHandshake`] lets it in, [`ClientMessage::parse`] reads what it asks for, and [`Viewer`]
+//! knows what it was not sent yet.
+//!
+//! Some messages and encodings are of the community's version of the protocol, <https://github.com/rfbproto/rfbproto>.
+
+mod client_message;
+mod cursor;
+mod decoder;
+pub mod encoding;
+mod error;
+pub(crate) mod fuzz;
+mod pixel_format;
+mod screen;
+mod security;
+mod server_handshake;
+mod server_init;
+mod server_message;
+#[cfg(test)]
+mod test_encoder;
+mod version;
+mod viewer;
+mod viewer_handshake;
+mod wire;
+
+pub use client_message::{ClientMessage, MAX_CUT_TEXT, MAX_ENCODINGS, MAX_FENCE};
+pub use cursor::{Cursor, MAX_CURSOR};
+pub use decoder::{Decoder, MAX_RRE_OVERDRAW, ServerEvent};
+pub use error::RfbError;
+pub use pixel_format::PixelFormat;
+pub use screen::{MAX_SCREENS, Screen};
+pub use security::Security;
+pub use server_handshake::{MAX_REASON, ServerHandshake, ServerStep};
+pub use server_init::{MAX_NAME, ServerInit};
+pub use server_message::{write_bell, write_cut_text};
+pub use viewer::{MAX_COPIES, MAX_DIRTY, Viewer};
+pub use viewer_handshake::{ViewerHandshake, ViewerStep};

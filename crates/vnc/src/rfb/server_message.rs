@@ -1,0 +1,40 @@
+//! The messages of a server that need nothing of the viewer's state.
+
+use super::client_message::MAX_CUT_TEXT;
+use super::wire::put_counted;
+
+pub(super) const FRAMEBUFFER_UPDATE: u8 = 0;
+pub(super) const SET_COLOUR_MAP_ENTRIES: u8 = 1;
+pub(super) const BELL: u8 = 2;
+pub(super) const SERVER_CUT_TEXT: u8 = 3;
+
+/// Writes a Bell to a viewer (RFC 6143, section 7.6.3).
+pub fn write_bell(out: &mut Vec<u8>) {
+    out.push(BELL);
+}
+
+/// Writes a ServerCutText to a viewer (RFC 6143, section 7.6.4). What is beyond [`MAX_CUT_TEXT`] bytes is left out.
+pub fn write_cut_text(text: &[u8], out: &mut Vec<u8>) {
+    out.extend([SERVER_CUT_TEXT, 0, 0, 0]);
+    put_counted(out, text, MAX_CUT_TEXT);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_those_of_the_rfc() {
+        let mut out = Vec::new();
+        write_bell(&mut out);
+        write_cut_text(b"hi", &mut out);
+        assert_eq!(out, [2, 3, 0, 0, 0, 0, 0, 0, 2, b'h', b'i']);
+    }
+
+    #[test]
+    fn text_beyond_the_bound_is_left_out() {
+        let mut out = Vec::new();
+        write_cut_text(&vec![b'x'; MAX_CUT_TEXT + 9], &mut out);
+        assert_eq!(out.len(), 8 + MAX_CUT_TEXT);
+    }
+}

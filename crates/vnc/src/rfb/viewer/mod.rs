@@ -1,0 +1,294 @@
+//! What a viewer was not sent yet.
+
+mod region;
+mod support;
+#[cfg(test)]
+mod tests;
+mod update;
+
+use super::{ClientMessage, Cursor, PixelFormat, RfbError};
+use crate::framebuffer::Framebuffer;
+use crate::rect::Rect;
+pub use region::MAX_DIRTY;
+use region::Region;
+use support::Support;
+use update::Update;
+
+/// The number of copies that are kept for a viewer until it asks for an update; more are painted.
+pub const MAX_COPIES: usize = 64;
+
+/// What one viewer, which is behind its handshake, asked for and was not sent yet.
+///
+/// It starts with [`PixelFormat::RGB32`], and everything is to be sent.
+#[derive(Debug)]
+pub struct Viewer {
+    format: PixelFormat,
+    /// Whether the colour map was not sent since the viewer asked for one.
+    colour_map_due: bool,
+    /// `None` until the viewer lists its encodings.
+    support: Option<Support>,
+    /// What the viewer wants an update of.
+    request: Option<Rect>,
+    /// What the viewer holds for the whole screen.
+    known: Rect,
+    /// The whole screen.
+    bounds: Rect,
+    /// Whether the viewer asked for the layout of the screens, by asking for what it may have already.
+    layout_due: bool,
+    /// The answer to a SetDesktopSize.
+    resize_result: Option<u16>,
+    /// What the viewer shows once it has made the copies and painted `dirty` is the screen.
+    copies: Vec<Copy>,
+    dirty: Region,
+    cursor: Option<Cursor>,
+    cursor_due: bool,
+    name: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Copy {
+    from: Rect,
+    to: Rect,
+}
+
+impl Viewer {
+    /// A viewer whose ServerInit had this size and [`PixelFormat::RGB32`].
+    #[must_use]
+    pub fn new(width: u16, height: u16) -> Self {
+        let bounds = Rect::new(0, 0, width, height);
+        let mut dirty = Region::default();
+        dirty.add(bounds);
+        Self {
+            format: PixelFormat::RGB32,
+            colour_map_due: false,
+            support: None,
+            request: None,
+            known: bounds,
+            bounds,
+            layout_due: false,
+            resize_result: None,
+            copies: Vec::new(),
+            dirty,
+            cursor: None,
+            cursor_due: false,
+            name: None,
+        }
+    }
+
+    /// Takes note of what the viewer wants; other messages are ignored.
+    ///
+    /// # Errors
+    /// The screen changed its size before the viewer said that it supports no such thing.
+    pub fn on_message(&mut self, message: &ClientMessage) -> Result<(), RfbError> {
+        match message {
+            ClientMessage::SetPixelFormat(format) => {
+                self.format = *format;
+                self.colour_map_due = !format.is_true_colour();
+                Ok(())
+            }
+            ClientMessage::SetEncodings(encodings) => self.set_support(Support::of(encodings)),
+            &ClientMessage::UpdateRequest { incremental, rect } => {
+                self.on_request(incremental, rect)
+            }
+            ClientMessage::Key { .. }
+            | ClientMessage::Pointer { .. }
+            | ClientMessage::CutText(_)
+            | ClientMessage::SetDesktopSize { .. }
+            | ClientMessage::EnableContinuousUpdates { .. }
+            | ClientMessage::Fence { .. } => Ok(()),
+        }
+    }
+
+    fn set_support(&mut self, support: Support) -> Result<(), RfbError> {
+        if self.known != self.bounds && !support.can_resize() {
+            return Err(RfbError::CannotResize);
+        }
+        if !support.copy_rect {
+            self.forget_copies(0);
+        }
+        if !support.extended_desktop_size {
+            (self.layout_due, self.resize_result) = (false, None);
+        }
+        if support.cursor && !self.draws_cursor() {
+            self.cursor_due = self.cursor.is_some();
+        }
+        self.support = Some(support);
+        Ok(())
+    }
+
+    fn on_request(&mut self, incremental: bool, rect: Rect) -> Result<(), RfbError> {
+        if self.known != self.bounds && self.support.is_none() {
+            return Err(RfbError::CannotResize);
+        }
+        self.request = Some(self.request.unwrap_or_default().around(rect));
+        if !incremental {
+            // The viewer may have lost what is to be copied.
+            self.forget_copies(0);
+            self.painted(rect);
+            self.layout_due = self.supports().extended_desktop_size;
+        }
+        Ok(())
+    }
+
+    fn supports(&self) -> Support {
+        self.support.unwrap_or_default()
+    }
+
+    /// Has the copies from a number on painted.
+    fn forget_copies(&mut self, start: usize) {
+        for copy in self.copies.drain(start..) {
+            self.dirty.add(copy.to);
+        }
+    }
+
+    /// A rectangle of the screen has changed.
+    pub fn painted(&mut self, rect: Rect) {
+        self.dirty.add(rect.intersection(self.bounds).unwrap_or_default());
+    }
+
+    /// A rectangle of the screen was copied to another place.
+    pub fn copied(&mut self, from: Rect, to: Rect) {
+        let possible = self.bounds.contains(from)
+            && self.bounds.contains(to)
+            && (from.width, from.height) == (to.width, to.height);
+        // The viewer makes copies before it paints: it must have what is copied.
+        let cheap = self.supports().copy_rect
+            && self.copies.len() < MAX_COPIES
+            && !self.dirty.overlaps(from);
+        if !possible || !cheap {
+            self.painted(to);
+        } else if !to.is_empty() {
+            self.copies.push(Copy { from, to });
+        }
+    }
+
+    /// The pointer has another shape; `None` if it is not to be seen.
+    pub fn cursor(&mut self, cursor: Option<Cursor>) {
+        let cursor = Some(cursor.unwrap_or_default());
+        if self.cursor != cursor {
+            self.cursor = cursor;
+            self.cursor_due = true;
+        }
+    }
+
+    /// Whether the viewer draws the pointer itself. Otherwise nobody does.
+    #[must_use]
+    pub fn draws_cursor(&self) -> bool {
+        self.supports().cursor
+    }
+
+    /// The screen has another size; all of it is to be sent.
+    ///
+    /// # Errors
+    /// The viewer does not support that. It is to be disconnected, and gets the new size when it comes again.
+    pub fn resized(&mut self, width: u16, height: u16) -> Result<(), RfbError> {
+        let bounds = Rect::new(0, 0, width, height);
+        if bounds == self.bounds {
+            return Ok(());
+        }
+        // A viewer that has not asked for anything may still say that it supports new sizes.
+        if !self.support.map_or(self.request.is_none(), Support::can_resize) {
+            return Err(RfbError::CannotResize);
+        }
+        self.bounds = bounds;
+        self.copies.clear();
+        self.dirty.set(bounds);
+        Ok(())
+    }
+
+    /// The answer to the viewer's SetDesktopSize: 0 if it was done.
+    pub fn resize_result(&mut self, status: u16) {
+        if self.supports().extended_desktop_size {
+            self.resize_result = Some(status);
+        }
+    }
+
+    /// The desktop has another name.
+    pub fn named(&mut self, name: &str) {
+        self.name = Some(name.into());
+    }
+
+    /// Whether the viewer waits for an update and there is something for it.
+    #[must_use]
+    pub fn wants(&self) -> bool {
+        let support = self.supports();
+        self.request.is_some_and(|request| {
+            self.is_resize_due()
+                || self.cursor_due && support.cursor
+                || self.name.is_some() && support.desktop_name
+                || self.dirty.overlaps(request)
+                || self.copies.iter().any(|copy| copy.to.overlaps(request))
+        })
+    }
+
+    /// Whether there is news of the size or the layout of the screen.
+    fn is_resize_due(&self) -> bool {
+        self.known != self.bounds || self.layout_due || self.resize_result.is_some()
+    }
+
+    /// Writes an update with what is new on the screen in what the viewer asked for, if [`Self::wants`] it. The
+    /// size of the screen goes into an update of its own, because viewers ask for the new size only then.
+    pub fn update(&mut self, screen: &Framebuffer, out: &mut Vec<u8>) {
+        if !self.wants() {
+            return;
+        }
+        let Some(request) = self.request.take() else { return };
+        if std::mem::take(&mut self.colour_map_due) {
+            update::set_colour_map_entries(out);
+        }
+        let mut update = Update::new(self.format, out);
+        if self.is_resize_due() {
+            self.write_size(&mut update);
+        } else {
+            self.write_news(&mut update);
+            self.write_pixels(request, screen, &mut update);
+        }
+        update.finish();
+    }
+
+    fn write_size(&mut self, update: &mut Update<'_>) {
+        let new_size = self.known != self.bounds;
+        self.known = self.bounds;
+        let layout = std::mem::take(&mut self.layout_due);
+        let result = self.resize_result.take();
+        if !self.supports().extended_desktop_size {
+            return update.desktop_size(self.bounds);
+        }
+        match result {
+            None => update.extended_desktop_size(0, 0, self.bounds),
+            Some(0) => update.extended_desktop_size(1, 0, self.bounds),
+            Some(status) => {
+                update.extended_desktop_size(1, status, self.bounds);
+                if new_size || layout {
+                    update.extended_desktop_size(0, 0, self.bounds);
+                }
+            }
+        }
+    }
+
+    fn write_news(&mut self, update: &mut Update<'_>) {
+        let support = self.supports();
+        if let Some(cursor) = self.cursor.as_ref().filter(|_| support.cursor && self.cursor_due) {
+            update.cursor(cursor);
+            self.cursor_due = false;
+        }
+        if let Some(name) = self.name.take_if(|_| support.desktop_name) {
+            update.desktop_name(&name);
+        }
+    }
+
+    fn write_pixels(&mut self, request: Rect, screen: &Framebuffer, update: &mut Update<'_>) {
+        // A copy can be of what the copy before it made: without one, the ones behind it cannot be made.
+        let asked_for = self.copies.iter().take_while(|copy| request.contains(copy.to)).count();
+        self.forget_copies(asked_for);
+        for copy in self.copies.drain(..) {
+            update.copy_rect(copy.from, copy.to);
+        }
+        let support = self.supports();
+        for rect in self.dirty.take(request) {
+            if let Some(rect) = rect.intersection(screen.bounds()) {
+                update.pixels(rect, screen, support);
+            }
+        }
+    }
+}

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# A real desktop over a lossy path, through `sutura vnc` and over TCP: see vnc_session.py, which gets all arguments.
+# Needs Debian's tigervnc-standalone-server, tigervnc-viewer, xvfb and iproute2, and root; says what is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+cargo build --release --locked -p sutura-cli
+python=interop/.venv-vnc/bin/python
+if [ ! -x "$python" ]; then
+    python3 -m venv interop/.venv-vnc
+    "$python" -m pip install --quiet --disable-pip-version-check python-xlib==0.33
+fi
+exec "$python" interop/vnc_session.py "${CARGO_TARGET_DIR:-target}/release/sutura" "$@"

@@ -1,0 +1,467 @@
+#!/usr/bin/env python3
+"""A real desktop over a lossy path: Xvnc and the stock TigerVNC viewer, once through `sutura vnc` and once over TCP
+through the same emulated link, in turns.
+
+After each scene (typing, scrolling, a film, dragging a window) the viewer must show the server's screen, pixel by
+pixel. Meanwhile it is measured how long after it was drawn each picture is seen, how often the picture freezes,
+how many bytes pass the link, and how much CPU time the programs take.
+
+Needs root, for network namespaces; run it by vnc.sh, which says what is missing.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import json
+import multiprocessing
+import os
+import shutil
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from Xlib import X, display
+
+PACKAGES = {"Xvnc": "tigervnc-standalone-server", "vncviewer": "tigervnc-viewer", "Xvfb": "xvfb",
+            "ip": "iproute2"}
+WIDTH, HEIGHT = 1024, 768
+SERVER, VIEWER = "10.77.0.1", "10.77.0.2"
+SERVER_DISPLAY, VIEWER_DISPLAY = ":77", ":78"
+RFB_PORT = 5977
+# TigerVNC shows a hint about its menu for some seconds.
+HINT = 8
+PATIENCE = 60
+# A marker is a square of one colour, which is the number of the picture.
+MARKER = 8
+# A longer time without a new picture counts as a freeze, in seconds.
+FREEZE = 0.2
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sutura", help="the command")
+    parser.add_argument("--link", default="rate=20mbit delay=25ms loss=ge:0.004,0.25,0.95,0.005 queue=100p",
+                        help="both directions of the link, as `sutura link` takes it [%(default)s]")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each is measured [%(default)s]")
+    parser.add_argument("--seconds", type=int, default=15, help="the length of a scene [%(default)s]")
+    parser.add_argument("--only", choices=["bridge", "tcp"])
+    parser.add_argument("--option", action="append", default=[], help="an option for `sutura vnc serve`")
+    parser.add_argument("--json", action="store_true", help="print all figures as JSON")
+    arguments = parser.parse_args()
+    missing = [package for tool, package in PACKAGES.items() if not shutil.which(tool)]
+    if missing:
+        sys.exit(f"vnc_session.py: MISSING: apt-get install {' '.join(missing)}")
+    if os.geteuid() != 0 or not os.path.exists("/dev/net/tun"):
+        sys.exit("vnc_session.py: MISSING: root and /dev/net/tun, for network namespaces")
+    results = []
+    for number in range(arguments.rounds):
+        for way in [arguments.only] if arguments.only else ["bridge", "tcp"]:
+            print(f"round {number + 1} of {arguments.rounds}: {way}", file=sys.stderr, flush=True)
+            # python-xlib cannot be used again in the same process.
+            with multiprocessing.Pool(1) as pool:
+                try:
+                    results += pool.apply(whole_session, (arguments, way, number + 1))
+                except TimeoutError as error:
+                    sys.exit(f"vnc_session.py: {error}")
+    if arguments.json:
+        print(json.dumps(results, indent=1))
+    else:
+        print(table(results))
+    if not all(result["equal"] for result in results):
+        sys.exit("vnc_session.py: the viewer does not show what the server shows")
+
+
+def run(*command):
+    subprocess.run(command, check=True)
+
+
+def spawn(stack, *command, **options):
+    """Starts a program that ends with the session."""
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
+
+    def end():
+        process.terminate()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    stack.callback(end)
+    return process
+
+
+def wait_until(what, condition):
+    start = time.monotonic()
+    while not condition():
+        if time.monotonic() - start > PATIENCE:
+            raise TimeoutError(f"waited in vain for {what}")
+        time.sleep(0.05)
+
+
+class Path:
+    """Two network namespaces, and the emulated link between them."""
+
+    def __init__(self, stack, arguments, seed):
+        self.bytes = self.packets = 0
+        ends = [self.namespace(stack, name, address) for name, address in [("sutura-a", SERVER), ("sutura-b", VIEWER)]]
+        far = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        far.bind(("127.0.0.1", 0))
+        link = spawn(stack, arguments.sutura, "link", "--json", "--listen", "127.0.0.1:0", "--to",
+                     f"127.0.0.1:{far.getsockname()[1]}", "--profile", arguments.link, "--seed", str(seed),
+                     stdout=subprocess.PIPE, text=True)
+        host, port = json.loads(link.stdout.readline())["listening"].rsplit(":", 1)
+        near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        near.connect((host, int(port)))
+        # The far side learns the link's address from this.
+        near.send(b"\0")
+        _, address = far.recvfrom(2048)
+        far.connect(address)
+        for tun, out, count in [(ends[0], near, True), (ends[1], far, False)]:
+            threading.Thread(target=self.carry_out, args=(tun, out, count), daemon=True).start()
+            threading.Thread(target=self.carry_in, args=(out, tun), daemon=True).start()
+
+    @staticmethod
+    def namespace(stack, name, address):
+        subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL, check=False)
+        run("ip", "netns", "add", name)
+        stack.callback(run, "ip", "netns", "del", name)
+        tun = os.open("/dev/net/tun", os.O_RDWR)
+        stack.callback(os.close, tun)
+        # TUNSETIFF with IFF_TUN and IFF_NO_PI: IP packets and nothing else.
+        fcntl.ioctl(tun, 0x400454CA, struct.pack("16sH22x", name.encode(), 0x1001))
+        run("ip", "link", "set", name, "netns", name)
+        for command in [f"addr add {address}/24 dev {name}", f"link set {name} mtu 1400 up", "link set lo up"]:
+            run("ip", "-n", name, *command.split())
+        return tun
+
+    def carry_out(self, tun, out, count):
+        with contextlib.suppress(OSError):
+            while packet := os.read(tun, 2048):
+                if count:
+                    self.bytes += len(packet)
+                    self.packets += 1
+                with contextlib.suppress(ConnectionRefusedError):
+                    out.send(packet)
+
+    @staticmethod
+    def carry_in(source, tun):
+        with contextlib.suppress(OSError):
+            while packet := source.recv(2048):
+                # The first packet, which only shows the address, is none of IP's.
+                if len(packet) > 1:
+                    os.write(tun, packet)
+
+
+def inside(namespace, *command):
+    return ["ip", "netns", "exec", namespace, *command]
+
+
+def whole_session(arguments, way, seed):
+    with contextlib.ExitStack() as stack:
+        return session(stack, arguments, way, seed)
+
+
+def session(stack, arguments, way, seed):
+    """All scenes of one session. Returns a list of figures, one for each."""
+    state = stack.enter_context(tempfile.TemporaryDirectory())
+    path = Path(stack, arguments, seed)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": open(os.path.join(state, "log"), "wb")}
+    stack.callback(quiet["stderr"].close)
+    programs = {"server": spawn(
+        stack, *inside("sutura-a", "Xvnc", SERVER_DISPLAY, "-geometry", f"{WIDTH}x{HEIGHT}", "-depth", "24",
+                       "-rfbport", str(RFB_PORT), "-SecurityTypes", "None", "-AlwaysShared"), **quiet)}
+    # A viewer as large as its screen would be made smaller.
+    spawn(stack, "Xvfb", VIEWER_DISPLAY, "-screen", "0", f"{WIDTH + 200}x{HEIGHT + 200}x24", **quiet)
+    display_of_server = connect(stack, SERVER_DISPLAY)
+    server, shown = Picture(display_of_server), Picture(connect(stack, VIEWER_DISPLAY))
+    address = f"{SERVER}::{RFB_PORT}"
+    if way == "bridge":
+        address = bridge(stack, arguments, state, programs, quiet["stderr"])
+    # Exact pictures, and no questions.
+    options = ["-NoJpeg", "-AutoSelect=0", "-PreferredEncoding=Tight", "-FullColor", "-RemoteResize=0",
+               "-MenuKey=", "-geometry", f"{WIDTH}x{HEIGHT}+0+0", "-Shared"]
+    programs["viewer"] = spawn(stack, *inside("sutura-b", "vncviewer", *options, address),
+                               env={**os.environ, "DISPLAY": VIEWER_DISPLAY, "HOME": state}, **quiet)
+    stage = Stage(display_of_server)
+    wait_until("the viewer's window", shown.find)
+    wait_until("the viewer", lambda: same(server, shown))
+    time.sleep(HINT)
+    return [measure(arguments, way, scene, stage, server, shown, path, programs)
+            for scene in [typing, scrolling, film, dragging]]
+
+
+def bridge(stack, arguments, state, programs, log):
+    """Starts both ends of the bridge. Returns where the viewer finds its own."""
+    programs["serve"] = spawn(
+        stack, *inside("sutura-a", arguments.sutura, "vnc", "serve", "--json", "--to", f"localhost:{RFB_PORT}",
+                       "--listen", f"{SERVER}:5900", "--state-dir", state, *arguments.option),
+        stdout=subprocess.PIPE, stderr=log, text=True)
+    hello = json.loads(programs["serve"].stdout.readline())
+    programs["connect"] = spawn(
+        stack, *inside("sutura-b", arguments.sutura, "vnc", "connect", SERVER, "--json", "--listen",
+                       "127.0.0.1:5901", "--fingerprint", hello["fingerprint"]),
+        stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, "SUTURA_VNC_TOKEN": hello["token"]})
+    programs["connect"].stdout.readline()
+    return "127.0.0.1::5901"
+
+
+def connect(stack, name):
+    found = []
+
+    def attempt():
+        with contextlib.suppress(Exception):
+            found.append(display.Display(name))
+        return found
+
+    wait_until(f"display {name}", attempt)
+    stack.callback(found[0].close)
+    return found[0]
+
+
+class Picture:
+    """What a display shows, at some place of it."""
+
+    def __init__(self, of):
+        self.root, self.x, self.y = of.screen().root, 0, 0
+
+    def find(self):
+        """Whether there is a window as large as the desktop; it is the picture from now on."""
+        for window in self.root.query_tree().children:
+            geometry = window.get_geometry()
+            if (geometry.width, geometry.height) == (WIDTH, HEIGHT):
+                self.x, self.y = geometry.x, geometry.y
+                return True
+        return False
+
+    def pixels(self, x=0, y=0, width=WIDTH, height=HEIGHT):
+        data = self.root.get_image(self.x + x, self.y + y, width, height, X.ZPixmap, 0xFFFFFF).data
+        # The fourth byte of a pixel means nothing.
+        return [data[channel::4] for channel in range(3)]
+
+
+def same(server, shown):
+    return server.pixels() == shown.pixels()
+
+
+class Stage:
+    """Draws on the server's screen."""
+
+    def __init__(self, server):
+        self.server, self.screen = server, server.screen()
+        self.root = self.screen.root
+        self.gc = self.root.create_gc(font=server.open_font("fixed"))
+        self.number = 0
+        self.drawn = {}
+        self.fill(0, 0, WIDTH, HEIGHT, 0x335577)
+
+    def fill(self, x, y, width, height, colour, on=None):
+        self.gc.change(foreground=colour)
+        (on or self.root).fill_rectangle(self.gc, x, y, width, height)
+
+    def text(self, x, y, text, colour=0, on=None):
+        self.gc.change(foreground=colour)
+        (on or self.root).draw_text(self.gc, x, y, text.encode())
+
+    def next_picture(self, markers):
+        """A picture is complete: numbers it in its markers, and notes when it was drawn."""
+        self.number += 1
+        for x, y, on in markers:
+            self.fill(x, y, MARKER, MARKER, self.number, on)
+        self.server.sync()
+        self.drawn[self.number] = time.monotonic()
+
+
+WORDS = "the quick brown fox jumps over the lazy dog while packets are lost on their way to the viewer ".split()
+
+
+def typing(stage):
+    """Ten characters a second."""
+    stage.fill(100, 100, 640, 400, 0xFFFFFF)
+    text = " ".join(WORDS * 20)
+    for position, character in enumerate(text):
+        line, column = divmod(position, 100)
+        x, y = 108 + 6 * column, 120 + 15 * line
+        stage.text(x, y, character)
+        # The second marker is where the next character will be.
+        yield [(100, 92, None), (732, 500, None)], 0.1
+        if line > 20:
+            return
+
+
+def scrolling(stage):
+    """A terminal: fifteen lines a second."""
+    stage.fill(100, 100, 640, 480, 0x101010)
+    for number in range(10_000):
+        stage.root.copy_area(stage.gc, stage.root, 100, 116, 640, 464, 100, 100)
+        stage.fill(100, 564, 640, 16, 0x101010)
+        line = " ".join(WORDS[(number * 7 + k) % len(WORDS)] for k in range(16))
+        stage.text(104, 576, f"{number:5} {line}"[:104], 0xC0C0C0)
+        yield [(100, 92, None), (732, 92, None), (732, 584, None)], 1 / 15
+
+
+def film(stage):
+    """25 pictures a second of 240x160 pixels that change everywhere."""
+    width, height, pictures = 240, 160, 50
+    films = []
+    for number in range(pictures):
+        rows = []
+        for y in range(height):
+            row = bytearray()
+            for x in range(width):
+                row += bytes(((x + 5 * number) & 255, (y * 2 + 3 * number) & 255, (x * y // 64 + number) & 255, 0))
+            rows.append(bytes(row))
+        films.append(rows)
+    for number in range(10_000):
+        for y in range(0, height, 40):
+            rows = b"".join(films[number % pictures][y:y + 40])
+            stage.root.put_image(stage.gc, 300, 200 + y, width, 40, X.ZPixmap, 24, 0, rows)
+        yield [(300, 200, None), (532, 200, None), (300, 352, None), (532, 352, None)], 1 / 25
+
+
+def dragging(stage):
+    """A window of 400x300 pixels that is moved 30 times a second."""
+    window = stage.root.create_window(50, 50, 400, 300, 0, stage.screen.root_depth, background_pixel=0xEEEEEE)
+    window.map()
+    stage.server.sync()
+    for line, word in enumerate(WORDS):
+        stage.text(20, 30 + 14 * line, f"{word} " * 8, 0x222222, window)
+    try:
+        for number in range(10_000):
+            place = number * 7 % 800
+            window.configure(x=50 + min(place, 800 - place), y=50 + number * 3 % 300)
+            yield [(0, 0, window), (392, 292, window)], 1 / 30
+    finally:
+        window.destroy()
+        stage.fill(0, 0, WIDTH, HEIGHT, 0x335577)
+        stage.server.sync()
+
+
+def measure(arguments, way, scene, stage, server, shown, path, programs):
+    """Plays a scene, and watches the viewer."""
+    seen, watching = Watch(shown), threading.Event()
+    before = path.bytes, path.packets, {name: cpu(program) for name, program in programs.items()}
+    first = stage.number + 1
+    thread = threading.Thread(target=seen.watch, args=(watching,))
+    start = time.monotonic()
+    play = scene(stage)
+    for markers, pause in play:
+        if not thread.is_alive():
+            thread.start()
+        seen.places[stage.number + 1] = [absolute(*place) for place in markers]
+        stage.next_picture(markers)
+        if time.monotonic() - start > arguments.seconds:
+            break
+        time.sleep(max(0, stage.drawn[stage.number] + pause - time.monotonic()))
+    took = time.monotonic() - start
+    wait_until("the last picture", lambda: seen.newest >= stage.number)
+    watching.set()
+    thread.join()
+    play.close()
+    equal = settle(server, shown)
+    late = sorted(seen.lateness(stage.drawn, first))
+    gaps = seen.gaps(stage.drawn, first)
+    return {
+        "way": way, "scene": scene.__name__, "pictures": stage.number - first + 1, "equal": equal,
+        "late_p50_ms": 1000 * late[len(late) // 2], "late_p99_ms": 1000 * late[int(len(late) * 0.99)],
+        "late_max_ms": 1000 * late[-1], "freezes": sum(gap > FREEZE for gap in gaps),
+        "kilobytes": (path.bytes - before[0]) / 1000, "packets": path.packets - before[1],
+        "cpu_percent": {name: 100 * (cpu(program) - before[2][name]) / took for name, program in programs.items()},
+    }
+
+
+def absolute(x, y, on):
+    if on is None:
+        return x, y
+    geometry = on.get_geometry()
+    return geometry.x + x, geometry.y + y
+
+
+def settle(server, shown):
+    """Whether the viewer shows the server's screen, before long."""
+    start = time.monotonic()
+    while not same(server, shown):
+        if time.monotonic() - start > PATIENCE:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def cpu(program):
+    """The CPU time of a process, in seconds."""
+    with open(f"/proc/{program.pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Watch:
+    """Looks at the markers on the viewer's screen."""
+
+    def __init__(self, shown):
+        self.shown = shown
+        # Where the markers of each picture are.
+        self.places = {}
+        self.first_seen = []
+        self.newest = 0
+
+    def watch(self, stop):
+        while not stop.is_set():
+            known = {}
+            for candidate in sorted(number for number in list(self.places) if number > self.newest):
+                # All parts of a picture must be there.
+                number = min(self.number_at(place, known) for place in self.places[candidate])
+                if max(candidate, self.newest + 1) <= number < 1 << 20:
+                    self.newest = number
+                    self.first_seen.append((number, time.monotonic()))
+            time.sleep(0.001)
+
+    def number_at(self, place, known):
+        """The number of the marker at a place, which need not be one."""
+        if place not in known:
+            x, y = place
+            image = self.shown.pixels(x + MARKER // 2, y + MARKER // 2, 1, 1)
+            known[place] = image[0][0] | image[1][0] << 8 | image[2][0] << 16
+        return known[place]
+
+    def lateness(self, drawn, first):
+        """How long after it was drawn each picture, or a newer one, was seen."""
+        seen = iter(self.first_seen)
+        number, at = next(seen)
+        for picture_number in range(first, max(drawn) + 1):
+            while number < picture_number:
+                number, at = next(seen)
+            yield at - drawn[picture_number]
+
+    def gaps(self, drawn, first):
+        """The times without a new picture, while there were new ones."""
+        times = [drawn[first]] + [at for number, at in self.first_seen if number >= first]
+        return [later - earlier for earlier, later in zip(times, times[1:])]
+
+
+def table(results):
+    """The median of all rounds for each scene and way."""
+    lines = ["| scene | way | pictures | late p50 | p99 | longest | freezes | kilobytes | packets | CPU |",
+             "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+    for scene in dict.fromkeys(result["scene"] for result in results):
+        for way in dict.fromkeys(result["way"] for result in results):
+            some = [result for result in results if (result["scene"], result["way"]) == (scene, way)]
+
+            def middle(key, some=some):
+                return statistics.median(result[key] for result in some)
+
+            used = ", ".join(f"{name} {statistics.median(r['cpu_percent'][name] for r in some):.0f} %"
+                             for name in some[0]["cpu_percent"])
+            freezes = "/".join(str(result["freezes"]) for result in some)
+            lines.append(f"| {scene} | {way} | {middle('pictures'):.0f} | {middle('late_p50_ms'):.0f} ms | "
+                         f"{middle('late_p99_ms'):.0f} ms | {middle('late_max_ms'):.0f} ms | {freezes} | "
+                         f"{middle('kilobytes'):.0f} | {middle('packets'):.0f} | {used} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

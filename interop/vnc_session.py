@@ -51,6 +51,8 @@ def main():
     parser.add_argument("--seconds", type=int, default=15, help="the length of a scene [%(default)s]")
     parser.add_argument("--only", choices=["bridge", "tcp"])
     parser.add_argument("--option", action="append", default=[], help="an option for `sutura vnc serve`")
+    parser.add_argument("--record", metavar="DIR", help="only record the scenes for `sutura lab vnc-scenes`; the "
+                        "command is the example `record` of sutura-vnc instead")
     parser.add_argument("--json", action="store_true", help="print all figures as JSON")
     arguments = parser.parse_args()
     missing = [package for tool, package in PACKAGES.items() if not shutil.which(tool)]
@@ -58,6 +60,9 @@ def main():
         sys.exit(f"vnc_session.py: MISSING: apt-get install {' '.join(missing)}")
     if os.geteuid() != 0 or not os.path.exists("/dev/net/tun"):
         sys.exit("vnc_session.py: MISSING: root and /dev/net/tun, for network namespaces")
+    if arguments.record:
+        with contextlib.ExitStack() as stack:
+            return record(stack, arguments)
     results = []
     for number in range(arguments.rounds):
         for way in [arguments.only] if arguments.only else ["bridge", "tcp"]:
@@ -162,6 +167,30 @@ def inside(namespace, *command):
     return ["ip", "netns", "exec", namespace, *command]
 
 
+def record(stack, arguments):
+    """Records each scene without a viewer or a link."""
+    spawn(stack, "Xvnc", SERVER_DISPLAY, "-geometry", f"{WIDTH}x{HEIGHT}", "-depth", "24", "-rfbport", str(RFB_PORT),
+          "-SecurityTypes", "None", "-AlwaysShared", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    stage = Stage(connect(stack, SERVER_DISPLAY))
+    for scene in SCENES:
+        print(f"recording: {scene.__name__}", file=sys.stderr, flush=True)
+        with open(os.path.join(arguments.record, f"{scene.__name__}.csv"), "wb") as out:
+            play = scene(stage)
+            next(play)
+            stage.server.sync()
+            recorder = subprocess.Popen([arguments.sutura, f"localhost:{RFB_PORT}", str(arguments.seconds + 1)],
+                                        stdout=out)
+            time.sleep(1)
+            start = time.monotonic()
+            for _, pause in play:
+                stage.next_picture([])
+                if time.monotonic() - start > arguments.seconds:
+                    break
+                time.sleep(max(0, stage.drawn[stage.number] + pause - time.monotonic()))
+            recorder.wait()
+            play.close()
+
+
 def whole_session(arguments, way, seed):
     with contextlib.ExitStack() as stack:
         return session(stack, arguments, way, seed)
@@ -193,7 +222,7 @@ def session(stack, arguments, way, seed):
     wait_until("the viewer", lambda: same(server, shown))
     time.sleep(HINT)
     return [measure(arguments, way, scene, stage, server, shown, path, programs)
-            for scene in [typing, scrolling, film, dragging]]
+            for scene in SCENES]
 
 
 def bridge(stack, arguments, state, programs, log):
@@ -340,6 +369,9 @@ def dragging(stage):
         window.destroy()
         stage.fill(0, 0, WIDTH, HEIGHT, 0x335577)
         stage.server.sync()
+
+
+SCENES = [typing, scrolling, film, dragging]
 
 
 def measure(arguments, way, scene, stage, server, shown, path, programs):

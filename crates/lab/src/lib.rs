@@ -13,6 +13,7 @@ pub mod pages;
 mod parallel;
 mod progress;
 mod recorder;
+pub mod screens;
 pub mod web;
 
 pub use experiments::{EXPERIMENTS, Experiment};
@@ -102,6 +103,9 @@ pub enum Error {
     /// A trace of messages cannot be read.
     #[error("messages: {0}")]
     Trace(#[from] message_trace::TraceError),
+    /// A recording of a screen cannot be read.
+    #[error(transparent)]
+    Recording(#[from] screens::RecordingError),
     /// A policy of an experiment cannot be read.
     #[error("policy: {0}")]
     Policy(#[from] sutura_proto::registry::UnknownPolicy),

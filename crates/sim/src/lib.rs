@@ -40,7 +40,7 @@ pub use apps::messages::{MessagePlan, MessageSink, MessageSource, TimedMessage};
 pub use apps::observed::{Figures, Observed};
 pub use apps::stream::{Delay, StreamPlan, StreamSink, StreamSource};
 pub use apps::updates::{
-    DeliveredMessage, Pace, Update, UpdateOrder, UpdatePlan, UpdateSink, UpdateSource,
+    Before, DeliveredMessage, Pace, Update, UpdateOrder, UpdatePlan, UpdateSink, UpdateSource,
 };
 pub use clock::Clock;
 pub use failure::{Failure, FailureKind};

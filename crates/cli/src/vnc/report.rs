@@ -127,9 +127,11 @@ impl Sent {
     }
 
     /// The viewer's end has painted pieces of an update, the last of them at a time.
-    pub fn painted(&mut self, update: u32, pieces: u16, at: Instant) {
+    ///
+    /// Returns how long the update took if all of it is painted now.
+    pub fn painted(&mut self, update: u32, pieces: u16, at: Instant) -> Option<Duration> {
         self.open.entry(update).and_modify(|open| open.painted += u32::from(pieces));
-        self.check(update, at);
+        self.check(update, at)
     }
 
     /// Another connection begins; what was on its way is not known.
@@ -138,17 +140,17 @@ impl Sent {
         self.pieces_open.clear();
     }
 
-    fn check(&mut self, update: u32, at: Instant) {
-        let Some(open) = self.open.get(&update) else { return };
+    fn check(&mut self, update: u32, at: Instant) -> Option<Duration> {
+        let open = self.open.get(&update)?;
         if !open.complete || open.painted < open.pieces {
-            return;
+            return None;
         }
+        let open = self.open.remove(&update)?;
         // What was superseded as a whole was never painted.
-        if open.pieces > 0 {
-            self.updates += 1;
-            self.delays.add(at.saturating_duration_since(open.changed));
-        }
-        self.open.remove(&update);
+        let took = (open.pieces > 0).then(|| at.saturating_duration_since(open.changed))?;
+        self.updates += 1;
+        self.delays.add(took);
+        Some(took)
     }
 
     /// A line for people.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use sutura::groups::{GroupMessage, SendGroup, SendGroupError};
 use sutura::{Connection, ConnectionError, MessageOutcome, SendMessageError};
 use sutura_vnc::bridge::{Outgoing, Source, ToServer, ToViewer};
@@ -14,6 +15,7 @@ use super::report::Sent;
 use super::socket::MAX_WAITING;
 use super::upstream::Upstream;
 use super::{DONE, stopped};
+use crate::output::millis;
 
 /// Bytes on their way that are always allowed, however small the congestion window is.
 const MIN_WINDOW: u64 = 32 * 1024;
@@ -204,12 +206,17 @@ impl Session {
         match link.group.try_send(&message) {
             Ok(number) => {
                 self.sent.sent(number, piece.update, piece.data.len());
+                link.connection.log("screen:piece_sent", || {
+                    let (update, bytes) = (piece.update, piece.data.len());
+                    json!({ "number": number, "update": update, "bytes": bytes, "after": piece.after() })
+                });
                 if piece.then_fence {
                     link.group.fence();
                 }
                 for old in self.source.sent(piece) {
                     link.group.cancel(old);
                     self.sent.superseded(old);
+                    link.connection.log("screen:piece_superseded", || json!({ "number": old }));
                 }
                 Ok(true)
             }
@@ -295,7 +302,12 @@ impl Session {
                     // The report took half a round trip.
                     let ago = Duration::from_micros(age.into()) + link.connection.stats().rtt / 2;
                     let at = Instant::now().checked_sub(ago).unwrap_or_else(Instant::now);
-                    self.sent.painted(update, pieces, at);
+                    if let Some(took) = self.sent.painted(update, pieces, at) {
+                        link.connection.log(
+                            "screen:update_painted",
+                            || json!({ "update": update, "took_ms": millis(took) }),
+                        );
+                    }
                 }
                 ToServer::Hello { .. } | ToServer::Response(_) | ToServer::Input(_) => {
                     return Err(Ending::Invalid("a message out of place".into()));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use serde_json::json;
 use sutura::groups::{Delivered, GroupReceiver, ReceiveGroupError};
 use sutura::{Connection, ConnectionError};
 use sutura_vnc::Framebuffer;
@@ -21,7 +22,7 @@ use super::{
     DONE, HANDSHAKE_TIMEOUT, INVALID, PASSWORD_TIMEOUT, RESUME_TIME, STATS_INTERVAL, stopped,
 };
 use crate::failure::Exit;
-use crate::output;
+use crate::output::{self, millis};
 use crate::stats::Statistics;
 
 /// The shortest time from one report of what was painted to the next.
@@ -365,10 +366,10 @@ async fn step_on(
             Ok(())
         }
         piece = link.pieces.next() => {
-            paint(local, piece?, shown, unreported)?;
+            paint(local, &link.connection, piece?, shown, unreported)?;
             // All that is there already goes to the viewer at once.
             while let Some(piece) = link.pieces.next().now_or_never() {
-                paint(local, piece?, shown, unreported)?;
+                paint(local, &link.connection, piece?, shown, unreported)?;
             }
             local.refresh();
             Ok(())
@@ -382,6 +383,7 @@ async fn step_on(
 
 fn paint(
     local: &mut Local,
+    connection: &Connection,
     piece: Option<Delivered>,
     shown: &mut Shown,
     unreported: &mut Unreported,
@@ -391,7 +393,12 @@ fn paint(
     let now = Instant::now();
     shown.pieces += 1;
     shown.left_out += u64::from(painted.changes.is_empty());
-    shown.blocked.add(now.saturating_duration_since(piece.completed.into()));
+    let blocked = now.saturating_duration_since(piece.completed.into());
+    shown.blocked.add(blocked);
+    connection.log("screen:piece_painted", || {
+        let (number, update, left_out) = (piece.number, painted.update, painted.changes.is_empty());
+        json!({ "number": number, "update": update, "left_out": left_out, "blocked_ms": millis(blocked) })
+    });
     let (pieces, at) = unreported.updates.entry(painted.update).or_insert((0, now));
     (*pieces, *at) = (pieces.saturating_add(1), now);
     Ok(())

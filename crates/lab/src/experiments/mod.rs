@@ -39,6 +39,7 @@ experiments! {
     marx_pages,
     marx_link,
     marx_stacks,
+    vnc_scenes,
 }
 
 /// An experiment by its name.

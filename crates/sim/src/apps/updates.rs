@@ -25,6 +25,17 @@ pub enum UpdateOrder {
     Total,
     /// Those of an update in any order: a fence behind each update.
     Partial,
+    /// After those that each names, and behind the fences that stand before some; no others.
+    Named,
+}
+
+/// What a message comes after in [`UpdateOrder::Named`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Before {
+    /// Numbers of messages; the first of the first update has the number 0.
+    pub after: Vec<u64>,
+    /// Whether all messages sent so far come first.
+    pub fence: bool,
 }
 
 /// When an update is sent.
@@ -43,6 +54,8 @@ pub struct Update {
     pub at: Duration,
     /// The sizes of its messages in bytes; at least 16 are sent.
     pub messages: Vec<usize>,
+    /// What each message comes after; nothing where it has no entry.
+    pub before: Vec<Before>,
 }
 
 /// The updates to send, and how.
@@ -62,7 +75,8 @@ impl UpdatePlan {
     /// `count` updates of `messages` messages of `size` bytes, all made at once.
     #[must_use]
     pub fn equal(count: usize, messages: usize, size: usize) -> Self {
-        let update = Update { at: Duration::ZERO, messages: vec![size; messages] };
+        let messages = vec![size; messages];
+        let update = Update { at: Duration::ZERO, messages, before: Vec::new() };
         Self {
             updates: vec![update; count].into(),
             order: UpdateOrder::Partial,
@@ -177,7 +191,15 @@ impl UpdateSource {
         while let Some(size) = self.plan.updates[self.update].messages.get(self.message) {
             let data = self.body(*size, made);
             let deadline = self.plan.deadline.map(|deadline| made + deadline);
-            let message = GroupMessage { data: &data, deadline, ..GroupMessage::default() };
+            let before = match self.plan.order {
+                UpdateOrder::Total | UpdateOrder::Partial => None,
+                UpdateOrder::Named => self.plan.updates[self.update].before.get(self.message),
+            };
+            if before.is_some_and(|before| before.fence) {
+                self.groups.fence(group);
+            }
+            let after = before.map_or(&[][..], |before| &before.after);
+            let message = GroupMessage { data: &data, after, deadline, ..GroupMessage::default() };
             match self.groups.send(quic, group, &message) {
                 Ok(number) if number == self.sent => {}
                 Err(SendGroupError::Message(SendMessageError::Blocked)) => return Ok(false),
@@ -188,7 +210,9 @@ impl UpdateSource {
                 self.groups.fence(group);
             }
         }
-        self.groups.fence(group);
+        if self.plan.order == UpdateOrder::Partial {
+            self.groups.fence(group);
+        }
         (self.update, self.message) = (self.update + 1, 0);
         if self.update == self.plan.updates.len() {
             self.groups.finish(quic, group);
@@ -319,6 +343,19 @@ impl UpdateSink {
         Ok(())
     }
 
+    /// Whether all that a message names came before it.
+    fn has_all_before(&self, number: u64) -> bool {
+        let update = self.starts.partition_point(|start| *start <= number).saturating_sub(1);
+        let Some((start, update)) = self.starts.get(update).zip(self.plan.updates.get(update))
+        else {
+            return false;
+        };
+        let index = usize::try_from(number - start).unwrap_or(usize::MAX);
+        let Some(before) = update.before.get(index) else { return true };
+        let fenced = if before.fence { 0..number } else { 0..0 };
+        before.after.iter().copied().chain(fenced).all(|first| self.seen.contains(&first))
+    }
+
     /// Checks a message and notes it.
     fn take(&mut self, now: Instant, completed: Instant, data: &[u8]) -> Result<(), AppError> {
         let Some((header, body)) = data.split_first_chunk::<HEADER>() else {
@@ -337,6 +374,7 @@ impl UpdateSink {
         let in_turn = match self.plan.order {
             UpdateOrder::Total => number == position,
             UpdateOrder::Partial => of(number) == of(position),
+            UpdateOrder::Named => self.has_all_before(number),
         };
         if !in_turn {
             return Err(AppError(format!("message {number} came in place {position}")));

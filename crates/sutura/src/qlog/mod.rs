@@ -5,8 +5,10 @@
 //! `connectivity`), requests, responses and their priorities (`http`), and a category `fec` of this
 //! project for recovery by erasure coding. Stream data, reset tokens, and HTTP fields other than
 //! the pseudo-header fields and `priority` are not recorded. A category `sutura` says what redundancy
-//! policies do and why, and what is known of the path's losses.
+//! policies do and why, and what is known of the path's losses. Applications add events of their own with
+//! [`Connection::log`](crate::Connection::log).
 
+mod application;
 mod frames;
 mod http;
 mod parameters;
@@ -15,4 +17,5 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+pub use application::ApplicationEvent;
 pub use writer::QlogWriter;

@@ -1,3 +1,4 @@
+use super::ApplicationEvent;
 use super::frames::{self, Entry};
 use super::writer::Recorder;
 use serde_json::{Value, json};
@@ -257,10 +258,12 @@ fn requests_and_their_priorities_are_told() {
         stream: control,
         content: FrameContent::PriorityUpdate { element: stream, value: "u=5".into() },
     };
+    let painted = ApplicationEvent { name: "screen:painted", data: json!({ "update": 7 }) };
     let records = records(&[
         (0, Observation::Application(&request)),
         (0, Observation::Application(&"an event of another protocol")),
         (0, Observation::Application(&update)),
+        (0, Observation::Application(&painted)),
         (0, Observation::Written { stream, length: 17 }),
     ]);
     let got: Vec<_> = records[2..].iter().map(|r| (r["name"].clone(), r["data"].clone())).collect();
@@ -278,6 +281,7 @@ fn requests_and_their_priorities_are_told() {
             json!({"stream_id": 2, "frame":
                 {"frame_type": "priority_update", "element_id": 4, "value": "u=5"}}),
         ),
+        (json!("screen:painted"), json!({"update": 7})),
         (
             json!("transport:data_moved"),
             json!({"stream_id": 4, "length": 17, "from": "application", "to": "transport"}),

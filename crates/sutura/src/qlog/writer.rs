@@ -12,6 +12,7 @@ use sutura_proto::{
     ConnectionId, Metrics, Observation, Observer, Protection, Reason, Side, SpaceId,
 };
 
+use super::application::ApplicationEvent;
 use super::frames::{self, Entry, hexadecimal};
 use super::http;
 use super::parameters::ParametersSet;
@@ -398,10 +399,15 @@ impl Recorder {
                 let data = DataMoved { stream_id: stream.0, length, from, to };
                 self.event(now, "transport:data_moved", data, out)
             }
-            Observation::Application(event) => match event.downcast_ref().map(http::event) {
-                Some((name, data)) => self.event(now, name, data, out),
-                None => Ok(()),
-            },
+            Observation::Application(event) => {
+                if let Some((name, data)) = event.downcast_ref().map(http::event) {
+                    self.event(now, name, data, out)
+                } else if let Some(event) = event.downcast_ref::<ApplicationEvent>() {
+                    self.event(now, event.name, &event.data, out)
+                } else {
+                    Ok(())
+                }
+            }
             Observation::Closed { reason } => {
                 self.closed = true;
                 let data = ConnectionClosed { reason };

@@ -38,6 +38,18 @@ impl Outgoing {
     pub fn after(&self) -> &[u64] {
         &self.plan.after
     }
+
+    /// The rectangles that it writes.
+    #[must_use]
+    pub fn writes(&self) -> &[Rect] {
+        &self.footprint.writes
+    }
+
+    /// The rectangle that it copies from.
+    #[must_use]
+    pub fn reads(&self) -> Option<Rect> {
+        self.footprint.reads
+    }
 }
 
 /// The sending end: compares the screen with what the other end will show once it has painted all that was sent.

@@ -62,12 +62,31 @@ impl Egress {
         tokens: &mut Tokens,
     ) -> Wrote {
         let session = self.session_of(pending.id, slot.path);
+        let message = self.streams.message_id(pending.id);
         // A session sees its own streams' data by itself.
-        self.streams.message_id(pending.id).into_iter().for_each(|id| self.messages.begun(id));
-        if let Some(session) = session.filter(|session| self.protects(*session, slot.path)) {
-            self.write_symbol(session, pending, slot, out, tokens);
-            return Wrote::LAST;
+        message.into_iter().for_each(|id| self.messages.begun(id));
+        let protecting = session.filter(|session| self.protects(*session, slot.path));
+        let wrote = match protecting {
+            Some(session) => {
+                self.write_symbol(session, pending, slot, out, tokens);
+                Wrote::LAST
+            }
+            None => self.write_bare(pending, slot, out, tokens),
+        };
+        if let (Some(message), Some(session)) = (message, session) {
+            self.leave_if_sent(pending.id, message, session);
         }
+        wrote
+    }
+
+    /// Appends a STREAM frame that is not protected.
+    fn write_bare(
+        &mut self,
+        pending: &Pending,
+        slot: &Slot<'_>,
+        out: &mut Vec<u8>,
+        tokens: &mut Tokens,
+    ) -> Wrote {
         match self.streams.write_stream(pending, out, slot.room, Length::Explicit) {
             Some(written) => {
                 tokens.push(Token::Stream(written.token));

@@ -112,6 +112,8 @@ struct Record {
     cancel: Option<u64>,
     /// Whether the peer recovered some of it.
     recovered: bool,
+    /// Once all of it was sent, how many bytes the peer buffers for its stream.
+    buffer: u64,
     /// Where it stands in an ordered group.
     stage: Stage,
 }
@@ -126,6 +128,8 @@ pub(super) struct MessageTable {
     due: BTreeSet<(Instant, MessageId)>,
     /// Messages to cancel once some of them is to be sent, because their time is over.
     overdue: BTreeSet<MessageId>,
+    /// Those of which some may have to be sent.
+    suspects: BTreeSet<MessageId>,
     /// Messages that wait for a stream, in the order in which they were sent.
     waiting: VecDeque<MessageId>,
     /// Bytes of those.
@@ -134,6 +138,8 @@ pub(super) struct MessageTable {
     fresh: BTreeMap<MessageId, usize>,
     /// Bytes of those.
     fresh_bytes: usize,
+    /// How many bytes the peer buffers for the streams of messages of which all was sent.
+    sent_buffer: u128,
     outcomes: VecDeque<(MessageId, MessageOutcome)>,
     /// Whether the application knows that there are outcomes.
     announced: bool,
@@ -196,6 +202,7 @@ impl MessageTable {
                     self.waiting.retain(|waiting| *waiting != id);
                     self.waiting_bytes -= data.len() + OVERHEAD;
                 }
+                self.sent_buffer -= u128::from(record.buffer);
                 record.deadline
             }
             None => self.datagrams.remove(&id)?,
@@ -204,13 +211,35 @@ impl MessageTable {
             self.due.remove(&(deadline, id));
         }
         self.overdue.remove(&id);
+        self.suspects.remove(&id);
         self.begun(id);
         Some(deadline)
     }
 
-    /// Some of a message was sent, or none will be.
+    /// Some of a message is being sent, or none will be.
     pub(super) fn begun(&mut self, id: MessageId) {
         self.fresh_bytes -= self.fresh.remove(&id).unwrap_or(0);
+        self.sent(id, 0);
+    }
+
+    /// All of a message was sent, and the peer buffers so many bytes for its stream.
+    pub(super) fn sent(&mut self, id: MessageId, buffer: u64) {
+        if let Some(record) = self.records.get_mut(&id) {
+            self.sent_buffer = self.sent_buffer - u128::from(record.buffer) + u128::from(buffer);
+            record.buffer = buffer;
+        }
+    }
+
+    /// How many bytes the peer buffers for the streams of messages of which all was sent.
+    pub(super) fn sent_buffer(&self) -> u64 {
+        u64::try_from(self.sent_buffer).unwrap_or(u64::MAX)
+    }
+
+    /// Some of a message was queued to be sent again.
+    pub(super) fn queued_again(&mut self, id: MessageId) {
+        if self.overdue.contains(&id) {
+            self.suspects.insert(id);
+        }
     }
 
     /// Bytes of messages that have a stream of which nothing was sent yet; `None` if there are none.
@@ -300,7 +329,7 @@ impl Egress {
         let id = table.next_id();
         let ticks = deadline.map(|deadline| table.ticks(deadline));
         let place = Place::Waiting(data, Priority { deadline: ticks, ..priority });
-        let record = Record { place, deadline, cancel, recovered: false, stage };
+        let record = Record { place, deadline, cancel, recovered: false, buffer: 0, stage };
         table.records.insert(id, record);
         table.due.extend(deadline.map(|deadline| (deadline, id)));
         table.waiting.push_back(id);
@@ -391,6 +420,7 @@ impl Egress {
                 (Place::Stream(stream), cancel) => {
                     self.streams.withdraw_deadline(*stream);
                     self.messages.overdue.extend(cancel.map(|_| id));
+                    self.messages.suspects.extend(cancel.map(|_| id));
                 }
             }
         }
@@ -416,12 +446,12 @@ impl Egress {
     /// Cancels messages that come too late and of which some is still to be sent.
     fn cancel_overdue(&mut self) {
         let mut cancelled = Vec::new();
-        for id in &self.messages.overdue {
+        for id in std::mem::take(&mut self.messages.suspects) {
             if let Some(Record { place: Place::Stream(stream), cancel: Some(code), .. }) =
-                self.messages.records.get(id)
+                self.messages.records.get(&id)
                 && self.streams.owes(*stream)
             {
-                cancelled.push((*id, *code));
+                cancelled.push((id, *code));
             }
         }
         for (id, code) in cancelled {

@@ -194,6 +194,17 @@ impl Egress {
         session
     }
 
+    /// A message of which nothing waits to be sent leaves its session, so that no decision visits all
+    /// messages on their way. It joins one again if some of it is sent again as bare data.
+    fn leave_if_sent(&mut self, id: StreamId, message: MessageId, session: u16) {
+        if self.streams.owes(id) {
+            return;
+        }
+        self.messages.sent(message, self.streams.unsent(id).peer_buffer);
+        self.streams.set_session(id, None);
+        self.sessions.detach(session, id);
+    }
+
     /// Whether data that is sent now becomes a source symbol of `session`.
     fn protects(&self, session: u16, path: &PathView) -> bool {
         self.sessions.protects(session, &self.surroundings(session, path))
@@ -208,10 +219,10 @@ impl Egress {
     fn surroundings_if(&self, idle: bool, session: u16, path: &PathView) -> Surroundings {
         let streams = self.sessions.streams_of(session).iter().map(|id| self.streams.unsent(*id));
         let all = streams.fold(Unsent::default(), Unsent::and);
-        // Messages join their session when they are first sent.
-        let fresh = match self.sessions.kind(session) {
-            Some(Kind::Messages) => self.messages.fresh_bytes(),
-            Some(Kind::Streams | Kind::Datagrams) | None => None,
+        // Messages join their session when they are first sent, and leave it when all of them was.
+        let (fresh, sent_buffer) = match self.sessions.kind(session) {
+            Some(Kind::Messages) => (self.messages.fresh_bytes(), self.messages.sent_buffer()),
+            Some(Kind::Streams | Kind::Datagrams) | None => (None, 0),
         };
         let has_source = if self.datagram_session == Some(session) {
             !self.datagrams.is_empty()
@@ -222,7 +233,7 @@ impl Egress {
         Surroundings {
             has_source,
             left: all.bytes + fresh.unwrap_or(0),
-            buffer: all.peer_buffer,
+            buffer: all.peer_buffer.saturating_add(sent_buffer),
             idle,
             credit: self.streams.credit(),
             message: all.message,
@@ -284,6 +295,12 @@ impl Egress {
         let earlier = now.checked_sub(path.one_way()).unwrap_or(now);
         delivered.datagrams.iter().for_each(|id| self.messages.arrived(*id, earlier, true));
         Ok(count)
+    }
+
+    /// How many streams the coding sessions visit to decide.
+    #[cfg(test)]
+    pub fn session_members(&self) -> usize {
+        self.sessions.members()
     }
 
     /// Queues a symbol again, as a probe would.

@@ -164,6 +164,7 @@ impl Egress {
     pub(super) fn resend(&mut self, frame: &StreamToken) {
         if self.streams.retransmit(frame) {
             self.resent_bytes += u64::from(frame.len);
+            self.queued_again(frame.id);
         }
     }
 
@@ -178,9 +179,19 @@ impl Egress {
     pub(super) fn resend_symbol(&mut self, symbol: SymbolRef) {
         let frames = self.sessions.queue(symbol);
         match frames.iter().find(|frame| self.streams.is_missing(frame)) {
-            Some(frame) => self.streams.queue_symbol(symbol, frame),
+            Some(frame) => {
+                self.streams.queue_symbol(symbol, frame);
+                let id = frame.id;
+                self.queued_again(id);
+            }
             None => self.give_up_symbol(symbol),
         }
+    }
+
+    /// Some of a stream waits to be sent again. If it is a message that comes too late, it is
+    /// cancelled.
+    fn queued_again(&mut self, id: StreamId) {
+        self.streams.message_id(id).into_iter().for_each(|id| self.messages.queued_again(id));
     }
 
     /// Releases held data whose time is over, and as much as the repair symbols in flight cannot mend.

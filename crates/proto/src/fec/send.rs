@@ -117,6 +117,12 @@ impl SendSessions {
         self.sessions.iter().all(Session::is_quiet)
     }
 
+    /// How many streams belong to all sessions together.
+    #[cfg(test)]
+    pub fn members(&self) -> usize {
+        self.sessions.iter().map(|s| s.streams.len()).sum()
+    }
+
     /// Counters.
     pub fn stats(&self) -> FecStats {
         let (can_send, held) = (self.is_enabled(), self.held);

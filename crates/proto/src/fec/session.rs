@@ -151,7 +151,7 @@ pub(super) struct Session {
     pub(super) counts: CodingCounts,
     /// The policy's reason as the observer knows it; `None` if it does not know the policy.
     reported: Option<Option<Reason>>,
-    /// Streams that belong to the session.
+    /// Streams that belong to the session. Messages do only while some of them waits to be sent.
     pub(super) streams: Vec<StreamId>,
     /// Symbols in the encoder's window, oldest first.
     symbols: VecDeque<Symbol>,

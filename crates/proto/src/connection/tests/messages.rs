@@ -2,6 +2,7 @@
 
 use super::pair::{Pair, pattern};
 use crate::egress::{MAX_OPEN_MESSAGES, MAX_OUTCOMES, MAX_WAITING_BYTES};
+use crate::fec::redundancy::PathView;
 use crate::policy::Messages;
 use crate::{
     Dir, Event, MessageId, MessageOptions, MessageOutcome, ReadError, Scheme, SendMessageError,
@@ -150,9 +151,53 @@ fn messages_share_a_session() {
         send(&mut pair, 2_000, by);
     }
     pair.flush(Side::Server);
-    let streams = &pair.server.conn().egress.streams;
-    let sessions = [0, 1, 2, 3].map(|n| streams.session(StreamId::new(Side::Server, Dir::Uni, n)));
-    assert_eq!(sessions, [Some(0); 4]);
+    let egress = &pair.server.conn().egress;
+    let sessions = egress.protections(&PathView::default()).into_iter();
+    let sent: Vec<_> = sessions.map(|s| (s.session, s.counts.source_symbols)).collect();
+    assert_eq!(sent, [(Some(0), 8)]);
+}
+
+/// How many streams the sessions of the server visit to decide.
+fn members(pair: &mut Pair) -> usize {
+    pair.server.conn().egress.session_members()
+}
+
+#[test]
+fn decisions_visit_no_messages_that_are_on_their_way() {
+    let client = TransportConfig {
+        max_concurrent_uni_streams: 1 << 14,
+        receive_window: 1 << 30,
+        max_receive_window: 1 << 30,
+        ..TransportConfig::default()
+    };
+    let mut pair = pair_with(client);
+    settle(&mut pair);
+    for _ in 0..1_000 {
+        send(&mut pair, 20, MessageOptions::default());
+    }
+    pair.flush(Side::Server);
+    assert!(pair.server.conn().egress.awaits_messages());
+    assert_eq!(members(&mut pair), 0, "none was sent in part");
+    pair.run_for(SECOND);
+    assert_eq!(outcomes(&mut pair).len(), 1_000);
+}
+
+#[test]
+fn a_message_belongs_to_its_session_until_all_of_it_was_sent() {
+    let mut pair = pair();
+    let len = 100_000;
+    send(&mut pair, len, MessageOptions::default());
+    pair.flush(Side::Server);
+    assert_eq!(members(&mut pair), 1, "the congestion window is full");
+    // What is lost leaves the window, and is sent again as bare data.
+    pair.filter = Box::new(|from, _| from == Side::Client);
+    pair.run_for(SECOND);
+    assert_eq!(members(&mut pair), 1);
+    pair.filter = Box::new(|_, _| true);
+    pair.run_for(10 * SECOND);
+    assert_eq!(members(&mut pair), 0);
+    accept_all(&mut pair);
+    assert_eq!(read(&mut pair, 0), (pattern(len), Ok(())));
 }
 
 #[test]

@@ -94,7 +94,7 @@ impl Connection {
     }
 
     /// What became of a message or datagram. Each is reported once, unless the application leaves
-    /// more than 4096 of them unread.
+    /// more than 16384 of them unread.
     pub fn poll_message_outcome(&mut self) -> Option<(MessageId, MessageOutcome)> {
         self.egress.poll_outcome()
     }

@@ -14,12 +14,13 @@ use sutura_schedule::Priority;
 /// Datagrams whose fate is awaited at once; beyond that, the oldest counts as given up.
 pub const MAX_OPEN_DATAGRAMS: usize = 16_384;
 /// Messages on streams that are neither complete nor given up. Beyond that, sending is blocked.
-pub const MAX_OPEN_MESSAGES: usize = 4_096;
+pub const MAX_OPEN_MESSAGES: usize = 16_384;
 /// Bytes of messages that wait until the peer allows another stream, with 64 bytes for each. Beyond
 /// that, sending is blocked; a single message may be larger.
 pub const MAX_WAITING_BYTES: usize = 1 << 20;
-/// Outcomes that the application has not fetched; the oldest are dropped first.
-pub const MAX_OUTCOMES: usize = 4_096;
+/// Outcomes that the application has not fetched; the oldest are dropped first. One packet may bring
+/// those of all open messages.
+pub const MAX_OUTCOMES: usize = MAX_OPEN_MESSAGES;
 
 /// The deadline of a [`Priority`] that stands for the first deadline of a connection. It leaves as
 /// much room for earlier ones as for later ones.

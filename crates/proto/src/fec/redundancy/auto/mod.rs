@@ -4,15 +4,17 @@
 //! may send, because the application has no more for now or because the receiver's buffer is full.
 //! After each piece there is room that costs no other data, and a loss among its last packets is found
 //! out late. A piece also ends at a [fence](crate::groups), behind which the receiver holds whatever comes
-//! until the piece is complete: there the repair symbols take their time from what follows. So each piece is followed by as many repair symbols as are worth sending, by the chances
-//! that the [`model`] works out from the [floor of loss](crate::path::LossFloor): what is lost with a
-//! growing queue is for congestion control to mend.
+//! until the piece is complete: there the repair symbols take their time from what follows. So each
+//! piece is followed by as many repair symbols as are worth sending, by the chances that the
+//! [`model`] works out from the [floor of loss](crate::path::LossFloor): what is lost with a growing
+//! queue is for congestion control to mend. Of messages with fences, more are worth sending.
 //!
 //! Repair symbols wait for as long as a burst of losses usually lasts, so that the burst which took
 //! the data does not take them as well; with a target, as long as it allows.
 //!
-//! None is sent where no loss is known, except for a few at fences as an insurance against the first one, where a retransmission comes soon enough, where too few would
-//! be of use, beyond the budget, and for a while after they did not help.
+//! None is sent where no loss is known, except for a few at fences as an insurance against the first
+//! one, where a retransmission comes soon enough, where too few would be of use, beyond the budget,
+//! and for a while after they did not help.
 
 mod model;
 #[cfg(test)]
@@ -66,9 +68,11 @@ const DEFAULT_SHARE: f64 = 0.999;
 
 /// A repair symbol is worth sending if at least this share of its kind completes a piece.
 const WORTHWHILE: f64 = 0.01;
+/// The same before a fence, where an incomplete piece stops what is behind it as well.
+const WORTHWHILE_AT_FENCES: f64 = 0.001;
 /// Where no loss is known, a fence is insured with one repair symbol for so many source symbols, until
 /// fewer than this share can be lost.
-const INSURES: u64 = 200;
+const INSURES: u64 = 100;
 const INSURED: f64 = 0.001;
 /// A retransmission that takes no longer than this is soon enough for everybody.
 const UNNOTICED: Duration = Duration::from_millis(10);
@@ -256,13 +260,28 @@ struct Help {
     /// In how many pieces they should have mended something, and how much they did mend.
     expected: f64,
     mended: f64,
+    /// The same of pieces of which it is not known: those below `settles_at`, and newer ones.
+    open: f64,
+    newer: f64,
+    settles_at: u64,
     /// None are sent before this source symbol.
     paused_until: u64,
 }
 
 impl Help {
     fn expect(&mut self, pieces: f64, view: &View) {
-        self.expected += pieces;
+        self.newer += pieces;
+        self.settle(view);
+    }
+
+    /// Judges the pieces that have arrived. Behind a fence many follow within a round trip.
+    fn settle(&mut self, view: &View) {
+        if view.first < self.settles_at {
+            return;
+        }
+        self.expected += std::mem::take(&mut self.open);
+        self.open = std::mem::take(&mut self.newer);
+        self.settles_at = view.next;
         if self.expected < TRIAL {
             return;
         }
@@ -392,7 +411,7 @@ impl AutoPolicy {
     /// How many repair symbols to send, by the chance that the peer has everything after none, one
     /// and so on.
     fn choose(&self, chances: impl Iterator<Item = f64>, piece: &Piece, view: &View) -> Choice {
-        let price = price(view);
+        let price = price(self.fenced, view);
         let share = match self.auto.target {
             Some(target) => Some(target.share),
             None => piece.tolerance.map(|_| DEFAULT_SHARE),
@@ -429,13 +448,15 @@ struct Choice {
 }
 
 /// What a repair symbol must gain at least, as a probability to complete a piece. While other data
-/// waits, the time it takes to send one packet more counts against the round trips that are saved.
-fn price(view: &View) -> f64 {
+/// waits, the time it takes to send one packet more counts against the round trips that are saved:
+/// half of one on average, or all of it for what is right behind a fence.
+fn price(fenced: bool, view: &View) -> f64 {
+    let (least, round_trips) = if fenced { (WORTHWHILE_AT_FENCES, 1.0) } else { (WORTHWHILE, 0.5) };
     if view.idle {
-        return WORTHWHILE;
+        return least;
     }
     let packets = view.path.window as f64 / PACKET;
-    WORTHWHILE.max(2.0 / packets.max(1.0))
+    least.max(1.0 / round_trips / packets.max(1.0))
 }
 
 /// How long to wait before the first repair symbol, and between them.
@@ -503,6 +524,7 @@ impl Redundancy for AutoPolicy {
         if view.unacked == 0 {
             (self.piece, self.plan) = (None, None);
         }
+        self.help.settle(view);
         self.postpone(view);
     }
 

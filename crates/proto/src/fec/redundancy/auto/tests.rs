@@ -369,6 +369,33 @@ fn a_piece_ends_at_a_fence_although_more_data_waits() {
 }
 
 #[test]
+fn before_fences_less_likely_losses_are_worth_a_repair_symbol() {
+    // One is lost of every fifth piece, two of one in 40, three of one in 500.
+    let floor = LossFloor { rate: 0.005, burst: 1.0, burst_time: Duration::ZERO, ..path().floor };
+    let path = PathView { floor, window: 2_000_000, ..path() };
+    let mut driver = Driver::new(Auto::default(), path);
+    // Half of each update has arrived before the next fence.
+    assert_eq!(updates(&mut driver, 5, 100)[1..], [3; 4]);
+    let mut driver = warm(Auto::default(), path);
+    driver.piece(50, 0);
+    assert_eq!(driver.run(RTT).len(), 2);
+}
+
+#[test]
+fn what_becomes_of_a_piece_is_known_before_it_counts() {
+    let floor = LossFloor { rate: 0.02, burst: 1.0, burst_time: Duration::ZERO, ..path().floor };
+    let path = PathView { floor, window: 2_000_000, ..path() };
+    let view = View { path, next: 10_000, ..View::default() };
+    let mut help = Help::default();
+    (0..1_000).for_each(|_| help.expect(0.9, &view));
+    assert_eq!(help.paused_until, 0, "nothing has arrived");
+    for first in [10_000, 20_000] {
+        help.settle(&View { first, next: first + 10_000, ..view });
+    }
+    assert!(help.paused_until > 0, "no repair symbol was of use");
+}
+
+#[test]
 fn a_fence_is_insured_against_the_first_loss() {
     let unknown = PathView { rtt: RTT, min_rtt: RTT, window: 100_000, ..PathView::default() };
     assert_eq!(unknown.floor.rate, 0.0);

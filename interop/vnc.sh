@@ -10,4 +10,11 @@ if [ ! -x "$python" ]; then
     python3 -m venv interop/.venv-vnc
     "$python" -m pip install --quiet --disable-pip-version-check python-xlib==0.33
 fi
-exec "$python" interop/vnc_session.py "${CARGO_TARGET_DIR:-target}/release/sutura" "$@"
+command=${CARGO_TARGET_DIR:-target}/release/sutura
+for argument in "$@"; do
+    if [ "${argument%%=*}" = --record ]; then
+        cargo build --release --locked -p sutura-vnc --example record
+        command=${CARGO_TARGET_DIR:-target}/release/examples/record
+    fi
+done
+exec "$python" interop/vnc_session.py "$command" "$@"

@@ -16,6 +16,7 @@ import json
 import multiprocessing
 import os
 import shutil
+import signal
 import socket
 import statistics
 import struct
@@ -45,7 +46,7 @@ FREEZE = 0.2
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sutura", help="the command")
-    parser.add_argument("--link", default="rate=20mbit delay=25ms loss=ge:0.004,0.25,0.95,0.005 queue=100p",
+    parser.add_argument("--link", default="rate=20mbit delay=25ms loss=gt:300,4.8,0.95,0.005 queue=100p",
                         help="both directions of the link, as `sutura link` takes it [%(default)s]")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured [%(default)s]")
     parser.add_argument("--seconds", type=int, default=15, help="the length of a scene [%(default)s]")
@@ -55,6 +56,8 @@ def main():
                         "command is the example `record` of sutura-vnc instead")
     parser.add_argument("--json", action="store_true", help="print all figures as JSON")
     arguments = parser.parse_args()
+    # What was started is ended in any case.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     missing = [package for tool, package in PACKAGES.items() if not shutil.which(tool)]
     if missing:
         sys.exit(f"vnc_session.py: MISSING: apt-get install {' '.join(missing)}")

@@ -19,10 +19,17 @@ pub struct TransportArgs {
     loss_reaction: Arc<dyn LossReactionFactory>,
     /// Redundancy of all that has none of its own by exp_b or --fec: none, or as `sutura policies`
     /// lists, such as auto:budget=0.5 for half as many repair symbols as packets at most, or
-    /// auto:within=80ms for data that is to arrive within 80 ms
-    #[arg(long, value_name = "NAME", default_value = "auto")]
-    redundancy: Redundancy,
+    /// auto:within=80ms for data that is to arrive within 80 ms [default: auto; for vnc,
+    /// auto:budget=1,expect=0.02]
+    #[arg(long, value_name = "NAME")]
+    redundancy: Option<Redundancy>,
 }
+
+/// The redundancy of all that names none.
+const DEFAULT: &str = "auto";
+/// That of remote desktops: most of what they send are single packets for which somebody waits, too few of them
+/// to learn of losses soon or to be a burden if each is followed by a repair symbol.
+const INTERACTIVE: &str = "auto:budget=1,expect=0.02";
 
 /// A redundancy policy, or none.
 #[derive(Debug, Clone)]
@@ -54,12 +61,38 @@ fn reaction(name: &str) -> Result<Arc<dyn LossReactionFactory>, UnknownPolicy> {
 impl TransportArgs {
     /// The configuration of connections with this idle timeout.
     pub fn config(&self, idle_timeout: Duration) -> TransportConfig {
+        self.config_with(DEFAULT, idle_timeout)
+    }
+
+    /// The same for a remote desktop.
+    pub fn interactive(&self, idle_timeout: Duration) -> TransportConfig {
+        self.config_with(INTERACTIVE, idle_timeout)
+    }
+
+    fn config_with(&self, redundancy: &str, idle_timeout: Duration) -> TransportConfig {
+        let redundancy = match &self.redundancy {
+            Some(Redundancy(chosen)) => chosen.clone(),
+            // Built in, as a test says.
+            None => registry::redundancy().find(redundancy).ok(),
+        };
         TransportConfig {
             congestion: self.congestion.clone(),
             loss_reaction: self.loss_reaction.clone(),
-            redundancy: self.redundancy.0.clone(),
+            redundancy,
             max_idle_timeout: Some(idle_timeout),
             ..TransportConfig::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_built_in() {
+        for name in [DEFAULT, INTERACTIVE] {
+            assert!(registry::redundancy().find(name).is_ok(), "{name}");
         }
     }
 }

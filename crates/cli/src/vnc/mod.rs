@@ -69,7 +69,7 @@ fn transport(args: &TransportArgs) -> TransportConfig {
     TransportConfig {
         keep_alive: Some(KEEP_ALIVE),
         max_concurrent_uni_streams: MAX_PIECES,
-        ..args.config(IDLE_TIMEOUT)
+        ..args.interactive(IDLE_TIMEOUT)
     }
 }
 

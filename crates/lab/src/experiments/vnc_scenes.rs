@@ -23,8 +23,9 @@ const SEEDS: u64 = 20;
 const FREEZE: Duration = Duration::from_millis(200);
 /// The path of the measurement with programs.
 const PATH: &str = "rate=20mbit delay=25ms queue=100p";
-/// 2 % of packets, in bursts.
-const LOSS: &str = "loss=ge:0.004,0.25,0.95,0.005";
+/// 2 % of packets in bursts: of 4.8 ms on average, or of four packets.
+const CHANNELS: [(&str, &str); 2] =
+    [("time", "gt:300,4.8,0.95,0.005"), ("packets", "ge:0.004,0.25,0.95,0.005")];
 
 /// How pieces are delivered and protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,29 +42,35 @@ impl Scheme {
     }
 }
 
-const SCHEMES: [Scheme; 8] = [
+const SCHEMES: [Scheme; 9] = [
     Scheme::new("total", UpdateOrder::Total, None),
     Scheme::new("fences", UpdateOrder::Partial, None),
     Scheme::new("geometry", UpdateOrder::Named, None),
     Scheme::new("total, auto", UpdateOrder::Total, Some("auto")),
     Scheme::new("geometry, auto", UpdateOrder::Named, Some("auto")),
+    Scheme::new("geometry, auto expecting", UpdateOrder::Named, Some(INTERACTIVE)),
     Scheme::new("geometry, tail 1", UpdateOrder::Named, Some("tail:burst=1")),
     Scheme::new("geometry, tail 3", UpdateOrder::Named, Some("tail:burst=3")),
     Scheme { ideal: true, ..Scheme::new("no loss", UpdateOrder::Named, None) },
 ];
+
+/// What the bridge uses.
+const INTERACTIVE: &str = "auto:budget=1,expect=0.02";
 
 /// A scene with a scheme.
 #[derive(Clone, Debug)]
 struct Setup {
     scene: &'static str,
     updates: Arc<[Update]>,
+    channel: &'static str,
+    loss: &'static str,
     scheme: Scheme,
 }
 
 impl Setup {
     fn run(&self, seed: u64) -> Result<UpdatesOutcome, Error> {
-        let loss = if self.scheme.ideal { "loss=none" } else { LOSS };
-        let link: LinkConfig = format!("{PATH} {loss}").parse()?;
+        let loss = if self.scheme.ideal { "none" } else { self.loss };
+        let link: LinkConfig = format!("{PATH} loss={loss}").parse()?;
         let policy = self.scheme.policy.map(|name| registry::redundancy().find(name)).transpose()?;
         let transport = TransportConfig {
             redundancy: policy,
@@ -114,6 +121,7 @@ impl Run {
 /// All runs of a setup.
 struct Summary {
     scene: &'static str,
+    channel: &'static str,
     scheme: &'static str,
     blocked: Distribution,
     updates: Distribution,
@@ -128,6 +136,7 @@ impl Summary {
         };
         Self {
             scene: setup.scene,
+            channel: setup.channel,
             scheme: setup.scheme.name,
             blocked: all(|run| &run.blocked),
             updates: all(|run| &run.updates),
@@ -147,7 +156,10 @@ fn run(options: &Options) -> Result<Report, Error> {
     let mut setups = Vec::new();
     for (scene, text) in SCENES {
         let updates: Arc<[Update]> = parse(text)?.into();
-        setups.extend(SCHEMES.map(|scheme| Setup { scene, updates: updates.clone(), scheme }));
+        for (channel, loss) in CHANNELS {
+            let setup = |scheme| Setup { scene, updates: updates.clone(), channel, loss, scheme };
+            setups.extend(SCHEMES.map(setup));
+        }
     }
     let runs = parallel::repeat(options, &setups, options.seeds(SEEDS), |setup, n| {
         setup.run(seed(options.seed, n)).map(|outcome| Run::new(&setup.updates, &outcome))
@@ -165,6 +177,7 @@ fn report(summaries: &[Summary]) -> Report {
         &rows,
         &[
             ("scene", &|s| s.scene.into()),
+            ("bursts", &|s| s.channel.into()),
             ("scheme", &|s| s.scheme.into()),
             ("update p50", &|s| time(&s.updates, 0.5)),
             ("update p90", &|s| time(&s.updates, 0.9)),
@@ -176,7 +189,9 @@ fn report(summaries: &[Summary]) -> Report {
             ("recovered", &|s| Cell::Number(s.recovered)),
         ],
     );
-    let charts = rows.chunk_by(|a, b| a.scene == b.scene).filter_map(|rows| {
+    let same = |a: &&Summary, b: &&Summary| (a.scene, a.channel) == (b.scene, b.channel);
+    let charts = rows.chunk_by(same).filter_map(|rows| {
+        let first = rows.first()?;
         let series = rows.iter().map(|s| {
             let at = |q: u32| {
                 let share = f64::from(q) / 1000.0;
@@ -185,8 +200,8 @@ fn report(summaries: &[Summary]) -> Report {
             Series::line(s.scheme, (500..1000).step_by(5).map(at).collect())
         });
         Some(Chart {
-            name: rows.first()?.scene.to_owned(),
-            title: format!("Updates of the scene: {}", rows.first()?.scene),
+            name: format!("{}-{}", first.scene, first.channel),
+            title: format!("{}, bursts in {}", first.scene, first.channel),
             x: Axis::log("time until an update is painted, in ms"),
             y: Axis::linear("share"),
             baseline: None,
@@ -203,16 +218,20 @@ fn report(summaries: &[Summary]) -> Report {
 }
 
 fn text() -> Vec<String> {
+    let [(_, time), (_, packets)] = CHANNELS;
     vec![
         format!(
             "Ten seconds each of typing, scrolling, a film of 240x160 pixels and a window that is dragged, \
              recorded from a TigerVNC server as the pieces that `sutura vnc` makes of them, and replayed in \
-             virtual time over a path of 20 Mbit/s and 25 ms each way that loses 2 % of packets in bursts \
-             ({LOSS})."
+             virtual time over a path of 20 Mbit/s and 25 ms each way that loses 2 % of packets in bursts: \
+             of 4.8 ms on average ({time}), or of four packets however far apart they are ({packets}), \
+             which is hard on what is sent now and then."
         ),
         "*total* delivers pieces as they were sent, like one stream; *fences* delivers those of an update in \
          any order; *geometry* lets a piece wait only for those whose cells of 64x64 pixels it paints over \
-         or copies, as the bridge does. Nothing is superseded or held back for the path here. An *update* \
+         or copies, as the bridge does. Nothing is superseded or held back for the path here. *auto \
+         expecting* is what the bridge uses: it takes 2 % of packets to be lost until it knows better, and may send \
+         as many repair symbols as packets. An *update* \
          takes from when it was made until all of it is painted; a piece is *blocked* from when it is complete \
          until it is painted."
             .to_owned(),

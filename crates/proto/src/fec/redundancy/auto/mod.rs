@@ -35,13 +35,17 @@ use sutura_schedule::registry::{Entry, Parameters, UnknownPolicy};
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "auto",
     "repair symbols where they save time, by the losses of the path",
-    "budget=0.25,within=none,share=0.999",
+    "budget=0.25,within=none,share=0.999,expect=0",
     |parameters| {
+        let expect = parameters.number("expect", 0.0)?;
         let budget = parameters.number("budget", DEFAULT_BUDGET)?;
         let within = within(parameters)?;
         let share = parameters.number("share", DEFAULT_SHARE)?;
         let auto = Auto::new(budget).ok_or_else(|| {
             UnknownPolicy::new(format!("budget: {budget} is not a number from 0 to {MAX_BUDGET}"))
+        })?;
+        let auto = auto.expecting(expect).ok_or_else(|| {
+            UnknownPolicy::new(format!("expect: {expect} is not a number from 0 to {MAX_EXPECTED}"))
         })?;
         let Some(within) = within else { return Ok(Arc::new(auto)) };
         let auto = auto.within(within, share).ok_or_else(|| {
@@ -65,6 +69,8 @@ fn within(parameters: &mut Parameters<'_>) -> Result<Option<Duration>, UnknownPo
 const DEFAULT_BUDGET: f64 = 0.25;
 const MAX_BUDGET: f64 = 10.0;
 const DEFAULT_SHARE: f64 = 0.999;
+/// The largest share of packets that an application may expect to be lost.
+const MAX_EXPECTED: f64 = 0.5;
 
 /// A repair symbol is worth sending if at least this share of its kind completes a piece.
 const WORTHWHILE: f64 = 0.01;
@@ -102,6 +108,8 @@ const PAUSE: u64 = 500;
 pub struct Auto {
     budget: f64,
     target: Option<Target>,
+    /// The share of packets that is taken to be lost until that can be ruled out.
+    expect: f64,
 }
 
 /// What the application wants: a piece of data is to be at the receiver `within` a time after it was
@@ -115,7 +123,7 @@ struct Target {
 impl Default for Auto {
     /// As soon as possible, for a quarter more packets at most.
     fn default() -> Self {
-        Self { budget: DEFAULT_BUDGET, target: None }
+        Self { budget: DEFAULT_BUDGET, target: None, expect: 0.0 }
     }
 }
 
@@ -124,7 +132,7 @@ impl Auto {
     /// not from 0 to 10.
     #[must_use]
     pub fn new(budget: f64) -> Option<Self> {
-        (0.0..=MAX_BUDGET).contains(&budget).then_some(Self { budget, target: None })
+        (0.0..=MAX_BUDGET).contains(&budget).then_some(Self { budget, ..Self::default() })
     }
 
     /// With the target that `share` of all pieces are at the receiver `within` this time, at most
@@ -134,6 +142,22 @@ impl Auto {
     pub fn within(self, within: Duration, share: f64) -> Option<Self> {
         let target = Some(Target { within: within.min(MAX_DELAY), share });
         (0.0..=1.0).contains(&share).then_some(Self { target, ..self })
+    }
+
+    /// Protects as if this share of packets were lost until losses are known, or fewer than that can be lost. For
+    /// applications that send little, of which a path shows its losses only after long. `None` if the share is
+    /// not from 0 to 0.5.
+    #[must_use]
+    pub fn expecting(self, share: f64) -> Option<Self> {
+        (0.0..=MAX_EXPECTED).contains(&share).then_some(Self { expect: share, ..self })
+    }
+
+    /// The floor of loss to go by: what is known, or else what is expected.
+    fn floor(&self, known: &LossFloor) -> LossFloor {
+        if known.rate > 0.0 || known.high < self.expect || self.expect <= 0.0 {
+            return *known;
+        }
+        LossFloor { rate: self.expect, excess: 0.0, ..*known }
     }
 
     /// How long a piece may take.
@@ -148,17 +172,19 @@ impl RedundancyFactory for Auto {
     }
 
     fn parameters(&self) -> String {
-        let Self { budget, target } = self;
-        match target {
-            None => format!("budget={budget}"),
-            Some(Target { within, share }) => {
-                format!("budget={budget}, within={within:?}, share={share}")
-            }
+        let Self { budget, target, expect } = self;
+        let mut text = format!("budget={budget}");
+        if let Some(Target { within, share }) = target {
+            text += &format!(", within={within:?}, share={share}");
         }
+        if *expect > 0.0 {
+            text += &format!(", expect={expect}");
+        }
+        text
     }
 
     fn sleeps(&self, path: &PathView, terms: Terms) -> Option<Reason> {
-        if let Some(reason) = losses_to_leave(&path.floor, terms.fenced) {
+        if let Some(reason) = losses_to_leave(&self.floor(&path.floor), terms.fenced) {
             return Some(reason);
         }
         let enough = terms.resends && path.retransmission_is_enough(self.tolerance());
@@ -334,7 +360,7 @@ impl AutoPolicy {
 
     /// Why none are sent, whatever there is to protect.
     fn obstacle(&self, piece: &Piece, view: &View) -> Option<Reason> {
-        if let Some(reason) = losses_to_leave(&view.path.floor, self.fenced) {
+        if let Some(reason) = losses_to_leave(&self.auto.floor(&view.path.floor), self.fenced) {
             return Some(reason);
         }
         if self.retransmission_is_enough(piece, view) {
@@ -361,10 +387,11 @@ impl AutoPolicy {
             }
             return;
         }
-        if view.path.floor.rate <= 0.0 {
+        let floor = self.auto.floor(&view.path.floor);
+        if floor.rate <= 0.0 {
             return self.insure(now, moment, view);
         }
-        let channel = Channel::new(&view.path.floor);
+        let channel = Channel::new(&floor);
         let last_moment = self.last_moment(&piece, view);
         let slack = last_moment.and_then(|at| at.checked_duration_since(now));
         let (wait, gap) = times(moment, slack, &channel, view);

@@ -136,6 +136,24 @@ fn nothing_is_protected_before_losses_are_known_or_if_a_retransmission_is_in_tim
 }
 
 #[test]
+fn losses_that_are_expected_count_until_they_can_be_ruled_out() {
+    let auto = Auto::new(1.0).unwrap().expecting(0.02).unwrap();
+    let floor = |high, rate, excess| LossFloor { high, rate, excess, ..LossFloor::default() };
+    let sleeps = |floor| auto.sleeps(&PathView { floor, ..path() }, Terms::STREAM);
+    assert_eq!(sleeps(floor(1.0, 0.0, 0.0)), None);
+    // The first losses may have come while a queue was growing.
+    assert_eq!(sleeps(floor(0.1, 0.0, 0.05)), None);
+    assert_eq!(sleeps(floor(0.015, 0.0, 0.05)), Some(Reason::Congestion));
+    assert_eq!(sleeps(floor(0.005, 0.0, 0.0)), Some(Reason::Lossless));
+    let unknown = PathView { floor: floor(1.0, 0.0, 0.0), ..path() };
+    let mut driver = Driver::new(auto, unknown);
+    driver.piece(1, 0);
+    assert_eq!(driver.run(RTT).len(), 1);
+    assert_eq!(auto.parameters(), "budget=1, expect=0.02");
+    assert!(auto.expecting(0.6).is_none());
+}
+
+#[test]
 fn the_middle_of_a_transfer_is_not_marked() {
     let policy = Auto::default().build();
     let view = View { path: path(), ..View::default() };

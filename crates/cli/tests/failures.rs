@@ -139,6 +139,7 @@ fn wrong_usage_is_explained() {
     wrong_usage(&["get", "https:/a"], "expected a URL");
     wrong_usage(&["get"], "URL");
     wrong_usage(&["get", "--fec", "300", "https://a/"], "expected BLT");
+    wrong_usage(&["serve", ".", "--protect", "u<9 => protect"], "an urgency from 0 to 7");
     wrong_usage(&["get", "--fec", "3", "--no-fec", "https://a/"], "--no-fec");
     wrong_usage(&["get", "--priority", "u=;", "https://a/"], "not a list of parameters");
     wrong_usage(&["get", "--priority", "u=1, exp_w=0", "https://a/"], "from 0.001 to 1000");

@@ -46,6 +46,40 @@ fn rules_override_requests() {
     }
 }
 
+/// Only urgent responses are protected (Eghbal and Lu 2022), by the urgency that rules leave, unless a
+/// rule or the request says otherwise, and before the server's default.
+#[test]
+fn urgent_responses_are_protected() {
+    let (scratch, site, out) = Scratch::with_site();
+    for name in ["page.html", "late.html", "bare.css"] {
+        fs::write(site.join(name), noise(20_000)).unwrap();
+    }
+    let rules = scratch.path().join("rules.txt");
+    fs::write(&rules, "u=5 => protect 2\nlate.*  u=6\n*.css  exp_b=0\n").unwrap();
+    let options = ["--priorities", rules.to_str().unwrap(), "--protect", "u<3 => protect", "-v"];
+    let server = Listening::serve(&site, &scratch, &options);
+    let cases: [(&str, &[&str], &str); 7] = [
+        ("page.html", &["u=2"], "u=2, exp_b=3"),
+        ("page.html", &["u=3"], "u=3"),
+        ("page.html", &["u=5, i"], "u=5, i, exp_b=2"),
+        ("page.html", &["u=1", "--fec", "0"], "u=1"),
+        ("page.html", &["u=4, exp_b=1"], "u=4, exp_b=1"),
+        ("late.html", &["u=0"], "u=6"),
+        ("bare.css", &["u=0"], "u=0"),
+    ];
+    for (name, wish, priority) in cases {
+        let url = [server.url(&format!("/{name}"))];
+        let report = get_report(&server, &url, &out, &[&["--priority"], wish].concat());
+        assert_eq!(is_protected(&report), priority.contains("exp_b"), "{name}, {wish:?}");
+    }
+    let (output, _) = server.interrupt();
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(log.lines().count(), cases.len(), "{log}");
+    for (line, (name, _, priority)) in log.lines().zip(cases) {
+        assert!(line.contains(name) && line.ends_with(&format!(" ms, {priority}")), "{line}");
+    }
+}
+
 /// The log shows the priority that results from rules, requests and defaults.
 #[test]
 fn the_log_tells_the_priority_of_a_response() {

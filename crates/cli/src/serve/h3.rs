@@ -107,7 +107,13 @@ async fn respond(
     if let Ok(date) = OffsetDateTime::from(SystemTime::now()).format(IMF_FIXDATE) {
         reply.fields.push(("date", date));
     }
-    if let Some(priority) = own_priority(&service, &request, &reply) {
+    let mut wishes = wishes(&request);
+    // An update of the priority may have come first.
+    wishes.urgency = stream.priority().map(|priority| priority.urgency).or(wishes.urgency);
+    let content_type = reply.fields.iter().find(|(name, _)| *name == "content-type");
+    let content_type = content_type.map_or("", |(_, value)| value.as_str());
+    let priority = service.own_priority(&request.path, content_type, &wishes).to_string();
+    if !priority.is_empty() {
         reply.fields.push(("priority", priority));
     }
     let mut access = Access {
@@ -123,24 +129,6 @@ async fn respond(
         end: None,
     };
     access.end = Some(send(&mut stream, reply, &mut access).await);
-}
-
-/// The response's own priority, which overrides that of the request (RFC 9218 section 8): what the
-/// rules set, and default protection if neither the rules nor the request mention protection.
-fn own_priority(service: &Service, request: &http::Request, reply: &Reply) -> Option<String> {
-    let field = |wanted: &str| {
-        let found = reply.fields.iter().find(|(name, _)| *name == wanted);
-        found.map_or("", |(_, value)| value.as_str())
-    };
-    let ruled = service.rules.find(&request.path, field("content-type")).cloned();
-    let mut own = ruled.unwrap_or_default();
-    if let Some(fec) = service.fec
-        && own.burst.is_none()
-        && wishes(request).burst.is_none()
-    {
-        own = fec.parameters().overridden_by(&own);
-    }
-    Some(own.to_string()).filter(|field| !field.is_empty())
 }
 
 /// The priority parameters of the request.

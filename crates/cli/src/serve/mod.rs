@@ -1,5 +1,6 @@
 //! `sutura serve`: serves a directory over HTTP/3, and over HTTPS for browsers to discover it.
 
+mod by_urgency;
 pub mod h1;
 mod h3;
 mod reply;
@@ -29,6 +30,7 @@ use crate::interrupt::interrupted;
 use crate::output;
 use crate::qlog::QlogArgs;
 use crate::transport::TransportArgs;
+use by_urgency::ByUrgency;
 use reports::Reports;
 use rules::Rules;
 use service::{Log, Service};
@@ -55,6 +57,7 @@ Examples:
   sutura serve ./public
   sutura serve ./public --listen [::]:443 --cert fullchain.pem --key privkey.pem
   sutura serve ./public --fec 3,25 -v
+  sutura serve ./public --protect 'u<3 => protect 3,25'
   sutura serve ./public --priorities rules.txt --scheduler eps
 
 A file of priorities has one rule a line: a pattern, blanks, and a priority (RFC 9218). The first
@@ -65,6 +68,8 @@ compares the media type. Lines that begin with # are comments:
   *.css         u=1
   /img/hero.*   u=2, i, exp_b=3
   type:image/*  u=5, i, exp_p=(images;u=5;i)
+  # like --protect: what protects urgent responses, if neither rule nor request sets exp_b
+  u<2 => protect 3,25
 
 An interruption lets responses under way finish; a second one does not.";
 
@@ -78,10 +83,15 @@ pub struct Args {
     listen: Option<SocketAddr>,
     #[command(flatten)]
     identity: IdentityArgs,
-    /// Protect responses whose request has no exp_b: repair symbols on each occasion, and for how
-    /// many milliseconds they may be delayed
+    /// Protect responses for which nothing else sets exp_b: repair symbols on each occasion, and for
+    /// how many milliseconds they may be delayed
     #[arg(long, value_name = "BLT[,RDT]")]
     fec: Option<Fec>,
+    /// Protect responses of some urgencies for which neither rule nor request sets exp_b, such as
+    /// 'u<3 => protect 3,25', with <, <= or =; 3 repair symbols if no BLT[,RDT] is named. The first of
+    /// several that is for a response counts
+    #[arg(long, value_name = "RULE")]
+    protect: Vec<ByUrgency>,
     /// Set the priorities of responses by the rules in this file (see below)
     #[arg(long, value_name = "FILE")]
     priorities: Option<PathBuf>,
@@ -113,7 +123,8 @@ fn scheduler(name: &str) -> Result<String, UnknownPolicy> {
 /// Serves until interrupted.
 pub async fn run(args: Args) -> Result<Exit, Failure> {
     let site = Site::directory(&args.directory)?;
-    let rules = args.priorities.as_deref().map(Rules::load).transpose()?.unwrap_or_default();
+    let mut rules = args.priorities.as_deref().map(Rules::load).transpose()?.unwrap_or_default();
+    rules.protect(args.protect.clone());
     args.qlog.prepare()?;
     let (identity, origin) = args.identity.identity()?;
     let fingerprint = identity.fingerprint();

@@ -2,15 +2,18 @@
 //!
 //! Each line is a rule: a pattern, blanks, and a priority field value. The first rule that matches
 //! a response applies: the parameters that it sets override those of the request (RFC 9218 section
-//! 8), and the others stay as requested. See `docs/priorities.md`.
+//! 8), and the others stay as requested. Lines such as `u<3 => protect` name protections for
+//! urgencies. See `docs/priorities.md`.
 
 use std::path::Path;
 
 use sutura::http::PriorityParameters;
 use wildmatch::WildMatch;
 
+use super::by_urgency::ByUrgency;
 use super::site::percent_decode;
 use crate::failure::Failure;
+use crate::fec::Fec;
 
 /// Most rules in a file.
 const MAX_RULES: usize = 1000;
@@ -23,7 +26,10 @@ const TYPE: &str = "type:";
 
 /// The rules of a file, in order. Empty by default.
 #[derive(Debug, Default)]
-pub struct Rules(Vec<Rule>);
+pub struct Rules {
+    rules: Vec<Rule>,
+    by_urgency: Vec<ByUrgency>,
+}
 
 #[derive(Debug)]
 struct Rule {
@@ -64,24 +70,38 @@ impl Rules {
 
     /// Parses rules. An error is the number of the invalid line and the problem.
     fn parse(text: &str) -> Result<Self, (usize, String)> {
-        let mut rules = Vec::new();
+        let mut all = Self::default();
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            if rules.len() == MAX_RULES {
+            if all.rules.len() + all.by_urgency.len() == MAX_RULES {
                 return Err((number, format!("more than {MAX_RULES} rules")));
             }
-            rules.push(Rule::parse(line).map_err(|what| (number, what))?);
+            if ByUrgency::is_meant(line) {
+                all.by_urgency.push(line.parse().map_err(|what| (number, what))?);
+            } else {
+                all.rules.push(Rule::parse(line).map_err(|what| (number, what))?);
+            }
         }
-        Ok(Self(rules))
+        Ok(all)
+    }
+
+    /// Adds protections for urgencies before those of the file.
+    pub fn protect(&mut self, first: Vec<ByUrgency>) {
+        self.by_urgency.splice(0..0, first);
+    }
+
+    /// The protection of a response with this urgency: the first that is for it.
+    pub fn protection(&self, urgency: u8) -> Option<Fec> {
+        self.by_urgency.iter().find_map(|rule| rule.protection(urgency))
     }
 
     /// The parameters of the first rule that matches a response of type `content_type` to a request
     /// for `target`.
     pub fn find(&self, target: &str, content_type: &str) -> Option<&PriorityParameters> {
-        if self.0.is_empty() {
+        if self.rules.is_empty() {
             return None;
         }
         let path = target.split('?').next().unwrap_or_default();
@@ -89,7 +109,7 @@ impl Rules {
         let path = decoded.as_deref().unwrap_or(path);
         let name = path.rsplit('/').next().unwrap_or_default();
         let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        let found = self.0.iter().find(|rule| {
+        let found = self.rules.iter().find(|rule| {
             rule.pattern.matches(match rule.subject {
                 Subject::Path => path,
                 Subject::Name => name,
@@ -171,6 +191,19 @@ a?b             exp_w=0.5
     }
 
     #[test]
+    fn lines_about_urgencies_match_nothing_else() {
+        let mut rules = rules("u<2 => protect 2\n*.css u=1\nu<=5 => protect 1,9\n");
+        assert_eq!(rules.find("/u<2", "x/y"), None);
+        let protected = |rules: &Rules| {
+            let of = |u| rules.protection(u).map_or("none".to_owned(), |fec| fec.to_string());
+            [0, 1, 2, 5, 6].map(of)
+        };
+        assert_eq!(protected(&rules), ["2,0ms", "2,0ms", "1,9ms", "1,9ms", "none"]);
+        rules.protect(vec!["u=1 => protect 7".parse().unwrap()]);
+        assert_eq!(protected(&rules), ["2,0ms", "7,0ms", "1,9ms", "1,9ms", "none"]);
+    }
+
+    #[test]
     fn a_line_that_is_no_rule_is_named() {
         for (line, expected) in [
             ("*.css", "no priority after \"*.css\""),
@@ -180,6 +213,8 @@ a?b             exp_w=0.5
             ("*.css -> u=1", "not a list of parameters"),
             ("type: u=1", "no media type"),
             ("img/*.png u=1", "begin with a slash"),
+            ("u<9 => protect", "an urgency from 0 to 7"),
+            ("u<3 => protect 300", "expected BLT"),
             (&format!("{} u=1", "x".repeat(MAX_PATTERN + 1)), "more than 256 bytes"),
         ] {
             let (number, what) = Rules::parse(&format!("# one\n\n{line}\n* u=2")).unwrap_err();

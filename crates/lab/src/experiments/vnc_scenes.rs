@@ -71,7 +71,8 @@ impl Setup {
     fn run(&self, seed: u64) -> Result<UpdatesOutcome, Error> {
         let loss = if self.scheme.ideal { "none" } else { self.loss };
         let link: LinkConfig = format!("{PATH} loss={loss}").parse()?;
-        let policy = self.scheme.policy.map(|name| registry::redundancy().find(name)).transpose()?;
+        let policy =
+            self.scheme.policy.map(|name| registry::redundancy().find(name)).transpose()?;
         let transport = TransportConfig {
             redundancy: policy,
             max_concurrent_uni_streams: 4096,
@@ -102,7 +103,8 @@ impl Run {
     fn new(updates: &[Update], outcome: &UpdatesOutcome) -> Self {
         let mut messages = outcome.delivered.clone();
         messages.sort_by_key(|message| message.number);
-        let blocked = messages.iter().map(|message| message.delivered - message.completed).collect();
+        let blocked =
+            messages.iter().map(|message| message.delivered - message.completed).collect();
         let mut rest = &messages[..];
         let times = updates.iter().map(|update| {
             let (these, others) = rest.split_at(update.messages.len().min(rest.len()));

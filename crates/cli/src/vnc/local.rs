@@ -9,7 +9,7 @@ use sutura_vnc::rfb::{ClientMessage, RfbError, Viewer, write_bell, write_cut_tex
 
 use super::socket::{MAX_WAITING, Socket};
 
-/// What a viewer says while its connection is away, beyond which it is not kept.
+/// What a viewer has said and the other end was not told; the rest stays unread.
 const MAX_INPUT: usize = 256;
 
 /// Why a viewer cannot be served any more.
@@ -40,13 +40,21 @@ pub struct Local {
     viewer: Viewer,
     painter: Painter,
     input: VecDeque<ClientMessage>,
+    /// Messages that were received, but for which there was no room.
+    unread: bool,
 }
 
 impl Local {
     /// A viewer of a screen.
     pub fn new(socket: Socket, screen: Framebuffer) -> Self {
         let viewer = Viewer::new(screen.width(), screen.height());
-        Self { socket, viewer, painter: Painter::new(screen), input: VecDeque::new() }
+        Self {
+            socket,
+            viewer,
+            painter: Painter::new(screen),
+            input: VecDeque::new(),
+            unread: false,
+        }
     }
 
     /// Reads or writes some. May be cancelled and called again.
@@ -54,34 +62,36 @@ impl Local {
     /// # Errors
     /// The viewer is gone.
     pub async fn exchange(&mut self, read: bool) -> Result<(), Gone> {
-        self.socket.exchange(read && self.input.len() < MAX_INPUT).await?;
+        let room = self.input.len() < MAX_INPUT;
+        if !(room && std::mem::take(&mut self.unread)) {
+            self.socket.exchange(read && room).await?;
+        }
         self.read()
     }
 
     /// Deals with all that the viewer has said.
     fn read(&mut self) -> Result<(), Gone> {
-        while let Some(message) = ClientMessage::parse(&mut self.socket.input)? {
+        self.unread = true;
+        while self.input.len() < MAX_INPUT {
+            let Some(message) = ClientMessage::parse(&mut self.socket.input)? else {
+                self.unread = false;
+                break;
+            };
             match &message {
                 ClientMessage::Key { .. }
                 | ClientMessage::CutText(_)
-                | ClientMessage::SetDesktopSize { .. } => self.keep(message),
+                | ClientMessage::SetDesktopSize { .. } => self.input.push_back(message),
                 ClientMessage::Pointer { buttons, .. } => {
                     // Of movements that wait, only the last matters.
                     let same = |old: &ClientMessage| matches!(old, ClientMessage::Pointer { buttons: before, .. } if before == buttons);
                     self.input.pop_back_if(|old| same(old));
-                    self.keep(message);
+                    self.input.push_back(message);
                 }
                 _ => self.viewer.on_message(&message)?,
             }
         }
         self.refresh();
         Ok(())
-    }
-
-    fn keep(&mut self, message: ClientMessage) {
-        if self.input.len() < MAX_INPUT {
-            self.input.push_back(message);
-        }
     }
 
     /// The oldest that the viewer has said and that was not taken yet.
@@ -144,5 +154,36 @@ impl Local {
     /// Goes on with another connection to the server's end.
     pub fn resume(&mut self) {
         self.painter.resume();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whatever_a_viewer_says_is_kept_until_it_is_taken() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut viewer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (tcp, _) = listener.accept().await.unwrap();
+        let mut local = Local::new(Socket::new(tcp), Framebuffer::new(64, 64).unwrap());
+        let keys = (0..2000).map(|keysym| ClientMessage::Key { down: true, keysym });
+        let mut said = Vec::new();
+        keys.clone().for_each(|key| key.write(&mut said));
+        // Of movements, only the last is told.
+        (0..50).for_each(|x| ClientMessage::Pointer { buttons: 0, x, y: 1 }.write(&mut said));
+        viewer.write_all(&said).await.unwrap();
+        let mut heard = Vec::new();
+        let last = ClientMessage::Pointer { buttons: 0, x: 49, y: 1 };
+        while heard.last() != Some(&last) {
+            local.exchange(true).await.unwrap();
+            assert!(local.input.len() <= MAX_INPUT);
+            heard.extend(std::iter::from_fn(|| local.next_input()));
+        }
+        heard.retain(|message| matches!(message, ClientMessage::Key { .. }));
+        assert_eq!(heard, keys.collect::<Vec<_>>());
     }
 }

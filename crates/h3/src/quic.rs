@@ -117,6 +117,10 @@ impl Transport for Quic<'_> {
         self.connection.observe_application(self.now, event);
     }
 
+    fn keep_alive(&mut self, kept_alive: bool) {
+        self.connection.set_kept_alive(self.now, kept_alive);
+    }
+
     fn close(&mut self, code: Code, reason: &[u8]) {
         self.connection.close(self.now, code.0, reason);
     }

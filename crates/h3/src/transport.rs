@@ -69,6 +69,10 @@ pub trait Transport {
     /// observer.
     fn observe(&mut self, _event: impl FnOnce() -> FrameEvent) {}
 
+    /// Sets whether the connection is to outlast silences, as while a response is awaited (RFC 9114
+    /// section 5.1).
+    fn keep_alive(&mut self, _kept_alive: bool) {}
+
     /// Closes the connection.
     fn close(&mut self, code: Code, reason: &[u8]);
 }

@@ -571,3 +571,20 @@ fn a_reset_response_is_told_once() {
     assert_eq!(read, Err(ReceiveError::UnknownStream));
     assert_eq!(world.server.exchanges(), 0);
 }
+
+#[test]
+fn a_connection_is_kept_alive_while_a_response_is_awaited() {
+    let mut world = World::default();
+    world.turn();
+    assert_eq!(world.pair.kept_alive, [false; 2]);
+    let mut end = world.pair.end(Side::Client);
+    let stream = world.client.send_request(&mut end, &get(), None, true).unwrap();
+    world.turn();
+    assert_eq!(world.pair.kept_alive, [true, false], "only the client waits");
+    let mut end = world.pair.end(Side::Server);
+    let head = Fields::new().with(":status", "204");
+    world.server.send_response(&mut end, stream, &head, true).unwrap();
+    world.turn();
+    world.turn();
+    assert_eq!(world.pair.kept_alive, [false; 2]);
+}

@@ -78,6 +78,7 @@ impl Connection {
             quic.set_priority(stream, priority.of_stream());
         }
         self.exchanges.insert(stream, exchange);
+        self.keep_alive(quic);
         self.send(quic, stream, |quic, send| {
             send.phase = Phase::Body;
             send.section(quic, stream, fields.iter().chain(&field))?;
@@ -254,6 +255,7 @@ impl Connection {
             return Ok(0);
         }
         let outcome = self.read_on(quic, stream, buffer);
+        self.keep_alive(quic);
         outcome.map_err(|error| match error {
             ReceiveError::Connection(error) => self.fail(quic, error).into(),
             error => error,

@@ -140,7 +140,16 @@ impl Connection {
             Some(error) => Err(error),
             None => self.drive(quic),
         };
-        outcome.map_err(|error| self.fail(quic, error))
+        outcome.map_err(|error| self.fail(quic, error))?;
+        self.keep_alive(quic);
+        Ok(())
+    }
+
+    /// Keeps the connection alive while responses are outstanding (RFC 9114 section 5.1).
+    fn keep_alive<T: Transport>(&self, quic: &mut T) {
+        if self.side.is_client() {
+            quic.keep_alive(!self.exchanges.is_empty());
+        }
     }
 
     /// Closes the connection with an error.

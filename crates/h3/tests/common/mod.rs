@@ -51,6 +51,8 @@ pub struct Pair {
     pub stops: Vec<(Side, StreamId, Code)>,
     /// Number of operations that moved data.
     pub moved: u64,
+    /// Which sides want the connection to be kept alive.
+    pub kept_alive: [bool; 2],
 }
 
 impl Default for Pair {
@@ -69,6 +71,7 @@ impl Default for Pair {
             resets: Vec::new(),
             stops: Vec::new(),
             moved: 0,
+            kept_alive: [false; 2],
         }
     }
 }
@@ -261,6 +264,10 @@ impl Transport for End<'_> {
 
     fn observe(&mut self, event: impl FnOnce() -> FrameEvent) {
         self.pair.observed.push((self.side, event()));
+    }
+
+    fn keep_alive(&mut self, kept_alive: bool) {
+        self.pair.kept_alive[self.side as usize] = kept_alive;
     }
 
     fn close(&mut self, code: Code, _: &[u8]) {

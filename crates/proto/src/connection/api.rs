@@ -56,6 +56,17 @@ impl Connection {
         Datagrams { connection: self }
     }
 
+    /// Sets whether to keep the connection alive during silences, with a PING well before the idle
+    /// timeout (RFC 9000 section 10.1.2), as while something is awaited from the peer. If not, or if
+    /// there is no idle timeout, [`TransportConfig::keep_alive`] alone decides. Off at first.
+    ///
+    /// [`TransportConfig::keep_alive`]: crate::TransportConfig::keep_alive
+    pub fn set_kept_alive(&mut self, now: Instant, kept_alive: bool) {
+        if std::mem::replace(&mut self.kept_alive, kept_alive) != kept_alive && !self.is_closed() {
+            self.reset_keep_alive(now);
+        }
+    }
+
     /// Sends a message as a whole, on a unidirectional stream of its own, or as a DATAGRAM if the
     /// options say so and it fits. The redundancy policy and the scheduler learn its deadline.
     /// Streams of messages are protected as [`TransportConfig::redundancy`] says, and report no

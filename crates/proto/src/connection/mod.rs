@@ -57,6 +57,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use timer::{Timer, TimerTable};
 
+/// A connection that is kept alive sends a PING after this share of the idle timeout. What is left of
+/// that is how long the path may be gone at the worst moment, just before the PING.
+const KEEP_ALIVE_SHARE: u32 = 4;
+
 /// What an endpoint passes to a new connection.
 pub struct NewConnection {
     pub side: Side,
@@ -110,6 +114,8 @@ pub struct Connection {
     stats: ConnectionStats,
     /// Whether an ack-eliciting packet was sent since the last packet was received.
     sent_since_receive: bool,
+    /// Whether the application wants the connection to outlast silences.
+    kept_alive: bool,
     scratch: Scratch,
 }
 
@@ -221,6 +227,7 @@ impl Connection {
             observed_floor: LossFloor::default(),
             stats: ConnectionStats::default(),
             sent_since_receive: false,
+            kept_alive: false,
             scratch: Scratch::default(),
             rng,
             config,
@@ -465,12 +472,23 @@ impl Connection {
         if self.is_closed() {
             return;
         }
+        let at = self.idle_timeout().map(|t| now + t.max(3 * self.pto()));
+        self.timers.set(Timer::Idle, at);
+        self.reset_keep_alive(now);
+    }
+
+    /// The shorter of both ends' idle timeouts (RFC 9000 section 10.1).
+    fn idle_timeout(&self) -> Option<Duration> {
         let peer = Duration::from_millis(self.peer.max_idle_timeout);
         let timeouts = [self.config.max_idle_timeout.unwrap_or_default(), peer];
-        let timeout = timeouts.into_iter().filter(|t| !t.is_zero()).min();
-        let at = timeout.map(|t| now + t.max(3 * self.pto()));
-        self.timers.set(Timer::Idle, at);
-        let keep_alive = self.config.keep_alive.filter(|_| self.state == State::Established);
-        self.timers.set(Timer::KeepAlive, keep_alive.map(|t| now + t));
+        timeouts.into_iter().filter(|t| !t.is_zero()).min()
+    }
+
+    fn reset_keep_alive(&mut self, now: Instant) {
+        let awaited = self.idle_timeout().filter(|_| self.kept_alive);
+        let awaited = awaited.map(|timeout| timeout / KEEP_ALIVE_SHARE);
+        let interval = [self.config.keep_alive, awaited].into_iter().flatten().min();
+        let interval = interval.filter(|_| self.state == State::Established);
+        self.timers.set(Timer::KeepAlive, interval.map(|t| now + t));
     }
 }

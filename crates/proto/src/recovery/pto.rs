@@ -5,8 +5,15 @@ use super::sent::SentPacket;
 use crate::ids::SpaceId;
 use std::time::{Duration, Instant};
 
-/// The probe timeout is doubled at most this many times.
-pub const MAX_BACKOFF: u32 = 16;
+/// The probe timeout is doubled until it is this long, unless [`MIN_DOUBLINGS`] make it longer.
+///
+/// This is how long a path that was gone stays unused once it is back, so it must be short compared
+/// with an idle timeout: an outage may then last nearly as long as that. Two packets of probes in two
+/// seconds are a load that no path notices.
+pub const MAX_PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The probe timeout is doubled at least this many times, however long it is: a path whose round
+/// trips take seconds, or have grown to that, must be probed more slowly, too.
+pub const MIN_DOUBLINGS: u32 = 1;
 /// Ack-eliciting packets sent per probe timeout (RFC 9002 section 6.2.4).
 pub const PROBES: u8 = 2;
 
@@ -66,9 +73,12 @@ impl<C: Copy> Recovery<C> {
         }
     }
 
-    /// [`pto`](Self::pto), doubled for each expiry since the last acknowledgement.
+    /// [`pto`](Self::pto), doubled for each expiry since the last acknowledgement, up to a maximum.
     pub fn pto_with_backoff(&self, space: SpaceId) -> Duration {
-        self.pto(space).saturating_mul(1 << self.pto_count.min(MAX_BACKOFF))
+        let pto = self.pto(space);
+        let longest = pto.saturating_mul(1 << MIN_DOUBLINGS).max(MAX_PROBE_TIMEOUT);
+        let doubled = 1u32.checked_shl(self.pto_count).map_or(longest, |n| pto.saturating_mul(n));
+        doubled.min(longest)
     }
 
     /// How many times in a row the probe timeout has expired.

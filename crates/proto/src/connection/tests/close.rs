@@ -107,6 +107,34 @@ fn silence_ends_a_connection() {
 }
 
 #[test]
+fn a_connection_is_kept_alive_as_long_as_is_wanted() {
+    let mut pair = Pair::connected();
+    let now = pair.now;
+    pair.client.conn().set_kept_alive(now, true);
+    pair.run_for(300 * SECOND);
+    assert_eq!(pair.loss(Side::Client), None);
+    let now = pair.now;
+    pair.client.conn().set_kept_alive(now, false);
+    pair.run_for(40 * SECOND);
+    assert_eq!(pair.loss(Side::Client), Some(ConnectionError::TimedOut));
+}
+
+#[test]
+fn who_is_kept_alive_outlasts_an_outage_at_any_moment() {
+    for start in 0..10 {
+        let mut pair = Pair::connected();
+        let now = pair.now;
+        pair.client.conn().set_kept_alive(now, true);
+        pair.run_for(start * SECOND);
+        pair.filter = Box::new(|_, _| false);
+        pair.run_for(20 * SECOND);
+        pair.filter = Box::new(|_, _| true);
+        pair.run_for(60 * SECOND);
+        assert_eq!((pair.loss(Side::Client), pair.loss(Side::Server)), (None, None), "{start}");
+    }
+}
+
+#[test]
 fn the_shorter_of_both_timeouts_counts() {
     let short =
         TransportConfig { max_idle_timeout: Some(5 * SECOND), ..TransportConfig::default() };

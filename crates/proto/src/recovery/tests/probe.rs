@@ -1,6 +1,7 @@
 //! The loss detection timer.
 
 use super::*;
+use crate::recovery::pto::MAX_PROBE_TIMEOUT;
 
 #[test]
 fn first_timeout_assumes_the_initial_round_trip_time() {
@@ -24,7 +25,8 @@ fn backoff_doubles_and_an_acknowledgement_ends_it() {
     for i in 1..6_u64 {
         assert_eq!(rig.expire(FREE), probe(Data));
         rig.send(Data, 1 + i);
-        assert_eq!(rig.timeout(FREE), Some(base << i));
+        let longest = (2 * base).max(MAX_PROBE_TIMEOUT.as_millis());
+        assert_eq!(rig.timeout(FREE), Some((base << i).min(longest)));
     }
     assert_eq!(rig.recovery.pto_count(), 5);
     rig.ack_and_detect(Data, &[6..=6]);
@@ -38,8 +40,21 @@ fn backoff_is_finite() {
     for _ in 0..100 {
         assert_eq!(rig.expire(FREE), probe(Data));
     }
-    let day = 24 * 3_600 * 1_000;
-    assert!(rig.timeout(FREE).is_some_and(|timeout| timeout > 0 && timeout < day));
+    let longest = MAX_PROBE_TIMEOUT.as_millis();
+    assert!(rig.timeout(FREE).is_some_and(|timeout| timeout > 0 && timeout <= longest));
+}
+
+#[test]
+fn slow_paths_are_probed_more_slowly_too() {
+    let mut rig = Rig::confirmed();
+    rig.recovery.reset_rtt(5_000 * MS);
+    rig.send(Data, 1);
+    let base = rig.timeout(FREE).unwrap();
+    for (pn, times) in [(2, 2), (3, 2), (4, 2)] {
+        assert_eq!(rig.expire(FREE), probe(Data));
+        rig.send(Data, pn);
+        assert_eq!(rig.timeout(FREE), Some(base * times));
+    }
 }
 
 #[test]

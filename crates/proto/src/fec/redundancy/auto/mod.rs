@@ -259,7 +259,8 @@ struct Plan {
     left: u32,
     /// The time from one to the next.
     gap: Duration,
-    /// By how much they make it more likely that the peer has everything; 0 once the first is sent.
+    /// By how much they make it more likely, for certain, that the peer has everything; 0 once the
+    /// first is sent.
     gain: f64,
     /// Whether they go before data that waits.
     at_fence: bool,
@@ -408,6 +409,7 @@ impl AutoPolicy {
         self.reason = Reason::Protects { repairs, wait: due.saturating_duration_since(now) };
         let at_fence = moment == Moment::Fence;
         let end = view.next - u64::from(at_fence);
+        let gain = gain * certainty(self.fenced, &view.path.floor);
         self.plan = Some(Plan { due, left: repairs, gap, gain, at_fence, end });
     }
 
@@ -484,6 +486,12 @@ fn price(fenced: bool, view: &View) -> f64 {
     }
     let packets = view.path.window as f64 / PACKET;
     least.max(1.0 / round_trips / packets.max(1.0))
+}
+
+/// How much of what repair symbols should gain is certain. Before fences, they go by an estimate that
+/// is still coarse, and follow each other faster than it improves.
+fn certainty(fenced: bool, floor: &LossFloor) -> f64 {
+    if fenced { floor.low / floor.rate } else { 1.0 }
 }
 
 /// How long to wait before the first repair symbol, and between them.

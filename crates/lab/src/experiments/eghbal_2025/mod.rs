@@ -110,7 +110,7 @@ pub struct Scheme {
     pub order: UpdateOrder,
     /// The redundancy policy.
     pub policy: Option<&'static str>,
-    /// Whether nothing is lost: what no scheme can be better than.
+    /// Whether the path itself loses nothing.
     pub ideal: bool,
 }
 

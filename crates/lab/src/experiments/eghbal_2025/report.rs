@@ -116,8 +116,8 @@ fn text() -> Vec<String> {
         "Messages are those of an ordered group, each on a stream of its own. With `total` there is a fence \
          behind each, with all others behind each update. `RS`, `LDPC` and `2D` are blocks of an update's \
          100 messages with the paper's n/k, where rows and columns give 1.20; `window` is the sliding-window \
-         code over the same blocks. `auto` sets itself. `ideal` is the same path without losses: no scheme \
-         can be better."
+         code over the same blocks. `auto` sets itself. `ideal` is `partial` on the same path without its \
+         losses; what the queue drops stays."
             .to_owned(),
         "A message is *blocked* from when it is complete until it is delivered; a *gap* is the time from one \
          delivery to the next, without the pauses between updates where the user acts, and long if it \

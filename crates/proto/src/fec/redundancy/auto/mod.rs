@@ -409,7 +409,7 @@ impl AutoPolicy {
         self.reason = Reason::Protects { repairs, wait: due.saturating_duration_since(now) };
         let at_fence = moment == Moment::Fence;
         let end = view.next - u64::from(at_fence);
-        let gain = gain * certainty(self.fenced, &view.path.floor);
+        let gain = gain * certainty(self.fenced, &floor);
         self.plan = Some(Plan { due, left: repairs, gap, gain, at_fence, end });
     }
 

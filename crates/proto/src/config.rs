@@ -114,6 +114,9 @@ pub struct TransportConfig {
     pub cancel_late: Option<u64>,
     /// How long an acknowledgement may be delayed.
     pub max_ack_delay: Duration,
+    /// Whether clients may move to another address (RFC 9000 section 9). A server that forbids it still
+    /// follows a client whose port changes, as behind a NAT.
+    pub migration: bool,
     /// Whether to send reserved values, so that peers stay tolerant of unknown ones.
     pub grease: bool,
 }
@@ -145,6 +148,7 @@ impl Default for TransportConfig {
             datagram_send_buffer: 1 << 20,
             cancel_late: None,
             max_ack_delay: Duration::from_millis(25),
+            migration: true,
             grease: true,
         }
     }

@@ -23,7 +23,10 @@ pub struct NodeId(pub usize);
 #[derive(Clone)]
 struct Datagram {
     from: usize,
+    /// The sender's address when it was sent.
+    source: SocketAddr,
     to: usize,
+    destination: SocketAddr,
     ecn: Option<EcnCodepoint>,
     payload: Vec<u8>,
 }
@@ -102,6 +105,15 @@ impl Network {
     fn pipe(&self, from: NodeId, to: NodeId) -> Option<usize> {
         let route = self.routes.iter().find(|r| (r.from, r.to) == (from.0, to.0));
         route.map(|route| route.pipe)
+    }
+
+    /// Gives a node another address, as a NAT does that forgot a binding. The node does not notice.
+    /// Datagrams to its old address are lost from now on, and those under way to it. Those that it
+    /// has sent arrive from the old address.
+    pub fn move_to(&mut self, node: NodeId, address: SocketAddr) {
+        if let Some(place) = self.places.get_mut(node.0) {
+            place.address = address;
+        }
     }
 
     /// Reports every event from now on to `tracer`.
@@ -242,8 +254,16 @@ impl Network {
             record(&mut self.tracer, self.now, &event);
             return;
         };
+        let source = self.places[from].address;
         for payload in batch.chunks(segment) {
-            let datagram = Datagram { from, to, ecn: transmit.ecn, payload: payload.to_vec() };
+            let datagram = Datagram {
+                from,
+                source,
+                to,
+                destination: transmit.destination,
+                ecn: transmit.ecn,
+                payload: payload.to_vec(),
+            };
             let fate = pipe.send(self.now, payload.len(), datagram);
             let event = TraceEvent::Sent { from: NodeId(from), to: NodeId(to), payload, fate };
             record(&mut self.tracer, self.now, &event);
@@ -254,9 +274,12 @@ impl Network {
         let now = self.clock.at(self.now);
         for pipe in &mut self.pipes {
             while let Some(arrival) = pipe.pop(self.now) {
-                let Datagram { from, to, ecn, mut payload } = arrival.payload;
-                let Some(remote) = self.places.get(from).map(|p| p.address) else { continue };
+                let Datagram { from, source, to, destination, ecn, mut payload } = arrival.payload;
                 let Some(place) = self.places.get_mut(to) else { continue };
+                if place.address != destination {
+                    // It has another address by now.
+                    continue;
+                }
                 let event = TraceEvent::Arrived {
                     from: NodeId(from),
                     to: NodeId(to),
@@ -268,7 +291,7 @@ impl Network {
                     corrupt(seed, &mut payload);
                 }
                 place.touched = true;
-                place.node.receive(now, remote, ecn, &mut payload);
+                place.node.receive(now, source, ecn, &mut payload);
             }
         }
     }

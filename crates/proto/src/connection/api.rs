@@ -57,8 +57,9 @@ impl Connection {
     }
 
     /// Sets whether to keep the connection alive during silences, with a PING well before the idle
-    /// timeout (RFC 9000 section 10.1.2), as while something is awaited from the peer. If not, or if
-    /// there is no idle timeout, [`TransportConfig::keep_alive`] alone decides. Off at first.
+    /// timeout (RFC 9000 section 10.1.2), as while something is awaited from the peer. The first one is
+    /// sent soon, in case a NAT on the path has forgotten this end. If not,
+    /// [`TransportConfig::keep_alive`] alone decides. Off at first.
     ///
     /// [`TransportConfig::keep_alive`]: crate::TransportConfig::keep_alive
     pub fn set_kept_alive(&mut self, now: Instant, kept_alive: bool) {

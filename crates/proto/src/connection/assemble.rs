@@ -48,7 +48,7 @@ impl Connection {
         if may_send {
             self.write_crypto(packet, end, out);
             if space == SpaceId::Data {
-                self.write_control(now, packet, first, end, out);
+                self.write_control(now, packet, end, out);
                 // Anything written above has used up some of the room.
                 let next = Some(next).filter(|_| out.len() == start);
                 self.write_egress(now, packet, next, end, out, &path);
@@ -105,7 +105,6 @@ impl Connection {
         }
         space == SpaceId::Data
             && (self.handshake.done_due
-                || self.path.response_due.is_some()
                 || self.local_cids.next_announcement().is_some()
                 || self.path.remote_cids.next_retirement().is_some()
                 || self.egress.streams.wants_control())
@@ -175,7 +174,6 @@ impl Connection {
         &mut self,
         now: Instant,
         packet: &mut OpenPacket,
-        first: bool,
         end: usize,
         out: &mut Vec<u8>,
     ) {
@@ -184,15 +182,6 @@ impl Connection {
             self.handshake.done_due = false;
             Frame::HandshakeDone.encode(out);
             packet.tokens.push(Token::HandshakeDone);
-        }
-        // The datagram must be padded to the size that every path must carry (RFC 9000 section
-        // 8.2.2). In the middle of a batch its size may be smaller than that.
-        if first
-            && room(out) >= 9
-            && let Some(data) = self.path.response_due.take()
-        {
-            Frame::PathResponse(data).encode(out);
-            packet.pad = true;
         }
         while let Some(new) = self.local_cids.next_announcement() {
             let frame = Frame::NewConnectionId(NewConnectionId {

@@ -94,7 +94,7 @@ pub fn local_parameters(
         initial_max_streams_uni: config.max_concurrent_uni_streams,
         max_ack_delay: millis(config.max_ack_delay).min(MAX_ACK_DELAY_BOUND - 1),
         active_connection_id_limit: crate::path::cids::ACTIVE_CID_LIMIT,
-        disable_active_migration: true,
+        disable_active_migration: side.is_client() || !config.migration,
         max_datagram_frame_size: if datagrams { MAX_UDP_PAYLOAD.into() } else { 0 },
         grease: config.grease.then(|| Grease::new(rand::Rng::random(rng))),
         fec: config.fec.map(|fec| FecParameters {

@@ -11,6 +11,7 @@ pub(crate) mod fuzz;
 mod handshake;
 mod key_update;
 mod liveness;
+mod migration;
 mod outcome;
 mod receive;
 mod space;
@@ -45,6 +46,7 @@ use crate::wire::transport_parameters::TransportParameters;
 use close::CloseState;
 use handshake::Handshake;
 use key_update::KeyPhases;
+use migration::Migration;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use receive::EarlyPackets;
@@ -60,6 +62,9 @@ use timer::{Timer, TimerTable};
 /// A connection that is kept alive sends a PING after this share of the idle timeout. What is left of
 /// that is how long the path may be gone at the worst moment, just before the PING.
 const KEEP_ALIVE_SHARE: u32 = 4;
+/// But the first PING is sent after a silence of this length, and each further one after twice as long:
+/// who awaits something may be out of reach because a NAT forgot where it is, and must speak first.
+const FIRST_SILENCE: Duration = Duration::from_secs(1);
 
 /// What an endpoint passes to a new connection.
 pub struct NewConnection {
@@ -95,6 +100,7 @@ pub struct Connection {
     handshake: Handshake,
     spaces: [Space; 3],
     path: Path,
+    migration: Migration,
     local_cids: LocalCids,
     peer: TransportParameters,
     egress: Egress,
@@ -116,6 +122,8 @@ pub struct Connection {
     sent_since_receive: bool,
     /// Whether the application wants the connection to outlast silences.
     kept_alive: bool,
+    /// How many times in a row a PING was all that broke the silence.
+    silences: u32,
     scratch: Scratch,
 }
 
@@ -211,6 +219,7 @@ impl Connection {
             handshake: Handshake::new(session, local, local_cid, original_dcid),
             spaces,
             path: Path::new(&path),
+            migration: Migration::default(),
             local_cids: LocalCids::new(local_cid),
             peer: TransportParameters::default(),
             egress: Egress::new(streams, reaction, buffer, config.mix_streams),
@@ -228,6 +237,7 @@ impl Connection {
             stats: ConnectionStats::default(),
             sent_since_receive: false,
             kept_alive: false,
+            silences: 0,
             scratch: Scratch::default(),
             rng,
             config,
@@ -423,8 +433,12 @@ impl Connection {
                 self.drained(now);
             }
             Timer::LossDetection => self.on_loss_timer(now),
-            Timer::KeepAlive => self.spaces[SpaceId::Data as usize].ping = true,
+            Timer::KeepAlive => {
+                self.silences = self.silences.saturating_add(1);
+                self.spaces[SpaceId::Data as usize].ping = true;
+            }
             Timer::OldKeys => self.key_phases.forget_previous(),
+            Timer::PathValidation => self.on_path_timer(now),
             Timer::Redundancy => {
                 self.egress.release_overdue(now);
                 self.egress.tend(now, &self.path.view());
@@ -485,8 +499,9 @@ impl Connection {
     }
 
     fn reset_keep_alive(&mut self, now: Instant) {
-        let awaited = self.idle_timeout().filter(|_| self.kept_alive);
-        let awaited = awaited.map(|timeout| timeout / KEEP_ALIVE_SHARE);
+        let awaited = self.idle_timeout().unwrap_or(Duration::MAX) / KEEP_ALIVE_SHARE;
+        let silence = FIRST_SILENCE.max(3 * self.pto()).saturating_mul(1 << self.silences.min(16));
+        let awaited = self.kept_alive.then(|| awaited.min(silence));
         let interval = [self.config.keep_alive, awaited].into_iter().flatten().min();
         let interval = interval.filter(|_| self.state == State::Established);
         self.timers.set(Timer::KeepAlive, interval.map(|t| now + t));

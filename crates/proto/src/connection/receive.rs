@@ -61,6 +61,24 @@ impl EarlyPackets {
     }
 }
 
+/// Where a datagram came from, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival {
+    pub remote: SocketAddr,
+    pub ecn: Option<EcnCodepoint>,
+    /// Its size in bytes.
+    pub size: usize,
+}
+
+/// What the frames of a packet say about it.
+#[derive(Debug, Clone, Copy)]
+struct Contents {
+    /// Whether it must be acknowledged.
+    ack_eliciting: bool,
+    /// Whether it only finds out about a path (RFC 9000 section 9.1).
+    probing: bool,
+}
+
 /// A packet whose protection has been removed.
 struct Opened<'a> {
     carrier: Carrier,
@@ -84,15 +102,19 @@ impl Connection {
         ecn: Option<EcnCodepoint>,
         datagram: &mut [u8],
     ) {
-        if remote != self.path.remote || self.state >= State::Draining {
+        if self.state >= State::Draining || !self.may_come_from(remote) {
             return;
         }
+        let arrival = Arrival { remote, ecn, size: datagram.len() };
         self.stats.received.datagrams += 1;
         self.stats.received.bytes += datagram.len() as u64;
-        self.path.address.on_received(datagram.len());
-        self.handle_packets(now, ecn, datagram);
+        if remote == self.path.remote {
+            self.path.address.on_received(datagram.len());
+        }
+        self.handle_packets(now, &arrival, datagram);
         while let Some(mut early) = self.take_early() {
-            self.handle_packets(now, early.ecn, &mut early.bytes);
+            let arrival = Arrival { ecn: early.ecn, ..arrival };
+            self.handle_packets(now, &arrival, &mut early.bytes);
         }
         if self.is_closed() {
             self.early = EarlyPackets::default();
@@ -114,12 +136,12 @@ impl Connection {
         allowed && self.spaces[space as usize].keys.is_some()
     }
 
-    fn handle_packets(&mut self, now: Instant, ecn: Option<EcnCodepoint>, datagram: &mut [u8]) {
+    fn handle_packets(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
         let mut packets = Coalesced::new(crate::endpoint::LOCAL_CID_SIZE);
         while let Some(Ok(packet)) = packets.next(datagram) {
             match packet {
                 Packet::Protected(packet) if packet.ty == PacketType::ZeroRtt => {}
-                Packet::Protected(packet) => self.handle_packet(now, ecn, &packet, datagram),
+                Packet::Protected(packet) => self.handle_packet(now, arrival, &packet, datagram),
                 Packet::Retry(packet) => self.on_retry(now, &packet, datagram),
                 Packet::VersionNegotiation(packet) => {
                     self.on_version_negotiation(now, &packet, datagram);
@@ -134,14 +156,14 @@ impl Connection {
     fn handle_packet(
         &mut self,
         now: Instant,
-        ecn: Option<EcnCodepoint>,
+        arrival: &Arrival,
         packet: &ProtectedPacket,
         datagram: &mut [u8],
     ) {
         let space = packet.ty.space();
         if !self.can_open(space) {
             if self.state == State::Handshaking && space != SpaceId::Initial {
-                self.early.push(space, ecn, &datagram[packet.start..packet.end]);
+                self.early.push(space, arrival.ecn, &datagram[packet.start..packet.end]);
             }
             return;
         }
@@ -165,7 +187,7 @@ impl Connection {
         if packet.ty.is_long() && !self.is_from_peer(space, packet.scid) {
             return;
         }
-        if let Err(error) = self.on_packet(now, ecn, packet, &opened) {
+        if let Err(error) = self.on_packet(now, arrival, packet, &opened) {
             self.fail(now, error);
         }
     }
@@ -193,7 +215,7 @@ impl Connection {
     fn on_packet(
         &mut self,
         now: Instant,
-        ecn: Option<EcnCodepoint>,
+        arrival: &Arrival,
         packet: &ProtectedPacket,
         opened: &Opened<'_>,
     ) -> Result<(), TransportError> {
@@ -215,12 +237,19 @@ impl Connection {
         }
         self.sent_since_receive = false;
         self.reset_idle_timer(now);
-        let ack_eliciting = self.on_frames(now, packet, payload)?;
+        let newest = self.spaces[space as usize].acks.largest().is_none_or(|largest| pn > largest);
+        let contents = self.on_frames(now, arrival, packet, payload)?;
         if self.is_closed() {
             return Ok(());
         }
+        if contents.ack_eliciting && std::mem::take(&mut self.silences) > 0 {
+            self.reset_keep_alive(now);
+        }
+        if newest && !contents.probing {
+            self.follow(now, arrival, packet.dcid)?;
+        }
         let acks = &mut self.spaces[space as usize].acks;
-        acks.on_packet_received(now, pn, ack_eliciting, ecn);
+        acks.on_packet_received(now, pn, contents.ack_eliciting, arrival.ecn);
         self.timers.set(Timer::AckDelay, self.spaces[SpaceId::Data as usize].acks.timeout());
         self.release_idle_memory(now);
         if self.egress.awaits_messages() {
@@ -239,21 +268,23 @@ impl Connection {
         self.handshake.peer_scid == Some(scid)
     }
 
-    /// Processes the frames of a packet; returns whether it must be acknowledged.
+    /// Processes the frames of a packet.
     fn on_frames(
         &mut self,
         now: Instant,
+        arrival: &Arrival,
         packet: &ProtectedPacket,
         payload: &[u8],
-    ) -> Result<bool, TransportError> {
+    ) -> Result<Contents, TransportError> {
         let space = packet.ty.space();
-        let mut ack_eliciting = false;
+        let mut contents = Contents { ack_eliciting: false, probing: true };
         let mut acked = false;
         let mut crypto = false;
         for frame in FrameIter::new(payload, packet.ty.carrier()) {
             let frame = frame?;
             let info = frame.kind().info();
-            ack_eliciting |= info.ack_eliciting;
+            contents.ack_eliciting |= info.ack_eliciting;
+            contents.probing &= info.probing;
             match frame {
                 Frame::Ack(ack) => {
                     if acked {
@@ -269,8 +300,9 @@ impl Connection {
                 }
                 Frame::Close(close) => {
                     self.on_close_frame(now, close_reason(&close));
-                    return Ok(false);
+                    return Ok(contents);
                 }
+                Frame::PathChallenge(data) => self.on_challenge(arrival, packet.dcid, data),
                 other => self
                     .on_frame(now, &other, &packet.dcid)
                     .map_err(|e| e.in_frame(info.first_type))?,
@@ -284,7 +316,7 @@ impl Connection {
             // not retransmitted.
             self.finish_ack(now, space);
         }
-        Ok(ack_eliciting)
+        Ok(contents)
     }
 
     /// Processes a frame that is only allowed in 1-RTT packets.
@@ -331,11 +363,10 @@ impl Connection {
                 }
                 Ok(())
             }
-            Frame::PathChallenge(data) => {
-                self.path.on_challenge(data);
+            Frame::PathResponse(data) => {
+                self.on_path_response(now, data);
                 Ok(())
             }
-            Frame::PathResponse(_) => Ok(()),
             Frame::HandshakeDone if self.side.is_client() => {
                 if !self.handshake.complete {
                     return Err(violation("HANDSHAKE_DONE before the handshake was done"));

@@ -21,11 +21,13 @@ pub enum Timer {
     KeepAlive,
     /// The previous keys are no longer needed.
     OldKeys,
+    /// A path is not validated yet: it is challenged again, or given up.
+    PathValidation,
 }
 
 impl Timer {
     /// All timers, in the order in which simultaneous ones fire.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Close,
         Self::Idle,
         Self::LossDetection,
@@ -34,6 +36,7 @@ impl Timer {
         Self::Pacing,
         Self::KeepAlive,
         Self::OldKeys,
+        Self::PathValidation,
     ];
 }
 

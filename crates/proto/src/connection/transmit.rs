@@ -5,7 +5,7 @@ use super::{Connection, State};
 use crate::config::MIN_UDP_PAYLOAD;
 use crate::congestion::PacketState;
 use crate::ecn::EcnCodepoint;
-use crate::ids::{SpaceId, StreamId};
+use crate::ids::{ConnectionId, SpaceId, StreamId};
 use crate::observe::Observation;
 use crate::path::Gate;
 use crate::recovery::sent::SentPacket;
@@ -70,7 +70,7 @@ impl OpenPacket {
     }
 
     /// Pads the packet, the last one in `out`, until that is `end` bytes long.
-    fn pad_to(&mut self, end: usize, out: &mut Vec<u8>) {
+    pub(super) fn pad_to(&mut self, end: usize, out: &mut Vec<u8>) {
         // Padding goes first, because the last frame may extend to the end of the packet.
         let (at, before) = (self.layout.payload, out.len());
         if before >= end {
@@ -94,6 +94,9 @@ impl Connection {
         max_datagrams: usize,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
+        if let Some(transmit) = self.transmit_path_frame(now, out) {
+            return Some(transmit);
+        }
         self.spare_keys(now);
         self.egress.streams.on_congestion_window(self.path.congestion.window());
         self.egress.tend(now, &self.path.view());
@@ -160,7 +163,8 @@ impl Connection {
             // Leave room for the tag of the previous packet, which is sealed once it is known
             // whether another packet follows it.
             out.resize(end + reserve, 0);
-            let mut packet = self.start_packet(space, begin, out);
+            let dcid = self.path.remote_cids.active();
+            let mut packet = self.start_packet(space, dcid, begin, out);
             let frames_end = begin + limit - TAG_SIZE;
             let wrote = if closing {
                 packet.pad = space == SpaceId::Initial;
@@ -208,9 +212,14 @@ impl Connection {
     }
 
     /// Starts a packet with its header; frames may follow.
-    fn start_packet(&self, space: SpaceId, datagram: usize, out: &mut Vec<u8>) -> OpenPacket {
+    pub(super) fn start_packet(
+        &self,
+        space: SpaceId,
+        dcid: ConnectionId,
+        datagram: usize,
+        out: &mut Vec<u8>,
+    ) -> OpenPacket {
         let pn = self.spaces[space as usize].peek_pn();
-        let dcid = self.path.remote_cids.active();
         let number = TruncatedNumber::new(pn, self.path.recovery.decoded_from(space));
         let ty = match space {
             SpaceId::Initial => Some(LongType::Initial { token: &self.handshake.retry.token }),
@@ -239,7 +248,7 @@ impl Connection {
     }
 
     /// Protects the packet whose payload ends at `end`; `out` has room for the tag after that.
-    fn seal(&mut self, now: Instant, packet: OpenPacket, end: usize, out: &mut [u8]) {
+    pub(super) fn seal(&mut self, now: Instant, packet: OpenPacket, end: usize, out: &mut [u8]) {
         let Layout { start, number, payload } = packet.layout;
         let (space, pn) = (packet.space, packet.pn);
         let size = end + TAG_SIZE - start;

@@ -218,6 +218,11 @@ impl RemoteCids {
         self.active.cid
     }
 
+    /// The identifier that [`advance`](Self::advance) goes over to, if there is one.
+    pub fn next(&self) -> Option<ConnectionId> {
+        self.spare.first().map(|next| next.cid)
+    }
+
     /// The stateless reset token of the active identifier, if the peer gave one.
     #[cfg_attr(not(test), expect(dead_code, reason = "stateless resets are not recognised yet"))]
     pub fn active_token(&self) -> Option<ResetToken> {
@@ -292,7 +297,6 @@ impl RemoteCids {
     ///
     /// # Errors
     /// CONNECTION_ID_LIMIT_ERROR if the peer does not acknowledge retirements.
-    #[cfg_attr(not(test), expect(dead_code, reason = "connections do not migrate yet"))]
     pub fn advance(&mut self) -> Result<bool, TransportError> {
         self.leave_active()
     }

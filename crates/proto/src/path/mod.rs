@@ -2,18 +2,22 @@
 //! datagram size, the peer's identifiers, the round-trip time, loss recovery, congestion control
 //! and pacing.
 //!
-//! A connection has one path for now. What is sent is decided elsewhere
-//! ([`egress`](crate::egress)): a path decides when it may be sent ([`gate`](Path::gate)),
-//! remembers what was sent, and reports its outcome to congestion control.
+//! A connection has one path at a time; when the peer moves, it stays and its conditions are replaced
+//! ([`Conditions`]). What is sent is decided elsewhere ([`egress`](crate::egress)): a path decides
+//! when it may be sent ([`gate`](Path::gate)), remembers what was sent, and reports its outcome to
+//! congestion control.
 
 pub mod cids;
+mod conditions;
 mod loss_estimate;
 mod loss_floor;
 mod settle;
 mod validation;
 
+pub use conditions::Conditions;
 pub use loss_floor::{LossFloor, LossMemory};
 pub use settle::Settled;
+pub use validation::{Challenge, Validation};
 
 use crate::congestion::{CongestionController, Pacer, PacketState, PathParameters, Sent};
 use crate::ecn::EcnCounts;
@@ -27,7 +31,6 @@ use loss_floor::LossFloorEstimator;
 use settle::Reports;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-use validation::Validation;
 
 /// Whether a path allows sending a datagram now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,9 +51,6 @@ pub struct Path {
     pub remote: SocketAddr,
     /// The UDP payload size in bytes that the path is known to carry.
     pub mtu: u16,
-    /// The data of the peer's newest PATH_CHALLENGE, until it is answered. Older ones are
-    /// forgotten, so a flood of them costs nothing.
-    pub response_due: Option<[u8; 8]>,
     /// The validation of the peer's address.
     pub address: Validation,
     /// The peer's identifiers. Packets on this path carry the active one.
@@ -101,7 +101,6 @@ impl Path {
         Self {
             remote,
             mtu,
-            response_due: None,
             address: Validation::new(side.is_client()),
             remote_cids: RemoteCids::new(remote_cid, cids::ACTIVE_CID_LIMIT as usize),
             recovery: Recovery::new(side, initial_rtt),
@@ -144,11 +143,6 @@ impl Path {
     /// What a later connection to the peer may start from.
     pub fn loss_memory(&self) -> LossMemory {
         self.floor.memory()
-    }
-
-    /// Handles a PATH_CHALLENGE.
-    pub fn on_challenge(&mut self, data: [u8; 8]) {
-        self.response_due = Some(data);
     }
 
     /// Whether congestion control and pacing allow sending a datagram of `size` bytes now. Changes

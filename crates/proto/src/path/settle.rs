@@ -63,15 +63,18 @@ impl Path {
             marked = reported.ce > self.ecn_reported.ce;
             self.ecn_reported = reported;
         }
-        for packet in &*acked {
+        for packet in acked.iter().filter(|packet| self.recovery.is_on_path(space, packet.pn)) {
             self.loss.on_packet(false);
             if packet.in_flight {
                 self.reports.acked.push(report(space, packet));
             }
         }
-        late.iter().for_each(|_| self.loss.on_refuted());
         // Congestion control was never told of the loss of packets that were not in flight.
-        for packet in late.iter().filter(|packet| packet.in_flight) {
+        for packet in late.iter().filter(|packet| self.recovery.is_on_path(space, packet.pn)) {
+            self.loss.on_refuted();
+            if !packet.in_flight {
+                continue;
+            }
             let LostPacket { pn, size, time, cc, .. } = *packet;
             self.reports.refuted.push(Packet {
                 space,
@@ -102,10 +105,11 @@ impl Path {
             (Some(sent), Some(rtt)) => self.floor.on_rtt(now, sent, rtt, marked),
             _ => None,
         };
-        for packet in settled.acked.iter().filter(|packet| packet.in_flight) {
+        let counts = |pn, in_flight| in_flight && self.recovery.is_on_path(SpaceId::Data, pn);
+        for packet in settled.acked.iter().filter(|packet| counts(packet.pn, packet.in_flight)) {
             self.floor.on_acked(now, packet.pn, packet.time, packet.size.into(), empty);
         }
-        for packet in settled.late.iter().filter(|packet| packet.in_flight) {
+        for packet in settled.late.iter().filter(|packet| counts(packet.pn, packet.in_flight)) {
             self.floor.on_refuted(packet.time);
         }
     }
@@ -136,11 +140,16 @@ impl Path {
         persistent_congestion: bool,
     ) {
         let reports = &mut self.reports.lost;
-        reports.extend(lost.iter().filter(|p| p.in_flight).map(|packet| report(space, packet)));
-        lost.iter().for_each(|_| self.loss.on_packet(true));
-        if space == SpaceId::Data {
-            let in_flight = lost.iter().filter(|packet| packet.in_flight);
-            in_flight.for_each(|packet| self.floor.on_lost(packet.pn, packet.time));
+        let lost = lost.iter().filter(|packet| self.recovery.is_on_path(space, packet.pn));
+        for packet in lost {
+            self.loss.on_packet(true);
+            if !packet.in_flight {
+                continue;
+            }
+            reports.push(report(space, packet));
+            if space == SpaceId::Data {
+                self.floor.on_lost(packet.pn, packet.time);
+            }
         }
         if self.floor.update(now) {
             self.congestion.on_loss_floor(&self.floor.get());

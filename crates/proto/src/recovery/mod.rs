@@ -101,6 +101,8 @@ pub struct Recovery<C> {
     reordering: Reordering,
     max_ack_delay: Duration,
     bytes_in_flight: u64,
+    /// The first packet number of the Data space that was sent on the present path.
+    path_start: u64,
     pto_count: u32,
     /// When the probe timeout last expired since the last acknowledgement.
     last_pto: Option<Instant>,
@@ -120,6 +122,7 @@ impl<C: Copy> Recovery<C> {
             reordering: Reordering::default(),
             max_ack_delay: Duration::ZERO,
             bytes_in_flight: 0,
+            path_start: 0,
             pto_count: 0,
             last_pto: None,
             last_activity: None,
@@ -144,12 +147,27 @@ impl<C: Copy> Recovery<C> {
         &self.rtt
     }
 
-    /// Resets what is known about the path, the round-trip time and reordering, for a new one (RFC
-    /// 9000 section 9.4).
-    #[cfg_attr(not(test), expect(dead_code, reason = "connections do not migrate yet"))]
-    pub fn reset_rtt(&mut self, initial: Duration) {
-        self.rtt = RttEstimator::new(initial);
+    /// Goes over to a path with this round-trip time (RFC 9000 section 9.4): what is known about
+    /// reordering is forgotten, and packets sent before no longer count as in flight. They tell
+    /// nothing about this path, but what they carried is still acknowledged or lost. Returns the
+    /// round-trip time of the path that it leaves.
+    pub fn change_path(&mut self, rtt: RttEstimator) -> RttEstimator {
         self.reordering = Reordering::default();
+        self.path_start = self.spaces[SpaceId::Data as usize].sent.next_pn();
+        self.bytes_in_flight = 0;
+        self.reset_backoff();
+        std::mem::replace(&mut self.rtt, rtt)
+    }
+
+    /// Whether this packet was sent on the present path.
+    pub fn is_on_path(&self, space: SpaceId, pn: u64) -> bool {
+        space != SpaceId::Data || pn >= self.path_start
+    }
+
+    /// Starts probing anew, because the peer has turned up elsewhere.
+    pub fn reset_backoff(&mut self) {
+        self.pto_count = 0;
+        self.last_pto = None;
     }
 
     /// Bytes in flight in all spaces.
@@ -238,11 +256,14 @@ impl<C: Copy> Recovery<C> {
             state.run.on_late_ack(lost.pn);
             state.newest_acked = state.newest_acked.max(Some(lost.time));
         }
+        let start = if space == SpaceId::Data { self.path_start } else { 0 };
         let first_acked = acked.len();
         state.sent.take_acked(ranges, acked);
         let newly = &acked[first_acked..];
-        let was_lost = late[first_late..].iter().map(|lost| lost.time);
+        let was_lost = late[first_late..].iter().filter(|lost| lost.pn >= start);
+        let was_lost = was_lost.map(|lost| lost.time);
         let overtaken = newly.iter().take_while(|packet| Some(packet.pn) < before);
+        let overtaken = overtaken.filter(|packet| packet.pn >= start);
         let overtaken = overtaken.map(|packet| packet.time).chain(was_lost);
         if let Some(oldest) = overtaken.min() {
             self.reordering.on_overtaken(loss::lateness(now, oldest, &self.rtt));
@@ -252,7 +273,7 @@ impl<C: Copy> Recovery<C> {
         };
         state.newest_acked = state.newest_acked.max(Some(newest.time));
         let ack_eliciting = newly.iter().any(|packet| packet.ack_eliciting);
-        let sample = (newest.pn == largest && ack_eliciting)
+        let sample = (newest.pn == largest && newest.pn >= start && ack_eliciting)
             .then(|| now.saturating_duration_since(newest.time));
         for packet in newly {
             self.remove_from_flight(space, packet);
@@ -351,13 +372,8 @@ impl<C: Copy> Recovery<C> {
         self.side.is_server() || self.handshake_acked || self.handshake_confirmed
     }
 
-    fn reset_backoff(&mut self) {
-        self.pto_count = 0;
-        self.last_pto = None;
-    }
-
     fn remove_from_flight(&mut self, space: SpaceId, packet: &SentPacket<C>) {
-        if packet.in_flight {
+        if packet.in_flight && self.is_on_path(space, packet.pn) {
             self.bytes_in_flight = self.bytes_in_flight.saturating_sub(u64::from(packet.size));
         }
         if packet.is_probed() {

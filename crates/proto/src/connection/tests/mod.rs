@@ -13,6 +13,7 @@ mod handshake;
 mod identifiers;
 mod late;
 mod messages;
+mod migration;
 mod mixing;
 mod observe;
 mod pair;

@@ -20,7 +20,8 @@ pub(super) struct End {
     pub(super) endpoint: Endpoint,
     pub(super) connection: Option<Box<Connection>>,
     handle: Option<ConnectionHandle>,
-    address: SocketAddr,
+    /// What goes to another address is lost.
+    pub(super) address: SocketAddr,
     pub(super) events: Vec<Event>,
 }
 
@@ -55,8 +56,10 @@ pub(super) struct Pair {
     pub(super) copies: Copies,
     /// The ECN mark with which all datagrams arrive.
     pub(super) ecn: Option<EcnCodepoint>,
-    /// Datagrams on the wire, by arrival time and order: receiver and bytes.
-    wire: BTreeMap<(Instant, u64), (Side, Vec<u8>)>,
+    /// Datagrams on the wire, by arrival time and order: receiver, the sender's address and bytes.
+    wire: BTreeMap<(Instant, u64), (Side, SocketAddr, Vec<u8>)>,
+    /// Where each datagram was sent to, and its size.
+    pub(super) destinations: Vec<(SocketAddr, usize)>,
     sent: u64,
     /// Sizes of the datagrams that each side sent.
     pub(super) datagrams: [Vec<usize>; 2],
@@ -97,6 +100,7 @@ impl Pair {
             copies: Box::new(|_, _| vec![Duration::ZERO]),
             ecn: None,
             wire: BTreeMap::new(),
+            destinations: Vec::new(),
             sent: 0,
             datagrams: [Vec::new(), Vec::new()],
         };
@@ -150,27 +154,37 @@ impl Pair {
             assert_eq!(transmit.size, out.len());
             let segment = transmit.segment_size.unwrap_or(transmit.size);
             for datagram in out.chunks(segment) {
-                self.put(side, datagram.to_vec());
+                self.destinations.push((transmit.destination, datagram.len()));
+                self.put(side, transmit.destination, datagram.to_vec());
             }
         }
         self.end(side).settle();
     }
 
-    fn put(&mut self, from: Side, mut datagram: Vec<u8>) {
+    fn put(&mut self, from: Side, to: SocketAddr, mut datagram: Vec<u8>) {
         self.datagrams[from as usize].push(datagram.len());
+        let source = self.end(from).address;
+        if to != self.end(from.peer()).address {
+            return;
+        }
         if (self.filter)(from, &mut datagram) {
             for late in (self.copies)(from, self.datagrams[from as usize].len() - 1) {
                 self.sent += 1;
                 let arrival = (self.now + self.latency + late, self.sent);
-                self.wire.insert(arrival, (from.peer(), datagram.clone()));
+                self.wire.insert(arrival, (from.peer(), source, datagram.clone()));
             }
         }
     }
 
     /// Delivers a datagram to an end at once.
-    pub(super) fn receive(&mut self, side: Side, mut datagram: Vec<u8>) {
-        let (now, ecn) = (self.now, self.ecn);
+    pub(super) fn receive(&mut self, side: Side, datagram: Vec<u8>) {
         let from = self.end(side.peer()).address;
+        self.receive_from(side, from, datagram);
+    }
+
+    /// Delivers a datagram from this address to an end at once.
+    pub(super) fn receive_from(&mut self, side: Side, from: SocketAddr, mut datagram: Vec<u8>) {
+        let (now, ecn) = (self.now, self.ecn);
         let end = self.end(side);
         match end.endpoint.handle(from, &datagram) {
             DatagramEvent::Drop | DatagramEvent::Respond(_) => return,
@@ -209,8 +223,8 @@ impl Pair {
             }
         }
         while let Some(entry) = self.wire.first_entry().filter(|e| e.key().0 <= self.now) {
-            let (side, datagram) = entry.remove();
-            self.receive(side, datagram);
+            let (side, from, datagram) = entry.remove();
+            self.receive_from(side, from, datagram);
         }
         true
     }

@@ -135,7 +135,8 @@ fn path_challenges_are_answered_once_in_a_padded_datagram() {
     }
     pair.flush(Side::Server);
     let answers = &pair.datagrams[Side::Server as usize][before..];
-    assert_eq!(answers, [1200]);
+    let padded = answers.iter().filter(|size| **size == 1200).count();
+    assert_eq!((padded, answers.len()), (1, 2), "a response and an acknowledgement");
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn backoff_is_finite() {
 #[test]
 fn slow_paths_are_probed_more_slowly_too() {
     let mut rig = Rig::confirmed();
-    rig.recovery.reset_rtt(5_000 * MS);
+    rig.recovery.change_path(RttEstimator::new(5_000 * MS));
     rig.send(Data, 1);
     let base = rig.timeout(FREE).unwrap();
     for (pn, times) in [(2, 2), (3, 2), (4, 2)] {
@@ -227,7 +227,7 @@ fn discarding_a_space_is_no_loss() {
 #[test]
 fn new_path_forgets_the_round_trip_time() {
     let mut rig = Rig::confirmed();
-    rig.recovery.reset_rtt(INITIAL_RTT);
+    rig.recovery.change_path(RttEstimator::new(INITIAL_RTT));
     assert_eq!(rig.recovery.rtt().first_sample(), None);
     assert_eq!(rig.recovery.rtt().smoothed(), INITIAL_RTT);
 }

@@ -145,7 +145,7 @@ fn a_new_path_is_not_known_to_reorder() {
     let mut rig = Rig::confirmed();
     reorder(&mut rig, 1..300, 50);
     assert!(rig.recovery.reordering.is_seen());
-    rig.recovery.reset_rtt(INITIAL_RTT);
+    rig.recovery.change_path(RttEstimator::new(INITIAL_RTT));
     assert!(!rig.recovery.reordering.is_seen());
 }
 

@@ -1,0 +1,223 @@
+//! Changes of the client's address (RFC 9000 section 9).
+
+use super::pair::{Forgery, Pair, pattern};
+use crate::connection::migration::MAX_PATH_FRAMES;
+use crate::wire_format::Frame;
+use crate::{Dir, Side, SpaceId, TransportConfig};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Another port of the client's host.
+fn other_port(n: u16) -> SocketAddr {
+    ([127, 0, 0, 1], 1000 + n).into()
+}
+
+/// Another host.
+fn other_host(n: u8) -> SocketAddr {
+    ([192, 0, 2, n], 1).into()
+}
+
+/// A 1-RTT packet of the client with these frames.
+fn packet(pair: &mut Pair, frames: &[Frame<'_>]) -> Vec<u8> {
+    let mut payload = Vec::new();
+    frames.iter().for_each(|frame| frame.encode(&mut payload));
+    pair.forge(Side::Client, SpaceId::Data, &payload, Forgery::default())
+}
+
+/// How many bytes went to an address since `from`.
+fn sent_to(pair: &Pair, address: SocketAddr, from: usize) -> usize {
+    pair.destinations[from..].iter().filter(|(to, _)| *to == address).map(|(_, size)| size).sum()
+}
+
+#[test]
+fn a_server_follows_its_client_and_validates_the_address() {
+    for address in [other_port(1), other_host(1)] {
+        for (from, to) in [(Side::Client, Side::Server), (Side::Server, Side::Client)] {
+            let mut pair = Pair::connected();
+            let data = pattern(500_000);
+            pair.send(from, Dir::Uni, &data);
+            pair.client.address = address;
+            let now = pair.now;
+            pair.client.conn().set_kept_alive(now, true);
+            assert_eq!(pair.accept_and_read(to, Dir::Uni), data);
+            assert_eq!(pair.server.conn().remote_address(), address);
+            assert!(pair.server.conn().path.address.is_validated());
+            assert!(!pair.server.conn().migration.is_validating());
+        }
+    }
+}
+
+#[test]
+fn only_another_host_makes_a_server_forget_the_path() {
+    for (address, forgets) in [(other_port(1), false), (other_host(1), true)] {
+        let mut pair = Pair::connected();
+        pair.send(Side::Server, Dir::Uni, &pattern(500_000));
+        pair.accept_and_read(Side::Client, Dir::Uni);
+        let window = pair.server.conn().stats().congestion_window;
+        let datagram = packet(&mut pair, &[Frame::Ping]);
+        pair.receive_from(Side::Server, address, datagram);
+        let stats = pair.server.conn().stats();
+        assert_eq!(stats.congestion_window < window, forgets);
+        assert_eq!(stats.rtt == TransportConfig::default().initial_rtt, forgets);
+    }
+}
+
+#[test]
+fn no_more_than_three_times_what_came_goes_to_an_unvalidated_address() {
+    let mut pair = Pair::connected();
+    pair.send(Side::Server, Dir::Uni, &pattern(100_000));
+    let (spoofed, start) = (other_host(7), pair.destinations.len());
+    let datagram = packet(&mut pair, &[Frame::Ping]);
+    let size = datagram.len();
+    pair.receive_from(Side::Server, spoofed, datagram);
+    pair.run_for(2 * SECOND);
+    let sent = sent_to(&pair, spoofed, start);
+    assert!(sent > 0 && sent <= 3 * size, "{sent} for {size}");
+    assert_eq!(pair.loss(Side::Server), None);
+}
+
+#[test]
+fn a_path_that_nobody_answers_on_is_left_again() {
+    let mut pair = Pair::connected();
+    let (home, nowhere) = (pair.client.address, other_host(7));
+    let window = pair.server.conn().stats().congestion_window;
+    pair.filter = Box::new(|from, _| from == Side::Server);
+    let datagram = packet(&mut pair, &[Frame::Ping]);
+    pair.receive_from(Side::Server, nowhere, datagram);
+    assert_eq!(pair.server.conn().remote_address(), nowhere);
+    pair.run_for(4 * SECOND);
+    assert_eq!(pair.server.conn().remote_address(), home);
+    assert_eq!(pair.server.conn().stats().congestion_window, window, "nothing was forgotten");
+    pair.filter = Box::new(|_, _| true);
+    let data = pattern(100_000);
+    pair.send(Side::Server, Dir::Uni, &data);
+    assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), data);
+}
+
+#[test]
+fn a_copied_packet_does_not_keep_a_server_from_its_client() {
+    let mut pair = Pair::connected();
+    let home = pair.client.address;
+    let datagram = packet(&mut pair, &[Frame::Ping]);
+    pair.receive_from(Side::Server, other_host(7), datagram);
+    assert_ne!(pair.server.conn().remote_address(), home);
+    // The challenge on the old path makes the client speak (RFC 9000 section 9.3.3).
+    pair.run_for(pair.latency * 2 + Duration::from_millis(30));
+    assert_eq!(pair.server.conn().remote_address(), home);
+    assert!(pair.server.conn().path.address.is_validated());
+}
+
+#[test]
+fn neither_probes_nor_late_packets_move_a_server() {
+    let mut pair = Pair::connected();
+    let (home, elsewhere) = (pair.client.address, other_host(7));
+    let late = packet(&mut pair, &[Frame::Ping]);
+    let newer = packet(&mut pair, &[Frame::Ping]);
+    pair.receive(Side::Server, newer);
+    pair.receive_from(Side::Server, elsewhere, late);
+    assert_eq!(pair.server.conn().remote_address(), home);
+    let start = pair.destinations.len();
+    let probe = packet(&mut pair, &[Frame::PathChallenge([1; 8]), Frame::Padding]);
+    let size = probe.len();
+    pair.receive_from(Side::Server, elsewhere, probe);
+    pair.flush(Side::Server);
+    assert_eq!(pair.server.conn().remote_address(), home);
+    let answer = sent_to(&pair, elsewhere, start);
+    assert!(answer > 0 && answer <= 3 * size, "{answer} for {size}");
+}
+
+#[test]
+fn nobody_moves_during_the_handshake() {
+    let mut pair = Pair::new();
+    pair.step(pair.now + SECOND);
+    pair.step(pair.now + SECOND);
+    let home = pair.client.address;
+    pair.client.address = other_port(1);
+    pair.run_for(SECOND);
+    assert_eq!(pair.server.conn().remote_address(), home);
+    assert!(pair.server.conn().is_handshaking());
+}
+
+#[test]
+fn a_server_that_forbids_migration_follows_another_port_only() {
+    let server = TransportConfig { migration: false, ..TransportConfig::default() };
+    let mut pair = Pair::with(TransportConfig::default(), server);
+    pair.handshake();
+    assert!(!pair.client.conn().may_migrate());
+    let home = pair.client.address;
+    for (address, then) in [(other_host(7), home), (other_port(7), other_port(7))] {
+        let datagram = packet(&mut pair, &[Frame::Ping]);
+        pair.receive_from(Side::Server, address, datagram);
+        assert_eq!(pair.server.conn().remote_address(), then);
+    }
+}
+
+#[test]
+fn a_client_that_moves_takes_other_identifiers_and_gets_others() {
+    let mut pair = Pair::connected();
+    assert!(pair.client.conn().may_migrate() && !pair.server.conn().may_migrate());
+    let before = [Side::Client, Side::Server].map(|s| pair.end(s).conn().path.remote_cids.active());
+    pair.client.address = other_host(7);
+    let now = pair.now;
+    pair.client.conn().local_address_changed(now);
+    pair.run_for(SECOND);
+    let after = [Side::Client, Side::Server].map(|s| pair.end(s).conn().path.remote_cids.active());
+    assert!(before[0] != after[0] && before[1] != after[1]);
+    let data = pattern(200_000);
+    pair.send(Side::Server, Dir::Uni, &data);
+    assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), data);
+    assert_eq!(pair.server.conn().remote_address(), other_host(7));
+    assert!(pair.server.conn().path.address.is_validated());
+}
+
+#[test]
+fn clients_ignore_other_servers() {
+    let mut pair = Pair::connected();
+    let home = pair.server.address;
+    let mut payload = Vec::new();
+    Frame::Ping.encode(&mut payload);
+    let datagram = pair.forge(Side::Server, SpaceId::Data, &payload, Forgery::default());
+    pair.receive_from(Side::Client, other_host(7), datagram);
+    assert_eq!(pair.client.conn().remote_address(), home);
+}
+
+#[test]
+fn floods_of_challenges_and_addresses_are_bounded() {
+    let mut pair = Pair::connected();
+    for n in 0..200 {
+        let probe = packet(&mut pair, &[Frame::PathChallenge([n; 8])]);
+        pair.receive_from(Side::Server, other_host(n), probe);
+        assert!(pair.server.conn().migration.queued() <= MAX_PATH_FRAMES);
+    }
+    for n in 0..1000 {
+        let move_on = packet(&mut pair, &[Frame::Ping, Frame::PathResponse([7; 8])]);
+        pair.receive_from(Side::Server, other_port(n), move_on);
+        assert!(pair.server.conn().migration.queued() <= MAX_PATH_FRAMES);
+    }
+    let start = pair.destinations.len();
+    pair.flush(Side::Server);
+    assert!(pair.destinations.len() - start <= 2 * MAX_PATH_FRAMES);
+    let data = pattern(100_000);
+    pair.send(Side::Client, Dir::Uni, &data);
+    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+}
+
+#[test]
+fn one_lost_challenge_or_response_does_no_harm() {
+    for lost in 0..6 {
+        let mut pair = Pair::connected();
+        let data = pattern(300_000);
+        pair.send(Side::Client, Dir::Uni, &data);
+        pair.client.address = other_host(7);
+        let mut n = 0;
+        pair.filter = Box::new(move |from, _| {
+            n += usize::from(from == Side::Server);
+            from == Side::Client || n != lost
+        });
+        assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+        pair.run_for(SECOND);
+        assert!(pair.server.conn().path.address.is_validated(), "{lost}");
+    }
+}

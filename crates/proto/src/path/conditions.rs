@@ -1,0 +1,54 @@
+//! What is known about a path, which is of no use on another one (RFC 9000 section 9.4).
+
+use super::Path;
+use super::loss_estimate::LossEstimate;
+use super::loss_floor::{LossFloorEstimator, LossMemory};
+use crate::congestion::{CongestionController, CongestionFactory, Pacer, PathParameters};
+use crate::recovery::rtt::RttEstimator;
+use std::time::{Duration, Instant};
+
+/// The round-trip time, the losses and the congestion control of a path.
+#[derive(Debug)]
+pub struct Conditions {
+    rtt: RttEstimator,
+    congestion: Box<dyn CongestionController>,
+    pacer: Pacer,
+    loss: LossEstimate,
+    floor: LossFloorEstimator,
+}
+
+impl Conditions {
+    /// Those of a path of which nothing is known.
+    pub fn unknown(
+        mtu: u16,
+        initial_rtt: Duration,
+        congestion: &dyn CongestionFactory,
+        seed: u64,
+    ) -> Self {
+        Self {
+            rtt: RttEstimator::new(initial_rtt),
+            congestion: congestion.build(&PathParameters::new(mtu, seed)),
+            pacer: Pacer::new(mtu),
+            loss: LossEstimate::default(),
+            floor: LossFloorEstimator::new(LossMemory::default()),
+        }
+    }
+}
+
+impl Path {
+    /// Goes over to other conditions; returns the present ones. Packets in flight no longer count.
+    pub fn replace_conditions(&mut self, now: Instant, new: Conditions) -> Conditions {
+        let Conditions { rtt, congestion, pacer, loss, floor } = new;
+        let old = Conditions {
+            rtt: self.recovery.change_path(rtt),
+            congestion: std::mem::replace(&mut self.congestion, congestion),
+            pacer: std::mem::replace(&mut self.pacer, pacer),
+            loss: std::mem::replace(&mut self.loss, loss),
+            floor: std::mem::replace(&mut self.floor, floor),
+        };
+        self.app_limited = true;
+        self.reports = super::settle::Reports::default();
+        self.update_pacer(now);
+        old
+    }
+}

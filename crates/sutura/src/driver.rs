@@ -5,8 +5,8 @@
 //! each wants to send, and sends it.
 
 use crate::connection::{Shared, lock};
-use crate::endpoint::Inner;
-use crate::udp::{self, Received};
+use crate::endpoint::{Inner, Sockets};
+use crate::udp::{self, Received, UdpSocket};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -160,6 +160,9 @@ impl Driver {
     /// Collects the connections that applications have changed since the last turn.
     fn take_dirty(&mut self, cx: &Context<'_>) {
         self.inner.dirty.take(&mut self.touched, cx);
+        if self.inner.take_rebound() {
+            self.tell_of_another_socket();
+        }
         for shared in self.inner.take_opened() {
             self.adopt(shared);
         }
@@ -170,17 +173,43 @@ impl Driver {
         self.touched = touched;
     }
 
+    fn tell_of_another_socket(&mut self) {
+        let now = Instant::now();
+        for entry in self.connections.slots.iter().flatten() {
+            entry.shared.lock().quic.local_address_changed(now);
+            self.touched.push(entry.shared.handle);
+        }
+    }
+
     /// Receives datagrams and passes them to their connections. Returns whether there may be more.
     fn receive(&mut self, cx: &mut Context<'_>) -> std::io::Result<bool> {
+        let Sockets { present, previous } = self.inner.sockets();
+        if let Some(previous) = previous {
+            // What comes late is welcome, but its failure is no loss.
+            let _ = self.receive_from(cx, &previous, RECEIVE_BATCHES);
+        }
+        self.receive_from(cx, &present, RECEIVE_BATCHES)
+    }
+
+    /// Receives at most `batches` batches from a socket. Returns whether there may be more.
+    fn receive_from(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: &Arc<UdpSocket>,
+        batches: usize,
+    ) -> std::io::Result<bool> {
         let inner = self.inner.clone();
-        for _ in 0..RECEIVE_BATCHES {
+        for _ in 0..batches {
             let mut receiver = lock(&inner.receiver);
             let now = Instant::now();
-            let result = inner.socket.poll_recv(cx, &mut receiver, |meta, datagram| {
+            let result = socket.poll_recv(cx, &mut receiver, |meta, datagram| {
                 self.on_datagram(now, &meta, datagram);
             });
             match result {
                 Poll::Pending => return Ok(false),
+                Poll::Ready(Ok(_)) if Arc::ptr_eq(socket, &inner.socket()) => {
+                    inner.drop_previous_socket();
+                }
                 Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(error)) => return Err(error),
             }
@@ -291,7 +320,7 @@ impl Driver {
                 return Ok(Progress::Done);
             }
             self.buffer.clear();
-            let segments = self.inner.socket.max_segments().min(MAX_SEGMENTS);
+            let segments = self.inner.socket().max_segments().min(MAX_SEGMENTS);
             let transmit = state.quic.poll_transmit(Instant::now(), segments, &mut self.buffer);
             drop(state);
             let Some(transmit) = transmit else {
@@ -318,7 +347,7 @@ impl Driver {
             contents: &batch.contents[batch.sent..],
             segment_size: batch.transmit.segment_size,
         };
-        let result = self.inner.socket.poll_send(cx, &mut outgoing);
+        let result = self.inner.socket().poll_send(cx, &mut outgoing);
         let left = outgoing.contents.len();
         match result {
             Poll::Ready(Ok(())) => {

@@ -25,10 +25,18 @@ type MakeObserver = Arc<dyn Fn(Side) -> Option<Box<dyn Observer>> + Send + Sync>
 /// The state that the endpoint's handles and its driver share.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    pub(crate) socket: UdpSocket,
+    sockets: Mutex<Sockets>,
     pub(crate) receiver: Mutex<ReceiveBuffers>,
     pub(crate) state: Mutex<State>,
     pub(crate) dirty: Arc<Dirty>,
+}
+
+/// The endpoint's socket, and the one before it until something has arrived at the new one: the peers
+/// send to the old address until they know the new one.
+#[derive(Debug, Clone)]
+pub(crate) struct Sockets {
+    pub(crate) present: Arc<UdpSocket>,
+    pub(crate) previous: Option<Arc<UdpSocket>>,
 }
 
 /// Makes the observers of the endpoint's connections.
@@ -56,9 +64,31 @@ pub(crate) struct State {
     handles: usize,
     closed: bool,
     shut_down: bool,
+    /// Whether connections must be told that the socket was replaced.
+    rebound: bool,
 }
 
 impl Inner {
+    /// The socket to send on.
+    pub(crate) fn socket(&self) -> Arc<UdpSocket> {
+        lock(&self.sockets).present.clone()
+    }
+
+    /// The sockets to receive from.
+    pub(crate) fn sockets(&self) -> Sockets {
+        lock(&self.sockets).clone()
+    }
+
+    /// Closes the previous socket.
+    pub(crate) fn drop_previous_socket(&self) {
+        lock(&self.sockets).previous = None;
+    }
+
+    /// Whether the socket was replaced since the last call.
+    pub(crate) fn take_rebound(&self) -> bool {
+        std::mem::take(&mut lock(&self.state).rebound)
+    }
+
     /// Offers a connection to the application. Returns false if the backlog is full.
     pub(crate) fn offer(&self, shared: Arc<Shared>) -> bool {
         let mut state = lock(&self.state);
@@ -93,7 +123,7 @@ impl Inner {
 
     /// The address as the socket needs it: IPv4-mapped if the socket is dual-stack.
     fn reachable(&self, address: SocketAddr) -> SocketAddr {
-        match (self.socket.local_addr(), address) {
+        match (self.socket().local_addr(), address) {
             (Ok(SocketAddr::V6(_)), SocketAddr::V4(v4)) => {
                 SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
             }
@@ -184,7 +214,7 @@ impl Endpoint {
         let server = server.map(|s| Arc::new(s.into_proto()));
         let proto = proto::Endpoint::new(Arc::new(config), server, seed);
         let inner = Arc::new(Inner {
-            socket,
+            sockets: Mutex::new(Sockets { present: Arc::new(socket), previous: None }),
             receiver: Mutex::new(ReceiveBuffers::new()),
             state: Mutex::new(State {
                 proto,
@@ -197,6 +227,7 @@ impl Endpoint {
                 handles: 1,
                 closed: false,
                 shut_down: false,
+                rebound: false,
             }),
             dirty: Arc::default(),
         });
@@ -230,7 +261,30 @@ impl Endpoint {
     /// # Errors
     /// The socket does not report its address.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.inner.socket.local_addr()
+        self.inner.socket().local_addr()
+    }
+
+    /// Moves the endpoint and its connections to another socket, such as one on another network (RFC
+    /// 9000 section 9). The clients among them go on from there with fresh connection identifiers and
+    /// what they know about the path forgotten; those whose handshake is not confirmed yet, or whose
+    /// server forbids migration, may end. Clients of a server endpoint do not learn of its new
+    /// address.
+    ///
+    /// # Errors
+    /// The socket cannot be used, or is of another address family. Must be called within a tokio
+    /// runtime. Nothing changes then.
+    pub fn rebind(&self, socket: std::net::UdpSocket) -> io::Result<()> {
+        if socket.local_addr()?.is_ipv4() != self.local_addr()?.is_ipv4() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "another address family"));
+        }
+        tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
+        let present = Arc::new(UdpSocket::from_std(socket)?);
+        let mut sockets = lock(&self.inner.sockets);
+        sockets.previous = Some(std::mem::replace(&mut sockets.present, present));
+        drop(sockets);
+        lock(&self.inner.state).rebound = true;
+        self.inner.dirty.wake();
+        Ok(())
     }
 
     /// Opens a connection to `server_name` at `address`, with the default configuration.

@@ -5,7 +5,7 @@ use super::sent::SentPacket;
 use crate::ids::SpaceId;
 use std::time::{Duration, Instant};
 
-/// The probe timeout is doubled until it is this long, unless [`MIN_DOUBLINGS`] make it longer.
+/// The probe timeout is doubled until it is this long, but at least once.
 ///
 /// This is how long a path that was gone stays unused once it is back, so it must be short compared
 /// with an idle timeout: an outage may then last nearly as long as that. Two packets of probes in two

@@ -52,7 +52,7 @@
 //! #     loop {
 //! #         let (mut up, mut down) = (Vec::new(), Vec::new());
 //! #         if client.poll_transmit(now, 1, &mut up).is_some() {
-//! #             if let DatagramEvent::NewConnection(_, new) = endpoint.handle(at_client, &up) {
+//! #             if let DatagramEvent::NewConnection(_, new) = endpoint.handle(now, at_client, &up) {
 //! #                 *server = Some(new);
 //! #             }
 //! #             if let Some(server) = server {

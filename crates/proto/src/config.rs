@@ -8,7 +8,7 @@ use crate::streams::delivery::{DeliveryFactory, StreamOrder};
 use crate::streams::resend_order::{ByLoss, ResendOrderFactory};
 use crate::wire::code_id::CodeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use sutura_schedule::{SchedulerFactory, Scheme};
 
 /// The smallest UDP payload that a QUIC path must carry (RFC 9000 section 14).
@@ -157,15 +157,67 @@ impl Default for TransportConfig {
 /// The settings of an endpoint.
 #[derive(Debug, Clone)]
 pub struct EndpointConfig {
-    /// How many incoming handshakes may be in progress at once; any more are ignored.
+    /// How many incoming handshakes may be in progress at once. When there are as many, the oldest
+    /// of a client that has not shown that it receives what is sent to its address makes room for
+    /// another. At most 256 may be in progress with clients of one IPv4 address or IPv6 /64.
     pub max_handshakes: usize,
-    /// How many connections may exist at once.
+    /// With how many unvalidated handshakes in progress a server starts to answer new clients with
+    /// a Retry (RFC 9000 section 8.1.2): it then keeps nothing until they have shown that they
+    /// receive what is sent to their address, which takes them a round trip. 0 to always do so;
+    /// `None` for never, even if that means to give up handshakes for others.
+    pub retry_above: Option<usize>,
+    /// How many connections may exist at once; clients beyond that are refused.
     pub max_connections: usize,
+    /// Whether a server gives clients a token, with which their next connection from the same
+    /// address is validated at once (RFC 9000 section 8.1.3).
+    pub new_tokens: bool,
+    /// The key that seals tokens; `None` for one of the endpoint's own, which it replaces every
+    /// day.
+    pub token_key: Option<TokenKey>,
 }
 
 impl Default for EndpointConfig {
     fn default() -> Self {
-        Self { max_handshakes: 1000, max_connections: 100_000 }
+        Self {
+            max_handshakes: 1000,
+            retry_above: Some(500),
+            max_connections: 100_000,
+            new_tokens: true,
+            token_key: None,
+        }
+    }
+}
+
+/// A key that seals address validation tokens. Servers that share one accept each other's tokens,
+/// as does a server that is started again. Each remembers only by itself which were used.
+#[derive(Clone)]
+pub struct TokenKey {
+    secret: [u8; 32],
+    /// A moment, and how long after the UNIX epoch it was.
+    clock: (Instant, Duration),
+}
+
+impl TokenKey {
+    /// A key made from `secret`, which must be unpredictable. `now` is `since_epoch` after the UNIX
+    /// epoch; the age of tokens is counted from there.
+    #[must_use]
+    pub const fn new(secret: [u8; 32], now: Instant, since_epoch: Duration) -> Self {
+        Self { secret, clock: (now, since_epoch) }
+    }
+
+    pub(crate) const fn secret(&self) -> &[u8; 32] {
+        &self.secret
+    }
+
+    /// How long after the UNIX epoch `now` is.
+    pub(crate) fn since_epoch(&self, now: Instant) -> Duration {
+        self.clock.1 + now.saturating_duration_since(self.clock.0)
+    }
+}
+
+impl std::fmt::Debug for TokenKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TokenKey").finish_non_exhaustive()
     }
 }
 

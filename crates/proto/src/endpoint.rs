@@ -1,20 +1,29 @@
 //! The endpoint finds the connection that a datagram belongs to, and accepts and opens connections.
 //! It owns none of them.
 
+mod accept;
+mod half_open;
+mod received_tokens;
+mod token;
+
 use crate::config::{ClientConfig, EndpointConfig, MIN_UDP_PAYLOAD, ServerConfig, TransportConfig};
-use crate::connection::{self, Connection, EndpointEvent, NewConnection};
+use crate::connection::{Connection, EndpointEvent, NewConnection};
 use crate::crypto::StartError;
 use crate::error::TransportError;
 use crate::ids::{ConnectionId, Side};
 use crate::peers::Peers;
-use crate::wire::packet::{self, Invariants, Packet, PacketType, ProtectedPacket};
+use crate::wire::packet::{self, Invariants, Packet, PacketType};
+use accept::Opener;
+use half_open::{HalfOpen, Rank};
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
+use received_tokens::ReceivedTokens;
 use slab::Slab;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
+use token::Tokens;
 
 /// Length in bytes of the connection identifiers that this implementation chooses.
 pub const LOCAL_CID_SIZE: usize = 8;
@@ -31,7 +40,7 @@ pub struct ConnectionHandle(pub usize);
 pub enum DatagramEvent {
     /// It belongs to no connection: drop it.
     Drop,
-    /// It asks for an unsupported version: send these bytes back to its sender as one datagram.
+    /// It is answered without a connection: send these bytes back to its sender as one datagram.
     Respond(Vec<u8>),
     /// Pass it to this connection.
     Connection(ConnectionHandle),
@@ -59,8 +68,18 @@ pub enum ConnectError {
 #[derive(Debug)]
 struct Entry {
     cids: Vec<ConnectionId>,
-    handshaking: bool,
-    side: Side,
+    /// While a server's handshake is under way: its place among all of them.
+    half_open: Option<Rank>,
+    /// While a server's handshake is under way: who asked for it.
+    opener: Option<Box<Opener>>,
+    /// On a client: the server's name.
+    server_name: Option<String>,
+}
+
+impl Entry {
+    fn new(cids: &[ConnectionId]) -> Self {
+        Self { cids: cids.to_vec(), half_open: None, opener: None, server_name: None }
+    }
 }
 
 /// Routes datagrams to connections.
@@ -73,7 +92,13 @@ pub struct Endpoint {
     /// All identifiers that route datagrams: ours, and those that clients chose for their first
     /// packets. The peer chooses some of the keys, so the hasher is randomly keyed.
     routes: HashMap<ConnectionId, ConnectionHandle>,
-    handshakes: usize,
+    half_open: HalfOpen,
+    /// Connections given up to make room, of which the application has not been told.
+    given_up: VecDeque<ConnectionHandle>,
+    /// Whether clients are let in.
+    accepting: bool,
+    tokens: Tokens,
+    received_tokens: ReceivedTokens,
     peers: Peers,
 }
 
@@ -86,20 +111,35 @@ impl Endpoint {
         server: Option<Arc<ServerConfig>>,
         seed: [u8; 32],
     ) -> Self {
+        // A generator of its own, so that tokens do not change what connections draw.
+        let tokens = Tokens::new(config.token_key.clone(), StdRng::from_seed(seed.map(|b| !b)));
         Self {
             config,
+            accepting: server.is_some(),
             server,
             rng: StdRng::from_seed(seed),
             connections: Slab::new(),
             routes: HashMap::new(),
-            handshakes: 0,
+            half_open: HalfOpen::default(),
+            given_up: VecDeque::new(),
+            tokens,
+            received_tokens: ReceivedTokens::default(),
             peers: Peers::default(),
         }
     }
 
-    /// Replaces the configuration for connections accepted from now on.
+    /// Replaces the configuration for connections accepted from now on. With `None`, no more are
+    /// accepted: a server then answers with CONNECTION_REFUSED (RFC 9000 section 20.1).
     pub fn set_server_config(&mut self, server: Option<Arc<ServerConfig>>) {
-        self.server = server;
+        self.accepting = server.is_some();
+        // The old configuration still makes the keys of refusals.
+        self.server = server.or(self.server.take());
+    }
+
+    /// How many handshakes of clients are in progress.
+    #[cfg(test)]
+    pub(crate) fn half_open(&self) -> usize {
+        self.half_open.len()
     }
 
     /// How many connections are not drained yet.
@@ -136,9 +176,13 @@ impl Endpoint {
         let seed = self.random_seed();
         let ClientConfig { crypto, transport } = config;
         let new = self.describe(Side::Client, remote, transport, original_dcid, local_cid, seed);
-        let connection = Connection::client(now, new, crypto, server_name)?;
-        let handle = self.register(Side::Client, &[local_cid]);
-        Ok((handle, Box::new(connection)))
+        let mut connection = Connection::client(now, new, crypto, server_name)?;
+        if let Some(token) = self.received_tokens.take(server_name) {
+            connection.set_token(token);
+        }
+        let mut entry = Entry::new(&[local_cid]);
+        entry.server_name = Some(server_name.to_owned());
+        Ok((self.register(entry), Box::new(connection)))
     }
 
     fn describe(
@@ -154,8 +198,9 @@ impl Endpoint {
         NewConnection { side, remote, transport, original_dcid, local_cid, seed, loss_memory }
     }
 
-    /// Decides where a datagram received from `remote` goes.
-    pub fn handle(&mut self, remote: SocketAddr, datagram: &[u8]) -> DatagramEvent {
+    /// Decides where a datagram received from `remote` goes. Call
+    /// [`poll_given_up`](Self::poll_given_up) afterwards.
+    pub fn handle(&mut self, now: Instant, remote: SocketAddr, datagram: &[u8]) -> DatagramEvent {
         let Ok(invariants) = packet::parse_invariants(datagram, LOCAL_CID_SIZE) else {
             return DatagramEvent::Drop;
         };
@@ -172,7 +217,7 @@ impl Endpoint {
         }
         match packet::parse(datagram, 0, LOCAL_CID_SIZE) {
             Ok(Packet::Protected(packet)) if packet.ty == PacketType::Initial => {
-                self.accept(remote, &packet, datagram)
+                self.accept(now, remote, &packet, datagram)
             }
             _ => DatagramEvent::Drop,
         }
@@ -192,42 +237,26 @@ impl Endpoint {
         DatagramEvent::Respond(out)
     }
 
-    fn accept(
-        &mut self,
-        remote: SocketAddr,
-        packet: &ProtectedPacket,
-        datagram: &[u8],
-    ) -> DatagramEvent {
-        let Some(server) = self.server.clone() else { return DatagramEvent::Drop };
-        let dcid = packet.dcid;
-        if dcid.len() < MIN_INITIAL_DCID
-            || self.handshakes >= self.config.max_handshakes
-            || self.connections.len() >= self.config.max_connections
-        {
-            return DatagramEvent::Drop;
-        }
-        // A packet that cannot be opened would leave behind a connection without a peer.
-        let keys = server.crypto.initial_keys(packet::VERSION_1, &dcid);
-        if !keys.is_ok_and(|keys| connection::is_authentic(&keys, packet, datagram)) {
-            return DatagramEvent::Drop;
-        }
-        let local_cid = self.fresh_cid();
-        let seed = self.random_seed();
-        let transport = server.transport.clone();
-        let new = self.describe(Side::Server, remote, transport, dcid, local_cid, seed);
-        let Ok(connection) = Connection::server(new, &*server.crypto, packet.scid) else {
-            return DatagramEvent::Drop;
-        };
-        let handle = self.register(Side::Server, &[local_cid, dcid]);
-        DatagramEvent::NewConnection(handle, Box::new(connection))
+    fn register(&mut self, entry: Entry) -> ConnectionHandle {
+        let cids = entry.cids.clone();
+        let handle = ConnectionHandle(self.connections.insert(entry));
+        self.routes.extend(cids.into_iter().map(|cid| (cid, handle)));
+        handle
     }
 
-    fn register(&mut self, side: Side, cids: &[ConnectionId]) -> ConnectionHandle {
-        let entry = Entry { cids: cids.to_vec(), handshaking: true, side };
-        let handle = ConnectionHandle(self.connections.insert(entry));
-        self.routes.extend(cids.iter().map(|&cid| (cid, handle)));
-        self.handshakes += usize::from(side.is_server());
-        handle
+    /// Gives up a handshake to make room for another.
+    fn give_up(&mut self, rank: Rank) {
+        let Some(handle) = self.half_open.remove(rank) else { return };
+        if let Some(entry) = self.connections.get_mut(handle.0) {
+            (entry.half_open, entry.opener) = (None, None);
+        }
+        self.given_up.push_back(handle);
+    }
+
+    /// The next connection whose handshake is given up to make room for others: its client has not
+    /// shown in time that it exists. [`Discard`](Connection::discard) it.
+    pub fn poll_given_up(&mut self) -> Option<ConnectionHandle> {
+        self.given_up.pop_front()
     }
 
     /// Handles an event of a connection.
@@ -243,14 +272,27 @@ impl Endpoint {
                 entry.cids.retain(|c| *c != cid);
                 self.routes.remove(&cid);
             }
+            EndpointEvent::AddressValidated => {
+                entry.half_open = entry.half_open.map(|rank| self.half_open.validate(rank));
+            }
             EndpointEvent::HandshakeDone => {
-                let was = std::mem::replace(&mut entry.handshaking, false);
-                self.handshakes -= usize::from(was && entry.side.is_server());
+                entry.opener = None;
+                if let Some(rank) = entry.half_open.take() {
+                    self.half_open.remove(rank);
+                }
+            }
+            EndpointEvent::NewToken(token) => {
+                if let Some(server_name) = &entry.server_name {
+                    self.received_tokens.insert(server_name, token);
+                }
             }
             EndpointEvent::Learned(address, losses) => self.peers.learn(address, losses),
             EndpointEvent::Drained => {
                 let entry = self.connections.remove(handle.0);
-                self.handshakes -= usize::from(entry.handshaking && entry.side.is_server());
+                if let Some(rank) = entry.half_open {
+                    self.half_open.remove(rank);
+                }
+                self.given_up.retain(|given_up| *given_up != handle);
                 for cid in entry.cids {
                     self.routes.remove(&cid);
                 }

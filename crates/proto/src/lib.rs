@@ -35,7 +35,7 @@
 //!         let (mut up, mut down) = (Vec::new(), Vec::new());
 //!         if client.poll_transmit(now, 1, &mut up).is_some() {
 //!             // The first packet of a client makes a connection.
-//!             if let DatagramEvent::NewConnection(_, new) = endpoint.handle(at_client, &up) {
+//!             if let DatagramEvent::NewConnection(_, new) = endpoint.handle(now, at_client, &up) {
 //!                 *server = Some(new);
 //!             }
 //!             if let Some(server) = server {
@@ -108,7 +108,7 @@ mod wire;
 
 pub use config::{
     ClientConfig, EndpointConfig, FecConfig, MAX_UDP_PAYLOAD, MIN_UDP_PAYLOAD, ServerConfig,
-    TransportConfig,
+    TokenKey, TransportConfig,
 };
 pub use congestion::Algorithm;
 pub use connection::{

@@ -78,8 +78,10 @@ impl Host {
     fn new(server: Option<Arc<ServerConfig>>, accept: Option<Accept>, seed: u64) -> Self {
         let mut bytes = [0; 32];
         sutura_random::Rng::new(seed).fill(&mut bytes);
+        // No simulated client comes back for a second connection.
+        let config = EndpointConfig { new_tokens: false, ..EndpointConfig::default() };
         Self {
-            endpoint: Endpoint::new(Arc::new(EndpointConfig::default()), server, bytes),
+            endpoint: Endpoint::new(Arc::new(config), server, bytes),
             accept,
             guests: BTreeMap::new(),
             next: None,
@@ -252,7 +254,7 @@ impl Node for Host {
         ecn: Option<EcnCodepoint>,
         payload: &mut [u8],
     ) {
-        let handle = match self.endpoint.handle(from, payload) {
+        let handle = match self.endpoint.handle(now, from, payload) {
             DatagramEvent::Connection(handle) => handle,
             DatagramEvent::NewConnection(handle, connection) => {
                 let Some(accept) = &mut self.accept else { return };
@@ -263,6 +265,12 @@ impl Node for Host {
             // All nodes speak the same version, so nobody waits for a version negotiation packet.
             DatagramEvent::Drop | DatagramEvent::Respond(_) => return,
         };
+        while let Some(given_up) = self.endpoint.poll_given_up() {
+            if let Some(guest) = self.guests.get_mut(&given_up) {
+                guest.connection.discard(now);
+            }
+            self.service(now, given_up);
+        }
         if let Some(guest) = self.guests.get_mut(&handle) {
             guest.connection.handle_datagram(now, from, ecn, payload);
             self.service(now, handle);

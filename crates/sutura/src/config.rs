@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use sutura_proto as proto;
 use sutura_proto::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
-pub use sutura_proto::{EndpointConfig, TransportConfig};
+pub use sutura_proto::{EndpointConfig, TokenKey, TransportConfig};
 
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -3,6 +3,7 @@
 use crate::driver::Dirty;
 use crate::groups::{GroupState, MAX_OUTCOMES};
 use crate::http::HttpState;
+use crate::incoming::Held;
 use crate::recv_stream::RecvStream;
 use crate::send_stream::SendStream;
 use bytes::Bytes;
@@ -78,6 +79,8 @@ pub(crate) struct State {
     waiters: Waiters,
     pub(crate) connected: bool,
     pub(crate) error: Option<ConnectionError>,
+    /// What came from a client that the application has not decided about.
+    held: Option<Held>,
     /// HTTP/3, if the application uses it.
     pub(crate) http: Option<Box<HttpState>>,
     /// Ordered groups, if the application uses them.
@@ -103,10 +106,12 @@ impl Shared {
         dirty: Arc<Dirty>,
     ) -> Arc<Self> {
         let state = State {
-            quic,
             waiters: Waiters::default(),
             connected: false,
             error: None,
+            // A client knows what it connects to.
+            held: quic.side().is_server().then(Held::default),
+            quic,
             http: None,
             groups: None,
             outcomes: VecDeque::new(),
@@ -134,7 +139,26 @@ impl State {
         ecn: Option<EcnCodepoint>,
         datagram: &mut [u8],
     ) {
+        if let Some(held) = &mut self.held {
+            return held.push(ecn, datagram);
+        }
         self.quic.handle_datagram(now, remote, ecn, datagram);
+        self.learn_of_end(now);
+    }
+
+    /// Starts the handshake of a client that the application accepts.
+    pub(crate) fn release(&mut self, now: Instant) {
+        let remote = self.quic.remote_address();
+        let held = self.held.take().into_iter().flat_map(Held::into_datagrams);
+        for (ecn, mut datagram) in held {
+            self.quic.handle_datagram(now, remote, ecn, &mut datagram);
+        }
+        self.learn_of_end(now);
+    }
+
+    /// Ends the connection without a word to the peer.
+    pub(crate) fn discard(&mut self, now: Instant) {
+        self.quic.discard(now);
         self.learn_of_end(now);
     }
 

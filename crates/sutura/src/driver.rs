@@ -21,8 +21,6 @@ use tokio::time::Sleep;
 
 /// Batches of datagrams received in one turn.
 const RECEIVE_BATCHES: usize = 16;
-/// Responses kept for clients without a connection; beyond that, clients get no response.
-const MAX_RESPONSES: usize = 64;
 /// Most datagrams that a connection builds as one batch for the kernel: as many as fit into 64 KiB,
 /// the kernel's maximum, on paths with the usual 1500 bytes.
 const MAX_SEGMENTS: usize = 44;
@@ -120,8 +118,6 @@ pub(crate) struct Driver {
     timers: BTreeSet<(Instant, ConnectionHandle)>,
     sleep: Pin<Box<Sleep>>,
     active: Vec<ConnectionHandle>,
-    /// Datagrams to send that belong to no connection.
-    responses: Vec<(SocketAddr, Vec<u8>)>,
     /// Bytes that the socket has not accepted yet.
     unsent: Option<Unsent>,
     buffer: Vec<u8>,
@@ -136,7 +132,6 @@ impl Driver {
             timers: BTreeSet::new(),
             sleep: Box::pin(tokio::time::sleep_until(tokio::time::Instant::now())),
             active: Vec::new(),
-            responses: Vec::new(),
             unsent: None,
             buffer: Vec::new(),
             touched: Vec::new(),
@@ -218,22 +213,31 @@ impl Driver {
     }
 
     fn on_datagram(&mut self, now: Instant, meta: &Received, datagram: &mut [u8]) {
-        let event = lock(&self.inner.state).proto.handle(meta.remote, datagram);
+        let inner = self.inner.clone();
+        let mut state = lock(&inner.state);
+        let event = state.proto.handle(now, meta.remote, datagram);
+        let given_up: Vec<_> = std::iter::from_fn(|| state.proto.poll_given_up()).collect();
+        drop(state);
+        for handle in given_up {
+            if let Some(entry) = self.connections.get(handle) {
+                entry.shared.lock().discard(now);
+                self.activate(handle);
+            }
+        }
         let handle = match event {
             DatagramEvent::Drop => return,
-            DatagramEvent::Respond(response) => {
-                if self.responses.len() < MAX_RESPONSES {
-                    self.responses.push((meta.remote, response));
-                }
-                return;
+            DatagramEvent::Respond(reply) => {
+                return lock(&inner.state).reply(meta.remote, Some(reply));
             }
             DatagramEvent::Connection(handle) => handle,
             DatagramEvent::NewConnection(handle, mut connection) => {
                 self.inner.observe(now, &mut connection);
                 let shared = Shared::new(handle, connection, self.inner.dirty.clone());
                 if !self.inner.offer(shared.clone()) {
-                    lock(&self.inner.state).proto.handle_event(handle, EndpointEvent::Drained);
-                    return;
+                    let mut state = lock(&inner.state);
+                    let refusal = state.proto.refuse(handle);
+                    state.reply(meta.remote, refusal);
+                    return state.proto.handle_event(handle, EndpointEvent::Drained);
                 }
                 self.adopt(shared);
                 handle
@@ -265,7 +269,7 @@ impl Driver {
         if !self.flush(cx)? {
             return Ok(false);
         }
-        while let Some((destination, contents)) = self.responses.pop() {
+        while let Some((destination, contents)) = self.take_reply() {
             let size = contents.len();
             let transmit = Transmit { destination, ecn: None, size, segment_size: None };
             if !self.send(cx, Unsent { transmit, contents, sent: 0 })? {
@@ -297,6 +301,10 @@ impl Driver {
         again.append(&mut self.active);
         self.active = again;
         Ok(more)
+    }
+
+    fn take_reply(&self) -> Option<(SocketAddr, Vec<u8>)> {
+        lock(&self.inner.state).take_reply()
     }
 
     fn drive_connection(
@@ -388,7 +396,7 @@ impl Driver {
         {
             self.timers.remove(&(at, handle));
         }
-        self.inner.connection_gone(self.connections.len);
+        self.inner.connection_gone(handle, self.connections.len);
     }
 
     /// Ends all connections after a fatal socket error.

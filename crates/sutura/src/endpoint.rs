@@ -3,6 +3,7 @@
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
 use crate::connection::{Connection, Shared, enlist, lock};
 use crate::driver::{Dirty, Driver};
+use crate::incoming::Incoming;
 use crate::udp::{ReceiveBuffers, UdpSocket};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -14,10 +15,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 use sutura_proto as proto;
 use sutura_proto::crypto::StartError;
-use sutura_proto::{ConnectError, ConnectionError, Observer, Side};
+use sutura_proto::{ConnectError, ConnectionError, ConnectionHandle, Observer, Side};
 
 /// Most accepted connections that wait for the application.
 const MAX_BACKLOG: usize = 1024;
+/// Answers kept for clients without a connection; beyond that, clients get none.
+const MAX_REPLIES: usize = 64;
 
 /// Makes observers for an endpoint's connections.
 type MakeObserver = Arc<dyn Fn(Side) -> Option<Box<dyn Observer>> + Send + Sync>;
@@ -56,7 +59,9 @@ pub(crate) struct State {
     observers: Observers,
     /// Opened by the application, not yet taken over by the driver.
     opened: Vec<Arc<Shared>>,
-    /// Accepted, but not yet taken by the application.
+    /// Answers to clients without a connection, not yet taken over by the driver.
+    replies: Vec<(SocketAddr, Vec<u8>)>,
+    /// Clients that the application has not decided about.
     backlog: VecDeque<Arc<Shared>>,
     accepting: Vec<Waker>,
     idle: Vec<Waker>,
@@ -66,6 +71,20 @@ pub(crate) struct State {
     shut_down: bool,
     /// Whether connections must be told that the socket was replaced.
     rebound: bool,
+}
+
+impl State {
+    /// Answers a client without a connection, if there is an answer.
+    pub(crate) fn reply(&mut self, to: SocketAddr, reply: Option<Vec<u8>>) {
+        if self.replies.len() < MAX_REPLIES {
+            self.replies.extend(reply.map(|reply| (to, reply)));
+        }
+    }
+
+    /// Takes an answer to send.
+    pub(crate) fn take_reply(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
+        self.replies.pop()
+    }
 }
 
 impl Inner {
@@ -113,8 +132,9 @@ impl Inner {
         std::mem::take(&mut lock(&self.state).opened)
     }
 
-    pub(crate) fn connection_gone(&self, left: usize) {
+    pub(crate) fn connection_gone(&self, gone: ConnectionHandle, left: usize) {
         let mut state = lock(&self.state);
+        state.backlog.retain(|shared| shared.handle != gone);
         state.connections = left + state.opened.len();
         if state.connections == 0 {
             state.idle.drain(..).for_each(Waker::wake);
@@ -175,7 +195,7 @@ impl Drop for Endpoint {
             let backlog = std::mem::take(&mut state.backlog);
             drop(state);
             for shared in backlog {
-                drop(Connection::new(shared));
+                drop(Incoming::new(self.inner.clone(), shared));
             }
             self.inner.dirty.wake();
         }
@@ -220,6 +240,7 @@ impl Endpoint {
                 proto,
                 observers: Observers::default(),
                 opened: Vec::new(),
+                replies: Vec::new(),
                 backlog: VecDeque::new(),
                 accepting: Vec::new(),
                 idle: Vec::new(),
@@ -240,7 +261,8 @@ impl Endpoint {
         self.client = Some(config);
     }
 
-    /// Replaces the configuration of connections accepted from now on; `None` accepts no more.
+    /// Replaces the configuration of connections accepted from now on. With `None`, new clients are
+    /// told that they are refused.
     pub fn set_server_config(&self, config: Option<ServerConfig>) {
         let config = config.map(|c| Arc::new(c.into_proto()));
         lock(&self.inner.state).proto.set_server_config(config);
@@ -333,14 +355,13 @@ impl Endpoint {
         Ok(connecting)
     }
 
-    /// Waits for the next connection that a client opens. `None` if the endpoint was closed. The
-    /// handshake may not be complete yet.
+    /// Waits for the next client that asks for a connection. `None` if the endpoint was closed.
     pub async fn accept(&self) -> Option<Incoming> {
         poll_fn(|cx| {
             let mut state = lock(&self.inner.state);
             if let Some(shared) = state.backlog.pop_front() {
                 drop(state);
-                return Poll::Ready(Some(Incoming(Connecting(Some(Connection::new(shared))))));
+                return Poll::Ready(Some(Incoming::new(self.inner.clone(), shared)));
             }
             if state.closed {
                 return Poll::Ready(None);
@@ -351,7 +372,8 @@ impl Endpoint {
         .await
     }
 
-    /// Accepts no more connections. Existing ones continue.
+    /// Accepts no more connections. Existing ones continue; new clients are told that they are
+    /// refused.
     pub fn stop_accepting(&self) {
         let mut state = lock(&self.inner.state);
         state.closed = true;
@@ -384,6 +406,10 @@ impl Endpoint {
 pub struct Connecting(Option<Connection>);
 
 impl Connecting {
+    pub(crate) fn new(connection: Option<Connection>) -> Self {
+        Self(connection)
+    }
+
     /// The connection, for setting an observer before the handshake is complete.
     #[must_use]
     pub fn connection(&self) -> Option<&Connection> {
@@ -408,38 +434,5 @@ impl Future for Connecting {
         }
         drop(state);
         Poll::Ready(self.0.take().ok_or(ConnectionError::LocallyClosed))
-    }
-}
-
-/// A connection that a client opens.
-#[derive(Debug)]
-pub struct Incoming(Connecting);
-
-impl Incoming {
-    /// The client's address, which is not validated yet.
-    #[must_use]
-    pub fn remote_address(&self) -> Option<SocketAddr> {
-        self.0.connection().map(Connection::remote_address)
-    }
-
-    /// The connection, for setting an observer before the handshake is complete.
-    #[must_use]
-    pub fn connection(&self) -> Option<&Connection> {
-        self.0.connection()
-    }
-
-    /// Rejects the client.
-    pub fn refuse(self) {
-        if let Some(connection) = self.0.connection() {
-            connection.close(0, b"refused");
-        }
-    }
-}
-
-impl Future for Incoming {
-    type Output = Result<Connection, ConnectionError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(cx)
     }
 }

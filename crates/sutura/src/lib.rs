@@ -30,17 +30,19 @@ mod driver;
 mod endpoint;
 pub mod groups;
 pub mod http;
+mod incoming;
 pub mod qlog;
 mod recv_stream;
 mod send_stream;
 mod udp;
 
 pub use config::{
-    ClientConfig, ConfigError, EndpointConfig, ServerConfig, TransportConfig,
+    ClientConfig, ConfigError, EndpointConfig, ServerConfig, TokenKey, TransportConfig,
     certificate_fingerprint,
 };
 pub use connection::Connection;
-pub use endpoint::{Connecting, Endpoint, Incoming};
+pub use endpoint::{Connecting, Endpoint};
+pub use incoming::{Incoming, RetryError};
 pub use recv_stream::{ReadError, ReadExactError, ReadToEndError, RecvStream};
 pub use send_stream::{SendStream, WriteError};
 pub use sutura_proto::{

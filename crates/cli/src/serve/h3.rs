@@ -41,13 +41,12 @@ pub async fn accept(
                 let accepted = accepted.clone();
                 connections.spawn(async move {
                     let remote = incoming.remote_address();
-                    match (incoming.await, remote) {
-                        (Ok(connection), _) => {
+                    match incoming.await {
+                        Ok(connection) => {
                             accepted(&connection);
                             serve(connection, service, shutdown).await;
                         }
-                        (Err(error), Some(remote)) => service.log.connection(remote, &error),
-                        (Err(_), None) => {}
+                        Err(error) => service.log.connection(remote, &error),
                     }
                 });
             }

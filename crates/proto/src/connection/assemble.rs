@@ -105,6 +105,7 @@ impl Connection {
         }
         space == SpaceId::Data
             && (self.handshake.done_due
+                || self.handshake.new_token.due
                 || self.local_cids.next_announcement().is_some()
                 || self.path.remote_cids.next_retirement().is_some()
                 || self.egress.streams.wants_control())
@@ -182,6 +183,9 @@ impl Connection {
             self.handshake.done_due = false;
             Frame::HandshakeDone.encode(out);
             packet.tokens.push(Token::HandshakeDone);
+        }
+        if self.handshake.new_token.write(room(out), out) {
+            packet.tokens.push(Token::NewTokenFrame);
         }
         while let Some(new) = self.local_cids.next_announcement() {
             let frame = Frame::NewConnectionId(NewConnectionId {

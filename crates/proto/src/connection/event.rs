@@ -25,12 +25,16 @@ pub enum Event {
 }
 
 /// An event for the endpoint.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum EndpointEvent {
     /// Route datagrams for this identifier to the connection.
     AddCid(ConnectionId),
     /// Stop routing datagrams for this identifier to the connection.
     RemoveCid(ConnectionId),
+    /// The client has shown that it receives what is sent to its address.
+    AddressValidated,
+    /// The server gave this client a token for its next connection (RFC 9000 section 8.1.3).
+    NewToken(Vec<u8>),
     /// The handshake is over; the connection no longer counts as pending.
     HandshakeDone,
     /// What the connection learned about losses on the path to this address. Later connections to

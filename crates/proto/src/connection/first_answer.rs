@@ -9,7 +9,7 @@ use crate::wire::packet::{RetryPacket, VERSION_1, VersionNegotiationPacket};
 use std::time::Instant;
 
 /// A longer token would leave too little room in an Initial packet for the handshake.
-const MAX_TOKEN: usize = 768;
+pub const MAX_TOKEN: usize = 768;
 
 /// What a client needs to follow a Retry, and what it remembers of one.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub struct RetryState {
     pub crypto: Option<ClientCrypto>,
     /// The source identifier of the Retry that was followed.
     pub source: Option<ConnectionId>,
-    /// The token that every later Initial carries.
+    /// The token that every Initial carries: of an earlier connection, or of the Retry.
     pub token: Vec<u8>,
 }
 

@@ -231,7 +231,7 @@ impl World {
     fn receive(&mut self, side: Side, mut datagram: Vec<u8>) {
         let remote = self.ends[side.peer() as usize].address;
         let end = &mut self.ends[side as usize];
-        match end.endpoint.handle(remote, &datagram) {
+        match end.endpoint.handle(self.now, remote, &datagram) {
             DatagramEvent::Drop => return,
             DatagramEvent::Respond(bytes) => {
                 self.wire.push_back((self.now + LATENCY, side.peer(), bytes));

@@ -2,6 +2,7 @@
 //! the peer's transport parameters (RFC 9001 section 4, RFC 9000 section 7).
 
 use super::first_answer::RetryState;
+use super::opening::NewToken;
 use super::{Connection, EndpointEvent, Event, State};
 use crate::config::{FecConfig, MAX_UDP_PAYLOAD, TransportConfig};
 use crate::crypto::{KeyChange, Keys, Session};
@@ -46,6 +47,8 @@ pub struct Handshake {
     pub peer_parameters_known: bool,
     /// Whether to send a HANDSHAKE_DONE.
     pub done_due: bool,
+    /// On a server: the token for the client's next connection.
+    pub new_token: NewToken,
 }
 
 impl Handshake {
@@ -68,6 +71,7 @@ impl Handshake {
             confirmed: false,
             peer_parameters_known: false,
             done_due: false,
+            new_token: NewToken::default(),
         }
     }
 }
@@ -78,11 +82,13 @@ pub fn local_parameters(
     side: Side,
     local_cid: ConnectionId,
     original_dcid: ConnectionId,
+    retry_source: Option<ConnectionId>,
     rng: &mut StdRng,
 ) -> TransportParameters {
     let datagrams = config.datagram_receive_buffer.is_some();
     TransportParameters {
         original_destination_connection_id: side.is_server().then_some(original_dcid),
+        retry_source_connection_id: retry_source,
         initial_source_connection_id: Some(local_cid),
         max_idle_timeout: millis(config.max_idle_timeout.unwrap_or_default()),
         max_udp_payload_size: MAX_UDP_PAYLOAD.into(),
@@ -184,6 +190,7 @@ impl Connection {
         if self.side.is_server() {
             // The client has proven that it received what only this server could send.
             self.handshake.done_due = true;
+            self.handshake.new_token.offer();
             self.confirm_handshake(now);
         }
         Ok(())

@@ -12,6 +12,7 @@ mod handshake;
 mod key_update;
 mod liveness;
 mod migration;
+mod opening;
 mod outcome;
 mod receive;
 mod space;
@@ -26,6 +27,7 @@ pub use crate::egress::{MessageOptions, MessageOutcome, MessageStats, SendMessag
 pub use api::{Datagrams, RecvStream, SendStream};
 pub use event::{EndpointEvent, Event};
 pub use liveness::Standstill;
+pub(crate) use opening::Opening;
 pub use stats::{ConnectionStats, TrafficStats};
 pub use transmit::Transmit;
 
@@ -154,7 +156,7 @@ impl Connection {
     ) -> Result<Self, ConnectError> {
         let remote_cid = new.original_dcid;
         let keys = crypto.initial_keys(VERSION_1, &new.original_dcid)?;
-        let mut connection = Self::new(new, remote_cid, keys, |params| {
+        let mut connection = Self::new(new, remote_cid, None, keys, |params| {
             crypto.start_session(VERSION_1, server_name, params)
         })?;
         connection.handshake.retry.crypto = Some(crypto);
@@ -162,19 +164,25 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Creates a server's connection to the client that chose `remote_cid`.
+    /// Creates a server's connection to the client that `opening` describes.
     pub(crate) fn server(
+        now: Instant,
         new: NewConnection,
         crypto: &dyn ServerCryptoConfig,
-        remote_cid: ConnectionId,
+        opening: Opening,
     ) -> Result<Self, ConnectError> {
-        let keys = crypto.initial_keys(VERSION_1, &new.original_dcid)?;
-        Self::new(new, remote_cid, keys, |params| crypto.start_session(VERSION_1, params))
+        let Opening { remote_cid, initial_dcid, retry_source, validated, new_token } = opening;
+        let keys = crypto.initial_keys(VERSION_1, &initial_dcid)?;
+        let start = |params| crypto.start_session(VERSION_1, params);
+        let mut connection = Self::new(new, remote_cid, retry_source, keys, start)?;
+        connection.admitted(now, validated, new_token);
+        Ok(connection)
     }
 
     fn new(
         new: NewConnection,
         remote_cid: ConnectionId,
+        retry_source: Option<ConnectionId>,
         initial_keys: Keys,
         start: impl FnOnce(Vec<u8>) -> Result<Box<dyn Session>, StartError>,
     ) -> Result<Self, ConnectError> {
@@ -188,7 +196,14 @@ impl Connection {
             loss_memory,
         } = new;
         let mut rng = StdRng::from_seed(seed);
-        let local = handshake::local_parameters(&config, side, local_cid, original_dcid, &mut rng);
+        let local = handshake::local_parameters(
+            &config,
+            side,
+            local_cid,
+            original_dcid,
+            retry_source,
+            &mut rng,
+        );
         let mut parameters = Vec::new();
         local.encode(side, &mut parameters);
         let session = start(parameters)?;
@@ -495,7 +510,8 @@ impl Connection {
     fn idle_timeout(&self) -> Option<Duration> {
         let peer = Duration::from_millis(self.peer.max_idle_timeout);
         let timeouts = [self.config.max_idle_timeout.unwrap_or_default(), peer];
-        timeouts.into_iter().filter(|t| !t.is_zero()).min()
+        let timeouts = timeouts.into_iter().filter(|t| !t.is_zero());
+        timeouts.chain(self.unvalidated_timeout()).min()
     }
 
     fn reset_keep_alive(&mut self, now: Instant) {

@@ -120,6 +120,7 @@ impl Connection {
                 self.egress.on_repair(session, first, end, outcome);
             }
             Token::HandshakeDone => self.handshake.done_due = !arrived,
+            Token::NewTokenFrame => self.handshake.new_token.due = !arrived,
             Token::NewConnectionId(seq) if arrived => self.local_cids.on_announcement_acked(seq),
             Token::NewConnectionId(seq) => self.local_cids.on_announcement_lost(seq),
             Token::RetireConnectionId(seq) if arrived => {
@@ -198,6 +199,7 @@ impl Connection {
                 | Token::Crypto { .. }
                 | Token::Control(_)
                 | Token::HandshakeDone
+                | Token::NewTokenFrame
                 | Token::NewConnectionId(_)
                 | Token::RetireConnectionId(_) => {
                     self.on_token(now, space, &token, Outcome::Lost(time), &path);

@@ -232,7 +232,7 @@ impl Connection {
         let size = packet.end - packet.start;
         self.observe(now, &Observation::PacketReceived { space, pn, size, payload });
         if space == SpaceId::Handshake && self.side.is_server() {
-            self.path.address.validate();
+            self.on_address_validated();
             self.discard_space(now, SpaceId::Initial);
         }
         self.sent_since_receive = false;
@@ -372,6 +372,10 @@ impl Connection {
                     return Err(violation("HANDSHAKE_DONE before the handshake was done"));
                 }
                 self.confirm_handshake(now);
+                Ok(())
+            }
+            Frame::NewToken(token) if self.side.is_client() => {
+                self.on_new_token(token);
                 Ok(())
             }
             Frame::HandshakeDone | Frame::NewToken(_) if self.side.is_server() => {

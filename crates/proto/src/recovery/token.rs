@@ -26,6 +26,8 @@ pub enum Token {
     Control(ControlToken),
     /// HANDSHAKE_DONE.
     HandshakeDone,
+    /// NEW_TOKEN.
+    NewTokenFrame,
     /// NEW_CONNECTION_ID with this sequence number.
     NewConnectionId(u64),
     /// RETIRE_CONNECTION_ID with this sequence number.

@@ -142,7 +142,8 @@ fn a_server_tells_its_version_to_large_datagrams_of_others() {
     datagram.extend([6; 200]);
     datagram.resize(1200, 0);
     let from = ([127, 0, 0, 1], 9).into();
-    let DatagramEvent::Respond(answer) = pair.server.endpoint.handle(from, &datagram) else {
+    let DatagramEvent::Respond(answer) = pair.server.endpoint.handle(pair.now, from, &datagram)
+    else {
         panic!("no answer")
     };
     let head = parse_invariants(&answer, 8).unwrap();
@@ -151,8 +152,11 @@ fn a_server_tells_its_version_to_large_datagrams_of_others() {
     assert!(versions.contains(&VERSION_1.to_be_bytes()));
     assert!(versions.iter().any(|v| u32::from_be_bytes(*v) & 0x0f0f_0f0f == 0x0a0a_0a0a));
     for ignored in [&datagram[..1199], &answer] {
-        assert!(matches!(pair.server.endpoint.handle(from, ignored), DatagramEvent::Drop));
+        assert!(matches!(
+            pair.server.endpoint.handle(pair.now, from, ignored),
+            DatagramEvent::Drop
+        ));
     }
     // A client endpoint never answers.
-    assert!(matches!(pair.client.endpoint.handle(from, &datagram), DatagramEvent::Drop));
+    assert!(matches!(pair.client.endpoint.handle(pair.now, from, &datagram), DatagramEvent::Drop));
 }

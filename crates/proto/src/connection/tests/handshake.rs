@@ -160,11 +160,11 @@ fn garbage_opens_no_connection() {
     for at in [6, 30, 100, datagram.len() - 1] {
         datagram.clone_from(&good);
         datagram[at] ^= 1;
-        let event = pair.server.endpoint.handle(address, &datagram);
+        let event = pair.server.endpoint.handle(pair.now, address, &datagram);
         assert!(matches!(event, DatagramEvent::Drop), "{at}");
     }
     assert!(pair.server.endpoint.is_empty());
-    let event = pair.server.endpoint.handle(address, &good);
+    let event = pair.server.endpoint.handle(pair.now, address, &good);
     assert!(matches!(event, DatagramEvent::NewConnection(..)));
 }
 

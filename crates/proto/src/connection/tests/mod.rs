@@ -1,8 +1,10 @@
 //! Two connections talking to each other.
 
 mod acknowledgement;
+mod admission;
 mod amplification;
 mod close;
+mod crowd;
 mod datagrams;
 mod fec;
 mod fec_charges;

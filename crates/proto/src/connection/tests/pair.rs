@@ -186,7 +186,7 @@ impl Pair {
     pub(super) fn receive_from(&mut self, side: Side, from: SocketAddr, mut datagram: Vec<u8>) {
         let (now, ecn) = (self.now, self.ecn);
         let end = self.end(side);
-        match end.endpoint.handle(from, &datagram) {
+        match end.endpoint.handle(now, from, &datagram) {
             DatagramEvent::Drop | DatagramEvent::Respond(_) => return,
             DatagramEvent::Connection(_) => {}
             DatagramEvent::NewConnection(handle, connection) => {

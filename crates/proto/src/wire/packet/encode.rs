@@ -152,7 +152,6 @@ impl Layout {
 
 /// Appends a Retry packet without its integrity tag (RFC 9000 section 17.2.5). `token` must not be
 /// empty.
-#[cfg(test)]
 pub fn encode_retry(dcid: ConnectionId, scid: ConnectionId, token: &[u8], out: &mut Vec<u8>) {
     debug_assert!(!token.is_empty(), "clients discard a Retry without a token");
     // The low four bits are unused and may have any value.

@@ -7,9 +7,9 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
-#[cfg(test)]
-pub use encode::encode_retry;
-pub use encode::{Layout, LongHeader, LongType, ShortHeader, encode_version_negotiation};
+pub use encode::{
+    Layout, LongHeader, LongType, ShortHeader, encode_retry, encode_version_negotiation,
+};
 pub use number::{MAX_NUMBER_SIZE, TruncatedNumber};
 pub use parse::{Coalesced, Invariants, parse, parse_invariants};
 

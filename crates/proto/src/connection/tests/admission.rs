@@ -1,0 +1,229 @@
+//! Who gets a connection: address validation (RFC 9000 section 8.1), limits and refusals.
+
+use super::crowd::{Crowd, LATENCY};
+use super::pair::Pair;
+use crate::connection::opening::{MAX_NEW_TOKENS, UNVALIDATED_TIMEOUT};
+use crate::wire_format::Frame;
+use crate::{EndpointConfig, EndpointEvent, Side, TransportErrorCode};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+const CLIENT: &str = "198.51.100.1:1000";
+
+fn retry_always() -> EndpointConfig {
+    EndpointConfig { retry_above: Some(0), ..EndpointConfig::default() }
+}
+
+/// Time enough for a handshake with a Retry.
+const HANDSHAKE: Duration = Duration::from_millis(500);
+
+#[test]
+fn a_retry_makes_a_client_prove_its_address_before_there_is_any_state() {
+    let mut crowd = Crowd::new(retry_always());
+    let client = crowd.client(CLIENT);
+    crowd.run_for(2 * LATENCY);
+    assert_eq!((crowd.server.len(), crowd.received.len()), (0, 1));
+    crowd.run_for(HANDSHAKE);
+    // The client has checked the identifiers in the server's transport parameters.
+    assert!(crowd.clients[client].connected);
+    let connection = crowd.connections.values().next().unwrap();
+    assert!(connection.remote_address_validated());
+    let peer = crowd.clients[client].connection.as_ref().unwrap().1.peer_parameters();
+    assert!(peer.retry_source_connection_id.is_some());
+    assert_ne!(peer.retry_source_connection_id, peer.original_destination_connection_id);
+}
+
+#[test]
+fn a_client_of_a_server_that_refuses_its_token_learns_so_at_once() {
+    let mut crowd = Crowd::new(retry_always());
+    let client = crowd.client(CLIENT);
+    // Until the Retry has arrived; its answer then comes from another port.
+    crowd.run_for(2 * LATENCY);
+    crowd.clients[client].address = "198.51.100.1:1001".parse().unwrap();
+    crowd.run_for(2 * LATENCY + Duration::from_millis(10));
+    assert_eq!(crowd.clients[client].refusal(), Some(TransportErrorCode::INVALID_TOKEN));
+    assert_eq!(crowd.server.len(), 0);
+}
+
+#[test]
+fn the_answer_to_a_retry_is_accepted_once() {
+    let mut crowd = Crowd::new(retry_always());
+    let client = crowd.client(CLIENT);
+    crowd.run_for(HANDSHAKE);
+    assert!(crowd.clients[client].connected);
+    let (from, answer) = crowd.received[1].clone();
+    let now = crowd.now;
+    crowd.clients[client].connection.as_mut().unwrap().1.close(now, 0, b"");
+    crowd.run_for(Duration::from_secs(5));
+    assert_eq!(crowd.server.len(), 0);
+    crowd.put(from, crowd.address, answer);
+    crowd.run_for(HANDSHAKE);
+    assert_eq!((crowd.server.len(), crowd.received.len() > 2), (0, true));
+}
+
+#[test]
+fn a_token_for_later_saves_the_retry_once() {
+    let mut crowd = Crowd::new(retry_always());
+    let client = crowd.client(CLIENT);
+    crowd.run_for(HANDSHAKE);
+    for _ in 0..3 {
+        let now = crowd.now;
+        crowd.clients[client].connection.as_mut().unwrap().1.close(now, 0, b"");
+        crowd.run_for(Duration::from_secs(5));
+        crowd.received.clear();
+        crowd.reconnect(client);
+        crowd.run_for(LATENCY + Duration::from_millis(10));
+        assert_eq!(crowd.server.half_open(), 1, "no Retry");
+        assert!(crowd.connections.values().all(|c| c.remote_address_validated()));
+        crowd.run_for(HANDSHAKE);
+        assert!(crowd.clients[client].connected);
+    }
+    // The same Initial again, after the connection has ended, is worth no more than any other.
+    let (from, initial) = crowd.received[0].clone();
+    let now = crowd.now;
+    crowd.clients[client].connection.as_mut().unwrap().1.close(now, 0, b"");
+    crowd.run_for(Duration::from_secs(5));
+    crowd.put(from, crowd.address, initial);
+    crowd.run_for(HANDSHAKE);
+    assert_eq!(crowd.server.len(), 0);
+}
+
+#[test]
+fn a_token_that_the_server_does_not_know_is_none() {
+    for config in [EndpointConfig::default(), retry_always()] {
+        let mut crowd = Crowd::new(config);
+        let client = crowd.client(CLIENT);
+        crowd.clients[client].connection.as_mut().unwrap().1.set_token(vec![7; 80]);
+        crowd.run_for(HANDSHAKE);
+        assert!(crowd.clients[client].connected);
+    }
+}
+
+#[test]
+fn a_server_may_not_flood_a_client_with_tokens() {
+    let mut pair = Pair::connected();
+    while pair.client.conn().poll_endpoint_event().is_some() {}
+    let frames: Vec<[u8; 2]> = (0..100u16).map(u16::to_be_bytes).collect();
+    let client = pair.client.conn();
+    let large = Frame::NewToken(&[0; 1000]);
+    client.inject_frame(&large).unwrap();
+    for token in &frames {
+        client.inject_frame(&Frame::NewToken(token)).unwrap();
+    }
+    let events = std::iter::from_fn(|| client.poll_endpoint_event());
+    let tokens = events.filter(|event| matches!(event, EndpointEvent::NewToken(_))).count();
+    // The server has given the client one already.
+    assert_eq!(tokens, usize::from(MAX_NEW_TOKENS) - 1);
+}
+
+#[test]
+fn only_servers_give_tokens() {
+    let mut pair = Pair::connected();
+    pair.inject(Side::Client, &[Frame::NewToken(b"token")]);
+    assert_eq!(pair.error(Side::Server), Some(TransportErrorCode::PROTOCOL_VIOLATION));
+}
+
+/// Lets `rate` Initials a second come from addresses that do not answer, and ten clients a second
+/// that do, for ten seconds. All clients must connect.
+fn flood(config: EndpointConfig, rate: u32, from: impl Fn(u32) -> SocketAddr) -> Crowd {
+    let mut crowd = Crowd::new(config);
+    let mut spoofed = 0;
+    for tick in 0..1000 {
+        while spoofed < rate * tick / 100 {
+            spoofed += 1;
+            crowd.spoof(from(spoofed));
+        }
+        if tick % 10 == 0 {
+            crowd.client(&format!("198.51.100.{}:1000", tick / 10));
+        }
+        crowd.run_for(Duration::from_millis(10));
+    }
+    crowd.run_for(Duration::from_secs(4));
+    let failed = crowd.clients.iter().filter(|client| !client.connected || client.lost.is_some());
+    assert_eq!(failed.count(), 0, "clients that could not connect");
+    crowd
+}
+
+fn anywhere(n: u32) -> SocketAddr {
+    SocketAddr::new((0x0a00_0000 + n).to_be_bytes().into(), 1000)
+}
+
+#[test]
+fn clients_get_through_a_flood_of_forged_initials() {
+    let crowd = flood(EndpointConfig::default(), 2_000, anywhere);
+    assert!(crowd.peak <= 600, "{}", crowd.peak);
+}
+
+#[test]
+fn clients_get_through_a_flood_even_if_few_handshakes_are_allowed() {
+    let config = EndpointConfig { max_handshakes: 10, ..EndpointConfig::default() };
+    let crowd = flood(config, 200, anywhere);
+    assert!(crowd.peak <= 10, "{}", crowd.peak);
+}
+
+#[test]
+fn clients_get_through_a_flood_without_retry_because_the_oldest_forgeries_make_room() {
+    let config =
+        EndpointConfig { max_handshakes: 100, retry_above: None, ..EndpointConfig::default() };
+    let crowd = flood(config, 500, anywhere);
+    assert!(crowd.peak <= 100, "{}", crowd.peak);
+}
+
+#[test]
+fn one_address_shuts_nobody_else_out() {
+    let one = |_| "203.0.113.1:1000".parse().unwrap();
+    let crowd = flood(EndpointConfig::default(), 7_400, one);
+    assert!(crowd.peak <= 300, "{}", crowd.peak);
+    // Not even if there is no Retry.
+    let config = EndpointConfig { retry_above: None, ..EndpointConfig::default() };
+    let prefix = |n| format!("[2001:db8::{:x}]:1000", n % 60_000).parse().unwrap();
+    let crowd = flood(config, 2_000, prefix);
+    assert!(crowd.peak <= 300, "{}", crowd.peak);
+}
+
+#[test]
+fn clients_get_through_a_flood_that_pretends_to_come_from_their_own_address() {
+    let crowd = flood(EndpointConfig::default(), 2_000, |n| {
+        format!("198.51.100.{}:{}", n % 100, 2000 + n % 60_000).parse().unwrap()
+    });
+    assert!(crowd.peak <= 600, "{}", crowd.peak);
+}
+
+#[test]
+fn a_handshake_whose_client_never_answers_is_given_up_soon() {
+    let mut crowd = Crowd::new(EndpointConfig::default());
+    crowd.spoof(anywhere(1));
+    crowd.run_for(LATENCY + Duration::from_millis(10));
+    assert_eq!(crowd.server.half_open(), 1);
+    crowd.run_for(UNVALIDATED_TIMEOUT + Duration::from_millis(10));
+    assert_eq!((crowd.server.half_open(), crowd.server.len()), (0, 0));
+}
+
+#[test]
+fn a_server_that_accepts_no_more_says_so_at_once() {
+    let mut crowd = Crowd::new(EndpointConfig::default());
+    let before = crowd.client(CLIENT);
+    crowd.run_for(HANDSHAKE);
+    crowd.server.set_server_config(None);
+    let after = crowd.client("198.51.100.2:1000");
+    crowd.run_for(2 * LATENCY + Duration::from_millis(20));
+    assert_eq!(crowd.clients[after].refusal(), Some(TransportErrorCode::CONNECTION_REFUSED));
+    assert!(crowd.clients[before].lost.is_none());
+    assert_eq!(crowd.server.len(), 1);
+    // It may accept again.
+    crowd.server.set_server_config(Some(super::crowd::server_config()));
+    let again = crowd.client("198.51.100.3:1000");
+    crowd.run_for(HANDSHAKE);
+    assert!(crowd.clients[again].connected);
+}
+
+#[test]
+fn a_client_beyond_the_last_connection_is_refused() {
+    let mut crowd = Crowd::new(EndpointConfig { max_connections: 1, ..Default::default() });
+    let first = crowd.client(CLIENT);
+    crowd.run_for(HANDSHAKE);
+    let second = crowd.client("198.51.100.2:1000");
+    crowd.run_for(HANDSHAKE);
+    assert!(crowd.clients[first].connected && crowd.clients[first].lost.is_none());
+    assert_eq!(crowd.clients[second].refusal(), Some(TransportErrorCode::CONNECTION_REFUSED));
+}

@@ -1,0 +1,191 @@
+//! How a server answers a client's first Initial: with a connection, a Retry, a refusal, or not.
+
+use super::half_open::{Admission, Limits, Network};
+use super::token::TokenVerdict;
+use super::{ConnectionHandle, DatagramEvent, Endpoint, Entry, MIN_INITIAL_DCID};
+use crate::config::ServerConfig;
+use crate::connection::{self, Connection, Opening};
+use crate::crypto::{Keys, TAG_LEN, retry};
+use crate::error::{TransportError, TransportErrorCode};
+use crate::ids::{ConnectionId, Side};
+use crate::wire::frame::Close;
+use crate::wire::packet::{
+    LongHeader, LongType, ProtectedPacket, TruncatedNumber, VERSION_1, encode_retry,
+};
+use std::net::SocketAddr;
+use std::time::Instant;
+
+/// What a client said with its first Initial: all that a stateless answer needs.
+#[derive(Debug, Clone, Copy)]
+pub struct Opener {
+    remote: SocketAddr,
+    /// The destination that it chose, or that a Retry chose for it.
+    dcid: ConnectionId,
+    scid: ConnectionId,
+    /// Whether it answers a Retry already.
+    retried: bool,
+}
+
+impl Endpoint {
+    /// Answers an Initial packet that belongs to no connection.
+    pub(super) fn accept(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        packet: &ProtectedPacket,
+        datagram: &[u8],
+    ) -> DatagramEvent {
+        let Some(server) = self.server.clone() else { return DatagramEvent::Drop };
+        let token = datagram.get(packet.token.clone()).unwrap_or_default();
+        let verdict = self.tokens.judge(now, remote, &packet.dcid, token);
+        let mut opener = Opener { remote, dcid: packet.dcid, scid: packet.scid, retried: false };
+        // Clients may keep identifiers that a Retry chose for them, whatever their length.
+        if packet.dcid.len() < MIN_INITIAL_DCID {
+            return DatagramEvent::Drop;
+        }
+        let refusal = match verdict {
+            TokenVerdict::Invalid => Some(TransportErrorCode::INVALID_TOKEN),
+            _ if !self.accepting || self.connections.len() >= self.config.max_connections => {
+                Some(TransportErrorCode::CONNECTION_REFUSED)
+            }
+            TokenVerdict::Unknown | TokenVerdict::Known => None,
+            TokenVerdict::Retried { .. } => {
+                opener.retried = true;
+                None
+            }
+        };
+        let validated = verdict != TokenVerdict::Unknown;
+        let admission = match refusal {
+            None => self.admission(now, remote, validated),
+            Some(_) => Admission::Admit,
+        };
+        match admission {
+            Admission::Retry => return respond(self.retry_packet(now, &opener)),
+            Admission::Wait => return DatagramEvent::Drop,
+            Admission::Admit | Admission::Displace(_) => {}
+        }
+        // A packet that cannot be opened would leave behind a connection without a peer.
+        let keys = server.crypto.initial_keys(VERSION_1, &packet.dcid).ok();
+        let authentic = |keys: &Keys| connection::is_authentic(keys, packet, datagram);
+        let Some(keys) = keys.filter(authentic) else { return DatagramEvent::Drop };
+        if let Some(code) = refusal {
+            return respond(stateless_close(&keys, &opener, self.random_cid(), code));
+        }
+        if let Admission::Displace(rank) = admission {
+            self.give_up(rank);
+        }
+        self.tokens.consume(token);
+        self.open(now, &server, &opener, verdict)
+    }
+
+    fn admission(&self, now: Instant, remote: SocketAddr, validated: bool) -> Admission {
+        let limits =
+            Limits { max: self.config.max_handshakes, retry_above: self.config.retry_above };
+        self.half_open.decide(now, Network::from(remote.ip()), validated, limits)
+    }
+
+    /// Creates the connection of a client that was let in.
+    fn open(
+        &mut self,
+        now: Instant,
+        server: &ServerConfig,
+        opener: &Opener,
+        verdict: TokenVerdict,
+    ) -> DatagramEvent {
+        let (original_dcid, retry_source) = match verdict {
+            TokenVerdict::Retried { original_dcid } => (original_dcid, Some(opener.dcid)),
+            TokenVerdict::Known | TokenVerdict::Unknown | TokenVerdict::Invalid => {
+                (opener.dcid, None)
+            }
+        };
+        let validated = verdict != TokenVerdict::Unknown;
+        let local_cid = self.fresh_cid();
+        let seed = self.random_seed();
+        let transport = server.transport.clone();
+        let remote = opener.remote;
+        let new = self.describe(Side::Server, remote, transport, original_dcid, local_cid, seed);
+        let new_token =
+            if self.config.new_tokens { self.tokens.for_later(now, remote) } else { None };
+        let opening = Opening {
+            remote_cid: opener.scid,
+            initial_dcid: opener.dcid,
+            retry_source,
+            validated,
+            new_token,
+        };
+        let Ok(connection) = Connection::server(now, new, &*server.crypto, opening) else {
+            return DatagramEvent::Drop;
+        };
+        let handle = self.register(Entry::new(&[local_cid, opener.dcid]));
+        let network = Network::from(remote.ip());
+        let rank = self.half_open.insert(now, handle, network, validated);
+        if let Some(entry) = self.connections.get_mut(handle.0) {
+            entry.half_open = Some(rank);
+            entry.opener = Some(Box::new(*opener));
+        }
+        DatagramEvent::NewConnection(handle, Box::new(connection))
+    }
+
+    /// Whether [`retry`](Self::retry) can be sent to the client of a new connection: it has not
+    /// answered one before.
+    #[must_use]
+    pub fn may_retry(&self, handle: ConnectionHandle) -> bool {
+        self.opener(handle).is_some_and(|opener| !opener.retried)
+    }
+
+    /// A Retry to the client of a new connection that has not been given any datagram yet; send it
+    /// to the connection's remote address. The client comes back with a token, on another
+    /// connection. [`Discard`](Connection::discard) this one. `None` if
+    /// [`may_retry`](Self::may_retry) is false.
+    pub fn retry(&mut self, now: Instant, handle: ConnectionHandle) -> Option<Vec<u8>> {
+        let opener = self.opener(handle).filter(|opener| !opener.retried)?;
+        self.retry_packet(now, &opener)
+    }
+
+    /// A CONNECTION_CLOSE with CONNECTION_REFUSED to the client of a new connection that has not
+    /// been given any datagram yet; send it to the connection's remote address.
+    /// [`Discard`](Connection::discard) the connection.
+    pub fn refuse(&mut self, handle: ConnectionHandle) -> Option<Vec<u8>> {
+        let opener = self.opener(handle)?;
+        let server = self.server.clone()?;
+        let keys = server.crypto.initial_keys(VERSION_1, &opener.dcid).ok()?;
+        stateless_close(&keys, &opener, self.random_cid(), TransportErrorCode::CONNECTION_REFUSED)
+    }
+
+    fn opener(&self, handle: ConnectionHandle) -> Option<Opener> {
+        self.connections.get(handle.0)?.opener.as_deref().copied()
+    }
+
+    fn retry_packet(&mut self, now: Instant, opener: &Opener) -> Option<Vec<u8>> {
+        let scid = self.random_cid();
+        let token = self.tokens.for_retry(now, opener.remote, &scid, &opener.dcid)?;
+        let mut out = Vec::new();
+        encode_retry(opener.scid, scid, &token, &mut out);
+        let tag = retry::integrity_tag(&opener.dcid, &out)?;
+        out.extend_from_slice(&tag);
+        Some(out)
+    }
+}
+
+fn respond(answer: Option<Vec<u8>>) -> DatagramEvent {
+    answer.map_or(DatagramEvent::Drop, DatagramEvent::Respond)
+}
+
+/// An Initial packet with a CONNECTION_CLOSE, for a client that gets no connection (RFC 9000 section
+/// 10.2.3). It is much shorter than the client's datagram, so it cannot be used for amplification.
+fn stateless_close(
+    keys: &Keys,
+    opener: &Opener,
+    scid: ConnectionId,
+    code: TransportErrorCode,
+) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let header = LongHeader { ty: LongType::Initial { token: &[] }, dcid: opener.scid, scid };
+    let layout = header.encode(TruncatedNumber::with_size(0, 4), &mut out);
+    let TransportError { code, frame, .. } = TransportError::new(code, "");
+    Close::Transport { code, frame, reason: b"" }.encode_within(usize::MAX, &mut out);
+    out.resize(out.len() + TAG_LEN, 0);
+    layout.finish(0, &mut out).ok()?;
+    keys.local.protect(0, &mut out, layout.number, layout.payload - layout.number).ok()?;
+    Some(out)
+}

@@ -1,0 +1,403 @@
+//! Tokens that prove to a server that it has heard of a client's address before (RFC 9000 section
+//! 8.1): those of Retry packets, and those of NEW_TOKEN frames for later connections.
+//!
+//! A token is `kind | salt | AEAD(age, original identifier)`. Each is sealed with a key of its own,
+//! derived from the server's secret and the salt. What it is bound to, the address and for a Retry
+//! also the port and the identifier that the Retry chose, is authenticated but not contained.
+
+use crate::config::TokenKey;
+use crate::ids::ConnectionId;
+use rand::RngCore;
+use rand::rngs::StdRng;
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hkdf::{HKDF_SHA256, Prk};
+use std::collections::{HashSet, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+/// How long a client may take to answer a Retry.
+pub const RETRY_LIFETIME: Duration = Duration::from_secs(15);
+/// How long a token of a NEW_TOKEN frame is valid.
+pub const NEW_TOKEN_LIFETIME: Duration = Duration::from_secs(24 * 3600);
+/// How long a generated key seals tokens. The one before it still opens them, so that each token
+/// serves its time.
+pub const KEY_LIFETIME: Duration = NEW_TOKEN_LIFETIME;
+/// Used tokens that are remembered, of each kind. Beyond that the oldest is forgotten, and would
+/// validate the address that it is bound to once more before it expires.
+pub const MAX_USED_TOKENS: usize = 16_384;
+
+const KIND_LEN: usize = 4;
+const SALT_LEN: usize = 16;
+const TIME_LEN: usize = 8;
+
+/// Names one token among all of its kind.
+type Salt = [u8; SALT_LEN];
+
+/// How a client got a token. The two must be distinguishable (RFC 9000 section 8.1.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Retry,
+    NewToken,
+}
+
+impl Kind {
+    const ALL: [Self; 2] = [Self::Retry, Self::NewToken];
+
+    /// The first bytes of a token, long enough that tokens of other servers do not begin so.
+    const fn magic(self) -> &'static [u8; KIND_LEN] {
+        match self {
+            Self::Retry => b"sRty",
+            Self::NewToken => b"sNew",
+        }
+    }
+
+    const fn lifetime(self) -> Duration {
+        match self {
+            Self::Retry => RETRY_LIFETIME,
+            Self::NewToken => NEW_TOKEN_LIFETIME,
+        }
+    }
+}
+
+/// What the token of an Initial packet says about its sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenVerdict {
+    /// Nothing: there is none, or one that is worth no more than none (RFC 9000 section 8.1.3).
+    Unknown,
+    /// The client answers the Retry to its first Initial, which had this destination.
+    Retried {
+        /// The destination identifier of the client's very first Initial.
+        original_dcid: ConnectionId,
+    },
+    /// The client has been at this address before.
+    Known,
+    /// A token of a Retry that is forged, expired, used, or from somewhere else (RFC 9000 section
+    /// 8.1.2).
+    Invalid,
+}
+
+/// Seals and checks the tokens of a server.
+#[derive(Debug)]
+pub struct Tokens {
+    rng: StdRng,
+    keys: Keys,
+    used: [Used; Kind::ALL.len()],
+}
+
+impl Tokens {
+    /// Tokens under `key`, or under generated keys if there is none.
+    pub fn new(key: Option<TokenKey>, mut rng: StdRng) -> Self {
+        let keys = Keys::new(key, &mut rng);
+        Self { rng, keys, used: Default::default() }
+    }
+
+    /// The token of a Retry with the source `retry_scid`, to the client at `remote` whose first
+    /// Initial was for `original_dcid`. `None` only if the AEAD fails.
+    pub fn for_retry(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        retry_scid: &ConnectionId,
+        original_dcid: &ConnectionId,
+    ) -> Option<Vec<u8>> {
+        self.seal(now, Kind::Retry, &binding(Kind::Retry, remote, retry_scid), original_dcid)
+    }
+
+    /// A token for a later connection from the address of `remote`. `None` only if the AEAD fails.
+    pub fn for_later(&mut self, now: Instant, remote: SocketAddr) -> Option<Vec<u8>> {
+        let none = ConnectionId::default();
+        self.seal(now, Kind::NewToken, &binding(Kind::NewToken, remote, &none), &none)
+    }
+
+    fn seal(
+        &mut self,
+        now: Instant,
+        kind: Kind,
+        binding: &[u8],
+        original_dcid: &ConnectionId,
+    ) -> Option<Vec<u8>> {
+        self.keys.rotate(now, &mut self.rng);
+        let mut salt = Salt::default();
+        self.rng.fill_bytes(&mut salt);
+        let mut sealed = self.keys.time(now).to_be_bytes().to_vec();
+        sealed.extend_from_slice(original_dcid.as_slice());
+        let key = derive(&self.keys.current, &salt)?;
+        key.seal_in_place_append_tag(nonce(), Aad::from(binding), &mut sealed).ok()?;
+        Some([&kind.magic()[..], &salt, &sealed].concat())
+    }
+
+    /// Judges the `token` of an Initial packet for `dcid` that came from `remote`.
+    pub fn judge(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        dcid: &ConnectionId,
+        token: &[u8],
+    ) -> TokenVerdict {
+        let Some((kind, salt, sealed)) = split(token) else { return TokenVerdict::Unknown };
+        self.keys.rotate(now, &mut self.rng);
+        let fresh = !self.used[kind as usize].contains(&salt);
+        let opened = self.open(now, kind, &binding(kind, remote, dcid), &salt, sealed);
+        match (kind, opened.filter(|_| fresh)) {
+            (Kind::Retry, Some(original_dcid)) => TokenVerdict::Retried { original_dcid },
+            (Kind::Retry, None) => TokenVerdict::Invalid,
+            (Kind::NewToken, Some(_)) => TokenVerdict::Known,
+            (Kind::NewToken, None) => TokenVerdict::Unknown,
+        }
+    }
+
+    /// The identifier in a token, if it is authentic and not expired.
+    fn open(
+        &self,
+        now: Instant,
+        kind: Kind,
+        binding: &[u8],
+        salt: &Salt,
+        sealed: &[u8],
+    ) -> Option<ConnectionId> {
+        let opened = self.keys.secrets().find_map(|secret| {
+            let mut sealed = sealed.to_vec();
+            let key = derive(secret, salt)?;
+            let opened = key.open_in_place(nonce(), Aad::from(binding), &mut sealed).ok()?;
+            Some(opened.to_vec())
+        })?;
+        let (time, original_dcid) = opened.split_first_chunk::<TIME_LEN>()?;
+        let age = self.keys.time(now).saturating_sub(u64::from_be_bytes(*time));
+        let expired = u128::from(age) > kind.lifetime().as_millis();
+        ConnectionId::new(original_dcid).filter(|_| !expired)
+    }
+
+    /// Marks `token` as used: it was accepted, and is not a second time.
+    pub fn consume(&mut self, token: &[u8]) {
+        if let Some((kind, salt, _)) = split(token) {
+            self.used[kind as usize].insert(salt);
+        }
+    }
+}
+
+/// Kind, salt and sealed part of a token.
+fn split(token: &[u8]) -> Option<(Kind, Salt, &[u8])> {
+    let (magic, rest) = token.split_first_chunk::<KIND_LEN>()?;
+    let (salt, sealed) = rest.split_first_chunk::<SALT_LEN>()?;
+    let kind = Kind::ALL.into_iter().find(|kind| kind.magic() == magic)?;
+    Some((kind, *salt, sealed))
+}
+
+/// What a token is bound to.
+fn binding(kind: Kind, remote: SocketAddr, retry_scid: &ConnectionId) -> Vec<u8> {
+    let mut bound = kind.magic().to_vec();
+    match remote.ip().to_canonical() {
+        IpAddr::V4(ip) => bound.extend(ip.to_ipv6_mapped().octets()),
+        IpAddr::V6(ip) => bound.extend(ip.octets()),
+    }
+    if kind == Kind::Retry {
+        bound.extend(remote.port().to_be_bytes());
+        bound.extend(retry_scid.as_slice());
+    }
+    bound
+}
+
+fn derive(secret: &[u8; 32], salt: &Salt) -> Option<LessSafeKey> {
+    let prk = Prk::new_less_safe(HKDF_SHA256, secret);
+    let info = [&salt[..]];
+    let key = prk.expand(&info, &AES_256_GCM).ok()?;
+    Some(LessSafeKey::new(UnboundKey::from(key)))
+}
+
+/// Each key seals one token.
+fn nonce() -> Nonce {
+    Nonce::assume_unique_for_key([0; NONCE_LEN])
+}
+
+/// The secrets from which the keys of tokens are derived, and the clock of their age.
+struct Keys {
+    configured: Option<TokenKey>,
+    current: [u8; 32],
+    previous: Option<[u8; 32]>,
+    /// When the current secret was first used.
+    since: Option<Instant>,
+    /// When the first secret was first used.
+    start: Option<Instant>,
+}
+
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keys").field("configured", &self.configured).finish_non_exhaustive()
+    }
+}
+
+impl Keys {
+    fn new(configured: Option<TokenKey>, rng: &mut StdRng) -> Self {
+        let current = configured.as_ref().map_or_else(|| random(rng), |key| *key.secret());
+        Self { configured, current, previous: None, since: None, start: None }
+    }
+
+    /// Replaces a generated secret that has served its time.
+    fn rotate(&mut self, now: Instant, rng: &mut StdRng) {
+        self.start.get_or_insert(now);
+        let since = *self.since.get_or_insert(now);
+        let age = now.saturating_duration_since(since);
+        if self.configured.is_some() || age < KEY_LIFETIME {
+            return;
+        }
+        // All tokens of the previous secret have expired if the current one is twice as old.
+        let unused = age >= 2 * KEY_LIFETIME;
+        self.previous = Some(self.current).filter(|_| !unused);
+        self.current = random(rng);
+        self.since = Some(now);
+    }
+
+    fn secrets(&self) -> impl Iterator<Item = &[u8; 32]> {
+        [Some(&self.current), self.previous.as_ref()].into_iter().flatten()
+    }
+
+    /// The time `now` as tokens contain it, in milliseconds.
+    fn time(&self, now: Instant) -> u64 {
+        let time = match &self.configured {
+            Some(key) => key.since_epoch(now),
+            None => now.saturating_duration_since(self.start.unwrap_or(now)),
+        };
+        u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+fn random(rng: &mut StdRng) -> [u8; 32] {
+    let mut secret = [0; 32];
+    rng.fill_bytes(&mut secret);
+    secret
+}
+
+/// The tokens that were used last.
+#[derive(Debug, Default)]
+struct Used {
+    salts: HashSet<Salt>,
+    /// The same, oldest first.
+    order: VecDeque<Salt>,
+}
+
+impl Used {
+    fn contains(&self, salt: &Salt) -> bool {
+        self.salts.contains(salt)
+    }
+
+    fn insert(&mut self, salt: Salt) {
+        if !self.salts.insert(salt) {
+            return;
+        }
+        if self.order.len() >= MAX_USED_TOKENS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.salts.remove(&oldest);
+        }
+        self.order.push_back(salt);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+
+    fn tokens(seed: u8) -> Tokens {
+        Tokens::new(None, StdRng::from_seed([seed; 32]))
+    }
+
+    fn at(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    fn cid(byte: u8) -> ConnectionId {
+        ConnectionId::new(&[byte; 8]).unwrap()
+    }
+
+    const HERE: &str = "192.0.2.1:1000";
+
+    #[test]
+    fn a_retry_token_is_bound_to_address_port_identifier_and_time() {
+        let (mut tokens, now) = (tokens(1), Instant::now());
+        let token = tokens.for_retry(now, at(HERE), &cid(7), &cid(1)).unwrap();
+        let mut judge = |after: u64, from: &str, dcid: u8, token: &[u8]| {
+            tokens.judge(now + Duration::from_secs(after), at(from), &cid(dcid), token)
+        };
+        let retried = TokenVerdict::Retried { original_dcid: cid(1) };
+        assert_eq!(judge(15, HERE, 7, &token), retried);
+        assert_eq!(judge(1, "[::ffff:192.0.2.1]:1000", 7, &token), retried);
+        assert_eq!(judge(16, HERE, 7, &token), TokenVerdict::Invalid);
+        assert_eq!(judge(1, "192.0.2.1:1001", 7, &token), TokenVerdict::Invalid);
+        assert_eq!(judge(1, "192.0.2.2:1000", 7, &token), TokenVerdict::Invalid);
+        assert_eq!(judge(1, HERE, 8, &token), TokenVerdict::Invalid);
+        for at in 0..token.len() {
+            let mut forged = token.clone();
+            forged[at] ^= 1;
+            let verdict = judge(1, HERE, 7, &forged);
+            let expected =
+                if at < KIND_LEN { TokenVerdict::Unknown } else { TokenVerdict::Invalid };
+            assert_eq!(verdict, expected, "byte {at}");
+            assert_ne!(judge(1, HERE, 7, &token[..at]), retried);
+        }
+    }
+
+    #[test]
+    fn a_token_for_later_is_bound_to_the_address_alone() {
+        let (mut tokens, now) = (tokens(1), Instant::now());
+        let token = tokens.for_later(now, at(HERE)).unwrap();
+        let later = now + NEW_TOKEN_LIFETIME;
+        assert_eq!(tokens.judge(later, at("192.0.2.1:9"), &cid(3), &token), TokenVerdict::Known);
+        assert_eq!(tokens.judge(now, at("192.0.2.2:9"), &cid(3), &token), TokenVerdict::Unknown);
+        let too_late = later + Duration::from_secs(1);
+        assert_eq!(tokens.judge(too_late, at(HERE), &cid(3), &token), TokenVerdict::Unknown);
+        // It does not pass for the answer to a Retry.
+        let disguised = [&Kind::Retry.magic()[..], &token[KIND_LEN..]].concat();
+        assert_eq!(tokens.judge(now, at(HERE), &cid(0), &disguised), TokenVerdict::Invalid);
+    }
+
+    #[test]
+    fn a_token_is_accepted_once() {
+        let (mut tokens, now) = (tokens(1), Instant::now());
+        let retry = tokens.for_retry(now, at(HERE), &cid(7), &cid(1)).unwrap();
+        let later = tokens.for_later(now, at(HERE)).unwrap();
+        tokens.consume(&retry);
+        tokens.consume(&later);
+        assert_eq!(tokens.judge(now, at(HERE), &cid(7), &retry), TokenVerdict::Invalid);
+        assert_eq!(tokens.judge(now, at(HERE), &cid(7), &later), TokenVerdict::Unknown);
+    }
+
+    #[test]
+    fn a_flood_of_used_tokens_is_remembered_within_bounds() {
+        let mut used = Used::default();
+        for n in 0..3 * MAX_USED_TOKENS as u128 {
+            used.insert(n.to_be_bytes());
+            used.insert(n.to_be_bytes());
+        }
+        assert_eq!((used.order.len(), used.salts.len()), (MAX_USED_TOKENS, MAX_USED_TOKENS));
+        assert!(used.contains(&(3 * MAX_USED_TOKENS as u128 - 1).to_be_bytes()));
+    }
+
+    #[test]
+    fn keys_rotate_and_tokens_serve_their_time() {
+        let (mut tokens, now) = (tokens(1), Instant::now());
+        tokens.for_later(now, at(HERE)).unwrap();
+        let first = tokens.keys.current;
+        let issued = now + KEY_LIFETIME - Duration::from_secs(1);
+        let token = tokens.for_later(issued, at(HERE)).unwrap();
+        let expiry = issued + NEW_TOKEN_LIFETIME;
+        assert_eq!(tokens.judge(expiry, at(HERE), &cid(1), &token), TokenVerdict::Known);
+        assert_ne!(tokens.keys.current, first);
+        // A server that has just started does not know the key.
+        let mut other = self::tokens(2);
+        assert_eq!(other.judge(now, at(HERE), &cid(1), &token), TokenVerdict::Unknown);
+    }
+
+    #[test]
+    fn servers_with_the_same_key_accept_each_others_tokens() {
+        let (now, day) = (Instant::now(), Duration::from_secs(86_400));
+        let server = |seed, epoch| {
+            let key = TokenKey::new([7; 32], now, epoch);
+            Tokens::new(Some(key), StdRng::from_seed([seed; 32]))
+        };
+        let token = server(1, 100 * day).for_later(now, at(HERE)).unwrap();
+        let judge = |epoch| server(2, epoch).judge(now, at(HERE), &cid(1), &token);
+        assert_eq!(judge(101 * day), TokenVerdict::Known);
+        assert_eq!(judge(102 * day), TokenVerdict::Unknown);
+    }
+}

@@ -1,0 +1,114 @@
+//! What a server can answer to a client that asks for a connection.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::{PATIENCE, pair};
+use sutura::{Connection, ConnectionError, Endpoint, TransportConfig, TransportErrorCode};
+use tokio::time::timeout;
+
+/// Connects while `answer` runs.
+async fn connect<T: Send + 'static>(
+    answer: impl AsyncFnOnce(Endpoint) -> T,
+) -> (Result<Connection, ConnectionError>, T, Endpoint) {
+    let (server, client, address) = pair(b"x", &TransportConfig::default());
+    let connecting = client.connect(address, "localhost").unwrap();
+    let both = async { tokio::join!(connecting, answer(server)) };
+    let (connected, answered) = timeout(PATIENCE, both).await.unwrap();
+    (connected, answered, client)
+}
+
+fn is_refusal(error: &ConnectionError) -> bool {
+    let refused = TransportErrorCode::CONNECTION_REFUSED;
+    matches!(error, ConnectionError::ClosedByPeer(error) if error.code == refused)
+}
+
+#[tokio::test]
+async fn a_client_is_accepted() {
+    let (connected, accepted, _client) = connect(async |server| {
+        let incoming = server.accept().await.unwrap();
+        assert!(!incoming.remote_address_validated() && incoming.may_retry());
+        incoming.accept().unwrap().await
+    })
+    .await;
+    assert_eq!(connected.unwrap().close_reason(), None);
+    assert!(accepted.is_ok());
+}
+
+#[tokio::test]
+async fn a_client_is_asked_to_prove_its_address() {
+    let (connected, accepted, _client) = connect(async |server| {
+        let incoming = server.accept().await.unwrap();
+        let address = incoming.remote_address();
+        incoming.retry().unwrap();
+        let incoming = server.accept().await.unwrap();
+        assert_eq!(incoming.remote_address(), address);
+        assert!(incoming.remote_address_validated() && !incoming.may_retry());
+        // Once is enough.
+        incoming.retry().unwrap_err().into_incoming().await
+    })
+    .await;
+    assert!(connected.is_ok() && accepted.is_ok());
+}
+
+#[tokio::test]
+async fn a_client_is_refused_at_once() {
+    let (refused, _server, client) = connect(async |server| {
+        server.accept().await.unwrap().refuse();
+        server
+    })
+    .await;
+    assert!(is_refusal(&refused.unwrap_err()));
+    client.wait_idle().await;
+    // As it is if nobody wants it.
+    let (refused, _server, _client) = connect(async |server| {
+        drop(server.accept().await.unwrap());
+        server
+    })
+    .await;
+    assert!(is_refusal(&refused.unwrap_err()));
+}
+
+#[tokio::test]
+async fn a_client_that_is_ignored_comes_again() {
+    let (connected, accepted, _client) = connect(async |server| {
+        server.accept().await.unwrap().ignore();
+        server.accept().await.unwrap().await
+    })
+    .await;
+    assert!(connected.is_ok() && accepted.is_ok());
+}
+
+#[tokio::test]
+async fn a_server_that_accepts_no_more_says_so() {
+    let (server, client, address) = pair(b"x", &TransportConfig::default());
+    let first = client.connect(address, "localhost").unwrap();
+    let (first, accepted) = tokio::join!(first, async { server.accept().await.unwrap().await });
+    server.stop_accepting();
+    assert!(server.accept().await.is_none());
+    let second = client.connect(address, "localhost").unwrap();
+    let error = timeout(PATIENCE, second).await.unwrap().unwrap_err();
+    assert!(is_refusal(&error), "{error}");
+    assert_eq!((first.unwrap().close_reason(), accepted.unwrap().close_reason()), (None, None));
+}
+
+#[tokio::test]
+async fn the_token_of_one_connection_validates_the_next() {
+    let (server, client, address) = pair(b"x", &TransportConfig::default());
+    for first in [true, false] {
+        let connecting = client.connect(address, "localhost").unwrap();
+        let accept = async {
+            let incoming = server.accept().await.unwrap();
+            assert_eq!(incoming.remote_address_validated(), !first);
+            assert!(incoming.may_retry());
+            let connection = incoming.await.unwrap();
+            connection.open_uni().await.unwrap().write_all(b"the token came before").await.unwrap();
+            connection
+        };
+        let (connected, _accepted) = tokio::join!(connecting, accept);
+        let connected = connected.unwrap();
+        connected.accept_uni().await.unwrap().read_chunk(100, true).await.unwrap();
+        connected.close(0, b"");
+        client.wait_idle().await;
+    }
+}

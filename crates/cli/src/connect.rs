@@ -272,7 +272,15 @@ fn refused(authority: &Authority, error: &ConnectionError) -> Failure {
         let message = format!("the certificate of {authority} is not trusted: {why}");
         return Failure::new(Exit::Certificate, message);
     }
-    Failure::new(Exit::NoConnection, format!("cannot connect to {authority}: {error}"))
+    let message = match error {
+        ConnectionError::ClosedByPeer(error)
+            if error.code == TransportErrorCode::CONNECTION_REFUSED =>
+        {
+            format!("{authority} accepts no connections at present")
+        }
+        error => format!("cannot connect to {authority}: {error}"),
+    };
+    Failure::new(Exit::NoConnection, message)
 }
 
 /// The TLS alert for a certificate that is valid but not accepted.

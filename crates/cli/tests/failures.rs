@@ -116,6 +116,21 @@ fn a_server_that_is_not_trusted_gets_no_request() {
 }
 
 #[test]
+fn a_server_that_is_stopping_says_so_at_once() {
+    let (scratch, site, out) = Scratch::with_site();
+    endless(&site.join("a.bin"));
+    let mut server = Listening::serve(&site, &scratch, &[]);
+    let link = Listening::link(&server, "rate=1mbit");
+    let _client = Process::spawn(get(&server, &[link.url("/a.bin")], &out, &[]));
+    wait_until("the transfer to begin", || has_partial(&out));
+    server.process.signal(rustix::process::Signal::INT);
+    wait_until("the server to stop", || std::net::TcpStream::connect(&server.address).is_err());
+    let output = run(["get", "--insecure", "--out", "-", &server.url("/")]);
+    let text = complaint(&output, 5);
+    assert!(text.contains("accepts no connections at present"), "{text}");
+}
+
+#[test]
 fn an_unknown_host_is_named() {
     let output = run(["get", "https://no-such-host.invalid/"]);
     // If the system has no trusted certificates, that is reported first.

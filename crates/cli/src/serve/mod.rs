@@ -99,6 +99,10 @@ pub struct Args {
     /// data is sent again and packets are filled
     #[arg(long, value_name = "NAME", default_value = "hmm", value_parser = scheduler)]
     scheduler: String,
+    /// Let every client show first that it receives what is sent to its address (Retry), not only
+    /// when many handshakes are under way
+    #[arg(long)]
+    retry: bool,
     #[command(flatten)]
     transport: TransportArgs,
     #[command(flatten)]
@@ -133,7 +137,10 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     sutura_research::configure(&mut transport, &args.scheduler)
         .map_err(|error| Failure::local(error.to_string()))?;
     let quic = quic.transport(transport);
-    let (endpoint, tcp, address) = bind(args.listen, &quic)?;
+    let limits = EndpointConfig::default();
+    let retry_above = if args.retry { Some(0) } else { limits.retry_above };
+    let limits = EndpointConfig { retry_above, ..limits };
+    let (endpoint, tcp, address) = bind(args.listen, &limits, &quic)?;
     // Before the address is announced, so that no connection is missed.
     args.qlog.watch(&endpoint, "sutura serve");
     let service = Arc::new(Service {
@@ -194,13 +201,14 @@ fn server_configs(identity: Identity) -> Result<(ServerConfig, rustls::ServerCon
 /// Binds UDP and TCP to the same address.
 fn bind(
     listen: Option<SocketAddr>,
+    limits: &EndpointConfig,
     config: &ServerConfig,
 ) -> Result<(Endpoint, TcpListener, SocketAddr), Failure> {
     const DEFAULT_PORT: u16 = 4433;
     let address = listen.unwrap_or((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT).into());
-    let mut result = bind_both(address, config);
+    let mut result = bind_both(address, limits, config);
     if listen.is_none() && result.as_ref().is_err_and(lacks_ipv6) {
-        result = bind_both((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT).into(), config);
+        result = bind_both((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT).into(), limits, config);
     }
     result.map_err(|e| Failure::local(format!("cannot listen on {address}: {e}")))
 }
@@ -212,6 +220,7 @@ fn lacks_ipv6(error: &io::Error) -> bool {
 
 fn bind_both(
     address: SocketAddr,
+    limits: &EndpointConfig,
     config: &ServerConfig,
 ) -> io::Result<(Endpoint, TcpListener, SocketAddr)> {
     let mut attempts = 0;
@@ -219,7 +228,7 @@ fn bind_both(
         let tcp = std::net::TcpListener::bind(address)?;
         tcp.set_nonblocking(true)?;
         let bound = tcp.local_addr()?;
-        match Endpoint::bind(EndpointConfig::default(), Some(config.clone()), bound) {
+        match Endpoint::bind(limits.clone(), Some(config.clone()), bound) {
             Ok(endpoint) => return Ok((endpoint, TcpListener::from_std(tcp)?, bound)),
             // A port that is free for TCP may be taken for UDP; another port may be free for both.
             Err(_) if address.port() == 0 && attempts < PORT_ATTEMPTS => attempts += 1,

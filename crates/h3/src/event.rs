@@ -9,8 +9,8 @@ use crate::settings::Settings;
 
 /// An event from [`Connection::poll_event`](crate::Connection::poll_event).
 ///
-/// An exchange ends with `Finished` (the peer's message is complete), `Reset` or `Failed`. After
-/// the latter two, its stream is unknown.
+/// An exchange ends with `Finished` (the peer's message is complete), `Reset`, `Failed` or
+/// `Refused`. After the latter three, its stream is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// The peer's SETTINGS arrived. Once per connection.
@@ -74,6 +74,16 @@ pub enum Event {
         stream: StreamId,
         /// The code of the stream error (RFC 9114 section 8).
         code: Code,
+        /// What was wrong, as text.
+        reason: &'static str,
+    },
+    /// This end answered a request by itself, because its header section exceeds the limits
+    /// (server). The application never sees the request.
+    Refused {
+        /// The exchange.
+        stream: StreamId,
+        /// The status of the response.
+        status: u16,
         /// What was wrong, as text.
         reason: &'static str,
     },

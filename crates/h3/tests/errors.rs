@@ -302,7 +302,9 @@ fn malformed_requests() {
     // A section of 128 KiB is refused by its frame header, without needing its payload.
     let mut bench = Bench::new(Side::Server);
     bench.play(&[script(Bi, &[0x01, 0x80, 0x02, 0x00, 0x00], Open)], usize::MAX);
-    assert!(matches!(bench.events[..], [Event::Failed { code: Code::EXCESSIVE_LOAD, .. }]));
+    assert!(matches!(bench.events[..], [Event::Refused { status: 431, .. }]));
+    let stream = StreamId::new(Side::Client, Dir::Bi, 0);
+    assert!(bench.pair.stops.contains(&(Side::Server, stream, Code::NO_ERROR)));
 }
 
 #[test]

@@ -158,3 +158,85 @@ async fn a_priority_reaches_the_server_and_changes() {
     };
     tokio::time::timeout(PATIENCE, changed).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_request_with_too_large_a_head_is_answered_and_the_server_hears_of_it() {
+    let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let connection = server.accept().await.unwrap().await.unwrap();
+        let mut server = Server::new(connection, http::Config::default());
+        server.on_refused(move |refused| sender.send(refused).unwrap());
+        while let Ok(Some((_, mut stream))) = server.accept().await {
+            stream.send_response(200, &[]).await.unwrap();
+            stream.finish().await.unwrap();
+        }
+    });
+    let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
+    let client = Client::new(connection, http::Config::default()).await.unwrap();
+    // The number of lines is a limit that servers do not announce.
+    let fields = [("x-many", &b"x"[..]); 200];
+    let mut stream = client.request("GET", "localhost", "/", &fields, None).await.unwrap();
+    stream.finish().await.unwrap();
+    assert_eq!(stream.recv_response().await.unwrap().status, 431);
+    let refused = receiver.recv().await.unwrap();
+    assert_eq!(refused.answer, http::RefusedAnswer::Status(431));
+    let text = "request on stream 0 refused, 431: field section larger than the limit";
+    assert_eq!(refused.to_string(), text);
+    assert_eq!(get(&client, "/5", None).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_server_that_goes_away_gets_no_more_requests() {
+    let transport =
+        TransportConfig { max_concurrent_bidi_streams: 1, ..TransportConfig::default() };
+    let (server, endpoint, address) = pair(http::ALPN, &transport);
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    tokio::spawn(async move {
+        let connection = server.accept().await.unwrap().await.unwrap();
+        let mut server = Server::new(connection, http::Config::default());
+        let (_, mut stream) = server.accept().await.unwrap().unwrap();
+        receiver.await.unwrap();
+        server.goaway();
+        stream.send_response(200, &[]).await.unwrap();
+        server.connection().closed().await;
+    });
+    let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
+    let client = Client::new(connection, http::Config::default()).await.unwrap();
+    let mut first = client.request("GET", "localhost", "/", &[], None).await.unwrap();
+    first.finish().await.unwrap();
+    // There is no room for a second one as long as the first lasts.
+    let second = client.request("GET", "localhost", "/", &[], None);
+    let second = async { tokio::time::timeout(PATIENCE, second).await.unwrap() };
+    let goes_away = async {
+        tokio::task::yield_now().await;
+        sender.send(()).unwrap();
+        first.recv_response().await.unwrap().status
+    };
+    let (second, status) = tokio::join!(second, goes_away);
+    assert_eq!((second.unwrap_err(), status), (http::Error::GoingAway, 200));
+    let third = client.request("GET", "localhost", "/", &[], None).await;
+    assert_eq!(third.unwrap_err(), http::Error::GoingAway);
+}
+
+/// The response to HEAD has the length of the content that it does not have (RFC 9110 section 8.6).
+#[tokio::test]
+async fn a_head_request_is_told_the_length_of_what_it_does_not_get() {
+    let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
+    tokio::spawn(async move {
+        let connection = server.accept().await.unwrap().await.unwrap();
+        let mut server = Server::new(connection, http::Config::default());
+        let (request, mut stream) = server.accept().await.unwrap().unwrap();
+        assert_eq!(request.method, "HEAD");
+        stream.send_response(200, &[("content-length", b"5")]).await.unwrap();
+        stream.finish().await.unwrap();
+        server.connection().closed().await;
+    });
+    let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
+    let client = Client::new(connection, http::Config::default()).await.unwrap();
+    let mut stream = client.request("HEAD", "localhost", "/5", &[], None).await.unwrap();
+    stream.finish().await.unwrap();
+    let response = stream.recv_response().await.unwrap();
+    assert!(response.fields.contains(&("content-length".into(), b"5".to_vec())));
+    assert_eq!(body(&mut stream).await, b"");
+}

@@ -63,6 +63,8 @@ pub async fn accept(
 async fn serve(connection: Connection, service: Arc<Service>, mut shutdown: watch::Receiver<bool>) {
     let remote = connection.remote_address();
     let mut server = http::Server::new(connection.clone(), http::Config::default());
+    let log = service.log;
+    server.on_refused(move |refused| log.connection(remote, &refused));
     let mut requests = JoinSet::new();
     let mut draining = false;
     loop {

@@ -22,6 +22,7 @@ use self::updates::{Overrides, PriorityUpdates};
 use crate::config::Config;
 use crate::error::{Code, Error};
 use crate::event::Event;
+use crate::fields::{Field, Fields};
 use crate::observe::{FrameAction, FrameContent, FrameEvent};
 use crate::priority::PriorityParameters;
 use crate::settings::Settings;
@@ -33,6 +34,10 @@ pub use self::incoming::MAX_UNTYPED_STREAMS;
 pub use self::outgoing::MAX_CONTROL_BACKLOG;
 pub use self::send::MAX_DATA_COPY;
 pub use self::updates::{MAX_PRIORITY_OVERRIDES, MAX_PRIORITY_UPDATES};
+
+/// The status of Request Header Fields Too Large (RFC 6585 section 5).
+const FIELDS_TOO_LARGE: u16 = 431;
+const TOO_LARGE: &str = "field section larger than the limit";
 
 /// One end of an HTTP/3 connection.
 ///
@@ -366,6 +371,11 @@ impl Connection {
                 self.abandon(quic, id, code);
                 self.events.push_back(Event::Failed { stream: id, code, reason });
             }
+            Fault::TooLarge if self.refuse(quic, id) => {}
+            Fault::TooLarge => {
+                let (code, reason) = (Code::EXCESSIVE_LOAD, TOO_LARGE);
+                return self.on_fault(quic, id, Fault::Stream(code, reason));
+            }
             Fault::Reset(code) => {
                 // Without the rest of the peer's message there is nothing to answer, or no answer
                 // to come (RFC 9114 section 4.1.1).
@@ -377,6 +387,28 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    /// Answers a request whose header section is too large, and that the application therefore never
+    /// sees, with 431 (RFC 9114 section 4.2.2). Returns false for anything else.
+    fn refuse<T: Transport>(&mut self, quic: &mut T, id: StreamId) -> bool {
+        let head_missing = |exchange: &&mut Exchange| !exchange.has_head();
+        let Some(exchange) = self.exchanges.get_mut(&id).filter(head_missing) else { return false };
+        if self.side.is_client() {
+            return false;
+        }
+        exchange.receive.give_up();
+        quic.stop(id, Code::NO_ERROR);
+        let mut response = Fields::response(FIELDS_TOO_LARGE);
+        response.push(Field::new("content-length", "0"));
+        let sent = exchange.send.section(quic, id, &response);
+        if let Err(error) = sent.and_then(|()| exchange.send.finish(quic, id)) {
+            self.on_write_error(quic, id, error);
+        }
+        let (status, reason) = (FIELDS_TOO_LARGE, TOO_LARGE);
+        self.events.push_back(Event::Refused { stream: id, status, reason });
+        self.retire(id);
+        true
     }
 
     /// Abandons the rest of an exchange in both directions, and forgets it.

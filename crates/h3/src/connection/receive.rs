@@ -23,6 +23,8 @@ pub(super) enum Fault {
     Connection(Error),
     /// The exchange must be abandoned.
     Stream(Code, &'static str),
+    /// A field section exceeds a limit, which ends the exchange.
+    TooLarge,
     /// The peer abandoned its message.
     Reset(Code),
 }
@@ -205,7 +207,7 @@ impl Receive {
                 // decoded size: two bytes of prefix are added, and a field's overhead outweighs its
                 // lengths.
                 if header.len > limits.size.saturating_add(2) {
-                    return Err(too_large());
+                    return Err(Fault::TooLarge);
                 }
                 let block = Vec::with_capacity(header.len.min(FIRST_PIECE) as usize);
                 Ok(Payload::Section { left: header.len, block })
@@ -292,12 +294,8 @@ fn decode(block: &Bytes, limits: FieldLimits) -> Result<Fields, Fault> {
         SectionError::Malformed(reason) => {
             Error::new(Code::QPACK_DECOMPRESSION_FAILED, reason).into()
         }
-        SectionError::TooLarge => too_large(),
+        SectionError::TooLarge => Fault::TooLarge,
     })
-}
-
-fn too_large() -> Fault {
-    Fault::Stream(Code::EXCESSIVE_LOAD, "field section larger than the limit")
 }
 
 /// A frame was cut short (RFC 9114 section 7.1).

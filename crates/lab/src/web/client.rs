@@ -208,6 +208,7 @@ impl End for Client {
             | Event::Reset { .. }
             | Event::Stopped { .. }
             | Event::Failed { .. }
+            | Event::Refused { .. }
             | Event::PriorityUpdate { .. }
             | Event::GoAway { .. } => Err(unexpected("response", format_args!("{event:?}"))),
         }

@@ -112,6 +112,7 @@ impl<F: FnMut(&Fields) -> Option<Reply> + 'static> End for Server<F> {
             | Event::Reset { .. }
             | Event::Stopped { .. }
             | Event::Failed { .. }
+            | Event::Refused { .. }
             | Event::GoAway { .. } => Err(unexpected("request", format_args!("{event:?}"))),
         }
     }

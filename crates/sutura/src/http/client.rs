@@ -57,8 +57,11 @@ impl Client {
             let mut state = self.connection.0.lock();
             let result = with_http(&mut state, |http, quic| {
                 let result = http.h3.send_request(quic, &head, priority.as_ref(), false);
-                if let Ok(id) = result {
-                    http.open(id);
+                match result {
+                    Ok(id) => http.open(id),
+                    // The server may go away before it permits one more.
+                    Err(SendError::StreamsBlocked) => http.wait_request(cx),
+                    Err(_) => {}
                 }
                 result
             })?;

@@ -7,11 +7,13 @@
 
 mod client;
 mod exchange;
+mod refused;
 mod server;
 mod state;
 
 pub use client::Client;
 pub use exchange::{RequestStream, Response};
+pub use refused::{Refused, RefusedAnswer};
 pub use server::{Request, Server};
 pub(crate) use state::HttpState;
 pub use sutura_h3::{

@@ -1,7 +1,7 @@
 //! An HTTP/3 server.
 
 use super::exchange::{RequestStream, plain_fields, with_http};
-use super::{Config, Error, HttpState};
+use super::{Config, Error, HttpState, Refused};
 use crate::connection::Connection;
 use std::future::poll_fn;
 use std::task::Poll;
@@ -95,6 +95,16 @@ impl Server {
         Ok(next.map(|(id, fields)| {
             (Request::new(&fields), RequestStream::new(self.connection.clone(), id))
         }))
+    }
+
+    /// Calls `listen` with each request that [`accept`](Self::accept) never returns, because its head
+    /// is malformed or exceeds a limit. It is called by the task that does the endpoint's I/O, so it
+    /// should return quickly, and must not use the connection.
+    pub fn on_refused(&self, listen: impl FnMut(Refused) + Send + 'static) {
+        let mut state = self.connection.0.lock();
+        if let Some(http) = &mut state.http {
+            http.refused.set(Box::new(listen));
+        }
     }
 
     /// Asks the client to send no more requests. Those that it has sent are still answered.

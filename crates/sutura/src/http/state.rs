@@ -1,6 +1,7 @@
 //! The HTTP/3 side of a connection: the protocol state and the tasks that wait for it.
 
 use super::Error;
+use super::refused::{Listener, Refused, RefusedAnswer};
 use crate::connection::enlist;
 use std::collections::{HashMap, VecDeque};
 use std::task::{Context, Waker};
@@ -16,8 +17,10 @@ pub(crate) struct HttpState {
     exchanges: HashMap<StreamId, Exchange>,
     /// Requests that the application has not accepted yet.
     incoming: VecDeque<(StreamId, Fields)>,
+    /// Tasks that wait for a request (server) or for a stream to send one on (client).
     accepting: Vec<Waker>,
     pub(crate) error: Option<h3::Error>,
+    pub(super) refused: Listener,
     over: bool,
 }
 
@@ -60,6 +63,7 @@ impl HttpState {
             incoming: VecDeque::new(),
             accepting: Vec::new(),
             error: None,
+            refused: Listener::default(),
             over: false,
         }
     }
@@ -105,18 +109,28 @@ impl HttpState {
                 self.change(stream, |x| x.trailers = Some(fields));
             }
             Event::Finished { stream } => self.change(stream, |x| x.finished = true),
+            Event::Refused { stream, status, reason } => {
+                let answer = RefusedAnswer::Status(status);
+                self.refused.tell(Refused { stream, answer, reason });
+            }
+            Event::Failed { stream, code, reason } if !self.exchanges.contains_key(&stream) => {
+                let answer = RefusedAnswer::Reset(code);
+                self.refused.tell(Refused { stream, answer, reason });
+            }
             Event::Reset { stream, code } => {
                 self.change(stream, |x| x.failed = Some(Error::Reset(code)));
+            }
+            Event::Failed { stream, code: Code::REQUEST_REJECTED, .. } => {
+                self.change(stream, |x| x.failed = Some(Error::GoingAway));
             }
             Event::Failed { stream, code, reason } => {
                 self.change(stream, |x| x.failed = Some(Error::Message { code, reason }));
             }
             Event::Stopped { stream, code } => self.change(stream, |x| x.stopped = Some(code)),
             Event::Data { stream } | Event::Writable { stream } => self.change(stream, |_| {}),
-            Event::Settings(_)
-            | Event::Interim { .. }
-            | Event::PriorityUpdate { .. }
-            | Event::GoAway { .. } => {}
+            // Whoever waits for a stream need not wait any more.
+            Event::GoAway { .. } => self.accepting.drain(..).for_each(Waker::wake),
+            Event::Settings(_) | Event::Interim { .. } | Event::PriorityUpdate { .. } => {}
         }
     }
 

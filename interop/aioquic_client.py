@@ -24,6 +24,7 @@ class Exchange:
 
     def __init__(self) -> None:
         self.status = b""
+        self.fields: dict[bytes, bytes] = {}
         self.body = bytearray()
         self.done = asyncio.get_running_loop().create_future()
 
@@ -32,35 +33,73 @@ class Exchange:
             self.done.set_exception(ConnectionError(reason))
 
 
+class Connection(H3Connection):
+    """Does not expect the content of which a response to HEAD has only the length.
+
+    aioquic compares them whatever the method (RFC 9114 section 4.1.2, RFC 9110 section 8.6).
+    """
+
+    def __init__(self, *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        self.heads: set[int] = set()
+
+    def _check_content_length(self, stream) -> None:
+        if stream.stream_id not in self.heads:
+            super()._check_content_length(stream)
+
+
 class Http(QuicConnectionProtocol):
     """HTTP/3 over one connection."""
 
     def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
-        self.http = H3Connection(self._quic)
+        self.http = Connection(self._quic)
         self.exchanges: dict[int, Exchange] = {}
         self.streams: dict[str, int] = {}
         self.received = 0
         self.updates: list[Update] = []
 
     async def get(self, path: str, priority: str | None) -> bytes:
+        fields = [(b"priority", priority.encode())] if priority else []
+        exchange = await self.request(b"GET", path, fields)
+        if exchange.status != b"200":
+            raise ConnectionError(f"{path}: status {exchange.status.decode()}")
+        return bytes(exchange.body)
+
+    async def head(self, path: str, length: int) -> None:
+        """Asks for the length of a file, which must be `length`."""
+        exchange = await self.request(b"HEAD", path, [])
+        told = exchange.fields.get(b"content-length", b"")
+        if exchange.status != b"200" or told != str(length).encode() or exchange.body:
+            raise ConnectionError(f"HEAD {path}: {exchange.status} {told} {len(exchange.body)}")
+
+    async def refused(self, path: str, size: int) -> None:
+        """Sends a head of `size` bytes, which must be refused with 431."""
+        # aioquic sends no longer values.
+        lines = [(b"x-large", b"x" * 1000)] * (size // 1000)
+        exchange = await self.request(b"GET", path, lines)
+        if exchange.status != b"431":
+            raise ConnectionError(f"a head of {size} bytes: status {exchange.status}")
+
+    async def request(
+        self, method: bytes, path: str, fields: list[tuple[bytes, bytes]]
+    ) -> Exchange:
         stream = self._quic.get_next_available_stream_id()
         exchange = self.exchanges[stream] = Exchange()
         self.streams[path] = stream
         headers = [
-            (b":method", b"GET"),
+            (b":method", method),
             (b":scheme", b"https"),
             (b":authority", b"localhost"),
             (b":path", path.encode()),
+            *fields,
         ]
-        if priority:
-            headers.append((b"priority", priority.encode()))
+        if method == b"HEAD":
+            self.http.heads.add(stream)
         self.http.send_headers(stream, headers, end_stream=True)
         self.transmit()
         await exchange.done
-        if exchange.status != b"200":
-            raise ConnectionError(f"{path}: status {exchange.status.decode()}")
-        return bytes(exchange.body)
+        return exchange
 
     def quic_event_received(self, event: QuicEvent) -> None:
         if isinstance(event, ConnectionTerminated):
@@ -73,7 +112,8 @@ class Http(QuicConnectionProtocol):
             if exchange is None:
                 continue
             if isinstance(http_event, HeadersReceived):
-                exchange.status = dict(http_event.headers).get(b":status", exchange.status)
+                exchange.fields |= dict(http_event.headers)
+                exchange.status = exchange.fields.get(b":status", b"")
             if isinstance(http_event, DataReceived):
                 exchange.body += http_event.data
                 self.received += len(http_event.data)
@@ -140,6 +180,11 @@ async def fetch(args: argparse.Namespace) -> None:
         gets = [client.get(*get) for get in zip(args.paths, priorities(args), strict=True)]
         bodies = [await gets.pop(0)] if args.page else []
         bodies += await asyncio.gather(*gets)
+        if args.head:
+            for path, body in zip(args.paths, bodies, strict=True):
+                await client.head(path, len(body))
+        if args.large_head:
+            await client.refused(args.paths[0], args.large_head)
         for path, body in zip(args.paths, bodies, strict=True):
             (args.out / Path(path).name).write_bytes(body)
 
@@ -167,6 +212,8 @@ def main() -> None:
     parser.add_argument("--qlog", type=Path, help="directory to write qlog to")
     parser.add_argument("--cipher", help="the only cipher suite to offer")
     parser.add_argument("--first-version-2", action="store_true", help="begin with QUIC v2")
+    parser.add_argument("--head", action="store_true", help="then ask for the lengths by HEAD")
+    parser.add_argument("--large-head", type=int, help="then send a head of so many bytes")
     parser.add_argument("--update-keys", action="store_true", help="update the 1-RTT keys")
     parser.add_argument("paths", nargs="+")
     asyncio.run(fetch(parser.parse_args()))

@@ -58,8 +58,9 @@ fi
 start command "$built/sutura" serve "$work/files" --listen 127.0.0.1:0 --json --verbose \
     --fec 3 --cert "${identity[0]}" --key "${identity[1]}"
 mkdir "$work/qlog"
-check "aioquic from the command" command "$python" interop/aioquic_client.py \
-    --address "$address" --ca "$work/cert.pem" --out "$out" --qlog "$work/qlog" "${paths[@]}"
+aioquic_command=("$python" interop/aioquic_client.py
+    --address "$address" --ca "$work/cert.pem" --out "$out" "${paths[@]}")
+check "aioquic from the command" command "${aioquic_command[@]}" --qlog "$work/qlog"
 if "$built/sutura" qlog --json "$work"/qlog/*.qlog >"$work/analysis.json" &&
     "$python" interop/check_qlog.py "$work/files" <"$work/analysis.json"; then
     echo "ok   the analysis of aioquic's record"
@@ -67,8 +68,23 @@ else
     failed=1
     echo "FAIL the analysis of aioquic's record"
 fi
+check "aioquic from the command, lengths by HEAD" command "${aioquic_command[@]}" --head
+check "aioquic from the command, too large a head" command "${aioquic_command[@]}" --large-head 100000
+if ! grep --quiet "request on stream .* refused, 431" "$work/command.err"; then
+    failed=1
+    echo "FAIL the log of a request with too large a head"
+fi
 check "curl from the command" command "$python" interop/curl_client.py \
     --address "$address" --ca "$work/cert.pem" --out "$out" --together "${paths[@]}"
+
+start retrying "$built/sutura" serve "$work/files" --listen 127.0.0.1:0 --json --retry \
+    --cert "${identity[0]}" --key "${identity[1]}"
+check "aioquic from the command, after a Retry" retrying "$python" interop/aioquic_client.py \
+    --address "$address" --ca "$work/cert.pem" --out "$out" "${paths[@]}"
+check "curl from the command, after a Retry" retrying "$python" interop/curl_client.py \
+    --address "$address" --ca "$work/cert.pem" --out "$out" --together "${paths[@]}"
+check "we from the command, after a Retry" retrying "$built/sutura" \
+    get --ca "$work/cert.pem" --out "$out" "${paths[@]/#/https://$address}"
 
 for retry in "" --retry; do
     start "aioquic$retry" "$python" interop/aioquic_server.py \

@@ -12,6 +12,7 @@ use tempfile::NamedTempFile;
 use time::OffsetDateTime;
 
 use crate::failure::{Exit, Failure};
+use crate::vnc::token::random;
 
 /// The names in a generated certificate.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -49,6 +50,12 @@ impl IdentityArgs {
         Identity::keep_in(&self.state_dir()?)
     }
 
+    /// The secret by which a server that was restarted tells clients that it has forgotten them. `None`
+    /// if it cannot be kept: they then find out when nothing comes any more.
+    pub fn reset_secret(&self) -> Option<ResetSecret> {
+        keep_reset_secret(&self.state_dir().ok()?).ok()
+    }
+
     /// Where what is made on first use is kept.
     ///
     /// # Errors
@@ -56,6 +63,23 @@ impl IdentityArgs {
     pub fn state_dir(&self) -> Result<PathBuf, Failure> {
         self.state_dir.clone().map_or_else(default_state_dir, Ok)
     }
+}
+
+/// What the key of stateless resets is derived from.
+pub type ResetSecret = [u8; 32];
+
+/// Reads the secret of stateless resets kept in `directory`; makes one if there is none of use.
+fn keep_reset_secret(directory: &Path) -> Result<ResetSecret, Failure> {
+    let path = directory.join("reset-secret");
+    let mut secret = [0; 32];
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    if hex::decode_to_slice(kept.trim(), &mut secret).is_ok() {
+        return Ok(secret);
+    }
+    let secret = random()?;
+    write_private(directory, &path, &(hex::encode(secret) + "\n"))
+        .map_err(|e| Failure::local(format!("cannot write {}: {e}", path.display())))?;
+    Ok(secret)
 }
 
 /// A certificate chain and its key.
@@ -186,6 +210,16 @@ mod tests {
         }
         assert_eq!(fs::read_dir(&state).unwrap().count(), 1);
         assert!(Identity::load(&path, &path).is_ok());
+    }
+
+    #[test]
+    fn a_secret_is_made_once_and_kept() {
+        let scratch = tempfile::tempdir().unwrap();
+        let secret = keep_reset_secret(scratch.path()).unwrap();
+        assert_eq!(keep_reset_secret(scratch.path()).unwrap(), secret);
+        fs::write(scratch.path().join("reset-secret"), "cut sho").unwrap();
+        let other = keep_reset_secret(scratch.path()).unwrap();
+        assert!(other != secret && other != [0; 32]);
     }
 
     #[test]

@@ -233,6 +233,26 @@ fn a_server_that_dies_leaves_no_partial_file() {
 }
 
 #[test]
+fn a_server_that_was_restarted_says_that_it_forgot_its_clients() {
+    let (scratch, site, out) = Scratch::with_site();
+    endless(&site.join("a.bin"));
+    let mut server = Listening::serve(&site, &scratch, &[]);
+    let link = Listening::link(&server, "rate=1mbit");
+    // Longer than this test takes: silence alone does not end the connection.
+    let url = [link.url("/a.bin")];
+    let client = Process::spawn(get(&server, &url, &out, &["--timeout", "36000"]));
+    wait_until("the transfer to begin", || has_partial(&out));
+    server.process.signal(rustix::process::Signal::KILL);
+    let address = server.address.clone();
+    server.process.output();
+    let mut again = sutura(["serve", "--listen", &address, "--json", "--state-dir"]);
+    again.arg(scratch.path().join("state")).arg(&site);
+    let _again = Listening::spawn(again);
+    let text = complaint(&client.output(), 8);
+    assert!(text.contains("broke off after") && text.contains("reset"), "{text}");
+}
+
+#[test]
 fn a_file_that_shrinks_is_not_taken_for_whole() {
     let (scratch, site, out) = Scratch::with_site();
     let path = site.join("a.bin");

@@ -4,6 +4,7 @@ use crate::congestion::{Algorithm, CongestionFactory};
 use crate::crypto::{ClientCrypto, ServerCrypto};
 use crate::fec::redundancy::{Auto, RedundancyFactory};
 use crate::loss_reaction::{HoldForRepair, LossReactionFactory};
+use crate::reset::ResetKey;
 use crate::streams::delivery::{DeliveryFactory, StreamOrder};
 use crate::streams::resend_order::{ByLoss, ResendOrderFactory};
 use crate::wire::code_id::CodeSet;
@@ -174,6 +175,10 @@ pub struct EndpointConfig {
     /// The key that seals tokens; `None` for one of the endpoint's own, which it replaces every
     /// day.
     pub token_key: Option<TokenKey>,
+    /// The key of stateless resets (RFC 9000 section 10.3): an endpoint that was restarted tells its
+    /// peers that it has forgotten their connections if it has the same key as before. `None` for a
+    /// random one.
+    pub reset_key: Option<ResetKey>,
 }
 
 impl Default for EndpointConfig {
@@ -184,6 +189,7 @@ impl Default for EndpointConfig {
             max_connections: 100_000,
             new_tokens: true,
             token_key: None,
+            reset_key: None,
         }
     }
 }

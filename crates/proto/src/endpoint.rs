@@ -11,7 +11,9 @@ use crate::connection::{Connection, EndpointEvent, NewConnection};
 use crate::crypto::StartError;
 use crate::error::TransportError;
 use crate::ids::{ConnectionId, Side};
+use crate::path::cids::ResetToken;
 use crate::peers::Peers;
+use crate::reset::{ResetKey, Resets};
 use crate::wire::packet::{self, Invariants, Packet, PacketType};
 use accept::Opener;
 use half_open::{HalfOpen, Rank};
@@ -40,7 +42,8 @@ pub struct ConnectionHandle(pub usize);
 pub enum DatagramEvent {
     /// It belongs to no connection: drop it.
     Drop,
-    /// It is answered without a connection: send these bytes back to its sender as one datagram.
+    /// It is answered without a connection, or belongs to a connection that this endpoint does not
+    /// know: send these bytes back to its sender as one datagram.
     Respond(Vec<u8>),
     /// Pass it to this connection.
     Connection(ConnectionHandle),
@@ -74,11 +77,13 @@ struct Entry {
     opener: Option<Box<Opener>>,
     /// On a client: the server's name.
     server_name: Option<String>,
+    /// The token with which the peer resets the connection.
+    reset: Option<ResetToken>,
 }
 
 impl Entry {
     fn new(cids: &[ConnectionId]) -> Self {
-        Self { cids: cids.to_vec(), half_open: None, opener: None, server_name: None }
+        Self { cids: cids.to_vec(), half_open: None, opener: None, server_name: None, reset: None }
     }
 }
 
@@ -99,6 +104,7 @@ pub struct Endpoint {
     accepting: bool,
     tokens: Tokens,
     received_tokens: ReceivedTokens,
+    resets: Resets,
     peers: Peers,
 }
 
@@ -113,7 +119,11 @@ impl Endpoint {
     ) -> Self {
         // A generator of its own, so that tokens do not change what connections draw.
         let tokens = Tokens::new(config.token_key.clone(), StdRng::from_seed(seed.map(|b| !b)));
+        // Without a configured key, only connections of this very endpoint can be reset.
+        let key = config.reset_key.clone();
+        let key = key.unwrap_or_else(|| ResetKey::new(&seed, b"stateless reset"));
         Self {
+            resets: Resets::new(key),
             config,
             accepting: server.is_some(),
             server,
@@ -195,7 +205,16 @@ impl Endpoint {
         seed: [u8; 32],
     ) -> NewConnection {
         let loss_memory = self.peers.recall(remote.ip());
-        NewConnection { side, remote, transport, original_dcid, local_cid, seed, loss_memory }
+        NewConnection {
+            side,
+            remote,
+            transport,
+            original_dcid,
+            local_cid,
+            seed,
+            loss_memory,
+            reset_key: self.resets.key.clone(),
+        }
     }
 
     /// Decides where a datagram received from `remote` goes. Call
@@ -209,7 +228,10 @@ impl Endpoint {
         if let Some(&handle) = dcid.and_then(|dcid| self.routes.get(&dcid)) {
             return DatagramEvent::Connection(handle);
         }
-        if datagram.len() < usize::from(MIN_UDP_PAYLOAD) || !invariants.is_long() {
+        if !invariants.is_long() {
+            return self.on_unknown(now, dcid, datagram);
+        }
+        if datagram.len() < usize::from(MIN_UDP_PAYLOAD) {
             return DatagramEvent::Drop;
         }
         if !matches!(invariants.version, Some(0 | packet::VERSION_1)) {
@@ -221,6 +243,22 @@ impl Endpoint {
             }
             _ => DatagramEvent::Drop,
         }
+    }
+
+    /// Handles a packet with a short header to an identifier that is not known: a stateless reset, or of
+    /// a connection that was forgotten (RFC 9000 section 10.3).
+    fn on_unknown(
+        &mut self,
+        now: Instant,
+        dcid: Option<ConnectionId>,
+        datagram: &[u8],
+    ) -> DatagramEvent {
+        if let Some(handle) = self.resets.find(datagram) {
+            return DatagramEvent::Connection(handle);
+        }
+        let (resets, rng) = (&mut self.resets, &mut self.rng);
+        let answer = dcid.and_then(|dcid| resets.answer(now, &dcid, datagram.len(), rng));
+        answer.map_or(DatagramEvent::Drop, DatagramEvent::Respond)
     }
 
     /// Tells a client which version this server supports (RFC 9000 section 6.1). The response is
@@ -275,6 +313,10 @@ impl Endpoint {
             EndpointEvent::AddressValidated => {
                 entry.half_open = entry.half_open.map(|rank| self.half_open.validate(rank));
             }
+            EndpointEvent::ResetToken(token) => {
+                self.resets.replace(handle, entry.reset, token);
+                entry.reset = token;
+            }
             EndpointEvent::HandshakeDone => {
                 entry.opener = None;
                 if let Some(rank) = entry.half_open.take() {
@@ -293,6 +335,7 @@ impl Endpoint {
                     self.half_open.remove(rank);
                 }
                 self.given_up.retain(|given_up| *given_up != handle);
+                self.resets.replace(handle, entry.reset, None);
                 for cid in entry.cids {
                     self.routes.remove(&cid);
                 }

@@ -103,6 +103,7 @@ mod path;
 mod peers;
 mod recovery;
 pub mod registry;
+mod reset;
 mod streams;
 mod wire;
 
@@ -123,7 +124,9 @@ pub use fec::redundancy::{Message, Reason};
 pub use fec::{CodingCounts, FecStats, Protection, ProtectionStats};
 pub use ids::{ConnectionId, Dir, MAX_CID_SIZE, MessageId, Side, SpaceId, StreamId};
 pub use observe::{Metrics, Observation, Observer};
+pub use path::cids::ResetToken;
 pub use recovery::pto::MAX_PROBE_TIMEOUT;
+pub use reset::ResetKey;
 pub use streams::delivery::Chunk;
 pub use streams::{ClosedStream, Outcome, Read, ReadError, StreamEvent, StreamStats, WriteError};
 pub use sutura_schedule::{Priority, Scheme, Urgency};

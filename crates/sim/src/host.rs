@@ -262,7 +262,8 @@ impl Node for Host {
                 self.admit(handle, connection, app);
                 handle
             }
-            // All nodes speak the same version, so nobody waits for a version negotiation packet.
+            // All nodes speak the same version and keep what they know of connections, so nobody waits for
+            // a version negotiation packet or a stateless reset.
             DatagramEvent::Drop | DatagramEvent::Respond(_) => return,
         };
         while let Some(given_up) = self.endpoint.poll_given_up() {

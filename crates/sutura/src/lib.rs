@@ -49,7 +49,7 @@ pub use sutura_proto::{
     Algorithm, Chunk, CodeId, CodeSet, CodingCounts, ConnectError, ConnectionError, ConnectionId,
     ConnectionStats, Dir, FecConfig, FecStats, Message, MessageId, MessageOptions, MessageOutcome,
     MessageStats, Metrics, Observation, Observer, Priority, Protection, ProtectionStats, Reason,
-    Scheme, SendDatagramError, SendMessageError, Side, SpaceId, StreamId, TransportError,
+    ResetKey, Scheme, SendDatagramError, SendMessageError, Side, SpaceId, StreamId, TransportError,
     TransportErrorCode, Urgency, conformance, policy, registry, wire_format,
 };
 

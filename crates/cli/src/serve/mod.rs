@@ -17,13 +17,13 @@ use std::time::Duration;
 
 use serde_json::json;
 use sutura::registry::UnknownPolicy;
-use sutura::{Connection, Endpoint, EndpointConfig, ServerConfig};
+use sutura::{Connection, Endpoint, EndpointConfig, ResetKey, ServerConfig};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use crate::cert::{Identity, IdentityArgs};
+use crate::cert::{Identity, IdentityArgs, ResetSecret};
 use crate::failure::{Exit, Failure};
 use crate::fec::Fec;
 use crate::interrupt::interrupted;
@@ -140,7 +140,8 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     let limits = EndpointConfig::default();
     let retry_above = if args.retry { Some(0) } else { limits.retry_above };
     let limits = EndpointConfig { retry_above, ..limits };
-    let (endpoint, tcp, address) = bind(args.listen, &limits, &quic)?;
+    let secret = args.identity.reset_secret();
+    let (endpoint, tcp, address) = bind(args.listen, &limits, &quic, secret.as_ref())?;
     // Before the address is announced, so that no connection is missed.
     args.qlog.watch(&endpoint, "sutura serve");
     let service = Arc::new(Service {
@@ -203,12 +204,14 @@ fn bind(
     listen: Option<SocketAddr>,
     limits: &EndpointConfig,
     config: &ServerConfig,
+    secret: Option<&ResetSecret>,
 ) -> Result<(Endpoint, TcpListener, SocketAddr), Failure> {
     const DEFAULT_PORT: u16 = 4433;
     let address = listen.unwrap_or((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT).into());
-    let mut result = bind_both(address, limits, config);
+    let mut result = bind_both(address, limits, config, secret);
     if listen.is_none() && result.as_ref().is_err_and(lacks_ipv6) {
-        result = bind_both((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT).into(), limits, config);
+        let address = (Ipv4Addr::UNSPECIFIED, DEFAULT_PORT).into();
+        result = bind_both(address, limits, config, secret);
     }
     result.map_err(|e| Failure::local(format!("cannot listen on {address}: {e}")))
 }
@@ -222,13 +225,18 @@ fn bind_both(
     address: SocketAddr,
     limits: &EndpointConfig,
     config: &ServerConfig,
+    secret: Option<&ResetSecret>,
 ) -> io::Result<(Endpoint, TcpListener, SocketAddr)> {
     let mut attempts = 0;
     loop {
         let tcp = std::net::TcpListener::bind(address)?;
         tcp.set_nonblocking(true)?;
         let bound = tcp.local_addr()?;
-        match Endpoint::bind(limits.clone(), Some(config.clone()), bound) {
+        // Servers at other addresses may have the same secret.
+        let context = bound.to_string();
+        let reset_key = secret.map(|secret| ResetKey::new(secret, context.as_bytes()));
+        let limits = EndpointConfig { reset_key, ..limits.clone() };
+        match Endpoint::bind(limits, Some(config.clone()), bound) {
             Ok(endpoint) => return Ok((endpoint, TcpListener::from_std(tcp)?, bound)),
             // A port that is free for TCP may be taken for UDP; another port may be free for both.
             Err(_) if address.port() == 0 && attempts < PORT_ATTEMPTS => attempts += 1,

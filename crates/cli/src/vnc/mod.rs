@@ -9,7 +9,7 @@ mod report;
 mod serve;
 mod session;
 mod socket;
-mod token;
+pub mod token;
 mod upstream;
 mod viewer;
 

@@ -4,6 +4,7 @@ use super::timer::Timer;
 use super::{Connection, EndpointEvent, State};
 use crate::error::{ConnectionError, TransportError, TransportErrorCode};
 use crate::ids::SpaceId;
+use crate::reset;
 use crate::wire::frame::Close;
 use std::time::Instant;
 
@@ -82,6 +83,22 @@ impl Connection {
             State::Closing => {}
             State::Draining | State::Drained => return,
         }
+        self.state = State::Draining;
+    }
+
+    /// Whether this datagram says that the peer has forgotten the connection (RFC 9000 section 10.3.1).
+    /// Takes as long whatever the token is.
+    pub(super) fn is_reset(&self, datagram: &[u8]) -> bool {
+        reset::token_of(datagram).is_some_and(|token| self.path.remote_cids.is_reset(&token))
+    }
+
+    /// Ends the connection, of which the peer knows nothing any more.
+    pub(super) fn on_stateless_reset(&mut self, now: Instant) {
+        if self.is_closed() {
+            return;
+        }
+        self.lost(now, ConnectionError::Reset);
+        self.start_close_period(now);
         self.state = State::Draining;
     }
 

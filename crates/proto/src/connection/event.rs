@@ -3,6 +3,7 @@
 use crate::error::ConnectionError;
 use crate::ids::ConnectionId;
 use crate::path::LossMemory;
+use crate::path::cids::ResetToken;
 use crate::streams::StreamEvent;
 use std::net::IpAddr;
 
@@ -35,6 +36,9 @@ pub enum EndpointEvent {
     AddressValidated,
     /// The server gave this client a token for its next connection (RFC 9000 section 8.1.3).
     NewToken(Vec<u8>),
+    /// Pass a datagram that ends with this token to the connection if it belongs to none; `None` for no
+    /// such datagrams. Replaces what was said before (RFC 9000 section 10.3).
+    ResetToken(Option<ResetToken>),
     /// The handshake is over; the connection no longer counts as pending.
     HandshakeDone,
     /// What the connection learned about losses on the path to this address. Later connections to

@@ -222,16 +222,14 @@ impl Connection {
 
     /// Issues further identifiers of this end to the peer.
     pub(super) fn issue_cids(&mut self) {
-        let (rng, events) = (&mut self.rng, &mut self.endpoint_events);
+        let (rng, key, events) = (&mut self.rng, &self.reset_key, &mut self.endpoint_events);
         self.local_cids.set_peer_limit(self.peer.active_connection_id_limit);
         self.local_cids.issue(|_| {
             let mut bytes = [0; crate::endpoint::LOCAL_CID_SIZE];
-            let mut token = [0; 16];
             rng.fill_bytes(&mut bytes);
-            rng.fill_bytes(&mut token);
             let cid = ConnectionId::new(&bytes).unwrap_or_default();
             events.push_back(EndpointEvent::AddCid(cid));
-            (cid, ResetToken(token))
+            (cid, key.token(&cid))
         });
     }
 

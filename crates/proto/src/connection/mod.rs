@@ -40,8 +40,9 @@ use crate::error::{ConnectionError, TransportError};
 use crate::fec::{Protection, ProtectionStats, ReceiveSessions};
 use crate::ids::{ConnectionId, Side, SpaceId};
 use crate::observe::{Metrics, Observation, Observer};
-use crate::path::cids::LocalCids;
+use crate::path::cids::{LocalCids, ResetToken};
 use crate::path::{LossFloor, LossMemory, NewPath, Path, Settled};
+use crate::reset::ResetKey;
 use crate::streams::{StreamStats, Streams};
 use crate::wire::packet::VERSION_1;
 use crate::wire::transport_parameters::TransportParameters;
@@ -79,6 +80,8 @@ pub struct NewConnection {
     pub seed: [u8; 32],
     /// What earlier connections to the peer learned about losses.
     pub loss_memory: LossMemory,
+    /// Makes the stateless reset tokens of this end's identifiers.
+    pub reset_key: ResetKey,
 }
 
 /// The stage of the connection's life.
@@ -104,6 +107,9 @@ pub struct Connection {
     path: Path,
     migration: Migration,
     local_cids: LocalCids,
+    reset_key: ResetKey,
+    /// The token that the endpoint knows.
+    reset_token: Option<ResetToken>,
     peer: TransportParameters,
     egress: Egress,
     early: EarlyPackets,
@@ -194,9 +200,10 @@ impl Connection {
             local_cid,
             seed,
             loss_memory,
+            reset_key,
         } = new;
         let mut rng = StdRng::from_seed(seed);
-        let local = handshake::local_parameters(
+        let mut local = handshake::local_parameters(
             &config,
             side,
             local_cid,
@@ -204,6 +211,7 @@ impl Connection {
             retry_source,
             &mut rng,
         );
+        local.stateless_reset_token = side.is_server().then(|| reset_key.token(&local_cid).0);
         let mut parameters = Vec::new();
         local.encode(side, &mut parameters);
         let session = start(parameters)?;
@@ -236,6 +244,8 @@ impl Connection {
             path: Path::new(&path),
             migration: Migration::default(),
             local_cids: LocalCids::new(local_cid),
+            reset_key,
+            reset_token: None,
             peer: TransportParameters::default(),
             egress: Egress::new(streams, reaction, buffer, config.mix_streams),
             early: EarlyPackets::default(),
@@ -416,6 +426,11 @@ impl Connection {
 
     /// Returns the next event for the endpoint.
     pub fn poll_endpoint_event(&mut self) -> Option<EndpointEvent> {
+        let token = self.path.remote_cids.active_token().filter(|_| !self.is_closed());
+        if token != self.reset_token {
+            self.reset_token = token;
+            return Some(EndpointEvent::ResetToken(token));
+        }
         self.endpoint_events.pop_front()
     }
 

@@ -10,7 +10,7 @@ use crate::error::{ConnectionError, TransportError, TransportErrorCode};
 use crate::ids::{ConnectionId, SpaceId};
 use crate::observe::Observation;
 use crate::path::cids::{NewCid, ResetToken};
-use crate::wire::frame::{Carrier, Close, Frame, FrameIter};
+use crate::wire::frame::{Carrier, Close, Frame, FrameIter, FrameKind};
 use crate::wire::packet::{Coalesced, Packet, PacketType, ProtectedPacket, UnprotectedHeader};
 use bytes::Bytes;
 use std::net::SocketAddr;
@@ -75,6 +75,8 @@ pub struct Arrival {
 struct Contents {
     /// Whether it must be acknowledged.
     ack_eliciting: bool,
+    /// Whether it has more to say than that the peer is there.
+    speaks: bool,
     /// Whether it only finds out about a path (RFC 9000 section 9.1).
     probing: bool,
 }
@@ -103,6 +105,10 @@ impl Connection {
         datagram: &mut [u8],
     ) {
         if self.state >= State::Draining || !self.may_come_from(remote) {
+            return;
+        }
+        if self.is_reset(datagram) {
+            self.on_stateless_reset(now);
             return;
         }
         let arrival = Arrival { remote, ecn, size: datagram.len() };
@@ -242,7 +248,7 @@ impl Connection {
         if self.is_closed() {
             return Ok(());
         }
-        if contents.ack_eliciting && std::mem::take(&mut self.silences) > 0 {
+        if contents.speaks && std::mem::take(&mut self.silences) > 0 {
             self.reset_keep_alive(now);
         }
         if newest && !contents.probing {
@@ -277,13 +283,14 @@ impl Connection {
         payload: &[u8],
     ) -> Result<Contents, TransportError> {
         let space = packet.ty.space();
-        let mut contents = Contents { ack_eliciting: false, probing: true };
+        let mut contents = Contents { ack_eliciting: false, speaks: false, probing: true };
         let mut acked = false;
         let mut crypto = false;
         for frame in FrameIter::new(payload, packet.ty.carrier()) {
             let frame = frame?;
             let info = frame.kind().info();
             contents.ack_eliciting |= info.ack_eliciting;
+            contents.speaks |= info.ack_eliciting && frame.kind() != FrameKind::Ping;
             contents.probing &= info.probing;
             match frame {
                 Frame::Ack(ack) => {

@@ -27,6 +27,12 @@ impl PartialEq for ResetToken {
     }
 }
 
+impl std::hash::Hash for ResetToken {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
 impl fmt::Debug for ResetToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ResetToken(..)")
@@ -224,7 +230,6 @@ impl RemoteCids {
     }
 
     /// The stateless reset token of the active identifier, if the peer gave one.
-    #[cfg_attr(not(test), expect(dead_code, reason = "stateless resets are not recognised yet"))]
     pub fn active_token(&self) -> Option<ResetToken> {
         self.active.token
     }
@@ -247,7 +252,6 @@ impl RemoteCids {
 
     /// Whether this is the stateless reset token of the active identifier, given the last bytes of
     /// a datagram. Tokens of other identifiers do not count (RFC 9000 section 10.3.1).
-    #[cfg_attr(not(test), expect(dead_code, reason = "stateless resets are not recognised yet"))]
     pub fn is_reset(&self, token: &ResetToken) -> bool {
         self.active.token.is_some_and(|ours| ours == *token)
     }

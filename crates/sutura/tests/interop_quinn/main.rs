@@ -5,6 +5,7 @@
 mod common;
 mod http;
 mod lossy;
+mod migration;
 mod peers;
 mod quic;
 mod transport;

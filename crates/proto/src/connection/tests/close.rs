@@ -120,6 +120,18 @@ fn a_connection_is_kept_alive_as_long_as_is_wanted() {
 }
 
 #[test]
+fn two_ends_that_keep_a_connection_alive_do_not_keep_each_other_busy() {
+    let mut pair = Pair::connected();
+    let now = pair.now;
+    pair.client.conn().set_kept_alive(now, true);
+    pair.server.conn().set_kept_alive(now, true);
+    let before = pair.datagrams[0].len() + pair.datagrams[1].len();
+    pair.run_for(300 * SECOND);
+    let sent = pair.datagrams[0].len() + pair.datagrams[1].len() - before;
+    assert!((80..200).contains(&sent), "{sent}");
+}
+
+#[test]
 fn who_is_kept_alive_outlasts_an_outage_at_any_moment() {
     for start in 0..10 {
         let mut pair = Pair::connected();

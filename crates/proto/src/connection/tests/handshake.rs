@@ -22,7 +22,7 @@ fn completes(pair: &mut Pair) {
     let data = pattern(20_000);
     pair.send(Side::Client, Dir::Uni, &data);
     assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
-    pair.run_for(Duration::from_secs(2));
+    pair.run_for(Duration::from_secs(5));
     assert_eq!((pair.loss(Side::Client), pair.loss(Side::Server)), (None, None));
     assert_eq!(pair.server.endpoint.len(), 1, "no datagram opens a connection twice");
     for side in [Side::Client, Side::Server] {

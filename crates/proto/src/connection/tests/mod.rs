@@ -20,6 +20,7 @@ mod mixing;
 mod observe;
 mod pair;
 mod protected_datagrams;
+mod reset;
 mod retransmission;
 mod streams;
 mod violations;

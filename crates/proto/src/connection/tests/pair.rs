@@ -187,7 +187,11 @@ impl Pair {
         let (now, ecn) = (self.now, self.ecn);
         let end = self.end(side);
         match end.endpoint.handle(now, from, &datagram) {
-            DatagramEvent::Drop | DatagramEvent::Respond(_) => return,
+            DatagramEvent::Drop => return,
+            DatagramEvent::Respond(answer) => {
+                self.put(side, from, answer);
+                return;
+            }
             DatagramEvent::Connection(_) => {}
             DatagramEvent::NewConnection(handle, connection) => {
                 if end.connection.is_none() {

@@ -1,0 +1,166 @@
+//! Stateless resets (RFC 9000 section 10.3).
+
+use super::pair::{Forgery, Pair, pattern};
+use crate::crypto::null::NullServerConfig;
+use crate::path::cids::RESET_TOKEN_SIZE;
+use crate::reset::{MAX_RESETS_PER_SECOND, MIN_RESET};
+use crate::wire_format::{Frame, NewConnectionId};
+use crate::{
+    ConnectionError, ConnectionId, DatagramEvent, Dir, Endpoint, EndpointConfig, ResetKey,
+    ServerConfig, Side, SpaceId, TransportConfig,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A server's endpoint that knows no connection.
+fn server(key: &ResetKey, seed: u8) -> Endpoint {
+    let crypto = Arc::new(NullServerConfig::new(vec![b"test".to_vec()]));
+    let server = ServerConfig { crypto, transport: Arc::new(TransportConfig::default()) };
+    let config = EndpointConfig { reset_key: Some(key.clone()), ..EndpointConfig::default() };
+    Endpoint::new(Arc::new(config), Some(Arc::new(server)), [seed; 32])
+}
+
+/// A pair whose server has this key.
+fn connected(key: &ResetKey) -> Pair {
+    let mut pair = Pair::new();
+    pair.server.endpoint = server(key, 7);
+    pair.handshake();
+    pair
+}
+
+fn key(n: u8) -> ResetKey {
+    ResetKey::new(&[n; 32], b"the server")
+}
+
+/// The server loses all that it knew.
+fn restart(pair: &mut Pair, key: &ResetKey) {
+    pair.server.endpoint = server(key, 8);
+    pair.server.connection = None;
+}
+
+#[test]
+fn a_server_that_was_restarted_is_noticed_at_once() {
+    let mut pair = connected(&key(1));
+    let window = pair.client.conn().stats().congestion_window;
+    assert!(window > 0);
+    restart(&mut pair, &key(1));
+    pair.send(Side::Client, Dir::Uni, b"are you there?");
+    pair.run_for(3 * pair.latency);
+    assert_eq!(pair.loss(Side::Client), Some(ConnectionError::Reset));
+    let sent = pair.datagrams[0].len();
+    pair.run_for(60 * SECOND);
+    assert_eq!(pair.datagrams[0].len(), sent, "nothing is sent after a reset");
+    assert!(pair.client.conn().is_drained() && pair.client.endpoint.is_empty());
+}
+
+#[test]
+fn a_server_with_another_key_is_not_believed() {
+    let mut pair = connected(&key(1));
+    restart(&mut pair, &key(2));
+    pair.send(Side::Client, Dir::Uni, b"are you there?");
+    pair.run_for(25 * SECOND);
+    assert_eq!(pair.loss(Side::Client), None);
+}
+
+#[test]
+fn the_reset_of_any_identifier_in_use_counts_and_no_other() {
+    for leave in [false, true] {
+        let mut pair = connected(&key(1));
+        let before = pair.client.conn().path.remote_cids.active();
+        if leave {
+            pair.client.conn().path.remote_cids.advance().unwrap();
+            pair.run_for(SECOND);
+        }
+        let mut reset = vec![0x55; MIN_RESET];
+        let at = reset.len() - RESET_TOKEN_SIZE;
+        reset[at..].copy_from_slice(&key(1).token(&before).0);
+        pair.receive(Side::Client, reset);
+        let expected = (!leave).then_some(ConnectionError::Reset);
+        assert_eq!(pair.loss(Side::Client), expected);
+    }
+}
+
+#[test]
+fn a_client_that_was_forgotten_resets_its_server_too() {
+    let mut pair = connected(&key(1));
+    // The server has gone over to an identifier with a token: clients give none in the handshake.
+    pair.server.conn().path.remote_cids.advance().unwrap();
+    pair.client.connection = None;
+    let rest = pair.client.endpoint.len();
+    assert_eq!(rest, 1);
+    let token = pair.server.conn().path.remote_cids.active_token().unwrap();
+    let reset = [&[0x41; 20][..], &token.0].concat();
+    pair.flush(Side::Server);
+    pair.receive(Side::Server, reset);
+    assert_eq!(pair.loss(Side::Server), Some(ConnectionError::Reset));
+}
+
+/// A packet with a short header to an identifier that nobody has.
+fn stray(pair: &mut Pair, size: usize) -> Vec<u8> {
+    let dcid = ConnectionId::new(&[0xee; 8]);
+    let mut packet = pair.forge(
+        Side::Client,
+        SpaceId::Data,
+        &pattern(1300),
+        Forgery { dcid, ..Forgery::default() },
+    );
+    packet.truncate(size);
+    packet
+}
+
+#[test]
+fn answers_are_shorter_than_questions_so_that_no_loop_lasts() {
+    let mut pair = connected(&key(1));
+    let mut other = server(&key(2), 9);
+    let mut datagram = stray(&mut pair, 1200);
+    let from = pair.client.address;
+    let mut rounds = 0;
+    loop {
+        let now = pair.now;
+        let end = if rounds % 2 == 0 { &mut pair.server.endpoint } else { &mut other };
+        match end.handle(now, from, &datagram) {
+            DatagramEvent::Respond(answer) => {
+                assert!(answer.len() < datagram.len());
+                datagram = answer;
+                rounds += 1;
+            }
+            DatagramEvent::Drop => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!((2..60).contains(&rounds), "{rounds}");
+    assert!(datagram.len() <= MIN_RESET);
+}
+
+#[test]
+fn a_flood_of_strays_is_answered_up_to_a_limit() {
+    let mut pair = connected(&key(1));
+    let (datagram, from, now) = (stray(&mut pair, 1200), pair.client.address, pair.now);
+    let mut bytes = 0;
+    for _ in 0..20 * MAX_RESETS_PER_SECOND {
+        if let DatagramEvent::Respond(answer) = pair.server.endpoint.handle(now, from, &datagram) {
+            bytes += answer.len();
+        }
+    }
+    assert!(bytes > 0 && bytes <= 100 * MAX_RESETS_PER_SECOND as usize, "{bytes}");
+    let data = pattern(10_000);
+    pair.send(Side::Client, Dir::Uni, &data);
+    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+}
+
+#[test]
+fn an_identifier_that_is_announced_brings_its_token() {
+    let mut pair = connected(&key(1));
+    let frame = Frame::NewConnectionId(NewConnectionId {
+        sequence: 4,
+        retire_prior_to: 4,
+        id: ConnectionId::new(&[9; 8]).unwrap(),
+        reset_token: [5; 16],
+    });
+    pair.client.conn().inject_frame(&frame).unwrap();
+    pair.flush(Side::Client);
+    pair.receive(Side::Client, [&[0x41; 20][..], &[5; 16]].concat());
+    assert_eq!(pair.loss(Side::Client), Some(ConnectionError::Reset));
+}

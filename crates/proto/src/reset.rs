@@ -1,0 +1,184 @@
+//! Stateless resets (RFC 9000 section 10.3): how an endpoint that knows nothing of a connection tells the
+//! peer so, and how it recognises that it is told.
+
+use crate::endpoint::ConnectionHandle;
+use crate::ids::ConnectionId;
+use crate::path::cids::{RESET_TOKEN_SIZE, ResetToken};
+use rand::{Rng, RngCore};
+use ring::hmac;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Most stateless resets that an endpoint sends in a second.
+pub const MAX_RESETS_PER_SECOND: u32 = 1000;
+/// The shortest stateless reset: 38 bits that look random after the first two, and the token (RFC 9000
+/// section 10.3).
+pub const MIN_RESET: usize = 5 + RESET_TOKEN_SIZE;
+/// A stateless reset of this length could be a packet of any peer; a longer one would serve no purpose.
+/// The length varies from here on.
+const USUAL_RESET: usize = 42;
+/// How much it varies.
+const RESET_VARIATION: usize = 32;
+
+/// The key from which an endpoint derives the stateless reset tokens of its connection identifiers. An
+/// endpoint that is started again with the same key can reset the connections that it forgot.
+#[derive(Clone)]
+pub struct ResetKey(Arc<hmac::Key>);
+
+impl ResetKey {
+    /// Derives the key from `secret`, at least 32 unpredictable bytes, and from `context`: what
+    /// distinguishes this endpoint from others with the same secret, such as the address that it is
+    /// bound to. Of two endpoints with the same key, each would tell whoever asks the tokens of the
+    /// other's connections (RFC 9000 section 21.11).
+    #[must_use]
+    pub fn new(secret: &[u8], context: &[u8]) -> Self {
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        let derived = hmac::sign(&secret, context);
+        Self(Arc::new(hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref())))
+    }
+
+    /// The token of one of our identifiers.
+    pub(crate) fn token(&self, cid: &ConnectionId) -> ResetToken {
+        let tag = hmac::sign(&self.0, cid.as_slice());
+        let mut token = [0; RESET_TOKEN_SIZE];
+        token.iter_mut().zip(tag.as_ref()).for_each(|(to, from)| *to = *from);
+        ResetToken(token)
+    }
+}
+
+impl fmt::Debug for ResetKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ResetKey(..)")
+    }
+}
+
+/// The token with which this datagram would reset a connection.
+pub(crate) fn token_of(datagram: &[u8]) -> Option<ResetToken> {
+    let is_short = datagram.first().is_some_and(|first| first & 0x80 == 0);
+    let token = datagram.last_chunk().filter(|_| is_short && datagram.len() >= MIN_RESET)?;
+    Some(ResetToken(*token))
+}
+
+/// The stateless resets of an endpoint, in both directions.
+#[derive(Debug)]
+pub(crate) struct Resets {
+    pub(crate) key: ResetKey,
+    /// The connections that a token resets, one for each connection at most. Tokens are secret, and the
+    /// time of a lookup depends on a randomly keyed hash of them only.
+    tokens: HashMap<ResetToken, ConnectionHandle>,
+    left: u32,
+    /// When the present second began.
+    since: Option<Instant>,
+}
+
+impl Resets {
+    pub(crate) fn new(key: ResetKey) -> Self {
+        Self { key, tokens: HashMap::new(), left: 0, since: None }
+    }
+
+    /// The connection that this datagram, which belongs to none, resets.
+    pub(crate) fn find(&self, datagram: &[u8]) -> Option<ConnectionHandle> {
+        self.tokens.get(&token_of(datagram)?).copied()
+    }
+
+    /// Replaces the token that resets a connection.
+    pub(crate) fn replace(
+        &mut self,
+        handle: ConnectionHandle,
+        old: Option<ResetToken>,
+        new: Option<ResetToken>,
+    ) {
+        if let Some(old) = old
+            && self.tokens.get(&old) == Some(&handle)
+        {
+            self.tokens.remove(&old);
+        }
+        self.tokens.extend(new.map(|new| (new, handle)));
+    }
+
+    /// The stateless reset for a datagram of `size` bytes to an unknown identifier. It is shorter than
+    /// that, so that two endpoints that know nothing do not answer each other for ever, and nobody is
+    /// sent more than was sent in his name.
+    pub(crate) fn answer(
+        &mut self,
+        now: Instant,
+        cid: &ConnectionId,
+        size: usize,
+        rng: &mut impl RngCore,
+    ) -> Option<Vec<u8>> {
+        let longest = size.saturating_sub(1);
+        if longest < MIN_RESET || !self.take(now) {
+            return None;
+        }
+        let longest = longest.min(rng.random_range(USUAL_RESET..USUAL_RESET + RESET_VARIATION));
+        let mut reset = vec![0; longest];
+        rng.fill_bytes(&mut reset);
+        reset[0] = reset[0] & 0x3f | 0x40;
+        let token = self.key.token(cid).0;
+        let at = longest - token.len();
+        reset[at..].copy_from_slice(&token);
+        Some(reset)
+    }
+
+    fn take(&mut self, now: Instant) -> bool {
+        let second = Duration::from_secs(1);
+        if self.since.is_none_or(|since| now.saturating_duration_since(since) >= second) {
+            (self.since, self.left) = (Some(now), MAX_RESETS_PER_SECOND);
+        }
+        let allowed = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        allowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand::rngs::StdRng;
+
+    fn cid(n: u8) -> ConnectionId {
+        ConnectionId::new(&[n; 8]).unwrap()
+    }
+
+    #[test]
+    fn tokens_depend_on_secret_context_and_identifier() {
+        let key = ResetKey::new(&[1; 32], b"here");
+        assert_eq!(key.token(&cid(1)), ResetKey::new(&[1; 32], b"here").token(&cid(1)));
+        assert_ne!(key.token(&cid(1)), key.token(&cid(2)));
+        assert_ne!(key.token(&cid(1)), ResetKey::new(&[1; 32], b"there").token(&cid(1)));
+        assert_ne!(key.token(&cid(1)), ResetKey::new(&[2; 32], b"here").token(&cid(1)));
+    }
+
+    #[test]
+    fn resets_are_shorter_than_what_they_answer_and_limited() {
+        let (mut rng, now) = (StdRng::from_seed([1; 32]), Instant::now());
+        let mut resets = Resets::new(ResetKey::new(&[1; 32], b""));
+        for size in 0..1500 {
+            let reset = resets.answer(now, &cid(1), size, &mut rng);
+            let sent = size > MIN_RESET && size - MIN_RESET <= MAX_RESETS_PER_SECOND as usize;
+            assert_eq!(reset.is_some(), sent, "{size}");
+            let Some(reset) = reset else { continue };
+            assert!(reset.len() < size && reset.len() < USUAL_RESET + RESET_VARIATION);
+            assert_eq!(reset[0] & 0xc0, 0x40, "a short header");
+            assert_eq!(token_of(&reset), Some(resets.key.token(&cid(1))));
+        }
+        let later = now + Duration::from_secs(1);
+        assert!(resets.answer(later, &cid(1), 100, &mut rng).is_some());
+    }
+
+    #[test]
+    fn a_connection_has_one_token() {
+        let mut resets = Resets::new(ResetKey::new(&[1; 32], b""));
+        let (handle, tokens) = (ConnectionHandle(7), [ResetToken([1; 16]), ResetToken([2; 16])]);
+        resets.replace(handle, None, Some(tokens[0]));
+        resets.replace(handle, Some(tokens[0]), Some(tokens[1]));
+        let datagram = |token: ResetToken| [&[0x40; 10][..], &token.0].concat();
+        assert_eq!(resets.find(&datagram(tokens[0])), None);
+        assert_eq!(resets.find(&datagram(tokens[1])), Some(handle));
+        resets.replace(handle, Some(tokens[1]), None);
+        assert!(resets.tokens.is_empty());
+    }
+}

@@ -152,6 +152,12 @@ impl Endpoint {
         self.half_open.len()
     }
 
+    /// How many used tokens are remembered.
+    #[cfg(test)]
+    pub(crate) fn used_tokens(&self) -> usize {
+        self.tokens.used()
+    }
+
     /// How many connections are not drained yet.
     #[must_use]
     pub fn len(&self) -> usize {

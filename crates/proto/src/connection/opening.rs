@@ -105,8 +105,8 @@ impl Connection {
         }
     }
 
-    /// How long the client may be silent during the handshake, if its address is not validated. One that moves later
-    /// has shown who it is.
+    /// How long the client may be silent during the handshake, if its address is not validated. One
+    /// that moves later has shown who it is.
     pub(super) fn unvalidated_timeout(&self) -> Option<Duration> {
         let unknown = self.is_handshaking() && !self.path.address.is_validated();
         unknown.then_some(UNVALIDATED_TIMEOUT)

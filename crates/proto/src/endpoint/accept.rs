@@ -36,25 +36,21 @@ impl Endpoint {
         datagram: &[u8],
     ) -> DatagramEvent {
         let Some(server) = self.server.clone() else { return DatagramEvent::Drop };
-        let token = datagram.get(packet.token.clone()).unwrap_or_default();
-        let verdict = self.tokens.judge(now, remote, &packet.dcid, token);
-        let mut opener = Opener { remote, dcid: packet.dcid, scid: packet.scid, retried: false };
-        // Clients may keep identifiers that a Retry chose for them, whatever their length.
         if packet.dcid.len() < MIN_INITIAL_DCID {
             return DatagramEvent::Drop;
         }
+        let token = datagram.get(packet.token.clone()).unwrap_or_default();
+        let verdict = self.tokens.judge(now, remote, &packet.dcid, token);
+        let retried = matches!(verdict, TokenVerdict::Retried { .. });
+        let opener = Opener { remote, dcid: packet.dcid, scid: packet.scid, retried };
+        let validated = verdict != TokenVerdict::Unknown;
+        let full = self.connections.len() >= self.config.max_connections;
         let refusal = match verdict {
             TokenVerdict::Invalid => Some(TransportErrorCode::INVALID_TOKEN),
-            _ if !self.accepting || self.connections.len() >= self.config.max_connections => {
-                Some(TransportErrorCode::CONNECTION_REFUSED)
-            }
-            TokenVerdict::Unknown | TokenVerdict::Known => None,
-            TokenVerdict::Retried { .. } => {
-                opener.retried = true;
-                None
+            TokenVerdict::Unknown | TokenVerdict::Known | TokenVerdict::Retried { .. } => {
+                (full || !self.accepting).then_some(TransportErrorCode::CONNECTION_REFUSED)
             }
         };
-        let validated = verdict != TokenVerdict::Unknown;
         let admission = match refusal {
             None => self.admission(now, remote, validated),
             Some(_) => Admission::Admit,
@@ -74,7 +70,10 @@ impl Endpoint {
         if let Admission::Displace(rank) = admission {
             self.give_up(rank);
         }
-        self.tokens.consume(token);
+        // What is forged must not displace what was used.
+        if validated {
+            self.tokens.consume(token);
+        }
         self.open(now, &server, &opener, verdict)
     }
 

@@ -167,7 +167,13 @@ impl Tokens {
         ConnectionId::new(original_dcid).filter(|_| !expired)
     }
 
-    /// Marks `token` as used: it was accepted, and is not a second time.
+    /// How many used tokens are remembered.
+    #[cfg(test)]
+    pub fn used(&self) -> usize {
+        self.used.iter().map(|used| used.order.len()).sum()
+    }
+
+    /// Marks `token`, which was good, as used: it is not accepted a second time.
     pub fn consume(&mut self, token: &[u8]) {
         if let Some((kind, salt, _)) = split(token) {
             self.used[kind as usize].insert(salt);

@@ -91,11 +91,15 @@ fn a_token_for_later_saves_the_retry_once() {
 #[test]
 fn a_token_that_the_server_does_not_know_is_none() {
     for config in [EndpointConfig::default(), retry_always()] {
-        let mut crowd = Crowd::new(config);
+        let mut crowd = Crowd::new(config.clone());
         let client = crowd.client(CLIENT);
-        crowd.clients[client].connection.as_mut().unwrap().1.set_token(vec![7; 80]);
+        let retried = usize::from(config.retry_above == Some(0));
+        // One that looks like a token of this server is remembered no more than any other.
+        let token = [&b"sNew"[..], &[7; 80]].concat();
+        crowd.clients[client].connection.as_mut().unwrap().1.set_token(token);
         crowd.run_for(HANDSHAKE);
         assert!(crowd.clients[client].connected);
+        assert_eq!(crowd.server.used_tokens(), retried);
     }
 }
 

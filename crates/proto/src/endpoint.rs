@@ -2,6 +2,7 @@
 //! It owns none of them.
 
 mod accept;
+pub(crate) mod fuzz;
 mod half_open;
 mod received_tokens;
 mod token;

@@ -211,6 +211,7 @@ pub mod wire_format {
 pub mod fuzz {
     //! Entry points for fuzzers.
     pub use crate::connection::fuzz::connection;
+    pub use crate::endpoint::fuzz::tokens;
     pub use crate::groups::fuzz::groups;
     pub use crate::wire::fuzz::*;
 }

@@ -66,6 +66,12 @@ fn ordered_groups() {
 }
 
 #[test]
+fn judging_tokens() {
+    let seeds = [vec![], [vec![0; 30], vec![1]].concat(), b"sRty".repeat(15), b"sNew".repeat(15)];
+    run(5_000, &seeds, fuzz::tokens);
+}
+
+#[test]
 fn decoding_packets() {
     let mut endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), None, [1; 32]);
     let config = ClientConfig {

@@ -143,13 +143,14 @@ fn describe(link: &LinkStats) -> String {
     let share = link.lost as f64 * 100.0 / (link.sent.max(1) as f64);
     format!(
         "{} sent ({}), {} delivered, {} lost ({share:.2} %), {} queue overflow, {} outage, \
-         {} duplicated, {} corrupted, {} held back",
+         {} too long, {} duplicated, {} corrupted, {} held back",
         link.sent,
         output::bytes(link.sent_bytes),
         link.delivered,
         link.lost,
         link.overflow,
         link.outage,
+        link.too_long,
         link.duplicated,
         link.corrupted,
         link.held_back,
@@ -179,6 +180,7 @@ pub fn link_to_json(link: &LinkStats) -> Value {
         "lost": link.lost,
         "outage": link.outage,
         "overflow": link.overflow,
+        "too_long": link.too_long,
         "duplicated": link.duplicated,
         "corrupted": link.corrupted,
         "held_back": link.held_back,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::step::Course;
-use crate::text::{parse_quantity, write_quantity};
+use crate::text::{BYTE_UNITS, BytesText, parse_quantity};
 use crate::{ParseError, Rate};
 
 /// The queue for packets that arrive faster than the link can send them. Parses and prints as
@@ -26,8 +26,6 @@ pub enum Queue {
     Policer(u64),
 }
 
-const UNITS: &[(&str, u64)] = &[("mb", 1_000_000), ("kb", 1_000), ("b", 1)];
-
 const POLICER: &str = "policer:";
 
 impl Default for Queue {
@@ -41,11 +39,8 @@ impl fmt::Display for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Packets(limit) => write!(f, "{limit}p"),
-            Self::Bytes(limit) => write_quantity(f, limit, UNITS, "b"),
-            Self::Policer(depth) => {
-                f.write_str(POLICER)?;
-                write_quantity(f, depth, UNITS, "b")
-            }
+            Self::Bytes(limit) => write!(f, "{}", BytesText(limit)),
+            Self::Policer(depth) => write!(f, "{POLICER}{}", BytesText(depth)),
         }
     }
 }
@@ -55,9 +50,9 @@ impl FromStr for Queue {
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
         if let Some(depth) = text.strip_prefix(POLICER) {
-            return parse_quantity("queue", depth, UNITS).map(Self::Policer);
+            return parse_quantity("queue", depth, BYTE_UNITS).map(Self::Policer);
         }
-        let units = &[UNITS, &[("p", 1)]].concat();
+        let units = &[BYTE_UNITS, &[("p", 1)]].concat();
         let limit = parse_quantity("queue", text, units)?;
         let packets = text.ends_with(['p', 'P']);
         Ok(if packets { Self::Packets(limit) } else { Self::Bytes(limit) })

@@ -32,6 +32,8 @@ pub enum DropCause {
     Outage,
     /// The queue was full.
     Overflow,
+    /// It is longer than the link carries.
+    TooLong,
 }
 
 /// The arrivals of one sent packet.
@@ -50,6 +52,8 @@ pub struct Delivery {
     pub at: Duration,
     /// How long it waits in the queue before it begins to be sent.
     pub queued: Duration,
+    /// Whether the queue marks it, if it is ECN-capable ([`LinkConfig::mark`]).
+    pub marked: bool,
     /// If the packet is damaged, the seed for [`corrupt`](crate::corrupt()).
     pub corrupt: Option<u64>,
 }
@@ -64,7 +68,7 @@ impl IntoIterator for Deliveries {
 }
 
 /// Counters of a link. Every packet is counted when it is sent, even if it arrives later: `sent +
-/// duplicated = lost + outage + overflow + delivered`.
+/// duplicated = lost + outage + overflow + too_long + delivered`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LinkStats {
     /// Packets sent over the link.
@@ -79,12 +83,16 @@ pub struct LinkStats {
     pub outage: u64,
     /// Packets and copies that found the queue full.
     pub overflow: u64,
+    /// Packets that were too long.
+    pub too_long: u64,
     /// Packets and copies that arrive.
     pub delivered: u64,
     /// Their bytes, without overhead.
     pub delivered_bytes: u64,
     /// Delivered packets that were held back so that others overtake them.
     pub held_back: u64,
+    /// Delivered packets that found too many others in the queue, and are marked if ECN-capable.
+    pub marked: u64,
     /// Delivered packets that are damaged.
     pub corrupted: u64,
 }
@@ -103,6 +111,8 @@ const COPY: u64 = 0x20;
 #[derive(Clone, Debug)]
 pub struct Link {
     overhead: u64,
+    mtu: Course<Option<u64>>,
+    mark: Option<u64>,
     delay: Course<u64>,
     jitter: Jitter,
     reorder: Option<Reorder>,
@@ -126,6 +136,8 @@ impl Link {
         let rate = Course::new(config.rate, &config.steps, |step| step.rate.map(Some));
         Self {
             overhead: u64::from(config.overhead),
+            mtu: Course::new(config.mtu, &config.steps, |step| step.mtu.map(Some)),
+            mark: config.mark,
             delay: Course::new(nanos(config.delay), &config.steps, |s| s.delay.map(nanos)),
             jitter: config.jitter,
             reorder: config.reorder,
@@ -158,6 +170,11 @@ impl Link {
         let event = self.original.draw();
         let duplicate = !self.duplicate.is_zero() && self.duplicates.chance(self.duplicate.value());
         let lost = self.loss.is_lost(self.now);
+        let longest = self.mtu.at(self.now).unwrap_or(u64::MAX);
+        if size.saturating_add(self.overhead) > longest {
+            self.stats.too_long += 1;
+            return Fate::Dropped(DropCause::TooLong);
+        }
         if self.outages.covers(self.now) {
             self.stats.outage += 1;
             return Fate::Dropped(DropCause::Outage);
@@ -194,6 +211,8 @@ impl Link {
     /// Passes a packet through the queue and to the other end.
     fn carry(&mut self, size: u64, event: Event, room: usize) -> Option<Delivery> {
         let on_the_link = size.saturating_add(self.overhead);
+        let waiting = |bottleneck: &mut Bottleneck| bottleneck.backlog(self.now).bytes;
+        let marked = self.mark.is_some_and(|mark| waiting(&mut self.bottleneck) >= mark);
         let accepted = (room > 0).then(|| self.bottleneck.accept(self.now, on_the_link));
         let Some(Passage { queued, sent_at }) = accepted.flatten() else {
             self.stats.overflow += 1;
@@ -212,9 +231,10 @@ impl Link {
         }
         self.stats.delivered += 1;
         self.stats.delivered_bytes = self.stats.delivered_bytes.saturating_add(size);
+        self.stats.marked += u64::from(marked);
         self.stats.corrupted += u64::from(event.corrupt.is_some());
         let [at, queued] = [at, queued].map(Duration::from_nanos);
-        Some(Delivery { at, queued, corrupt: event.corrupt })
+        Some(Delivery { at, queued, marked, corrupt: event.corrupt })
     }
 }
 

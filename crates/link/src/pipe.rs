@@ -12,6 +12,8 @@ pub struct Arrival<T> {
     pub at: Duration,
     /// The payload that was sent.
     pub payload: T,
+    /// Whether it is marked with ECN-CE, if it is ECN-capable.
+    pub marked: bool,
     /// If it is damaged, the seed for [`corrupt`](crate::corrupt()).
     pub corrupt: Option<u64>,
 }
@@ -91,8 +93,8 @@ impl<T> Pipe<T> {
         &self.link
     }
 
-    fn push(&mut self, Delivery { at, corrupt, .. }: Delivery, payload: T) {
-        self.pending.insert((at, self.sequence), Arrival { at, payload, corrupt });
+    fn push(&mut self, Delivery { at, marked, corrupt, .. }: Delivery, payload: T) {
+        self.pending.insert((at, self.sequence), Arrival { at, payload, marked, corrupt });
         self.sequence += 1;
     }
 }
@@ -116,11 +118,11 @@ mod tests {
         pipe.send(2 * MS, 100, 'b');
         assert_eq!((pipe.len(), pipe.next_time()), (2, Some(51 * MS)));
         assert_eq!(pipe.pop(51 * MS - Duration::from_nanos(1)), None);
-        let arrival = Arrival { at: 51 * MS, payload: 'a', corrupt: None };
+        let arrival = Arrival { at: 51 * MS, payload: 'a', marked: false, corrupt: None };
         assert_eq!(pipe.pop(51 * MS), Some(arrival));
         assert_eq!(pipe.pop(51 * MS), None);
         // However late it is taken out, it has its true arrival time.
-        let arrival = Arrival { at: 52 * MS, payload: 'b', corrupt: None };
+        let arrival = Arrival { at: 52 * MS, payload: 'b', marked: false, corrupt: None };
         assert_eq!(pipe.pop(900 * MS), Some(arrival));
         assert!(pipe.is_empty());
     }

@@ -4,11 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::text::{DurationText, nanos};
+use crate::text::{BytesText, DurationText, nanos, parse_bytes};
 use crate::{ParseError, Rate, parse_duration};
 
 /// A change of the path at some time, which lasts until the next one. Parses and prints as
-/// `2s,rate=5mbit`, `2s,delay=80ms` or `2s,rate=5mbit,delay=80ms`.
+/// `2s,rate=5mbit`, `2s,delay=80ms`, `2s,mtu=1228b`, or with several changes,
+/// `2s,rate=5mbit,delay=80ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Step {
     /// When, since the link came up.
@@ -17,6 +18,8 @@ pub struct Step {
     pub rate: Option<Rate>,
     /// The propagation delay from then on, if it changes. Packets that are on their way keep theirs.
     pub delay: Option<Duration>,
+    /// The longest packet in bytes from then on, if it changes.
+    pub mtu: Option<u64>,
 }
 
 impl fmt::Display for Step {
@@ -27,6 +30,9 @@ impl fmt::Display for Step {
         }
         if let Some(delay) = self.delay {
             write!(f, ",delay={}", DurationText(delay))?;
+        }
+        if let Some(mtu) = self.mtu {
+            write!(f, ",mtu={}", BytesText(mtu))?;
         }
         Ok(())
     }
@@ -39,18 +45,20 @@ impl FromStr for Step {
         let inside = |e: ParseError| e.inside("step", text);
         let mut parts = text.split(',');
         let at = parse_duration(parts.next().unwrap_or_default()).map_err(inside)?;
-        let mut step = Self { at, rate: None, delay: None };
+        let mut step = Self { at, rate: None, delay: None, mtu: None };
         for part in parts {
             match part.split_once('=') {
                 Some(("rate", rate)) => step.rate = Some(rate.parse().map_err(inside)?),
                 Some(("delay", delay)) => step.delay = Some(parse_duration(delay).map_err(inside)?),
+                Some(("mtu", mtu)) => step.mtu = parse_bytes("mtu", mtu).map_err(inside)?,
                 _ => {
-                    let problem = format!("expected rate=... or delay=... instead of `{part}`");
+                    let problem =
+                        format!("expected rate=..., delay=... or mtu=... instead of `{part}`");
                     return Err(ParseError::new("step", text, problem));
                 }
             }
         }
-        if (step.rate, step.delay) == (None, None) {
+        if (step.rate, step.delay, step.mtu) == (None, None, None) {
             return Err(ParseError::new("step", text, "changes nothing, try 2s,rate=5mbit"));
         }
         Ok(step)
@@ -98,6 +106,7 @@ mod tests {
             ("2s,rate=5mbit", "2s,rate=5mbit"),
             ("2.5s,delay=80ms,rate=1gbit", "2500ms,rate=1gbit,delay=80ms"),
             ("0,delay=0", "0ms,delay=0ms"),
+            ("1s,mtu=1.228kb", "1s,mtu=1228b"),
         ] {
             let step: Step = text.parse().unwrap();
             assert_eq!(step.to_string(), written);
@@ -105,7 +114,7 @@ mod tests {
         }
         for (text, problem) in [
             ("2s", "changes nothing, try 2s,rate=5mbit"),
-            ("2s,5mbit", "expected rate=... or delay=... instead of `5mbit`"),
+            ("2s,5mbit", "expected rate=..., delay=... or mtu=... instead of `5mbit`"),
             ("2s,rate=0bit", "rate `0bit`: is zero"),
             ("rate=1bit", "duration `rate=1bit`: expected a number and a unit (s, ms, us, ns)"),
         ] {

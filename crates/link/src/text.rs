@@ -34,6 +34,27 @@ impl std::error::Error for ParseError {}
 const TIME_UNITS: &[(&str, u64)] =
     &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
 
+/// Units of data in bytes, largest first.
+pub(crate) const BYTE_UNITS: &[(&str, u64)] = &[("mb", 1_000_000), ("kb", 1_000), ("b", 1)];
+
+/// Parses a number of bytes such as `1228b` or `187.5kb`; `none` is `None`.
+pub(crate) fn parse_bytes(what: &str, text: &str) -> Result<Option<u64>, ParseError> {
+    if text == "none" {
+        return Ok(None);
+    }
+    parse_quantity(what, text, BYTE_UNITS).map(Some)
+}
+
+/// Formats a number of bytes such that [`parse_bytes`] can parse it.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) struct BytesText(pub(crate) u64);
+
+impl fmt::Display for BytesText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_quantity(f, self.0, BYTE_UNITS, "b")
+    }
+}
+
 /// Parses a duration such as `50ms`, `1.5s`, `20us` or `7ns`. The unit is required, except for a
 /// plain `0`.
 ///

@@ -155,6 +155,15 @@ impl Default for TransportConfig {
     }
 }
 
+/// What the sockets of an endpoint do beyond sending and receiving datagrams. By default nothing,
+/// which is always safe.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SocketFeatures {
+    /// They set the ECN marks that [`Transmit::ecn`](crate::Transmit::ecn) asks for, and report those
+    /// of received datagrams.
+    pub ecn: bool,
+}
+
 /// The settings of an endpoint.
 #[derive(Debug, Clone)]
 pub struct EndpointConfig {
@@ -179,6 +188,8 @@ pub struct EndpointConfig {
     /// peers that it has forgotten their connections if it has the same key as before. `None` for a
     /// random one.
     pub reset_key: Option<ResetKey>,
+    /// What the sockets do. `sutura` sets this by itself.
+    pub socket: SocketFeatures,
 }
 
 impl Default for EndpointConfig {
@@ -190,6 +201,7 @@ impl Default for EndpointConfig {
             new_tokens: true,
             token_key: None,
             reset_key: None,
+            socket: SocketFeatures::default(),
         }
     }
 }

@@ -221,6 +221,7 @@ impl Endpoint {
             seed,
             loss_memory,
             reset_key: self.resets.key.clone(),
+            socket: self.config.socket,
         }
     }
 

@@ -109,7 +109,7 @@ mod wire;
 
 pub use config::{
     ClientConfig, EndpointConfig, FecConfig, MAX_UDP_PAYLOAD, MIN_UDP_PAYLOAD, ServerConfig,
-    TokenKey, TransportConfig,
+    SocketFeatures, TokenKey, TransportConfig,
 };
 pub use congestion::Algorithm;
 pub use connection::{

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use sutura_proto::{
     ClientConfig, ConnectError, Connection, ConnectionError, ConnectionHandle, ConnectionStats,
-    DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig, Event, ServerConfig, Standstill,
-    Transmit,
+    DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig, Event, ServerConfig, SocketFeatures,
+    Standstill, Transmit,
 };
 
 use crate::{App, AppError, Node};
@@ -66,20 +66,36 @@ impl Host {
     /// A host that only opens connections.
     #[must_use]
     pub fn client(seed: u64) -> Self {
-        Self::new(None, None, seed)
+        Self::new(SocketFeatures::default(), None, None, seed)
     }
 
     /// A host that also accepts connections and runs on each the application that `accept` creates.
     #[must_use]
     pub fn server(config: Arc<ServerConfig>, accept: Accept, seed: u64) -> Self {
-        Self::new(Some(config), Some(accept), seed)
+        Self::new(SocketFeatures::default(), Some(config), Some(accept), seed)
     }
 
-    fn new(server: Option<Arc<ServerConfig>>, accept: Option<Accept>, seed: u64) -> Self {
+    /// A host like those, with sockets that do more than send and receive.
+    #[must_use]
+    pub fn with_sockets(
+        sockets: SocketFeatures,
+        server: Option<(Arc<ServerConfig>, Accept)>,
+        seed: u64,
+    ) -> Self {
+        let (config, accept) = server.unzip();
+        Self::new(sockets, config, accept, seed)
+    }
+
+    fn new(
+        socket: SocketFeatures,
+        server: Option<Arc<ServerConfig>>,
+        accept: Option<Accept>,
+        seed: u64,
+    ) -> Self {
         let mut bytes = [0; 32];
         sutura_random::Rng::new(seed).fill(&mut bytes);
         // No simulated client comes back for a second connection.
-        let config = EndpointConfig { new_tokens: false, ..EndpointConfig::default() };
+        let config = EndpointConfig { new_tokens: false, socket, ..EndpointConfig::default() };
         Self {
             endpoint: Endpoint::new(Arc::new(config), server, bytes),
             accept,

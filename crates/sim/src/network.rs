@@ -291,6 +291,8 @@ impl Network {
                     corrupt(seed, &mut payload);
                 }
                 place.touched = true;
+                // A queue marks only what is ECN-capable (RFC 3168 section 5).
+                let ecn = if arrival.marked { ecn.map(|_| EcnCodepoint::Ce) } else { ecn };
                 place.node.receive(now, source, ecn, &mut payload);
             }
         }

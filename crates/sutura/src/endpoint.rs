@@ -232,6 +232,7 @@ impl Endpoint {
         let socket = UdpSocket::bind(address)?;
         let seed = crate::config::random_seed()?;
         let server = server.map(|s| Arc::new(s.into_proto()));
+        let config = EndpointConfig { socket: socket.features(), ..config };
         let proto = proto::Endpoint::new(Arc::new(config), server, seed);
         let inner = Arc::new(Inner {
             sockets: Mutex::new(Sockets { present: Arc::new(socket), previous: None }),

@@ -12,6 +12,7 @@ use std::{array, fmt};
 pub use quinn_udp::EcnCodepoint;
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
+use sutura_proto::SocketFeatures;
 use tokio::io::Interest;
 
 /// Bytes of one receive buffer: no UDP payload or coalesced batch is longer.
@@ -160,6 +161,12 @@ impl UdpSocket {
     /// The system call fails.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.io.local_addr()
+    }
+
+    /// What the socket does beyond sending and receiving.
+    #[must_use]
+    pub fn features(&self) -> SocketFeatures {
+        SocketFeatures { ecn: true }
     }
 
     /// How many datagrams of a [`Transmit`] one system call sends. More take several calls. It is 1

@@ -39,7 +39,8 @@ async fn ten_megabytes_with_backpressure() {
     let (server, client, address) = pair(b"echo", &TransportConfig::default());
     echo(server);
     let connection = client.connect(address, "localhost").unwrap().await.unwrap();
-    exchange(connection, pattern(10 << 20), None).await;
+    exchange(connection.clone(), pattern(10 << 20), None).await;
+    assert!(connection.stats().ecn_capable, "ECN marks were not reported");
 }
 
 #[tokio::test]

@@ -19,9 +19,11 @@ pub use text::PRESETS;
 ///
 /// A packet passes the stages in this order, which is that of Linux's netem on an egress interface:
 ///
-/// 1. An outage or the loss model drops it, before it uses any capacity or room.
+/// 1. It is dropped if it is too long, or by an outage or the loss model, before it uses any capacity
+///    or room.
 /// 2. It may be duplicated. The copy follows directly and is a separate packet from here on.
-/// 3. It waits in the queue, or is dropped if that is full, and is then sent at the rate.
+/// 3. It waits in the queue, perhaps marked, or is dropped if that is full, and is then sent at the
+///    rate.
 /// 4. It is subject to delay and jitter, may be held back, and may be damaged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
@@ -30,8 +32,13 @@ pub struct LinkConfig {
     /// Bytes that each packet takes in the queue and on the link in addition to its own. 28 by
     /// default, which is the size of the IPv4 and UDP headers; with IPv6 they have 48.
     pub overhead: u32,
+    /// The longest packet that passes, in bytes with the overhead; `None` is unlimited.
+    pub mtu: Option<u64>,
     /// The queue for packets that arrive while the link is busy.
     pub queue: Queue,
+    /// Packets that find at least this many bytes waiting in the queue are marked instead of dropped
+    /// later, if they are ECN-capable (RFC 3168).
+    pub mark: Option<u64>,
     /// Propagation delay.
     pub delay: Duration,
     /// Variation of the delay.
@@ -48,7 +55,7 @@ pub struct LinkConfig {
     pub background: Option<Background>,
     /// Times during which everything is lost, in any order.
     pub outages: Vec<Outage>,
-    /// Changes of rate and delay, in any order. A link without a rate has one from the first that
+    /// Changes of rate, delay and longest packet, in any order. A link without a rate has one from the first that
     /// names one.
     pub steps: Vec<Step>,
 }
@@ -70,7 +77,9 @@ impl Default for LinkConfig {
         Self {
             rate: None,
             overhead: Self::DEFAULT_OVERHEAD,
+            mtu: None,
             queue: Queue::default(),
+            mark: None,
             delay: Duration::ZERO,
             jitter: Jitter::default(),
             reorder: None,

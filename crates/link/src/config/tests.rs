@@ -64,8 +64,8 @@ fn what_is_no_configuration_is_an_error_that_says_why() {
         ("delay=50ms paper", "link `paper`: expected a setting such as delay=50ms"),
         (
             "speed=3",
-            "link setting `speed`: expected one of rate, overhead, queue, delay, jitter, reorder, \
-             duplicate, corrupt, loss, background, outage, step",
+            "link setting `speed`: expected one of rate, overhead, mtu, queue, mark, delay, jitter, \
+             reorder, duplicate, corrupt, loss, background, outage, step",
         ),
         ("overhead=-1", "overhead `-1`: expected a number of bytes"),
         ("jitter=5", "jitter `5`: duration `5`: expected a number and a unit (s, ms, us, ns)"),
@@ -121,9 +121,11 @@ fn any_queue() -> impl Strategy<Value = Queue> {
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
-    let change = (prop::option::of(any_rate()), prop::option::of(any_duration()));
-    let change = change.prop_filter("a step changes something", |change| *change != (None, None));
-    (any_duration(), change).prop_map(|(at, (rate, delay))| Step { at, rate, delay })
+    let size = prop::option::of(any::<u64>());
+    let change = (prop::option::of(any_rate()), prop::option::of(any_duration()), size);
+    let nothing = (None, None, None);
+    let change = change.prop_filter("a step changes something", move |change| *change != nothing);
+    (any_duration(), change).prop_map(|(at, (rate, delay, mtu))| Step { at, rate, delay, mtu })
 }
 
 fn any_outage() -> impl Strategy<Value = Outage> {
@@ -142,13 +144,14 @@ prop_compose! {
         background in prop::option::of((any_rate(), 1..=u32::MAX)),
         outages in prop::collection::vec(any_outage(), 0..4),
         steps in prop::collection::vec(any_step(), 0..4),
+        (mtu, mark) in (prop::option::of(any::<u64>()), prop::option::of(any::<u64>())),
     ) -> LinkConfig {
         let background = background.map(|(rate, packet_size)| Background { rate, packet_size });
         let reorder = reorder.map(|(probability, delay)| Reorder { probability, delay });
         let jitter = Jitter { max, reorders };
         LinkConfig {
             rate, overhead, queue, delay, jitter, reorder, duplicate, corrupt, loss, background,
-            outages, steps,
+            outages, steps, mtu, mark,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::LinkConfig;
-use crate::text::DurationText;
+use crate::text::{BytesText, DurationText, parse_bytes};
 use crate::{ParseError, parse_duration};
 
 /// Named configurations, and the settings that they stand for.
@@ -25,8 +25,8 @@ pub const PRESETS: &[(&str, &str)] = &[
     ),
 ];
 
-const KEYS: &str = "rate, overhead, queue, delay, jitter, reorder, duplicate, corrupt, loss, \
-                    background, outage, step";
+const KEYS: &str = "rate, overhead, mtu, queue, mark, delay, jitter, reorder, duplicate, \
+                    corrupt, loss, background, outage, step";
 
 impl LinkConfig {
     /// Applies settings in order; later ones override earlier ones.
@@ -51,6 +51,8 @@ impl LinkConfig {
                 let number = value.parse();
                 self.overhead = number.map_err(|_| ParseError::new("overhead", value, problem))?;
             }
+            "mtu" => self.mtu = parse_bytes("mtu", value)?,
+            "mark" => self.mark = parse_bytes("mark", value)?,
             "queue" => self.queue = value.parse()?,
             "delay" => self.delay = parse_duration(value)?,
             "jitter" => self.jitter = value.parse()?,
@@ -115,10 +117,13 @@ impl fmt::Display for LinkConfig {
         }
         let normal = Self::default();
         let [delay, no_delay] = [self.delay, normal.delay].map(DurationText);
+        let [mtu, mark] = [self.mtu, self.mark].map(|bytes| bytes.map(BytesText));
         let settings = [
             ("rate", given(&self.rate)),
             ("overhead", changed(&self.overhead, &normal.overhead)),
+            ("mtu", given(&mtu)),
             ("queue", changed(&self.queue, &normal.queue)),
+            ("mark", given(&mark)),
             ("delay", changed(&delay, &no_delay)),
             ("jitter", changed(&self.jitter, &normal.jitter)),
             ("reorder", given(&self.reorder)),

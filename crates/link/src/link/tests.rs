@@ -31,7 +31,8 @@ fn arrivals(config: &str, seed: u64, packets: u32) -> Vec<Option<Duration>> {
 fn a_perfect_link_delivers_at_once() {
     let fates = fates("perfect", 1, 10);
     for (n, fate) in (0..).zip(fates) {
-        let original = Delivery { at: n * MS, queued: Duration::ZERO, corrupt: None };
+        let original =
+            Delivery { at: n * MS, queued: Duration::ZERO, marked: false, corrupt: None };
         assert_eq!(fate, Fate::Delivered(Deliveries { original, copy: None }));
     }
 }
@@ -265,6 +266,28 @@ fn extremes_do_not_overflow() {
     assert_eq!(link.stats().sent, 10);
 }
 
+#[test]
+fn what_is_too_long_is_dropped() {
+    let mut link = Link::new(&"mtu=1228b step=1s,mtu=1500b".parse().unwrap(), 1);
+    let too_long = Fate::Dropped(DropCause::TooLong);
+    assert_ne!(link.send(Duration::ZERO, 1200), too_long);
+    assert_eq!(link.send(Duration::ZERO, 1201), too_long);
+    assert_ne!(link.send(1000 * MS, 1472), too_long);
+    assert_eq!(link.stats().too_long, 1);
+}
+
+#[test]
+fn a_queue_marks_what_finds_too_much_waiting() {
+    // One is being sent, so the third finds one waiting.
+    let mut link = Link::new(&"rate=10mbit overhead=0 queue=5p mark=1kb".parse().unwrap(), 1);
+    let marked = (0..4).map(|_| match link.send(Duration::ZERO, 1000) {
+        Fate::Delivered(deliveries) => deliveries.original.marked,
+        Fate::Dropped(_) => panic!("dropped"),
+    });
+    assert_eq!(marked.collect::<Vec<_>>(), [false, false, true, true]);
+    assert_eq!(link.stats().marked, 2);
+}
+
 /// A link with any combination of features, for property tests.
 fn any_link() -> impl Strategy<Value = LinkConfig> {
     let p = || prop_oneof![Just(0.0), 0.0..0.5f64];
@@ -325,10 +348,15 @@ proptest! {
                 Fate::Dropped(DropCause::Loss) => seen.lost += 1,
                 Fate::Dropped(DropCause::Outage) => seen.outage += 1,
                 Fate::Dropped(DropCause::Overflow) => seen.overflow += 1,
+                Fate::Dropped(DropCause::TooLong) => {
+                    seen.too_long += 1;
+                    prop_assert!(config.mtu.is_some_and(|mtu| size as u64 + 28 > mtu));
+                }
                 Fate::Delivered(deliveries) => for delivery in deliveries {
                     seen.delivered += 1;
                     seen.delivered_bytes += size as u64;
                     seen.corrupted += u64::from(delivery.corrupt.is_some());
+                    seen.marked += u64::from(delivery.marked);
                     prop_assert!(delivery.at >= now + config.delay.min(30 * MS) + delivery.queued);
                     in_order.push(delivery.at);
                 },

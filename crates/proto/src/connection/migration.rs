@@ -164,8 +164,13 @@ impl Connection {
     /// Forgets what does not hold for another path (RFC 9000 section 9.4); returns it.
     fn forget_conditions(&mut self, now: Instant) -> Conditions {
         let (config, seed) = (&self.config, self.rng.random());
-        let unknown =
-            Conditions::unknown(self.path.mtu, config.initial_rtt, &*config.congestion, seed);
+        let unknown = Conditions::unknown(
+            self.path.mtu,
+            config.initial_rtt,
+            self.socket.ecn,
+            &*config.congestion,
+            seed,
+        );
         self.path.replace_conditions(now, unknown)
     }
 
@@ -290,7 +295,7 @@ impl Connection {
         let size = usize::from(MIN_UDP_PAYLOAD).min(limit);
         packet.pad_to(begin + size - TAG_SIZE, out);
         // It tells nothing about the present path, and has a timer of its own.
-        packet.in_flight = false;
+        (packet.in_flight, packet.ect0) = (false, false);
         let end = out.len();
         out.resize(end + TAG_SIZE, 0);
         self.seal(now, packet, end, out);

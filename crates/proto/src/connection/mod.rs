@@ -31,7 +31,7 @@ pub(crate) use opening::Opening;
 pub use stats::{ConnectionStats, TrafficStats};
 pub use transmit::Transmit;
 
-use crate::config::TransportConfig;
+use crate::config::{SocketFeatures, TransportConfig};
 use crate::crypto::{ClientCrypto, Keys, ServerCryptoConfig, Session, StartError};
 pub use crate::egress::SendDatagramError;
 use crate::egress::{DatagramQueue, Egress};
@@ -82,6 +82,8 @@ pub struct NewConnection {
     pub loss_memory: LossMemory,
     /// Makes the stateless reset tokens of this end's identifiers.
     pub reset_key: ResetKey,
+    /// What the socket does.
+    pub socket: SocketFeatures,
 }
 
 /// The stage of the connection's life.
@@ -108,6 +110,7 @@ pub struct Connection {
     migration: Migration,
     local_cids: LocalCids,
     reset_key: ResetKey,
+    socket: SocketFeatures,
     /// The token that the endpoint knows.
     reset_token: Option<ResetToken>,
     peer: TransportParameters,
@@ -201,6 +204,7 @@ impl Connection {
             seed,
             loss_memory,
             reset_key,
+            socket,
         } = new;
         let mut rng = StdRng::from_seed(seed);
         let mut local = handshake::local_parameters(
@@ -224,6 +228,7 @@ impl Connection {
             mtu,
             remote_cid,
             initial_rtt: config.initial_rtt,
+            ecn: socket.ecn,
             loss_memory,
             congestion: config.congestion.clone(),
             seed: rng.random(),
@@ -246,6 +251,7 @@ impl Connection {
             local_cids: LocalCids::new(local_cid),
             reset_key,
             reset_token: None,
+            socket,
             peer: TransportParameters::default(),
             egress: Egress::new(streams, reaction, buffer, config.mix_streams),
             early: EarlyPackets::default(),
@@ -330,6 +336,7 @@ impl Connection {
         let mut stats = self.stats;
         stats.loss_estimate = self.path.loss_estimate();
         stats.loss_floor = self.path.loss_floor();
+        stats.ecn_capable = self.path.is_ecn_capable();
         stats.rtt = self.path.recovery.rtt().smoothed();
         stats.min_rtt = self.path.recovery.rtt().min();
         stats.probe_timeout = self.path.recovery.pto_with_backoff(SpaceId::Data);

@@ -44,6 +44,8 @@ pub struct ConnectionStats {
     /// What is known of the losses that do not depend on the rate: their share and its bounds, how
     /// many packets in a row and how long. Packets whose data the peer recovered count as lost.
     pub loss_floor: LossFloor,
+    /// Whether the path is known to carry ECN marks (RFC 9000 section 13.4.2).
+    pub ecn_capable: bool,
     /// Smoothed round-trip time.
     pub rtt: Duration,
     /// Smallest round-trip time.

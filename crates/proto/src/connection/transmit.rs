@@ -58,6 +58,8 @@ pub(super) struct OpenPacket {
     pub(super) redundant: bool,
     /// Whether the whole datagram must be padded.
     pub(super) pad: bool,
+    /// Whether its datagram is marked with ECT(0).
+    pub(super) ect0: bool,
     /// The stream whose data it carries. Data that may share a packet with any stream does not
     /// count.
     pub(super) stream: Option<StreamId>,
@@ -101,9 +103,10 @@ impl Connection {
         self.egress.streams.on_congestion_window(self.path.congestion.window());
         self.egress.tend(now, &self.path.view());
         let start = out.len();
+        let mark = self.mark();
         let mut segment = None;
         let mut count = 0;
-        while count < max_datagrams {
+        while count < max_datagrams && self.mark() == mark {
             let before = out.len();
             let limit = segment.unwrap_or(usize::from(self.path.mtu));
             if !self.build_datagram(now, limit, segment.is_none(), out) {
@@ -126,7 +129,13 @@ impl Connection {
             return None;
         }
         let segment_size = segment.filter(|s| size > *s);
-        Some(Transmit { destination: self.path.remote, ecn: None, size, segment_size })
+        Some(Transmit { destination: self.path.remote, ecn: mark, size, segment_size })
+    }
+
+    /// The ECN mark of the next datagrams. There is none before the handshake is confirmed: until then
+    /// they may contain packets of any space.
+    fn mark(&self) -> Option<EcnCodepoint> {
+        self.path.ecn_mark().filter(|_| self.handshake.confirmed)
     }
 
     /// Appends one datagram of at most `limit` bytes. `first` is whether no batch restricts its
@@ -243,6 +252,7 @@ impl Connection {
             in_flight: false,
             redundant: false,
             pad: false,
+            ect0: self.mark().is_some(),
             stream: None,
         }
     }
@@ -296,7 +306,7 @@ impl Connection {
             size: u16::try_from(size).unwrap_or(u16::MAX),
             ack_eliciting: packet.ack_eliciting,
             in_flight: packet.in_flight,
-            ect0: false,
+            ect0: packet.ect0,
             tokens: packet.tokens,
             cc: PacketState::default(),
         };

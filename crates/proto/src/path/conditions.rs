@@ -1,18 +1,21 @@
 //! What is known about a path, which is of no use on another one (RFC 9000 section 9.4).
 
 use super::Path;
+use super::ecn::EcnValidation;
 use super::loss_estimate::LossEstimate;
 use super::loss_floor::{LossFloorEstimator, LossMemory};
 use crate::congestion::{CongestionController, CongestionFactory, Pacer, PathParameters};
 use crate::recovery::rtt::RttEstimator;
 use std::time::{Duration, Instant};
 
-/// The round-trip time, the losses and the congestion control of a path.
+/// The round-trip time, the losses, the congestion control of a path, and whether it carries ECN
+/// marks.
 #[derive(Debug)]
 pub struct Conditions {
     rtt: RttEstimator,
     congestion: Box<dyn CongestionController>,
     pacer: Pacer,
+    ecn: EcnValidation,
     loss: LossEstimate,
     floor: LossFloorEstimator,
 }
@@ -22,6 +25,7 @@ impl Conditions {
     pub fn unknown(
         mtu: u16,
         initial_rtt: Duration,
+        ecn: bool,
         congestion: &dyn CongestionFactory,
         seed: u64,
     ) -> Self {
@@ -29,6 +33,7 @@ impl Conditions {
             rtt: RttEstimator::new(initial_rtt),
             congestion: congestion.build(&PathParameters::new(mtu, seed)),
             pacer: Pacer::new(mtu),
+            ecn: EcnValidation::new(ecn),
             loss: LossEstimate::default(),
             floor: LossFloorEstimator::new(LossMemory::default()),
         }
@@ -38,11 +43,12 @@ impl Conditions {
 impl Path {
     /// Goes over to other conditions; returns the present ones. Packets in flight no longer count.
     pub fn replace_conditions(&mut self, now: Instant, new: Conditions) -> Conditions {
-        let Conditions { rtt, congestion, pacer, loss, floor } = new;
+        let Conditions { rtt, congestion, pacer, ecn, loss, floor } = new;
         let old = Conditions {
             rtt: self.recovery.change_path(rtt),
             congestion: std::mem::replace(&mut self.congestion, congestion),
             pacer: std::mem::replace(&mut self.pacer, pacer),
+            ecn: std::mem::replace(&mut self.ecn, ecn),
             loss: std::mem::replace(&mut self.loss, loss),
             floor: std::mem::replace(&mut self.floor, floor),
         };

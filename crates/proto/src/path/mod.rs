@@ -9,23 +9,26 @@
 
 pub mod cids;
 mod conditions;
+mod ecn;
 mod loss_estimate;
 mod loss_floor;
 mod settle;
 mod validation;
 
 pub use conditions::Conditions;
+pub use ecn::EcnValidation;
 pub use loss_floor::{LossFloor, LossMemory};
 pub use settle::Settled;
 pub use validation::{Challenge, Validation};
 
 use crate::congestion::{CongestionController, Pacer, PacketState, PathParameters, Sent};
-use crate::ecn::EcnCounts;
+use crate::ecn::EcnCodepoint;
 use crate::fec::redundancy::PathView;
 use crate::ids::{ConnectionId, Side, SpaceId};
 use crate::recovery::Recovery;
 use crate::recovery::sent::SentPacket;
 use cids::RemoteCids;
+use ecn::EcnMarks;
 use loss_estimate::LossEstimate;
 use loss_floor::LossFloorEstimator;
 use settle::Reports;
@@ -57,12 +60,11 @@ pub struct Path {
     pub remote_cids: RemoteCids,
     /// Packets in flight and the round-trip time.
     pub recovery: Recovery<PacketState>,
-    /// The ECN counts for packets on this path, from the peer's newest ACK frame (RFC 9000 section
-    /// 13.4). No packet is sent with a mark yet.
-    pub ecn_reported: EcnCounts,
     /// Limits how much may be in flight.
     pub congestion: Box<dyn CongestionController>,
     pacer: Pacer,
+    marks: EcnMarks,
+    ecn: EcnValidation,
     /// Whether the last packets left room in the congestion window for lack of data.
     app_limited: bool,
     loss: LossEstimate,
@@ -78,6 +80,8 @@ pub struct NewPath {
     /// The identifier to which the first packets are sent.
     pub remote_cid: ConnectionId,
     pub initial_rtt: Duration,
+    /// Whether this end can set and read ECN marks.
+    pub ecn: bool,
     /// What earlier connections to the peer learned about losses.
     pub loss_memory: LossMemory,
     /// Builds the congestion controller.
@@ -94,6 +98,7 @@ impl Path {
             mtu,
             remote_cid,
             initial_rtt,
+            ecn,
             loss_memory,
             ref congestion,
             seed,
@@ -104,9 +109,10 @@ impl Path {
             address: Validation::new(side.is_client()),
             remote_cids: RemoteCids::new(remote_cid, cids::ACTIVE_CID_LIMIT as usize),
             recovery: Recovery::new(side, initial_rtt),
-            ecn_reported: EcnCounts::default(),
             congestion: congestion.build(&PathParameters::new(mtu, seed)),
             pacer: Pacer::new(mtu),
+            marks: EcnMarks::default(),
+            ecn: EcnValidation::new(ecn),
             app_limited: true,
             loss: LossEstimate::default(),
             floor: LossFloorEstimator::new(loss_memory),
@@ -145,6 +151,16 @@ impl Path {
         self.floor.memory()
     }
 
+    /// The ECN mark of the next datagrams, if they contain only 1-RTT packets.
+    pub fn ecn_mark(&self) -> Option<EcnCodepoint> {
+        self.ecn.mark()
+    }
+
+    /// Whether the path is known to carry ECN marks.
+    pub fn is_ecn_capable(&self) -> bool {
+        self.ecn.is_capable()
+    }
+
     /// Whether congestion control and pacing allow sending a datagram of `size` bytes now. Changes
     /// nothing.
     pub fn gate(&self, now: Instant, size: usize) -> Gate {
@@ -175,6 +191,10 @@ impl Path {
         mut packet: SentPacket<PacketState>,
         redundant: bool,
     ) {
+        if packet.ect0 {
+            self.marks.on_sent();
+            self.ecn.on_sent();
+        }
         if packet.in_flight {
             let bytes = u64::from(packet.size);
             self.pacer.on_sent(now, bytes);

@@ -59,9 +59,7 @@ impl Path {
         // Frames may be reordered; only the newest counts (RFC 9000 section 13.4.2.1).
         let mut marked = false;
         if outcome.largest_raised && space == SpaceId::Data {
-            let reported = ecn.unwrap_or(self.ecn_reported);
-            marked = reported.ce > self.ecn_reported.ce;
-            self.ecn_reported = reported;
+            marked = self.on_ecn_counts(now, ecn, acked);
         }
         for packet in acked.iter().filter(|packet| self.recovery.is_on_path(space, packet.pn)) {
             self.loss.on_packet(false);
@@ -89,6 +87,25 @@ impl Path {
             self.estimate_floor(now, rtt, marked, settled);
         }
         Ok(())
+    }
+
+    /// Handles the ECN counts of the newest ACK frame, which acknowledges `acked`; returns whether
+    /// they tell of congestion.
+    fn on_ecn_counts(
+        &mut self,
+        now: Instant,
+        counts: Option<EcnCounts>,
+        acked: &[SentPacket<PacketState>],
+    ) -> bool {
+        let on_path = |packet: &&SentPacket<_>| self.recovery.is_on_path(SpaceId::Data, packet.pn);
+        let newest = acked.iter().rev().find(on_path).map(|packet| packet.time);
+        let marked = acked.iter().filter(on_path).filter(|packet| packet.ect0).count() as u64;
+        let ce = self.marks.on_ack(marked, counts, &mut self.ecn);
+        if let Some(sent) = newest.filter(|_| ce > 0) {
+            let in_flight = self.recovery.bytes_in_flight();
+            self.congestion.on_ecn_ce(now, sent, ce, in_flight);
+        }
+        ce > 0
     }
 
     /// Tells the estimator of the loss floor what an ACK frame acknowledges. `rtt` is the round-trip
@@ -128,7 +145,12 @@ impl Path {
         context: PtoContext,
         settled: &mut Settled,
     ) -> Timeout {
-        self.recovery.on_timeout(now, context, &mut settled.lost)
+        let timeout = self.recovery.on_timeout(now, context, &mut settled.lost);
+        match timeout {
+            Timeout::Probe { .. } => self.ecn.on_probe_timeout(),
+            Timeout::Loss { .. } | Timeout::Early => {}
+        }
+        timeout
     }
 
     /// Reports lost packets to congestion control.
@@ -139,10 +161,14 @@ impl Path {
         lost: &[SentPacket<PacketState>],
         persistent_congestion: bool,
     ) {
+        if persistent_congestion {
+            self.ecn.on_persistent_congestion();
+        }
         let reports = &mut self.reports.lost;
         let lost = lost.iter().filter(|packet| self.recovery.is_on_path(space, packet.pn));
         for packet in lost {
             self.loss.on_packet(true);
+            self.ecn.on_lost(packet.ect0.into());
             if !packet.in_flight {
                 continue;
             }

@@ -137,8 +137,10 @@ impl Run {
             crypto: Arc::new(NullServerConfig::new(vec![ALPN.to_vec()])),
             transport: scenario.server_transport(),
         };
-        let client = network.add(client_address(), Host::client(seeds.client));
-        let server = Host::server(Arc::new(config), accept, seeds.server);
+        let client =
+            network.add(client_address(), Host::with_sockets(scenario.sockets, None, seeds.client));
+        let server =
+            Host::with_sockets(scenario.sockets, Some((Arc::new(config), accept)), seeds.server);
         let server = network.add(server_address(), server);
         network.connect(client, server, &scenario.up, up);
         network.connect(server, client, &scenario.down, down);

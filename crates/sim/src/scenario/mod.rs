@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sutura_link::{LinkConfig, LinkStats};
-use sutura_proto::{ConnectionStats, MessageOutcome, Protection, Reason, TransportConfig};
+use sutura_proto::{
+    ConnectionStats, MessageOutcome, Protection, Reason, SocketFeatures, TransportConfig,
+};
 use sutura_random::Rng;
 
 pub use bulk::{BulkOutcome, TransferReport};
@@ -47,6 +49,7 @@ pub struct Scenario {
     down: LinkConfig,
     client: TransportConfig,
     server: TransportConfig,
+    sockets: SocketFeatures,
     plan: Vec<Transfer>,
     protection: Option<Protection>,
     parallel: usize,
@@ -93,6 +96,7 @@ impl Scenario {
             down: LinkConfig::default(),
             client: TransportConfig::default(),
             server: TransportConfig::default(),
+            sockets: SocketFeatures::default(),
             plan: Vec::new(),
             protection: None,
             parallel: 1,
@@ -134,6 +138,13 @@ impl Scenario {
     #[must_use]
     pub fn server(mut self, config: &TransportConfig) -> Self {
         self.server = config.clone();
+        self
+    }
+
+    /// Sets what the sockets of both ends do beyond sending and receiving.
+    #[must_use]
+    pub fn sockets(mut self, sockets: SocketFeatures) -> Self {
+        self.sockets = sockets;
         self
     }
 

@@ -119,6 +119,7 @@ fn describe(fate: Fate) -> String {
     match fate {
         Fate::Dropped(DropCause::Loss) => "lost".to_owned(),
         Fate::Dropped(DropCause::Outage) => "lost in an outage".to_owned(),
+        Fate::Dropped(DropCause::TooLong) => "too long".to_owned(),
         Fate::Dropped(DropCause::Overflow) => "overflow".to_owned(),
         Fate::Delivered(deliveries) => {
             let arrival = |delivery: sutura_link::Delivery| {

@@ -79,6 +79,7 @@ async fn megabytes_of_our_client() {
         let connection = peers.we_connect().await;
         assert_eq!(connection.alpn().as_deref(), Some(PROTOCOL));
         we_exchange(connection.clone(), 6 << 20).await;
+        assert!(connection.stats().ecn_capable, "they have not reported our ECN marks");
         let fec = connection.stats().fec;
         assert!(!fec.negotiated && fec.source_symbols_sent == 0 && fec.repair_symbols_sent == 0);
         connection.close(7, b"enough");

@@ -75,7 +75,7 @@ impl Tracer for Meter {
                 flow.sent += 1;
                 match fate {
                     Fate::Dropped(DropCause::Overflow) => flow.overflow += 1,
-                    Fate::Dropped(DropCause::Loss | DropCause::Outage) => {}
+                    Fate::Dropped(DropCause::Loss | DropCause::Outage | DropCause::TooLong) => {}
                     Fate::Delivered(deliveries) => {
                         let queued = deliveries.original.queued;
                         flow.passed += 1;

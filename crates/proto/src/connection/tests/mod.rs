@@ -6,6 +6,7 @@ mod amplification;
 mod close;
 mod crowd;
 mod datagrams;
+mod ecn;
 mod fec;
 mod fec_charges;
 mod fec_codes;

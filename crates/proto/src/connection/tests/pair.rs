@@ -7,8 +7,8 @@ use crate::wire::packet::{LongHeader, LongType, ShortHeader, TruncatedNumber};
 use crate::wire_format::Frame;
 use crate::{
     ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionId, DatagramEvent, Dir,
-    EcnCodepoint, Endpoint, EndpointConfig, Event, Read, ReadError, ServerConfig, Side, SpaceId,
-    StreamId, TransportConfig, TransportErrorCode, WriteError,
+    EcnCodepoint, Endpoint, EndpointConfig, Event, Read, ReadError, ServerConfig, Side,
+    SocketFeatures, SpaceId, StreamId, TransportConfig, TransportErrorCode, WriteError,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -45,6 +45,17 @@ type Filter = Box<dyn FnMut(Side, &mut Vec<u8>) -> bool>;
 /// Takes a sender and the number of its datagram; returns the extra delay of each copy.
 type Copies = Box<dyn FnMut(Side, usize) -> Vec<Duration>>;
 
+type Mark = Option<EcnCodepoint>;
+type Remark = Box<dyn FnMut(Mark) -> Option<Mark>>;
+
+/// A datagram on its way.
+struct Flying {
+    to: Side,
+    from: SocketAddr,
+    mark: Mark,
+    bytes: Vec<u8>,
+}
+
 /// A client, a server and a virtual clock.
 pub(super) struct Pair {
     pub(super) client: End,
@@ -54,10 +65,11 @@ pub(super) struct Pair {
     /// Is passed each datagram with its sender, may change it, and returns whether it arrives.
     pub(super) filter: Filter,
     pub(super) copies: Copies,
-    /// The ECN mark with which all datagrams arrive.
-    pub(super) ecn: Option<EcnCodepoint>,
-    /// Datagrams on the wire, by arrival time and order: receiver, the sender's address and bytes.
-    wire: BTreeMap<(Instant, u64), (Side, SocketAddr, Vec<u8>)>,
+    /// Is passed the ECN mark with which a datagram is sent, and returns the one with which it
+    /// arrives, if it does.
+    pub(super) remark: Remark,
+    /// Datagrams on the wire, by arrival time and order.
+    wire: BTreeMap<(Instant, u64), Flying>,
     /// Where each datagram was sent to, and its size.
     pub(super) destinations: Vec<(SocketAddr, usize)>,
     sent: u64,
@@ -65,9 +77,9 @@ pub(super) struct Pair {
     pub(super) datagrams: [Vec<usize>; 2],
 }
 
-pub(super) fn end(server: Option<Arc<ServerConfig>>, port: u16, seed: u8) -> End {
+fn end(config: EndpointConfig, server: Option<Arc<ServerConfig>>, port: u16, seed: u8) -> End {
     End {
-        endpoint: Endpoint::new(Arc::new(EndpointConfig::default()), server, [seed; 32]),
+        endpoint: Endpoint::new(Arc::new(config), server, [seed; 32]),
         connection: None,
         handle: None,
         address: ([127, 0, 0, 1], port).into(),
@@ -89,16 +101,31 @@ impl Pair {
         server: TransportConfig,
         crypto: NullServerConfig,
     ) -> Self {
+        Self::build([client, server], crypto, SocketFeatures::default())
+    }
+
+    /// A pair with the default configuration whose sockets do more than send and receive.
+    pub(super) fn with_sockets(socket: SocketFeatures) -> Self {
+        let crypto = NullServerConfig::new(vec![b"test".to_vec()]);
+        Self::build([TransportConfig::default(), TransportConfig::default()], crypto, socket)
+    }
+
+    fn build(
+        [client, server]: [TransportConfig; 2],
+        crypto: NullServerConfig,
+        socket: SocketFeatures,
+    ) -> Self {
+        let config = || EndpointConfig { socket, ..EndpointConfig::default() };
         let server =
             Arc::new(ServerConfig { crypto: Arc::new(crypto), transport: Arc::new(server) });
         let mut pair = Self {
-            client: end(None, 1, 1),
-            server: end(Some(server), 2, 2),
+            client: end(config(), None, 1, 1),
+            server: end(config(), Some(server), 2, 2),
             now: Instant::now(),
             latency: Duration::from_millis(50),
             filter: Box::new(|_, _| true),
             copies: Box::new(|_, _| vec![Duration::ZERO]),
-            ecn: None,
+            remark: Box::new(Some),
             wire: BTreeMap::new(),
             destinations: Vec::new(),
             sent: 0,
@@ -155,23 +182,26 @@ impl Pair {
             let segment = transmit.segment_size.unwrap_or(transmit.size);
             for datagram in out.chunks(segment) {
                 self.destinations.push((transmit.destination, datagram.len()));
-                self.put(side, transmit.destination, datagram.to_vec());
+                self.put(side, transmit.destination, transmit.ecn, datagram.to_vec());
             }
         }
         self.end(side).settle();
     }
 
-    fn put(&mut self, from: Side, to: SocketAddr, mut datagram: Vec<u8>) {
+    fn put(&mut self, from: Side, to: SocketAddr, mark: Mark, mut datagram: Vec<u8>) {
         self.datagrams[from as usize].push(datagram.len());
         let source = self.end(from).address;
         if to != self.end(from.peer()).address {
             return;
         }
+        let Some(mark) = (self.remark)(mark) else { return };
         if (self.filter)(from, &mut datagram) {
             for late in (self.copies)(from, self.datagrams[from as usize].len() - 1) {
                 self.sent += 1;
                 let arrival = (self.now + self.latency + late, self.sent);
-                self.wire.insert(arrival, (from.peer(), source, datagram.clone()));
+                let bytes = datagram.clone();
+                let flying = Flying { to: from.peer(), from: source, mark, bytes };
+                self.wire.insert(arrival, flying);
             }
         }
     }
@@ -183,13 +213,18 @@ impl Pair {
     }
 
     /// Delivers a datagram from this address to an end at once.
-    pub(super) fn receive_from(&mut self, side: Side, from: SocketAddr, mut datagram: Vec<u8>) {
-        let (now, ecn) = (self.now, self.ecn);
+    pub(super) fn receive_from(&mut self, side: Side, from: SocketAddr, datagram: Vec<u8>) {
+        self.arrive(Flying { to: side, from, mark: None, bytes: datagram });
+    }
+
+    fn arrive(&mut self, datagram: Flying) {
+        let Flying { to: side, from, mark, bytes: mut datagram } = datagram;
+        let now = self.now;
         let end = self.end(side);
         match end.endpoint.handle(now, from, &datagram) {
             DatagramEvent::Drop => return,
             DatagramEvent::Respond(answer) => {
-                self.put(side, from, answer);
+                self.put(side, from, None, answer);
                 return;
             }
             DatagramEvent::Connection(_) => {}
@@ -201,7 +236,7 @@ impl Pair {
             }
         }
         if let Some(connection) = &mut end.connection {
-            connection.handle_datagram(now, from, ecn, &mut datagram);
+            connection.handle_datagram(now, from, mark, &mut datagram);
         }
         end.settle();
     }
@@ -227,8 +262,8 @@ impl Pair {
             }
         }
         while let Some(entry) = self.wire.first_entry().filter(|e| e.key().0 <= self.now) {
-            let (side, from, datagram) = entry.remove();
-            self.receive_from(side, from, datagram);
+            let datagram = entry.remove();
+            self.arrive(datagram);
         }
         true
     }

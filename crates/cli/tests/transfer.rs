@@ -160,7 +160,7 @@ fn both_ends_tell_what_is_lost_and_what_redundancy_did() {
         count("repair_symbols_sent"),
         count("repair_symbols_useful") + count("repair_symbols_wasted")
     );
-    assert!(count("source_symbols_sent") > 300 && count("source_bytes_sent") > 400_000);
+    assert!(count("source_symbols_sent") > 250 && count("source_bytes_sent") > 400_000);
     let arrived = client["fec"]["source_symbols_received"].as_u64().unwrap();
     assert!(count("source_symbols_sent") >= arrived, "{server} {client}");
     let protection = &server["protections"][0];

@@ -101,9 +101,12 @@ pub struct TransportConfig {
     pub fec: Option<FecConfig>,
     /// The round-trip time assumed before the first sample.
     pub initial_rtt: Duration,
-    /// The UDP payload size of datagrams sent by this end, at least [`MIN_UDP_PAYLOAD`]. A larger
-    /// value requires a path that is known to carry it.
+    /// The UDP payload size of datagrams that this end sends at first, at least [`MIN_UDP_PAYLOAD`]. A
+    /// larger value requires a path that is known to carry it.
     pub udp_payload_size: u16,
+    /// How larger sizes are looked for, if the socket does not fragment datagrams
+    /// ([`SocketFeatures::unfragmented`]); `None` to stay with that one.
+    pub mtu_discovery: Option<MtuDiscovery>,
     /// How many bytes of received datagrams are kept for the application; `None` refuses DATAGRAM
     /// frames.
     pub datagram_receive_buffer: Option<usize>,
@@ -145,6 +148,7 @@ impl Default for TransportConfig {
             fec: Some(FecConfig::default()),
             initial_rtt: crate::recovery::rtt::INITIAL_RTT,
             udp_payload_size: MIN_UDP_PAYLOAD,
+            mtu_discovery: Some(MtuDiscovery::default()),
             datagram_receive_buffer: Some(1 << 20),
             datagram_send_buffer: 1 << 20,
             cancel_late: None,
@@ -155,6 +159,22 @@ impl Default for TransportConfig {
     }
 }
 
+/// How the datagram size of a path is found (RFC 8899).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MtuDiscovery {
+    /// The largest UDP payload to look for, in bytes. By default 1452, which is what Ethernet carries
+    /// with IPv6.
+    pub upper_bound: u16,
+    /// After how long a path that carries less is tried again. By default a minute.
+    pub retry_interval: Duration,
+}
+
+impl Default for MtuDiscovery {
+    fn default() -> Self {
+        Self { upper_bound: 1452, retry_interval: Duration::from_secs(60) }
+    }
+}
+
 /// What the sockets of an endpoint do beyond sending and receiving datagrams. By default nothing,
 /// which is always safe.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -162,6 +182,9 @@ pub struct SocketFeatures {
     /// They set the ECN marks that [`Transmit::ecn`](crate::Transmit::ecn) asks for, and report those
     /// of received datagrams.
     pub ecn: bool,
+    /// Datagrams that are too long for the path are dropped, not fragmented, which finding out what it
+    /// carries requires (RFC 9000 section 14).
+    pub unfragmented: bool,
 }
 
 /// The settings of an endpoint.

@@ -108,8 +108,8 @@ mod streams;
 mod wire;
 
 pub use config::{
-    ClientConfig, EndpointConfig, FecConfig, MAX_UDP_PAYLOAD, MIN_UDP_PAYLOAD, ServerConfig,
-    SocketFeatures, TokenKey, TransportConfig,
+    ClientConfig, EndpointConfig, FecConfig, MAX_UDP_PAYLOAD, MIN_UDP_PAYLOAD, MtuDiscovery,
+    ServerConfig, SocketFeatures, TokenKey, TransportConfig,
 };
 pub use congestion::Algorithm;
 pub use connection::{
@@ -123,7 +123,7 @@ pub use error::{ConnectionError, TransportError, TransportErrorCode};
 pub use fec::redundancy::{Message, Reason};
 pub use fec::{CodingCounts, FecStats, Protection, ProtectionStats};
 pub use ids::{ConnectionId, Dir, MAX_CID_SIZE, MessageId, Side, SpaceId, StreamId};
-pub use observe::{Metrics, Observation, Observer};
+pub use observe::{EcnState, Metrics, Observation, Observer};
 pub use path::cids::ResetToken;
 pub use recovery::pto::MAX_PROBE_TIMEOUT;
 pub use reset::ResetKey;

@@ -6,6 +6,7 @@ use crate::ids::{ConnectionId, Side, SpaceId, StreamId};
 use crate::path::LossFloor;
 use crate::wire::transport_parameters::TransportParameters;
 use std::any::Any;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// One thing that happened.
@@ -88,6 +89,20 @@ pub enum Observation<'a> {
     /// The estimate of the losses that do not depend on the rate has changed by more than its
     /// uncertainty since the last report ([`LossFloor::contradicts`]).
     LossEstimateUpdated(LossFloor),
+    /// The peer is at another address, or the connection has gone back to that of before.
+    PathChanged {
+        /// Where the peer is.
+        remote: SocketAddr,
+    },
+    /// The datagram size has changed, in bytes of UDP payload.
+    MtuUpdated {
+        /// The size until now.
+        old: u16,
+        /// The size from now on.
+        new: u16,
+    },
+    /// More is known about whether the path carries ECN marks.
+    EcnStateUpdated(EcnState),
     /// The protocol above wrote data to a stream.
     Written {
         /// The stream.
@@ -104,6 +119,17 @@ pub enum Observation<'a> {
         /// Why, as text.
         reason: &'a str,
     },
+}
+
+/// Whether a path carries ECN marks (RFC 9000 section 13.4.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EcnState {
+    /// That is not known yet.
+    Testing,
+    /// It does, as far as is known.
+    Capable,
+    /// It does not, or the peer does not report marks, or this end cannot set them.
+    Failed,
 }
 
 /// The figures of loss recovery.

@@ -24,7 +24,7 @@ fn download(
         .link(&link("rate=10mbit delay=25ms"), &link(path))
         .transport(&config)
         .protect(protection)
-        .sockets(SocketFeatures { ecn: marks })
+        .sockets(SocketFeatures { ecn: marks, ..SocketFeatures::default() })
         .transfer(Transfer::download(BYTES))
         .run()
         .unwrap_or_else(|failure| panic!("{failure}"))

@@ -520,7 +520,8 @@ impl Connection {
         .await
     }
 
-    /// The largest datagram that can be sent; `None` if the peer does not accept datagrams.
+    /// The largest datagram that can be sent; `None` if the peer does not accept datagrams. It changes
+    /// with what the path is known to carry; a queued datagram that has become too large is dropped.
     #[must_use]
     pub fn max_datagram_size(&self) -> Option<usize> {
         self.0.lock().quic.datagrams().max_size()

@@ -166,7 +166,7 @@ impl UdpSocket {
     /// What the socket does beyond sending and receiving.
     #[must_use]
     pub fn features(&self) -> SocketFeatures {
-        SocketFeatures { ecn: true }
+        SocketFeatures { ecn: true, unfragmented: !self.state.may_fragment() }
     }
 
     /// How many datagrams of a [`Transmit`] one system call sends. More take several calls. It is 1

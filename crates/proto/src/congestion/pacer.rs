@@ -87,7 +87,6 @@ impl Pacer {
     }
 
     /// Sets the maximum datagram size.
-    #[cfg_attr(not(test), expect(dead_code, reason = "path MTU discovery is not built yet"))]
     pub fn on_mtu_changed(&mut self, mtu: u16) {
         self.mtu = u64::from(mtu);
     }

@@ -304,7 +304,8 @@ impl Datagrams<'_> {
     }
 
     /// The largest datagram that can be sent; `None` if the peer accepts none or its limit is not
-    /// known yet.
+    /// known yet. It changes with what the path is known to carry; a queued datagram that has become
+    /// too large is dropped.
     #[must_use]
     pub fn max_size(&self) -> Option<usize> {
         let c = &*self.connection;

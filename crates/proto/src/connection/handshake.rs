@@ -3,7 +3,7 @@
 
 use super::first_answer::RetryState;
 use super::opening::NewToken;
-use super::{Connection, EndpointEvent, Event, State};
+use super::{Connection, EndpointEvent, Event, State, mtu};
 use crate::config::{FecConfig, MAX_UDP_PAYLOAD, TransportConfig};
 use crate::crypto::{KeyChange, Keys, Session};
 use crate::error::{TransportError, TransportErrorCode};
@@ -259,8 +259,7 @@ impl Connection {
             max_streams_bidi: peer.initial_max_streams_bidi,
             max_streams_uni: peer.initial_max_streams_uni,
         });
-        self.path.mtu =
-            self.path.mtu.min(u16::try_from(peer.max_udp_payload_size).unwrap_or(u16::MAX));
+        self.path.mtu.set_peer_limit(mtu::peer_limit(&peer));
         if let Some(token) = peer.stateless_reset_token {
             self.path.remote_cids.set_handshake_token(ResetToken(token));
         }
@@ -281,14 +280,20 @@ impl Connection {
             codes: fec.codes,
         };
         let symbol_size = usize::try_from(fec.max_symbol_size).unwrap_or(usize::MAX);
-        self.egress.enable_coding(&decoder, symbol_size);
+        let largest = self.capacity(self.path.mtu.limit());
+        self.egress.enable_coding(&decoder, symbol_size, largest);
     }
 
-    /// Updates the capacity of a full-size 1-RTT packet, which depends on the length of the peer's
-    /// identifier.
-    pub(super) fn update_capacity(&mut self) {
+    /// How many bytes of frames fit in a 1-RTT packet that fills a datagram of `size` bytes.
+    fn capacity(&self, size: u16) -> usize {
         let overhead =
             ONE_RTT_OVERHEAD + self.path.remote_cids.active().len() + super::transmit::TAG_SIZE;
-        self.egress.set_capacity(usize::from(self.path.mtu).saturating_sub(overhead));
+        usize::from(size).saturating_sub(overhead)
+    }
+
+    /// Updates the capacity of a full-size 1-RTT packet, which depends on the datagram size and the
+    /// length of the peer's identifier.
+    pub(super) fn update_capacity(&mut self) {
+        self.egress.set_capacity(self.capacity(self.path.mtu.size()));
     }
 }

@@ -53,7 +53,7 @@ impl Connection {
         if !crypto && backlog == Backlog::Credit {
             return Standstill::Credit;
         }
-        let full = u64::from(self.path.mtu);
+        let full = u64::from(self.path.mtu.size());
         let window = self.path.recovery.bytes_in_flight() + full > self.path.congestion.window();
         if window && self.timers.is_set(Timer::LossDetection) {
             return Standstill::Window;

@@ -9,7 +9,7 @@
 use super::receive::Arrival;
 use super::timer::Timer;
 use super::transmit::{TAG_SIZE, Transmit};
-use super::{Connection, State};
+use super::{Connection, State, mtu};
 use crate::config::MIN_UDP_PAYLOAD;
 use crate::error::TransportError;
 use crate::ids::{ConnectionId, SpaceId};
@@ -164,14 +164,17 @@ impl Connection {
     /// Forgets what does not hold for another path (RFC 9000 section 9.4); returns it.
     fn forget_conditions(&mut self, now: Instant) -> Conditions {
         let (config, seed) = (&self.config, self.rng.random());
+        let mtu = mtu::of_new_path(config, self.socket, &self.peer);
         let unknown = Conditions::unknown(
-            self.path.mtu,
+            mtu,
             config.initial_rtt,
             self.socket.ecn,
             &*config.congestion,
             seed,
         );
-        self.path.replace_conditions(now, unknown)
+        let known = self.path.replace_conditions(now, unknown);
+        self.update_capacity();
+        known
     }
 
     /// Starts to validate the present path.
@@ -198,6 +201,7 @@ impl Connection {
         self.path.address = Validation::new(true);
         if let Some(conditions) = previous.conditions {
             self.path.replace_conditions(now, conditions);
+            self.update_capacity();
         }
         if self.path.remote_cids.active() != previous.cid {
             self.take_next_cid()?;

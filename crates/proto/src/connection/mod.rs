@@ -12,6 +12,8 @@ mod handshake;
 mod key_update;
 mod liveness;
 mod migration;
+mod mtu;
+mod observed;
 mod opening;
 mod outcome;
 mod receive;
@@ -39,9 +41,9 @@ use crate::endpoint::ConnectError;
 use crate::error::{ConnectionError, TransportError};
 use crate::fec::{Protection, ProtectionStats, ReceiveSessions};
 use crate::ids::{ConnectionId, Side, SpaceId};
-use crate::observe::{Metrics, Observation, Observer};
+use crate::observe::{EcnState, Observation, Observer};
 use crate::path::cids::{LocalCids, ResetToken};
-use crate::path::{LossFloor, LossMemory, NewPath, Path, Settled};
+use crate::path::{LossMemory, NewPath, Path, Settled};
 use crate::reset::ResetKey;
 use crate::streams::{StreamStats, Streams};
 use crate::wire::packet::VERSION_1;
@@ -50,6 +52,7 @@ use close::CloseState;
 use handshake::Handshake;
 use key_update::KeyPhases;
 use migration::Migration;
+use observed::Observed;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use receive::EarlyPackets;
@@ -127,7 +130,7 @@ pub struct Connection {
     endpoint_events: VecDeque<EndpointEvent>,
     observer: Option<Box<dyn Observer>>,
     /// The loss floor that the observer knows.
-    observed_floor: LossFloor,
+    observed: Observed,
     stats: ConnectionStats,
     /// Whether an ack-eliciting packet was sent since the last packet was received.
     sent_since_receive: bool,
@@ -221,7 +224,7 @@ impl Connection {
         let session = start(parameters)?;
         let mut spaces: [Space; 3] = SpaceId::ALL.map(|id| Space::new(id, config.max_ack_delay));
         spaces[0].keys = Some(initial_keys);
-        let mtu = config.udp_payload_size;
+        let mtu = mtu::of_new_path(&config, socket, &TransportParameters::default());
         let path = NewPath {
             side,
             remote,
@@ -246,7 +249,7 @@ impl Connection {
             state: State::Handshaking,
             handshake: Handshake::new(session, local, local_cid, original_dcid),
             spaces,
-            path: Path::new(&path),
+            path: Path::new(path),
             migration: Migration::default(),
             local_cids: LocalCids::new(local_cid),
             reset_key,
@@ -264,7 +267,7 @@ impl Connection {
             datagram_announced: false,
             endpoint_events: VecDeque::new(),
             observer: None,
-            observed_floor: LossFloor::default(),
+            observed: Observed::default(),
             stats: ConnectionStats::default(),
             sent_since_receive: false,
             kept_alive: false,
@@ -336,7 +339,8 @@ impl Connection {
         let mut stats = self.stats;
         stats.loss_estimate = self.path.loss_estimate();
         stats.loss_floor = self.path.loss_floor();
-        stats.ecn_capable = self.path.is_ecn_capable();
+        stats.udp_payload_size = self.path.mtu.size();
+        stats.ecn_capable = self.path.ecn_state() == EcnState::Capable;
         stats.rtt = self.path.recovery.rtt().smoothed();
         stats.min_rtt = self.path.recovery.rtt().min();
         stats.probe_timeout = self.path.recovery.pto_with_backoff(SpaceId::Data);
@@ -389,31 +393,6 @@ impl Connection {
         if let Some(observer) = &mut self.observer {
             observer.observe(now, &Observation::Application(&event()));
         }
-    }
-
-    fn observe_metrics(&mut self, now: Instant) {
-        let Some(observer) = &mut self.observer else { return };
-        let rtt = self.path.recovery.rtt();
-        observer.observe(
-            now,
-            &Observation::Metrics(Metrics {
-                smoothed_rtt: rtt.smoothed(),
-                latest_rtt: rtt.latest(),
-                min_rtt: rtt.min(),
-                congestion_window: self.path.congestion.window(),
-                bytes_in_flight: self.path.recovery.bytes_in_flight(),
-                pacing_rate: self.path.congestion.pacing_rate(rtt),
-            }),
-        );
-        let floor = self.path.loss_floor();
-        if floor.contradicts(&self.observed_floor) {
-            self.observed_floor = floor;
-            observer.observe(now, &Observation::LossEstimateUpdated(floor));
-        }
-        self.egress.take_coding_news(|session, protection, reason| {
-            let news = Observation::RedundancyUpdated { session, protection, reason };
-            observer.observe(now, &news);
-        });
     }
 
     /// Returns the next event for the application.

@@ -51,6 +51,10 @@ impl Connection {
         let persistent = self.path.detect_lost(now, space, &mut settled);
         self.on_lost(now, space, settled, persistent);
         self.path.conclude(now);
+        if self.path.check_mtu() {
+            self.stats.black_holes += 1;
+            self.update_capacity();
+        }
         self.observe_metrics(now);
     }
 
@@ -72,8 +76,12 @@ impl Connection {
         self.path.on_lost(now, space, &settled.lost, persistent);
         let path = self.path.view();
         for packet in settled.lost.drain(..) {
-            self.stats.packets_lost += 1;
-            self.stats.bytes_lost += u64::from(packet.size);
+            if packet.is_mtu_probe() {
+                self.stats.mtu_probes_lost += 1;
+            } else {
+                self.stats.packets_lost += 1;
+                self.stats.bytes_lost += u64::from(packet.size);
+            }
             let size = packet.size.into();
             self.observe(now, &Observation::PacketLost { space, pn: packet.pn, size });
             for token in &packet.tokens {
@@ -127,6 +135,12 @@ impl Connection {
                 self.path.remote_cids.on_retirement_acked(seq);
             }
             Token::RetireConnectionId(seq) => self.path.remote_cids.on_retirement_lost(seq),
+            Token::MtuProbe(pn) if arrived => {
+                if self.path.on_mtu_probe_acked(now, pn) {
+                    self.update_capacity();
+                }
+            }
+            Token::MtuProbe(pn) => self.path.mtu.on_probe_lost(now, pn),
             // Not repeated: either a newer one replaces it, or nothing depends on it.
             Token::Ack { .. } | Token::SymbolWindow(_) => {}
         }
@@ -194,7 +208,7 @@ impl Connection {
                     self.egress.probe_repair(session, first..end);
                 }
                 // Stays in flight and is never sent again.
-                Token::Datagram { .. } | Token::SymbolWindow(_) => {}
+                Token::Datagram { .. } | Token::SymbolWindow(_) | Token::MtuProbe(_) => {}
                 Token::Ack { .. }
                 | Token::Crypto { .. }
                 | Token::Control(_)

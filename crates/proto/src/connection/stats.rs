@@ -44,6 +44,14 @@ pub struct ConnectionStats {
     /// What is known of the losses that do not depend on the rate: their share and its bounds, how
     /// many packets in a row and how long. Packets whose data the peer recovered count as lost.
     pub loss_floor: LossFloor,
+    /// The datagram size that the path is known to carry, in bytes of UDP payload.
+    pub udp_payload_size: u16,
+    /// Packets sent to find out whether the path carries larger ones.
+    pub mtu_probes_sent: u64,
+    /// How many of them were lost. They do not count as lost packets.
+    pub mtu_probes_lost: u64,
+    /// How often larger packets alone stopped arriving, so that smaller ones were sent.
+    pub black_holes: u64,
     /// Whether the path is known to carry ECN marks (RFC 9000 section 13.4.2).
     pub ecn_capable: bool,
     /// Smoothed round-trip time.

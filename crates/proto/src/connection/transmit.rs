@@ -99,6 +99,9 @@ impl Connection {
         if let Some(transmit) = self.transmit_path_frame(now, out) {
             return Some(transmit);
         }
+        if let Some(transmit) = self.transmit_mtu_probe(now, out) {
+            return Some(transmit);
+        }
         self.spare_keys(now);
         self.egress.streams.on_congestion_window(self.path.congestion.window());
         self.egress.tend(now, &self.path.view());
@@ -108,7 +111,7 @@ impl Connection {
         let mut count = 0;
         while count < max_datagrams && self.mark() == mark {
             let before = out.len();
-            let limit = segment.unwrap_or(usize::from(self.path.mtu));
+            let limit = segment.unwrap_or(self.datagram_size());
             if !self.build_datagram(now, limit, segment.is_none(), out) {
                 break;
             }
@@ -117,7 +120,7 @@ impl Connection {
             self.path.address.on_sent(size);
             self.stats.sent.datagrams += 1;
             self.stats.sent.bytes += size as u64;
-            let is_full = size + SEGMENT_SLACK >= usize::from(self.path.mtu);
+            let is_full = size + SEGMENT_SLACK >= usize::from(self.path.mtu.size());
             if segment.is_some_and(|s| size < s) || !is_full {
                 break;
             }
@@ -134,8 +137,16 @@ impl Connection {
 
     /// The ECN mark of the next datagrams. There is none before the handshake is confirmed: until then
     /// they may contain packets of any space.
-    fn mark(&self) -> Option<EcnCodepoint> {
+    pub(super) fn mark(&self) -> Option<EcnCodepoint> {
         self.path.ecn_mark().filter(|_| self.handshake.confirmed)
+    }
+
+    /// How long the next datagram may be. Probes have a size that arrives even where the path has
+    /// become a black hole for others.
+    fn datagram_size(&self) -> usize {
+        let probes = self.spaces.iter().any(|space| space.probes > 0);
+        let mtu = &self.path.mtu;
+        usize::from(if probes { mtu.safe_size() } else { mtu.size() })
     }
 
     /// Appends one datagram of at most `limit` bytes. `first` is whether no batch restricts its

@@ -89,12 +89,13 @@ impl Egress {
     /// dropped.
     pub fn set_capacity(&mut self, bytes: usize) {
         self.capacity = bytes;
+        self.sessions.set_packet_room(bytes);
     }
 
     /// Enables coding, because the peer announced a decoder. It takes source symbols of
-    /// `symbol_size` bytes.
-    pub fn enable_coding(&mut self, peer: &FecConfig, symbol_size: usize) {
-        self.sessions.enable(peer, symbol_size, self.capacity);
+    /// `symbol_size` bytes. `largest` is the largest capacity that packets may come to have.
+    pub fn enable_coding(&mut self, peer: &FecConfig, symbol_size: usize, largest: usize) {
+        self.sessions.enable(peer, symbol_size, largest);
     }
 
     /// Counters of erasure coding.

@@ -82,13 +82,17 @@ pub struct SendSessions {
 }
 
 impl SendSessions {
-    /// Enables erasure coding after the peer announced a decoder. `packet_room` is the space for
-    /// frames in a full packet.
-    pub fn enable(&mut self, peer: &FecConfig, peer_symbol_size: usize, packet_room: usize) {
+    /// Sets the space for frames in a full packet.
+    pub fn set_packet_room(&mut self, bytes: usize) {
+        self.packet_room = bytes;
+    }
+
+    /// Enables erasure coding after the peer announced a decoder. `largest_room` is the most space for
+    /// frames that a packet may come to have.
+    pub fn enable(&mut self, peer: &FecConfig, peer_symbol_size: usize, largest_room: usize) {
         let bytes = peer.max_window_bytes.min(MAX_SEND_WINDOW_BYTES) as usize;
-        self.packet_room = packet_room;
         let symbol_size =
-            packet_room.saturating_sub(REPAIR_OVERHEAD + 2).min(peer_symbol_size).min(bytes);
+            largest_room.saturating_sub(REPAIR_OVERHEAD + 2).min(peer_symbol_size).min(bytes);
         self.max_sessions = peer.max_sessions.min(MAX_SEND_SESSIONS);
         if symbol_size < MIN_SYMBOL_SIZE || self.max_sessions == 0 || peer.max_window_symbols == 0 {
             return;

@@ -1,21 +1,22 @@
 //! What is known about a path, which is of no use on another one (RFC 9000 section 9.4).
 
-use super::Path;
 use super::ecn::EcnValidation;
 use super::loss_estimate::LossEstimate;
 use super::loss_floor::{LossFloorEstimator, LossMemory};
+use super::{Mtu, Path};
 use crate::congestion::{CongestionController, CongestionFactory, Pacer, PathParameters};
 use crate::recovery::rtt::RttEstimator;
 use std::time::{Duration, Instant};
 
-/// The round-trip time, the losses, the congestion control of a path, and whether it carries ECN
-/// marks.
+/// The round-trip time, the losses, the congestion control of a path, whether it carries ECN
+/// marks, and datagrams of what size.
 #[derive(Debug)]
 pub struct Conditions {
     rtt: RttEstimator,
     congestion: Box<dyn CongestionController>,
     pacer: Pacer,
     ecn: EcnValidation,
+    mtu: Mtu,
     loss: LossEstimate,
     floor: LossFloorEstimator,
 }
@@ -23,17 +24,19 @@ pub struct Conditions {
 impl Conditions {
     /// Those of a path of which nothing is known.
     pub fn unknown(
-        mtu: u16,
+        mtu: Mtu,
         initial_rtt: Duration,
         ecn: bool,
         congestion: &dyn CongestionFactory,
         seed: u64,
     ) -> Self {
+        let size = mtu.size();
         Self {
             rtt: RttEstimator::new(initial_rtt),
-            congestion: congestion.build(&PathParameters::new(mtu, seed)),
-            pacer: Pacer::new(mtu),
+            congestion: congestion.build(&PathParameters::new(size, seed)),
+            pacer: Pacer::new(size),
             ecn: EcnValidation::new(ecn),
+            mtu,
             loss: LossEstimate::default(),
             floor: LossFloorEstimator::new(LossMemory::default()),
         }
@@ -43,12 +46,13 @@ impl Conditions {
 impl Path {
     /// Goes over to other conditions; returns the present ones. Packets in flight no longer count.
     pub fn replace_conditions(&mut self, now: Instant, new: Conditions) -> Conditions {
-        let Conditions { rtt, congestion, pacer, ecn, loss, floor } = new;
+        let Conditions { rtt, congestion, pacer, ecn, mtu, loss, floor } = new;
         let old = Conditions {
             rtt: self.recovery.change_path(rtt),
             congestion: std::mem::replace(&mut self.congestion, congestion),
             pacer: std::mem::replace(&mut self.pacer, pacer),
             ecn: std::mem::replace(&mut self.ecn, ecn),
+            mtu: std::mem::replace(&mut self.mtu, mtu),
             loss: std::mem::replace(&mut self.loss, loss),
             floor: std::mem::replace(&mut self.floor, floor),
         };

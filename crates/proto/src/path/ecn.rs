@@ -5,6 +5,7 @@
 //! from connecting, and all their packets are in the Data space.
 
 use crate::ecn::{EcnCodepoint, EcnCounts};
+use crate::observe::EcnState;
 
 /// How many packets are marked before the peer has reported that marks arrive.
 pub const TEST_PACKETS: u64 = 10;
@@ -44,9 +45,18 @@ impl EcnValidation {
         marks.then_some(EcnCodepoint::Ect0)
     }
 
+    /// What is known so far.
+    pub fn state(&self) -> EcnState {
+        match self.0 {
+            State::Testing { .. } => EcnState::Testing,
+            State::Capable => EcnState::Capable,
+            State::Failed => EcnState::Failed,
+        }
+    }
+
     /// Whether marks are known to arrive.
     pub fn is_capable(&self) -> bool {
-        self.0 == State::Capable
+        self.state() == EcnState::Capable
     }
 
     /// Handles a marked packet that is being sent.

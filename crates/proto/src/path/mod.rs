@@ -12,12 +12,14 @@ mod conditions;
 mod ecn;
 mod loss_estimate;
 mod loss_floor;
+mod mtu;
 mod settle;
 mod validation;
 
 pub use conditions::Conditions;
 pub use ecn::EcnValidation;
 pub use loss_floor::{LossFloor, LossMemory};
+pub use mtu::{Mtu, Sized};
 pub use settle::Settled;
 pub use validation::{Challenge, Validation};
 
@@ -25,6 +27,7 @@ use crate::congestion::{CongestionController, Pacer, PacketState, PathParameters
 use crate::ecn::EcnCodepoint;
 use crate::fec::redundancy::PathView;
 use crate::ids::{ConnectionId, Side, SpaceId};
+use crate::observe::EcnState;
 use crate::recovery::Recovery;
 use crate::recovery::sent::SentPacket;
 use cids::RemoteCids;
@@ -52,8 +55,8 @@ pub enum Gate {
 pub struct Path {
     /// The peer's address.
     pub remote: SocketAddr,
-    /// The UDP payload size in bytes that the path is known to carry.
-    pub mtu: u16,
+    /// The datagram size.
+    pub mtu: Mtu,
     /// The validation of the peer's address.
     pub address: Validation,
     /// The peer's identifiers. Packets on this path carry the active one.
@@ -76,7 +79,7 @@ pub struct Path {
 pub struct NewPath {
     pub side: Side,
     pub remote: SocketAddr,
-    pub mtu: u16,
+    pub mtu: Mtu,
     /// The identifier to which the first packets are sent.
     pub remote_cid: ConnectionId,
     pub initial_rtt: Duration,
@@ -91,8 +94,8 @@ pub struct NewPath {
 
 impl Path {
     /// Creates a path on which nothing has been sent. A client's is validated from the start.
-    pub fn new(new: &NewPath) -> Self {
-        let &NewPath {
+    pub fn new(new: NewPath) -> Self {
+        let NewPath {
             side,
             remote,
             mtu,
@@ -100,17 +103,18 @@ impl Path {
             initial_rtt,
             ecn,
             loss_memory,
-            ref congestion,
+            congestion,
             seed,
         } = new;
+        let size = mtu.size();
         Self {
             remote,
             mtu,
             address: Validation::new(side.is_client()),
             remote_cids: RemoteCids::new(remote_cid, cids::ACTIVE_CID_LIMIT as usize),
             recovery: Recovery::new(side, initial_rtt),
-            congestion: congestion.build(&PathParameters::new(mtu, seed)),
-            pacer: Pacer::new(mtu),
+            congestion: congestion.build(&PathParameters::new(size, seed)),
+            pacer: Pacer::new(size),
             marks: EcnMarks::default(),
             ecn: EcnValidation::new(ecn),
             app_limited: true,
@@ -156,9 +160,9 @@ impl Path {
         self.ecn.mark()
     }
 
-    /// Whether the path is known to carry ECN marks.
-    pub fn is_ecn_capable(&self) -> bool {
-        self.ecn.is_capable()
+    /// What is known about whether the path carries ECN marks.
+    pub fn ecn_state(&self) -> EcnState {
+        self.ecn.state()
     }
 
     /// Whether congestion control and pacing allow sending a datagram of `size` bytes now. Changes

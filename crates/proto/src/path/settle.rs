@@ -1,6 +1,6 @@
 //! Reports acknowledged and lost packets to congestion control.
 
-use super::Path;
+use super::{Path, Sized};
 use crate::congestion::{Acked, Lost, Packet, PacketState};
 use crate::ecn::EcnCounts;
 use crate::error::TransportError;
@@ -8,6 +8,7 @@ use crate::ids::SpaceId;
 use crate::recovery::loss::LostPacket;
 use crate::recovery::pto::{PtoContext, Timeout};
 use crate::recovery::sent::SentPacket;
+use crate::recovery::token::is_mtu_probe;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,10 @@ pub(super) struct Reports {
 fn report(space: SpaceId, packet: &SentPacket<PacketState>) -> Packet {
     let SentPacket { pn, size, time, cc, .. } = *packet;
     Packet { space, pn, bytes: size.into(), sent: time, state: cc }
+}
+
+fn sized(packet: &SentPacket<PacketState>) -> Sized {
+    Sized { pn: packet.pn, size: packet.size }
 }
 
 impl Path {
@@ -61,7 +66,14 @@ impl Path {
         if outcome.largest_raised && space == SpaceId::Data {
             marked = self.on_ecn_counts(now, ecn, acked);
         }
-        for packet in acked.iter().filter(|packet| self.recovery.is_on_path(space, packet.pn)) {
+        let recovery = &self.recovery;
+        let counts = |packet: &&SentPacket<_>| {
+            recovery.is_on_path(space, packet.pn) && !packet.is_mtu_probe()
+        };
+        if space == SpaceId::Data {
+            self.mtu.on_acked(acked.iter().filter(counts).map(sized));
+        }
+        for packet in acked.iter().filter(counts) {
             self.loss.on_packet(false);
             if packet.in_flight {
                 self.reports.acked.push(report(space, packet));
@@ -69,6 +81,9 @@ impl Path {
         }
         // Congestion control was never told of the loss of packets that were not in flight.
         for packet in late.iter().filter(|packet| self.recovery.is_on_path(space, packet.pn)) {
+            if is_mtu_probe(&packet.tokens) {
+                continue;
+            }
             self.loss.on_refuted();
             if !packet.in_flight {
                 continue;
@@ -164,9 +179,15 @@ impl Path {
         if persistent_congestion {
             self.ecn.on_persistent_congestion();
         }
+        let recovery = &self.recovery;
+        let counts = |packet: &&SentPacket<_>| {
+            recovery.is_on_path(space, packet.pn) && !packet.is_mtu_probe()
+        };
+        if space == SpaceId::Data {
+            self.mtu.on_lost(lost.iter().filter(counts).map(sized));
+        }
         let reports = &mut self.reports.lost;
-        let lost = lost.iter().filter(|packet| self.recovery.is_on_path(space, packet.pn));
-        for packet in lost {
+        for packet in lost.iter().filter(counts) {
             self.loss.on_packet(true);
             self.ecn.on_lost(packet.ect0.into());
             if !packet.in_flight {
@@ -185,6 +206,30 @@ impl Path {
             self.congestion.on_packets_lost(now, reports, persistent_congestion, in_flight);
             reports.clear();
         }
+    }
+
+    /// Handles a path MTU probe that arrived; returns whether the datagram size has changed.
+    pub fn on_mtu_probe_acked(&mut self, now: Instant, pn: u64) -> bool {
+        let changed = self.mtu.on_probe_acked(now, pn);
+        if changed {
+            self.on_mtu_changed();
+        }
+        changed
+    }
+
+    /// Falls back to smaller datagrams if larger ones alone are lost; returns whether it did. Call this
+    /// once all losses and acknowledgements at a time are known.
+    pub fn check_mtu(&mut self) -> bool {
+        let changed = self.mtu.check();
+        if changed {
+            self.on_mtu_changed();
+        }
+        changed
+    }
+
+    fn on_mtu_changed(&mut self) {
+        self.congestion.on_mtu_changed(self.mtu.size());
+        self.pacer.on_mtu_changed(self.mtu.size());
     }
 
     /// Reports spurious losses and acknowledgements to congestion control, after losses (RFC 9002

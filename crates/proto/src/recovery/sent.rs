@@ -1,7 +1,7 @@
 //! Sent packets that are neither acknowledged nor lost yet, and packet numbers that were never
 //! used.
 
-use super::token::Tokens;
+use super::token::{self, Tokens};
 use std::collections::VecDeque;
 use std::collections::vec_deque;
 use std::ops::{Range, RangeInclusive};
@@ -37,6 +37,12 @@ pub struct SentPacket<C> {
 }
 
 impl<C> SentPacket<C> {
+    /// Whether it only finds out whether the path carries packets of its size, so that its loss says
+    /// nothing about anything else (RFC 9000 section 14.4).
+    pub fn is_mtu_probe(&self) -> bool {
+        token::is_mtu_probe(&self.tokens)
+    }
+
     /// Whether it is covered by the probe timeout.
     pub fn is_probed(&self) -> bool {
         self.ack_eliciting && self.in_flight

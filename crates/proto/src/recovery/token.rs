@@ -48,6 +48,8 @@ pub enum Token {
         /// One past the last.
         end: u64,
     },
+    /// A PING in a packet with this number, padded to find out whether the path carries it.
+    MtuProbe(u64),
     /// A SYMBOL_WINDOW for this session.
     SymbolWindow(u16),
 }
@@ -90,3 +92,8 @@ pub struct StreamToken {
 
 /// The tokens of one packet. Most packets carry one or two frames.
 pub type Tokens = SmallVec<[Token; 2]>;
+
+/// Whether these are the tokens of a path MTU probe, which has no other.
+pub fn is_mtu_probe(tokens: &Tokens) -> bool {
+    matches!(tokens.first(), Some(Token::MtuProbe(_)))
+}

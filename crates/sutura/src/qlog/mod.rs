@@ -12,6 +12,7 @@ mod application;
 mod frames;
 mod http;
 mod parameters;
+mod path;
 mod writer;
 
 #[cfg(test)]

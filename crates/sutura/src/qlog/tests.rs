@@ -210,6 +210,28 @@ fn recovery_is_counted_where_there_was_any() {
 }
 
 #[test]
+fn changes_of_the_path_are_recorded() {
+    let v6: std::net::SocketAddr = "[2001:db8::1]:443".parse().unwrap();
+    let mapped: std::net::SocketAddr = "[::ffff:192.0.2.1]:80".parse().unwrap();
+    let records = records(&[
+        (0, Observation::PathChanged { remote: v6 }),
+        (0, Observation::PathChanged { remote: mapped }),
+        (0, Observation::MtuUpdated { old: 1200, new: 1452 }),
+        (0, Observation::EcnStateUpdated(sutura_proto::EcnState::Capable)),
+    ]);
+    let got: Vec<_> = records[2..].iter().map(|r| (r["name"].clone(), r["data"].clone())).collect();
+    let v6 = json!({"path_remote": {"ip_v6": "2001:db8::1", "port_v6": 443}});
+    let v4 = json!({"path_remote": {"ip_v4": "192.0.2.1", "port_v4": 80}});
+    let expected = [
+        (json!("connectivity:path_assigned"), v6),
+        (json!("connectivity:path_assigned"), v4),
+        (json!("connectivity:mtu_updated"), json!({"old": 1200, "new": 1452})),
+        (json!("recovery:ecn_state_updated"), json!({"new": "capable"})),
+    ];
+    assert_eq!(got, expected);
+}
+
+#[test]
 fn policies_say_what_they_do_and_what_is_lost() {
     let protection = Protection::tail(3, Duration::ZERO);
     let updated =

@@ -16,6 +16,7 @@ use super::application::ApplicationEvent;
 use super::frames::{self, Entry, hexadecimal};
 use super::http;
 use super::parameters::ParametersSet;
+use super::path::{EcnStateUpdated, MtuUpdated, PathAssigned};
 
 /// Bytes written to the file at a time.
 const BUFFER_SIZE: usize = 64 * 1024;
@@ -393,6 +394,16 @@ impl Recorder {
             Observation::LossEstimateUpdated(ref floor) => {
                 let data = LossEstimateUpdated::new(floor);
                 self.event(now, "sutura:loss_estimate_updated", data, out)
+            }
+            Observation::PathChanged { remote } => {
+                self.event(now, "connectivity:path_assigned", PathAssigned::new(remote), out)
+            }
+            Observation::MtuUpdated { old, new } => {
+                self.event(now, "connectivity:mtu_updated", MtuUpdated { old, new }, out)
+            }
+            Observation::EcnStateUpdated(state) => {
+                let data = EcnStateUpdated::new(state);
+                self.event(now, "recovery:ecn_state_updated", data, out)
             }
             Observation::Written { stream, length } => {
                 let (from, to) = ("application", "transport");

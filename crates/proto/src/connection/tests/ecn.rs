@@ -13,7 +13,7 @@ const CE: EcnCodepoint = EcnCodepoint::Ce;
 fn carry(
     remark: impl FnMut(Option<EcnCodepoint>) -> Option<Option<EcnCodepoint>> + 'static,
 ) -> Pair {
-    let mut pair = Pair::with_sockets(SocketFeatures { ecn: true });
+    let mut pair = Pair::with_sockets(SocketFeatures { ecn: true, ..SocketFeatures::default() });
     pair.remark = Box::new(remark);
     pair.handshake();
     let data = pattern(300_000);

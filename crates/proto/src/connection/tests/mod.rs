@@ -18,6 +18,7 @@ mod late;
 mod messages;
 mod migration;
 mod mixing;
+mod mtu;
 mod observe;
 mod pair;
 mod protected_datagrams;

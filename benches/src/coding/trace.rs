@@ -132,7 +132,13 @@ mod tests {
     use sutura_proto::wire_format::{RepairHeader, SourceSymbol, SymbolRef};
 
     fn sent(payload: &[u8]) -> Observation<'_> {
-        Observation::PacketSent { space: SpaceId::Data, pn: 0, size: payload.len(), payload }
+        Observation::PacketSent {
+            space: SpaceId::Data,
+            early: false,
+            pn: 0,
+            size: payload.len(),
+            payload,
+        }
     }
 
     fn repair(session: u16) -> Vec<u8> {
@@ -156,6 +162,7 @@ mod tests {
         recorder.observe(
             now,
             &Observation::PacketReceived {
+                early: false,
                 space: SpaceId::Data,
                 pn: 0,
                 size: 9,

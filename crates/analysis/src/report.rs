@@ -22,6 +22,8 @@ pub struct Report {
     pub text: Vec<String>,
     /// The tables.
     pub tables: Vec<Table>,
+    /// What was found not to hold, if this is a test: a text for each.
+    pub failures: Vec<String>,
     /// The charts. Their names are unique.
     pub charts: Vec<Chart>,
     /// Other pictures. Their names are unique, among the charts too.
@@ -39,6 +41,9 @@ impl Report {
         }
         for table in &self.tables {
             let _ = write!(out, "\n{}", table.to_markdown());
+        }
+        for failure in &self.failures {
+            let _ = write!(out, "\nFailure:\n\n```text\n{failure}\n```\n");
         }
         out
     }
@@ -114,6 +119,7 @@ mod tests {
             title: "Title".to_owned(),
             text: vec!["Text.".to_owned()],
             tables: vec![table],
+            failures: Vec::new(),
             charts: vec![chart("First, 1 MB"), chart("first by 2 MB")],
             pictures: vec![Picture { name: "third".to_owned(), svg: "<svg/>".to_owned() }],
         }
@@ -123,6 +129,12 @@ mod tests {
     fn markdown_has_text_and_tables() {
         let expected = "# Title\n\nText.\n\nFigures:\n\n| name |\n| --- |\n| a |\n";
         assert_eq!(report().to_markdown(), expected);
+    }
+
+    #[test]
+    fn markdown_shows_failures() {
+        let report = Report { failures: vec!["seed 3: lost".to_owned()], ..report() };
+        assert!(report.to_markdown().ends_with("\nFailure:\n\n```text\nseed 3: lost\n```\n"));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use sutura_analysis::fuzz;
 use sutura_random::Rng;
-use sutura_random::fuzz::iterations;
+use sutura_random::fuzz::{iterations, replay};
 
 fn frame(random: &mut Rng) -> String {
     let large = if random.below(20) == 0 { u64::MAX >> random.below(4) } else { 0 };
@@ -92,4 +92,9 @@ fn noise() {
         let noise: Vec<u8> = (0..length).map(|_| random.next_u64() as u8).collect();
         fuzz::qlog(&noise);
     }
+}
+
+#[test]
+fn stored_inputs() {
+    replay("analysis_qlog", input, fuzz::qlog);
 }

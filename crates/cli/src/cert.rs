@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+use base64::prelude::{BASE64_STANDARD, Engine};
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PublicKeyData};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tempfile::NamedTempFile;
@@ -50,8 +51,9 @@ impl IdentityArgs {
         Identity::keep_in(&self.state_dir()?)
     }
 
-    /// The secret by which a server that was restarted tells clients that it has forgotten them. `None`
-    /// if it cannot be kept: they then find out when nothing comes any more.
+    /// The secret by which a server that was restarted tells clients that it has forgotten them, and
+    /// resumes their sessions. `None` if it cannot be kept: they then find out when nothing comes any
+    /// more.
     pub fn reset_secret(&self) -> Option<ResetSecret> {
         keep_reset_secret(&self.state_dir().ok()?).ok()
     }
@@ -65,7 +67,7 @@ impl IdentityArgs {
     }
 }
 
-/// What the key of stateless resets is derived from.
+/// What the keys of stateless resets and of session tickets are derived from.
 pub type ResetSecret = [u8; 32];
 
 /// Reads the secret of stateless resets kept in `directory`; makes one if there is none of use.
@@ -95,6 +97,14 @@ impl Identity {
         self.chain.first().map_or_else(String::new, |certificate| {
             hex::encode(sutura::certificate_fingerprint(certificate.as_ref()))
         })
+    }
+
+    /// The SHA-256 hash of the server's public key in Base64, by which Chromium can be told to trust it;
+    /// `None` if the key is of a kind that is not known here.
+    pub fn public_key_hash(&self) -> Option<String> {
+        let key = KeyPair::try_from(&self.key).ok()?;
+        let hash = sutura::certificate_fingerprint(&key.subject_public_key_info());
+        Some(BASE64_STANDARD.encode(hash))
     }
 
     /// Reads a certificate chain and a key in PEM format.
@@ -210,6 +220,20 @@ mod tests {
         }
         assert_eq!(fs::read_dir(&state).unwrap().count(), 1);
         assert!(Identity::load(&path, &path).is_ok());
+    }
+
+    /// The hash is that of `openssl pkey -pubout -outform DER | openssl dgst -sha256 -binary | base64`.
+    #[test]
+    fn the_hash_of_the_public_key_is_that_which_chromium_takes() {
+        let pem = "-----BEGIN PRIVATE KEY-----\n\
+            MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgWs/iHdMh8Eit4vrS\n\
+            gUpNkhZ51c1XICIqjiJvaU23gJehRANCAAT/uHLJuSxSe+DIPLibgQKq6OLYkE46\n\
+            bBpVlwhBNvmwu6Bwap2875nBZfpCZOl8dZ//RILfnbkbidH+wUMtZL1N\n\
+            -----END PRIVATE KEY-----\n";
+        let key = PrivateKeyDer::from_pem_slice(pem.as_bytes()).unwrap();
+        let identity = Identity { chain: Vec::new(), key };
+        let expected = "L1Ya1aRZPZIjWQQQdqcLH7/gnJ/mduENCzSF2Hmrw+8=";
+        assert_eq!(identity.public_key_hash().as_deref(), Some(expected));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use sutura::{ClientConfig, Connection, ConnectionError, Endpoint, TransportErrorCode};
+use sutura::{ClientConfig, Connecting, Connection, ConnectionError, Endpoint, TransportErrorCode};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -151,11 +151,31 @@ impl Connector {
     /// The host is unknown, does not answer, or is not trusted.
     pub async fn connect(&self, authority: &Authority) -> Result<Connection, Failure> {
         let addresses = resolve(authority).await?;
-        let connection = self.race(authority, addresses).await?;
+        Ok(self.keep(self.race(authority, addresses).await?))
+    }
+
+    /// Opens another connection to a server at the address of an earlier one, without waiting for its
+    /// answer if there is a ticket for 0-RTT.
+    ///
+    /// # Errors
+    /// The server does not answer, or is not trusted.
+    pub async fn reconnect(
+        &self,
+        authority: &Authority,
+        address: SocketAddr,
+    ) -> Result<Connection, Failure> {
+        let connection = match self.start(authority, address)?.into_0rtt() {
+            Ok((connection, _)) => connection,
+            Err(connecting) => answer(connecting, authority.clone(), self.handshake_limit).await?,
+        };
+        Ok(self.keep(connection))
+    }
+
+    fn keep(&self, connection: Connection) -> Connection {
         let mut opened = self.opened();
         opened.retain(|old| old.close_reason().is_none());
         opened.push(connection.clone());
-        Ok(connection)
+        connection
     }
 
     /// Closes all connections with an application error code, and waits until the servers have had time to
@@ -217,23 +237,34 @@ impl Connector {
     }
 
     /// Starts a handshake.
+    fn start(&self, authority: &Authority, address: SocketAddr) -> Result<Connecting, Failure> {
+        let connecting = self.endpoint.connect_with(self.config.clone(), address, &authority.host);
+        connecting.map_err(|e| {
+            Failure::new(Exit::NoConnection, format!("cannot connect to {authority}: {e}"))
+        })
+    }
+
+    /// Starts a handshake, and waits for its end.
     fn begin(
         &self,
         authority: &Authority,
         address: SocketAddr,
     ) -> Result<impl Future<Output = Result<Connection, Failure>> + use<>, Failure> {
-        let connecting =
-            self.endpoint.connect_with(self.config.clone(), address, &authority.host).map_err(
-                |e| Failure::new(Exit::NoConnection, format!("cannot connect to {authority}: {e}")),
-            )?;
-        let (limit, authority) = (self.handshake_limit, authority.clone());
-        Ok(async move {
-            match timeout(limit, connecting).await {
-                Ok(Ok(connection)) => Ok(connection),
-                Ok(Err(ConnectionError::TimedOut)) | Err(_) => Err(no_answer(&authority, limit)),
-                Ok(Err(error)) => Err(refused(&authority, &error)),
-            }
-        })
+        let connecting = self.start(authority, address)?;
+        Ok(answer(connecting, authority.clone(), self.handshake_limit))
+    }
+}
+
+/// Waits for the end of a handshake.
+async fn answer(
+    connecting: Connecting,
+    authority: Authority,
+    limit: Duration,
+) -> Result<Connection, Failure> {
+    match timeout(limit, connecting).await {
+        Ok(Ok(connection)) => Ok(connection),
+        Ok(Err(ConnectionError::TimedOut)) | Err(_) => Err(no_answer(&authority, limit)),
+        Ok(Err(error)) => Err(refused(&authority, &error)),
     }
 }
 

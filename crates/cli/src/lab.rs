@@ -24,6 +24,7 @@ Examples:
   sutura lab marx-link --corpus pages.jsonl.gz
   sutura lab eghbal-2022 --seeds 1000
   sutura lab controllers --reduce 10
+  sutura lab campaign --seed 1000 --seeds 400
   sutura lab controllers-shared --plots pictures";
 
 /// Experiments that take less time show no progress.
@@ -96,7 +97,10 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
     if let Some(directory) = &args.plots {
         write_plots(&report, directory)?;
     }
-    Ok(Exit::Success)
+    match report.failures.len() {
+        0 => Ok(Exit::Success),
+        failures => Err(Failure::new(Exit::Other, format!("{name}: {failures} failures"))),
+    }
 }
 
 /// How many threads to use: as many as asked for, or one per processor.

@@ -37,6 +37,20 @@ fn what_is_served_must_be_a_directory() {
 }
 
 #[test]
+fn settings_for_load_balancers_that_cannot_be_used_are_named() {
+    let scratch = Scratch::new();
+    let (site, state) = (scratch.dir("site"), scratch.dir("state"));
+    let file = scratch.path().join("lb");
+    for settings in [None, Some("server-id=0 nonce=8"), Some("nonce=8"), Some("colour=red")] {
+        if let Some(settings) = settings {
+            fs::write(&file, settings).unwrap();
+        }
+        let args = ["serve", "--state-dir", text(&state), "--lb-config", text(&file), text(&site)];
+        assert!(complaint(&run(args), 3).contains(text(&file)));
+    }
+}
+
+#[test]
 fn a_corpus_that_cannot_be_read_is_named_with_the_line() {
     let scratch = Scratch::new();
     let corpus = scratch.path().join("pages.jsonl");

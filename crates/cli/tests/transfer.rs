@@ -183,6 +183,10 @@ fn a_certificate_is_trusted_by_its_authority() {
     command.arg(&out);
     success(&Process::spawn(command).output());
     assert_eq!(names(&out), ["index.html"]);
+    let chromium = server.hello["chromium"].as_str().unwrap();
+    let hash = server.hello["public_key"].as_str().unwrap();
+    assert!(chromium.contains(&format!("spki-list={hash} ")), "{chromium}");
+    assert!(chromium.ends_with(&url), "{chromium}");
     // The next start uses the same certificate.
     let fingerprint = server.fingerprint().to_owned();
     drop(server);
@@ -484,4 +488,29 @@ fn every_chart_of_an_experiment_is_a_file_of_its_own() {
     success(&Process::spawn(command).output());
     let names = names(&charts);
     assert_eq!(names.len(), 5, "{names:?}");
+}
+
+#[test]
+fn requests_go_with_the_first_packets_if_both_ends_permit_it() {
+    let (scratch, site, out) = Scratch::with_site();
+    let names = ["a.bin", "b.bin", "c.bin"];
+    names.iter().for_each(|name| write(&site, name, &noise(50_000)));
+    for (options, accepted) in [(&["--early-data"][..], json!(true)), (&[][..], json!(null))] {
+        let server = Listening::serve(&site, &scratch, options);
+        let urls = names.map(|name| server.url(&format!("/{name}")));
+        let report = get_report(&server, &urls, &out, &["--early"]);
+        for name in names {
+            let got = out.join(name);
+            assert!(fs::read(&got).unwrap() == fs::read(site.join(name)).unwrap(), "{name}");
+            fs::remove_file(got).unwrap();
+        }
+        let connections = report["connections"].as_array().unwrap();
+        assert_eq!(connections.len(), 2);
+        assert_eq!(connections[0]["early_data"], json!(null));
+        assert_eq!(connections[1]["early_data"], accepted);
+        // Without asking for it, all goes over one connection.
+        let report = get_report(&server, &urls, &out, &[]);
+        assert_eq!(report["connections"].as_array().unwrap().len(), 1);
+        names.iter().for_each(|name| fs::remove_file(out.join(name)).unwrap());
+    }
 }

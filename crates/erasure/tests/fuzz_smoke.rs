@@ -3,7 +3,8 @@
 //! `FUZZ_ITERATIONS` sets the number of inputs for each target.
 
 use sutura_erasure::{block, fuzz, kernel::Kernel};
-use sutura_random::{Rng, fuzz::iterations, fuzz::noise};
+use sutura_random::Rng;
+use sutura_random::fuzz::{input, iterations, noise, replay};
 
 /// Gives the target the same inputs with the portable kernel and with the best one.
 fn run(target: fn(&[u8], Kernel), seeds: &[&[u8]]) {
@@ -46,4 +47,13 @@ fn blocks() {
         block::fuzz::block_decode(&noise(&mut rng, 400));
         block::fuzz::block_round_trip(&noise(&mut rng, 400));
     }
+}
+
+#[test]
+fn stored_inputs() {
+    let best = Kernel::best();
+    replay("erasure_decoder", |rng| input(rng, &SEEDS), |data| fuzz::decoder(data, best));
+    replay("erasure_round_trip", |rng| input(rng, &SEEDS), |data| fuzz::round_trip(data, best));
+    replay("erasure_block_decode", |rng| noise(rng, 400), block::fuzz::block_decode);
+    replay("erasure_block_round_trip", |rng| noise(rng, 400), block::fuzz::block_round_trip);
 }

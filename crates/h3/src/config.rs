@@ -3,6 +3,12 @@
 use crate::qpack::FieldLimits;
 use crate::settings::Settings;
 
+/// Largest dynamic table in either direction, whatever is configured or announced, in bytes.
+pub const MAX_TABLE_CAPACITY: u64 = 64 << 10;
+
+/// Most messages that wait for the dynamic table, whatever is configured.
+pub const MAX_BLOCKED_STREAMS: u64 = 256;
+
 /// Configuration of one end. The `Default` suits both client and server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
@@ -11,6 +17,27 @@ pub struct Config {
     pub max_field_section_size: u64,
     /// Most field lines accepted in one section. 128.
     pub max_field_lines: usize,
+    /// Largest dynamic table that the peer may fill, in bytes (RFC 9204 section 3.2.3); announced to
+    /// the peer. 4 KiB; 0 for none.
+    pub qpack_max_table_capacity: u64,
+    /// How many messages may wait for the dynamic table at a time (RFC 9204 section 2.1.2); announced
+    /// to the peer. 16.
+    pub qpack_blocked_streams: u64,
+    /// Most bytes of the peer's dynamic table that this end fills, if the peer permits as many. 4 KiB;
+    /// 0 to send literals only.
+    pub qpack_encoder_capacity: u64,
+    /// How many messages this end sends before the peer is known to have the entries that they refer
+    /// to, if the peer permits as many. With 0, the default, no message ever waits because a packet
+    /// of another stream was lost, and entries are of use from a round trip after their insertion on.
+    pub qpack_encoder_blocked_streams: u64,
+    /// Largest body accepted from the peer, in bytes. A request that announces more is answered with
+    /// 413, any other message that is longer is abandoned. `u64::MAX`.
+    pub max_body_size: u64,
+    /// Whether this end accepts extended CONNECT, as a server (RFC 9220); announced to the peer. No.
+    pub enable_connect_protocol: bool,
+    /// Whether this end accepts HTTP datagrams (RFC 9297); announced to the peer. The QUIC connection
+    /// must accept datagrams too, and all of them belong to HTTP/3 then. No.
+    pub enable_datagrams: bool,
     /// Seed that picks the reserved setting, frame and stream that are sent for the peer to ignore
     /// (RFC 9114 sections 6.2.3, 7.2.4.1 and 7.2.8); `None` sends none.
     pub grease: Option<u64>,
@@ -18,16 +45,41 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { max_field_section_size: 64 << 10, max_field_lines: 128, grease: Some(0) }
+        Self {
+            max_field_section_size: 64 << 10,
+            max_field_lines: 128,
+            qpack_max_table_capacity: 4 << 10,
+            qpack_blocked_streams: 16,
+            qpack_encoder_capacity: 4 << 10,
+            qpack_encoder_blocked_streams: 0,
+            max_body_size: u64::MAX,
+            enable_connect_protocol: false,
+            enable_datagrams: false,
+            grease: Some(0),
+        }
     }
 }
 
 impl Config {
+    /// The default without dynamic tables in either direction.
+    #[must_use]
+    pub fn without_dynamic_table() -> Self {
+        Self {
+            qpack_max_table_capacity: 0,
+            qpack_blocked_streams: 0,
+            qpack_encoder_capacity: 0,
+            ..Self::default()
+        }
+    }
+
     /// The SETTINGS that announce this configuration.
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             max_field_section_size: Some(self.max_field_section_size),
-            ..Settings::default()
+            qpack_max_table_capacity: self.qpack_max_table_capacity.min(MAX_TABLE_CAPACITY),
+            qpack_blocked_streams: self.qpack_blocked_streams.min(MAX_BLOCKED_STREAMS),
+            enable_connect_protocol: self.enable_connect_protocol,
+            h3_datagram: self.enable_datagrams,
         }
     }
 

@@ -26,6 +26,8 @@ macro_rules! codes {
 }
 
 codes! {
+    /// An HTTP datagram or a capsule is malformed (RFC 9297).
+    DATAGRAM_ERROR = 0x33, "H3_DATAGRAM_ERROR";
     /// No error; the connection or stream is being closed.
     NO_ERROR = 0x100, "H3_NO_ERROR";
     /// The peer broke the protocol in a way that no other code describes.
@@ -130,6 +132,24 @@ pub enum SendError {
     /// The connection is closed.
     #[error("connection closed: {0}")]
     Connection(#[from] Error),
+}
+
+/// Why a datagram was not sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SendDatagramError {
+    /// One of the ends, or the transport of one, does not support HTTP datagrams, or the peer's
+    /// SETTINGS have not arrived.
+    #[error("datagrams were not agreed on")]
+    Unsupported,
+    /// It is longer than [`Connection::max_datagram_size`](crate::Connection::max_datagram_size).
+    #[error("datagram too large")]
+    TooLarge,
+    /// No such exchange, or its message from this end is complete or abandoned.
+    #[error("unknown stream")]
+    UnknownStream,
+    /// The connection is closed.
+    #[error("connection closed")]
+    Closed,
 }
 
 /// Why no body was read.

@@ -34,6 +34,13 @@ pub enum Event {
         /// The exchange.
         stream: StreamId,
     },
+    /// A datagram came for an exchange: take all that
+    /// [`Connection::recv_datagram`](crate::Connection::recv_datagram) has. Some may also have come
+    /// before the head of a request.
+    Datagram {
+        /// The exchange.
+        stream: StreamId,
+    },
     /// The trailer section after the body.
     Trailers {
         /// The exchange.
@@ -77,7 +84,7 @@ pub enum Event {
         /// What was wrong, as text.
         reason: &'static str,
     },
-    /// This end answered a request by itself, because its header section exceeds the limits
+    /// This end answered a request by itself, because its header section or the body that it announces exceeds the limits
     /// (server). The application never sees the request.
     Refused {
         /// The exchange.

@@ -1,29 +1,41 @@
 //! Entry points for fuzzing: each takes arbitrary bytes and must neither panic nor exceed the
 //! limits.
 
+mod qpack;
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use sutura_proto::{Dir, Protection, Side, StreamId};
 use sutura_schedule::{MAX_DEPTH, Priority};
 
-use crate::qpack::{Decoder, DecoderStream, EncoderStream, FieldLimits};
 use crate::{
-    Code, Config, Connection, Event, Fields, FrameEvent, MAX_BURST, MAX_CLASS_NAME, MAX_DELAY,
-    PriorityParameters, Read, ReadError, Transport, WriteError,
+    CapsuleReader, Code, Config, Connection, Event, Fields, FrameEvent, MAX_BURST, MAX_CLASS_NAME,
+    MAX_DELAY, PriorityParameters, Read, ReadError, Transport, WriteError,
 };
 
-/// Decodes a field section and the two QPACK streams. A decoded section survives a round trip.
-pub fn qpack(data: &[u8]) {
-    let limits = FieldLimits { size: 4096, lines: 64 };
-    if let Ok(fields) = Decoder::decode(&Bytes::copy_from_slice(data), limits) {
-        assert!(fields.size() <= limits.size && fields.len() <= limits.lines);
-        let mut block = Vec::new();
-        crate::qpack::encode(&fields, &mut block);
-        assert_eq!(Decoder::decode(&block.into(), limits), Ok(fields));
+pub use self::qpack::{qpack, qpack_pair};
+
+/// Reads capsules from data that arrives in pieces, whose size is the first byte. They come out as they
+/// went in.
+pub fn capsules(data: &[u8]) {
+    let [step, rest @ ..] = data else { return };
+    let mut reader = CapsuleReader::new(&[0, 1, 2, 3]);
+    for piece in rest.chunks(usize::from(*step) + 1) {
+        reader.push(piece);
+        loop {
+            match reader.read() {
+                Ok(Some(capsule)) => {
+                    let mut again = CapsuleReader::new(&[capsule.kind]);
+                    again.push(&capsule.encode());
+                    assert_eq!(again.read(), Ok(Some(capsule)));
+                }
+                Ok(None) => break,
+                Err(_) => return,
+            }
+        }
     }
-    let _ = EncoderStream::default().receive(data);
-    let _ = DecoderStream::default().receive(data);
+    let _ = reader.finish();
 }
 
 /// Parses priority field values separated by line feeds. The parameters of each are within bounds

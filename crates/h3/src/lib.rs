@@ -116,6 +116,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod capsule;
 mod codec;
 mod config;
 mod connection;
@@ -134,12 +135,14 @@ mod transport;
 #[doc(hidden)]
 pub mod fuzz;
 
-pub use config::Config;
+pub use capsule::{Capsule, CapsuleError, CapsuleReader, MAX_CAPSULE_SIZE};
+pub use config::{Config, MAX_BLOCKED_STREAMS, MAX_TABLE_CAPACITY};
 pub use connection::{
     Connection, MAX_CONTROL_BACKLOG, MAX_CONTROL_PAYLOAD, MAX_DATA_COPY, MAX_INTERIM_RESPONSES,
-    MAX_PRIORITY_OVERRIDES, MAX_PRIORITY_UPDATES, MAX_UNTYPED_STREAMS,
+    MAX_PRIORITY_OVERRIDES, MAX_PRIORITY_UPDATES, MAX_QUEUED_DATAGRAM_BYTES, MAX_QUEUED_DATAGRAMS,
+    MAX_UNTYPED_STREAMS,
 };
-pub use error::{Code, Error, ReceiveError, SendError};
+pub use error::{Code, Error, ReceiveError, SendDatagramError, SendError};
 pub use event::Event;
 pub use fields::{FIELD_OVERHEAD, Field, Fields};
 pub use message::MessageError;
@@ -148,6 +151,7 @@ pub use priority::{
     MAX_BURST, MAX_CLASS_NAME, MAX_DELAY, MAX_PRIORITY_SIZE, Priority, PriorityError,
     PriorityParameters,
 };
+pub use qpack::MAX_UNACKNOWLEDGED_SECTIONS;
 pub use quic::Quic;
 pub use settings::{MAX_SETTINGS, Settings};
 pub use sutura_schedule::{Class, MAX_DEPTH, Urgency, Weight};

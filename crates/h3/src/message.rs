@@ -76,6 +76,8 @@ pub(crate) enum Method {
 pub(crate) struct RequestHead {
     pub(crate) method: Method,
     pub(crate) content_length: Option<u64>,
+    /// Whether it is an extended CONNECT (RFC 8441 section 4), which must have been agreed on.
+    pub(crate) extended: bool,
 }
 
 /// What the head of a well-formed response implies for its body.
@@ -108,6 +110,7 @@ struct Pseudo<'a> {
     scheme: Option<&'a [u8]>,
     authority: Option<&'a [u8]>,
     path: Option<&'a [u8]>,
+    protocol: Option<&'a [u8]>,
     status: Option<&'a [u8]>,
 }
 
@@ -118,6 +121,7 @@ impl<'a> Pseudo<'a> {
             b":scheme" => &mut self.scheme,
             b":authority" => &mut self.authority,
             b":path" => &mut self.path,
+            b":protocol" => &mut self.protocol,
             b":status" => &mut self.status,
             _ => return Err(MessageError::UnexpectedPseudo),
         };
@@ -183,7 +187,7 @@ fn is_token(value: &[u8]) -> bool {
     !value.is_empty() && value.iter().all(|byte| is_lower_token(byte.to_ascii_lowercase()))
 }
 
-/// Checks the head of a request (RFC 9114 sections 4.3.1 and 4.4).
+/// Checks the head of a request (RFC 9114 sections 4.3.1 and 4.4, RFC 9220 section 3).
 pub(crate) fn check_request(fields: &Fields) -> Result<RequestHead, MessageError> {
     let pseudo = check_lines(fields)?;
     if pseudo.status.is_some() {
@@ -194,17 +198,40 @@ pub(crate) fn check_request(fields: &Fields) -> Result<RequestHead, MessageError
         return Err(MessageError::Invalid(":method"));
     }
     let content_length = content_length(fields)?;
-    if method == b"CONNECT" {
-        check_connect(&pseudo)?;
-        return Ok(RequestHead { method: Method::Connect, content_length: None });
+    match (method == b"CONNECT", pseudo.protocol) {
+        (true, None) => {
+            check_connect(&pseudo)?;
+            return Ok(RequestHead {
+                method: Method::Connect,
+                content_length: None,
+                extended: false,
+            });
+        }
+        (true, Some(protocol)) if is_token(protocol) => {
+            check_target(&pseudo, fields, method)?;
+            return Ok(RequestHead {
+                method: Method::Connect,
+                content_length: None,
+                extended: true,
+            });
+        }
+        (true, Some(_)) => return Err(MessageError::Invalid(":protocol")),
+        (false, Some(_)) => return Err(MessageError::UnexpectedPseudo),
+        (false, None) => check_target(&pseudo, fields, method)?,
     }
+    let method = if method == b"HEAD" { Method::Head } else { Method::Other };
+    Ok(RequestHead { method, content_length, extended: false })
+}
+
+/// Checks where a request goes: scheme, authority and path.
+fn check_target(pseudo: &Pseudo<'_>, fields: &Fields, method: &[u8]) -> Result<(), MessageError> {
     let scheme = pseudo.scheme.ok_or(MessageError::Missing(":scheme"))?;
     if !is_scheme(scheme) {
         return Err(MessageError::Invalid(":scheme"));
     }
     let path = pseudo.path.ok_or(MessageError::Missing(":path"))?;
     if scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https") {
-        check_authority(&pseudo, fields)?;
+        check_authority(pseudo, fields)?;
         let asterisk = method == b"OPTIONS" && path == b"*";
         if path.first() != Some(&b'/') && !asterisk {
             return Err(MessageError::Invalid(":path"));
@@ -213,8 +240,7 @@ pub(crate) fn check_request(fields: &Fields) -> Result<RequestHead, MessageError
     if path.contains(&b' ') || path.contains(&b'\t') {
         return Err(MessageError::Invalid(":path"));
     }
-    let method = if method == b"HEAD" { Method::Head } else { Method::Other };
-    Ok(RequestHead { method, content_length })
+    Ok(())
 }
 
 /// RFC 9114 section 4.4: CONNECT has host and port and nothing else.
@@ -254,7 +280,8 @@ fn check_authority(pseudo: &Pseudo<'_>, fields: &Fields) -> Result<(), MessageEr
 /// Checks the head of a response (RFC 9114 section 4.3.2).
 pub(crate) fn check_response(fields: &Fields) -> Result<ResponseHead, MessageError> {
     let pseudo = check_lines(fields)?;
-    let others = [pseudo.method, pseudo.scheme, pseudo.authority, pseudo.path];
+    let Pseudo { method, scheme, authority, path, protocol, .. } = pseudo;
+    let others = [method, scheme, authority, path, protocol];
     if others.iter().any(Option::is_some) {
         return Err(MessageError::UnexpectedPseudo);
     }
@@ -327,6 +354,8 @@ mod tests {
             request().with("x-empty", "").with("x", "a\tb c\u{e9}"),
             request().with("content-length", "5").with("content-length", "5"),
             section(&[(":method", "CONNECT"), (":authority", "example.com:443")]),
+            Fields::request("CONNECT", "https", "example.com", "/chat")
+                .with(":protocol", "websocket"),
             section(&[(":path", "/"), (":scheme", "http"), (":method", "GET"), ("host", "a")]),
             Fields::request("OPTIONS", "https", "example.com", "*"),
             section(&[(":method", "GET"), (":scheme", "data"), (":path", "x")]),
@@ -334,7 +363,10 @@ mod tests {
             assert!(check_request(&fields).is_ok(), "{fields:?}");
         }
         let head = check_request(&request().with("content-length", "7")).unwrap();
-        assert_eq!(head, RequestHead { method: Method::Other, content_length: Some(7) });
+        assert_eq!(
+            head,
+            RequestHead { method: Method::Other, content_length: Some(7), extended: false }
+        );
     }
 
     #[test]
@@ -378,6 +410,12 @@ mod tests {
             (request().with("content-length", "+1"), ContentLength),
             (request().with("content-length", "99999999999999999999"), ContentLength),
             (request().with("content-length", "1").with("content-length", "2"), ContentLength),
+            (connect.clone().with(":protocol", "a"), Missing(":scheme")),
+            (
+                Fields::request("CONNECT", "https", "a", "/").with(":protocol", ""),
+                Invalid(":protocol"),
+            ),
+            (Fields::request("CONNECT", "https", "", "/").with(":protocol", "a"), Authority),
             (connect.clone(), Missing(":authority")),
             (connect.clone().with(":authority", ""), Invalid(":authority")),
             (connect.with(":authority", "a:1").with(":path", "/"), UnexpectedPseudo),
@@ -403,6 +441,8 @@ mod tests {
         }
         assert_eq!(check_response(&Fields::new()), Err(MessageError::Missing(":status")));
         assert_eq!(check_response(&request()), Err(MessageError::UnexpectedPseudo));
+        let fields = Fields::response(200).with(":protocol", "websocket");
+        assert_eq!(check_response(&fields), Err(MessageError::UnexpectedPseudo));
     }
 
     #[test]

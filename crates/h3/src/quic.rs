@@ -1,6 +1,6 @@
 //! HTTP/3 over `sutura_proto`.
 
-use crate::error::Code;
+use crate::error::{Code, SendDatagramError};
 use crate::observe::FrameEvent;
 use crate::transport::{Read, ReadError, Transport, WriteError};
 use bytes::Bytes;
@@ -111,6 +111,23 @@ impl Transport for Quic<'_> {
 
     fn protect_by_default(&mut self, id: StreamId) {
         let _ = self.connection.send_stream(id).protect_by_default();
+    }
+
+    fn send_datagram(&mut self, data: Bytes) -> Result<(), SendDatagramError> {
+        match self.connection.datagrams().send(data) {
+            Ok(_) => Ok(()),
+            Err(quic::SendDatagramError::UnsupportedByPeer) => Err(SendDatagramError::Unsupported),
+            Err(quic::SendDatagramError::TooLarge) => Err(SendDatagramError::TooLarge),
+            Err(quic::SendDatagramError::Closed) => Err(SendDatagramError::Closed),
+        }
+    }
+
+    fn recv_datagram(&mut self) -> Option<Bytes> {
+        self.connection.datagrams().recv()
+    }
+
+    fn max_datagram_size(&mut self) -> Option<usize> {
+        self.connection.datagrams().max_size()
     }
 
     fn observe(&mut self, event: impl FnOnce() -> FrameEvent) {

@@ -9,6 +9,8 @@ pub const MAX_SETTINGS: usize = 64;
 const QPACK_MAX_TABLE_CAPACITY: u64 = 0x1;
 const MAX_FIELD_SECTION_SIZE: u64 = 0x6;
 const QPACK_BLOCKED_STREAMS: u64 = 0x7;
+const ENABLE_CONNECT_PROTOCOL: u64 = 0x8;
+const H3_DATAGRAM: u64 = 0x33;
 
 /// The settings of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,6 +22,19 @@ pub struct Settings {
     pub qpack_max_table_capacity: u64,
     /// Streams that may wait for its decoder's dynamic table.
     pub qpack_blocked_streams: u64,
+    /// Whether it accepts extended CONNECT (RFC 9220), as a server.
+    pub enable_connect_protocol: bool,
+    /// Whether it accepts HTTP datagrams in QUIC datagrams (RFC 9297 section 2.1.1).
+    pub h3_datagram: bool,
+}
+
+/// The value of a setting that is 0 or 1.
+fn flag(value: u64) -> Result<bool, Error> {
+    match value {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Error::new(Code::SETTINGS_ERROR, "setting is neither 0 nor 1")),
+    }
 }
 
 impl Settings {
@@ -33,6 +48,8 @@ impl Settings {
                 .then_some((QPACK_MAX_TABLE_CAPACITY, self.qpack_max_table_capacity)),
             (self.qpack_blocked_streams > 0)
                 .then_some((QPACK_BLOCKED_STREAMS, self.qpack_blocked_streams)),
+            self.enable_connect_protocol.then_some((ENABLE_CONNECT_PROTOCOL, 1)),
+            self.h3_datagram.then_some((H3_DATAGRAM, 1)),
             grease,
         ];
         for (id, value) in known.into_iter().flatten() {
@@ -45,7 +62,7 @@ impl Settings {
     ///
     /// # Errors
     /// `H3_FRAME_ERROR` for a truncated payload, `H3_SETTINGS_ERROR` for a setting that occurs
-    /// twice or belongs to HTTP/2, `H3_EXCESSIVE_LOAD` for more than [`MAX_SETTINGS`].
+    /// twice, belongs to HTTP/2 or has a wrong value, `H3_EXCESSIVE_LOAD` for more than [`MAX_SETTINGS`].
     pub(crate) fn decode(mut payload: &[u8]) -> Result<Self, Error> {
         const CUT: Error = Error::new(Code::FRAME_ERROR, "SETTINGS cut short");
         let mut settings = Self::default();
@@ -68,6 +85,8 @@ impl Settings {
                 MAX_FIELD_SECTION_SIZE => settings.max_field_section_size = Some(value),
                 QPACK_MAX_TABLE_CAPACITY => settings.qpack_max_table_capacity = value,
                 QPACK_BLOCKED_STREAMS => settings.qpack_blocked_streams = value,
+                ENABLE_CONNECT_PROTOCOL => settings.enable_connect_protocol = flag(value)?,
+                H3_DATAGRAM => settings.h3_datagram = flag(value)?,
                 _ => {}
             }
         }
@@ -85,6 +104,8 @@ mod tests {
             max_field_section_size: Some(65_536),
             qpack_max_table_capacity: 4096,
             qpack_blocked_streams: 16,
+            enable_connect_protocol: true,
+            h3_datagram: true,
         };
         let mut out = Vec::new();
         settings.encode(Some((0x21, 9)), &mut out);
@@ -100,6 +121,9 @@ mod tests {
         for id in [0, 2, 3, 4, 5] {
             assert_eq!(Settings::decode(&[id, 0]).unwrap_err().code, Code::SETTINGS_ERROR);
         }
+        assert_eq!(Settings::decode(&[8, 0]), Ok(Settings::default()));
+        assert_eq!(Settings::decode(&[0x33, 2]).unwrap_err().code, Code::SETTINGS_ERROR);
+        assert_eq!(Settings::decode(&[8, 2]).unwrap_err().code, Code::SETTINGS_ERROR);
         assert_eq!(Settings::decode(&[33, 0, 33, 1]).unwrap_err().code, Code::SETTINGS_ERROR);
         let mut out = Vec::new();
         for i in 0..=MAX_SETTINGS as u64 {

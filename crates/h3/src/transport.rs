@@ -4,7 +4,7 @@ use bytes::Bytes;
 use sutura_proto::{Dir, Protection, Side, StreamId};
 use sutura_schedule::Priority;
 
-use crate::error::Code;
+use crate::error::{Code, SendDatagramError};
 use crate::observe::FrameEvent;
 
 /// A QUIC connection as HTTP/3 sees it.
@@ -47,7 +47,8 @@ pub trait Transport {
     /// Abandons sending on the stream.
     fn reset(&mut self, id: StreamId, code: Code);
 
-    /// Moves received bytes, in order, to the front of `buffer`, which is not empty.
+    /// Moves received bytes, in order, to the front of `buffer`. With an empty buffer, only the end of
+    /// the stream, a reset or the lack of bytes is reported.
     ///
     /// # Errors
     /// `Blocked` if none are available and the stream has not ended; it becomes readable later.
@@ -65,6 +66,24 @@ pub trait Transport {
     /// Protects what is sent on the stream like that of a new one, as the connection is configured.
     fn protect_by_default(&mut self, id: StreamId);
 
+    /// Sends an unreliable datagram (RFC 9221).
+    ///
+    /// # Errors
+    /// It cannot be sent.
+    fn send_datagram(&mut self, _data: Bytes) -> Result<(), SendDatagramError> {
+        Err(SendDatagramError::Unsupported)
+    }
+
+    /// The next received datagram.
+    fn recv_datagram(&mut self) -> Option<Bytes> {
+        None
+    }
+
+    /// The largest datagram that can be sent, in bytes; `None` if the peer accepts none.
+    fn max_datagram_size(&mut self) -> Option<usize> {
+        None
+    }
+
     /// Reports a frame to the connection's observer. `event` is called only if there is an
     /// observer.
     fn observe(&mut self, _event: impl FnOnce() -> FrameEvent) {}
@@ -80,7 +99,7 @@ pub trait Transport {
 /// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Read {
-    /// Bytes put into the buffer; 0 only if `finished`.
+    /// Bytes put into the buffer; 0 only if `finished`, or if the buffer is empty.
     pub bytes: usize,
     /// Whether these were the stream's last.
     pub finished: bool,

@@ -165,7 +165,7 @@ fn unidirectional_streams() {
             (vec![control(&[]), control(&[])], created, "second control"),
             (vec![open(&[0x02]), open(&[0x02])], created, "second encoder"),
             (vec![open(&[0x03]), open(&[0x40, 0x03])], created, "second decoder"),
-            (vec![open(&[0x02, 0x3f, 0xbd, 0x01])], encoder, "dynamic table capacity"),
+            (vec![open(&[0x02, 0x3f, 0xe2, 0x1f])], encoder, "dynamic table capacity"),
             (vec![open(&[0x02, 0x20, 0xc0, 0x00])], encoder, "insert"),
             (vec![open(&[0x03, 0x48, 0x84])], decoder, "acknowledgment"),
             (vec![open(&[0x03, 0x01])], decoder, "insert count"),
@@ -233,7 +233,7 @@ fn frames_on_request_streams() {
             (cat(&[head, &[0x00, 0x02]]), Fin, cut, "DATA cut at once"),
             (cat(&[head, &[0x21, 0x02, 0x00]]), Fin, cut, "unknown frame cut"),
             (cat(&[&[0x01, 0x00]]), Open, qpack, "no section"),
-            (cat(&[&[0x01, 0x04, 0x03, 0x81, 0x10, 0x11]]), Open, qpack, "dynamic table"),
+            (cat(&[&[0x01, 0x03, 0x00, 0x00, 0x80]]), Open, qpack, "dynamic table"),
             (
                 cat(&[head, &[0x01, 0x03, 0x00, 0x00, 0x80]]),
                 Open,

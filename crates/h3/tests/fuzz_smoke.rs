@@ -4,59 +4,95 @@
 
 use sutura_h3::fuzz;
 use sutura_random::Rng;
-use sutura_random::fuzz::{iterations, run};
+use sutura_random::fuzz::{input, iterations, replay, run};
+
+/// RFC 9204 appendix B.1, indexed and literal lines, and a Huffman string of RFC 7541.
+const SECTIONS: [&[u8]; 5] = [
+    b"\0\0\0\0\x51\x0b/index.html",
+    b"\0\0\0\0\xd1\xd7\x50\x8c\xf1\xe3\xc2\xe5\xf2\x3a\x6b\xa0\xab\x90\xf4\xff",
+    b"\0\0\0\0\x27\x03customkey\x0ccustom-value",
+    b"\x20\x21\x3f\xbd\x01\xc0\x0fwww.example.com\xc1\x0c/sample/path\x03\x81\x10\x11",
+    b"\x20\x1a\x3f\x45\x4acustom-key\x0ccustom-value\0\x03\0\x81\x80\x40\x01a\0",
+];
 
 #[test]
 fn field_sections() {
-    // RFC 9204 appendix B.1, indexed and literal lines, and a Huffman string of RFC 7541.
+    run(10_000, &SECTIONS, fuzz::qpack);
+}
+
+const PRIORITIES: [&[u8]; 8] = [
+    b"u=3, i",
+    b"u=5, i\nu=1\nexp_w=2, exp_p=()",
+    b"\n",
+    b"exp_d=60000, exp_b=255\nexp_b=0, exp_p=(\"a\" \"b\";exp_w=0.001)",
+    b"u=7;a=\"x\\\"y\";b=:aGk=:, i=?0",
+    b"x=(1 2.5 a);q, u=-1",
+    b"u=3, i, exp_b=3, exp_d=80, exp_w=0.25, exp_p=(\"ivp\";u=3;i;exp_w=0.4 \"img\";u=1)",
+    b"exp_p=(a b c d \"\" \"\\\"\" 1 ?1;u=2 *;exp_w=1000 e f), exp_w=1000",
+];
+
+#[test]
+fn dynamic_tables_of_both_ends() {
     let seeds: [&[u8]; 3] = [
-        b"\0\0\x51\x0b/index.html",
-        b"\0\0\xd1\xd7\x50\x8c\xf1\xe3\xc2\xe5\xf2\x3a\x6b\xa0\xab\x90\xf4\xff",
-        b"\0\0\x27\x03customkey\x0ccustom-value",
+        b"\xff\x03\0\x07\0\x48\x03\xff\x04\0\x04\x01\x07\0\x05\xff\0\x07\x04\0",
+        b"\x40\x01\0\x10\0\xd1\x06\0\x03\x20\0\x51\x04\x02\x06\x05\0\x17\x03\xff",
+        b"\x20\x02\0\x31\0\x32\0\x33\x03\x10\x04\0\x07\0\x05\x02\0\x34\x06\x01",
     ];
-    run(10_000, &seeds, fuzz::qpack);
+    run(10_000, &seeds, fuzz::qpack_pair);
+}
+
+#[test]
+fn capsules() {
+    let seeds: [&[u8]; 2] =
+        [b"\x02\x00\x05hello\x40\x40\x03abc\x01\x00", b"\xff\x03\x80\x00\x00\x02ab\x05\x01x"];
+    run(10_000, &seeds, fuzz::capsules);
 }
 
 #[test]
 fn priorities() {
-    let seeds: [&[u8]; 8] = [
-        b"u=3, i",
-        b"u=5, i\nu=1\nexp_w=2, exp_p=()",
-        b"\n",
-        b"exp_d=60000, exp_b=255\nexp_b=0, exp_p=(\"a\" \"b\";exp_w=0.001)",
-        b"u=7;a=\"x\\\"y\";b=:aGk=:, i=?0",
-        b"x=(1 2.5 a);q, u=-1",
-        b"u=3, i, exp_b=3, exp_d=80, exp_w=0.25, exp_p=(\"ivp\";u=3;i;exp_w=0.4 \"img\";u=1)",
-        b"exp_p=(a b c d \"\" \"\\\"\" 1 ?1;u=2 *;exp_w=1000 e f), exp_w=1000",
-    ];
-    run(10_000, &seeds, fuzz::priority);
+    run(10_000, &PRIORITIES, fuzz::priority);
 }
+
+/// SETTINGS, DATA, HEADERS, GOAWAY, PRIORITY_UPDATE, a reserved type.
+const FRAMES: [&[u8]; 5] = [
+    b"\x80\x0f\x07\x00\x16\x08u=1, i, exp_p=(a;u=1)",
+    &[4, 4, 6, 0x44, 0, 8, 7, 1, 4],
+    &[1, 4, 0, 0, 0xd1, 0xd7, 0, 5, 1, 2, 3, 4, 5],
+    &[0x80, 0x0f, 0x07, 0x00, 4, 8, b'u', b'=', b'1'],
+    &[0x21, 3, 1, 2, 3, 0x40, 0x40, 0],
+];
 
 #[test]
 fn streams_of_frames() {
-    // SETTINGS, DATA, HEADERS, GOAWAY, PRIORITY_UPDATE, a reserved type.
-    let seeds: [&[u8]; 5] = [
-        b"\x80\x0f\x07\x00\x16\x08u=1, i, exp_p=(a;u=1)",
-        &[4, 4, 6, 0x44, 0, 8, 7, 1, 4],
-        &[1, 4, 0, 0, 0xd1, 0xd7, 0, 5, 1, 2, 3, 4, 5],
-        &[0x80, 0x0f, 0x07, 0x00, 4, 8, b'u', b'=', b'1'],
-        &[0x21, 3, 1, 2, 3, 0x40, 0x40, 0],
-    ];
-    run(10_000, &seeds, fuzz::frames);
+    run(10_000, &FRAMES, fuzz::frames);
 }
 
 /// Frames of plausible types and lengths on a stream of a plausible type get further than mutated
 /// ones.
+fn plausible(rng: &mut Rng) -> Vec<u8> {
+    let mut data = vec![rng.below(4) as u8, 40, 0, 4, 0];
+    for _ in 0..rng.below(12) {
+        let len = rng.below(20);
+        data.extend([rng.below(14) as u8, len as u8]);
+        data.extend((0..len).map(|_| rng.below(64) as u8));
+    }
+    data
+}
+
 #[test]
 fn plausible_frames() {
     let mut rng = Rng::new(5);
     for _ in 0..iterations(10_000) {
-        let mut data = vec![rng.below(4) as u8, 40, 0, 4, 0];
-        for _ in 0..rng.below(12) {
-            let len = rng.below(20);
-            data.extend([rng.below(14) as u8, len as u8]);
-            data.extend((0..len).map(|_| rng.below(64) as u8));
-        }
-        fuzz::frames(&data);
+        fuzz::frames(&plausible(&mut rng));
     }
+}
+
+#[test]
+fn stored_inputs() {
+    replay("h3_qpack", |rng| input(rng, &SECTIONS), fuzz::qpack);
+    replay("h3_priority", |rng| input(rng, &PRIORITIES), fuzz::priority);
+    let frames = |rng: &mut Rng| {
+        if rng.below(2) == 0 { plausible(rng) } else { input(rng, &FRAMES) }
+    };
+    replay("h3_frames", frames, fuzz::frames);
 }

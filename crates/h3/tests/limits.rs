@@ -61,7 +61,7 @@ fn encoded_sections_are_bounded() {
     let mut world = World::new(Config::default(), config);
     world.pair.end(Side::Client).open(Dir::Bi).unwrap();
     let stream = StreamId::new(Side::Client, Dir::Bi, 0);
-    world.pair.inject(Side::Client, stream, &[0x01, 0x43, 0xeb]);
+    world.pair.inject(Side::Client, stream, &[0x01, 0x43, 0xfd]);
     world.settle();
     let refused = world.server_events();
     assert!(matches!(refused[..], [Event::Refused { status: 431, .. }]));

@@ -1,5 +1,6 @@
 //! Settings of the application.
 
+use crate::cid_generator::{ConnectionIdGenerator, RandomIds};
 use crate::congestion::{Algorithm, CongestionFactory};
 use crate::crypto::{ClientCrypto, ServerCrypto};
 use crate::fec::redundancy::{Auto, RedundancyFactory};
@@ -7,7 +8,9 @@ use crate::loss_reaction::{HoldForRepair, LossReactionFactory};
 use crate::reset::ResetKey;
 use crate::streams::delivery::{DeliveryFactory, StreamOrder};
 use crate::streams::resend_order::{ByLoss, ResendOrderFactory};
+use crate::version::Version;
 use crate::wire::code_id::CodeSet;
+use std::net::{SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutura_schedule::{SchedulerFactory, Scheme};
@@ -118,9 +121,15 @@ pub struct TransportConfig {
     pub cancel_late: Option<u64>,
     /// How long an acknowledgement may be delayed.
     pub max_ack_delay: Duration,
+    /// How often the peer is asked to acknowledge packets, if it can be asked; `None` for as often as
+    /// RFC 9000 says.
+    pub ack_frequency: Option<AckFrequencyConfig>,
     /// Whether clients may move to another address (RFC 9000 section 9). A server that forbids it still
     /// follows a client whose port changes, as behind a NAT.
     pub migration: bool,
+    /// Whether a client goes over to the address that its server prefers, if it has one (RFC 9000 section
+    /// 9.6).
+    pub preferred_address: bool,
     /// Whether to send reserved values, so that peers stay tolerant of unknown ones.
     pub grease: bool,
 }
@@ -153,9 +162,29 @@ impl Default for TransportConfig {
             datagram_send_buffer: 1 << 20,
             cancel_late: None,
             max_ack_delay: Duration::from_millis(25),
+            ack_frequency: None,
             migration: true,
+            preferred_address: true,
             grease: true,
         }
+    }
+}
+
+/// How often a peer is asked to acknowledge packets (draft-ietf-quic-ack-frequency-11): less often the
+/// larger the congestion window is, which saves packets, and work at both ends. Losses and congestion
+/// are still reported as early as they count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AckFrequencyConfig {
+    /// How many acknowledgements to get for each congestion window, as long as that is not more than
+    /// usual. By default 16.
+    pub acks_per_window: u32,
+    /// How many packets may arrive without an acknowledgement at most. By default 32.
+    pub max_packets: u32,
+}
+
+impl Default for AckFrequencyConfig {
+    fn default() -> Self {
+        Self { acks_per_window: 16, max_packets: 32 }
     }
 }
 
@@ -187,6 +216,53 @@ pub struct SocketFeatures {
     pub unfragmented: bool,
 }
 
+/// Extensions of QUIC, each used with peers that have it, too. By default all. Those with settings
+/// of their own, as erasure coding and datagrams, are part of [`TransportConfig`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extensions {
+    /// The fixed bit of packets has any value, so that nothing on the way relies on it (RFC 9287).
+    pub grease_quic_bit: bool,
+    /// Streams may be reset after a number of bytes that are delivered nevertheless
+    /// (draft-ietf-quic-reliable-stream-reset-07).
+    pub reset_stream_at: bool,
+    /// The ends tell each other which versions they support, so that nobody on the path can make them use
+    /// another than the best (RFC 9368).
+    pub version_information: bool,
+    /// Peers may say how often they want acknowledgements (draft-ietf-quic-ack-frequency-11). What this
+    /// end asks for is set by [`TransportConfig::ack_frequency`].
+    pub ack_frequency: bool,
+}
+
+impl Extensions {
+    /// None of them.
+    pub const NONE: Self = Self {
+        grease_quic_bit: false,
+        reset_stream_at: false,
+        version_information: false,
+        ack_frequency: false,
+    };
+}
+
+impl Default for Extensions {
+    fn default() -> Self {
+        Self {
+            grease_quic_bit: true,
+            reset_stream_at: true,
+            version_information: true,
+            ack_frequency: true,
+        }
+    }
+}
+
+/// Addresses at which a server prefers its clients to send to it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PreferredAddresses {
+    /// For clients that connect over IPv4.
+    pub ipv4: Option<SocketAddrV4>,
+    /// For clients that connect over IPv6.
+    pub ipv6: Option<SocketAddrV6>,
+}
+
 /// The settings of an endpoint.
 #[derive(Debug, Clone)]
 pub struct EndpointConfig {
@@ -211,6 +287,21 @@ pub struct EndpointConfig {
     /// peers that it has forgotten their connections if it has the same key as before. `None` for a
     /// random one.
     pub reset_key: Option<ResetKey>,
+    /// The versions of QUIC that connections may use, best first. A client begins with the first one, and
+    /// begins anew with another if the server does not support that. A server takes whichever of them
+    /// its client begins with.
+    pub versions: Vec<Version>,
+    /// Where a server asks its clients to send to once the handshake is done (RFC 9000 section 9.6), if
+    /// that is not where they connect to. It must receive there with the same socket.
+    pub preferred_address: Option<PreferredAddresses>,
+    /// Generates the identifiers that peers address this endpoint's connections by.
+    pub connection_ids: Arc<dyn ConnectionIdGenerator>,
+    /// After how long each connection in use replaces its identifiers, all at once, and asks its peer to
+    /// retire the old ones (RFC 9000 section 5.1.1); `None` for never. In any case one that the peer retires is
+    /// replaced, as when it moves to another address.
+    pub connection_id_lifetime: Option<Duration>,
+    /// The extensions of QUIC that connections use with peers that have them, too.
+    pub extensions: Extensions,
     /// What the sockets do. `sutura` sets this by itself.
     pub socket: SocketFeatures,
 }
@@ -224,6 +315,11 @@ impl Default for EndpointConfig {
             new_tokens: true,
             token_key: None,
             reset_key: None,
+            versions: vec![Version::V1, Version::V2],
+            preferred_address: None,
+            connection_ids: Arc::new(RandomIds),
+            connection_id_lifetime: None,
+            extensions: Extensions::default(),
             socket: SocketFeatures::default(),
         }
     }

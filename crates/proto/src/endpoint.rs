@@ -4,9 +4,11 @@
 mod accept;
 pub(crate) mod fuzz;
 mod half_open;
+pub(crate) mod network_fuzz;
 mod received_tokens;
 mod token;
 
+use crate::cid_generator::{cid_size, new_cid, random_cid};
 use crate::config::{ClientConfig, EndpointConfig, MIN_UDP_PAYLOAD, ServerConfig, TransportConfig};
 use crate::connection::{Connection, EndpointEvent, NewConnection};
 use crate::crypto::StartError;
@@ -15,24 +17,25 @@ use crate::ids::{ConnectionId, Side};
 use crate::path::cids::ResetToken;
 use crate::peers::Peers;
 use crate::reset::{ResetKey, Resets};
-use crate::wire::packet::{self, Invariants, Packet, PacketType};
+use crate::version::Version;
+use crate::wire::packet::{self, HeaderRules, Invariants, Packet, PacketType};
 use accept::Opener;
 use half_open::{HalfOpen, Rank};
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 use received_tokens::ReceivedTokens;
 use slab::Slab;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque, hash_map};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 use token::Tokens;
 
-/// Length in bytes of the connection identifiers that this implementation chooses.
-pub const LOCAL_CID_SIZE: usize = 8;
 /// The minimum length in bytes of the Destination Connection ID in a client's first Initial (RFC
 /// 9000 section 7.2).
 const MIN_INITIAL_DCID: usize = 8;
+/// How many identifiers a generator is asked for until one is not in use.
+const MAX_CID_ATTEMPTS: usize = 16;
 
 /// Identifies a connection at its endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -64,6 +67,9 @@ pub enum ConnectError {
     /// [`EndpointConfig::max_connections`] are already open.
     #[error("too many connections")]
     TooManyConnections,
+    /// The generator of connection identifiers knows none that is not in use.
+    #[error("no connection identifier left")]
+    NoConnectionId,
     /// Datagrams cannot be sent to this address.
     #[error("invalid remote address: {0}")]
     InvalidRemoteAddress(SocketAddr),
@@ -188,8 +194,8 @@ impl Endpoint {
         if self.connections.len() >= self.config.max_connections {
             return Err(ConnectError::TooManyConnections);
         }
-        let original_dcid = self.random_cid();
-        let local_cid = self.fresh_cid();
+        let original_dcid = random_cid(&mut self.rng, MIN_INITIAL_DCID);
+        let local_cid = self.fresh_cid().ok_or(ConnectError::NoConnectionId)?;
         let seed = self.random_seed();
         let ClientConfig { crypto, transport } = config;
         let new = self.describe(Side::Client, remote, transport, original_dcid, local_cid, seed);
@@ -221,14 +227,30 @@ impl Endpoint {
             seed,
             loss_memory,
             reset_key: self.resets.key.clone(),
+            version: self.config.versions.first().copied().unwrap_or(Version::V1),
+            versions: self.config.versions.clone(),
+            preferred_address: self.config.preferred_address,
+            connection_ids: self.config.connection_ids.clone(),
+            connection_id_lifetime: self.config.connection_id_lifetime,
+            header_rules: self.header_rules(),
+            extensions: self.config.extensions,
             socket: self.config.socket,
+        }
+    }
+
+    /// How packets to this endpoint are read.
+    fn header_rules(&self) -> HeaderRules {
+        HeaderRules {
+            local_cid_len: cid_size(&*self.config.connection_ids),
+            greased: self.config.extensions.grease_quic_bit,
         }
     }
 
     /// Decides where a datagram received from `remote` goes. Call
     /// [`poll_given_up`](Self::poll_given_up) afterwards.
     pub fn handle(&mut self, now: Instant, remote: SocketAddr, datagram: &[u8]) -> DatagramEvent {
-        let Ok(invariants) = packet::parse_invariants(datagram, LOCAL_CID_SIZE) else {
+        let Ok(invariants) = packet::parse_invariants(datagram, self.header_rules().local_cid_len)
+        else {
             return DatagramEvent::Drop;
         };
         // Identifiers of other versions may be longer than ours.
@@ -242,10 +264,12 @@ impl Endpoint {
         if datagram.len() < usize::from(MIN_UDP_PAYLOAD) {
             return DatagramEvent::Drop;
         }
-        if !matches!(invariants.version, Some(0 | packet::VERSION_1)) {
+        let version = invariants.version.and_then(Version::from_number);
+        let supported = version.is_some_and(|version| self.config.versions.contains(&version));
+        if !supported && invariants.version != Some(0) {
             return self.negotiate_version(&invariants);
         }
-        match packet::parse(datagram, 0, LOCAL_CID_SIZE) {
+        match packet::parse(datagram, 0, self.header_rules()) {
             Ok(Packet::Protected(packet)) if packet.ty == PacketType::Initial => {
                 self.accept(now, remote, &packet, datagram)
             }
@@ -269,7 +293,7 @@ impl Endpoint {
         answer.map_or(DatagramEvent::Drop, DatagramEvent::Respond)
     }
 
-    /// Tells a client which version this server supports (RFC 9000 section 6.1). The response is
+    /// Tells a client which versions this server supports (RFC 9000 section 6.1). The response is
     /// much shorter than the client's datagram, so it cannot be used for amplification.
     fn negotiate_version(&mut self, client: &Invariants<'_>) -> DatagramEvent {
         if self.server.is_none() {
@@ -278,7 +302,8 @@ impl Endpoint {
         // A reserved version keeps clients tolerant of future versions (RFC 9000 section 6.3).
         let reserved = self.rng.next_u32() & 0xf0f0_f0f0 | 0x0a0a_0a0a;
         let mut out = Vec::new();
-        let versions = [reserved, packet::VERSION_1];
+        let versions = self.config.versions.iter().map(|version| version.number());
+        let versions: Vec<u32> = std::iter::once(reserved).chain(versions).collect();
         packet::encode_version_negotiation(client.scid, client.dcid, &versions, &mut out);
         DatagramEvent::Respond(out)
     }
@@ -310,7 +335,9 @@ impl Endpoint {
         let Some(entry) = self.connections.get_mut(handle.0) else { return };
         match event {
             EndpointEvent::AddCid(cid) => {
-                if self.routes.insert(cid, handle).is_none() {
+                // One that is generated twice stays with whom it belonged to first.
+                if let hash_map::Entry::Vacant(vacant) = self.routes.entry(cid) {
+                    vacant.insert(handle);
                     entry.cids.push(cid);
                 }
             }
@@ -357,19 +384,19 @@ impl Endpoint {
         seed
     }
 
-    fn random_cid(&mut self) -> ConnectionId {
-        let mut bytes = [0; LOCAL_CID_SIZE];
-        self.rng.fill_bytes(&mut bytes);
-        ConnectionId::new(&bytes).unwrap_or_default()
+    /// Generates an identifier.
+    fn new_cid(&mut self) -> ConnectionId {
+        new_cid(&*self.config.connection_ids, &mut self.rng)
     }
 
-    /// Generates an identifier that no connection uses.
-    fn fresh_cid(&mut self) -> ConnectionId {
-        loop {
-            let cid = self.random_cid();
+    /// Generates an identifier that no connection uses; `None` if the generator knows none.
+    fn fresh_cid(&mut self) -> Option<ConnectionId> {
+        for _ in 0..MAX_CID_ATTEMPTS {
+            let cid = self.new_cid();
             if !self.routes.contains_key(&cid) {
-                return cid;
+                return Some(cid);
             }
         }
+        None
     }
 }

@@ -60,6 +60,8 @@ codes! {
     AEAD_LIMIT_REACHED = 0xf;
     /// No path can carry the connection.
     NO_VIABLE_PATH = 0x10;
+    /// The ends do not agree on the version (RFC 9368).
+    VERSION_NEGOTIATION_ERROR = 0x11;
 }
 
 impl TransportErrorCode {

@@ -85,6 +85,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod cid_generator;
 mod config;
 pub mod conformance;
 mod congestion;
@@ -105,11 +106,17 @@ mod recovery;
 pub mod registry;
 mod reset;
 mod streams;
+mod version;
 mod wire;
+mod work;
 
+pub use cid_generator::{
+    ConnectionIdGenerator, MIN_SERVER_CID_SIZE, QuicLb, QuicLbConfig, QuicLbError, RandomIds,
+};
 pub use config::{
-    ClientConfig, EndpointConfig, FecConfig, MAX_UDP_PAYLOAD, MIN_UDP_PAYLOAD, MtuDiscovery,
-    ServerConfig, SocketFeatures, TokenKey, TransportConfig,
+    AckFrequencyConfig, ClientConfig, EndpointConfig, Extensions, FecConfig, MAX_UDP_PAYLOAD,
+    MIN_UDP_PAYLOAD, MtuDiscovery, PreferredAddresses, ServerConfig, SocketFeatures, TokenKey,
+    TransportConfig,
 };
 pub use congestion::Algorithm;
 pub use connection::{
@@ -128,8 +135,11 @@ pub use path::cids::ResetToken;
 pub use recovery::pto::MAX_PROBE_TIMEOUT;
 pub use reset::ResetKey;
 pub use streams::delivery::Chunk;
-pub use streams::{ClosedStream, Outcome, Read, ReadError, StreamEvent, StreamStats, WriteError};
+pub use streams::{
+    ClosedStream, Outcome, Read, ReadError, ResetAtError, StreamEvent, StreamStats, WriteError,
+};
 pub use sutura_schedule::{Priority, Scheme, Urgency};
+pub use version::Version;
 pub use wire::code_id::{CodeId, CodeSet};
 
 /// The interfaces of policies: traits that make decisions, and the types that they decide from. The
@@ -198,20 +208,23 @@ pub mod policy {
 pub mod wire_format {
     pub use crate::ids::SymbolRef;
     pub use crate::wire::frame::{
-        AckFrame, AckRanges, Carrier, Close, EcnCounts, Frame, FrameInfo, FrameIter, FrameKind,
-        NewConnectionId, Repair, RepairHeader, SourceSymbol, StreamFrame, StreamHeader, SymbolAck,
-        SymbolRanges, SymbolWindow,
+        AckFrame, AckFrequency, AckRanges, Carrier, Close, EcnCounts, Frame, FrameInfo, FrameIter,
+        FrameKind, NewConnectionId, Repair, RepairHeader, SourceSymbol, StreamFrame, StreamHeader,
+        SymbolAck, SymbolRanges, SymbolWindow,
     };
     pub use crate::wire::transport_parameters::{
         FecParameters, Grease, HandshakeIds, PreferredAddress, TransportParameters,
+        VersionInformation,
     };
 }
 
 #[doc(hidden)]
 pub mod fuzz {
-    //! Entry points for fuzzers.
+    //! Entry points for fuzzers and measurements.
     pub use crate::connection::fuzz::connection;
+    pub use crate::connection::target::Target;
     pub use crate::endpoint::fuzz::tokens;
+    pub use crate::endpoint::network_fuzz::endpoints;
     pub use crate::groups::fuzz::groups;
     pub use crate::wire::fuzz::*;
 }

@@ -31,6 +31,8 @@ pub enum Observation<'a> {
     PacketSent {
         /// Its packet number space.
         space: SpaceId,
+        /// Whether it is a 0-RTT packet.
+        early: bool,
         /// Its number.
         pn: u64,
         /// Its size in bytes, without UDP and IP headers.
@@ -42,6 +44,8 @@ pub enum Observation<'a> {
     PacketReceived {
         /// Its packet number space.
         space: SpaceId,
+        /// Whether it is a 0-RTT packet.
+        early: bool,
         /// Its number.
         pn: u64,
         /// Its size in bytes, without UDP and IP headers.

@@ -5,13 +5,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 use sutura_proto::crypto::null::NullClientConfig;
-use sutura_proto::wire_format::{Frame, Repair, RepairHeader, StreamFrame, TransportParameters};
+use sutura_proto::wire_format::{
+    AckFrequency, Frame, Repair, RepairHeader, StreamFrame, TransportParameters,
+};
 use sutura_proto::{
     ClientConfig, CodeId, ConnectionId, Endpoint, EndpointConfig, Side, StreamId, TransportConfig,
     fuzz,
 };
 use sutura_random::Rng;
-use sutura_random::fuzz::{input, iterations, run};
+use sutura_random::fuzz::{input, iterations, replay, run};
 
 /// The valid examples of all kinds of frames in the test vectors, as far as they are in hex.
 fn frames() -> Vec<Vec<u8>> {
@@ -26,6 +28,14 @@ fn frames() -> Vec<Vec<u8>> {
     let plain = [
         Frame::Stream(StreamFrame { id, offset: 70_000, fin: true, data: b"some data" }),
         Frame::ResetStream { id, code: 5, final_size: 1 << 40 },
+        Frame::ResetStreamAt { id, code: 5, final_size: 1 << 40, reliable_size: 1 << 20 },
+        Frame::AckFrequency(AckFrequency {
+            sequence: 3,
+            threshold: 10,
+            max_ack_delay: 20_000,
+            reordering_threshold: 3,
+        }),
+        Frame::ImmediateAck,
         Frame::Crypto { offset: 300, data: b"some handshake" },
         Frame::NewToken(b"token"),
         Frame::MaxStreams { dir: sutura_proto::Dir::Uni, max: 1 << 60 },
@@ -54,25 +64,30 @@ fn decoding_frames() {
     run(40_000, &frames(), fuzz::frames);
 }
 
-#[test]
-fn ordered_groups() {
+fn groups() -> [Vec<u8>; 3] {
     // A message, one behind a fence and after another, and a notice, each after its length.
-    let seeds = [
+    [
         vec![7, 2, 0, 0, 0, b'a', b'b', b'c', 4, 2, 1, 0, 0],
         vec![6, 2, 3, 2, 1, 1, 9, 5, 2, 2, 1, 0, 4, 4, 2, 1, 0, 7],
         vec![5, 2, 4, 0, 0, 1, 6, 3, 5, 0, 2, 3, 1, 2, 3, 0],
-    ];
-    run(40_000, &seeds, fuzz::groups);
+    ]
+}
+
+#[test]
+fn ordered_groups() {
+    run(40_000, &groups(), fuzz::groups);
+}
+
+fn tokens() -> [Vec<u8>; 4] {
+    [vec![], [vec![0; 30], vec![1]].concat(), b"sRty".repeat(15), b"sNew".repeat(15)]
 }
 
 #[test]
 fn judging_tokens() {
-    let seeds = [vec![], [vec![0; 30], vec![1]].concat(), b"sRty".repeat(15), b"sNew".repeat(15)];
-    run(5_000, &seeds, fuzz::tokens);
+    run(5_000, &tokens(), fuzz::tokens);
 }
 
-#[test]
-fn decoding_packets() {
+fn packets() -> [Vec<u8>; 5] {
     let mut endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), None, [1; 32]);
     let config = ClientConfig {
         crypto: Arc::new(NullClientConfig::new(vec![b"x".to_vec()])),
@@ -91,12 +106,16 @@ fn decoding_packets() {
     let short = [vec![0x45; 60], vec![0; 40]].concat();
     let negotiation = b"\x80\0\0\0\0\x08dcid-dci\x08scid-sci\0\0\0\x01\x0a\x1a\x2a\x3a".to_vec();
     let retry = b"\xf0\0\0\0\x01\x08dcid-dci\x08scid-scitokentoken0123456789abcdef".to_vec();
-    run(20_000, &[initial, handshake, short, negotiation, retry], fuzz::packets);
+    [initial, handshake, short, negotiation, retry]
 }
 
 #[test]
-fn decoding_transport_parameters() {
-    let seeds = [Side::Client, Side::Server].map(|side| {
+fn decoding_packets() {
+    run(20_000, &packets(), fuzz::packets);
+}
+
+fn transport_parameters() -> [Vec<u8>; 2] {
+    [Side::Client, Side::Server].map(|side| {
         let cid = ConnectionId::new(&[5; 8]);
         let parameters = TransportParameters {
             original_destination_connection_id: cid.filter(|_| side == Side::Server),
@@ -109,31 +128,73 @@ fn decoding_transport_parameters() {
         let mut out = Vec::new();
         parameters.encode(side, &mut out);
         out
-    });
-    run(20_000, &seeds, fuzz::transport_parameters);
+    })
+}
+
+#[test]
+fn decoding_transport_parameters() {
+    run(20_000, &transport_parameters(), fuzz::transport_parameters);
+}
+
+/// What the fuzzer of two connections does: mostly untouched packets, so that the handshake goes
+/// through, and frames in between. With `early`, the connection begins in 0-RTT, where frames come
+/// from the start.
+fn rewriting(rng: &mut Rng, frames: &[Vec<u8>], length: usize, early: bool) -> Vec<u8> {
+    let mut data = vec![0; if early { 1 + rng.index(60) } else { 20 + rng.index(200) }];
+    data[0] = if early { 0x80 } else { 0 };
+    while data.len() < length {
+        let chunk = match rng.below(5) {
+            0 => replacement(&input(rng, frames)),
+            1 => replacement(&frames[rng.index(frames.len())]),
+            2 | 3 => vec![0; rng.index(60)],
+            _ => {
+                let len = rng.index(40);
+                rng.bytes(len)
+            }
+        };
+        data.extend(chunk);
+    }
+    data
 }
 
 #[test]
 fn two_connections_whose_packets_are_rewritten() {
     let mut rng = Rng::new(11);
     let frames = frames();
-    for _ in 0..iterations(150) {
-        // Mostly untouched packets, so that the handshake goes through, and frames in between.
-        let mut data = vec![0; 20 + rng.index(200)];
-        while data.len() < 5_000 {
-            let chunk = match rng.below(5) {
-                0 => replacement(&input(&mut rng, &frames)),
-                1 => replacement(&frames[rng.index(frames.len())]),
-                2 | 3 => vec![0; rng.index(60)],
-                _ => {
-                    let len = rng.index(40);
-                    rng.bytes(len)
-                }
-            };
-            data.extend(chunk);
-        }
-        fuzz::connection(&data);
+    for n in 0..iterations(200) {
+        fuzz::connection(&rewriting(&mut rng, &frames, 5_000, n % 4 == 3));
     }
+}
+
+/// What the fuzzer of two endpoints does: mostly nothing.
+fn network(rng: &mut Rng) -> Vec<u8> {
+    let len = 50 + rng.index(1500);
+    let calm = 1 + rng.below(8);
+    let byte = |rng: &mut Rng| match rng.below(calm) {
+        0 => rng.below(256) as u8,
+        _ => 9,
+    };
+    (0..len).map(|_| byte(rng)).collect()
+}
+
+#[test]
+fn two_endpoints_on_a_hostile_network() {
+    let mut rng = Rng::new(12);
+    for _ in 0..iterations(200) {
+        fuzz::endpoints(&network(&mut rng));
+    }
+}
+
+#[test]
+fn stored_inputs() {
+    replay("proto_frames", |rng| input(rng, &frames()), fuzz::frames);
+    replay("proto_groups", |rng| input(rng, &groups()), fuzz::groups);
+    replay("proto_tokens", |rng| input(rng, &tokens()), fuzz::tokens);
+    replay("proto_packets", |rng| input(rng, &packets()), fuzz::packets);
+    let name = "proto_transport_parameters";
+    replay(name, |rng| input(rng, &transport_parameters()), fuzz::transport_parameters);
+    replay("proto_connection", |rng| rewriting(rng, &frames(), 3_000, false), fuzz::connection);
+    replay("proto_endpoints", network, fuzz::endpoints);
 }
 
 /// What tells the fuzz target to put `frames` in the place of a packet's own.

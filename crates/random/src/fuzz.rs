@@ -1,6 +1,8 @@
 //! Helpers for seeded fuzz tests: inputs are mutations of valid ones.
 
 use std::borrow::ToOwned;
+use std::fs;
+use std::path::Path;
 use std::vec;
 use std::vec::Vec;
 
@@ -20,6 +22,38 @@ pub fn run(default: u64, seeds: &[impl AsRef<[u8]>], mut target: impl FnMut(&[u8
     let mut rng = Rng::new(7);
     for _ in 0..iterations(default) {
         target(&input(&mut rng, seeds));
+    }
+}
+
+/// Runs a fuzz target on the inputs that are stored for it, in `fuzz/corpus/<name>` of the
+/// repository. `make` makes inputs like them. If the environment variable `FUZZ_STORE` is set, that
+/// many are stored first, instead of what was there.
+///
+/// # Panics
+/// Nothing is stored, or a file cannot be read or written.
+pub fn replay(name: &str, make: impl FnMut(&mut Rng) -> Vec<u8>, mut target: impl FnMut(&[u8])) {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
+    if let Some(count) = std::env::var("FUZZ_STORE").ok().and_then(|count| count.parse().ok()) {
+        store(&directory, count, make);
+    }
+    let entries = fs::read_dir(&directory).expect("no inputs are stored");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("directory").path()).collect();
+    files.sort();
+    assert!(!files.is_empty(), "no inputs are stored");
+    for file in files {
+        target(&fs::read(file).expect("a stored input"));
+    }
+}
+
+/// Replaces the inputs in a directory by `count` others, none of which is longer than [`MAX_LENGTH`].
+fn store(directory: &Path, count: usize, mut make: impl FnMut(&mut Rng) -> Vec<u8>) {
+    let _ = fs::remove_dir_all(directory);
+    fs::create_dir_all(directory).expect("a directory for inputs");
+    let mut rng = Rng::new(19);
+    for n in 0..count {
+        let mut input = make(&mut rng);
+        input.truncate(MAX_LENGTH);
+        fs::write(directory.join(std::format!("seed-{n:02}")), input).expect("an input");
     }
 }
 
@@ -76,6 +110,16 @@ fn mutate(rng: &mut Rng, data: &mut Vec<u8>, other: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_stored_is_replayed() {
+        let directory = std::env::temp_dir().join(std::format!("fuzz-{}", std::process::id()));
+        store(&directory, 3, |rng| rng.bytes(5000));
+        let sizes =
+            fs::read_dir(&directory).unwrap().map(|file| file.unwrap().metadata().unwrap().len());
+        assert_eq!(sizes.collect::<Vec<_>>(), [MAX_LENGTH as u64; 3]);
+        fs::remove_dir_all(&directory).unwrap();
+    }
 
     #[test]
     fn inputs_repeat_differ_and_keep_their_bound() {

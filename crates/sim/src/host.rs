@@ -1,15 +1,15 @@
 //! A node that runs this project's transport: an endpoint, its connections and their applications.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
 use sutura_proto::{
     ClientConfig, ConnectError, Connection, ConnectionError, ConnectionHandle, ConnectionStats,
-    DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig, Event, ServerConfig, SocketFeatures,
-    Standstill, Transmit,
+    DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig, Event, Extensions, ResetKey,
+    ServerConfig, SocketFeatures, Standstill, Transmit,
 };
 
 use crate::{App, AppError, Node};
@@ -46,6 +46,12 @@ pub struct Finished {
 /// An endpoint and its connections, each with an [`App`].
 pub struct Host {
     endpoint: Endpoint,
+    config: Arc<EndpointConfig>,
+    server: Option<Arc<ServerConfig>>,
+    seeds: sutura_random::Rng,
+    /// What the endpoint answers to those who have no connection, and to whom; `None` if it answers
+    /// nobody.
+    replies: Option<VecDeque<(SocketAddr, Vec<u8>)>>,
     accept: Option<Accept>,
     guests: BTreeMap<ConnectionHandle, Guest>,
     /// The connection whose turn it is to send.
@@ -92,17 +98,51 @@ impl Host {
         accept: Option<Accept>,
         seed: u64,
     ) -> Self {
-        let mut bytes = [0; 32];
-        sutura_random::Rng::new(seed).fill(&mut bytes);
+        let mut seeds = sutura_random::Rng::new(seed);
         // No simulated client comes back for a second connection.
-        let config = EndpointConfig { new_tokens: false, socket, ..EndpointConfig::default() };
+        let config = EndpointConfig {
+            new_tokens: false,
+            // They would change the packets that are recorded.
+            extensions: Extensions::NONE,
+            socket,
+            ..EndpointConfig::default()
+        };
+        let config = Arc::new(config);
         Self {
-            endpoint: Endpoint::new(Arc::new(config), server, bytes),
+            endpoint: Endpoint::new(config.clone(), server.clone(), next_seed(&mut seeds)),
+            config,
+            server,
+            seeds,
+            replies: None,
             accept,
             guests: BTreeMap::new(),
             next: None,
             finished: Vec::new(),
         }
+    }
+
+    /// Lets the endpoint answer what belongs to no connection, above all by stateless resets with this
+    /// key. Otherwise it does not: hosts speak the same version and keep what they know of connections,
+    /// so nobody waits for a version negotiation packet or a reset.
+    #[must_use]
+    pub fn answering(mut self, key: ResetKey) -> Self {
+        self.config = Arc::new(EndpointConfig { reset_key: Some(key), ..(*self.config).clone() });
+        self.replies = Some(VecDeque::new());
+        self.forget();
+        self
+    }
+
+    /// Forgets all connections without a word, as a process does that is killed and started again.
+    pub fn restart(&mut self) {
+        self.guests.clear();
+        self.next = None;
+        self.forget();
+    }
+
+    /// Starts with a new endpoint.
+    fn forget(&mut self) {
+        let seed = next_seed(&mut self.seeds);
+        self.endpoint = Endpoint::new(self.config.clone(), self.server.clone(), seed);
     }
 
     /// Opens a connection and runs `app` on it.
@@ -213,6 +253,12 @@ impl Host {
     }
 }
 
+fn next_seed(seeds: &mut sutura_random::Rng) -> [u8; 32] {
+    let mut seed = [0; 32];
+    seeds.fill(&mut seed);
+    seed
+}
+
 impl Guest {
     /// Lets the connection send. It is an error if the connection has something to send, nothing
     /// holds it back, and still no timer will make it send.
@@ -278,9 +324,13 @@ impl Node for Host {
                 self.admit(handle, connection, app);
                 handle
             }
-            // All nodes speak the same version and keep what they know of connections, so nobody waits for
-            // a version negotiation packet or a stateless reset.
-            DatagramEvent::Drop | DatagramEvent::Respond(_) => return,
+            DatagramEvent::Respond(reply) => {
+                if let Some(replies) = &mut self.replies {
+                    replies.push_back((from, reply));
+                }
+                return;
+            }
+            DatagramEvent::Drop => return,
         };
         while let Some(given_up) = self.endpoint.poll_given_up() {
             if let Some(guest) = self.guests.get_mut(&given_up) {
@@ -295,6 +345,16 @@ impl Node for Host {
     }
 
     fn transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        let reply = self.replies.as_mut().and_then(VecDeque::pop_front);
+        if let Some((destination, reply)) = reply {
+            out.extend_from_slice(&reply);
+            return Some(Transmit {
+                destination,
+                ecn: None,
+                size: reply.len(),
+                segment_size: None,
+            });
+        }
         let first = self.next.unwrap_or(ConnectionHandle(0));
         let turn = self.guests.range_mut(first..).map(|(handle, guest)| (*handle, guest));
         let (handle, transmit) = turn

@@ -48,10 +48,10 @@ pub use host::{Accept, Finished, Host};
 pub use network::{Network, NodeId};
 pub use node::Node;
 pub use pattern::Pattern;
-pub use quic::{Quic, Received};
+pub use quic::{Piece, Quic, Received};
 pub use scenario::{
-    BulkOutcome, DatagramOutcome, Ends, MessagesOutcome, Progress, Scenario, StreamOutcome,
-    TransferReport, UpdatesOutcome, View,
+    BulkOutcome, DatagramOutcome, Disturbance, Disturbances, Ends, MessagesOutcome, Progress,
+    Scenario, StreamOutcome, TransferReport, UpdatesOutcome, View,
 };
 pub use trace::{TraceEvent, TraceLog, Tracer};
 

@@ -36,6 +36,18 @@ struct Place {
     node: Box<dyn Node>,
     /// Whether the node may have something new to send.
     touched: bool,
+    /// Until when the node sleeps.
+    wakes: Duration,
+}
+
+impl Place {
+    /// When the node next has something to do, since the start of `clock`.
+    fn next_time(&self, clock: Clock, now: Duration) -> Option<Duration> {
+        let timeout = self.node.next_timeout().map(|at| clock.since_start(at).max(self.wakes));
+        // What it wants to send when it falls asleep goes when it wakes.
+        let waking = (self.touched && self.wakes > now).then_some(self.wakes);
+        timeout.into_iter().chain(waking).min()
+    }
 }
 
 /// The link that leads from one node to another. Several routes may share it.
@@ -83,7 +95,12 @@ impl Network {
 
     /// Adds a node with an address.
     pub fn add(&mut self, address: SocketAddr, node: impl Node) -> NodeId {
-        self.places.push(Place { address, node: Box::new(node), touched: true });
+        self.places.push(Place {
+            address,
+            node: Box::new(node),
+            touched: true,
+            wakes: Duration::ZERO,
+        });
         NodeId(self.places.len() - 1)
     }
 
@@ -114,6 +131,20 @@ impl Network {
         if let Some(place) = self.places.get_mut(node.0) {
             place.address = address;
         }
+    }
+
+    /// Lets a node sleep for some time, as a host does whose lid is closed: its clock jumps. Datagrams
+    /// that arrive meanwhile are lost, and its timers fire when it wakes.
+    pub fn sleep(&mut self, node: NodeId, duration: Duration) {
+        if let Some(place) = self.places.get_mut(node.0) {
+            place.wakes = place.wakes.max(self.now + duration);
+        }
+    }
+
+    /// Until when a node sleeps: the latest time of all; zero if none ever did.
+    #[must_use]
+    pub fn awake_since(&self) -> Duration {
+        self.places.iter().map(|place| place.wakes).max().unwrap_or_default()
     }
 
     /// Reports every event from now on to `tracer`.
@@ -167,8 +198,7 @@ impl Network {
     #[must_use]
     pub fn next_time(&self) -> Option<Duration> {
         let arrivals = self.pipes.iter().filter_map(Pipe::next_time);
-        let timeouts = self.places.iter().filter_map(|p| p.node.next_timeout());
-        let timeouts = timeouts.map(|at| self.clock.since_start(at));
+        let timeouts = self.places.iter().filter_map(|place| place.next_time(self.clock, self.now));
         arrivals.chain(timeouts).min().map(|at| at.max(self.now))
     }
 
@@ -217,7 +247,8 @@ impl Network {
         let now = self.clock.at(self.now);
         let mut buffer = std::mem::take(&mut self.buffer);
         for id in 0..self.places.len() {
-            if !std::mem::take(&mut self.places[id].touched) {
+            let place = &mut self.places[id];
+            if place.wakes > self.now || !std::mem::take(&mut place.touched) {
                 continue;
             }
             let mut count = 0;
@@ -276,8 +307,8 @@ impl Network {
             while let Some(arrival) = pipe.pop(self.now) {
                 let Datagram { from, source, to, destination, ecn, mut payload } = arrival.payload;
                 let Some(place) = self.places.get_mut(to) else { continue };
-                if place.address != destination {
-                    // It has another address by now.
+                if place.address != destination || place.wakes > self.now {
+                    // It has another address by now, or sleeps.
                     continue;
                 }
                 let event = TraceEvent::Arrived {
@@ -301,7 +332,7 @@ impl Network {
     fn fire(&mut self) {
         let now = self.clock.at(self.now);
         for (id, place) in self.places.iter_mut().enumerate() {
-            if place.node.next_timeout().is_some_and(|at| at <= now) {
+            if place.next_time(self.clock, self.now).is_some_and(|at| at <= self.now) {
                 record(&mut self.tracer, self.now, &TraceEvent::Timeout { node: NodeId(id) });
                 place.touched = true;
                 place.node.timeout(now);
@@ -440,6 +471,28 @@ mod tests {
         assert!(network.step().unwrap());
         assert_eq!((network.now(), network.node::<Toy>(a).unwrap().timers_fired), (30 * MS, 1));
         assert!(!network.step().unwrap());
+    }
+
+    #[test]
+    fn who_sleeps_misses_what_arrives_and_does_late_what_was_due() {
+        let outgoing = vec![vec![0; 50]];
+        let sender = Toy { to: Some(address(2)), outgoing, ..Toy::default() };
+        let (mut network, a, b) = pair(sender, Toy::default(), "delay=20ms");
+        network.flush().unwrap();
+        let at = network.clock().at(10 * MS);
+        let toy = network.node_mut::<Toy>(b).unwrap();
+        (toy.timer, toy.to) = (Some(at), Some(address(1)));
+        toy.outgoing.push(vec![1]);
+        network.sleep(b, 30 * MS);
+        assert_eq!(network.awake_since(), 30 * MS);
+        network.run_until(29 * MS).unwrap();
+        let toy = network.node::<Toy>(b).unwrap();
+        assert_eq!((toy.incoming.len(), toy.timers_fired, toy.outgoing.len()), (0, 0, 1));
+        network.run_until(100 * MS).unwrap();
+        let toy = network.node::<Toy>(b).unwrap();
+        assert_eq!((toy.incoming.len(), toy.timers_fired, toy.outgoing.len()), (0, 1, 0));
+        let arrived = &network.node::<Toy>(a).unwrap().incoming;
+        assert_eq!(arrived[..], [(network.clock().at(50 * MS), vec![1])]);
     }
 
     #[test]

@@ -17,6 +17,17 @@ pub enum Received {
     Nothing,
 }
 
+/// The result of reading from a stream in any order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Bytes, and where in the stream the first of them is.
+    Data(u64, Bytes),
+    /// The stream has ended and all of it was read. Reported once.
+    End,
+    /// There is nothing to read for now.
+    Nothing,
+}
+
 /// A connection. Streams are identified by their stream ID on the wire. Errors stand for what no
 /// application here expects, such as resets and unknown streams.
 pub trait Quic {
@@ -49,6 +60,13 @@ pub trait Quic {
     /// # Errors
     /// The stream cannot be read.
     fn read(&mut self, stream: u64, out: &mut [u8]) -> Result<Received, AppError>;
+
+    /// Reads bytes that have arrived, whether or not those before them have. A stream that is read like
+    /// this once must always be.
+    ///
+    /// # Errors
+    /// The stream cannot be read.
+    fn read_piece(&mut self, stream: u64) -> Result<Piece, AppError>;
 
     /// Requests erasure coding for a stream. Has no effect on transports without it.
     ///
@@ -103,6 +121,15 @@ impl Quic for Connection {
             Ok(Read::Data(n)) => Ok(Received::Data(n)),
             Ok(Read::Fin) => Ok(Received::End),
             Err(ReadError::Blocked) => Ok(Received::Nothing),
+            Err(error) => Err(unexpected("reading", stream, error)),
+        }
+    }
+
+    fn read_piece(&mut self, stream: u64) -> Result<Piece, AppError> {
+        match self.recv_stream(StreamId(stream)).read_chunk(usize::MAX, false) {
+            Ok(Some(chunk)) => Ok(Piece::Data(chunk.offset, chunk.bytes)),
+            Ok(None) => Ok(Piece::End),
+            Err(ReadError::Blocked) => Ok(Piece::Nothing),
             Err(error) => Err(unexpected("reading", stream, error)),
         }
     }

@@ -1,11 +1,12 @@
 //! Configuration: certificates, keys and transport parameters.
 
+use crate::tickets::TicketKey;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::io;
 use std::sync::Arc;
 use sutura_proto as proto;
 use sutura_proto::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
-pub use sutura_proto::{EndpointConfig, TokenKey, TransportConfig};
+pub use sutura_proto::{AckFrequencyConfig, EndpointConfig, Extensions, TokenKey, TransportConfig};
 
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +26,7 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
 /// How to accept connections.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    crypto: proto::crypto::ServerCrypto,
+    crypto: RustlsServerConfig,
     transport: Arc<TransportConfig>,
 }
 
@@ -52,7 +53,7 @@ impl ServerConfig {
     /// # Errors
     /// It names no application protocol, or lacks a cipher suite for Initial packets.
     pub fn with_tls(tls: rustls::ServerConfig) -> Result<Self, ConfigError> {
-        let crypto = Arc::new(RustlsServerConfig::new(tls)?);
+        let crypto = RustlsServerConfig::new(tls)?;
         Ok(Self { crypto, transport: Arc::default() })
     }
 
@@ -63,15 +64,38 @@ impl ServerConfig {
         self
     }
 
+    /// Lets clients resume sessions also after this server was started again, or with another one of the
+    /// same key, which saves the certificates. Without it, a server remembers up to 256 sessions. It
+    /// has no effect together with [`early_data`](Self::early_data), which requires sessions that are
+    /// remembered.
+    #[must_use]
+    pub fn ticket_key(mut self, key: TicketKey) -> Self {
+        self.crypto = self.crypto.with_ticketer(Arc::new(key));
+        self
+    }
+
+    /// Accepts 0-RTT (RFC 9001 section 4.6), which is refused otherwise. Clients that were here before
+    /// may then send data with their first packets. An application sees it before the handshake is
+    /// complete only if it asks for that with [`Connecting::into_0rtt`](crate::Connecting::into_0rtt).
+    ///
+    /// A copy of a client's first packets is not accepted a second time by servers that share this
+    /// configuration or a clone of it: they remember up to 4096 sessions and forget each when it is
+    /// used.
+    #[must_use]
+    pub fn early_data(mut self) -> Self {
+        self.crypto = self.crypto.with_early_data();
+        self
+    }
+
     pub(crate) fn into_proto(self) -> proto::ServerConfig {
-        proto::ServerConfig { crypto: self.crypto, transport: self.transport }
+        proto::ServerConfig { crypto: Arc::new(self.crypto), transport: self.transport }
     }
 }
 
 /// How to open connections.
 #[derive(Debug, Clone)]
 pub struct ClientConfig {
-    crypto: proto::crypto::ClientCrypto,
+    crypto: RustlsClientConfig,
     transport: Arc<TransportConfig>,
 }
 
@@ -129,7 +153,7 @@ impl ClientConfig {
     /// # Errors
     /// It names no application protocol, or lacks a cipher suite for Initial packets.
     pub fn with_tls(tls: rustls::ClientConfig) -> Result<Self, ConfigError> {
-        let crypto = Arc::new(RustlsClientConfig::new(tls)?);
+        let crypto = RustlsClientConfig::new(tls)?;
         Ok(Self { crypto, transport: Arc::default() })
     }
 
@@ -140,8 +164,17 @@ impl ClientConfig {
         self
     }
 
+    /// Asks servers for leave to send 0-RTT on the next connection, which
+    /// [`Connecting::into_0rtt`](crate::Connecting::into_0rtt) makes use of. The configuration must
+    /// have exactly one application protocol; it remembers the servers together with its clones.
+    #[must_use]
+    pub fn early_data(mut self) -> Self {
+        self.crypto = self.crypto.with_early_data();
+        self
+    }
+
     pub(crate) fn into_proto(self) -> proto::ClientConfig {
-        proto::ClientConfig { crypto: self.crypto, transport: self.transport }
+        proto::ClientConfig { crypto: Arc::new(self.crypto), transport: self.transport }
     }
 }
 

@@ -14,10 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 use sutura_proto as proto;
+use sutura_proto::crypto::ExportError;
 use sutura_proto::{
     ConnectionError, ConnectionHandle, ConnectionStats, Dir, EcnCodepoint, EndpointEvent, Event,
     MessageId, MessageOptions, MessageOutcome, Observer, Protection, ProtectionStats,
-    SendDatagramError, SendMessageError, StreamEvent, StreamId,
+    SendDatagramError, SendMessageError, StreamEvent, StreamId, Version,
 };
 
 /// Locks `mutex`. A panic in another task is no reason to fail here: every call leaves the state
@@ -54,14 +55,20 @@ impl Waiters {
         }
     }
 
+    /// Wakes the tasks that wait for streams.
+    fn wake_streams(&mut self) {
+        for map in [&mut self.readable, &mut self.writable, &mut self.finished] {
+            map.drain().for_each(|(_, waker)| waker.wake());
+        }
+        self.open.iter_mut().for_each(Self::wake);
+    }
+
     fn wake_all(&mut self) {
+        self.wake_streams();
         let mut all = std::mem::take(self);
         let lists = [&mut all.connected, &mut all.closed, &mut all.datagram];
         lists.into_iter().chain([&mut all.messages, &mut all.outcomes]).for_each(Self::wake);
-        all.open.iter_mut().chain(&mut all.accept).for_each(Self::wake);
-        for map in [all.readable, all.writable, all.finished] {
-            map.into_values().for_each(Waker::wake);
-        }
+        all.accept.iter_mut().for_each(Self::wake);
     }
 }
 
@@ -79,6 +86,8 @@ pub(crate) struct State {
     waiters: Waiters,
     pub(crate) connected: bool,
     pub(crate) error: Option<ConnectionError>,
+    /// Whether it is known here that the server does not accept 0-RTT.
+    rejected: bool,
     /// What came from a client that the application has not decided about.
     held: Option<Held>,
     /// HTTP/3, if the application uses it.
@@ -109,6 +118,7 @@ impl Shared {
             waiters: Waiters::default(),
             connected: false,
             error: None,
+            rejected: false,
             // A client knows what it connects to.
             held: quic.side().is_server().then(Held::default),
             quic,
@@ -146,6 +156,11 @@ impl State {
         self.learn_of_end(now);
     }
 
+    /// Whether the application has not decided yet about this client.
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// Starts the handshake of a client that the application accepts.
     pub(crate) fn release(&mut self, now: Instant) {
         let remote = self.quic.remote_address();
@@ -175,11 +190,19 @@ impl State {
     }
 
     /// Records the cause under the same lock under which the connection ended, so that whoever
-    /// finds the connection closed also finds out why.
+    /// finds the connection closed also finds out why. In the same way, nobody uses what was opened in
+    /// 0-RTT that was rejected.
     fn learn_of_end(&mut self, now: Instant) {
-        if self.quic.is_closed() && self.error.is_none() {
+        let has_ended = self.quic.is_closed() && self.error.is_none();
+        if has_ended || (self.is_void(true) && !self.rejected) {
             self.dispatch(now);
         }
+    }
+
+    /// Whether a stream never was, because it was opened in 0-RTT (`early`) and the server does not
+    /// accept that. Its identifier may belong to another one.
+    pub(crate) fn is_void(&self, early: bool) -> bool {
+        early && self.quic.zero_rtt_accepted() == Some(false)
     }
 
     /// Dispatches events: wakes waiting tasks and passes on endpoint events.
@@ -232,8 +255,17 @@ impl State {
             Event::Connected => {
                 self.connected = true;
                 Waiters::wake(&mut w.connected);
+                // Those of groups wait until 0-RTT is over.
+                Waiters::wake(&mut w.messages);
                 // The peer's limits are now known.
                 w.open.iter_mut().for_each(Waiters::wake);
+            }
+            Event::ZeroRttRejected => {
+                self.rejected = true;
+                w.wake_streams();
+                if let Some(http) = &mut self.http {
+                    http.start_over();
+                }
             }
             Event::ConnectionLost(error) => {
                 self.error.get_or_insert(error);
@@ -352,8 +384,8 @@ impl Connection {
     /// # Errors
     /// The connection is over.
     pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
-        let id = poll_fn(|cx| self.poll_open(cx, Dir::Bi)).await?;
-        Ok((SendStream::new(self.clone(), id), RecvStream::new(self.clone(), id)))
+        let (id, early) = poll_fn(|cx| self.poll_open(cx, Dir::Bi)).await?;
+        Ok((SendStream::new(self.clone(), id, early), RecvStream::new(self.clone(), id, early)))
     }
 
     /// Opens a unidirectional stream, waiting until the peer allows one more.
@@ -361,15 +393,20 @@ impl Connection {
     /// # Errors
     /// The connection is over.
     pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
-        let id = poll_fn(|cx| self.poll_open(cx, Dir::Uni)).await?;
-        Ok(SendStream::new(self.clone(), id))
+        let (id, early) = poll_fn(|cx| self.poll_open(cx, Dir::Uni)).await?;
+        Ok(SendStream::new(self.clone(), id, early))
     }
 
-    fn poll_open(&self, cx: &Context<'_>, dir: Dir) -> Poll<Result<StreamId, ConnectionError>> {
+    /// Opens a stream; the flag says whether in 0-RTT.
+    fn poll_open(
+        &self,
+        cx: &Context<'_>,
+        dir: Dir,
+    ) -> Poll<Result<(StreamId, bool), ConnectionError>> {
         let mut state = self.0.lock();
         state.check()?;
         if let Some(id) = state.quic.open(dir) {
-            return Poll::Ready(Ok(id));
+            return Poll::Ready(Ok((id, state.quic.is_sending_0rtt())));
         }
         enlist(&mut state.waiters.open[dir.index()], cx);
         drop(state);
@@ -384,7 +421,7 @@ impl Connection {
     /// The connection is over.
     pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
         let id = poll_fn(|cx| self.poll_accept(cx, Dir::Bi)).await?;
-        Ok((SendStream::new(self.clone(), id), RecvStream::new(self.clone(), id)))
+        Ok((SendStream::new(self.clone(), id, false), RecvStream::new(self.clone(), id, false)))
     }
 
     /// Waits for the next unidirectional stream that the peer opens.
@@ -393,7 +430,7 @@ impl Connection {
     /// The connection is over.
     pub async fn accept_uni(&self) -> Result<RecvStream, ConnectionError> {
         let id = poll_fn(|cx| self.poll_accept(cx, Dir::Uni)).await?;
-        Ok(RecvStream::new(self.clone(), id))
+        Ok(RecvStream::new(self.clone(), id, false))
     }
 
     fn poll_accept(&self, cx: &Context<'_>, dir: Dir) -> Poll<Result<StreamId, ConnectionError>> {
@@ -544,6 +581,52 @@ impl Connection {
         .await
     }
 
+    /// Sets how many unidirectional streams the peer may have open at a time. A lower number has no
+    /// effect on streams that it was already allowed to open.
+    pub fn set_max_concurrent_uni_streams(&self, count: u64) {
+        self.0.lock().quic.set_max_concurrent_streams(Dir::Uni, count);
+        self.0.touch();
+    }
+
+    /// Sets how many bidirectional streams the peer may have open at a time. A lower number has no
+    /// effect on streams that it was already allowed to open.
+    pub fn set_max_concurrent_bi_streams(&self, count: u64) {
+        self.0.lock().quic.set_max_concurrent_streams(Dir::Bi, count);
+        self.0.touch();
+    }
+
+    /// Sets how many bytes the peer may send on all streams before the application has read any. A lower
+    /// number has no effect on what it was already allowed to send.
+    pub fn set_receive_window(&self, bytes: u64) {
+        self.0.lock().quic.set_receive_window(bytes);
+        self.0.touch();
+    }
+
+    /// Waits until the handshake is complete. It is not yet only on a connection from
+    /// [`Connecting::into_0rtt`](crate::Connecting::into_0rtt).
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn handshake_complete(&self) -> Result<(), ConnectionError> {
+        poll_fn(|cx| {
+            let mut state = self.0.lock();
+            if state.connected {
+                return Poll::Ready(Ok(()));
+            }
+            state.check()?;
+            state.wait_connected(cx);
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Whether 0-RTT packets are accepted. `None` while that is not known, and on a client that sends
+    /// none.
+    #[must_use]
+    pub fn zero_rtt_accepted(&self) -> Option<bool> {
+        self.0.lock().quic.zero_rtt_accepted()
+    }
+
     /// Closes the connection at once. Data that the peer has not received may be lost.
     pub fn close(&self, code: u64, reason: &[u8]) {
         self.0.lock().close(Instant::now(), code, reason);
@@ -587,6 +670,12 @@ impl Connection {
         self.0.lock().quic.remote_address()
     }
 
+    /// The version of QUIC.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.0.lock().quic.version()
+    }
+
     /// The negotiated application protocol.
     #[must_use]
     pub fn alpn(&self) -> Option<Vec<u8>> {
@@ -603,6 +692,22 @@ impl Connection {
     #[must_use]
     pub fn server_name(&self) -> Option<String> {
         self.0.lock().quic.server_name()
+    }
+
+    /// Fills `output` with keying material that both ends of this connection can compute, and nobody
+    /// else, for instance to bind something to the connection (RFC 5705, RFC 8446 section 7.5).
+    /// `label` says what it is for and `context` what else it is bound to; both ends must agree on
+    /// them.
+    ///
+    /// # Errors
+    /// The handshake is not complete, or the length of `output` is zero or too large.
+    pub fn export_keying_material(
+        &self,
+        output: &mut [u8],
+        label: &[u8],
+        context: Option<&[u8]>,
+    ) -> Result<(), ExportError> {
+        self.0.lock().quic.export_keying_material(output, label, context)
     }
 
     /// Reports everything that the connection does from now on to `observer`.
@@ -659,8 +764,11 @@ mod tests {
         assert_eq!(connection.close_reason(), Some(ConnectionError::TimedOut));
 
         let (connection, ..) = connecting();
-        let mut send =
-            SendStream::new(connection.clone(), StreamId::new(proto::Side::Client, Dir::Uni, 0));
+        let mut send = SendStream::new(
+            connection.clone(),
+            StreamId::new(proto::Side::Client, Dir::Uni, 0),
+            false,
+        );
         connection.close(0, b"enough");
         let closed = ConnectionError::LocallyClosed;
         assert_eq!(send.finish(), Err(WriteError::ConnectionLost(closed)));

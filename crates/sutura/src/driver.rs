@@ -6,17 +6,15 @@
 
 use crate::connection::{Shared, lock};
 use crate::endpoint::{Inner, Sockets};
-use crate::udp::{self, Received, UdpSocket};
+use crate::socket::{self, AsyncUdpSocket, Received};
 use std::collections::BTreeSet;
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
-use sutura_proto::{
-    ConnectionError, ConnectionHandle, DatagramEvent, EcnCodepoint, EndpointEvent, Transmit,
-};
+use sutura_proto::{ConnectionError, ConnectionHandle, DatagramEvent, EndpointEvent, Transmit};
 use tokio::time::Sleep;
 
 /// Batches of datagrams received in one turn.
@@ -70,6 +68,9 @@ struct Entry {
     /// Its deadline in the timer queue.
     timer: Option<Instant>,
     active: bool,
+    /// On a server: the address of this end that the newest datagram was sent to. Answers come from
+    /// there, because a client takes no other.
+    local: Option<IpAddr>,
 }
 
 /// Connections by handle. Handles are small numbers that are reused.
@@ -108,6 +109,7 @@ struct Unsent {
     transmit: Transmit,
     contents: Vec<u8>,
     sent: usize,
+    source: Option<IpAddr>,
 }
 
 /// The driver of one endpoint.
@@ -148,7 +150,7 @@ impl Driver {
 
     fn adopt(&mut self, shared: Arc<Shared>) {
         let handle = shared.handle;
-        self.connections.insert(handle, Entry { shared, timer: None, active: false });
+        self.connections.insert(handle, Entry { shared, timer: None, active: false, local: None });
         self.activate(handle);
     }
 
@@ -161,11 +163,27 @@ impl Driver {
         for shared in self.inner.take_opened() {
             self.adopt(shared);
         }
+        if let Some((code, reason)) = self.inner.ending() {
+            self.close_all(code, &reason);
+        }
         let mut touched = std::mem::take(&mut self.touched);
         for handle in touched.drain(..) {
             self.activate(handle);
         }
         self.touched = touched;
+    }
+
+    /// Closes all connections that are not closed yet.
+    fn close_all(&mut self, code: u64, reason: &[u8]) {
+        let now = Instant::now();
+        for entry in self.connections.slots.iter().flatten() {
+            let mut state = entry.shared.lock();
+            // What the application has not decided about is refused elsewhere.
+            if !state.quic.is_closed() && !state.is_undecided() {
+                state.close(now, code, reason);
+                self.touched.push(entry.shared.handle);
+            }
+        }
     }
 
     fn tell_of_another_socket(&mut self) {
@@ -190,14 +208,13 @@ impl Driver {
     fn receive_from(
         &mut self,
         cx: &mut Context<'_>,
-        socket: &Arc<UdpSocket>,
+        socket: &Arc<dyn AsyncUdpSocket>,
         batches: usize,
     ) -> std::io::Result<bool> {
         let inner = self.inner.clone();
         for _ in 0..batches {
-            let mut receiver = lock(&inner.receiver);
             let now = Instant::now();
-            let result = socket.poll_recv(cx, &mut receiver, |meta, datagram| {
+            let result = socket.poll_recv(cx, &mut |meta, datagram| {
                 self.on_datagram(now, &meta, datagram);
             });
             match result {
@@ -243,9 +260,13 @@ impl Driver {
                 handle
             }
         };
-        if let Some(entry) = self.connections.get(handle) {
-            let ecn = meta.ecn.and_then(|mark| EcnCodepoint::from_bits(mark as u8));
-            entry.shared.lock().handle_datagram(now, meta.remote, ecn, datagram);
+        if let Some(entry) = self.connections.get_mut(handle) {
+            let mut state = entry.shared.lock();
+            if state.quic.side().is_server() {
+                entry.local = meta.local;
+            }
+            state.handle_datagram(now, meta.remote, meta.ecn, datagram);
+            drop(state);
             self.activate(handle);
         }
     }
@@ -272,7 +293,7 @@ impl Driver {
         while let Some((destination, contents)) = self.take_reply() {
             let size = contents.len();
             let transmit = Transmit { destination, ecn: None, size, segment_size: None };
-            if !self.send(cx, Unsent { transmit, contents, sent: 0 })? {
+            if !self.send(cx, Unsent { transmit, contents, sent: 0, source: None })? {
                 return Ok(false);
             }
         }
@@ -313,7 +334,7 @@ impl Driver {
         handle: ConnectionHandle,
     ) -> std::io::Result<Progress> {
         let Some(entry) = self.connections.get(handle) else { return Ok(Progress::Done) };
-        let shared = entry.shared.clone();
+        let (shared, source) = (entry.shared.clone(), entry.local);
         let mut progress = Progress::More;
         for _ in 0..SEND_BATCHES {
             let mut state = shared.lock();
@@ -336,7 +357,7 @@ impl Driver {
                 break;
             };
             let contents = std::mem::take(&mut self.buffer);
-            if !self.send(cx, Unsent { transmit, contents, sent: 0 })? {
+            if !self.send(cx, Unsent { transmit, contents, sent: 0, source })? {
                 progress = Progress::Blocked;
                 break;
             }
@@ -348,10 +369,10 @@ impl Driver {
     /// Sends a batch, or keeps the part that the socket does not accept now. Returns whether all of
     /// it was sent.
     fn send(&mut self, cx: &mut Context<'_>, mut batch: Unsent) -> std::io::Result<bool> {
-        let mut outgoing = udp::Transmit {
+        let mut outgoing = socket::Transmit {
             destination: batch.transmit.destination,
-            source: None,
-            ecn: batch.transmit.ecn.and_then(|mark| udp::EcnCodepoint::from_bits(mark as u8)),
+            source: batch.source,
+            ecn: batch.transmit.ecn,
             contents: &batch.contents[batch.sent..],
             segment_size: batch.transmit.segment_size,
         };

@@ -4,7 +4,8 @@ use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
 use crate::connection::{Connection, Shared, enlist, lock};
 use crate::driver::{Dirty, Driver};
 use crate::incoming::Incoming;
-use crate::udp::{ReceiveBuffers, UdpSocket};
+use crate::socket::{AsyncUdpSocket, SystemSocket};
+use crate::udp::UdpSocket;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -29,7 +30,6 @@ type MakeObserver = Arc<dyn Fn(Side) -> Option<Box<dyn Observer>> + Send + Sync>
 #[derive(Debug)]
 pub(crate) struct Inner {
     sockets: Mutex<Sockets>,
-    pub(crate) receiver: Mutex<ReceiveBuffers>,
     pub(crate) state: Mutex<State>,
     pub(crate) dirty: Arc<Dirty>,
 }
@@ -38,8 +38,8 @@ pub(crate) struct Inner {
 /// send to the old address until they know the new one.
 #[derive(Debug, Clone)]
 pub(crate) struct Sockets {
-    pub(crate) present: Arc<UdpSocket>,
-    pub(crate) previous: Option<Arc<UdpSocket>>,
+    pub(crate) present: Arc<dyn AsyncUdpSocket>,
+    pub(crate) previous: Option<Arc<dyn AsyncUdpSocket>>,
 }
 
 /// Makes the observers of the endpoint's connections.
@@ -68,6 +68,8 @@ pub(crate) struct State {
     connections: usize,
     handles: usize,
     closed: bool,
+    /// The code and reason with which all connections end.
+    ending: Option<(u64, Vec<u8>)>,
     shut_down: bool,
     /// Whether connections must be told that the socket was replaced.
     rebound: bool,
@@ -89,7 +91,7 @@ impl State {
 
 impl Inner {
     /// The socket to send on.
-    pub(crate) fn socket(&self) -> Arc<UdpSocket> {
+    pub(crate) fn socket(&self) -> Arc<dyn AsyncUdpSocket> {
         lock(&self.sockets).present.clone()
     }
 
@@ -106,6 +108,11 @@ impl Inner {
     /// Whether the socket was replaced since the last call.
     pub(crate) fn take_rebound(&self) -> bool {
         std::mem::take(&mut lock(&self.state).rebound)
+    }
+
+    /// The code and reason with which all connections end, if they do.
+    pub(crate) fn ending(&self) -> Option<(u64, Vec<u8>)> {
+        lock(&self.state).ending.clone()
     }
 
     /// Offers a connection to the application. Returns false if the backlog is full.
@@ -228,15 +235,41 @@ impl Endpoint {
         server: Option<ServerConfig>,
         address: SocketAddr,
     ) -> io::Result<Self> {
+        tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
+        let socket = SystemSocket::new(UdpSocket::bind(address)?);
+        Self::with_abstract_socket(config, server, Arc::new(socket))
+    }
+
+    /// An endpoint on a UDP socket that is bound already.
+    ///
+    /// # Errors
+    /// The socket cannot be used. Must be called within a tokio runtime.
+    pub fn with_socket(
+        config: EndpointConfig,
+        server: Option<ServerConfig>,
+        socket: std::net::UdpSocket,
+    ) -> io::Result<Self> {
+        tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
+        let socket = SystemSocket::new(UdpSocket::from_std(socket)?);
+        Self::with_abstract_socket(config, server, Arc::new(socket))
+    }
+
+    /// An endpoint on a socket of the application's own making.
+    ///
+    /// # Errors
+    /// There is no randomness. Must be called within a tokio runtime.
+    pub fn with_abstract_socket(
+        config: EndpointConfig,
+        server: Option<ServerConfig>,
+        socket: Arc<dyn AsyncUdpSocket>,
+    ) -> io::Result<Self> {
         let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
-        let socket = UdpSocket::bind(address)?;
         let seed = crate::config::random_seed()?;
         let server = server.map(|s| Arc::new(s.into_proto()));
         let config = EndpointConfig { socket: socket.features(), ..config };
         let proto = proto::Endpoint::new(Arc::new(config), server, seed);
         let inner = Arc::new(Inner {
-            sockets: Mutex::new(Sockets { present: Arc::new(socket), previous: None }),
-            receiver: Mutex::new(ReceiveBuffers::new()),
+            sockets: Mutex::new(Sockets { present: socket, previous: None }),
             state: Mutex::new(State {
                 proto,
                 observers: Observers::default(),
@@ -248,6 +281,7 @@ impl Endpoint {
                 connections: 0,
                 handles: 1,
                 closed: false,
+                ending: None,
                 shut_down: false,
                 rebound: false,
             }),
@@ -297,11 +331,19 @@ impl Endpoint {
     /// The socket cannot be used, or is of another address family. Must be called within a tokio
     /// runtime. Nothing changes then.
     pub fn rebind(&self, socket: std::net::UdpSocket) -> io::Result<()> {
-        if socket.local_addr()?.is_ipv4() != self.local_addr()?.is_ipv4() {
+        tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
+        self.rebind_abstract(Arc::new(SystemSocket::new(UdpSocket::from_std(socket)?)))
+    }
+
+    /// Does the same as [`rebind`](Self::rebind) with a socket of the application's own making, which
+    /// must have the features of the one before.
+    ///
+    /// # Errors
+    /// The socket is of another address family. Nothing changes then.
+    pub fn rebind_abstract(&self, present: Arc<dyn AsyncUdpSocket>) -> io::Result<()> {
+        if present.local_addr()?.is_ipv4() != self.local_addr()?.is_ipv4() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "another address family"));
         }
-        tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
-        let present = Arc::new(UdpSocket::from_std(socket)?);
         let mut sockets = lock(&self.inner.sockets);
         sockets.previous = Some(std::mem::replace(&mut sockets.present, present));
         drop(sockets);
@@ -382,6 +424,22 @@ impl Endpoint {
         state.accepting.drain(..).for_each(Waker::wake);
     }
 
+    /// Closes all connections at once, with this code and reason of the application, and accepts no more.
+    /// Data that peers have not received may be lost. Connections that are opened afterwards fail with
+    /// [`ConnectionError::LocallyClosed`]. [`wait_idle`](Self::wait_idle) waits until the peers have been
+    /// told.
+    pub fn close(&self, code: u64, reason: &[u8]) {
+        self.stop_accepting();
+        let mut state = lock(&self.inner.state);
+        state.ending.get_or_insert_with(|| (code, reason.to_vec()));
+        let backlog = std::mem::take(&mut state.backlog);
+        drop(state);
+        for shared in backlog {
+            drop(Incoming::new(self.inner.clone(), shared));
+        }
+        self.inner.dirty.wake();
+    }
+
     /// The number of connections that are not fully closed yet.
     #[must_use]
     pub fn open_connections(&self) -> usize {
@@ -415,6 +473,73 @@ impl Connecting {
     #[must_use]
     pub fn connection(&self) -> Option<&Connection> {
         self.0.as_ref()
+    }
+
+    /// The connection at once, before the handshake is complete.
+    ///
+    /// On a client this is 0-RTT (RFC 9001 section 4.6): what is sent until the handshake is complete
+    /// needs no round trip, but has weaker properties. An attacker may send the server copies of it on
+    /// other connections, so it should change nothing there, and whoever learns the secret of the
+    /// session later can read it. The server may not accept it: streams that
+    /// were opened then fail with `ZeroRttRejected`, messages and datagrams are given up, and the
+    /// application says again what it wants to. It is possible if the configuration allows it
+    /// ([`ClientConfig::early_data`](crate::ClientConfig::early_data)) and an earlier connection of
+    /// the same configuration left a ticket of a server that accepts it. Nothing sent in it is
+    /// protected by erasure coding.
+    ///
+    /// On a server it is always possible. What the client sent in 0-RTT can then be read and answered
+    /// before the handshake is complete: see [`RecvStream::is_0rtt`](crate::RecvStream::is_0rtt). It is
+    /// not certain yet that the client exists. An application that awaits the connection never sees
+    /// what an attacker has copied.
+    ///
+    /// ```no_run
+    /// # async fn run(endpoint: sutura::Endpoint) -> Result<(), Box<dyn std::error::Error>> {
+    /// let connecting = endpoint.connect("192.0.2.1:4433".parse()?, "example.org")?;
+    /// let connection = match connecting.into_0rtt() {
+    ///     Ok((connection, accepted)) => {
+    ///         connection.open_uni().await?.write_all(b"whatever may be repeated").await?;
+    ///         if !accepted.await {
+    ///             connection.open_uni().await?.write_all(b"the same once more").await?;
+    ///         }
+    ///         connection
+    ///     }
+    ///     Err(connecting) => connecting.await?,
+    /// };
+    /// # drop(connection);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// It is not possible; wait for the handshake instead.
+    pub fn into_0rtt(mut self) -> Result<(Connection, ZeroRttAccepted), Self> {
+        let Some(connection) = self.0.take() else { return Err(self) };
+        let mut state = connection.0.lock();
+        let possible = state.quic.side().is_server() || state.quic.start_0rtt(Instant::now());
+        drop(state);
+        if !possible {
+            return Err(Self(Some(connection)));
+        }
+        connection.0.touch();
+        let accepted = ZeroRttAccepted(connection.0.clone());
+        Ok((connection, accepted))
+    }
+}
+
+/// Whether 0-RTT is accepted, which is known when the handshake is complete. False if the connection
+/// ends before.
+#[derive(Debug)]
+pub struct ZeroRttAccepted(Arc<Shared>);
+
+impl Future for ZeroRttAccepted {
+    type Output = bool;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
+        let mut state = self.0.lock();
+        if !state.connected && state.error.is_none() {
+            state.wait_connected(cx);
+            return Poll::Pending;
+        }
+        Poll::Ready(state.connected && state.quic.zero_rtt_accepted() == Some(true))
     }
 }
 

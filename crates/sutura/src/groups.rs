@@ -175,7 +175,7 @@ impl SendGroup {
     }
 
     /// Sends a message and returns its number within the group: 0, 1, 2, ... Waits while too much is
-    /// waiting to be sent.
+    /// waiting to be sent. Nothing of a group is sent in 0-RTT: that waits for the handshake.
     ///
     /// # Errors
     /// The message is too large, names others that were not sent or too many of them, or the connection
@@ -183,8 +183,7 @@ impl SendGroup {
     pub async fn send(&self, message: &GroupMessage<'_>) -> Result<u64, SendGroupError> {
         poll_fn(|cx| {
             let mut state = self.connection.0.lock();
-            let (groups, quic) = state.groups();
-            match groups.send.send(quic, self.id, message) {
+            match try_send(&mut state, self.id, message) {
                 Err(SendGroupError::Message(SendMessageError::Blocked)) => {
                     state.wait_messages(cx);
                     Poll::Pending
@@ -205,8 +204,7 @@ impl SendGroup {
     /// As for [`send`](Self::send), or too much is waiting to be sent.
     pub fn try_send(&self, message: &GroupMessage<'_>) -> Result<u64, SendGroupError> {
         let mut state = self.connection.0.lock();
-        let (groups, quic) = state.groups();
-        let number = groups.send.send(quic, self.id, message)?;
+        let number = try_send(&mut state, self.id, message)?;
         drop(state);
         self.connection.0.touch();
         Ok(number)
@@ -243,6 +241,19 @@ impl SendGroup {
         })
         .await
     }
+}
+
+/// Sends a message of a group, but not in 0-RTT: who receives a group depends on all of it.
+fn try_send(
+    state: &mut State,
+    id: GroupId,
+    message: &GroupMessage<'_>,
+) -> Result<u64, SendGroupError> {
+    let (groups, quic) = state.groups();
+    if quic.is_sending_0rtt() {
+        return Err(SendMessageError::Blocked.into());
+    }
+    groups.send.send(quic, id, message)
 }
 
 impl Drop for SendGroup {

@@ -34,24 +34,31 @@ mod incoming;
 pub mod qlog;
 mod recv_stream;
 mod send_stream;
+mod socket;
+mod tickets;
 mod udp;
 
 pub use config::{
-    ClientConfig, ConfigError, EndpointConfig, ServerConfig, TokenKey, TransportConfig,
-    certificate_fingerprint,
+    AckFrequencyConfig, ClientConfig, ConfigError, EndpointConfig, Extensions, ServerConfig,
+    TokenKey, TransportConfig, certificate_fingerprint,
 };
 pub use connection::Connection;
-pub use endpoint::{Connecting, Endpoint};
+pub use endpoint::{Connecting, Endpoint, ZeroRttAccepted};
 pub use incoming::{Incoming, RetryError};
 pub use recv_stream::{ReadError, ReadExactError, ReadToEndError, RecvStream};
-pub use send_stream::{SendStream, WriteError};
+pub use send_stream::{SendStream, StoppedError, WriteError};
+pub use socket::{AsyncUdpSocket, Received, Transmit};
+pub use sutura_proto::crypto::ExportError;
 pub use sutura_proto::{
     Algorithm, Chunk, CodeId, CodeSet, CodingCounts, ConnectError, ConnectionError, ConnectionId,
-    ConnectionStats, Dir, FecConfig, FecStats, Message, MessageId, MessageOptions, MessageOutcome,
-    MessageStats, Metrics, Observation, Observer, Priority, Protection, ProtectionStats, Reason,
-    ResetKey, Scheme, SendDatagramError, SendMessageError, Side, SpaceId, StreamId, TransportError,
-    TransportErrorCode, Urgency, conformance, policy, registry, wire_format,
+    ConnectionIdGenerator, ConnectionStats, Dir, EcnCodepoint, FecConfig, FecStats, Message,
+    MessageId, MessageOptions, MessageOutcome, MessageStats, Metrics, Observation, Observer,
+    PreferredAddresses, Priority, Protection, ProtectionStats, QuicLb, QuicLbConfig, QuicLbError,
+    RandomIds, Reason, ResetAtError, ResetKey, Scheme, SendDatagramError, SendMessageError, Side,
+    SocketFeatures, SpaceId, StreamId, TransportError, TransportErrorCode, Urgency, Version,
+    conformance, policy, registry, wire_format,
 };
+pub use tickets::TicketKey;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

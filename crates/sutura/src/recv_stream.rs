@@ -1,9 +1,10 @@
 //! The receiving half of a stream.
 
-use crate::connection::Connection;
+use crate::connection::{Connection, State};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::MutexGuard;
 use std::task::{Context, Poll, ready};
 use sutura_proto::policy::DeliveryFactory;
 use sutura_proto::{Chunk, ConnectionError, StreamId};
@@ -27,12 +28,15 @@ pub enum ReadError {
     /// The connection is over.
     #[error("connection lost: {0}")]
     ConnectionLost(#[from] ConnectionError),
+    /// The stream was opened in 0-RTT, which the server does not accept. It never was.
+    #[error("0-RTT rejected")]
+    ZeroRttRejected,
 }
 
 impl From<ReadError> for io::Error {
     fn from(error: ReadError) -> Self {
         let kind = match error {
-            ReadError::Reset(_) => io::ErrorKind::ConnectionReset,
+            ReadError::Reset(_) | ReadError::ZeroRttRejected => io::ErrorKind::ConnectionReset,
             ReadError::ClosedStream | ReadError::ConnectionLost(_) => io::ErrorKind::NotConnected,
             ReadError::IllegalOrderedRead => io::ErrorKind::InvalidInput,
         };
@@ -71,11 +75,27 @@ pub struct RecvStream {
     connection: Connection,
     id: StreamId,
     ended: bool,
+    /// Whether it was opened in 0-RTT.
+    early: bool,
 }
 
 impl RecvStream {
-    pub(crate) fn new(connection: Connection, id: StreamId) -> Self {
-        Self { connection, id, ended: false }
+    pub(crate) fn new(connection: Connection, id: StreamId, early: bool) -> Self {
+        Self { connection, id, ended: false, early }
+    }
+
+    /// The connection's state, unless this stream never was.
+    fn lock(&self) -> Result<MutexGuard<'_, State>, ReadError> {
+        let state = self.connection.0.lock();
+        if state.is_void(self.early) { Err(ReadError::ZeroRttRejected) } else { Ok(state) }
+    }
+
+    /// Whether some of the data came in 0-RTT packets and the handshake is not complete yet: it may
+    /// then be a copy that an attacker has sent again (RFC 9001 section 9.2). Once the handshake is
+    /// complete, it is certain that the client has sent it on this connection.
+    #[must_use]
+    pub fn is_0rtt(&self) -> bool {
+        self.connection.0.lock().quic.recv_stream(self.id).is_0rtt()
     }
 
     /// The stream's identifier.
@@ -136,7 +156,7 @@ impl RecvStream {
     /// The stream was already read to its end or stopped; or it is too late for an ordered delivery
     /// ([`ReadError::IllegalOrderedRead`]), and nothing changes.
     pub fn set_delivery(&mut self, factory: &dyn DeliveryFactory) -> Result<(), ReadError> {
-        let mut state = self.connection.0.lock();
+        let mut state = self.lock()?;
         state.quic.recv_stream(self.id).set_delivery(factory).map_err(|error| match error {
             sutura_proto::ReadError::IllegalOrderedRead => ReadError::IllegalOrderedRead,
             sutura_proto::ReadError::Blocked
@@ -180,7 +200,7 @@ impl RecvStream {
     /// # Errors
     /// The stream is over already.
     pub fn stop(&mut self, code: u64) -> Result<(), ReadError> {
-        let mut state = self.connection.0.lock();
+        let mut state = self.lock()?;
         let result = state.quic.recv_stream(self.id).stop(code);
         drop(state);
         self.connection.0.touch();
@@ -222,6 +242,9 @@ impl RecvStream {
         mut read: impl FnMut(&mut sutura_proto::RecvStream<'_>) -> Result<T, sutura_proto::ReadError>,
     ) -> Poll<Result<T, ReadError>> {
         let mut state = self.connection.0.lock();
+        if state.is_void(self.early) {
+            return Poll::Ready(Err(ReadError::ZeroRttRejected));
+        }
         // Data that arrived before the end of the connection can still be read.
         match read(&mut state.quic.recv_stream(self.id)) {
             Ok(value) => {
@@ -254,7 +277,7 @@ impl RecvStream {
 
 impl Drop for RecvStream {
     fn drop(&mut self) {
-        let mut state = self.connection.0.lock();
+        let Ok(mut state) = self.lock() else { return };
         state.forget_receiver(self.id);
         if !self.ended && state.error.is_none() && state.quic.recv_stream(self.id).stop(0).is_ok() {
             drop(state);

@@ -1,12 +1,15 @@
 //! The sending half of a stream.
 
-use crate::connection::Connection;
+use crate::connection::{Connection, State};
 use bytes::Bytes;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::MutexGuard;
 use std::task::{Context, Poll};
-use sutura_proto::{ConnectionError, Message, Outcome, Priority, Protection, StreamId};
+use sutura_proto::{
+    ConnectionError, Message, Outcome, Priority, Protection, ResetAtError, StreamId,
+};
 use tokio::io::AsyncWrite;
 
 /// Why a write failed.
@@ -21,12 +24,26 @@ pub enum WriteError {
     /// The connection is over.
     #[error("connection lost: {0}")]
     ConnectionLost(#[from] ConnectionError),
+    /// The stream was opened in 0-RTT, which the server does not accept. It never was.
+    #[error("0-RTT rejected")]
+    ZeroRttRejected,
+}
+
+/// Why it is not known what became of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoppedError {
+    /// The connection is over.
+    #[error("connection lost: {0}")]
+    ConnectionLost(#[from] ConnectionError),
+    /// The stream was opened in 0-RTT, which the server does not accept. It never was.
+    #[error("0-RTT rejected")]
+    ZeroRttRejected,
 }
 
 impl From<WriteError> for io::Error {
     fn from(error: WriteError) -> Self {
         let kind = match error {
-            WriteError::Stopped(_) => io::ErrorKind::ConnectionReset,
+            WriteError::Stopped(_) | WriteError::ZeroRttRejected => io::ErrorKind::ConnectionReset,
             WriteError::ClosedStream | WriteError::ConnectionLost(_) => io::ErrorKind::NotConnected,
         };
         Self::new(kind, error)
@@ -39,11 +56,27 @@ impl From<WriteError> for io::Error {
 pub struct SendStream {
     connection: Connection,
     id: StreamId,
+    /// Whether it was opened in 0-RTT.
+    early: bool,
 }
 
 impl SendStream {
-    pub(crate) fn new(connection: Connection, id: StreamId) -> Self {
-        Self { connection, id }
+    pub(crate) fn new(connection: Connection, id: StreamId, early: bool) -> Self {
+        Self { connection, id, early }
+    }
+
+    /// The connection's state, unless this stream never was.
+    fn lock(&self) -> Result<MutexGuard<'_, State>, WriteError> {
+        let state = self.connection.0.lock();
+        if state.is_void(self.early) { Err(WriteError::ZeroRttRejected) } else { Ok(state) }
+    }
+
+    /// Changes the stream without sending anything.
+    fn change(
+        &self,
+        change: impl FnOnce(&mut sutura_proto::SendStream<'_>) -> Result<(), sutura_proto::WriteError>,
+    ) -> Result<(), WriteError> {
+        change(&mut self.lock()?.quic.send_stream(self.id)).map_err(convert)
     }
 
     /// The stream's identifier.
@@ -100,7 +133,7 @@ impl SendStream {
             &mut sutura_proto::SendStream<'_>,
         ) -> Result<usize, sutura_proto::WriteError>,
     ) -> Poll<Result<usize, WriteError>> {
-        let mut state = self.connection.0.lock();
+        let mut state = self.lock()?;
         state.check()?;
         let result = write(&mut state.quic.send_stream(self.id));
         if result == Err(sutura_proto::WriteError::Blocked) {
@@ -117,7 +150,7 @@ impl SendStream {
     /// # Errors
     /// The stream is already finished, or the peer stopped it.
     pub fn finish(&mut self) -> Result<(), WriteError> {
-        let mut state = self.connection.0.lock();
+        let mut state = self.lock()?;
         state.check()?;
         state.quic.send_stream(self.id).finish().map_err(convert)?;
         drop(state);
@@ -130,9 +163,24 @@ impl SendStream {
     /// # Errors
     /// The stream is already over.
     pub fn reset(&mut self, code: u64) -> Result<(), WriteError> {
-        let mut state = self.connection.0.lock();
+        let mut state = self.lock()?;
         state.check()?;
         state.quic.send_stream(self.id).reset(code).map_err(convert)?;
+        drop(state);
+        self.connection.0.touch();
+        Ok(())
+    }
+
+    /// Abandons the stream beyond its first `reliable_size` bytes, or beyond what was written if that is
+    /// less (draft-ietf-quic-reliable-stream-reset): the first bytes still reach the peer, which then
+    /// receives `code`. May be called again for fewer bytes, which leaves the code as it was.
+    ///
+    /// # Errors
+    /// The peer cannot do this, or the stream is already over.
+    pub fn reset_at(&mut self, code: u64, reliable_size: u64) -> Result<(), ResetAtError> {
+        let mut state = self.connection.0.lock();
+        state.check().map_err(|_| ResetAtError::Closed)?;
+        state.quic.send_stream(self.id).reset_at(code, reliable_size)?;
         drop(state);
         self.connection.0.touch();
         Ok(())
@@ -142,10 +190,10 @@ impl SendStream {
     /// stream (its error code).
     ///
     /// # Errors
-    /// The connection is over.
-    pub async fn stopped(&mut self) -> Result<Option<u64>, ConnectionError> {
+    /// The connection is over, or the stream was opened in 0-RTT, which the server does not accept.
+    pub async fn stopped(&mut self) -> Result<Option<u64>, StoppedError> {
         poll_fn(|cx| {
-            let mut state = self.connection.0.lock();
+            let mut state = self.lock().map_err(|_| StoppedError::ZeroRttRejected)?;
             state.check()?;
             match state.quic.send_stream(self.id).outcome() {
                 None => {
@@ -164,8 +212,7 @@ impl SendStream {
     /// # Errors
     /// The stream is finished.
     pub fn set_priority(&self, priority: Priority) -> Result<(), WriteError> {
-        let mut state = self.connection.0.lock();
-        state.quic.send_stream(self.id).set_priority(priority).map_err(convert)
+        self.change(|stream| stream.set_priority(priority))
     }
 
     /// The stream's priority.
@@ -173,7 +220,7 @@ impl SendStream {
     /// # Errors
     /// The stream is finished.
     pub fn priority(&self) -> Result<Priority, WriteError> {
-        self.connection.0.lock().quic.send_stream(self.id).priority().map_err(convert)
+        self.lock()?.quic.send_stream(self.id).priority().map_err(convert)
     }
 
     /// Turns protection by erasure coding on or off for data sent from now on (`burst` is the burst
@@ -183,8 +230,7 @@ impl SendStream {
     /// # Errors
     /// The stream is finished.
     pub fn protect(&self, protection: Option<Protection>) -> Result<(), WriteError> {
-        let mut state = self.connection.0.lock();
-        state.quic.send_stream(self.id).protect(protection).map_err(convert)
+        self.change(|stream| stream.protect(protection))
     }
 
     /// Declares that the data written next is one message, so that policies know its size and its
@@ -193,8 +239,7 @@ impl SendStream {
     /// # Errors
     /// The stream is finished.
     pub fn announce(&self, message: Message) -> Result<(), WriteError> {
-        let mut state = self.connection.0.lock();
-        state.quic.send_stream(self.id).announce(message).map_err(convert)
+        self.change(|stream| stream.announce(message))
     }
 }
 
@@ -209,7 +254,7 @@ fn convert(error: sutura_proto::WriteError) -> WriteError {
 
 impl Drop for SendStream {
     fn drop(&mut self) {
-        let mut state = self.connection.0.lock();
+        let Ok(mut state) = self.lock() else { return };
         state.forget_sender(self.id);
         if state.error.is_none() && state.quic.send_stream(self.id).finish().is_ok() {
             drop(state);

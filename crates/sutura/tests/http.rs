@@ -240,3 +240,165 @@ async fn a_head_request_is_told_the_length_of_what_it_does_not_get() {
     assert!(response.fields.contains(&("content-length".into(), b"5".to_vec())));
     assert_eq!(body(&mut stream).await, b"");
 }
+
+/// A client and a server on one connection.
+async fn ends(server_config: http::Config) -> (Client, Server, [Endpoint; 2]) {
+    let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
+    let accept = async { server.accept().await.unwrap().await.unwrap() };
+    let connect = async { endpoint.connect(address, "localhost").unwrap().await.unwrap() };
+    let (accepted, connected) = tokio::join!(accept, connect);
+    let client = Client::new(connected, http::Config::default()).await.unwrap();
+    (client, Server::new(accepted, server_config), [server, endpoint])
+}
+
+#[tokio::test]
+async fn interim_responses_are_read_or_skipped() {
+    let (client, mut server, _endpoints) = ends(http::Config::default()).await;
+    let serve = async {
+        for _ in 0..2 {
+            let (_, mut stream) = server.accept().await.unwrap().unwrap();
+            stream.send_response(103, &[("link", b"</a.css>")]).await.unwrap();
+            stream.send_response(100, &[]).await.unwrap();
+            stream.send_response(204, &[]).await.unwrap();
+            stream.finish().await.unwrap();
+        }
+    };
+    let ask = async {
+        let mut stream = client.request("GET", "localhost", "/", &[], None).await.unwrap();
+        stream.finish().await.unwrap();
+        let hint = stream.recv_interim().await.unwrap().unwrap();
+        assert_eq!((hint.status, &hint.fields[0].0[..]), (103, "link"));
+        assert_eq!(stream.recv_interim().await.unwrap().unwrap().status, 100);
+        assert_eq!(stream.recv_interim().await.unwrap(), None);
+        assert_eq!(stream.recv_response().await.unwrap().status, 204);
+        assert_eq!(get(&client, "/", None).await, (204, Vec::new()));
+    };
+    tokio::time::timeout(PATIENCE, async { tokio::join!(serve, ask) }).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_extended_connect_carries_data_both_ways() {
+    let config = http::Config { enable_connect_protocol: true, ..http::Config::default() };
+    let (client, mut server, _endpoints) = ends(config).await;
+    let serve = async {
+        let (request, mut stream) = server.accept().await.unwrap().unwrap();
+        assert_eq!((&request.method[..], &request.path[..]), ("CONNECT", "/chat"));
+        assert_eq!(request.protocol.as_deref(), Some("websocket"));
+        stream.send_response(200, &[]).await.unwrap();
+        while let Some(data) = stream.recv_data().await.unwrap() {
+            stream.send_data(data).await.unwrap();
+        }
+        stream.finish().await.unwrap();
+    };
+    let ask = async {
+        let stream = client.connect("websocket", "localhost", "/chat", &[], None).await;
+        let mut stream = stream.unwrap();
+        stream.send_data(Bytes::from_static(b"ping")).await.unwrap();
+        assert_eq!(stream.recv_response().await.unwrap().status, 200);
+        assert_eq!(stream.recv_data().await.unwrap().unwrap(), &b"ping"[..]);
+        stream.finish().await.unwrap();
+        assert_eq!(stream.recv_data().await, Ok(None));
+    };
+    tokio::time::timeout(PATIENCE, async { tokio::join!(serve, ask) }).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_extended_connect_fails_where_it_is_not_supported() {
+    let (client, _server, _endpoints) = ends(http::Config::default()).await;
+    let connect = client.connect("websocket", "localhost", "/chat", &[], None);
+    let outcome = tokio::time::timeout(PATIENCE, connect).await.unwrap();
+    assert!(matches!(outcome, Err(http::Error::Invalid(_))), "{outcome:?}");
+}
+
+/// A graceful end: a client hears of it, and what was under way is answered.
+#[tokio::test]
+async fn a_server_announces_its_end() {
+    let (client, mut server, _endpoints) = ends(http::Config::default()).await;
+    let serve = async {
+        let (_, mut first) = server.accept().await.unwrap().unwrap();
+        server.announce_goaway();
+        first.send_response(200, &[]).await.unwrap();
+        first.finish().await.unwrap();
+        server.goaway();
+    };
+    let ask = async {
+        assert_eq!(get(&client, "/", None).await.0, 200);
+        client.going_away().await.unwrap();
+        let next = client.request("GET", "localhost", "/", &[], None).await;
+        assert_eq!(next.unwrap_err(), http::Error::GoingAway);
+    };
+    tokio::time::timeout(PATIENCE, async { tokio::join!(serve, ask) }).await.unwrap();
+}
+
+/// Requests that their client resets before the application accepts them leave nothing behind.
+#[tokio::test]
+async fn rapid_resets_do_not_pile_up() {
+    let (client, mut server, _endpoints) = ends(http::Config::default()).await;
+    for _ in 0..1000 {
+        let mut stream = client.request("POST", "localhost", "/", &[], None).await.unwrap();
+        stream.send_data(Bytes::from_static(b"x")).await.unwrap();
+        stream.reset(http::Code::REQUEST_CANCELLED);
+    }
+    let mut last = client.request("GET", "localhost", "/last", &[], None).await.unwrap();
+    last.finish().await.unwrap();
+    // Streams are processed in order, so that the resets have arrived with the last request.
+    let (request, mut stream) = loop {
+        let next = tokio::time::timeout(PATIENCE, server.accept()).await.unwrap();
+        let (request, stream) = next.unwrap().unwrap();
+        if request.path == "/last" {
+            break (request, stream);
+        }
+    };
+    assert_eq!(request.method, "GET");
+    stream.send_response(200, &[]).await.unwrap();
+    stream.finish().await.unwrap();
+    assert_eq!(last.recv_response().await.unwrap().status, 200);
+}
+
+/// Datagrams and capsules in an exchange that both ends know how to use.
+#[tokio::test]
+async fn datagrams_and_capsules() {
+    let config = http::Config {
+        enable_connect_protocol: true,
+        enable_datagrams: true,
+        ..http::Config::default()
+    };
+    let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
+    let serve = async {
+        let connection = server.accept().await.unwrap().await.unwrap();
+        let mut requests = Server::new(connection, config.clone());
+        let (_, mut stream) = requests.accept().await.unwrap().unwrap();
+        stream.send_response(200, &[]).await.unwrap();
+        let datagram = stream.recv_datagram().await.unwrap().unwrap();
+        stream.send_datagram(&datagram).unwrap();
+        let capsule = stream.recv_capsule(&[http::Capsule::DATAGRAM]).await.unwrap().unwrap();
+        assert_eq!(capsule.value, "reliable");
+        stream.send_capsule(&capsule).await.unwrap();
+        assert_eq!(stream.recv_capsule(&[http::Capsule::DATAGRAM]).await, Ok(None));
+        stream.finish().await.unwrap();
+        requests.connection().closed().await;
+    };
+    let ask = async {
+        let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
+        let client = Client::new(connection, config.clone()).await.unwrap();
+        let stream = client.connect("connect-udp", "localhost", "/", &[], None).await;
+        let mut stream = stream.unwrap();
+        assert_eq!(stream.recv_response().await.unwrap().status, 200);
+        assert!(stream.max_datagram_size().unwrap() > 1000);
+        let large = stream.send_datagram(&[0; 70_000]);
+        assert_eq!(large, Err(http::SendDatagramError::TooLarge));
+        stream.send_datagram(b"unreliable").unwrap();
+        assert_eq!(stream.recv_datagram().await.unwrap().unwrap(), "unreliable");
+        let unknown = http::Capsule { kind: 0x1234, value: Bytes::from_static(b"skipped") };
+        stream.send_capsule(&unknown).await.unwrap();
+        let value = Bytes::from_static(b"reliable");
+        let capsule = http::Capsule { kind: http::Capsule::DATAGRAM, value };
+        stream.send_capsule(&capsule).await.unwrap();
+        let echo = stream.recv_capsule(&[http::Capsule::DATAGRAM]).await.unwrap();
+        assert_eq!(echo, Some(capsule));
+        stream.finish().await.unwrap();
+        assert_eq!(stream.recv_data().await, Ok(None));
+        client.connection().close(http::Code::NO_ERROR.0, b"");
+    };
+    tokio::time::timeout(PATIENCE, async { tokio::join!(serve, ask) }).await.unwrap();
+}

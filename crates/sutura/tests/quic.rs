@@ -213,3 +213,20 @@ async fn protected_datagrams_of_the_largest_size_arrive() {
     assert_eq!(b.read_datagram().await.unwrap(), pattern(max));
     assert_eq!(a.stats().fec.source_symbols_sent, 1);
 }
+
+#[tokio::test]
+async fn both_ends_export_the_same_keying_material() {
+    let (server, client, address) = pair(b"x", &TransportConfig::default());
+    let connecting = client.connect(address, "localhost").unwrap();
+    let early = connecting.connection().unwrap().export_keying_material(&mut [0; 32], b"l", None);
+    assert!(early.is_err());
+    let accept = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });
+    let connections = [connecting.await.unwrap(), accept.await.unwrap()];
+    let [ours, theirs] = connections.each_ref().map(|connection| {
+        let mut output = [0; 32];
+        connection.export_keying_material(&mut output, b"label", Some(b"context")).unwrap();
+        output
+    });
+    assert_eq!(ours, theirs);
+    assert_ne!(ours, [0; 32]);
+}

@@ -3,7 +3,7 @@
 //! `FUZZ_ITERATIONS` sets how many inputs each target gets.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, also in helpers")]
 
-use sutura_random::fuzz::run;
+use sutura_random::fuzz::{input, replay, run};
 use sutura_vnc::bridge::{End, Source, ToServer, ToViewer};
 use sutura_vnc::rfb::{ClientMessage, Cursor, PixelFormat, Screen, encoding};
 use sutura_vnc::{Framebuffer, Rect, fuzz};
@@ -178,4 +178,11 @@ fn what_servers_send() {
 #[test]
 fn what_viewers_send() {
     run(20_000, &from_viewers(), fuzz::viewer);
+}
+
+#[test]
+fn stored_inputs() {
+    replay("vnc_bridge", |rng| input(rng, &from_bridges()), fuzz::bridge);
+    replay("vnc_server", |rng| input(rng, &from_servers()), fuzz::server);
+    replay("vnc_viewer", |rng| input(rng, &from_viewers()), fuzz::viewer);
 }

@@ -7,6 +7,7 @@ mod transfer;
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
@@ -73,6 +74,10 @@ pub struct Args {
     /// Give up on everything after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     max_time: Option<Duration>,
+    /// Fetch the first URL of each server alone, and then the others on a second connection, whose first
+    /// packets bring their requests (0-RTT), if the server permits that
+    #[arg(long)]
+    early: bool,
     /// Requests under way at the same time
     #[arg(long, value_name = "N", default_value = "64")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -102,6 +107,8 @@ struct Context {
     progress: MultiProgress,
     /// Whether to show statistics.
     stats: bool,
+    /// Whether to use 0-RTT.
+    early: bool,
 }
 
 /// A job, the index of its URL on the command line, and its result.
@@ -120,6 +127,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         room: Arc::new(Semaphore::new(args.parallel.into())),
         progress: progress(),
         stats: args.stats,
+        early: args.early,
     });
     let late = async {
         match args.max_time {
@@ -170,9 +178,9 @@ async fn fetch_all<'a>(
     }
     let mut report = Report::new(&args.urls);
     while let Some(server) = servers.join_next().await {
-        let (connection, done) = server
+        let connections = server
             .map_err(|e| Failure::new(Exit::Other, format!("a task ended unexpectedly: {e}")))?;
-        report.add(connection, done);
+        connections.into_iter().for_each(|(connection, done)| report.add(connection, done));
     }
     Ok(report)
 }
@@ -183,12 +191,21 @@ fn connector(args: &Args) -> Result<Connector, Failure> {
         transport.fec = None;
     }
     let config = args.trust.trust().client_config(http::ALPN)?.transport(transport);
+    let config = if args.early { config.early_data() } else { config };
     Connector::new(config, args.timeout, &args.qlog, "sutura get")
 }
 
-/// Connects, and is ready for requests.
-async fn connect(context: &Context, authority: &Authority) -> Result<http::Client, Failure> {
-    let connection = context.connector.connect(authority).await?;
+/// Connects, and is ready for requests. With the address of an earlier connection, if possible in
+/// 0-RTT.
+async fn connect(
+    context: &Context,
+    authority: &Authority,
+    earlier: Option<SocketAddr>,
+) -> Result<http::Client, Failure> {
+    let connection = match earlier {
+        Some(address) => context.connector.reconnect(authority, address).await?,
+        None => context.connector.connect(authority).await?,
+    };
     http::Client::new(connection, http::Config::default())
         .await
         .map_err(|e| transfer::broken(&authority.to_string(), &e))
@@ -230,33 +247,53 @@ fn progress() -> MultiProgress {
     MultiProgress::with_draw_target(target)
 }
 
+/// What became of a connection, and of the URLs that it was for.
+type Fetched = (ConnectionReport, Vec<Done>);
+
 /// Fetches all URLs of one server.
 async fn fetch_from(
     context: Arc<Context>,
     authority: Authority,
+    mut jobs: Vec<(usize, Job)>,
+) -> Vec<Fetched> {
+    let others = jobs.split_off(if context.early { 1 } else { jobs.len() });
+    let (address, first) = fetch_on(&context, &authority, None, jobs).await;
+    let mut all = vec![first];
+    if !others.is_empty() {
+        all.push(fetch_on(&context, &authority, address, others).await.1);
+    }
+    all
+}
+
+/// Fetches URLs of one server on one connection; returns the server's address. `earlier` is that of an
+/// earlier connection.
+async fn fetch_on(
+    context: &Arc<Context>,
+    authority: &Authority,
+    earlier: Option<SocketAddr>,
     jobs: Vec<(usize, Job)>,
-) -> (ConnectionReport, Vec<Done>) {
+) -> (Option<SocketAddr>, Fetched) {
     let start = Instant::now();
-    let client = match connect(&context, &authority).await {
+    let client = match connect(context, authority, earlier).await {
         Ok(client) => client,
         Err(failure) => {
             let done = jobs.iter().map(|(index, _)| (*index, Err(failure.clone()))).collect();
-            return (ConnectionReport::failed(&authority, failure), done);
+            return (None, (ConnectionReport::failed(authority, failure), done));
         }
     };
     // Including name resolution.
     let took = start.elapsed();
     let connection = client.connection();
-    let watching = context.stats.then(|| watch(&context.progress, &authority, connection));
+    let watching = context.stats.then(|| watch(&context.progress, authority, connection));
     let mut transfers = JoinSet::new();
     let mut done = Vec::new();
     // Requests are sent one after the other, in the order of the URLs.
     for (index, job) in jobs {
-        match ask(&context, &client, &job).await {
+        match ask(context, &client, &job).await {
             Ok((permit, asked)) => {
-                let progress = context.progress.clone();
+                let (progress, client) = (context.progress.clone(), client.clone());
                 transfers.spawn(async move {
-                    let result = receive(&progress, asked, &job).await;
+                    let result = receive(&progress, &client, asked, &job).await;
                     drop(permit);
                     (index, result)
                 });
@@ -271,9 +308,9 @@ async fn fetch_from(
         task.abort();
         bar.finish_and_clear();
     }
-    let report = ConnectionReport::of(&authority, connection, took);
+    let report = ConnectionReport::of(authority, connection, took);
     connection.close(http::Code::NO_ERROR.0, b"");
-    (report, done)
+    (Some(connection.remote_address()), (report, done))
 }
 
 /// Shows the statistics of a connection below the transfers until the task is aborted.
@@ -307,11 +344,16 @@ async fn ask(
     Ok((permit, transfer::ask(client, job).await?))
 }
 
-async fn receive(progress: &MultiProgress, asked: Asked, job: &Job) -> Result<Outcome, Failure> {
+async fn receive(
+    progress: &MultiProgress,
+    client: &http::Client,
+    asked: Asked,
+    job: &Job,
+) -> Result<Outcome, Failure> {
     let style = "{msg:40!} {bytes:>10}/{total_bytes:10} {bytes_per_sec:>12} {bar:20}";
     let bar = progress.add(output::bar(0, style));
     bar.set_message(job.url.to_string());
-    let result = transfer::receive(asked, job, &bar).await;
+    let result = transfer::receive(client, asked, job, &bar).await;
     bar.finish_and_clear();
     if let Ok(outcome) = &result {
         let bytes = output::bytes(outcome.bytes);

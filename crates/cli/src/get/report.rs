@@ -31,6 +31,7 @@ impl ConnectionReport {
         json["authority"] = authority.to_string().into();
         json["remote"] = peer(connection).into();
         json["connect_ms"] = millis(took).into();
+        json["early_data"] = connection.zero_rtt_accepted().into();
         let summary = statistics.summary(&authority.to_string());
         Self { authority: authority.clone(), json, summary, failure: None, connect: Some(took) }
     }

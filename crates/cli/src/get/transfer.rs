@@ -9,6 +9,9 @@ use super::sink::{Sink, Target};
 use crate::failure::{Exit, Failure};
 use crate::url::Url;
 
+/// The status with which a server declines to answer a request in 0-RTT (RFC 8470 section 5.2).
+const TOO_EARLY: u16 = 425;
+
 /// A URL to fetch and its destination.
 #[derive(Debug, Clone)]
 pub struct Job {
@@ -42,8 +45,16 @@ pub struct Asked {
 /// # Errors
 /// The connection is over, or the server accepts no more requests.
 pub async fn ask(client: &http::Client, job: &Job) -> Result<Asked, Failure> {
-    let failed = |error: http::Error| broken(&job.url.to_string(), &error);
     let start = Instant::now();
+    let mut sent = send(client, job).await;
+    if matches!(sent, Err(http::Error::ZeroRttRejected)) {
+        sent = send(client, job).await;
+    }
+    let stream = sent.map_err(|error| broken(&job.url.to_string(), &error))?;
+    Ok(Asked { stream, start })
+}
+
+async fn send(client: &http::Client, job: &Job) -> Result<http::RequestStream, http::Error> {
     let user_agent = concat!("sutura/", env!("CARGO_PKG_VERSION"));
     let fields = [
         ("user-agent", user_agent.as_bytes()),
@@ -51,12 +62,10 @@ pub async fn ask(client: &http::Client, job: &Job) -> Result<Asked, Failure> {
         ("priority", job.priority_field.as_bytes()),
     ];
     let authority = job.url.authority.to_string();
-    let mut stream = client
-        .request("GET", &authority, &job.url.path, &fields, Some(job.priority.clone()))
-        .await
-        .map_err(failed)?;
-    stream.finish().await.map_err(failed)?;
-    Ok(Asked { stream, start })
+    let priority = Some(job.priority.clone());
+    let mut stream = client.request("GET", &authority, &job.url.path, &fields, priority).await?;
+    stream.finish().await?;
+    Ok(stream)
 }
 
 /// Receives the response. Leaves no file behind unless it is complete.
@@ -64,13 +73,20 @@ pub async fn ask(client: &http::Client, job: &Job) -> Result<Asked, Failure> {
 /// # Errors
 /// The response is not a success, does not arrive completely, or cannot be written.
 pub async fn receive(
+    client: &http::Client,
     Asked { mut stream, start }: Asked,
     job: &Job,
     progress: &ProgressBar,
 ) -> Result<Outcome, Failure> {
     let name = job.url.to_string();
     let failed = |error: http::Error| broken(&name, &error);
-    let response = final_response(&mut stream).await.map_err(failed)?;
+    let mut response = final_response(&mut stream).await;
+    if is_too_early(&response) {
+        client.connection().handshake_complete().await.map_err(|e| failed(e.into()))?;
+        stream = send(client, job).await.map_err(failed)?;
+        response = final_response(&mut stream).await;
+    }
+    let response = response.map_err(failed)?;
     let first_byte = start.elapsed();
     if !(200..300).contains(&response.status) {
         return Err(Failure::new(Exit::Status, format!("{name}: {}", describe(&response))));
@@ -106,6 +122,15 @@ async fn final_response(stream: &mut http::RequestStream) -> Result<http::Respon
         if !(100..200).contains(&response.status) {
             return Ok(response);
         }
+    }
+}
+
+/// Whether a request was sent in 0-RTT and the server rejects that, or wants to be sure first who asks
+/// (RFC 8470 section 5.2).
+fn is_too_early(response: &Result<http::Response, http::Error>) -> bool {
+    match response {
+        Ok(response) => response.status == TOO_EARLY,
+        Err(error) => *error == http::Error::ZeroRttRejected,
     }
 }
 

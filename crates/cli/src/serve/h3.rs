@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use sutura::http::PriorityParameters;
-use sutura::{Connection, Endpoint, http};
+use sutura::{Connection, ConnectionError, Endpoint, Incoming, http};
 use time::OffsetDateTime;
 use time::format_description::StaticFormatDescription;
 use time::macros::format_description;
@@ -24,12 +24,13 @@ const IMF_FIXDATE: StaticFormatDescription = format_description!(
 /// closed.
 const DRAIN_POLL: Duration = Duration::from_millis(10);
 
-/// Serves connections until `endpoint` accepts no more, then waits for open ones to end. Calls
-/// `accepted` with each connection.
+/// Serves connections until `endpoint` accepts no more, then waits for open ones to end. With `early`,
+/// requests are answered before the handshake is complete. Calls `accepted` with each connection.
 pub async fn accept(
     endpoint: Endpoint,
     service: Arc<Service>,
     shutdown: watch::Receiver<bool>,
+    early: bool,
     accepted: impl Fn(&Connection) + Clone + Send + 'static,
 ) {
     let mut connections = JoinSet::new();
@@ -41,7 +42,7 @@ pub async fn accept(
                 let accepted = accepted.clone();
                 connections.spawn(async move {
                     let remote = incoming.remote_address();
-                    match incoming.await {
+                    match open(incoming, early).await {
                         Ok(connection) => {
                             accepted(&connection);
                             serve(connection, service, shutdown).await;
@@ -54,6 +55,18 @@ pub async fn accept(
         }
     }
     while connections.join_next().await.is_some() {}
+}
+
+/// Accepts a client: at once, or when the handshake is complete.
+async fn open(incoming: Incoming, early: bool) -> Result<Connection, ConnectionError> {
+    let connecting = incoming.accept()?;
+    if !early {
+        return connecting.await;
+    }
+    match connecting.into_0rtt() {
+        Ok((connection, _)) => Ok(connection),
+        Err(connecting) => connecting.await,
+    }
 }
 
 /// Answers the requests of a connection until it ends. Once `shutdown` is true, new requests are no

@@ -11,13 +11,16 @@ mod site;
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 use sutura::registry::UnknownPolicy;
-use sutura::{Connection, Endpoint, EndpointConfig, ResetKey, ServerConfig};
+use sutura::{
+    Connection, ConnectionIdGenerator, Endpoint, EndpointConfig, QuicLb, QuicLbConfig, ResetKey,
+    ServerConfig, TicketKey,
+};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -103,6 +106,15 @@ pub struct Args {
     /// when many handshakes are under way
     #[arg(long)]
     retry: bool,
+    /// Choose connection identifiers that load balancers can read, by the settings in this file, such as
+    /// 'server-id=0a2b nonce=6 key=8f95f09245765f80256934e50c66207f'
+    #[arg(long, value_name = "FILE")]
+    lb_config: Option<PathBuf>,
+    /// Answer requests that clients send along with their first packets (0-RTT), which saves those that
+    /// were here before a round trip. Attackers may send copies of them; they change nothing here.
+    /// Sessions then end when the server does
+    #[arg(long)]
+    early_data: bool,
     #[command(flatten)]
     transport: TransportArgs,
     #[command(flatten)]
@@ -132,15 +144,24 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     args.qlog.prepare()?;
     let (identity, origin) = args.identity.identity()?;
     let fingerprint = identity.fingerprint();
+    let public_key = identity.public_key_hash();
     let (quic, tls) = server_configs(identity)?;
     let mut transport = args.transport.config(IDLE_TIMEOUT);
     sutura_research::configure(&mut transport, &args.scheduler)
         .map_err(|error| Failure::local(error.to_string()))?;
-    let quic = quic.transport(transport);
+    let secret = args.identity.reset_secret();
+    let quic = secret.iter().fold(quic.transport(transport), |quic, secret| {
+        // Clients that come back resume their sessions even if this is another process.
+        quic.ticket_key(TicketKey::new(secret))
+    });
+    let quic = if args.early_data { quic.early_data() } else { quic };
     let limits = EndpointConfig::default();
     let retry_above = if args.retry { Some(0) } else { limits.retry_above };
     let limits = EndpointConfig { retry_above, ..limits };
-    let secret = args.identity.reset_secret();
+    let limits = match args.lb_config.as_deref() {
+        Some(path) => EndpointConfig { connection_ids: load_balancing(path)?, ..limits },
+        None => limits,
+    };
     let (endpoint, tcp, address) = bind(args.listen, &limits, &quic, secret.as_ref())?;
     // Before the address is announced, so that no connection is missed.
     args.qlog.watch(&endpoint, "sutura serve");
@@ -151,7 +172,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         alt_svc: Some(format!("h3=\":{}\"; ma=86400", address.port())),
         log: Log { enabled: args.verbose },
     });
-    announce(&args, address, &fingerprint, &origin)?;
+    announce(&args, address, (&fingerprint, public_key), &origin)?;
 
     let (stop, stopped) = watch::channel(false);
     let over_tcp = accept_tcp(tcp, TlsAcceptor::from(Arc::new(tls)), service.clone());
@@ -161,7 +182,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         let reports = reports.clone();
         move |connection: &Connection| reports.iter().for_each(|all| all.follow(connection))
     };
-    let over_quic = h3::accept(endpoint.clone(), service, stopped, accepted);
+    let over_quic = h3::accept(endpoint.clone(), service, stopped, args.early_data, accepted);
     let mut over_quic = tokio::spawn(over_quic);
     interrupted().await?;
     endpoint.stop_accepting();
@@ -178,6 +199,16 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, reports.finish()).await;
     }
     Ok(Exit::Success)
+}
+
+/// The generator of connection identifiers whose settings are in this file.
+fn load_balancing(path: &Path) -> Result<Arc<dyn ConnectionIdGenerator>, Failure> {
+    let unusable = |error: &dyn std::fmt::Display| {
+        Failure::local(format!("{} cannot be used: {error}", path.display()))
+    };
+    let text = std::fs::read_to_string(path).map_err(|e| unusable(&e))?;
+    let config = text.parse::<QuicLbConfig>().map_err(|e| unusable(&e))?;
+    Ok(Arc::new(QuicLb::new(config).map_err(|e| unusable(&e))?))
 }
 
 /// The TLS configurations for QUIC and for TCP.
@@ -245,26 +276,41 @@ fn bind_both(
     }
 }
 
+/// How to start Chromium so that it trusts the key of this hash and uses HTTP/3 from the first request
+/// on. By itself it heeds Alt-Svc only where it trusts the certificate without being told to.
+fn chromium(port: u16, public_key: &str) -> String {
+    format!(
+        "chromium --user-data-dir=/tmp/chromium-{port} --origin-to-force-quic-on=localhost:{port} \
+         --ignore-certificate-errors-spki-list={public_key} https://localhost:{port}/"
+    )
+}
+
+/// Tells where this server is, and how clients know its certificate: the fingerprint, and the hash of
+/// the public key.
 fn announce(
     args: &Args,
     address: SocketAddr,
-    fingerprint: &str,
-    origin: &std::path::Path,
+    (fingerprint, public_key): (&str, Option<String>),
+    origin: &Path,
 ) -> Result<(), Failure> {
+    let port = address.port();
+    let chromium = public_key.as_deref().map(|hash| chromium(port, hash));
     if args.json {
         return output::json(&json!({
             "listening": address.to_string(),
-            "port": address.port(),
+            "port": port,
             "fingerprint": fingerprint,
+            "public_key": public_key,
             "certificate": origin,
+            "chromium": chromium,
         }));
     }
     output::line(&format!(
-        "https://localhost:{}/ serves {}\ncertificate {}\nfingerprint {fingerprint}",
-        address.port(),
+        "https://localhost:{port}/ serves {}\ncertificate {}\nfingerprint {fingerprint}",
         args.directory.display(),
         origin.display(),
-    ))
+    ))?;
+    chromium.map_or(Ok(()), |command| output::line(&command))
 }
 
 /// Serves all clients over HTTP/1.1.

@@ -49,7 +49,8 @@ impl Connection {
     ///
     /// # Errors
     /// `StreamsBlocked`, `GoingAway`, `Malformed`, `FieldSectionTooLarge`; `InvalidState` at a
-    /// server. Nothing was sent then.
+    /// server, and for an extended CONNECT (RFC 9220) if the server's SETTINGS do not permit it or
+    /// have not arrived. Nothing was sent then.
     pub fn send_request<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -65,6 +66,9 @@ impl Connection {
             return Err(SendError::GoingAway);
         }
         let head = message::check_request(fields)?;
+        if head.extended && !self.peer.is_some_and(|peer| peer.enable_connect_protocol) {
+            return Err(SendError::InvalidState("the server has not announced extended CONNECT"));
+        }
         let field = priority
             .filter(|_| fields.get("priority").is_none())
             .map(|priority| Field::new("priority", priority.to_field_value()));
@@ -79,9 +83,10 @@ impl Connection {
         }
         self.exchanges.insert(stream, exchange);
         self.keep_alive(quic);
+        let block = self.encode(quic, stream, fields.iter().chain(&field));
         self.send(quic, stream, |quic, send| {
             send.phase = Phase::Body;
-            send.section(quic, stream, fields.iter().chain(&field))?;
+            send.section(quic, stream, &block)?;
             if fin { Ok(send.finish(quic, stream)?) } else { Ok(()) }
         })?;
         Ok(stream)
@@ -122,11 +127,12 @@ impl Connection {
             let own = (!head.is_interim()).then(|| PriorityParameters::from_fields(fields));
             exchange.begin_response(quic, stream, own);
         }
+        let block = self.encode(quic, stream, fields);
         self.send(quic, stream, |quic, send| {
             if !head.is_interim() {
                 send.phase = Phase::Body;
             }
-            send.section(quic, stream, fields)?;
+            send.section(quic, stream, &block)?;
             if fin { Ok(send.finish(quic, stream)?) } else { Ok(()) }
         })
     }
@@ -185,9 +191,10 @@ impl Connection {
         if exchange.method == message::Method::Connect {
             return Err(SendError::InvalidState("a tunnel has no trailers"));
         }
+        self.send(quic, stream, |quic, send| send.ready(quic, stream, Phase::Body))?;
+        let block = self.encode(quic, stream, fields);
         self.send(quic, stream, |quic, send| {
-            send.ready(quic, stream, Phase::Body)?;
-            send.section(quic, stream, fields)?;
+            send.section(quic, stream, &block)?;
             Ok(send.finish(quic, stream)?)
         })
     }
@@ -255,6 +262,7 @@ impl Connection {
             return Ok(0);
         }
         let outcome = self.read_on(quic, stream, buffer);
+        let outcome = self.send_instructions(quic).map_err(ReceiveError::from).and(outcome);
         self.keep_alive(quic);
         outcome.map_err(|error| match error {
             ReceiveError::Connection(error) => self.fail(quic, error).into(),
@@ -337,7 +345,7 @@ impl Connection {
         let exchange = self.exchanges.get_mut(&stream).ok_or(SendError::UnknownStream)?;
         if !exchange.receive.is_done() {
             exchange.receive.give_up();
-            quic.stop(stream, code);
+            self.stop_reading(quic, stream, code);
         }
         self.retire(stream);
         Ok(())
@@ -436,7 +444,7 @@ impl Connection {
     }
 
     /// Whether the connection is open.
-    fn check(&self) -> Result<(), Error> {
+    pub(super) fn check(&self) -> Result<(), Error> {
         self.error.map_or(Ok(()), Err)
     }
 

@@ -118,13 +118,13 @@ impl ControlReader {
             FrameType::CANCEL_PUSH | FrameType::PRIORITY_UPDATE_PUSH => {
                 return Err(Error::new(Code::ID_ERROR, "push that was never promised"));
             }
+            kind if is_known(kind) && len > MAX_CONTROL_PAYLOAD as u64 => {
+                return Err(Error::new(Code::EXCESSIVE_LOAD, "control frame too large"));
+            }
             FrameType::GOAWAY | FrameType::MAX_PUSH_ID if !matches!(len, 1 | 2 | 4 | 8) => {
                 return Err(Error::new(Code::FRAME_ERROR, "payload is not one integer"));
             }
             kind if kind.is_http2() => return unexpected("frame type of HTTP/2"),
-            kind if is_known(kind) && len > MAX_CONTROL_PAYLOAD as u64 => {
-                return Err(Error::new(Code::EXCESSIVE_LOAD, "control frame too large"));
-            }
             _ => {}
         }
         self.began = true;

@@ -2,12 +2,13 @@
 
 use sutura_proto::{Side, StreamId};
 
-use super::receive::{Fault, Phase, Receive};
+use super::receive::{Fault, Phase, Receive, TooLarge};
 use super::send::Send;
+use crate::config::Config;
 use crate::error::Code;
 use crate::event::Event;
 use crate::fields::Fields;
-use crate::message::{self, Method, ResponseHead};
+use crate::message::{self, MessageError, Method, ResponseHead};
 use crate::priority::{Priority, PriorityParameters};
 use crate::transport::Transport;
 
@@ -36,6 +37,7 @@ pub(super) struct Exchange {
     /// Whether such events are already waiting to be polled and need not be queued again.
     pub(super) told_data: bool,
     pub(super) told_update: bool,
+    pub(super) told_datagram: bool,
 }
 
 impl Exchange {
@@ -55,6 +57,7 @@ impl Exchange {
             stopped: None,
             told_data: false,
             told_update: false,
+            told_datagram: false,
         }
     }
 
@@ -118,6 +121,7 @@ impl Exchange {
     pub(super) fn on_section(
         &mut self,
         side: Side,
+        config: &Config,
         stream: StreamId,
         fields: Fields,
     ) -> Result<Event, Fault> {
@@ -129,6 +133,12 @@ impl Exchange {
         match side {
             Side::Server => {
                 let head = message::check_request(&fields)?;
+                if head.extended && !config.enable_connect_protocol {
+                    return Err(MessageError::UnexpectedPseudo.into());
+                }
+                if head.content_length.is_some_and(|length| length > config.max_body_size) {
+                    return Err(Fault::TooLarge(TooLarge::Body));
+                }
                 self.method = head.method;
                 self.receive.tunnel = head.method == Method::Connect;
                 if !self.updated {

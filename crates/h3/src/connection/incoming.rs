@@ -5,7 +5,7 @@ use sutura_proto::{Dir, Side, StreamId};
 use super::control::{ControlFrame, ControlReader, read_critical};
 use crate::codec::VarintReader;
 use crate::error::{Code, Error};
-use crate::qpack::{DecoderStream, EncoderStream};
+use crate::qpack::{Decoder, Encoder};
 use crate::transport::{Read, ReadError, Transport};
 
 /// Most streams whose type has not arrived. A further one is accepted when one of them has a type.
@@ -25,8 +25,8 @@ pub(super) const DECODER: u64 = 0x3;
 enum Kind {
     Untyped(VarintReader),
     Control(ControlReader),
-    Encoder(EncoderStream),
-    Decoder(DecoderStream),
+    Encoder,
+    Decoder,
 }
 
 /// A stream opened by the peer.
@@ -122,8 +122,8 @@ impl IncomingStreams {
     ) -> Result<Option<Kind>, Error> {
         let (slot, kind) = match kind {
             CONTROL => (0, Kind::Control(ControlReader::new(self.side))),
-            ENCODER => (1, Kind::Encoder(EncoderStream::default())),
-            DECODER => (2, Kind::Decoder(DecoderStream::default())),
+            ENCODER => (1, Kind::Encoder),
+            DECODER => (2, Kind::Decoder),
             PUSH if self.side.is_server() => {
                 return Err(Error::new(Code::STREAM_CREATION_ERROR, "push from a client"));
             }
@@ -146,6 +146,8 @@ impl IncomingStreams {
     pub(super) fn next<T: Transport>(
         &mut self,
         quic: &mut T,
+        encoder: &mut Encoder,
+        decoder: &mut Decoder,
     ) -> Result<Option<ControlFrame>, Error> {
         for stream in self.streams.iter_mut().filter(|stream| stream.readable) {
             let id = stream.id;
@@ -156,12 +158,10 @@ impl IncomingStreams {
                         return Ok(Some(frame));
                     }
                 }
-                Kind::Encoder(encoder) => {
-                    read_all(quic, id, |bytes| encoder.receive(bytes))?;
-                }
-                Kind::Decoder(decoder) => {
-                    read_all(quic, id, |bytes| decoder.receive(bytes))?;
-                }
+                // The peer's encoder fills the table of our decoder, and its decoder tells our
+                // encoder what has arrived.
+                Kind::Encoder => read_all(quic, id, |bytes| decoder.receive(bytes))?,
+                Kind::Decoder => read_all(quic, id, |bytes| encoder.receive(bytes))?,
             }
             stream.readable = false;
         }

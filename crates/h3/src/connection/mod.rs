@@ -2,9 +2,11 @@
 
 mod api;
 mod control;
+mod datagram;
 mod exchange;
 mod incoming;
 mod outgoing;
+mod qpack;
 mod receive;
 mod send;
 mod updates;
@@ -14,10 +16,11 @@ use std::collections::{BTreeMap, VecDeque};
 use sutura_proto::{Dir, Side, StreamId};
 
 use self::control::ControlFrame;
+use self::datagram::Datagrams;
 use self::exchange::Exchange;
 use self::incoming::IncomingStreams;
 use self::outgoing::OutgoingStreams;
-use self::receive::{Fault, Progress};
+use self::receive::{Fault, Limits, Progress, TooLarge};
 use self::updates::{Overrides, PriorityUpdates};
 use crate::config::Config;
 use crate::error::{Code, Error};
@@ -25,19 +28,17 @@ use crate::event::Event;
 use crate::fields::{Field, Fields};
 use crate::observe::{FrameAction, FrameContent, FrameEvent};
 use crate::priority::PriorityParameters;
+use crate::qpack::{Decoder, Encoder};
 use crate::settings::Settings;
 use crate::transport::{Transport, WriteError};
 
 pub use self::control::MAX_CONTROL_PAYLOAD;
+pub use self::datagram::{MAX_QUEUED_DATAGRAM_BYTES, MAX_QUEUED_DATAGRAMS};
 pub use self::exchange::MAX_INTERIM_RESPONSES;
 pub use self::incoming::MAX_UNTYPED_STREAMS;
 pub use self::outgoing::MAX_CONTROL_BACKLOG;
 pub use self::send::MAX_DATA_COPY;
 pub use self::updates::{MAX_PRIORITY_OVERRIDES, MAX_PRIORITY_UPDATES};
-
-/// The status of Request Header Fields Too Large (RFC 6585 section 5).
-const FIELDS_TOO_LARGE: u16 = 431;
-const TOO_LARGE: &str = "field section larger than the limit";
 
 /// One end of an HTTP/3 connection.
 ///
@@ -53,11 +54,14 @@ pub struct Connection {
     outgoing: OutgoingStreams,
     incoming: IncomingStreams,
     peer: Option<Settings>,
+    encoder: Encoder,
+    decoder: Decoder,
     exchanges: BTreeMap<StreamId, Exchange>,
     /// Exchanges that `process` will handle.
     queue: Vec<StreamId>,
     updates: PriorityUpdates,
     overrides: Overrides,
+    datagrams: Datagrams,
     /// Index of the next request that the server accepts.
     next_request: u64,
     max_push_id: Option<u64>,
@@ -87,12 +91,15 @@ impl Connection {
             events: VecDeque::new(),
             outgoing: OutgoingStreams::new(&config),
             incoming: IncomingStreams::new(side),
+            encoder: Encoder::default(),
+            decoder: qpack::decoder(&config),
             config,
             peer: None,
             exchanges: BTreeMap::new(),
             queue: Vec::new(),
             updates: PriorityUpdates::default(),
             overrides: Overrides::default(),
+            datagrams: Datagrams::default(),
             next_request: 0,
             max_push_id: None,
             goaway_sent: None,
@@ -172,9 +179,13 @@ impl Connection {
         self.incoming.accept(quic)?;
         self.accept_requests(quic)?;
         // Before requests, so that updates of their priorities are known.
-        while let Some(frame) = self.incoming.next(quic)? {
+        while let Some(frame) = self.incoming.next(quic, &mut self.encoder, &mut self.decoder)? {
             self.on_control_frame(quic, frame)?;
         }
+        while let Some(id) = self.decoder.unblocked() {
+            self.queue(id);
+        }
+        self.receive_datagrams(quic)?;
         let mut queue = std::mem::take(&mut self.queue);
         for &id in &queue {
             let Some(exchange) = self.exchanges.get_mut(&id) else {
@@ -190,7 +201,7 @@ impl Connection {
         // Nothing was queued meanwhile: only hints and new streams are.
         queue.clear();
         self.queue = queue;
-        Ok(())
+        self.send_instructions(quic)
     }
 
     /// Takes the peer's bidirectional streams (RFC 9114 section 6.1).
@@ -203,7 +214,7 @@ impl Connection {
             self.next_request = self.next_request.max(id.index() + 1);
             let update = self.updates.remove(id);
             if self.goaway_sent.is_some_and(|goaway| id.0 >= goaway) {
-                quic.stop(id, Code::REQUEST_REJECTED);
+                self.stop_reading(quic, id, Code::REQUEST_REJECTED);
                 quic.reset(id, Code::REQUEST_REJECTED);
                 continue;
             }
@@ -223,7 +234,15 @@ impl Connection {
     ) -> Result<(), Error> {
         match frame {
             ControlFrame::Settings(settings) => {
+                if settings.h3_datagram
+                    && self.config.enable_datagrams
+                    && quic.max_datagram_size().is_none()
+                {
+                    let reason = "HTTP datagrams without QUIC datagrams";
+                    return Err(Error::new(Code::SETTINGS_ERROR, reason));
+                }
                 self.peer = Some(settings);
+                self.use_peers_table(&settings);
                 self.events.push_back(Event::Settings(settings));
                 Ok(())
             }
@@ -316,7 +335,7 @@ impl Connection {
         id: StreamId,
         tell: bool,
     ) -> Result<(), Error> {
-        let limits = self.config.limits();
+        let limits = Limits { fields: self.config.limits(), body: self.config.max_body_size };
         loop {
             let Some(exchange) = self.exchanges.get_mut(&id) else {
                 return Ok(());
@@ -324,7 +343,7 @@ impl Connection {
             if exchange.receive.is_done() {
                 return Ok(());
             }
-            let outcome = match exchange.receive.next(quic, id, limits) {
+            let outcome = match exchange.receive.next(quic, id, &mut self.decoder, limits) {
                 Ok(Progress::Blocked) => return Ok(()),
                 Ok(Progress::Data) => {
                     if tell && !std::mem::replace(&mut exchange.told_data, true) {
@@ -339,7 +358,7 @@ impl Connection {
                         content: FrameContent::headers(&fields),
                     });
                     let is_request = self.side.is_server() && !exchange.has_head();
-                    let event = exchange.on_section(self.side, id, fields);
+                    let event = exchange.on_section(self.side, &self.config, id, fields);
                     if is_request && event.is_ok() {
                         exchange.apply_priority(quic, id);
                     }
@@ -371,9 +390,9 @@ impl Connection {
                 self.abandon(quic, id, code);
                 self.events.push_back(Event::Failed { stream: id, code, reason });
             }
-            Fault::TooLarge if self.refuse(quic, id) => {}
-            Fault::TooLarge => {
-                let (code, reason) = (Code::EXCESSIVE_LOAD, TOO_LARGE);
+            Fault::TooLarge(what) if self.refuse(quic, id, what) => {}
+            Fault::TooLarge(what) => {
+                let (code, reason) = (Code::EXCESSIVE_LOAD, what.reason());
                 return self.on_fault(quic, id, Fault::Stream(code, reason));
             }
             Fault::Reset(code) => {
@@ -381,6 +400,7 @@ impl Connection {
                 // to come (RFC 9114 section 4.1.1).
                 if let Some(exchange) = self.exchanges.get_mut(&id) {
                     exchange.receive.give_up();
+                    self.decoder.cancel(id);
                 }
                 self.abandon(quic, id, Code::REQUEST_CANCELLED);
                 self.events.push_back(Event::Reset { stream: id, code });
@@ -389,23 +409,25 @@ impl Connection {
         Ok(())
     }
 
-    /// Answers a request whose header section is too large, and that the application therefore never
-    /// sees, with 431 (RFC 9114 section 4.2.2). Returns false for anything else.
-    fn refuse<T: Transport>(&mut self, quic: &mut T, id: StreamId) -> bool {
+    /// Answers a request that is too large before the application sees it (RFC 9114 section 4.2.2).
+    /// Returns false for anything else.
+    fn refuse<T: Transport>(&mut self, quic: &mut T, id: StreamId, what: TooLarge) -> bool {
         let head_missing = |exchange: &&mut Exchange| !exchange.has_head();
         let Some(exchange) = self.exchanges.get_mut(&id).filter(head_missing) else { return false };
         if self.side.is_client() {
             return false;
         }
         exchange.receive.give_up();
-        quic.stop(id, Code::NO_ERROR);
-        let mut response = Fields::response(FIELDS_TOO_LARGE);
+        self.stop_reading(quic, id, Code::NO_ERROR);
+        let mut response = Fields::response(what.status());
         response.push(Field::new("content-length", "0"));
-        let sent = exchange.send.section(quic, id, &response);
+        let block = self.encode(quic, id, &response);
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return false };
+        let sent = exchange.send.section(quic, id, &block);
         if let Err(error) = sent.and_then(|()| exchange.send.finish(quic, id)) {
             self.on_write_error(quic, id, error);
         }
-        let (status, reason) = (FIELDS_TOO_LARGE, TOO_LARGE);
+        let (status, reason) = (what.status(), what.reason());
         self.events.push_back(Event::Refused { stream: id, status, reason });
         self.retire(id);
         true
@@ -416,8 +438,9 @@ impl Connection {
         let Some(exchange) = self.exchanges.remove(&id) else {
             return;
         };
+        self.datagrams.forget(id);
         if !exchange.receive.is_done() {
-            quic.stop(id, code);
+            self.stop_reading(quic, id, code);
         }
         if !exchange.send.is_done() {
             quic.reset(id, code);
@@ -429,6 +452,7 @@ impl Connection {
         if self.exchanges.get(&id).is_some_and(Exchange::is_done)
             && let Some(exchange) = self.exchanges.remove(&id)
         {
+            self.datagrams.forget(id);
             self.overrides.insert(id, exchange.server);
         }
     }

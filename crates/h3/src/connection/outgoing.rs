@@ -103,6 +103,31 @@ impl OutgoingStreams {
         Some(control.id)
     }
 
+    /// The stream of a type, if it is open.
+    fn of_kind(&self, kind: u64) -> Option<usize> {
+        KINDS.iter().take(self.streams.len()).position(|open| *open == kind)
+    }
+
+    /// Bytes that wait to be handed to the transport on the stream of a type; `None` if it is not
+    /// open yet.
+    pub(super) fn backlog(&self, kind: u64) -> Option<usize> {
+        let stream = self.streams.get(self.of_kind(kind)?)?;
+        Some(stream.pending.len() - stream.at)
+    }
+
+    /// Sends bytes on the stream of a type, which is open.
+    pub(super) fn send<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        kind: u64,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        let stream = self.of_kind(kind).and_then(|at| self.streams.get_mut(at));
+        let Some(stream) = stream.filter(|_| !bytes.is_empty()) else { return Ok(()) };
+        stream.pending.extend_from_slice(bytes);
+        stream.flush(quic)
+    }
+
     /// Whether the control stream is open.
     pub(super) fn is_open(&self) -> bool {
         !self.streams.is_empty()

@@ -7,7 +7,7 @@ use crate::error::{Code, Error};
 use crate::fields::Fields;
 use crate::frame::{FrameHeader, FrameType, HeaderReader};
 use crate::message::MessageError;
-use crate::qpack::{Decoder, FieldLimits, SectionError};
+use crate::qpack::{Decoder, FieldLimits, MAX_PREFIX_SIZE, SectionError};
 use crate::transport::{Read, ReadError, Transport};
 
 /// Bytes read at a time when a payload is skipped or collected.
@@ -23,10 +23,44 @@ pub(super) enum Fault {
     Connection(Error),
     /// The exchange must be abandoned.
     Stream(Code, &'static str),
-    /// A field section exceeds a limit, which ends the exchange.
-    TooLarge,
+    /// Something exceeds a limit, which ends the exchange.
+    TooLarge(TooLarge),
     /// The peer abandoned its message.
     Reset(Code),
+}
+
+/// What exceeds a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TooLarge {
+    FieldSection,
+    Body,
+}
+
+impl TooLarge {
+    /// The status of the response to a request that the application has not seen.
+    pub(super) const fn status(self) -> u16 {
+        match self {
+            // RFC 6585 section 5.
+            Self::FieldSection => 431,
+            // RFC 9110 section 15.5.14.
+            Self::Body => 413,
+        }
+    }
+
+    pub(super) const fn reason(self) -> &'static str {
+        match self {
+            Self::FieldSection => "field section larger than the limit",
+            Self::Body => "body larger than the limit",
+        }
+    }
+}
+
+/// Limits on a message.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) fields: FieldLimits,
+    /// Bytes of body.
+    pub(super) body: u64,
 }
 
 impl From<Error> for Fault {
@@ -64,6 +98,8 @@ enum Payload {
         left: u64,
         block: Vec<u8>,
     },
+    /// A whole field section that waits for the dynamic table.
+    Waiting(Bytes),
     Skipped(u64),
 }
 
@@ -142,7 +178,8 @@ impl Receive {
         &mut self,
         quic: &mut T,
         id: StreamId,
-        limits: FieldLimits,
+        qpack: &mut Decoder,
+        limits: Limits,
     ) -> Result<Progress, Fault> {
         loop {
             match &mut self.payload {
@@ -165,9 +202,16 @@ impl Receive {
                     }
                 }
                 Payload::Section { left: 0, block } => {
-                    let block = Bytes::from(std::mem::take(block));
-                    self.payload = Payload::None;
-                    return decode(&block, limits).map(Progress::Section);
+                    self.payload = Payload::Waiting(std::mem::take(block).into());
+                }
+                Payload::Waiting(block) => {
+                    if let Some(fields) = decode(qpack, id, block, limits.fields)? {
+                        self.payload = Payload::None;
+                        return Ok(Progress::Section(fields));
+                    }
+                    // The peer may reset the stream meanwhile.
+                    read(quic, id, &mut self.fin, &mut [])?;
+                    return Ok(Progress::Blocked);
                 }
                 Payload::None | Payload::Data(0) | Payload::Skipped(0) => {
                     match read(quic, id, &mut self.fin, self.header.spare())? {
@@ -186,7 +230,7 @@ impl Receive {
     }
 
     /// Decides how to handle a frame's payload (RFC 9114 section 7, table 1).
-    fn begin_frame(&mut self, header: FrameHeader, limits: FieldLimits) -> Result<Payload, Fault> {
+    fn begin_frame(&mut self, header: FrameHeader, limits: Limits) -> Result<Payload, Fault> {
         let unexpected = |reason| Err(Error::new(Code::FRAME_UNEXPECTED, reason).into());
         match header.kind {
             FrameType::DATA => {
@@ -197,6 +241,9 @@ impl Receive {
                 if self.expected.is_some_and(|expected| self.announced > expected) {
                     return Err(MessageError::BodyLength.into());
                 }
+                if self.announced > limits.body && !self.tunnel {
+                    return Err(Fault::TooLarge(TooLarge::Body));
+                }
                 Ok(Payload::Data(header.len))
             }
             FrameType::HEADERS => {
@@ -204,10 +251,10 @@ impl Receive {
                     return unexpected("HEADERS after trailers or in a tunnel");
                 }
                 // An encoder that picks the shorter form of each string never needs more than the
-                // decoded size: two bytes of prefix are added, and a field's overhead outweighs its
-                // lengths.
-                if header.len > limits.size.saturating_add(2) {
-                    return Err(Fault::TooLarge);
+                // decoded size: a prefix is added, and a field's overhead outweighs its lengths and
+                // indices.
+                if header.len > limits.fields.size.saturating_add(MAX_PREFIX_SIZE) {
+                    return Err(Fault::TooLarge(TooLarge::FieldSection));
                 }
                 let block = Vec::with_capacity(header.len.min(FIRST_PIECE) as usize);
                 Ok(Payload::Section { left: header.len, block })
@@ -289,13 +336,21 @@ fn read_section<T: Transport>(
     Ok(read)
 }
 
-fn decode(block: &Bytes, limits: FieldLimits) -> Result<Fields, Fault> {
-    Decoder::decode(block, limits).map_err(|error| match error {
-        SectionError::Malformed(reason) => {
-            Error::new(Code::QPACK_DECOMPRESSION_FAILED, reason).into()
+/// Decodes a section; `None` if it has to wait for the dynamic table.
+fn decode(
+    qpack: &mut Decoder,
+    id: StreamId,
+    block: &Bytes,
+    limits: FieldLimits,
+) -> Result<Option<Fields>, Fault> {
+    match qpack.section(id, block, limits) {
+        Ok(fields) => Ok(Some(fields)),
+        Err(SectionError::Blocked) => Ok(None),
+        Err(SectionError::Malformed(reason)) => {
+            Err(Error::new(Code::QPACK_DECOMPRESSION_FAILED, reason).into())
         }
-        SectionError::TooLarge => Fault::TooLarge,
-    })
+        Err(SectionError::TooLarge) => Err(Fault::TooLarge(TooLarge::FieldSection)),
+    }
 }
 
 /// A frame was cut short (RFC 9114 section 7.1).

@@ -4,10 +4,7 @@ use bytes::{Buf, Bytes};
 use sutura_proto::StreamId;
 
 use crate::error::{Code, SendError};
-use crate::fields::Field;
 use crate::frame::{self, FrameType};
-use crate::observe::{FrameAction, FrameContent, FrameEvent};
-use crate::qpack;
 use crate::transport::{Transport, WriteError};
 
 /// Bytes of body that one call takes from a slice. Bytes for which the transport has no room are
@@ -53,6 +50,11 @@ impl Send {
             waits: false,
             stopped: None,
         }
+    }
+
+    /// Whether this end has ended or abandoned the message.
+    pub(super) fn is_ended(&self) -> bool {
+        matches!(self.phase, Phase::Ending | Phase::Done)
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -122,21 +124,14 @@ impl Send {
         Ok(())
     }
 
-    /// Sends a HEADERS frame. Only if [`Self::ready`].
-    pub(super) fn section<'a, T: Transport>(
+    /// Sends a HEADERS frame with an encoded section. Only if [`Self::ready`].
+    pub(super) fn section<T: Transport>(
         &mut self,
         quic: &mut T,
         id: StreamId,
-        fields: impl IntoIterator<Item = &'a Field> + Clone,
+        block: &[u8],
     ) -> Result<(), WriteError> {
-        let mut block = Vec::with_capacity(256);
-        qpack::encode(fields.clone(), &mut block);
-        quic.observe(|| FrameEvent {
-            action: FrameAction::Created,
-            stream: id,
-            content: FrameContent::headers(fields),
-        });
-        frame::put_frame(&mut self.pending, FrameType::HEADERS, &block);
+        frame::put_frame(&mut self.pending, FrameType::HEADERS, block);
         self.flush(quic, id).map(drop)
     }
 

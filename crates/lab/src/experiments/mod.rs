@@ -22,6 +22,7 @@ macro_rules! experiments {
 experiments! {
     auto_bulk,
     auto_shared,
+    campaign,
     controllers,
     controllers_shared,
     eghbal_2022,
@@ -39,6 +40,7 @@ experiments! {
     marx_pages,
     marx_link,
     marx_stacks,
+    survival,
     vnc_scenes,
 }
 

@@ -84,6 +84,7 @@ impl Setup {
             order: self.scheme.order,
             pace: Pace::Streaming,
             deadline: None,
+            ends: false,
         };
         Ok(Scenario::new(seed).link(&link, &link).transport(&transport).updates(&plan)?)
     }

@@ -93,7 +93,7 @@ impl Client {
 
     /// The application.
     pub(super) fn app(self) -> Http<Self> {
-        Http::new(h3::Connection::client(h3::Config::default()), self)
+        Http::new(h3::Connection::client(super::config()), self)
     }
 
     /// Whether the request with this index was sent, or waits for a stream.
@@ -204,6 +204,7 @@ impl End for Client {
             Event::Settings(_) | Event::Writable { .. } => Ok(()),
             Event::Headers { .. }
             | Event::Interim { .. }
+            | Event::Datagram { .. }
             | Event::Trailers { .. }
             | Event::Reset { .. }
             | Event::Stopped { .. }

@@ -42,6 +42,12 @@ pub trait End: 'static {
     fn poll(&mut self, session: &mut Session<'_>) -> Result<Option<Instant>, AppError>;
 }
 
+/// How both ends use HTTP/3: without dynamic tables, so that the size of a message does not depend on
+/// what was sent before it.
+fn config() -> h3::Config {
+    h3::Config::without_dynamic_table()
+}
+
 /// HTTP/3 on a simulated connection. It starts when the handshake is complete.
 pub struct Http<E> {
     connection: h3::Connection,
@@ -80,7 +86,9 @@ impl<E: End> App<quic::Connection> for Http<E> {
                 | StreamEvent::Available { .. }
                 | StreamEvent::Finished { .. } => {}
             },
+            // Nothing is sent in 0-RTT.
             quic::Event::Connected
+            | quic::Event::ZeroRttRejected
             | quic::Event::ConnectionLost(_)
             | quic::Event::DatagramReceived
             | quic::Event::MessageOutcomes

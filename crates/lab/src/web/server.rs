@@ -57,7 +57,7 @@ impl<F: FnMut(&Fields) -> Option<Reply> + 'static> Server<F> {
     #[must_use]
     pub fn app(answer: F) -> Http<Self> {
         let server = Self { answer, bodies: BTreeMap::new() };
-        Http::new(h3::Connection::server(h3::Config::default()), server)
+        Http::new(h3::Connection::server(super::config()), server)
     }
 
     fn answer(
@@ -107,6 +107,7 @@ impl<F: FnMut(&Fields) -> Option<Reply> + 'static> End for Server<F> {
             | Event::Finished { .. }
             | Event::PriorityUpdate { .. } => Ok(()),
             Event::Interim { .. }
+            | Event::Datagram { .. }
             | Event::Data { .. }
             | Event::Trailers { .. }
             | Event::Reset { .. }

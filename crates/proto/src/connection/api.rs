@@ -6,7 +6,7 @@ use crate::fec::Protection;
 use crate::fec::redundancy::Message;
 use crate::ids::{Dir, MessageId, StreamId};
 use crate::streams::delivery::{Chunk, DeliveryFactory};
-use crate::streams::{Outcome, Read, ReadError, WriteError};
+use crate::streams::{Outcome, Read, ReadError, ResetAtError, WriteError};
 use bytes::Bytes;
 use std::time::Instant;
 use sutura_schedule::Priority;
@@ -27,6 +27,20 @@ impl Connection {
     #[must_use]
     pub fn peer_stream_limit(&self, dir: Dir) -> u64 {
         self.egress.streams.peer_stream_limit(dir)
+    }
+
+    /// Sets how many streams of this direction the peer may have open at a time, instead of what
+    /// [`TransportConfig`](crate::TransportConfig) says. A lower number has no effect on streams that the
+    /// peer was already allowed to open.
+    pub fn set_max_concurrent_streams(&mut self, dir: Dir, count: u64) {
+        self.egress.streams.set_max_concurrent(dir, count);
+    }
+
+    /// Sets how many bytes the peer may send on all streams before the application has read any, instead
+    /// of what [`TransportConfig`](crate::TransportConfig) says; it is no longer tuned. A lower number
+    /// has no effect on what the peer was already allowed to send.
+    pub fn set_receive_window(&mut self, bytes: u64) {
+        self.egress.streams.set_receive_window(bytes);
     }
 
     /// Whether there is flow control credit to announce to the peer because the application read,
@@ -156,6 +170,22 @@ impl SendStream<'_> {
         Ok(self.connection.egress.reset(self.id, code)?)
     }
 
+    /// Resets the stream beyond its first `reliable_size` bytes, or beyond what was written if that is
+    /// less (draft-ietf-quic-reliable-stream-reset-07). The first bytes still reach the peer, which is
+    /// then told `code`; what is beyond is not sent, or not again. May be called again for fewer bytes,
+    /// which leaves the code as it was.
+    ///
+    /// # Errors
+    /// The peer cannot do this, or the stream is finished.
+    pub fn reset_at(&mut self, code: u64, reliable_size: u64) -> Result<(), ResetAtError> {
+        let c = &mut *self.connection;
+        if !(c.extensions.reset_stream_at && c.peer.reset_stream_at) {
+            return Err(ResetAtError::UnsupportedByPeer);
+        }
+        let reset = c.egress.reset_at(self.id, code, reliable_size);
+        reset.map_err(|_| ResetAtError::Closed)
+    }
+
     /// Sets the priority, which decides which stream goes first when several have data.
     ///
     /// # Errors
@@ -257,6 +287,14 @@ impl RecvStream<'_> {
     /// ([`ReadError::IllegalOrderedRead`]). Nothing changes then.
     pub fn set_delivery(&mut self, factory: &dyn DeliveryFactory) -> Result<(), ReadError> {
         self.connection.egress.streams.set_delivery(self.id, factory.build())
+    }
+
+    /// Whether some of the data came in a 0-RTT packet and the handshake is not complete yet: it may
+    /// then be a copy that an attacker has sent again (RFC 9001 section 9.2). Once the handshake is
+    /// complete, it is certain that the client itself has sent it on this connection.
+    #[must_use]
+    pub fn is_0rtt(&self) -> bool {
+        self.connection.is_early_stream(self.id)
     }
 
     /// Stops reading: the peer is asked to stop sending, with `code`.

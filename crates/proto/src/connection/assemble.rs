@@ -105,6 +105,7 @@ impl Connection {
         }
         space == SpaceId::Data
             && (self.handshake.done_due
+                || self.ack_frequency.is_due()
                 || self.handshake.new_token.due
                 || self.local_cids.next_announcement().is_some()
                 || self.path.remote_cids.next_retirement().is_some()
@@ -184,13 +185,16 @@ impl Connection {
             Frame::HandshakeDone.encode(out);
             packet.tokens.push(Token::HandshakeDone);
         }
+        if let Some(token) = self.write_ack_frequency(room(out), out) {
+            packet.tokens.push(token);
+        }
         if self.handshake.new_token.write(room(out), out) {
             packet.tokens.push(Token::NewTokenFrame);
         }
         while let Some(new) = self.local_cids.next_announcement() {
             let frame = Frame::NewConnectionId(NewConnectionId {
                 sequence: new.seq,
-                retire_prior_to: 0,
+                retire_prior_to: new.retire_prior_to,
                 id: new.cid,
                 reset_token: new.token.0,
             });

@@ -12,6 +12,10 @@ use std::net::IpAddr;
 pub enum Event {
     /// The handshake is complete: the peer is authenticated and data may flow.
     Connected,
+    /// The server does not accept the 0-RTT packets of this client. All streams, messages and datagrams
+    /// until now are gone: no further event mentions those streams, and the identifiers are used again.
+    /// [`Connected`](Self::Connected) follows.
+    ZeroRttRejected,
     /// The connection is over, or will be once the peer has been told.
     ConnectionLost(ConnectionError),
     /// Something happened to a stream.

@@ -4,8 +4,11 @@
 use super::{Connection, State};
 use crate::crypto::{ClientCrypto, retry};
 use crate::error::ConnectionError;
+use crate::error::TransportError;
 use crate::ids::{ConnectionId, SpaceId};
-use crate::wire::packet::{RetryPacket, VERSION_1, VersionNegotiationPacket};
+use crate::version::{self, Version};
+use crate::wire::packet::{RetryPacket, VersionNegotiationPacket};
+use crate::wire::transport_parameters::{TransportParameters, VersionInformation};
 use std::time::Instant;
 
 /// A longer token would leave too little room in an Initial packet for the handshake.
@@ -20,6 +23,10 @@ pub struct RetryState {
     pub source: Option<ConnectionId>,
     /// The token that every Initial carries: of an earlier connection, or of the Retry.
     pub token: Vec<u8>,
+    /// The name of the server that the client asks for.
+    pub server_name: String,
+    /// Whether the server did not support the version of the first packets.
+    pub negotiated: bool,
 }
 
 impl Connection {
@@ -41,9 +48,9 @@ impl Connection {
             && packet.dcid == self.handshake.local_cid
             && packet.scid != original
             && token.len() <= MAX_TOKEN
-            && retry::is_authentic(&original, whole);
+            && retry::is_authentic(self.version, &original, whole);
         let Some(crypto) = self.handshake.retry.crypto.as_ref().filter(|_| is_ours) else { return };
-        let Ok(keys) = crypto.initial_keys(VERSION_1, &packet.scid) else { return };
+        let Ok(keys) = crypto.initial_keys(self.version.number(), &packet.scid) else { return };
         self.handshake.retry.source = Some(packet.scid);
         self.handshake.retry.token = token.to_vec();
         self.path.remote_cids.set_handshake_cid(packet.scid);
@@ -55,9 +62,11 @@ impl Connection {
         space.probes = 0;
         space.ping = false;
         space.crypto.resend_unacked();
+        self.resend_0rtt(now);
     }
 
-    /// Gives up unless the server supports our version.
+    /// Goes over to the best version that the server supports, once, or gives up. A packet that names our
+    /// version is no answer to ours (RFC 9000 section 6.2).
     pub(super) fn on_version_negotiation(
         &mut self,
         now: Instant,
@@ -65,11 +74,56 @@ impl Connection {
         datagram: &[u8],
     ) {
         let is_ours = self.awaits_first_answer()
+            && !self.handshake.retry.negotiated
             && packet.dcid == self.handshake.local_cid
             && packet.scid == self.handshake.original_dcid;
-        if is_ours && !packet.versions(datagram).any(|version| version == VERSION_1) {
+        let present = self.version.number();
+        if !is_ours || packet.versions(datagram).any(|version| version == present) {
+            return;
+        }
+        let next = version::choose(&self.versions, packet.versions(datagram));
+        if next.and_then(|version| self.start_over(now, version)).is_none() {
             self.lost(now, ConnectionError::VersionMismatch);
             self.drained(now);
         }
+    }
+
+    /// Begins the handshake of another version. `None` if that is not possible.
+    fn start_over(&mut self, now: Instant, version: Version) -> Option<()> {
+        let crypto = self.handshake.retry.crypto.clone()?;
+        self.handshake.local.version_information = self
+            .extensions
+            .version_information
+            .then(|| VersionInformation::new(version, &self.versions));
+        let mut parameters = Vec::new();
+        self.handshake.local.encode(self.side, &mut parameters);
+        let (number, server_name) = (version.number(), &self.handshake.retry.server_name);
+        let keys = crypto.initial_keys(number, &self.handshake.original_dcid).ok()?;
+        self.handshake.session = crypto.start_session(number, server_name, parameters).ok()?;
+        self.abandon_0rtt(now);
+        self.version = version;
+        self.handshake.retry.negotiated = true;
+        // Tokens are good for one version (RFC 9369 section 5).
+        self.handshake.retry.token.clear();
+        self.path.discard_space(now, SpaceId::Initial);
+        let space = &mut self.spaces[SpaceId::Initial as usize];
+        space.keys = Some(keys);
+        space.probes = 0;
+        space.ping = false;
+        space.crypto = Default::default();
+        self.drive_handshake(now).ok()
+    }
+
+    /// Checks what the peer says about versions.
+    pub(super) fn check_version(&self, peer: &TransportParameters) -> Result<(), TransportError> {
+        if !self.extensions.version_information {
+            return Ok(());
+        }
+        let information = peer.version_information.as_ref();
+        version::check_chosen(self.version, information)?;
+        if self.handshake.retry.negotiated {
+            version::check_downgrade(self.version, &self.versions, information)?;
+        }
+        Ok(())
     }
 }

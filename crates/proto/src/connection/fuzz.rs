@@ -6,14 +6,16 @@
 //! hostile peer would.
 
 use super::Connection;
+use crate::cid_generator::USUAL_CID_SIZE;
+use crate::connection::EndpointEvent;
 use crate::crypto::null::{NullClientConfig, NullServerConfig};
-use crate::endpoint::{ConnectionHandle, DatagramEvent, Endpoint, LOCAL_CID_SIZE};
+use crate::endpoint::{ConnectionHandle, DatagramEvent, Endpoint};
 use crate::ids::{Dir, Side, StreamId};
 use crate::policy::Messages;
-use crate::wire::packet::{Coalesced, Packet, ProtectedPacket};
+use crate::wire::packet::{Coalesced, HeaderRules, Packet, PacketType, ProtectedPacket};
 use crate::{
-    ClientConfig, CodeSet, EndpointConfig, FecConfig, MessageOptions, Protection, ServerConfig,
-    Standstill, TransportConfig,
+    AckFrequencyConfig, ClientConfig, CodeSet, EndpointConfig, FecConfig, MessageOptions,
+    Protection, ServerConfig, Standstill, TransportConfig,
 };
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -21,32 +23,41 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// This bit of the first byte asks for a connection that begins in 0-RTT.
+const EARLY: u8 = 0x80;
+/// Steps that are enough for an undisturbed handshake.
+const HANDSHAKE_STEPS: usize = 30;
 /// The most steps in one run.
 const MAX_STEPS: usize = 600;
 /// How often a connection may need its timers handled at one instant.
-const MAX_TIMEOUTS: usize = 8;
+pub(crate) const MAX_TIMEOUTS: usize = 8;
 /// How many datagrams a connection may send at one instant.
-const MAX_DATAGRAMS: usize = 2_000;
+pub(crate) const MAX_DATAGRAMS: usize = 2_000;
 const LATENCY: Duration = Duration::from_millis(10);
 /// Time passes in steps of at most this, so that applications act while packets are in transit.
 const STEP: Duration = Duration::from_millis(4);
 
 /// Reads actions from the fuzzer's input; yields zeros once it is used up.
-struct Input<'a>(&'a [u8]);
+pub(crate) struct Input<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Input<'a> {
-    fn byte(&mut self) -> u8 {
+    /// Whether it is used up.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn byte(&mut self) -> u8 {
         let Some((&byte, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;
         byte
     }
 
-    fn index(&mut self, len: usize) -> usize {
+    pub(crate) fn index(&mut self, len: usize) -> usize {
         let value = usize::from(self.byte()) << 8 | usize::from(self.byte());
         value.checked_rem(len).unwrap_or(0)
     }
 
-    fn bytes(&mut self, max: usize) -> &'a [u8] {
+    pub(crate) fn bytes(&mut self, max: usize) -> &'a [u8] {
         let len = usize::from(self.byte()).min(max).min(self.0.len());
         let (bytes, rest) = self.0.split_at(len);
         self.0 = rest;
@@ -66,19 +77,24 @@ struct World {
     now: Instant,
     /// Datagrams in transit: arrival time, receiver and bytes.
     wire: VecDeque<(Instant, Side, Vec<u8>)>,
+    config: ClientConfig,
 }
 
 /// Runs two connections while `data` decides what happens to their packets and what their
 /// applications do. Panics if a timer spins or a connection never stops sending.
 pub fn connection(data: &[u8]) {
     let mut input = Input(data);
-    let Some(mut world) = World::new(input.byte()) else { return };
+    let seed = input.byte();
+    let Some(mut world) = World::new(seed) else { return };
+    if seed & EARLY != 0 && world.resume().is_none() {
+        return;
+    }
     for _ in 0..MAX_STEPS {
         for side in [Side::Client, Side::Server] {
             world.act(side, &mut input);
             world.transmit(side, &mut input);
         }
-        let patience = if input.0.is_empty() { Duration::MAX } else { STEP };
+        let patience = if input.is_empty() { Duration::MAX } else { STEP };
         if !world.advance(patience) {
             break;
         }
@@ -119,8 +135,10 @@ impl World {
     fn new(seed: u8) -> Option<Self> {
         let alpn = vec![b"fuzz".to_vec()];
         let fec = Some(FecConfig { codes: CodeSet::all(), ..FecConfig::default() });
-        let transport = Arc::new(TransportConfig { fec, ..TransportConfig::default() });
-        let crypto = Arc::new(NullServerConfig::new(alpn.clone()));
+        let ack_frequency = Some(AckFrequencyConfig { acks_per_window: 2, max_packets: 9 });
+        let transport =
+            Arc::new(TransportConfig { fec, ack_frequency, ..TransportConfig::default() });
+        let crypto = Arc::new(NullServerConfig::new(alpn.clone()).with_early_data());
         let server = Arc::new(ServerConfig { crypto, transport: transport.clone() });
         let end = |server, port, seed| End {
             endpoint: Endpoint::new(Arc::new(EndpointConfig::default()), server, [seed; 32]),
@@ -128,14 +146,38 @@ impl World {
             address: ([127, 0, 0, 1], port).into(),
             streams: Vec::new(),
         };
-        let mut ends = [end(None, 1, seed), end(Some(server), 2, !seed)];
+        let ends = [end(None, 1, seed), end(Some(server), 2, !seed)];
         let now = Instant::now();
-        let crypto = Arc::new(NullClientConfig::new(alpn));
+        let crypto = Arc::new(NullClientConfig::new(alpn).with_early_data());
         let config = ClientConfig { crypto, transport };
-        let remote = ends[1].address;
-        let opened = ends[0].endpoint.connect(now, config, remote, "localhost");
-        ends[0].connection = Some(opened.ok()?);
-        Some(Self { ends, now, wire: VecDeque::new() })
+        let mut world = Self { ends, now, wire: VecDeque::new(), config };
+        world.connect()?;
+        Some(world)
+    }
+
+    fn connect(&mut self) -> Option<()> {
+        let (config, remote) = (self.config.clone(), self.ends[1].address);
+        let opened = self.ends[0].endpoint.connect(self.now, config, remote, "localhost");
+        self.ends[0].connection = Some(opened.ok()?);
+        Some(())
+    }
+
+    /// Completes the handshake, forgets the connection, and begins another one in 0-RTT.
+    fn resume(&mut self) -> Option<()> {
+        for _ in 0..HANDSHAKE_STEPS {
+            for side in [Side::Client, Side::Server] {
+                self.transmit(side, &mut Input(&[]));
+            }
+            self.advance(STEP);
+        }
+        for end in &mut self.ends {
+            let (handle, _) = end.connection.take()?;
+            end.endpoint.handle_event(handle, EndpointEvent::Drained);
+        }
+        self.wire.clear();
+        self.connect()?;
+        let (_, client) = self.ends[0].connection.as_mut()?;
+        client.start_0rtt(self.now).then_some(())
     }
 
     /// Performs one action of the application.
@@ -161,7 +203,7 @@ impl World {
         }
         let index = input.index(streams.len());
         let Some(&id) = streams.get(index) else { return };
-        match input.byte() % 12 {
+        match input.byte() % 13 {
             0..=3 => {
                 let _ = connection.send_stream(id).write(&[1; 2_500]);
             }
@@ -171,6 +213,7 @@ impl World {
             6 => drop(connection.send_stream(id).finish()),
             7 => drop(connection.send_stream(id).reset(1)),
             8 => drop(connection.recv_stream(id).stop(1)),
+            12 => drop(connection.send_stream(id).reset_at(1, 10 * u64::from(input.byte()))),
             9 => while let Ok(Some(_)) = connection.recv_stream(id).read_chunk(1_000, false) {},
             _ => while let Ok(Some(_)) = connection.recv_stream(id).read_chunk(1_000, true) {},
         }
@@ -263,7 +306,7 @@ fn tamper(sender: &Connection, datagram: &mut [u8], input: &mut Input<'_>) -> us
         }
         _ => {}
     }
-    let mut packets = Coalesced::new(LOCAL_CID_SIZE);
+    let mut packets = Coalesced::new(HeaderRules { local_cid_len: USUAL_CID_SIZE, greased: true });
     while let Some(Ok(packet)) = packets.next(datagram) {
         if let Packet::Protected(packet) = packet {
             let _ = rewrite(sender, &packet, datagram, input);
@@ -280,7 +323,12 @@ fn rewrite(
     input: &mut Input<'_>,
 ) -> Option<()> {
     let space = &sender.spaces[packet.ty.space() as usize];
-    let keys = &space.keys.as_ref()?.local;
+    let keys = match packet.ty {
+        PacketType::ZeroRtt => sender.zero_rtt.sealer()?,
+        PacketType::Initial | PacketType::Handshake | PacketType::OneRtt => {
+            &space.keys.as_ref()?.local
+        }
+    };
     let whole = datagram.get_mut(packet.start..packet.end)?;
     let pn_len = keys.header.unprotect(whole, packet.number - packet.start).ok()?;
     let header = packet.unprotected(datagram).ok()?;

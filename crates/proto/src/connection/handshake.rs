@@ -3,7 +3,9 @@
 
 use super::first_answer::RetryState;
 use super::opening::NewToken;
-use super::{Connection, EndpointEvent, Event, State, mtu};
+use super::timer::Timer;
+use super::{Connection, EndpointEvent, Event, State};
+use crate::cid_generator::new_cid;
 use crate::config::{FecConfig, MAX_UDP_PAYLOAD, TransportConfig};
 use crate::crypto::{KeyChange, Keys, Session};
 use crate::error::{TransportError, TransportErrorCode};
@@ -11,18 +13,21 @@ use crate::fec::MAX_SYMBOL_SIZE;
 use crate::ids::{ConnectionId, Side, SpaceId};
 use crate::observe::Observation;
 use crate::path::cids::ResetToken;
-use crate::streams::{PeerLimits, StreamLimits};
+use crate::streams::StreamLimits;
 use crate::wire::code_id::CodeSet;
 use crate::wire::coding::VARINT_MAX;
 use crate::wire::transport_parameters::{
     FecParameters, Grease, HandshakeIds, MAX_ACK_DELAY_BOUND, TransportParameters,
 };
-use rand::RngCore;
 use rand::rngs::StdRng;
 use std::time::{Duration, Instant};
 
 /// The most bytes in a 1-RTT header besides the identifier: 1 of flags, 4 of packet number.
 const ONE_RTT_OVERHEAD: usize = 1 + 4;
+
+/// Identifiers are only replaced after this many packets arrived since the last time, which is more than
+/// replacing them takes.
+const ROTATION_PACKETS: u64 = 16;
 
 /// The state of the handshake.
 pub struct Handshake {
@@ -164,6 +169,7 @@ impl Connection {
                 None => {}
             }
         }
+        self.learn_0rtt_keys();
         if !self.handshake.complete && !self.handshake.session.is_handshaking() {
             self.complete_handshake(now)?;
         }
@@ -191,6 +197,7 @@ impl Connection {
             // The client has proven that it received what only this server could send.
             self.handshake.done_due = true;
             self.handshake.new_token.offer();
+            self.retire_0rtt_keys(now);
             self.confirm_handshake(now);
         }
         Ok(())
@@ -203,6 +210,8 @@ impl Connection {
         }
         self.handshake.confirmed = true;
         self.path.recovery.on_handshake_confirmed();
+        self.set_rotation_timer(now);
+        self.try_preferred_address(now);
         self.discard_space(now, SpaceId::Handshake);
     }
 
@@ -223,14 +232,33 @@ impl Connection {
     /// Issues further identifiers of this end to the peer.
     pub(super) fn issue_cids(&mut self) {
         let (rng, key, events) = (&mut self.rng, &self.reset_key, &mut self.endpoint_events);
+        let generator = &*self.connection_ids;
         self.local_cids.set_peer_limit(self.peer.active_connection_id_limit);
         self.local_cids.issue(|_| {
-            let mut bytes = [0; crate::endpoint::LOCAL_CID_SIZE];
-            rng.fill_bytes(&mut bytes);
-            let cid = ConnectionId::new(&bytes).unwrap_or_default();
+            let cid = new_cid(generator, rng);
             events.push_back(EndpointEvent::AddCid(cid));
             (cid, key.token(&cid))
         });
+    }
+
+    /// Replaces all identifiers of this end, unless the peer still has to retire some of those before.
+    pub(super) fn rotate_cids(&mut self, now: Instant) {
+        if self.is_closed() {
+            return;
+        }
+        // Otherwise identifiers that nobody sees would keep an idle connection alive.
+        let received = self.stats.received.packets;
+        if received - self.rotated_at >= ROTATION_PACKETS {
+            self.rotated_at = received;
+            self.local_cids.rotate();
+            self.issue_cids();
+        }
+        self.set_rotation_timer(now);
+    }
+
+    fn set_rotation_timer(&mut self, now: Instant) {
+        let next = self.connection_id_lifetime.and_then(|lifetime| now.checked_add(lifetime));
+        self.timers.set(Timer::Identifiers, next);
     }
 
     fn learn_peer_parameters(&mut self, now: Instant) -> Result<(), TransportError> {
@@ -247,23 +275,19 @@ impl Connection {
                 retry_source: self.handshake.retry.source,
             },
         )?;
+        self.check_version(&peer)?;
         self.observe(now, &Observation::Parameters { local: false, parameters: &peer });
+        self.conclude_0rtt(now, &peer)?;
         self.handshake.peer_parameters_known = true;
         let max_ack_delay = Duration::from_millis(peer.max_ack_delay);
         self.path.recovery.set_max_ack_delay(max_ack_delay);
-        self.egress.streams.set_peer_limits(PeerLimits {
-            max_data: peer.initial_max_data,
-            max_stream_data_bidi_local: peer.initial_max_stream_data_bidi_local,
-            max_stream_data_bidi_remote: peer.initial_max_stream_data_bidi_remote,
-            max_stream_data_uni: peer.initial_max_stream_data_uni,
-            max_streams_bidi: peer.initial_max_streams_bidi,
-            max_streams_uni: peer.initial_max_streams_uni,
-        });
-        self.path.mtu.set_peer_limit(mtu::peer_limit(&peer));
         if let Some(token) = peer.stateless_reset_token {
             self.path.remote_cids.set_handshake_token(ResetToken(token));
         }
-        self.update_capacity();
+        if let Some(offer) = &peer.preferred_address {
+            self.learn_preferred_address(offer)?;
+        }
+        self.adopt_limits(&peer);
         self.enable_fec(&peer);
         self.peer = peer;
         self.reset_idle_timer(now);
@@ -284,10 +308,9 @@ impl Connection {
         self.egress.enable_coding(&decoder, symbol_size, largest);
     }
 
-    /// How many bytes of frames fit in a 1-RTT packet that fills a datagram of `size` bytes.
+    /// How many bytes of frames fit in a packet with stream data that fills a datagram of `size` bytes.
     fn capacity(&self, size: u16) -> usize {
-        let overhead =
-            ONE_RTT_OVERHEAD + self.path.remote_cids.active().len() + super::transmit::TAG_SIZE;
+        let overhead = self.data_header_size(ONE_RTT_OVERHEAD) + super::transmit::TAG_SIZE;
         usize::from(size).saturating_sub(overhead)
     }
 

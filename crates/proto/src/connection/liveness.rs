@@ -42,18 +42,18 @@ impl Connection {
         if !crypto && backlog == Backlog::Empty {
             return Standstill::Idle;
         }
-        if self.path.address.is_blocked() {
+        let full = u64::from(self.path.mtu.size());
+        // Not everything can be split to use what is left of the allowance.
+        if self.path.address.allowance() < full {
             return Standstill::Amplification;
         }
-        let has_keys = self.spaces[SpaceId::Data as usize].keys.is_some();
-        let ready = has_keys && self.may_send_in(SpaceId::Data);
+        let ready = self.sealer(SpaceId::Data).is_some();
         if !crypto && !ready {
             return Standstill::Handshake;
         }
         if !crypto && backlog == Backlog::Credit {
             return Standstill::Credit;
         }
-        let full = u64::from(self.path.mtu.size());
         let window = self.path.recovery.bytes_in_flight() + full > self.path.congestion.window();
         if window && self.timers.is_set(Timer::LossDetection) {
             return Standstill::Window;

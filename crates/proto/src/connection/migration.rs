@@ -6,6 +6,8 @@
 //! go out in datagrams of their own, so that neither congestion control nor what else is to be sent
 //! delays them or is charged for them.
 
+mod preferred;
+
 use super::receive::Arrival;
 use super::timer::Timer;
 use super::transmit::{TAG_SIZE, Transmit};
@@ -16,6 +18,8 @@ use crate::ids::{ConnectionId, SpaceId};
 use crate::path::{Challenge, Conditions, Validation};
 use crate::recovery::rtt::RttEstimator;
 use crate::wire::frame::Frame;
+use preferred::Preferred;
+pub(super) use preferred::offer;
 use rand::Rng;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -61,6 +65,11 @@ pub(super) struct Migration {
     /// The identifier of ours that the peer's newest packet was sent to.
     addressed: Option<ConnectionId>,
     queue: VecDeque<PathFrame>,
+    /// The address that the server prefers, while this end finds out whether it is there.
+    preferred: Option<Preferred>,
+    /// Where the server was before this end went over to the address that it prefers. Late packets come
+    /// from there.
+    original: Option<SocketAddr>,
 }
 
 impl Migration {
@@ -94,6 +103,10 @@ impl Connection {
     /// handshake is confirmed (RFC 9000 section 9). If they must not, a NAT may still give them
     /// another port.
     pub(super) fn may_come_from(&self, remote: SocketAddr) -> bool {
+        let preferred = self.migration.preferred.as_ref().map(|preferred| preferred.remote);
+        if self.side.is_client() && [preferred, self.migration.original].contains(&Some(remote)) {
+            return true;
+        }
         let may_move = self.config.migration || remote.ip() == self.path.remote.ip();
         remote == self.path.remote
             || (self.side.is_server() && self.handshake.confirmed && may_move)
@@ -123,7 +136,8 @@ impl Connection {
         dcid: ConnectionId,
     ) -> Result<(), TransportError> {
         let addressed = self.migration.addressed.replace(dcid);
-        if arrival.remote == self.path.remote {
+        // Servers do not move; where else one is heard is of no importance to a client.
+        if arrival.remote == self.path.remote || self.side.is_client() {
             return Ok(());
         }
         if self.migration.previous.as_ref().is_some_and(|path| path.remote == arrival.remote) {
@@ -216,7 +230,14 @@ impl Connection {
     }
 
     /// Handles a PATH_RESPONSE, which may come on any path (RFC 9000 section 8.2.3).
-    pub(super) fn on_path_response(&mut self, now: Instant, data: [u8; 8]) {
+    pub(super) fn on_path_response(
+        &mut self,
+        now: Instant,
+        data: [u8; 8],
+    ) -> Result<(), TransportError> {
+        if self.reach_preferred_address(now, data)? {
+            return Ok(());
+        }
         let answered = self.migration.challenge.as_ref().and_then(|c| c.is_answered(data));
         match answered {
             None => {}
@@ -232,6 +253,7 @@ impl Connection {
                 self.update_loss_timer(now);
             }
         }
+        Ok(())
     }
 
     /// Challenges the present path again, or gives it up.
@@ -258,6 +280,9 @@ impl Connection {
             if allowance >= MIN_PATH_DATAGRAM {
                 return Some(self.write_path_frame(now, &next, allowance, out));
             }
+        }
+        if let Some(transmit) = self.challenge_preferred_address(now, out) {
+            return Some(transmit);
         }
         let remote = self.path.remote;
         let limit = self.path_allowance(remote);

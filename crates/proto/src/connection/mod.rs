@@ -1,6 +1,7 @@
 //! One QUIC connection, sans-IO: datagrams, timeouts and application calls go in; datagrams,
 //! timeouts and events come out.
 
+mod ack_frequency;
 mod api;
 mod assemble;
 mod close;
@@ -19,8 +20,10 @@ mod outcome;
 mod receive;
 mod space;
 mod stats;
+pub(crate) mod target;
 mod timer;
 mod transmit;
+mod zero_rtt;
 
 #[cfg(test)]
 mod tests;
@@ -33,8 +36,9 @@ pub(crate) use opening::Opening;
 pub use stats::{ConnectionStats, TrafficStats};
 pub use transmit::Transmit;
 
-use crate::config::{SocketFeatures, TransportConfig};
-use crate::crypto::{ClientCrypto, Keys, ServerCryptoConfig, Session, StartError};
+use crate::cid_generator::{ConnectionIdGenerator, new_cid};
+use crate::config::{Extensions, PreferredAddresses, SocketFeatures, TransportConfig};
+use crate::crypto::{ClientCrypto, ExportError, Keys, ServerCryptoConfig, Session, StartError};
 pub use crate::egress::SendDatagramError;
 use crate::egress::{DatagramQueue, Egress};
 use crate::endpoint::ConnectError;
@@ -46,8 +50,10 @@ use crate::path::cids::{LocalCids, ResetToken};
 use crate::path::{LossMemory, NewPath, Path, Settled};
 use crate::reset::ResetKey;
 use crate::streams::{StreamStats, Streams};
-use crate::wire::packet::VERSION_1;
-use crate::wire::transport_parameters::TransportParameters;
+use crate::version::Version;
+use crate::wire::packet::HeaderRules;
+use crate::wire::transport_parameters::{TransportParameters, VersionInformation};
+use ack_frequency::AckFrequencyState;
 use close::CloseState;
 use handshake::Handshake;
 use key_update::KeyPhases;
@@ -64,6 +70,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use timer::{Timer, TimerTable};
+use zero_rtt::ZeroRtt;
 
 /// A connection that is kept alive sends a PING after this share of the idle timeout. What is left of
 /// that is how long the path may be gone at the worst moment, just before the PING.
@@ -85,6 +92,20 @@ pub struct NewConnection {
     pub loss_memory: LossMemory,
     /// Makes the stateless reset tokens of this end's identifiers.
     pub reset_key: ResetKey,
+    /// Where a server's clients are asked to send to.
+    pub preferred_address: Option<PreferredAddresses>,
+    /// The version of its first packets.
+    pub version: Version,
+    /// The versions of this end, best first.
+    pub versions: Vec<Version>,
+    /// Generates this end's identifiers.
+    pub connection_ids: Arc<dyn ConnectionIdGenerator>,
+    /// After how long they are replaced.
+    pub connection_id_lifetime: Option<Duration>,
+    /// How packets to this end are read.
+    pub header_rules: HeaderRules,
+    /// What this end offers.
+    pub extensions: Extensions,
     /// What the socket does.
     pub socket: SocketFeatures,
 }
@@ -113,12 +134,22 @@ pub struct Connection {
     migration: Migration,
     local_cids: LocalCids,
     reset_key: ResetKey,
+    version: Version,
+    versions: Vec<Version>,
+    connection_ids: Arc<dyn ConnectionIdGenerator>,
+    connection_id_lifetime: Option<Duration>,
+    /// How many packets had been received when this end's identifiers were last replaced.
+    rotated_at: u64,
+    header_rules: HeaderRules,
+    extensions: Extensions,
     socket: SocketFeatures,
     /// The token that the endpoint knows.
     reset_token: Option<ResetToken>,
     peer: TransportParameters,
     egress: Egress,
+    ack_frequency: AckFrequencyState,
     early: EarlyPackets,
+    zero_rtt: ZeroRtt,
     key_phases: KeyPhases,
     datagrams_in: DatagramQueue<()>,
     fec_in: ReceiveSessions,
@@ -148,6 +179,15 @@ struct Scratch {
     recovered: Vec<u8>,
 }
 
+/// The streams of a connection on which nothing was said yet.
+fn new_streams(config: &TransportConfig, side: Side) -> Streams {
+    let scheduler = || config.scheduler.build();
+    let order = config.resend_order.build(&scheduler);
+    let streams = Streams::new(side, handshake::stream_limits(config), scheduler(), order);
+    let protection = config.redundancy.clone().map(Protection::new);
+    streams.with_delivery(config.delivery.clone()).with_protection(protection)
+}
+
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connection")
@@ -167,11 +207,13 @@ impl Connection {
         server_name: &str,
     ) -> Result<Self, ConnectError> {
         let remote_cid = new.original_dcid;
-        let keys = crypto.initial_keys(VERSION_1, &new.original_dcid)?;
+        let keys = crypto.initial_keys(new.version.number(), &new.original_dcid)?;
+        let version = new.version.number();
         let mut connection = Self::new(new, remote_cid, None, keys, |params| {
-            crypto.start_session(VERSION_1, server_name, params)
+            crypto.start_session(version, server_name, params)
         })?;
         connection.handshake.retry.crypto = Some(crypto);
+        connection.handshake.retry.server_name = server_name.to_owned();
         connection.drive_handshake(now).map_err(ConnectError::Handshake)?;
         Ok(connection)
     }
@@ -184,8 +226,9 @@ impl Connection {
         opening: Opening,
     ) -> Result<Self, ConnectError> {
         let Opening { remote_cid, initial_dcid, retry_source, validated, new_token } = opening;
-        let keys = crypto.initial_keys(VERSION_1, &initial_dcid)?;
-        let start = |params| crypto.start_session(VERSION_1, params);
+        let version = new.version.number();
+        let keys = crypto.initial_keys(version, &initial_dcid)?;
+        let start = |params| crypto.start_session(version, params);
         let mut connection = Self::new(new, remote_cid, retry_source, keys, start)?;
         connection.admitted(now, validated, new_token);
         Ok(connection)
@@ -207,6 +250,13 @@ impl Connection {
             seed,
             loss_memory,
             reset_key,
+            preferred_address,
+            version,
+            versions,
+            connection_ids,
+            connection_id_lifetime,
+            header_rules,
+            extensions,
             socket,
         } = new;
         let mut rng = StdRng::from_seed(seed);
@@ -218,7 +268,21 @@ impl Connection {
             retry_source,
             &mut rng,
         );
+        local.grease_quic_bit = extensions.grease_quic_bit;
+        local.reset_stream_at = extensions.reset_stream_at;
+        local.version_information =
+            extensions.version_information.then(|| VersionInformation::new(version, &versions));
+        local.min_ack_delay = ack_frequency::min_ack_delay(extensions, local.max_ack_delay);
         local.stateless_reset_token = side.is_server().then(|| reset_key.token(&local_cid).0);
+        let mut endpoint_events = VecDeque::new();
+        let mut local_cids = LocalCids::new(local_cid);
+        if let Some(addresses) = preferred_address.filter(|_| side.is_server()) {
+            let cid = new_cid(&*connection_ids, &mut rng);
+            let token = reset_key.token(&cid);
+            local_cids.add_preferred(cid, token);
+            endpoint_events.push_back(EndpointEvent::AddCid(cid));
+            local.preferred_address = Some(migration::offer(addresses, cid, token));
+        }
         let mut parameters = Vec::new();
         local.encode(side, &mut parameters);
         let session = start(parameters)?;
@@ -236,12 +300,7 @@ impl Connection {
             congestion: config.congestion.clone(),
             seed: rng.random(),
         };
-        let scheduler = || config.scheduler.build();
-        let order = config.resend_order.build(&scheduler);
-        let limits = handshake::stream_limits(&config);
-        let streams = Streams::new(side, limits, scheduler(), order);
-        let protection = config.redundancy.clone().map(Protection::new);
-        let streams = streams.with_delivery(config.delivery.clone()).with_protection(protection);
+        let streams = new_streams(&config, side);
         let reaction = config.loss_reaction.build();
         let buffer = config.datagram_send_buffer;
         Ok(Self {
@@ -251,13 +310,22 @@ impl Connection {
             spaces,
             path: Path::new(path),
             migration: Migration::default(),
-            local_cids: LocalCids::new(local_cid),
+            local_cids,
             reset_key,
             reset_token: None,
+            version,
+            versions,
+            connection_ids,
+            connection_id_lifetime,
+            rotated_at: 0,
+            header_rules,
+            extensions,
             socket,
             peer: TransportParameters::default(),
             egress: Egress::new(streams, reaction, buffer, config.mix_streams),
+            ack_frequency: AckFrequencyState::default(),
             early: EarlyPackets::default(),
+            zero_rtt: ZeroRtt::default(),
             key_phases: KeyPhases::default(),
             datagrams_in: DatagramQueue::new(config.datagram_receive_buffer.unwrap_or(0)),
             fec_in: ReceiveSessions::new(config.fec),
@@ -265,7 +333,7 @@ impl Connection {
             close: CloseState::default(),
             events: VecDeque::new(),
             datagram_announced: false,
-            endpoint_events: VecDeque::new(),
+            endpoint_events,
             observer: None,
             observed: Observed::default(),
             stats: ConnectionStats::default(),
@@ -302,6 +370,12 @@ impl Connection {
         self.state == State::Drained
     }
 
+    /// The version of QUIC that the connection uses. A client's may change until the server has answered.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
     /// The peer's address.
     #[must_use]
     pub fn remote_address(&self) -> SocketAddr {
@@ -327,7 +401,26 @@ impl Connection {
         self.handshake.session.server_name().map(str::to_owned)
     }
 
-    /// The peer's transport parameters, as far as known.
+    /// Fills `output` with keying material that both ends of this connection can compute, and nobody
+    /// else (RFC 5705, RFC 8446 section 7.5). `label` says what it is for and `context` what else it
+    /// is bound to; both ends must agree on them.
+    ///
+    /// # Errors
+    /// The handshake is not complete, or the length of `output` is zero or too large.
+    pub fn export_keying_material(
+        &self,
+        output: &mut [u8],
+        label: &[u8],
+        context: Option<&[u8]>,
+    ) -> Result<(), ExportError> {
+        if !self.handshake.complete {
+            return Err(ExportError);
+        }
+        self.handshake.session.export_keying_material(output, label, context)
+    }
+
+    /// The peer's transport parameters, as far as known. A client that sends 0-RTT packets knows
+    /// those that it remembers.
     #[must_use]
     pub fn peer_parameters(&self) -> &TransportParameters {
         &self.peer
@@ -454,7 +547,10 @@ impl Connection {
                 self.spaces[SpaceId::Data as usize].ping = true;
             }
             Timer::OldKeys => self.key_phases.forget_previous(),
+            Timer::ZeroRttKeys => self.zero_rtt.forget_keys(),
             Timer::PathValidation => self.on_path_timer(now),
+            Timer::Identifiers => self.rotate_cids(now),
+            Timer::PreferredAddress => self.on_preferred_address_timer(now),
             Timer::Redundancy => {
                 self.egress.release_overdue(now);
                 self.egress.tend(now, &self.path.view());

@@ -98,8 +98,11 @@ impl Connection {
 
     /// Keeps a token of the server for the next connection.
     pub(super) fn on_new_token(&mut self, token: &[u8]) {
+        // The next connection begins with the first version, and tokens are good for one (RFC 9369
+        // section 5).
+        let useful = self.versions.first() == Some(&self.version);
         let new_token = &mut self.handshake.new_token;
-        if new_token.received < MAX_NEW_TOKENS && token.len() <= MAX_TOKEN {
+        if useful && new_token.received < MAX_NEW_TOKENS && token.len() <= MAX_TOKEN {
             new_token.received += 1;
             self.endpoint_events.push_back(EndpointEvent::NewToken(token.to_vec()));
         }

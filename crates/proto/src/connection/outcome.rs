@@ -1,7 +1,7 @@
 //! What happens to sent packets: tells the owner of each frame whether it was acknowledged or lost.
 
 use super::timer::Timer;
-use super::{Connection, SpaceId};
+use super::{Connection, SpaceId, State};
 use crate::egress::Outcome;
 use crate::error::TransportError;
 use crate::fec::redundancy::PathView;
@@ -51,6 +51,9 @@ impl Connection {
         let persistent = self.path.detect_lost(now, space, &mut settled);
         self.on_lost(now, space, settled, persistent);
         self.path.conclude(now);
+        if space == SpaceId::Data {
+            self.update_ack_rate();
+        }
         if self.path.check_mtu() {
             self.stats.black_holes += 1;
             self.update_capacity();
@@ -67,7 +70,7 @@ impl Connection {
         let exponent = u32::from(self.peer.ack_delay_exponent);
         let micros = raw.checked_shl(exponent).filter(|v| v >> exponent == raw);
         let delay = Duration::from_micros(micros.unwrap_or(u64::MAX));
-        let promised = Duration::from_millis(self.peer.max_ack_delay);
+        let promised = self.path.recovery.max_ack_delay();
         if self.handshake.confirmed { delay.min(promised) } else { delay }
     }
 
@@ -99,7 +102,7 @@ impl Connection {
     }
 
     /// Tells the owner of a frame what happened to it.
-    fn on_token(
+    pub(super) fn on_token(
         &mut self,
         now: Instant,
         space: SpaceId,
@@ -127,6 +130,7 @@ impl Connection {
             Token::Repair { session, first, end } => {
                 self.egress.on_repair(session, first, end, outcome);
             }
+            Token::AckFrequency(sequence) => self.on_ack_request_settled(sequence, arrived),
             Token::HandshakeDone => self.handshake.done_due = !arrived,
             Token::NewTokenFrame => self.handshake.new_token.due = !arrived,
             Token::NewConnectionId(seq) if arrived => self.local_cids.on_announcement_acked(seq),
@@ -185,18 +189,39 @@ impl Connection {
     /// Sends probes: packets that find out whether anything arrives at all. They carry the oldest
     /// unacknowledged data, which helps at once if it was lost, but it does not count as lost.
     fn probe(&mut self, now: Instant, space: SpaceId, count: u8) {
-        self.spaces[space as usize].probes = count;
-        if space != SpaceId::Data {
-            // In both spaces (RFC 9002 section 6.2.4): neither must starve because the window is
-            // full of data that was lost in the other.
-            for s in self.spaces.iter_mut().take(2).filter(|s| s.keys.is_some()) {
-                s.crypto.resend_unacked();
-                if s.crypto.has_output() {
-                    s.probes = count;
-                }
-            }
+        if space == SpaceId::Data {
+            self.probe_data(now, count);
             return;
         }
+        self.probe_handshake(space, count);
+        if self.may_have_moved_early() {
+            self.probe_data(now, count);
+        }
+    }
+
+    /// Probes in both spaces of the handshake (RFC 9002 section 6.2.4): neither must starve because
+    /// the window is full of data that was lost in the other.
+    fn probe_handshake(&mut self, space: SpaceId, count: u8) {
+        self.spaces[space as usize].probes = count;
+        for s in self.spaces.iter_mut().take(2).filter(|s| s.keys.is_some()) {
+            s.crypto.resend_unacked();
+            if s.crypto.has_output() {
+                s.probes = count;
+            }
+        }
+    }
+
+    /// Whether the handshake may be confirmed at the server, and this client not know it because it
+    /// has another address since. The server has discarded the keys of the handshake then, and only a
+    /// 1-RTT packet tells it where the client is.
+    fn may_have_moved_early(&self) -> bool {
+        let confirmable = self.state == State::Established && !self.handshake.confirmed;
+        self.side.is_client() && confirmable && self.path.recovery.pto_count() > 1
+    }
+
+    fn probe_data(&mut self, now: Instant, count: u8) {
+        let space = SpaceId::Data;
+        self.spaces[space as usize].probes = count;
         let path = self.path.view();
         let oldest = self.path.recovery.sent(space).filter(|p| p.is_probed()).take(count.into());
         let sent = oldest.flat_map(|p| p.tokens.iter().map(|token| (p.time, *token)));
@@ -214,6 +239,7 @@ impl Connection {
                 | Token::Control(_)
                 | Token::HandshakeDone
                 | Token::NewTokenFrame
+                | Token::AckFrequency(_)
                 | Token::NewConnectionId(_)
                 | Token::RetireConnectionId(_) => {
                     self.on_token(now, space, &token, Outcome::Lost(time), &path);

@@ -24,7 +24,7 @@ pub(super) const MAX_UNDECRYPTABLE_BYTES: usize = 20 * 1024;
 /// A packet that arrived before its keys were available.
 #[derive(Debug)]
 struct EarlyPacket {
-    space: SpaceId,
+    ty: PacketType,
     ecn: Option<EcnCodepoint>,
     bytes: Vec<u8>,
 }
@@ -37,18 +37,18 @@ pub struct EarlyPackets {
 }
 
 impl EarlyPackets {
-    fn push(&mut self, space: SpaceId, ecn: Option<EcnCodepoint>, packet: &[u8]) {
+    fn push(&mut self, ty: PacketType, ecn: Option<EcnCodepoint>, packet: &[u8]) {
         let fits = self.packets.len() < MAX_UNDECRYPTABLE
             && self.bytes + packet.len() <= MAX_UNDECRYPTABLE_BYTES;
         if fits {
             self.bytes += packet.len();
-            self.packets.push(EarlyPacket { space, ecn, bytes: packet.to_vec() });
+            self.packets.push(EarlyPacket { ty, ecn, bytes: packet.to_vec() });
         }
     }
 
-    /// Takes the first packet whose space is `ready`.
-    fn take(&mut self, ready: impl Fn(SpaceId) -> bool) -> Option<EarlyPacket> {
-        let index = self.packets.iter().position(|packet| ready(packet.space))?;
+    /// Takes the first packet whose type is `ready`.
+    fn take(&mut self, ready: impl Fn(PacketType) -> bool) -> Option<EarlyPacket> {
+        let index = self.packets.iter().position(|packet| ready(packet.ty))?;
         let packet = self.packets.remove(index);
         self.bytes -= packet.bytes.len();
         Some(packet)
@@ -131,22 +131,41 @@ impl Connection {
     }
 
     fn take_early(&mut self) -> Option<EarlyPacket> {
-        let ready = SpaceId::ALL.map(|space| self.can_open(space));
-        self.early.take(|space| ready[space as usize])
+        let mut early = std::mem::take(&mut self.early);
+        // What will never be readable is taken as well, and dropped when it is processed.
+        let taken = early.take(|ty| self.can_open(ty) || !self.may_wait(ty));
+        self.early = early;
+        taken
     }
 
-    /// Whether packets of `space` can be processed now. 1-RTT packets cannot until the handshake is
+    /// Whether packets of this type can be processed now. 1-RTT packets cannot until the handshake is
     /// complete (RFC 9001 section 5.7).
-    fn can_open(&self, space: SpaceId) -> bool {
-        let allowed = space != SpaceId::Data || self.handshake.complete;
-        allowed && self.spaces[space as usize].keys.is_some()
+    fn can_open(&self, ty: PacketType) -> bool {
+        match ty {
+            PacketType::OneRtt if !self.handshake.complete => false,
+            PacketType::ZeroRtt => self.zero_rtt.opener().is_some(),
+            PacketType::Initial | PacketType::Handshake | PacketType::OneRtt => {
+                self.spaces[ty.space() as usize].keys.is_some()
+            }
+        }
+    }
+
+    /// Whether a packet of this type that cannot be opened now may be opened later.
+    fn may_wait(&self, ty: PacketType) -> bool {
+        match ty {
+            PacketType::Initial => false,
+            PacketType::ZeroRtt => self.awaits_0rtt_keys(),
+            PacketType::Handshake | PacketType::OneRtt => self.state == State::Handshaking,
+        }
     }
 
     fn handle_packets(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
-        let mut packets = Coalesced::new(crate::endpoint::LOCAL_CID_SIZE);
+        let mut packets = Coalesced::new(self.header_rules);
         while let Some(Ok(packet)) = packets.next(datagram) {
+            if packet.version().is_some_and(|version| version != self.version) {
+                continue;
+            }
             match packet {
-                Packet::Protected(packet) if packet.ty == PacketType::ZeroRtt => {}
                 Packet::Protected(packet) => self.handle_packet(now, arrival, &packet, datagram),
                 Packet::Retry(packet) => self.on_retry(now, &packet, datagram),
                 Packet::VersionNegotiation(packet) => {
@@ -167,9 +186,9 @@ impl Connection {
         datagram: &mut [u8],
     ) {
         let space = packet.ty.space();
-        if !self.can_open(space) {
-            if self.state == State::Handshaking && space != SpaceId::Initial {
-                self.early.push(space, arrival.ecn, &datagram[packet.start..packet.end]);
+        if !self.can_open(packet.ty) {
+            if self.may_wait(packet.ty) {
+                self.early.push(packet.ty, arrival.ecn, &datagram[packet.start..packet.end]);
             }
             return;
         }
@@ -182,7 +201,7 @@ impl Connection {
             self.on_undecryptable(now, space);
             return;
         };
-        if space == SpaceId::Data {
+        if packet.ty == PacketType::OneRtt {
             self.on_opened(now, opened.phase, opened.pn);
         }
         if self.state == State::Closing {
@@ -205,12 +224,17 @@ impl Connection {
         datagram: &'a mut [u8],
     ) -> Option<Opened<'a>> {
         let space = &self.spaces[packet.ty.space() as usize];
-        let keys = &space.keys.as_ref()?.remote;
+        let keys = match packet.ty {
+            PacketType::ZeroRtt => self.zero_rtt.opener()?,
+            PacketType::Initial | PacketType::Handshake | PacketType::OneRtt => {
+                &space.keys.as_ref()?.remote
+            }
+        };
         let (header, pn) = unprotect(keys, space.acks.largest(), packet, datagram)?;
         // A failed attempt destroys the payload, so the right key must be chosen up front.
-        let phase = match packet.ty.space() {
-            SpaceId::Data => self.key_phases.of(header.key_phase, pn),
-            _ => Phase::Current,
+        let phase = match packet.ty {
+            PacketType::OneRtt => self.key_phases.of(header.key_phase, pn),
+            PacketType::Initial | PacketType::ZeroRtt | PacketType::Handshake => Phase::Current,
         };
         let key = self.key_phases.opener(phase, &*keys.packet)?;
         let payload = open(key, &header, pn, datagram)?;
@@ -236,7 +260,8 @@ impl Connection {
         }
         self.stats.received.packets += 1;
         let size = packet.end - packet.start;
-        self.observe(now, &Observation::PacketReceived { space, pn, size, payload });
+        let early = packet.ty == PacketType::ZeroRtt;
+        self.observe(now, &Observation::PacketReceived { space, early, pn, size, payload });
         if space == SpaceId::Handshake && self.side.is_server() {
             self.on_address_validated();
             self.discard_space(now, SpaceId::Initial);
@@ -314,6 +339,9 @@ impl Connection {
                     .on_frame(now, &other, &packet.dcid)
                     .map_err(|e| e.in_frame(info.first_type))?,
             }
+            if let (PacketType::ZeroRtt, Frame::Stream(stream)) = (packet.ty, &frame) {
+                self.egress.streams.set_early(stream.id);
+            }
         }
         if crypto {
             self.on_crypto_data(now, space)?;
@@ -370,10 +398,9 @@ impl Connection {
                 }
                 Ok(())
             }
-            Frame::PathResponse(data) => {
-                self.on_path_response(now, data);
-                Ok(())
-            }
+            Frame::AckFrequency(request) => self.on_ack_frequency(&request),
+            Frame::ImmediateAck => self.on_immediate_ack(),
+            Frame::PathResponse(data) => self.on_path_response(now, data),
             Frame::HandshakeDone if self.side.is_client() => {
                 if !self.handshake.complete {
                     return Err(violation("HANDSHAKE_DONE before the handshake was done"));
@@ -399,6 +426,12 @@ impl Connection {
             Frame::Datagram(data) => self.on_datagram_frame(data),
             Frame::ResetStream { id, code, final_size } => {
                 self.egress.streams.received_reset(id, code, final_size)
+            }
+            Frame::ResetStreamAt { .. } if !self.extensions.reset_stream_at => {
+                Err(violation("RESET_STREAM_AT was not negotiated"))
+            }
+            Frame::ResetStreamAt { id, code, final_size, reliable_size } => {
+                self.egress.streams.received_reset_at(id, code, final_size, reliable_size)
             }
             Frame::StopSending { id, code } => {
                 let withdrawn = self.egress.streams.received_stop_sending(id, code)?;

@@ -21,13 +21,19 @@ pub enum Timer {
     KeepAlive,
     /// The previous keys are no longer needed.
     OldKeys,
+    /// The key of 0-RTT packets is no longer needed.
+    ZeroRttKeys,
     /// A path is not validated yet: it is challenged again, or given up.
     PathValidation,
+    /// This end's identifiers are to be replaced.
+    Identifiers,
+    /// The server's preferred address is not validated yet: it is challenged again, or given up.
+    PreferredAddress,
 }
 
 impl Timer {
     /// All timers, in the order in which simultaneous ones fire.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Close,
         Self::Idle,
         Self::LossDetection,
@@ -36,7 +42,10 @@ impl Timer {
         Self::Pacing,
         Self::KeepAlive,
         Self::OldKeys,
+        Self::ZeroRttKeys,
         Self::PathValidation,
+        Self::Identifiers,
+        Self::PreferredAddress,
     ];
 }
 

@@ -4,6 +4,7 @@ use super::timer::Timer;
 use super::{Connection, State};
 use crate::config::MIN_UDP_PAYLOAD;
 use crate::congestion::PacketState;
+use crate::crypto::DirectionalKeys;
 use crate::ecn::EcnCodepoint;
 use crate::ids::{ConnectionId, SpaceId, StreamId};
 use crate::observe::Observation;
@@ -11,6 +12,7 @@ use crate::path::Gate;
 use crate::recovery::sent::SentPacket;
 use crate::recovery::token::Tokens;
 use crate::wire::packet::{Layout, LongHeader, LongType, ShortHeader, TruncatedNumber};
+use rand::Rng;
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -58,6 +60,8 @@ pub(super) struct OpenPacket {
     pub(super) redundant: bool,
     /// Whether the whole datagram must be padded.
     pub(super) pad: bool,
+    /// Whether it is a 0-RTT packet.
+    pub(super) early: bool,
     /// Whether its datagram is marked with ECT(0).
     pub(super) ect0: bool,
     /// The stream whose data it carries. Data that may share a packet with any stream does not
@@ -168,7 +172,7 @@ impl Connection {
         let mut open: Option<OpenPacket> = None;
         let mut pad = false;
         for space in SpaceId::ALL {
-            if self.spaces[space as usize].keys.is_none() || !self.may_send_in(space) {
+            if self.sealer(space).is_none() || (closing && self.is_early(space)) {
                 continue;
             }
             if space == SpaceId::Initial && !first && limit < usize::from(MIN_UDP_PAYLOAD) {
@@ -231,6 +235,20 @@ impl Connection {
         space != SpaceId::Data || self.handshake.complete || self.side.is_server()
     }
 
+    /// Whether packets of this space are 0-RTT packets at present.
+    fn is_early(&self, space: SpaceId) -> bool {
+        space == SpaceId::Data && self.is_sending_0rtt()
+    }
+
+    /// The keys that seal packets of this space, if any may be sent.
+    pub(super) fn sealer(&self, space: SpaceId) -> Option<&DirectionalKeys> {
+        if self.is_early(space) {
+            return self.zero_rtt.sealer();
+        }
+        let keys = self.spaces[space as usize].keys.as_ref().filter(|_| self.may_send_in(space))?;
+        Some(&keys.local)
+    }
+
     /// Starts a packet with its header; frames may follow.
     pub(super) fn start_packet(
         &self,
@@ -244,10 +262,13 @@ impl Connection {
         let ty = match space {
             SpaceId::Initial => Some(LongType::Initial { token: &self.handshake.retry.token }),
             SpaceId::Handshake => Some(LongType::Handshake),
-            SpaceId::Data => None,
+            SpaceId::Data => self.is_sending_0rtt().then_some(LongType::ZeroRtt),
         };
         let layout = match ty {
-            Some(ty) => LongHeader { ty, dcid, scid: self.handshake.local_cid }.encode(number, out),
+            Some(ty) => {
+                LongHeader { version: self.version, ty, dcid, scid: self.handshake.local_cid }
+                    .encode(number, out)
+            }
             None => ShortHeader { dcid, spin: false, key_phase: self.key_phases.bit }
                 .encode(number, out),
         };
@@ -263,6 +284,7 @@ impl Connection {
             in_flight: false,
             redundant: false,
             pad: false,
+            early: self.is_early(space),
             ect0: self.mark().is_some(),
             stream: None,
         }
@@ -271,26 +293,36 @@ impl Connection {
     /// Protects the packet whose payload ends at `end`; `out` has room for the tag after that.
     pub(super) fn seal(&mut self, now: Instant, packet: OpenPacket, end: usize, out: &mut [u8]) {
         let Layout { start, number, payload } = packet.layout;
-        let (space, pn) = (packet.space, packet.pn);
+        let OpenPacket { space, pn, early, .. } = packet;
         let size = end + TAG_SIZE - start;
         self.observe(
             now,
-            &Observation::PacketSent { space, pn, size, payload: &out[payload..end] },
+            &Observation::PacketSent { space, early, pn, size, payload: &out[payload..end] },
         );
         let whole = &mut out[..end + TAG_SIZE];
         // The first cannot fail for a packet that fits in a datagram, and the second cannot fail
         // for a packet that has a tag and a sample.
         let length = packet.layout.finish(0, whole);
         debug_assert!(length.is_ok());
-        if space == SpaceId::Data {
+        if self.greases_fixed_bit() && self.rng.random() {
+            packet.layout.clear_fixed_bit(whole);
+        }
+        if space == SpaceId::Data && !early {
             self.key_phases.on_sealed();
         }
-        if let Some(keys) = &self.spaces[space as usize].keys {
-            let sealed =
-                keys.local.protect(pn, &mut whole[start..], number - start, payload - number);
+        if let Some(keys) = self.sealer(space) {
+            let sealed = keys.protect(pn, &mut whole[start..], number - start, payload - number);
             debug_assert!(sealed.is_ok());
         }
         self.on_packet_sent(now, packet, size);
+    }
+
+    /// Whether the fixed bit of sent packets is chosen at random: this end may, and the peer has said on
+    /// this very connection that it ignores the bit (RFC 9287 section 3.1).
+    fn greases_fixed_bit(&self) -> bool {
+        self.extensions.grease_quic_bit
+            && self.handshake.peer_parameters_known
+            && self.peer.grease_quic_bit
     }
 
     fn on_packet_sent(&mut self, now: Instant, packet: OpenPacket, size: usize) {

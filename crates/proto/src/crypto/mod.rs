@@ -4,11 +4,12 @@
 //! [`rustls`] is TLS 1.3. [`null`] is for simulations: its messages and packets have the same
 //! shape, but nothing is secret.
 
+mod client_hello;
 pub mod null;
 pub mod retry;
 pub mod rustls;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use ::rustls::pki_types::CertificateDer;
 
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{ConnectionId, SpaceId};
-use crate::wire::packet::VERSION_1;
+use crate::version::Version;
 
 /// Number of bytes that sealing adds to a packet: the tag length of all AEADs in QUIC v1 (RFC 9001
 /// section 5.3).
@@ -250,6 +251,18 @@ pub trait Session: Send {
     /// handshake is complete (RFC 9001 section 8.2).
     fn transport_parameters(&self) -> Option<&[u8]>;
 
+    /// The key of 0-RTT packets: on a client for sealing them, if it resumes a session whose server
+    /// permits 0-RTT, and on a server for opening them, once it has read a ClientHello and accepts
+    /// them. `None` if there is no 0-RTT (RFC 9001 section 4.6).
+    fn early_keys(&self) -> Option<DirectionalKeys>;
+
+    /// On a client: the encoded transport parameters that the server had in the session that is being
+    /// resumed, if [`early_keys`](Self::early_keys) are available and the handshake is in progress.
+    fn early_parameters(&self) -> Option<&[u8]>;
+
+    /// Whether the server accepts 0-RTT packets. On a client, known when the handshake is complete.
+    fn is_early_data_accepted(&self) -> bool;
+
     /// Whether the handshake is still in progress (RFC 9001 section 4.1.1).
     fn is_handshaking(&self) -> bool;
 
@@ -341,8 +354,8 @@ pub type ClientCrypto = Arc<dyn ClientCryptoConfig>;
 /// A server's crypto configuration, shared by its connections.
 pub type ServerCrypto = Arc<dyn ServerCryptoConfig>;
 
-fn check_version(version: u32) -> Result<(), StartError> {
-    if version == VERSION_1 { Ok(()) } else { Err(StartError::UnsupportedVersion(version)) }
+fn check_version(version: u32) -> Result<Version, StartError> {
+    Version::from_number(version).ok_or(StartError::UnsupportedVersion(version))
 }
 
 /// Checks that CRYPTO bytes came in packets of the level that the handshake has reached (RFC 9001

@@ -1,14 +1,17 @@
 //! TLS 1.3 with rustls, using the AEADs of the configured crypto provider.
 //!
-//! 0-RTT is disabled: configurations are taken by value so that neither end can offer it.
+//! 0-RTT is disabled unless it is asked for: configurations are taken by value so that neither end
+//! offers it by mistake.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::quic;
+use rustls::server::{ProducesTickets, ServerSessionMemoryCache};
 use rustls::{CipherSuite, SupportedCipherSuite};
 
+use super::client_hello::{ExtensionSearch, TRANSPORT_PARAMETERS};
 use super::{
     ClientCryptoConfig, DirectionalKeys, ExportError, HeaderKey, KeyChange, Keys, MASK_LEN,
     PacketKey, PacketKeys, ProtectionError, SAMPLE_LEN, ServerCryptoConfig, Session, StartError,
@@ -16,10 +19,19 @@ use super::{
 };
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{ConnectionId, Side, SpaceId};
+use crate::version::Version;
+use crate::wire::transport_parameters::TransportParameters;
+
+/// Sessions that a server remembers so that they can be resumed with 0-RTT, each once. The oldest are
+/// forgotten first.
+pub const MAX_EARLY_SESSIONS: usize = 4096;
 
 /// The TLS alert for malformed messages, which rustls may report without an alert (RFC 8446 section
 /// 6.2).
 const DECODE_ERROR: u8 = 50;
+
+/// The TLS alert for a message without an extension that must be there.
+const MISSING_EXTENSION: u8 = 109;
 
 /// A TLS configuration that cannot be used for QUIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +48,8 @@ pub enum ConfigError {
 #[derive(Clone)]
 pub struct RustlsClientConfig {
     tls: Arc<rustls::ClientConfig>,
+    /// The same without resumption: sessions are good for one version of QUIC (RFC 9369 section 5).
+    tls_2: Arc<rustls::ClientConfig>,
     initial: quic::Suite,
 }
 
@@ -47,7 +61,19 @@ impl RustlsClientConfig {
     pub fn new(mut tls: rustls::ClientConfig) -> Result<Self, ConfigError> {
         tls.enable_early_data = false;
         let initial = check_config(&tls.alpn_protocols, &tls.crypto_provider().cipher_suites)?;
-        Ok(Self { tls: Arc::new(tls), initial })
+        let mut tls_2 = tls.clone();
+        tls_2.resumption = rustls::client::Resumption::disabled();
+        Ok(Self { tls: Arc::new(tls), tls_2: Arc::new(tls_2), initial })
+    }
+
+    /// Asks servers for 0-RTT when a session is resumed (RFC 9001 section 4.6). This requires that
+    /// exactly one application protocol is configured: which one the server will choose has to be
+    /// known before it does. A ticket is used for one connection only.
+    #[must_use]
+    pub fn with_early_data(mut self) -> Self {
+        let tls = Arc::make_mut(&mut self.tls);
+        tls.enable_early_data = tls.alpn_protocols.len() == 1;
+        self
     }
 }
 
@@ -64,13 +90,16 @@ impl ClientCryptoConfig for RustlsClientConfig {
         server_name: &str,
         transport_parameters: Vec<u8>,
     ) -> Result<Box<dyn Session>, StartError> {
-        check_version(version)?;
+        let version = check_version(version)?;
         let name = ServerName::try_from(server_name)
             .map_err(|_| StartError::InvalidServerName(server_name.to_owned()))?
             .to_owned();
         let tls = quic::ClientConnection::new(
-            Arc::clone(&self.tls),
-            quic::Version::V1,
+            Arc::clone(match version {
+                Version::V1 => &self.tls,
+                Version::V2 => &self.tls_2,
+            }),
+            quic_version(version),
             name,
             transport_parameters,
         )
@@ -79,8 +108,7 @@ impl ClientCryptoConfig for RustlsClientConfig {
     }
 
     fn initial_keys(&self, version: u32, dcid: &ConnectionId) -> Result<Keys, StartError> {
-        check_version(version)?;
-        Ok(initial_keys(&self.initial, dcid, Side::Client))
+        Ok(initial_keys(&self.initial, check_version(version)?, dcid, Side::Client))
     }
 }
 
@@ -88,7 +116,21 @@ impl ClientCryptoConfig for RustlsClientConfig {
 #[derive(Clone)]
 pub struct RustlsServerConfig {
     tls: Arc<rustls::ServerConfig>,
+    /// The same without resumption: sessions are good for one version of QUIC (RFC 9369 section 5).
+    tls_2: Arc<rustls::ServerConfig>,
     initial: quic::Suite,
+    /// If 0-RTT is accepted: the sessions for it.
+    early: Option<Arc<Mutex<EarlySessions>>>,
+}
+
+/// The sessions that may be resumed with 0-RTT. All were started under the same limits: a server must
+/// not accept 0-RTT data that was sent under other ones (RFC 9000 section 7.4.1), so those of earlier
+/// limits are forgotten.
+#[derive(Default)]
+struct EarlySessions {
+    limits: Option<TransportParameters>,
+    /// The configuration that remembers them.
+    tls: Option<Arc<rustls::ServerConfig>>,
 }
 
 impl RustlsServerConfig {
@@ -99,7 +141,69 @@ impl RustlsServerConfig {
     pub fn new(mut tls: rustls::ServerConfig) -> Result<Self, ConfigError> {
         tls.max_early_data_size = 0;
         let initial = check_config(&tls.alpn_protocols, &tls.crypto_provider().cipher_suites)?;
-        Ok(Self { tls: Arc::new(tls), initial })
+        let mut tls_2 = tls.clone();
+        tls_2.send_tls13_tickets = 0;
+        tls_2.ticketer = Arc::new(NoTickets);
+        tls_2.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+        Ok(Self { tls: Arc::new(tls), tls_2: Arc::new(tls_2), initial, early: None })
+    }
+
+    /// Uses tickets that need no storage, unless 0-RTT is accepted.
+    #[must_use]
+    pub fn with_ticketer(mut self, ticketer: Arc<dyn ProducesTickets>) -> Self {
+        Arc::make_mut(&mut self.tls).ticketer = ticketer;
+        self
+    }
+
+    /// Accepts 0-RTT (RFC 9001 section 4.6). Sessions are then stored, at most
+    /// [`MAX_EARLY_SESSIONS`], and each ticket is good for one connection, so that a first flight
+    /// which somebody sends again is not accepted twice (RFC 8446 section 8.1). The configuration's
+    /// `ticketer` is not used then: its tickets could be used more than once.
+    #[must_use]
+    pub fn with_early_data(mut self) -> Self {
+        Arc::make_mut(&mut self.tls).max_early_data_size = u32::MAX;
+        self.early = Some(Arc::default());
+        self
+    }
+
+    /// The configuration for a session with these parameters.
+    fn tls(&self, parameters: &[u8]) -> Arc<rustls::ServerConfig> {
+        let Some(early) = &self.early else { return self.tls.clone() };
+        let limits = TransportParameters::decode(parameters, Side::Server);
+        let limits = limits.ok().map(|parameters| parameters.remembered());
+        let mut early = early.lock().unwrap_or_else(PoisonError::into_inner);
+        if early.limits != limits {
+            *early = EarlySessions { limits, tls: None };
+        }
+        let tls = early.tls.get_or_insert_with(|| {
+            let mut tls = (*self.tls).clone();
+            tls.session_storage = ServerSessionMemoryCache::new(MAX_EARLY_SESSIONS);
+            tls.ticketer = Arc::new(NoTickets);
+            Arc::new(tls)
+        });
+        tls.clone()
+    }
+}
+
+/// Produces no tickets, so that sessions are stored.
+#[derive(Debug)]
+struct NoTickets;
+
+impl ProducesTickets for NoTickets {
+    fn enabled(&self) -> bool {
+        false
+    }
+
+    fn lifetime(&self) -> u32 {
+        0
+    }
+
+    fn encrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn decrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
     }
 }
 
@@ -115,10 +219,13 @@ impl ServerCryptoConfig for RustlsServerConfig {
         version: u32,
         transport_parameters: Vec<u8>,
     ) -> Result<Box<dyn Session>, StartError> {
-        check_version(version)?;
+        let version = check_version(version)?;
         let tls = quic::ServerConnection::new(
-            Arc::clone(&self.tls),
-            quic::Version::V1,
+            match version {
+                Version::V1 => self.tls(&transport_parameters),
+                Version::V2 => self.tls_2.clone(),
+            },
+            quic_version(version),
             transport_parameters,
         )
         .map_err(|error| StartError::Tls(error.to_string()))?;
@@ -126,8 +233,15 @@ impl ServerCryptoConfig for RustlsServerConfig {
     }
 
     fn initial_keys(&self, version: u32, dcid: &ConnectionId) -> Result<Keys, StartError> {
-        check_version(version)?;
-        Ok(initial_keys(&self.initial, dcid, Side::Server))
+        Ok(initial_keys(&self.initial, check_version(version)?, dcid, Side::Server))
+    }
+}
+
+/// The version, whose number is part of what rustls derives keys from.
+const fn quic_version(version: Version) -> quic::Version {
+    match version {
+        Version::V1 => quic::Version::V1,
+        Version::V2 => quic::Version::V2,
     }
 }
 
@@ -148,12 +262,17 @@ fn check_config(
 /// The Initial keys, as `side` uses them, between a client and the server to which it sent its
 /// first Initial packet with the destination `dcid` (RFC 9001 section 5.2). `suite` must be
 /// TLS_AES_128_GCM_SHA256.
-pub fn initial_keys(suite: &quic::Suite, dcid: &ConnectionId, side: Side) -> Keys {
+pub fn initial_keys(
+    suite: &quic::Suite,
+    version: Version,
+    dcid: &ConnectionId,
+    side: Side,
+) -> Keys {
     let side = match side {
         Side::Client => rustls::Side::Client,
         Side::Server => rustls::Side::Server,
     };
-    suite.keys(dcid.as_slice(), side, quic::Version::V1).into()
+    suite.keys(dcid.as_slice(), side, quic_version(version)).into()
 }
 
 /// One end of one TLS handshake.
@@ -162,13 +281,18 @@ struct RustlsSession {
     /// On a client, the server name that it connects to.
     server_name: Option<String>,
     has_handshake_keys: bool,
+    /// On a server, looks for the transport parameters in the ClientHello. rustls takes those of
+    /// the extension's number in drafts of QUIC as well, which version 1 must not (RFC 9001 section
+    /// 8.2).
+    parameters: ExtensionSearch,
     /// The traffic secrets of the key phase after the last one handed out.
     secrets: Option<quic::Secrets>,
 }
 
 impl RustlsSession {
     const fn new(tls: quic::Connection, server_name: Option<String>) -> Self {
-        Self { tls, server_name, has_handshake_keys: false, secrets: None }
+        let parameters = ExtensionSearch::new(TRANSPORT_PARAMETERS);
+        Self { tls, server_name, has_handshake_keys: false, parameters, secrets: None }
     }
 
     fn read_level(&self) -> SpaceId {
@@ -179,6 +303,16 @@ impl RustlsSession {
         } else {
             SpaceId::Data
         }
+    }
+
+    /// Checks that the ClientHello has transport parameters, once it was read.
+    fn check_parameters(&self) -> Result<(), TransportError> {
+        let is_server = matches!(self.tls, quic::Connection::Server(_));
+        if is_server && self.tls.quic_transport_parameters().is_some() && !self.parameters.found() {
+            let code = TransportErrorCode::crypto(MISSING_EXTENSION);
+            return Err(TransportError::new(code, "no transport parameters in the ClientHello"));
+        }
+        Ok(())
     }
 
     fn error(&self, error: &rustls::Error) -> TransportError {
@@ -197,7 +331,11 @@ impl Session for RustlsSession {
             return Ok(());
         }
         check_level(self.read_level(), level)?;
-        self.tls.read_hs(data).map_err(|error| self.error(&error))
+        if level == SpaceId::Initial {
+            self.parameters.read(data);
+        }
+        self.tls.read_hs(data).map_err(|error| self.error(&error))?;
+        self.check_parameters()
     }
 
     fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<KeyChange> {
@@ -221,6 +359,25 @@ impl Session for RustlsSession {
             return None;
         }
         self.tls.quic_transport_parameters()
+    }
+
+    fn early_keys(&self) -> Option<DirectionalKeys> {
+        self.tls.zero_rtt_keys().map(Into::into)
+    }
+
+    fn early_parameters(&self) -> Option<&[u8]> {
+        let is_early = self.tls.is_handshaking() && self.tls.zero_rtt_keys().is_some();
+        match &self.tls {
+            quic::Connection::Client(tls) if is_early => tls.quic_transport_parameters(),
+            quic::Connection::Client(_) | quic::Connection::Server(_) => None,
+        }
+    }
+
+    fn is_early_data_accepted(&self) -> bool {
+        match &self.tls {
+            quic::Connection::Client(tls) => tls.is_early_data_accepted(),
+            quic::Connection::Server(tls) => tls.zero_rtt_keys().is_some(),
+        }
     }
 
     fn is_handshaking(&self) -> bool {

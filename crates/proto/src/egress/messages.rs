@@ -281,6 +281,12 @@ impl MessageTable {
         }
     }
 
+    /// All messages and datagrams are given up.
+    pub(super) fn give_up_all(&mut self) {
+        let open: Vec<_> = self.records.keys().chain(self.datagrams.keys()).copied().collect();
+        open.into_iter().for_each(|id| self.give_up(id));
+    }
+
     /// The peer recovered some of a message.
     pub(super) fn recovered(&mut self, id: MessageId) {
         if let Some(record) = self.records.get_mut(&id) {

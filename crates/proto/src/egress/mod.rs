@@ -84,6 +84,15 @@ impl Egress {
         }
     }
 
+    /// Starts over on fresh streams, because the peer has taken nothing of what was sent until now.
+    /// Messages and datagrams are given up. Coding must not be enabled yet.
+    pub fn start_over(&mut self, streams: Streams) {
+        self.streams = streams;
+        self.held = HeldFrames::default();
+        self.datagrams.retain(|_| false);
+        self.messages.give_up_all();
+    }
+
     /// Sets how many bytes of frames fit in a full-size packet. What cannot be split and is now too
     /// large is sent in another form or not at all: symbols become bare data, datagrams are
     /// dropped.
@@ -164,6 +173,16 @@ impl Egress {
     /// The stream does not exist or cannot be sent on.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         let withdrawn = self.streams.reset(id, code)?;
+        self.withdraw(&withdrawn);
+        Ok(())
+    }
+
+    /// Resets the sending half of a stream beyond its first `reliable` bytes.
+    ///
+    /// # Errors
+    /// The stream does not exist or cannot be sent on.
+    pub fn reset_at(&mut self, id: StreamId, code: u64, reliable: u64) -> Result<(), ClosedStream> {
+        let withdrawn = self.streams.reset_at(id, code, reliable)?;
         self.withdraw(&withdrawn);
         Ok(())
     }

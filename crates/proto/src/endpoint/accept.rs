@@ -4,14 +4,13 @@ use super::half_open::{Admission, Limits, Network};
 use super::token::TokenVerdict;
 use super::{ConnectionHandle, DatagramEvent, Endpoint, Entry, MIN_INITIAL_DCID};
 use crate::config::ServerConfig;
-use crate::connection::{self, Connection, Opening};
+use crate::connection::{self, Connection, NewConnection, Opening};
 use crate::crypto::{Keys, TAG_LEN, retry};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{ConnectionId, Side};
+use crate::version::Version;
 use crate::wire::frame::Close;
-use crate::wire::packet::{
-    LongHeader, LongType, ProtectedPacket, TruncatedNumber, VERSION_1, encode_retry,
-};
+use crate::wire::packet::{LongHeader, LongType, ProtectedPacket, TruncatedNumber, encode_retry};
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -19,6 +18,7 @@ use std::time::Instant;
 #[derive(Debug, Clone, Copy)]
 pub struct Opener {
     remote: SocketAddr,
+    version: Version,
     /// The destination that it chose, or that a Retry chose for it.
     dcid: ConnectionId,
     scid: ConnectionId,
@@ -42,7 +42,8 @@ impl Endpoint {
         let token = datagram.get(packet.token.clone()).unwrap_or_default();
         let verdict = self.tokens.judge(now, remote, &packet.dcid, token);
         let retried = matches!(verdict, TokenVerdict::Retried { .. });
-        let opener = Opener { remote, dcid: packet.dcid, scid: packet.scid, retried };
+        let version = packet.version.unwrap_or(Version::V1);
+        let opener = Opener { remote, version, dcid: packet.dcid, scid: packet.scid, retried };
         let validated = verdict != TokenVerdict::Unknown;
         let full = self.connections.len() >= self.config.max_connections;
         let refusal = match verdict {
@@ -61,11 +62,11 @@ impl Endpoint {
             Admission::Admit | Admission::Displace(_) => {}
         }
         // A packet that cannot be opened would leave behind a connection without a peer.
-        let keys = server.crypto.initial_keys(VERSION_1, &packet.dcid).ok();
+        let keys = server.crypto.initial_keys(version.number(), &packet.dcid).ok();
         let authentic = |keys: &Keys| connection::is_authentic(keys, packet, datagram);
         let Some(keys) = keys.filter(authentic) else { return DatagramEvent::Drop };
         if let Some(code) = refusal {
-            return respond(stateless_close(&keys, &opener, self.random_cid(), code));
+            return respond(stateless_close(&keys, &opener, self.new_cid(), code));
         }
         if let Admission::Displace(rank) = admission {
             self.give_up(rank);
@@ -98,11 +99,12 @@ impl Endpoint {
             }
         };
         let validated = verdict != TokenVerdict::Unknown;
-        let local_cid = self.fresh_cid();
+        let Some(local_cid) = self.fresh_cid() else { return DatagramEvent::Drop };
         let seed = self.random_seed();
         let transport = server.transport.clone();
         let remote = opener.remote;
         let new = self.describe(Side::Server, remote, transport, original_dcid, local_cid, seed);
+        let new = NewConnection { version: opener.version, ..new };
         let new_token =
             if self.config.new_tokens { self.tokens.for_later(now, remote) } else { None };
         let opening = Opening {
@@ -147,8 +149,8 @@ impl Endpoint {
     pub fn refuse(&mut self, handle: ConnectionHandle) -> Option<Vec<u8>> {
         let opener = self.opener(handle)?;
         let server = self.server.clone()?;
-        let keys = server.crypto.initial_keys(VERSION_1, &opener.dcid).ok()?;
-        stateless_close(&keys, &opener, self.random_cid(), TransportErrorCode::CONNECTION_REFUSED)
+        let keys = server.crypto.initial_keys(opener.version.number(), &opener.dcid).ok()?;
+        stateless_close(&keys, &opener, self.new_cid(), TransportErrorCode::CONNECTION_REFUSED)
     }
 
     fn opener(&self, handle: ConnectionHandle) -> Option<Opener> {
@@ -156,11 +158,11 @@ impl Endpoint {
     }
 
     fn retry_packet(&mut self, now: Instant, opener: &Opener) -> Option<Vec<u8>> {
-        let scid = self.random_cid();
+        let scid = self.new_cid();
         let token = self.tokens.for_retry(now, opener.remote, &scid, &opener.dcid)?;
         let mut out = Vec::new();
-        encode_retry(opener.scid, scid, &token, &mut out);
-        let tag = retry::integrity_tag(&opener.dcid, &out)?;
+        encode_retry(opener.version, opener.scid, scid, &token, &mut out);
+        let tag = retry::integrity_tag(opener.version, &opener.dcid, &out)?;
         out.extend_from_slice(&tag);
         Some(out)
     }
@@ -179,7 +181,8 @@ fn stateless_close(
     code: TransportErrorCode,
 ) -> Option<Vec<u8>> {
     let mut out = Vec::new();
-    let header = LongHeader { ty: LongType::Initial { token: &[] }, dcid: opener.scid, scid };
+    let ty = LongType::Initial { token: &[] };
+    let header = LongHeader { version: opener.version, ty, dcid: opener.scid, scid };
     let layout = header.encode(TruncatedNumber::with_size(0, 4), &mut out);
     let TransportError { code, frame, .. } = TransportError::new(code, "");
     Close::Transport { code, frame, reason: b"" }.encode_within(usize::MAX, &mut out);

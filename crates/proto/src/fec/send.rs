@@ -550,8 +550,9 @@ impl SendSessions {
         room: usize,
         around: impl Fn(u16) -> Surroundings + 'a,
     ) -> impl Iterator<Item = RepairBid> + 'a {
-        let awake = (0u16..).zip(&self.sessions).filter(|(_, s)| !s.is_quiet());
-        awake.filter_map(move |(session, s)| {
+        let sessions = (0u16..).zip(&self.sessions);
+        let bidding = sessions.filter(|(_, s)| !s.is_quiet() && !s.is_beyond_mending());
+        bidding.filter_map(move |(session, s)| {
             let view = s.view(&around(session));
             let plan = match s.policy.decide(now, &view) {
                 Decision::Repair(plan) => plan,

@@ -2,7 +2,7 @@
 
 use super::CodingCounts;
 use super::carried::Carried;
-use super::recv::IDLE_PERIOD;
+use super::recv::{IDLE_PERIOD, MAX_PENDING_REPAIRS};
 use super::redundancy::{
     Arrival, LOSS_DETECTION_EIGHTHS, Message, PathView, Protection, Reason, Redundancy, View,
 };
@@ -437,7 +437,7 @@ impl Session {
 
     /// The chance of the repair symbols to recover `id`.
     pub(super) fn outlook(&self, id: u64) -> RepairOutlook {
-        let mends = self.policy.mends();
+        let mends = self.mends();
         let Some(newest) = self.repairs.newest(id) else {
             return RepairOutlook { newest_repair: None, repairs: 0, held: 0, mends };
         };
@@ -464,11 +464,23 @@ impl Session {
         })
     }
 
+    /// Whether losses are mended by repair symbols instead of being sent again.
+    fn mends(&self) -> bool {
+        self.policy.mends() && !self.is_beyond_mending()
+    }
+
+    /// Whether the policy would mend more than the peer can recover together: it keeps only so many
+    /// repair symbols until they suffice. Until some of it has been sent again, repair symbols would
+    /// bring nothing, and would go on for ever in place of the data.
+    pub(super) fn is_beyond_mending(&self) -> bool {
+        self.missing.len() > MAX_PENDING_REPAIRS && self.policy.mends()
+    }
+
     /// Whether more repair symbols are to come for what is held: the policy mends losses, or it has
     /// yet to protect datagrams, which nothing else can bring.
     fn awaits_repairs(&self) -> bool {
         let planned = || self.policy.timeout().is_some();
-        self.policy.mends() || self.kind == Kind::Datagrams && planned()
+        self.mends() || self.kind == Kind::Datagrams && planned()
     }
 
     /// Held symbols that must wait no longer: their time is over, or, unless more repair symbols
@@ -545,6 +557,8 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::SrArq;
+    use std::sync::Arc;
 
     fn session() -> Session {
         let limits = WindowLimits { symbols: 1024, bytes: 1 << 20, symbol_size: 100 };
@@ -568,6 +582,29 @@ mod tests {
         session.slide();
         push(&mut session, now);
         assert_eq!((session.first(), session.repairs.in_flight(0)), (1, 0));
+    }
+
+    #[test]
+    fn what_the_peer_cannot_recover_together_is_sent_again() {
+        let (mut session, now) = (session(), Instant::now());
+        session.reuse(Protection::new(Arc::new(SrArq)), Kind::Streams);
+        let later = now + Duration::from_secs(1);
+        let count = MAX_PENDING_REPAIRS as u64;
+        for id in 0..=count {
+            assert!(!session.is_beyond_mending());
+            assert!(session.outlook(id).mends);
+            push(&mut session, now);
+            session.hold(id, later);
+        }
+        assert!(session.is_beyond_mending());
+        assert!(!session.outlook(count).mends);
+        assert_eq!(
+            session.take_overdue(now).len() as u64,
+            count + 1,
+            "no repair symbol is in flight"
+        );
+        session.done(0);
+        assert!(!session.is_beyond_mending());
     }
 
     #[test]

@@ -54,6 +54,19 @@ pub struct NewCid {
     pub token: ResetToken,
 }
 
+/// One of our identifiers, to be announced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Announcement {
+    /// Its sequence number.
+    pub seq: u64,
+    /// Identifiers with smaller numbers are to be retired.
+    pub retire_prior_to: u64,
+    /// The identifier.
+    pub cid: ConnectionId,
+    /// Its stateless reset token.
+    pub token: ResetToken,
+}
+
 #[derive(Debug)]
 struct LocalCid {
     seq: u64,
@@ -67,11 +80,13 @@ struct LocalCid {
 /// Our identifiers, which the peer uses to address us.
 #[derive(Debug)]
 pub struct LocalCids {
-    /// Sorted by sequence number; at most [`MAX_LOCAL_CIDS`].
+    /// Sorted by sequence number; at most [`MAX_LOCAL_CIDS`], and as many that the peer has to retire.
     cids: Vec<LocalCid>,
     /// Sequence numbers to announce, each of `cids` at most once.
     queue: VecDeque<u64>,
     next_seq: u64,
+    /// The peer was told to retire identifiers with smaller numbers.
+    retire_prior_to: u64,
     limit: usize,
 }
 
@@ -80,7 +95,21 @@ impl LocalCids {
     /// gets another identifier.
     pub fn new(handshake: ConnectionId) -> Self {
         let first = LocalCid { seq: 0, cid: handshake, token: None, announced: true };
-        Self { cids: vec![first], queue: VecDeque::new(), next_seq: 1, limit: 1 }
+        Self {
+            cids: vec![first],
+            queue: VecDeque::new(),
+            next_seq: 1,
+            retire_prior_to: 0,
+            limit: 1,
+        }
+    }
+
+    /// Adds the identifier that the transport parameters announce together with a preferred address (RFC
+    /// 9000 section 5.1.1). Only right after [`new`](Self::new).
+    pub fn add_preferred(&mut self, cid: ConnectionId, token: ResetToken) {
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        self.cids.push(LocalCid { seq, cid, token: Some(token), announced: true });
     }
 
     /// Sets the peer's `active_connection_id_limit` transport parameter.
@@ -95,7 +124,7 @@ impl LocalCids {
         if self.is_zero_length() {
             return;
         }
-        while self.cids.len() < self.limit {
+        while self.cids.iter().filter(|cid| cid.seq >= self.retire_prior_to).count() < self.limit {
             let seq = self.next_seq;
             self.next_seq += 1;
             let (cid, token) = generate(seq);
@@ -104,12 +133,22 @@ impl LocalCids {
         }
     }
 
-    /// The identifier for the next NEW_CONNECTION_ID frame (with Retire Prior To 0). Call
-    /// [`Self::on_announced`] once the frame is written.
-    pub fn next_announcement(&self) -> Option<NewCid> {
+    /// Asks the peer to retire all identifiers, once others are [issued](Self::issue). Does nothing
+    /// while it still has to retire some of those before (RFC 9000 section 5.1.1).
+    pub fn rotate(&mut self) {
+        let behind = self.cids.first().is_some_and(|cid| cid.seq < self.retire_prior_to);
+        if !self.is_zero_length() && !behind {
+            self.retire_prior_to = self.next_seq;
+        }
+    }
+
+    /// The identifier for the next NEW_CONNECTION_ID frame. Call [`Self::on_announced`] once the frame
+    /// is written.
+    pub fn next_announcement(&self) -> Option<Announcement> {
         let seq = *self.queue.front()?;
         let LocalCid { cid, token, .. } = self.cids.iter().find(|cid| cid.seq == seq)?;
-        Some(NewCid { seq, cid: *cid, token: (*token)? })
+        let retire_prior_to = self.retire_prior_to.min(seq);
+        Some(Announcement { seq, retire_prior_to, cid: *cid, token: (*token)? })
     }
 
     /// Records that a NEW_CONNECTION_ID frame with this sequence number was written into a packet.

@@ -222,10 +222,16 @@ impl Path {
 
     /// Discards the packets in flight in a space, without counting them as lost.
     pub fn discard_space(&mut self, now: Instant, space: SpaceId) {
+        drop(self.withdraw_space(now, space));
+    }
+
+    /// Discards the packets in flight in a space, without counting them as lost; returns them.
+    pub fn withdraw_space(&mut self, now: Instant, space: SpaceId) -> Vec<SentPacket<PacketState>> {
         let before = self.recovery.bytes_in_flight();
-        drop(self.recovery.discard_space(now, space));
+        let packets = self.recovery.discard_space(now, space).collect();
         let discarded = before.saturating_sub(self.recovery.bytes_in_flight());
         self.congestion.on_discarded(space, discarded);
+        packets
     }
 
     /// Updates the pacer from congestion control.

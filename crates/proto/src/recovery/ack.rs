@@ -1,7 +1,9 @@
-//! Tracks received packets and decides when to acknowledge them (RFC 9000 section 13.2).
+//! Tracks received packets and decides when to acknowledge them (RFC 9000 section 13.2,
+//! draft-ietf-quic-ack-frequency-11).
 
 use crate::ecn::{EcnCodepoint, EcnCounts};
 use crate::ids::SpaceId;
+use crate::work;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
@@ -14,8 +16,12 @@ pub const USUAL_ACK_RANGES: usize = 64;
 /// is tolerated: a path of 200 Mbit/s that delays every third packet by 50 ms needs 200 ranges. An
 /// ACK frame reports those of the newest that fit.
 pub const MAX_ACK_RANGES: usize = 256;
-/// How many ack-eliciting packets trigger an ACK frame (RFC 9000 section 13.2.2).
-pub const ACK_ELICITING_THRESHOLD: u32 = 2;
+/// How many ack-eliciting packets may arrive before one triggers an ACK frame, unless the peer asks for
+/// something else (RFC 9000 section 13.2.2).
+pub const USUAL_TOLERATED: u64 = 1;
+/// How far packets may be out of order before that triggers an ACK frame, unless the peer asks for
+/// something else: not at all (RFC 9000 section 13.2.1).
+pub const USUAL_REORDERING: u64 = 1;
 /// After this many packets with an ACK frame but nothing ack-eliciting, one should carry a PING, so
 /// that the peer acknowledges our acknowledgements (RFC 9000 section 13.2.4).
 pub const MAX_ACK_ONLY: u32 = 1_000;
@@ -23,6 +29,26 @@ pub const MAX_ACK_ONLY: u32 = 1_000;
 pub const MAX_LONG_ACK_ONLY: u32 = 32;
 /// An ACK frame with at least this many ranges is long.
 pub const LONG_ACK_RANGES: usize = 16;
+
+/// How often packets of the Data space are acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AckRate {
+    /// How many ack-eliciting packets may arrive before one triggers an ACK frame: the Ack-Eliciting
+    /// Threshold.
+    pub tolerated: u64,
+    /// How long an ACK frame may be delayed.
+    pub max_delay: Duration,
+    /// An ACK frame is triggered when a packet is missing that is this far below the largest
+    /// ack-eliciting one: the Reordering Threshold. 0 if order does not matter.
+    pub reordering: u64,
+}
+
+impl AckRate {
+    /// What RFC 9000 asks for, with this `max_ack_delay`.
+    pub const fn usual(max_delay: Duration) -> Self {
+        Self { tolerated: USUAL_TOLERATED, max_delay, reordering: USUAL_REORDERING }
+    }
+}
 
 /// The packet numbers received: a bounded number of ranges above a floor.
 #[derive(Debug, Default)]
@@ -55,7 +81,10 @@ impl Received {
             }
             (true, false) => self.ranges[index - 1].1 = pn,
             (false, true) => self.ranges[index].0 = pn,
-            (false, false) => self.ranges.insert(index, (pn, pn)),
+            (false, false) => {
+                work::steps(self.ranges.len() - index);
+                self.ranges.insert(index, (pn, pn));
+            }
         }
         if self.ranges.len() > limit {
             self.ranges.remove(0);
@@ -72,6 +101,17 @@ impl Received {
     fn contains_up_to(&self, first: u64, end: u64) -> bool {
         let index = self.ranges.partition_point(|(_, last)| *last < end);
         self.ranges.get(index).is_some_and(|(start, _)| *start <= first.max(self.floor))
+    }
+
+    /// The lowest number in `first..end` that does not count as received.
+    fn first_missing(&self, first: u64, end: u64) -> Option<u64> {
+        let first = first.max(self.floor);
+        let index = self.ranges.partition_point(|(_, last)| *last < first);
+        let missing = match self.ranges.get(index) {
+            Some((start, last)) if *start <= first => last.saturating_add(1),
+            Some(_) | None => first,
+        };
+        (missing < end).then_some(missing)
     }
 
     fn remove_below(&mut self, floor: u64) {
@@ -91,17 +131,22 @@ impl Received {
 #[derive(Debug)]
 pub struct AckTracker {
     space: SpaceId,
-    /// Our own `max_ack_delay` transport parameter.
-    max_ack_delay: Duration,
+    rate: AckRate,
+    /// Whether the peer asked for that rate.
+    requested: bool,
     received: Received,
     /// The largest packet number received and its time of arrival.
     largest: Option<(u64, Instant)>,
     largest_ack_eliciting: Option<u64>,
+    /// The largest number in the last ACK frame sent.
+    reported: Option<u64>,
+    /// Whether the packet that came last was marked as having met congestion.
+    congested: bool,
     /// The furthest below the largest number that a packet has arrived.
     reach: u64,
     ecn: EcnCounts,
     /// Ack-eliciting packets received since the last ACK frame was sent.
-    ack_eliciting: u32,
+    ack_eliciting: u64,
     /// Whether any packet arrived since the last ACK frame was sent.
     unreported: bool,
     immediate: bool,
@@ -116,10 +161,13 @@ impl AckTracker {
     pub fn new(space: SpaceId, max_ack_delay: Duration) -> Self {
         Self {
             space,
-            max_ack_delay,
+            rate: AckRate::usual(max_ack_delay),
+            requested: false,
             received: Received::default(),
             largest: None,
             largest_ack_eliciting: None,
+            reported: None,
+            congested: false,
             reach: 0,
             ecn: EcnCounts::default(),
             ack_eliciting: 0,
@@ -162,26 +210,58 @@ impl AckTracker {
         if let Some(mark) = ecn {
             self.ecn.add(mark);
         }
+        let congested = ecn == Some(EcnCodepoint::Ce);
+        // Whoever asked for few ACK frames gets none for each of many marks (section 6.4 of the draft).
+        let told = std::mem::replace(&mut self.congested, congested);
+        let few = self.requested && self.rate.tolerated > USUAL_TOLERATED;
         if ack_eliciting {
-            self.on_ack_eliciting(now, pn, ecn == Some(EcnCodepoint::Ce));
+            self.on_ack_eliciting(now, pn, congested && !(few && told));
         }
     }
 
+    /// How often packets are acknowledged.
+    #[cfg(test)]
+    pub fn rate(&self) -> AckRate {
+        self.rate
+    }
+
+    /// Acknowledges as the peer asks for.
+    pub fn set_rate(&mut self, rate: AckRate) {
+        self.rate = rate;
+        self.requested = true;
+    }
+
     fn on_ack_eliciting(&mut self, now: Instant, pn: u64, congestion: bool) {
-        let in_order = match self.largest_ack_eliciting {
-            Some(largest) => pn > largest && self.received.contains_up_to(largest + 1, pn),
-            None => true,
-        };
+        let disordered = self.is_disordered(pn);
         self.largest_ack_eliciting = self.largest_ack_eliciting.max(Some(pn));
         self.ack_eliciting = self.ack_eliciting.saturating_add(1);
         // RFC 9000 section 13.2.1: handshakes must not wait, and reordering, loss and congestion
         // must be reported to the peer's recovery quickly.
         self.immediate |= self.space != SpaceId::Data
-            || !in_order
+            || disordered
             || congestion
-            || self.ack_eliciting >= ACK_ELICITING_THRESHOLD;
+            || self.ack_eliciting > self.rate.tolerated;
         if self.deadline.is_none() {
-            self.deadline = now.checked_add(self.max_ack_delay);
+            self.deadline = now.checked_add(self.rate.max_delay);
+        }
+    }
+
+    /// Whether the ack-eliciting packet `pn`, which was just received, shows so much disorder that the
+    /// peer must learn of it at once.
+    fn is_disordered(&self, pn: u64) -> bool {
+        match (self.rate.reordering, self.largest_ack_eliciting) {
+            (0, _) | (USUAL_REORDERING, None) => false,
+            (USUAL_REORDERING, Some(largest)) => {
+                pn < largest || !self.received.contains_up_to(largest + 1, pn)
+            }
+            (threshold, largest) => {
+                let newest = largest.map_or(pn, |largest| largest.max(pn));
+                // What is further below the last report counted as missing then (section 6.2 of the
+                // draft).
+                let first = self.reported.map_or(0, |at| (at + 1).saturating_sub(threshold));
+                let missing = self.received.first_missing(first, newest);
+                missing.is_some_and(|missing| newest - missing >= threshold)
+            }
         }
     }
 
@@ -237,6 +317,7 @@ impl AckTracker {
 
     /// Records that an ACK frame was written into a packet.
     pub fn on_ack_sent(&mut self, ack_eliciting: bool) {
+        self.reported = self.largest();
         self.ack_eliciting = 0;
         self.unreported = false;
         self.immediate = false;
@@ -347,6 +428,88 @@ mod tests {
         acks.on_ack_sent(false);
         acks.on_packet_received(now, 6, true, Some(EcnCodepoint::Ce));
         assert!(acks.is_due(now), "congestion");
+    }
+
+    fn asked(tolerated: u64, reordering: u64) -> (AckTracker, Instant) {
+        let (mut acks, now) = tracker(SpaceId::Data);
+        acks.set_rate(AckRate { tolerated, max_delay: 4 * DELAY, reordering });
+        (acks, now)
+    }
+
+    #[test]
+    fn a_peer_gets_the_rate_that_it_asks_for() {
+        for tolerated in [0, 1, 2, 10] {
+            let (mut acks, now) = asked(tolerated, 1);
+            for pn in 0..100 {
+                acks.on_packet_received(now, pn, true, None);
+                assert_eq!(acks.is_due(now), (pn + 1) % (tolerated + 1) == 0, "{pn} {tolerated}");
+                if acks.is_due(now) {
+                    acks.on_ack_sent(false);
+                }
+            }
+        }
+        let (mut acks, now) = asked(10, 1);
+        acks.on_packet_received(now, 0, true, None);
+        assert_eq!(acks.timeout(), Some(now + 4 * DELAY));
+    }
+
+    #[test]
+    fn disorder_is_reported_when_it_is_as_large_as_asked_for() {
+        // The examples of section 6.2.1 of the draft: packets and whether an ACK frame follows.
+        for (reordering, arrivals) in [
+            (
+                3,
+                &[
+                    (0, false),
+                    (1, false),
+                    (3, false),
+                    (4, false),
+                    (5, true),
+                    (8, false),
+                    (9, true),
+                    (10, true),
+                ][..],
+            ),
+            (
+                5,
+                &[
+                    (0, false),
+                    (1, false),
+                    (3, false),
+                    (5, false),
+                    (6, false),
+                    (7, true),
+                    (8, false),
+                    (9, true),
+                ],
+            ),
+            (0, &[(0, false), (9, false), (3, false)]),
+            (1, &[(0, false), (1, false), (3, true), (4, false), (2, true)]),
+        ] {
+            let (mut acks, now) = asked(100, reordering);
+            for (pn, expected) in arrivals {
+                acks.on_packet_received(now, *pn, true, None);
+                assert_eq!(acks.is_due(now), *expected, "{pn}, threshold {reordering}");
+                if *expected {
+                    acks.on_ack_sent(false);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn of_marks_in_a_row_only_the_first_is_reported_at_once_if_few_reports_are_wanted() {
+        for (tolerated, again) in [(1, true), (10, false)] {
+            let (mut acks, now) = asked(tolerated, 1);
+            for (pn, (ce, due)) in
+                [(true, true), (true, again), (false, false), (true, true)].into_iter().enumerate()
+            {
+                let mark = if ce { EcnCodepoint::Ce } else { EcnCodepoint::Ect0 };
+                acks.on_packet_received(now, pn as u64, true, Some(mark));
+                assert_eq!(acks.is_due(now), due, "{pn} {tolerated}");
+                acks.on_ack_sent(false);
+            }
+        }
     }
 
     #[test]
@@ -471,6 +634,23 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_first_missing_number_is_that_of_a_set(
+            numbers in proptest::collection::vec(0..60u64, 0..60),
+            first in 0..60u64,
+            end in 0..60u64,
+        ) {
+            let mut received = Received::default();
+            let mut model = BTreeSet::new();
+            for pn in numbers {
+                if model.insert(pn) {
+                    received.insert(pn, 100);
+                }
+            }
+            let expected = (first..end).find(|pn| !model.contains(pn));
+            proptest::prop_assert_eq!(received.first_missing(first, end), expected);
+        }
+
         #[test]
         fn behaves_like_a_set(
             ops in prop::collection::vec((0..5_u8, 0..400_u64), 1..400),

@@ -131,7 +131,17 @@ impl<C: Copy> Recovery<C> {
         }
     }
 
-    /// Sets the peer's `max_ack_delay` transport parameter.
+    /// The longest time for which the peer delays an acknowledgement in the Data space.
+    pub fn max_ack_delay(&self) -> Duration {
+        self.max_ack_delay
+    }
+
+    /// A packet counts as lost if it is this far below the largest acknowledged one.
+    pub fn packet_threshold(&self) -> u64 {
+        self.reordering.packet_threshold()
+    }
+
+    /// Sets how long the peer may delay an acknowledgement in the Data space.
     pub fn set_max_ack_delay(&mut self, max_ack_delay: Duration) {
         self.max_ack_delay = max_ack_delay;
     }

@@ -82,7 +82,6 @@ impl<C: Copy> Recovery<C> {
     }
 
     /// How many times in a row the probe timeout has expired.
-    #[cfg(test)]
     pub fn pto_count(&self) -> u32 {
         self.pto_count
     }

@@ -2,6 +2,7 @@
 //! used.
 
 use super::token::{self, Tokens};
+use crate::work;
 use std::collections::VecDeque;
 use std::collections::vec_deque;
 use std::ops::{Range, RangeInclusive};
@@ -131,21 +132,23 @@ impl<C> SentPackets<C> {
     /// Moves the packets whose numbers are in `ranges` (descending, disjoint) to the end of
     /// `acked`, oldest first.
     ///
-    /// Walks down from the largest acknowledged packet over packets that we sent, so the width of a
-    /// range does not matter.
+    /// Visits packets that we sent, from the newest that is acknowledged to the oldest, so that
+    /// neither the width of a range matters nor how often a peer repeats what is known.
     pub fn take_acked(
         &mut self,
-        mut ranges: impl Iterator<Item = RangeInclusive<u64>>,
+        mut ranges: impl Iterator<Item = RangeInclusive<u64>> + Clone,
         acked: &mut Vec<SentPacket<C>>,
     ) {
-        let Some(mut range) = ranges.next() else {
+        let within = self.acked_by(ranges.clone());
+        let Some(mut range) = ranges.next().filter(|_| !within.is_empty()) else {
             return;
         };
+        work::steps(within.len());
         let old_len = acked.len();
-        let upper = self.packets.partition_point(|p| p.pn <= *range.end());
         // Of the packets below `upper`, those from `kept` on are kept, as are those below `lower`.
+        let upper = within.end;
         let (mut kept, mut lower) = (upper, upper);
-        'packets: while lower > 0 {
+        'packets: while lower > within.start {
             let pn = self.packets[lower - 1].pn;
             while pn < *range.start() {
                 match ranges.next() {
@@ -166,6 +169,24 @@ impl<C> SentPackets<C> {
             newly.sort_unstable_by_key(|p| p.pn);
         }
         self.not_in_flight -= newly.iter().filter(|p| !p.in_flight).count();
+    }
+
+    /// The places from the oldest to the newest packet in `ranges` (descending, disjoint); empty if
+    /// none is outstanding.
+    fn acked_by(&self, ranges: impl Iterator<Item = RangeInclusive<u64>>) -> Range<usize> {
+        let (Some(first), Some(last)) = (self.packets.front(), self.packets.back()) else {
+            return 0..0;
+        };
+        let mut within = 0..0;
+        let reached = ranges.take_while(|range| *range.end() >= first.pn);
+        for range in reached.filter(|range| *range.start() <= last.pn) {
+            let start = self.packets.partition_point(|p| p.pn < *range.start());
+            let end = self.packets.partition_point(|p| p.pn <= *range.end());
+            if start < end {
+                within = start..within.end.max(end);
+            }
+        }
+        within
     }
 
     /// Removes everything. The next packet number does not change.

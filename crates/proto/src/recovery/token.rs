@@ -50,6 +50,8 @@ pub enum Token {
     },
     /// A PING in a packet with this number, padded to find out whether the path carries it.
     MtuProbe(u64),
+    /// ACK_FREQUENCY with this sequence number.
+    AckFrequency(u64),
     /// A SYMBOL_WINDOW for this session.
     SymbolWindow(u16),
 }
@@ -59,6 +61,8 @@ pub enum Token {
 pub enum ControlToken {
     /// RESET_STREAM.
     ResetStream(StreamId),
+    /// RESET_STREAM_AT with this reliable size.
+    ResetStreamAt(StreamId, u64),
     /// STOP_SENDING.
     StopSending(StreamId),
     /// MAX_DATA.

@@ -3,7 +3,7 @@
 use super::delivery::{Chunk, Delivery};
 use super::send::Wake;
 use super::send_pool::SendPool;
-use super::table::Stream;
+use super::table::{MAX_STREAM_COUNT, Stream};
 use super::{
     ClosedStream, Half, Protection, Read, ReadError, RecvHalf, SendHalf, StreamEvent, Streams,
     Withdrawn, WriteError,
@@ -124,18 +124,37 @@ impl Streams {
     /// # Errors
     /// There is no such stream, or it has no sending part.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<Withdrawn, ClosedStream> {
+        self.reset_at(id, code, 0)
+    }
+
+    /// Abandons the sending part of the stream beyond its first `reliable` bytes, or beyond what was
+    /// written if that is less. The peer must understand RESET_STREAM_AT. Has no effect if the peer has
+    /// everything, or if the stream was reset before to as many bytes or fewer. If it was reset to
+    /// more, the first code counts.
+    ///
+    /// # Errors
+    /// There is no such stream, or it has no sending part.
+    pub fn reset_at(
+        &mut self,
+        id: StreamId,
+        code: u64,
+        reliable: u64,
+    ) -> Result<Withdrawn, ClosedStream> {
         self.stream_mut(id, Half::Send)?;
-        Ok(self.abandon(id, code.min(VARINT_MAX)))
+        Ok(self.cut(id, code.min(VARINT_MAX), reliable))
     }
 
     /// Resets the sending part of a stream if it still has something to send. Returns the symbols
     /// that were queued for it.
     pub(super) fn abandon(&mut self, id: StreamId, code: u64) -> Withdrawn {
+        self.cut(id, code, 0)
+    }
+
+    fn cut(&mut self, id: StreamId, code: u64, reliable: u64) -> Withdrawn {
         let Some(stream) = self.table.get_mut(id) else { return Withdrawn::new() };
         let Some(send) = &mut stream.send else { return Withdrawn::new() };
-        stream.pending.reset |= send.reset(code);
+        send.reset(code, reliable);
         let withdrawn = self.out.withdraw(id, send);
-        self.control.queue(stream);
         self.out.refresh(stream, &mut self.control);
         self.out.prune_fins(&mut self.table);
         self.wake_writers();
@@ -331,6 +350,20 @@ impl Streams {
     #[must_use]
     pub fn peer_stream_limit(&self, dir: Dir) -> u64 {
         self.table.remote[dir.index()].max
+    }
+
+    /// Sets how many streams of that direction the peer may have open at a time. Streams that it has
+    /// opened already, or was told that it may, stay.
+    pub fn set_max_concurrent(&mut self, dir: Dir, count: u64) {
+        let remote = &mut self.table.remote[dir.index()];
+        remote.concurrent = count.min(MAX_STREAM_COUNT);
+        self.control.max_streams[dir.index()] |= remote.allowance() > remote.max;
+    }
+
+    /// Sets how many bytes the peer may send on all streams before the application has read any.
+    pub fn set_receive_window(&mut self, size: u64) {
+        self.window.resize(size);
+        self.control.max_data |= self.window.is_due();
     }
 
     /// The outcome of sending; `None` while the peer may still receive some of the data.

@@ -221,6 +221,31 @@ impl Assembler {
         }
     }
 
+    /// Number of bytes delivered.
+    pub(super) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Forgets everything from offset `end` on, delivered or not; no more of it may be inserted. Returns
+    /// how many bytes had been received of it.
+    pub(super) fn truncate(&mut self, end: u64) -> u64 {
+        let delivered = self.ahead.remove(end..u64::MAX) + self.read.saturating_sub(end);
+        let mut held = 0;
+        while let Some(last) = self.blocks.back_mut().filter(|last| last.end() > end) {
+            let before = last.fragments();
+            held += last.truncate(end);
+            self.fragments = self.fragments + last.fragments() - before;
+            if last.pieces() > 0 {
+                break;
+            }
+            self.drop_if_empty(self.blocks.len() - 1);
+        }
+        self.delivered -= delivered;
+        self.read = self.read.min(end);
+        self.end = self.end.min(end);
+        held + delivered
+    }
+
     /// Discards what was not delivered: it will not be read.
     pub(super) fn discard(&mut self) {
         self.blocks = VecDeque::new();

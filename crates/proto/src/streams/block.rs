@@ -1,6 +1,7 @@
 //! Storage for the received bytes of one part of a stream.
 
 use crate::wire::range_set::RangeSet;
+use crate::work;
 use bytes::BytesMut;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -144,6 +145,7 @@ impl Block {
     ) {
         let index = self.position(offset);
         if self.pieces.get(index).is_none_or(|piece| piece.start > offset) {
+            work::steps(self.pieces.len() - index);
             self.pieces.insert(index, Piece::new(stretch(), last));
         }
         let Some(piece) = self.pieces.get_mut(index) else { return };
@@ -232,6 +234,21 @@ impl Block {
     /// Forgets that `range` was received.
     pub(super) fn forget(&mut self, range: Range<u64>) {
         self.received.remove(range);
+    }
+
+    /// Forgets everything from offset `end` on. Returns how many undelivered bytes that were.
+    pub(super) fn truncate(&mut self, end: u64) -> u64 {
+        let held = self.held().map(|range| range.end.saturating_sub(range.start.max(end))).sum();
+        while let Some(last) = self.pieces.last_mut().filter(|last| last.end > end) {
+            if last.start < end {
+                last.end = end;
+                last.buf.truncate((end - last.start) as usize);
+                break;
+            }
+            self.pieces.pop();
+        }
+        self.received.remove(end..u64::MAX);
+        held
     }
 
     /// Frees the storage that piece `index` does not need, unless `keep` returns true for its

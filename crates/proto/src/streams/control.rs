@@ -3,6 +3,7 @@
 //! Pending frames are only marks. Their values are read when the frame is written, so a lost frame
 //! is sent again with its current value, or not at all.
 
+use super::send::ResetFrame;
 use super::table::{PendingControl, Stream};
 use super::{Streams, flow};
 use crate::ids::{Dir, StreamId};
@@ -142,12 +143,8 @@ impl Streams {
     /// The packet with this frame was acknowledged, whether or not it had been declared lost.
     pub fn control_acked(&mut self, token: ControlToken) {
         match token {
-            ControlToken::ResetStream(id) => {
-                if let Some(send) = self.table.get_mut(id).and_then(|stream| stream.send.as_mut()) {
-                    send.reset_acked();
-                    self.reap(id);
-                }
-            }
+            ControlToken::ResetStream(id) => self.reset_acked(id, 0),
+            ControlToken::ResetStreamAt(id, reliable) => self.reset_acked(id, reliable),
             ControlToken::StopSending(id) => {
                 if let Some(recv) = self.table.get_mut(id).and_then(|stream| stream.recv.as_mut()) {
                     recv.stop_acked();
@@ -164,12 +161,19 @@ impl Streams {
         }
     }
 
+    fn reset_acked(&mut self, id: StreamId, reliable: u64) {
+        if let Some(send) = self.table.get_mut(id).and_then(|stream| stream.send.as_mut()) {
+            send.reset_acked(reliable);
+            self.reap(id);
+        }
+    }
+
     /// The packet with this frame was lost: queues the frame again if it still applies.
     pub fn control_lost(&mut self, token: ControlToken) {
         match token {
-            ControlToken::ResetStream(id) => self.again(id, |stream| {
-                stream.pending.reset = true;
-            }),
+            ControlToken::ResetStream(id) | ControlToken::ResetStreamAt(id, _) => {
+                self.again(id, |stream| stream.pending.reset = true);
+            }
             ControlToken::StopSending(id) => self.again(id, |stream| {
                 stream.pending.stop = true;
             }),
@@ -204,14 +208,24 @@ impl Streams {
     }
 }
 
+/// Writes the frame that resets a stream, if it fits; returns whether it did.
+fn put_reset(id: StreamId, reset: ResetFrame, page: &mut Page) -> bool {
+    let ResetFrame { code, final_size, reliable } = reset;
+    if reliable == 0 {
+        return page
+            .put(&Frame::ResetStream { id, code, final_size }, ControlToken::ResetStream(id));
+    }
+    let frame = Frame::ResetStreamAt { id, code, final_size, reliable_size: reliable };
+    page.put(&frame, ControlToken::ResetStreamAt(id, reliable))
+}
+
 /// Writes a stream's frames that still apply; false if not all of them fit.
 fn write_stream_control(stream: &mut Stream, now: Instant, rtt: Duration, page: &mut Page) -> bool {
     let id = stream.id;
     let Stream { send, recv, pending, .. } = stream;
     if pending.reset {
-        if let Some((code, final_size)) = send.as_ref().and_then(|send| send.reset_frame())
-            && !page
-                .put(&Frame::ResetStream { id, code, final_size }, ControlToken::ResetStream(id))
+        if let Some(reset) = send.as_ref().and_then(|send| send.reset_frame())
+            && !put_reset(id, reset, page)
         {
             return false;
         }

@@ -48,6 +48,19 @@ impl RecvWindow {
         self.consumed = self.consumed.saturating_add(bytes);
     }
 
+    /// How many bytes the application has consumed.
+    #[cfg(test)]
+    pub(super) fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
+    /// Changes the size of the window. What was announced stays; a smaller window takes effect as it is
+    /// consumed. The window no longer grows by itself beyond this size, if it did so before.
+    pub(super) fn resize(&mut self, size: u64) {
+        self.size = size.min(VARINT_MAX);
+        self.max_size = self.size;
+    }
+
     /// Whether so much of the window is consumed that a new limit should be announced.
     pub(super) fn is_due(&self) -> bool {
         self.limit.saturating_sub(self.consumed) <= self.size - self.step()
@@ -191,6 +204,21 @@ mod tests {
         assert_eq!(window.propose(now, RTT).limit, 1700);
         window.consume(100);
         assert_eq!(window.propose(now, RTT).limit, 1800);
+    }
+
+    #[test]
+    fn a_window_can_be_resized() {
+        let (now, mut window) = (Instant::now(), RecvWindow::new(1_000, 4_000));
+        window.resize(8_000);
+        assert!(window.is_due());
+        let update = window.propose(now, Duration::ZERO);
+        assert_eq!(update.limit, 8_000);
+        window.commit(now, update);
+        window.resize(100);
+        assert!(!window.is_due());
+        window.consume(7_950);
+        assert!(window.is_due());
+        assert_eq!(window.propose(now, Duration::ZERO).limit, 8_050);
     }
 
     #[test]

@@ -159,6 +159,18 @@ impl From<ClosedStream> for WriteError {
     }
 }
 
+/// Why a stream was not reset after a number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ResetAtError {
+    /// The peer does not understand RESET_STREAM_AT, or this end does not offer it. A
+    /// [`reset`](crate::SendStream::reset) is possible, without any promise about bytes.
+    #[error("not supported by peer")]
+    UnsupportedByPeer,
+    /// The stream is finished, or never existed.
+    #[error("stream is closed")]
+    Closed,
+}
+
 /// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Read {

@@ -24,6 +24,20 @@ impl Streams {
             .map_err(|error| error.in_frame(FrameKind::Stream.wire_type()))
     }
 
+    /// Notes that data of the stream came in a 0-RTT packet.
+    pub fn set_early(&mut self, id: StreamId) {
+        if let Some(half) = self.table.get_mut(id).and_then(|stream| stream.recv.as_mut()) {
+            half.early = true;
+        }
+    }
+
+    /// Whether data of the stream came in a 0-RTT packet.
+    #[must_use]
+    pub fn is_early(&self, id: StreamId) -> bool {
+        let half = self.table.get(id).and_then(|stream| stream.recv.as_ref());
+        half.is_some_and(|half| half.early)
+    }
+
     /// RESET_STREAM (section 19.4).
     ///
     /// # Errors
@@ -37,6 +51,22 @@ impl Streams {
     ) -> Result<(), TransportError> {
         self.receive(id, |half, credit| half.received_reset(code, final_size, credit))
             .map_err(|error| error.in_frame(FrameKind::ResetStream.wire_type()))
+    }
+
+    /// RESET_STREAM_AT (draft-ietf-quic-reliable-stream-reset-07): RESET_STREAM, but the first
+    /// `reliable` bytes, no more than `final_size`, are delivered.
+    ///
+    /// # Errors
+    /// As for [`received_reset`](Self::received_reset), or the error code changes.
+    pub fn received_reset_at(
+        &mut self,
+        id: StreamId,
+        code: u64,
+        final_size: u64,
+        reliable: u64,
+    ) -> Result<(), TransportError> {
+        self.receive(id, |half, credit| half.received_reset_at(code, final_size, reliable, credit))
+            .map_err(|error| error.in_frame(FrameKind::ResetStreamAt.wire_type()))
     }
 
     /// Passes a frame to the receiving part of its stream, and handles the result.
@@ -97,12 +127,15 @@ impl Streams {
             .open_by_peer(id, Half::Send)
             .map_err(|error| error.in_frame(FrameKind::StopSending.wire_type()))?;
         let stream = self.table.get_mut(id).filter(|_| exists);
-        let send = stream.and_then(|stream| stream.send.as_mut());
-        if !send.is_some_and(|send| send.stop(code)) {
+        let Some(send) = stream.and_then(|stream| stream.send.as_mut()) else {
+            return Ok(Withdrawn::new());
+        };
+        let message = send.message;
+        if !send.stop(code) {
             return Ok(Withdrawn::new());
         }
         let withdrawn = self.abandon(id, code);
-        self.report_end(self.message_id(id), StreamEvent::Stopped { id, code }, false);
+        self.report_end(message, StreamEvent::Stopped { id, code }, false);
         Ok(withdrawn)
     }
 

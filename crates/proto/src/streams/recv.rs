@@ -66,13 +66,25 @@ pub(super) struct RecvHalf {
     /// End of the highest byte that counts against flow control.
     highest: u64,
     final_size: Option<u64>,
-    /// Distinct bytes received.
+    /// Distinct bytes received of those that are delivered.
     received: u64,
     /// Bytes credited to the connection's window.
     credited: u64,
     stop: Stop,
     /// The code of the peer's RESET_STREAM.
     reset: u64,
+    /// The peer's RESET_STREAM_AT with the smallest reliable size.
+    reset_at: Option<ResetAt>,
+    /// Whether some of the data came in a 0-RTT packet.
+    pub(super) early: bool,
+}
+
+/// What a RESET_STREAM_AT frame says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ResetAt {
+    code: u64,
+    /// Number of bytes that are delivered.
+    reliable: u64,
 }
 
 fn final_size_error(reason: &'static str) -> TransportError {
@@ -105,6 +117,8 @@ impl RecvHalf {
             credited: 0,
             stop: Stop::No,
             reset: 0,
+            reset_at: None,
+            early: false,
         }
     }
 
@@ -209,14 +223,23 @@ impl RecvHalf {
         Ok(Received { readable: news && self.is_readable(), growth, released: 0 })
     }
 
+    /// Where the bytes that are delivered end, as far as is known.
+    fn end(&self) -> Option<u64> {
+        self.reset_at.map(|reset| reset.reliable).or(self.final_size)
+    }
+
     /// Stores what is new of `data`, and tells the delivery; returns whether anything is.
     fn store(&mut self, offset: u64, data: &[u8]) -> Result<bool, TooManyGaps> {
         let mut fresh = Fresh::new();
-        let last = self.final_size.unwrap_or(u64::MAX);
+        let last = self.end().unwrap_or(u64::MAX);
+        let len =
+            usize::try_from(last.saturating_sub(offset)).map_or(data.len(), |n| n.min(data.len()));
+        let data = data.get(..len).unwrap_or_default();
         self.assembler.insert(offset, data, last, &mut fresh)?;
         self.received += fresh.iter().map(|range| range.end - range.start).sum::<u64>();
+        let end = self.end();
         if let Some(delivery) = &mut self.delivery {
-            let held = Held::new(&self.assembler, self.final_size);
+            let held = Held::new(&self.assembler, end);
             fresh.iter().for_each(|range| delivery.on_received(range.clone(), &held));
         }
         Ok(!fresh.is_empty())
@@ -225,7 +248,7 @@ impl RecvHalf {
     /// Advances the state machine after bytes or the final size arrived. Returns whether that
     /// completed the stream.
     fn update_size(&mut self) -> bool {
-        let Some(size) = self.final_size else {
+        let Some(size) = self.end() else {
             return false;
         };
         if !matches!(self.state, RecvState::Recv | RecvState::SizeKnown) {
@@ -244,6 +267,7 @@ impl RecvHalf {
         credit: u64,
     ) -> Result<Received, TransportError> {
         let growth = self.extend(final_size, true, credit)?;
+        self.check_reset_code(code)?;
         // Complete data is delivered anyway, as section 3.2 allows.
         if !matches!(self.state, RecvState::Recv | RecvState::SizeKnown) {
             return Ok(Received { growth, ..Received::default() });
@@ -252,6 +276,49 @@ impl RecvHalf {
         self.reset = code;
         self.discard();
         Ok(Received { readable: self.stop == Stop::No, growth, released: self.release() })
+    }
+
+    /// Receives a RESET_STREAM_AT frame, where `reliable` is no more than `final_size`.
+    pub(super) fn received_reset_at(
+        &mut self,
+        code: u64,
+        final_size: u64,
+        reliable: u64,
+        credit: u64,
+    ) -> Result<Received, TransportError> {
+        if reliable == 0 || self.discards() {
+            return self.received_reset(code, final_size, credit);
+        }
+        let growth = self.extend(final_size, true, credit)?;
+        self.check_reset_code(code)?;
+        let open = matches!(self.state, RecvState::Recv | RecvState::SizeKnown);
+        // Frames that promise more than another one are late.
+        if !open || self.reset_at.is_some_and(|reset| reliable >= reset.reliable) {
+            return Ok(Received { growth, ..Received::default() });
+        }
+        self.reset_at = Some(ResetAt { code, reliable });
+        let dropped = self.assembler.truncate(reliable);
+        self.received -= dropped;
+        if dropped > 0 {
+            // The delivery knows ranges that are gone.
+            let ordered = self.ordered;
+            self.replace_delivery(if ordered { StreamOrder.build() } else { ArrivalOrder.build() });
+        }
+        self.update_size();
+        // All but what is still going to be delivered.
+        let left = reliable - self.assembler.delivered();
+        let released = (self.highest - self.credited).saturating_sub(left);
+        self.credited += released;
+        Ok(Received { readable: self.is_readable(), growth, released })
+    }
+
+    /// Checks that a reset does not change the code of the one before (section 3 of the draft).
+    fn check_reset_code(&self, code: u64) -> Result<(), TransportError> {
+        if self.reset_at.is_none_or(|reset| reset.code == code) {
+            return Ok(());
+        }
+        let error = TransportErrorCode::STREAM_STATE_ERROR;
+        Err(TransportError::new(error, "code of a reset changed"))
     }
 
     /// The application does not want the rest. Returns the bytes that are credited to the
@@ -313,7 +380,7 @@ impl RecvHalf {
     }
 
     fn replace_delivery(&mut self, mut delivery: Box<dyn Delivery>) {
-        let held = Held::new(&self.assembler, self.final_size);
+        let held = Held::new(&self.assembler, self.end());
         for range in held.ranges() {
             delivery.on_received(range, &held);
         }
@@ -325,7 +392,7 @@ impl RecvHalf {
     #[inline]
     fn next(&self) -> Option<Range<u64>> {
         let Some(delivery) = &self.delivery else { return self.assembler.front() };
-        let next = delivery.next(&Held::new(&self.assembler, self.final_size))?;
+        let next = delivery.next(&Held::new(&self.assembler, self.end()))?;
         let in_turn = !self.ordered || next.start == self.assembler.read_offset();
         (in_turn && self.assembler.is_deliverable(&next)).then_some(next)
     }
@@ -348,15 +415,16 @@ impl RecvHalf {
         let end = end.min(start.saturating_add(max as u64));
         let bytes = self.assembler.take(start..end)?;
         self.scattered |= !self.ordered;
+        let last = self.end();
         if let Some(delivery) = &mut self.delivery {
-            delivery.on_delivered(start..end, &Held::new(&self.assembler, self.final_size));
+            delivery.on_delivered(start..end, &Held::new(&self.assembler, last));
         }
         Some((start, bytes))
     }
 
-    /// Whether all bytes up to the end of the stream were delivered.
+    /// Whether all bytes that are to be delivered were.
     fn is_delivered(&self) -> bool {
-        self.final_size == Some(self.assembler.read_offset())
+        self.end().is_some_and(|end| self.assembler.read_offset() >= end)
     }
 
     /// Whether there are bytes, or an end of the stream, that the application has not seen.
@@ -378,9 +446,17 @@ impl RecvHalf {
             RecvState::Recv | RecvState::SizeKnown => Err(ReadError::Blocked),
             RecvState::DataRecvd if !self.is_delivered() => Err(ReadError::Blocked),
             RecvState::DataRecvd => {
-                self.state = RecvState::DataRead;
                 self.discard();
-                Ok(())
+                match self.reset_at {
+                    None => {
+                        self.state = RecvState::DataRead;
+                        Ok(())
+                    }
+                    Some(reset) => {
+                        self.state = RecvState::ResetRead;
+                        Err(ReadError::Reset(reset.code))
+                    }
+                }
             }
             RecvState::ResetRecvd => {
                 self.state = RecvState::ResetRead;

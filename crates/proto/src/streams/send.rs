@@ -62,6 +62,28 @@ pub(super) struct LostFrame {
     pub(super) symbol: Option<SymbolRef>,
 }
 
+/// A reset of the stream (section 19.4), or of its end after a number of bytes that are delivered
+/// nevertheless (RESET_STREAM_AT).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Reset {
+    code: u64,
+    /// Number of bytes to be delivered.
+    reliable: u64,
+    /// Number of bytes that had been sent before bytes were dropped.
+    sent: u64,
+    /// The peer acknowledged the frame with these values.
+    acked: bool,
+}
+
+/// The values of a frame that resets a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ResetFrame {
+    pub(super) code: u64,
+    pub(super) final_size: u64,
+    /// 0 for RESET_STREAM.
+    pub(super) reliable: u64,
+}
+
 /// What a stream resends next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NextLost {
@@ -78,6 +100,8 @@ pub(super) enum Completion {
     Open,
     /// The peer has everything.
     Finished,
+    /// The peer has all that it was to get of a stream that was reset.
+    Reset,
     /// Nothing is outstanding, but the peer does not have everything: some data was given up, most
     /// recently with this code.
     Incomplete(u64),
@@ -109,8 +133,10 @@ pub(super) struct SendHalf {
     blocked_at: Option<u64>,
     /// The code of the peer's STOP_SENDING.
     pub(super) stopped: Option<u64>,
-    /// The code of our RESET_STREAM.
-    reset: Option<u64>,
+    /// Our reset of the stream.
+    reset: Option<Reset>,
+    /// The reset has to be announced as soon as all bytes that it leaves to be delivered were sent.
+    reset_due: bool,
     /// Bytes that the peer does not have were given up, most recently with this code.
     given_up: Option<u64>,
     /// A write found no room, and the writer has not been notified yet.
@@ -144,6 +170,7 @@ impl SendHalf {
             blocked_at: None,
             stopped: None,
             reset: None,
+            reset_due: false,
             given_up: None,
             wants_room: false,
             priority: Priority::default(),
@@ -171,7 +198,11 @@ impl SendHalf {
 
     /// Whether frames with stream bytes may still be sent.
     pub(super) fn is_sending(&self) -> bool {
-        matches!(self.state, SendState::Ready | SendState::Send | SendState::DataSent)
+        match self.state {
+            SendState::Ready | SendState::Send | SendState::DataSent => true,
+            SendState::ResetSent => !self.buffer.is_all_acked(),
+            SendState::DataRecvd | SendState::ResetRecvd => false,
+        }
     }
 
     /// The reason why the stream cannot be written to, if any.
@@ -179,7 +210,8 @@ impl SendHalf {
         if let Some(code) = self.stopped {
             return Err(ClosedStream::Stopped(code));
         }
-        if self.fin == Fin::Open && self.is_sending() { Ok(()) } else { Err(ClosedStream::Closed) }
+        let open = self.fin == Fin::Open && self.reset.is_none() && self.is_sending();
+        if open { Ok(()) } else { Err(ClosedStream::Closed) }
     }
 
     /// Copies a prefix of `data` into the buffer; see [`super::Streams::write`].
@@ -216,15 +248,31 @@ impl SendHalf {
         Ok(())
     }
 
-    /// Resets the stream; returns whether the peer must be told.
-    pub(super) fn reset(&mut self, code: u64) -> bool {
-        if !self.is_sending() {
-            return false;
-        }
+    /// Resets the stream after `reliable` bytes, or after all that was written if that is less. A stream
+    /// that was reset before keeps its code; fewer bytes than before may be left, but not more.
+    pub(super) fn reset(&mut self, code: u64, reliable: u64) {
+        let reliable = reliable.min(self.buffer.end());
+        let sent = self.buffer.unsent();
+        let reset = match self.reset {
+            None if self.is_sending() => Reset { code, reliable, sent, acked: false },
+            Some(before) if reliable < before.reliable && self.state == SendState::ResetSent => {
+                Reset { reliable, sent: sent.max(before.sent), acked: false, ..before }
+            }
+            None | Some(_) => return,
+        };
         self.state = SendState::ResetSent;
-        self.reset = Some(code);
-        self.buffer.discard();
-        true
+        self.reset = Some(reset);
+        self.reset_due = true;
+        // The frame tells the final size, and nothing else does any more.
+        self.fin = Fin::Open;
+        self.buffer.truncate(reliable);
+    }
+
+    /// Whether the reset has to be announced now. True once for each.
+    pub(super) fn take_reset_due(&mut self) -> bool {
+        let due = self.reset_due && self.reset_frame().is_some();
+        self.reset_due &= !due;
+        due
     }
 
     /// The peer asks us to stop; returns whether it does so for the first time.
@@ -236,15 +284,27 @@ impl SendHalf {
         news
     }
 
-    /// The code and final size to send in RESET_STREAM, unless the peer acknowledged it.
-    pub(super) fn reset_frame(&self) -> Option<(u64, u64)> {
-        let code = self.reset.filter(|_| self.state == SendState::ResetSent)?;
-        Some((code, self.buffer.unsent()))
+    /// The frame that resets the stream, unless the peer acknowledged it. It waits until the bytes that
+    /// are to be delivered were sent, so that its final size needs no further flow-control credit.
+    pub(super) fn reset_frame(&self) -> Option<ResetFrame> {
+        let ready = self.state == SendState::ResetSent && self.buffer.unsent() == self.buffer.end();
+        let Reset { code, reliable, sent, .. } =
+            self.reset.filter(|reset| ready && !reset.acked)?;
+        Some(ResetFrame { code, reliable, final_size: sent.max(self.buffer.unsent()) })
     }
 
-    /// The peer acknowledged the reset.
-    pub(super) fn reset_acked(&mut self) {
-        if self.state == SendState::ResetSent {
+    /// The peer acknowledged the reset after `reliable` bytes.
+    pub(super) fn reset_acked(&mut self, reliable: u64) {
+        if let Some(reset) = self.reset.as_mut().filter(|reset| reset.reliable == reliable) {
+            reset.acked = true;
+            self.finish_reset();
+        }
+    }
+
+    /// Ends the stream if the peer knows of the reset and has all bytes that it was to get.
+    fn finish_reset(&mut self) {
+        let known = self.reset.is_some_and(|reset| reset.acked);
+        if known && self.state == SendState::ResetSent && self.buffer.is_all_acked() {
             self.state = SendState::ResetRecvd;
         }
     }
@@ -271,7 +331,9 @@ impl SendHalf {
         let news = self.is_blocked() && self.blocked_at != Some(self.max_data);
         if news {
             self.blocked_at = Some(self.max_data);
-            self.state = SendState::Send;
+            if self.state == SendState::Ready {
+                self.state = SendState::Send;
+            }
         }
         news
     }
@@ -316,10 +378,15 @@ impl SendHalf {
 
     /// Whether any frame that waits to be sent again is still missing at the peer.
     pub(super) fn is_missing_any(&self) -> bool {
-        self.lost.iter().any(|LostFrame { range, fin, symbol }| match symbol {
+        self.lost.iter().any(|frame| self.is_wanted(frame))
+    }
+
+    /// Whether some of a frame that waits to be sent again is still missing at the peer.
+    pub(super) fn is_wanted(&self, LostFrame { range, fin, symbol }: &LostFrame) -> bool {
+        match symbol {
             Some(_) => self.is_missing(range, *fin),
             None => self.lost_of(range, *fin).is_some(),
-        })
+        }
     }
 
     /// What has to be sent again of `range`, and of the stream's end if `fin`. It may extend beyond
@@ -381,7 +448,8 @@ impl SendHalf {
 
     /// Whether the peer is not known to have all of a frame, but still needs it.
     pub(super) fn is_missing(&self, range: &Range<u64>, fin: bool) -> bool {
-        self.is_sending() && (!self.buffer.is_acked(range) || (fin && self.fin != Fin::Acked))
+        let fin_missing = fin && self.fin != Fin::Acked && self.reset.is_none();
+        self.is_sending() && (!self.buffer.is_acked(range) || fin_missing)
     }
 
     /// The peer has received the contents of a frame.
@@ -390,6 +458,9 @@ impl SendHalf {
             return Completion::Open;
         }
         self.buffer.acked(range);
+        if self.reset.is_some() {
+            return self.acked_after_reset();
+        }
         if fin {
             self.fin = Fin::Acked;
         }
@@ -405,6 +476,18 @@ impl SendHalf {
         self.state = SendState::DataRecvd;
         self.buffer.discard();
         Completion::Finished
+    }
+
+    /// Handles an acknowledgement of bytes that are to be delivered although the stream was reset.
+    fn acked_after_reset(&mut self) -> Completion {
+        if !self.buffer.is_all_acked() {
+            return Completion::Open;
+        }
+        if let Some(code) = self.given_up {
+            return Completion::Incomplete(code);
+        }
+        self.finish_reset();
+        Completion::Reset
     }
 
     /// The contents of a frame are not sent again, although the peer does not have them. Their

@@ -208,10 +208,10 @@ impl SendBuffer {
         self.free_tail();
     }
 
-    /// Whether the peer has all of `range`.
+    /// Whether the peer has all of `range`, as far as that was not dropped.
     pub(super) fn is_acked(&self, range: &Range<u64>) -> bool {
-        let start = range.start.max(self.acked_prefix);
-        start >= range.end || self.acked.contains_range(&(start..range.end))
+        let (start, end) = (range.start.max(self.acked_prefix), range.end.min(self.end));
+        start >= end || self.acked.contains_range(&(start..end))
     }
 
     /// Frees acknowledged data: all below the prefix, and the chunks that touch `range` if nothing
@@ -285,6 +285,29 @@ impl SendBuffer {
     #[cfg(test)]
     pub(super) fn has_lost(&self) -> bool {
         !self.lost.is_empty()
+    }
+
+    /// Drops all bytes from offset `end` on: nothing of them will be sent any more.
+    pub(super) fn truncate(&mut self, end: u64) {
+        if end >= self.end {
+            return;
+        }
+        self.seal_tail();
+        while let Some(last) = self.chunks.back_mut().filter(|last| last.end() > end) {
+            let kept = end.saturating_sub(last.start) as usize;
+            self.retained -= last.bytes.len() - kept;
+            last.bytes.truncate(kept);
+            if kept > 0 {
+                break;
+            }
+            self.chunks.pop_back();
+        }
+        self.tail = BytesMut::new();
+        self.acked.remove(end..u64::MAX);
+        self.lost.remove(end..u64::MAX);
+        self.end = end;
+        self.unsent = self.unsent.min(end);
+        self.acked_prefix = self.acked_prefix.min(end);
     }
 
     /// Discards all bytes: the stream is reset, and nothing more will be sent.

@@ -85,7 +85,7 @@ pub enum Backlog {
     Sendable,
 }
 
-/// Source symbols that were queued to be resent for a stream that is given up.
+/// Source symbols that were queued to be resent for a stream that was reset.
 pub type Withdrawn = SmallVec<[SymbolRef; 2]>;
 
 /// The range of stream bytes that a token stands for.
@@ -170,8 +170,10 @@ impl Outgoing {
             self.fins.push_back(stream.id);
         }
         self.account(send);
-        if send.block() {
-            stream.pending.blocked = true;
+        let (blocked, reset) = (send.block(), send.take_reset_due());
+        if blocked || reset {
+            stream.pending.blocked |= blocked;
+            stream.pending.reset |= reset;
             control.queue(stream);
         }
         self.report_blocked(control);
@@ -231,11 +233,15 @@ impl Outgoing {
         pruned
     }
 
-    /// Drops all lost frames of a stream that is given up; returns the symbols among them.
+    /// Drops the lost frames that need not be sent again because their stream was reset; returns the
+    /// symbols among them.
     pub(super) fn withdraw(&mut self, id: StreamId, send: &mut SendHalf) -> Withdrawn {
-        let withdrawn = send.lost.drain(..).filter_map(|frame| frame.symbol).collect();
-        self.order.dequeued(id.0, 0);
-        withdrawn
+        let lost = std::mem::take(&mut send.lost);
+        let (kept, dropped): (VecDeque<_>, VecDeque<_>) =
+            lost.into_iter().partition(|frame| send.is_wanted(frame));
+        send.lost = kept;
+        self.order.dequeued(id.0, send.lost.len());
+        dropped.into_iter().filter_map(|frame| frame.symbol).collect()
     }
 
     /// Which of the streams that lost data sends next, regardless of the scheduler.
@@ -506,10 +512,13 @@ impl Streams {
                 self.report_end(message, StreamEvent::Finished { id }, true);
                 self.reap(id);
             }
+            Completion::Reset => {
+                self.out.refresh(stream, &mut self.control);
+                self.reap(id);
+            }
             Completion::Incomplete(code) => {
                 let message = send.message;
-                stream.pending.reset = send.reset(code);
-                self.control.queue(stream);
+                send.reset(code, 0);
                 self.out.refresh(stream, &mut self.control);
                 self.report_end(message, StreamEvent::Finished { id }, false);
             }

@@ -6,8 +6,8 @@ use super::frame::{
     Carrier, Frame, FrameIter, FrameKind, StreamHeader, encode_ack, encode_symbol_ack,
 };
 use super::packet::{
-    Coalesced, LongHeader, LongType, MAX_NUMBER_SIZE, Packet, PacketType, ProtectedPacket,
-    SAMPLE_SIZE, ShortHeader, parse_invariants,
+    Coalesced, HeaderRules, LongHeader, LongType, MAX_NUMBER_SIZE, Packet, PacketType,
+    ProtectedPacket, SAMPLE_SIZE, ShortHeader, parse_invariants,
 };
 use super::range_set::RangeSet;
 use super::transport_parameters::TransportParameters;
@@ -87,8 +87,8 @@ fn reencode(frame: &Frame<'_>, carrier: Carrier) {
 
 /// Reads `data` as a datagram of coalesced packets, with several connection identifier lengths.
 pub fn packets(data: &[u8]) {
-    for local_cid_len in [0, 8, 20] {
-        let mut walk = Coalesced::new(local_cid_len);
+    for (local_cid_len, greased) in [(0, false), (8, true), (8, false), (20, true)] {
+        let mut walk = Coalesced::new(HeaderRules { local_cid_len, greased });
         let mut end = 0;
         while let Some(packet) = walk.next(data) {
             let Ok(packet) = packet else { continue };
@@ -107,6 +107,9 @@ pub fn packets(data: &[u8]) {
         }
     }
 }
+
+/// The rules for packets that are encoded here.
+const STRICT: HeaderRules = HeaderRules { local_cid_len: 0, greased: false };
 
 /// Encodes a packet's header again, as if header protection had been removed already.
 fn rebuild(packet: &ProtectedPacket, data: &[u8]) {
@@ -128,17 +131,19 @@ fn rebuild(packet: &ProtectedPacket, data: &[u8]) {
             return;
         }
     };
-    let layout = LongHeader { ty, dcid, scid }.encode(rest.number, &mut out);
+    let Some(version) = packet.version else { unreachable!("a long header has a version") };
+    let layout = LongHeader { version, ty, dcid, scid }.encode(rest.number, &mut out);
     out.extend_from_slice(&data[rest.payload.clone()]);
     if layout.finish(0, &mut out).is_err() {
         assert!(packet.end - packet.number >= 1 << 14);
         return;
     }
     // Lengths may have been in longer encodings than ours, so compare the parsed packets.
-    let Some(Ok(Packet::Protected(again))) = Coalesced::new(0).next(&out) else {
+    let Some(Ok(Packet::Protected(again))) = Coalesced::new(STRICT).next(&out) else {
         unreachable!("a packet that was just written")
     };
-    assert_eq!((again.ty, again.dcid, again.scid), (packet.ty, dcid, scid));
+    assert_eq!((again.version, again.ty), (packet.version, packet.ty));
+    assert_eq!((again.dcid, again.scid), (dcid, scid));
     assert_eq!(out[again.token.clone()], data[packet.token.clone()]);
     assert_eq!(out[again.number..again.end], data[packet.number..packet.end]);
 }

@@ -1,5 +1,6 @@
 //! A set of integers kept as sorted disjoint ranges: packet numbers, stream offsets, symbol ids.
 
+use crate::work;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -107,6 +108,7 @@ impl RangeSet {
                 self.ranges.drain(from + 1..to);
             }
             _ => {
+                work::steps(from.min(self.ranges.len() - from));
                 self.ranges.insert(from, merged);
                 self.enforce_cap();
             }

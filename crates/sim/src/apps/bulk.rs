@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use sutura_proto::Protection;
 
-use super::{CHUNK, Number, read_all};
+use super::{CHUNK, Number, read_all, read_pieces};
 use crate::{App, AppError, Pattern, Quic};
 
 /// A transfer on one stream.
@@ -97,7 +97,12 @@ struct Receiving {
 
 impl Receiving {
     fn take(&mut self, stream: u64, data: &[u8]) -> Result<(), AppError> {
-        if let Some(wrong) = self.pattern.mismatch(self.received, data) {
+        self.take_at(stream, self.received, data)
+    }
+
+    /// Takes bytes from anywhere in the stream, each of which comes once.
+    fn take_at(&mut self, stream: u64, offset: u64, data: &[u8]) -> Result<(), AppError> {
+        if let Some(wrong) = self.pattern.mismatch(offset, data) {
             return Err(AppError(format!("stream {stream}: byte {wrong} is wrong")));
         }
         self.received += data.len() as u64;
@@ -117,11 +122,17 @@ struct Active {
 }
 
 impl Active {
-    fn poll(&mut self, quic: &mut impl Quic) -> Result<bool, AppError> {
+    /// Returns whether the transfer is complete. With `ordered`, bytes are read in stream order.
+    fn poll(&mut self, quic: &mut impl Quic, ordered: bool) -> Result<bool, AppError> {
         self.send(quic)?;
         let download = &mut self.download;
         let stream = self.stream;
-        if !read_all(quic, stream, |data| download.take(stream, data))? {
+        let ended = if ordered {
+            read_all(quic, stream, |data| download.take(stream, data))?
+        } else {
+            read_pieces(quic, stream, |offset, data| download.take_at(stream, offset, data))?
+        };
+        if !ended {
             return Ok(false);
         }
         if self.download.received != self.plan.download {
@@ -152,10 +163,14 @@ pub struct BulkClient {
     plan: VecDeque<Transfer>,
     gap: Duration,
     parallel: usize,
+    /// Whether responses are read in stream order.
+    ordered: bool,
     next_at: Option<Instant>,
     started: usize,
     active: Vec<Active>,
     completed: Vec<Completed>,
+    /// Bytes of the completed responses.
+    received: u64,
 }
 
 impl BulkClient {
@@ -167,11 +182,25 @@ impl BulkClient {
             plan: plan.into_iter().collect(),
             gap,
             parallel: parallel.max(1),
+            ordered: true,
             next_at: None,
             started: 0,
             active: Vec::new(),
             completed: Vec::new(),
+            received: 0,
         }
+    }
+
+    /// Begins no transfer before `at`.
+    #[must_use]
+    pub fn not_before(self, at: Instant) -> Self {
+        Self { next_at: Some(at), ..self }
+    }
+
+    /// Reads responses in whichever order their bytes arrive.
+    #[must_use]
+    pub fn unordered(self) -> Self {
+        Self { ordered: false, ..self }
     }
 
     /// How many transfers have begun.
@@ -184,6 +213,12 @@ impl BulkClient {
     #[must_use]
     pub fn completed(&self) -> &[Completed] {
         &self.completed
+    }
+
+    /// Bytes of responses read so far.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.received + self.active.iter().map(|active| active.download.received).sum::<u64>()
     }
 
     /// Whether a transfer is in progress.
@@ -230,8 +265,9 @@ impl<Q: Quic> App<Q> for BulkClient {
             let before = self.completed.len();
             let mut i = 0;
             while let Some(active) = self.active.get_mut(i) {
-                if active.poll(quic)? {
-                    let Active { index, started, .. } = self.active.remove(i);
+                if active.poll(quic, self.ordered)? {
+                    let Active { index, started, download, .. } = self.active.remove(i);
+                    self.received += download.received;
                     self.completed.push(Completed { index, started, completed: now });
                     self.next_at = Some(now + self.gap);
                 } else {

@@ -7,7 +7,7 @@ pub mod observed;
 pub mod stream;
 pub mod updates;
 
-use crate::{AppError, Quic, Received};
+use crate::{AppError, Piece, Quic, Received};
 
 /// How many bytes an application reads or writes at a time.
 const CHUNK: usize = 16 * 1024;
@@ -47,6 +47,21 @@ fn read_all(
             Received::Data(n) => visit(&buffer[..n])?,
             Received::End => return Ok(true),
             Received::Nothing => return Ok(false),
+        }
+    }
+}
+
+/// Like [`read_all`], with the bytes in any order: `visit` is told where they belong.
+fn read_pieces(
+    quic: &mut impl Quic,
+    stream: u64,
+    mut visit: impl FnMut(u64, &[u8]) -> Result<(), AppError>,
+) -> Result<bool, AppError> {
+    loop {
+        match quic.read_piece(stream)? {
+            Piece::Data(offset, bytes) => visit(offset, &bytes)?,
+            Piece::End => return Ok(true),
+            Piece::Nothing => return Ok(false),
         }
     }
 }

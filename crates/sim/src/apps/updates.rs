@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use sutura_proto::groups::{GroupId, GroupMessage, ReceiveGroups, SendGroupError, SendGroups};
 use sutura_proto::{Connection, Dir, Event, Priority, SendMessageError, Side, StreamId};
 
-use super::Number;
+use super::{Number, read_all};
 use crate::{App, AppError, Clock, Pattern, Quic, Received};
 
 /// The number and the time at the beginning of a message.
@@ -69,6 +69,9 @@ pub struct UpdatePlan {
     pub pace: Pace,
     /// How long each message may take, as the transport is told; `None` to not tell it.
     pub deadline: Option<Duration>,
+    /// Whether both ends end the stream of requests after the last one. Otherwise it stays open as long
+    /// as the connection.
+    pub ends: bool,
 }
 
 impl UpdatePlan {
@@ -82,6 +85,7 @@ impl UpdatePlan {
             order: UpdateOrder::Partial,
             pace: Pace::Streaming,
             deadline: None,
+            ends: false,
         }
     }
 
@@ -104,6 +108,7 @@ pub struct UpdateSource {
     group: Option<GroupId>,
     /// The stream of requests, and the next request.
     requests: Option<StreamId>,
+    requests_ended: bool,
     request: Number,
     /// How many updates were asked for, and when the first was.
     asked: usize,
@@ -127,6 +132,7 @@ impl UpdateSource {
             groups: SendGroups::default(),
             group: None,
             requests: None,
+            requests_ended: false,
             request: Number::default(),
             asked: 0,
             started: None,
@@ -147,7 +153,15 @@ impl UpdateSource {
         self.requests = self.requests.or_else(|| quic.accept(Dir::Bi));
         let Some(stream) = self.requests else { return Ok(()) };
         let mut buffer = [0; 64];
-        while let Received::Data(n) = Quic::read(quic, stream.0, &mut buffer)? {
+        while !self.requests_ended {
+            let n = match Quic::read(quic, stream.0, &mut buffer)? {
+                Received::Data(n) => n,
+                Received::Nothing => break,
+                Received::End => {
+                    self.requests_ended = true;
+                    return Quic::finish(quic, stream.0);
+                }
+            };
             let mut data = &buffer[..n];
             while !data.is_empty() {
                 data = self.request.take(data);
@@ -281,6 +295,8 @@ pub struct UpdateSink {
     clock: Clock,
     groups: ReceiveGroups,
     requests: Option<u64>,
+    /// The stream of requests has ended at this end, and not yet at the other.
+    ending: bool,
     /// The first message of each update.
     starts: Vec<u64>,
     /// Updates that were asked for and when the next is, of which the client knows all.
@@ -302,6 +318,7 @@ impl UpdateSink {
             clock,
             groups: ReceiveGroups::new(Side::Client),
             requests: None,
+            ending: false,
             asked: 0,
             ask_at: None,
             asked_at: Vec::new(),
@@ -339,6 +356,10 @@ impl UpdateSink {
         };
         Quic::write(quic, stream, &(count as u64).to_be_bytes())?;
         self.asked += count;
+        if self.plan.ends && self.asked >= self.plan.updates.len() {
+            Quic::finish(quic, stream)?;
+            self.ending = true;
+        }
         self.asked_at.resize(self.asked, self.clock.since_start(now));
         Ok(())
     }
@@ -418,6 +439,9 @@ impl App<Connection> for UpdateSink {
                 Pace::Asked(_) => 1,
             };
             self.ask(now, quic, first)?;
+        }
+        if let Some(stream) = self.requests.filter(|_| self.ending) {
+            self.ending = !read_all(quic, stream, |_| Ok(()))?;
         }
         loop {
             let received = self.groups.receive(now, quic);

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use quinn_proto::{ConnectionStats, Dir, Event, ReadError, StreamId, VarInt, WriteError};
 use sutura_proto::Protection;
 
-use crate::{AppError, Quic, Received};
+use crate::{AppError, Piece, Quic, Received};
 
 /// A connection of quinn, with the interface that the applications need.
 pub struct QuinnConnection(pub(super) quinn_proto::Connection);
@@ -75,6 +75,19 @@ impl Quic for QuinnConnection {
             Err(error) => Err(failed(error)),
         };
         // The result does not matter: the network asks for datagrams after every event anyway.
+        let _ = chunks.finalize();
+        result
+    }
+
+    fn read_piece(&mut self, stream: u64) -> Result<Piece, AppError> {
+        let mut recv = self.0.recv_stream(stream_id(stream)?);
+        let mut chunks = recv.read(false).map_err(failed)?;
+        let result = match chunks.next(usize::MAX) {
+            Ok(Some(chunk)) => Ok(Piece::Data(chunk.offset, chunk.bytes)),
+            Ok(None) => Ok(Piece::End),
+            Err(ReadError::Blocked) => Ok(Piece::Nothing),
+            Err(error) => Err(failed(error)),
+        };
         let _ = chunks.finalize();
         result
     }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
 use sutura_proto::{
-    ClientConfig, Connection, ConnectionHandle, ConnectionStats, Reason, ServerConfig,
+    ClientConfig, Connection, ConnectionHandle, ConnectionStats, Reason, ServerConfig, Standstill,
 };
 
+use super::disturbance::Disturbances;
 use super::{Ends, Scenario, Seeds, client_address, server_address};
 use crate::{App, Clock, Failure, FailureKind, Host, Network, NodeId};
 
@@ -173,7 +174,9 @@ impl Run {
         S: App<Connection>,
     {
         self.network.flush()?;
+        let mut disturbances = Disturbances::new(&scenario.disturbances);
         loop {
+            disturbances.happen(&mut self.network, self.nodes);
             let progress = self.look(watch)?;
             if progress.done {
                 break;
@@ -236,9 +239,14 @@ impl Run {
     /// while there is something to send.
     fn check_silence(&mut self) -> Result<(), Failure> {
         let Some(since) = self.network.last_sent() else { return Ok(()) };
+        // Who sleeps cannot speak, nor answer.
+        let since = since.max(self.network.awake_since());
         let next = self.network.next_time().unwrap_or(Duration::MAX);
         let silence = next.saturating_sub(since);
         if next == Duration::MAX || silence < SHORT {
+            return Ok(());
+        }
+        if self.is_anybody_blocked() {
             return Ok(());
         }
         self.longest_silence = self.longest_silence.max(silence);
@@ -247,6 +255,17 @@ impl Run {
             return Err(self.network.failure(FailureKind::Stall { silence, allowed }));
         }
         Ok(())
+    }
+
+    /// Whether an end must not send before it hears from an address that is not validated. How soon it
+    /// does depends on the other end, which may have nothing to send but a keep-alive.
+    fn is_anybody_blocked(&self) -> bool {
+        let now = self.network.clock().at(self.network.now());
+        self.nodes.iter().any(|node| {
+            first_connection(&self.network, *node).is_some_and(|(_, connection)| {
+                connection.standstill(now) == Standstill::Amplification
+            })
+        })
     }
 
     /// The longest probe timeout, including backoff, of the ends that wait for an acknowledgement,

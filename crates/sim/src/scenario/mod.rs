@@ -1,6 +1,7 @@
 //! Two hosts, a link each way, and something to do: the shortcut for experiments and tests.
 
 mod bulk;
+mod disturbance;
 mod drive;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use sutura_proto::{
 use sutura_random::Rng;
 
 pub use bulk::{BulkOutcome, TransferReport};
+pub use disturbance::{Disturbance, Disturbances};
 pub use drive::{Progress, View};
 
 use crate::{
@@ -53,9 +55,11 @@ pub struct Scenario {
     plan: Vec<Transfer>,
     protection: Option<Protection>,
     parallel: usize,
+    ordered: bool,
     gap: Duration,
     linger: Duration,
     deadline: Duration,
+    disturbances: Vec<(Duration, Disturbance)>,
     tracer: Option<MakeTracer>,
 }
 
@@ -100,9 +104,11 @@ impl Scenario {
             plan: Vec::new(),
             protection: None,
             parallel: 1,
+            ordered: true,
             gap: Duration::ZERO,
             linger: DEFAULT_LINGER,
             deadline: DEFAULT_DEADLINE,
+            disturbances: Vec::new(),
             tracer: None,
         }
     }
@@ -175,6 +181,14 @@ impl Scenario {
         self
     }
 
+    /// Lets the client read the responses of [`run`](Self::run) in whichever order their bytes arrive,
+    /// which it must if its configuration delivers streams in another order than their own.
+    #[must_use]
+    pub fn unordered(mut self) -> Self {
+        self.ordered = false;
+        self
+    }
+
     /// Sets the time from the end of a transfer to the beginning of the next. The default is zero.
     #[must_use]
     pub fn gap(mut self, gap: Duration) -> Self {
@@ -194,6 +208,15 @@ impl Scenario {
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
+        self
+    }
+
+    /// Lets something happen to a host at a time since the start. What changes the client's address
+    /// waits until the server has completed the handshake, and a deliberate move until the client
+    /// knows that it is confirmed.
+    #[must_use]
+    pub fn disturb(mut self, at: Duration, disturbance: Disturbance) -> Self {
+        self.disturbances.push((at, disturbance));
         self
     }
 
@@ -313,6 +336,7 @@ impl Scenario {
 
     fn bulk_apps(&self) -> (BulkClient, impl FnMut() -> BulkServer + use<>) {
         let client = BulkClient::new(self.plan.iter().cloned(), self.parallel, self.gap);
+        let client = if self.ordered { client } else { client.unordered() };
         let protection = self.protection.clone();
         (client, move || BulkServer::new(protection.clone()))
     }

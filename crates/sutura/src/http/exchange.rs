@@ -1,13 +1,15 @@
 //! One request and its response, at either end.
 
 use super::state::HttpState;
-use super::{Error, Priority};
+use super::{Error, Priority, RecvHalf, SendHalf};
 use crate::connection::{Connection, State};
 use bytes::{Bytes, BytesMut};
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Instant;
-use sutura_h3::{Code, Field, Fields, Quic, ReceiveError, SendError};
+use sutura_h3::{CapsuleReader, Code, Field, Fields, Quic, ReceiveError, SendError};
 use sutura_proto::StreamId;
 
 /// Bytes of body read at a time.
@@ -22,16 +24,32 @@ pub struct Response {
     pub fields: Vec<(String, Vec<u8>)>,
 }
 
+impl Response {
+    fn new(head: &Fields) -> Self {
+        Self { status: head.status().unwrap_or(0), fields: plain_fields(head) }
+    }
+}
+
 /// One exchange: this end's message goes out and the peer's comes in. If dropped before both are
 /// complete, it is cancelled.
 #[derive(Debug)]
 pub struct RequestStream {
+    shared: Arc<Shared>,
+    /// The capsules in the peer's data, if the application reads them.
+    pub(super) capsules: Option<CapsuleReader>,
+}
+
+/// What the halves of an exchange share. When it is dropped, what is not complete is cancelled.
+#[derive(Debug)]
+pub(super) struct Shared {
     connection: Connection,
     id: StreamId,
-    sent_all: bool,
-    received_all: bool,
+    sent_all: AtomicBool,
+    received_all: AtomicBool,
     /// Whether the driver was notified of the request.
-    announced: bool,
+    announced: AtomicBool,
+    /// Whether a client opened it in 0-RTT.
+    early: bool,
 }
 
 /// Fields without pseudo-header fields, for applications.
@@ -79,20 +97,43 @@ fn with_what_arrived<T>(
 }
 
 impl RequestStream {
-    pub(super) fn new(connection: Connection, id: StreamId) -> Self {
-        Self { connection, id, sent_all: false, received_all: false, announced: false }
+    pub(super) fn new(connection: Connection, id: StreamId, early: bool) -> Self {
+        let shared = Shared {
+            connection,
+            id,
+            sent_all: AtomicBool::new(false),
+            received_all: AtomicBool::new(false),
+            announced: AtomicBool::new(false),
+            early,
+        };
+        Self { shared: Arc::new(shared), capsules: None }
+    }
+
+    /// The two halves, for two tasks.
+    #[must_use]
+    pub fn split(self) -> (SendHalf, RecvHalf) {
+        (SendHalf::new(Arc::clone(&self.shared)), RecvHalf::new(self.shared))
+    }
+
+    /// On a server: whether some of the request came in 0-RTT packets and the handshake is not complete
+    /// yet. It may then be a copy that an attacker has sent again. What must not be done twice waits
+    /// for [`Connection::handshake_complete`], or is answered with 425 (Too Early, RFC 8470 section
+    /// 5.2), upon which the client sends it again.
+    #[must_use]
+    pub fn is_0rtt(&self) -> bool {
+        self.connection().0.lock().quic.recv_stream(self.id()).is_0rtt()
     }
 
     /// The stream that carries the exchange.
     #[must_use]
     pub fn id(&self) -> StreamId {
-        self.id
+        self.shared.id
     }
 
     /// The connection that carries the exchange.
     #[must_use]
     pub fn connection(&self) -> &Connection {
-        &self.connection
+        &self.shared.connection
     }
 
     /// The response's priority as this end knows it: what the client last asked for, overridden by
@@ -100,8 +141,7 @@ impl RequestStream {
     /// has been handed over, or the connection is over.
     #[must_use]
     pub fn priority(&self) -> Option<Priority> {
-        let mut state = self.connection.0.lock();
-        with_http(&mut state, |http, _| http.h3.priority(self.id)).ok()?
+        self.shared.priority()
     }
 
     /// Sends the head of a response; interim responses (1xx) may precede the final one.
@@ -115,8 +155,7 @@ impl RequestStream {
     ) -> Result<(), Error> {
         let mut head = Fields::response(status);
         push_fields(&mut head, fields);
-        let id = self.id;
-        self.send(|http, quic| http.h3.send_response(quic, id, &head, false)).await
+        self.shared.send_response(&head).await
     }
 
     /// Sends a part of the body, waiting until earlier data has left the buffers.
@@ -124,8 +163,7 @@ impl RequestStream {
     /// # Errors
     /// The peer does not want the body, or the connection is over.
     pub async fn send_data(&mut self, data: Bytes) -> Result<(), Error> {
-        let id = self.id;
-        self.send(|http, quic| http.h3.send_body_chunk(quic, id, data.clone())).await
+        self.shared.send_data(data).await
     }
 
     /// Ends this end's message with trailers.
@@ -135,10 +173,7 @@ impl RequestStream {
     pub async fn send_trailers(&mut self, fields: &[(&str, &[u8])]) -> Result<(), Error> {
         let mut trailers = Fields::new();
         push_fields(&mut trailers, fields);
-        let id = self.id;
-        self.send(|http, quic| http.h3.send_trailers(quic, id, &trailers)).await?;
-        self.sent_all = true;
-        Ok(())
+        self.shared.send_trailers(&trailers).await
     }
 
     /// Ends this end's message.
@@ -146,9 +181,99 @@ impl RequestStream {
     /// # Errors
     /// The peer does not want the message, or the connection is over.
     pub async fn finish(&mut self) -> Result<(), Error> {
-        let id = self.id;
-        let result = self.send(|http, quic| http.h3.finish(quic, id)).await;
-        self.sent_all = true;
+        self.shared.finish().await
+    }
+
+    /// Waits for the next interim response (1xx, RFC 9110 section 15.2); `None` once the final one is
+    /// there. Those that nobody asks for are skipped.
+    ///
+    /// # Errors
+    /// As [`Self::recv_response`].
+    pub async fn recv_interim(&mut self) -> Result<Option<Response>, Error> {
+        let head = poll_fn(|cx| {
+            self.shared.receive(|http, id, _| {
+                let exchange = http.exchange(id);
+                if let Some(head) = exchange.interim.pop_front() {
+                    return Poll::Ready(Ok(Some(head)));
+                }
+                if exchange.head.is_some() {
+                    return Poll::Ready(Ok(None));
+                }
+                wait_or_fail(exchange, cx)
+            })
+        })
+        .await?;
+        Ok(head.as_ref().map(Response::new))
+    }
+
+    /// Waits for the head of the final response.
+    ///
+    /// # Errors
+    /// The server abandons the response or sends a malformed one, or the connection is over.
+    pub async fn recv_response(&mut self) -> Result<Response, Error> {
+        Ok(Response::new(&self.shared.recv_head().await?))
+    }
+
+    /// Waits for the next part of the peer's body; `None` at its end.
+    ///
+    /// # Errors
+    /// The peer abandons its message, or the connection is over.
+    pub async fn recv_data(&mut self) -> Result<Option<Bytes>, Error> {
+        poll_fn(|cx| self.shared.poll_data(cx)).await
+    }
+
+    /// Waits for the peer's trailers, after the end of its body; `None` if there are none.
+    ///
+    /// # Errors
+    /// The peer abandons its message, or the connection is over.
+    pub async fn recv_trailers(&mut self) -> Result<Option<Vec<(String, Vec<u8>)>>, Error> {
+        let trailers = poll_fn(|cx| self.shared.poll_trailers(cx)).await?;
+        Ok(trailers.as_ref().map(plain_fields))
+    }
+
+    /// Abandons the exchange with `code`.
+    pub fn reset(&mut self, code: Code) {
+        self.shared.cancel(code);
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+impl Shared {
+    /// The connection's state, unless this exchange never was.
+    pub(super) fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
+        let state = self.connection.0.lock();
+        if state.is_void(self.early) { Err(Error::ZeroRttRejected) } else { Ok(state) }
+    }
+
+    pub(super) fn id(&self) -> StreamId {
+        self.id
+    }
+
+    pub(super) fn priority(&self) -> Option<Priority> {
+        let mut state = self.lock().ok()?;
+        with_http(&mut state, |http, _| http.h3.priority(self.id)).ok()?
+    }
+
+    pub(super) async fn send_response(&self, head: &Fields) -> Result<(), Error> {
+        self.send(|http, quic| http.h3.send_response(quic, self.id, head, false)).await
+    }
+
+    pub(super) async fn send_data(&self, data: Bytes) -> Result<(), Error> {
+        self.send(|http, quic| http.h3.send_body_chunk(quic, self.id, data.clone())).await
+    }
+
+    pub(super) async fn send_trailers(&self, trailers: &Fields) -> Result<(), Error> {
+        self.send(|http, quic| http.h3.send_trailers(quic, self.id, trailers)).await?;
+        self.sent_all.store(true, Relaxed);
+        Ok(())
+    }
+
+    pub(super) async fn finish(&self) -> Result<(), Error> {
+        let result = self.send(|http, quic| http.h3.finish(quic, self.id)).await;
+        self.sent_all.store(true, Relaxed);
         match result {
             // The peer has its response ready or sent, and does not need the rest of the request
             // (RFC 9114 section 4.1).
@@ -158,12 +283,12 @@ impl RequestStream {
     }
 
     async fn send(
-        &mut self,
+        &self,
         mut step: impl FnMut(&mut HttpState, &mut Quic<'_>) -> Result<(), SendError>,
     ) -> Result<(), Error> {
         let id = self.id;
         poll_fn(|cx| {
-            let mut state = self.connection.0.lock();
+            let mut state = self.lock()?;
             let result = with_http(&mut state, |http, quic| {
                 if let Some(code) = http.exchange(id).stopped {
                     return Err(SendError::Stopped(code));
@@ -185,14 +310,26 @@ impl RequestStream {
         .await
     }
 
-    /// Waits for the head of the response.
-    ///
-    /// # Errors
-    /// The server abandons the response or sends a malformed one, or the connection is over.
-    pub async fn recv_response(&mut self) -> Result<Response, Error> {
-        let id = self.id;
-        let head = poll_fn(|cx| {
-            self.receive(|http, _| {
+    /// Waits until the peer does not want this end's message any more, or the connection is over.
+    pub(super) async fn unwanted(&self) {
+        poll_fn(|cx| {
+            let Ok(mut state) = self.lock() else { return Poll::Ready(()) };
+            let unwanted = with_http(&mut state, |http, _| {
+                let exchange = http.exchange(self.id);
+                let unwanted = exchange.stopped.is_some() || exchange.failed.is_some();
+                if !unwanted {
+                    exchange.wait_writable(cx);
+                }
+                unwanted
+            });
+            if unwanted.unwrap_or(true) { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    pub(super) async fn recv_head(&self) -> Result<Fields, Error> {
+        poll_fn(|cx| {
+            self.receive(|http, id, _| {
                 let exchange = http.exchange(id);
                 if let Some(head) = exchange.head.take() {
                     return Poll::Ready(Ok(head));
@@ -200,27 +337,14 @@ impl RequestStream {
                 wait_or_fail(exchange, cx)
             })
         })
-        .await?;
-        let status = head.status().unwrap_or(0);
-        Ok(Response { status, fields: plain_fields(&head) })
+        .await
     }
 
-    /// Waits for the next part of the peer's body; `None` at its end.
-    ///
-    /// # Errors
-    /// The peer abandons its message, or the connection is over.
-    pub async fn recv_data(&mut self) -> Result<Option<Bytes>, Error> {
-        if self.received_all {
-            return Ok(None);
+    pub(super) fn poll_data(&self, cx: &Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
+        if self.received_all.load(Relaxed) {
+            return Poll::Ready(Ok(None));
         }
-        let data = poll_fn(|cx| self.poll_data(cx)).await?;
-        self.received_all = data.is_none();
-        Ok(data)
-    }
-
-    fn poll_data(&mut self, cx: &Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
-        let id = self.id;
-        self.receive(|http, quic| {
+        let data = self.receive(|http, id, quic| {
             let mut buffer = BytesMut::zeroed(READ_SIZE);
             let result = http.h3.read_body(quic, id, &mut buffer);
             http.pump();
@@ -235,62 +359,96 @@ impl RequestStream {
                 Err(_) if exchange.finished => Poll::Ready(Ok(None)),
                 Err(_) => wait_or_fail(exchange, cx),
             }
+        });
+        if let Poll::Ready(Ok(None)) = data {
+            self.received_all.store(true, Relaxed);
+        }
+        data
+    }
+
+    pub(super) fn poll_trailers(&self, cx: &Context<'_>) -> Poll<Result<Option<Fields>, Error>> {
+        self.receive(|http, id, _| {
+            let exchange = http.exchange(id);
+            if let Some(trailers) = exchange.trailers.take() {
+                return Poll::Ready(Ok(Some(trailers)));
+            }
+            if exchange.finished {
+                return Poll::Ready(Ok(None));
+            }
+            wait_or_fail(exchange, cx)
         })
     }
 
-    /// Waits for the peer's trailers, after the end of its body; `None` if there are none.
-    ///
-    /// # Errors
-    /// The peer abandons its message, or the connection is over.
-    pub async fn recv_trailers(&mut self) -> Result<Option<Vec<(String, Vec<u8>)>>, Error> {
-        let id = self.id;
-        let trailers = poll_fn(|cx| {
-            self.receive(|http, _| {
-                let exchange = http.exchange(id);
-                if let Some(trailers) = exchange.trailers.take() {
-                    return Poll::Ready(Ok(Some(trailers)));
-                }
-                if exchange.finished {
-                    return Poll::Ready(Ok(None));
-                }
-                wait_or_fail(exchange, cx)
-            })
-        })
-        .await?;
-        Ok(trailers.as_ref().map(plain_fields))
+    /// Whether the peer's message is complete, and nothing of it is left to be read.
+    pub(super) fn is_read(&self) -> bool {
+        let Ok(mut state) = self.lock() else { return false };
+        let read = with_what_arrived(&mut state, |http, _| {
+            let exchange = http.exchange(self.id);
+            exchange.finished && exchange.trailers.is_none()
+        });
+        read.unwrap_or(false)
     }
 
-    fn receive<T>(
-        &mut self,
-        step: impl FnOnce(&mut HttpState, &mut Quic<'_>) -> Poll<Result<T, Error>>,
+    pub(super) fn receive<T>(
+        &self,
+        step: impl FnOnce(&mut HttpState, StreamId, &mut Quic<'_>) -> Poll<Result<T, Error>>,
     ) -> Poll<Result<T, Error>> {
-        let mut state = self.connection.0.lock();
-        let result = with_what_arrived(&mut state, step)?;
+        let mut state = self.lock()?;
+        let result = with_what_arrived(&mut state, |http, quic| step(http, self.id, quic))?;
         if result.is_pending() {
             state.check()?;
         }
-        let news = state.quic.wants_to_grant_credit() || !self.announced;
+        let news = !self.announced.swap(true, Relaxed) || state.quic.wants_to_grant_credit();
         drop(state);
         if news {
-            self.announced = true;
             self.connection.0.touch();
         }
         result
     }
 
     /// Abandons the exchange with `code`.
-    pub fn reset(&mut self, code: Code) {
-        let id = self.id;
-        let mut state = self.connection.0.lock();
-        let _ = with_http(&mut state, |http, quic| http.h3.cancel(quic, id, code));
+    pub(super) fn cancel(&self, code: Code) {
+        if let Ok(mut state) = self.lock() {
+            let _ = with_http(&mut state, |http, quic| http.h3.cancel(quic, self.id, code));
+        }
+        self.sent_all.store(true, Relaxed);
+        self.received_all.store(true, Relaxed);
+        self.connection.0.touch();
+    }
+
+    /// Abandons this end's message, unless it is complete.
+    pub(super) fn stop_sending(&self) {
+        if self.sent_all.swap(true, Relaxed) {
+            return;
+        }
+        let Ok(mut state) = self.lock() else { return };
+        let is_server = state.quic.side().is_server();
+        let code = if is_server { Code::INTERNAL_ERROR } else { Code::REQUEST_CANCELLED };
+        let _ = with_http(&mut state, |http, quic| http.h3.reset(quic, self.id, code));
         drop(state);
-        self.sent_all = true;
-        self.received_all = true;
+        self.connection.0.touch();
+    }
+
+    /// Tells the peer that the rest of its message is not read, unless it is complete.
+    pub(super) fn stop_receiving(&self) {
+        if self.received_all.swap(true, Relaxed) {
+            return;
+        }
+        let Ok(mut state) = self.lock() else { return };
+        // A server that answers does not need the rest of the request.
+        let is_server = state.quic.side().is_server();
+        let code = if is_server { Code::NO_ERROR } else { Code::REQUEST_CANCELLED };
+        let _ = with_http(&mut state, |http, quic| {
+            if !http.exchange(self.id).finished {
+                let _ = http.h3.stop(quic, self.id, code);
+            }
+        });
+        drop(state);
         self.connection.0.touch();
     }
 }
 
-fn wait_or_fail<T>(
+pub(super) fn wait_or_fail<T>(
     exchange: &mut super::state::Exchange,
     cx: &Context<'_>,
 ) -> Poll<Result<T, Error>> {
@@ -301,11 +459,12 @@ fn wait_or_fail<T>(
     Poll::Pending
 }
 
-impl Drop for RequestStream {
+impl Drop for Shared {
     fn drop(&mut self) {
         let id = self.id;
-        let mut state = self.connection.0.lock();
-        let (sent_all, received_all) = (self.sent_all, self.received_all);
+        let Ok(mut state) = self.lock() else { return };
+        let (sent_all, received_all) =
+            (self.sent_all.load(Relaxed), self.received_all.load(Relaxed));
         let is_server = state.quic.side().is_server();
         let _ = with_http(&mut state, |http, quic| {
             let finished = received_all || http.exchange(id).finished;

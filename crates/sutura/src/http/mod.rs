@@ -4,22 +4,35 @@
 //! The `priority` field of a request decides how its response is sent: `u` and `i` its order,
 //! `exp_w` its share, `exp_p` its classes, `exp_b` the number of repair symbols that protect it,
 //! and `exp_d` how long they may be delayed.
+//!
+//! There are two interfaces to the same exchanges. [`Client::request`] and [`Server::accept`] give a
+//! [`RequestStream`], on which each part of a message is sent and received by a call.
+//! [`Client::send`] and [`Server::accept_http`] use the types of the `http` and `http-body` crates;
+//! the crate `sutura-tower` serves a `tower::Service` with them.
 
+mod body;
 mod client;
+mod datagrams;
 mod exchange;
+mod halves;
 mod refused;
 mod server;
 mod state;
+mod types;
 
+pub use body::Body;
 pub use client::Client;
 pub use exchange::{RequestStream, Response};
+pub use halves::{RecvHalf, SendHalf};
 pub use refused::{Refused, RefusedAnswer};
-pub use server::{Request, Server};
+pub use server::{Request, Responder, Server};
 pub(crate) use state::HttpState;
 pub use sutura_h3::{
-    ALPN, Class, Code, Config, Field, Fields, FrameAction, FrameContent, FrameEvent,
-    MAX_CLASS_NAME, MAX_DEPTH, Priority, PriorityError, PriorityParameters, Urgency, Weight,
+    ALPN, Capsule, CapsuleError, Class, Code, Config, Field, Fields, FrameAction, FrameContent,
+    FrameEvent, MAX_CAPSULE_SIZE, MAX_CLASS_NAME, MAX_DEPTH, Priority, PriorityError,
+    PriorityParameters, SendDatagramError, Urgency, Weight,
 };
+pub use types::Protocol;
 
 use sutura_proto::ConnectionError;
 
@@ -46,9 +59,18 @@ pub enum Error {
         /// What was wrong.
         reason: &'static str,
     },
+    /// The peer's capsules are malformed or exceed a limit.
+    #[error("{0}")]
+    Capsule(#[from] CapsuleError),
+    /// A body that was to be sent failed, with this description.
+    #[error("the body failed: {0}")]
+    Body(String),
     /// The fields cannot be sent, or not at this point of the exchange.
     #[error("{0}")]
     Invalid(sutura_h3::SendError),
+    /// The request was sent in 0-RTT, which the server does not accept. It never was.
+    #[error("0-RTT rejected")]
+    ZeroRttRejected,
     /// The server accepts no more requests on this connection.
     #[error("the server is going away")]
     GoingAway,

@@ -49,6 +49,7 @@ pub(super) struct Listener {
 
 impl Listener {
     pub(super) fn tell(&mut self, refused: Refused) {
+        tracing::info!("{refused}");
         match &mut self.listen {
             Some(listen) => listen(refused),
             None if self.early.len() < MAX_EARLY => self.early.push(refused),

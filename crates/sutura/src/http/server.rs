@@ -1,12 +1,15 @@
 //! An HTTP/3 server.
 
 use super::exchange::{RequestStream, plain_fields, with_http};
-use super::{Config, Error, HttpState, Refused};
+use super::types::request_of;
+use super::{Body, Config, Error, HttpState, Refused, SendHalf};
 use crate::connection::Connection;
+use ::http::{Method, header};
+use std::fmt::Display;
 use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Instant;
-use sutura_h3::{Code, Fields};
+use sutura_h3::{Code, Fields, Quic, SendError};
 use sutura_proto::ConnectionError;
 
 /// The head of a request.
@@ -20,6 +23,9 @@ pub struct Request {
     pub authority: String,
     /// Path and query.
     pub path: String,
+    /// The protocol of an extended CONNECT (RFC 9220), such as `websocket`. Only if
+    /// [`Config::enable_connect_protocol`] permits that.
+    pub protocol: Option<String>,
     /// The fields, without pseudo-header fields.
     pub fields: Vec<(String, Vec<u8>)>,
 }
@@ -39,6 +45,7 @@ impl Request {
             scheme: text(":scheme"),
             authority,
             path: text(":path"),
+            protocol: fields.get(":protocol").map(|_| text(":protocol")),
             fields: plain_fields(fields),
         }
     }
@@ -47,6 +54,51 @@ impl Request {
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         self.fields.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_slice())
+    }
+}
+
+/// Answers a request. If dropped before the response is complete, the request is abandoned.
+#[derive(Debug)]
+pub struct Responder {
+    send: SendHalf,
+    is_head: bool,
+}
+
+impl Responder {
+    /// Sends an interim response (1xx, RFC 9110 section 15.2), of which only the head is used.
+    ///
+    /// # Errors
+    /// The client does not want the response, or the connection is over.
+    pub async fn send_interim<B>(&mut self, response: ::http::Response<B>) -> Result<(), Error> {
+        self.send.send_head(&response.into_parts().0).await
+    }
+
+    /// Sends the response. The length of a body that knows it is added as `content-length`; a
+    /// `priority` field of the response overrides that of the request (RFC 9218 section 8).
+    ///
+    /// # Errors
+    /// As [`SendHalf::send_body`].
+    pub async fn respond<B>(mut self, response: ::http::Response<B>) -> Result<(), Error>
+    where
+        B: http_body::Body,
+        B::Error: Display,
+    {
+        let (mut parts, body) = response.into_parts();
+        let without_content = matches!(parts.status.as_u16(), 204 | 304);
+        let length = body.size_hint().exact().filter(|length| !(self.is_head && *length == 0));
+        if let Some(length) = length.filter(|_| !without_content) {
+            parts.headers.entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
+        }
+        self.send.send_head(&parts).await?;
+        if self.is_head || without_content || body.is_end_stream() {
+            return self.send.finish().await;
+        }
+        self.send.send_body(body).await
+    }
+
+    /// Waits until the client does not want the response any more, or the connection is over.
+    pub async fn unwanted(&self) {
+        self.send.unwanted().await;
     }
 }
 
@@ -61,7 +113,7 @@ impl Server {
     #[must_use]
     pub fn new(connection: Connection, config: Config) -> Self {
         let mut state = connection.0.lock();
-        let mut http = HttpState::new(sutura_h3::Connection::server(config));
+        let mut http = HttpState::server(config);
         let over = state.error.is_some();
         http.process(Instant::now(), &mut state.quic, over);
         state.http = Some(Box::new(http));
@@ -75,6 +127,36 @@ impl Server {
     /// # Errors
     /// The connection ended with an error.
     pub async fn accept(&mut self) -> Result<Option<(Request, RequestStream)>, Error> {
+        let next = self.next().await?;
+        Ok(next.map(|(stream, fields)| (Request::new(&fields), stream)))
+    }
+
+    /// Like [`Self::accept`], with the types of the `http` crate. The extensions of the request have
+    /// its [`Priority`](super::Priority), and the [`Protocol`](super::Protocol) of an extended CONNECT.
+    ///
+    /// # Errors
+    /// The connection ended with an error.
+    pub async fn accept_http(
+        &mut self,
+    ) -> Result<Option<(::http::Request<Body>, Responder)>, Error> {
+        loop {
+            let Some((mut stream, fields)) = self.next().await? else { return Ok(None) };
+            let Ok((mut parts, length)) = request_of(fields) else {
+                stream.reset(Code::MESSAGE_ERROR);
+                continue;
+            };
+            if let Some(priority) = stream.priority() {
+                parts.extensions.insert(priority);
+            }
+            let is_head = parts.method == Method::HEAD;
+            let (send, recv) = stream.split();
+            let request = ::http::Request::from_parts(parts, Body::new(recv, length));
+            return Ok(Some((request, Responder { send, is_head })));
+        }
+    }
+
+    /// Waits for the next request, with its head.
+    async fn next(&mut self) -> Result<Option<(RequestStream, Fields)>, Error> {
         let next = poll_fn(|cx| {
             let mut state = self.connection.0.lock();
             let next = with_http(&mut state, |http, _| {
@@ -92,9 +174,8 @@ impl Server {
             }
         })
         .await?;
-        Ok(next.map(|(id, fields)| {
-            (Request::new(&fields), RequestStream::new(self.connection.clone(), id))
-        }))
+        Ok(next
+            .map(|(id, fields)| (RequestStream::new(self.connection.clone(), id, false), fields)))
     }
 
     /// Calls `listen` with each request that [`accept`](Self::accept) never returns, because its head
@@ -107,10 +188,22 @@ impl Server {
         }
     }
 
-    /// Asks the client to send no more requests. Those that it has sent are still answered.
+    /// Asks the client to send no more requests. Those that it still sends are answered. A server that
+    /// shuts down calls this, waits for a round trip or more, and then calls [`goaway`](Self::goaway),
+    /// so that no request is rejected that was under way (RFC 9114 section 5.2).
+    pub fn announce_goaway(&self) {
+        self.tell(|http, quic| http.h3.announce_goaway(quic));
+    }
+
+    /// Accepts no more requests: those that have not arrived yet are rejected, and the client may
+    /// send them elsewhere. Those that have arrived are still answered.
     pub fn goaway(&self) {
+        self.tell(|http, quic| http.h3.goaway(quic));
+    }
+
+    fn tell(&self, act: impl FnOnce(&mut HttpState, &mut Quic<'_>) -> Result<(), SendError>) {
         let mut state = self.connection.0.lock();
-        let _ = with_http(&mut state, |http, quic| http.h3.goaway(quic));
+        let _ = with_http(&mut state, act);
         drop(state);
         self.connection.0.touch();
     }

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::task::{Context, Waker};
 use std::time::Instant;
 use sutura_h3 as h3;
-use sutura_h3::{Code, Event, Fields, Quic};
+use sutura_h3::{Code, Config, Event, Fields, Quic};
 use sutura_proto::{Connection, StreamEvent, StreamId};
 
 /// HTTP/3 on one connection.
@@ -17,17 +17,24 @@ pub(crate) struct HttpState {
     exchanges: HashMap<StreamId, Exchange>,
     /// Requests that the application has not accepted yet.
     incoming: VecDeque<(StreamId, Fields)>,
-    /// Tasks that wait for a request (server) or for a stream to send one on (client).
+    /// Tasks that wait for a request (server), for a stream to send one on (client), or for what the
+    /// peer says about the connection.
     accepting: Vec<Waker>,
     pub(crate) error: Option<h3::Error>,
     pub(super) refused: Listener,
+    /// Whether the peer accepts (server) or sends (client) no more requests.
+    pub(crate) going_away: bool,
     over: bool,
+    /// How to start over.
+    config: Config,
 }
 
 /// One request and its response.
 #[derive(Debug, Default)]
 pub(crate) struct Exchange {
     pub(crate) head: Option<Fields>,
+    /// Interim responses that the application has not read; HTTP/3 limits their number.
+    pub(crate) interim: VecDeque<Fields>,
     pub(crate) trailers: Option<Fields>,
     /// Whether the peer's message is complete.
     pub(crate) finished: bool,
@@ -56,16 +63,33 @@ impl Exchange {
 }
 
 impl HttpState {
-    pub(crate) fn new(h3: h3::Connection) -> Self {
+    pub(crate) fn client(config: Config) -> Self {
+        Self::new(h3::Connection::client(config.clone()), config)
+    }
+
+    pub(crate) fn server(config: Config) -> Self {
+        Self::new(h3::Connection::server(config.clone()), config)
+    }
+
+    fn new(h3: h3::Connection, config: Config) -> Self {
         Self {
             h3,
+            config,
             exchanges: HashMap::new(),
             incoming: VecDeque::new(),
             accepting: Vec::new(),
             error: None,
             refused: Listener::default(),
+            going_away: false,
             over: false,
         }
+    }
+
+    /// Starts over, on a client whose 0-RTT was rejected: nothing was sent yet.
+    pub(crate) fn start_over(&mut self) {
+        self.wake_all();
+        self.exchanges.clear();
+        self.h3 = h3::Connection::client(self.config.clone());
     }
 
     /// Passes an event of a stream to HTTP/3.
@@ -109,14 +133,20 @@ impl HttpState {
                 self.change(stream, |x| x.trailers = Some(fields));
             }
             Event::Finished { stream } => self.change(stream, |x| x.finished = true),
+            Event::Interim { stream, fields } => {
+                self.change(stream, |x| x.interim.push_back(fields));
+            }
             Event::Refused { stream, status, reason } => {
                 let answer = RefusedAnswer::Status(status);
                 self.refused.tell(Refused { stream, answer, reason });
             }
-            Event::Failed { stream, code, reason } if !self.exchanges.contains_key(&stream) => {
+            Event::Failed { stream, code, reason }
+                if self.withdraw(stream) || !self.exchanges.contains_key(&stream) =>
+            {
                 let answer = RefusedAnswer::Reset(code);
                 self.refused.tell(Refused { stream, answer, reason });
             }
+            Event::Reset { stream, .. } if self.withdraw(stream) => {}
             Event::Reset { stream, code } => {
                 self.change(stream, |x| x.failed = Some(Error::Reset(code)));
             }
@@ -127,11 +157,28 @@ impl HttpState {
                 self.change(stream, |x| x.failed = Some(Error::Message { code, reason }));
             }
             Event::Stopped { stream, code } => self.change(stream, |x| x.stopped = Some(code)),
-            Event::Data { stream } | Event::Writable { stream } => self.change(stream, |_| {}),
+            Event::Data { stream } | Event::Writable { stream } | Event::Datagram { stream } => {
+                self.change(stream, |_| {});
+            }
             // Whoever waits for a stream need not wait any more.
-            Event::GoAway { .. } => self.accepting.drain(..).for_each(Waker::wake),
-            Event::Settings(_) | Event::Interim { .. } | Event::PriorityUpdate { .. } => {}
+            Event::GoAway { .. } => {
+                self.going_away = true;
+                self.accepting.drain(..).for_each(Waker::wake);
+            }
+            Event::Settings(_) => self.accepting.drain(..).for_each(Waker::wake),
+            Event::PriorityUpdate { .. } => {}
         }
+    }
+
+    /// Forgets a request that is over before the application has accepted it, so that requests which
+    /// are reset at once do not pile up. Returns whether there was such a request.
+    fn withdraw(&mut self, stream: StreamId) -> bool {
+        let Some(at) = self.incoming.iter().position(|(id, _)| *id == stream) else {
+            return false;
+        };
+        self.incoming.remove(at);
+        self.exchanges.remove(&stream);
+        true
     }
 
     /// Changes an exchange, if the application still holds it, and wakes the tasks that wait for

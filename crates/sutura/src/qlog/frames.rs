@@ -30,6 +30,19 @@ pub(super) enum Entry<'a> {
         error_code: u64,
         final_size: u64,
     },
+    ResetStreamAt {
+        stream_id: u64,
+        error_code: u64,
+        final_size: u64,
+        reliable_size: u64,
+    },
+    AckFrequency {
+        sequence_number: u64,
+        ack_eliciting_threshold: u64,
+        requested_max_ack_delay: u64,
+        reordering_threshold: u64,
+    },
+    ImmediateAck,
     StopSending {
         stream_id: u64,
         error_code: u64,
@@ -211,6 +224,16 @@ fn entry<'a>(frame: &Frame<'a>, ack_delay_exponent: u8) -> Entry<'a> {
         },
         Frame::ResetStream { id, code, final_size } => {
             Entry::ResetStream { stream_id: id.0, error_code: code, final_size }
+        }
+        Frame::AckFrequency(frame) => Entry::AckFrequency {
+            sequence_number: frame.sequence,
+            ack_eliciting_threshold: frame.threshold,
+            requested_max_ack_delay: frame.max_ack_delay,
+            reordering_threshold: frame.reordering_threshold,
+        },
+        Frame::ImmediateAck => Entry::ImmediateAck,
+        Frame::ResetStreamAt { id, code, final_size, reliable_size } => {
+            Entry::ResetStreamAt { stream_id: id.0, error_code: code, final_size, reliable_size }
         }
         Frame::StopSending { id, code } => Entry::StopSending { stream_id: id.0, error_code: code },
         Frame::MaxData(maximum) => Entry::MaxData { maximum },

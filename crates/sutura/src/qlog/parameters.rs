@@ -28,6 +28,10 @@ pub(super) struct ParametersSet {
     initial_max_streams_bidi: u64,
     initial_max_streams_uni: u64,
     max_datagram_frame_size: u64,
+    grease_quic_bit: bool,
+    reset_stream_at: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_ack_delay: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     preferred_address: Option<Preferred>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,6 +83,9 @@ impl ParametersSet {
             initial_max_streams_bidi: parameters.initial_max_streams_bidi,
             initial_max_streams_uni: parameters.initial_max_streams_uni,
             max_datagram_frame_size: parameters.max_datagram_frame_size,
+            grease_quic_bit: parameters.grease_quic_bit,
+            reset_stream_at: parameters.reset_stream_at,
+            min_ack_delay: parameters.min_ack_delay,
             preferred_address: parameters.preferred_address.map(Preferred::from),
             fec: parameters.fec.map(Fec::from),
         }

@@ -349,20 +349,30 @@ impl Recorder {
                 let data = ParametersSet::new(local, parameters);
                 self.event(now, "transport:parameters_set", data, out)
             }
-            Observation::PacketSent { space, pn, size, payload } => {
-                let packet = packet(space, pn, size, payload, self.local_ack_delay_exponent);
+            Observation::PacketSent { space, early, pn, size, payload } => {
+                let packet =
+                    packet(carrier(space, early), pn, size, payload, self.local_ack_delay_exponent);
                 self.event(now, "transport:packet_sent", packet, out)?;
                 // A closed connection continues to send for a while, and nobody flushes the buffer
                 // when the process exits.
                 if self.closed { out.flush() } else { Ok(()) }
             }
-            Observation::PacketReceived { space, pn, size, payload } => {
-                let packet = packet(space, pn, size, payload, self.remote_ack_delay_exponent);
+            Observation::PacketReceived { space, early, pn, size, payload } => {
+                let packet = packet(
+                    carrier(space, early),
+                    pn,
+                    size,
+                    payload,
+                    self.remote_ack_delay_exponent,
+                );
                 self.event(now, "transport:packet_received", packet, out)
             }
             Observation::PacketLost { space, pn, size } => {
                 let packet = Packet {
-                    header: PacketHeader { packet_type: packet_type(space), packet_number: pn },
+                    header: PacketHeader {
+                        packet_type: packet_type(carrier(space, false)),
+                        packet_number: pn,
+                    },
                     raw: Raw { length: size, payload_length: None },
                     frames: None,
                 };
@@ -448,30 +458,36 @@ fn write_record(out: &mut impl Write, record: &impl Serialize) -> io::Result<()>
     out.write_all(b"\n")
 }
 
-const fn packet_type(space: SpaceId) -> &'static str {
+/// The packets of a space; `early` if they are 0-RTT packets.
+const fn carrier(space: SpaceId, early: bool) -> Carrier {
     match space {
-        SpaceId::Initial => "initial",
-        SpaceId::Handshake => "handshake",
-        SpaceId::Data => "1RTT",
+        SpaceId::Initial => Carrier::Initial,
+        SpaceId::Handshake => Carrier::Handshake,
+        SpaceId::Data if early => Carrier::ZeroRtt,
+        SpaceId::Data => Carrier::OneRtt,
+    }
+}
+
+const fn packet_type(carrier: Carrier) -> &'static str {
+    match carrier {
+        Carrier::Initial => "initial",
+        Carrier::ZeroRtt => "0RTT",
+        Carrier::Handshake => "handshake",
+        Carrier::OneRtt | Carrier::SourceSymbol => "1RTT",
     }
 }
 
 fn packet(
-    space: SpaceId,
+    carrier: Carrier,
     pn: u64,
     size: usize,
     payload: &[u8],
     ack_delay_exponent: u8,
 ) -> Packet<'_> {
-    let carrier = match space {
-        SpaceId::Initial => Carrier::Initial,
-        SpaceId::Handshake => Carrier::Handshake,
-        SpaceId::Data => Carrier::OneRtt,
-    };
     let mut entries = Vec::new();
     frames::list(payload, carrier, ack_delay_exponent, &mut entries);
     Packet {
-        header: PacketHeader { packet_type: packet_type(space), packet_number: pn },
+        header: PacketHeader { packet_type: packet_type(carrier), packet_number: pn },
         raw: Raw { length: size, payload_length: Some(payload.len()) },
         frames: Some(entries),
     }

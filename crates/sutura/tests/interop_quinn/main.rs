@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod early;
 mod http;
 mod lossy;
 mod migration;

@@ -27,7 +27,7 @@ impl Peers {
     pub fn we_serve(protocol: &[u8], link: Option<&str>) -> Self {
         let (certificate, key) = certificate();
         let config = ServerConfig::with_single_cert(vec![certificate.clone()], key, &[protocol]);
-        let config = config.unwrap().transport(TransportConfig::default());
+        let config = config.unwrap().early_data().transport(TransportConfig::default());
         let ours = Endpoint::server(config, localhost()).unwrap();
         let mut theirs = quinn::Endpoint::client(localhost()).unwrap();
         theirs.set_default_client_config(quinn_client_config(certificate, protocol));
@@ -55,7 +55,7 @@ impl Peers {
         roots.add(certificate).unwrap();
         let config = ClientConfig::with_root_certificates(roots, &[protocol]).unwrap();
         let mut ours = Endpoint::client(localhost()).unwrap();
-        ours.set_default_client_config(config.transport(TransportConfig::default()));
+        ours.set_default_client_config(config.early_data().transport(TransportConfig::default()));
         let (address, relay) = between(theirs.local_addr().unwrap(), link);
         Self { ours, theirs, address, relay }
     }
@@ -94,6 +94,7 @@ pub fn quinn_client_config(
         .with_root_certificates(roots)
         .with_no_client_auth();
     tls.alpn_protocols = vec![protocol.to_vec()];
+    tls.enable_early_data = true;
     quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap()))
 }
 
@@ -109,6 +110,7 @@ fn quinn_server_config(
         .with_single_cert(vec![certificate], key)
         .unwrap();
     tls.alpn_protocols = vec![protocol.to_vec()];
+    tls.max_early_data_size = u32::MAX;
     quinn::ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls).unwrap()))
 }
 

@@ -20,7 +20,7 @@ pub(super) fn server_config() -> Arc<ServerConfig> {
     Arc::new(ServerConfig { crypto, transport: Arc::default() })
 }
 
-fn client_config() -> ClientConfig {
+pub(super) fn client_config() -> ClientConfig {
     let crypto = Arc::new(NullClientConfig::new(vec![b"test".to_vec()]));
     ClientConfig { crypto, transport: Arc::default() }
 }

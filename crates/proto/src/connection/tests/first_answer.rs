@@ -1,13 +1,17 @@
 //! Retry and Version Negotiation, on the client and on the server.
 
 use super::pair::{Pair, pattern};
+use crate::connection::first_answer::MAX_TOKEN;
 use crate::crypto::retry::integrity_tag;
+use crate::version::Version;
 use crate::wire::packet::{
-    Packet, VERSION_1, encode_retry, encode_version_negotiation, parse, parse_invariants,
+    HeaderRules, Packet, VERSION_1, encode_retry, encode_version_negotiation, parse,
+    parse_invariants,
 };
 use crate::{ConnectionError, ConnectionId, DatagramEvent, Dir, Event, Side};
 use std::time::Duration;
 
+const RULES: HeaderRules = HeaderRules { local_cid_len: 8, greased: false };
 const TOKEN: &[u8] = b"a token";
 
 fn cid(byte: u8) -> ConnectionId {
@@ -26,8 +30,8 @@ fn waiting() -> Pair {
 fn retry(pair: &mut Pair, scid: ConnectionId, token: &[u8]) -> Vec<u8> {
     let handshake = &pair.client.conn().handshake;
     let mut packet = Vec::new();
-    encode_retry(handshake.local_cid, scid, token, &mut packet);
-    let tag = integrity_tag(&handshake.original_dcid, &packet).unwrap();
+    encode_retry(Version::V1, handshake.local_cid, scid, token, &mut packet);
+    let tag = integrity_tag(Version::V1, &handshake.original_dcid, &packet).unwrap();
     packet.extend_from_slice(&tag);
     packet
 }
@@ -36,7 +40,7 @@ fn retry(pair: &mut Pair, scid: ConnectionId, token: &[u8]) -> Vec<u8> {
 fn next_initial(pair: &mut Pair) -> Option<(ConnectionId, Vec<u8>)> {
     let (now, mut out) = (pair.now, Vec::new());
     pair.client.conn().poll_transmit(now, 1, &mut out)?;
-    let Ok(Packet::Protected(packet)) = parse(&out, 0, 8) else { panic!("no packet") };
+    let Ok(Packet::Protected(packet)) = parse(&out, 0, RULES) else { panic!("no packet") };
     Some((packet.dcid, out[packet.token].to_vec()))
 }
 
@@ -159,4 +163,22 @@ fn a_server_tells_its_version_to_large_datagrams_of_others() {
     }
     // A client endpoint never answers.
     assert!(matches!(pair.client.endpoint.handle(pair.now, from, &datagram), DatagramEvent::Drop));
+}
+
+/// The longest token that is taken leaves room for what must be said; a longer one is no Retry.
+#[test]
+fn a_long_token_leaves_room_for_the_handshake_and_for_a_close() {
+    let mut pair = waiting();
+    let packet = retry(&mut pair, cid(7), &[5; MAX_TOKEN + 1]);
+    pair.receive(Side::Client, packet);
+    assert_eq!(next_initial(&mut pair), None);
+    let mut pair = waiting();
+    let packet = retry(&mut pair, cid(7), &[5; MAX_TOKEN]);
+    pair.receive(Side::Client, packet);
+    let (_, token) = next_initial(&mut pair).unwrap();
+    assert_eq!(token.len(), MAX_TOKEN);
+    let now = pair.now;
+    pair.client.conn().close(now, 7, b"a reason");
+    let (_, token) = next_initial(&mut pair).expect("nothing says that the connection is closed");
+    assert_eq!(token.len(), MAX_TOKEN);
 }

@@ -2,13 +2,15 @@
 
 use super::pair::{Forgery, Pair, pattern};
 use crate::connection::receive::{MAX_UNDECRYPTABLE, MAX_UNDECRYPTABLE_BYTES};
-use crate::crypto::null::NullServerConfig;
+use crate::crypto::ExportError;
+use crate::crypto::null::{NullClientConfig, NullServerConfig};
 use crate::wire_format::{Close, Frame};
 use crate::{
     ConnectionError, DatagramEvent, Dir, Event, Side, SpaceId, TransportConfig, TransportErrorCode,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use std::sync::Arc;
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -224,4 +226,66 @@ fn one_rtt_packets_wait_for_the_end_of_the_handshake() {
     assert!(pair.server.conn().early.len() > 0);
     pair.client.conn().send_stream(id).finish().unwrap();
     assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), b"early");
+}
+
+#[test]
+fn both_ends_export_the_same_keying_material_once_the_handshake_is_complete() {
+    let export = |pair: &mut Pair, side, label: &[u8], context| {
+        let mut output = [0; 40];
+        let end = pair.end(side).conn();
+        end.export_keying_material(&mut output, label, context).map(|()| output)
+    };
+    let mut pair = Pair::new();
+    assert_eq!(export(&mut pair, Side::Client, b"label", None), Err(ExportError));
+    while !pair.client.conn().handshake.complete {
+        assert!(pair.step(pair.now + 200 * MS), "the handshake stalled");
+    }
+    // The server has all keys by now, but does not know yet that the client does.
+    assert_eq!(export(&mut pair, Side::Server, b"label", None), Err(ExportError));
+    pair.handshake();
+    let ours = export(&mut pair, Side::Client, b"label", Some(b"context")).unwrap();
+    assert_eq!(export(&mut pair, Side::Server, b"label", Some(b"context")), Ok(ours));
+    assert_ne!(export(&mut pair, Side::Server, b"another label", Some(b"context")), Ok(ours));
+    assert_ne!(export(&mut pair, Side::Server, b"label", None), Ok(ours));
+}
+
+/// A ClientHello with a post-quantum key share is larger than a packet.
+#[test]
+fn a_client_hello_may_span_several_packets() {
+    let mut protocols: Vec<_> = (0..14u8).map(|n| vec![n; 250]).collect();
+    protocols.push(b"test".to_vec());
+    let client = Arc::new(NullClientConfig::new(protocols));
+    let server = || Arc::new(NullServerConfig::new(vec![b"test".to_vec()]));
+    for lost in 0..8 {
+        let mut pair = Pair::with_cryptos(client.clone(), server());
+        pair.flush(Side::Client);
+        assert!(pair.datagrams[0].len() > 2);
+        let mut n = 0;
+        pair.filter = Box::new(move |_, _| {
+            n += 1;
+            n != lost
+        });
+        completes(&mut pair);
+    }
+    // Whatever arrives first, the server puts it together.
+    let mut pair = Pair::with_cryptos(client, server());
+    pair.copies = Box::new(|_, n| vec![(20 - 5 * n.min(4) as u32) * MS]);
+    completes(&mut pair);
+}
+
+#[test]
+fn the_first_destination_is_unpredictable() {
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..20 {
+        let mut pair = Pair::new();
+        let dcid = pair.client.conn().handshake.original_dcid;
+        assert!(dcid.len() >= 8, "RFC 9000 section 7.2");
+        seen.insert(dcid.as_slice().to_vec());
+        // The next connection of the same endpoint has another one.
+        let config = super::crowd::client_config();
+        let (now, remote) = (pair.now, pair.server.address);
+        let next = pair.client.endpoint.connect(now, config, remote, "localhost").unwrap().1;
+        assert_ne!(next.handshake.original_dcid, dcid);
+    }
+    assert!(!seen.is_empty());
 }

@@ -1,8 +1,14 @@
 //! Exchange of connection identifiers (RFC 9000 section 5.1).
 
 use super::pair::{Pair, pattern};
+use crate::path::cids::MAX_LOCAL_CIDS;
 use crate::wire_format::{Frame, NewConnectionId};
-use crate::{ConnectionId, Dir, Side, TransportErrorCode};
+use crate::{
+    ConnectError, ConnectionId, ConnectionIdGenerator, Dir, EndpointConfig, QuicLb, Side,
+    TransportErrorCode,
+};
+use rand::RngCore;
+use std::sync::Arc;
 use std::time::Duration;
 
 fn new_id(sequence: u64, retire_prior_to: u64) -> Frame<'static> {
@@ -79,4 +85,94 @@ fn a_flood_of_identifiers_ends_the_connection() {
         assert!(sequence < 100, "unbounded");
     }
     assert_eq!(pair.error(Side::Server), limit);
+}
+
+const LIFETIME: Duration = Duration::from_secs(10);
+
+fn rotating() -> EndpointConfig {
+    EndpointConfig { connection_id_lifetime: Some(LIFETIME), ..EndpointConfig::default() }
+}
+
+#[test]
+fn identifiers_in_use_are_replaced_when_their_time_is_over() {
+    let mut pair = Pair::with_endpoints([rotating(), rotating()]);
+    pair.handshake();
+    let data = pattern(50_000);
+    let mut lost_once = false;
+    for round in 0..20 {
+        let before: Vec<Vec<_>> = [Side::Client, Side::Server]
+            .map(|side| pair.end(side).conn().local_cids.iter().collect())
+            .into();
+        pair.send(Side::Client, Dir::Uni, &data);
+        assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+        pair.send(Side::Server, Dir::Uni, &data);
+        assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), data);
+        // Some announcements and retirements are lost.
+        pair.filter = Box::new(move |_, datagram| !(round % 3 == 0 && datagram[1] % 4 == 0));
+        pair.run_for(LIFETIME);
+        pair.filter = Box::new(|_, _| true);
+        pair.run_for(Duration::from_secs(3));
+        for side in [Side::Client, Side::Server] {
+            let after: Vec<_> = pair.end(side).conn().local_cids.iter().collect();
+            assert_eq!(after.len(), MAX_LOCAL_CIDS);
+            lost_once |= after.iter().any(|cid| before[side as usize].contains(cid));
+        }
+    }
+    assert!(!lost_once, "some were not replaced");
+    assert_eq!((pair.loss(Side::Client), pair.loss(Side::Server)), (None, None));
+}
+
+#[test]
+fn replacing_identifiers_keeps_no_idle_connection_alive() {
+    let mut pair = Pair::with_endpoints([rotating(), rotating()]);
+    pair.handshake();
+    pair.send(Side::Client, Dir::Uni, &pattern(50_000));
+    pair.run_for(Duration::from_secs(60));
+    assert!(pair.client.conn().is_drained() && pair.server.conn().is_drained());
+}
+
+#[test]
+fn identifiers_of_load_balancers_are_routed() {
+    let config = "server-id=0102 nonce=8 key=8f95f09245765f80256934e50c66207f";
+    let config = EndpointConfig {
+        connection_ids: Arc::new(QuicLb::new(config.parse().unwrap()).unwrap()),
+        ..rotating()
+    };
+    let mut pair = Pair::with_endpoints([rotating(), config]);
+    pair.handshake();
+    for _ in 0..3 {
+        let data = pattern(50_000);
+        pair.send(Side::Client, Dir::Uni, &data);
+        assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+        let cid = pair.client.conn().path.remote_cids.active();
+        assert_eq!((cid.len(), cid.as_slice()[0]), (11, 10));
+        pair.run_for(LIFETIME + Duration::from_secs(2));
+        assert_ne!(pair.client.conn().path.remote_cids.active(), cid);
+    }
+}
+
+#[test]
+fn a_generator_that_repeats_itself_stalls_nothing() {
+    #[derive(Debug)]
+    struct Stuck;
+
+    impl ConnectionIdGenerator for Stuck {
+        fn size(&self) -> usize {
+            8
+        }
+
+        fn generate(&self, _random: &mut dyn RngCore) -> ConnectionId {
+            ConnectionId::new(&[7; 8]).unwrap()
+        }
+    }
+
+    let config = EndpointConfig { connection_ids: Arc::new(Stuck), ..EndpointConfig::default() };
+    let mut pair = Pair::with_endpoints([config, EndpointConfig::default()]);
+    let (now, remote) = (pair.now, pair.server.address);
+    let config = crate::ClientConfig {
+        crypto: Arc::new(crate::crypto::null::NullClientConfig::new(vec![b"test".to_vec()])),
+        transport: Arc::default(),
+    };
+    let second = pair.client.endpoint.connect(now, config, remote, "localhost");
+    assert_eq!(second.err(), Some(ConnectError::NoConnectionId));
 }

@@ -128,6 +128,21 @@ fn neither_probes_nor_late_packets_move_a_server() {
     assert!(answer > 0 && answer <= 3 * size, "{answer} for {size}");
 }
 
+/// The handshake is confirmed at the server, which has discarded its keys, and the client gets
+/// another address before it learns so.
+#[test]
+fn a_client_that_moves_before_it_hears_of_the_end_of_the_handshake_is_found() {
+    let mut pair = Pair::new();
+    while pair.server.connection.is_none() || pair.server.conn().is_handshaking() {
+        assert!(pair.step(pair.now + SECOND));
+    }
+    assert!(!pair.client.conn().handshake.confirmed);
+    pair.client.address = other_port(1);
+    pair.run_for(5 * SECOND);
+    assert!(pair.client.conn().handshake.confirmed);
+    assert_eq!(pair.server.conn().remote_address(), other_port(1));
+}
+
 #[test]
 fn nobody_moves_during_the_handshake() {
     let mut pair = Pair::new();

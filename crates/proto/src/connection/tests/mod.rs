@@ -1,7 +1,9 @@
 //! Two connections talking to each other.
 
+mod ack_frequency;
 mod acknowledgement;
 mod admission;
+mod advisories;
 mod amplification;
 mod close;
 mod crowd;
@@ -12,7 +14,10 @@ mod fec_charges;
 mod fec_codes;
 mod fec_limits;
 mod first_answer;
+mod grease;
+mod h3spec;
 mod handshake;
+mod hostile;
 mod identifiers;
 mod late;
 mod messages;
@@ -21,11 +26,16 @@ mod mixing;
 mod mtu;
 mod observe;
 mod pair;
+mod preferred_address;
 mod protected_datagrams;
 mod reset;
+mod reset_at;
 mod retransmission;
 mod streams;
+mod version;
 mod violations;
+mod work;
+mod zero_rtt;
 
 use crate::wire_format::Frame;
 use crate::{Connection, Dir, Side, TransportError};

@@ -2,13 +2,14 @@
 
 use crate::Standstill;
 use crate::crypto::null::{NullClientConfig, NullServerConfig};
+use crate::crypto::{ClientCrypto, ServerCrypto};
 use crate::recovery::sent::SentPacket;
 use crate::wire::packet::{LongHeader, LongType, ShortHeader, TruncatedNumber};
 use crate::wire_format::Frame;
 use crate::{
     ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionId, DatagramEvent, Dir,
-    EcnCodepoint, Endpoint, EndpointConfig, Event, Read, ReadError, ServerConfig, Side,
-    SocketFeatures, SpaceId, StreamId, TransportConfig, TransportErrorCode, WriteError,
+    EcnCodepoint, Endpoint, EndpointConfig, EndpointEvent, Event, Read, ReadError, ServerConfig,
+    Side, SocketFeatures, SpaceId, StreamId, TransportConfig, TransportErrorCode, WriteError,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,6 +23,10 @@ pub(super) struct End {
     handle: Option<ConnectionHandle>,
     /// What goes to another address is lost.
     pub(super) address: SocketAddr,
+    /// Another address at which it receives.
+    pub(super) alias: Option<SocketAddr>,
+    /// Where the newest datagram was sent to: what it sends comes from there.
+    reached_at: SocketAddr,
     pub(super) events: Vec<Event>,
 }
 
@@ -52,6 +57,8 @@ type Remark = Box<dyn FnMut(Mark) -> Option<Mark>>;
 struct Flying {
     to: Side,
     from: SocketAddr,
+    /// The address that it was sent to.
+    at: SocketAddr,
     mark: Mark,
     bytes: Vec<u8>,
 }
@@ -75,6 +82,8 @@ pub(super) struct Pair {
     sent: u64,
     /// Sizes of the datagrams that each side sent.
     pub(super) datagrams: [Vec<usize>; 2],
+    config: ClientConfig,
+    server_crypto: ServerCrypto,
 }
 
 fn end(config: EndpointConfig, server: Option<Arc<ServerConfig>>, port: u16, seed: u8) -> End {
@@ -83,8 +92,15 @@ fn end(config: EndpointConfig, server: Option<Arc<ServerConfig>>, port: u16, see
         connection: None,
         handle: None,
         address: ([127, 0, 0, 1], port).into(),
+        alias: None,
+        reached_at: ([127, 0, 0, 1], port).into(),
         events: Vec::new(),
     }
+}
+
+/// The cryptography of a client that speaks the servers' protocol, and resumes sessions if they permit.
+pub(super) fn honest() -> ClientCrypto {
+    Arc::new(NullClientConfig::new(vec![b"test".to_vec()]).with_early_data())
 }
 
 impl Pair {
@@ -101,26 +117,41 @@ impl Pair {
         server: TransportConfig,
         crypto: NullServerConfig,
     ) -> Self {
-        Self::build([client, server], crypto, SocketFeatures::default())
+        let endpoints = [EndpointConfig::default(), EndpointConfig::default()];
+        Self::build([client, server], honest(), Arc::new(crypto), endpoints)
+    }
+
+    /// A pair with the default configuration and this cryptography.
+    pub(super) fn with_cryptos(client: ClientCrypto, server: ServerCrypto) -> Self {
+        let endpoints = [EndpointConfig::default(), EndpointConfig::default()];
+        Self::build(Default::default(), client, server, endpoints)
     }
 
     /// A pair with the default configuration whose sockets do more than send and receive.
     pub(super) fn with_sockets(socket: SocketFeatures) -> Self {
-        let crypto = NullServerConfig::new(vec![b"test".to_vec()]);
-        Self::build([TransportConfig::default(), TransportConfig::default()], crypto, socket)
+        let config = EndpointConfig { socket, ..EndpointConfig::default() };
+        Self::with_endpoints([config.clone(), config])
     }
 
-    fn build(
+    /// A pair whose endpoints, the client's first, have these settings.
+    pub(super) fn with_endpoints(endpoints: [EndpointConfig; 2]) -> Self {
+        let crypto = NullServerConfig::new(vec![b"test".to_vec()]);
+        Self::build(Default::default(), honest(), Arc::new(crypto), endpoints)
+    }
+
+    pub(super) fn build(
         [client, server]: [TransportConfig; 2],
-        crypto: NullServerConfig,
-        socket: SocketFeatures,
+        client_crypto: ClientCrypto,
+        crypto: ServerCrypto,
+        endpoints: [EndpointConfig; 2],
     ) -> Self {
-        let config = || EndpointConfig { socket, ..EndpointConfig::default() };
-        let server =
-            Arc::new(ServerConfig { crypto: Arc::new(crypto), transport: Arc::new(server) });
+        let [client_endpoint, server_endpoint] = endpoints;
+        let server_crypto = crypto.clone();
+        let server = Arc::new(ServerConfig { crypto, transport: Arc::new(server) });
+        let config = ClientConfig { crypto: client_crypto, transport: Arc::new(client) };
         let mut pair = Self {
-            client: end(config(), None, 1, 1),
-            server: end(config(), Some(server), 2, 2),
+            client: end(client_endpoint, None, 1, 1),
+            server: end(server_endpoint, Some(server), 2, 2),
             now: Instant::now(),
             latency: Duration::from_millis(50),
             filter: Box::new(|_, _| true),
@@ -130,17 +161,44 @@ impl Pair {
             destinations: Vec::new(),
             sent: 0,
             datagrams: [Vec::new(), Vec::new()],
+            config,
+            server_crypto,
         };
-        let config = ClientConfig {
-            crypto: Arc::new(NullClientConfig::new(vec![b"test".to_vec()])),
-            transport: Arc::new(client),
-        };
-        let remote = pair.server.address;
-        let (handle, connection) =
-            pair.client.endpoint.connect(pair.now, config, remote, "localhost").unwrap();
-        pair.client.handle = Some(handle);
-        pair.client.connection = Some(connection);
+        pair.connect();
         pair
+    }
+
+    fn connect(&mut self) {
+        let (config, remote) = (self.config.clone(), self.server.address);
+        let (handle, connection) =
+            self.client.endpoint.connect(self.now, config, remote, "localhost").unwrap();
+        self.client.handle = Some(handle);
+        self.client.connection = Some(connection);
+    }
+
+    /// Replaces the transport configuration of the server's later connections.
+    pub(super) fn replace_server_transport(&mut self, transport: TransportConfig) {
+        let (crypto, transport) = (self.server_crypto.clone(), Arc::new(transport));
+        self.server.endpoint.set_server_config(Some(Arc::new(ServerConfig { crypto, transport })));
+    }
+
+    /// Both ends forget their connection.
+    pub(super) fn forget(&mut self) {
+        for end in [&mut self.client, &mut self.server] {
+            end.connection = None;
+            if let Some(handle) = end.handle.take() {
+                end.endpoint.handle_event(handle, EndpointEvent::Drained);
+            }
+            end.events.clear();
+        }
+        self.wire.clear();
+        self.datagrams = [Vec::new(), Vec::new()];
+    }
+
+    /// Both ends forget their connection, and the client opens another one.
+    pub(super) fn reconnect(&mut self) {
+        self.forget();
+        self.connect();
     }
 
     /// A pair whose handshake is confirmed.
@@ -190,8 +248,10 @@ impl Pair {
 
     fn put(&mut self, from: Side, to: SocketAddr, mark: Mark, mut datagram: Vec<u8>) {
         self.datagrams[from as usize].push(datagram.len());
-        let source = self.end(from).address;
-        if to != self.end(from.peer()).address {
+        let end = self.end(from);
+        let source = if end.alias.is_some() { end.reached_at } else { end.address };
+        let peer = self.end(from.peer());
+        if to != peer.address && Some(to) != peer.alias {
             return;
         }
         let Some(mark) = (self.remark)(mark) else { return };
@@ -200,7 +260,7 @@ impl Pair {
                 self.sent += 1;
                 let arrival = (self.now + self.latency + late, self.sent);
                 let bytes = datagram.clone();
-                let flying = Flying { to: from.peer(), from: source, mark, bytes };
+                let flying = Flying { to: from.peer(), from: source, at: to, mark, bytes };
                 self.wire.insert(arrival, flying);
             }
         }
@@ -214,13 +274,15 @@ impl Pair {
 
     /// Delivers a datagram from this address to an end at once.
     pub(super) fn receive_from(&mut self, side: Side, from: SocketAddr, datagram: Vec<u8>) {
-        self.arrive(Flying { to: side, from, mark: None, bytes: datagram });
+        let at = self.end(side).address;
+        self.arrive(Flying { to: side, from, at, mark: None, bytes: datagram });
     }
 
     fn arrive(&mut self, datagram: Flying) {
-        let Flying { to: side, from, mark, bytes: mut datagram } = datagram;
+        let Flying { to: side, from, at, mark, bytes: mut datagram } = datagram;
         let now = self.now;
         let end = self.end(side);
+        end.reached_at = at;
         match end.endpoint.handle(now, from, &datagram) {
             DatagramEvent::Drop => return,
             DatagramEvent::Respond(answer) => {
@@ -339,6 +401,8 @@ pub(super) struct Forgery {
     pub(super) scid: Option<ConnectionId>,
     /// Bits of the first byte to set.
     pub(super) bits: u8,
+    /// Bits of the first byte to clear.
+    pub(super) cleared: u8,
 }
 
 impl Pair {
@@ -358,6 +422,10 @@ impl Pair {
         let number = TruncatedNumber::with_size(pn, 4);
         let mut out = Vec::new();
         let layout = match space {
+            SpaceId::Data if connection.is_sending_0rtt() => {
+                let (version, ty) = (connection.version, LongType::ZeroRtt);
+                LongHeader { version, ty, dcid, scid }.encode(number, &mut out)
+            }
             SpaceId::Data => {
                 ShortHeader { dcid, spin: false, key_phase: false }.encode(number, &mut out)
             }
@@ -366,15 +434,16 @@ impl Pair {
                     SpaceId::Initial => LongType::Initial { token: &[] },
                     _ => LongType::Handshake,
                 };
-                LongHeader { ty, dcid, scid }.encode(number, &mut out)
+                let version = connection.version;
+                LongHeader { version, ty, dcid, scid }.encode(number, &mut out)
             }
         };
-        out[0] |= forgery.bits;
+        out[0] = (out[0] | forgery.bits) & !forgery.cleared;
         out.extend_from_slice(payload);
         out.extend_from_slice(&[0; 16]);
         layout.finish(0, &mut out).unwrap();
-        let keys = connection.spaces[space as usize].keys.as_ref().expect("no keys");
-        keys.local.protect(pn, &mut out, layout.number, layout.payload - layout.number).unwrap();
+        let keys = connection.sealer(space).expect("no keys");
+        keys.protect(pn, &mut out, layout.number, layout.payload - layout.number).unwrap();
         connection.spaces[space as usize].take_pn(false, &mut connection.rng);
         connection.path.recovery.on_packet_sent(
             space,
@@ -392,7 +461,7 @@ impl Pair {
         out
     }
 
-    /// Injects 1-RTT frames that `from` would never send.
+    /// Injects 1-RTT or 0-RTT frames that `from` would never send.
     pub(super) fn inject(&mut self, from: Side, frames: &[Frame<'_>]) {
         let mut payload = Vec::new();
         frames.iter().for_each(|frame| frame.encode(&mut payload));

@@ -134,3 +134,32 @@ fn windows_open_as_the_application_reads() {
     assert_eq!(pair.server.conn().stats().streams.received, 5_000);
     assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
 }
+
+#[test]
+fn limits_change_while_the_connection_lives() {
+    let mut pair = Pair::connected();
+    assert_eq!(pair.server.conn().peer_stream_limit(Dir::Uni), 100);
+    pair.server.conn().set_max_concurrent_streams(Dir::Uni, 150);
+    pair.run_for(Duration::from_secs(1));
+    let open = |pair: &mut Pair| {
+        let ids = std::iter::from_fn(|| pair.client.conn().open(Dir::Uni));
+        ids.collect::<Vec<_>>()
+    };
+    let ids = open(&mut pair);
+    assert_eq!(ids.len(), 150);
+    // Fewer: streams that end are not replaced until that few are left.
+    pair.server.conn().set_max_concurrent_streams(Dir::Uni, 10);
+    for id in &ids {
+        pair.client.conn().send_stream(*id).finish().unwrap();
+    }
+    pair.run_for(Duration::from_secs(1));
+    for _ in &ids {
+        assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), b"");
+    }
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(open(&mut pair).len(), 10);
+
+    pair.server.conn().set_receive_window(4 << 20);
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.client.conn().egress.streams.credit(), 4 << 20);
+}

@@ -2,7 +2,7 @@
 
 use super::pair::{Forgery, Pair};
 use crate::wire_format::{Close, Frame};
-use crate::{ConnectionId, Side, SpaceId, TransportErrorCode};
+use crate::{ConnectionId, DatagramEvent, Side, SpaceId, TransportErrorCode};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -144,4 +144,25 @@ fn handshake_data_out_of_order_is_bounded() {
     let mut pair = Pair::connected();
     pair.inject(Side::Client, &[Frame::Crypto { offset: 1 << 20, data: b"x" }]);
     assert_eq!(pair.error(Side::Server), Some(TransportErrorCode::CRYPTO_BUFFER_EXCEEDED));
+}
+
+#[test]
+fn datagrams_without_a_packet_are_dropped() {
+    let mut pair = Pair::connected();
+    let (now, from) = (pair.now, pair.client.address);
+    let dcid = pair.client.conn().path.remote_cids.active();
+    let mut datagrams: Vec<Vec<u8>> = vec![vec![]];
+    datagrams.extend((0..=255).map(|byte| vec![byte]));
+    // A header that ends anywhere, for a connection that is known.
+    let header = [&[0x40], dcid.as_slice(), &[0; 19]].concat();
+    datagrams.extend((1..header.len()).map(|len| header[..len].to_vec()));
+    let before = pair.server.conn().stats().received.packets;
+    for datagram in datagrams {
+        let event = pair.server.endpoint.handle(now, from, &datagram);
+        assert!(!matches!(event, DatagramEvent::NewConnection(..) | DatagramEvent::Respond(_)));
+        pair.receive(Side::Server, datagram.clone());
+        pair.receive(Side::Client, datagram);
+    }
+    assert_eq!(pair.server.conn().stats().received.packets, before);
+    assert!(!pair.server.conn().is_closed() && !pair.client.conn().is_closed());
 }

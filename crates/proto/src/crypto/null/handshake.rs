@@ -3,18 +3,23 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::sync::Arc;
 
 use ::rustls::pki_types::CertificateDer;
 
-use super::super::{ExportError, KeyChange, PacketKeys, Session, TAG_LEN, check_level};
+use super::super::{
+    DirectionalKeys, ExportError, KeyChange, PacketKeys, Session, TAG_LEN, check_level,
+};
 use super::keys::{Checksum, derive, directional_secret, keys, packet_keys};
 use super::message::{
     Alert, ClientHello, EncryptedExtensions, HEADER_SIZE, Kind, Message, SERVER_HELLO_SIZE,
-    VERIFY_DATA_SIZE, put_message,
+    VERIFY_DATA_SIZE, put_message, ticket,
 };
+use super::sessions::{Remembered, Sessions};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{Side, SpaceId};
 use crate::wire::coding::Reader;
+use crate::wire::transport_parameters::TransportParameters;
 
 /// The message that a session expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,10 +66,16 @@ pub(super) struct NullSession {
     protocols: Vec<Vec<u8>>,
     protocol: Option<Vec<u8>>,
     server_name: Option<String>,
-    /// The server's transport parameters, until it has sent them.
+    /// The server's transport parameters.
     local_parameters: Vec<u8>,
     peer_parameters: Option<Vec<u8>>,
     certificate_size: u16,
+    /// The sessions of this end, if it wants 0-RTT.
+    sessions: Option<Arc<Sessions>>,
+    /// The session that a client resumes.
+    resumed: Option<Remembered>,
+    early_secret: Option<u64>,
+    early_accepted: bool,
 }
 
 impl NullSession {
@@ -84,23 +95,45 @@ impl NullSession {
             local_parameters: Vec::new(),
             peer_parameters: None,
             certificate_size: 0,
+            sessions: None,
+            resumed: None,
+            early_secret: None,
+            early_accepted: false,
         }
     }
 
     /// A client. The caller must have checked that every part fits into a message.
-    pub fn client(server_name: &str, protocols: Vec<Vec<u8>>, parameters: &[u8]) -> Self {
+    pub fn client(
+        server_name: &str,
+        protocols: Vec<Vec<u8>>,
+        parameters: &[u8],
+        sessions: Option<Arc<Sessions>>,
+    ) -> Self {
         let mut session = Self::new(Side::Client, Awaiting::ServerHello, protocols);
         session.server_name = Some(server_name.to_owned());
-        let hello = ClientHello::encode(server_name, &session.protocols, parameters);
+        session.resumed = sessions.as_ref().and_then(|sessions| {
+            let offered = |r: &Remembered| session.protocols.contains(&r.protocol);
+            sessions.take(|r| r.server_name.as_deref() == Some(server_name) && offered(r))
+        });
+        session.sessions = sessions;
+        let ticket = session.resumed.as_ref().map(|resumed| resumed.ticket);
+        let hello = ClientHello::encode(server_name, &session.protocols, parameters, ticket);
         let mut bytes = Vec::new();
         session.say(&mut bytes, Kind::ClientHello, &hello);
+        session.early_secret = ticket.map(|ticket| session.derive_early(ticket));
         session.outgoing.push_back(Flight { bytes, keys: None });
         session
     }
 
     /// A server. The caller must have checked that every part fits into a message.
-    pub fn server(protocols: Vec<Vec<u8>>, parameters: Vec<u8>, certificate_size: u16) -> Self {
+    pub fn server(
+        protocols: Vec<Vec<u8>>,
+        parameters: Vec<u8>,
+        certificate_size: u16,
+        sessions: Option<Arc<Sessions>>,
+    ) -> Self {
         let mut session = Self::new(Side::Server, Awaiting::ClientHello, protocols);
+        session.sessions = sessions;
         session.local_parameters = parameters;
         session.certificate_size = certificate_size;
         session
@@ -136,6 +169,13 @@ impl NullSession {
             (Awaiting::ClientFinished, Some(Kind::Finished)) => {
                 self.check_finished(message)?;
                 self.awaiting = Awaiting::Nothing;
+                self.give_ticket();
+                Ok(())
+            }
+            (Awaiting::Nothing, Some(Kind::NewSessionTicket)) if self.side.is_client() => {
+                let ticket = ticket(message.body).ok_or(Alert::DecodeError)?;
+                let parameters = self.peer_parameters.clone().unwrap_or_default();
+                self.remember(ticket, parameters);
                 Ok(())
             }
             _ => Err(Alert::UnexpectedMessage),
@@ -154,8 +194,12 @@ impl NullSession {
         self.peer_parameters = Some(hello.transport_parameters.to_vec());
         self.server_name = (!hello.server_name.is_empty()).then(|| hello.server_name.to_owned());
         self.hear(message);
+        if let Some(ticket) = hello.ticket.filter(|ticket| self.may_resume(*ticket)) {
+            self.early_secret = Some(self.derive_early(ticket));
+            self.early_accepted = true;
+        }
 
-        let parameters = mem::take(&mut self.local_parameters);
+        let parameters = self.local_parameters.clone();
         let mut bytes = Vec::new();
         let mut random = Checksum::new(0).bytes(&parameters).tag().to_vec();
         random.resize(SERVER_HELLO_SIZE - HEADER_SIZE, 0);
@@ -164,8 +208,11 @@ impl NullSession {
         self.outgoing.push_back(Flight { bytes, keys });
 
         let mut bytes = Vec::new();
-        let extensions =
-            EncryptedExtensions { protocol: &protocol, transport_parameters: &parameters };
+        let extensions = EncryptedExtensions {
+            protocol: &protocol,
+            transport_parameters: &parameters,
+            early_data: self.early_accepted,
+        };
         self.say(&mut bytes, Kind::EncryptedExtensions, &extensions.encode());
         let certificate = vec![0; usize::from(self.certificate_size)];
         self.say(&mut bytes, Kind::Certificate, &certificate);
@@ -194,6 +241,7 @@ impl NullSession {
         }
         self.protocol = Some(extensions.protocol.to_vec());
         self.peer_parameters = Some(extensions.transport_parameters.to_vec());
+        self.early_accepted = extensions.early_data && self.early_secret.is_some();
         self.hear(message);
         self.awaiting = Awaiting::Certificate;
         Ok(())
@@ -242,6 +290,41 @@ impl NullSession {
         KeyChange::OneRtt { keys: keys(first, self.side), next: packet_keys(second, self.side) }
     }
 
+    /// The secret of 0-RTT packets. Call this when only the ClientHello is in the transcript.
+    fn derive_early(&self, ticket: u64) -> u64 {
+        derive(Checksum::new(ticket).number(self.transcript.finish()).finish(), "early")
+    }
+
+    /// Whether a client may resume the session of this ticket with 0-RTT: it was not used before, and
+    /// neither the protocol nor the limits have changed.
+    fn may_resume(&self, ticket: u64) -> bool {
+        let sessions = self.sessions.as_ref();
+        let session = sessions.and_then(|all| all.take(|session| session.ticket == ticket));
+        session.is_some_and(|session| {
+            Some(&session.protocol) == self.protocol.as_ref()
+                && limits(&session.parameters) == limits(&self.local_parameters)
+        })
+    }
+
+    /// Gives the client a ticket for its next connection.
+    fn give_ticket(&mut self) {
+        if self.sessions.is_none() {
+            return;
+        }
+        let ticket = derive(self.transcript.finish(), "ticket");
+        self.remember(ticket, self.local_parameters.clone());
+        let mut bytes = Vec::new();
+        put_message(&mut bytes, Kind::NewSessionTicket, &ticket.to_be_bytes());
+        self.outgoing.push_back(Flight { bytes, keys: None });
+    }
+
+    fn remember(&mut self, ticket: u64, parameters: Vec<u8>) {
+        let Some(sessions) = &self.sessions else { return };
+        let protocol = self.protocol.clone().unwrap_or_default();
+        let server_name = self.server_name.clone();
+        sessions.put(Remembered { ticket, server_name, protocol, parameters });
+    }
+
     fn process_all(&mut self, incoming: &[u8]) -> Result<usize, TransportError> {
         let mut reader = Reader::new(incoming);
         while let Some(message) = Message::read(&mut reader)? {
@@ -256,6 +339,12 @@ impl NullSession {
         }
         Ok(incoming.len() - reader.remaining())
     }
+}
+
+/// The limits in encoded transport parameters of a server.
+fn limits(parameters: &[u8]) -> Option<TransportParameters> {
+    let parameters = TransportParameters::decode(parameters, Side::Server).ok()?;
+    Some(parameters.remembered())
 }
 
 impl Session for NullSession {
@@ -280,6 +369,20 @@ impl Session for NullSession {
 
     fn transport_parameters(&self) -> Option<&[u8]> {
         self.peer_parameters.as_deref()
+    }
+
+    fn early_keys(&self) -> Option<DirectionalKeys> {
+        let both = keys(self.early_secret?, self.side);
+        Some(if self.side.is_client() { both.local } else { both.remote })
+    }
+
+    fn early_parameters(&self) -> Option<&[u8]> {
+        let resumed = self.resumed.as_ref().filter(|_| self.is_handshaking());
+        resumed.map(|session| &session.parameters[..])
+    }
+
+    fn is_early_data_accepted(&self) -> bool {
+        self.early_accepted
     }
 
     fn is_handshaking(&self) -> bool {

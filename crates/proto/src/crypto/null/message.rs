@@ -60,6 +60,7 @@ impl From<UnexpectedEnd> for Alert {
 pub(super) enum Kind {
     ClientHello = 1,
     ServerHello = 2,
+    NewSessionTicket = 4,
     EncryptedExtensions = 8,
     Certificate = 11,
     Finished = 20,
@@ -95,6 +96,7 @@ impl<'a> Message<'a> {
         let kind = [
             Kind::ClientHello,
             Kind::ServerHello,
+            Kind::NewSessionTicket,
             Kind::EncryptedExtensions,
             Kind::Certificate,
             Kind::Finished,
@@ -114,6 +116,8 @@ pub(super) struct ClientHello<'a> {
     protocols: &'a [u8],
     /// Encoded transport parameters.
     pub transport_parameters: &'a [u8],
+    /// The number of the session to resume with 0-RTT.
+    pub ticket: Option<u64>,
 }
 
 impl<'a> ClientHello<'a> {
@@ -128,11 +132,18 @@ impl<'a> ClientHello<'a> {
                 .map_err(|_| Alert::DecodeError)?,
             protocols: field(&mut reader)?,
             transport_parameters: field(&mut reader)?,
+            // Padding reads as an empty field.
+            ticket: field(&mut reader).ok().and_then(ticket),
         })
     }
 
     /// Encodes the body with padding.
-    pub fn encode(server_name: &str, protocols: &[Vec<u8>], parameters: &[u8]) -> Vec<u8> {
+    pub fn encode(
+        server_name: &str,
+        protocols: &[Vec<u8>],
+        parameters: &[u8],
+        ticket: Option<u64>,
+    ) -> Vec<u8> {
         let mut list = Vec::new();
         for protocol in protocols {
             list.push(protocol.len() as u8);
@@ -142,6 +153,9 @@ impl<'a> ClientHello<'a> {
         put_field(&mut body, server_name.as_bytes());
         put_field(&mut body, &list);
         put_field(&mut body, parameters);
+        if let Some(ticket) = ticket {
+            put_field(&mut body, &ticket.to_be_bytes());
+        }
         body.resize(body.len().max(CLIENT_HELLO_SIZE - HEADER_SIZE), 0);
         body
     }
@@ -168,6 +182,8 @@ pub(super) struct EncryptedExtensions<'a> {
     pub protocol: &'a [u8],
     /// Encoded transport parameters.
     pub transport_parameters: &'a [u8],
+    /// Whether 0-RTT is accepted.
+    pub early_data: bool,
 }
 
 impl<'a> EncryptedExtensions<'a> {
@@ -177,7 +193,11 @@ impl<'a> EncryptedExtensions<'a> {
     /// It is truncated.
     pub fn parse(body: &'a [u8]) -> Result<Self, Alert> {
         let mut reader = Reader::new(body);
-        Ok(Self { protocol: field(&mut reader)?, transport_parameters: field(&mut reader)? })
+        Ok(Self {
+            protocol: field(&mut reader)?,
+            transport_parameters: field(&mut reader)?,
+            early_data: !reader.is_empty(),
+        })
     }
 
     /// Encodes the body.
@@ -185,6 +205,9 @@ impl<'a> EncryptedExtensions<'a> {
         let mut body = Vec::new();
         put_field(&mut body, self.protocol);
         put_field(&mut body, self.transport_parameters);
+        if self.early_data {
+            body.push(1);
+        }
         body
     }
 }
@@ -201,6 +224,11 @@ fn put_field(out: &mut Vec<u8>, bytes: &[u8]) {
     debug_assert!(bytes.len() <= MAX_FIELD);
     out.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
     out.extend_from_slice(bytes);
+}
+
+/// The number in a ticket.
+pub(super) fn ticket(bytes: &[u8]) -> Option<u64> {
+    bytes.try_into().ok().map(u64::from_be_bytes)
 }
 
 fn field<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], UnexpectedEnd> {

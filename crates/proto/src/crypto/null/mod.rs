@@ -9,9 +9,12 @@
 mod handshake;
 mod keys;
 mod message;
+mod sessions;
 
 use handshake::NullSession;
 use message::MAX_FIELD;
+use sessions::Sessions;
+use std::sync::Arc;
 
 use super::{ClientCryptoConfig, Keys, ServerCryptoConfig, Session, StartError, check_version};
 use crate::ids::{ConnectionId, Side};
@@ -24,13 +27,22 @@ const CERTIFICATE_SIZE: u16 = 900;
 #[derive(Debug, Clone)]
 pub struct NullClientConfig {
     protocols: Vec<Vec<u8>>,
+    /// The sessions to resume, if 0-RTT is wanted.
+    sessions: Option<Arc<Sessions>>,
 }
 
 impl NullClientConfig {
     /// A client that offers these application protocols.
     #[must_use]
     pub const fn new(protocols: Vec<Vec<u8>>) -> Self {
-        Self { protocols }
+        Self { protocols, sessions: None }
+    }
+
+    /// Remembers sessions, and resumes each once with 0-RTT, if the server permits it.
+    #[must_use]
+    pub fn with_early_data(mut self) -> Self {
+        self.sessions = Some(Arc::default());
+        self
     }
 }
 
@@ -47,7 +59,8 @@ impl ClientCryptoConfig for NullClientConfig {
         }
         check_sizes(&self.protocols, &transport_parameters)?;
         let protocols = self.protocols.clone();
-        Ok(Box::new(NullSession::client(server_name, protocols, &transport_parameters)))
+        let sessions = self.sessions.clone();
+        Ok(Box::new(NullSession::client(server_name, protocols, &transport_parameters, sessions)))
     }
 
     fn initial_keys(&self, version: u32, dcid: &ConnectionId) -> Result<Keys, StartError> {
@@ -61,13 +74,22 @@ impl ClientCryptoConfig for NullClientConfig {
 pub struct NullServerConfig {
     protocols: Vec<Vec<u8>>,
     certificate_size: u16,
+    /// The sessions that clients may resume, if 0-RTT is accepted.
+    sessions: Option<Arc<Sessions>>,
 }
 
 impl NullServerConfig {
     /// A server that supports these application protocols, in order of preference.
     #[must_use]
     pub const fn new(protocols: Vec<Vec<u8>>) -> Self {
-        Self { protocols, certificate_size: CERTIFICATE_SIZE }
+        Self { protocols, certificate_size: CERTIFICATE_SIZE, sessions: None }
+    }
+
+    /// Accepts 0-RTT: gives each client a ticket, which is good for one connection.
+    #[must_use]
+    pub fn with_early_data(mut self) -> Self {
+        self.sessions = Some(Arc::default());
+        self
     }
 
     /// Sets the size of the certificates and the signature that the server sends, 900 bytes by
@@ -89,7 +111,8 @@ impl ServerCryptoConfig for NullServerConfig {
         check_sizes(&self.protocols, &transport_parameters)?;
         let protocols = self.protocols.clone();
         let certificate = self.certificate_size;
-        Ok(Box::new(NullSession::server(protocols, transport_parameters, certificate)))
+        let sessions = self.sessions.clone();
+        Ok(Box::new(NullSession::server(protocols, transport_parameters, certificate, sessions)))
     }
 
     fn initial_keys(&self, version: u32, dcid: &ConnectionId) -> Result<Keys, StartError> {

@@ -16,7 +16,7 @@ fn provider(first: CipherSuite) -> Arc<CryptoProvider> {
 }
 
 /// A client that trusts a server with a new certificate for `name`; both prefer `suite`.
-fn tls(name: &str, suite: CipherSuite) -> (ClientConfig, ServerConfig) {
+pub(crate) fn tls(name: &str, suite: CipherSuite) -> (ClientConfig, ServerConfig) {
     let identity = rcgen::generate_simple_self_signed([name.to_owned()]).expect("certificate");
     let key = PrivateKeyDer::Pkcs8(identity.signing_key.serialize_der().into());
     let mut roots = RootCertStore::empty();
@@ -56,7 +56,12 @@ fn wrap((client, server): (ClientConfig, ServerConfig)) -> Pair {
 }
 
 pub(super) fn pair() -> Pair {
-    wrap(tls(SERVER_NAME, CipherSuite::TLS13_AES_128_GCM_SHA256))
+    wrap(configs())
+}
+
+/// A client and a server that it trusts.
+pub(super) fn configs() -> (ClientConfig, ServerConfig) {
+    tls(SERVER_NAME, CipherSuite::TLS13_AES_128_GCM_SHA256)
 }
 
 fn failure(pair: &Pair) -> (Side, u64) {
@@ -153,7 +158,7 @@ fn a_tls_key_update_is_an_alert() {
 }
 
 #[test]
-fn early_data_is_never_offered() {
+fn early_data_is_not_offered_unless_asked_for() {
     let (mut client, mut server) = tls(SERVER_NAME, CipherSuite::TLS13_AES_128_GCM_SHA256);
     client.enable_early_data = true;
     server.max_early_data_size = u32::MAX;

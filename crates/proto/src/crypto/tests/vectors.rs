@@ -1,4 +1,4 @@
-//! The sample packets of RFC 9001 appendix A.
+//! The sample packets of RFC 9001 appendix A and RFC 9369 appendix A.
 
 use ::rustls::CipherSuite;
 use ::rustls::crypto::cipher::{AeadKey, Iv};
@@ -7,6 +7,7 @@ use super::super::rustls::{RustlsHeaderKey, RustlsPacketKey, initial_keys};
 use super::super::{ProtectionError, TAG_LEN, retry};
 use super::rustls::suite;
 use super::*;
+use crate::version::Version;
 
 /// The destination connection ID of the client's first Initial packet.
 const DCID: &str = "8394c8f03e515708";
@@ -81,7 +82,7 @@ fn dcid() -> ConnectionId {
 }
 
 fn keys(side: Side) -> Keys {
-    initial_keys(&suite(CipherSuite::TLS13_AES_128_GCM_SHA256), &dcid(), side)
+    initial_keys(&suite(CipherSuite::TLS13_AES_128_GCM_SHA256), Version::V1, &dcid(), side)
 }
 
 /// Protects `header` and `payload` and expects `packet`, then reverses it.
@@ -128,15 +129,39 @@ fn a3_server_initial() {
 fn a4_retry() {
     let packet = hex("ff000000010008f067a5502a4262b5746f6b656e04a265ba2eff4d829058fb3f0f2496ba");
     let (body, tag) = packet.split_at(packet.len() - TAG_LEN);
-    assert_eq!(retry::integrity_tag(&dcid(), body).as_ref().map(|t| &t[..]), Some(tag));
-    assert!(retry::is_authentic(&dcid(), &packet));
+    assert_eq!(
+        retry::integrity_tag(Version::V1, &dcid(), body).as_ref().map(|t| &t[..]),
+        Some(tag)
+    );
+    assert!(retry::is_authentic(Version::V1, &dcid(), &packet));
     for bit in 0..packet.len() * 8 {
         let mut damaged = packet.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
-        assert!(!retry::is_authentic(&dcid(), &damaged), "bit {bit}");
+        assert!(!retry::is_authentic(Version::V1, &dcid(), &damaged), "bit {bit}");
     }
-    assert!(!retry::is_authentic(&ConnectionId::default(), &packet));
-    assert!(!retry::is_authentic(&dcid(), &packet[..TAG_LEN - 1]));
+    assert!(!retry::is_authentic(Version::V1, &ConnectionId::default(), &packet));
+    assert!(!retry::is_authentic(Version::V1, &dcid(), &packet[..TAG_LEN - 1]));
+}
+
+#[test]
+fn rfc9369_a3_server_initial() {
+    let suite = suite(CipherSuite::TLS13_AES_128_GCM_SHA256);
+    let [client, server] =
+        [Side::Client, Side::Server].map(|side| initial_keys(&suite, Version::V2, &dcid(), side));
+    let header = ("d16b3343cf0008f067a5502a4262b50040750001", 2);
+    let packet = concat!(
+        "dc6b3343cf0008f067a5502a4262b5004075d92faaf16f05d8a4398c47089698baeea26b91eb761d9b89237bbf",
+        "87263017915358230035f7fd3945d88965cf17f9af6e16886c61bfc703106fbaf3cb4cfa52382dd16a393e4275",
+        "7507698075b2c984c707f0a0812d8cd5a6881eaf21ceda98f4bd23f6fe1a3e2c43edd9ce7ca84bed8521e2e140",
+    );
+    check((&server.local, &client.remote), 1, header, &hex(SERVER_PAYLOAD), packet);
+}
+
+#[test]
+fn rfc9369_a4_retry() {
+    let packet = hex("cf6b3343cf0008f067a5502a4262b5746f6b656ec8646ce8bfe33952d955543665dcc7b6");
+    assert!(retry::is_authentic(Version::V2, &dcid(), &packet));
+    assert!(!retry::is_authentic(Version::V1, &dcid(), &packet));
 }
 
 #[test]

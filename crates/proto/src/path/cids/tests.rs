@@ -12,6 +12,10 @@ fn new(seq: u64) -> NewCid {
     NewCid { seq, cid: cid(seq as u8), token: token(seq as u8) }
 }
 
+fn announcement(seq: u64, retire_prior_to: u64) -> Announcement {
+    Announcement { seq, retire_prior_to, cid: cid(seq as u8), token: token(seq as u8) }
+}
+
 fn generate(seq: u64) -> (ConnectionId, ResetToken) {
     (cid(seq as u8), token(seq as u8))
 }
@@ -108,9 +112,9 @@ fn lost_announcements_are_repeated_while_they_matter() {
     local.on_announcement_lost(2);
     local.on_announcement_lost(2);
     local.on_announcement_lost(1);
-    assert_eq!(local.next_announcement(), Some(new(2)));
+    assert_eq!(local.next_announcement(), Some(announcement(2, 0)));
     local.on_announced(2);
-    assert_eq!(local.next_announcement(), Some(new(1)));
+    assert_eq!(local.next_announcement(), Some(announcement(1, 0)));
     local.on_announcement_acked(1);
     assert_eq!(local.next_announcement(), None, "the first copy did arrive");
     local.on_retire(3, &cid(0)).unwrap();
@@ -119,6 +123,33 @@ fn lost_announcements_are_repeated_while_they_matter() {
     local.on_announcement_lost(2);
     local.on_retire(2, &cid(0)).unwrap();
     assert_eq!(local.next_announcement(), None, "retired while waiting");
+}
+
+#[test]
+fn all_are_replaced_once_the_peer_has_retired_those_before() {
+    let mut local = announced(3);
+    local.rotate();
+    local.issue(generate);
+    for seq in 3..6 {
+        assert_eq!(local.next_announcement(), Some(announcement(seq, 3)));
+        local.on_announced(seq);
+    }
+    assert_eq!(local.iter().count(), 6);
+    local.rotate();
+    local.issue(generate);
+    assert_eq!(local.next_announcement(), None, "the peer has retired none yet");
+    // What is repeated does not ask for its own retirement.
+    local.on_announcement_lost(2);
+    assert_eq!(local.next_announcement(), Some(announcement(2, 2)));
+    for seq in 0..3 {
+        assert_eq!(local.on_retire(seq, &cid(3)), Ok(Some(cid(seq as u8))));
+        local.issue(generate);
+    }
+    assert_eq!(local.next_announcement(), None, "replaced already");
+    local.rotate();
+    local.issue(generate);
+    assert_eq!(local.next_announcement(), Some(announcement(6, 6)));
+    assert_eq!(local.iter().count(), 6);
 }
 
 #[test]

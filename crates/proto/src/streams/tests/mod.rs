@@ -6,6 +6,7 @@ mod floods;
 mod flow_control;
 mod ids;
 mod receiving;
+mod reset_at;
 mod retransmission;
 mod send_buffer;
 mod send_limits;
@@ -29,6 +30,7 @@ mod encode {
     pub(super) const STREAM_LEN: u64 = 0x02;
     pub(super) const STREAM_OFF: u64 = 0x04;
     pub(super) const RESET_STREAM: u64 = 0x04;
+    pub(super) const RESET_STREAM_AT: u64 = 0x24;
     pub(super) const STOP_SENDING: u64 = 0x05;
     pub(super) const MAX_DATA: u64 = 0x10;
     pub(super) const MAX_STREAM_DATA: u64 = 0x11;
@@ -137,6 +139,7 @@ fn control_tokens(streams: &mut Streams) -> (Vec<Vec<u64>>, Tokens) {
     while !reader.is_empty() {
         let kind = reader.varint().unwrap();
         let fields = match kind {
+            encode::RESET_STREAM_AT => 4,
             encode::RESET_STREAM => 3,
             encode::STOP_SENDING | encode::MAX_STREAM_DATA | encode::STREAM_DATA_BLOCKED => 2,
             _ => 1,
@@ -182,6 +185,9 @@ fn deliver(streams: &mut Streams, bytes: &[u8]) -> Result<(), TransportError> {
         let mut next = || reader.varint().unwrap();
         match next() {
             encode::RESET_STREAM => streams.received_reset(StreamId(next()), next(), next())?,
+            encode::RESET_STREAM_AT => {
+                streams.received_reset_at(StreamId(next()), next(), next(), next())?;
+            }
             encode::STOP_SENDING => {
                 streams.received_stop_sending(StreamId(next()), next())?;
             }

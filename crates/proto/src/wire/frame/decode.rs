@@ -1,8 +1,8 @@
 //! Decoding of frames.
 
 use super::{
-    AckFrame, Carrier, Close, Frame, FrameKind, MAX_STREAMS, Malformed, NewConnectionId, Repair,
-    SourceSymbol, StreamFrame, SymbolAck, SymbolWindow,
+    AckFrame, AckFrequency, Carrier, Close, Frame, FrameKind, MAX_STREAMS, Malformed,
+    NewConnectionId, Repair, SourceSymbol, StreamFrame, SymbolAck, SymbolWindow,
 };
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{ConnectionId, Dir, StreamId};
@@ -86,6 +86,7 @@ fn decode<'a>(kind: FrameKind, wire_type: u64, r: &mut Reader<'a>) -> Result<Fra
         FrameKind::ResetStream => {
             Frame::ResetStream { id: stream_id(r)?, code: r.varint()?, final_size: r.varint()? }
         }
+        FrameKind::ResetStreamAt => reset_stream_at(r)?,
         FrameKind::StopSending => Frame::StopSending { id: stream_id(r)?, code: r.varint()? },
         FrameKind::Crypto => crypto(r)?,
         FrameKind::NewToken => match r.varint_bytes()? {
@@ -116,6 +117,13 @@ fn decode<'a>(kind: FrameKind, wire_type: u64, r: &mut Reader<'a>) -> Result<Fra
             Frame::Close(Close::Application { code: r.varint()?, reason: r.varint_bytes()? })
         }
         FrameKind::HandshakeDone => Frame::HandshakeDone,
+        FrameKind::AckFrequency => Frame::AckFrequency(AckFrequency {
+            sequence: r.varint()?,
+            threshold: r.varint()?,
+            max_ack_delay: r.varint()?,
+            reordering_threshold: r.varint()?,
+        }),
+        FrameKind::ImmediateAck => Frame::ImmediateAck,
         FrameKind::Datagram if wire_type & 1 == 1 => Frame::Datagram(r.varint_bytes()?),
         FrameKind::Datagram => Frame::Datagram(r.rest()),
         FrameKind::SourceSymbol => Frame::SourceSymbol(SourceSymbol::decode(r)?),
@@ -136,6 +144,15 @@ fn padding<'a>(r: &mut Reader<'a>) -> Result<Frame<'a>, Malformed> {
 
 fn stream_id(r: &mut Reader<'_>) -> Result<StreamId, Malformed> {
     Ok(StreamId(r.varint()?))
+}
+
+fn reset_stream_at<'a>(r: &mut Reader<'a>) -> Result<Frame<'a>, Malformed> {
+    let (id, code) = (stream_id(r)?, r.varint()?);
+    let (final_size, reliable_size) = (r.varint()?, r.varint()?);
+    if reliable_size > final_size {
+        return Err(Malformed("reliable size beyond the final size"));
+    }
+    Ok(Frame::ResetStreamAt { id, code, final_size, reliable_size })
 }
 
 /// The direction given by the lowest bit of the MAX_STREAMS and STREAMS_BLOCKED types.

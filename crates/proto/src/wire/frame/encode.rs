@@ -1,8 +1,8 @@
 //! Encoding of frames, and the size of the encoding.
 
 use super::{
-    Close, Frame, FrameKind, NewConnectionId, RESET_TOKEN_SIZE, SourceSymbol, StreamFrame,
-    SymbolWindow,
+    AckFrequency, Close, Frame, FrameKind, NewConnectionId, RESET_TOKEN_SIZE, SourceSymbol,
+    StreamFrame, SymbolWindow,
 };
 use crate::ids::StreamId;
 use crate::wire::coding::{put_varint, varint_size};
@@ -10,13 +10,13 @@ use crate::wire::coding::{put_varint, varint_size};
 /// A frame that consists only of its type and some integers.
 struct Integers {
     wire_type: u64,
-    fields: [u64; 3],
+    fields: [u64; 4],
     count: usize,
 }
 
 impl Integers {
     fn new<const N: usize>(wire_type: u64, values: [u64; N]) -> Self {
-        let mut fields = [0; 3];
+        let mut fields = [0; 4];
         fields[..N].copy_from_slice(&values);
         Self { wire_type, fields, count: N }
     }
@@ -95,9 +95,22 @@ impl Frame<'_> {
     fn integers(&self) -> Option<Integers> {
         let wire_type = self.kind().wire_type();
         Some(match *self {
-            Self::Padding | Self::Ping | Self::HandshakeDone => Integers::new(wire_type, []),
+            Self::Padding | Self::Ping | Self::HandshakeDone | Self::ImmediateAck => {
+                Integers::new(wire_type, [])
+            }
+            Self::AckFrequency(AckFrequency {
+                sequence,
+                threshold,
+                max_ack_delay,
+                reordering_threshold,
+            }) => {
+                Integers::new(wire_type, [sequence, threshold, max_ack_delay, reordering_threshold])
+            }
             Self::ResetStream { id, code, final_size } => {
                 Integers::new(wire_type, [id.0, code, final_size])
+            }
+            Self::ResetStreamAt { id, code, final_size, reliable_size } => {
+                Integers::new(wire_type, [id.0, code, final_size, reliable_size])
             }
             Self::StopSending { id, code } => Integers::new(wire_type, [id.0, code]),
             Self::MaxData(value) | Self::DataBlocked(value) | Self::RetireConnectionId(value) => {

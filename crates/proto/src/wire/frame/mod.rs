@@ -1,4 +1,5 @@
-//! Frames (RFC 9000 section 19, RFC 9221, and the erasure-coding extension).
+//! Frames (RFC 9000 section 19, RFC 9221, draft-ietf-quic-reliable-stream-reset-07,
+//! draft-ietf-quic-ack-frequency-11, and the erasure-coding extension).
 
 mod ack;
 mod decode;
@@ -45,6 +46,17 @@ pub enum Frame<'a> {
         code: u64,
         /// The number of bytes that count for flow control.
         final_size: u64,
+    },
+    /// RESET_STREAM_AT; `reliable_size` is at most `final_size`.
+    ResetStreamAt {
+        /// The stream whose sender aborts.
+        id: StreamId,
+        /// The application error code.
+        code: u64,
+        /// The number of bytes that count for flow control.
+        final_size: u64,
+        /// The number of bytes that are delivered nevertheless.
+        reliable_size: u64,
     },
     /// STOP_SENDING.
     StopSending {
@@ -108,6 +120,10 @@ pub enum Frame<'a> {
     Close(Close<'a>),
     /// HANDSHAKE_DONE.
     HandshakeDone,
+    /// ACK_FREQUENCY.
+    AckFrequency(AckFrequency),
+    /// IMMEDIATE_ACK.
+    ImmediateAck,
     /// DATAGRAM.
     Datagram(&'a [u8]),
     /// SOURCE_SYMBOL.
@@ -129,6 +145,7 @@ impl Frame<'_> {
             Self::Ping => FrameKind::Ping,
             Self::Ack(_) => FrameKind::Ack,
             Self::ResetStream { .. } => FrameKind::ResetStream,
+            Self::ResetStreamAt { .. } => FrameKind::ResetStreamAt,
             Self::StopSending { .. } => FrameKind::StopSending,
             Self::Crypto { .. } => FrameKind::Crypto,
             Self::NewToken(_) => FrameKind::NewToken,
@@ -146,6 +163,8 @@ impl Frame<'_> {
             Self::Close(Close::Transport { .. }) => FrameKind::ConnectionClose,
             Self::Close(Close::Application { .. }) => FrameKind::ApplicationClose,
             Self::HandshakeDone => FrameKind::HandshakeDone,
+            Self::AckFrequency(_) => FrameKind::AckFrequency,
+            Self::ImmediateAck => FrameKind::ImmediateAck,
             Self::Datagram(_) => FrameKind::Datagram,
             Self::SourceSymbol(_) => FrameKind::SourceSymbol,
             Self::Repair(repair) => repair.header.kind(),
@@ -166,6 +185,19 @@ pub struct StreamFrame<'a> {
     pub fin: bool,
     /// The bytes; may be empty.
     pub data: &'a [u8],
+}
+
+/// ACK_FREQUENCY (draft-ietf-quic-ack-frequency-11 section 4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AckFrequency {
+    /// The sequence number of the frame: the largest counts.
+    pub sequence: u64,
+    /// How many ack-eliciting packets may arrive before one is acknowledged at once.
+    pub threshold: u64,
+    /// How long acknowledgements may be delayed, in microseconds.
+    pub max_ack_delay: u64,
+    /// How far below the largest packet one is missing when that is acknowledged at once; 0 for never.
+    pub reordering_threshold: u64,
 }
 
 /// NEW_CONNECTION_ID; the identifier has 1 to 20 bytes and `retire_prior_to <= sequence`.

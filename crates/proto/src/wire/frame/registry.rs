@@ -177,8 +177,14 @@ frames! {
     ApplicationClose 0x1d..=0x1d "connection_close" "__01" "NC";
     /// HANDSHAKE_DONE
     HandshakeDone 0x1e..=0x1e "handshake_done" "___1" "";
+    /// IMMEDIATE_ACK (draft-ietf-quic-ack-frequency-11)
+    ImmediateAck 0x1f..=0x1f "immediate_ack" "___1" "";
+    /// RESET_STREAM_AT (draft-ietf-quic-reliable-stream-reset-07)
+    ResetStreamAt 0x24..=0x24 "reset_stream_at" "__01" "";
     /// DATAGRAM (RFC 9221)
     Datagram 0x30..=0x31 "datagram" "__01S" "";
+    /// ACK_FREQUENCY (draft-ietf-quic-ack-frequency-11)
+    AckFrequency 0xaf..=0xaf "ack_frequency" "__01" "";
     /// SOURCE_SYMBOL
     SourceSymbol 0x3f53..=0x3f53 "source_symbol" "___1" "";
     /// REPAIR
@@ -262,11 +268,13 @@ mod tests {
         assert_eq!(in_carrier(Carrier::Handshake), in_carrier(Carrier::Initial));
         assert_eq!(in_carrier(Carrier::SourceSymbol), [Stream, Datagram]);
         let zero_rtt = in_carrier(Carrier::ZeroRtt);
-        for kind in [Ack, Crypto, HandshakeDone, NewToken, PathResponse, RetireConnectionId] {
+        let only_later =
+            [Ack, Crypto, HandshakeDone, ImmediateAck, NewToken, PathResponse, RetireConnectionId];
+        for kind in only_later {
             assert!(!zero_rtt.contains(&kind), "{kind:?} in 0-RTT");
         }
         assert!(FrameKind::ALL.iter().filter(|k| k.is_fec()).all(|k| !zero_rtt.contains(k)));
-        assert_eq!(zero_rtt.len(), FrameKind::ALL.len() - 6 - 5);
+        assert_eq!(zero_rtt.len(), FrameKind::ALL.len() - 7 - 5);
     }
 
     #[test]

@@ -73,6 +73,9 @@ fn frame(kind: FrameKind, parts: &Parts) -> Frame<'_> {
         FrameKind::Ping => Frame::Ping,
         FrameKind::Ack => only(&parts.ack),
         FrameKind::ResetStream => Frame::ResetStream { id, code: b, final_size: c },
+        FrameKind::ResetStreamAt => {
+            Frame::ResetStreamAt { id, code: a, final_size: b.max(c), reliable_size: b.min(c) }
+        }
         FrameKind::StopSending => Frame::StopSending { id, code: b },
         FrameKind::Crypto => Frame::Crypto { offset, data },
         FrameKind::NewToken => Frame::NewToken(&parts.cid),
@@ -99,6 +102,13 @@ fn frame(kind: FrameKind, parts: &Parts) -> Frame<'_> {
         }),
         FrameKind::ApplicationClose => Frame::Close(Close::Application { code: a, reason: data }),
         FrameKind::HandshakeDone => Frame::HandshakeDone,
+        FrameKind::AckFrequency => Frame::AckFrequency(AckFrequency {
+            sequence: a,
+            threshold: b,
+            max_ack_delay: c,
+            reordering_threshold: b,
+        }),
+        FrameKind::ImmediateAck => Frame::ImmediateAck,
         FrameKind::Datagram => Frame::Datagram(data),
         FrameKind::SourceSymbol => Frame::SourceSymbol(SourceSymbol {
             symbol: SymbolRef { session, id: a.min(VARINT_MAX - 1) },
@@ -328,7 +338,7 @@ fn a_reason_that_is_not_text_is_cut_too() {
 
 #[test]
 fn unknown_types_are_encoding_errors() {
-    for wire_type in [0x1f, 0x20, 0x2f, 0x32, 0x3f, 0x40, 0x3f52, 0x3f57, 0xaf, 1 << 40, VARINT_MAX]
+    for wire_type in [0x20, 0x21, 0x2f, 0x32, 0x3f, 0x40, 0x3f52, 0x3f57, 0xae, 1 << 40, VARINT_MAX]
     {
         let error = error(&integers(&[wire_type, 0, 0, 0]), Carrier::OneRtt);
         assert_eq!(error.code, TransportErrorCode::FRAME_ENCODING_ERROR);
@@ -380,7 +390,7 @@ fn frames_stay_in_their_carriers() {
 
 #[test]
 fn nothing_follows_an_error() {
-    let bytes = [integers(&[0x01, 0x1f]), integers(&[0x01, 0x01])].concat();
+    let bytes = [integers(&[0x01, 0x2f]), integers(&[0x01, 0x01])].concat();
     let mut frames = FrameIter::new(&bytes, Carrier::OneRtt);
     assert_eq!(frames.next(), Some(Ok(Frame::Ping)));
     assert!(matches!(frames.next(), Some(Err(_))));
@@ -488,6 +498,13 @@ fn ack_of_nothing_is_not_encoded() {
     let mut out = Vec::new();
     assert_eq!(encode_ack(RangeSet::default().iter().rev(), 0, None, 1200, &mut out), None);
     assert!(out.is_empty());
+}
+
+#[test]
+fn reliable_size_is_no_more_than_the_final_size() {
+    let frame = |reliable| integers(&[0x24, 2, 5, 10, reliable]);
+    only(&frame(10));
+    assert_eq!(error(&frame(11), Carrier::OneRtt).code, TransportErrorCode::FRAME_ENCODING_ERROR);
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Encoding of packet headers.
 
 use super::{
-    FIXED, FORM_LONG, HeaderError, KEY_PHASE, LONG_TYPE_SHIFT, SPIN, TruncatedNumber, VERSION_1,
+    FIXED, FORM_LONG, HeaderError, KEY_PHASE, LONG_TYPE_SHIFT, LongKind, SPIN, TruncatedNumber,
 };
 use crate::ids::ConnectionId;
+use crate::version::Version;
 #[cfg(test)]
 use crate::wire::coding::varint_size;
 use crate::wire::coding::{put_varint, put_varint2};
@@ -31,6 +32,8 @@ pub enum LongType<'a> {
 /// A long header with a packet number (RFC 9000 section 17.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongHeader<'a> {
+    /// The version.
+    pub version: Version,
     /// The packet's type.
     pub ty: LongType<'a>,
     /// Destination connection identifier.
@@ -67,13 +70,14 @@ impl LongHeader<'_> {
     /// Appends the header; its Length is set by [`Layout::finish`].
     pub fn encode(&self, number: TruncatedNumber, out: &mut Vec<u8>) -> Layout {
         let start = out.len();
-        let ty = match self.ty {
-            LongType::Initial { .. } => 0,
-            LongType::ZeroRtt => 1,
-            LongType::Handshake => 2,
+        let kind = match self.ty {
+            LongType::Initial { .. } => LongKind::Initial,
+            LongType::ZeroRtt => LongKind::ZeroRtt,
+            LongType::Handshake => LongKind::Handshake,
         };
+        let ty = kind.bits(self.version);
         out.push(FORM_LONG | FIXED | ty << LONG_TYPE_SHIFT | number_bits(number));
-        put_version_and_cids(self.dcid, self.scid, out);
+        put_version_and_cids(self.version, self.dcid, self.scid, out);
         if let LongType::Initial { token } = self.ty {
             put_varint(out, token.len() as u64);
             out.extend_from_slice(token);
@@ -129,6 +133,14 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// Clears the fixed bit. Only for a peer that ignores it (RFC 9287 section 3.1), and before the
+    /// packet is sealed.
+    pub fn clear_fixed_bit(&self, out: &mut [u8]) {
+        if let Some(first) = out.get_mut(self.start) {
+            *first &= !FIXED;
+        }
+    }
+
     /// Sets the Length field of a long header. Call this before the packet is sealed, because the
     /// AEAD covers the header. The packet ends at the end of `out`, plus `trailer` bytes still to
     /// come (the AEAD's tag). Does nothing for a short header, which has no Length field.
@@ -152,11 +164,17 @@ impl Layout {
 
 /// Appends a Retry packet without its integrity tag (RFC 9000 section 17.2.5). `token` must not be
 /// empty.
-pub fn encode_retry(dcid: ConnectionId, scid: ConnectionId, token: &[u8], out: &mut Vec<u8>) {
+pub fn encode_retry(
+    version: Version,
+    dcid: ConnectionId,
+    scid: ConnectionId,
+    token: &[u8],
+    out: &mut Vec<u8>,
+) {
     debug_assert!(!token.is_empty(), "clients discard a Retry without a token");
     // The low four bits are unused and may have any value.
-    out.push(FORM_LONG | FIXED | 3 << LONG_TYPE_SHIFT | 0x0f);
-    put_version_and_cids(dcid, scid, out);
+    out.push(FORM_LONG | FIXED | LongKind::Retry.bits(version) << LONG_TYPE_SHIFT | 0x0f);
+    put_version_and_cids(version, dcid, scid, out);
     out.extend_from_slice(token);
 }
 
@@ -177,8 +195,13 @@ pub fn encode_version_negotiation(dcid: &[u8], scid: &[u8], versions: &[u32], ou
     }
 }
 
-fn put_version_and_cids(dcid: ConnectionId, scid: ConnectionId, out: &mut Vec<u8>) {
-    out.extend_from_slice(&VERSION_1.to_be_bytes());
+fn put_version_and_cids(
+    version: Version,
+    dcid: ConnectionId,
+    scid: ConnectionId,
+    out: &mut Vec<u8>,
+) {
+    out.extend_from_slice(&version.number().to_be_bytes());
     for cid in [dcid, scid] {
         out.push(cid.len() as u8);
         out.extend_from_slice(cid.as_slice());

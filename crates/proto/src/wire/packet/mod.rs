@@ -1,5 +1,5 @@
-//! Packet headers: the version-independent header (RFC 8999) and those of QUIC v1 (RFC 9000 section
-//! 17).
+//! Packet headers: the version-independent header (RFC 8999) and those of QUIC v1 and v2 (RFC 9000
+//! section 17, RFC 9369 section 3).
 
 mod encode;
 mod number;
@@ -11,16 +11,18 @@ pub use encode::{
     Layout, LongHeader, LongType, ShortHeader, encode_retry, encode_version_negotiation,
 };
 pub use number::{MAX_NUMBER_SIZE, TruncatedNumber};
-pub use parse::{Coalesced, Invariants, parse, parse_invariants};
+pub use parse::{Coalesced, HeaderRules, Invariants, parse, parse_invariants};
 
 use super::frame::Carrier;
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{ConnectionId, SpaceId};
+use crate::version::Version;
 use std::fmt;
 use std::ops::Range;
 
 /// The version number of QUIC v1 (RFC 9000).
-pub const VERSION_1: u32 = 1;
+#[cfg(test)]
+pub const VERSION_1: u32 = Version::V1.number();
 
 /// Size of the ciphertext sample for header protection (RFC 9001 section 5.4.2).
 pub const SAMPLE_SIZE: usize = 16;
@@ -30,7 +32,7 @@ pub const RETRY_TAG_SIZE: usize = 16;
 
 /// The header form bit: set in long headers (RFC 8999 section 5.1).
 const FORM_LONG: u8 = 0x80;
-/// The fixed bit, 1 in all v1 packets except Version Negotiation.
+/// The fixed bit, 1 in all v1 packets except Version Negotiation, unless both ends grease it (RFC 9287).
 const FIXED: u8 = 0x40;
 /// The position of the type in a long header.
 const LONG_TYPE_SHIFT: u8 = 4;
@@ -51,7 +53,7 @@ const KEY_PHASE: u8 = 0x04;
 pub enum HeaderError {
     /// The header, or the length in it, exceeds the datagram.
     Truncated,
-    /// The fixed bit is 0: this is not QUIC v1, or it is padding after a packet.
+    /// The fixed bit is 0 and must not be: this is not QUIC v1, or it is padding after a packet.
     FixedBit,
     /// A connection identifier of more than 20 bytes.
     ConnectionIdTooLong,
@@ -123,6 +125,40 @@ impl PacketType {
     }
 }
 
+/// What the type bits of a long header stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LongKind {
+    Initial,
+    ZeroRtt,
+    Handshake,
+    Retry,
+}
+
+impl LongKind {
+    /// The kind that these two bits stand for (RFC 9000 table 5, RFC 9369 section 3.2).
+    const fn of(version: Version, bits: u8) -> Self {
+        let rotated = match version {
+            Version::V1 => bits,
+            Version::V2 => bits.wrapping_sub(1),
+        };
+        match rotated & 0x03 {
+            0 => Self::Initial,
+            1 => Self::ZeroRtt,
+            2 => Self::Handshake,
+            _ => Self::Retry,
+        }
+    }
+
+    /// The two bits that stand for this kind.
+    const fn bits(self, version: Version) -> u8 {
+        let rotation = match version {
+            Version::V1 => 0,
+            Version::V2 => 1,
+        };
+        (self as u8 + rotation) & 0x03
+    }
+}
+
 /// A packet found in a datagram. It owns its fields and refers to bytes by their offset in the
 /// datagram, so that the datagram can be decrypted in place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,6 +172,16 @@ pub enum Packet {
 }
 
 impl Packet {
+    /// The version that a long header says; `None` for Version Negotiation, too.
+    #[must_use]
+    pub const fn version(&self) -> Option<Version> {
+        match self {
+            Self::Protected(packet) => packet.version,
+            Self::Retry(packet) => Some(packet.version),
+            Self::VersionNegotiation(_) => None,
+        }
+    }
+
     /// The destination connection identifier.
     #[must_use]
     pub const fn dcid(&self) -> &ConnectionId {
@@ -160,6 +206,8 @@ impl Packet {
 /// A packet with a payload, whose header and payload are still protected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProtectedPacket {
+    /// The version in a long header.
+    pub version: Option<Version>,
     /// Its type.
     pub ty: PacketType,
     /// Destination connection identifier.
@@ -242,6 +290,8 @@ impl UnprotectedHeader {
 /// Retry (RFC 9000 section 17.2.5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryPacket {
+    /// Its version.
+    pub version: Version,
     /// Destination connection identifier.
     pub dcid: ConnectionId,
     /// Source connection identifier: the destination of all further packets of the client.

@@ -1,10 +1,11 @@
 //! Parsing of packets in a datagram.
 
 use super::{
-    FIXED, FORM_LONG, HeaderError, LONG_TYPE_SHIFT, MAX_NUMBER_SIZE, Packet, PacketType,
-    ProtectedPacket, RETRY_TAG_SIZE, RetryPacket, SAMPLE_SIZE, VERSION_1, VersionNegotiationPacket,
+    FIXED, FORM_LONG, HeaderError, LONG_TYPE_SHIFT, LongKind, MAX_NUMBER_SIZE, Packet, PacketType,
+    ProtectedPacket, RETRY_TAG_SIZE, RetryPacket, SAMPLE_SIZE, VersionNegotiationPacket,
 };
 use crate::ids::ConnectionId;
+use crate::version::Version;
 use crate::wire::coding::{Reader, UnexpectedEnd};
 use std::ops::Range;
 
@@ -57,13 +58,27 @@ fn invariant_cid<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], UnexpectedEnd> {
     r.bytes(len)
 }
 
-/// Reads the packet at offset `start` of `datagram`. `local_cid_len` is the length of the
-/// identifiers that we issue.
+/// What an end knows in advance about the headers of packets that are sent to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeaderRules {
+    /// The length of the identifiers that we issue, which a short header does not contain.
+    pub local_cid_len: usize,
+    /// Whether the fixed bit may have any value, as we said in `grease_quic_bit` (RFC 9287).
+    pub greased: bool,
+}
+
+impl HeaderRules {
+    fn check_fixed_bit(self, first: u8) -> Result<(), HeaderError> {
+        if first & FIXED == 0 && !self.greased { Err(HeaderError::FixedBit) } else { Ok(()) }
+    }
+}
+
+/// Reads the packet at offset `start` of `datagram`.
 ///
 /// # Errors
 /// A [`HeaderError`] if the rest of the datagram cannot be read. Packets before it are not
 /// affected.
-pub fn parse(datagram: &[u8], start: usize, local_cid_len: usize) -> Result<Packet, HeaderError> {
+pub fn parse(datagram: &[u8], start: usize, rules: HeaderRules) -> Result<Packet, HeaderError> {
     let cursor = Cursor {
         reader: Reader::new(datagram.get(start..).ok_or(HeaderError::Truncated)?),
         len: datagram.len(),
@@ -71,9 +86,9 @@ pub fn parse(datagram: &[u8], start: usize, local_cid_len: usize) -> Result<Pack
     match cursor.reader.peek_rest().first() {
         None => Err(HeaderError::Truncated),
         Some(&first) if first & FORM_LONG == 0 => {
-            parse_short(cursor, first, local_cid_len).map(Packet::Protected)
+            parse_short(cursor, first, rules).map(Packet::Protected)
         }
-        Some(&first) => parse_long(cursor, first),
+        Some(&first) => parse_long(cursor, first, rules),
     }
 }
 
@@ -103,17 +118,16 @@ impl Cursor<'_> {
 fn parse_short(
     mut cursor: Cursor<'_>,
     first: u8,
-    local_cid_len: usize,
+    rules: HeaderRules,
 ) -> Result<ProtectedPacket, HeaderError> {
-    if first & FIXED == 0 {
-        return Err(HeaderError::FixedBit);
-    }
+    rules.check_fixed_bit(first)?;
     let start = cursor.offset();
     cursor.reader.u8()?;
-    let dcid = ConnectionId::new(cursor.reader.bytes(local_cid_len)?)
+    let dcid = ConnectionId::new(cursor.reader.bytes(rules.local_cid_len)?)
         .ok_or(HeaderError::ConnectionIdTooLong)?;
     let number = cursor.offset();
     sampled(ProtectedPacket {
+        version: None,
         ty: PacketType::OneRtt,
         dcid,
         scid: ConnectionId::default(),
@@ -124,25 +138,28 @@ fn parse_short(
     })
 }
 
-fn parse_long(mut cursor: Cursor<'_>, first: u8) -> Result<Packet, HeaderError> {
+fn parse_long(
+    mut cursor: Cursor<'_>,
+    first: u8,
+    rules: HeaderRules,
+) -> Result<Packet, HeaderError> {
     let start = cursor.offset();
     cursor.reader.u8()?;
-    let version = cursor.reader.u32()?;
-    if version != 0 && version != VERSION_1 {
-        return Err(HeaderError::UnsupportedVersion(version));
+    let number = cursor.reader.u32()?;
+    let version = Version::from_number(number);
+    if version.is_none() && number != 0 {
+        return Err(HeaderError::UnsupportedVersion(number));
     }
     let (dcid, scid) = (cursor.cid()?, cursor.cid()?);
-    if version == 0 {
+    let Some(version) = version else {
         return version_negotiation(&cursor, dcid, scid).map(Packet::VersionNegotiation);
-    }
-    if first & FIXED == 0 {
-        return Err(HeaderError::FixedBit);
-    }
-    let ty = match (first >> LONG_TYPE_SHIFT) & 0x03 {
-        0 => PacketType::Initial,
-        1 => PacketType::ZeroRtt,
-        2 => PacketType::Handshake,
-        _ => return retry(&cursor, start, dcid, scid).map(Packet::Retry),
+    };
+    rules.check_fixed_bit(first)?;
+    let ty = match LongKind::of(version, first >> LONG_TYPE_SHIFT) {
+        LongKind::Initial => PacketType::Initial,
+        LongKind::ZeroRtt => PacketType::ZeroRtt,
+        LongKind::Handshake => PacketType::Handshake,
+        LongKind::Retry => return retry(&cursor, version, start, dcid, scid).map(Packet::Retry),
     };
     let token = if ty == PacketType::Initial {
         cursor.prefixed()?
@@ -150,7 +167,9 @@ fn parse_long(mut cursor: Cursor<'_>, first: u8) -> Result<Packet, HeaderError> 
         cursor.offset()..cursor.offset()
     };
     let Range { start: number, end } = cursor.prefixed()?;
-    sampled(ProtectedPacket { ty, dcid, scid, token, start, number, end }).map(Packet::Protected)
+    let version = Some(version);
+    sampled(ProtectedPacket { version, ty, dcid, scid, token, start, number, end })
+        .map(Packet::Protected)
 }
 
 /// Returns the packet if it is long enough to contain the header protection sample.
@@ -163,6 +182,7 @@ fn sampled(packet: ProtectedPacket) -> Result<ProtectedPacket, HeaderError> {
 
 fn retry(
     cursor: &Cursor<'_>,
+    version: Version,
     start: usize,
     dcid: ConnectionId,
     scid: ConnectionId,
@@ -172,7 +192,9 @@ fn retry(
     match tag.checked_sub(token) {
         None => Err(HeaderError::Truncated),
         Some(0) => Err(HeaderError::Malformed),
-        Some(_) => Ok(RetryPacket { dcid, scid, start, token: token..tag, tag: tag..cursor.len }),
+        Some(_) => {
+            Ok(RetryPacket { version, dcid, scid, start, token: token..tag, tag: tag..cursor.len })
+        }
     }
 }
 
@@ -193,22 +215,22 @@ fn version_negotiation(
 #[derive(Debug, Clone)]
 pub struct Coalesced {
     next: usize,
-    local_cid_len: usize,
+    rules: HeaderRules,
     dcid: Option<ConnectionId>,
 }
 
 impl Coalesced {
     /// Starts at the beginning of a datagram.
     #[must_use]
-    pub const fn new(local_cid_len: usize) -> Self {
-        Self { next: 0, local_cid_len, dcid: None }
+    pub const fn new(rules: HeaderRules) -> Self {
+        Self { next: 0, rules, dcid: None }
     }
 
     /// The next packet. Packets with another connection identifier than the first are skipped.
     /// There are no more after an error, which includes padding after the last packet.
     pub fn next(&mut self, datagram: &[u8]) -> Option<Result<Packet, HeaderError>> {
         while self.next < datagram.len() {
-            let packet = match parse(datagram, self.next, self.local_cid_len) {
+            let packet = match parse(datagram, self.next, self.rules) {
                 Ok(packet) => packet,
                 Err(error) => {
                     self.next = datagram.len();

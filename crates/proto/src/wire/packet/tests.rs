@@ -17,6 +17,11 @@ fn cid(bytes: &[u8]) -> ConnectionId {
     ConnectionId::new(bytes).unwrap()
 }
 
+/// Reads a packet whose fixed bit must be set.
+fn parse(datagram: &[u8], start: usize, local_cid_len: usize) -> Result<Packet, HeaderError> {
+    super::parse(datagram, start, HeaderRules { local_cid_len, greased: false })
+}
+
 fn protected(datagram: &[u8], start: usize, local_cid_len: usize) -> ProtectedPacket {
     match parse(datagram, start, local_cid_len) {
         Ok(Packet::Protected(packet)) => packet,
@@ -26,6 +31,10 @@ fn protected(datagram: &[u8], start: usize, local_cid_len: usize) -> ProtectedPa
 
 fn any_cid() -> impl Strategy<Value = ConnectionId> {
     vec(any::<u8>(), 0..=20).prop_map(|bytes| cid(&bytes))
+}
+
+fn any_version() -> impl Strategy<Value = Version> {
+    proptest::sample::select(&Version::ALL[..])
 }
 
 fn any_number() -> impl Strategy<Value = TruncatedNumber> {
@@ -58,6 +67,7 @@ fn build_long(
 fn rfc9001_appendix_a2_client_initial() {
     let plain = hex("c300000001088394c8f03e5157080000449e00000002");
     let header = LongHeader {
+        version: Version::V1,
         ty: LongType::Initial { token: &[] },
         dcid: cid(&hex("8394c8f03e515708")),
         scid: ConnectionId::default(),
@@ -88,8 +98,12 @@ fn rfc9001_appendix_a3_server_initial() {
     assert_eq!((header.number.value(), header.payload.start), (1, 20));
     assert_eq!(header.check_reserved(), Ok(()));
 
-    let again =
-        LongHeader { ty: LongType::Initial { token: &[] }, dcid: packet.dcid, scid: packet.scid };
+    let again = LongHeader {
+        version: Version::V1,
+        ty: LongType::Initial { token: &[] },
+        dcid: packet.dcid,
+        scid: packet.scid,
+    };
     let mut out = Vec::new();
     build_long(&again, header.number, 0x75 - 2, &mut out);
     assert_eq!(out[..20], datagram[..20]);
@@ -102,7 +116,7 @@ fn rfc9001_appendix_a4_retry() {
     assert_eq!(&datagram[retry.token.clone()], b"token");
     assert_eq!(datagram[retry.tag.clone()], hex("04a265ba2eff4d829058fb3f0f2496ba"));
     let mut out = Vec::new();
-    encode_retry(retry.dcid, retry.scid, b"token", &mut out);
+    encode_retry(Version::V1, retry.dcid, retry.scid, b"token", &mut out);
     assert_eq!(out, datagram[..retry.tag.start]);
 }
 
@@ -136,8 +150,12 @@ fn reserved_bits_are_judged_when_asked() {
     let header = protected(&short, 0, 4).unprotected(&short).unwrap();
     assert_eq!((header.check_reserved(), header.spin, header.key_phase), (Ok(()), true, true));
 
-    let long =
-        LongHeader { ty: LongType::Handshake, dcid: cid(&[1]), scid: ConnectionId::default() };
+    let long = LongHeader {
+        version: Version::V1,
+        ty: LongType::Handshake,
+        dcid: cid(&[1]),
+        scid: ConnectionId::default(),
+    };
     let mut out = Vec::new();
     build_long(&long, TruncatedNumber::with_size(0, 1), FILL, &mut out);
     out[0] |= 0x08;
@@ -149,15 +167,17 @@ fn headers_that_are_not_ours_are_told_apart() {
     assert_eq!(parse(&[], 0, 8), Err(HeaderError::Truncated));
     assert_eq!(parse(&[0x40], 5, 8), Err(HeaderError::Truncated));
     assert_eq!(parse(&[0; 60], 0, 8), Err(HeaderError::FixedBit));
-    let other = hex("c0 6b3343cf 02 aabb 01 cc 00");
-    assert_eq!(parse(&other, 0, 8), Err(HeaderError::UnsupportedVersion(0x6b33_43cf)));
+    let other = hex("c0 6b3343ce 02 aabb 01 cc 00");
+    assert_eq!(parse(&other, 0, 8), Err(HeaderError::UnsupportedVersion(0x6b33_43ce)));
     let invariants = parse_invariants(&other, 8).unwrap();
     assert_eq!(
         (invariants.version, invariants.dcid, invariants.scid),
-        (Some(0x6b33_43cf), &[0xaa, 0xbb][..], &[0xcc][..])
+        (Some(0x6b33_43ce), &[0xaa, 0xbb][..], &[0xcc][..])
     );
     let no_fixed = hex("80 00000001 00 00 00 4014");
     assert_eq!(parse(&no_fixed, 0, 8), Err(HeaderError::FixedBit));
+    let greased = HeaderRules { local_cid_len: 8, greased: true };
+    assert_ne!(super::parse(&no_fixed, 0, greased), Err(HeaderError::FixedBit));
     let long_cid = [&hex("c0 00000001 15")[..], &[7; 60]].concat();
     assert_eq!(parse(&long_cid, 0, 8), Err(HeaderError::ConnectionIdTooLong));
     // Other versions may have identifiers of up to 255 bytes.
@@ -209,7 +229,7 @@ fn version_negotiation_lists_versions() {
 #[test]
 fn coalesced_packets_are_walked_and_strangers_skipped() {
     let ours = cid(&[1; 8]);
-    let header = |ty, dcid| LongHeader { ty, dcid, scid: cid(&[2]) };
+    let header = |ty, dcid| LongHeader { version: Version::V1, ty, dcid, scid: cid(&[2]) };
     let number = TruncatedNumber::with_size(0, 1);
     let mut datagram = Vec::new();
     build_long(&header(LongType::Initial { token: b"t" }, ours), number, FILL, &mut datagram);
@@ -219,7 +239,7 @@ fn coalesced_packets_are_walked_and_strangers_skipped() {
     ShortHeader { dcid: ours, spin: false, key_phase: false }.encode(number, &mut datagram);
     datagram.resize(datagram.len() + FILL, 0);
 
-    let mut walk = Coalesced::new(8);
+    let mut walk = Coalesced::new(HeaderRules { local_cid_len: 8, greased: false });
     let mut types = Vec::new();
     while let Some(packet) = walk.next(&datagram) {
         let Ok(Packet::Protected(packet)) = packet else { panic!("unexpected {packet:?}") };
@@ -233,7 +253,7 @@ fn coalesced_packets_are_walked_and_strangers_skipped() {
     let mut padded = Vec::new();
     build_long(&header(LongType::Handshake, ours), number, FILL, &mut padded);
     padded.resize(padded.len() + 100, 0);
-    let mut walk = Coalesced::new(8);
+    let mut walk = Coalesced::new(HeaderRules { local_cid_len: 8, greased: false });
     assert!(matches!(walk.next(&padded), Some(Ok(_))));
     assert_eq!(walk.next(&padded), Some(Err(HeaderError::FixedBit)));
     assert_eq!(walk.next(&padded), None);
@@ -242,7 +262,12 @@ fn coalesced_packets_are_walked_and_strangers_skipped() {
 
 #[test]
 fn a_packet_too_long_for_its_length_field_is_refused() {
-    let header = LongHeader { ty: LongType::Handshake, dcid: cid(&[]), scid: cid(&[]) };
+    let header = LongHeader {
+        version: Version::V1,
+        ty: LongType::Handshake,
+        dcid: cid(&[]),
+        scid: cid(&[]),
+    };
     let mut out = Vec::new();
     let layout = header.encode(TruncatedNumber::with_size(0, 1), &mut out);
     out.resize(layout.number + (1 << 14) - 1 - 16, 0);
@@ -253,18 +278,18 @@ fn a_packet_too_long_for_its_length_field_is_refused() {
 proptest! {
     #[test]
     fn long_headers_round_trip(
-        selector in 0u8..3, token in vec(any::<u8>(), 0..100), dcid in any_cid(),
+        version in any_version(), selector in 0u8..3, token in vec(any::<u8>(), 0..100), dcid in any_cid(),
         scid in any_cid(), number in any_number(), fill in FILL..300, before in 0usize..40,
     ) {
-        let header = LongHeader { ty: long_type(selector, &token), dcid, scid };
+        let header = LongHeader { version, ty: long_type(selector, &token), dcid, scid };
         let mut out = vec![0; before];
         let layout = build_long(&header, number, fill, &mut out);
         let end = out.len();
         out.extend([0; 7]);
 
         let packet = protected(&out, before, 8);
-        prop_assert_eq!((packet.ty, packet.dcid, packet.scid),
-            (header.packet_type(), dcid, scid));
+        prop_assert_eq!((packet.version, packet.ty, packet.dcid, packet.scid),
+            (Some(version), header.packet_type(), dcid, scid));
         prop_assert_eq!((packet.start, packet.number, packet.end), (before, layout.number, end));
         let expected_token = if selector == 0 { &token[..] } else { &[] };
         prop_assert_eq!(&out[packet.token.clone()], expected_token);
@@ -274,7 +299,7 @@ proptest! {
 
         let invariants = parse_invariants(&out[before..], 8).unwrap();
         prop_assert_eq!((invariants.version, invariants.dcid, invariants.scid),
-            (Some(VERSION_1), dcid.as_slice(), scid.as_slice()));
+            (Some(version.number()), dcid.as_slice(), scid.as_slice()));
         for cut in before..end {
             prop_assert!(parse(&out[..cut], before, 8).is_err());
         }
@@ -304,13 +329,16 @@ proptest! {
     }
 
     #[test]
-    fn retry_round_trips(dcid in any_cid(), scid in any_cid(), token in vec(any::<u8>(), 1..100)) {
+    fn retry_round_trips(
+        version in any_version(), dcid in any_cid(), scid in any_cid(),
+        token in vec(any::<u8>(), 1..100),
+    ) {
         let mut out = Vec::new();
-        encode_retry(dcid, scid, &token, &mut out);
+        encode_retry(version, dcid, scid, &token, &mut out);
         let tag = out.len();
         out.extend([9; RETRY_TAG_SIZE]);
         let Ok(Packet::Retry(retry)) = parse(&out, 0, 8) else { panic!("not a Retry") };
-        prop_assert_eq!((retry.dcid, retry.scid), (dcid, scid));
+        prop_assert_eq!((retry.version, retry.dcid, retry.scid), (version, dcid, scid));
         prop_assert_eq!((&out[retry.token], retry.tag), (&token[..], tag..out.len()));
     }
 

@@ -1,6 +1,8 @@
-//! Transport parameters (RFC 9000 section 18, RFC 9221 section 3, and that of the erasure-coding
-//! extension).
+//! Transport parameters (RFC 9000 section 18, RFC 9221 section 3, RFC 9287 section 3,
+//! draft-ietf-quic-reliable-stream-reset-07 section 3, draft-ietf-quic-ack-frequency-11 section 3, and
+//! that of the erasure-coding extension).
 
+mod remembered;
 #[cfg(test)]
 mod tests;
 
@@ -8,6 +10,7 @@ use super::coding::{Reader, UnexpectedEnd, put_varint, varint_size};
 use super::frame::{MAX_STREAMS, RESET_TOKEN_SIZE};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{ConnectionId, Dir, Side};
+use crate::version::Version;
 use crate::wire::code_id::CodeSet;
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
@@ -32,7 +35,15 @@ mod id {
     pub(super) const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
     pub(super) const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
     pub(super) const RETRY_SOURCE_CONNECTION_ID: u64 = 0x10;
+    /// RFC 9368 section 3.
+    pub(super) const VERSION_INFORMATION: u64 = 0x11;
     pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
+    /// RFC 9287 section 3.
+    pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
+    /// draft-ietf-quic-reliable-stream-reset-07 section 3.
+    pub(super) const RESET_STREAM_AT: u64 = 0x17_f758_6d2c_b571;
+    /// draft-ietf-quic-ack-frequency-11 section 3.
+    pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
     /// Of the erasure-coding extension; see `docs/extension.md`.
     pub(super) const FEC: u64 = 0x3f53_5554;
 }
@@ -48,6 +59,9 @@ pub const MAX_ACK_DELAY_BOUND: u64 = 1 << 14;
 
 /// The smallest `active_connection_id_limit` (RFC 9000 section 18.2).
 pub const MIN_ACTIVE_CONNECTION_ID_LIMIT: u64 = 2;
+
+/// How many of the versions that a peer supports are remembered.
+pub const MAX_AVAILABLE_VERSIONS: usize = 32;
 
 /// The version of the erasure-coding extension implemented here.
 pub const FEC_VERSION: u64 = 1;
@@ -92,6 +106,15 @@ pub struct TransportParameters {
     pub retry_source_connection_id: Option<ConnectionId>,
     /// The largest DATAGRAM frame in bytes that this end accepts; 0 disables them (RFC 9221).
     pub max_datagram_frame_size: u64,
+    /// The versions that this end uses and supports (RFC 9368).
+    pub version_information: Option<VersionInformation>,
+    /// Whether this end ignores the fixed bit of packets that it receives (RFC 9287).
+    pub grease_quic_bit: bool,
+    /// Whether this end accepts RESET_STREAM_AT frames.
+    pub reset_stream_at: bool,
+    /// The shortest delay of acknowledgements in microseconds that this end can be asked for, no more
+    /// than `max_ack_delay`; if absent, it cannot be asked.
+    pub min_ack_delay: Option<u64>,
     /// The limits of this end's decoders; if absent, no FEC frame may be sent to this end.
     pub fec: Option<FecParameters>,
     /// A parameter without meaning. Written if present; never read.
@@ -119,6 +142,10 @@ impl Default for TransportParameters {
             initial_source_connection_id: None,
             retry_source_connection_id: None,
             max_datagram_frame_size: 0,
+            version_information: None,
+            grease_quic_bit: false,
+            reset_stream_at: false,
+            min_ack_delay: None,
             fec: None,
             grease: None,
         }
@@ -136,6 +163,16 @@ pub struct PreferredAddress {
     pub connection_id: ConnectionId,
     /// The stateless reset token that belongs to it.
     pub reset_token: [u8; RESET_TOKEN_SIZE],
+}
+
+/// The versions of QUIC that an end uses and supports (RFC 9368 section 3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VersionInformation {
+    /// The version of this connection; never 0.
+    pub chosen: u32,
+    /// The versions that this end supports, the best first; never 0. Further ones than the first 32 of a
+    /// peer are not read.
+    pub available: Vec<u32>,
 }
 
 /// The limits of this end's erasure decoders: the value of the FEC parameter, version 1. All
@@ -219,6 +256,10 @@ impl TransportParameters {
         while !r.is_empty() {
             parameters.read_one(&mut r, from, &mut seen)?;
         }
+        let max_ack_delay = parameters.max_ack_delay * 1_000;
+        if parameters.min_ack_delay.is_some_and(|min| min > max_ack_delay) {
+            return Err(Invalid("min_ack_delay above max_ack_delay").into());
+        }
         Ok(parameters)
     }
 
@@ -284,6 +325,12 @@ impl TransportParameters {
                 self.retry_source_connection_id = Some(connection_id(r)?);
             }
             id::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_size = integer(r, ANY)?,
+            id::VERSION_INFORMATION => {
+                self.version_information = Some(VersionInformation::read(r)?);
+            }
+            id::GREASE_QUIC_BIT => self.grease_quic_bit = true,
+            id::RESET_STREAM_AT => self.reset_stream_at = true,
+            id::MIN_ACK_DELAY => self.min_ack_delay = Some(integer(r, ANY)?),
             id::FEC => self.fec = FecParameters::read(r)?,
             _ => return Ok(false),
         }
@@ -325,6 +372,20 @@ impl TransportParameters {
         }
         if self.disable_active_migration {
             put_bytes(id::DISABLE_ACTIVE_MIGRATION, &[], out);
+        }
+        if let Some(information) = &self.version_information {
+            information.encode(out);
+        }
+        if self.grease_quic_bit {
+            put_bytes(id::GREASE_QUIC_BIT, &[], out);
+        }
+        if self.reset_stream_at {
+            put_bytes(id::RESET_STREAM_AT, &[], out);
+        }
+        if let Some(delay) = self.min_ack_delay {
+            put_varint(out, id::MIN_ACK_DELAY);
+            put_varint(out, varint_size(delay) as u64);
+            put_varint(out, delay);
         }
         if let Some(id) = self.initial_source_connection_id {
             put_bytes(id::INITIAL_SOURCE_CONNECTION_ID, id.as_slice(), out);
@@ -389,8 +450,15 @@ struct Seen(u64);
 impl Seen {
     /// Records a known parameter; `false` if it was recorded before.
     fn insert(&mut self, id: u64) -> bool {
-        // All known identifiers are below 63, except one, which uses the last bit.
-        let bit = 1 << id.min(63);
+        // Identifiers of RFC 9000 and 9221 stand for their own bits; larger ones use those from the top.
+        let bit = 1
+            << match id {
+                id::FEC => 63,
+                id::GREASE_QUIC_BIT => 62,
+                id::RESET_STREAM_AT => 61,
+                id::MIN_ACK_DELAY => 60,
+                small => small.min(59),
+            };
         let is_new = self.0 & bit == 0;
         self.0 |= bit;
         is_new
@@ -462,6 +530,34 @@ impl PreferredAddress {
 
 fn port(r: &mut Reader<'_>) -> Result<u16, Invalid> {
     Ok(u16::from_be_bytes(r.array()?))
+}
+
+impl VersionInformation {
+    /// What an end that supports `available` says about a connection of `version`.
+    #[must_use]
+    pub fn new(version: Version, available: &[Version]) -> Self {
+        let available = available.iter().map(|version| version.number()).collect();
+        Self { chosen: version.number(), available }
+    }
+
+    fn read(r: &mut Reader<'_>) -> Result<Self, Invalid> {
+        let (versions, rest) = r.rest().as_chunks::<4>();
+        let mut versions = versions.iter().map(|version| u32::from_be_bytes(*version));
+        let chosen = versions.next().filter(|_| rest.is_empty());
+        let chosen = chosen.ok_or(Invalid("malformed version information"))?;
+        if chosen == 0 || versions.clone().any(|version| version == 0) {
+            return Err(Invalid("version 0 in version information"));
+        }
+        Ok(Self { chosen, available: versions.take(MAX_AVAILABLE_VERSIONS).collect() })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_varint(out, id::VERSION_INFORMATION);
+        put_varint(out, 4 * (1 + self.available.len()) as u64);
+        for version in std::iter::once(&self.chosen).chain(&self.available) {
+            out.extend_from_slice(&version.to_be_bytes());
+        }
+    }
 }
 
 impl FecParameters {

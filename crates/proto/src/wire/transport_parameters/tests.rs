@@ -77,8 +77,10 @@ prop_compose! {
         payload in MIN_UDP_PAYLOAD_SIZE..=VARINT_MAX,
         exponent in 0..=20u8,
         ack_delay in 0..MAX_ACK_DELAY_BOUND,
+        min_ack_delay in option::of(0..=1_000u64),
+        version_information in option::of((1u32.., vec(1u32.., 0..=MAX_AVAILABLE_VERSIONS))),
         cid_limit in MIN_ACTIVE_CONNECTION_ID_LIMIT..=VARINT_MAX,
-        migration: bool,
+        [migration, grease_quic_bit, reset_stream_at]: [bool; 3],
         [original, initial, retry] in [option::of(any_cid()), option::of(any_cid()),
             option::of(any_cid())],
         token in option::of(any::<[u8; 16]>()),
@@ -105,6 +107,11 @@ prop_compose! {
             initial_source_connection_id: initial,
             retry_source_connection_id: retry,
             max_datagram_frame_size: datagram,
+            version_information: version_information
+                .map(|(chosen, available)| VersionInformation { chosen, available }),
+            grease_quic_bit,
+            reset_stream_at,
+            min_ack_delay: min_ack_delay.map(|share| share * ack_delay),
             fec,
             grease: grease.map(Grease::new),
         }
@@ -137,8 +144,8 @@ proptest! {
             whole += usize::from(!refused(&bytes[..cut], Side::Server));
             crate::wire::fuzz::transport_parameters(&bytes[..cut]);
         }
-        // Truncating leaves something valid only between parameters, of which there are at most 20.
-        prop_assert!(whole <= 20);
+        // Truncating leaves something valid only between parameters, of which there are at most 24.
+        prop_assert!(whole <= 24);
     }
 
     #[test]
@@ -186,15 +193,47 @@ fn integers_are_held_to_their_ranges() {
 }
 
 #[test]
+fn the_shortest_delay_of_acknowledgements_is_no_longer_than_the_longest() {
+    for (min, max, good) in
+        [(5_000, 5, true), (5_001, 5, false), (25_000, 25, true), (25_001, 25, false)]
+    {
+        let [min, max] =
+            [(id::MIN_ACK_DELAY, min), (id::MAX_ACK_DELAY, max)].map(|(id, n)| with_integer(id, n));
+        assert_eq!(!refused(&[&min[..], &max].concat(), Side::Client), good);
+        assert_eq!(!refused(&[&max[..], &min].concat(), Side::Client), good);
+    }
+}
+
+#[test]
+fn version_information_is_whole_and_names_no_version_0() {
+    for (value, good) in [
+        (&[][..], false),
+        (&[0, 0, 0, 1], true),
+        (&[0, 0, 0, 1, 0x6b, 0x33, 0x43, 0xcf], true),
+        (&[0, 0, 0, 1, 2], false),
+        (&[0, 0, 0, 0], false),
+        (&[0, 0, 0, 1, 0, 0, 0, 0], false),
+    ] {
+        let bytes = with_bytes(id::VERSION_INFORMATION, value);
+        assert_eq!(!refused(&bytes, Side::Server), good, "{value:?}");
+    }
+    let many = with_bytes(id::VERSION_INFORMATION, &[7; 4 * 10_000]);
+    let parameters = TransportParameters::decode(&many, Side::Client).unwrap();
+    assert_eq!(parameters.version_information.unwrap().available.len(), MAX_AVAILABLE_VERSIONS);
+}
+
+#[test]
 fn values_have_exactly_their_length() {
     for id in 0..=0x20 {
         let value = [0x41, 0xf4, 0, 0];
-        let is_bytes = matches!(id, 0x00 | 0x0f | 0x10);
-        let is_known = id <= 0x10 || id == 0x20;
+        let is_bytes = matches!(id, 0x00 | 0x0f | 0x10 | 0x11);
+        let is_known = id <= 0x11 || id == 0x20;
         let refused = refused(&with_bytes(id, &value), Side::Server);
         assert_eq!(refused, is_known && !is_bytes, "{id:#x}");
     }
     assert!(refused(&with_bytes(id::DISABLE_ACTIVE_MIGRATION, &[0]), Side::Client));
+    assert!(refused(&with_bytes(id::GREASE_QUIC_BIT, &[0]), Side::Client));
+    assert!(refused(&with_bytes(id::RESET_STREAM_AT, &[0]), Side::Client));
     assert!(refused(&with_bytes(id::STATELESS_RESET_TOKEN, &[0; 15]), Side::Server));
     assert!(refused(&with_bytes(id::STATELESS_RESET_TOKEN, &[0; 17]), Side::Server));
     assert!(refused(&with_bytes(id::INITIAL_SOURCE_CONNECTION_ID, &[0; 21]), Side::Client));
@@ -227,6 +266,10 @@ fn known_parameters_come_once() {
         initial_source_connection_id: ConnectionId::new(&[1]),
         retry_source_connection_id: ConnectionId::new(&[1]),
         max_datagram_frame_size: 1,
+        version_information: Some(VersionInformation { chosen: 1, available: vec![1, 2] }),
+        grease_quic_bit: true,
+        reset_stream_at: true,
+        min_ack_delay: Some(1),
         fec: Some(FecParameters {
             max_sessions: 1,
             max_window_symbols: 1,
@@ -246,7 +289,7 @@ fn known_parameters_come_once() {
         assert!(refused(&twice, Side::Server), "{id:#x} twice");
         known += 1;
     }
-    assert_eq!(known, 19);
+    assert_eq!(known, 23);
 }
 
 #[test]

@@ -1,0 +1,192 @@
+//! A case of the campaign: who does what over which path, and what happens meanwhile.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use sutura_link::LinkConfig;
+use sutura_proto::{Protection, SocketFeatures, TransportConfig};
+use sutura_random::Rng;
+use sutura_sim::{Disturbance, Transfer};
+
+use super::{mixed, paths, settings};
+use crate::Error;
+
+/// Which implementation each end runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peers {
+    /// Both ends are ours.
+    Ours,
+    /// Our client and a server of quinn-proto.
+    QuinnServer,
+    /// A client of quinn-proto and our server.
+    QuinnClient,
+}
+
+impl Peers {
+    pub const ALL: [Self; 3] = [Self::Ours, Self::QuinnServer, Self::QuinnClient];
+}
+
+impl fmt::Display for Peers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ours => "both ends ours",
+            Self::QuinnServer => "server of quinn",
+            Self::QuinnClient => "client of quinn",
+        })
+    }
+}
+
+/// What is transferred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Streams, in both directions at once.
+    Bulk,
+    /// Groups of messages from the server, in a partial order.
+    Updates,
+    /// Messages from the server, each on a stream of its own, with deadlines.
+    Messages,
+    /// Datagrams from the client.
+    Datagrams,
+}
+
+impl Work {
+    pub const ALL: [Self; 4] = [Self::Bulk, Self::Updates, Self::Messages, Self::Datagrams];
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bulk => "streams",
+            Self::Updates => "ordered groups",
+            Self::Messages => "messages with deadlines",
+            Self::Datagrams => "datagrams",
+        })
+    }
+}
+
+/// Everything that a seed decides.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub seed: u64,
+    pub peers: Peers,
+    pub work: Work,
+    /// Streams at the same time, and bytes each way on each.
+    pub streams: u64,
+    pub bytes: u64,
+    /// Whether the client reads in another order than that of the stream.
+    pub unordered: bool,
+    pub up: LinkConfig,
+    pub down: LinkConfig,
+    pub client: TransportConfig,
+    pub server: TransportConfig,
+    pub sockets: SocketFeatures,
+    pub disturbances: Vec<(Duration, Disturbance)>,
+}
+
+impl Case {
+    /// The case of a seed.
+    ///
+    /// # Errors
+    /// A link or a policy is not what this module takes it for, which is a bug.
+    pub fn of(seed: u64) -> Result<Self, Error> {
+        let mut rng = Rng::new(seed);
+        let peers = [Peers::Ours, Peers::Ours, Peers::QuinnServer, Peers::QuinnClient];
+        let peers = peers[rng.below(4) as usize];
+        let work = match (peers, rng.below(20)) {
+            (Peers::QuinnServer | Peers::QuinnClient, _) | (Peers::Ours, 0..14) => Work::Bulk,
+            (Peers::Ours, 14..16) => Work::Updates,
+            (Peers::Ours, 16..18) => Work::Messages,
+            (Peers::Ours, _) => Work::Datagrams,
+        };
+        let streams = [1, 1, 2, 10, 50][rng.below(5) as usize];
+        let bytes = (20_000 + rng.below(800_000)) / streams;
+        let calm = if peers == Peers::QuinnClient { mixed::START } else { Duration::ZERO };
+        let (up, down) = (paths::random(&mut rng, calm)?, paths::random(&mut rng, calm)?);
+        let slowest = up.slowest.min(down.slowest);
+        let sockets = SocketFeatures { ecn: rng.below(2) == 0, unfragmented: rng.below(2) == 0 };
+        let mut client = settings::random(&mut rng, slowest, up.mtu)?;
+        let unordered = work == Work::Bulk && rng.below(3) == 0;
+        if unordered {
+            client.delivery = settings::unordered()?;
+        }
+        Ok(Self {
+            seed,
+            peers,
+            work,
+            streams,
+            bytes,
+            unordered,
+            client,
+            server: settings::random(&mut rng, slowest, down.mtu)?,
+            up: up.link,
+            down: down.link,
+            sockets,
+            disturbances: disturbances(&mut rng, peers, calm),
+        })
+    }
+
+    /// What each stream carries: as much each way, protected by the policy of whoever sends it.
+    pub fn transfer(&self) -> Transfer {
+        let protection = self.client.redundancy.clone().map(Protection::new);
+        Transfer { protection, ..Transfer::both(self.bytes) }
+    }
+
+    /// Whether one of the links has such a setting.
+    pub fn has(&self, setting: &str) -> bool {
+        [&self.up, &self.down].iter().any(|link| link.to_string().contains(setting))
+    }
+
+    /// Whether the client's address changes.
+    pub fn has_move(&self) -> bool {
+        self.disturbances.iter().any(|(_, d)| match d {
+            Disturbance::Rebind(_) | Disturbance::Migrate(_) => true,
+            Disturbance::ClientSleeps(_) | Disturbance::ServerSleeps(_) => false,
+        })
+    }
+
+    /// Whether a host sleeps for a while.
+    pub fn has_sleep(&self) -> bool {
+        self.disturbances.iter().any(|(_, d)| match d {
+            Disturbance::Rebind(_) | Disturbance::Migrate(_) => false,
+            Disturbance::ClientSleeps(_) | Disturbance::ServerSleeps(_) => true,
+        })
+    }
+}
+
+/// Half of the cases run undisturbed. In the others, something happens once or several times, but
+/// nothing before `calm` is over.
+fn disturbances(rng: &mut Rng, peers: Peers, calm: Duration) -> Vec<(Duration, Disturbance)> {
+    if rng.below(2) == 0 {
+        return Vec::new();
+    }
+    let one = |rng: &mut Rng| {
+        let at = calm + Duration::from_millis(rng.below(5000));
+        let rest = Duration::from_millis(100 + rng.below(1900));
+        let deliberate = peers != Peers::QuinnClient;
+        let what = match rng.below(4) {
+            0 => Disturbance::ClientSleeps(rest),
+            1 => Disturbance::ServerSleeps(rest),
+            2 if deliberate => Disturbance::Migrate(another_address(rng)),
+            _ => Disturbance::Rebind(another_address(rng)),
+        };
+        (at, what)
+    };
+    (0..=rng.below(3)).map(|_| one(rng)).collect()
+}
+
+/// Another port of the client, or another host.
+fn another_address(rng: &mut Rng) -> SocketAddr {
+    let host = if rng.below(2) == 0 { 1 } else { 2 + rng.below(200) as u8 };
+    (Ipv4Addr::new(192, 0, 2, host), 50_000 + rng.below(10_000) as u16).into()
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { peers, work, streams, bytes, up, down, sockets, disturbances, .. } = self;
+        writeln!(f, "{peers}, {work}, {streams} x {bytes} bytes, {sockets:?}")?;
+        writeln!(f, "up {up}\ndown {down}\nevents {disturbances:?}")?;
+        writeln!(f, "client {:?}", self.client)?;
+        write!(f, "server {:?}", self.server)
+    }
+}

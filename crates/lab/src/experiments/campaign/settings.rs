@@ -1,0 +1,78 @@
+//! Random settings of an end, with a policy of every seam.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sutura_proto::policy::DeliveryFactory;
+use sutura_proto::registry::{self, Entry, Registry};
+use sutura_proto::{FecConfig, MtuDiscovery, TransportConfig};
+use sutura_random::Rng;
+
+use crate::Error;
+
+/// Longer than all outages.
+const IDLE: Duration = Duration::from_secs(120);
+/// Who only receives finds out by this that it has another address.
+const KEEP_ALIVE: Duration = Duration::from_secs(2);
+
+/// One of the policies of a seam, with the parameters that are listed.
+fn pick<F: ?Sized>(rng: &mut Rng, registry: &Registry<F>) -> Result<Arc<F>, Error> {
+    let entries: &[Entry<F>] = registry.entries();
+    let entry = &entries[rng.below(entries.len() as u64) as usize];
+    Ok(entry.make(entry.parameters)?)
+}
+
+/// The delivery that hands out bytes as they arrive.
+///
+/// # Errors
+/// There is none, which is a bug.
+pub fn unordered() -> Result<Arc<dyn DeliveryFactory>, Error> {
+    Ok(registry::deliveries().find("arrival")?)
+}
+
+/// Random settings, sometimes with windows and buffers so small that flow control is the limit.
+/// `slowest` is the rate of the path in Mbit/s, and `mtu` the UDP payload that it always carries.
+///
+/// # Errors
+/// A policy does not accept the parameters that it lists, which is a bug.
+pub fn random(rng: &mut Rng, slowest: u64, mtu: u16) -> Result<TransportConfig, Error> {
+    let small = rng.below(4) == 0;
+    let window = if small { 5000 + rng.below(100_000) } else { 1 << 20 };
+    let congestion = match rng.below(10) {
+        // The only policy that needs to know the path.
+        0 => registry::congestion().find(&format!("fixed:rate={slowest}mbit"))?,
+        _ => registry::congestion().find(["newreno", "cubic", "bbr"][rng.below(3) as usize])?,
+    };
+    let redundancy = match rng.below(8) {
+        0 => None,
+        1..4 => TransportConfig::default().redundancy,
+        _ => Some(pick(rng, &registry::redundancy())?),
+    };
+    Ok(TransportConfig {
+        congestion,
+        redundancy,
+        fec: (rng.below(4) > 0).then(FecConfig::default),
+        scheduler: pick(rng, &sutura_research::schedulers())?,
+        loss_reaction: pick(rng, &registry::loss_reactions())?,
+        resend_order: pick(rng, &registry::resend_orders())?,
+        mix_streams: rng.below(2) == 0,
+        stream_receive_window: window,
+        max_stream_receive_window: window * (1 + rng.below(8)),
+        receive_window: window + window / 2,
+        max_receive_window: window * (2 + rng.below(8)),
+        send_buffer: if small { 3000 + rng.below(64_000) as usize } else { 1 << 20 },
+        connection_send_buffer: if small { 0 } else { 16 << 20 },
+        max_concurrent_bidi_streams: 1 + rng.below(100),
+        max_concurrent_uni_streams: 4096,
+        max_idle_timeout: Some(IDLE),
+        keep_alive: Some(KEEP_ALIVE),
+        initial_rtt: Duration::from_millis(20 + rng.below(500)),
+        max_ack_delay: Duration::from_millis(rng.below(100)),
+        udp_payload_size: 1200 + rng.below(u64::from(mtu) - 1199) as u16,
+        mtu_discovery: (rng.below(2) == 0).then(|| MtuDiscovery {
+            upper_bound: 1200 + rng.below(273) as u16,
+            retry_interval: Duration::from_secs(1 + rng.below(60)),
+        }),
+        ..TransportConfig::default()
+    })
+}

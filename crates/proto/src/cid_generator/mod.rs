@@ -1,0 +1,67 @@
+//! The generator seam: which connection identifiers an endpoint gives its connections.
+
+mod quic_lb;
+
+pub use quic_lb::{QuicLb, QuicLbConfig, QuicLbError};
+
+use crate::ids::{ConnectionId, MAX_CID_SIZE};
+use rand::{Rng, RngCore};
+use std::fmt::Debug;
+
+/// The length of identifiers in bytes, unless a generator says otherwise.
+pub const USUAL_CID_SIZE: usize = 8;
+/// The shortest identifiers in bytes that a server may choose: a client sends the first packets after a
+/// Retry to one of them (RFC 9000 section 7.2).
+pub const MIN_SERVER_CID_SIZE: usize = 8;
+
+/// Generates the identifiers that peers put into the packets for an endpoint's connections (RFC 9000
+/// section 5.1). Whatever is on the way there, such as a load balancer, may read what they say.
+///
+/// Nobody else should learn from two identifiers that they belong to the same connection, and none may be
+/// generated twice.
+pub trait ConnectionIdGenerator: Debug + Send + Sync {
+    /// The length of all identifiers in bytes: 1 to 20, and at least [`MIN_SERVER_CID_SIZE`] on a
+    /// server. Must never change, because packets do not tell it.
+    fn size(&self) -> usize;
+
+    /// A new identifier.
+    fn generate(&self, random: &mut dyn RngCore) -> ConnectionId;
+}
+
+/// Random identifiers of 8 bytes. The default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RandomIds;
+
+impl ConnectionIdGenerator for RandomIds {
+    fn size(&self) -> usize {
+        USUAL_CID_SIZE
+    }
+
+    fn generate(&self, random: &mut dyn RngCore) -> ConnectionId {
+        random_cid(random, USUAL_CID_SIZE)
+    }
+}
+
+/// A random identifier of this length.
+pub(crate) fn random_cid(random: &mut (impl RngCore + ?Sized), size: usize) -> ConnectionId {
+    let mut bytes = [0; MAX_CID_SIZE];
+    let bytes = &mut bytes[..size.min(MAX_CID_SIZE)];
+    random.fill(bytes);
+    ConnectionId::new(bytes).unwrap_or_default()
+}
+
+/// A new identifier of `generator`. If that breaks its contract, the identifier is random instead, so
+/// that packets for it are still read.
+pub(crate) fn new_cid(
+    generator: &dyn ConnectionIdGenerator,
+    random: &mut impl RngCore,
+) -> ConnectionId {
+    let (cid, size) = (generator.generate(random), cid_size(generator));
+    debug_assert_eq!(cid.len(), size, "the length of identifiers does not change");
+    if cid.len() == size { cid } else { random_cid(random, size) }
+}
+
+/// The length of the identifiers of `generator`.
+pub(crate) fn cid_size(generator: &dyn ConnectionIdGenerator) -> usize {
+    generator.size().clamp(1, MAX_CID_SIZE)
+}

@@ -1,0 +1,191 @@
+//! A connection and a peer that sends it whatever payload it likes, for measurements of what frames
+//! cost. Cryptography is the null one, so that its cost is not in the figures.
+
+use super::Connection;
+use crate::config::{ClientConfig, EndpointConfig, FecConfig, ServerConfig, TransportConfig};
+use crate::crypto::null::{NullClientConfig, NullServerConfig};
+use crate::endpoint::{ConnectionHandle, DatagramEvent, Endpoint};
+use crate::ids::{Side, SpaceId};
+use crate::wire::code_id::CodeSet;
+use crate::wire::frame::encode_ack;
+use crate::wire::packet::{ShortHeader, TruncatedNumber};
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Time between two packets.
+const STEP: Duration = Duration::from_micros(100);
+/// How often what the connection says is acknowledged, until nothing is left to acknowledge.
+const MAX_ACKS: usize = 8;
+/// Bytes of frames in a packet.
+const ROOM: usize = 1150;
+
+type Ends = [(Endpoint, Option<(ConnectionHandle, Box<Connection>)>); 2];
+
+/// A connection and its hostile peer.
+pub struct Target {
+    connection: Box<Connection>,
+    peer: Box<Connection>,
+    now: Instant,
+    out: Vec<u8>,
+}
+
+const ADDRESSES: [([u8; 4], u16); 2] = [([192, 0, 2, 1], 1), ([192, 0, 2, 2], 2)];
+
+fn address(side: Side) -> SocketAddr {
+    ADDRESSES[side as usize].into()
+}
+
+impl Target {
+    /// The connection at `side`, once the handshake is confirmed and nothing is left to say.
+    /// `None` if the configuration does not allow for a connection.
+    #[must_use]
+    pub fn new(side: Side) -> Option<Self> {
+        let alpn = vec![b"target".to_vec()];
+        let fec = Some(FecConfig { codes: CodeSet::all(), ..FecConfig::default() });
+        let transport = Arc::new(TransportConfig { fec, ..TransportConfig::default() });
+        let crypto = Arc::new(NullServerConfig::new(alpn.clone()));
+        let server = Arc::new(ServerConfig { crypto, transport: transport.clone() });
+        let config = ClientConfig { crypto: Arc::new(NullClientConfig::new(alpn)), transport };
+        let end =
+            |server, seed| (Endpoint::new(Arc::<EndpointConfig>::default(), server, seed), None);
+        let mut ends: Ends = [end(None, [1; 32]), end(Some(server), [2; 32])];
+        let mut now = Instant::now();
+        let opened = ends[0].0.connect(now, config, address(Side::Server), "localhost");
+        ends[0].1 = Some(opened.ok()?);
+        for _ in 0..20 {
+            deliver(&mut ends, Side::Client, now);
+            deliver(&mut ends, Side::Server, now);
+            now += Duration::from_millis(30);
+        }
+        let [(_, client), (_, server)] = ends;
+        let ((_, client), (_, server)) = (client?, server?);
+        let (connection, peer) = if side.is_client() { (client, server) } else { (server, client) };
+        Some(Self { connection, peer, now, out: Vec::new() })
+    }
+
+    /// The connection that receives.
+    pub fn connection(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+
+    /// The peer's next 1-RTT packet, with this payload.
+    ///
+    /// # Panics
+    /// The peer has no keys, because the connection is over.
+    pub fn seal(&mut self, payload: &[u8]) -> Vec<u8> {
+        let peer = &mut *self.peer;
+        let space = &mut peer.spaces[SpaceId::Data as usize];
+        let pn = space.peek_pn();
+        space.take_pn(false, &mut peer.rng);
+        let dcid = peer.path.remote_cids.active();
+        let mut packet = Vec::with_capacity(payload.len() + 64);
+        let header = ShortHeader { dcid, spin: false, key_phase: false };
+        let layout = header.encode(TruncatedNumber::with_size(pn, 4), &mut packet);
+        packet.extend_from_slice(payload);
+        packet.extend_from_slice(&[0; super::transmit::TAG_SIZE]);
+        let sealed = space.keys.as_ref().is_some_and(|keys| {
+            let len = layout.payload - layout.number;
+            layout.finish(0, &mut packet).is_ok()
+                && keys.local.protect(pn, &mut packet, layout.number, len).is_ok()
+        });
+        assert!(sealed, "a packet cannot be sealed");
+        packet
+    }
+
+    /// Lets the connection process a datagram, answer it, and do what is due. Returns whether the
+    /// connection goes on.
+    pub fn receive(&mut self, datagram: &mut [u8]) -> bool {
+        self.now += STEP;
+        let remote = address(self.connection.side().peer());
+        self.connection.handle_datagram(self.now, remote, None, datagram);
+        self.respond()
+    }
+
+    /// Lets the connection do what is due. Its peer does not listen.
+    fn respond(&mut self) -> bool {
+        let (now, connection) = (self.now, &mut self.connection);
+        while connection.poll_timeout().is_some_and(|at| at <= now) {
+            connection.handle_timeout(now);
+        }
+        self.out.clear();
+        while connection.poll_transmit(now, 10, &mut self.out).is_some() {
+            self.out.clear();
+        }
+        while connection.poll_endpoint_event().is_some() {}
+        while connection.poll_event().is_some() {}
+        !connection.is_closed()
+    }
+
+    /// Acknowledges everything that the connection has sent, so that it may send on.
+    pub fn settle(&mut self) {
+        for _ in 0..MAX_ACKS {
+            self.respond();
+            let outstanding = self.connection.path.recovery.sent(SpaceId::Data);
+            let mut ranges: Vec<Range<u64>> = Vec::new();
+            for pn in outstanding.map(|packet| packet.pn) {
+                match ranges.last_mut() {
+                    Some(last) if last.end == pn => last.end += 1,
+                    _ => ranges.push(pn..pn + 1),
+                }
+            }
+            let mut payload = Vec::new();
+            if encode_ack(ranges.into_iter().rev(), 0, None, ROOM, &mut payload).is_none() {
+                return;
+            }
+            let mut packet = self.seal(&payload);
+            self.receive(&mut packet);
+        }
+    }
+}
+
+/// Passes on everything that one end has to say.
+fn deliver(ends: &mut Ends, from: Side, now: Instant) {
+    let (endpoint, connection) = &mut ends[from as usize];
+    let Some((handle, connection)) = connection else { return };
+    if connection.poll_timeout().is_some_and(|at| at <= now) {
+        connection.handle_timeout(now);
+    }
+    let mut datagrams = Vec::new();
+    let mut out = Vec::new();
+    while let Some(transmit) = connection.poll_transmit(now, 1, &mut out) {
+        datagrams.push(out.split_off(out.len() - transmit.size));
+        out.clear();
+    }
+    while let Some(event) = connection.poll_endpoint_event() {
+        endpoint.handle_event(*handle, event);
+    }
+    let (endpoint, connection) = &mut ends[from.peer() as usize];
+    for mut datagram in datagrams {
+        if let DatagramEvent::NewConnection(handle, new) =
+            endpoint.handle(now, address(from), &datagram)
+        {
+            connection.get_or_insert((handle, new));
+        }
+        if let Some((_, connection)) = connection {
+            connection.handle_datagram(now, address(from), None, &mut datagram);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_takes_proper_packets_and_refuses_others() {
+        for side in [Side::Client, Side::Server] {
+            let mut target = Target::new(side).unwrap();
+            for _ in 0..100 {
+                let mut packet = target.seal(&[1; 1000]);
+                assert!(target.receive(&mut packet));
+            }
+            target.settle();
+            assert_eq!(target.connection().stats().bytes_in_flight, 0);
+            assert!(!target.connection().is_closed());
+            let mut packet = target.seal(&[0x3f; 30]);
+            assert!(!target.receive(&mut packet));
+        }
+    }
+}

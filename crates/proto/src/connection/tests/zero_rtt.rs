@@ -1,0 +1,507 @@
+//! Data with the first flight.
+
+use super::pair::{Forgery, Pair, honest, pattern};
+use crate::crypto::null::NullServerConfig;
+use crate::wire_format::{Carrier, FrameIter};
+use crate::{
+    Dir, EndpointConfig, Event, MessageOutcome, Observation, Observer, ServerConfig, Side, SpaceId,
+    StreamEvent, TransportConfig, TransportErrorCode,
+};
+use bytes::Bytes;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+const MS: Duration = Duration::from_millis(1);
+/// A little more than what a datagram takes to the other end.
+const HALF_ROUND: Duration = Duration::from_millis(51);
+
+fn crypto() -> NullServerConfig {
+    NullServerConfig::new(vec![b"test".to_vec()]).with_early_data()
+}
+
+/// A pair whose client has a ticket and is about to use it.
+fn pair() -> Pair {
+    resuming([TransportConfig::default(), TransportConfig::default()], &EndpointConfig::default())
+}
+
+fn resuming(transport: [TransportConfig; 2], endpoint: &EndpointConfig) -> Pair {
+    let endpoints = [endpoint.clone(), endpoint.clone()];
+    let mut pair = Pair::build(transport, honest(), Arc::new(crypto()), endpoints);
+    pair.handshake();
+    pair.reconnect();
+    let now = pair.now;
+    assert!(pair.client.conn().start_0rtt(now), "there is a ticket");
+    pair
+}
+
+/// A server that never sends a token, but always a Retry.
+fn retry() -> EndpointConfig {
+    EndpointConfig { retry_above: Some(0), new_tokens: false, ..EndpointConfig::default() }
+}
+
+/// A server that has forgotten all sessions, as after a restart.
+fn forgetful() -> Arc<ServerConfig> {
+    Arc::new(ServerConfig { crypto: Arc::new(crypto()), transport: Arc::default() })
+}
+
+/// Checks that the handshake completes and all packets are accounted for.
+fn completes(pair: &mut Pair) {
+    let until = pair.now + Duration::from_secs(30);
+    while !pair.client.conn().handshake.confirmed {
+        assert!(pair.step(until), "the handshake stalled");
+    }
+    pair.run_for(Duration::from_secs(5));
+    assert_eq!((pair.loss(Side::Client), pair.loss(Side::Server)), (None, None));
+    assert_eq!(pair.server.endpoint.len(), 1);
+    for side in [Side::Client, Side::Server] {
+        let connection = pair.end(side).conn();
+        assert_eq!(connection.path.recovery.bytes_in_flight(), 0);
+        assert!(connection.zero_rtt.opener().is_none() && connection.zero_rtt.sealer().is_none());
+        assert_eq!(connection.early.len(), 0);
+    }
+}
+
+fn accepted(pair: &mut Pair) -> [Option<bool>; 2] {
+    [Side::Client, Side::Server].map(|side| pair.end(side).conn().zero_rtt_accepted())
+}
+
+#[test]
+fn data_arrives_after_half_a_round_trip_and_is_answered_after_one() {
+    let mut pair = pair();
+    let data = pattern(5000);
+    let id = pair.send(Side::Client, Dir::Bi, &data);
+    pair.run_for(HALF_ROUND);
+    let server = pair.server.conn();
+    assert!(server.is_handshaking() && server.accept(Dir::Bi) == Some(id));
+    assert!(server.recv_stream(id).is_0rtt());
+    assert_eq!(pair.read_to_end(Side::Server, id, Duration::ZERO), data);
+    let answer = pattern(700);
+    pair.server.conn().send_stream(id).write(&answer).unwrap();
+    pair.server.conn().send_stream(id).finish().unwrap();
+    assert_eq!(pair.read_to_end(Side::Client, id, HALF_ROUND), answer);
+    assert!(!pair.client.events.contains(&Event::ZeroRttRejected));
+    completes(&mut pair);
+    assert_eq!(accepted(&mut pair), [Some(true); 2]);
+    assert_eq!(pair.client.conn().stats().stream_bytes_retransmitted, 0);
+}
+
+#[test]
+fn early_data_is_known_as_such_until_the_handshake_is_complete() {
+    let mut pair = pair();
+    let early = pair.send(Side::Client, Dir::Uni, b"early");
+    pair.run_for(HALF_ROUND);
+    assert!(pair.server.conn().recv_stream(early).is_0rtt());
+    pair.run_for(2 * HALF_ROUND);
+    assert!(!pair.server.conn().is_handshaking());
+    assert!(!pair.server.conn().recv_stream(early).is_0rtt(), "it was no copy");
+    let late = pair.send(Side::Client, Dir::Uni, b"late");
+    pair.run_for(HALF_ROUND);
+    assert!(!pair.server.conn().recv_stream(late).is_0rtt());
+}
+
+#[test]
+fn without_a_ticket_or_without_leave_there_is_no_0rtt() {
+    let config = TransportConfig::default;
+    let refusing = NullServerConfig::new(vec![b"test".to_vec()]);
+    for (crypto, permitted) in [(crypto(), true), (refusing, false)] {
+        let mut pair = Pair::with_crypto(config(), config(), crypto);
+        let now = pair.now;
+        assert!(!pair.client.conn().start_0rtt(now), "the first connection");
+        pair.handshake();
+        assert!(!pair.client.conn().start_0rtt(now), "too late");
+        pair.reconnect();
+        pair.handshake();
+        assert_eq!(accepted(&mut pair)[0], None, "nobody asked for it");
+        pair.reconnect();
+        assert_eq!(pair.client.conn().start_0rtt(now), permitted);
+    }
+}
+
+#[test]
+fn what_is_rejected_never_was() {
+    let mut pair = pair();
+    pair.server.endpoint.set_server_config(Some(forgetful()));
+    let id = pair.send(Side::Client, Dir::Uni, b"never to be seen");
+    let answer = pair.send(Side::Client, Dir::Bi, b"nor this");
+    let datagram = pair.client.conn().datagrams().send(Bytes::from_static(b"nor this")).unwrap();
+    let options = Default::default();
+    let message = pair.client.conn().send_message(Bytes::from_static(b"this"), options).unwrap();
+    pair.run_for(2 * HALF_ROUND);
+    assert_eq!(pair.client.events[0], Event::ZeroRttRejected);
+    assert!(pair.client.events.contains(&Event::Connected));
+    let now = pair.now;
+    assert!(!pair.client.conn().start_0rtt(now), "there is no second attempt");
+    let client = pair.client.conn();
+    assert_eq!(client.poll_message_outcome(), Some((message, MessageOutcome::GivenUp)));
+    assert_eq!(client.poll_message_outcome(), Some((datagram, MessageOutcome::GivenUp)));
+    assert!(client.send_stream(id).write(b"more").is_err());
+    assert!(client.recv_stream(answer).read(&mut [0; 8]).is_err());
+    // The application says it again, or something else.
+    let data = pattern(20_000);
+    assert_eq!(pair.send(Side::Client, Dir::Uni, &data), id);
+    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+    assert!(pair.server.conn().datagrams().recv().is_none());
+    assert!(pair.server.conn().accept(Dir::Bi).is_none());
+    completes(&mut pair);
+    assert_eq!(accepted(&mut pair), [Some(false); 2]);
+    let of_old = |event: &Event| matches!(event, Event::Stream(StreamEvent::Finished { .. }));
+    assert_eq!(pair.client.events.iter().filter(|event| of_old(event)).count(), 1);
+}
+
+#[test]
+fn a_server_whose_limits_have_changed_forgets_what_it_permitted() {
+    for streams in [99, 101] {
+        let mut pair = Pair::with_crypto(Default::default(), Default::default(), crypto());
+        pair.handshake();
+        let config = TransportConfig { max_concurrent_uni_streams: streams, ..Default::default() };
+        pair.replace_server_transport(config);
+        pair.reconnect();
+        let now = pair.now;
+        assert!(pair.client.conn().start_0rtt(now));
+        pair.send(Side::Client, Dir::Uni, b"early");
+        completes(&mut pair);
+        assert_eq!(accepted(&mut pair), [Some(false); 2]);
+        assert!(pair.server.conn().accept(Dir::Uni).is_none());
+    }
+}
+
+#[test]
+fn accepted_with_lower_limits_is_an_error() {
+    let mut pair = pair();
+    // As if the server had permitted more before.
+    let remembered = pair.client.conn().zero_rtt.remembered.as_mut().unwrap();
+    remembered.initial_max_stream_data_uni += 1;
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.error(Side::Client), Some(TransportErrorCode::PROTOCOL_VIOLATION));
+}
+
+#[test]
+fn remembered_limits_are_kept_to() {
+    let server = TransportConfig {
+        max_concurrent_uni_streams: 2,
+        stream_receive_window: 1000,
+        ..TransportConfig::default()
+    };
+    let mut pair = resuming([TransportConfig::default(), server], &EndpointConfig::default());
+    let ids = [(); 3].map(|()| pair.client.conn().open(Dir::Uni));
+    assert!(ids[1].is_some() && ids[2].is_none());
+    let id = ids[0].unwrap();
+    assert_eq!(pair.client.conn().send_stream(id).write(&[1; 3000]), Ok(3000));
+    pair.run_for(HALF_ROUND);
+    assert_eq!(pair.server.conn().accept(Dir::Uni), Some(id));
+    assert_eq!(pair.server.conn().stream_stats().received, 1000);
+    pair.client.conn().send_stream(id).finish().unwrap();
+    assert_eq!(pair.read_to_end(Side::Server, id, Duration::from_secs(2)), [1; 3000]);
+    completes(&mut pair);
+}
+
+#[test]
+fn a_retry_makes_the_client_send_it_again() {
+    let mut pair = resuming([Default::default(), Default::default()], &retry());
+    let data = pattern(8000);
+    pair.send(Side::Client, Dir::Uni, &data);
+    // Two and a half round trips less than without 0-RTT: half a one after the answer to the Retry.
+    pair.run_for(3 * HALF_ROUND);
+    assert!(pair.server.conn().is_handshaking());
+    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+    completes(&mut pair);
+    assert!(pair.client.conn().peer_parameters().retry_source_connection_id.is_some());
+    assert_eq!(accepted(&mut pair), [Some(true); 2]);
+    let stats = pair.client.conn().stats();
+    assert_eq!((stats.packets_lost, stats.probe_timeouts), (0, 0));
+}
+
+#[test]
+fn loss_of_each_datagram_in_turn() {
+    for endpoint in [EndpointConfig::default(), retry()] {
+        for lost in 0..16 {
+            let mut pair = resuming([Default::default(), Default::default()], &endpoint);
+            let mut n = 0;
+            pair.filter = Box::new(move |_, _| {
+                n += 1;
+                n - 1 != lost
+            });
+            let data = pattern(6000);
+            pair.send(Side::Client, Dir::Uni, &data);
+            assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+            completes(&mut pair);
+            assert_eq!(accepted(&mut pair), [Some(true); 2], "{lost}");
+        }
+    }
+}
+
+#[test]
+fn loss_of_the_whole_first_flight_or_of_all_0rtt_packets() {
+    for keeps_initials in [false, true] {
+        let mut pair = pair();
+        let start = pair.now;
+        let now = Arc::new(Mutex::new(start));
+        let clock = now.clone();
+        pair.filter = Box::new(move |from, bytes| {
+            let first = *clock.lock().unwrap() < start + 10 * MS;
+            let is_initial = bytes[0] & 0xf0 == 0xc0;
+            from == Side::Server || !first || (keeps_initials && is_initial)
+        });
+        let data = pattern(6000);
+        pair.send(Side::Client, Dir::Uni, &data);
+        pair.flush(Side::Client);
+        *now.lock().unwrap() += 20 * MS;
+        assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+        completes(&mut pair);
+        assert_eq!(accepted(&mut pair), [Some(true); 2]);
+    }
+}
+
+#[test]
+fn reordering_duplication_and_damage() {
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+    for seed in 0..30 {
+        let mut pair = pair();
+        let mut rng = StdRng::seed_from_u64(seed);
+        pair.copies = Box::new(move |_, _| {
+            (0..rng.random_range(1..4)).map(|_| rng.random_range(0..80) * MS).collect()
+        });
+        let mut rng = StdRng::seed_from_u64(seed + 1000);
+        pair.filter = Box::new(move |_, bytes| {
+            if rng.random_ratio(1, 5) {
+                let at = rng.random_range(0..bytes.len());
+                bytes[at] ^= 1 << rng.random_range(0..8);
+            }
+            true
+        });
+        let data = pattern(9000);
+        pair.send(Side::Client, Dir::Uni, &data);
+        while pair.client.conn().zero_rtt_accepted().is_none() {
+            assert!(pair.step(pair.now + Duration::from_secs(30)), "the handshake stalled");
+        }
+        // A damaged ClientHello may cost the ticket, but nothing else.
+        if pair.client.conn().zero_rtt_accepted() == Some(false) {
+            pair.send(Side::Client, Dir::Uni, &data);
+        }
+        assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+        completes(&mut pair);
+    }
+}
+
+#[test]
+fn a_copy_of_the_first_flight_is_not_accepted() {
+    let mut pair = pair();
+    let flight = Arc::new(Mutex::new(Vec::new()));
+    let record = flight.clone();
+    pair.filter = Box::new(move |from, bytes| {
+        if from == Side::Client {
+            record.lock().unwrap().push(bytes.clone());
+        }
+        true
+    });
+    pair.send(Side::Client, Dir::Uni, b"once only");
+    pair.flush(Side::Client);
+    let flight = std::mem::take(&mut *flight.lock().unwrap());
+    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), b"once only");
+    // While the connection exists, and after it, also at a server with other connections.
+    for _ in 0..2 {
+        pair.run_for(Duration::from_secs(1));
+        for datagram in &flight {
+            pair.receive(Side::Server, datagram.clone());
+        }
+        assert!(pair.server.conn().accept(Dir::Uni).is_none(), "it is not read again");
+        pair.forget();
+    }
+    for datagram in &flight {
+        pair.receive(Side::Server, datagram.clone());
+    }
+    let server = pair.server.conn();
+    assert_eq!(server.zero_rtt_accepted(), Some(false));
+    assert!(server.accept(Dir::Uni).is_none());
+    assert_eq!(server.early.len(), 0);
+}
+
+#[test]
+fn frames_that_are_not_for_0rtt_are_refused() {
+    let forbidden: [&[u8]; 12] = [
+        &[0x02, 0, 0, 0, 0],             // ACK
+        &[0x06, 0, 1, 0],                // CRYPTO
+        &[0x07, 1, 0],                   // NEW_TOKEN
+        &[0x19, 0],                      // RETIRE_CONNECTION_ID
+        &[0x1b, 0, 0, 0, 0, 0, 0, 0, 0], // PATH_RESPONSE
+        &[0x1e],                         // HANDSHAKE_DONE
+        &[0x7f, 0x53, 0, 0, 1, 0],       // SOURCE_SYMBOL
+        &[0x7f, 0x54, 0, 0, 1, 1, 0],    // REPAIR
+        &[0x7f, 0x55, 0, 0, 0],          // SYMBOL_ACK
+        &[0x7f, 0x56, 0, 0],             // SYMBOL_WINDOW
+        &[0x7f, 0x57, 0, 0, 0, 0, 0, 0], // REPAIR_CODED
+        &[0x21],                         // unknown
+    ];
+    for frame in forbidden {
+        let mut pair = pair();
+        pair.flush(Side::Client);
+        pair.run_for(HALF_ROUND);
+        let mut payload = frame.to_vec();
+        payload.resize(payload.len().max(4), 0);
+        let datagram = pair.forge(Side::Client, SpaceId::Data, &payload, Forgery::default());
+        assert_eq!(datagram[0] & 0xf0, 0xd0, "a 0-RTT packet");
+        pair.receive(Side::Server, datagram);
+        let code = pair.error(Side::Server);
+        let expected =
+            [TransportErrorCode::PROTOCOL_VIOLATION, TransportErrorCode::FRAME_ENCODING_ERROR];
+        assert!(code.is_some_and(|code| expected.contains(&code)), "{frame:x?}: {code:?}");
+    }
+}
+
+/// Keeps the payloads of 0-RTT packets.
+struct Payloads(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Observer for Payloads {
+    fn observe(&mut self, _: Instant, observation: &Observation<'_>) {
+        if let Observation::PacketSent { early: true, payload, .. } = observation {
+            self.0.lock().unwrap().push(payload.to_vec());
+        }
+    }
+}
+
+#[test]
+fn nothing_is_sent_that_is_not_for_0rtt() {
+    for endpoint in [EndpointConfig::default(), retry()] {
+        let mut pair = resuming([Default::default(), Default::default()], &endpoint);
+        let (now, payloads) = (pair.now, Arc::new(Mutex::new(Vec::new())));
+        pair.client.conn().set_observer(now, Box::new(Payloads(payloads.clone())));
+        let data = pattern(60_000);
+        let id = pair.send(Side::Client, Dir::Bi, &data);
+        pair.client.conn().recv_stream(id).stop(3).unwrap();
+        let reset = pair.client.conn().open(Dir::Bi).unwrap();
+        pair.client.conn().send_stream(reset).write(b"x").unwrap();
+        pair.client.conn().send_stream(reset).reset(4).unwrap();
+        let datagrams = pair.client.conn();
+        let largest = datagrams.datagrams().max_size().unwrap();
+        datagrams.datagrams().send(Bytes::from(vec![7; largest])).unwrap();
+        completes(&mut pair);
+        let payloads = payloads.lock().unwrap();
+        assert!(payloads.len() > 5);
+        for payload in payloads.iter() {
+            for frame in FrameIter::new(payload, Carrier::ZeroRtt) {
+                frame.unwrap();
+            }
+        }
+        if accepted(&mut pair) == [Some(true); 2] {
+            assert_eq!(pair.accept_and_read(Side::Server, Dir::Bi), data);
+        }
+        let fec = pair.client.conn().stats().fec;
+        assert!(fec.negotiated, "erasure coding begins after 0-RTT");
+    }
+}
+
+#[test]
+fn a_datagram_of_the_largest_size_arrives_early() {
+    let mut pair = pair();
+    let largest = pair.client.conn().datagrams().max_size().unwrap();
+    let data = Bytes::from(pattern(largest));
+    pair.client.conn().datagrams().send(data.clone()).unwrap();
+    pair.run_for(HALF_ROUND);
+    assert!(pair.server.conn().is_handshaking());
+    assert_eq!(pair.server.conn().datagrams().recv(), Some(data));
+    completes(&mut pair);
+    assert!(pair.client.conn().datagrams().max_size().unwrap() > largest);
+}
+
+#[test]
+fn packets_before_the_client_hello_are_kept_for_their_key() {
+    let mut pair = pair();
+    // The ClientHello comes later than something else that opens the connection.
+    let ping = pair.forge(Side::Client, SpaceId::Initial, &[1; 1200], Forgery::default());
+    pair.receive(Side::Server, ping);
+    pair.copies = Box::new(|from, n| {
+        vec![if from == Side::Client && n == 0 { 20 * MS } else { Duration::ZERO }]
+    });
+    let data = pattern(3000);
+    pair.send(Side::Client, Dir::Uni, &data);
+    pair.run_for(HALF_ROUND);
+    assert!(pair.server.conn().early.len() > 0);
+    assert_eq!(pair.server.conn().zero_rtt_accepted(), None);
+    pair.run_for(20 * MS);
+    assert_eq!(pair.server.conn().early.len(), 0);
+    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+    assert_eq!(pair.client.conn().stats().stream_bytes_retransmitted, 0);
+}
+
+#[test]
+fn packets_without_a_client_hello_are_kept_within_bounds_and_only_as_long_as_useful() {
+    use crate::connection::receive::{MAX_UNDECRYPTABLE, MAX_UNDECRYPTABLE_BYTES};
+    let mut pair = pair();
+    pair.server.endpoint.set_server_config(Some(forgetful()));
+    let ping = pair.forge(Side::Client, SpaceId::Initial, &[1; 1200], Forgery::default());
+    pair.receive(Side::Server, ping);
+    for len in 0..60 {
+        let payload = vec![0; 100 + len * 15];
+        let early = pair.forge(Side::Client, SpaceId::Data, &payload, Forgery::default());
+        pair.receive(Side::Server, early);
+    }
+    let early = &pair.server.conn().early;
+    assert_eq!(early.len(), MAX_UNDECRYPTABLE);
+    assert!(early.bytes <= MAX_UNDECRYPTABLE_BYTES);
+    pair.run_for(HALF_ROUND);
+    assert_eq!(pair.server.conn().zero_rtt_accepted(), Some(false));
+    assert_eq!(pair.server.conn().early.len(), 0, "they will never be readable");
+    completes(&mut pair);
+}
+
+#[test]
+fn late_0rtt_packets_are_read_for_a_while() {
+    for (wait, is_read) in [(200 * MS, true), (3000 * MS, false)] {
+        let mut pair = pair();
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let keep = kept.clone();
+        pair.filter = Box::new(move |_, bytes| {
+            let is_0rtt = bytes[0] & 0xf0 == 0xd0;
+            if is_0rtt {
+                keep.lock().unwrap().push(bytes.clone());
+            }
+            !is_0rtt
+        });
+        pair.send(Side::Client, Dir::Uni, &pattern(5000));
+        pair.run_for(wait);
+        assert!(!pair.server.conn().is_handshaking());
+        let late = kept.lock().unwrap().pop().unwrap();
+        let before = pair.server.conn().stats().received.packets;
+        pair.receive(Side::Server, late);
+        let read = pair.server.conn().stats().received.packets - before;
+        assert_eq!(read, u64::from(is_read));
+        assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), pattern(5000));
+        completes(&mut pair);
+    }
+}
+
+#[test]
+fn only_servers_read_0rtt_packets() {
+    let mut pair = pair();
+    pair.run_for(HALF_ROUND);
+    let mut copy = pair.forge(Side::Client, SpaceId::Data, &[1; 50], Forgery::default());
+    let (now, from) = (pair.now, pair.server.address);
+    let before = pair.client.conn().stats().received.packets;
+    pair.client.conn().handle_datagram(now, from, None, &mut copy);
+    assert_eq!(pair.client.conn().stats().received.packets, before);
+    assert_eq!(pair.client.conn().early.len(), 0);
+}
+
+#[test]
+fn a_connection_that_is_closed_during_0rtt_ends() {
+    let mut pair = pair();
+    pair.send(Side::Client, Dir::Uni, &pattern(3000));
+    pair.flush(Side::Client);
+    let now = pair.now;
+    pair.client.conn().close(now, 5, b"never mind");
+    pair.run_for(Duration::from_secs(20));
+    assert!(pair.client.conn().is_drained());
+    assert!(pair.server.connection.as_ref().is_none_or(|server| server.is_drained()));
+}
+
+#[test]
+fn much_data_waits_for_the_window_and_the_handshake() {
+    let mut pair = pair();
+    let data = pattern(400_000);
+    pair.send(Side::Client, Dir::Uni, &data);
+    pair.run_for(HALF_ROUND);
+    assert!(pair.server.conn().stream_stats().received > 8000);
+    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+    completes(&mut pair);
+}

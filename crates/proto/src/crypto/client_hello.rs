@@ -1,0 +1,116 @@
+//! Looks for an extension in a ClientHello that arrives in pieces (RFC 8446 section 4.1.2).
+
+/// The type of the extension with the transport parameters (RFC 9001 section 8.2).
+pub const TRANSPORT_PARAMETERS: u16 = 0x39;
+
+/// Bytes before the first vector: the message's type and length, the version, and the random.
+const BEFORE_SESSION_ID: usize = 1 + 3 + 2 + 32;
+
+/// The number that is read next.
+#[derive(Debug, Clone, Copy)]
+enum Next {
+    SessionIdLength,
+    CipherSuitesLength,
+    CompressionMethodsLength,
+    ExtensionsLength,
+    /// Type and length of an extension.
+    Extension,
+}
+
+/// Reads a ClientHello without keeping any of it. Whether the message is well-formed is for TLS to
+/// say.
+#[derive(Debug)]
+pub struct ExtensionSearch {
+    wanted: u16,
+    found: bool,
+    skip: usize,
+    next: Next,
+    /// How many bytes of the next number are missing, and what they add up to so far.
+    missing: u8,
+    number: u32,
+}
+
+impl ExtensionSearch {
+    /// Looks for the extension of this type.
+    pub const fn new(wanted: u16) -> Self {
+        Self {
+            wanted,
+            found: false,
+            skip: BEFORE_SESSION_ID,
+            next: Next::SessionIdLength,
+            missing: 1,
+            number: 0,
+        }
+    }
+
+    /// Reads on.
+    pub fn read(&mut self, mut bytes: &[u8]) {
+        while !self.found {
+            let skipped = self.skip.min(bytes.len());
+            self.skip -= skipped;
+            let Some((&byte, rest)) = bytes.get(skipped..).and_then(<[u8]>::split_first) else {
+                return;
+            };
+            bytes = rest;
+            self.number = self.number << 8 | u32::from(byte);
+            self.missing -= 1;
+            if self.missing == 0 {
+                self.on_number();
+            }
+        }
+    }
+
+    fn on_number(&mut self) {
+        let number = std::mem::take(&mut self.number);
+        let (skip, next, missing) = match self.next {
+            Next::SessionIdLength => (number, Next::CipherSuitesLength, 2),
+            Next::CipherSuitesLength => (number, Next::CompressionMethodsLength, 1),
+            Next::CompressionMethodsLength => (number, Next::ExtensionsLength, 2),
+            Next::ExtensionsLength => (0, Next::Extension, 4),
+            Next::Extension => {
+                self.found = number >> 16 == u32::from(self.wanted);
+                (number & 0xffff, Next::Extension, 4)
+            }
+        };
+        (self.skip, self.next, self.missing) = (skip as usize, next, missing);
+    }
+
+    /// Whether the extension is in what was read.
+    pub const fn found(&self) -> bool {
+        self.found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A ClientHello with extensions of these types, each with that many bytes.
+    fn hello(extensions: &[(u16, usize)]) -> Vec<u8> {
+        let mut hello = vec![0; BEFORE_SESSION_ID];
+        hello.extend_from_slice(&[3, 9, 9, 9]);
+        hello.extend_from_slice(&[0, 2, 0x13, 0x01]);
+        hello.extend_from_slice(&[1, 0]);
+        // The length of all extensions does not matter here.
+        hello.extend_from_slice(&[0, 0]);
+        for (ty, len) in extensions {
+            hello.extend_from_slice(&ty.to_be_bytes());
+            hello.extend_from_slice(&(*len as u16).to_be_bytes());
+            hello.resize(hello.len() + len, 0x39);
+        }
+        hello
+    }
+
+    #[test]
+    fn an_extension_is_found_however_the_message_is_cut() {
+        let with = hello(&[(0, 300), (0xffa5, 0), (TRANSPORT_PARAMETERS, 5), (1, 1)]);
+        let without = hello(&[(0, 300), (0xffa5, 70), (0x3900, 0x39)]);
+        for piece in [1, 2, 3, 7, 1000] {
+            for (hello, expected) in [(&with, true), (&without, false)] {
+                let mut search = ExtensionSearch::new(TRANSPORT_PARAMETERS);
+                hello.chunks(piece).for_each(|bytes| search.read(bytes));
+                assert_eq!(search.found(), expected, "{piece}");
+            }
+        }
+    }
+}

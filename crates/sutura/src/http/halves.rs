@@ -1,0 +1,159 @@
+//! The halves of an exchange.
+
+use super::exchange::Shared;
+use super::types::{fields_of, response_fields, trailers_of};
+use super::{Body, Error, Priority};
+use bytes::{Buf, Bytes};
+use http_body_util::BodyExt;
+use std::fmt::Display;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use sutura_h3::Fields;
+use sutura_proto::StreamId;
+
+/// The half of an exchange that sends this end's message. If dropped before that is complete, the
+/// message is abandoned.
+#[derive(Debug)]
+pub struct SendHalf {
+    shared: Arc<Shared>,
+}
+
+impl SendHalf {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// The stream that carries the exchange.
+    #[must_use]
+    pub fn id(&self) -> StreamId {
+        self.shared.id()
+    }
+
+    /// As [`RequestStream::priority`](super::RequestStream::priority).
+    #[must_use]
+    pub fn priority(&self) -> Option<Priority> {
+        self.shared.priority()
+    }
+
+    /// Sends the head of a response; interim responses (1xx) may precede the final one.
+    ///
+    /// # Errors
+    /// The fields are malformed, the client does not want the response, or the connection is over.
+    pub async fn send_head(&mut self, head: &::http::response::Parts) -> Result<(), Error> {
+        self.shared.send_response(&response_fields(head)).await
+    }
+
+    /// Sends a part of the body, waiting until earlier data has left the buffers.
+    ///
+    /// # Errors
+    /// The peer does not want the body, or the connection is over.
+    pub async fn send_data(&mut self, data: Bytes) -> Result<(), Error> {
+        self.shared.send_data(data).await
+    }
+
+    /// Ends this end's message with trailers.
+    ///
+    /// # Errors
+    /// The fields are malformed, the peer does not want them, or the connection is over.
+    pub async fn send_trailers(&mut self, trailers: &::http::HeaderMap) -> Result<(), Error> {
+        self.shared.send_trailers(&fields_of(Fields::new(), trailers)).await
+    }
+
+    /// Ends this end's message.
+    ///
+    /// # Errors
+    /// The peer does not want the message, or the connection is over.
+    pub async fn finish(&mut self) -> Result<(), Error> {
+        self.shared.finish().await
+    }
+
+    /// Sends all of `body`, and ends this end's message.
+    ///
+    /// # Errors
+    /// As [`send_data`](Self::send_data); [`Error::Body`] if the body fails, and then the message is
+    /// abandoned.
+    pub async fn send_body<B>(&mut self, body: B) -> Result<(), Error>
+    where
+        B: http_body::Body,
+        B::Error: Display,
+    {
+        let mut body = pin!(body);
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| {
+                self.shared.stop_sending();
+                Error::Body(error.to_string())
+            })?;
+            match frame.into_data() {
+                Ok(mut data) => self.send_data(data.copy_to_bytes(data.remaining())).await?,
+                Err(frame) => {
+                    if let Ok(trailers) = frame.into_trailers() {
+                        return self.send_trailers(&trailers).await;
+                    }
+                }
+            }
+        }
+        self.finish().await
+    }
+
+    /// Waits until the peer does not want this end's message any more, or the connection is over.
+    pub async fn unwanted(&self) {
+        self.shared.unwanted().await;
+    }
+}
+
+impl Drop for SendHalf {
+    fn drop(&mut self) {
+        self.shared.stop_sending();
+    }
+}
+
+/// The half of an exchange that receives the peer's message. If dropped before that is complete, the
+/// peer is told that the rest is not needed.
+#[derive(Debug)]
+pub struct RecvHalf {
+    shared: Arc<Shared>,
+}
+
+impl RecvHalf {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// The stream that carries the exchange.
+    #[must_use]
+    pub fn id(&self) -> StreamId {
+        self.shared.id()
+    }
+
+    /// The peer's body, from where it has been read to.
+    #[must_use]
+    pub fn into_body(self) -> Body {
+        Body::new(self, None)
+    }
+
+    pub(super) async fn recv_head(&self) -> Result<Fields, Error> {
+        self.shared.recv_head().await
+    }
+
+    pub(super) fn poll_data(&self, cx: &Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
+        self.shared.poll_data(cx)
+    }
+
+    pub(super) fn poll_trailers(
+        &self,
+        cx: &Context<'_>,
+    ) -> Poll<Result<Option<::http::HeaderMap>, Error>> {
+        self.shared.poll_trailers(cx).map(|trailers| trailers?.map(trailers_of).transpose())
+    }
+
+    pub(super) fn is_read(&self) -> bool {
+        self.shared.is_read()
+    }
+}
+
+impl Drop for RecvHalf {
+    fn drop(&mut self) {
+        self.shared.stop_receiving();
+    }
+}

@@ -1,0 +1,129 @@
+//! The socket of an endpoint as it sees it: the operating system's, or one of the application's own.
+
+use crate::connection::lock;
+use crate::udp::{self, ReceiveBuffers, UdpSocket};
+use std::fmt::Debug;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Mutex;
+use std::task::{Context, Poll};
+use sutura_proto::{EcnCodepoint, SocketFeatures};
+
+/// Datagrams to send to one destination: one, or several of equal size.
+#[derive(Debug, Clone)]
+pub struct Transmit<'a> {
+    /// The destination address.
+    pub destination: SocketAddr,
+    /// The local address to send from; `None` leaves the choice to the socket.
+    pub source: Option<IpAddr>,
+    /// The ECN mark to set (RFC 3168). Only asked for if the socket can do it.
+    pub ecn: Option<EcnCodepoint>,
+    /// The payloads, concatenated.
+    pub contents: &'a [u8],
+    /// The length of each datagram except the last, which may be shorter. `None` means that
+    /// `contents` is one datagram.
+    pub segment_size: Option<usize>,
+}
+
+/// The addresses and the ECN mark of a received datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// Its sender.
+    pub remote: SocketAddr,
+    /// The local address that it was sent to, if known.
+    pub local: Option<IpAddr>,
+    /// Its ECN mark, if it has one.
+    pub ecn: Option<EcnCodepoint>,
+}
+
+/// What an endpoint sends and receives by: UDP, or what an application puts in its place, such as a
+/// tunnel. Only the endpoint's driver calls it, one call at a time.
+pub trait AsyncUdpSocket: Debug + Send + Sync {
+    /// Sends `transmit`, or registers the task to be woken when there is room. What was sent is removed
+    /// from the front of its `contents`, by whole datagrams, and the call is then repeated with the rest.
+    /// Datagrams that cannot be delivered are dropped, as on any network.
+    ///
+    /// # Errors
+    /// The socket can no longer be used; all connections end.
+    fn poll_send(&self, cx: &mut Context<'_>, transmit: &mut Transmit<'_>) -> Poll<io::Result<()>>;
+
+    /// Passes received datagrams to `each`, which may change their bytes, and returns how many there
+    /// were; at least one. If there are none, registers the task to be woken when there are.
+    ///
+    /// # Errors
+    /// The socket can no longer be used; all connections end.
+    fn poll_recv(
+        &self,
+        cx: &mut Context<'_>,
+        each: &mut dyn FnMut(Received, &mut [u8]),
+    ) -> Poll<io::Result<usize>>;
+
+    /// The address that peers send to.
+    ///
+    /// # Errors
+    /// It is not known.
+    fn local_addr(&self) -> io::Result<SocketAddr>;
+
+    /// How many datagrams of equal size a [`Transmit`] may have. By default 1.
+    fn max_segments(&self) -> usize {
+        1
+    }
+
+    /// What the socket does beyond sending and receiving. By default nothing.
+    fn features(&self) -> SocketFeatures {
+        SocketFeatures::default()
+    }
+}
+
+/// A socket of the operating system, with the memory that it receives into.
+#[derive(Debug)]
+pub(crate) struct SystemSocket {
+    socket: UdpSocket,
+    buffers: Mutex<ReceiveBuffers>,
+}
+
+impl SystemSocket {
+    pub(crate) fn new(socket: UdpSocket) -> Self {
+        Self { socket, buffers: Mutex::new(ReceiveBuffers::new()) }
+    }
+}
+
+impl AsyncUdpSocket for SystemSocket {
+    fn poll_send(&self, cx: &mut Context<'_>, transmit: &mut Transmit<'_>) -> Poll<io::Result<()>> {
+        let mut outgoing = udp::Transmit {
+            destination: transmit.destination,
+            source: transmit.source,
+            ecn: transmit.ecn.and_then(|mark| udp::EcnCodepoint::from_bits(mark as u8)),
+            contents: transmit.contents,
+            segment_size: transmit.segment_size,
+        };
+        let result = self.socket.poll_send(cx, &mut outgoing);
+        transmit.contents = outgoing.contents;
+        result
+    }
+
+    fn poll_recv(
+        &self,
+        cx: &mut Context<'_>,
+        each: &mut dyn FnMut(Received, &mut [u8]),
+    ) -> Poll<io::Result<usize>> {
+        let mut buffers = lock(&self.buffers);
+        self.socket.poll_recv(cx, &mut buffers, |received, datagram| {
+            let ecn = received.ecn.and_then(|mark| EcnCodepoint::from_bits(mark as u8));
+            let udp::Received { remote, local, .. } = received;
+            each(Received { remote, local, ecn }, datagram);
+        })
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    fn max_segments(&self) -> usize {
+        self.socket.max_segments()
+    }
+
+    fn features(&self) -> SocketFeatures {
+        self.socket.features()
+    }
+}

@@ -1,0 +1,140 @@
+//! Session tickets that need no storage, so that clients can resume their sessions with a server that
+//! was started again.
+//!
+//! A ticket is `period | salt | AEAD(session)`. Each is sealed with a key of its own, derived from the
+//! server's secret, the period in which it was made, and the salt.
+
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hkdf::{HKDF_SHA256, Prk};
+use ring::hmac;
+use ring::rand::{SecureRandom, SystemRandom};
+use rustls::server::ProducesTickets;
+use std::time::{Duration, SystemTime};
+
+/// How long a key makes tickets. It opens them for as long again, so that each can be used for this long.
+const PERIOD: Duration = Duration::from_secs(12 * 3600);
+
+const PERIOD_LEN: usize = 8;
+const SALT_LEN: usize = 16;
+
+/// A secret from which a server derives the keys of session tickets, a new one every 12 hours. Servers
+/// with the same secret resume each other's sessions, as does a server that is started again.
+///
+/// Whoever learns the secret can pass for the server to clients that hold a ticket of the last 24 hours,
+/// but cannot read the connections: each has fresh keys (RFC 8446 section 2.2). Such tickets can be used
+/// more than once, so they are never good for 0-RTT.
+#[derive(Clone)]
+pub struct TicketKey(hmac::Key);
+
+impl TicketKey {
+    /// Derives the key from `secret`, at least 32 unpredictable bytes, which may serve other purposes,
+    /// too.
+    #[must_use]
+    pub fn new(secret: &[u8]) -> Self {
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        let derived = hmac::sign(&secret, b"session tickets");
+        Self(hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref()))
+    }
+
+    /// The key of one ticket.
+    fn derive(&self, period: u64, salt: &[u8; SALT_LEN]) -> Option<LessSafeKey> {
+        let of_period = hmac::sign(&self.0, &period.to_be_bytes());
+        let prk = Prk::new_less_safe(HKDF_SHA256, of_period.as_ref());
+        let info = [&salt[..]];
+        let key = prk.expand(&info, &AES_256_GCM).ok()?;
+        Some(LessSafeKey::new(UnboundKey::from(key)))
+    }
+
+    fn seal(&self, period: u64, salt: [u8; SALT_LEN], session: &[u8]) -> Option<Vec<u8>> {
+        let mut sealed = session.to_vec();
+        let key = self.derive(period, &salt)?;
+        key.seal_in_place_append_tag(nonce(), Aad::empty(), &mut sealed).ok()?;
+        Some([&period.to_be_bytes()[..], &salt, &sealed].concat())
+    }
+
+    /// Opens a ticket of this period or the one before.
+    fn open(&self, now: u64, ticket: &[u8]) -> Option<Vec<u8>> {
+        let (period, rest) = ticket.split_first_chunk::<PERIOD_LEN>()?;
+        let (salt, sealed) = rest.split_first_chunk::<SALT_LEN>()?;
+        let period = u64::from_be_bytes(*period);
+        if period != now && period.checked_add(1) != Some(now) {
+            return None;
+        }
+        let mut sealed = sealed.to_vec();
+        let key = self.derive(period, salt)?;
+        let session = key.open_in_place(nonce(), Aad::empty(), &mut sealed).ok()?;
+        Some(session.to_vec())
+    }
+}
+
+impl std::fmt::Debug for TicketKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TicketKey(..)")
+    }
+}
+
+/// Each key seals one ticket.
+fn nonce() -> Nonce {
+    Nonce::assume_unique_for_key([0; NONCE_LEN])
+}
+
+/// The number of the present period.
+fn period() -> Option<u64> {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    since_epoch.as_secs().checked_div(PERIOD.as_secs())
+}
+
+impl ProducesTickets for TicketKey {
+    fn enabled(&self) -> bool {
+        true
+    }
+
+    fn lifetime(&self) -> u32 {
+        u32::try_from(PERIOD.as_secs()).unwrap_or(u32::MAX)
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        let mut salt = [0; SALT_LEN];
+        SystemRandom::new().fill(&mut salt).ok()?;
+        self.seal(period()?, salt, plain)
+    }
+
+    fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
+        self.open(period()?, cipher)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SESSION: &[u8] = b"what the server wants to know again";
+
+    #[test]
+    fn tickets_serve_their_time_with_servers_of_the_same_secret() {
+        let ticket = TicketKey::new(&[7; 32]).seal(100, [1; SALT_LEN], SESSION).unwrap();
+        let restarted = TicketKey::new(&[7; 32]);
+        for (now, good) in [(99, false), (100, true), (101, true), (102, false), (0, false)] {
+            assert_eq!(restarted.open(now, &ticket).is_some(), good, "{now}");
+        }
+        assert_eq!(restarted.open(101, &ticket).unwrap(), SESSION);
+        assert_eq!(TicketKey::new(&[8; 32]).open(100, &ticket), None);
+        assert_eq!(restarted.decrypt(&restarted.encrypt(SESSION).unwrap()).unwrap(), SESSION);
+        assert_ne!(restarted.encrypt(SESSION), restarted.encrypt(SESSION));
+    }
+
+    #[test]
+    fn what_is_forged_is_not_opened() {
+        let key = TicketKey::new(&[7; 32]);
+        let ticket = key.seal(100, [1; SALT_LEN], SESSION).unwrap();
+        for at in 0..ticket.len() {
+            let mut forged = ticket.clone();
+            forged[at] ^= 1;
+            assert_eq!(key.open(100, &forged), None, "byte {at}");
+            assert_eq!(key.open(101, &forged), None, "byte {at}");
+            assert_eq!(key.open(100, &ticket[..at]), None, "cut to {at}");
+        }
+        let last = key.seal(u64::MAX, [1; SALT_LEN], SESSION).unwrap();
+        assert_eq!(key.open(0, &last), None);
+    }
+}

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use sutura_link::{LinkConfig, LinkStats};
-use sutura_relay::{Config, Relay, Stats};
+use sutura_relay::{Config, Rebinding, Relay, Stats};
 
 use crate::failure::{Exit, Failure};
 use crate::interrupt::interrupted;
@@ -23,8 +23,10 @@ Examples:
   sutura link --to 127.0.0.1:4433 --profile paper --seed 7
   sutura link --listen [::]:5000 --to example.org:443 --down 'rate=5mbit delay=30ms loss=bern:0.02'
   sutura link --to [::1]:4433 --profile 'paper delay=20ms' --stats-every 1s --json
+  sutura link --to 127.0.0.1:4433 --profile perfect --rebind port@1s --rebind address@6s
 
-ECN marks do not survive the way through the relay.";
+--rebind shows the clients to the server at other ports or addresses, as a NAT does that has lost its
+state; other addresses only on the loopback device.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -44,6 +46,9 @@ pub struct Args {
     /// The link to the clients, in place of the profile
     #[arg(long, value_name = "SPEC")]
     down: Option<LinkConfig>,
+    /// Show clients at other ports or addresses from that time on; may be repeated
+    #[arg(long, value_name = "port@TIME|address@TIME")]
+    rebind: Vec<Rebinding>,
     /// Seed for everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -71,6 +76,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     let to = resolve(&args.to).await?;
     let mut config = Config::new(args.listen, to).link(&args.profile).seed(args.seed);
     config.max_clients = args.max_clients;
+    config.rebindings = args.rebind;
     if let Some(up) = args.up {
         config.up = up;
     }
@@ -79,7 +85,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     }
     let (up, down) = (config.up.to_string(), config.down.to_string());
     let relay = Relay::start(&config)
-        .map_err(|e| Failure::local(format!("cannot listen on {}: {e}", args.listen)))?;
+        .map_err(|e| Failure::local(format!("cannot relay from {}: {e}", args.listen)))?;
     let start = Instant::now();
     if args.json {
         output::json(&json!({
@@ -164,6 +170,7 @@ fn to_json(stats: &Stats, elapsed: Duration) -> Value {
         "forwarded": stats.forwarded,
         "refused": stats.refused,
         "unsent": stats.unsent,
+        "rebindings": stats.rebindings,
         "late_ms": { "mean": output::millis(stats.late_mean()), "max": output::millis(stats.late_max) },
         "up": link_to_json(&stats.up),
         "down": link_to_json(&stats.down),

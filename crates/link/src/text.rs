@@ -12,12 +12,14 @@ pub struct ParseError {
 
 impl ParseError {
     /// `what` is the kind of thing that was expected, and `text` is what was given.
-    pub(crate) fn new(what: &str, text: &str, problem: impl fmt::Display) -> Self {
+    #[must_use]
+    pub fn new(what: &str, text: &str, problem: impl fmt::Display) -> Self {
         Self { message: format!("{what} `{text}`: {problem}") }
     }
 
     /// The same problem, in the context of the enclosing text.
-    pub(crate) fn inside(&self, what: &str, text: &str) -> Self {
+    #[must_use]
+    pub fn inside(&self, what: &str, text: &str) -> Self {
         Self::new(what, text, &self.message)
     }
 }

@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use slotmap::{DefaultKey, SlotMap};
+
+use crate::rebinding::Change;
+use crate::socket::Socket;
 
 /// Identifies a client. Never refers to a later client in the same slot.
 pub(crate) type ClientId = DefaultKey;
@@ -14,14 +17,15 @@ pub(crate) type ClientId = DefaultKey;
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) address: SocketAddr,
-    pub(crate) socket: UdpSocket,
+    pub(crate) socket: Socket,
     last_used: Duration,
 }
 
 /// All clients, and their maximum number.
 #[derive(Debug)]
 pub(crate) struct Clients {
-    to: SocketAddr,
+    /// The host from which clients are seen that come now. Port 0.
+    host: SocketAddr,
     limit: usize,
     idle_timeout: Duration,
     all: SlotMap<ClientId, Client>,
@@ -32,7 +36,11 @@ pub(crate) struct Clients {
 impl Clients {
     pub(crate) fn new(to: SocketAddr, limit: usize, idle_timeout: Duration) -> Self {
         let (all, by_address) = (SlotMap::default(), HashMap::new());
-        Self { to, limit, idle_timeout, all, by_address, seen: 0 }
+        let host = match to {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        Self { host, limit, idle_timeout, all, by_address, seen: 0 }
     }
 
     /// The client at `address`, which is created if necessary; `None` if there are too many.
@@ -54,7 +62,7 @@ impl Clients {
                 return Ok(None);
             }
         }
-        let socket = connected_socket(self.to)?;
+        let socket = Socket::bind(self.host)?;
         self.seen += 1;
         let id = self.all.insert(Client { address, socket, last_used: now });
         self.by_address.insert(address, id);
@@ -63,6 +71,21 @@ impl Clients {
 
     pub(crate) fn get(&self, id: ClientId) -> Option<&Client> {
         self.all.get(id)
+    }
+
+    /// Gives all clients other sockets towards the destination, as a NAT does that has lost its state.
+    /// What is under way to the old ones is lost.
+    ///
+    /// # Errors
+    /// The system cannot provide more sockets, or does not have the address.
+    pub(crate) fn rebind(&mut self, change: Change) -> io::Result<()> {
+        if change == Change::Address {
+            self.host.set_ip(crate::rebinding::next_host(self.host.ip())?);
+        }
+        for client in self.all.values_mut() {
+            client.socket = Socket::bind(self.host)?;
+        }
+        Ok(())
     }
 
     /// Records that the client has sent or received something.
@@ -94,17 +117,6 @@ impl Clients {
     pub(crate) fn seen(&self) -> u64 {
         self.seen
     }
-}
-
-fn connected_socket(to: SocketAddr) -> io::Result<UdpSocket> {
-    let any: IpAddr = match to {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let socket = UdpSocket::bind((any, 0))?;
-    socket.connect(to)?;
-    crate::worker::prepare(&socket)?;
-    Ok(socket)
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use sutura_link::LinkConfig;
 
+use crate::Rebinding;
+
 /// The configuration of a [`Relay`](crate::Relay).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -16,6 +18,8 @@ pub struct Config {
     pub up: LinkConfig,
     /// The link from the destination to the clients.
     pub down: LinkConfig,
+    /// When the clients get other ports or addresses towards the destination, in any order.
+    pub rebindings: Vec<Rebinding>,
     /// Seeds everything that is random: the same seed and the same datagrams give the same fates.
     pub seed: u64,
     /// Maximum number of concurrent clients. Datagrams of further clients are refused until one of
@@ -39,6 +43,7 @@ impl Config {
             to,
             up: LinkConfig::default(),
             down: LinkConfig::default(),
+            rebindings: Vec::new(),
             seed: 0,
             max_clients: Self::DEFAULT_MAX_CLIENTS,
             idle_timeout: Self::DEFAULT_IDLE_TIMEOUT,

@@ -8,7 +8,9 @@
 //! It runs in its own thread, which sleeps in `poll` until a socket receives a datagram or the next
 //! one is due on the link. [`Stats::late_max`] shows how well that worked.
 //!
-//! ECN marks are not preserved.
+//! ECN marks are kept, and set where the link is configured to mark. As a NAT does, it can begin to
+//! show its clients to the destination at other ports or addresses ([`Rebinding`]). A [`Tap`] sees
+//! everything that passes.
 //!
 //! ```no_run
 //! use sutura_relay::{Config, Relay};
@@ -26,16 +28,25 @@
 mod clients;
 mod config;
 mod datagrams;
+mod rebinding;
+mod socket;
 mod stats;
+mod tap;
 mod worker;
 
 pub use config::Config;
+pub use rebinding::{Change, Rebinding};
 pub use stats::Stats;
+pub use tap::{Seen, Tap, Way};
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+
+use socket::Socket;
+use tap::Spectator;
+use worker::Worker;
 
 /// A running relay. Dropping it stops it.
 #[derive(Debug)]
@@ -68,14 +79,28 @@ impl Relay {
     /// Binds the listening address and starts the relay. The link comes up now.
     ///
     /// # Errors
-    /// The address cannot be bound, or the system cannot provide more sockets or threads.
+    /// The address cannot be bound, clients are to get other addresses although the destination is
+    /// not on the IPv4 loopback device, or the system cannot provide more sockets or threads.
     pub fn start(config: &Config) -> io::Result<Self> {
-        let socket = UdpSocket::bind(config.listen)?;
-        let address = socket.local_addr()?;
+        Self::launch(config, Spectator::default())
+    }
+
+    /// The same, with a tap on the link.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub fn start_with_tap(config: &Config, tap: Box<dyn Tap>) -> io::Result<Self> {
+        Self::launch(config, Spectator(Some(tap)))
+    }
+
+    fn launch(config: &Config, spectator: Spectator) -> io::Result<Self> {
+        rebinding::check(&config.rebindings, config.to)?;
+        let socket = Socket::bind(config.listen)?;
+        let address = socket.io().local_addr()?;
         let waker = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         waker.connect(waker.local_addr()?)?;
         let shared = Arc::new(Shared::default());
-        let worker = worker::Worker::new(config, socket, waker.try_clone()?, shared.clone())?;
+        let worker = Worker::new(config, socket, spectator, waker.try_clone()?, shared.clone())?;
         let worker =
             std::thread::Builder::new().name("relay".into()).spawn(move || worker.run())?;
         Ok(Self { address, shared, waker, worker: Some(worker) })

@@ -15,6 +15,8 @@ pub struct Stats {
     pub clients: usize,
     /// Number of clients seen so far. A client that returns after it was forgotten counts again.
     pub clients_seen: u64,
+    /// How often the clients got other ports or addresses.
+    pub rebindings: u64,
     /// Datagrams of clients above the limit, and datagrams for which there was no memory. They were
     /// never sent over the link.
     pub refused: u64,

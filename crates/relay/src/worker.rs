@@ -1,57 +1,42 @@
 //! The relay's worker thread.
 
 use std::io;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use quinn_udp::EcnCodepoint;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::net::sockopt;
-use sutura_link::{Arrival, Pipe, corrupt};
+use sutura_link::{Arrival, Fate, Pipe, corrupt};
 
 use crate::clients::{ClientId, Clients};
 use crate::datagrams::{Datagram, Room};
-use crate::{Config, Shared, Stats};
+use crate::socket::{Batch, Socket};
+use crate::tap::{self, Spectator};
+use crate::{Config, Rebinding, Seen, Shared, Stats, Way};
 
-/// Size of the largest possible datagram.
-const MAX_DATAGRAM: usize = 65_535;
-/// Number of datagrams received from one socket before the others, and datagrams that are due, have
+/// Number of batches of datagrams received from one socket before the others, and datagrams that are due, have
 /// their turn.
 const MAX_BATCH: usize = 64;
-/// The socket buffer size requested from the kernel, so that no burst is lost before it reaches the
-/// link. The kernel may grant less.
-const SOCKET_BUFFER: usize = 4 << 20;
 /// The interval between checks for idle clients, and the longest sleep.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
-
-/// Configures a socket for the relay.
-pub(crate) fn prepare(socket: &UdpSocket) -> io::Result<()> {
-    socket.set_nonblocking(true)?;
-    // A smaller buffer than requested is not an error.
-    let _ = sockopt::set_socket_recv_buffer_size(socket, SOCKET_BUFFER);
-    let _ = sockopt::set_socket_send_buffer_size(socket, SOCKET_BUFFER);
-    Ok(())
-}
-
-/// The direction of a datagram.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Up,
-    Down,
-}
 
 #[derive(Debug)]
 pub(crate) struct Worker {
     start: Instant,
-    socket: UdpSocket,
+    socket: Socket,
+    spectator: Spectator,
     waker: UdpSocket,
     shared: Arc<Shared>,
+    to: SocketAddr,
     clients: Clients,
     room: Room,
     up: Pipe<Arc<Datagram>>,
     down: Pipe<Arc<Datagram>>,
+    /// Those to come, the next one last.
+    rebindings: Vec<Rebinding>,
     stats: Stats,
-    scratch: Vec<u8>,
+    batch: Option<Batch>,
     damaged: Vec<u8>,
     last_housekeeping: Duration,
 }
@@ -59,23 +44,28 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new(
         config: &Config,
-        socket: UdpSocket,
+        socket: Socket,
+        spectator: Spectator,
         waker: UdpSocket,
         shared: Arc<Shared>,
     ) -> io::Result<Self> {
-        prepare(&socket)?;
         waker.set_nonblocking(true)?;
+        let mut rebindings = config.rebindings.clone();
+        rebindings.sort_unstable_by_key(|rebinding| std::cmp::Reverse(rebinding.at));
         Ok(Self {
             start: Instant::now(),
             socket,
+            spectator,
             waker,
             shared,
             up: Pipe::new(&config.up, config.up_seed()),
             down: Pipe::new(&config.down, config.down_seed()),
+            to: config.to,
             clients: Clients::new(config.to, config.max_clients, config.idle_timeout),
             room: Room::default(),
+            rebindings,
             stats: Stats::default(),
-            scratch: vec![0; MAX_DATAGRAM],
+            batch: Some(Batch::new()),
             damaged: Vec::new(),
             last_housekeeping: Duration::ZERO,
         })
@@ -86,6 +76,7 @@ impl Worker {
         while self.publish() {
             readable.clear();
             let from_clients = self.wait(&mut readable);
+            self.rebind();
             self.forward_due();
             if from_clients {
                 self.receive_from_clients();
@@ -116,7 +107,9 @@ impl Worker {
     /// Sleeps until something is due or arrives. Returns whether clients have sent something, and
     /// lists in `readable` the clients for which the destination has.
     fn wait(&self, readable: &mut Vec<ClientId>) -> bool {
-        let due = [self.up.next_time(), self.down.next_time()].into_iter().flatten().min();
+        let rebinding = self.rebindings.last().map(|rebinding| rebinding.at);
+        let due = [self.up.next_time(), self.down.next_time(), rebinding];
+        let due = due.into_iter().flatten().min();
         let sleep =
             due.map_or(HOUSEKEEPING, |due| due.saturating_sub(self.now()).min(HOUSEKEEPING));
         let timeout = Timespec {
@@ -124,10 +117,10 @@ impl Worker {
             tv_nsec: sleep.subsec_nanos().into(),
         };
         let mut polled = Vec::with_capacity(self.clients.len() + 2);
-        polled.push(PollFd::new(&self.socket, PollFlags::IN));
+        polled.push(PollFd::new(self.socket.io(), PollFlags::IN));
         polled.push(PollFd::new(&self.waker, PollFlags::IN));
         let (ids, clients): (Vec<_>, Vec<_>) = self.clients.iter().unzip();
-        polled.extend(clients.iter().map(|client| PollFd::new(&client.socket, PollFlags::IN)));
+        polled.extend(clients.iter().map(|client| PollFd::new(client.socket.io(), PollFlags::IN)));
         // If the sleep was interrupted, nothing is ready.
         if rustix::event::poll(&mut polled, Some(&timeout)).is_err() {
             return false;
@@ -138,40 +131,69 @@ impl Worker {
         polled.first().is_some_and(ready)
     }
 
-    fn receive_from_clients(&mut self) {
-        for _ in 0..MAX_BATCH {
-            let (length, address) = match self.socket.recv_from(&mut self.scratch) {
-                Ok(received) => received,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // For example, the report that an earlier datagram could not be delivered.
-                Err(_) => continue,
-            };
-            let now = self.now();
-            match self.clients.find_or_insert(address, now) {
-                Ok(Some(client)) => self.enter(Way::Up, now, length, client),
-                Ok(None) | Err(_) => self.stats.refused += 1,
+    /// Carries out the rebindings that are due. What cannot be had is left as it is.
+    fn rebind(&mut self) {
+        let now = self.now();
+        while let Some(rebinding) = self.rebindings.pop_if(|rebinding| rebinding.at <= now) {
+            if self.clients.rebind(rebinding.change).is_ok() {
+                self.stats.rebindings += 1;
             }
         }
     }
 
-    fn receive_from_destination(&mut self, id: ClientId) {
+    fn receive_from_clients(&mut self) {
+        let Some(mut batch) = self.batch.take() else { return };
         for _ in 0..MAX_BATCH {
-            let Some(client) = self.clients.get(id) else { return };
-            let length = match client.socket.recv(&mut self.scratch) {
-                Ok(length) => length,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            match self.socket.receive(&mut batch) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // For example, the report that an earlier datagram could not be delivered.
                 Err(_) => continue,
-            };
+            }
             let now = self.now();
-            self.clients.touch(id, now);
-            self.enter(Way::Down, now, length, id);
+            match self.clients.find_or_insert(batch.from(), now) {
+                Ok(Some(client)) => self.enter_all(Way::Up, now, &batch, client),
+                Ok(None) | Err(_) => self.stats.refused += batch.datagrams().count() as u64,
+            }
+        }
+        self.batch = Some(batch);
+    }
+
+    fn receive_from_destination(&mut self, id: ClientId) {
+        let Some(mut batch) = self.batch.take() else { return };
+        for _ in 0..MAX_BATCH {
+            let Some(client) = self.clients.get(id) else { break };
+            match client.socket.receive(&mut batch) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => continue,
+            }
+            // Nobody else has a way to this client.
+            if batch.from() == self.to {
+                let now = self.now();
+                self.clients.touch(id, now);
+                self.enter_all(Way::Down, now, &batch, id);
+            }
+        }
+        self.batch = Some(batch);
+    }
+
+    fn enter_all(&mut self, way: Way, now: Duration, batch: &Batch, client: ClientId) {
+        for data in batch.datagrams() {
+            self.enter(way, now, batch.ecn(), data, client);
         }
     }
 
-    /// Sends the first `length` bytes of the scratch buffer over the link.
-    fn enter(&mut self, way: Way, now: Duration, length: usize, client: ClientId) {
-        let data = self.scratch.get(..length);
-        let Some(datagram) = data.and_then(|data| self.room.hold(data, client)) else {
+    /// Sends a datagram over the link.
+    fn enter(
+        &mut self,
+        way: Way,
+        now: Duration,
+        ecn: Option<EcnCodepoint>,
+        data: &[u8],
+        client: ClientId,
+    ) {
+        let Some(datagram) = self.room.hold(data, ecn, client) else {
             self.stats.refused += 1;
             return;
         };
@@ -180,7 +202,17 @@ impl Worker {
             Way::Down => &mut self.down,
         };
         // The pipe counts the outcome.
-        let _ = pipe.send(now, length, datagram);
+        let fate = pipe.send(now, data.len(), datagram);
+        let (Some(tap), Some(client)) = (&mut self.spectator.0, self.clients.get(client)) else {
+            return;
+        };
+        let dropped = match fate {
+            Fate::Dropped(cause) => Some(cause),
+            Fate::Delivered(_) => None,
+        };
+        let port = client.socket.io().local_addr().map_or(0, |local| local.port());
+        let (client, ecn) = (client.address, tap::bits(ecn));
+        tap.see(&Seen { at: now, way, client, port, ecn, data, dropped });
     }
 
     /// Forwards everything that has crossed the link.
@@ -198,25 +230,28 @@ impl Worker {
     }
 
     fn forward(&mut self, way: Way, arrival: &Arrival<Arc<Datagram>>) {
-        if self.send(way, &arrival.payload, arrival.corrupt) {
+        if self.send(way, arrival) {
             self.stats.on_forwarded(self.now().saturating_sub(arrival.at));
         } else {
             self.stats.unsent += 1;
         }
     }
 
-    fn send(&mut self, way: Way, datagram: &Datagram, damage: Option<u64>) -> bool {
+    fn send(&mut self, way: Way, arrival: &Arrival<Arc<Datagram>>) -> bool {
+        let datagram = &arrival.payload;
         let Some(client) = self.clients.get(datagram.client) else { return false };
         let mut data = &datagram.data[..];
-        if let Some(seed) = damage {
+        if let Some(seed) = arrival.corrupt {
             self.damaged.clear();
             self.damaged.extend_from_slice(data);
             corrupt(seed, &mut self.damaged);
             data = &self.damaged;
         }
+        // Only what is ECN-capable is marked (RFC 3168 section 5).
+        let ecn = datagram.ecn.map(|ecn| if arrival.marked { EcnCodepoint::Ce } else { ecn });
         let send = || match way {
-            Way::Up => client.socket.send(data),
-            Way::Down => self.socket.send_to(data, client.address),
+            Way::Up => client.socket.send(self.to, ecn, data),
+            Way::Down => self.socket.send(client.address, ecn, data),
         };
         // A socket error may be due to an earlier datagram; the current one was not sent in that
         // case.

@@ -7,8 +7,9 @@ use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use sutura_link::{Fate, Link, LinkConfig};
-use sutura_relay::{Config, Relay, Stats};
+use quinn_udp::EcnCodepoint;
+use sutura_link::{DropCause, Fate, Link, LinkConfig};
+use sutura_relay::{Config, Relay, Seen, Stats, Tap, Way};
 
 /// The time after which a test is considered to hang. Nothing takes that long on any machine.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -217,4 +218,100 @@ fn a_stopped_relay_leaves_its_address() {
     wait_for(&relay, |s| s.up.delivered == 1);
     assert_eq!(relay.stop().forwarded, 0);
     UdpSocket::bind(address).unwrap();
+}
+
+/// Sends a datagram through the relay, and returns where the server saw it come from.
+fn seen_at(relay: &Relay, client: &UdpSocket, server: &UdpSocket) -> SocketAddr {
+    client.send_to(b"where am I?", relay.local_addr()).unwrap();
+    let (_, from) = server.recv_from(&mut [0; 16]).unwrap();
+    from
+}
+
+#[test]
+fn clients_get_other_ports_and_addresses_and_answers_still_find_them() {
+    let (server, client) = (socket(), socket());
+    let mut config = Config::new(local(0), server.local_addr().unwrap());
+    config.rebindings = vec!["address@20ms".parse().unwrap(), "port@10ms".parse().unwrap()];
+    let relay = Relay::start(&config).unwrap();
+    let first = seen_at(&relay, &client, &server);
+    let in_time = relay.stats().rebindings == 0;
+    wait_for(&relay, |stats| stats.rebindings == 2);
+    let last = seen_at(&relay, &client, &server);
+    assert_eq!(last.ip().to_string(), "127.0.0.2");
+    // On a machine that is so busy that both have happened before, there is only one place.
+    assert!(!in_time || (first.ip() == local(0).ip() && first.port() != last.port()));
+    server.send_to(b"there", last).unwrap();
+    let mut data = [0; 16];
+    let (length, from) = client.recv_from(&mut data).unwrap();
+    assert_eq!((&data[..length], from), (&b"there"[..], relay.local_addr()));
+}
+
+#[test]
+fn addresses_change_only_where_that_works() {
+    let mut config = Config::new(local(0), "192.0.2.1:9".parse().unwrap());
+    config.rebindings = vec!["port@1s".parse().unwrap()];
+    assert!(Relay::start(&config).is_ok());
+    config.rebindings = vec!["address@1s".parse().unwrap()];
+    assert_eq!(Relay::start(&config).unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
+}
+
+/// Keeps what it sees.
+struct Notes(std::sync::mpsc::Sender<(Way, u8, Vec<u8>, Option<DropCause>)>);
+
+impl Tap for Notes {
+    fn see(&mut self, seen: &Seen<'_>) {
+        self.0.send((seen.way, seen.ecn, seen.data.to_vec(), seen.dropped)).unwrap();
+    }
+}
+
+#[test]
+fn a_tap_sees_what_arrives_and_what_does_not() {
+    let (server, client) = (socket(), socket());
+    let mut config = Config::new(local(0), server.local_addr().unwrap());
+    config.up = "loss=trace:01".parse().unwrap();
+    let (notes, seen) = std::sync::mpsc::channel();
+    let relay = Relay::start_with_tap(&config, Box::new(Notes(notes))).unwrap();
+    for data in [b"arrives", b"is lost"] {
+        client.send_to(data, relay.local_addr()).unwrap();
+    }
+    let (_, from) = server.recv_from(&mut [0; 16]).unwrap();
+    server.send_to(b"answer", from).unwrap();
+    client.recv(&mut [0; 16]).unwrap();
+    drop(relay);
+    let mut seen: Vec<_> = seen.iter().collect();
+    seen.sort_by_key(|(way, ..)| *way == Way::Down);
+    assert_eq!(
+        seen,
+        [
+            (Way::Up, 0, b"arrives".to_vec(), None),
+            (Way::Up, 0, b"is lost".to_vec(), Some(DropCause::Loss)),
+            (Way::Down, 0, b"answer".to_vec(), None),
+        ]
+    );
+}
+
+#[test]
+fn marks_are_kept_and_set_where_there_is_a_queue() {
+    let quic = |socket: &UdpSocket| quinn_udp::UdpSocketState::new(socket.into()).unwrap();
+    let (server, client) = (socket(), socket());
+    let (receiving, sending) = (quic(&server), quic(&client));
+    server.set_nonblocking(false).unwrap();
+    for (up, expected) in [("", EcnCodepoint::Ect0), ("rate=100mbit mark=0b", EcnCodepoint::Ce)] {
+        let relay = relay(&server, up, "", 1);
+        for mark in [None, Some(EcnCodepoint::Ect0)] {
+            let transmit = quinn_udp::Transmit {
+                destination: relay.local_addr(),
+                ecn: mark,
+                contents: b"marked",
+                segment_size: None,
+                src_ip: None,
+            };
+            sending.try_send((&client).into(), &transmit).unwrap();
+            let mut data = [0; 100];
+            let mut meta = [quinn_udp::RecvMeta::default()];
+            let mut buffers = [std::io::IoSliceMut::new(&mut data)];
+            receiving.recv((&server).into(), &mut buffers, &mut meta).unwrap();
+            assert_eq!(meta[0].ecn, mark.map(|_| expected), "{up}");
+        }
+    }
 }

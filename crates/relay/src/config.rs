@@ -14,6 +14,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The destination of their datagrams.
     pub to: SocketAddr,
+    /// Further addresses to listen on, each with a destination of its own. They share the link.
+    pub further: Vec<(SocketAddr, SocketAddr)>,
     /// The link from the clients to the destination.
     pub up: LinkConfig,
     /// The link from the destination to the clients.
@@ -41,6 +43,7 @@ impl Config {
         Self {
             listen,
             to,
+            further: Vec::new(),
             up: LinkConfig::default(),
             down: LinkConfig::default(),
             rebindings: Vec::new(),
@@ -63,6 +66,11 @@ impl Config {
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
+    }
+
+    /// All pairs of an address to listen on and a destination.
+    pub(crate) fn doors(&self) -> impl Iterator<Item = (SocketAddr, SocketAddr)> {
+        std::iter::once((self.listen, self.to)).chain(self.further.iter().copied())
     }
 
     /// The seed of the upward link.

@@ -46,12 +46,12 @@ use std::thread::JoinHandle;
 
 use socket::Socket;
 use tap::Spectator;
-use worker::Worker;
+use worker::{Door, Worker};
 
 /// A running relay. Dropping it stops it.
 #[derive(Debug)]
 pub struct Relay {
-    address: SocketAddr,
+    addresses: Vec<SocketAddr>,
     shared: Arc<Shared>,
     waker: UdpSocket,
     worker: Option<JoinHandle<()>>,
@@ -94,22 +94,32 @@ impl Relay {
     }
 
     fn launch(config: &Config, spectator: Spectator) -> io::Result<Self> {
-        rebinding::check(&config.rebindings, config.to)?;
-        let socket = Socket::bind(config.listen)?;
-        let address = socket.io().local_addr()?;
+        let (mut doors, mut addresses) = (Vec::new(), Vec::new());
+        for (listen, to) in config.doors() {
+            rebinding::check(&config.rebindings, to)?;
+            let socket = Socket::bind(listen)?;
+            addresses.push(socket.io().local_addr()?);
+            doors.push(Door { socket, to });
+        }
         let waker = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         waker.connect(waker.local_addr()?)?;
         let shared = Arc::new(Shared::default());
-        let worker = Worker::new(config, socket, spectator, waker.try_clone()?, shared.clone())?;
+        let worker = Worker::new(config, doors, spectator, waker.try_clone()?, shared.clone())?;
         let worker =
             std::thread::Builder::new().name("relay".into()).spawn(move || worker.run())?;
-        Ok(Self { address, shared, waker, worker: Some(worker) })
+        Ok(Self { addresses, shared, waker, worker: Some(worker) })
     }
 
     /// The address that the relay listens on.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
-        self.address
+        self.addresses[0]
+    }
+
+    /// All addresses that the relay listens on: this one, then those of [`Config::further`].
+    #[must_use]
+    pub fn local_addrs(&self) -> &[SocketAddr] {
+        &self.addresses
     }
 
     /// The current statistics.

@@ -9,7 +9,7 @@ use quinn_udp::EcnCodepoint;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use sutura_link::{Arrival, Fate, Pipe, corrupt};
 
-use crate::clients::{ClientId, Clients};
+use crate::clients::{ClientId, Clients, DoorId};
 use crate::datagrams::{Datagram, Room};
 use crate::socket::{Batch, Socket};
 use crate::tap::{self, Spectator};
@@ -21,14 +21,30 @@ const MAX_BATCH: usize = 64;
 /// The interval between checks for idle clients, and the longest sleep.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
 
+/// An address that the relay listens on.
+#[derive(Debug)]
+pub(crate) struct Door {
+    pub(crate) socket: Socket,
+    /// Where it leads.
+    pub(crate) to: SocketAddr,
+}
+
+/// What is to be received.
+#[derive(Debug, Default)]
+struct Readable {
+    /// From clients, at these doors.
+    doors: Vec<DoorId>,
+    /// From the destinations of these clients.
+    clients: Vec<ClientId>,
+}
+
 #[derive(Debug)]
 pub(crate) struct Worker {
     start: Instant,
-    socket: Socket,
+    doors: Vec<Door>,
     spectator: Spectator,
     waker: UdpSocket,
     shared: Arc<Shared>,
-    to: SocketAddr,
     clients: Clients,
     room: Room,
     up: Pipe<Arc<Datagram>>,
@@ -44,7 +60,7 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new(
         config: &Config,
-        socket: Socket,
+        doors: Vec<Door>,
         spectator: Spectator,
         waker: UdpSocket,
         shared: Arc<Shared>,
@@ -54,14 +70,17 @@ impl Worker {
         rebindings.sort_unstable_by_key(|rebinding| std::cmp::Reverse(rebinding.at));
         Ok(Self {
             start: Instant::now(),
-            socket,
             spectator,
             waker,
             shared,
             up: Pipe::new(&config.up, config.up_seed()),
             down: Pipe::new(&config.down, config.down_seed()),
-            to: config.to,
-            clients: Clients::new(config.to, config.max_clients, config.idle_timeout),
+            clients: Clients::new(
+                doors.iter().map(|door| door.to),
+                config.max_clients,
+                config.idle_timeout,
+            ),
+            doors,
             room: Room::default(),
             rebindings,
             stats: Stats::default(),
@@ -72,16 +91,14 @@ impl Worker {
     }
 
     pub(crate) fn run(mut self) {
-        let mut readable = Vec::new();
         while self.publish() {
-            readable.clear();
-            let from_clients = self.wait(&mut readable);
+            let readable = self.wait();
             self.rebind();
             self.forward_due();
-            if from_clients {
-                self.receive_from_clients();
+            for door in readable.doors {
+                self.receive_from_clients(door);
             }
-            for &client in &readable {
+            for client in readable.clients {
                 self.receive_from_destination(client);
             }
             self.forward_due();
@@ -104,9 +121,8 @@ impl Worker {
         !state.stop
     }
 
-    /// Sleeps until something is due or arrives. Returns whether clients have sent something, and
-    /// lists in `readable` the clients for which the destination has.
-    fn wait(&self, readable: &mut Vec<ClientId>) -> bool {
+    /// Sleeps until something is due or arrives.
+    fn wait(&self) -> Readable {
         let rebinding = self.rebindings.last().map(|rebinding| rebinding.at);
         let due = [self.up.next_time(), self.down.next_time(), rebinding];
         let due = due.into_iter().flatten().min();
@@ -116,19 +132,21 @@ impl Worker {
             tv_sec: i64::try_from(sleep.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: sleep.subsec_nanos().into(),
         };
-        let mut polled = Vec::with_capacity(self.clients.len() + 2);
-        polled.push(PollFd::new(self.socket.io(), PollFlags::IN));
-        polled.push(PollFd::new(&self.waker, PollFlags::IN));
         let (ids, clients): (Vec<_>, Vec<_>) = self.clients.iter().unzip();
-        polled.extend(clients.iter().map(|client| PollFd::new(client.socket.io(), PollFlags::IN)));
+        let doors = self.doors.iter().map(|door| door.socket.io());
+        let sockets = doors.chain(clients.iter().map(|client| client.socket.io()));
+        let mut polled = vec![PollFd::new(&self.waker, PollFlags::IN)];
+        polled.extend(sockets.map(|socket| PollFd::new(socket, PollFlags::IN)));
         // If the sleep was interrupted, nothing is ready.
         if rustix::event::poll(&mut polled, Some(&timeout)).is_err() {
-            return false;
+            return Readable::default();
         }
-        let ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
-        let fds = polled.iter().skip(2);
-        readable.extend(ids.into_iter().zip(fds).filter(|(_, fd)| ready(fd)).map(|(id, _)| id));
-        polled.first().is_some_and(ready)
+        let mut ready = polled.iter().skip(1).map(|fd| !fd.revents().is_empty());
+        let doors = (0..self.doors.len()).zip(ready.by_ref());
+        let doors = doors.filter_map(|(door, ready)| ready.then_some(door)).collect();
+        let clients = ids.into_iter().zip(ready);
+        let clients = clients.filter_map(|(id, ready)| ready.then_some(id)).collect();
+        Readable { doors, clients }
     }
 
     /// Carries out the rebindings that are due. What cannot be had is left as it is.
@@ -141,17 +159,18 @@ impl Worker {
         }
     }
 
-    fn receive_from_clients(&mut self) {
+    fn receive_from_clients(&mut self, id: DoorId) {
         let Some(mut batch) = self.batch.take() else { return };
         for _ in 0..MAX_BATCH {
-            match self.socket.receive(&mut batch) {
+            let Some(door) = self.doors.get(id) else { break };
+            match door.socket.receive(&mut batch) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // For example, the report that an earlier datagram could not be delivered.
                 Err(_) => continue,
             }
             let now = self.now();
-            match self.clients.find_or_insert(batch.from(), now) {
+            match self.clients.find_or_insert(id, batch.from(), now) {
                 Ok(Some(client)) => self.enter_all(Way::Up, now, &batch, client),
                 Ok(None) | Err(_) => self.stats.refused += batch.datagrams().count() as u64,
             }
@@ -169,7 +188,7 @@ impl Worker {
                 Err(_) => continue,
             }
             // Nobody else has a way to this client.
-            if batch.from() == self.to {
+            if self.doors.get(client.door).is_some_and(|door| door.to == batch.from()) {
                 let now = self.now();
                 self.clients.touch(id, now);
                 self.enter_all(Way::Down, now, &batch, id);
@@ -240,6 +259,7 @@ impl Worker {
     fn send(&mut self, way: Way, arrival: &Arrival<Arc<Datagram>>) -> bool {
         let datagram = &arrival.payload;
         let Some(client) = self.clients.get(datagram.client) else { return false };
+        let Some(door) = self.doors.get(client.door) else { return false };
         let mut data = &datagram.data[..];
         if let Some(seed) = arrival.corrupt {
             self.damaged.clear();
@@ -250,8 +270,8 @@ impl Worker {
         // Only what is ECN-capable is marked (RFC 3168 section 5).
         let ecn = datagram.ecn.map(|ecn| if arrival.marked { EcnCodepoint::Ce } else { ecn });
         let send = || match way {
-            Way::Up => client.socket.send(self.to, ecn, data),
-            Way::Down => self.socket.send(client.address, ecn, data),
+            Way::Up => client.socket.send(door.to, ecn, data),
+            Way::Down => door.socket.send(client.address, ecn, data),
         };
         // A socket error may be due to an earlier datagram; the current one was not sent in that
         // case.

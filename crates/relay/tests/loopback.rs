@@ -315,3 +315,20 @@ fn marks_are_kept_and_set_where_there_is_a_queue() {
         }
     }
 }
+
+#[test]
+fn doors_lead_to_their_own_destinations_over_one_link() {
+    let (one, other, client) = (socket(), socket(), socket());
+    let mut config = Config::new(local(0), one.local_addr().unwrap());
+    config.further = vec![(local(0), other.local_addr().unwrap())];
+    let relay = Relay::start(&config).unwrap();
+    for (door, server) in relay.local_addrs().iter().zip([&one, &other]) {
+        client.send_to(b"?", door).unwrap();
+        let (_, from) = server.recv_from(&mut [0; 16]).unwrap();
+        server.send_to(b"!", from).unwrap();
+        let (_, from) = client.recv_from(&mut [0; 16]).unwrap();
+        assert_eq!(from, *door);
+    }
+    let stats = relay.stop();
+    assert_eq!((stats.up.delivered, stats.down.delivered, stats.clients), (2, 2, 2));
+}

@@ -23,6 +23,8 @@ pub struct Seen<'a> {
     pub at: Duration,
     /// Its direction.
     pub way: Way,
+    /// Which of [`Relay::local_addrs`](crate::Relay::local_addrs) the client uses.
+    pub door: usize,
     /// The client that sent it or is to get it.
     pub client: SocketAddr,
     /// The port from which the destination sees this client at present. It changes with a

@@ -230,8 +230,8 @@ impl Worker {
             Fate::Delivered(_) => None,
         };
         let port = client.socket.io().local_addr().map_or(0, |local| local.port());
-        let (client, ecn) = (client.address, tap::bits(ecn));
-        tap.see(&Seen { at: now, way, client, port, ecn, data, dropped });
+        let (door, client, ecn) = (client.door, client.address, tap::bits(ecn));
+        tap.see(&Seen { at: now, way, door, client, port, ecn, data, dropped });
     }
 
     /// Forwards everything that has crossed the link.

@@ -51,7 +51,7 @@ impl ServerConfig {
     /// A server with a custom TLS configuration.
     ///
     /// # Errors
-    /// It names no application protocol, or lacks a cipher suite for Initial packets.
+    /// It names no application protocol, or has no cipher suite for QUIC.
     pub fn with_tls(tls: rustls::ServerConfig) -> Result<Self, ConfigError> {
         let crypto = RustlsServerConfig::new(tls)?;
         Ok(Self { crypto, transport: Arc::default() })
@@ -151,7 +151,7 @@ impl ClientConfig {
     /// A client with a custom TLS configuration.
     ///
     /// # Errors
-    /// It names no application protocol, or lacks a cipher suite for Initial packets.
+    /// It names no application protocol, or has no cipher suite for QUIC.
     pub fn with_tls(tls: rustls::ClientConfig) -> Result<Self, ConfigError> {
         let crypto = RustlsClientConfig::new(tls)?;
         Ok(Self { crypto, transport: Arc::default() })

@@ -694,6 +694,15 @@ impl Connection {
         self.0.lock().quic.server_name()
     }
 
+    /// Updates the keys of 1-RTT packets (RFC 9001 section 6), which otherwise happens by itself before
+    /// they have protected too much. Returns whether it was possible: not before the handshake is
+    /// confirmed, nor before the peer has acknowledged a packet under the present keys.
+    pub fn update_keys(&self) -> bool {
+        let updated = self.0.lock().quic.update_keys();
+        self.0.touch();
+        updated
+    }
+
     /// Fills `output` with keying material that both ends of this connection can compute, and nobody
     /// else, for instance to bind something to the connection (RFC 5705, RFC 8446 section 7.5).
     /// `label` says what it is for and `context` what else it is bound to; both ends must agree on

@@ -115,17 +115,29 @@ impl Connection {
     /// Handles a PATH_CHALLENGE, which is answered on the path that it came on (RFC 9000 section
     /// 8.2.2).
     pub(super) fn on_challenge(&mut self, arrival: &Arrival, dcid: ConnectionId, data: [u8; 8]) {
-        let present = arrival.remote == self.path.remote;
-        let cids = &self.path.remote_cids;
-        // Whoever takes another identifier for a path gets one in return (section 9.5).
-        let other = cids.next().filter(|_| !present && self.migration.addressed != Some(dcid));
+        let remote = arrival.remote;
+        let present = remote == self.path.remote;
+        let Some(cid) = self.cid_for_answer(remote, dcid) else { return };
         let limit = if present { usize::MAX } else { AMPLIFICATION_LIMIT * arrival.size };
-        self.migration.push(PathFrame {
-            remote: arrival.remote,
-            cid: other.unwrap_or(cids.active()),
-            frame: Frame::PathResponse(data),
-            limit,
-        });
+        self.migration.push(PathFrame { remote, cid, frame: Frame::PathResponse(data), limit });
+    }
+
+    /// The identifier for an answer to `remote`, to what was sent to `dcid`. `None` if a server asks where
+    /// it no longer is: no identifier is used with two of its addresses (RFC 9000 section 9.5).
+    fn cid_for_answer(&self, remote: SocketAddr, dcid: ConnectionId) -> Option<ConnectionId> {
+        let (cids, migration) = (&self.path.remote_cids, &self.migration);
+        let active = cids.active();
+        if remote == self.path.remote || active.is_empty() {
+            return Some(active);
+        }
+        if self.side.is_client() {
+            // The identifier of the address that the server had before is retired.
+            let preferred = migration.preferred.as_ref().filter(|path| path.remote == remote);
+            return preferred.map(|preferred| preferred.cid);
+        }
+        // Whoever takes another identifier for a path gets one in return, if there is one. A NAT takes none.
+        let other = cids.next().filter(|_| migration.addressed != Some(dcid));
+        Some(other.unwrap_or(active))
     }
 
     /// Handles the newest packet so far, which is no probe: the peer is where it came from.

@@ -39,9 +39,9 @@ pub enum ConfigError {
     /// It has no application protocol, but QUIC requires one (RFC 9001 section 8.1).
     #[error("no application protocol (ALPN) is configured")]
     NoApplicationProtocol,
-    /// Its provider lacks TLS_AES_128_GCM_SHA256, which protects Initial packets.
-    #[error("the crypto provider has no TLS_AES_128_GCM_SHA256 for Initial packets")]
-    NoInitialCipherSuite,
+    /// Its provider has no cipher suite of TLS 1.3 that can protect QUIC packets.
+    #[error("the crypto provider has no cipher suite for QUIC")]
+    NoCipherSuite,
 }
 
 /// A client's TLS configuration.
@@ -57,7 +57,7 @@ impl RustlsClientConfig {
     /// Wraps a TLS configuration, and disables 0-RTT in it.
     ///
     /// # Errors
-    /// It has no ALPN protocols, or no cipher suite for Initial packets.
+    /// It has no ALPN protocols, or no cipher suite for QUIC.
     pub fn new(mut tls: rustls::ClientConfig) -> Result<Self, ConfigError> {
         tls.enable_early_data = false;
         let initial = check_config(&tls.alpn_protocols, &tls.crypto_provider().cipher_suites)?;
@@ -137,7 +137,7 @@ impl RustlsServerConfig {
     /// Wraps a TLS configuration, and disables 0-RTT in it.
     ///
     /// # Errors
-    /// It has no ALPN protocols, or no cipher suite for Initial packets.
+    /// It has no ALPN protocols, or no cipher suite for QUIC.
     pub fn new(mut tls: rustls::ServerConfig) -> Result<Self, ConfigError> {
         tls.max_early_data_size = 0;
         let initial = check_config(&tls.alpn_protocols, &tls.crypto_provider().cipher_suites)?;
@@ -252,11 +252,17 @@ fn check_config(
     if alpn.is_empty() {
         return Err(ConfigError::NoApplicationProtocol);
     }
+    if !suites.iter().any(|suite| suite.tls13().is_some_and(|suite| suite.quic.is_some())) {
+        return Err(ConfigError::NoCipherSuite);
+    }
+    // Initial packets are protected with it even if the application permits only others.
+    let fallback = rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
     suites
         .iter()
         .filter(|suite| suite.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256)
+        .chain(std::iter::once(&fallback))
         .find_map(|suite| suite.tls13()?.quic_suite())
-        .ok_or(ConfigError::NoInitialCipherSuite)
+        .ok_or(ConfigError::NoCipherSuite)
 }
 
 /// The Initial keys, as `side` uses them, between a client and the server to which it sent its

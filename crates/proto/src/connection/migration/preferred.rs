@@ -23,7 +23,7 @@ const SEQUENCE: u64 = 1;
 #[derive(Debug)]
 pub(super) struct Preferred {
     pub(super) remote: SocketAddr,
-    cid: ConnectionId,
+    pub(super) cid: ConnectionId,
     challenge: Challenge,
 }
 

@@ -1,7 +1,9 @@
 //! The address at which a server prefers its clients to send to it.
 
-use super::pair::{Pair, honest, pattern};
+use super::pair::{Forgery, Pair, honest, pattern};
 use crate::crypto::null::NullServerConfig;
+use crate::ids::SpaceId;
+use crate::wire::frame::Frame;
 use crate::{
     ConnectionId, Dir, EndpointConfig, PreferredAddresses, Side, TransportConfig,
     TransportErrorCode,
@@ -81,6 +83,27 @@ fn nothing_but_challenges_goes_there_before() {
     let there: Vec<_> = pair.destinations.iter().filter(|(to, _)| *to == preferred()).collect();
     assert!((1..6).contains(&there.len()) && there.iter().all(|(_, size)| *size == 1200));
     assert!(!pair.client.conn().may_come_from(preferred()), "it was given up");
+}
+
+#[test]
+fn no_identifier_is_used_with_both_addresses() {
+    let mut pair = pair(TransportConfig::default(), true);
+    let home = pair.server.address;
+    pair.handshake();
+    exchange(&mut pair);
+    assert_eq!(pair.client.conn().remote_address(), preferred());
+    // A server that sees its client move asks also where it was before.
+    let challenge = Frame::PathChallenge([7; 8]);
+    for (from, answers) in [(home, 0), (preferred(), 1)] {
+        let mut payload = Vec::new();
+        challenge.encode(&mut payload);
+        let datagram = pair.forge(Side::Server, SpaceId::Data, &payload, Forgery::default());
+        pair.destinations.clear();
+        pair.receive_from(Side::Client, from, datagram);
+        pair.flush(Side::Client);
+        let to_there = pair.destinations.iter().filter(|(to, size)| (*to, *size) == (from, 1200));
+        assert_eq!(to_there.count(), answers);
+    }
 }
 
 #[test]

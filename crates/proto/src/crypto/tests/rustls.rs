@@ -1,9 +1,10 @@
 //! Real TLS: certificates, alerts, cipher suites.
 
+use ::rustls::crypto::CipherSuiteCommon;
 use ::rustls::crypto::{CryptoProvider, ring};
 use ::rustls::pki_types::PrivateKeyDer;
 use ::rustls::version::TLS13;
-use ::rustls::{CipherSuite, SupportedCipherSuite};
+use ::rustls::{CipherSuite, SupportedCipherSuite, Tls13CipherSuite};
 use ::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use super::super::rustls::{ConfigError, RustlsClientConfig, RustlsServerConfig};
@@ -131,11 +132,25 @@ fn a_configuration_without_protocols_is_refused() {
 }
 
 #[test]
-fn a_provider_without_the_initial_suite_is_refused() {
+fn a_provider_needs_a_suite_for_quic_but_not_that_of_initial_packets() {
     let mut provider = ring::default_provider();
     provider.cipher_suites.retain(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
+    assert!(RustlsClientConfig::new(untrusting(provider.clone())).is_ok());
+    provider.cipher_suites = provider.cipher_suites.iter().map(without_quic).collect();
     let client = untrusting(provider);
-    assert_eq!(RustlsClientConfig::new(client).err(), Some(ConfigError::NoInitialCipherSuite));
+    assert_eq!(RustlsClientConfig::new(client).err(), Some(ConfigError::NoCipherSuite));
+}
+
+/// The same suite, for TLS over TCP only.
+fn without_quic(suite: &SupportedCipherSuite) -> SupportedCipherSuite {
+    let whole = suite.tls13().expect("TLS 1.3");
+    let CipherSuiteCommon { suite, hash_provider, confidentiality_limit, .. } = whole.common;
+    SupportedCipherSuite::Tls13(Box::leak(Box::new(Tls13CipherSuite {
+        common: CipherSuiteCommon { suite, hash_provider, confidentiality_limit },
+        hkdf_provider: whole.hkdf_provider,
+        aead_alg: whole.aead_alg,
+        quic: None,
+    })))
 }
 
 #[test]

@@ -1,0 +1,131 @@
+//! The environment of an endpoint.
+
+use std::env;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::{TestCase, http09};
+
+/// Which end to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Fetches.
+    Client,
+    /// Serves.
+    Server,
+}
+
+/// A file to fetch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The path of the URL, from its `/` on.
+    pub path: String,
+    /// What it is saved as.
+    pub name: String,
+    /// The URL's host and port.
+    pub authority: String,
+}
+
+/// What to do.
+#[derive(Debug, Clone)]
+pub struct Environment {
+    /// Which end to be.
+    pub role: Role,
+    /// What is tested.
+    pub case: TestCase,
+    /// Where the server listens, or the client connects to.
+    pub address: SocketAddr,
+    /// The directory with `cert.pem`, `priv.key` and `ca.pem`.
+    pub certificates: PathBuf,
+    /// What a server serves.
+    pub www: PathBuf,
+    /// A server's preferred address.
+    pub preferred: Option<SocketAddr>,
+    /// What a client fetches.
+    pub requests: Vec<Request>,
+    /// Where it puts that.
+    pub downloads: PathBuf,
+    /// Where to write qlog files.
+    pub qlog: Option<PathBuf>,
+}
+
+/// Why an environment asks for nothing that can be done.
+#[derive(Debug)]
+pub enum Problem {
+    /// The test case is not known.
+    Unsupported(String),
+    /// A variable is missing or means nothing.
+    Malformed(String),
+}
+
+fn variable(name: &str) -> Result<String, Problem> {
+    env::var(name).map_err(|_| Problem::Malformed(format!("{name} is not set")))
+}
+
+fn malformed(name: &str, text: &str) -> Problem {
+    Problem::Malformed(format!("{name}={text} is malformed"))
+}
+
+fn request(url: &str) -> Result<Request, Problem> {
+    let rest = url.strip_prefix("https://").ok_or_else(|| malformed("REQUESTS", url))?;
+    let (authority, name) = rest.split_once('/').ok_or_else(|| malformed("REQUESTS", url))?;
+    let last = name.rsplit('/').next().unwrap_or(name);
+    if last.is_empty() {
+        return Err(malformed("REQUESTS", url));
+    }
+    Ok(Request { path: format!("/{name}"), name: last.into(), authority: authority.into() })
+}
+
+impl Environment {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// It asks for what is not known, or makes no sense.
+    pub fn read() -> Result<Self, Problem> {
+        let role = match &*variable("ROLE")? {
+            "client" => Role::Client,
+            "server" => Role::Server,
+            other => return Err(malformed("ROLE", other)),
+        };
+        let case = variable("TESTCASE")?;
+        let case = case.parse().map_err(|()| Problem::Unsupported(case))?;
+        let address = variable("ADDRESS")?;
+        let address = address.parse().map_err(|_| malformed("ADDRESS", &address))?;
+        let preferred = env::var("PREFERRED").ok();
+        let parse = |text: String| text.parse().map_err(|_| malformed("PREFERRED", &text));
+        let path = |name| env::var_os(name).map(PathBuf::from);
+        let requests = env::var("REQUESTS").unwrap_or_default();
+        Ok(Self {
+            role,
+            case,
+            address,
+            certificates: variable("CERTS")?.into(),
+            www: path("WWW").unwrap_or_default(),
+            preferred: preferred.map(parse).transpose()?,
+            requests: requests.split_whitespace().map(request).collect::<Result<_, _>>()?,
+            downloads: path("DOWNLOADS").unwrap_or_default(),
+            qlog: path("QLOGDIR"),
+        })
+    }
+
+    /// The application protocol (RFC 7301) that the test case is about.
+    #[must_use]
+    pub fn protocol(&self) -> &'static [u8] {
+        if self.case == TestCase::Http3 { b"h3" } else { http09::ALPN }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_apart() {
+        let found = request("https://localhost:443/some/where").unwrap();
+        assert_eq!((&*found.path, &*found.name), ("/some/where", "where"));
+        assert_eq!(found.authority, "localhost:443");
+        for url in ["http://localhost/a", "https://localhost", "https://localhost/"] {
+            assert!(request(url).is_err(), "{url}");
+        }
+    }
+}

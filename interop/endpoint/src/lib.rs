@@ -1,0 +1,52 @@
+//! What an endpoint of the interoperability matrix is asked to do: `interop/README.md`.
+
+mod case;
+mod environment;
+pub mod http09;
+mod tls;
+
+pub use case::TestCase;
+pub use environment::{Environment, Problem, Request, Role};
+pub use tls::{INITIAL, client_tls, server_tls};
+
+use std::process::ExitCode;
+
+/// Errors of an endpoint.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// How long either end bears silence. Longer than any outage or handshake in the matrix.
+pub const IDLE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Reads the environment and does what it asks. The exit code is what the matrix expects.
+pub fn main(run: impl FnOnce(Environment) -> Result<(), Error>) -> ExitCode {
+    match Environment::read() {
+        Err(Problem::Unsupported(case)) => {
+            eprintln!("test case {case} is not supported");
+            ExitCode::from(127)
+        }
+        Err(Problem::Malformed(problem)) => {
+            eprintln!("{problem}");
+            ExitCode::from(2)
+        }
+        Ok(environment) => match run(environment) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) if error.is::<Unsupported>() => ExitCode::from(127),
+            Err(error) => {
+                eprintln!("error: {error}");
+                ExitCode::FAILURE
+            }
+        },
+    }
+}
+
+/// The stack lacks what the test case needs.
+#[derive(Debug)]
+pub struct Unsupported;
+
+impl std::fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("not supported")
+    }
+}
+
+impl std::error::Error for Unsupported {}

@@ -1,0 +1,45 @@
+//! Bytes on their way into a stream.
+
+use quiche::Connection;
+
+/// All that will be sent on a stream, of which it may take a part at a time.
+pub struct Outgoing {
+    bytes: Vec<u8>,
+    sent: usize,
+    ended: bool,
+}
+
+impl Outgoing {
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, sent: 0, ended: false }
+    }
+
+    /// Whether the stream has taken everything and its end.
+    pub fn is_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Gives the stream what it takes. `write` gets the rest, and says how much of it was taken.
+    pub fn send_with<E>(
+        &mut self,
+        mut write: impl FnMut(&[u8]) -> Result<usize, E>,
+    ) -> Result<(), E> {
+        while !self.ended {
+            let taken = write(&self.bytes[self.sent..])?;
+            self.sent += taken;
+            self.ended = self.sent == self.bytes.len();
+            if taken == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the stream of a connection what it takes.
+    pub fn send(&mut self, connection: &mut Connection, stream: u64) -> Result<(), quiche::Error> {
+        match self.send_with(|rest| connection.stream_send(stream, rest, true)) {
+            Err(quiche::Error::Done) => Ok(()),
+            result => result,
+        }
+    }
+}

@@ -5,10 +5,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 target=$(realpath "${CARGO_TARGET_DIR:-target}")
-export CARGO_TARGET_DIR=$target
+export CARGO_TARGET_DIR=$target PATH=$PATH:/usr/sbin
 out=$target/interop
 mkdir -p "$out"
-: >"$out.versions"
+touch "$out.versions"
 wanted=("$@")
 
 wants() {
@@ -26,8 +26,9 @@ print(next(p["version"] for p in json.load(sys.stdin)["packages"] if p["name"] =
 stack() {
     local name=$1 needs=$2
     shift 2
-    rm -f "$out/$name"
     wants "$name" || return 0
+    rm -f "$out/$name"
+    sed -i "/^$name /d" "$out.versions"
     for need in $needs; do
         if ! command -v "$need" >/dev/null; then
             echo "left out: $name, because there is no $need" >&2
@@ -42,10 +43,10 @@ stack() {
     echo "$out/$name"
 }
 
-rust() { # NAME MANIFEST CRATE
-    cargo build --release --quiet --locked --manifest-path "$2" --bin "interop-$1" || return 1
-    cp "$target/release/interop-$1" "$out/$1"
-    echo "$1 $(version_of "$2" "$3")" >>"$out.versions"
+rust() { # NAME MANIFEST PROGRAM
+    cargo build --release --quiet --locked --manifest-path "$2" --bin "$3" || return 1
+    cp "$target/release/$3" "$out/$1"
+    echo "$1 $(version_of "$2" "$1")" >>"$out.versions"
 }
 
 go_module() {
@@ -71,10 +72,10 @@ debian_stack() {
     script ngtcp2 bash "$PWD/interop/ngtcp2.sh" "$(dpkg-query --show --showformat='${Version}' ngtcp2-server)"
 }
 
-stack sutura cargo rust sutura interop/Cargo.toml sutura
-stack quinn cargo rust quinn interop/Cargo.toml quinn
-stack s2n-quic cargo rust s2n-quic interop/peers/s2n-quic/Cargo.toml s2n-quic
-stack quiche "cargo cmake" rust quiche interop/peers/quiche/Cargo.toml quiche
+stack sutura cargo rust sutura interop/Cargo.toml interop-sutura
+stack quinn cargo rust quinn interop/Cargo.toml interop-quinn
+stack s2n-quic cargo rust s2n-quic interop/peers/s2n-quic/Cargo.toml s2n-quic-endpoint
+stack quiche "cargo cmake" rust quiche interop/peers/quiche/Cargo.toml quiche-endpoint
 stack quic-go go go_module
 stack aioquic python3 python_stack
 stack ngtcp2 "gtlsserver gtlsclient" debian_stack

@@ -45,6 +45,8 @@ pub struct Environment {
     pub requests: Vec<Request>,
     /// Where it puts that.
     pub downloads: PathBuf,
+    /// Whether requests are of HTTP/3.
+    pub http3: bool,
     /// Where to write qlog files.
     pub qlog: Option<PathBuf>,
 }
@@ -104,14 +106,15 @@ impl Environment {
             preferred: preferred.map(parse).transpose()?,
             requests: requests.split_whitespace().map(request).collect::<Result<_, _>>()?,
             downloads: path("DOWNLOADS").unwrap_or_default(),
+            http3: case == TestCase::Http3 || env::var("ALPN").is_ok_and(|alpn| alpn == "h3"),
             qlog: path("QLOGDIR"),
         })
     }
 
-    /// The application protocol (RFC 7301) that the test case is about.
+    /// The application protocol (RFC 7301).
     #[must_use]
     pub fn protocol(&self) -> &'static [u8] {
-        if self.case == TestCase::Http3 { b"h3" } else { http09::ALPN }
+        if self.http3 { b"h3" } else { http09::ALPN }
     }
 }
 

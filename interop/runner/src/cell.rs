@@ -1,6 +1,6 @@
 //! One case with one pair of stacks.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -19,6 +19,9 @@ use crate::{Stacks, certificates};
 
 /// How long to wait for the end of what is under way once the client is done.
 const LINGER: Duration = Duration::from_millis(300);
+
+/// Stacks whose programs have no HTTP/0.9.
+const HTTP3_ONLY: &[&str] = &["ngtcp2"];
 
 /// Which of both ends is ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +69,12 @@ impl Cell {
         format!("{} {}-{}", self.case.name, self.client, self.server)
     }
 
+    /// The protocol of the requests.
+    fn protocol(&self) -> &'static OsStr {
+        let http3 = HTTP3_ONLY.contains(&&*self.client) || HTTP3_ONLY.contains(&&*self.server);
+        OsStr::new(if http3 { "h3" } else { "hq-interop" })
+    }
+
     /// Runs it as often as the case says. What remains is in `logs` if it fails.
     pub fn run(&self, stacks: &Stacks, logs: &Path) -> Outcome {
         let mut rates = Vec::new();
@@ -87,7 +96,9 @@ impl Cell {
         let server =
             setup.program(stacks.path(&self.server)?, "server", self.case.server, setup.server);
         let route = Route::new(self.case, &setup, seed)?;
+        let protocol = self.protocol();
         let mut serving = server.start(&[
+            ("ALPN", protocol),
             ("WWW", setup.www.as_os_str()),
             ("PREFERRED", route.preferred.to_string().as_ref()),
         ])?;

@@ -62,9 +62,10 @@ impl Fetcher<'_> {
         } else {
             connecting.await?
         };
-        match self.environment.case {
-            TestCase::Http3 => http3(self.environment, connection.clone(), requests).await?,
-            _ => http09(self.environment, &connection, requests).await?,
+        if self.environment.http3 {
+            http3(self.environment, connection.clone(), requests).await?;
+        } else {
+            http09(self.environment, &connection, requests).await?;
         }
         connection.close(0u32.into(), b"");
         Ok(())

@@ -45,9 +45,10 @@ async fn serve(connecting: Connecting, environment: Arc<Environment>) {
         } else {
             connecting.await?
         };
-        match environment.case {
-            TestCase::Http3 => serve_http3(connection, &environment.www).await,
-            _ => serve_http09(connection, &environment.www).await,
+        if environment.http3 {
+            serve_http3(connection, &environment.www).await
+        } else {
+            serve_http09(connection, &environment.www).await
         }
     };
     if let Err(error) = result.await {

@@ -71,9 +71,10 @@ impl Fetcher<'_> {
         } else {
             connecting.await?
         };
-        match self.environment.case {
-            TestCase::Http3 => self.http3(&connection, requests).await?,
-            _ => self.http09(&connection, requests).await?,
+        if self.environment.http3 {
+            self.http3(&connection, requests).await?;
+        } else {
+            self.http09(&connection, requests).await?;
         }
         connection.close(0, b"");
         report(&connection);

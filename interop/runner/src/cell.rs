@@ -111,8 +111,11 @@ impl Cell {
         let client = setup.program(stacks.path(&self.client)?, "client", self.case.client, address);
         let crossing = cross.map(|cross| cross.cross(&relay)).transpose()?;
         let urls = setup.urls(address.port());
-        let mut fetching = client
-            .start(&[("REQUESTS", urls.as_ref()), ("DOWNLOADS", setup.downloads.as_os_str())])?;
+        let mut fetching = client.start(&[
+            ("ALPN", protocol),
+            ("REQUESTS", urls.as_ref()),
+            ("DOWNLOADS", setup.downloads.as_os_str()),
+        ])?;
         let ending = fetching.wait(self.case.timeout)?;
         std::thread::sleep(LINGER);
         drop(crossing);
@@ -175,7 +178,8 @@ impl Setup {
         let mut rng = Rng::new(seed);
         let mut names = Vec::new();
         for (n, size) in case.files.iter().enumerate() {
-            let name = format!("{n:0>width$}", width = case.names);
+            // A letter first: some servers make up files whose names are numbers.
+            let name = format!("f{n:0>width$}", width = case.names - 1);
             fs::write(www.join(&name), rng.bytes(*size))?;
             names.push(name);
         }

@@ -114,7 +114,7 @@ impl Endpoint {
             validated,
             new_token,
         };
-        let Ok(connection) = Connection::server(now, new, &*server.crypto, opening) else {
+        let Ok(connection) = Connection::server(now, new, &server.crypto, opening) else {
             return DatagramEvent::Drop;
         };
         let handle = self.register(Entry::new(&[local_cid, opener.dcid]));

@@ -287,11 +287,13 @@ pub struct EndpointConfig {
     /// peers that it has forgotten their connections if it has the same key as before. `None` for a
     /// random one.
     pub reset_key: Option<ResetKey>,
-    /// The versions of QUIC that connections may use, best first. A client begins with the first one,
-    /// begins anew with another if the server does not support that, and goes over to another if the
-    /// server prefers it. A server takes whichever of them its client begins with, and within the
-    /// handshake goes over to the first of them that its client offers (RFC 9368 section 2.3).
-    /// Neither goes over without [`Extensions::version_information`].
+    /// The versions of QUIC that connections may use, best first.
+    ///
+    /// A client begins with the first one, begins anew with another if the server does not support
+    /// that, and goes over to another if the server does. A server takes whichever of them its client
+    /// begins with. Within the handshake it goes over to a newer one if that comes earlier in this list
+    /// and the client offers it (RFC 9368 section 2.3); in the default order, none does. Without
+    /// [`Extensions::version_information`], neither end goes over.
     pub versions: Vec<Version>,
     /// Where a server asks its clients to send to once the handshake is done (RFC 9000 section 9.6), if
     /// that is not where they connect to. It must receive there with the same socket.

@@ -6,8 +6,8 @@ use crate::wire::transport_parameters::VersionInformation;
 /// A version of QUIC.
 ///
 /// They differ in nothing but numbers and labels: version 2 exists to keep what is on the way from
-/// relying on those of version 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// relying on those of version 1. Newer ones are greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// RFC 9000.
     V1,
@@ -50,6 +50,14 @@ impl Version {
     }
 }
 
+/// To which of `ours`, best first, a server would rather go over than stay with the version that its
+/// client began with. Never to an older one: who begins with a newer version does so on purpose, and
+/// may not be able to go back.
+pub fn better(original: Version, ours: &[Version]) -> impl Iterator<Item = Version> + '_ {
+    let preferred = ours.iter().copied().take_while(move |ours| *ours != original);
+    preferred.filter(move |ours| *ours > original && original.is_compatible_with(*ours))
+}
+
 /// Which of `ours`, best first, a server chooses for a client that began with `original` and offers
 /// what it says in `client` (RFC 9368 section 2.3).
 pub fn negotiate(
@@ -57,12 +65,12 @@ pub fn negotiate(
     ours: &[Version],
     client: Option<&VersionInformation>,
 ) -> Version {
-    let compatible = ours.iter().copied().filter(|ours| original.is_compatible_with(*ours));
-    let compatible: Vec<_> = compatible.collect();
     // One that says it began otherwise is told so by `check_chosen`.
     let honest = client.filter(|client| client.chosen == original.number());
-    let offered = honest.and_then(|client| choose(&compatible, client.available.iter().copied()));
-    offered.unwrap_or(original)
+    let offered = |version: &Version| {
+        honest.is_some_and(|client| client.available.contains(&version.number()))
+    };
+    better(original, ours).find(offered).unwrap_or(original)
 }
 
 /// Which of `ours`, best first, a client chooses if the server supports `theirs`.
@@ -175,11 +183,11 @@ mod tests {
     }
 
     #[test]
-    fn a_server_takes_the_best_that_the_client_offers() {
+    fn a_server_takes_the_best_that_the_client_offers_and_never_an_older_one() {
         let offer = information(V1, &[V1, V2]);
         assert_eq!(negotiate(V1, &[V2, V1], Some(&offer)), V2);
         assert_eq!(negotiate(V1, &[V1, V2], Some(&offer)), V1);
-        assert_eq!(negotiate(V2, &[V1, V2], Some(&information(V2, &[V2, V1]))), V1);
+        assert_eq!(negotiate(V2, &[V1, V2], Some(&information(V2, &[V2, V1]))), V2);
         assert_eq!(negotiate(V1, &[V2, V1], Some(&information(V1, &[V1]))), V1);
         assert_eq!(negotiate(V1, &[V1], Some(&offer)), V1);
         assert_eq!(negotiate(V1, &[V2, V1], Some(&information(V1, &[]))), V1);

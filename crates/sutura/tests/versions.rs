@@ -31,7 +31,7 @@ async fn a_server_goes_over_to_the_version_that_it_prefers() {
     for ours in [[V2, V1], [V1, V2]] {
         let (server, address, config) = server(supporting(&ours));
         echo(server);
-        let offers = [(&[V1, V2][..], ours[0]), (&[V2, V1], ours[0]), (&[V1], V1), (&[V2], V2)];
+        let offers = [(&[V1, V2][..], ours[0]), (&[V2, V1], V2), (&[V1], V1), (&[V2], V2)];
         for (offered, expected) in offers {
             let mut client = Endpoint::bind(supporting(offered), None, localhost()).unwrap();
             client.set_default_client_config(config.clone());

@@ -54,8 +54,8 @@ impl Negotiation {
         extensions: Extensions,
         hello: AwaitedHello,
     ) -> Self {
-        // The client supports the original version, so nothing behind it is ever chosen.
-        let may_change = extensions.version_information && ours.first() != Some(&original);
+        let mut better = version::better(original, ours);
+        let may_change = extensions.version_information && better.next().is_some();
         Self { hello: may_change.then_some(hello), ..Self::fixed(original) }
     }
 

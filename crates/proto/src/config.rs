@@ -225,8 +225,8 @@ pub struct Extensions {
     /// Streams may be reset after a number of bytes that are delivered nevertheless
     /// (draft-ietf-quic-reliable-stream-reset-07).
     pub reset_stream_at: bool,
-    /// The ends tell each other which versions they support, so that nobody on the path can make them use
-    /// another than the best (RFC 9368).
+    /// The ends tell each other which versions they support, so that they can go over to the best, and
+    /// nobody on the path can make them use another (RFC 9368).
     pub version_information: bool,
     /// Peers may say how often they want acknowledgements (draft-ietf-quic-ack-frequency-11). What this
     /// end asks for is set by [`TransportConfig::ack_frequency`].
@@ -287,9 +287,13 @@ pub struct EndpointConfig {
     /// peers that it has forgotten their connections if it has the same key as before. `None` for a
     /// random one.
     pub reset_key: Option<ResetKey>,
-    /// The versions of QUIC that connections may use, best first. A client begins with the first one, and
-    /// begins anew with another if the server does not support that. A server takes whichever of them
-    /// its client begins with.
+    /// The versions of QUIC that connections may use, best first.
+    ///
+    /// A client begins with the first one, begins anew with another if the server does not support
+    /// that, and goes over to another if the server does. A server takes whichever of them its client
+    /// begins with. Within the handshake it goes over to a newer one if that comes earlier in this list
+    /// and the client offers it (RFC 9368 section 2.3); in the default order, none does. Without
+    /// [`Extensions::version_information`], neither end goes over.
     pub versions: Vec<Version>,
     /// Where a server asks its clients to send to once the handshake is done (RFC 9000 section 9.6), if
     /// that is not where they connect to. It must receive there with the same socket.

@@ -6,8 +6,8 @@ use crate::wire::transport_parameters::VersionInformation;
 /// A version of QUIC.
 ///
 /// They differ in nothing but numbers and labels: version 2 exists to keep what is on the way from
-/// relying on those of version 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// relying on those of version 1. Newer ones are greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// RFC 9000.
     V1,
@@ -39,6 +39,40 @@ impl Version {
     }
 }
 
+impl Version {
+    /// Whether the first packets of this version can be understood as those of `other`, so that a
+    /// server may go over to that within the handshake (RFC 9368 section 2.2, RFC 9369 section 4).
+    #[must_use]
+    pub const fn is_compatible_with(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::V1 | Self::V2, Self::V1 | Self::V2) => true,
+        }
+    }
+}
+
+/// To which of `ours`, best first, a server would rather go over than stay with the version that its
+/// client began with. Never to an older one: who begins with a newer version does so on purpose, and
+/// may not be able to go back.
+pub fn better(original: Version, ours: &[Version]) -> impl Iterator<Item = Version> + '_ {
+    let preferred = ours.iter().copied().take_while(move |ours| *ours != original);
+    preferred.filter(move |ours| *ours > original && original.is_compatible_with(*ours))
+}
+
+/// Which of `ours`, best first, a server chooses for a client that began with `original` and offers
+/// what it says in `client` (RFC 9368 section 2.3).
+pub fn negotiate(
+    original: Version,
+    ours: &[Version],
+    client: Option<&VersionInformation>,
+) -> Version {
+    // One that says it began otherwise is told so by `check_chosen`.
+    let honest = client.filter(|client| client.chosen == original.number());
+    let offered = |version: &Version| {
+        honest.is_some_and(|client| client.available.contains(&version.number()))
+    };
+    better(original, ours).find(offered).unwrap_or(original)
+}
+
 /// Which of `ours`, best first, a client chooses if the server supports `theirs`.
 pub fn choose(ours: &[Version], theirs: impl IntoIterator<Item = u32>) -> Option<Version> {
     let theirs: Vec<u32> = theirs.into_iter().collect();
@@ -49,23 +83,25 @@ fn negotiation_error(reason: &'static str) -> TransportError {
     TransportError::new(TransportErrorCode::VERSION_NEGOTIATION_ERROR, reason)
 }
 
-/// Checks that the peer uses the same `version` for this connection (RFC 9368 section 4).
+/// Checks that the peer says it chose `version` (RFC 9368 section 4). Peers of before that RFC say
+/// nothing, and never leave the `original` version.
 ///
 /// # Errors
 /// VERSION_NEGOTIATION_ERROR.
 pub fn check_chosen(
     version: Version,
+    original: Version,
     peer: Option<&VersionInformation>,
 ) -> Result<(), TransportError> {
-    if peer.is_none_or(|peer| peer.chosen == version.number()) {
+    if peer.map_or(original.number(), |peer| peer.chosen) == version.number() {
         return Ok(());
     }
     Err(negotiation_error("the peer chose another version"))
 }
 
 /// Checks that a client that followed a Version Negotiation packet to `version` would have done the same
-/// if that had named what the server says it supports. Otherwise somebody on the path made it use
-/// another version than the best (RFC 9368 section 4).
+/// if that had named what the server says it supports, and the version that it chose. Otherwise
+/// somebody on the path made it use another version than the best (RFC 9368 section 4).
 ///
 /// # Errors
 /// VERSION_NEGOTIATION_ERROR.
@@ -75,7 +111,11 @@ pub fn check_downgrade(
     server: Option<&VersionInformation>,
 ) -> Result<(), TransportError> {
     let chosen = match (server, version) {
-        (Some(server), _) => choose(ours, server.available.iter().copied()),
+        (Some(server), _) if server.available.is_empty() => None,
+        (Some(server), _) => {
+            let chosen = std::iter::once(server.chosen);
+            choose(ours, server.available.iter().copied().chain(chosen))
+        }
         // Servers of before RFC 9368 know version 1 only (section 8).
         (None, Version::V1) => Some(Version::V1),
         (None, Version::V2) => None,
@@ -120,8 +160,38 @@ mod tests {
         assert!(!check(Some(&information(V1, &[V1, V2])), V1));
         assert!(check(Some(&information(V2, &[V1, V2])), V2));
         assert!(check(None, V1) && !check(None, V2));
-        assert!(check_chosen(V1, None).is_ok());
-        assert!(check_chosen(V1, Some(&information(V1, &[V2]))).is_ok());
-        assert!(check_chosen(V1, Some(&information(V2, &[V1]))).is_err());
+        // What the server chose counts as supported, unless it supports nothing.
+        assert!(check(Some(&information(V2, &[V1])), V2));
+        assert!(!check(Some(&information(V2, &[V1])), V1));
+        assert!(!check(Some(&information(V1, &[])), V1));
+    }
+
+    #[test]
+    fn the_peer_must_confirm_the_version() {
+        let check = |version, original, peer: Option<VersionInformation>| {
+            check_chosen(version, original, peer.as_ref()).is_ok()
+        };
+        for version in Version::ALL {
+            assert!(check(version, version, None));
+            for original in Version::ALL {
+                assert!(check(version, original, Some(information(version, &[]))));
+                let other = if version == V1 { V2 } else { V1 };
+                assert!(!check(version, original, Some(information(other, &[V1, V2]))));
+            }
+        }
+        assert!(!check(V2, V1, None) && !check(V1, V2, None));
+    }
+
+    #[test]
+    fn a_server_takes_the_best_that_the_client_offers_and_never_an_older_one() {
+        let offer = information(V1, &[V1, V2]);
+        assert_eq!(negotiate(V1, &[V2, V1], Some(&offer)), V2);
+        assert_eq!(negotiate(V1, &[V1, V2], Some(&offer)), V1);
+        assert_eq!(negotiate(V2, &[V1, V2], Some(&information(V2, &[V2, V1]))), V2);
+        assert_eq!(negotiate(V1, &[V2, V1], Some(&information(V1, &[V1]))), V1);
+        assert_eq!(negotiate(V1, &[V1], Some(&offer)), V1);
+        assert_eq!(negotiate(V1, &[V2, V1], Some(&information(V1, &[]))), V1);
+        assert_eq!(negotiate(V1, &[V2, V1], None), V1);
+        assert_eq!(negotiate(V1, &[V2, V1], Some(&information(V2, &[V1, V2]))), V1);
     }
 }

@@ -1,11 +1,12 @@
 //! What a server may answer to a client's first packet instead of continuing the handshake: Retry
 //! (RFC 9000 section 8.1.2) and Version Negotiation (section 6).
 
+use super::negotiation::Negotiation;
 use super::{Connection, State};
 use crate::crypto::{ClientCrypto, retry};
 use crate::error::ConnectionError;
 use crate::error::TransportError;
-use crate::ids::{ConnectionId, SpaceId};
+use crate::ids::{ConnectionId, Side, SpaceId};
 use crate::version::{self, Version};
 use crate::wire::packet::{RetryPacket, VersionNegotiationPacket};
 use crate::wire::transport_parameters::{TransportParameters, VersionInformation};
@@ -51,6 +52,7 @@ impl Connection {
             && retry::is_authentic(self.version, &original, whole);
         let Some(crypto) = self.handshake.retry.crypto.as_ref().filter(|_| is_ours) else { return };
         let Ok(keys) = crypto.initial_keys(self.version.number(), &packet.scid) else { return };
+        self.negotiation.forget_keys();
         self.handshake.retry.source = Some(packet.scid);
         self.handshake.retry.token = token.to_vec();
         self.path.remote_cids.set_handshake_cid(packet.scid);
@@ -99,9 +101,12 @@ impl Connection {
         self.handshake.local.encode(self.side, &mut parameters);
         let (number, server_name) = (version.number(), &self.handshake.retry.server_name);
         let keys = crypto.initial_keys(number, &self.handshake.original_dcid).ok()?;
-        self.handshake.session = crypto.start_session(number, server_name, parameters).ok()?;
+        let negotiation = Negotiation::client(version, &self.versions, self.extensions);
+        let versions = negotiation.session_versions();
+        self.handshake.session = crypto.start_session(versions, server_name, parameters).ok()?;
         self.abandon_0rtt(now);
         self.version = version;
+        self.negotiation = negotiation;
         self.handshake.retry.negotiated = true;
         // Tokens are good for one version (RFC 9369 section 5).
         self.handshake.retry.token.clear();
@@ -120,10 +125,16 @@ impl Connection {
             return Ok(());
         }
         let information = peer.version_information.as_ref();
-        version::check_chosen(self.version, information)?;
-        if self.handshake.retry.negotiated {
-            version::check_downgrade(self.version, &self.versions, information)?;
+        let original = self.negotiation.original;
+        match self.side {
+            Side::Server => version::check_chosen(original, original, information),
+            Side::Client => {
+                version::check_chosen(self.version, original, information)?;
+                if self.handshake.retry.negotiated {
+                    version::check_downgrade(original, &self.versions, information)?;
+                }
+                Ok(())
+            }
         }
-        Ok(())
     }
 }

@@ -145,7 +145,7 @@ impl Connection {
         space: SpaceId,
     ) -> Result<(), TransportError> {
         while let Some(data) = self.spaces[space as usize].crypto.take_input() {
-            self.handshake.session.read_handshake(space, &data)?;
+            self.read_handshake(space, &data)?;
         }
         self.drive_handshake(now)
     }
@@ -220,6 +220,9 @@ impl Connection {
     pub(super) fn discard_space(&mut self, now: Instant, space: SpaceId) {
         if self.spaces[space as usize].keys.take().is_none() {
             return;
+        }
+        if space == SpaceId::Initial {
+            self.negotiation.forget_keys();
         }
         let s = &mut self.spaces[space as usize];
         s.crypto = Default::default();

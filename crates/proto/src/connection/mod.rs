@@ -14,6 +14,7 @@ mod key_update;
 mod liveness;
 mod migration;
 mod mtu;
+mod negotiation;
 mod observed;
 mod opening;
 mod outcome;
@@ -38,7 +39,9 @@ pub use transmit::Transmit;
 
 use crate::cid_generator::{ConnectionIdGenerator, new_cid};
 use crate::config::{Extensions, PreferredAddresses, SocketFeatures, TransportConfig};
-use crate::crypto::{ClientCrypto, ExportError, Keys, ServerCryptoConfig, Session, StartError};
+use crate::crypto::{
+    ClientCrypto, ExportError, Keys, ServerCrypto, Session, SessionVersions, StartError,
+};
 pub use crate::egress::SendDatagramError;
 use crate::egress::{DatagramQueue, Egress};
 use crate::endpoint::ConnectError;
@@ -58,6 +61,7 @@ use close::CloseState;
 use handshake::Handshake;
 use key_update::KeyPhases;
 use migration::Migration;
+use negotiation::{AwaitedHello, Negotiation};
 use observed::Observed;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -136,6 +140,7 @@ pub struct Connection {
     reset_key: ResetKey,
     version: Version,
     versions: Vec<Version>,
+    negotiation: Negotiation,
     connection_ids: Arc<dyn ConnectionIdGenerator>,
     connection_id_lifetime: Option<Duration>,
     /// How many packets had been received when this end's identifiers were last replaced.
@@ -208,9 +213,10 @@ impl Connection {
     ) -> Result<Self, ConnectError> {
         let remote_cid = new.original_dcid;
         let keys = crypto.initial_keys(new.version.number(), &new.original_dcid)?;
-        let version = new.version.number();
-        let mut connection = Self::new(new, remote_cid, None, keys, |params| {
-            crypto.start_session(version, server_name, params)
+        let negotiation = Negotiation::client(new.version, &new.versions, new.extensions);
+        let versions = negotiation.session_versions();
+        let mut connection = Self::new(new, negotiation, remote_cid, None, keys, |params| {
+            crypto.start_session(versions, server_name, params)
         })?;
         connection.handshake.retry.crypto = Some(crypto);
         connection.handshake.retry.server_name = server_name.to_owned();
@@ -222,20 +228,23 @@ impl Connection {
     pub(crate) fn server(
         now: Instant,
         new: NewConnection,
-        crypto: &dyn ServerCryptoConfig,
+        crypto: &ServerCrypto,
         opening: Opening,
     ) -> Result<Self, ConnectError> {
         let Opening { remote_cid, initial_dcid, retry_source, validated, new_token } = opening;
         let version = new.version.number();
         let keys = crypto.initial_keys(version, &initial_dcid)?;
-        let start = |params| crypto.start_session(version, params);
-        let mut connection = Self::new(new, remote_cid, retry_source, keys, start)?;
+        let hello = AwaitedHello::new(crypto.clone(), initial_dcid);
+        let negotiation = Negotiation::server(new.version, &new.versions, new.extensions, hello);
+        let start = |params| crypto.start_session(SessionVersions::fixed(version), params);
+        let mut connection = Self::new(new, negotiation, remote_cid, retry_source, keys, start)?;
         connection.admitted(now, validated, new_token);
         Ok(connection)
     }
 
     fn new(
         new: NewConnection,
+        negotiation: Negotiation,
         remote_cid: ConnectionId,
         retry_source: Option<ConnectionId>,
         initial_keys: Keys,
@@ -315,6 +324,7 @@ impl Connection {
             reset_token: None,
             version,
             versions,
+            negotiation,
             connection_ids,
             connection_id_lifetime,
             rotated_at: 0,
@@ -370,7 +380,7 @@ impl Connection {
         self.state == State::Drained
     }
 
-    /// The version of QUIC that the connection uses. A client's may change until the server has answered.
+    /// The version of QUIC that the connection uses. It may change until the server has answered.
     #[must_use]
     pub fn version(&self) -> Version {
         self.version

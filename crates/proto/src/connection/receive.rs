@@ -162,7 +162,7 @@ impl Connection {
     fn handle_packets(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
         let mut packets = Coalesced::new(self.header_rules);
         while let Some(Ok(packet)) = packets.next(datagram) {
-            if packet.version().is_some_and(|version| version != self.version) {
+            if !self.is_of_our_version(&packet) {
                 continue;
             }
             match packet {
@@ -197,6 +197,9 @@ impl Connection {
             // RFC 9000 section 14.1.
             return;
         }
+        if packet.ty == PacketType::Initial {
+            self.prepare_to_open(packet.version);
+        }
         let Some(opened) = self.remove_protection(packet, datagram) else {
             self.on_undecryptable(now, space);
             return;
@@ -212,6 +215,9 @@ impl Connection {
         if packet.ty.is_long() && !self.is_from_peer(space, packet.scid) {
             return;
         }
+        if packet.ty == PacketType::Initial {
+            self.follow_version(packet.version);
+        }
         if let Err(error) = self.on_packet(now, arrival, packet, &opened) {
             self.fail(now, error);
         }
@@ -226,9 +232,8 @@ impl Connection {
         let space = &self.spaces[packet.ty.space() as usize];
         let keys = match packet.ty {
             PacketType::ZeroRtt => self.zero_rtt.opener()?,
-            PacketType::Initial | PacketType::Handshake | PacketType::OneRtt => {
-                &space.keys.as_ref()?.remote
-            }
+            PacketType::Initial => self.initial_opener(packet.version)?,
+            PacketType::Handshake | PacketType::OneRtt => &space.keys.as_ref()?.remote,
         };
         let (header, pn) = unprotect(keys, space.acks.largest(), packet, datagram)?;
         // A failed attempt destroys the payload, so the right key must be chosen up front.
@@ -326,6 +331,8 @@ impl Connection {
                     acked = true;
                 }
                 Frame::Crypto { offset, data } => {
+                    // A server says nothing to TLS before it has chosen (RFC 9369 section 4.1).
+                    self.negotiation.close();
                     let stream = &mut self.spaces[space as usize].crypto;
                     stream.receive(offset, data).map_err(|e| e.in_frame(info.first_type))?;
                     crypto = true;

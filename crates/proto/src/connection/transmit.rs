@@ -264,10 +264,10 @@ impl Connection {
             SpaceId::Handshake => Some(LongType::Handshake),
             SpaceId::Data => self.is_sending_0rtt().then_some(LongType::ZeroRtt),
         };
+        let version = if self.is_early(space) { self.negotiation.original } else { self.version };
         let layout = match ty {
             Some(ty) => {
-                LongHeader { version: self.version, ty, dcid, scid: self.handshake.local_cid }
-                    .encode(number, out)
+                LongHeader { version, ty, dcid, scid: self.handshake.local_cid }.encode(number, out)
             }
             None => ShortHeader { dcid, spin: false, key_phase: self.key_phases.bit }
                 .encode(number, out),

@@ -43,13 +43,13 @@ impl ExtensionSearch {
         }
     }
 
-    /// Reads on.
-    pub fn read(&mut self, mut bytes: &[u8]) {
+    /// Reads on. Returns what comes after the type and length of the extension, if that is found.
+    pub fn read<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
         while !self.found {
             let skipped = self.skip.min(bytes.len());
             self.skip -= skipped;
             let Some((&byte, rest)) = bytes.get(skipped..).and_then(<[u8]>::split_first) else {
-                return;
+                return &[];
             };
             bytes = rest;
             self.number = self.number << 8 | u32::from(byte);
@@ -58,6 +58,7 @@ impl ExtensionSearch {
                 self.on_number();
             }
         }
+        bytes
     }
 
     fn on_number(&mut self) {
@@ -79,6 +80,13 @@ impl ExtensionSearch {
     pub const fn found(&self) -> bool {
         self.found
     }
+}
+
+/// The transport parameters in a whole ClientHello; `None` if there are none.
+pub fn transport_parameters(hello: &[u8]) -> Option<&[u8]> {
+    let mut search = ExtensionSearch::new(TRANSPORT_PARAMETERS);
+    let rest = search.read(hello);
+    rest.get(..search.skip).filter(|_| search.found)
 }
 
 #[cfg(test)]
@@ -108,9 +116,21 @@ mod tests {
         for piece in [1, 2, 3, 7, 1000] {
             for (hello, expected) in [(&with, true), (&without, false)] {
                 let mut search = ExtensionSearch::new(TRANSPORT_PARAMETERS);
-                hello.chunks(piece).for_each(|bytes| search.read(bytes));
+                for bytes in hello.chunks(piece) {
+                    search.read(bytes);
+                }
                 assert_eq!(search.found(), expected, "{piece}");
             }
         }
+    }
+
+    #[test]
+    fn parameters_are_read_from_a_whole_message_only() {
+        let whole = hello(&[(0, 300), (TRANSPORT_PARAMETERS, 5), (1, 70)]);
+        assert_eq!(transport_parameters(&whole), Some(&[0x39; 5][..]));
+        assert_eq!(transport_parameters(&whole[..whole.len() - 74]), Some(&[0x39; 5][..]));
+        (0..whole.len() - 74).for_each(|len| assert_eq!(transport_parameters(&whole[..len]), None));
+        assert_eq!(transport_parameters(&hello(&[(TRANSPORT_PARAMETERS, 0)])), Some(&[][..]));
+        assert_eq!(transport_parameters(&hello(&[(0xffa5, 5)])), None);
     }
 }

@@ -5,11 +5,14 @@
 //! shape, but nothing is secret.
 
 mod client_hello;
+mod conversion;
 pub mod null;
 pub mod retry;
 pub mod rustls;
 #[cfg(test)]
 pub(crate) mod tests;
+mod ticket_filter;
+mod traffic_secret;
 
 use std::fmt;
 use std::sync::Arc;
@@ -231,6 +234,11 @@ pub struct ExportError;
 
 /// One end of one handshake.
 pub trait Session: Send {
+    /// Goes over to `version` on a client that learns, before it has Handshake keys, that the server
+    /// has chosen that (RFC 9368 section 2.3): all keys after those of 0-RTT are of this version.
+    /// The session must have been started without [`SessionVersions::negotiated`].
+    fn set_version(&mut self, version: Version);
+
     /// Processes CRYPTO bytes of a level, which must be in order and without gaps. `SpaceId`
     /// specifies the level: Initial, Handshake, or Data for 1-RTT. Call
     /// [`write_handshake`](Self::write_handshake) afterwards.
@@ -306,6 +314,24 @@ pub enum StartError {
     Tls(String),
 }
 
+/// The versions of QUIC that a session is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionVersions {
+    /// The version of the client's first packets, and so of 0-RTT.
+    pub original: u32,
+    /// The version of everything else, if it is known from the start. Otherwise it is `original`,
+    /// unless [`Session::set_version`] names another.
+    pub negotiated: Option<u32>,
+}
+
+impl SessionVersions {
+    /// One version that stays.
+    #[must_use]
+    pub const fn fixed(version: u32) -> Self {
+        Self { original: version, negotiated: Some(version) }
+    }
+}
+
 /// Starts client sessions.
 pub trait ClientCryptoConfig: Send + Sync + fmt::Debug {
     /// Starts a session for one connection to `server_name`. `transport_parameters` is the encoded
@@ -315,7 +341,7 @@ pub trait ClientCryptoConfig: Send + Sync + fmt::Debug {
     /// The version is not supported, the name is invalid, or the configuration is unusable.
     fn start_session(
         &self,
-        version: u32,
+        versions: SessionVersions,
         server_name: &str,
         transport_parameters: Vec<u8>,
     ) -> Result<Box<dyn Session>, StartError>;
@@ -336,9 +362,14 @@ pub trait ServerCryptoConfig: Send + Sync + fmt::Debug {
     /// The version is not supported, or the configuration is unusable.
     fn start_session(
         &self,
-        version: u32,
+        versions: SessionVersions,
         transport_parameters: Vec<u8>,
     ) -> Result<Box<dyn Session>, StartError>;
+
+    /// The encoded transport parameters in the ClientHello at the start of `handshake`, which must
+    /// contain all of that message, without its being processed. `None` if there are none; what is
+    /// wrong then is for a session to say.
+    fn client_parameters<'a>(&self, handshake: &'a [u8]) -> Option<&'a [u8]>;
 
     /// A server's Initial keys for a client whose first Initial packet has the destination `dcid`
     /// (RFC 9001 section 5.2).
@@ -356,6 +387,12 @@ pub type ServerCrypto = Arc<dyn ServerCryptoConfig>;
 
 fn check_version(version: u32) -> Result<Version, StartError> {
     Version::from_number(version).ok_or(StartError::UnsupportedVersion(version))
+}
+
+/// The original version, and the negotiated one if it is known.
+fn check_versions(versions: SessionVersions) -> Result<(Version, Option<Version>), StartError> {
+    let SessionVersions { original, negotiated } = versions;
+    Ok((check_version(original)?, negotiated.map(check_version).transpose()?))
 }
 
 /// Checks that CRYPTO bytes came in packets of the level that the handshake has reached (RFC 9001

@@ -1,4 +1,5 @@
-//! TLS 1.3 with rustls, using the AEADs of the configured crypto provider.
+//! TLS 1.3 with rustls, using the AEADs of the configured crypto provider. Sessions that go over to
+//! another version than they were started with use those of `ring` from then on.
 //!
 //! 0-RTT is disabled unless it is asked for: configurations are taken by value so that neither end
 //! offers it by mistake.
@@ -11,11 +12,14 @@ use rustls::quic;
 use rustls::server::{ProducesTickets, ServerSessionMemoryCache};
 use rustls::{CipherSuite, SupportedCipherSuite};
 
-use super::client_hello::{ExtensionSearch, TRANSPORT_PARAMETERS};
+use super::client_hello::{self, ExtensionSearch, TRANSPORT_PARAMETERS};
+use super::conversion::{Conversion, SecretLog};
+use super::ticket_filter::TicketFilter;
+use super::traffic_secret::Protection;
 use super::{
     ClientCryptoConfig, DirectionalKeys, ExportError, HeaderKey, KeyChange, Keys, MASK_LEN,
-    PacketKey, PacketKeys, ProtectionError, SAMPLE_LEN, ServerCryptoConfig, Session, StartError,
-    TAG_LEN, check_level, check_version,
+    PacketKey, PacketKeys, ProtectionError, SAMPLE_LEN, ServerCryptoConfig, Session,
+    SessionVersions, StartError, TAG_LEN, check_level, check_version, check_versions,
 };
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{ConnectionId, Side, SpaceId};
@@ -86,25 +90,29 @@ impl fmt::Debug for RustlsClientConfig {
 impl ClientCryptoConfig for RustlsClientConfig {
     fn start_session(
         &self,
-        version: u32,
+        versions: SessionVersions,
         server_name: &str,
         transport_parameters: Vec<u8>,
     ) -> Result<Box<dyn Session>, StartError> {
-        let version = check_version(version)?;
+        let (original, negotiated) = check_versions(versions)?;
         let name = ServerName::try_from(server_name)
             .map_err(|_| StartError::InvalidServerName(server_name.to_owned()))?
             .to_owned();
-        let tls = quic::ClientConnection::new(
-            Arc::clone(match version {
-                Version::V1 => &self.tls,
-                Version::V2 => &self.tls_2,
-            }),
-            quic_version(version),
-            name,
-            transport_parameters,
-        )
-        .map_err(|error| StartError::Tls(error.to_string()))?;
-        Ok(Box::new(RustlsSession::new(tls.into(), Some(server_name.to_owned()))))
+        let mut tls = Arc::clone(match original {
+            Version::V1 => &self.tls,
+            Version::V2 => &self.tls_2,
+        });
+        let conversion = (negotiated != Some(original)).then(|| {
+            let tls = Arc::make_mut(&mut tls);
+            let log = Arc::new(SecretLog::new(tls.key_log.clone()));
+            tls.key_log = log.clone();
+            Conversion::new(log, Side::Client, negotiated)
+        });
+        let (version, parameters) = (quic_version(original), transport_parameters);
+        let tls = quic::ClientConnection::new(tls, version, name, parameters)
+            .map_err(|error| StartError::Tls(error.to_string()))?;
+        let server_name = Some(server_name.to_owned());
+        Ok(Box::new(RustlsSession::new(tls.into(), server_name, conversion)))
     }
 
     fn initial_keys(&self, version: u32, dcid: &ConnectionId) -> Result<Keys, StartError> {
@@ -216,20 +224,31 @@ impl fmt::Debug for RustlsServerConfig {
 impl ServerCryptoConfig for RustlsServerConfig {
     fn start_session(
         &self,
-        version: u32,
+        versions: SessionVersions,
         transport_parameters: Vec<u8>,
     ) -> Result<Box<dyn Session>, StartError> {
-        let version = check_version(version)?;
-        let tls = quic::ServerConnection::new(
-            match version {
-                Version::V1 => self.tls(&transport_parameters),
-                Version::V2 => self.tls_2.clone(),
-            },
-            quic_version(version),
-            transport_parameters,
-        )
-        .map_err(|error| StartError::Tls(error.to_string()))?;
-        Ok(Box::new(RustlsSession::new(tls.into(), None)))
+        let (original, negotiated) = check_versions(versions)?;
+        let mut tls = match original {
+            Version::V1 => self.tls(&transport_parameters),
+            Version::V2 => self.tls_2.clone(),
+        };
+        let conversion = (negotiated != Some(original)).then(|| {
+            let tls = Arc::make_mut(&mut tls);
+            // A ticket would be good for the version that the client did not begin with (RFC 9369
+            // section 5).
+            tls.send_tls13_tickets = 0;
+            let log = Arc::new(SecretLog::new(tls.key_log.clone()));
+            tls.key_log = log.clone();
+            Conversion::new(log, Side::Server, negotiated)
+        });
+        let (version, parameters) = (quic_version(original), transport_parameters);
+        let tls = quic::ServerConnection::new(tls, version, parameters)
+            .map_err(|error| StartError::Tls(error.to_string()))?;
+        Ok(Box::new(RustlsSession::new(tls.into(), None, conversion)))
+    }
+
+    fn client_parameters<'a>(&self, handshake: &'a [u8]) -> Option<&'a [u8]> {
+        client_hello::transport_parameters(handshake)
     }
 
     fn initial_keys(&self, version: u32, dcid: &ConnectionId) -> Result<Keys, StartError> {
@@ -293,12 +312,29 @@ struct RustlsSession {
     parameters: ExtensionSearch,
     /// The traffic secrets of the key phase after the last one handed out.
     secrets: Option<quic::Secrets>,
+    /// Derives the keys of another version than that of `tls`, if the session goes over to one or
+    /// still may.
+    conversion: Option<Conversion>,
+    /// On a client that has gone over: tickets are good for the version that it did not begin with
+    /// (RFC 9369 section 5).
+    tickets: TicketFilter,
 }
 
 impl RustlsSession {
-    const fn new(tls: quic::Connection, server_name: Option<String>) -> Self {
-        let parameters = ExtensionSearch::new(TRANSPORT_PARAMETERS);
-        Self { tls, server_name, has_handshake_keys: false, parameters, secrets: None }
+    fn new(
+        tls: quic::Connection,
+        server_name: Option<String>,
+        conversion: Option<Conversion>,
+    ) -> Self {
+        Self {
+            tls,
+            server_name,
+            has_handshake_keys: false,
+            parameters: ExtensionSearch::new(TRANSPORT_PARAMETERS),
+            secrets: None,
+            conversion,
+            tickets: TicketFilter::default(),
+        }
     }
 
     fn read_level(&self) -> SpaceId {
@@ -321,6 +357,30 @@ impl RustlsSession {
         Ok(())
     }
 
+    /// Checks that keys of another version can be derived if that is wanted.
+    fn check_suite(&self) -> Result<(), TransportError> {
+        let converts = self.conversion.as_ref().is_some_and(Conversion::is_wanted);
+        let suite = self.tls.negotiated_cipher_suite().filter(|_| converts);
+        if suite.is_some_and(|suite| Protection::of(suite.suite()).is_none()) {
+            let code = TransportErrorCode::INTERNAL_ERROR;
+            return Err(TransportError::new(
+                code,
+                "cipher suite unknown for the negotiated version",
+            ));
+        }
+        Ok(())
+    }
+
+    /// What `derive` makes of the secrets if the session goes over to another version. It succeeds
+    /// then, because the cipher suite is known.
+    fn converted<T>(
+        &mut self,
+        derive: impl FnOnce(&mut Conversion, CipherSuite) -> Option<T>,
+    ) -> Option<T> {
+        let suite = self.tls.negotiated_cipher_suite()?.suite();
+        derive(self.conversion.as_mut()?, suite)
+    }
+
     fn error(&self, error: &rustls::Error) -> TransportError {
         let code = match (self.tls.alert(), error) {
             (Some(alert), _) => TransportErrorCode::crypto(alert.into()),
@@ -332,6 +392,12 @@ impl RustlsSession {
 }
 
 impl Session for RustlsSession {
+    fn set_version(&mut self, version: Version) {
+        if let Some(conversion) = &mut self.conversion {
+            conversion.set_version(version);
+        }
+    }
+
     fn read_handshake(&mut self, level: SpaceId, data: &[u8]) -> Result<(), TransportError> {
         if data.is_empty() {
             return Ok(());
@@ -340,7 +406,14 @@ impl Session for RustlsSession {
         if level == SpaceId::Initial {
             self.parameters.read(data);
         }
-        self.tls.read_hs(data).map_err(|error| self.error(&error))?;
+        let is_client = matches!(self.tls, quic::Connection::Client(_));
+        let read = if level == SpaceId::Data && is_client && self.conversion.is_some() {
+            self.tls.read_hs(&self.tickets.pass(data))
+        } else {
+            self.tls.read_hs(data)
+        };
+        read.map_err(|error| self.error(&error))?;
+        self.check_suite()?;
         self.check_parameters()
     }
 
@@ -348,9 +421,16 @@ impl Session for RustlsSession {
         Some(match self.tls.write_hs(out)? {
             quic::KeyChange::Handshake { keys } => {
                 self.has_handshake_keys = true;
-                KeyChange::Handshake(keys.into())
+                // Now that the server has spoken, the version is settled.
+                self.conversion = self.conversion.take().filter(Conversion::is_wanted);
+                let converted =
+                    self.converted(|conversion, suite| conversion.handshake_keys(suite));
+                KeyChange::Handshake(converted.unwrap_or_else(|| keys.into()))
             }
             quic::KeyChange::OneRtt { keys, mut next } => {
+                if let Some((keys, next)) = self.converted(Conversion::one_rtt_keys) {
+                    return Some(KeyChange::OneRtt { keys, next });
+                }
                 let second = next.next_packet_keys().into();
                 self.secrets = Some(next);
                 KeyChange::OneRtt { keys: keys.into(), next: second }
@@ -406,7 +486,10 @@ impl Session for RustlsSession {
     }
 
     fn next_1rtt_keys(&mut self) -> Option<PacketKeys> {
-        Some(self.secrets.as_mut()?.next_packet_keys().into())
+        match &mut self.conversion {
+            Some(conversion) => conversion.next_packet_keys(),
+            None => Some(self.secrets.as_mut()?.next_packet_keys().into()),
+        }
     }
 
     fn export_keying_material(

@@ -40,9 +40,9 @@ impl Endpoint {
             return DatagramEvent::Drop;
         }
         let token = datagram.get(packet.token.clone()).unwrap_or_default();
-        let verdict = self.tokens.judge(now, remote, &packet.dcid, token);
-        let retried = matches!(verdict, TokenVerdict::Retried { .. });
         let version = packet.version.unwrap_or(Version::V1);
+        let verdict = self.tokens.judge(now, version, remote, &packet.dcid, token);
+        let retried = matches!(verdict, TokenVerdict::Retried { .. });
         let opener = Opener { remote, version, dcid: packet.dcid, scid: packet.scid, retried };
         let validated = verdict != TokenVerdict::Unknown;
         let full = self.connections.len() >= self.config.max_connections;
@@ -105,8 +105,8 @@ impl Endpoint {
         let remote = opener.remote;
         let new = self.describe(Side::Server, remote, transport, original_dcid, local_cid, seed);
         let new = NewConnection { version: opener.version, ..new };
-        let new_token =
-            if self.config.new_tokens { self.tokens.for_later(now, remote) } else { None };
+        let new_token = self.config.new_tokens.then_some(opener.version);
+        let new_token = new_token.and_then(|version| self.tokens.for_later(now, version, remote));
         let opening = Opening {
             remote_cid: opener.scid,
             initial_dcid: opener.dcid,
@@ -114,7 +114,7 @@ impl Endpoint {
             validated,
             new_token,
         };
-        let Ok(connection) = Connection::server(now, new, &*server.crypto, opening) else {
+        let Ok(connection) = Connection::server(now, new, &server.crypto, opening) else {
             return DatagramEvent::Drop;
         };
         let handle = self.register(Entry::new(&[local_cid, opener.dcid]));
@@ -159,7 +159,8 @@ impl Endpoint {
 
     fn retry_packet(&mut self, now: Instant, opener: &Opener) -> Option<Vec<u8>> {
         let scid = self.new_cid();
-        let token = self.tokens.for_retry(now, opener.remote, &scid, &opener.dcid)?;
+        let Opener { version, remote, dcid, .. } = opener;
+        let token = self.tokens.for_retry(now, *version, *remote, &scid, dcid)?;
         let mut out = Vec::new();
         encode_retry(opener.version, opener.scid, scid, &token, &mut out);
         let tag = retry::integrity_tag(opener.version, &opener.dcid, &out)?;

@@ -2,6 +2,7 @@
 
 use super::token::{TokenVerdict, Tokens};
 use crate::ids::ConnectionId;
+use crate::version::Version;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::time::Instant;
@@ -12,13 +13,16 @@ pub fn tokens(data: &[u8]) {
     let (now, remote) = (Instant::now(), ([192, 0, 2, 1], 1000).into());
     let mut tokens = Tokens::new(None, StdRng::from_seed([7; 32]));
     let dcid = ConnectionId::new(&[5; 8]).unwrap_or_default();
-    let proper = [tokens.for_retry(now, remote, &dcid, &dcid), tokens.for_later(now, remote)];
+    let proper = [
+        tokens.for_retry(now, Version::V1, remote, &dcid, &dcid),
+        tokens.for_later(now, Version::V1, remote),
+    ];
     for proper in proper.into_iter().flatten() {
         let mut changed = proper.clone();
         changed.resize(proper.len().max(data.len()), 0);
         changed.iter_mut().zip(data).for_each(|(byte, change)| *byte ^= change);
         for token in [&changed[..], data] {
-            let verdict = tokens.judge(now, remote, &dcid, token);
+            let verdict = tokens.judge(now, Version::V1, remote, &dcid, token);
             let proves = match verdict {
                 TokenVerdict::Retried { .. } | TokenVerdict::Known => true,
                 TokenVerdict::Unknown | TokenVerdict::Invalid => false,

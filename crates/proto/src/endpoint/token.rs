@@ -2,11 +2,13 @@
 //! 8.1): those of Retry packets, and those of NEW_TOKEN frames for later connections.
 //!
 //! A token is `kind | salt | AEAD(age, original identifier)`. Each is sealed with a key of its own,
-//! derived from the server's secret and the salt. What it is bound to, the address and for a Retry
-//! also the port and the identifier that the Retry chose, is authenticated but not contained.
+//! derived from the server's secret and the salt. What it is bound to, the version, the address
+//! and for a Retry also the port and the identifier that the Retry chose, is authenticated but not
+//! contained.
 
 use crate::config::TokenKey;
 use crate::ids::ConnectionId;
+use crate::version::Version;
 use rand::RngCore;
 use rand::rngs::StdRng;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -91,22 +93,34 @@ impl Tokens {
         Self { rng, keys, used: Default::default() }
     }
 
-    /// The token of a Retry with the source `retry_scid`, to the client at `remote` whose first
-    /// Initial was for `original_dcid`. `None` only if the AEAD fails.
+    /// The token of a Retry of this version with the source `retry_scid`, to the client at `remote`
+    /// whose first Initial was for `original_dcid`. `None` only if the AEAD fails.
     pub fn for_retry(
         &mut self,
         now: Instant,
+        version: Version,
         remote: SocketAddr,
         retry_scid: &ConnectionId,
         original_dcid: &ConnectionId,
     ) -> Option<Vec<u8>> {
-        self.seal(now, Kind::Retry, &binding(Kind::Retry, remote, retry_scid), original_dcid)
+        self.seal(
+            now,
+            Kind::Retry,
+            &binding(Kind::Retry, version, remote, retry_scid),
+            original_dcid,
+        )
     }
 
-    /// A token for a later connection from the address of `remote`. `None` only if the AEAD fails.
-    pub fn for_later(&mut self, now: Instant, remote: SocketAddr) -> Option<Vec<u8>> {
+    /// A token for a later connection from the address of `remote` that begins with this version.
+    /// `None` only if the AEAD fails.
+    pub fn for_later(
+        &mut self,
+        now: Instant,
+        version: Version,
+        remote: SocketAddr,
+    ) -> Option<Vec<u8>> {
         let none = ConnectionId::default();
-        self.seal(now, Kind::NewToken, &binding(Kind::NewToken, remote, &none), &none)
+        self.seal(now, Kind::NewToken, &binding(Kind::NewToken, version, remote, &none), &none)
     }
 
     fn seal(
@@ -126,10 +140,11 @@ impl Tokens {
         Some([&kind.magic()[..], &salt, &sealed].concat())
     }
 
-    /// Judges the `token` of an Initial packet for `dcid` that came from `remote`.
+    /// Judges the `token` of an Initial packet of this version for `dcid` that came from `remote`.
     pub fn judge(
         &mut self,
         now: Instant,
+        version: Version,
         remote: SocketAddr,
         dcid: &ConnectionId,
         token: &[u8],
@@ -137,7 +152,7 @@ impl Tokens {
         let Some((kind, salt, sealed)) = split(token) else { return TokenVerdict::Unknown };
         self.keys.rotate(now, &mut self.rng);
         let fresh = !self.used[kind as usize].contains(&salt);
-        let opened = self.open(now, kind, &binding(kind, remote, dcid), &salt, sealed);
+        let opened = self.open(now, kind, &binding(kind, version, remote, dcid), &salt, sealed);
         match (kind, opened.filter(|_| fresh)) {
             (Kind::Retry, Some(original_dcid)) => TokenVerdict::Retried { original_dcid },
             (Kind::Retry, None) => TokenVerdict::Invalid,
@@ -189,9 +204,10 @@ fn split(token: &[u8]) -> Option<(Kind, Salt, &[u8])> {
     Some((kind, *salt, sealed))
 }
 
-/// What a token is bound to.
-fn binding(kind: Kind, remote: SocketAddr, retry_scid: &ConnectionId) -> Vec<u8> {
+/// What a token is bound to. It is good for one version (RFC 9369 section 5).
+fn binding(kind: Kind, version: Version, remote: SocketAddr, retry_scid: &ConnectionId) -> Vec<u8> {
     let mut bound = kind.magic().to_vec();
+    bound.extend(version.number().to_be_bytes());
     match remote.ip().to_canonical() {
         IpAddr::V4(ip) => bound.extend(ip.to_ipv6_mapped().octets()),
         IpAddr::V6(ip) => bound.extend(ip.octets()),
@@ -301,6 +317,7 @@ impl Used {
 
 #[cfg(test)]
 mod tests {
+    use super::Version::{V1, V2};
     use super::*;
     use rand::SeedableRng;
 
@@ -321,9 +338,9 @@ mod tests {
     #[test]
     fn a_retry_token_is_bound_to_address_port_identifier_and_time() {
         let (mut tokens, now) = (tokens(1), Instant::now());
-        let token = tokens.for_retry(now, at(HERE), &cid(7), &cid(1)).unwrap();
+        let token = tokens.for_retry(now, V1, at(HERE), &cid(7), &cid(1)).unwrap();
         let mut judge = |after: u64, from: &str, dcid: u8, token: &[u8]| {
-            tokens.judge(now + Duration::from_secs(after), at(from), &cid(dcid), token)
+            tokens.judge(now + Duration::from_secs(after), V1, at(from), &cid(dcid), token)
         };
         let retried = TokenVerdict::Retried { original_dcid: cid(1) };
         assert_eq!(judge(15, HERE, 7, &token), retried);
@@ -346,26 +363,46 @@ mod tests {
     #[test]
     fn a_token_for_later_is_bound_to_the_address_alone() {
         let (mut tokens, now) = (tokens(1), Instant::now());
-        let token = tokens.for_later(now, at(HERE)).unwrap();
+        let token = tokens.for_later(now, V1, at(HERE)).unwrap();
         let later = now + NEW_TOKEN_LIFETIME;
-        assert_eq!(tokens.judge(later, at("192.0.2.1:9"), &cid(3), &token), TokenVerdict::Known);
-        assert_eq!(tokens.judge(now, at("192.0.2.2:9"), &cid(3), &token), TokenVerdict::Unknown);
+        assert_eq!(
+            tokens.judge(later, V1, at("192.0.2.1:9"), &cid(3), &token),
+            TokenVerdict::Known
+        );
+        assert_eq!(
+            tokens.judge(now, V1, at("192.0.2.2:9"), &cid(3), &token),
+            TokenVerdict::Unknown
+        );
         let too_late = later + Duration::from_secs(1);
-        assert_eq!(tokens.judge(too_late, at(HERE), &cid(3), &token), TokenVerdict::Unknown);
+        assert_eq!(tokens.judge(too_late, V1, at(HERE), &cid(3), &token), TokenVerdict::Unknown);
         // It does not pass for the answer to a Retry.
         let disguised = [&Kind::Retry.magic()[..], &token[KIND_LEN..]].concat();
-        assert_eq!(tokens.judge(now, at(HERE), &cid(0), &disguised), TokenVerdict::Invalid);
+        assert_eq!(tokens.judge(now, V1, at(HERE), &cid(0), &disguised), TokenVerdict::Invalid);
+    }
+
+    #[test]
+    fn a_token_is_good_for_one_version() {
+        let (mut tokens, now) = (tokens(1), Instant::now());
+        for (version, other) in [(V1, V2), (V2, V1)] {
+            let retry = tokens.for_retry(now, version, at(HERE), &cid(7), &cid(1)).unwrap();
+            let later = tokens.for_later(now, version, at(HERE)).unwrap();
+            let mut judge = |version, token| tokens.judge(now, version, at(HERE), &cid(7), token);
+            assert_eq!(judge(other, &retry), TokenVerdict::Invalid);
+            assert_eq!(judge(other, &later), TokenVerdict::Unknown);
+            assert_eq!(judge(version, &retry), TokenVerdict::Retried { original_dcid: cid(1) });
+            assert_eq!(judge(version, &later), TokenVerdict::Known);
+        }
     }
 
     #[test]
     fn a_token_is_accepted_once() {
         let (mut tokens, now) = (tokens(1), Instant::now());
-        let retry = tokens.for_retry(now, at(HERE), &cid(7), &cid(1)).unwrap();
-        let later = tokens.for_later(now, at(HERE)).unwrap();
+        let retry = tokens.for_retry(now, V1, at(HERE), &cid(7), &cid(1)).unwrap();
+        let later = tokens.for_later(now, V1, at(HERE)).unwrap();
         tokens.consume(&retry);
         tokens.consume(&later);
-        assert_eq!(tokens.judge(now, at(HERE), &cid(7), &retry), TokenVerdict::Invalid);
-        assert_eq!(tokens.judge(now, at(HERE), &cid(7), &later), TokenVerdict::Unknown);
+        assert_eq!(tokens.judge(now, V1, at(HERE), &cid(7), &retry), TokenVerdict::Invalid);
+        assert_eq!(tokens.judge(now, V1, at(HERE), &cid(7), &later), TokenVerdict::Unknown);
     }
 
     #[test]
@@ -382,16 +419,16 @@ mod tests {
     #[test]
     fn keys_rotate_and_tokens_serve_their_time() {
         let (mut tokens, now) = (tokens(1), Instant::now());
-        tokens.for_later(now, at(HERE)).unwrap();
+        tokens.for_later(now, V1, at(HERE)).unwrap();
         let first = tokens.keys.current;
         let issued = now + KEY_LIFETIME - Duration::from_secs(1);
-        let token = tokens.for_later(issued, at(HERE)).unwrap();
+        let token = tokens.for_later(issued, V1, at(HERE)).unwrap();
         let expiry = issued + NEW_TOKEN_LIFETIME;
-        assert_eq!(tokens.judge(expiry, at(HERE), &cid(1), &token), TokenVerdict::Known);
+        assert_eq!(tokens.judge(expiry, V1, at(HERE), &cid(1), &token), TokenVerdict::Known);
         assert_ne!(tokens.keys.current, first);
         // A server that has just started does not know the key.
         let mut other = self::tokens(2);
-        assert_eq!(other.judge(now, at(HERE), &cid(1), &token), TokenVerdict::Unknown);
+        assert_eq!(other.judge(now, V1, at(HERE), &cid(1), &token), TokenVerdict::Unknown);
     }
 
     #[test]
@@ -401,8 +438,8 @@ mod tests {
             let key = TokenKey::new([7; 32], now, epoch);
             Tokens::new(Some(key), StdRng::from_seed([seed; 32]))
         };
-        let token = server(1, 100 * day).for_later(now, at(HERE)).unwrap();
-        let judge = |epoch| server(2, epoch).judge(now, at(HERE), &cid(1), &token);
+        let token = server(1, 100 * day).for_later(now, V1, at(HERE)).unwrap();
+        let judge = |epoch| server(2, epoch).judge(now, V1, at(HERE), &cid(1), &token);
         assert_eq!(judge(101 * day), TokenVerdict::Known);
         assert_eq!(judge(102 * day), TokenVerdict::Unknown);
     }

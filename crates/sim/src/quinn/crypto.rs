@@ -15,7 +15,7 @@ use sutura_proto::SpaceId;
 use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
 use sutura_proto::crypto::{
     ClientCryptoConfig, DirectionalKeys, HeaderKey, KeyChange, Keys, PacketKey, PacketKeys,
-    SAMPLE_LEN, ServerCryptoConfig, Session, StartError,
+    SAMPLE_LEN, ServerCryptoConfig, Session, SessionVersions, StartError,
 };
 
 /// QUIC version 1.
@@ -45,7 +45,8 @@ impl crypto::ClientConfig for Client {
         server_name: &str,
         params: &TransportParameters,
     ) -> Result<Box<dyn crypto::Session>, ConnectError> {
-        let session = self.0.start_session(version, server_name, encoded(params));
+        let session =
+            self.0.start_session(SessionVersions::fixed(version), server_name, encoded(params));
         let session = session.map_err(|error| match error {
             StartError::UnsupportedVersion(_) => ConnectError::UnsupportedVersion,
             StartError::InvalidServerName(name) => ConnectError::InvalidServerName(name),
@@ -74,7 +75,7 @@ impl crypto::ServerConfig for Server {
         version: u32,
         params: &TransportParameters,
     ) -> Box<dyn crypto::Session> {
-        let session = self.0.start_session(version, encoded(params)).ok();
+        let session = self.0.start_session(SessionVersions::fixed(version), encoded(params)).ok();
         Box::new(Adapter::new(session, Side::Server))
     }
 }

@@ -4,10 +4,10 @@ use crate::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
 use crate::crypto::tests::rustls::tls;
 use crate::crypto::{
     ClientCryptoConfig, DirectionalKeys, ExportError, KeyChange, Keys, PacketKeys, Session,
-    StartError,
+    SessionVersions, StartError,
 };
 use crate::wire::coding::{Reader, put_varint};
-use crate::{ConnectionId, SpaceId, TransportError};
+use crate::{ConnectionId, SpaceId, TransportError, Version};
 use rustls::CipherSuite;
 use rustls::pki_types::CertificateDer;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ struct Liar {
 impl ClientCryptoConfig for Liar {
     fn start_session(
         &self,
-        version: u32,
+        versions: SessionVersions,
         server_name: &str,
         transport_parameters: Vec<u8>,
     ) -> Result<Box<dyn Session>, StartError> {
@@ -61,7 +61,7 @@ impl ClientCryptoConfig for Liar {
         };
         let cut = self.lies.cut.unwrap_or(parameters.len());
         let parameters = parameters[..cut.min(parameters.len())].to_vec();
-        let honest = self.honest.start_session(version, server_name, parameters)?;
+        let honest = self.honest.start_session(versions, server_name, parameters)?;
         Ok(Box::new(LyingSession { honest, messages: self.lies.messages }))
     }
 
@@ -98,6 +98,10 @@ struct LyingSession {
 }
 
 impl Session for LyingSession {
+    fn set_version(&mut self, version: Version) {
+        self.honest.set_version(version);
+    }
+
     fn read_handshake(&mut self, level: SpaceId, data: &[u8]) -> Result<(), TransportError> {
         self.honest.read_handshake(level, data)
     }

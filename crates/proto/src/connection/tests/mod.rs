@@ -6,6 +6,7 @@ mod admission;
 mod advisories;
 mod amplification;
 mod close;
+mod compatible;
 mod crowd;
 mod datagrams;
 mod ecn;

@@ -176,6 +176,12 @@ impl Pair {
         self.client.connection = Some(connection);
     }
 
+    /// The configuration of a server like the present one.
+    pub(super) fn server_config(&self) -> Arc<ServerConfig> {
+        let crypto = self.server_crypto.clone();
+        Arc::new(ServerConfig { crypto, transport: Arc::default() })
+    }
+
     /// Replaces the transport configuration of the server's later connections.
     pub(super) fn replace_server_transport(&mut self, transport: TransportConfig) {
         let (crypto, transport) = (self.server_crypto.clone(), Arc::new(transport));
@@ -423,7 +429,7 @@ impl Pair {
         let mut out = Vec::new();
         let layout = match space {
             SpaceId::Data if connection.is_sending_0rtt() => {
-                let (version, ty) = (connection.version, LongType::ZeroRtt);
+                let (version, ty) = (connection.negotiation.original, LongType::ZeroRtt);
                 LongHeader { version, ty, dcid, scid }.encode(number, &mut out)
             }
             SpaceId::Data => {

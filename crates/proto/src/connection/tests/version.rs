@@ -62,7 +62,7 @@ fn version_2_has_its_own_numbers() {
 fn a_client_begins_with_its_best_version_and_goes_over_to_one_of_the_server() {
     for (client, server, expected) in [
         (&[V1][..], &[V1, V2][..], V1),
-        (&[V1, V2], &[V2, V1], V1),
+        (&[V1, V2], &[V1, V2], V1),
         (&[V2, V1], &[V1], V1),
         (&[V1, V2], &[V2], V2),
     ] {
@@ -83,13 +83,16 @@ fn without_a_common_version_there_is_no_connection() {
 
 #[test]
 fn a_forged_packet_does_not_make_a_client_use_a_worse_version() {
-    let mut pair = pair(&[V2, V1], &[V1, V2]);
-    let forged = negotiation(&mut pair, &[V1]);
-    pair.receive(Side::Client, forged);
-    assert_eq!(pair.client.conn().version(), V1);
-    pair.run_for(std::time::Duration::from_secs(2));
-    assert_eq!(pair.error(Side::Client), Some(TransportErrorCode::VERSION_NEGOTIATION_ERROR));
-    assert!(!pair.client.events.contains(&Event::Connected));
+    // The second server would go back to the better version, but the client cannot rely on that.
+    for server in [[V1, V2], [V2, V1]] {
+        let mut pair = pair(&[V2, V1], &server);
+        let forged = negotiation(&mut pair, &[V1]);
+        pair.receive(Side::Client, forged);
+        assert_eq!(pair.client.conn().version(), V1);
+        pair.run_for(std::time::Duration::from_secs(2));
+        assert_eq!(pair.error(Side::Client), Some(TransportErrorCode::VERSION_NEGOTIATION_ERROR));
+        assert!(!pair.client.events.contains(&Event::Connected));
+    }
 }
 
 #[test]

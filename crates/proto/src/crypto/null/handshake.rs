@@ -10,7 +10,7 @@ use ::rustls::pki_types::CertificateDer;
 use super::super::{
     DirectionalKeys, ExportError, KeyChange, PacketKeys, Session, TAG_LEN, check_level,
 };
-use super::keys::{Checksum, derive, directional_secret, keys, packet_keys};
+use super::keys::{Checksum, derive, directional_secret, keys, packet_keys, versioned_secret};
 use super::message::{
     Alert, ClientHello, EncryptedExtensions, HEADER_SIZE, Kind, Message, SERVER_HELLO_SIZE,
     VERIFY_DATA_SIZE, put_message, ticket,
@@ -18,6 +18,7 @@ use super::message::{
 use super::sessions::{Remembered, Sessions};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{Side, SpaceId};
+use crate::version::Version;
 use crate::wire::coding::Reader;
 use crate::wire::transport_parameters::TransportParameters;
 
@@ -49,9 +50,19 @@ struct Flight {
     keys: Option<KeyChange>,
 }
 
+/// The versions of QUIC of a session.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Versions {
+    /// That of the client's first packets.
+    pub original: Version,
+    /// That of all keys but those of 0-RTT.
+    pub current: Version,
+}
+
 /// One end of one null handshake.
 pub(super) struct NullSession {
     side: Side,
+    versions: Versions,
     awaiting: Awaiting,
     /// The received part of an incomplete message.
     incoming: Vec<u8>,
@@ -79,9 +90,10 @@ pub(super) struct NullSession {
 }
 
 impl NullSession {
-    fn new(side: Side, awaiting: Awaiting, protocols: Vec<Vec<u8>>) -> Self {
+    fn new(side: Side, versions: Versions, awaiting: Awaiting, protocols: Vec<Vec<u8>>) -> Self {
         Self {
             side,
+            versions,
             awaiting,
             incoming: Vec::new(),
             outgoing: VecDeque::new(),
@@ -104,16 +116,18 @@ impl NullSession {
 
     /// A client. The caller must have checked that every part fits into a message.
     pub fn client(
+        versions: Versions,
         server_name: &str,
         protocols: Vec<Vec<u8>>,
         parameters: &[u8],
         sessions: Option<Arc<Sessions>>,
     ) -> Self {
-        let mut session = Self::new(Side::Client, Awaiting::ServerHello, protocols);
+        let mut session = Self::new(Side::Client, versions, Awaiting::ServerHello, protocols);
         session.server_name = Some(server_name.to_owned());
         session.resumed = sessions.as_ref().and_then(|sessions| {
             let offered = |r: &Remembered| session.protocols.contains(&r.protocol);
-            sessions.take(|r| r.server_name.as_deref() == Some(server_name) && offered(r))
+            let fits = |r: &Remembered| r.version == versions.original && offered(r);
+            sessions.take(|r| r.server_name.as_deref() == Some(server_name) && fits(r))
         });
         session.sessions = sessions;
         let ticket = session.resumed.as_ref().map(|resumed| resumed.ticket);
@@ -127,12 +141,13 @@ impl NullSession {
 
     /// A server. The caller must have checked that every part fits into a message.
     pub fn server(
+        versions: Versions,
         protocols: Vec<Vec<u8>>,
         parameters: Vec<u8>,
         certificate_size: u16,
         sessions: Option<Arc<Sessions>>,
     ) -> Self {
-        let mut session = Self::new(Side::Server, Awaiting::ClientHello, protocols);
+        let mut session = Self::new(Side::Server, versions, Awaiting::ClientHello, protocols);
         session.sessions = sessions;
         session.local_parameters = parameters;
         session.certificate_size = certificate_size;
@@ -278,12 +293,14 @@ impl NullSession {
     /// Call this when both hellos are in the transcript.
     fn handshake_keys(&mut self) -> KeyChange {
         self.handshake_secret = derive(self.transcript.finish(), "handshake");
-        KeyChange::Handshake(keys(self.handshake_secret, self.side))
+        let secret = versioned_secret(self.handshake_secret, self.versions.current);
+        KeyChange::Handshake(keys(secret, self.side))
     }
 
     /// Call this when the server's Finished is in the transcript.
     fn traffic_keys(&mut self) -> KeyChange {
         let first = derive(self.transcript.finish(), "traffic");
+        let first = versioned_secret(first, self.versions.current);
         self.exporter_secret = Some(derive(self.transcript.finish(), "exporter"));
         let second = derive(first, "key update");
         self.phase_secret = Some(derive(second, "key update"));
@@ -292,16 +309,18 @@ impl NullSession {
 
     /// The secret of 0-RTT packets. Call this when only the ClientHello is in the transcript.
     fn derive_early(&self, ticket: u64) -> u64 {
-        derive(Checksum::new(ticket).number(self.transcript.finish()).finish(), "early")
+        let secret = Checksum::new(ticket).number(self.transcript.finish()).finish();
+        versioned_secret(derive(secret, "early"), self.versions.original)
     }
 
     /// Whether a client may resume the session of this ticket with 0-RTT: it was not used before, and
-    /// neither the protocol nor the limits have changed.
+    /// neither the version, the protocol nor the limits have changed.
     fn may_resume(&self, ticket: u64) -> bool {
         let sessions = self.sessions.as_ref();
         let session = sessions.and_then(|all| all.take(|session| session.ticket == ticket));
         session.is_some_and(|session| {
-            Some(&session.protocol) == self.protocol.as_ref()
+            session.version == self.versions.original
+                && Some(&session.protocol) == self.protocol.as_ref()
                 && limits(&session.parameters) == limits(&self.local_parameters)
         })
     }
@@ -322,7 +341,8 @@ impl NullSession {
         let Some(sessions) = &self.sessions else { return };
         let protocol = self.protocol.clone().unwrap_or_default();
         let server_name = self.server_name.clone();
-        sessions.put(Remembered { ticket, server_name, protocol, parameters });
+        let version = self.versions.current;
+        sessions.put(Remembered { ticket, version, server_name, protocol, parameters });
     }
 
     fn process_all(&mut self, incoming: &[u8]) -> Result<usize, TransportError> {
@@ -348,6 +368,10 @@ fn limits(parameters: &[u8]) -> Option<TransportParameters> {
 }
 
 impl Session for NullSession {
+    fn set_version(&mut self, version: Version) {
+        self.versions.current = version;
+    }
+
     fn read_handshake(&mut self, level: SpaceId, data: &[u8]) -> Result<(), TransportError> {
         if data.is_empty() {
             return Ok(());

@@ -5,6 +5,7 @@ use super::super::{
     TAG_LEN,
 };
 use crate::ids::{ConnectionId, Side};
+use crate::version::Version;
 
 /// Odd multipliers with about as many ones as zeros.
 const MIX: [u64; 4] =
@@ -76,6 +77,14 @@ pub fn derive(secret: u64, label: &str) -> u64 {
     Checksum::new(secret).bytes(label.as_bytes()).finish()
 }
 
+/// The secret of packets of `version`, derived from `secret`.
+pub fn versioned_secret(secret: u64, version: Version) -> u64 {
+    match version {
+        Version::V1 => secret,
+        Version::V2 => derive(secret, "version 2"),
+    }
+}
+
 /// The secret for packets from `sender`, derived from `secret`.
 pub fn directional_secret(secret: u64, sender: Side) -> u64 {
     derive(secret, if sender.is_client() { "client" } else { "server" })
@@ -94,8 +103,9 @@ pub fn keys(secret: u64, side: Side) -> Keys {
 }
 
 /// The keys of Initial packets.
-pub fn initial_keys(dcid: &ConnectionId, side: Side) -> Keys {
-    keys(Checksum::new(0).bytes(dcid.as_slice()).finish(), side)
+pub fn initial_keys(version: Version, dcid: &ConnectionId, side: Side) -> Keys {
+    let secret = Checksum::new(0).bytes(dcid.as_slice()).finish();
+    keys(versioned_secret(secret, version), side)
 }
 
 /// The packet keys of a 1-RTT key phase, as `side` uses them.

@@ -226,6 +226,13 @@ fn put_field(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
+/// The transport parameters in a whole ClientHello; `None` if it is none.
+pub(super) fn client_parameters(handshake: &[u8]) -> Option<&[u8]> {
+    let message = Message::read(&mut Reader::new(handshake)).ok()??;
+    let hello = ClientHello::parse(message.body).ok()?;
+    Some(hello.transport_parameters).filter(|_| message.kind == Some(Kind::ClientHello))
+}
+
 /// The number in a ticket.
 pub(super) fn ticket(bytes: &[u8]) -> Option<u64> {
     bytes.try_into().ok().map(u64::from_be_bytes)

@@ -11,12 +11,15 @@ mod keys;
 mod message;
 mod sessions;
 
-use handshake::NullSession;
+use handshake::{NullSession, Versions};
 use message::MAX_FIELD;
 use sessions::Sessions;
 use std::sync::Arc;
 
-use super::{ClientCryptoConfig, Keys, ServerCryptoConfig, Session, StartError, check_version};
+use super::{
+    ClientCryptoConfig, Keys, ServerCryptoConfig, Session, SessionVersions, StartError,
+    check_version, check_versions,
+};
 use crate::ids::{ConnectionId, Side};
 
 /// Size of the certificate and the signature in a server's flight, as for a short chain of ECDSA
@@ -49,23 +52,25 @@ impl NullClientConfig {
 impl ClientCryptoConfig for NullClientConfig {
     fn start_session(
         &self,
-        version: u32,
+        versions: SessionVersions,
         server_name: &str,
         transport_parameters: Vec<u8>,
     ) -> Result<Box<dyn Session>, StartError> {
-        check_version(version)?;
+        let (original, negotiated) = check_versions(versions)?;
         if server_name.is_empty() || server_name.len() > MAX_FIELD {
             return Err(StartError::InvalidServerName(server_name.to_owned()));
         }
         check_sizes(&self.protocols, &transport_parameters)?;
         let protocols = self.protocols.clone();
         let sessions = self.sessions.clone();
-        Ok(Box::new(NullSession::client(server_name, protocols, &transport_parameters, sessions)))
+        let versions = Versions { original, current: negotiated.unwrap_or(original) };
+        let parameters = &transport_parameters;
+        let session = NullSession::client(versions, server_name, protocols, parameters, sessions);
+        Ok(Box::new(session))
     }
 
     fn initial_keys(&self, version: u32, dcid: &ConnectionId) -> Result<Keys, StartError> {
-        check_version(version)?;
-        Ok(keys::initial_keys(dcid, Side::Client))
+        Ok(keys::initial_keys(check_version(version)?, dcid, Side::Client))
     }
 }
 
@@ -104,20 +109,26 @@ impl NullServerConfig {
 impl ServerCryptoConfig for NullServerConfig {
     fn start_session(
         &self,
-        version: u32,
+        versions: SessionVersions,
         transport_parameters: Vec<u8>,
     ) -> Result<Box<dyn Session>, StartError> {
-        check_version(version)?;
+        let (original, negotiated) = check_versions(versions)?;
         check_sizes(&self.protocols, &transport_parameters)?;
         let protocols = self.protocols.clone();
         let certificate = self.certificate_size;
         let sessions = self.sessions.clone();
-        Ok(Box::new(NullSession::server(protocols, transport_parameters, certificate, sessions)))
+        let versions = Versions { original, current: negotiated.unwrap_or(original) };
+        let parameters = transport_parameters;
+        let session = NullSession::server(versions, protocols, parameters, certificate, sessions);
+        Ok(Box::new(session))
+    }
+
+    fn client_parameters<'a>(&self, handshake: &'a [u8]) -> Option<&'a [u8]> {
+        message::client_parameters(handshake)
     }
 
     fn initial_keys(&self, version: u32, dcid: &ConnectionId) -> Result<Keys, StartError> {
-        check_version(version)?;
-        Ok(keys::initial_keys(dcid, Side::Server))
+        Ok(keys::initial_keys(check_version(version)?, dcid, Side::Server))
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
+use crate::version::Version;
+
 /// Sessions that an end remembers; the oldest are forgotten first.
 const MAX_SESSIONS: usize = 256;
 
@@ -11,6 +13,8 @@ const MAX_SESSIONS: usize = 256;
 pub(super) struct Remembered {
     /// The number by which the client refers to it.
     pub ticket: u64,
+    /// The version of QUIC that it is good for (RFC 9369 section 5).
+    pub version: Version,
     pub server_name: Option<String>,
     pub protocol: Vec<u8>,
     /// The server's encoded transport parameters.
@@ -48,7 +52,8 @@ mod tests {
         let sessions = Sessions::default();
         for ticket in 0..2 * MAX_SESSIONS as u64 {
             let (server_name, protocol, parameters) = (None, Vec::new(), Vec::new());
-            sessions.put(Remembered { ticket, server_name, protocol, parameters });
+            let version = Version::V1;
+            sessions.put(Remembered { ticket, version, server_name, protocol, parameters });
         }
         assert_eq!(sessions.0.lock().unwrap().len(), MAX_SESSIONS);
         assert!(sessions.take(|session| session.ticket == 0).is_none(), "forgotten");

@@ -10,7 +10,7 @@ fn protocols(names: &[&str]) -> Vec<Vec<u8>> {
 }
 
 /// Pairs that want 0-RTT, whose clients speak these protocols.
-fn pairs(offered: &[&str]) -> [Pair; 2] {
+pub(super) fn pairs(offered: &[&str]) -> [Pair; 2] {
     let (mut client, server) = rustls::configs();
     client.alpn_protocols = protocols(offered);
     let tls = Pair {
@@ -26,7 +26,10 @@ fn pairs(offered: &[&str]) -> [Pair; 2] {
 
 /// The session of a server with these limits that has read a ClientHello.
 fn answer(pair: &Pair, hello: &[u8], parameters: Vec<u8>) -> End {
-    let server = pair.server.start_session(VERSION_1, parameters).expect("server session");
+    let server = pair
+        .server
+        .start_session(SessionVersions::fixed(VERSION_1), parameters)
+        .expect("server session");
     let mut server = End::new(server);
     server.session.read_handshake(SpaceId::Initial, hello).expect("ClientHello");
     server
@@ -82,10 +85,15 @@ fn sessions_of_other_limits_are_not_resumed_with_0rtt() {
     for pair in pairs(&["second"]) {
         for (then, now) in [(1000, 1000), (1000, 999), (1000, 1001)] {
             let client = || {
-                let session = pair.client.start_session(VERSION_1, SERVER_NAME, Vec::new());
+                let session = pair.client.start_session(
+                    SessionVersions::fixed(VERSION_1),
+                    SERVER_NAME,
+                    Vec::new(),
+                );
                 End::new(session.expect("client session"))
             };
-            let server = pair.server.start_session(VERSION_1, encoded(then));
+            let server =
+                pair.server.start_session(SessionVersions::fixed(VERSION_1), encoded(then));
             let mut server = End::new(server.expect("server session"));
             shake(&mut client(), &mut server, usize::MAX).expect("handshake");
             let mut client = client();

@@ -1,6 +1,7 @@
 //! Tests that every implementation must pass. Each implementation has further tests in this
 //! directory.
 
+mod conversion;
 mod early;
 mod null;
 pub(crate) mod rustls;
@@ -33,11 +34,15 @@ impl Pair {
     fn start(&self) -> (End, End) {
         let client = self
             .client
-            .start_session(VERSION_1, SERVER_NAME, CLIENT_PARAMETERS.to_vec())
+            .start_session(
+                SessionVersions::fixed(VERSION_1),
+                SERVER_NAME,
+                CLIENT_PARAMETERS.to_vec(),
+            )
             .expect("client session");
         let server = self
             .server
-            .start_session(VERSION_1, SERVER_PARAMETERS.to_vec())
+            .start_session(SessionVersions::fixed(VERSION_1), SERVER_PARAMETERS.to_vec())
             .expect("server session");
         (End::new(client), End::new(server))
     }
@@ -362,9 +367,10 @@ fn no_other_versions_are_spoken() {
     for pair in Pair::both() {
         let refused = StartError::UnsupportedVersion(0x6b33_43ce);
         let dcid = ConnectionId::new(b"original").expect("short enough");
-        let client = pair.client.start_session(0x6b33_43ce, SERVER_NAME, Vec::new());
+        let client =
+            pair.client.start_session(SessionVersions::fixed(0x6b33_43ce), SERVER_NAME, Vec::new());
         assert_eq!(client.err(), Some(refused.clone()));
-        let server = pair.server.start_session(0x6b33_43ce, Vec::new());
+        let server = pair.server.start_session(SessionVersions::fixed(0x6b33_43ce), Vec::new());
         assert_eq!(server.err(), Some(refused.clone()));
         assert_eq!(pair.client.initial_keys(0x6b33_43ce, &dcid).err(), Some(refused.clone()));
         assert_eq!(pair.server.initial_keys(0x6b33_43ce, &dcid).err(), Some(refused));
@@ -374,7 +380,7 @@ fn no_other_versions_are_spoken() {
 #[test]
 fn an_unusable_server_name_is_refused() {
     for pair in Pair::both() {
-        let session = pair.client.start_session(VERSION_1, "", Vec::new());
+        let session = pair.client.start_session(SessionVersions::fixed(VERSION_1), "", Vec::new());
         assert_eq!(session.err(), Some(StartError::InvalidServerName(String::new())));
     }
 }

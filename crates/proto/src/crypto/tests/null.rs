@@ -126,11 +126,27 @@ fn an_oversized_message_is_refused_by_its_header() {
 #[test]
 fn what_does_not_fit_a_message_is_refused_at_the_start() {
     let client = NullClientConfig::new(protocols(&["first"]));
-    assert!(client.start_session(VERSION_1, SERVER_NAME, vec![0; 5000]).is_err());
-    assert!(client.start_session(VERSION_1, &"n".repeat(5000), Vec::new()).is_err());
+    assert!(
+        client
+            .start_session(SessionVersions::fixed(VERSION_1), SERVER_NAME, vec![0; 5000])
+            .is_err()
+    );
+    assert!(
+        client
+            .start_session(SessionVersions::fixed(VERSION_1), &"n".repeat(5000), Vec::new())
+            .is_err()
+    );
     for names in [vec![Vec::new()], vec![vec![0; 256]], vec![vec![0; 255]; 17]] {
-        assert!(NullClientConfig::new(names.clone()).start_session(1, "n", Vec::new()).is_err());
-        assert!(NullServerConfig::new(names).start_session(1, Vec::new()).is_err());
+        assert!(
+            NullClientConfig::new(names.clone())
+                .start_session(SessionVersions::fixed(1), "n", Vec::new())
+                .is_err()
+        );
+        assert!(
+            NullServerConfig::new(names)
+                .start_session(SessionVersions::fixed(1), Vec::new())
+                .is_err()
+        );
     }
 }
 

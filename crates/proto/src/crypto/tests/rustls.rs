@@ -116,7 +116,8 @@ fn a_client_without_protocols_is_turned_away() {
     let mut hello = Vec::new();
     assert!(client.write_hs(&mut hello).is_none());
     let server = RustlsServerConfig::new(server).expect("server");
-    let mut session = server.start_session(VERSION_1, Vec::new()).expect("session");
+    let mut session =
+        server.start_session(SessionVersions::fixed(VERSION_1), Vec::new()).expect("session");
     let error = session.read_handshake(SpaceId::Initial, &hello).expect_err("no protocol");
     assert_eq!(error.code.0, 0x178);
 }

@@ -67,13 +67,13 @@ const SERVER_PACKET: &str = concat!(
     "562bfb19fb84022f8ef4cdd93795d77d06edbb7aaf2f58891850abbdca3d20398c276456cbc42158407dd074ee",
 );
 
-fn hex(text: &str) -> Vec<u8> {
+pub(super) fn hex(text: &str) -> Vec<u8> {
     assert!(text.len().is_multiple_of(2));
     let digits = |at| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal");
     (0..text.len()).step_by(2).map(digits).collect()
 }
 
-fn array<const N: usize>(text: &str) -> [u8; N] {
+pub(super) fn array<const N: usize>(text: &str) -> [u8; N] {
     hex(text).try_into().expect("length")
 }
 

@@ -260,6 +260,10 @@ impl TransportParameters {
         if parameters.min_ack_delay.is_some_and(|min| min > max_ack_delay) {
             return Err(Invalid("min_ack_delay above max_ack_delay").into());
         }
+        let versions = parameters.version_information.as_ref().filter(|_| from.is_client());
+        if versions.is_some_and(|versions| !versions.available.contains(&versions.chosen)) {
+            return Err(Invalid("chosen version not among those available").into());
+        }
         Ok(parameters)
     }
 
@@ -548,7 +552,10 @@ impl VersionInformation {
         if chosen == 0 || versions.clone().any(|version| version == 0) {
             return Err(Invalid("version 0 in version information"));
         }
-        Ok(Self { chosen, available: versions.take(MAX_AVAILABLE_VERSIONS).collect() })
+        // The chosen one counts wherever it stands.
+        let last = versions.clone().skip(MAX_AVAILABLE_VERSIONS - 1).find(|v| *v == chosen);
+        let kept = MAX_AVAILABLE_VERSIONS - usize::from(last.is_some());
+        Ok(Self { chosen, available: versions.take(kept).chain(last).collect() })
     }
 
     fn encode(&self, out: &mut Vec<u8>) {

@@ -78,7 +78,7 @@ prop_compose! {
         exponent in 0..=20u8,
         ack_delay in 0..MAX_ACK_DELAY_BOUND,
         min_ack_delay in option::of(0..=1_000u64),
-        version_information in option::of((1u32.., vec(1u32.., 0..=MAX_AVAILABLE_VERSIONS))),
+        version_information in option::of((1u32.., vec(1u32.., 0..MAX_AVAILABLE_VERSIONS))),
         cid_limit in MIN_ACTIVE_CONNECTION_ID_LIMIT..=VARINT_MAX,
         [migration, grease_quic_bit, reset_stream_at]: [bool; 3],
         [original, initial, retry] in [option::of(any_cid()), option::of(any_cid()),
@@ -107,8 +107,10 @@ prop_compose! {
             initial_source_connection_id: initial,
             retry_source_connection_id: retry,
             max_datagram_frame_size: datagram,
-            version_information: version_information
-                .map(|(chosen, available)| VersionInformation { chosen, available }),
+            version_information: version_information.map(|(chosen, mut available)| {
+                available.push(chosen);
+                VersionInformation { chosen, available }
+            }),
             grease_quic_bit,
             reset_stream_at,
             min_ack_delay: min_ack_delay.map(|share| share * ack_delay),
@@ -217,6 +219,19 @@ fn version_information_is_whole_and_names_no_version_0() {
         let bytes = with_bytes(id::VERSION_INFORMATION, value);
         assert_eq!(!refused(&bytes, Side::Server), good, "{value:?}");
     }
+    // A client's first flight is compatible with the version that it begins with.
+    for (available, good) in [(&[][..], false), (&[2], false), (&[2, 1], true)] {
+        let versions = [&[1], available].concat();
+        let bytes: Vec<u8> = versions.iter().flat_map(|v: &u32| v.to_be_bytes()).collect();
+        let bytes = with_bytes(id::VERSION_INFORMATION, &bytes);
+        assert_eq!(!refused(&bytes, Side::Client), good, "{available:?}");
+    }
+    let late: Vec<u8> =
+        std::iter::once(1).chain(2..=100).chain([1]).flat_map(u32::to_be_bytes).collect();
+    let late = with_bytes(id::VERSION_INFORMATION, &late);
+    let parameters = TransportParameters::decode(&late, Side::Client).unwrap();
+    let available = parameters.version_information.unwrap().available;
+    assert_eq!((available.len(), available.last()), (MAX_AVAILABLE_VERSIONS, Some(&1)));
     let many = with_bytes(id::VERSION_INFORMATION, &[7; 4 * 10_000]);
     let parameters = TransportParameters::decode(&many, Side::Client).unwrap();
     assert_eq!(parameters.version_information.unwrap().available.len(), MAX_AVAILABLE_VERSIONS);

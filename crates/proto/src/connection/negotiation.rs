@@ -1,0 +1,232 @@
+//! Compatible version negotiation: a server goes over to another version within the handshake (RFC
+//! 9368 section 2.3, RFC 9369 section 4.1).
+//!
+//! The server chooses when it has the whole ClientHello, and from then on sends packets of the
+//! negotiated version only. The client goes over with the first Initial packet of another version
+//! that it can open. Packet numbers go on. Until then Initial packets are of the original version,
+//! and 0-RTT packets are always.
+
+use super::Connection;
+use crate::config::Extensions;
+use crate::crypto::{DirectionalKeys, Keys, ServerCrypto, SessionVersions, StartError};
+use crate::error::{TransportError, TransportErrorCode};
+use crate::ids::{ConnectionId, Side, SpaceId};
+use crate::version::{self, Version};
+use crate::wire::packet::{Packet, PacketType};
+use crate::wire::transport_parameters::{TransportParameters, VersionInformation};
+
+/// Type and length of a handshake message (RFC 8446 section 4).
+const MESSAGE_HEADER: usize = 4;
+/// The longest message that is kept until it is complete. TLS refuses longer ones.
+pub const MAX_CLIENT_HELLO: usize = MESSAGE_HEADER + 0xffff;
+
+/// What is known about the version of a connection besides the version itself.
+#[derive(Debug)]
+pub struct Negotiation {
+    /// The version of the client's first packets, of 0-RTT and of Retry.
+    pub original: Version,
+    /// Whether this is a client whose server may still choose another version.
+    open: bool,
+    /// The Initial keys of another version than the connection's: on a server those of the original
+    /// version, on a client those of the version to which it may go over.
+    other: Option<(Version, Keys)>,
+    /// On a server that may choose another version: what it needs for that.
+    hello: Option<AwaitedHello>,
+}
+
+impl Negotiation {
+    /// A connection that stays with the version.
+    const fn fixed(original: Version) -> Self {
+        Self { original, open: false, other: None, hello: None }
+    }
+
+    /// A client that supports these versions.
+    pub fn client(original: Version, ours: &[Version], extensions: Extensions) -> Self {
+        let other = |ours: &Version| *ours != original && original.is_compatible_with(*ours);
+        let open = extensions.version_information && ours.iter().any(other);
+        Self { open, ..Self::fixed(original) }
+    }
+
+    /// A server that supports these versions, best first.
+    pub fn server(
+        original: Version,
+        ours: &[Version],
+        extensions: Extensions,
+        hello: AwaitedHello,
+    ) -> Self {
+        let mut better = version::better(original, ours);
+        let may_change = extensions.version_information && better.next().is_some();
+        Self { hello: may_change.then_some(hello), ..Self::fixed(original) }
+    }
+
+    /// For which versions a client's session must be prepared.
+    pub const fn session_versions(&self) -> SessionVersions {
+        let original = self.original.number();
+        SessionVersions { original, negotiated: if self.open { None } else { Some(original) } }
+    }
+
+    /// Handles that the version of a client cannot change any more.
+    pub fn close(&mut self) {
+        if self.open {
+            (self.open, self.other) = (false, None);
+        }
+    }
+
+    /// Drops the Initial keys of another version than the connection's.
+    pub fn forget_keys(&mut self) {
+        self.other = None;
+    }
+
+    /// How many bytes of an incomplete ClientHello are kept.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.hello.as_ref().map_or(0, |hello| hello.bytes.len())
+    }
+}
+
+/// A ClientHello that decides about the version, and what is done with it.
+#[derive(Debug)]
+pub struct AwaitedHello {
+    crypto: ServerCrypto,
+    /// The destination of the Initial packets from which their keys are derived.
+    initial_dcid: ConnectionId,
+    /// What has arrived of it.
+    bytes: Vec<u8>,
+}
+
+impl AwaitedHello {
+    /// Nothing has arrived.
+    pub const fn new(crypto: ServerCrypto, initial_dcid: ConnectionId) -> Self {
+        Self { crypto, initial_dcid, bytes: Vec::new() }
+    }
+
+    /// Whether it is complete, or will not be kept until it is.
+    fn is_complete(&self) -> bool {
+        let Some(&[_, high, middle, low]) = self.bytes.first_chunk() else { return false };
+        let length = u32::from_be_bytes([0, high, middle, low]) as usize;
+        let size = MESSAGE_HEADER + length;
+        self.bytes.len() >= size || size > MAX_CLIENT_HELLO
+    }
+
+    /// What the client says about versions. TLS and the connection will find what is malformed.
+    fn version_information(&self) -> Option<VersionInformation> {
+        let parameters = self.crypto.client_parameters(&self.bytes)?;
+        TransportParameters::decode(parameters, Side::Client).ok()?.version_information
+    }
+}
+
+fn unusable(error: &StartError) -> TransportError {
+    TransportError::new(TransportErrorCode::INTERNAL_ERROR, error.to_string())
+}
+
+impl Connection {
+    /// Passes CRYPTO bytes to TLS. A server that may choose another version keeps the ClientHello
+    /// until it is complete.
+    pub(super) fn read_handshake(
+        &mut self,
+        space: SpaceId,
+        data: &[u8],
+    ) -> Result<(), TransportError> {
+        let Some(hello) = &mut self.negotiation.hello else {
+            return self.handshake.session.read_handshake(space, data);
+        };
+        hello.bytes.extend_from_slice(data);
+        if !hello.is_complete() {
+            return Ok(());
+        }
+        let Some(hello) = self.negotiation.hello.take() else { return Ok(()) };
+        let information = hello.version_information();
+        let chosen = version::negotiate(self.version, &self.versions, information.as_ref());
+        if chosen != self.version {
+            self.convert(&hello, chosen)?;
+        }
+        self.handshake.session.read_handshake(space, &hello.bytes)
+    }
+
+    /// Goes over to `chosen` on a server that has not answered yet.
+    fn convert(&mut self, hello: &AwaitedHello, chosen: Version) -> Result<(), TransportError> {
+        let original = self.version;
+        let information = VersionInformation::new(chosen, &self.versions);
+        self.handshake.local.version_information = Some(information);
+        let mut parameters = Vec::new();
+        self.handshake.local.encode(self.side, &mut parameters);
+        let (crypto, number) = (&hello.crypto, chosen.number());
+        let versions = SessionVersions { original: original.number(), negotiated: Some(number) };
+        self.handshake.session =
+            crypto.start_session(versions, parameters).map_err(|error| unusable(&error))?;
+        let keys =
+            crypto.initial_keys(number, &hello.initial_dcid).map_err(|error| unusable(&error))?;
+        let before = self.spaces[SpaceId::Initial as usize].keys.replace(keys);
+        self.negotiation.other = before.map(|keys| (original, keys));
+        self.version = chosen;
+        // It would be good for a version with which the client does not begin (RFC 9369 section 5).
+        self.handshake.new_token.token = None;
+        Ok(())
+    }
+
+    /// Whether a packet has a version that it may have. Others are dropped.
+    pub(super) fn is_of_our_version(&self, packet: &Packet) -> bool {
+        let Some(version) = packet.version() else { return true };
+        let Packet::Protected(packet) = packet else { return version == self.version };
+        match packet.ty {
+            PacketType::ZeroRtt => version == self.negotiation.original,
+            PacketType::Initial => {
+                let other = self.negotiation.other.as_ref();
+                version == self.version
+                    || other.is_some_and(|(other, _)| version == *other)
+                    || self.may_become(version)
+            }
+            PacketType::Handshake => version == self.version || self.may_become(version),
+            PacketType::OneRtt => true,
+        }
+    }
+
+    /// Whether this is a client whose server may have chosen `version`.
+    fn may_become(&self, version: Version) -> bool {
+        let original = self.negotiation.original;
+        self.negotiation.open
+            && original.is_compatible_with(version)
+            && self.versions.contains(&version)
+    }
+
+    /// The keys that open Initial packets of `version`.
+    pub(super) fn initial_opener(&self, version: Option<Version>) -> Option<&DirectionalKeys> {
+        let keys = match &self.negotiation.other {
+            Some((other, keys)) if version == Some(*other) => keys,
+            _ if version == Some(self.version) => {
+                self.spaces[SpaceId::Initial as usize].keys.as_ref()?
+            }
+            _ => return None,
+        };
+        Some(&keys.remote)
+    }
+
+    /// Derives, on a client, the keys of an Initial packet with which its server may have gone over
+    /// to `version`. They are kept, so that forged packets cost this once.
+    pub(super) fn prepare_to_open(&mut self, version: Option<Version>) {
+        let Some(version) = version.filter(|version| *version != self.version) else { return };
+        let known = self.negotiation.other.as_ref().is_some_and(|(other, _)| version == *other);
+        let retry = &self.handshake.retry;
+        let Some(crypto) = retry.crypto.as_ref().filter(|_| !known && self.may_become(version))
+        else {
+            return;
+        };
+        let dcid = retry.source.unwrap_or(self.handshake.original_dcid);
+        let keys = crypto.initial_keys(version.number(), &dcid).ok();
+        self.negotiation.other = keys.map(|keys| (version, keys));
+    }
+
+    /// Follows, on a client, a server that has sent a packet of `version` which could be opened.
+    pub(super) fn follow_version(&mut self, version: Option<Version>) {
+        let Some(version) = version.filter(|version| *version != self.version) else { return };
+        if !self.may_become(version) {
+            return;
+        }
+        if let Some((_, keys)) = self.negotiation.other.take() {
+            self.spaces[SpaceId::Initial as usize].keys = Some(keys);
+            self.handshake.session.set_version(version);
+            self.version = version;
+            self.negotiation.close();
+        }
+    }
+}

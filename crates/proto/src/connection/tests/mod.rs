@@ -19,6 +19,7 @@ mod h3spec;
 mod handshake;
 mod hostile;
 mod identifiers;
+mod key_update;
 mod late;
 mod messages;
 mod migration;

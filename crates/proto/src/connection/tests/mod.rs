@@ -12,6 +12,7 @@ mod ecn;
 mod fec;
 mod fec_charges;
 mod fec_codes;
+mod fec_events;
 mod fec_limits;
 mod first_answer;
 mod grease;

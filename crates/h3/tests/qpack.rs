@@ -114,7 +114,11 @@ fn waiting() -> Vec<u8> {
 
 /// A server whose client has opened its control and encoder streams.
 fn server() -> Bench {
-    let mut bench = Bench::new(Side::Server);
+    server_with(&Config::default())
+}
+
+fn server_with(config: &Config) -> Bench {
+    let mut bench = Bench::with(Side::Server, config);
     bench.play(&[script(Uni, &[0x00, 0x04, 0x00], Open), script(Uni, &[0x02], Open)], 100);
     bench.events.clear();
     // What the server said at the beginning.
@@ -171,6 +175,42 @@ fn too_many_that_wait_are_an_error() {
     bench.play(&scripts, 100);
     assert_eq!(bench.outcome, Ok(()));
     bench.play(&[script(Bi, &waiting(), Fin)], 100);
+    assert_eq!(bench.outcome.unwrap_err().code, Code::QPACK_DECOMPRESSION_FAILED);
+}
+
+#[test]
+fn nothing_waits_where_nothing_may_wait() {
+    let config = Config { qpack_blocked_streams: 0, ..Config::default() };
+    let mut bench = server_with(&config);
+    bench.play(&[script(Bi, &waiting(), Fin)], 100);
+    assert_eq!(bench.outcome.unwrap_err().code, Code::QPACK_DECOMPRESSION_FAILED);
+    // What need not wait may refer to the table.
+    let mut bench = server_with(&config);
+    bench.pair.inject(Side::Client, uni(Side::Client, ENCODER), INSERT);
+    bench.work();
+    bench.play(&[script(Bi, &waiting(), Fin)], 100);
+    assert_eq!(bench.outcome, Ok(()));
+    assert!(matches!(bench.events[..], [Event::Headers { .. }, Event::Finished { .. }]));
+}
+
+#[test]
+fn streams_that_no_longer_wait_do_not_count() {
+    let mut bench = server();
+    let limit = Config::default().qpack_blocked_streams;
+    bench.play(&vec![script(Bi, &waiting(), Open); limit as usize], 100);
+    // Some are given up, the others get what they wait for.
+    for index in 0..limit / 2 {
+        let stream = StreamId::new(Side::Client, Dir::Bi, index);
+        bench.pair.end(Side::Client).reset(stream, Code::REQUEST_CANCELLED);
+    }
+    bench.work();
+    bench.pair.inject(Side::Client, uni(Side::Client, ENCODER), INSERT);
+    bench.work();
+    // The same request, whose `:authority` is the second entry.
+    let again = [0x01, 0x06, 0x03, 0x80, 0xd1, 0xd7, 0xc1, 0x10];
+    bench.play(&vec![script(Bi, &again, Open); limit as usize], 100);
+    assert_eq!(bench.outcome, Ok(()));
+    bench.play(&[script(Bi, &again, Open)], 100);
     assert_eq!(bench.outcome.unwrap_err().code, Code::QPACK_DECOMPRESSION_FAILED);
 }
 

@@ -129,6 +129,7 @@ impl Endpoint {
         // Without a configured key, only connections of this very endpoint can be reset.
         let key = config.reset_key.clone();
         let key = key.unwrap_or_else(|| ResetKey::new(&seed, b"stateless reset"));
+        let key = key.of(config.connection_ids.owner());
         Self {
             resets: Resets::new(key),
             config,

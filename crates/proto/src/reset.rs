@@ -39,6 +39,16 @@ impl ResetKey {
         Self(Arc::new(hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref())))
     }
 
+    /// The key of one of several endpoints with this key; of the only one, if `owner` is empty.
+    pub(crate) fn of(self, owner: &[u8]) -> Self {
+        if owner.is_empty() {
+            return self;
+        }
+        // Longer than any identifier, so that it is the token of none.
+        let derived = hmac::sign(&self.0, &[b"the owner of identifiers: ", owner].concat());
+        Self(Arc::new(hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref())))
+    }
+
     /// The token of one of our identifiers.
     pub(crate) fn token(&self, cid: &ConnectionId) -> ResetToken {
         let tag = hmac::sign(&self.0, cid.as_slice());

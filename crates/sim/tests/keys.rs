@@ -5,7 +5,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::MS;
+use common::{MS, incremental};
 use sutura_proto::{Connection, ConnectionStats, TransportConfig};
 use sutura_random::Rng;
 use sutura_sim::{BulkClient, BulkServer, Host, Network, NodeId, Transfer};
@@ -14,7 +14,10 @@ const PATH: &str = "rate=20mbit delay=20ms jitter=5ms,reorder loss=bern:0.03 reo
                     duplicate=0.05 corrupt=0.02";
 
 fn hosts(seed: u64) -> (Network, NodeId, NodeId) {
-    let app = BulkClient::new([Transfer::both(4_000_000)], 1, Duration::ZERO);
+    // Half of the uploads are protected.
+    let protection = incremental(2, 25 * MS).filter(|_| seed.is_multiple_of(2));
+    let transfer = Transfer { protection, ..Transfer::both(4_000_000) };
+    let app = BulkClient::new([transfer], 1, Duration::ZERO);
     common::hosts::<BulkServer>(seed, PATH, &TransportConfig::default(), app)
 }
 
@@ -60,6 +63,8 @@ fn keys_change_while_data_flows() {
         let until = network.now() + Duration::from_secs(2);
         network.run_until(until).unwrap();
         let (ours, theirs) = (stats(&mut network, client), stats(&mut network, server));
+        let recovered = theirs.fec.recovered;
+        assert!(recovered > 10 || !seed.is_multiple_of(2), "seed {seed}: {recovered} recovered");
         assert!(updates > 3, "seed {seed}: {updates} updates");
         // The peer does not follow the last update if it has nothing left to send.
         let (ours_n, theirs_n) = (ours.key_updates, theirs.key_updates);

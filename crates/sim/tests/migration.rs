@@ -7,9 +7,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{ALGORITHMS, MS, address, hosts, incremental};
-use sutura_proto::policy::Auto;
-use sutura_proto::{Algorithm, Connection, Event, TransportConfig};
+use common::{ALGORITHMS, address, hosts};
+use sutura_proto::policy::Block;
+use sutura_proto::{Algorithm, Connection, Event, Protection, TransportConfig};
 use sutura_sim::{App, AppError, BulkClient, BulkServer, Host, Network, NodeId, Transfer};
 
 const START: Duration = Duration::from_secs(1);
@@ -38,12 +38,28 @@ impl App<Connection> for Awaiting {
     }
 }
 
-fn transport(algorithm: Algorithm, fec: bool) -> TransportConfig {
-    TransportConfig {
-        congestion: Arc::new(algorithm),
-        redundancy: fec.then(|| Arc::new(Auto::default()) as _),
-        ..TransportConfig::default()
+/// Two repair symbols for every ten source symbols.
+fn blocks() -> Protection {
+    Protection::new(Arc::new(Block::new(10, 2).unwrap()))
+}
+
+/// A server that protects its responses so.
+struct Protecting(BulkServer);
+
+impl Default for Protecting {
+    fn default() -> Self {
+        Self(BulkServer::new(Some(blocks())))
     }
+}
+
+impl App<Connection> for Protecting {
+    fn poll(&mut self, now: Instant, quic: &mut Connection) -> Result<Option<Instant>, AppError> {
+        self.0.poll(now, quic)
+    }
+}
+
+fn transport(algorithm: Algorithm) -> TransportConfig {
+    TransportConfig { congestion: Arc::new(algorithm), ..TransportConfig::default() }
 }
 
 fn connection(network: &Network, node: NodeId) -> &Connection {
@@ -51,8 +67,15 @@ fn connection(network: &Network, node: NodeId) -> &Connection {
     host.connections().next().unwrap_or_else(|| panic!("{:?}", host.finished())).1
 }
 
+/// What a transfer did after the last change of address.
+struct Resumed {
+    /// How long it took until data flowed again.
+    took: Duration,
+    /// How many symbols were recovered from then on.
+    recovered: u64,
+}
+
 /// Runs a transfer during which the client's address changes to each of `addresses`, a second apart.
-/// Returns how long after the last change data flows again.
 fn resumes(
     seed: u64,
     path: &str,
@@ -60,10 +83,14 @@ fn resumes(
     transfer: Transfer,
     addresses: &[SocketAddr],
     deliberate: bool,
-) -> Duration {
-    let down = transfer.download > 0;
+) -> Resumed {
+    let (down, protected) = (transfer.download > 0, transfer.protection.is_some());
     let app = Awaiting(BulkClient::new([transfer], 1, Duration::ZERO));
-    let (mut network, client, server) = hosts::<BulkServer>(seed, path, config, app);
+    let (mut network, client, server) = if protected {
+        hosts::<Protecting>(seed, path, config, app)
+    } else {
+        hosts::<BulkServer>(seed, path, config, app)
+    };
     for (n, address) in (1..).zip(addresses) {
         network.run_until(n * START).unwrap();
         network.move_to(client, *address);
@@ -76,7 +103,7 @@ fn resumes(
     }
     let (moved, receiver) = (network.now(), if down { client } else { server });
     let before = connection(&network, receiver).stats().received.bytes;
-    let mut resumed = None;
+    let (mut resumed, mut recovered) = (None, 0);
     loop {
         assert!(network.step().unwrap(), "it ended");
         assert!(network.now() < Duration::from_secs(300), "it takes too long");
@@ -84,10 +111,12 @@ fn resumes(
             let host = network.node::<Host>(node).unwrap();
             assert_eq!((host.connection_error(), host.app_error()), (None, None));
         }
-        let received = connection(&network, receiver).stats().received.bytes;
+        let stats = connection(&network, receiver).stats();
+        let received = stats.received.bytes;
         // What had arrived before it moved, and what was under way from the old address.
         if resumed.is_none() && received > before + FLOWING && network.now() > moved + RTT {
             resumed = Some(network.now() - moved);
+            recovered = stats.fec.recovered;
         }
         let host = network.node::<Host>(client).unwrap();
         let handle = host.connections().next().unwrap().0;
@@ -96,7 +125,8 @@ fn resumes(
         }
     }
     assert_eq!(connection(&network, server).remote_address(), *addresses.last().unwrap());
-    resumed.unwrap()
+    let recovered = connection(&network, receiver).stats().fec.recovered - recovered;
+    Resumed { took: resumed.unwrap(), recovered }
 }
 
 fn port(n: u16) -> SocketAddr {
@@ -113,9 +143,12 @@ fn transfers_survive_another_address() {
             for transfer in [Transfer::download(3_000_000), Transfer::upload(3_000_000)] {
                 for (to, deliberate) in [(port(1), false), (address(9), false), (address(9), true)]
                 {
-                    let config = transport(algorithm, fec);
+                    let config = transport(algorithm);
+                    let protection = fec.then(blocks);
+                    let transfer = Transfer { protection, ..transfer.clone() };
                     let path = "rate=10mbit delay=25ms queue=60p";
-                    let took = resumes(3, path, &config, transfer.clone(), &[to], deliberate);
+                    let resumed = resumes(3, path, &config, transfer.clone(), &[to], deliberate);
+                    let took = resumed.took;
                     println!(
                         "{algorithm:?}, FEC {fec}, {transfer:?}, {to}, {deliberate}: {took:?}"
                     );
@@ -132,11 +165,14 @@ fn losses_and_packets_from_the_old_address_do_no_harm() {
         for algorithm in ALGORITHMS {
             for to in [[port(1), port(2)], [address(8), address(9)]] {
                 let path = "rate=10mbit delay=25ms jitter=40ms,reorder queue=60p loss=bern:0.03";
-                let protection = incremental(2, 25 * MS).filter(|_| seed % 2 == 0);
+                let (config, protected) = (transport(algorithm), seed % 2 == 0);
                 let plan = [Transfer::download(3_000_000), Transfer::upload(3_000_000)];
                 for transfer in plan {
-                    let transfer = Transfer { protection: protection.clone(), ..transfer };
-                    resumes(seed, path, &transport(algorithm, true), transfer, &to, seed % 3 == 0);
+                    let transfer = Transfer { protection: protected.then(blocks), ..transfer };
+                    let text = format!("{seed}, {algorithm:?}, {to:?}, {transfer:?}");
+                    let resumed = resumes(seed, path, &config, transfer, &to, seed % 3 == 0);
+                    println!("{text}: {} recovered", resumed.recovered);
+                    assert!(!protected || resumed.recovered > 0, "{text}");
                 }
             }
         }

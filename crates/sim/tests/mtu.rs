@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{ALGORITHMS, incremental, link, tail};
+use sutura_proto::policy::Block;
 use sutura_proto::{Algorithm, MtuDiscovery, Protection, SocketFeatures, TransportConfig};
 use sutura_sim::{BulkOutcome, Scenario, Transfer};
 
@@ -33,7 +34,9 @@ fn download(algorithm: Algorithm, protection: Option<Protection>, path: &str) ->
 #[test]
 fn a_path_may_come_to_carry_less_and_more_again() {
     for algorithm in ALGORITHMS {
-        for protection in [None, tail(2), incremental(2, Duration::from_millis(25))] {
+        let blocks = Protection::new(Arc::new(Block::new(10, 2).unwrap()));
+        let others = [None, tail(2), incremental(2, Duration::from_millis(25))];
+        for protection in others.into_iter().chain([Some(blocks.clone())]) {
             for loss in ["", " loss=bern:1%"] {
                 let path = format!("rate=10mbit delay=25ms queue=60p{loss}");
                 let steady = download(algorithm, protection.clone(), &path);
@@ -50,6 +53,9 @@ fn a_path_may_come_to_carry_less_and_more_again() {
                 assert_eq!(server.udp_payload_size, 1452, "{text}");
                 assert!(server.black_holes >= 1, "{text}");
                 assert!(after < before + Duration::from_secs(2), "{text}");
+                let recovered = changing.ends.client.fec.recovered;
+                let mends = protection == Some(blocks.clone()) && !loss.is_empty();
+                assert!(!mends || recovered > 0, "{text}");
             }
         }
     }

@@ -17,8 +17,10 @@ use std::time::Instant;
 use sutura_proto::{ConnectionError, ConnectionHandle, DatagramEvent, EndpointEvent, Transmit};
 use tokio::time::Sleep;
 
-/// Batches of datagrams received in one turn.
+/// Batches of datagrams received in one turn, whatever they contain.
 const RECEIVE_BATCHES: usize = 16;
+/// Datagrams after which no other batch is received in one turn.
+const RECEIVE_DATAGRAMS: usize = 1024;
 /// Most datagrams that a connection builds as one batch for the kernel: as many as fit into 64 KiB,
 /// the kernel's maximum, on paths with the usual 1500 bytes.
 const MAX_SEGMENTS: usize = 44;
@@ -199,31 +201,34 @@ impl Driver {
         let Sockets { present, previous } = self.inner.sockets();
         if let Some(previous) = previous {
             // What comes late is welcome, but its failure is no loss.
-            let _ = self.receive_from(cx, &previous, RECEIVE_BATCHES);
+            let _ = self.receive_from(cx, &previous);
         }
-        self.receive_from(cx, &present, RECEIVE_BATCHES)
+        self.receive_from(cx, &present)
     }
 
-    /// Receives at most `batches` batches from a socket. Returns whether there may be more.
+    /// Receives a few batches from a socket. Returns whether there may be more.
     fn receive_from(
         &mut self,
         cx: &mut Context<'_>,
         socket: &Arc<dyn AsyncUdpSocket>,
-        batches: usize,
     ) -> std::io::Result<bool> {
         let inner = self.inner.clone();
-        for _ in 0..batches {
+        let mut datagrams = 0usize;
+        for _ in 0..RECEIVE_BATCHES {
             let now = Instant::now();
             let result = socket.poll_recv(cx, &mut |meta, datagram| {
                 self.on_datagram(now, &meta, datagram);
             });
             match result {
                 Poll::Pending => return Ok(false),
-                Poll::Ready(Ok(_)) if Arc::ptr_eq(socket, &inner.socket()) => {
-                    inner.drop_previous_socket();
-                }
-                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Ok(count)) => datagrams = count.saturating_add(datagrams),
                 Poll::Ready(Err(error)) => return Err(error),
+            }
+            if Arc::ptr_eq(socket, &inner.socket()) {
+                inner.drop_previous_socket();
+            }
+            if datagrams >= RECEIVE_DATAGRAMS {
+                break;
             }
         }
         Ok(true)

@@ -161,3 +161,26 @@ impl RetryError {
         *self.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_datagrams_is_held_within_bounds() {
+        for len in [0, 1, 1200, 9000, 65_000] {
+            let mut held = Held::default();
+            for _ in 0..1000 {
+                held.push(None, &vec![7; len]);
+            }
+            let datagrams: Vec<_> = held.into_datagrams().map(|(_, datagram)| datagram).collect();
+            let bytes = datagrams.iter().map(Vec::len).sum::<usize>();
+            assert!(datagrams.len() <= MAX_HELD_DATAGRAMS && bytes <= MAX_HELD_BYTES);
+            assert_eq!(
+                datagrams.len(),
+                MAX_HELD_DATAGRAMS.min(MAX_HELD_BYTES / len.max(1)),
+                "{len}"
+            );
+        }
+    }
+}

@@ -3,15 +3,11 @@
 
 mod common;
 
-use common::{all, connected, echo, exchange, localhost, pair, pattern};
-use std::collections::VecDeque;
-use std::io;
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use common::memory::{Memory, MemorySocket};
+use common::{all, client_of, connected, echo, exchange, localhost, pair, pattern};
+use std::sync::Arc;
 use sutura::{
-    AsyncUdpSocket, ConnectionError, Endpoint, EndpointConfig, PreferredAddresses, Received,
-    Transmit, TransportConfig, Version,
+    ConnectionError, Endpoint, EndpointConfig, PreferredAddresses, TransportConfig, Version,
 };
 
 #[tokio::test]
@@ -77,17 +73,6 @@ async fn an_endpoint_takes_over_a_socket() {
     exchange(connection, pattern(10_000), None).await;
 }
 
-fn client_of(
-    certificate: rustls::pki_types::CertificateDer<'static>,
-    mut endpoint: Endpoint,
-) -> Endpoint {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(certificate).unwrap();
-    let config = sutura::ClientConfig::with_root_certificates(roots, &[b"echo"]).unwrap();
-    endpoint.set_default_client_config(config);
-    endpoint
-}
-
 #[tokio::test]
 async fn version_2_is_used_if_the_client_begins_with_it_or_the_server_has_no_other() {
     for (ours, theirs, expected) in [
@@ -135,72 +120,15 @@ async fn a_client_goes_over_to_the_address_that_its_server_prefers() {
     exchange(connection, pattern(100_000), None).await;
 }
 
-/// Datagrams on their way to an address, and who waits for them.
-#[derive(Debug, Default)]
-struct Mailbox {
-    datagrams: VecDeque<(SocketAddr, Vec<u8>)>,
-    waker: Option<Waker>,
-}
-
-/// Two sockets that are connected by memory.
-#[derive(Debug)]
-struct Pipe {
-    address: SocketAddr,
-    ours: Arc<Mutex<Mailbox>>,
-    theirs: Arc<Mutex<Mailbox>>,
-}
-
-fn pipe() -> [Pipe; 2] {
-    let boxes = [Arc::new(Mutex::default()), Arc::new(Mutex::default())];
-    let end = |n: usize, port| Pipe {
-        address: ([192, 0, 2, 1], port).into(),
-        ours: boxes[n].clone(),
-        theirs: boxes[1 - n].clone(),
-    };
-    [end(0, 1), end(1, 2)]
-}
-
-impl AsyncUdpSocket for Pipe {
-    fn poll_send(
-        &self,
-        _cx: &mut Context<'_>,
-        transmit: &mut Transmit<'_>,
-    ) -> Poll<io::Result<()>> {
-        assert_eq!((transmit.segment_size, transmit.ecn), (None, None), "it announces neither");
-        let mut theirs = self.theirs.lock().unwrap();
-        theirs.datagrams.push_back((self.address, transmit.contents.to_vec()));
-        theirs.waker.take().into_iter().for_each(Waker::wake);
-        transmit.contents = &[];
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_recv(
-        &self,
-        cx: &mut Context<'_>,
-        each: &mut dyn FnMut(Received, &mut [u8]),
-    ) -> Poll<io::Result<usize>> {
-        let mut ours = self.ours.lock().unwrap();
-        let Some((remote, mut datagram)) = ours.datagrams.pop_front() else {
-            ours.waker = Some(cx.waker().clone());
-            return Poll::Pending;
-        };
-        each(Received { remote, local: None, ecn: None }, &mut datagram);
-        Poll::Ready(Ok(1))
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.address)
-    }
-}
-
 #[tokio::test]
 async fn endpoints_talk_over_sockets_of_the_applications_own() {
-    let [server, client] = pipe();
+    let memory = Memory::default();
+    let (server, client) = (memory.socket(1), memory.socket(2));
     let address = server.address;
     let (certificate, key) = common::certificate();
     let config =
         sutura::ServerConfig::with_single_cert(vec![certificate.clone()], key, &[b"echo"]).unwrap();
-    let open = |socket: Pipe, config| {
+    let open = |socket: MemorySocket, config| {
         Endpoint::with_abstract_socket(EndpointConfig::default(), config, Arc::new(socket)).unwrap()
     };
     echo(open(server, Some(config)));

@@ -3,8 +3,13 @@
 
 mod common;
 
-use common::{PATIENCE, pair};
-use sutura::{Connection, ConnectionError, Endpoint, TransportConfig, TransportErrorCode};
+use common::memory::Memory;
+use common::{PATIENCE, certificate, client_of, pair};
+use std::sync::Arc;
+use sutura::{
+    Connection, ConnectionError, Endpoint, EndpointConfig, ServerConfig, TransportConfig,
+    TransportErrorCode,
+};
 use tokio::time::timeout;
 
 /// Connects while `answer` runs.
@@ -111,4 +116,45 @@ async fn the_token_of_one_connection_validates_the_next() {
         connected.close(0, b"");
         client.wait_idle().await;
     }
+}
+
+/// Clients that the application has not looked at yet wait, but not any number of them.
+#[tokio::test]
+async fn clients_beyond_the_backlog_are_refused() {
+    const BACKLOG: usize = 1024;
+    const EACH: usize = 220;
+    let memory = Memory::default();
+    let (certificate, key) = certificate();
+    let config = ServerConfig::with_single_cert(vec![certificate.clone()], key, &[b"echo"]);
+    let limits =
+        EndpointConfig { max_handshakes: 10_000, retry_above: None, ..EndpointConfig::default() };
+    let socket = memory.socket(1);
+    let address = socket.address;
+    let server =
+        Endpoint::with_abstract_socket(limits, Some(config.unwrap()), Arc::new(socket)).unwrap();
+    let (told, mut refusals) = tokio::sync::mpsc::unbounded_channel();
+    let mut clients = Vec::new();
+    for host in 0..5 {
+        let socket = Arc::new(memory.socket_at(([192, 0, 2, 100 + host], 1).into()));
+        let client = Endpoint::with_abstract_socket(EndpointConfig::default(), None, socket);
+        let client = client_of(certificate.clone(), client.unwrap());
+        for _ in 0..EACH {
+            let connecting = client.connect(address, "localhost").unwrap();
+            let told = told.clone();
+            tokio::spawn(async move {
+                let error = connecting.await.map(drop).unwrap_err();
+                let _ = told.send(is_refusal(&error));
+            });
+        }
+        clients.push(client);
+    }
+    for _ in 0..5 * EACH - BACKLOG {
+        assert!(timeout(PATIENCE, refusals.recv()).await.unwrap().unwrap());
+    }
+    // All others are there to be accepted.
+    let mut waiting = Vec::new();
+    for _ in 0..BACKLOG {
+        waiting.push(timeout(PATIENCE, server.accept()).await.unwrap().unwrap());
+    }
+    assert!(refusals.try_recv().is_err());
 }

@@ -105,6 +105,7 @@ impl Cell {
         if let Some(ending) = serving.listens(setup.server.port())? {
             return Ok(early(ending));
         }
+        let preferred = route.preferred.port();
         let cross = self.case.crossed.then(|| Cross::start(stacks, logs)).transpose()?;
         let (relay, recorder) = route.open(cross.as_ref().map(|cross| cross.server))?;
         let address = relay.local_addr();
@@ -139,6 +140,7 @@ impl Cell {
             we_serve: self.ours == Side::Server,
             certificates: setup.certificates_size,
             delay: self.case.network.links(seed)?.down.delay,
+            preferred,
             requested: setup.names.iter().map(String::len).sum(),
         };
         let verdict = self.case.check.without_retry(&run).and(self.case.check.verify(&run));
@@ -239,6 +241,10 @@ impl Route {
 
     /// Opens it, with one more door to the server of another flow.
     fn open(mut self, cross: Option<SocketAddr>) -> Result<(Relay, Recorder), Error> {
+        // Some servers listen at their preferred address themselves. Clients then go there past the relay.
+        if process::is_bound(self.preferred.port())? {
+            self.config.further.clear();
+        }
         let listen = (self.config.listen.ip(), 0).into();
         self.config.further.extend(cross.map(|server| (listen, server)));
         let recorder = Recorder { doors: Some(2), ..Recorder::default() };

@@ -56,6 +56,14 @@ impl Evidence {
         set.find_map(|data| data[name].as_u64())
     }
 
+    /// Whether our end has gone over to this port of its peer.
+    pub fn goes_to(&self, port: u16) -> bool {
+        self.named("connectivity:path_assigned").any(|data| {
+            let remote = &data["path_remote"];
+            remote["port_v4"] == port || remote["port_v6"] == port
+        })
+    }
+
     /// Whether this holds of any connection.
     pub fn any(&self, key: &str, holds: impl Fn(&Value) -> bool) -> bool {
         self.connections.iter().any(|connection| holds(&connection[key]))

@@ -130,7 +130,7 @@ impl Drop for Process {
 }
 
 /// Whether any process has bound this UDP port.
-fn is_bound(port: u16) -> Result<bool, Error> {
+pub fn is_bound(port: u16) -> Result<bool, Error> {
     let wanted = format!(":{port:04X}");
     for table in ["/proc/net/udp", "/proc/net/udp6"] {
         let sockets = fs::read_to_string(table)?;

@@ -429,7 +429,11 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(side: Side) -> Self {
-        let config = Config { grease: None, ..Config::default() };
+        Self::with(side, &Config::default())
+    }
+
+    pub fn with(side: Side, config: &Config) -> Self {
+        let config = Config { grease: None, ..config.clone() };
         let connection = match side {
             Side::Client => Connection::client(config),
             Side::Server => Connection::server(config),

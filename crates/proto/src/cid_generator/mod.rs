@@ -26,6 +26,15 @@ pub trait ConnectionIdGenerator: Debug + Send + Sync {
 
     /// A new identifier.
     fn generate(&self, random: &mut dyn RngCore) -> ConnectionId;
+
+    /// What stands for this endpoint in its identifiers, if several with the same [`ResetKey`] share an
+    /// address behind a load balancer. A packet that reaches the wrong one is answered by a stateless
+    /// reset that its owner's peer does not know (RFC 9000 section 21.11). By default nothing.
+    ///
+    /// [`ResetKey`]: crate::ResetKey
+    fn owner(&self) -> &[u8] {
+        &[]
+    }
 }
 
 /// Random identifiers of 8 bytes. The default.

@@ -208,6 +208,10 @@ impl ConnectionIdGenerator for QuicLb {
         let nonce = self.nonce(random);
         self.encode(&nonce, random)
     }
+
+    fn owner(&self) -> &[u8] {
+        &self.config.server_id
+    }
 }
 
 /// Encrypts server identifier and nonce in place (section 5.4 of the draft).

@@ -29,7 +29,8 @@ impl Connection {
         let start = out.len();
         let path = self.path.view();
         let next = self.look(now, packet, end, out, &path);
-        let wants = next != Next::Nothing || self.wants_control(now, space);
+        let control = self.wants_control(now, space);
+        let wants = next != Next::Nothing || control;
         let ack_due = self.spaces[space as usize].acks.is_due(now);
         if !wants && !ack_due {
             if space == SpaceId::Data && first {
@@ -38,6 +39,10 @@ impl Connection {
             return false;
         }
         let may_send = wants && self.may_send(now, packet, end);
+        if next.is_idle() && !control && first {
+            // The application has nothing to send, even if redundancy is held back.
+            self.path.on_idle();
+        }
         if !ack_due && !may_send {
             return false;
         }

@@ -5,6 +5,7 @@ use super::timer::Timer;
 use crate::crypto::{PacketKey, PacketKeys};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::SpaceId;
+use crate::wire::frame::AckFrame;
 use std::time::Instant;
 
 /// How many probe timeouts the previous keys are kept for late packets (section 6.5).
@@ -30,8 +31,14 @@ pub struct KeyPhases {
     previous: Option<Box<dyn PacketKey>>,
     /// The lowest packet number received in this phase, if any.
     first_received: Option<u64>,
+    /// The highest packet number received in this phase, if any.
+    last_received: Option<u64>,
+    /// The highest packet number received in the previous phase, if any.
+    previous_last: Option<u64>,
     /// The first packet number that this end sent in this phase.
     first_sent: u64,
+    /// Whether this end has acknowledged a packet of this phase, so that the peer may update.
+    acknowledged: bool,
     /// Packets sealed with the current keys.
     sealed: u64,
 }
@@ -42,16 +49,19 @@ impl std::fmt::Debug for KeyPhases {
             .field("bit", &self.bit)
             .field("first_received", &self.first_received)
             .field("first_sent", &self.first_sent)
+            .field("acknowledged", &self.acknowledged)
             .field("sealed", &self.sealed)
             .finish_non_exhaustive()
     }
 }
 
 impl KeyPhases {
-    /// Begins the first phase. Unlike later phases it is valid before a packet is received in it.
+    /// Begins the first phase. Unlike later phases it is valid before a packet is received in it, and
+    /// the peer may end it before any of its packets is acknowledged.
     pub fn begin(&mut self, next: PacketKeys) {
         self.next = Some(next);
         self.first_received = Some(0);
+        self.acknowledged = true;
     }
 
     /// The phase of a packet with this Key Phase bit and number (section 6.3).
@@ -63,22 +73,94 @@ impl KeyPhases {
         }
     }
 
-    /// The key that opens packets of `phase`; `current` is the key currently in use.
-    pub fn opener<'a>(
-        &'a self,
-        phase: Phase,
-        current: &'a dyn PacketKey,
-    ) -> Option<&'a dyn PacketKey> {
-        match phase {
-            Phase::Current => Some(current),
+    /// The key with which to try to open packets of `phase`; `current` is the key currently in use.
+    /// If there is none, this is another one, and nothing that it opens counts: an attempt takes as
+    /// long whatever the Key Phase bit is (section 6.3).
+    pub fn opener<'a>(&'a self, phase: Phase, current: &'a dyn PacketKey) -> &'a dyn PacketKey {
+        let key = match phase {
+            Phase::Current => None,
             Phase::Previous => self.previous.as_deref(),
             Phase::Next => self.next.as_ref().map(|keys| &*keys.remote),
+        };
+        key.unwrap_or(current)
+    }
+
+    /// Whether there is a key for packets of `phase`.
+    pub fn opens(&self, phase: Phase) -> bool {
+        match phase {
+            Phase::Current => true,
+            Phase::Previous => self.previous.is_some(),
+            Phase::Next => self.next.is_some(),
         }
+    }
+
+    /// Notes a packet that was opened with the keys of `phase`; returns whether it is the first of a
+    /// phase that this end began.
+    ///
+    /// # Errors
+    /// The peer went back to older keys (section 6.4), or updated twice in a row (section 6.2).
+    fn receive(&mut self, phase: Phase, pn: u64) -> Result<bool, TransportError> {
+        match phase {
+            Phase::Previous => {
+                self.previous_last = self.previous_last.max(Some(pn));
+                Ok(false)
+            }
+            Phase::Current if self.previous_last.is_some_and(|last| last > pn) => {
+                Err(error("old keys after new ones"))
+            }
+            Phase::Current => {
+                let began = self.first_received.is_none();
+                self.first_received = Some(self.first_received.map_or(pn, |first| first.min(pn)));
+                self.last_received = self.last_received.max(Some(pn));
+                Ok(began)
+            }
+            Phase::Next if self.last_received.is_some_and(|last| last > pn) => {
+                Err(error("old keys after new ones"))
+            }
+            Phase::Next if !self.acknowledged => Err(error("two updates in a row")),
+            Phase::Next => Ok(false),
+        }
+    }
+
+    /// Goes over to the next phase, in which `received` is the first packet, if any, and `first_sent`
+    /// will be the first number that this end uses.
+    fn advance(&mut self, received: Option<u64>, first_sent: u64) {
+        self.bit = !self.bit;
+        self.first_received = received;
+        self.previous_last = std::mem::replace(&mut self.last_received, received);
+        self.first_sent = first_sent;
+        self.acknowledged = false;
+        self.sealed = 0;
+    }
+
+    /// Checks an acknowledgement in a packet that was opened with the keys of `phase`. Who has received
+    /// packets under new keys must answer under new keys (section 6.2).
+    ///
+    /// # Errors
+    /// The peer acknowledges packets of the present phase in one of the previous phase.
+    pub fn check_ack(&self, phase: Phase, ack: &AckFrame<'_>) -> Result<(), TransportError> {
+        match phase {
+            Phase::Previous if ack.largest >= self.first_sent => {
+                Err(error("new packets acknowledged under old keys"))
+            }
+            Phase::Previous | Phase::Current | Phase::Next => Ok(()),
+        }
+    }
+
+    /// Notes that an acknowledgement of all that was received is being sent.
+    pub fn on_ack_sent(&mut self) {
+        self.acknowledged |= self.first_received.is_some();
     }
 
     /// Counts a packet that is being sealed.
     pub fn on_sealed(&mut self) {
         self.sealed = self.sealed.saturating_add(1);
+    }
+
+    /// How many packets the current keys have sealed.
+    #[cfg(test)]
+    pub fn sealed(&self) -> u64 {
+        self.sealed
     }
 
     /// Drops the previous keys: late packets can no longer be opened.
@@ -87,53 +169,59 @@ impl KeyPhases {
     }
 }
 
+fn error(reason: &'static str) -> TransportError {
+    TransportError::new(TransportErrorCode::KEY_UPDATE_ERROR, reason)
+}
+
 impl Connection {
     /// Updates the keys that protect 1-RTT packets; the peer follows. Returns false if that is not
-    /// possible yet: before the handshake is confirmed, or before the peer has used the current
-    /// keys and acknowledged a packet sealed with them (RFC 9001 section 6.1).
+    /// possible yet: before the handshake is confirmed, before the peer has used the current keys and
+    /// acknowledged a packet sealed with them (RFC 9001 section 6.1), and as long as late packets may
+    /// need the keys before those, which is three probe timeouts (section 6.5).
     pub fn update_keys(&mut self) -> bool {
         let acked = self.path.recovery.largest_acked(SpaceId::Data);
         let phases = &self.key_phases;
         let may = self.handshake.confirmed
             && !self.is_closed()
             && phases.first_received.is_some()
+            && phases.previous.is_none()
             && acked.is_some_and(|pn| pn >= phases.first_sent);
         may && self.rotate_keys(None)
     }
 
     /// Advances to the next phase. `received` is the packet that began it if the peer updated
     /// first.
-    fn rotate_keys(&mut self, received: Option<u64>) -> bool {
+    pub(super) fn rotate_keys(&mut self, received: Option<u64>) -> bool {
         let space = &mut self.spaces[SpaceId::Data as usize];
         let phases = &mut self.key_phases;
         let (Some(keys), Some(next)) = (&mut space.keys, phases.next.take()) else { return false };
         keys.local.packet = next.local;
         phases.previous = Some(std::mem::replace(&mut keys.remote.packet, next.remote));
         phases.next = self.handshake.session.next_1rtt_keys();
-        phases.bit = !phases.bit;
-        phases.first_received = received;
-        phases.first_sent = space.peek_pn();
-        phases.sealed = 0;
+        phases.advance(received, space.peek_pn());
         self.timers.set(Timer::OldKeys, None);
         self.stats.key_updates += 1;
         true
     }
 
     /// Handles a 1-RTT packet that was opened with the keys of `phase`.
-    pub(super) fn on_opened(&mut self, now: Instant, phase: Phase, pn: u64) {
-        let began = match phase {
-            Phase::Previous => false,
-            Phase::Next => self.rotate_keys(Some(pn)),
-            Phase::Current => {
-                let first = &mut self.key_phases.first_received;
-                let began = first.is_none();
-                *first = Some(first.map_or(pn, |first| first.min(pn)));
-                began
-            }
-        };
+    ///
+    /// # Errors
+    /// KEY_UPDATE_ERROR if the peer used those keys when it must not.
+    pub(super) fn on_opened(
+        &mut self,
+        now: Instant,
+        phase: Phase,
+        pn: u64,
+    ) -> Result<(), TransportError> {
+        let mut began = self.key_phases.receive(phase, pn)?;
+        if phase == Phase::Next {
+            began = self.rotate_keys(Some(pn));
+        }
         if began {
             self.timers.set(Timer::OldKeys, Some(now + OLD_KEYS_PERIOD * self.pto()));
         }
+        Ok(())
     }
 
     /// Updates the keys before they have sealed too many packets, and closes the connection if that

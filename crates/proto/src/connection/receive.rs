@@ -204,8 +204,11 @@ impl Connection {
             self.on_undecryptable(now, space);
             return;
         };
-        if packet.ty == PacketType::OneRtt {
-            self.on_opened(now, opened.phase, opened.pn);
+        if packet.ty == PacketType::OneRtt
+            && let Err(error) = self.on_opened(now, opened.phase, opened.pn)
+        {
+            self.fail(now, error);
+            return;
         }
         if self.state == State::Closing {
             self.close.on_received();
@@ -241,8 +244,8 @@ impl Connection {
             PacketType::OneRtt => self.key_phases.of(header.key_phase, pn),
             PacketType::Initial | PacketType::ZeroRtt | PacketType::Handshake => Phase::Current,
         };
-        let key = self.key_phases.opener(phase, &*keys.packet)?;
-        let payload = open(key, &header, pn, datagram)?;
+        let key = self.key_phases.opener(phase, &*keys.packet);
+        let payload = open(key, &header, pn, datagram).filter(|_| self.key_phases.opens(phase))?;
         let reserved = header.check_reserved();
         Some(Opened { carrier: packet.ty.carrier(), pn, phase, payload, reserved })
     }
@@ -255,7 +258,7 @@ impl Connection {
         opened: &Opened<'_>,
     ) -> Result<(), TransportError> {
         let space = packet.ty.space();
-        let &Opened { pn, payload, ref reserved, .. } = opened;
+        let &Opened { pn, phase, payload, ref reserved, .. } = opened;
         reserved.clone()?;
         if payload.is_empty() {
             return Err(violation("packet without frames"));
@@ -274,7 +277,7 @@ impl Connection {
         self.sent_since_receive = false;
         self.reset_idle_timer(now);
         let newest = self.spaces[space as usize].acks.largest().is_none_or(|largest| pn > largest);
-        let contents = self.on_frames(now, arrival, packet, payload)?;
+        let contents = self.on_frames(now, arrival, packet, phase, payload)?;
         if self.is_closed() {
             return Ok(());
         }
@@ -310,6 +313,7 @@ impl Connection {
         now: Instant,
         arrival: &Arrival,
         packet: &ProtectedPacket,
+        phase: Phase,
         payload: &[u8],
     ) -> Result<Contents, TransportError> {
         let space = packet.ty.space();
@@ -327,6 +331,7 @@ impl Connection {
                     if acked {
                         self.finish_ack(now, space);
                     }
+                    self.key_phases.check_ack(phase, &ack)?;
                     self.on_ack(now, space, &ack).map_err(|e| e.in_frame(info.first_type))?;
                     acked = true;
                 }

@@ -335,6 +335,7 @@ impl Connection {
             let acks = &mut self.spaces[space as usize].acks;
             acks.on_ack_sent(packet.ack_eliciting);
             if space == SpaceId::Data {
+                self.key_phases.on_ack_sent();
                 self.fec_in.on_symbol_acks_sent();
                 self.timers.set(Timer::AckDelay, acks.timeout());
             }

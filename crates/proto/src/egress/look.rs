@@ -51,6 +51,16 @@ pub enum Next {
     Nothing,
 }
 
+impl Next {
+    /// Whether it is redundancy that is sent only because nothing else is waiting.
+    pub fn is_idle(&self) -> bool {
+        match self {
+            Self::Repair { idle, .. } => *idle,
+            Self::Lost(_) | Self::Datagram | Self::New(_) | Self::Later | Self::Nothing => false,
+        }
+    }
+}
+
 impl Egress {
     /// Decides what to put into a packet next.
     ///

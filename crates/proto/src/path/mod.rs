@@ -181,7 +181,7 @@ impl Path {
         self.app_limited = false;
     }
 
-    /// Notes that there was nothing to send although the path had room.
+    /// Notes that there is nothing to send but redundancy at most, whether or not the path has room.
     pub fn on_idle(&mut self) {
         self.app_limited = true;
     }
@@ -217,7 +217,11 @@ impl Path {
             // No acknowledgement may have given the pacer a rate yet.
             self.update_pacer(now);
         }
-        self.recovery.on_packet_sent(space, packet);
+        if redundant {
+            self.recovery.on_redundancy_sent(space, packet);
+        } else {
+            self.recovery.on_packet_sent(space, packet);
+        }
     }
 
     /// Discards the packets in flight in a space, without counting them as lost.

@@ -52,8 +52,10 @@ struct Space<C> {
     newest_acked: Option<Instant>,
     /// When the oldest outstanding packet below the largest acknowledged one counts as lost.
     loss_time: Option<Instant>,
-    /// When the last packet covered by the probe timeout was sent.
+    /// Since when the probe timeout runs: usually since the last packet that it covers was sent.
     last_ack_eliciting: Option<Instant>,
+    /// When the last of these that carries more than redundancy was sent.
+    last_data: Option<Instant>,
     /// How many outstanding packets are covered by the probe timeout.
     probed: usize,
 }
@@ -69,6 +71,7 @@ impl<C> Default for Space<C> {
             newest_acked: None,
             loss_time: None,
             last_ack_eliciting: None,
+            last_data: None,
             probed: 0,
         }
     }
@@ -214,6 +217,27 @@ impl<C: Copy> Recovery<C> {
     /// Records a packet that is being sent. Packet numbers between the space's last packet and this
     /// one are skipped: acknowledging one of them is an error by the peer.
     pub fn on_packet_sent(&mut self, space: SpaceId, packet: SentPacket<C>) {
+        let time = packet.time;
+        if packet.is_probed() {
+            self.spaces[space as usize].last_data = Some(time);
+        }
+        self.record(space, packet, time);
+    }
+
+    /// Records a packet that is being sent and carries only redundancy. It asks for an acknowledgement
+    /// as well as a probe does, so it puts the probe off. But redundancy may go on for ever, and what
+    /// else is in flight waits no longer than one probe timeout for the end of it.
+    pub fn on_redundancy_sent(&mut self, space: SpaceId, packet: SentPacket<C>) {
+        let state = &self.spaces[space as usize];
+        let oldest = state.sent.front().filter(|_| state.probed > 0).map(|oldest| oldest.time);
+        let latest = oldest.max(state.last_data.filter(|_| oldest.is_some()));
+        let latest = latest.and_then(|time| time.checked_add(self.pto(space)));
+        let since = latest.map_or(packet.time, |latest| packet.time.min(latest));
+        self.record(space, packet, since);
+    }
+
+    /// Records a packet that is being sent. `since` is when its probe timeout begins.
+    fn record(&mut self, space: SpaceId, packet: SentPacket<C>, since: Instant) {
         let state = &mut self.spaces[space as usize];
         state.skipped.push(state.sent.next_pn()..packet.pn);
         if packet.in_flight {
@@ -221,7 +245,7 @@ impl<C: Copy> Recovery<C> {
         }
         if packet.is_probed() {
             state.probed += 1;
-            state.last_ack_eliciting = Some(packet.time);
+            state.last_ack_eliciting = state.last_ack_eliciting.max(Some(since));
             self.last_activity = Some(packet.time);
         }
         state.sent.insert(packet);
@@ -367,6 +391,7 @@ impl<C: Copy> Recovery<C> {
         let state = &mut self.spaces[space as usize];
         state.probed = 0;
         state.last_ack_eliciting = None;
+        state.last_data = None;
         state.loss_time = None;
         state.lost.clear();
         state.run.restart();

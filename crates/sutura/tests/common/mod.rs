@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 pub mod http;
+pub mod memory;
 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::net::SocketAddr;
@@ -38,6 +39,15 @@ pub fn pair(protocol: &[u8], transport: &TransportConfig) -> (Endpoint, Endpoint
     client.set_default_client_config(config.transport(transport.clone()));
     let address = server.local_addr().unwrap();
     (server, client, address)
+}
+
+/// The client endpoint that trusts this certificate, for servers that echo.
+pub fn client_of(certificate: CertificateDer<'static>, mut endpoint: Endpoint) -> Endpoint {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate).unwrap();
+    let config = ClientConfig::with_root_certificates(roots, &[b"echo"]).unwrap();
+    endpoint.set_default_client_config(config);
+    endpoint
 }
 
 /// Both ends of a connection, the client's first, and the client's endpoint.

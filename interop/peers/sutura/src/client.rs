@@ -112,10 +112,12 @@ impl Fetcher<'_> {
 
     async fn http3(&self, connection: &Connection, requests: &[Request]) -> Result<(), Error> {
         let client = Client::new(connection.clone(), Config::default()).await?;
+        let update = self.environment.case == TestCase::KeyUpdate;
         let mut fetches = JoinSet::new();
         for request in requests {
             let to = self.environment.downloads.join(&request.name);
             let (client, request) = (client.clone(), request.clone());
+            let connection = connection.clone();
             fetches.spawn(async move {
                 let Request { path, authority, .. } = &request;
                 let mut stream = client.request("GET", authority, path, &[], None).await?;
@@ -125,8 +127,13 @@ impl Fetcher<'_> {
                     return Err(Error::from(format!("{path}: status {}", response.status)));
                 }
                 let mut file = File::create(to).await?;
+                let (mut received, mut updated) = (0, !update);
                 while let Some(data) = stream.recv_data().await? {
                     file.write_all(&data).await?;
+                    received += data.len();
+                    if !updated && received > UPDATE_AFTER {
+                        updated = connection.update_keys();
+                    }
                 }
                 file.flush().await?;
                 Ok(())

@@ -1,19 +1,23 @@
 //! Limits of erasure coding: what it must not do, and what a peer must not do with it.
 
 use super::pair::{Pair, pattern};
+use crate::policy::{Decision, Redundancy, RedundancyFactory, RepairPlan, View};
 use crate::wire_format::{
     Carrier, Frame, FrameIter, Repair, RepairHeader, SourceSymbol, StreamFrame, SymbolRef,
     SymbolWindow,
 };
 use crate::{
-    CodeId, Dir, FecConfig, Protection, Side, StreamId, TransportConfig, TransportErrorCode,
+    Algorithm, CodeId, Dir, FecConfig, Protection, Side, SpaceId, StreamId, TransportConfig,
+    TransportErrorCode,
 };
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// A protection that sends three repair symbols at the end.
 fn tail() -> Protection {
     Protection::tail(3, Duration::ZERO)
 }
+const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
 fn symbol(id: u64, frames: &[u8]) -> Frame<'_> {
@@ -119,20 +123,60 @@ fn absurd_symbols_cost_no_more_than_was_announced() {
     assert_eq!(code(server.inject_frame(&long)), violation, "a repair symbol too long");
 }
 
+/// A repair symbol over the first source symbol of session 0 alone, which consists of `frames`.
+fn repair_of(frames: &[u8]) -> Vec<u8> {
+    let mut encoder = sutura_erasure::Encoder::new(sutura_erasure::WindowLimits {
+        symbols: 4,
+        bytes: 1000,
+        symbol_size: 100,
+    });
+    encoder.push(frames).unwrap();
+    let mut payload = Vec::new();
+    encoder.repair(0..1, 5, &mut payload).unwrap();
+    payload
+}
+
+/// Recovered bytes count towards flow control as others do, and once, whatever else brings them.
+#[test]
+fn recovered_bytes_count_once() {
+    let id = StreamId::new(Side::Client, Dir::Uni, 0);
+    let data = pattern(60);
+    let stream = Frame::Stream(StreamFrame { id, offset: 0, fin: true, data: &data });
+    let mut frames = Vec::new();
+    stream.encode(&mut frames);
+    let payload = repair_of(&frames);
+    let repair = Frame::Repair(Repair { header: repair_header(0, 0, 1, 5), payload: &payload });
+    let source = symbol(0, &frames);
+    let orders =
+        [[&repair, &source, &stream], [&stream, &repair, &source], [&source, &stream, &repair]];
+    for (first, order) in orders.into_iter().enumerate() {
+        let mut pair = Pair::connected();
+        for frame in order {
+            pair.server.conn().inject_frame(frame).unwrap();
+            assert_eq!(pair.server.conn().stats().streams.received, 60, "{frame:?}");
+        }
+        assert_eq!(pair.server.conn().stats().fec.recovered, u64::from(first < 2));
+        assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+    }
+    // Beyond the limits they are the error that others are.
+    let beyond = TransportConfig::default().stream_receive_window;
+    let stream = Frame::Stream(StreamFrame { id, offset: beyond, fin: false, data: &data });
+    let mut frames = Vec::new();
+    stream.encode(&mut frames);
+    let payload = repair_of(&frames);
+    let repair = Frame::Repair(Repair { header: repair_header(0, 0, 1, 5), payload: &payload });
+    let mut pair = Pair::connected();
+    let error = pair.server.conn().inject_frame(&repair).unwrap_err();
+    assert_eq!(error.code, TransportErrorCode::FLOW_CONTROL_ERROR);
+}
+
 #[test]
 fn a_late_original_is_a_duplicate() {
     let mut pair = Pair::connected();
     let server = pair.server.conn();
     let mut frames = Vec::new();
     Frame::Datagram(b"once").encode(&mut frames);
-    let mut encoder = sutura_erasure::Encoder::new(sutura_erasure::WindowLimits {
-        symbols: 4,
-        bytes: 1000,
-        symbol_size: 100,
-    });
-    encoder.push(&frames).unwrap();
-    let mut payload = Vec::new();
-    encoder.repair(0..1, 5, &mut payload).unwrap();
+    let payload = repair_of(&frames);
     let header = repair_header(0, 0, 1, 5);
     server.inject_frame(&Frame::Repair(Repair { header, payload: &payload })).unwrap();
     server.inject_frame(&symbol(0, &frames)).unwrap();
@@ -209,6 +253,120 @@ fn redundancy_stays_within_the_congestion_window() {
     assert!(full > 0, "the window was never tried");
     let sent = pair.server.conn().stats();
     assert!(sent.fec.repair_symbols_sent > 20, "{sent:?}");
+}
+
+/// Sends a repair symbol over the whole window every 100 ms, as long as anything is not known to have
+/// arrived.
+#[derive(Debug, Default)]
+struct Endless(Option<Instant>);
+
+impl RedundancyFactory for Endless {
+    fn name(&self) -> &str {
+        "endless"
+    }
+
+    fn parameters(&self) -> String {
+        String::new()
+    }
+
+    fn build(&self) -> Box<dyn Redundancy> {
+        Box::new(Self::default())
+    }
+}
+
+impl Redundancy for Endless {
+    fn on_source_sent(&mut self, now: Instant, _id: u64, _view: &View) {
+        self.0 = Some(now + INTERVAL);
+    }
+
+    fn on_repair_sent(&mut self, now: Instant, _view: &View) {
+        self.0 = Some(now + INTERVAL);
+    }
+
+    fn decide(&self, now: Instant, view: &View) -> Decision {
+        let due = view.unacked > 0 && self.0.is_some_and(|at| at <= now);
+        if due { Decision::Repair(RepairPlan::over(view.span())) } else { Decision::Source }
+    }
+
+    fn timeout(&self) -> Option<Instant> {
+        self.0
+    }
+}
+
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Opens a stream of the server that is protected without end.
+fn endless(pair: &mut Pair) -> StreamId {
+    let id = pair.server.conn().open(Dir::Uni).unwrap();
+    let protection = Protection::new(Arc::new(Endless::default()));
+    pair.server.conn().send_stream(id).protect(Some(protection)).unwrap();
+    id
+}
+
+#[test]
+fn repair_symbols_put_a_probe_off_by_no_more_than_its_timeout() {
+    let mut pair = Pair::connected();
+    let id = endless(&mut pair);
+    pair.server.conn().send_stream(id).write(&pattern(300)).unwrap();
+    pair.filter = Box::new(|_, _| false);
+    let (start, pto) = (pair.now, pair.server.conn().pto());
+    while pair.server.conn().stats().probe_timeouts == 0 {
+        assert!(pair.step(start + 20 * SECOND));
+    }
+    let waited = pair.now - start;
+    let repairs = pair.server.conn().stats().fec.repair_symbols_sent;
+    assert!(repairs >= 2, "{repairs}");
+    assert!(waited > pto && waited <= 2 * pto, "{waited:?} of {pto:?}");
+    // The probe carries the data.
+    pair.filter = Box::new(|_, _| true);
+    pair.run_for(60 * MS);
+    assert!(pair.server.conn().stats().stream_bytes_retransmitted >= 300);
+}
+
+#[test]
+fn repair_symbols_do_not_delay_acknowledgements() {
+    let mut pair = Pair::connected();
+    let id = endless(&mut pair);
+    // The server's window is full of what nobody acknowledges.
+    pair.filter = Box::new(|from, _| from == Side::Client);
+    pair.server.conn().send_stream(id).write(&pattern(50_000)).unwrap();
+    pair.run_for(120 * MS);
+    let acks = |pair: &mut Pair| {
+        let space = SpaceId::Data as usize;
+        pair.server.conn().spaces[space].acks.is_due(pair.now)
+    };
+    for _ in 0..10 {
+        pair.inject(Side::Client, &[Frame::Ping]);
+        pair.inject(Side::Client, &[Frame::Ping]);
+        assert!(acks(&mut pair));
+        pair.flush(Side::Server);
+        assert!(!acks(&mut pair), "it was sent at once");
+        pair.run_for(10 * MS);
+    }
+}
+
+#[test]
+fn redundancy_does_not_make_an_unused_window_grow() {
+    for algorithm in [Algorithm::NEW_RENO, Algorithm::CUBIC] {
+        let server =
+            TransportConfig { congestion: Arc::new(algorithm), ..TransportConfig::default() };
+        let mut pair = Pair::with(TransportConfig::default(), server);
+        pair.handshake();
+        let id = pair.server.conn().open(Dir::Uni).unwrap();
+        let incremental = Protection::incremental(40, Duration::ZERO);
+        pair.server.conn().send_stream(id).protect(Some(incremental)).unwrap();
+        let window = pair.server.conn().stats().congestion_window;
+        let mut full = 0;
+        for _ in 0..30 {
+            pair.server.conn().send_stream(id).write(&pattern(1_000)).unwrap();
+            pair.flush(Side::Server);
+            full += u32::from(pair.server.conn().stats().bytes_in_flight + 1_200 > window);
+            pair.run_for(400 * MS);
+        }
+        let stats = pair.server.conn().stats();
+        assert!(stats.fec.repair_symbols_sent > 200 && full > 10, "{full}, {:?}", stats.fec);
+        assert_eq!(stats.congestion_window, window, "{algorithm}");
+    }
 }
 
 #[test]

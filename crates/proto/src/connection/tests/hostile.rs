@@ -1,16 +1,19 @@
-//! A client that speaks TLS, but not truthfully.
+//! A client that speaks TLS, but not truthfully, or whose keys wear out early.
 
+use super::pair::honest;
+use crate::crypto::null::NullServerConfig;
 use crate::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
 use crate::crypto::tests::rustls::tls;
 use crate::crypto::{
-    ClientCryptoConfig, DirectionalKeys, ExportError, KeyChange, Keys, PacketKeys, Session,
-    SessionVersions, StartError,
+    ClientCrypto, ClientCryptoConfig, DirectionalKeys, ExportError, KeyChange, Keys, PacketKey,
+    PacketKeys, ProtectionError, Session, SessionVersions, StartError,
 };
 use crate::wire::coding::{Reader, put_varint};
 use crate::{ConnectionId, SpaceId, TransportError, Version};
 use rustls::CipherSuite;
 use rustls::pki_types::CertificateDer;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::pair::Pair;
 
@@ -29,6 +32,92 @@ pub(super) struct Lies {
     pub(super) messages: Option<fn(&mut Vec<u8>)>,
     /// The only application protocol that is offered.
     pub(super) protocol: Option<&'static [u8]>,
+    /// What its 1-RTT keys can bear.
+    pub(super) wear: Option<Wear>,
+}
+
+/// How much 1-RTT keys can be used, and how much they were.
+#[derive(Debug, Clone)]
+pub(super) struct Wear {
+    /// How many packets each may seal.
+    pub(super) confidentiality: u64,
+    /// How many packets may fail to open.
+    pub(super) integrity: u64,
+    pub(super) used: Arc<Used>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Used {
+    /// Attempts to open a packet.
+    opened: AtomicU64,
+    /// Key phases whose keys were derived.
+    derived: AtomicU64,
+}
+
+impl Wear {
+    pub(super) fn new(confidentiality: u64, integrity: u64) -> Self {
+        Self { confidentiality, integrity, used: Arc::default() }
+    }
+
+    /// Attempts to open a packet.
+    pub(super) fn opened(&self) -> u64 {
+        self.used.opened.load(Ordering::Relaxed)
+    }
+
+    /// Key phases whose keys were derived.
+    pub(super) fn derived(&self) -> u64 {
+        self.used.derived.load(Ordering::Relaxed)
+    }
+
+    fn key(&self, key: Box<dyn PacketKey>) -> Box<dyn PacketKey> {
+        Box::new(WornKey { key, wear: self.clone() })
+    }
+
+    fn keys(&self, keys: PacketKeys) -> PacketKeys {
+        PacketKeys { local: self.key(keys.local), remote: self.key(keys.remote) }
+    }
+
+    fn change(&self, change: KeyChange) -> KeyChange {
+        match change {
+            KeyChange::Handshake(keys) => KeyChange::Handshake(keys),
+            KeyChange::OneRtt { keys: Keys { mut local, mut remote }, next } => {
+                local.packet = self.key(local.packet);
+                remote.packet = self.key(remote.packet);
+                KeyChange::OneRtt { keys: Keys { local, remote }, next: self.keys(next) }
+            }
+        }
+    }
+}
+
+struct WornKey {
+    key: Box<dyn PacketKey>,
+    wear: Wear,
+}
+
+impl PacketKey for WornKey {
+    fn seal(&self, pn: u64, header: &[u8], payload: &mut [u8]) -> Result<(), ProtectionError> {
+        self.key.seal(pn, header, payload)
+    }
+
+    fn open(&self, pn: u64, header: &[u8], payload: &mut [u8]) -> Result<usize, ProtectionError> {
+        self.wear.used.opened.fetch_add(1, Ordering::Relaxed);
+        self.key.open(pn, header, payload)
+    }
+
+    fn confidentiality_limit(&self) -> u64 {
+        self.wear.confidentiality
+    }
+
+    fn integrity_limit(&self) -> u64 {
+        self.wear.integrity
+    }
+}
+
+/// A client whose 1-RTT keys wear like that, and a server whose keys do not.
+pub(super) fn worn(wear: &Wear) -> Pair {
+    let lies = Lies { wear: Some(wear.clone()), ..Lies::default() };
+    let server = NullServerConfig::new(vec![b"test".to_vec()]);
+    Pair::with_cryptos(Arc::new(Liar { honest: honest(), lies }), Arc::new(server))
 }
 
 /// A client that tells these lies, and an honest server, both with TLS 1.3.
@@ -37,14 +126,14 @@ pub(super) fn pair(lies: Lies) -> Pair {
     if let Some(protocol) = lies.protocol {
         client.alpn_protocols = vec![protocol.to_vec()];
     }
-    let honest = RustlsClientConfig::new(client).unwrap();
+    let honest = Arc::new(RustlsClientConfig::new(client).unwrap());
     let server = RustlsServerConfig::new(server).unwrap();
     Pair::with_cryptos(Arc::new(Liar { honest, lies }), Arc::new(server))
 }
 
 #[derive(Debug)]
 struct Liar {
-    honest: RustlsClientConfig,
+    honest: ClientCrypto,
     lies: Lies,
 }
 
@@ -62,7 +151,7 @@ impl ClientCryptoConfig for Liar {
         let cut = self.lies.cut.unwrap_or(parameters.len());
         let parameters = parameters[..cut.min(parameters.len())].to_vec();
         let honest = self.honest.start_session(versions, server_name, parameters)?;
-        Ok(Box::new(LyingSession { honest, messages: self.lies.messages }))
+        Ok(Box::new(LyingSession { honest, lies: self.lies.clone() }))
     }
 
     fn initial_keys(&self, version: u32, dcid: &ConnectionId) -> Result<Keys, StartError> {
@@ -94,7 +183,7 @@ fn replace(parameters: &[u8], replaced: u64, value: Option<&[u8]>) -> Vec<u8> {
 
 struct LyingSession {
     honest: Box<dyn Session>,
-    messages: Option<fn(&mut Vec<u8>)>,
+    lies: Lies,
 }
 
 impl Session for LyingSession {
@@ -109,13 +198,16 @@ impl Session for LyingSession {
     fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<KeyChange> {
         let mut flight = Vec::new();
         let change = self.honest.write_handshake(&mut flight);
-        if let Some(messages) = self.messages
+        if let Some(messages) = self.lies.messages
             && !flight.is_empty()
         {
             messages(&mut flight);
         }
         out.extend_from_slice(&flight);
-        change
+        match &self.lies.wear {
+            Some(wear) => change.map(|change| wear.change(change)),
+            None => change,
+        }
     }
 
     fn transport_parameters(&self) -> Option<&[u8]> {
@@ -151,7 +243,10 @@ impl Session for LyingSession {
     }
 
     fn next_1rtt_keys(&mut self) -> Option<PacketKeys> {
-        self.honest.next_1rtt_keys()
+        let next = self.honest.next_1rtt_keys();
+        let Some(wear) = &self.lies.wear else { return next };
+        wear.used.derived.fetch_add(1, Ordering::Relaxed);
+        next.map(|keys| wear.keys(keys))
     }
 
     fn export_keying_material(

@@ -409,6 +409,10 @@ pub(super) struct Forgery {
     pub(super) bits: u8,
     /// Bits of the first byte to clear.
     pub(super) cleared: u8,
+    /// The Key Phase bit of a 1-RTT packet.
+    pub(super) phase: bool,
+    /// How far its packet number is above the next one, which it leaves unused then.
+    pub(super) ahead: u64,
 }
 
 impl Pair {
@@ -422,7 +426,7 @@ impl Pair {
     ) -> Vec<u8> {
         let now = self.now;
         let connection = self.end(from).conn();
-        let pn = connection.spaces[space as usize].peek_pn();
+        let pn = connection.spaces[space as usize].peek_pn() + forgery.ahead;
         let dcid = forgery.dcid.unwrap_or(connection.path.remote_cids.active());
         let scid = forgery.scid.unwrap_or(connection.handshake.local_cid);
         let number = TruncatedNumber::with_size(pn, 4);
@@ -433,7 +437,7 @@ impl Pair {
                 LongHeader { version, ty, dcid, scid }.encode(number, &mut out)
             }
             SpaceId::Data => {
-                ShortHeader { dcid, spin: false, key_phase: false }.encode(number, &mut out)
+                ShortHeader { dcid, spin: false, key_phase: forgery.phase }.encode(number, &mut out)
             }
             _ => {
                 let ty = match space {
@@ -450,6 +454,9 @@ impl Pair {
         layout.finish(0, &mut out).unwrap();
         let keys = connection.sealer(space).expect("no keys");
         keys.protect(pn, &mut out, layout.number, layout.payload - layout.number).unwrap();
+        if forgery.ahead > 0 {
+            return out;
+        }
         connection.spaces[space as usize].take_pn(false, &mut connection.rng);
         connection.path.recovery.on_packet_sent(
             space,

@@ -6,7 +6,7 @@ use crate::path::cids::RESET_TOKEN_SIZE;
 use crate::reset::{MAX_RESETS_PER_SECOND, MIN_RESET};
 use crate::wire_format::{Frame, NewConnectionId};
 use crate::{
-    ConnectionError, ConnectionId, DatagramEvent, Dir, Endpoint, EndpointConfig, ResetKey,
+    ConnectionError, ConnectionId, DatagramEvent, Dir, Endpoint, EndpointConfig, QuicLb, ResetKey,
     ServerConfig, Side, SpaceId, TransportConfig,
 };
 use std::sync::Arc;
@@ -62,6 +62,31 @@ fn a_server_with_another_key_is_not_believed() {
     pair.send(Side::Client, Dir::Uni, b"are you there?");
     pair.run_for(25 * SECOND);
     assert_eq!(pair.loss(Side::Client), None);
+}
+
+/// Processes behind one load balancer have one key; what was meant for one reaches another.
+#[test]
+fn no_endpoint_resets_the_connections_that_another_owns() {
+    for (owner, is_reset) in [("server-id=0102", true), ("server-id=0103", false)] {
+        let process = |owner: &str| {
+            let text = format!("{owner} nonce=8 key=8f95f09245765f80256934e50c66207f");
+            let generator = QuicLb::new(text.parse().unwrap()).unwrap();
+            EndpointConfig {
+                reset_key: Some(key(1)),
+                connection_ids: Arc::new(generator),
+                ..EndpointConfig::default()
+            }
+        };
+        let mut pair = Pair::with_endpoints([EndpointConfig::default(), process("server-id=0102")]);
+        pair.handshake();
+        pair.server.endpoint = Endpoint::new(Arc::new(process(owner)), None, [8; 32]);
+        pair.server.connection = None;
+        pair.send(Side::Client, Dir::Uni, &pattern(100));
+        let before = pair.datagrams[Side::Server as usize].len();
+        pair.run_for(SECOND);
+        assert!(pair.datagrams[Side::Server as usize].len() > before, "it answers");
+        assert_eq!(pair.loss(Side::Client), is_reset.then_some(ConnectionError::Reset), "{owner}");
+    }
 }
 
 #[test]

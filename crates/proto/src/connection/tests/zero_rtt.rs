@@ -24,7 +24,7 @@ fn pair() -> Pair {
     resuming([TransportConfig::default(), TransportConfig::default()], &EndpointConfig::default())
 }
 
-fn resuming(transport: [TransportConfig; 2], endpoint: &EndpointConfig) -> Pair {
+pub(super) fn resuming(transport: [TransportConfig; 2], endpoint: &EndpointConfig) -> Pair {
     let endpoints = [endpoint.clone(), endpoint.clone()];
     let mut pair = Pair::build(transport, honest(), Arc::new(crypto()), endpoints);
     pair.handshake();
@@ -40,7 +40,7 @@ fn retry() -> EndpointConfig {
 }
 
 /// A server that has forgotten all sessions, as after a restart.
-fn forgetful() -> Arc<ServerConfig> {
+pub(super) fn forgetful() -> Arc<ServerConfig> {
     Arc::new(ServerConfig { crypto: Arc::new(crypto()), transport: Arc::default() })
 }
 

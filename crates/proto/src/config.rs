@@ -289,12 +289,16 @@ pub struct EndpointConfig {
     pub reset_key: Option<ResetKey>,
     /// The versions of QUIC that connections may use, best first.
     ///
-    /// A client begins with the first one, begins anew with another if the server does not support
+    /// A client begins with the first one (or with [`original_version`](Self::original_version)), begins anew with another if the server does not support
     /// that, and goes over to another if the server does. A server takes whichever of them its client
     /// begins with. Within the handshake it goes over to a newer one if that comes earlier in this list
     /// and the client offers it (RFC 9368 section 2.3); in the default order, none does. Without
     /// [`Extensions::version_information`], neither end goes over.
     pub versions: Vec<Version>,
+    /// The version that a client begins with (the Original Version of RFC 9368), if that is not the best:
+    /// one that every server is likely to know, which may then go over to a better one without a round
+    /// trip.
+    pub original_version: Option<Version>,
     /// Where a server asks its clients to send to once the handshake is done (RFC 9000 section 9.6), if
     /// that is not where they connect to. It must receive there with the same socket.
     pub preferred_address: Option<PreferredAddresses>,
@@ -310,6 +314,14 @@ pub struct EndpointConfig {
     pub socket: SocketFeatures,
 }
 
+impl EndpointConfig {
+    /// The version of a client's first packet.
+    pub(crate) fn first_version(&self) -> Version {
+        let best = self.versions.first().copied();
+        self.original_version.or(best).unwrap_or(Version::V1)
+    }
+}
+
 impl Default for EndpointConfig {
     fn default() -> Self {
         Self {
@@ -320,6 +332,7 @@ impl Default for EndpointConfig {
             token_key: None,
             reset_key: None,
             versions: vec![Version::V1, Version::V2],
+            original_version: None,
             preferred_address: None,
             connection_ids: Arc::new(RandomIds),
             connection_id_lifetime: None,

@@ -228,7 +228,7 @@ impl Endpoint {
             seed,
             loss_memory,
             reset_key: self.resets.key.clone(),
-            version: self.config.versions.first().copied().unwrap_or(Version::V1),
+            version: self.config.first_version(),
             versions: self.config.versions.clone(),
             preferred_address: self.config.preferred_address,
             connection_ids: self.config.connection_ids.clone(),

@@ -47,6 +47,24 @@ async fn a_server_goes_over_to_the_version_that_it_prefers() {
 }
 
 #[tokio::test]
+async fn a_client_may_begin_with_another_version_than_the_best() {
+    for (theirs, expected) in [(&[V1, V2][..], V1), (&[V2, V1], V2), (&[V1], V1), (&[V2], V2)] {
+        let (server, address, config) = server(supporting(theirs));
+        echo(server);
+        let ours = EndpointConfig { original_version: Some(V1), ..supporting(&[V2, V1]) };
+        let mut client = Endpoint::bind(ours, None, localhost()).unwrap();
+        client.set_default_client_config(config);
+        // Also with whatever the client keeps of the connection before.
+        for _ in 0..2 {
+            let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+            assert_eq!(connection.version(), expected, "{theirs:?}");
+            exchange(connection.clone(), pattern(10_000), None).await;
+            connection.close(0, b"");
+        }
+    }
+}
+
+#[tokio::test]
 async fn both_ends_agree_on_the_version_after_a_retry() {
     let endpoint = EndpointConfig { retry_above: Some(0), ..supporting(&[V2, V1]) };
     let (server, address, config) = server(endpoint);

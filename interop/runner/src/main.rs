@@ -58,7 +58,7 @@ struct Options {
     /// Pair each peer with itself instead of us
     #[arg(long)]
     alone: bool,
-    /// Cases that run at the same time; rates are measured one after the other
+    /// Cases that run at the same time; half as many where rates are measured
     #[arg(long, value_name = "N", default_value_t = 4)]
     jobs: usize,
     /// Seed for the contents of files and for losses
@@ -155,19 +155,19 @@ fn pairs(options: &Options, case: &'static Case, peer: &str) -> Vec<Cell> {
     cells
 }
 
-/// Runs all cells; those that measure a rate alone.
+/// Runs all cells; those that measure a rate last.
 fn run_all(options: &Options, stacks: &Stacks, logs: &Path, cells: &[Cell]) -> Vec<Outcome> {
     let bar = ProgressBar::new(cells.len() as u64);
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
         bar.set_style(style);
     }
     let outcomes = Mutex::new(vec![Outcome::Unsupported; cells.len()]);
-    for (measured, jobs) in [(false, options.jobs.max(1)), (true, 1)] {
+    for (measured, jobs) in [(false, options.jobs), (true, options.jobs / 2)] {
         let wanted = |n: &usize| cells.get(*n).is_some_and(|c| c.case.is_measurement() == measured);
         let queue: Vec<usize> = (0..cells.len()).filter(wanted).collect();
         let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            for _ in 0..jobs {
+            for _ in 0..jobs.max(1) {
                 scope.spawn(|| {
                     while let Some(&n) = queue.get(next.fetch_add(1, Ordering::Relaxed)) {
                         let Some(cell) = cells.get(n) else { continue };

@@ -98,9 +98,10 @@ impl Connection {
 
     /// Keeps a token of the server for the next connection.
     pub(super) fn on_new_token(&mut self, token: &[u8]) {
-        // The next connection begins with the first version, and tokens are good for one (RFC 9369
-        // section 5).
-        let useful = self.versions.first() == Some(&self.version);
+        // The next connection begins with the version that this one would have begun with if its server
+        // had not refused that, and tokens are good for one (RFC 9369 section 5).
+        let first = self.negotiation.original;
+        let useful = !self.handshake.retry.negotiated && first == self.version;
         let new_token = &mut self.handshake.new_token;
         if useful && new_token.received < MAX_NEW_TOKENS && token.len() <= MAX_TOKEN {
             new_token.received += 1;

@@ -23,7 +23,7 @@ pub async fn run(environment: &Environment) -> Result<(), Error> {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
-    let endpoint = Endpoint::client(any)?;
+    let endpoint = Endpoint::bind(config::client_endpoint(environment), None, any)?;
     record(&endpoint, environment);
     let fetcher =
         Fetcher { environment, endpoint: &endpoint, config: config::client(environment)? };

@@ -48,6 +48,16 @@ pub fn client(environment: &Environment) -> Result<ClientConfig, Error> {
     Ok(if environment.case == TestCase::ZeroRtt { config.early_data() } else { config })
 }
 
+/// What concerns all connections of a client.
+pub fn client_endpoint(environment: &Environment) -> EndpointConfig {
+    let mut config = EndpointConfig::default();
+    if environment.case == TestCase::V2 {
+        config.versions = vec![Version::V2, Version::V1];
+        config.original_version = Some(Version::V1);
+    }
+    config
+}
+
 /// What concerns all connections of a server.
 pub fn server_endpoint(environment: &Environment) -> EndpointConfig {
     let mut config = EndpointConfig::default();

@@ -28,6 +28,30 @@ fn packets_that_were_never_sent_cannot_be_acknowledged() {
     assert_eq!(pair.error(Side::Server), Some(TransportErrorCode::PROTOCOL_VIOLATION));
 }
 
+/// However long a delay a peer claims, in units of however much, it takes away no more than was measured.
+#[test]
+fn an_absurd_delay_is_not_believed() {
+    for exponent in [0, 3, 20] {
+        for delay in [1 << 43, 1 << 61, (1 << 62) - 1] {
+            let mut pair = Pair::connected();
+            let rtt = pair.server.conn().stats().rtt;
+            pair.server.conn().peer.ack_delay_exponent = exponent;
+            let pn = pair.server.conn().spaces[SpaceId::Data as usize].peek_pn();
+            pair.server.conn().spaces[SpaceId::Data as usize].ping = true;
+            pair.filter = Box::new(|_, _| false);
+            pair.flush(Side::Server);
+            pair.run_for(2 * pair.latency);
+            let mut payload = Vec::new();
+            encode_ack(std::iter::once(pn..pn + 1), delay, None, 1000, &mut payload).unwrap();
+            let ack = pair.forge(Side::Client, SpaceId::Data, &payload, Forgery::default());
+            pair.receive(Side::Server, ack);
+            let after = pair.server.conn().stats().rtt;
+            assert!(after.abs_diff(rtt) < Duration::from_millis(10), "{rtt:?} {after:?}");
+            assert_eq!(pair.loss(Side::Server), None);
+        }
+    }
+}
+
 #[test]
 fn skipped_packet_numbers_unmask_a_liar() {
     let mut pair = Pair::connected();

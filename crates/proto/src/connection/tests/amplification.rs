@@ -1,8 +1,8 @@
 //! The anti-amplification limit (RFC 9000 section 8.1) and the deadlock that it could cause.
 
-use super::pair::Pair;
+use super::pair::{Forgery, Pair, pattern};
 use crate::crypto::null::NullServerConfig;
-use crate::{Event, Side, TransportConfig};
+use crate::{Dir, Event, Protection, Side, SpaceId, TransportConfig};
 use std::time::Duration;
 
 /// A pair whose server's certificates do not fit in three datagrams.
@@ -56,4 +56,51 @@ fn a_client_with_nothing_in_flight_still_probes() {
     });
     pair.run_for(Duration::from_secs(20));
     assert!(pair.client.events.contains(&Event::Connected));
+}
+
+/// The limit is that of all packets: what a server sends before the handshake is complete, and the
+/// repair symbols for it.
+#[test]
+fn repair_symbols_stay_within_the_limit() {
+    let crypto = NullServerConfig::new(vec![b"test".to_vec()]).with_certificate_size(100);
+    let mut pair = Pair::with_crypto(Default::default(), Default::default(), crypto);
+    pair.filter = Box::new(|from, _| from == Side::Client);
+    pair.flush(Side::Client);
+    pair.filter = Box::new(|_, _| false);
+    while pair.server.connection.is_none() {
+        assert!(pair.step(pair.now + Duration::from_secs(1)));
+    }
+    let server = pair.server.conn();
+    let id = server.open(Dir::Uni).expect("the client's limits are known");
+    let mut stream = server.send_stream(id);
+    stream.protect(Some(Protection::tail(50, Duration::ZERO))).unwrap();
+    stream.write(&pattern(200)).unwrap();
+    stream.finish().unwrap();
+    pair.run_for(Duration::from_secs(9));
+    let (received, sent) = (pair.datagrams[0][0], pair.bytes_sent(Side::Server));
+    assert!(sent <= 3 * received && sent > 2 * received, "{sent} for {received}");
+    let symbols = pair.server.conn().stats().fec.repair_symbols_sent;
+    assert!((1..50).contains(&symbols), "{symbols} repair symbols");
+}
+
+/// What cannot be read counts as well: the limit is one of bytes received (RFC 9000 section 8.1).
+#[test]
+fn every_datagram_raises_the_limit_before_it_is_processed() {
+    let mut pair = talkative();
+    let mut n = 0;
+    pair.filter = Box::new(move |from, _| {
+        n += usize::from(from == Side::Client);
+        from == Side::Client && n == 1
+    });
+    pair.run_for(Duration::from_secs(5));
+    assert!(pair.server.conn().path.address.is_blocked());
+    let before = pair.bytes_sent(Side::Server);
+    let mut datagram = pair.forge(Side::Client, SpaceId::Initial, &[0; 1200], Forgery::default());
+    *datagram.last_mut().unwrap() ^= 1;
+    let size = datagram.len();
+    pair.receive(Side::Server, datagram);
+    pair.flush(Side::Server);
+    pair.run_for(Duration::from_secs(1));
+    let more = pair.bytes_sent(Side::Server) - before;
+    assert!(more > size && more <= 3 * size, "{more} for {size}");
 }

@@ -2,8 +2,12 @@
 
 use super::pair::Pair;
 use crate::wire_format::Frame;
-use crate::{ConnectionError, Dir, Side, TransportConfig, TransportErrorCode};
-use std::time::Duration;
+use crate::{
+    ConnectionError, Dir, Observation, Observer, Side, SpaceId, TransportConfig, TransportErrorCode,
+};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -178,4 +182,71 @@ fn keep_alive_keeps_alive() {
     pair.handshake();
     pair.run_for(100 * SECOND);
     assert_eq!((pair.loss(Side::Client), pair.loss(Side::Server)), (None, None));
+}
+
+/// Otherwise a packet that is lost, and its repetition, could end a connection on a slow path.
+#[test]
+fn an_idle_connection_lives_for_three_probe_timeouts_at_least() {
+    let impatient = || TransportConfig { max_idle_timeout: Some(MS), ..TransportConfig::default() };
+    let mut pair = Pair::with(impatient(), impatient());
+    while !pair.client.conn().handshake.confirmed {
+        assert!(pair.step(pair.now + SECOND));
+    }
+    pair.filter = Box::new(|_, _| false);
+    pair.inject(Side::Client, &[Frame::Ping]);
+    let pto = pair.server.conn().pto();
+    assert!(pto > 100 * MS);
+    pair.run_for(3 * pto - MS);
+    assert_eq!(pair.loss(Side::Server), None);
+    pair.run_for(SECOND);
+    assert_eq!(pair.loss(Side::Server), Some(ConnectionError::TimedOut));
+}
+
+#[test]
+fn closing_and_draining_last_three_probe_timeouts() {
+    let mut pair = Pair::connected();
+    let (now, pto) = (pair.now, pair.client.conn().pto());
+    pair.client.conn().close(now, 0, b"");
+    pair.run_for(3 * pto - MS);
+    assert!(!pair.client.conn().is_drained());
+    pair.run_for(2 * MS);
+    assert!(pair.client.conn().is_drained());
+    let mut pair = Pair::connected();
+    let (now, pto) = (pair.now, pair.server.conn().pto());
+    pair.client.conn().close(now, 0, b"");
+    while !pair.server.conn().is_closed() {
+        assert!(pair.step(pair.now + SECOND));
+    }
+    pair.run_for(3 * pto - MS);
+    assert!(!pair.server.conn().is_drained());
+    pair.run_for(2 * MS);
+    assert!(pair.server.conn().is_drained());
+}
+
+/// Records in which spaces packets are sent.
+struct Spaces(Arc<Mutex<BTreeSet<SpaceId>>>);
+
+impl Observer for Spaces {
+    fn observe(&mut self, _: Instant, observation: &Observation<'_>) {
+        if let Observation::PacketSent { space, .. } = observation {
+            self.0.lock().unwrap().insert(*space);
+        }
+    }
+}
+
+/// A server does not know which keys its client has until the handshake is confirmed (RFC 9000 section
+/// 10.2.3).
+#[test]
+fn a_server_that_closes_during_the_handshake_says_so_under_all_keys() {
+    let mut pair = Pair::new();
+    while pair.server.connection.is_none() {
+        assert!(pair.step(pair.now + SECOND));
+    }
+    pair.flush(Side::Server);
+    let (now, spaces) = (pair.now, Arc::new(Mutex::new(BTreeSet::new())));
+    let server = pair.server.conn();
+    server.set_observer(now, Box::new(Spaces(spaces.clone())));
+    server.close(now, 5, b"");
+    pair.flush(Side::Server);
+    assert!(spaces.lock().unwrap().iter().eq(&SpaceId::ALL));
 }

@@ -83,3 +83,21 @@ fn an_end_that_cannot_mark_sends_no_marks() {
     pair.send(Side::Client, Dir::Uni, &pattern(10_000));
     pair.accept_and_read(Side::Server, Dir::Uni);
 }
+
+/// Counts in frames that were overtaken are lower than what is known, and say nothing (RFC 9000 section
+/// 13.4.2.1).
+#[test]
+fn acknowledgements_that_were_overtaken_do_not_end_it() {
+    let mut pair = Pair::with_sockets(SocketFeatures { ecn: true, ..SocketFeatures::default() });
+    pair.handshake();
+    let mut random = sutura_random::Rng::new(5);
+    pair.copies = Box::new(move |from, _| {
+        let late = if from == Side::Server { random.below(30) as u32 } else { 0 };
+        vec![late * Duration::from_millis(1)]
+    });
+    let data = pattern(300_000);
+    pair.send(Side::Client, Dir::Uni, &data);
+    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+    pair.run_for(Duration::from_secs(1));
+    assert!(pair.client.conn().stats().ecn_capable);
+}

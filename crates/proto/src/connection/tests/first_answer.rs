@@ -27,7 +27,7 @@ fn waiting() -> Pair {
     pair
 }
 
-fn retry(pair: &mut Pair, scid: ConnectionId, token: &[u8]) -> Vec<u8> {
+pub(super) fn retry(pair: &mut Pair, scid: ConnectionId, token: &[u8]) -> Vec<u8> {
     let handshake = &pair.client.conn().handshake;
     let mut packet = Vec::new();
     encode_retry(Version::V1, handshake.local_cid, scid, token, &mut packet);

@@ -2,8 +2,8 @@
 
 use super::pair::{Forgery, Pair, pattern};
 use crate::connection::receive::{MAX_UNDECRYPTABLE, MAX_UNDECRYPTABLE_BYTES};
-use crate::crypto::ExportError;
 use crate::crypto::null::{NullClientConfig, NullServerConfig};
+use crate::crypto::{ExportError, SAMPLE_LEN, SAMPLE_OFFSET};
 use crate::wire_format::{Close, Frame};
 use crate::{
     ConnectionError, DatagramEvent, Dir, Event, Side, SpaceId, TransportConfig, TransportErrorCode,
@@ -275,17 +275,86 @@ fn a_client_hello_may_span_several_packets() {
 
 #[test]
 fn the_first_destination_is_unpredictable() {
-    let mut seen = std::collections::BTreeSet::new();
-    for _ in 0..20 {
-        let mut pair = Pair::new();
-        let dcid = pair.client.conn().handshake.original_dcid;
-        assert!(dcid.len() >= 8, "RFC 9000 section 7.2");
-        seen.insert(dcid.as_slice().to_vec());
-        // The next connection of the same endpoint has another one.
+    let mut pair = Pair::new();
+    let (now, remote) = (pair.now, pair.server.address);
+    let mut bits = [0; 64];
+    for _ in 0..200 {
         let config = super::crowd::client_config();
-        let (now, remote) = (pair.now, pair.server.address);
         let next = pair.client.endpoint.connect(now, config, remote, "localhost").unwrap().1;
-        assert_ne!(next.handshake.original_dcid, dcid);
+        let dcid = next.handshake.original_dcid;
+        assert!(dcid.len() >= 8, "RFC 9000 section 7.2");
+        let (bytes, _) = dcid.as_slice().split_first_chunk::<8>().unwrap();
+        let number = u64::from_be_bytes(*bytes);
+        (0..64).for_each(|bit| bits[bit] += number >> bit & 1);
     }
-    assert!(!seen.is_empty());
+    // Each bit is set in about half of them.
+    assert!(bits.iter().all(|set| (60..140).contains(set)), "{bits:?}");
+}
+
+/// A client needs no Initial keys once it has sent a Handshake packet, a server once it has processed
+/// one, and neither needs Handshake keys once the handshake is confirmed.
+#[test]
+fn keys_are_discarded_as_soon_as_they_may_be_and_that_is_no_loss() {
+    let mut pair = Pair::new();
+    let mut seen = 0;
+    while pair.step(pair.now + Duration::from_secs(1)) {
+        for side in [Side::Client, Side::Server] {
+            let Some(connection) = &pair.end(side).connection else { continue };
+            let [initial, handshake, _] = &connection.spaces;
+            let beyond = match side {
+                Side::Client => handshake.peek_pn() > 0,
+                Side::Server => handshake.acks.largest().is_some(),
+            };
+            assert_eq!(initial.keys.is_none(), beyond, "{side:?}");
+            assert_eq!(handshake.keys.is_none() && beyond, connection.handshake.confirmed);
+            if beyond {
+                let space = SpaceId::Initial;
+                assert!(!connection.path.recovery.has_ack_eliciting_in_flight(space));
+                assert_eq!(connection.path.recovery.sent(space).count(), 0);
+            }
+            seen += u32::from(beyond && !connection.handshake.confirmed);
+        }
+    }
+    assert!(seen > 0, "there is a time between the two");
+    for side in [Side::Client, Side::Server] {
+        let stats = pair.end(side).conn().stats();
+        assert_eq!((stats.packets_lost, stats.bytes_in_flight), (0, 0), "{side:?}");
+    }
+}
+
+/// Once an Initial of the server was processed, a Retry can only be a forgery.
+#[test]
+fn a_retry_after_an_initial_is_ignored() {
+    let mut pair = Pair::new();
+    while pair.client.conn().handshake.peer_scid.is_none() {
+        assert!(pair.step(pair.now + Duration::from_secs(1)));
+    }
+    let before = pair.client.conn().path.remote_cids.active();
+    let other = crate::ConnectionId::new(&[7; 8]).unwrap();
+    let packet = super::first_answer::retry(&mut pair, other, b"a token");
+    pair.receive(Side::Client, packet);
+    assert_eq!(pair.client.conn().path.remote_cids.active(), before);
+    completes(&mut pair);
+}
+
+/// The sample for header protection begins four bytes behind the start of the packet number.
+#[test]
+fn the_shortest_packet_has_room_for_a_sample() {
+    let mut pair = Pair::connected();
+    let ping = |pair: &mut Pair, side| {
+        let before = pair.datagrams[side as usize].len();
+        pair.end(side).conn().spaces[SpaceId::Data as usize].ping = true;
+        pair.flush(side);
+        pair.datagrams[side as usize][before]
+    };
+    // Afterwards there is nothing left to be acknowledged that would make a packet longer.
+    ping(&mut pair, Side::Client);
+    for side in [Side::Server, Side::Client] {
+        pair.run_for(Duration::from_secs(1));
+        let header = 1 + pair.end(side).conn().path.remote_cids.active().len();
+        let received = pair.end(side.peer()).conn().stats().received.packets;
+        assert_eq!(ping(&mut pair, side), header + SAMPLE_OFFSET + SAMPLE_LEN);
+        pair.run_for(pair.latency);
+        assert_eq!(pair.end(side.peer()).conn().stats().received.packets, received + 1);
+    }
 }

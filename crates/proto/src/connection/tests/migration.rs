@@ -2,10 +2,15 @@
 
 use super::pair::{Forgery, Pair, pattern};
 use crate::connection::migration::MAX_PATH_FRAMES;
-use crate::wire_format::Frame;
-use crate::{Dir, Side, SpaceId, TransportConfig};
+use crate::policy::LossFloor;
+use crate::wire_format::{Carrier, Frame, FrameIter};
+use crate::{
+    Dir, MIN_UDP_PAYLOAD, Observation, Observer, Protection, Side, SocketFeatures, SpaceId,
+    TransportConfig,
+};
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -65,6 +70,68 @@ fn only_another_host_makes_a_server_forget_the_path() {
 }
 
 #[test]
+fn all_that_is_known_of_a_path_is_forgotten_on_another() {
+    let socket = SocketFeatures { ecn: true, unfragmented: true };
+    let mut pair = Pair::with_sockets(socket);
+    pair.handshake();
+    let mut n = 0u32;
+    pair.filter = Box::new(move |_, _| {
+        n += 1;
+        !n.is_multiple_of(20)
+    });
+    pair.send(Side::Server, Dir::Uni, &pattern(500_000));
+    pair.accept_and_read(Side::Client, Dir::Uni);
+    pair.filter = Box::new(|_, _| true);
+    pair.run_for(5 * SECOND);
+    let known = pair.server.conn().stats();
+    assert!(known.ecn_capable && known.loss_estimate > 0.01, "{known:?}");
+    assert_eq!(known.udp_payload_size, 1452);
+    let datagram = packet(&mut pair, &[Frame::Ping]);
+    pair.receive_from(Side::Server, other_host(1), datagram);
+    let stats = pair.server.conn().stats();
+    let new = TransportConfig::default();
+    assert_eq!((stats.ecn_capable, stats.udp_payload_size), (false, MIN_UDP_PAYLOAD));
+    assert_eq!((stats.rtt, stats.bytes_in_flight), (new.initial_rtt, 0));
+    assert!(stats.loss_estimate.abs() < f64::EPSILON);
+    assert_eq!(stats.loss_floor, LossFloor::default());
+}
+
+/// The data of the PATH_CHALLENGE frames that a client receives.
+struct Challenges(Arc<Mutex<Vec<[u8; 8]>>>);
+
+impl Observer for Challenges {
+    fn observe(&mut self, _: Instant, observation: &Observation<'_>) {
+        if let Observation::PacketReceived { space: SpaceId::Data, payload, .. } = observation {
+            for frame in FrameIter::new(payload, Carrier::OneRtt) {
+                if let Ok(Frame::PathChallenge(data)) = frame {
+                    self.0.lock().unwrap().push(data);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn challenges_cannot_be_guessed() {
+    let mut pair = Pair::connected();
+    let (now, seen) = (pair.now, Arc::new(Mutex::new(Vec::new())));
+    pair.client.conn().set_observer(now, Box::new(Challenges(seen.clone())));
+    for n in 1..40 {
+        pair.client.address = other_host(n);
+        let now = pair.now;
+        pair.client.conn().local_address_changed(now);
+        pair.run_for(SECOND);
+    }
+    let seen = seen.lock().unwrap();
+    assert!(seen.len() >= 39, "{}", seen.len());
+    // Each bit is set in about half of them.
+    for bit in 0..64 {
+        let set = seen.iter().filter(|data| u64::from_be_bytes(**data) >> bit & 1 == 1).count();
+        assert!((seen.len() / 5..seen.len() * 4 / 5).contains(&set), "bit {bit}: {set}");
+    }
+}
+
+#[test]
 fn no_more_than_three_times_what_came_goes_to_an_unvalidated_address() {
     let mut pair = Pair::connected();
     pair.send(Side::Server, Dir::Uni, &pattern(100_000));
@@ -76,6 +143,23 @@ fn no_more_than_three_times_what_came_goes_to_an_unvalidated_address() {
     let sent = sent_to(&pair, spoofed, start);
     assert!(sent > 0 && sent <= 3 * size, "{sent} for {size}");
     assert_eq!(pair.loss(Side::Server), None);
+}
+
+#[test]
+fn repair_symbols_to_an_unvalidated_address_stay_within_the_limit() {
+    let mut pair = Pair::connected();
+    let id = pair.server.conn().open(Dir::Uni).unwrap();
+    let mut stream = pair.server.conn().send_stream(id);
+    stream.protect(Some(Protection::tail(50, Duration::ZERO))).unwrap();
+    stream.write(&pattern(20)).unwrap();
+    let (spoofed, start) = (other_host(7), pair.destinations.len());
+    let datagram = packet(&mut pair, &[Frame::Ping, Frame::PathChallenge([1; 8])]);
+    let size = datagram.len();
+    pair.receive_from(Side::Server, spoofed, datagram);
+    pair.filter = Box::new(|_, _| false);
+    pair.run_for(2 * SECOND);
+    let sent = sent_to(&pair, spoofed, start);
+    assert!(sent > size && sent <= 3 * size, "{sent} for {size}");
 }
 
 #[test]

@@ -122,3 +122,25 @@ fn another_address_is_another_path() {
     let stats = pair.server.conn().stats();
     assert!(stats.udp_payload_size <= 1250, "{}", stats.udp_payload_size);
 }
+
+/// Two packets at most, no longer than every path must carry, although the window is full; but they
+/// count (RFC 9002 section 7.5).
+#[test]
+fn probes_of_the_timeout_are_small_and_go_beyond_the_window() {
+    let (mut pair, _) = pair(1500);
+    pair.filter = Box::new(|_, _| false);
+    pair.send(Side::Client, Dir::Uni, &pattern(100_000));
+    while pair.client.conn().stats().probe_timeouts == 0 {
+        assert!(pair.step(pair.now + 10 * SECOND));
+    }
+    let (before, sent) = (pair.client.conn().stats(), pair.datagrams[0].len());
+    assert!(before.bytes_in_flight + 1452 > before.congestion_window, "the window is full");
+    pair.flush(Side::Client);
+    let probes = &pair.datagrams[0][sent..];
+    assert_eq!(probes.len(), 2);
+    assert!(probes.iter().all(|size| *size <= usize::from(MIN_UDP_PAYLOAD)), "{probes:?}");
+    let bytes: usize = probes.iter().sum();
+    assert!(bytes > 2 * 1000, "they carry data: {probes:?}");
+    let after = pair.client.conn().stats().bytes_in_flight;
+    assert_eq!(after, before.bytes_in_flight + bytes as u64);
+}

@@ -24,10 +24,20 @@ impl Output {
         report: &Report,
         measurements: &impl Serialize,
     ) -> Result<(), Error> {
+        let manifest = "benches/Cargo.toml";
+        let command = format!("cargo run --release --manifest-path {manifest} --bin {name} --");
+        self.write_as(&command, report, measurements)
+    }
+
+    /// The same for a bench of another workspace, which `command` starts.
+    pub fn write_as(
+        &self,
+        command: &str,
+        report: &Report,
+        measurements: &impl Serialize,
+    ) -> Result<(), Error> {
         if let Some(path) = &self.report {
-            let manifest = "benches/Cargo.toml";
-            let command = format!("cargo run --release --manifest-path {manifest} --bin {name} --");
-            report.save(path, &Origin::of_this_process(&command))?;
+            report.save(path, &Origin::of_this_process(command))?;
         }
         if self.json {
             println!("{}", serde_json::to_string_pretty(measurements)?);

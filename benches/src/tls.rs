@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// The application protocol of all benches.
-const ALPN: &[u8] = b"perf";
+pub const ALPN: &[u8] = b"perf";
 
 /// One cipher and one group, so that nobody negotiates something cheaper.
 pub fn aes_128_gcm() -> Arc<CryptoProvider> {
@@ -35,6 +35,16 @@ impl Identity {
     pub fn new() -> Result<Self, Error> {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
         Ok(Self { certificate: made.cert.der().to_vec(), key: made.signing_key.serialize_der() })
+    }
+
+    /// The certificate.
+    pub fn certificate(&self) -> &[u8] {
+        &self.certificate
+    }
+
+    /// The private key, in PKCS #8.
+    pub fn key(&self) -> &[u8] {
+        &self.key
     }
 
     pub fn server_tls(&self, provider: Arc<CryptoProvider>) -> Result<rustls::ServerConfig, Error> {

@@ -1,12 +1,12 @@
 //! quinn, without its async layer.
 
-use crate::Server;
+use crate::clients::Client;
+use crate::server::Server;
 use bytes::BytesMut;
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{
     Connection, DatagramEvent, Endpoint, EndpointConfig, Incoming, ServerConfig, TransportConfig,
 };
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 use sutura_benches::Error;
@@ -18,6 +18,7 @@ pub struct Quinn {
     waiting: Vec<Incoming>,
     connections: Vec<Box<Connection>>,
     out: Vec<u8>,
+    now: Instant,
 }
 
 impl Quinn {
@@ -34,27 +35,28 @@ impl Quinn {
             waiting: Vec::with_capacity(clients),
             connections: Vec::with_capacity(clients),
             out: Vec::new(),
+            now: Instant::now(),
         })
     }
 }
 
 impl Server for Quinn {
-    fn name(&self) -> &'static str {
-        "quinn"
-    }
-
-    fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Result<(), Error> {
-        self.out.clear();
-        match self.endpoint.handle(now, from, None, None, BytesMut::from(datagram), &mut self.out) {
-            Some(DatagramEvent::NewConnection(incoming)) => {
-                self.waiting.push(incoming);
-                Ok(())
-            }
-            _ => Err("a client was not let in".into()),
+    fn receive(&mut self, clients: &[Client]) -> Result<bool, Error> {
+        for Client { address, datagram } in clients {
+            self.out.clear();
+            let datagram = BytesMut::from(&datagram[..]);
+            let Some(DatagramEvent::NewConnection(incoming)) =
+                self.endpoint.handle(self.now, *address, None, None, datagram, &mut self.out)
+            else {
+                return Err("a client was not let in".into());
+            };
+            self.waiting.push(incoming);
         }
+        Ok(true)
     }
 
-    fn answer(&mut self, now: Instant) -> Result<usize, Error> {
+    fn answer(&mut self, _clients: &[Client]) -> Result<usize, Error> {
+        let now = self.now;
         for incoming in std::mem::take(&mut self.waiting) {
             self.out.clear();
             let accepted = self.endpoint.accept(incoming, now, &mut self.out, None);

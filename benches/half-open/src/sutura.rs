@@ -1,6 +1,7 @@
 //! Sutura.
 
-use crate::Server;
+use crate::clients::Client;
+use crate::server::Server;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ pub struct Sutura {
     endpoint: Endpoint,
     waiting: VecDeque<(SocketAddr, ConnectionHandle, Box<Connection>, Vec<u8>)>,
     connections: Vec<Box<Connection>>,
+    now: Instant,
 }
 
 impl Sutura {
@@ -33,26 +35,26 @@ impl Sutura {
             endpoint: Endpoint::new(Arc::new(config), Some(Arc::new(server)), [9; 32]),
             waiting: VecDeque::with_capacity(clients),
             connections: Vec::with_capacity(clients),
+            now: Instant::now(),
         })
     }
 }
 
 impl Server for Sutura {
-    fn name(&self) -> &'static str {
-        "sutura"
-    }
-
-    fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Result<(), Error> {
-        match self.endpoint.handle(now, from, datagram) {
-            DatagramEvent::NewConnection(handle, connection) => {
-                self.waiting.push_back((from, handle, connection, datagram.to_vec()));
-                Ok(())
-            }
-            _ => Err("a client was not let in".into()),
+    fn receive(&mut self, clients: &[Client]) -> Result<bool, Error> {
+        for Client { address, datagram } in clients {
+            let DatagramEvent::NewConnection(handle, connection) =
+                self.endpoint.handle(self.now, *address, datagram)
+            else {
+                return Err("a client was not let in".into());
+            };
+            self.waiting.push_back((*address, handle, connection, datagram.clone()));
         }
+        Ok(true)
     }
 
-    fn answer(&mut self, now: Instant) -> Result<usize, Error> {
+    fn answer(&mut self, _clients: &[Client]) -> Result<usize, Error> {
+        let now = self.now;
         while let Some((from, handle, mut connection, mut datagram)) = self.waiting.pop_front() {
             connection.handle_datagram(now, from, None, &mut datagram);
             let mut out = Vec::new();

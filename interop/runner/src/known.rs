@@ -14,7 +14,29 @@ pub struct Known {
 }
 
 /// All of them.
-const KNOWN: &[Known] = &[];
+const KNOWN: &[Known] = &[
+    stays("quic-go"),
+    stays("quiche"),
+    stays("quinn"),
+    stays("s2n-quic"),
+    Known {
+        client: "",
+        server: "quic-go",
+        case: "amplificationlimit",
+        why: "quic-go sends while it has not yet sent three times what it received, so that its last \
+              datagram exceeds that: 3840 bytes for 1200.",
+    },
+];
+
+/// A client that stays where it connected to.
+const fn stays(client: &'static str) -> Known {
+    Known {
+        client,
+        server: "",
+        case: "connectionmigration",
+        why: "The client does not go over to a server's preferred address, which RFC 9000 section 9.6 leaves to it.",
+    }
+}
 
 impl Known {
     /// Its number on the page: those with the same reason have the same.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use sutura_analysis::report::{Origin, Report};
+use sutura_analysis::report::{Origin, Report, machine};
 use sutura_analysis::statistics::Spread;
 use sutura_analysis::table::{Cell as TableCell, Table};
 
@@ -129,7 +129,9 @@ pub fn show(
 ) -> Result<bool, Error> {
     let report = report(cells, outcomes, versions);
     if let Some(page) = page {
-        report.save(page, &Origin::of_this_process("interop/matrix.sh"))?;
+        // The script's arguments only say where the stacks and the page are.
+        let origin = Origin { command: "interop/matrix.sh".to_owned(), machine: machine() };
+        report.save(page, &origin)?;
     }
     if as_json {
         let line = |(cell, outcome): (&Cell, &Outcome)| {

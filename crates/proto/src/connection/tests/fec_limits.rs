@@ -346,26 +346,6 @@ fn repair_symbols_do_not_delay_acknowledgements() {
 }
 
 #[test]
-fn repair_symbols_are_paced() {
-    let mut pair = Pair::connected();
-    pair.send(Side::Server, Dir::Uni, &pattern(1_000_000));
-    pair.accept_and_read(Side::Client, Dir::Uni);
-    pair.run_for(SECOND);
-    let id = pair.server.conn().open(Dir::Uni).unwrap();
-    let incremental = Protection::incremental(40, Duration::ZERO);
-    pair.server.conn().send_stream(id).protect(Some(incremental)).unwrap();
-    pair.server.conn().send_stream(id).write(&pattern(1_000)).unwrap();
-    pair.flush(Side::Server);
-    let stats = pair.server.conn().stats();
-    let at_once = stats.fec.repair_symbols_sent;
-    assert!(at_once < 40, "{at_once} at once");
-    assert!(stats.bytes_in_flight + 40 * 1_200 < stats.congestion_window, "there is room for all");
-    assert_eq!(pair.server.conn().standstill(pair.now), Standstill::Pacing);
-    pair.run_for(50 * MS);
-    assert!(pair.server.conn().stats().fec.repair_symbols_sent > at_once, "the others follow");
-}
-
-#[test]
 fn redundancy_does_not_make_an_unused_window_grow() {
     for algorithm in [Algorithm::NEW_RENO, Algorithm::CUBIC] {
         let server =

@@ -7,8 +7,8 @@ use crate::wire_format::{
     SymbolWindow,
 };
 use crate::{
-    Algorithm, CodeId, Dir, FecConfig, Protection, Side, SpaceId, Standstill, StreamId,
-    TransportConfig, TransportErrorCode,
+    Algorithm, CodeId, Dir, FecConfig, Protection, Side, SpaceId, StreamId, TransportConfig,
+    TransportErrorCode,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,6 +1,7 @@
 //! Limits of erasure coding: what it must not do, and what a peer must not do with it.
 
 use super::pair::{Pair, pattern};
+use crate::connection::timer::Timer;
 use crate::policy::{Decision, Redundancy, RedundancyFactory, RepairPlan, View};
 use crate::wire_format::{
     Carrier, Frame, FrameIter, Repair, RepairHeader, SourceSymbol, StreamFrame, SymbolRef,
@@ -343,6 +344,26 @@ fn repair_symbols_do_not_delay_acknowledgements() {
         assert!(!acks(&mut pair), "it was sent at once");
         pair.run_for(10 * MS);
     }
+}
+
+#[test]
+fn repair_symbols_are_paced() {
+    let mut pair = Pair::connected();
+    pair.send(Side::Server, Dir::Uni, &pattern(1_000_000));
+    pair.accept_and_read(Side::Client, Dir::Uni);
+    pair.run_for(SECOND);
+    let id = pair.server.conn().open(Dir::Uni).unwrap();
+    let incremental = Protection::incremental(40, Duration::ZERO);
+    pair.server.conn().send_stream(id).protect(Some(incremental)).unwrap();
+    pair.server.conn().send_stream(id).write(&pattern(1_000)).unwrap();
+    pair.flush(Side::Server);
+    let stats = pair.server.conn().stats();
+    let at_once = stats.fec.repair_symbols_sent;
+    assert!(at_once < 40, "{at_once} at once");
+    assert!(stats.bytes_in_flight + 40 * 1_200 < stats.congestion_window, "there is room for all");
+    assert!(pair.server.conn().timers.is_set(Timer::Pacing));
+    pair.run_for(50 * MS);
+    assert!(pair.server.conn().stats().fec.repair_symbols_sent > at_once, "the others follow");
 }
 
 #[test]

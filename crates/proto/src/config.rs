@@ -289,9 +289,9 @@ pub struct EndpointConfig {
     pub reset_key: Option<ResetKey>,
     /// The versions of QUIC that connections may use, best first.
     ///
-    /// A client begins with the first one (or with [`original_version`](Self::original_version)), begins anew with another if the server does not support
-    /// that, and goes over to another if the server does. A server takes whichever of them its client
-    /// begins with. Within the handshake it goes over to a newer one if that comes earlier in this list
+    /// A client begins with the first one, or with [`original_version`](Self::original_version). It
+    /// begins anew with another if the server does not support that, and goes over to another if the
+    /// server does. A server takes whichever of them its client begins with. Within the handshake it goes over to a newer one if that comes earlier in this list
     /// and the client offers it (RFC 9368 section 2.3); in the default order, none does. Without
     /// [`Extensions::version_information`], neither end goes over.
     pub versions: Vec<Version>,

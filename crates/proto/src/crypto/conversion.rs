@@ -148,9 +148,7 @@ impl Conversion {
     pub fn next_packet_keys(&mut self) -> Option<PacketKeys> {
         let secrets = self.next.take()?;
         self.next = following(&secrets);
-        let [client, server] = secrets;
-        let (local, remote) =
-            if self.side.is_client() { (client, server) } else { (server, client) };
+        let [local, remote] = self.local_first(&secrets);
         Some(PacketKeys { local: local.packet_key()?, remote: remote.packet_key()? })
     }
 
@@ -160,9 +158,12 @@ impl Conversion {
         Some(secrets.map(|secret| TrafficSecret::new(protection, version, &secret)))
     }
 
-    fn keys(&self, [client, server]: &[TrafficSecret; 2]) -> Option<Keys> {
-        let (local, remote) =
-            if self.side.is_client() { (client, server) } else { (server, client) };
+    fn local_first<'a>(&self, [client, server]: &'a [TrafficSecret; 2]) -> [&'a TrafficSecret; 2] {
+        if self.side.is_client() { [client, server] } else { [server, client] }
+    }
+
+    fn keys(&self, secrets: &[TrafficSecret; 2]) -> Option<Keys> {
+        let [local, remote] = self.local_first(secrets);
         Some(Keys { local: local.keys()?, remote: remote.keys()? })
     }
 }

@@ -17,8 +17,6 @@ use crate::{
     ConnectionError, ConnectionId, Dir, EndpointConfig, Event, Extensions, Side, SpaceId,
     TransportErrorCode, Version,
 };
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use rustls::CipherSuite;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -233,18 +231,7 @@ fn reordering_duplication_and_damage() {
     for seed in 0..30 {
         let [null, _] = cryptos(if seed % 2 == 0 { 0 } else { 2500 });
         let mut pair = with(null, UPGRADE.map(supporting));
-        let mut rng = StdRng::seed_from_u64(seed);
-        pair.copies = Box::new(move |_, _| {
-            (0..rng.random_range(1..4)).map(|_| rng.random_range(0..80) * MS).collect()
-        });
-        let mut rng = StdRng::seed_from_u64(seed + 1000);
-        pair.filter = Box::new(move |_, bytes| {
-            if rng.random_ratio(1, 5) {
-                let at = rng.random_range(0..bytes.len());
-                bytes[at] ^= 1 << rng.random_range(0..8);
-            }
-            true
-        });
+        pair.disturb(seed);
         completes(&mut pair, V2);
     }
 }

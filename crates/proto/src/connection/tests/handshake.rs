@@ -8,8 +8,6 @@ use crate::wire_format::{Close, Frame};
 use crate::{
     ConnectionError, DatagramEvent, Dir, Event, Side, SpaceId, TransportConfig, TransportErrorCode,
 };
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,18 +64,7 @@ fn loss_of_each_pair_of_datagrams() {
 fn reordering_duplication_and_damage() {
     for seed in 0..30 {
         let mut pair = Pair::new();
-        let mut rng = StdRng::seed_from_u64(seed);
-        pair.copies = Box::new(move |_, _| {
-            (0..rng.random_range(1..4)).map(|_| rng.random_range(0..80) * MS).collect()
-        });
-        let mut rng = StdRng::seed_from_u64(seed + 1000);
-        pair.filter = Box::new(move |_, bytes| {
-            if rng.random_ratio(1, 5) {
-                let at = rng.random_range(0..bytes.len());
-                bytes[at] ^= 1 << rng.random_range(0..8);
-            }
-            true
-        });
+        pair.disturb(seed);
         completes(&mut pair);
     }
 }

@@ -11,6 +11,8 @@ use crate::{
     EcnCodepoint, Endpoint, EndpointConfig, EndpointEvent, Event, Read, ReadError, ServerConfig,
     Side, SocketFeatures, SpaceId, StreamId, TransportConfig, TransportErrorCode, WriteError,
 };
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -228,6 +230,23 @@ impl Pair {
             Side::Client => &mut self.client,
             Side::Server => &mut self.server,
         }
+    }
+
+    /// Makes datagrams arrive late, up to three times, or damaged: every fifth, in one bit.
+    pub(super) fn disturb(&mut self, seed: u64) {
+        let mut rng = StdRng::seed_from_u64(seed);
+        self.copies = Box::new(move |_, _| {
+            let late = |rng: &mut StdRng| Duration::from_millis(rng.random_range(0..80));
+            (0..rng.random_range(1..4)).map(|_| late(&mut rng)).collect()
+        });
+        let mut rng = StdRng::seed_from_u64(seed + 1000);
+        self.filter = Box::new(move |_, bytes| {
+            if rng.random_ratio(1, 5) {
+                let at = rng.random_range(0..bytes.len());
+                bytes[at] ^= 1 << rng.random_range(0..8);
+            }
+            true
+        });
     }
 
     /// Lets one side send everything it has.

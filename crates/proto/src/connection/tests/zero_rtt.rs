@@ -254,22 +254,9 @@ fn loss_of_the_whole_first_flight_or_of_all_0rtt_packets() {
 
 #[test]
 fn reordering_duplication_and_damage() {
-    use rand::rngs::StdRng;
-    use rand::{Rng, SeedableRng};
     for seed in 0..30 {
         let mut pair = pair();
-        let mut rng = StdRng::seed_from_u64(seed);
-        pair.copies = Box::new(move |_, _| {
-            (0..rng.random_range(1..4)).map(|_| rng.random_range(0..80) * MS).collect()
-        });
-        let mut rng = StdRng::seed_from_u64(seed + 1000);
-        pair.filter = Box::new(move |_, bytes| {
-            if rng.random_ratio(1, 5) {
-                let at = rng.random_range(0..bytes.len());
-                bytes[at] ^= 1 << rng.random_range(0..8);
-            }
-            true
-        });
+        pair.disturb(seed);
         let data = pattern(9000);
         pair.send(Side::Client, Dir::Uni, &data);
         while pair.client.conn().zero_rtt_accepted().is_none() {

@@ -1,7 +1,7 @@
 //! The environment of an endpoint.
 
 use std::env;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use crate::{TestCase, http09};
@@ -109,6 +109,38 @@ impl Environment {
             http3: case == TestCase::Http3 || env::var("ALPN").is_ok_and(|alpn| alpn == "h3"),
             qlog: path("QLOGDIR"),
         })
+    }
+
+    /// What a client's socket is bound to.
+    #[must_use]
+    pub fn any_address(&self) -> SocketAddr {
+        match self.address {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        }
+    }
+
+    /// The requests of each of a client's connections, which it makes one after the other, and whether
+    /// they go in 0-RTT.
+    #[must_use]
+    pub fn connections(&self) -> Vec<(&[Request], bool)> {
+        match self.case {
+            TestCase::MultiConnect => self.requests.chunks(1).map(|one| (one, false)).collect(),
+            TestCase::Resumption | TestCase::ZeroRtt => {
+                let (first, rest) = self.requests.split_at(self.requests.len().min(1));
+                vec![(first, false), (rest, self.case == TestCase::ZeroRtt)]
+            }
+            TestCase::Handshake
+            | TestCase::Transfer
+            | TestCase::Multiplexing
+            | TestCase::ChaCha20
+            | TestCase::Retry
+            | TestCase::Http3
+            | TestCase::KeyUpdate
+            | TestCase::Ecn
+            | TestCase::V2
+            | TestCase::ConnectionMigration => vec![(&self.requests, false)],
+        }
     }
 
     /// The application protocol (RFC 7301).

@@ -17,6 +17,15 @@ pub type Error = Box<dyn std::error::Error + Send + Sync>;
 /// How long either end bears silence. Longer than any outage or handshake in the matrix.
 pub const IDLE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
 
+/// The name of every server.
+pub const SERVER: &str = "localhost";
+
+/// Windows that are smaller than the files, so that they have to grow: of a stream, and of a connection.
+pub const SMALL_WINDOWS: [u32; 2] = [256 << 10, 384 << 10];
+
+/// How many bytes of a file a client receives before it updates the keys.
+pub const UPDATE_AFTER: usize = 256 << 10;
+
 /// Reads the environment and does what it asks. The exit code is what the matrix expects.
 pub fn main(run: impl FnOnce(Environment) -> Result<(), Error>) -> ExitCode {
     match Environment::read() {

@@ -88,12 +88,12 @@ pub struct Stacks(PathBuf);
 
 impl Stacks {
     /// The program of a stack.
-    fn path(&self, name: &str) -> Result<&'static Path, Error> {
+    fn path(&self, name: &str) -> Result<PathBuf, Error> {
         let path = self.0.join(name);
         if !path.exists() {
             return Err(format!("there is no {}", path.display()).into());
         }
-        Ok(Box::leak(path.into_boxed_path()))
+        Ok(path)
     }
 
     fn names(&self) -> Result<Vec<String>, Error> {

@@ -21,7 +21,7 @@ const UNSUPPORTED: i32 = 127;
 /// What to run, and where it writes.
 #[derive(Debug)]
 pub struct Program<'a> {
-    pub path: &'a Path,
+    pub path: PathBuf,
     pub role: &'static str,
     pub case: &'static str,
     pub address: SocketAddr,
@@ -48,7 +48,7 @@ impl Program<'_> {
         let file = |name: &str| File::create(self.logs.join(format!("{}.{name}", self.role)));
         let qlog = self.qlog();
         fs::create_dir_all(&qlog)?;
-        let child = Command::new(self.path)
+        let child = Command::new(&self.path)
             .env("ROLE", self.role)
             .env("TESTCASE", self.case)
             .env("ADDRESS", self.address.to_string())

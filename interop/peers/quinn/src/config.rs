@@ -6,18 +6,16 @@ use std::sync::Arc;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, ServerConfig, TransportConfig, VarInt};
 use sutura_interop_endpoint::{
-    Environment, Error, IDLE_TIMEOUT, INITIAL, TestCase, client_tls, server_tls,
+    Environment, Error, IDLE_TIMEOUT, INITIAL, SMALL_WINDOWS, TestCase, client_tls, server_tls,
 };
-
-/// Windows that are smaller than the files, so that they have to grow.
-const SMALL_WINDOW: u32 = 256 << 10;
 
 fn transport(environment: &Environment) -> Result<Arc<TransportConfig>, Error> {
     let mut transport = TransportConfig::default();
     transport.max_idle_timeout(Some(IDLE_TIMEOUT.try_into()?));
     if environment.case == TestCase::Transfer {
-        transport.stream_receive_window(SMALL_WINDOW.into());
-        transport.receive_window((SMALL_WINDOW * 3 / 2).into());
+        let [stream, connection] = SMALL_WINDOWS.map(VarInt::from_u32);
+        transport.stream_receive_window(stream);
+        transport.receive_window(connection);
     }
     if environment.case == TestCase::Multiplexing {
         transport.max_concurrent_bidi_streams(VarInt::from_u32(1000));

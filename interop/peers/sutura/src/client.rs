@@ -1,54 +1,25 @@
 //! The client.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-
 use sutura::http::{Client, Config};
 use sutura::{ClientConfig, Connection, Endpoint};
-use sutura_interop_endpoint::{Environment, Error, Request, TestCase, http09};
+use sutura_interop_endpoint::{
+    Environment, Error, Request, SERVER, TestCase, UPDATE_AFTER, http09,
+};
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 use tokio::task::JoinSet;
 
 use crate::{config, record, report};
 
-/// The name of every server.
-const SERVER: &str = "localhost";
-
-/// When to update the keys: within the first megabyte.
-const UPDATE_AFTER: usize = 256 << 10;
-
 /// Fetches what is asked for.
 pub async fn run(environment: &Environment) -> Result<(), Error> {
-    let any = match environment.address {
-        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-    };
-    let endpoint = Endpoint::bind(config::client_endpoint(environment), None, any)?;
+    let endpoint =
+        Endpoint::bind(config::client_endpoint(environment), None, environment.any_address())?;
     record(&endpoint, environment);
     let fetcher =
         Fetcher { environment, endpoint: &endpoint, config: config::client(environment)? };
-    let requests = &environment.requests;
-    match environment.case {
-        TestCase::MultiConnect => {
-            for request in requests {
-                fetcher.connection(std::slice::from_ref(request), false).await?;
-            }
-        }
-        TestCase::Resumption | TestCase::ZeroRtt => {
-            let (first, rest) = requests.split_at(requests.len().min(1));
-            fetcher.connection(first, false).await?;
-            fetcher.connection(rest, environment.case == TestCase::ZeroRtt).await?;
-        }
-        TestCase::Handshake
-        | TestCase::Transfer
-        | TestCase::Multiplexing
-        | TestCase::ChaCha20
-        | TestCase::Retry
-        | TestCase::Http3
-        | TestCase::KeyUpdate
-        | TestCase::Ecn
-        | TestCase::V2
-        | TestCase::ConnectionMigration => fetcher.connection(requests, false).await?,
+    for (requests, early) in environment.connections() {
+        fetcher.connection(requests, early).await?;
     }
     endpoint.wait_idle().await;
     Ok(())

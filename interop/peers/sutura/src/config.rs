@@ -5,18 +5,17 @@ use std::net::SocketAddr;
 use sutura::{
     ClientConfig, EndpointConfig, PreferredAddresses, ServerConfig, TransportConfig, Version,
 };
-use sutura_interop_endpoint::{Environment, Error, IDLE_TIMEOUT, TestCase, client_tls, server_tls};
-
-/// Windows that are smaller than the files, so that they have to grow.
-const SMALL_WINDOW: u64 = 256 << 10;
+use sutura_interop_endpoint::{
+    Environment, Error, IDLE_TIMEOUT, SMALL_WINDOWS, TestCase, client_tls, server_tls,
+};
 
 fn transport(environment: &Environment) -> TransportConfig {
     let mut transport =
         TransportConfig { max_idle_timeout: Some(IDLE_TIMEOUT), ..TransportConfig::default() };
     match environment.case {
         TestCase::Transfer => {
-            transport.stream_receive_window = SMALL_WINDOW;
-            transport.receive_window = SMALL_WINDOW * 3 / 2;
+            [transport.stream_receive_window, transport.receive_window] =
+                SMALL_WINDOWS.map(u64::from);
         }
         TestCase::Multiplexing => transport.max_concurrent_bidi_streams = 1000,
         TestCase::Handshake

@@ -138,7 +138,13 @@ impl Connection {
     }
 
     fn write_crypto(&mut self, packet: &mut OpenPacket, end: usize, out: &mut Vec<u8>) {
-        let crypto = &mut self.spaces[packet.space as usize].crypto;
+        let s = &mut self.spaces[packet.space as usize];
+        // Each probe repeats the handshake, also if one before it has just done so: a server cannot
+        // begin with a packet that has none of it (RFC 9000 section 17.2.2).
+        if s.probes > 0 && packet.space != SpaceId::Data && !s.crypto.has_output() {
+            s.crypto.resend_unacked();
+        }
+        let crypto = &mut s.crypto;
         while let Some(next) = crypto.next_range(1) {
             let room = end.saturating_sub(out.len());
             let Some(capacity) = crypto_capacity(next.start, room).filter(|c| *c > 0) else {

@@ -72,7 +72,9 @@ impl Client<'_> {
             step(&mut udp, &mut connection)?;
         }
         if !fetch.is_done() {
-            return Err(format!("closed: {:?}", connection.peer_error()).into());
+            let (local, peer) = (connection.local_error(), connection.peer_error());
+            let timed_out = connection.is_timed_out();
+            return Err(format!("closed: {local:?}, {peer:?}, timed out: {timed_out}").into());
         }
         if session.is_some() && !connection.is_resumed() {
             return Err("the server did not resume the session".into());

@@ -34,6 +34,18 @@ impl Client {
         Self { waiting: paths, next_stream: 0, fetches: HashMap::new(), buffer }
     }
 
+    /// Saves the files of streams that are at their end without being readable: quiche does not call a stream
+    /// readable if its end comes with a repetition of bytes that were read already.
+    fn save_finished(&mut self, connection: &Connection) -> Result<(), Error> {
+        let is_finished = |stream: &u64, fetch: &mut Fetch| {
+            fetch.request.is_ended() && connection.stream_finished(*stream)
+        };
+        for (_, fetch) in self.fetches.extract_if(is_finished) {
+            files::save(&fetch.path, &fetch.body)?;
+        }
+        Ok(())
+    }
+
     /// Reads what a stream has. Saves the file if that was all.
     fn receive(&mut self, connection: &mut Connection, stream: u64) -> Result<(), Error> {
         let Some(fetch) = self.fetches.get_mut(&stream) else { return Ok(()) };
@@ -72,7 +84,7 @@ impl client::Fetch for Client {
         for stream in connection.readable() {
             self.receive(connection, stream)?;
         }
-        Ok(())
+        self.save_finished(connection)
     }
 
     fn is_done(&self) -> bool {

@@ -145,6 +145,12 @@ impl Repairs {
         self.arrived = self.list.iter().filter(|repair| !repair.is_in_flight()).count();
     }
 
+    /// Forgets all that arrived: they mended what they could.
+    pub(super) fn forget_all_arrived(&mut self) {
+        self.list.retain(Repair::is_in_flight);
+        self.arrived = 0;
+    }
+
     /// Number of repair symbols in flight that cover a symbol from `first` on and have mended
     /// nothing so far.
     pub(super) fn in_flight(&self, first: u64) -> u32 {

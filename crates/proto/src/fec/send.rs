@@ -40,6 +40,12 @@ const MIN_SYMBOL_SIZE: usize = 64;
 /// first identifier: type 2, code 1, count 2, key 2, and the length of the symbol, 2.
 const REPAIR_OVERHEAD: usize = 9;
 
+/// The most that a REPAIR frame of `session` adds to the longest source symbol of a span that begins
+/// with `first`.
+pub(super) fn repair_overhead(session: u16, first: u64) -> usize {
+    REPAIR_OVERHEAD + varint_size(session.into()) + varint_size(first)
+}
+
 /// The state of a symbol whose packet was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LostSymbol {
@@ -85,6 +91,7 @@ impl SendSessions {
     /// Sets the space for frames in a full packet.
     pub fn set_packet_room(&mut self, bytes: usize) {
         self.packet_room = bytes;
+        self.sessions.iter_mut().for_each(|s| s.set_packet_room(bytes));
     }
 
     /// Enables erasure coding after the peer announced a decoder. `largest_room` is the most space for
@@ -208,8 +215,10 @@ impl SendSessions {
             return Some(free);
         }
         if self.sessions.len() < usize::from(self.max_sessions) {
-            self.sessions.push(Session::new(limits, protection.clone(), kind));
-            return Some(self.sessions.len() - 1);
+            let session = self.sessions.len();
+            let (number, room) = (u16::try_from(session).ok()?, self.packet_room);
+            self.sessions.push(Session::new(number, limits, room, protection.clone(), kind));
+            return Some(session);
         }
         self.least_loaded(alike)
     }
@@ -261,7 +270,7 @@ impl SendSessions {
         let id = s.encoder.next_id();
         let header = SourceSymbol::header_size(SymbolRef { session, id });
         // The first identifier of a repair symbol over this one may be as high as its own.
-        let repair = REPAIR_OVERHEAD + varint_size(session.into()) + varint_size(id);
+        let repair = repair_overhead(session, id);
         let largest = self.packet_room.saturating_sub(repair).min(limits.symbol_size);
         room.saturating_sub(header).min(largest)
     }

@@ -7,6 +7,7 @@ use super::redundancy::{
     Arrival, LOSS_DETECTION_EIGHTHS, Message, PathView, Protection, Reason, Redundancy, View,
 };
 use super::repairs::Repairs;
+use super::send::repair_overhead;
 use super::uncovered::Uncovered;
 use crate::ids::{MessageId, StreamId};
 use crate::loss_reaction::RepairOutlook;
@@ -17,7 +18,7 @@ use smallvec::SmallVec;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::time::{Duration, Instant};
-use sutura_erasure::{Encoder, WindowLimits};
+use sutura_erasure::{Encoder, PREFIX, WindowLimits};
 
 /// Repair keys are used in a cycle of this length, so that a key takes at most two bytes. A key is
 /// reused long after its first use has left every window.
@@ -119,6 +120,7 @@ pub(crate) struct Evicted {
 
 /// The state of the connection that a session passes to its policy.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(test, derive(Default))]
 pub(crate) struct Surroundings {
     /// Whether the session has new data that can be sent.
     pub(crate) has_source: bool,
@@ -143,6 +145,7 @@ pub(crate) struct Surroundings {
 /// A coding window with its policy.
 #[derive(Debug)]
 pub(super) struct Session {
+    number: u16,
     pub(super) encoder: Encoder,
     pub(super) protection: Protection,
     pub(super) policy: Box<dyn Redundancy>,
@@ -171,6 +174,8 @@ pub(super) struct Session {
     uncovered: Uncovered,
     /// Whether more symbols may be held than the repair symbols can mend.
     overheld: bool,
+    /// Bytes of frames that fit in a full packet.
+    packet_room: usize,
     next_key: u32,
     /// The last lower bound that was sent to the peer.
     told: u64,
@@ -179,8 +184,15 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(limits: WindowLimits, protection: Protection, kind: Kind) -> Self {
+    pub(super) fn new(
+        number: u16,
+        limits: WindowLimits,
+        packet_room: usize,
+        protection: Protection,
+        kind: Kind,
+    ) -> Self {
         Self {
+            number,
             encoder: Encoder::new(limits),
             policy: protection.factory().build(),
             protection,
@@ -197,6 +209,7 @@ impl Session {
             repairs: Repairs::default(),
             uncovered: Uncovered::default(),
             overheld: false,
+            packet_room,
             next_key: 0,
             told: 0,
             used: None,
@@ -469,11 +482,27 @@ impl Session {
         self.policy.mends() && !self.is_beyond_mending()
     }
 
-    /// Whether the policy would mend more than the peer can recover together: it keeps only so many
-    /// repair symbols until they suffice. Until some of it has been sent again, repair symbols would
-    /// bring nothing, and would go on for ever in place of the data.
+    /// Whether the policy would mend what repair symbols cannot: more than the peer can recover
+    /// together, because it keeps only so many repair symbols until they suffice, or symbols that are
+    /// too large for the packets of a new path. Until some of it has been sent again, repair symbols
+    /// would bring nothing, and would go on for ever in place of the data.
     pub(super) fn is_beyond_mending(&self) -> bool {
-        self.missing.len() > MAX_PENDING_REPAIRS && self.policy.mends()
+        let Some(newest) = self.missing.last() else { return false };
+        let is_too_much = || {
+            let span = self.first()..newest.saturating_add(1);
+            let symbol = |size: usize| size.saturating_sub(PREFIX);
+            let frame = |size| symbol(size) + repair_overhead(self.number, span.start);
+            let size = self.encoder.repair_size(span.clone()).map(frame);
+            let fits = size.is_ok_and(|size| size <= self.packet_room);
+            self.missing.len() > MAX_PENDING_REPAIRS || !fits
+        };
+        self.policy.mends() && is_too_much()
+    }
+
+    /// Sets the space for frames in a full packet.
+    pub(super) fn set_packet_room(&mut self, bytes: usize) {
+        self.packet_room = bytes;
+        self.overheld = self.holds_any();
     }
 
     /// Whether more repair symbols are to come for what is held: the policy mends losses, or it has
@@ -486,6 +515,7 @@ impl Session {
     /// Held symbols that must wait no longer: their time is over, or, unless more repair symbols
     /// are to come, none in flight covers them, or those that do cannot mend so many.
     pub(super) fn take_overdue(&mut self, now: Instant) -> SmallVec<[u64; 4]> {
+        self.discount_arrived();
         let mends = self.awaits_repairs();
         let over = self
             .held_symbols()
@@ -497,6 +527,16 @@ impl Session {
             due.extend(beyond);
         }
         due
+    }
+
+    /// Once nothing of the session is in flight, what arrived has mended all that it can. Where it
+    /// seems to suffice for what is still missing, the peer has used it up for something else: for a
+    /// symbol that came by itself as well, or whose report was lost.
+    fn discount_arrived(&mut self) {
+        let settled = self.held == self.open && self.repairs.in_flight(self.first()) == 0;
+        if settled && self.repairs.not_arrived_for(&self.missing) == 0 {
+            self.repairs.forget_all_arrived();
+        }
     }
 
     /// The window's lower bound, if the peer should be told because it could free half a window.
@@ -557,12 +597,12 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::SrArq;
+    use crate::policy::{Decision, SrArq};
     use std::sync::Arc;
 
     fn session() -> Session {
         let limits = WindowLimits { symbols: 1024, bytes: 1 << 20, symbol_size: 100 };
-        Session::new(limits, Protection::tail(1, Duration::ZERO), Kind::Streams)
+        Session::new(0, limits, 1200, Protection::tail(1, Duration::ZERO), Kind::Streams)
     }
 
     fn push(session: &mut Session, now: Instant) {
@@ -582,6 +622,43 @@ mod tests {
         session.slide();
         push(&mut session, now);
         assert_eq!((session.first(), session.repairs.in_flight(0)), (1, 0));
+    }
+
+    #[test]
+    fn what_arrived_and_mended_nothing_is_replaced_once_nothing_else_can_come() {
+        let (mut session, now) = (session(), Instant::now());
+        session.reuse(Protection::new(Arc::new(SrArq)), Kind::Streams);
+        let wants_repair = |session: &Session| {
+            let view = session.view(&Surroundings::default());
+            session.policy.decide(now, &view) != Decision::Source
+        };
+        push(&mut session, now);
+        push(&mut session, now);
+        session.hold(0, now + Duration::from_secs(1));
+        session.repair_sent(now, &(0..1), 100);
+        session.repair_settled(&(0..1), true);
+        assert!(session.take_overdue(now).is_empty());
+        assert!(!wants_repair(&session), "symbol 1 may bring the report");
+        session.done(1);
+        assert!(session.take_overdue(now).is_empty());
+        assert!(wants_repair(&session), "nothing else mends symbol 0");
+        session.repair_sent(now, &(0..1), 100);
+        assert!(session.take_overdue(now).is_empty() && !wants_repair(&session));
+    }
+
+    #[test]
+    fn what_is_too_large_for_the_packets_of_a_new_path_is_sent_again() {
+        let (mut session, now) = (session(), Instant::now());
+        session.reuse(Protection::new(Arc::new(SrArq)), Kind::Streams);
+        push(&mut session, now);
+        session.hold(0, now + Duration::from_secs(1));
+        assert!(session.outlook(0).mends && session.take_overdue(now).is_empty());
+        let needed = b"symbol".len() + repair_overhead(0, 0);
+        session.set_packet_room(needed);
+        assert!(session.outlook(0).mends && session.take_overdue(now).is_empty());
+        session.set_packet_room(needed - 1);
+        assert!(!session.outlook(0).mends);
+        assert_eq!(session.take_overdue(now).as_slice(), [0]);
     }
 
     #[test]

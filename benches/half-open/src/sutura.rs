@@ -3,21 +3,19 @@
 use crate::clients::Client;
 use crate::server::Server;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 use sutura_benches::Error;
 use sutura_benches::tls::{Identity, aes_128_gcm};
 use sutura_proto::crypto::rustls::RustlsServerConfig;
 use sutura_proto::{
-    Connection, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, ServerConfig,
-    TransportConfig,
+    Connection, DatagramEvent, Endpoint, EndpointConfig, Incoming, ServerConfig, TransportConfig,
 };
 
 /// The endpoint, its connections, and the datagrams of clients that wait, as `sutura` keeps them.
 pub struct Sutura {
     endpoint: Endpoint,
-    waiting: VecDeque<(SocketAddr, ConnectionHandle, Box<Connection>, Vec<u8>)>,
+    waiting: VecDeque<(Incoming, Vec<u8>)>,
     connections: Vec<Box<Connection>>,
     now: Instant,
 }
@@ -43,19 +41,21 @@ impl Sutura {
 impl Server for Sutura {
     fn receive(&mut self, clients: &[Client]) -> Result<bool, Error> {
         for Client { address, datagram } in clients {
-            let DatagramEvent::NewConnection(handle, connection) =
+            let DatagramEvent::NewConnection(client) =
                 self.endpoint.handle(self.now, *address, datagram)
             else {
                 return Err("a client was not let in".into());
             };
-            self.waiting.push_back((*address, handle, connection, datagram.clone()));
+            self.waiting.push_back((client, datagram.clone()));
         }
         Ok(true)
     }
 
     fn answer(&mut self, _clients: &[Client]) -> Result<usize, Error> {
         let now = self.now;
-        while let Some((from, handle, mut connection, mut datagram)) = self.waiting.pop_front() {
+        while let Some((client, mut datagram)) = self.waiting.pop_front() {
+            let (from, handle) = (client.remote_address(), client.handle());
+            let Some(mut connection) = self.endpoint.accept(now, client) else { continue };
             connection.handle_datagram(now, from, None, &mut datagram);
             let mut out = Vec::new();
             while connection.poll_transmit(now, 10, &mut out).is_some() {

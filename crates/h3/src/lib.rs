@@ -52,8 +52,9 @@
 //! #     loop {
 //! #         let (mut up, mut down) = (Vec::new(), Vec::new());
 //! #         if client.poll_transmit(now, 1, &mut up).is_some() {
-//! #             if let DatagramEvent::NewConnection(_, new) = endpoint.handle(now, at_client, &up) {
-//! #                 *server = Some(new);
+//! #             let event = endpoint.handle(now, at_client, &up);
+//! #             if let DatagramEvent::NewConnection(incoming) = event {
+//! #                 *server = endpoint.accept(now, incoming);
 //! #             }
 //! #             if let Some(server) = server {
 //! #                 server.handle_datagram(now, at_client, None, &mut up);

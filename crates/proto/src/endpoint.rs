@@ -4,6 +4,7 @@
 mod accept;
 pub(crate) mod fuzz;
 mod half_open;
+mod incoming;
 pub(crate) mod network_fuzz;
 mod received_tokens;
 mod token;
@@ -19,8 +20,8 @@ use crate::peers::Peers;
 use crate::reset::{ResetKey, Resets};
 use crate::version::Version;
 use crate::wire::packet::{self, HeaderRules, Invariants, Packet, PacketType};
-use accept::Opener;
 use half_open::{HalfOpen, Rank};
+pub use incoming::Incoming;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 use received_tokens::ReceivedTokens;
@@ -51,8 +52,9 @@ pub enum DatagramEvent {
     Respond(Vec<u8>),
     /// Pass it to this connection.
     Connection(ConnectionHandle),
-    /// It opens a connection: pass it to the new connection.
-    NewConnection(ConnectionHandle, Box<Connection>),
+    /// It comes from a client that asks for a connection: keep it until the client is decided about,
+    /// and pass it to the connection if that is made.
+    NewConnection(Incoming),
 }
 
 /// Why a connection could not be opened.
@@ -80,8 +82,9 @@ struct Entry {
     cids: Vec<ConnectionId>,
     /// While a server's handshake is under way: its place among all of them.
     half_open: Option<Rank>,
-    /// While a server's handshake is under way: who asked for it.
-    opener: Option<Box<Opener>>,
+    /// Whether it is a client about which the application has not decided, so that there is no
+    /// connection yet.
+    undecided: bool,
     /// On a client: the server's name.
     server_name: Option<String>,
     /// The token with which the peer resets the connection.
@@ -90,7 +93,13 @@ struct Entry {
 
 impl Entry {
     fn new(cids: &[ConnectionId]) -> Self {
-        Self { cids: cids.to_vec(), half_open: None, opener: None, server_name: None, reset: None }
+        Self {
+            cids: cids.to_vec(),
+            half_open: None,
+            undecided: false,
+            server_name: None,
+            reset: None,
+        }
     }
 }
 
@@ -248,7 +257,7 @@ impl Endpoint {
     }
 
     /// Decides where a datagram received from `remote` goes. Call
-    /// [`poll_given_up`](Self::poll_given_up) afterwards.
+    /// [`poll_given_up`](Self::poll_given_up) next.
     pub fn handle(&mut self, now: Instant, remote: SocketAddr, datagram: &[u8]) -> DatagramEvent {
         let Ok(invariants) = packet::parse_invariants(datagram, self.header_rules().local_cid_len)
         else {
@@ -272,7 +281,7 @@ impl Endpoint {
         }
         match packet::parse(datagram, 0, self.header_rules()) {
             Ok(Packet::Protected(packet)) if packet.ty == PacketType::Initial => {
-                self.accept(now, remote, &packet, datagram)
+                self.on_initial(now, remote, &packet, datagram)
             }
             _ => DatagramEvent::Drop,
         }
@@ -319,14 +328,18 @@ impl Endpoint {
     /// Gives up a handshake to make room for another.
     fn give_up(&mut self, rank: Rank) {
         let Some(handle) = self.half_open.remove(rank) else { return };
-        if let Some(entry) = self.connections.get_mut(handle.0) {
-            (entry.half_open, entry.opener) = (None, None);
+        let Some(entry) = self.connections.get_mut(handle.0) else { return };
+        entry.half_open = None;
+        if entry.undecided {
+            self.remove(handle);
         }
         self.given_up.push_back(handle);
     }
 
-    /// The next connection whose handshake is given up to make room for others: its client has not
-    /// shown in time that it exists. [`Discard`](Connection::discard) it.
+    /// The next client that is given up to make room for others: it has not shown in time that it
+    /// exists. [`Discard`](Connection::discard) its connection. If it was not accepted yet, there is none,
+    /// and its handle may be in use again already: call this before anything is done with what
+    /// [`handle`](Self::handle) returned.
     pub fn poll_given_up(&mut self) -> Option<ConnectionHandle> {
         self.given_up.pop_front()
     }
@@ -354,7 +367,6 @@ impl Endpoint {
                 entry.reset = token;
             }
             EndpointEvent::HandshakeDone => {
-                entry.opener = None;
                 if let Some(rank) = entry.half_open.take() {
                     self.half_open.remove(rank);
                 }
@@ -366,16 +378,21 @@ impl Endpoint {
             }
             EndpointEvent::Learned(address, losses) => self.peers.learn(address, losses),
             EndpointEvent::Drained => {
-                let entry = self.connections.remove(handle.0);
-                if let Some(rank) = entry.half_open {
-                    self.half_open.remove(rank);
-                }
                 self.given_up.retain(|given_up| *given_up != handle);
-                self.resets.replace(handle, entry.reset, None);
-                for cid in entry.cids {
-                    self.routes.remove(&cid);
-                }
+                self.remove(handle);
             }
+        }
+    }
+
+    /// Forgets everything about a connection or a client.
+    fn remove(&mut self, handle: ConnectionHandle) {
+        let Some(entry) = self.connections.try_remove(handle.0) else { return };
+        if let Some(rank) = entry.half_open {
+            self.half_open.remove(rank);
+        }
+        self.resets.replace(handle, entry.reset, None);
+        for cid in entry.cids {
+            self.routes.remove(&cid);
         }
     }
 

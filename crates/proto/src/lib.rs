@@ -35,8 +35,9 @@
 //!         let (mut up, mut down) = (Vec::new(), Vec::new());
 //!         if client.poll_transmit(now, 1, &mut up).is_some() {
 //!             // The first packet of a client makes a connection.
-//!             if let DatagramEvent::NewConnection(_, new) = endpoint.handle(now, at_client, &up) {
-//!                 *server = Some(new);
+//!             let event = endpoint.handle(now, at_client, &up);
+//!             if let DatagramEvent::NewConnection(incoming) = event {
+//!                 *server = endpoint.accept(now, incoming);
 //!             }
 //!             if let Some(server) = server {
 //!                 server.handle_datagram(now, at_client, None, &mut up);
@@ -125,7 +126,7 @@ pub use connection::{
     TrafficStats, Transmit,
 };
 pub use ecn::EcnCodepoint;
-pub use endpoint::{ConnectError, ConnectionHandle, DatagramEvent, Endpoint};
+pub use endpoint::{ConnectError, ConnectionHandle, DatagramEvent, Endpoint, Incoming};
 pub use error::{ConnectionError, TransportError, TransportErrorCode};
 pub use fec::redundancy::{Message, Reason};
 pub use fec::{CodingCounts, FecStats, Protection, ProtectionStats};

@@ -316,11 +316,20 @@ impl Node for Host {
         ecn: Option<EcnCodepoint>,
         payload: &mut [u8],
     ) {
-        let handle = match self.endpoint.handle(now, from, payload) {
+        let event = self.endpoint.handle(now, from, payload);
+        while let Some(given_up) = self.endpoint.poll_given_up() {
+            if let Some(guest) = self.guests.get_mut(&given_up) {
+                guest.connection.discard(now);
+            }
+            self.service(now, given_up);
+        }
+        let handle = match event {
             DatagramEvent::Connection(handle) => handle,
-            DatagramEvent::NewConnection(handle, connection) => {
-                let Some(accept) = &mut self.accept else { return };
+            DatagramEvent::NewConnection(incoming) => {
+                let Some(accept) = &mut self.accept else { return self.endpoint.ignore(incoming) };
                 let app = accept();
+                let handle = incoming.handle();
+                let Some(connection) = self.endpoint.accept(now, incoming) else { return };
                 self.admit(handle, connection, app);
                 handle
             }
@@ -332,12 +341,6 @@ impl Node for Host {
             }
             DatagramEvent::Drop => return,
         };
-        while let Some(given_up) = self.endpoint.poll_given_up() {
-            if let Some(guest) = self.guests.get_mut(&given_up) {
-                guest.connection.discard(now);
-            }
-            self.service(now, given_up);
-        }
         if let Some(guest) = self.guests.get_mut(&handle) {
             guest.connection.handle_datagram(now, from, ecn, payload);
             self.service(now, handle);

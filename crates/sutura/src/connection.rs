@@ -88,8 +88,6 @@ pub(crate) struct State {
     pub(crate) error: Option<ConnectionError>,
     /// Whether it is known here that the server does not accept 0-RTT.
     rejected: bool,
-    /// What came from a client that the application has not decided about.
-    held: Option<Held>,
     /// HTTP/3, if the application uses it.
     pub(crate) http: Option<Box<HttpState>>,
     /// Ordered groups, if the application uses them.
@@ -119,8 +117,6 @@ impl Shared {
             connected: false,
             error: None,
             rejected: false,
-            // A client knows what it connects to.
-            held: quic.side().is_server().then(Held::default),
             quic,
             http: None,
             groups: None,
@@ -149,23 +145,14 @@ impl State {
         ecn: Option<EcnCodepoint>,
         datagram: &mut [u8],
     ) {
-        if let Some(held) = &mut self.held {
-            return held.push(ecn, datagram);
-        }
         self.quic.handle_datagram(now, remote, ecn, datagram);
         self.learn_of_end(now);
     }
 
-    /// Whether the application has not decided yet about this client.
-    pub(crate) fn is_undecided(&self) -> bool {
-        self.held.is_some()
-    }
-
-    /// Starts the handshake of a client that the application accepts.
-    pub(crate) fn release(&mut self, now: Instant) {
+    /// Starts the handshake of a client that the application accepts, with what came from it before.
+    pub(crate) fn start(&mut self, now: Instant, held: Held) {
         let remote = self.quic.remote_address();
-        let held = self.held.take().into_iter().flat_map(Held::into_datagrams);
-        for (ecn, mut datagram) in held {
+        for (ecn, mut datagram) in held.into_datagrams() {
             self.quic.handle_datagram(now, remote, ecn, &mut datagram);
         }
         self.learn_of_end(now);

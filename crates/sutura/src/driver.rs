@@ -5,7 +5,7 @@
 //! each wants to send, and sends it.
 
 use crate::connection::{Shared, lock};
-use crate::endpoint::{Inner, Sockets};
+use crate::endpoint::{Inner, Opened, Sockets};
 use crate::socket::{self, AsyncUdpSocket, Received};
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
-use sutura_proto::{ConnectionError, ConnectionHandle, DatagramEvent, EndpointEvent, Transmit};
+use sutura_proto::{ConnectionError, ConnectionHandle, DatagramEvent, Transmit};
 use tokio::time::Sleep;
 
 /// Batches of datagrams received in one turn, whatever they contain.
@@ -150,10 +150,13 @@ impl Driver {
         }
     }
 
-    fn adopt(&mut self, shared: Arc<Shared>) {
-        let handle = shared.handle;
-        self.connections.insert(handle, Entry { shared, timer: None, active: false, local: None });
-        self.activate(handle);
+    /// Takes over the connections that applications have opened and accepted.
+    fn adopt(&mut self) {
+        for Opened { shared, local } in self.inner.take_opened() {
+            let handle = shared.handle;
+            self.connections.insert(handle, Entry { shared, timer: None, active: false, local });
+            self.activate(handle);
+        }
     }
 
     /// Collects the connections that applications have changed since the last turn.
@@ -162,9 +165,7 @@ impl Driver {
         if self.inner.take_rebound() {
             self.tell_of_another_socket();
         }
-        for shared in self.inner.take_opened() {
-            self.adopt(shared);
-        }
+        self.adopt();
         if let Some((code, reason)) = self.inner.ending() {
             self.close_all(code, &reason);
         }
@@ -180,8 +181,7 @@ impl Driver {
         let now = Instant::now();
         for entry in self.connections.slots.iter().flatten() {
             let mut state = entry.shared.lock();
-            // What the application has not decided about is refused elsewhere.
-            if !state.quic.is_closed() && !state.is_undecided() {
+            if !state.quic.is_closed() {
                 state.close(now, code, reason);
                 self.touched.push(entry.shared.handle);
             }
@@ -238,33 +238,37 @@ impl Driver {
         let inner = self.inner.clone();
         let mut state = lock(&inner.state);
         let event = state.proto.handle(now, meta.remote, datagram);
-        let given_up: Vec<_> = std::iter::from_fn(|| state.proto.poll_given_up()).collect();
+        let mut given_up = Vec::new();
+        while let Some(handle) = state.proto.poll_given_up() {
+            if !state.forget_client(handle) {
+                given_up.push(handle);
+            }
+        }
+        let handle = match event {
+            DatagramEvent::Drop => None,
+            DatagramEvent::Respond(reply) => {
+                state.reply(meta.remote, Some(reply));
+                None
+            }
+            DatagramEvent::Connection(handle) => {
+                Some(handle).filter(|handle| !state.hold(*handle, meta, datagram))
+            }
+            DatagramEvent::NewConnection(client) => {
+                state.offer(client, meta, datagram);
+                None
+            }
+        };
         drop(state);
+        if handle.iter().chain(&given_up).any(|handle| self.connections.get(*handle).is_none()) {
+            self.adopt();
+        }
         for handle in given_up {
             if let Some(entry) = self.connections.get(handle) {
                 entry.shared.lock().discard(now);
                 self.activate(handle);
             }
         }
-        let handle = match event {
-            DatagramEvent::Drop => return,
-            DatagramEvent::Respond(reply) => {
-                return lock(&inner.state).reply(meta.remote, Some(reply));
-            }
-            DatagramEvent::Connection(handle) => handle,
-            DatagramEvent::NewConnection(handle, mut connection) => {
-                self.inner.observe(now, &mut connection);
-                let shared = Shared::new(handle, connection, self.inner.dirty.clone());
-                if !self.inner.offer(shared.clone()) {
-                    let mut state = lock(&inner.state);
-                    let refusal = state.proto.refuse(handle);
-                    state.reply(meta.remote, refusal);
-                    return state.proto.handle_event(handle, EndpointEvent::Drained);
-                }
-                self.adopt(shared);
-                handle
-            }
-        };
+        let Some(handle) = handle else { return };
         if let Some(entry) = self.connections.get_mut(handle) {
             let mut state = entry.shared.lock();
             if state.quic.side().is_server() {
@@ -422,7 +426,7 @@ impl Driver {
         {
             self.timers.remove(&(at, handle));
         }
-        self.inner.connection_gone(handle, self.connections.len);
+        self.inner.connection_gone(self.connections.len);
     }
 
     /// Ends all connections after a fatal socket error.

@@ -3,13 +3,13 @@
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
 use crate::connection::{Connection, Shared, enlist, lock};
 use crate::driver::{Dirty, Driver};
-use crate::incoming::Incoming;
-use crate::socket::{AsyncUdpSocket, SystemSocket};
+use crate::incoming::{Held, Incoming};
+use crate::socket::{AsyncUdpSocket, Received, SystemSocket};
 use crate::udp::UdpSocket;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
@@ -57,15 +57,20 @@ impl std::fmt::Debug for Observers {
 pub(crate) struct State {
     pub(crate) proto: proto::Endpoint,
     observers: Observers,
-    /// Opened by the application, not yet taken over by the driver.
-    opened: Vec<Arc<Shared>>,
+    /// Opened or accepted by the application, not yet taken over by the driver.
+    opened: Vec<Opened>,
     /// Answers to clients without a connection, not yet taken over by the driver.
     replies: Vec<(SocketAddr, Vec<u8>)>,
     /// Clients that the application has not decided about.
-    backlog: VecDeque<Arc<Shared>>,
+    backlog: VecDeque<proto::Incoming>,
+    /// What came from clients that the application has not decided about.
+    held: HashMap<ConnectionHandle, Held>,
+    /// How many these are.
+    undecided: usize,
     accepting: Vec<Waker>,
     idle: Vec<Waker>,
-    connections: usize,
+    /// How many connections the driver has.
+    driven: usize,
     handles: usize,
     closed: bool,
     /// The code and reason with which all connections end.
@@ -75,7 +80,70 @@ pub(crate) struct State {
     rebound: bool,
 }
 
+/// A connection that the driver does not know yet.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) shared: Arc<Shared>,
+    /// On a server: the address of this end that the client sends to.
+    pub(crate) local: Option<IpAddr>,
+}
+
 impl State {
+    /// How many connections there are, with those that may come to be.
+    fn connections(&self) -> usize {
+        self.driven + self.opened.len() + self.undecided
+    }
+
+    /// Whether nothing is left to do.
+    fn is_idle(&self) -> bool {
+        self.connections() == 0 && self.replies.is_empty()
+    }
+
+    fn wake_if_idle(&mut self) {
+        if self.is_idle() {
+            self.idle.drain(..).for_each(Waker::wake);
+        }
+    }
+
+    /// Offers a client to the application, with its first datagram. Refuses it if the backlog is full.
+    pub(crate) fn offer(&mut self, client: proto::Incoming, meta: &Received, datagram: &[u8]) {
+        if self.closed || self.backlog.len() >= MAX_BACKLOG {
+            let refusal = self.proto.refuse(client);
+            return self.reply(meta.remote, refusal);
+        }
+        let mut held = Held::default();
+        held.push(meta, datagram);
+        self.held.insert(client.handle(), held);
+        self.undecided += 1;
+        self.backlog.push_back(client);
+        self.accepting.drain(..).for_each(Waker::wake);
+    }
+
+    /// Keeps a datagram of a client that the application has not decided about. Returns whether it
+    /// is of one.
+    pub(crate) fn hold(
+        &mut self,
+        handle: ConnectionHandle,
+        meta: &Received,
+        datagram: &[u8],
+    ) -> bool {
+        let held = self.held.get_mut(&handle);
+        let is_undecided = held.is_some();
+        held.into_iter().for_each(|held| held.push(meta, datagram));
+        is_undecided
+    }
+
+    /// Forgets a client that made room for another, if the application has not decided about it.
+    /// Returns whether that was so.
+    pub(crate) fn forget_client(&mut self, handle: ConnectionHandle) -> bool {
+        let is_undecided = self.held.remove(&handle).is_some();
+        let waiting = self.backlog.len();
+        self.backlog.retain(|client| client.handle() != handle);
+        self.undecided -= waiting - self.backlog.len();
+        self.wake_if_idle();
+        is_undecided
+    }
+
     /// Answers a client without a connection, if there is an answer.
     pub(crate) fn reply(&mut self, to: SocketAddr, reply: Option<Vec<u8>>) {
         if self.replies.len() < MAX_REPLIES {
@@ -85,7 +153,11 @@ impl State {
 
     /// Takes an answer to send.
     pub(crate) fn take_reply(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
-        self.replies.pop()
+        let reply = self.replies.pop();
+        if reply.is_none() {
+            self.wake_if_idle();
+        }
+        reply
     }
 }
 
@@ -115,16 +187,55 @@ impl Inner {
         lock(&self.state).ending.clone()
     }
 
-    /// Offers a connection to the application. Returns false if the backlog is full.
-    pub(crate) fn offer(&self, shared: Arc<Shared>) -> bool {
+    /// Makes the connection of a client that the application accepts, and starts its handshake.
+    pub(crate) fn accept(
+        &self,
+        now: Instant,
+        client: proto::Incoming,
+    ) -> Result<Connection, ConnectionError> {
+        let handle = client.handle();
         let mut state = lock(&self.state);
-        if state.closed || state.backlog.len() >= MAX_BACKLOG {
-            return false;
+        state.undecided -= 1;
+        let Some(quic) = state.proto.accept(now, client) else {
+            state.wake_if_idle();
+            return Err(ConnectionError::TimedOut);
+        };
+        let held = state.held.remove(&handle).unwrap_or_default();
+        let shared = Shared::new(handle, quic, self.dirty.clone());
+        let connection = Connection::new(shared.clone());
+        // The driver waits for this lock until the connection has its observer and its first datagram.
+        let mut connecting = shared.lock();
+        if state.shut_down {
+            connecting.abandon(ConnectionError::LocallyClosed);
+            return Err(ConnectionError::LocallyClosed);
         }
-        state.connections += 1;
-        state.backlog.push_back(shared);
-        state.accepting.drain(..).for_each(Waker::wake);
-        true
+        state.opened.push(Opened { shared: shared.clone(), local: held.local });
+        drop(state);
+        self.observe(now, &mut connecting.quic);
+        connecting.start(now, held);
+        drop(connecting);
+        self.dirty.wake();
+        Ok(connection)
+    }
+
+    /// Forgets a client, with the answer that `make` returns.
+    pub(crate) fn decline(
+        &self,
+        client: proto::Incoming,
+        make: impl FnOnce(&mut proto::Endpoint, proto::Incoming) -> Option<Vec<u8>>,
+    ) {
+        let (handle, remote) = (client.handle(), client.remote_address());
+        let mut state = lock(&self.state);
+        state.undecided -= 1;
+        // If it was given up, another may have its handle.
+        if state.proto.is_pending(&client) {
+            state.held.remove(&handle);
+        }
+        let reply = make(&mut state.proto, client);
+        state.reply(remote, reply);
+        state.wake_if_idle();
+        drop(state);
+        self.dirty.wake();
     }
 
     /// Sets the observer of a new connection, if it gets one.
@@ -135,17 +246,18 @@ impl Inner {
         }
     }
 
-    pub(crate) fn take_opened(&self) -> Vec<Arc<Shared>> {
-        std::mem::take(&mut lock(&self.state).opened)
+    /// Takes over the connections that the driver does not know yet.
+    pub(crate) fn take_opened(&self) -> Vec<Opened> {
+        let mut state = lock(&self.state);
+        state.driven += state.opened.len();
+        std::mem::take(&mut state.opened)
     }
 
-    pub(crate) fn connection_gone(&self, gone: ConnectionHandle, left: usize) {
+    /// The driver has so many connections left.
+    pub(crate) fn connection_gone(&self, left: usize) {
         let mut state = lock(&self.state);
-        state.backlog.retain(|shared| shared.handle != gone);
-        state.connections = left + state.opened.len();
-        if state.connections == 0 {
-            state.idle.drain(..).for_each(Waker::wake);
-        }
+        state.driven = left;
+        state.wake_if_idle();
     }
 
     /// The address as the socket needs it: IPv4-mapped if the socket is dual-stack.
@@ -161,7 +273,7 @@ impl Inner {
     /// Whether the last handle of the endpoint has been dropped.
     pub(crate) fn is_abandoned(&self) -> bool {
         let state = lock(&self.state);
-        state.handles == 0 && state.opened.is_empty()
+        state.handles == 0 && state.is_idle()
     }
 
     /// Called when the driver ends.
@@ -169,10 +281,12 @@ impl Inner {
         let mut state = lock(&self.state);
         state.shut_down = true;
         state.closed = true;
-        state.connections = 0;
-        state.backlog.clear();
-        for shared in std::mem::take(&mut state.opened) {
-            shared.lock().abandon(ConnectionError::LocallyClosed);
+        state.driven = 0;
+        let backlog = std::mem::take(&mut state.backlog);
+        state.undecided -= backlog.len();
+        state.held.clear();
+        for opened in std::mem::take(&mut state.opened) {
+            opened.shared.lock().abandon(ConnectionError::LocallyClosed);
         }
         let State { accepting, idle, .. } = &mut *state;
         accepting.drain(..).chain(idle.drain(..)).for_each(Waker::wake);
@@ -201,8 +315,8 @@ impl Drop for Endpoint {
             // No handle is left that could accept these.
             let backlog = std::mem::take(&mut state.backlog);
             drop(state);
-            for shared in backlog {
-                drop(Incoming::new(self.inner.clone(), shared));
+            for client in backlog {
+                drop(Incoming::new(self.inner.clone(), client));
             }
             self.inner.dirty.wake();
         }
@@ -278,7 +392,9 @@ impl Endpoint {
                 backlog: VecDeque::new(),
                 accepting: Vec::new(),
                 idle: Vec::new(),
-                connections: 0,
+                held: HashMap::new(),
+                undecided: 0,
+                driven: 0,
                 handles: 1,
                 closed: false,
                 ending: None,
@@ -386,12 +502,11 @@ impl Endpoint {
         self.inner.observe(now, &mut connection);
         let mut state = lock(&self.inner.state);
         let shared = Shared::new(handle, connection, self.inner.dirty.clone());
-        state.connections += 1;
-        let connecting = Connecting(Some(Connection::new(shared.clone())));
+        let connecting = Connecting(Ok(Connection::new(shared.clone())));
         if state.shut_down {
             shared.lock().abandon(ConnectionError::LocallyClosed);
         } else {
-            state.opened.push(shared);
+            state.opened.push(Opened { shared, local: None });
         }
         drop(state);
         self.inner.dirty.wake();
@@ -402,9 +517,9 @@ impl Endpoint {
     pub async fn accept(&self) -> Option<Incoming> {
         poll_fn(|cx| {
             let mut state = lock(&self.inner.state);
-            if let Some(shared) = state.backlog.pop_front() {
+            if let Some(client) = state.backlog.pop_front() {
                 drop(state);
-                return Poll::Ready(Some(Incoming::new(self.inner.clone(), shared)));
+                return Poll::Ready(Some(Incoming::new(self.inner.clone(), client)));
             }
             if state.closed {
                 return Poll::Ready(None);
@@ -434,8 +549,8 @@ impl Endpoint {
         state.ending.get_or_insert_with(|| (code, reason.to_vec()));
         let backlog = std::mem::take(&mut state.backlog);
         drop(state);
-        for shared in backlog {
-            drop(Incoming::new(self.inner.clone(), shared));
+        for client in backlog {
+            drop(Incoming::new(self.inner.clone(), client));
         }
         self.inner.dirty.wake();
     }
@@ -443,14 +558,14 @@ impl Endpoint {
     /// The number of connections that are not fully closed yet.
     #[must_use]
     pub fn open_connections(&self) -> usize {
-        lock(&self.inner.state).connections
+        lock(&self.inner.state).connections()
     }
 
     /// Waits until every connection has ended and the peers have had time to learn of it.
     pub async fn wait_idle(&self) {
         poll_fn(|cx| {
             let mut state = lock(&self.inner.state);
-            if state.connections == 0 {
+            if state.is_idle() {
                 return Poll::Ready(());
             }
             enlist(&mut state.idle, cx);
@@ -462,17 +577,17 @@ impl Endpoint {
 
 /// A connection whose handshake is under way.
 #[derive(Debug)]
-pub struct Connecting(Option<Connection>);
+pub struct Connecting(Result<Connection, ConnectionError>);
 
 impl Connecting {
-    pub(crate) fn new(connection: Option<Connection>) -> Self {
+    pub(crate) fn new(connection: Result<Connection, ConnectionError>) -> Self {
         Self(connection)
     }
 
     /// The connection, for setting an observer before the handshake is complete.
     #[must_use]
     pub fn connection(&self) -> Option<&Connection> {
-        self.0.as_ref()
+        self.0.as_ref().ok()
     }
 
     /// The connection at once, before the handshake is complete.
@@ -511,13 +626,13 @@ impl Connecting {
     ///
     /// # Errors
     /// It is not possible; wait for the handshake instead.
-    pub fn into_0rtt(mut self) -> Result<(Connection, ZeroRttAccepted), Self> {
-        let Some(connection) = self.0.take() else { return Err(self) };
+    pub fn into_0rtt(self) -> Result<(Connection, ZeroRttAccepted), Self> {
+        let connection = self.0.map_err(|error| Self(Err(error)))?;
         let mut state = connection.0.lock();
         let possible = state.quic.side().is_server() || state.quic.start_0rtt(Instant::now());
         drop(state);
         if !possible {
-            return Err(Self(Some(connection)));
+            return Err(Self(Ok(connection)));
         }
         connection.0.touch();
         let accepted = ZeroRttAccepted(connection.0.clone());
@@ -547,8 +662,9 @@ impl Future for Connecting {
     type Output = Result<Connection, ConnectionError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(connection) = &self.0 else {
-            return Poll::Ready(Err(ConnectionError::LocallyClosed));
+        let connection = match &self.0 {
+            Ok(connection) => connection,
+            Err(error) => return Poll::Ready(Err(error.clone())),
         };
         let mut state = connection.0.lock();
         if !state.connected {
@@ -559,6 +675,6 @@ impl Future for Connecting {
             return Poll::Pending;
         }
         drop(state);
-        Poll::Ready(self.0.take().ok_or(ConnectionError::LocallyClosed))
+        Poll::Ready(std::mem::replace(&mut self.0, Err(ConnectionError::LocallyClosed)))
     }
 }

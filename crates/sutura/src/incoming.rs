@@ -1,12 +1,13 @@
 //! Clients that ask for a connection, and what a server can answer.
 
-use crate::connection::{Connection, Shared, lock};
+use crate::connection::Connection;
 use crate::endpoint::{Connecting, Inner};
+use crate::socket::Received;
 use std::future::IntoFuture;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
-use sutura_proto::{self as proto, ConnectionError, ConnectionHandle, EcnCodepoint};
+use sutura_proto::{self as proto, ConnectionError, EcnCodepoint};
 
 /// Datagrams that are kept of a client until the application has decided about it; further ones are
 /// dropped, and the client sends them again.
@@ -19,15 +20,18 @@ const MAX_HELD_BYTES: usize = 16 * 1024;
 pub(crate) struct Held {
     datagrams: Vec<(Option<EcnCodepoint>, Vec<u8>)>,
     bytes: usize,
+    /// The address of this end that the newest one was sent to.
+    pub(crate) local: Option<IpAddr>,
 }
 
 impl Held {
     /// Keeps a datagram, unless there are too many.
-    pub(crate) fn push(&mut self, ecn: Option<EcnCodepoint>, datagram: &[u8]) {
+    pub(crate) fn push(&mut self, meta: &Received, datagram: &[u8]) {
+        self.local = meta.local;
         let bytes = self.bytes + datagram.len();
         if self.datagrams.len() < MAX_HELD_DATAGRAMS && bytes <= MAX_HELD_BYTES {
             self.bytes = bytes;
-            self.datagrams.push((ecn, datagram.to_vec()));
+            self.datagrams.push((meta.ecn, datagram.to_vec()));
         }
     }
 
@@ -36,21 +40,20 @@ impl Held {
     }
 }
 
-/// A client that asks for a connection. Nothing was processed of its handshake yet. `await` it to
-/// accept it; if it is dropped, the client is refused.
+/// A client that asks for a connection. Nothing was processed of its handshake yet, and little is
+/// remembered of it. `await` it to accept it; if it is dropped, the client is refused.
 #[derive(Debug)]
 #[must_use = "dropping this refuses the client"]
 pub struct Incoming {
     inner: Arc<Inner>,
-    remote: SocketAddr,
     /// `None` once the application has decided.
-    connection: Option<Connection>,
+    client: Option<proto::Incoming>,
+    remote: SocketAddr,
 }
 
 impl Incoming {
-    pub(crate) fn new(inner: Arc<Inner>, shared: Arc<Shared>) -> Self {
-        let connection = Connection::new(shared);
-        Self { inner, remote: connection.remote_address(), connection: Some(connection) }
+    pub(crate) fn new(inner: Arc<Inner>, client: proto::Incoming) -> Self {
+        Self { inner, remote: client.remote_address(), client: Some(client) }
     }
 
     /// The client's address. See [`remote_address_validated`](Self::remote_address_validated).
@@ -63,37 +66,32 @@ impl Incoming {
     /// [`retry`](Self::retry), or was here before. Otherwise the address may be forged.
     #[must_use]
     pub fn remote_address_validated(&self) -> bool {
-        let connection = self.connection.as_ref();
-        connection.is_some_and(|c| c.0.lock().quic.remote_address_validated())
+        self.client.as_ref().is_some_and(proto::Incoming::remote_address_validated)
     }
 
     /// Whether [`retry`](Self::retry) is possible: the client has not answered one before.
     #[must_use]
     pub fn may_retry(&self) -> bool {
-        let state = lock(&self.inner.state);
-        self.connection.as_ref().is_some_and(|c| state.proto.may_retry(c.0.handle))
-    }
-
-    /// The connection, for setting an observer before the handshake starts.
-    #[must_use]
-    pub fn connection(&self) -> Option<&Connection> {
-        self.connection.as_ref()
+        self.client.as_ref().is_some_and(proto::Incoming::may_retry)
     }
 
     /// Starts the handshake.
     ///
     /// # Errors
-    /// The client was given up meanwhile.
-    pub fn accept(self) -> Result<Connecting, ConnectionError> {
-        if let Some(connection) = &self.connection {
-            connection.0.lock().check()?;
-        }
-        Ok(self.into_future())
+    /// The client was given up meanwhile, or the endpoint has ended.
+    pub fn accept(mut self) -> Result<Connecting, ConnectionError> {
+        let client = self.client.take().ok_or(ConnectionError::TimedOut)?;
+        let connection = self.inner.accept(Instant::now(), client)?;
+        Ok(Connecting::new(Ok(connection)))
     }
 
     /// Tells the client that the connection is refused (CONNECTION_REFUSED, RFC 9000 section 20.1).
     pub fn refuse(mut self) {
-        self.answer(|endpoint, _, handle| endpoint.refuse(handle));
+        self.refuse_client();
+    }
+
+    fn refuse_client(&mut self) {
+        self.answer(|endpoint, client| endpoint.refuse(client));
     }
 
     /// Makes the client show that it receives what is sent to its address (RFC 9000 section 8.1.2).
@@ -105,28 +103,27 @@ impl Incoming {
         if !self.may_retry() {
             return Err(RetryError(Box::new(self)));
         }
-        self.answer(|endpoint, now, handle| endpoint.retry(now, handle));
+        let now = Instant::now();
+        self.answer(|endpoint, client| endpoint.retry(now, client).ok().flatten());
         Ok(())
     }
 
     /// Does not answer at all. The client tries again for a while.
     pub fn ignore(mut self) {
-        self.answer(|_, _, _| None);
+        self.answer(|endpoint, client| {
+            endpoint.ignore(client);
+            None
+        });
     }
 
-    /// Ends the connection with an answer outside of it.
+    /// Forgets the client, with an answer or without one.
     fn answer(
         &mut self,
-        make: impl FnOnce(&mut proto::Endpoint, Instant, ConnectionHandle) -> Option<Vec<u8>>,
+        make: impl FnOnce(&mut proto::Endpoint, proto::Incoming) -> Option<Vec<u8>>,
     ) {
-        let Some(connection) = self.connection.take() else { return };
-        let now = Instant::now();
-        let mut state = lock(&self.inner.state);
-        let reply = make(&mut state.proto, now, connection.0.handle);
-        state.reply(self.remote, reply);
-        drop(state);
-        connection.0.lock().discard(now);
-        connection.0.touch();
+        if let Some(client) = self.client.take() {
+            self.inner.decline(client, make);
+        }
     }
 }
 
@@ -134,19 +131,14 @@ impl IntoFuture for Incoming {
     type Output = Result<Connection, ConnectionError>;
     type IntoFuture = Connecting;
 
-    fn into_future(mut self) -> Connecting {
-        let connection = self.connection.take();
-        if let Some(connection) = &connection {
-            connection.0.lock().release(Instant::now());
-            connection.0.touch();
-        }
-        Connecting::new(connection)
+    fn into_future(self) -> Connecting {
+        self.accept().unwrap_or_else(|error| Connecting::new(Err(error)))
     }
 }
 
 impl Drop for Incoming {
     fn drop(&mut self) {
-        self.answer(|endpoint, _, handle| endpoint.refuse(handle));
+        self.refuse_client();
     }
 }
 
@@ -168,10 +160,12 @@ mod tests {
 
     #[test]
     fn a_flood_of_datagrams_is_held_within_bounds() {
+        let remote = ([192, 0, 2, 1], 1).into();
+        let meta = Received { remote, local: None, ecn: None };
         for len in [0, 1, 1200, 9000, 65_000] {
             let mut held = Held::default();
             for _ in 0..1000 {
-                held.push(None, &vec![7; len]);
+                held.push(&meta, &vec![7; len]);
             }
             let datagrams: Vec<_> = held.into_datagrams().map(|(_, datagram)| datagram).collect();
             let bytes = datagrams.iter().map(Vec::len).sum::<usize>();

@@ -6,9 +6,10 @@ mod common;
 use common::memory::Memory;
 use common::{PATIENCE, certificate, client_of, pair};
 use std::sync::Arc;
+use std::time::Duration;
 use sutura::{
-    Connection, ConnectionError, Endpoint, EndpointConfig, ServerConfig, TransportConfig,
-    TransportErrorCode,
+    ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, ServerConfig,
+    TransportConfig, TransportErrorCode,
 };
 use tokio::time::timeout;
 
@@ -81,6 +82,41 @@ async fn a_client_that_is_ignored_comes_again() {
         server.accept().await.unwrap().await
     })
     .await;
+    assert!(connected.is_ok() && accepted.is_ok());
+}
+
+/// A server that has room for one handshake, and waits with it until another client came.
+#[tokio::test]
+async fn a_client_that_made_room_for_another_is_not_accepted() {
+    let memory = Memory::default();
+    let (certificate, key) = certificate();
+    let config = ServerConfig::with_single_cert(vec![certificate.clone()], key, &[b"echo"]);
+    let limits =
+        EndpointConfig { max_handshakes: 1, retry_above: None, ..EndpointConfig::default() };
+    let socket = memory.socket(1);
+    let address = socket.address;
+    let server =
+        Endpoint::with_abstract_socket(limits, Some(config.unwrap()), Arc::new(socket)).unwrap();
+    let client = |host| {
+        let socket = Arc::new(memory.socket_at(([192, 0, 2, host], 1).into()));
+        Endpoint::with_abstract_socket(EndpointConfig::default(), None, socket).unwrap()
+    };
+    let second = client_of(certificate.clone(), client(102));
+    // The first client does not repeat itself.
+    let transport =
+        TransportConfig { initial_rtt: Duration::from_secs(3600), ..TransportConfig::default() };
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate).unwrap();
+    let config = ClientConfig::with_root_certificates(roots, &[b"echo"]).unwrap();
+    let first = client(101);
+    let _early = first.connect_with(config.transport(transport), address, "localhost").unwrap();
+    let given_up = timeout(PATIENCE, server.accept()).await.unwrap().unwrap();
+    let late = second.connect(address, "localhost").unwrap();
+    let other = timeout(PATIENCE, server.accept()).await.unwrap().unwrap();
+    assert_ne!(given_up.remote_address(), other.remote_address());
+    assert!(matches!(given_up.accept(), Err(ConnectionError::TimedOut)));
+    let (connected, accepted) =
+        timeout(PATIENCE, async { tokio::join!(late, other) }).await.unwrap();
     assert!(connected.is_ok() && accepted.is_ok());
 }
 

@@ -280,10 +280,13 @@ impl World {
                 self.wire.push_back((self.now + LATENCY, side.peer(), bytes));
                 return;
             }
-            DatagramEvent::NewConnection(handle, connection) if end.connection.is_none() => {
-                end.connection = Some((handle, connection));
+            DatagramEvent::NewConnection(incoming) if end.connection.is_none() => {
+                let handle = incoming.handle();
+                let connection = end.endpoint.accept(self.now, incoming);
+                end.connection = connection.map(|connection| (handle, connection));
             }
-            DatagramEvent::NewConnection(..) | DatagramEvent::Connection(_) => {}
+            DatagramEvent::NewConnection(incoming) => end.endpoint.ignore(incoming),
+            DatagramEvent::Connection(_) => {}
         }
         if let Some((_, connection)) = &mut end.connection {
             connection.handle_datagram(self.now, remote, None, &mut datagram);

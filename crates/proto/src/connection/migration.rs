@@ -60,8 +60,9 @@ struct Previous {
 pub(super) struct Migration {
     /// The validation of the present path, while it is under way.
     challenge: Option<Challenge>,
-    /// The path that was validated last, until the present one is.
-    previous: Option<Previous>,
+    /// The path that was validated last, until the present one is. Boxed, because it is large and most
+    /// connections never have one.
+    previous: Option<Box<Previous>>,
     /// The identifier of ours that the peer's newest packet was sent to.
     addressed: Option<ConnectionId>,
     queue: VecDeque<PathFrame>,
@@ -166,7 +167,8 @@ impl Connection {
             let frame = Frame::PathChallenge(self.rng.random());
             let challenge = PathFrame { remote: left, cid, frame, limit: usize::MAX };
             self.migration.push(challenge);
-            self.migration.previous = Some(Previous { remote: left, cid, conditions });
+            let previous = Previous { remote: left, cid, conditions };
+            self.migration.previous = Some(Box::new(previous));
         } else if let Some(previous) = &mut self.migration.previous
             && previous.conditions.is_none()
         {

@@ -158,10 +158,11 @@ fn deliver(ends: &mut Ends, from: Side, now: Instant) {
     }
     let (endpoint, connection) = &mut ends[from.peer() as usize];
     for mut datagram in datagrams {
-        if let DatagramEvent::NewConnection(handle, new) =
+        if let DatagramEvent::NewConnection(incoming) =
             endpoint.handle(now, address(from), &datagram)
         {
-            connection.get_or_insert((handle, new));
+            let handle = incoming.handle();
+            *connection = endpoint.accept(now, incoming).map(|new| (handle, new));
         }
         if let Some((_, connection)) = connection {
             connection.handle_datagram(now, address(from), None, &mut datagram);

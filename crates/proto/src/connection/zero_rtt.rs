@@ -30,8 +30,8 @@ pub struct ZeroRtt {
     /// A client seals with it until it has 1-RTT keys, and a server opens with it until shortly after
     /// the handshake.
     keys: Option<DirectionalKeys>,
-    /// On a client: the limits to which it keeps.
-    pub(super) remembered: Option<TransportParameters>,
+    /// On a client: the limits to which it keeps. Boxed, because few connections have them.
+    pub(super) remembered: Option<Box<TransportParameters>>,
     /// Whether 0-RTT is accepted, once that is known. On a client, only if it has sent any.
     accepted: Option<bool>,
 }
@@ -76,8 +76,11 @@ impl Connection {
             return false;
         };
         let remembered = parameters.remembered();
-        self.zero_rtt =
-            ZeroRtt { keys: Some(keys), remembered: Some(remembered.clone()), accepted: None };
+        self.zero_rtt = ZeroRtt {
+            keys: Some(keys),
+            remembered: Some(Box::new(remembered.clone())),
+            accepted: None,
+        };
         self.adopt_limits(&remembered);
         self.peer = remembered;
         self.reset_idle_timer(now);

@@ -1,13 +1,14 @@
-//! How a server answers a client's first Initial: with a connection, a Retry, a refusal, or not.
+//! How a server answers a client's first Initial: it lets the client in, sends a Retry or a refusal, or
+//! says nothing.
 
 use super::half_open::{Admission, Limits, Network};
+use super::incoming::Incoming;
 use super::token::TokenVerdict;
-use super::{ConnectionHandle, DatagramEvent, Endpoint, Entry, MIN_INITIAL_DCID};
-use crate::config::ServerConfig;
-use crate::connection::{self, Connection, NewConnection, Opening};
+use super::{DatagramEvent, Endpoint, Entry, MIN_INITIAL_DCID};
+use crate::connection;
 use crate::crypto::{Keys, TAG_LEN, retry};
 use crate::error::{TransportError, TransportErrorCode};
-use crate::ids::{ConnectionId, Side};
+use crate::ids::ConnectionId;
 use crate::version::Version;
 use crate::wire::frame::Close;
 use crate::wire::packet::{LongHeader, LongType, ProtectedPacket, TruncatedNumber, encode_retry};
@@ -17,18 +18,18 @@ use std::time::Instant;
 /// What a client said with its first Initial: all that a stateless answer needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Opener {
-    remote: SocketAddr,
-    version: Version,
+    pub(super) remote: SocketAddr,
+    pub(super) version: Version,
     /// The destination that it chose, or that a Retry chose for it.
-    dcid: ConnectionId,
-    scid: ConnectionId,
+    pub(super) dcid: ConnectionId,
+    pub(super) scid: ConnectionId,
     /// Whether it answers a Retry already.
-    retried: bool,
+    pub(super) retried: bool,
 }
 
 impl Endpoint {
     /// Answers an Initial packet that belongs to no connection.
-    pub(super) fn accept(
+    pub(super) fn on_initial(
         &mut self,
         now: Instant,
         remote: SocketAddr,
@@ -75,7 +76,7 @@ impl Endpoint {
         if validated {
             self.tokens.consume(token);
         }
-        self.open(now, &server, &opener, verdict)
+        self.let_in(now, opener, verdict)
     }
 
     fn admission(&self, now: Instant, remote: SocketAddr, validated: bool) -> Admission {
@@ -84,80 +85,23 @@ impl Endpoint {
         self.half_open.decide(now, Network::from(remote.ip()), validated, limits)
     }
 
-    /// Creates the connection of a client that was let in.
-    fn open(
-        &mut self,
-        now: Instant,
-        server: &ServerConfig,
-        opener: &Opener,
-        verdict: TokenVerdict,
-    ) -> DatagramEvent {
-        let (original_dcid, retry_source) = match verdict {
-            TokenVerdict::Retried { original_dcid } => (original_dcid, Some(opener.dcid)),
-            TokenVerdict::Known | TokenVerdict::Unknown | TokenVerdict::Invalid => {
-                (opener.dcid, None)
-            }
-        };
+    /// Keeps a client that was let in until the application has decided about it.
+    fn let_in(&mut self, now: Instant, opener: Opener, verdict: TokenVerdict) -> DatagramEvent {
         let validated = verdict != TokenVerdict::Unknown;
-        let Some(local_cid) = self.fresh_cid() else { return DatagramEvent::Drop };
-        let seed = self.random_seed();
-        let transport = server.transport.clone();
-        let remote = opener.remote;
-        let new = self.describe(Side::Server, remote, transport, original_dcid, local_cid, seed);
-        let new = NewConnection { version: opener.version, ..new };
-        let new_token = self.config.new_tokens.then_some(opener.version);
-        let new_token = new_token.and_then(|version| self.tokens.for_later(now, version, remote));
-        let opening = Opening {
-            remote_cid: opener.scid,
-            initial_dcid: opener.dcid,
-            retry_source,
-            validated,
-            new_token,
+        let original_dcid = match verdict {
+            TokenVerdict::Retried { original_dcid } => original_dcid,
+            TokenVerdict::Known | TokenVerdict::Unknown | TokenVerdict::Invalid => opener.dcid,
         };
-        let Ok(connection) = Connection::server(now, new, &server.crypto, opening) else {
-            return DatagramEvent::Drop;
-        };
-        let handle = self.register(Entry::new(&[local_cid, opener.dcid]));
-        let network = Network::from(remote.ip());
-        let rank = self.half_open.insert(now, handle, network, validated);
+        let handle = self.register(Entry::new(&[opener.dcid]));
+        let rank = self.half_open.insert(now, handle, Network::from(opener.remote.ip()), validated);
         if let Some(entry) = self.connections.get_mut(handle.0) {
             entry.half_open = Some(rank);
-            entry.opener = Some(Box::new(*opener));
+            entry.undecided = true;
         }
-        DatagramEvent::NewConnection(handle, Box::new(connection))
+        DatagramEvent::NewConnection(Incoming { handle, rank, opener, original_dcid, validated })
     }
 
-    /// Whether [`retry`](Self::retry) can be sent to the client of a new connection: it has not
-    /// answered one before.
-    #[must_use]
-    pub fn may_retry(&self, handle: ConnectionHandle) -> bool {
-        self.opener(handle).is_some_and(|opener| !opener.retried)
-    }
-
-    /// A Retry to the client of a new connection that has not been given any datagram yet; send it
-    /// to the connection's remote address. The client comes back with a token, on another
-    /// connection. [`Discard`](Connection::discard) this one. `None` if
-    /// [`may_retry`](Self::may_retry) is false.
-    pub fn retry(&mut self, now: Instant, handle: ConnectionHandle) -> Option<Vec<u8>> {
-        let opener = self.opener(handle).filter(|opener| !opener.retried)?;
-        self.retry_packet(now, &opener)
-    }
-
-    /// A CONNECTION_CLOSE with CONNECTION_REFUSED to the client of a new connection that has not
-    /// been given any datagram yet; send it to the connection's remote address.
-    /// [`Discard`](Connection::discard) the connection.
-    pub fn refuse(&mut self, handle: ConnectionHandle) -> Option<Vec<u8>> {
-        let opener = self.opener(handle)?;
-        let server = self.server.clone()?;
-        let keys = server.crypto.initial_keys(opener.version.number(), &opener.dcid).ok()?;
-        stateless_close(&keys, &opener, self.new_cid(), TransportErrorCode::CONNECTION_REFUSED)
-    }
-
-    fn opener(&self, handle: ConnectionHandle) -> Option<Opener> {
-        self.connections.get(handle.0)?.opener.as_deref().copied()
-    }
-
-    fn retry_packet(&mut self, now: Instant, opener: &Opener) -> Option<Vec<u8>> {
+    pub(super) fn retry_packet(&mut self, now: Instant, opener: &Opener) -> Option<Vec<u8>> {
         let scid = self.new_cid();
         let Opener { version, remote, dcid, .. } = opener;
         let token = self.tokens.for_retry(now, *version, *remote, &scid, dcid)?;
@@ -175,7 +119,7 @@ fn respond(answer: Option<Vec<u8>>) -> DatagramEvent {
 
 /// An Initial packet with a CONNECTION_CLOSE, for a client that gets no connection (RFC 9000 section
 /// 10.2.3). It is much shorter than the client's datagram, so it cannot be used for amplification.
-fn stateless_close(
+pub(super) fn stateless_close(
     keys: &Keys,
     opener: &Opener,
     scid: ConnectionId,

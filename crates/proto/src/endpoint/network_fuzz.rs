@@ -298,13 +298,19 @@ impl World {
 
     fn arrive(&mut self, Flying { from, to, mut bytes }: Flying) {
         let Some(end) = self.ends.iter_mut().find(|end| end.address == to) else { return };
-        let handle = match end.endpoint.handle(self.now, from, &bytes) {
+        let event = end.endpoint.handle(self.now, from, &bytes);
+        while let Some(given_up) = end.endpoint.poll_given_up() {
+            end.peers.remove(&given_up);
+        }
+        let handle = match event {
             DatagramEvent::Drop => return,
             DatagramEvent::Respond(bytes) => {
                 let answer = Flying { from: to, to: from, bytes };
                 return self.put(answer, Duration::ZERO);
             }
-            DatagramEvent::NewConnection(handle, connection) => {
+            DatagramEvent::NewConnection(incoming) => {
+                let handle = incoming.handle();
+                let Some(connection) = end.endpoint.accept(self.now, incoming) else { return };
                 end.peers.insert(handle, Peer::new(connection));
                 handle
             }
@@ -312,9 +318,6 @@ impl World {
         };
         if let Some(peer) = end.peers.get_mut(&handle) {
             peer.connection.handle_datagram(self.now, from, None, &mut bytes);
-        }
-        while let Some(given_up) = end.endpoint.poll_given_up() {
-            end.peers.remove(&given_up);
         }
     }
 }

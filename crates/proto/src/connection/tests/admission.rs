@@ -4,7 +4,7 @@ use super::crowd::{Crowd, LATENCY};
 use super::pair::Pair;
 use crate::connection::opening::{MAX_NEW_TOKENS, UNVALIDATED_TIMEOUT};
 use crate::wire_format::Frame;
-use crate::{EndpointConfig, EndpointEvent, Side, TransportErrorCode};
+use crate::{DatagramEvent, EndpointConfig, EndpointEvent, Incoming, Side, TransportErrorCode};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -201,6 +201,50 @@ fn a_handshake_whose_client_never_answers_is_given_up_soon() {
     assert_eq!(crowd.server.half_open(), 1);
     crowd.run_for(UNVALIDATED_TIMEOUT + Duration::from_millis(10));
     assert_eq!((crowd.server.half_open(), crowd.server.len()), (0, 0));
+}
+
+/// A server with a client that has not been decided about.
+fn undecided(crowd: &mut Crowd, from: SocketAddr) -> Incoming {
+    let initial = crowd.initial();
+    let DatagramEvent::NewConnection(client) = crowd.server.handle(crowd.now, from, &initial)
+    else {
+        panic!("not let in");
+    };
+    client
+}
+
+#[test]
+fn nothing_is_left_of_a_client_that_is_not_accepted() {
+    let mut crowd = Crowd::new(EndpointConfig::default());
+    for decision in 0..3 {
+        let client = undecided(&mut crowd, anywhere(decision));
+        assert_eq!((crowd.server.half_open(), crowd.server.len()), (1, 1));
+        assert!(crowd.server.is_pending(&client));
+        match decision {
+            0 => crowd.server.ignore(client),
+            1 => assert!(crowd.server.refuse(client).is_some()),
+            _ => assert!(crowd.server.retry(crowd.now, client).unwrap().is_some()),
+        }
+        assert_eq!((crowd.server.half_open(), crowd.server.len()), (0, 0));
+    }
+}
+
+#[test]
+fn a_client_that_made_room_before_it_was_decided_about_cannot_be_accepted() {
+    let config =
+        EndpointConfig { max_handshakes: 1, retry_above: None, ..EndpointConfig::default() };
+    let mut crowd = Crowd::new(config);
+    let first = undecided(&mut crowd, anywhere(1));
+    let second = undecided(&mut crowd, anywhere(2));
+    assert_eq!(crowd.server.poll_given_up(), Some(first.handle()));
+    assert_eq!(crowd.server.poll_given_up(), None);
+    // Its handle is that of the other one now, which nothing said about the first one touches.
+    assert_eq!(first.handle(), second.handle());
+    let now = crowd.now;
+    assert!(!crowd.server.is_pending(&first) && crowd.server.accept(now, first).is_none());
+    assert!(crowd.server.is_pending(&second));
+    assert!(crowd.server.accept(now, second).is_some());
+    assert_eq!((crowd.server.half_open(), crowd.server.len()), (1, 1));
 }
 
 #[test]

@@ -105,8 +105,9 @@ impl Crowd {
         client.connection = Some(opened);
     }
 
-    /// Sends a proper first Initial from an address at which nobody answers.
-    pub(super) fn spoof(&mut self, from: SocketAddr) {
+    /// A proper first Initial of nobody.
+    pub(super) fn initial(&mut self) -> Vec<u8> {
+        self.sent += 1;
         let mut seed = [4; 32];
         seed[..8].copy_from_slice(&self.sent.to_be_bytes());
         let mut endpoint = Endpoint::new(Arc::default(), None, seed);
@@ -114,6 +115,12 @@ impl Crowd {
             endpoint.connect(self.now, client_config(), self.address, "localhost").unwrap();
         let mut bytes = Vec::new();
         connection.poll_transmit(self.now, 1, &mut bytes).unwrap();
+        bytes
+    }
+
+    /// Sends a proper first Initial from an address at which nobody answers.
+    pub(super) fn spoof(&mut self, from: SocketAddr) {
+        let bytes = self.initial();
         self.put(from, self.address, bytes);
     }
 
@@ -204,7 +211,9 @@ impl Crowd {
                 return self.put(to, from, answer);
             }
             DatagramEvent::Connection(handle) => handle,
-            DatagramEvent::NewConnection(handle, connection) => {
+            DatagramEvent::NewConnection(incoming) => {
+                let handle = incoming.handle();
+                let connection = self.server.accept(now, incoming).unwrap();
                 assert!(self.connections.insert(handle, connection).is_none());
                 handle
             }

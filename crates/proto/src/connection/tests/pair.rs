@@ -315,12 +315,11 @@ impl Pair {
                 return;
             }
             DatagramEvent::Connection(_) => {}
-            DatagramEvent::NewConnection(handle, connection) => {
-                if end.connection.is_none() {
-                    end.handle = Some(handle);
-                    end.connection = Some(connection);
-                }
+            DatagramEvent::NewConnection(incoming) if end.connection.is_none() => {
+                end.handle = Some(incoming.handle());
+                end.connection = end.endpoint.accept(now, incoming);
             }
+            DatagramEvent::NewConnection(incoming) => end.endpoint.ignore(incoming),
         }
         if let Some(connection) = &mut end.connection {
             connection.handle_datagram(now, from, mark, &mut datagram);

@@ -69,7 +69,13 @@ python_stack() {
 }
 
 debian_stack() {
-    script ngtcp2 bash "$PWD/interop/ngtcp2.sh" "$(dpkg-query --show --showformat='${Version}' ngtcp2-server)"
+    local version
+    version=$(dpkg-query --show --showformat='${Version}' ngtcp2-server) || return 1
+    if dpkg --compare-versions "$version" lt 1; then
+        echo "ngtcp2 $version is too old: see interop/README.md" >&2
+        return 1
+    fi
+    script ngtcp2 bash "$PWD/interop/ngtcp2.sh" "$version"
 }
 
 stack sutura cargo rust sutura interop/Cargo.toml interop-sutura

@@ -51,6 +51,15 @@ pub enum Outcome {
     Failed(String),
 }
 
+impl Outcome {
+    pub fn is_failure(&self) -> bool {
+        match self {
+            Self::Failed(_) => true,
+            Self::Passed(_) | Self::Unsupported => false,
+        }
+    }
+}
+
 /// The files and addresses of a run.
 struct Setup {
     logs: PathBuf,

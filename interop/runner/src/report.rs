@@ -9,7 +9,7 @@ use sutura_analysis::table::{Cell as TableCell, Table};
 
 use crate::Error;
 use crate::cell::{Cell, Outcome};
-use crate::known::{self, Known};
+use crate::known;
 
 const INTRODUCTION: &str = "\
 The cases of the [QUIC interop runner](https://github.com/quic-interop/quic-interop-runner), between processes: \
@@ -21,8 +21,20 @@ const LEGEND: &str = "\
 `client` and `server` say what the peer is; the other end is Sutura. `-`: the stack lacks the feature, or its API \
 does not offer it. A failure with a number is the peer's, for the reason below; a failure without one would be ours.";
 
-/// What a cell shows.
-fn verdict(cell: &Cell, outcome: &Outcome) -> String {
+/// The failures that are the peer's: the reasons, each once, in the order in which they are numbered.
+fn reasons(cells: &[Cell], outcomes: &[Outcome]) -> Vec<&'static str> {
+    let mut reasons = Vec::new();
+    let failed = cells.iter().zip(outcomes).filter(|(_, outcome)| outcome.is_failure());
+    for known in failed.filter_map(|(cell, _)| known::find(cell)) {
+        if !reasons.contains(&known.why) {
+            reasons.push(known.why);
+        }
+    }
+    reasons
+}
+
+/// What a cell shows, where the failures that are the peer's have these reasons.
+fn verdict(cell: &Cell, outcome: &Outcome, reasons: &[&str]) -> String {
     match outcome {
         Outcome::Passed(rates) if rates.is_empty() => "ok".to_owned(),
         Outcome::Passed(rates) => {
@@ -30,17 +42,18 @@ fn verdict(cell: &Cell, outcome: &Outcome) -> String {
             Spread::of(rates).map_or_else(|| "ok".to_owned(), |spread| format!("{spread:.2}"))
         }
         Outcome::Unsupported => "-".to_owned(),
-        Outcome::Failed(_) => match known::find(cell) {
-            Some(known) => format!("fails [{}]", known.number()),
-            None => "FAILS".to_owned(),
-        },
+        Outcome::Failed(_) => {
+            let known = known::find(cell);
+            let number = known.and_then(|known| reasons.iter().position(|why| *why == known.why));
+            number.map_or_else(|| "FAILS".to_owned(), |number| format!("fails [{}]", number + 1))
+        }
     }
 }
 
 /// Whether nothing failed that is not known to.
 fn all_well(cells: &[Cell], outcomes: &[Outcome]) -> bool {
-    let failed = |(_, outcome): &(&Cell, &Outcome)| matches!(outcome, Outcome::Failed(_));
-    cells.iter().zip(outcomes).filter(failed).all(|(cell, _)| known::find(cell).is_some())
+    let mut failed = cells.iter().zip(outcomes).filter(|(_, outcome)| outcome.is_failure());
+    failed.all(|(cell, _)| known::find(cell).is_some())
 }
 
 /// The columns: each pair of stacks, in the order of the cells.
@@ -65,7 +78,7 @@ fn heading((client, server): &(String, String)) -> String {
 }
 
 fn table(caption: &str, cells: &[Cell], outcomes: &[Outcome], measured: bool) -> Table {
-    let columns = columns(cells);
+    let (columns, reasons) = (columns(cells), reasons(cells, outcomes));
     let headings = std::iter::once("case".to_owned()).chain(columns.iter().map(heading));
     let mut table = Table::new(caption, headings);
     let mut rows: Vec<&str> = cells.iter().map(|cell| cell.case.name).collect();
@@ -78,7 +91,7 @@ fn table(caption: &str, cells: &[Cell], outcomes: &[Outcome], measured: bool) ->
                 cell.case.name == case && (&cell.client, &cell.server) == (&column.0, &column.1)
             });
             wanted |= found.is_some_and(|(cell, _)| cell.case.is_measurement() == measured);
-            let text = found.map(|(cell, outcome)| verdict(cell, outcome));
+            let text = found.map(|(cell, outcome)| verdict(cell, outcome, &reasons));
             row.push(text.map_or_else(TableCell::none, TableCell::from));
         }
         if wanted {
@@ -88,29 +101,24 @@ fn table(caption: &str, cells: &[Cell], outcomes: &[Outcome], measured: bool) ->
     table
 }
 
-/// The failures that are known, and those that are not.
-fn explanations(cells: &[Cell], outcomes: &[Outcome]) -> (Vec<String>, Vec<String>) {
-    let (mut reasons, mut failures): (Vec<&Known>, Vec<String>) = (Vec::new(), Vec::new());
-    for (cell, outcome) in cells.iter().zip(outcomes) {
-        let Outcome::Failed(problem) = outcome else { continue };
-        match known::find(cell) {
-            Some(known) => reasons.push(known),
-            None => failures.push(format!("{}: {problem}", cell.name())),
-        }
-    }
-    reasons.sort_unstable_by_key(|known| known.number());
-    reasons.dedup_by_key(|known| known.number());
-    let reasons = reasons.iter().map(|known| format!("[{}] {}", known.number(), known.why));
-    (reasons.collect(), failures)
+/// The failures that are not known.
+fn surprises(cells: &[Cell], outcomes: &[Outcome]) -> Vec<String> {
+    let unknown = cells.iter().zip(outcomes).filter(|(cell, _)| known::find(cell).is_none());
+    let problems = unknown.filter_map(|(cell, outcome)| match outcome {
+        Outcome::Failed(problem) => Some(format!("{}: {problem}", cell.name())),
+        Outcome::Passed(_) | Outcome::Unsupported => None,
+    });
+    problems.collect()
 }
 
 fn report(cells: &[Cell], outcomes: &[Outcome], versions: &str) -> Report {
-    let (reasons, failures) = explanations(cells, outcomes);
+    let failures = surprises(cells, outcomes);
     let mut text = vec![INTRODUCTION.to_owned(), LEGEND.to_owned()];
     if !versions.is_empty() {
         text.push(format!("Versions: {versions}."));
     }
-    text.extend(reasons);
+    let reasons = (1..).zip(reasons(cells, outcomes));
+    text.extend(reasons.map(|(number, why)| format!("[{number}] {why}")));
     let mut tables = vec![table("Cases", cells, outcomes, false)];
     let rates = "Mbit/s of 10, median and range of the runs; beside a CUBIC flow of quinn in `crosstraffic`";
     tables.push(table(rates, cells, outcomes, true));

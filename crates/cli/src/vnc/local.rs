@@ -164,12 +164,32 @@ mod tests {
 
     use super::*;
 
+    /// A viewer of a small screen, and its end of the connection.
+    async fn viewed() -> (Local, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let viewer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (tcp, _) = listener.accept().await.unwrap();
+        (Local::new(Socket::new(tcp), Framebuffer::new(64, 64).unwrap()), viewer)
+    }
+
+    #[tokio::test]
+    async fn a_flood_of_words_for_a_viewer_that_does_not_read_is_bounded() {
+        let (mut local, _viewer) = viewed().await;
+        let text = bytes::Bytes::from(vec![b'x'; 200_000]);
+        for _ in 0..100 {
+            assert_eq!(local.hear(ToViewer::CutText(text.clone())), None);
+            assert!(local.socket.output.len() <= MAX_WAITING + text.len() + 8);
+        }
+        for _ in 0..10 {
+            assert_eq!(local.hear(ToViewer::Bell), None);
+        }
+        assert!(!local.has_room());
+        assert!(local.socket.output.len() <= MAX_WAITING + text.len() + 8);
+    }
+
     #[tokio::test]
     async fn whatever_a_viewer_says_is_kept_until_it_is_taken() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut viewer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let (tcp, _) = listener.accept().await.unwrap();
-        let mut local = Local::new(Socket::new(tcp), Framebuffer::new(64, 64).unwrap());
+        let (mut local, mut viewer) = viewed().await;
         let keys = (0..2000).map(|keysym| ClientMessage::Key { down: true, keysym });
         let mut said = Vec::new();
         keys.clone().for_each(|key| key.write(&mut said));

@@ -114,6 +114,60 @@ pub struct NewConnection {
     pub socket: SocketFeatures,
 }
 
+/// What an end says about itself at first, and the identifiers that it has then.
+struct Introduction {
+    parameters: TransportParameters,
+    local_cids: LocalCids,
+    endpoint_events: VecDeque<EndpointEvent>,
+}
+
+impl NewConnection {
+    fn introduction(&self, retry_source: Option<ConnectionId>, rng: &mut StdRng) -> Introduction {
+        let Self { side, local_cid, original_dcid, extensions, version, .. } = *self;
+        let mut local = handshake::local_parameters(
+            &self.transport,
+            side,
+            local_cid,
+            original_dcid,
+            retry_source,
+            rng,
+        );
+        local.grease_quic_bit = extensions.grease_quic_bit;
+        local.reset_stream_at = extensions.reset_stream_at;
+        local.version_information = extensions
+            .version_information
+            .then(|| VersionInformation::new(version, &self.versions));
+        local.min_ack_delay = ack_frequency::min_ack_delay(extensions, local.max_ack_delay);
+        local.stateless_reset_token = side.is_server().then(|| self.reset_key.token(&local_cid).0);
+        let mut endpoint_events = VecDeque::new();
+        let mut local_cids = LocalCids::new(local_cid);
+        if let Some(addresses) = self.preferred_address.filter(|_| side.is_server()) {
+            let cid = new_cid(&*self.connection_ids, rng);
+            let token = self.reset_key.token(&cid);
+            local_cids.add_preferred(cid, token);
+            endpoint_events.push_back(EndpointEvent::AddCid(cid));
+            local.preferred_address = Some(migration::offer(addresses, cid, token));
+        }
+        Introduction { parameters: local, local_cids, endpoint_events }
+    }
+
+    /// The path to the peer, whose identifier is `remote_cid`.
+    fn path(&self, remote_cid: ConnectionId, seed: u64) -> Path {
+        let config = &self.transport;
+        Path::new(NewPath {
+            side: self.side,
+            remote: self.remote,
+            mtu: mtu::of_new_path(config, self.socket, &TransportParameters::default()),
+            remote_cid,
+            initial_rtt: config.initial_rtt,
+            ecn: self.socket.ecn,
+            loss_memory: self.loss_memory,
+            congestion: config.congestion.clone(),
+            seed,
+        })
+    }
+}
+
 /// The stage of the connection's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
@@ -250,65 +304,18 @@ impl Connection {
         initial_keys: Keys,
         start: impl FnOnce(Vec<u8>) -> Result<Box<dyn Session>, StartError>,
     ) -> Result<Self, ConnectError> {
-        let NewConnection {
-            side,
-            remote,
-            transport: config,
-            original_dcid,
-            local_cid,
-            seed,
-            loss_memory,
-            reset_key,
-            preferred_address,
-            version,
-            versions,
-            connection_ids,
-            connection_id_lifetime,
-            header_rules,
-            extensions,
-            socket,
-        } = new;
-        let mut rng = StdRng::from_seed(seed);
-        let mut local = handshake::local_parameters(
-            &config,
-            side,
-            local_cid,
-            original_dcid,
-            retry_source,
-            &mut rng,
-        );
-        local.grease_quic_bit = extensions.grease_quic_bit;
-        local.reset_stream_at = extensions.reset_stream_at;
-        local.version_information =
-            extensions.version_information.then(|| VersionInformation::new(version, &versions));
-        local.min_ack_delay = ack_frequency::min_ack_delay(extensions, local.max_ack_delay);
-        local.stateless_reset_token = side.is_server().then(|| reset_key.token(&local_cid).0);
-        let mut endpoint_events = VecDeque::new();
-        let mut local_cids = LocalCids::new(local_cid);
-        if let Some(addresses) = preferred_address.filter(|_| side.is_server()) {
-            let cid = new_cid(&*connection_ids, &mut rng);
-            let token = reset_key.token(&cid);
-            local_cids.add_preferred(cid, token);
-            endpoint_events.push_back(EndpointEvent::AddCid(cid));
-            local.preferred_address = Some(migration::offer(addresses, cid, token));
-        }
+        let mut rng = StdRng::from_seed(new.seed);
+        let Introduction { parameters: local, local_cids, endpoint_events } =
+            new.introduction(retry_source, &mut rng);
         let mut parameters = Vec::new();
-        local.encode(side, &mut parameters);
+        local.encode(new.side, &mut parameters);
         let session = start(parameters)?;
+        let path = new.path(remote_cid, rng.random());
+        let NewConnection { side, transport: config, original_dcid, local_cid, .. } = new;
+        let NewConnection { reset_key, version, versions, header_rules, .. } = new;
+        let NewConnection { connection_ids, connection_id_lifetime, extensions, socket, .. } = new;
         let mut spaces: [Space; 3] = SpaceId::ALL.map(|id| Space::new(id, config.max_ack_delay));
         spaces[0].keys = Some(initial_keys);
-        let mtu = mtu::of_new_path(&config, socket, &TransportParameters::default());
-        let path = NewPath {
-            side,
-            remote,
-            mtu,
-            remote_cid,
-            initial_rtt: config.initial_rtt,
-            ecn: socket.ecn,
-            loss_memory,
-            congestion: config.congestion.clone(),
-            seed: rng.random(),
-        };
         let streams = new_streams(&config, side);
         let reaction = config.loss_reaction.build();
         let buffer = config.datagram_send_buffer;
@@ -317,7 +324,7 @@ impl Connection {
             state: State::Handshaking,
             handshake: Handshake::new(session, local, local_cid, original_dcid),
             spaces,
-            path: Path::new(path),
+            path,
             migration: Migration::default(),
             local_cids,
             reset_key,

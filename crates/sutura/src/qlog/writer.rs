@@ -1,6 +1,7 @@
 //! The qlog file: header, events, buffering.
 
 use serde::{Serialize, Serializer};
+use std::any::Any;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -341,13 +342,7 @@ impl Recorder {
     ) -> io::Result<()> {
         match *observation {
             Observation::Parameters { local, parameters } => {
-                let exponent = match local {
-                    true => &mut self.local_ack_delay_exponent,
-                    false => &mut self.remote_ack_delay_exponent,
-                };
-                *exponent = parameters.ack_delay_exponent;
-                let data = ParametersSet::new(local, parameters);
-                self.event(now, "transport:parameters_set", data, out)
+                self.parameters_set(now, local, parameters, out)
             }
             Observation::PacketSent { space, early, pn, size, payload } => {
                 let packet =
@@ -368,24 +363,9 @@ impl Recorder {
                 self.event(now, "transport:packet_received", packet, out)
             }
             Observation::PacketLost { space, pn, size } => {
-                let packet = Packet {
-                    header: PacketHeader {
-                        packet_type: packet_type(carrier(space, false)),
-                        packet_number: pn,
-                    },
-                    raw: Raw { length: size, payload_length: None },
-                    frames: None,
-                };
-                self.event(now, "recovery:packet_lost", packet, out)
+                self.event(now, "recovery:packet_lost", lost_packet(space, pn, size), out)
             }
-            Observation::Metrics(metrics) => {
-                let data = MetricsUpdated::between(self.metrics.as_ref(), &metrics);
-                self.metrics = Some(metrics);
-                if data == MetricsUpdated::default() {
-                    return Ok(());
-                }
-                self.event(now, "recovery:metrics_updated", data, out)
-            }
+            Observation::Metrics(metrics) => self.metrics_updated(now, metrics, out),
             Observation::SymbolRecovered { session, id, frames } => {
                 let mut entries = Vec::new();
                 frames::list(frames, Carrier::SourceSymbol, 0, &mut entries);
@@ -420,15 +400,7 @@ impl Recorder {
                 let data = DataMoved { stream_id: stream.0, length, from, to };
                 self.event(now, "transport:data_moved", data, out)
             }
-            Observation::Application(event) => {
-                if let Some((name, data)) = event.downcast_ref().map(http::event) {
-                    self.event(now, name, data, out)
-                } else if let Some(event) = event.downcast_ref::<ApplicationEvent>() {
-                    self.event(now, event.name, &event.data, out)
-                } else {
-                    Ok(())
-                }
-            }
+            Observation::Application(event) => self.application(now, event, out),
             Observation::Closed { reason } => {
                 self.closed = true;
                 let data = ConnectionClosed { reason };
@@ -436,6 +408,52 @@ impl Recorder {
                 out.flush()
             }
             _ => Ok(()),
+        }
+    }
+
+    fn parameters_set(
+        &mut self,
+        now: Instant,
+        local: bool,
+        parameters: &TransportParameters,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let exponent = match local {
+            true => &mut self.local_ack_delay_exponent,
+            false => &mut self.remote_ack_delay_exponent,
+        };
+        *exponent = parameters.ack_delay_exponent;
+        let data = ParametersSet::new(local, parameters);
+        self.event(now, "transport:parameters_set", data, out)
+    }
+
+    fn metrics_updated(
+        &mut self,
+        now: Instant,
+        metrics: Metrics,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let data = MetricsUpdated::between(self.metrics.as_ref(), &metrics);
+        self.metrics = Some(metrics);
+        if data == MetricsUpdated::default() {
+            return Ok(());
+        }
+        self.event(now, "recovery:metrics_updated", data, out)
+    }
+
+    /// Writes an event of HTTP/3 or of the application's own; others are not for a qlog.
+    fn application(
+        &mut self,
+        now: Instant,
+        event: &dyn Any,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        if let Some((name, data)) = event.downcast_ref().map(http::event) {
+            self.event(now, name, data, out)
+        } else if let Some(event) = event.downcast_ref::<ApplicationEvent>() {
+            self.event(now, event.name, &event.data, out)
+        } else {
+            Ok(())
         }
     }
 
@@ -490,5 +508,14 @@ fn packet(
         header: PacketHeader { packet_type: packet_type(carrier), packet_number: pn },
         raw: Raw { length: size, payload_length: Some(payload.len()) },
         frames: Some(entries),
+    }
+}
+
+fn lost_packet(space: SpaceId, pn: u64, size: usize) -> Packet<'static> {
+    let packet_type = packet_type(carrier(space, false));
+    Packet {
+        header: PacketHeader { packet_type, packet_number: pn },
+        raw: Raw { length: size, payload_length: None },
+        frames: None,
     }
 }

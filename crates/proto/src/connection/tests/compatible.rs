@@ -307,6 +307,39 @@ fn early_data_stays_with_the_version_of_the_client() {
 }
 
 #[test]
+fn early_data_stays_with_the_version_of_a_client_that_knows_the_new_one() {
+    let mut pair = early_pair((honest(), Arc::new(null_server().with_early_data())));
+    let answer: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let kept = answer.clone();
+    pair.filter = Box::new(move |from, datagram| {
+        if from == Side::Server && kept.lock().unwrap().is_empty() {
+            *kept.lock().unwrap() = datagram.to_vec();
+        }
+        from == Side::Client
+    });
+    pair.send(Side::Client, Dir::Uni, b"first");
+    pair.run_for(60 * MS);
+    // Of the server's answer only the Initial packet is intact: not what completes the handshake.
+    let mut answer = answer.lock().unwrap().clone();
+    let packets = long_packets(&answer);
+    let initial = packets.iter().position(|packet| packet.ty == PacketType::Initial);
+    assert!(initial == Some(0) && packets.len() > 1, "{packets:?}");
+    answer[packets[1].end - 1] ^= 1;
+    pair.receive(Side::Client, answer);
+    let log = record(&mut pair, |from, _| from == Side::Client);
+    assert_eq!(pair.client.conn().version(), V2);
+    assert!(pair.client.conn().is_sending_0rtt());
+    let before = log.lock().unwrap().len();
+    let second = pair.send(Side::Client, Dir::Uni, b"second");
+    pair.run_for(60 * MS);
+    let sent: Vec<Sent> = log.lock().unwrap().split_off(before);
+    assert!(sent.contains(&(Side::Client, PacketType::ZeroRtt, V1)), "{sent:?}");
+    assert!(!sent.contains(&(Side::Client, PacketType::ZeroRtt, V2)), "{sent:?}");
+    assert!(pair.server.conn().is_handshaking());
+    assert_eq!(pair.read_to_end(Side::Server, second, Duration::ZERO), b"second");
+}
+
+#[test]
 fn no_ticket_and_no_token_goes_from_one_version_to_the_other() {
     let early = || Arc::new(null_server().with_early_data());
     let mut pair = with((honest(), early()), UPGRADE.map(supporting));

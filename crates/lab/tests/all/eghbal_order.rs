@@ -1,0 +1,71 @@
+//! The claims of Eghbal and Lu 2022 about the order in which messages arrive, on few seeds.
+
+use std::time::Duration;
+
+use sutura_lab::Options;
+use sutura_lab::experiments::eghbal_order::{
+    self, Arrivals, MESSAGES, POLICIES, Sender, Setup, URGENT_MESSAGES, order,
+};
+
+const MATRIX: &str = POLICIES[0];
+const RTT: Duration = Duration::from_millis(50);
+
+fn setup(sender: Sender, policy: Option<&'static str>) -> Setup {
+    Setup { loss: 2, sender, policy }
+}
+
+fn measure(sender: Sender) -> [Vec<Arrivals>; 2] {
+    let setups = [setup(sender, None), setup(sender, Some(MATRIX))];
+    let mut summaries =
+        eghbal_order::measure(&setups, 20, &Options::default()).unwrap().into_iter();
+    [(); 2].map(|()| summaries.next().unwrap().runs)
+}
+
+#[test]
+fn protected_messages_do_not_wait_for_retransmissions() {
+    for sender in [Sender::Fixed, Sender::Bbr] {
+        let [bare, matrix] = measure(sender);
+        let late = |runs: &[Arrivals]| runs.iter().filter(|r| r.urgent_complete() > RTT).count();
+        // Some of 125 packets are nearly always lost.
+        assert!(late(&bare) >= 15, "{sender:?}: {}", late(&bare));
+        assert!(late(&matrix) <= 5, "{sender:?}: {}", late(&matrix));
+        let held = |runs: &[Arrivals]| runs.iter().map(|r| order(r.urgent()).held).sum::<f64>();
+        assert!(held(&matrix) < held(&bare) / 2.0, "{sender:?}");
+    }
+}
+
+#[test]
+fn an_urgent_resource_is_a_square_of_packets() {
+    for run in &measure(Sender::Fixed)[1] {
+        assert_eq!(run.completed.len(), MESSAGES);
+        assert_eq!(run.urgent().len(), URGENT_MESSAGES);
+        // Ten sums for each of five squares.
+        assert_eq!(run.repairs, 50);
+        assert!(run.sources >= 125, "{}", run.sources);
+    }
+}
+
+#[test]
+fn the_fixed_rate_is_that_of_the_paper() {
+    // The urgent data and its sums take 28 ms, whatever is lost.
+    for run in &measure(Sender::Fixed)[1] {
+        let first = run.urgent().iter().min().unwrap();
+        assert!(*first < Duration::from_millis(2), "{first:?}");
+        assert!(run.urgent_complete() > Duration::from_millis(20), "{:?}", run.urgent_complete());
+    }
+}
+
+#[test]
+fn the_report_has_every_configuration() {
+    let options = Options { seeds: Some(2), ..Options::default() };
+    let report = sutura_lab::run("eghbal-order", &options).unwrap();
+    let setups = eghbal_order::setups().len();
+    assert_eq!(report.tables.len(), 3);
+    assert!(report.tables.iter().all(|table| table.rows.len() == setups));
+    // A chart for each sender and loss, a panel for each protection, and every message in it.
+    assert_eq!(report.charts.len() * (1 + POLICIES.len()), setups);
+    for panel in report.charts.iter().flat_map(|chart| &chart.panels) {
+        let messages: usize = panel.series.iter().map(|series| series.points.len()).sum();
+        assert_eq!(messages, MESSAGES);
+    }
+}

@@ -1,0 +1,38 @@
+//! The claims of FlEC (Michel et al. 2022) about messages, on a part of the experiment.
+
+use std::time::Duration;
+
+use sutura_lab::experiments::flec_messages::{self, Run, Variant};
+use sutura_lab::{Options, message_trace};
+
+#[test]
+fn messages_are_in_time_up_to_200_ms_and_short_paths_pay_nothing() {
+    let trace = message_trace::tixeo().unwrap();
+    let delays = [60, 120, 200].map(Duration::from_millis);
+    let summaries = flec_messages::measure(&delays, &trace[..900], 1, &Options::default()).unwrap();
+    for summary in &summaries {
+        let p99 = summary.worst(|run| run.percentile(0.99));
+        let short = summary.setup.one_way < Duration::from_millis(70);
+        let repairs = summary.runs.iter().map(|run: &Run| run.repairs).sum::<u64>();
+        match summary.setup.variant {
+            Variant::Quic => assert!(short || p99 > 250.0, "{:?}: {p99}", summary.setup),
+            Variant::NoApi => assert!(p99 <= 250.0, "{:?}: {p99}", summary.setup),
+            // It knows nothing of the path when a connection begins.
+            Variant::Auto => {
+                assert!(p99 <= 250.0, "{:?}: {p99}", summary.setup);
+                assert!(summary.bytes < 1.32, "{:?}: {}", summary.setup, summary.bytes);
+                assert_eq!(repairs < 5, short, "{:?}: {repairs}", summary.setup);
+            }
+            Variant::Messages => {
+                assert!(p99 <= 250.0, "{:?}: {p99}", summary.setup);
+                assert!(summary.bytes < 1.3, "{:?}: {}", summary.setup, summary.bytes);
+                assert_eq!(repairs == 0, short, "{:?}: {repairs}", summary.setup);
+            }
+            Variant::Ideal => {
+                let same = summaries.iter().filter(|s| s.setup.one_way == summary.setup.one_way);
+                let least = same.map(|s| s.worst(|run| run.percentile(0.99))).reduce(f64::min);
+                assert_eq!((repairs, Some(p99)), (0, least), "{:?}", summary.setup);
+            }
+        }
+    }
+}

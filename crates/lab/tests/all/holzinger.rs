@@ -1,0 +1,102 @@
+//! The claims of Holzinger et al. 2025, section V-B, on a tenth of the repetitions.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use sutura_lab::experiments::holzinger_stream::{self, Setup, Summary};
+use sutura_lab::experiments::{Channel, holzinger_bulk};
+use sutura_lab::{EXPERIMENTS, Error, Options};
+
+#[test]
+fn half_of_the_small_transfers_that_waited_need_not() {
+    let setup = |channel, burst| holzinger_bulk::Setup {
+        burst,
+        ..holzinger_bulk::Setup::bare(channel, 32_000)
+    };
+    for channel in [Channel::Fractions, Channel::Time] {
+        let setups = [setup(channel, 0), setup(channel, 3)];
+        let summaries = holzinger_bulk::measure(&setups, 100, &Options::default()).unwrap();
+        let [without, with] = &summaries[..] else { panic!("{summaries:?}") };
+        assert_eq!((without.times.total(), with.times.total()), (100, 100));
+        assert!(without.waited() > 0.1, "{channel:?}: {}", without.waited());
+        assert!(
+            with.waited() <= without.waited() / 2.0,
+            "{channel:?}: {} with, {} without",
+            with.waited(),
+            without.waited()
+        );
+    }
+}
+
+/// The share of bytes later than the path and 10 ms, with so many repair symbols behind each message.
+fn late(channel: Channel, burst: u32) -> Summary {
+    let setup = match burst {
+        0 => Setup::bare(channel),
+        _ => Setup::of(channel, "incremental", burst, Duration::ZERO),
+    };
+    let mut summaries = holzinger_stream::measure(&[setup], 4000, &Options::default()).unwrap();
+    let summary = summaries.remove(0);
+    assert_eq!(summary.delays.total(), 4000 * 5000);
+    summary
+}
+
+#[test]
+fn nothing_is_late_without_loss() {
+    for burst in [0, 3] {
+        assert!(late(Channel::Lossless, burst).late() < 0.001);
+    }
+}
+
+#[test]
+fn at_most_a_tenth_of_the_bytes_is_late_that_would_be_without_repair() {
+    let readings = [(Channel::Fractions, 0.1, 10.0), (Channel::Percentages, 0.001, 10.0)];
+    for (channel, at_least, times) in readings.into_iter().chain([(Channel::Time, 0.1, 2.0)]) {
+        let (without, with) = (late(channel, 0), late(channel, 3));
+        assert!(without.late() > at_least, "{channel:?}: {}", without.late());
+        assert!(
+            with.late() <= without.late() / times,
+            "{channel:?}: {} {}",
+            with.late(),
+            without.late()
+        );
+        assert!(with.resent() < 0.001, "{channel:?}");
+    }
+}
+
+#[test]
+fn each_size_has_a_chart_of_its_own() {
+    let options = Options { reduce: 1000, ..Options::default() };
+    let report = sutura_lab::run("holzinger-bulk", &options).unwrap();
+    let names: Vec<&str> = report.charts.iter().map(|chart| chart.name.as_str()).collect();
+    assert_eq!(names, ["32000-bytes", "1000000-bytes"]);
+    for (chart, least) in report.charts.iter().zip([100.0, 800.0]) {
+        let all = chart.panels.iter().flat_map(|panel| &panel.series).flat_map(|s| &s.points);
+        assert!(all.clone().count() > 0 && all.into_iter().all(|(at, _)| *at > least));
+    }
+    assert!(report.charts[0].panels[0].series.iter().all(|s| s.points.iter().all(|p| p.0 < 800.0)));
+}
+
+#[test]
+fn every_experiment_reports() {
+    let options = Options { reduce: 1000, ..Options::default() };
+    for experiment in EXPERIMENTS {
+        let report = sutura_lab::run(experiment.name, &options).unwrap();
+        assert_eq!(report.name, experiment.name);
+        let columns = report.tables[0].columns.len();
+        assert!(report.tables[0].rows.iter().all(|row| row.len() == columns));
+        assert!(report.to_markdown().lines().count() > 8);
+        let pictures = report.all_pictures().unwrap();
+        let names: BTreeSet<&str> = pictures.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(names.len(), pictures.len(), "a picture overwrites another: {names:?}");
+        for picture in &pictures {
+            assert!(picture.name.starts_with(experiment.name), "{}", picture.name);
+            assert!(picture.svg.trim_end().ends_with("</svg>"), "{}", picture.name);
+        }
+        for chart in report.charts.iter().filter(|chart| chart.panels.len() == 1) {
+            assert!(chart.panels[0].series.len() <= 12, "{} is crowded", chart.name);
+        }
+    }
+    let error = sutura_lab::run("nothing", &options).unwrap_err();
+    assert!(matches!(error, Error::Unknown { .. }));
+    assert!(error.to_string().contains("holzinger-bulk"), "{error}");
+}

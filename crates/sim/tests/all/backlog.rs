@@ -1,0 +1,159 @@
+//! Urgent data does not wait behind buffered data, even if some of that was lost.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sutura_proto::policy::{ByLoss, First, FirstBy, InTurn, ResendOrderFactory};
+use sutura_proto::{
+    Algorithm, Connection, Dir, Priority, Read, Scheme, StreamId, TransportConfig, WriteError,
+};
+use sutura_sim::{App, AppError, Host};
+
+const SECOND: Duration = Duration::from_secs(1);
+const BULK_STREAMS: usize = 16;
+const POOL: usize = 8 << 20;
+const URGENT: usize = 30_000;
+
+fn failed(error: impl std::fmt::Debug) -> AppError {
+    AppError(format!("{error:?}"))
+}
+
+/// Keeps streams of low urgency full, and writes an urgent stream after two seconds.
+#[derive(Default)]
+struct Writer {
+    begin: Option<Instant>,
+    bulk: Vec<StreamId>,
+    /// The number of bytes that were buffered when the urgent stream was written.
+    backlog: Option<usize>,
+}
+
+impl Writer {
+    fn fill(&self, quic: &mut Connection) -> Result<(), AppError> {
+        for id in &self.bulk {
+            loop {
+                match quic.send_stream(*id).write(&[0; 16_384]) {
+                    Ok(_) => {}
+                    Err(WriteError::Blocked) => break,
+                    Err(error) => return Err(failed(error)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_urgent(&mut self, quic: &mut Connection) -> Result<(), AppError> {
+        self.backlog = Some(quic.stats().streams.send_buffered);
+        let id = quic.open(Dir::Uni).ok_or_else(|| failed("no stream"))?;
+        let mut stream = quic.send_stream(id);
+        stream.set_priority(Priority::new(0, false).unwrap()).map_err(failed)?;
+        if stream.write(&[1; URGENT]) != Ok(URGENT) {
+            return Err(failed("no room for what is urgent"));
+        }
+        stream.finish().map_err(failed)
+    }
+}
+
+impl App<Connection> for Writer {
+    fn poll(&mut self, now: Instant, quic: &mut Connection) -> Result<Option<Instant>, AppError> {
+        if quic.is_handshaking() || quic.is_closed() {
+            return Ok(None);
+        }
+        if self.begin.is_none() {
+            self.begin = Some(now);
+            for _ in 0..BULK_STREAMS {
+                let id = quic.open(Dir::Uni).ok_or_else(|| failed("no stream"))?;
+                let priority = Priority::new(6, true).unwrap();
+                quic.send_stream(id).set_priority(priority).map_err(failed)?;
+                self.bulk.push(id);
+            }
+        }
+        self.fill(quic)?;
+        let due = self.begin.map(|begin| begin + 2 * SECOND);
+        if self.backlog.is_none() && due.is_some_and(|due| due <= now) {
+            self.write_urgent(quic)?;
+        }
+        Ok(due.filter(|due| *due > now))
+    }
+}
+
+/// Reads all streams; only the urgent one ends.
+#[derive(Default)]
+struct Reader {
+    streams: Vec<(StreamId, usize)>,
+    /// The length of the urgent stream, once it has ended.
+    ended: Option<usize>,
+}
+
+impl App<Connection> for Reader {
+    fn poll(&mut self, _: Instant, quic: &mut Connection) -> Result<Option<Instant>, AppError> {
+        while let Some(id) = quic.accept(Dir::Uni) {
+            self.streams.push((id, 0));
+        }
+        let mut buffer = [0; 16_384];
+        for (id, length) in &mut self.streams {
+            while let Ok(read) = quic.recv_stream(*id).read(&mut buffer) {
+                match read {
+                    Read::Data(bytes) => *length += bytes,
+                    Read::Fin => {
+                        self.ended = Some(*length);
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// How long the urgent stream takes, and how many bytes were buffered when it was written.
+fn overtake(seed: u64, approach: Arc<dyn ResendOrderFactory>) -> (Duration, usize) {
+    let transport = TransportConfig {
+        resend_order: approach,
+        connection_send_buffer: POOL,
+        receive_window: 16 << 20,
+        congestion: Arc::new(Algorithm::BBR),
+        ..TransportConfig::default()
+    };
+    let path = "rate=10mbit delay=50ms queue=100p loss=bern:0.02";
+    let (mut network, client, server) =
+        crate::common::hosts::<Reader>(seed, path, &transport, Writer::default());
+    network.flush().unwrap();
+
+    let mut written = None;
+    loop {
+        assert!(network.step().unwrap() && network.now() < 60 * SECOND);
+        for node in [client, server] {
+            let host = network.node::<Host>(node).unwrap();
+            assert_eq!((host.connection_error(), host.app_error()), (None, None), "seed {seed}");
+        }
+        let host = network.node::<Host>(client).unwrap();
+        let handle = host.connections().next().unwrap().0;
+        let backlog = host.app::<Writer>(handle).unwrap().backlog;
+        written = written.or(backlog.map(|backlog| (network.now(), backlog)));
+        let host = network.node::<Host>(server).unwrap();
+        let Some((handle, _)) = host.connections().next() else { continue };
+        if let Some(length) = host.app::<Reader>(handle).unwrap().ended {
+            assert_eq!(length, URGENT);
+            let (at, backlog) = written.unwrap();
+            return (network.now() - at, backlog);
+        }
+    }
+}
+
+#[test]
+fn an_urgent_stream_overtakes_what_is_buffered() {
+    let approaches: [Arc<dyn ResendOrderFactory>; 4] = [
+        Arc::new(ByLoss),
+        Arc::new(InTurn),
+        Arc::new(First),
+        Arc::new(FirstBy(Arc::new(Scheme::EPS))),
+    ];
+    for approach in approaches {
+        for seed in 0..3 {
+            let (taken, backlog) = overtake(seed, approach.clone());
+            // The link needs more than five seconds to send this much.
+            assert!(backlog >= POOL * 3 / 4, "{approach:?}, seed {seed}: {backlog} bytes");
+            assert!(taken < SECOND, "{approach:?}, seed {seed}: {taken:?}");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Endpoints on sockets, or on a network in memory. One program, so that it is linked once and its tests run side by side.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod common;
+mod early;
+mod endpoint;
+mod groups;
+mod http;
+mod incoming;
+mod interop_quinn;
+mod migration;
+mod qlog;
+mod quic;
+mod resumption;
+mod turns;
+mod versions;

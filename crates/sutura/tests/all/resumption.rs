@@ -1,0 +1,106 @@
+//! Sessions that outlast the server.
+
+use crate::common::{certificate, localhost};
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, Error, SignatureScheme};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use sutura::{ClientConfig, Endpoint, ServerConfig, TicketKey};
+
+const PROTOCOL: &[u8] = b"resume";
+
+/// Counts the certificates that are verified, which those of resumed sessions are not.
+#[derive(Debug)]
+struct Counting {
+    verifier: Arc<WebPkiServerVerifier>,
+    certificates: AtomicUsize,
+}
+
+impl ServerCertVerifier for Counting {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.certificates.fetch_add(1, Ordering::Relaxed);
+        self.verifier.verify_server_cert(certificate, intermediates, name, ocsp, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.verifier.supported_verify_schemes()
+    }
+}
+
+/// How many certificates a client verifies that connects to servers which are started one after the
+/// other, as `configure` says.
+async fn verified(configure: impl Fn(ServerConfig) -> ServerConfig) -> usize {
+    let (certificate, key) = certificate();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate.clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider.clone());
+    let verifier = Counting { verifier: verifier.build().unwrap(), certificates: 0.into() };
+    let verifier = Arc::new(verifier);
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(verifier.clone())
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![PROTOCOL.to_vec()];
+    let mut client = Endpoint::client(localhost()).unwrap();
+    client.set_default_client_config(ClientConfig::with_tls(tls).unwrap());
+    for _ in 0..3 {
+        let chain = vec![certificate.clone()];
+        let config = ServerConfig::with_single_cert(chain, key.clone_key(), &[PROTOCOL]).unwrap();
+        let server = Endpoint::server(configure(config), localhost()).unwrap();
+        let address = server.local_addr().unwrap();
+        let accept = tokio::spawn(async move {
+            let connection = server.accept().await.unwrap().await.unwrap();
+            let mut stream = connection.open_uni().await.unwrap();
+            stream.write_all(b"the tickets come before this").await.unwrap();
+            stream.finish().unwrap();
+            connection.closed().await;
+        });
+        let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+        connection.accept_uni().await.unwrap().read_to_end(100).await.unwrap();
+        connection.close(0, b"");
+        accept.await.unwrap();
+    }
+    verifier.certificates.load(Ordering::Relaxed)
+}
+
+#[tokio::test]
+async fn sessions_are_resumed_with_a_server_of_the_same_key() {
+    assert_eq!(verified(|config| config.ticket_key(TicketKey::new(&[3; 32]))).await, 1);
+}
+
+#[tokio::test]
+async fn sessions_end_with_a_server_that_has_no_key_or_remembers_them() {
+    assert_eq!(verified(|config| config).await, 3);
+    let both = |config: ServerConfig| config.ticket_key(TicketKey::new(&[3; 32])).early_data();
+    assert_eq!(verified(both).await, 3);
+}

@@ -1,0 +1,85 @@
+//! Versions of QUIC over loopback.
+
+use crate::common::{certificate, echo, exchange, localhost, pattern};
+use std::net::SocketAddr;
+use sutura::Version::{V1, V2};
+use sutura::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, Version};
+
+const PROTOCOL: &[u8] = b"versions";
+
+fn supporting(versions: &[Version]) -> EndpointConfig {
+    EndpointConfig { versions: versions.to_vec(), ..EndpointConfig::default() }
+}
+
+/// A server with these settings, its address, and the configuration of a client that trusts it.
+fn server(endpoint: EndpointConfig) -> (Endpoint, SocketAddr, ClientConfig) {
+    let (certificate, key) = certificate();
+    let config = ServerConfig::with_single_cert(vec![certificate.clone()], key, &[PROTOCOL]);
+    let server = Endpoint::bind(endpoint, Some(config.unwrap()), localhost()).unwrap();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate).unwrap();
+    let config = ClientConfig::with_root_certificates(roots, &[PROTOCOL]).unwrap();
+    let address = server.local_addr().unwrap();
+    (server, address, config)
+}
+
+#[tokio::test]
+async fn a_server_goes_over_to_the_version_that_it_prefers() {
+    for ours in [[V2, V1], [V1, V2]] {
+        let (server, address, config) = server(supporting(&ours));
+        echo(server);
+        let offers = [(&[V1, V2][..], ours[0]), (&[V2, V1], V2), (&[V1], V1), (&[V2], V2)];
+        for (offered, expected) in offers {
+            let mut client = Endpoint::bind(supporting(offered), None, localhost()).unwrap();
+            client.set_default_client_config(config.clone());
+            // Also with whatever the client keeps of the connection before.
+            for _ in 0..3 {
+                let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+                assert_eq!(connection.version(), expected, "{offered:?} {ours:?}");
+                exchange(connection.clone(), pattern(100_000), None).await;
+                connection.close(0, b"");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_may_begin_with_another_version_than_the_best() {
+    for (theirs, expected) in [(&[V1, V2][..], V1), (&[V2, V1], V2), (&[V1], V1), (&[V2], V2)] {
+        let (server, address, config) = server(supporting(theirs));
+        echo(server);
+        let ours = EndpointConfig { original_version: Some(V1), ..supporting(&[V2, V1]) };
+        let mut client = Endpoint::bind(ours, None, localhost()).unwrap();
+        client.set_default_client_config(config);
+        // Also with whatever the client keeps of the connection before.
+        for _ in 0..2 {
+            let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+            assert_eq!(connection.version(), expected, "{theirs:?}");
+            exchange(connection.clone(), pattern(10_000), None).await;
+            connection.close(0, b"");
+        }
+    }
+}
+
+#[tokio::test]
+async fn both_ends_agree_on_the_version_after_a_retry() {
+    let endpoint = EndpointConfig { retry_above: Some(0), ..supporting(&[V2, V1]) };
+    let (server, address, config) = server(endpoint);
+    let mut client = Endpoint::bind(supporting(&[V1, V2]), None, localhost()).unwrap();
+    client.set_default_client_config(config);
+    let accept = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });
+    let ours = client.connect(address, "localhost").unwrap().await.unwrap();
+    let theirs = accept.await.unwrap();
+    assert_eq!((ours.version(), theirs.version()), (V2, V2));
+    let export = |connection: &sutura::Connection| {
+        let mut out = [0; 32];
+        connection.export_keying_material(&mut out, b"label", None).unwrap();
+        out
+    };
+    assert_eq!(export(&ours), export(&theirs));
+    let mut send = ours.open_uni().await.unwrap();
+    send.write_all(b"after a Retry").await.unwrap();
+    send.finish().unwrap();
+    let mut recv = theirs.accept_uni().await.unwrap();
+    assert_eq!(recv.read_to_end(100).await.unwrap(), b"after a Retry");
+}

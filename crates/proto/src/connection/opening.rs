@@ -9,9 +9,9 @@ use crate::wire::frame::Frame;
 use std::time::{Duration, Instant};
 
 /// A server gives up a handshake when this long nothing arrived from a client that has not shown
-/// that it receives what is sent to its address. That is enough for three probe timeouts of the
-/// client on a path of which it knows nothing yet.
-pub const UNVALIDATED_TIMEOUT: Duration = Duration::from_secs(10);
+/// that it receives what is sent to its address. On a path of which it knows nothing yet, a client
+/// probes after 1, 3, 7 and 15 seconds (RFC 9002 section 6.2), and any of these may be lost.
+pub const UNVALIDATED_TIMEOUT: Duration = Duration::from_secs(20);
 /// Tokens that a server may give this client on one connection; further ones are ignored.
 pub const MAX_NEW_TOKENS: u8 = 4;
 

@@ -4,8 +4,12 @@ use super::crowd::{Crowd, LATENCY};
 use super::pair::Pair;
 use crate::connection::opening::{MAX_NEW_TOKENS, UNVALIDATED_TIMEOUT};
 use crate::wire_format::Frame;
-use crate::{DatagramEvent, EndpointConfig, EndpointEvent, Incoming, Side, TransportErrorCode};
+use crate::{
+    DatagramEvent, EndpointConfig, EndpointEvent, Event, Incoming, Side, TransportErrorCode,
+};
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const CLIENT: &str = "198.51.100.1:1000";
@@ -245,6 +249,22 @@ fn a_client_that_made_room_before_it_was_decided_about_cannot_be_accepted() {
     assert!(crowd.server.is_pending(&second));
     assert!(crowd.server.accept(now, second).is_some());
     assert_eq!((crowd.server.half_open(), crowd.server.len()), (1, 1));
+}
+
+#[test]
+fn a_handshake_outlives_the_loss_of_three_probes() {
+    let mut pair = Pair::new();
+    let is_gone = Arc::new(AtomicBool::new(true));
+    let (path, mut is_first) = (is_gone.clone(), true);
+    pair.filter = Box::new(move |_, _| {
+        std::mem::replace(&mut is_first, false) || !path.load(Ordering::Relaxed)
+    });
+    pair.run_for(Duration::from_secs(14));
+    is_gone.store(false, Ordering::Relaxed);
+    pair.run_for(Duration::from_secs(3));
+    assert!(pair.client.events.contains(&Event::Connected));
+    assert!(!pair.server.conn().is_closed());
+    assert_eq!(pair.server.endpoint.len(), 1);
 }
 
 #[test]

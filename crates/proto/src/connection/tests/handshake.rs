@@ -61,6 +61,23 @@ fn loss_of_each_pair_of_datagrams() {
 }
 
 #[test]
+fn each_of_two_probes_repeats_the_client_hello() {
+    let mut pair = Pair::new();
+    // The first flight is lost, and then the first of the two probes.
+    let mut lost = 2;
+    pair.filter = Box::new(move |from, _| {
+        let arrives = from == Side::Server || lost == 0;
+        lost -= usize::from(!arrives);
+        arrives
+    });
+    // They are sent after a second, and the answer takes a tenth of one. A PING would be acknowledged then,
+    // and the ClientHello would follow.
+    pair.run_for(Duration::from_millis(1150));
+    assert!(pair.client.events.contains(&Event::Connected));
+    assert_eq!(pair.client.conn().stats().probe_timeouts, 1);
+}
+
+#[test]
 fn reordering_duplication_and_damage() {
     for seed in 0..30 {
         let mut pair = Pair::new();

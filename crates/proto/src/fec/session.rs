@@ -488,15 +488,16 @@ impl Session {
     /// would bring nothing, and would go on for ever in place of the data.
     pub(super) fn is_beyond_mending(&self) -> bool {
         let Some(newest) = self.missing.last() else { return false };
-        let is_too_much = || {
-            let span = self.first()..newest.saturating_add(1);
-            let symbol = |size: usize| size.saturating_sub(PREFIX);
-            let frame = |size| symbol(size) + repair_overhead(self.number, span.start);
-            let size = self.encoder.repair_size(span.clone()).map(frame);
-            let fits = size.is_ok_and(|size| size <= self.packet_room);
-            self.missing.len() > MAX_PENDING_REPAIRS || !fits
-        };
-        self.policy.mends() && is_too_much()
+        self.policy.mends()
+            && (self.missing.len() > MAX_PENDING_REPAIRS || !self.packets_carry_repairs(*newest))
+    }
+
+    /// Whether a repair symbol over all symbols up to `newest` fits in a packet.
+    fn packets_carry_repairs(&self, newest: u64) -> bool {
+        let span = self.first()..newest.saturating_add(1);
+        let overhead = repair_overhead(self.number, span.start);
+        let size = self.encoder.repair_size(span);
+        size.is_ok_and(|size| size.saturating_sub(PREFIX) + overhead <= self.packet_room)
     }
 
     /// Sets the space for frames in a full packet.

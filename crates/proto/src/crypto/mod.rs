@@ -9,6 +9,7 @@ mod conversion;
 pub mod null;
 pub mod retry;
 pub mod rustls;
+mod session_version;
 #[cfg(test)]
 pub(crate) mod tests;
 mod ticket_filter;

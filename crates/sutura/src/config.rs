@@ -70,7 +70,8 @@ impl ServerConfig {
     /// remembered.
     #[must_use]
     pub fn ticket_key(mut self, key: TicketKey) -> Self {
-        self.crypto = self.crypto.with_ticketer(Arc::new(key));
+        let ticketer: Arc<dyn rustls::server::ProducesTickets> = Arc::new(key);
+        self.crypto = self.crypto.with_ticketer(&ticketer);
         self
     }
 

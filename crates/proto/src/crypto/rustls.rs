@@ -186,10 +186,10 @@ impl RustlsServerConfig {
 
     /// Uses tickets that need no storage, unless 0-RTT is accepted.
     #[must_use]
-    pub fn with_ticketer(mut self, ticketer: Arc<dyn ProducesTickets>) -> Self {
+    pub fn with_ticketer(mut self, ticketer: &Arc<dyn ProducesTickets>) -> Self {
         for version in Version::ALL {
-            let of_version = Arc::new(OfVersion::new(version, ticketer.clone()));
-            Arc::make_mut(self.tls.get_mut(version)).ticketer = of_version;
+            let of_version = OfVersion::new(version, ticketer.clone());
+            Arc::make_mut(self.tls.get_mut(version)).ticketer = Arc::new(of_version);
         }
         self
     }

@@ -10,7 +10,9 @@ mod received_tokens;
 mod token;
 
 use crate::cid_generator::{cid_size, new_cid, random_cid};
-use crate::config::{ClientConfig, EndpointConfig, MIN_UDP_PAYLOAD, ServerConfig, TransportConfig};
+use crate::config::{
+    ClientConfig, EndpointConfig, MIN_UDP_PAYLOAD, ServerConfig, TokenKey, TransportConfig,
+};
 use crate::connection::{Connection, EndpointEvent, NewConnection};
 use crate::crypto::StartError;
 use crate::error::TransportError;
@@ -161,6 +163,12 @@ impl Endpoint {
         self.accepting = server.is_some();
         // The old configuration still makes the keys of refusals.
         self.server = server.or(self.server.take());
+    }
+
+    /// Seals address validation tokens with `key` from now on. Those that were sealed before stay good for
+    /// as long as they were meant to.
+    pub fn set_token_key(&mut self, now: Instant, key: TokenKey) {
+        self.tokens.set_key(now, key);
     }
 
     /// How many handshakes of clients are in progress.

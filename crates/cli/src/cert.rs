@@ -1,7 +1,6 @@
 //! The server's certificate: the user's own, or one generated on first use.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -9,10 +8,11 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PublicKeyData};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tempfile::NamedTempFile;
 use time::OffsetDateTime;
 
 use crate::failure::{Exit, Failure};
+use crate::file::{self, Readers, cannot_write};
+use crate::output;
 use crate::vnc::token::random;
 
 /// The names in a generated certificate.
@@ -79,8 +79,7 @@ fn keep_reset_secret(directory: &Path) -> Result<ResetSecret, Failure> {
         return Ok(secret);
     }
     let secret = random()?;
-    write_private(directory, &path, &(hex::encode(secret) + "\n"))
-        .map_err(|e| Failure::local(format!("cannot write {}: {e}", path.display())))?;
+    write_private(directory, &path, &(hex::encode(secret) + "\n"))?;
     Ok(secret)
 }
 
@@ -136,8 +135,7 @@ impl Identity {
         if !is_fresh(&path) {
             let (certificate, key) = generate()?;
             let pem = certificate.pem() + &key.serialize_pem();
-            write_private(directory, &path, &pem)
-                .map_err(|e| Failure::local(format!("cannot write {}: {e}", path.display())))?;
+            write_private(directory, &path, &pem)?;
         }
         Ok((Self::load(&path, &path)?, path))
     }
@@ -189,14 +187,13 @@ fn is_fresh(path: &Path) -> bool {
     modified.is_ok_and(|made| made.elapsed().map_or(true, |age| age < RENEWAL))
 }
 
-/// Writes a file that only its owner may read, atomically.
-pub fn write_private(directory: &Path, path: &Path, text: &str) -> io::Result<()> {
-    fs::create_dir_all(directory)?;
-    let mut file = NamedTempFile::new_in(directory)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
+/// Writes a file that only its owner may read, and makes its directory if needed.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_private(directory: &Path, path: &Path, text: &str) -> Result<(), Failure> {
+    output::make_directory(directory)?;
+    file::write(path, text.as_bytes(), Readers::Owner).map_err(|e| cannot_write(path, &e))
 }
 
 #[cfg(test)]

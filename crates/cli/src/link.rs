@@ -9,6 +9,7 @@ use sutura_relay::{Config, Rebinding, Relay, Stats};
 
 use crate::failure::{Exit, Failure};
 use crate::interrupt::interrupted;
+use crate::listen::Listen;
 use crate::output;
 
 const EXAMPLES: &str = "\
@@ -31,8 +32,9 @@ state; other addresses only on the loopback device.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Address to listen on for clients
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5000")]
+    /// Address to listen on for clients; a port alone is one of 127.0.0.1
+    #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:5000")]
+    #[arg(value_parser = Listen::on_loopback)]
     listen: SocketAddr,
     /// Server to forward to: address or host, and port
     #[arg(long, value_name = "ADDR")]

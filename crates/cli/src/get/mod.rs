@@ -44,7 +44,9 @@ Examples:
   sutura get --priority 'u=1, exp_p=(web;u=1)' --priority 'u=5, i, exp_w=0.5' \\
     https://example.org/a.css https://example.org/b.jpg
 
-A response is written under another name and renamed when it is whole.";
+A response is written under another name and renamed when it is whole. Symbolic links are followed, and
+pipes, devices, files with several names (hard links) and files in directories that may not be written are
+written in place.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -10,7 +10,7 @@ mod service;
 mod site;
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +30,7 @@ use crate::cert::{Identity, IdentityArgs, ResetSecret};
 use crate::failure::{Exit, Failure};
 use crate::fec::Fec;
 use crate::interrupt::interrupted;
+use crate::listen::{self, Listen};
 use crate::output;
 use crate::qlog::QlogArgs;
 use crate::transport::TransportArgs;
@@ -79,11 +80,14 @@ An interruption lets responses under way finish; a second one does not.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Directory to serve; index.html stands for a directory
+    /// Directory to serve; index.html stands for a directory. Names that begin with a dot are not
+    /// served, except /.well-known/; nor is what symbolic links lead to outside of the directory
     directory: PathBuf,
-    /// UDP and TCP address to listen on; port 4433 on all addresses by default
-    #[arg(long, value_name = "ADDR")]
-    listen: Option<SocketAddr>,
+    /// UDP and TCP address to listen on, or a port for all addresses of this machine. By default,
+    /// everybody who reaches this machine can fetch what is served; say 127.0.0.1:4433 to serve this
+    /// machine alone
+    #[arg(long, value_name = "[ADDR:]PORT", default_value = "4433")]
+    listen: Listen,
     #[command(flatten)]
     identity: IdentityArgs,
     /// Protect responses for which nothing else sets exp_b: repair symbols on each occasion, and for
@@ -232,24 +236,14 @@ fn server_configs(identity: Identity) -> Result<(ServerConfig, rustls::ServerCon
 
 /// Binds UDP and TCP to the same address.
 fn bind(
-    listen: Option<SocketAddr>,
+    listen: Listen,
     limits: &EndpointConfig,
     config: &ServerConfig,
     secret: Option<&ResetSecret>,
 ) -> Result<(Endpoint, TcpListener, SocketAddr), Failure> {
-    const DEFAULT_PORT: u16 = 4433;
-    let address = listen.unwrap_or((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT).into());
-    let mut result = bind_both(address, limits, config, secret);
-    if listen.is_none() && result.as_ref().is_err_and(lacks_ipv6) {
-        let address = (Ipv4Addr::UNSPECIFIED, DEFAULT_PORT).into();
-        result = bind_both(address, limits, config, secret);
-    }
-    result.map_err(|e| Failure::local(format!("cannot listen on {address}: {e}")))
-}
-
-fn lacks_ipv6(error: &io::Error) -> bool {
-    use io::ErrorKind::{AddrInUse, PermissionDenied};
-    !matches!(error.kind(), AddrInUse | PermissionDenied)
+    listen
+        .bind(|address| bind_both(address, limits, config, secret))
+        .map_err(|e| Failure::local(format!("cannot listen on {listen}: {e}")))
 }
 
 fn bind_both(
@@ -306,8 +300,10 @@ fn announce(
         }));
     }
     output::line(&format!(
-        "https://localhost:{port}/ serves {}\ncertificate {}\nfingerprint {fingerprint}",
+        "https://localhost:{port}/ serves {}\nlistening on {}\ncertificate {}\n\
+         fingerprint {fingerprint}",
         args.directory.display(),
+        listen::describe(address),
         origin.display(),
     ))?;
     chromium.map_or(Ok(()), |command| output::line(&command))

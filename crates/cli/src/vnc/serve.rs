@@ -1,7 +1,7 @@
 //! `sutura vnc serve`: the end of the bridge beside the RFB server.
 
 use std::collections::HashMap;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,12 +17,13 @@ use super::session::{Ending, Link, Session};
 use super::token::{self, TokenArgs};
 use super::upstream::{Knocking, Unusable, Upstream, Wants};
 use super::{
-    ALPN, DEFAULT_PORT, HANDSHAKE_TIMEOUT, INVALID, LAST_WORDS, PASSWORD_TIMEOUT, RESUME_TIME,
-    STATS_INTERVAL, transport,
+    ALPN, HANDSHAKE_TIMEOUT, INVALID, LAST_WORDS, PASSWORD_TIMEOUT, RESUME_TIME, STATS_INTERVAL,
+    transport,
 };
 use crate::cert::IdentityArgs;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::interrupted;
+use crate::listen::{self, Listen};
 use crate::output;
 use crate::qlog::QlogArgs;
 use crate::stats::{Statistics, peer};
@@ -52,9 +53,9 @@ pub struct Args {
     /// The RFB server; port 5900 by default
     #[arg(long, value_name = "HOST[:PORT]", default_value = "localhost:5900", value_parser = rfb_server)]
     to: Authority,
-    /// UDP address to listen on; port 5900 on all addresses by default
-    #[arg(long, value_name = "ADDR")]
-    listen: Option<SocketAddr>,
+    /// UDP address to listen on, or a port for all addresses of this machine
+    #[arg(long, value_name = "[ADDR:]PORT", default_value = "5900")]
+    listen: Listen,
     #[command(flatten)]
     identity: IdentityArgs,
     #[command(flatten)]
@@ -161,18 +162,10 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-fn bind(
-    listen: Option<SocketAddr>,
-    config: &ServerConfig,
-) -> Result<(Endpoint, SocketAddr), Failure> {
-    let address = listen.unwrap_or((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT).into());
-    let bind = |address| Endpoint::server(config.clone(), address);
-    let mut bound = bind(address);
-    if listen.is_none() && bound.is_err() {
-        bound = bind((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT).into());
-    }
-    let failed = |e: std::io::Error| Failure::local(format!("cannot listen on {address}: {e}"));
-    let endpoint = bound.map_err(failed)?;
+fn bind(listen: Listen, config: &ServerConfig) -> Result<(Endpoint, SocketAddr), Failure> {
+    let failed = |e: std::io::Error| Failure::local(format!("cannot listen on {listen}: {e}"));
+    let endpoint =
+        listen.bind(|address| Endpoint::server(config.clone(), address)).map_err(failed)?;
     let address = endpoint.local_addr().map_err(failed)?;
     Ok((endpoint, address))
 }
@@ -195,9 +188,9 @@ fn announce(
     }
     let token =
         token.map_or("no token: everybody may connect".into(), |token| format!("token {token}"));
-    let (port, to, origin) = (address.port(), &args.to, origin.display());
+    let (listening, to, origin) = (listen::describe(address), &args.to, origin.display());
     output::line(&format!(
-        "UDP port {port} shows the screen of {to}\ncertificate {origin}\nfingerprint {fingerprint}\n{token}"
+        "UDP {listening} shows the screen of {to}\ncertificate {origin}\nfingerprint {fingerprint}\n{token}"
     ))
 }
 

@@ -56,8 +56,7 @@ pub fn keep_in(directory: &Path) -> Result<String, Failure> {
     let path = directory.join("vnc-token");
     if !path.exists() {
         let token = hex::encode(random::<TOKEN_BYTES>()?);
-        write_private(directory, &path, &(token + "\n"))
-            .map_err(|e| Failure::local(format!("cannot write {}: {e}", path.display())))?;
+        write_private(directory, &path, &(token + "\n"))?;
     }
     read(&path)
 }

@@ -17,6 +17,7 @@ mod listen;
 mod output;
 mod policies;
 mod qlog;
+mod secrets;
 mod serve;
 mod stats;
 mod transport;

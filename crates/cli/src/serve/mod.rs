@@ -18,21 +18,21 @@ use std::time::Duration;
 use serde_json::json;
 use sutura::registry::UnknownPolicy;
 use sutura::{
-    Connection, ConnectionIdGenerator, Endpoint, EndpointConfig, QuicLb, QuicLbConfig, ResetKey,
-    ServerConfig, TicketKey,
+    Connection, ConnectionIdGenerator, Endpoint, EndpointConfig, QuicLb, QuicLbConfig, ServerConfig,
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use crate::cert::{Identity, IdentityArgs, ResetSecret};
+use crate::cert::{Identity, IdentityArgs};
 use crate::failure::{Exit, Failure};
 use crate::fec::Fec;
 use crate::interrupt::interrupted;
 use crate::listen::{self, Listen};
 use crate::output;
 use crate::qlog::QlogArgs;
+use crate::secrets::Secrets;
 use crate::transport::TransportArgs;
 use by_urgency::ByUrgency;
 use reports::Reports;
@@ -153,10 +153,11 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     let mut transport = args.transport.config(IDLE_TIMEOUT);
     sutura_research::configure(&mut transport, &args.scheduler)
         .map_err(|error| Failure::local(error.to_string()))?;
-    let secret = args.identity.reset_secret();
-    let quic = secret.iter().fold(quic.transport(transport), |quic, secret| {
+    let secrets = args.identity.secrets();
+    let tickets = secrets.as_ref().map(Secrets::ticket_key);
+    let quic = tickets.iter().fold(quic.transport(transport), |quic, tickets| {
         // Clients that come back resume their sessions even if this is another process.
-        quic.ticket_key(TicketKey::new(secret))
+        quic.ticket_key(tickets.clone())
     });
     let quic = if args.early_data { quic.early_data() } else { quic };
     let limits = EndpointConfig::default();
@@ -166,7 +167,10 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         Some(path) => EndpointConfig { connection_ids: load_balancing(path)?, ..limits },
         None => limits,
     };
-    let (endpoint, tcp, address) = bind(args.listen, &limits, &quic, secret.as_ref())?;
+    let (endpoint, tcp, address) = bind(args.listen, &limits, &quic, secrets.as_ref())?;
+    if let Some((secrets, tickets)) = secrets.zip(tickets) {
+        tokio::spawn(secrets.renew(tickets));
+    }
     // Before the address is announced, so that no connection is missed.
     args.qlog.watch(&endpoint, "sutura serve");
     let service = Arc::new(Service {
@@ -239,10 +243,10 @@ fn bind(
     listen: Listen,
     limits: &EndpointConfig,
     config: &ServerConfig,
-    secret: Option<&ResetSecret>,
+    secrets: Option<&Secrets>,
 ) -> Result<(Endpoint, TcpListener, SocketAddr), Failure> {
     listen
-        .bind(|address| bind_both(address, limits, config, secret))
+        .bind(|address| bind_both(address, limits, config, secrets))
         .map_err(|e| Failure::local(format!("cannot listen on {listen}: {e}")))
 }
 
@@ -250,16 +254,16 @@ fn bind_both(
     address: SocketAddr,
     limits: &EndpointConfig,
     config: &ServerConfig,
-    secret: Option<&ResetSecret>,
+    secrets: Option<&Secrets>,
 ) -> io::Result<(Endpoint, TcpListener, SocketAddr)> {
     let mut attempts = 0;
     loop {
         let tcp = std::net::TcpListener::bind(address)?;
         tcp.set_nonblocking(true)?;
         let bound = tcp.local_addr()?;
-        // Servers at other addresses may have the same secret.
+        // Servers at other addresses may have the same secrets.
         let context = bound.to_string();
-        let reset_key = secret.map(|secret| ResetKey::new(secret, context.as_bytes()));
+        let reset_key = secrets.map(|secrets| secrets.reset_key(context.as_bytes()));
         let limits = EndpointConfig { reset_key, ..limits.clone() };
         match Endpoint::bind(limits, Some(config.clone()), bound) {
             Ok(endpoint) => return Ok((endpoint, TcpListener::from_std(tcp)?, bound)),

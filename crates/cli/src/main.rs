@@ -20,6 +20,7 @@ mod qlog;
 mod serve;
 mod stats;
 mod transport;
+mod trust;
 mod url;
 mod vnc;
 

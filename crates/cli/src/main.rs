@@ -21,6 +21,7 @@ mod secrets;
 mod serve;
 mod stats;
 mod transport;
+mod trust;
 mod url;
 mod vnc;
 

@@ -144,12 +144,12 @@ fn nobody_connects_without_the_token_or_the_certificate() {
         Watcher::start(&bridge.address, [0; 16]).wait_for_end()
     };
     let fingerprint = server.fingerprint();
-    let reason = end(&["--fingerprint", fingerprint, "--token", "guess"]);
+    let reason = end(&["--fingerprint", fingerprint, "--token", "a guess of 16 bytes"]);
     assert!(reason.contains("the token is wrong"), "{reason}");
-    let reason = end(&["--fingerprint", fingerprint]);
+    let reason = end(&["--fingerprint", fingerprint, "--no-token"]);
     assert!(reason.contains("the token is wrong"), "{reason}");
-    let reason = end(&["--fingerprint", &"00".repeat(32), "--token", "guess"]);
-    assert!(reason.contains("is not trusted"), "{reason}");
+    let reason = end(&["--fingerprint", &"00".repeat(32), "--no-token"]);
+    assert!(reason.contains("is not trusted") && reason.contains(fingerprint), "{reason}");
     assert_eq!(screen.connections(), 0);
     // With the token that was kept, one viewer is let in, and no other.
     let bridge = connect(&server, &[]);
@@ -180,11 +180,14 @@ fn each_end_says_what_is_missing() {
     let reason = Watcher::start(&bridge.address, [0; 16]).wait_for_end();
     assert!(reason.contains("cannot connect to the RFB server"), "{reason}");
     // No RFB server at all: this one speaks QUIC over UDP, and TCP to nobody.
-    let taken = complaint(
-        &run(["vnc", "connect", "localhost", "--insecure", "--listen", &bridge.address]),
-        3,
-    );
+    let arguments = ["vnc", "connect", "localhost", "--insecure", "--listen", &bridge.address];
+    let taken = complaint(&run([&arguments[..], &["--no-token"]].concat()), 3);
     assert!(taken.contains("cannot listen"), "{taken}");
+    let output = Process::spawn(sutura(arguments)).output();
+    let text = complaint(&output, 2);
+    for said in ["no token: ", "--token-file FILE", "SUTURA_VNC_TOKEN", "--no-token"] {
+        assert!(text.contains(said), "{text}");
+    }
     complaint_of(&["vnc", "serve", "--to", "a:b"]);
     complaint_of(&["vnc", "connect"]);
 }

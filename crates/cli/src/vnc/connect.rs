@@ -12,16 +12,20 @@ use tokio::time::timeout;
 
 use super::token::TokenArgs;
 use super::{ALPN, DEFAULT_PORT, DONE, HANDSHAKE_TIMEOUT, LAST_WORDS, stopped, transport, viewer};
-use crate::connect::{Connector, TrustArgs};
+use crate::connect::Connector;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::interrupted;
 use crate::output;
 use crate::qlog::QlogArgs;
 use crate::transport::TransportArgs;
+use crate::trust::TrustArgs;
 use crate::url::Authority;
 
 /// Most viewers at a time.
 const MAX_VIEWERS: usize = 64;
+
+const NO_TOKEN: &str = "no token: `sutura vnc serve` prints it when it starts; give it by --token-file FILE or \
+                        the variable SUTURA_VNC_TOKEN, or say --no-token if the server wants none";
 
 const EXAMPLES: &str = "\
 Any viewer then shows the screen: vncviewer localhost::5901, or Remmina, or noVNC through websockify. It stays
@@ -45,6 +49,9 @@ pub struct Args {
     trust: TrustArgs,
     #[command(flatten)]
     token: TokenArgs,
+    /// Show no token, to a server that wants none (`sutura vnc serve --no-token`)
+    #[arg(long, conflicts_with_all = ["token", "token_file"])]
+    no_token: bool,
     #[command(flatten)]
     transport: TransportArgs,
     #[command(flatten)]
@@ -76,6 +83,11 @@ pub struct Context {
 
 /// Serves viewers until interrupted.
 pub async fn run(args: Args) -> Result<Exit, Failure> {
+    let token = match args.token.given()? {
+        None if args.no_token => String::new(),
+        None => return Err(Failure::usage(NO_TOKEN)),
+        Some(token) => token,
+    };
     args.qlog.prepare()?;
     let config = args.trust.trust().client_config(ALPN)?.transport(transport(&args.transport));
     let connector = Connector::new(config, HANDSHAKE_TIMEOUT, &args.qlog, "sutura vnc connect")?;
@@ -83,7 +95,6 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         |e: std::io::Error| Failure::local(format!("cannot listen on {}: {e}", args.listen));
     let listener = TcpListener::bind(&args.listen).await.map_err(unusable)?;
     let address = listener.local_addr().map_err(unusable)?;
-    let token = args.token.given()?.unwrap_or_default();
     announce(&args, address)?;
     let (authority, stats, json) = (args.host, args.stats, args.json);
     let (stopping, stop) = watch::channel(false);

@@ -3,6 +3,8 @@
 
 mod connect;
 mod control;
+mod doors;
+mod guesses;
 mod local;
 mod pressed;
 mod report;
@@ -39,8 +41,12 @@ const KEEP_ALIVE: Duration = Duration::from_secs(2);
 const MAX_PIECES: u64 = 4096;
 /// How long a session waits for a viewer's end whose connection was lost.
 const RESUME_TIME: Duration = Duration::from_secs(60);
-/// How long each step of a handshake may take.
+/// How long each step of a handshake over the network may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long each step of a handshake may take of whoever has shown nothing yet: programs answer at once.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
+/// What is said to those who were silent when others came.
+const GAVE_WAY: &str = "others wanted to connect, and this one was silent";
 /// How long a person may take to type a password.
 const PASSWORD_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long the other end may take to read why a session is over.

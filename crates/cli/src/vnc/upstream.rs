@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use sutura_vnc::Framebuffer;
 use sutura_vnc::rfb::{
     ClientMessage, Cursor, Decoder, PixelFormat, RfbError, ServerEvent, ServerHandshake,
     ServerStep, encoding,
 };
+use sutura_vnc::{Allowance, Framebuffer};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
@@ -50,6 +50,8 @@ pub struct Upstream {
     answered: bool,
     /// Whether it must be asked for everything.
     everything: bool,
+    /// What it may have painted.
+    allowance: Allowance,
 }
 
 /// Why a server cannot be used.
@@ -141,6 +143,7 @@ impl Upstream {
             asked: None,
             answered: true,
             everything: true,
+            allowance: Allowance::default(),
         }
     }
 
@@ -155,12 +158,27 @@ impl Upstream {
             .map_err(|e| gone(&e))
     }
 
-    /// What the server has shown or said next.
+    /// When more may be painted, if the server has had so much painted that it must wait.
+    pub fn wait_until(&self, now: Instant) -> Option<Instant> {
+        self.allowance.wait_until(now.into_std()).map(Into::into)
+    }
+
+    /// What the server has shown or said next; nothing while it must wait.
     ///
     /// # Errors
     /// It does not keep to RFB.
     pub fn next(&mut self) -> Result<Option<ServerEvent>, RfbError> {
+        let now = Instant::now();
+        if self.wait_until(now).is_some() {
+            return Ok(None);
+        }
         let event = self.decoder.next(&mut self.socket.input, &mut self.screen)?;
+        let painted = match &event {
+            Some(ServerEvent::Painted(rect) | ServerEvent::Copied { to: rect, .. }) => rect.area(),
+            Some(ServerEvent::Resized { .. }) => self.screen.bounds().area(),
+            _ => 0,
+        };
+        self.allowance.spend(painted as u64, now.into_std());
         match &event {
             Some(ServerEvent::UpdateEnd) => self.answered = true,
             Some(ServerEvent::Resized { .. }) => self.everything = true,

@@ -96,12 +96,13 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         |e: std::io::Error| Failure::local(format!("cannot listen on {}: {e}", args.listen));
     let listener = TcpListener::bind(&args.listen).await.map_err(unusable)?;
     let address = listener.local_addr().map_err(unusable)?;
+    let interrupted = interrupted();
     announce(&args, address)?;
     let (authority, stats, json) = (args.host, args.stats, args.json);
     let (stopping, stop) = watch::channel(false);
     let context = Arc::new(Context { connector, authority, token, stats, json, stop });
     let mut accepting = tokio::spawn(accept(listener, context.clone()));
-    interrupted().await?;
+    interrupted.await?;
     // Viewers are told by the end of their connections.
     let _ = stopping.send(true);
     let _ = timeout(LAST_WORDS, &mut accepting).await;

@@ -32,6 +32,8 @@ const DEFAULT_PORT: u16 = 5900;
 const DONE: u64 = 0;
 /// The application error code of a connection whose peer does not keep the bridge's protocol.
 const INVALID: u64 = 1;
+/// The application error code of a connection that ends because the server's end does, which may be started again.
+const RESTARTING: u64 = 2;
 /// When a connection counts as lost.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often the other end shows that it is there.

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::json;
-use sutura::{Connection, Endpoint, Incoming, Priority, ServerConfig};
+use sutura::{
+    Connection, Endpoint, EndpointConfig, Incoming, Priority, ResetKey, ServerConfig, TicketKey,
+};
 use sutura_vnc::bridge::{End, ToServer, ToViewer};
 use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard, watch};
 use tokio::task::JoinSet;
@@ -17,14 +19,14 @@ use super::doors::{Doors, Pass};
 use super::guesses::Guesses;
 use super::session::{Ending, Link, Session};
 use super::token::{self, TokenArgs};
-use super::upstream::{Knocking, Unusable, Upstream, Wants};
+use super::upstream::{self, Knocking, Unusable, Upstream, Wants};
 use super::{
-    ALPN, GAVE_WAY, HANDSHAKE_TIMEOUT, INVALID, LAST_WORDS, PASSWORD_TIMEOUT, RESUME_TIME,
-    SILENCE_TIMEOUT, STATS_INTERVAL, transport,
+    ALPN, GAVE_WAY, HANDSHAKE_TIMEOUT, INVALID, LAST_WORDS, PASSWORD_TIMEOUT, RESTARTING,
+    RESUME_TIME, SILENCE_TIMEOUT, STATS_INTERVAL, transport,
 };
-use crate::cert::IdentityArgs;
+use crate::cert::{IdentityArgs, ResetSecret};
 use crate::failure::{Exit, Failure};
-use crate::interrupt::interrupted;
+use crate::interrupt::{Stop, interrupted};
 use crate::listen::{self, Listen};
 use crate::output;
 use crate::qlog::QlogArgs;
@@ -147,8 +149,17 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     };
     let config = ServerConfig::with_single_cert(identity.chain, identity.key, &[ALPN])
         .map_err(|e| Failure::local(format!("certificate and key cannot be used: {e}")))?;
-    let (endpoint, address) = bind(args.listen, &config.transport(transport(&args.transport)))?;
+    let mut config = config.transport(transport(&args.transport));
+    let secret = args.identity.reset_secret();
+    if let Some(secret) = &secret {
+        config = config.ticket_key(TicketKey::new(secret));
+    }
+    let (endpoint, address) = bind(args.listen, &config, secret.as_ref())?;
     args.qlog.watch(&endpoint, "sutura vnc serve");
+    if let Err(Unusable::Password(why) | Unusable::Other(why)) = upstream::try_out(&args.to).await {
+        output::complain(&format!("{why}; viewers are told so until there is one"));
+    }
+    let interrupted = interrupted();
     announce(&args, address, &fingerprint, &origin, token.as_deref())?;
 
     let (stopping, stop) = watch::channel(false);
@@ -165,20 +176,38 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         stop,
     });
     let mut accepting = tokio::spawn(accept(endpoint.clone(), bridge));
-    interrupted().await?;
+    let stop = interrupted.await?;
     endpoint.stop_accepting();
-    // Fails if nobody is connected.
-    let _ = stopping.send(true);
+    match stop {
+        Stop::Interrupted => {
+            // Fails if nobody is connected.
+            let _ = stopping.send(true);
+        }
+        // Viewers keep what they show, and come back if it is started again.
+        Stop::Terminated => endpoint.close(RESTARTING, b"sutura vnc serve was stopped"),
+    }
     let _ = timeout(LAST_WORDS, &mut accepting).await;
     accepting.abort();
     let _ = timeout(LAST_WORDS, endpoint.wait_idle()).await;
     Ok(Exit::Success)
 }
 
-fn bind(listen: Listen, config: &ServerConfig) -> Result<(Endpoint, SocketAddr), Failure> {
+fn bind(
+    listen: Listen,
+    config: &ServerConfig,
+    secret: Option<&ResetSecret>,
+) -> Result<(Endpoint, SocketAddr), Failure> {
     let failed = |e: std::io::Error| Failure::local(format!("cannot listen on {listen}: {e}"));
-    let endpoint =
-        listen.bind(|address| Endpoint::server(config.clone(), address)).map_err(failed)?;
+    let endpoint = listen.bind(|address| {
+        // A server that is started again at the same address tells viewers that it has forgotten them. One
+        // whose port is any that is free is never at the same address again.
+        let secret = secret.filter(|_| address.port() != 0);
+        let context = address.to_string();
+        let reset_key = secret.map(|secret| ResetKey::new(secret, context.as_bytes()));
+        let limits = EndpointConfig { reset_key, ..EndpointConfig::default() };
+        Endpoint::bind(limits, Some(config.clone()), address)
+    });
+    let endpoint = endpoint.map_err(failed)?;
     let address = endpoint.local_addr().map_err(failed)?;
     Ok((endpoint, address))
 }
@@ -300,7 +329,9 @@ impl Bridge {
         let Some(wait) = self.guesses.queue(address, Instant::now()) else {
             return Err((End::Token, "too many wrong tokens from this address: wait".into()));
         };
-        sleep(wait).await;
+        if !wait.is_zero() {
+            sleep(wait).await;
+        }
         if token::same(expected, token) {
             return Ok(());
         }

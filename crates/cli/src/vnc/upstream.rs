@@ -10,9 +10,9 @@ use sutura_vnc::{Allowance, Framebuffer};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
-use super::HANDSHAKE_TIMEOUT;
 use super::pressed::Pressed;
 use super::socket::{MAX_WAITING, Socket};
+use super::{HANDSHAKE_TIMEOUT, SILENCE_TIMEOUT};
 use crate::url::Authority;
 
 /// The shortest time from one request for what has changed to the next: 60 a second.
@@ -119,6 +119,27 @@ impl Knocking {
             step.map_err(gone)?;
         }
     }
+}
+
+/// Looks whether there is an RFB server, and goes away again before that has let anybody in.
+///
+/// # Errors
+/// The server cannot be reached, or says nothing that an RFB server says first.
+pub async fn try_out(to: &Authority) -> Result<(), Unusable> {
+    let mut knocking = Knocking::connect(to).await?;
+    let said = async {
+        loop {
+            let Socket { input, output, .. } = &mut knocking.socket;
+            knocking.handshake.receive(input, output)?;
+            // The answer to its version, which is the first that it says.
+            if !output.is_empty() {
+                return Ok(());
+            }
+            knocking.socket.exchange(true).await.map_err(|e| Unusable::Other(gone(&e)))?;
+        }
+    };
+    let silent = || Err(Unusable::Other(format!("the RFB server at {to} is silent")));
+    timeout(SILENCE_TIMEOUT, said).await.unwrap_or_else(|_| silent())
 }
 
 /// The failure for a server whose connection broke.

@@ -89,6 +89,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     let relay = Relay::start(&config)
         .map_err(|e| Failure::local(format!("cannot relay from {}: {e}", args.listen)))?;
     let start = Instant::now();
+    let mut interrupted = std::pin::pin!(interrupted());
     if args.json {
         output::json(&json!({
             "listening": relay.local_addr().to_string(), "to": to.to_string(), "seed": args.seed,
@@ -98,11 +99,13 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         output::line(&format!("{} -> {to}, seed {}", relay.local_addr(), args.seed))?;
         output::line(&format!("up:   {up}\ndown: {down}"))?;
     }
-    let mut interrupted = std::pin::pin!(interrupted());
     loop {
         let pause = args.stats_every.unwrap_or(Duration::MAX);
         tokio::select! {
-            result = &mut interrupted => break result?,
+            stop = &mut interrupted => {
+                stop?;
+                break;
+            }
             () = tokio::time::sleep(pause) => report(&relay.stats(), start, args.json)?,
         }
     }

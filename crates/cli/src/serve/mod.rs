@@ -180,6 +180,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         alt_svc: Some(format!("h3=\":{}\"; ma=86400", address.port())),
         log: Log { enabled: args.verbose },
     });
+    let first = interrupted();
     announce(&args, address, (&fingerprint, public_key), &origin)?;
 
     let (stop, stopped) = watch::channel(false);
@@ -192,14 +193,16 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     };
     let over_quic = h3::accept(endpoint.clone(), service, stopped, args.early_data, accepted);
     let mut over_quic = tokio::spawn(over_quic);
-    interrupted().await?;
+    first.await?;
     endpoint.stop_accepting();
     over_tcp.abort();
     // Fails if the server task has ended; then there is nothing to stop.
     let _ = stop.send(true);
     tokio::select! {
         _ = tokio::time::timeout(DRAIN_TIMEOUT, &mut over_quic) => {}
-        result = interrupted() => result?,
+        again = interrupted() => {
+            again?;
+        }
     }
     over_quic.abort();
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, endpoint.wait_idle()).await;

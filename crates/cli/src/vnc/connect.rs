@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::doors::Doors;
 use super::token::TokenArgs;
 use super::{ALPN, DEFAULT_PORT, DONE, HANDSHAKE_TIMEOUT, LAST_WORDS, stopped, transport, viewer};
 use crate::connect::Connector;
@@ -21,7 +22,7 @@ use crate::transport::TransportArgs;
 use crate::trust::TrustArgs;
 use crate::url::Authority;
 
-/// Most viewers at a time.
+/// Most viewers at a time, and most of one network that is not this machine: 48.
 const MAX_VIEWERS: usize = 64;
 
 const NO_TOKEN: &str = "no token: `sutura vnc serve` prints it when it starts; give it by --token-file FILE or \
@@ -95,12 +96,13 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         |e: std::io::Error| Failure::local(format!("cannot listen on {}: {e}", args.listen));
     let listener = TcpListener::bind(&args.listen).await.map_err(unusable)?;
     let address = listener.local_addr().map_err(unusable)?;
+    let interrupted = interrupted();
     announce(&args, address)?;
     let (authority, stats, json) = (args.host, args.stats, args.json);
     let (stopping, stop) = watch::channel(false);
     let context = Arc::new(Context { connector, authority, token, stats, json, stop });
     let mut accepting = tokio::spawn(accept(listener, context.clone()));
-    interrupted().await?;
+    interrupted.await?;
     // Viewers are told by the end of their connections.
     let _ = stopping.send(true);
     let _ = timeout(LAST_WORDS, &mut accepting).await;
@@ -117,17 +119,21 @@ fn announce(args: &Args, address: SocketAddr) -> Result<(), Failure> {
 }
 
 async fn accept(listener: TcpListener, context: Arc<Context>) {
-    let mut viewers = JoinSet::new();
+    let (mut viewers, doors) = (JoinSet::new(), Doors::new(MAX_VIEWERS));
     let mut stop = context.stop.clone();
     loop {
         tokio::select! {
             () = stopped(&mut stop) => break,
-            accepted = listener.accept(), if viewers.len() < MAX_VIEWERS => match accepted {
+            accepted = listener.accept() => match accepted {
                 Ok((tcp, remote)) => {
+                    let Some(pass) = doors.enter(remote.ip()) else {
+                        output::complain(&format!("{remote}: there are too many viewers already"));
+                        continue;
+                    };
                     let context = context.clone();
                     viewers.spawn(async move {
                         let name = remote.to_string();
-                        match viewer::show(tcp, &context, &name).await {
+                        match viewer::show(tcp, &context, &name, &pass).await {
                             Ok(()) => output::note(&format!("{name}: left")),
                             Err(why) => output::complain(&format!("{name}: {why}")),
                         }

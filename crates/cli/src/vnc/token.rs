@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rustls::crypto::ring::default_provider;
+use subtle::ConstantTimeEq;
 
 use crate::cert::write_private;
 use crate::failure::{Exit, Failure};
@@ -93,10 +94,10 @@ pub fn random<const N: usize>() -> Result<[u8; N], Failure> {
     Ok(bytes)
 }
 
-/// Whether two tokens are the same. The time it takes says nothing about where they differ.
+/// Whether two tokens are the same. The time it takes says nothing about where they differ, only whether they have
+/// the same length.
 pub fn same(a: &str, b: &str) -> bool {
-    let differ = a.bytes().zip(b.bytes()).fold(0, |differ, (a, b)| differ | (a ^ b));
-    a.len() == b.len() && differ == 0
+    a.as_bytes().ct_eq(b.as_bytes()).into()
 }
 
 #[cfg(test)]

@@ -228,6 +228,9 @@ pub mod fuzz {
     pub use crate::endpoint::network_fuzz::endpoints;
     pub use crate::groups::fuzz::groups;
     pub use crate::wire::fuzz::*;
+    // What a client of one's own needs to build packets and to read them.
+    pub use crate::wire::frame::{encode_ack, encode_symbol_ack};
+    pub use crate::wire::{coding, packet, range_set};
 }
 
 #[cfg(doctest)]

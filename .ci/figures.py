@@ -19,7 +19,7 @@ ARRAY = re.compile(r"\bconst (\w+): \[[^;\]]+; (\d+)\] =")
 UNIT = rf"(?: ({'|'.join(UNITS)})\b)?"
 NAMED = re.compile(rf"`([A-Z]\w*_[A-Z_\d]+)`(?:,|:| is| of) ({DIGITS}){UNIT}")
 IN_PARENTHESES = re.compile(rf"({DIGITS}){UNIT}(?: [a-z]+)?\s\(`([A-Z]\w*_[A-Z_\d]+)`\)")
-MARK = re.compile(r"(?<!`)<!-- (from|count) (\S+?)(?: (\S+))?: ([^>]*?) -->", re.DOTALL)
+MARK = re.compile(r"(?<!`)<!-- from (\S+): ([^>]*?) -->", re.DOTALL)
 # How far a bound may be from what is said of it: 65,539 bytes are 64 KiB.
 TOLERANCE = 0.001
 
@@ -189,35 +189,21 @@ def wrong_marks(text, document, root):
     """What is wrong with the marked numbers of a document, and how many there are."""
     wrong, compared = [], 0
     for mark in MARK.finditer(text):
-        kind, where, pattern, listed = mark.groups()
+        where, listed = mark.groups()
         line = text.count("\n", 0, mark.start()) + 1
         prose = paragraph_before(text, mark.start())
-        source = None
-        if kind == "from":
-            path = (root / document).parent / where
-            source = path.read_text(encoding="utf-8") if path.is_file() else None
-            if source is None:
-                wrong.append((line, f"there is no {where}"))
-                continue
+        path = (root / document).parent / where
+        if not path.is_file():
+            wrong.append((line, f"there is no {where}"))
+            continue
+        source = path.read_text(encoding="utf-8")
         for shown in re.split(r",\s+", listed):
             compared += 1
             if not shows(prose, shown):
                 wrong.append((line, f"{shown} is not in the text before the mark"))
-            elif kind == "from" and not shows(source, shown):
+            elif not shows(source, shown):
                 wrong.append((line, f"{shown} is not in {where}"))
-            elif kind == "count":
-                actual = count(root, where, pattern)
-                if actual != int(shown.replace(",", "")):
-                    wrong.append((line, f"there are {actual} of {where} {pattern or ''}, not {shown}"))
     return wrong, compared
-
-
-def count(root, glob, pattern):
-    """The number of files, or of matches in them."""
-    files = [path for path in root.glob(glob) if path.is_file()]
-    if pattern is None:
-        return len(files)
-    return sum(len(re.findall(pattern, path.read_text(encoding="utf-8"), re.MULTILINE)) for path in files)
 
 
 def main(root):

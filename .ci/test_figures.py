@@ -5,7 +5,7 @@ import pathlib
 import tempfile
 import unittest
 
-from figures import Sources, count, number, said_in, shows, wrong_bounds, wrong_marks, wrong_sentences
+from figures import Sources, number, said_in, shows, wrong_bounds, wrong_marks, wrong_sentences
 
 SOURCES = Sources([
     ("crates/proto/src/a.rs", "const MAX_A: usize = 64 << 10;\npub(crate) const MAX_B: u64 = MAX_A as u64 + 3;\n"),
@@ -84,12 +84,6 @@ class Marks(unittest.TestCase):
             self.assertNotEqual(self.complaints(f"{prose}\n<!-- from results/x.md: {mark} -->\n"), [], prose)
         self.assertNotEqual(self.complaints("1\n<!-- from results/y.md: 1 -->"), [], "no such page")
         self.assertNotEqual(self.complaints("1.362\n\nelsewhere\n<!-- from results/x.md: 1.362 -->"), [])
-
-    def test_things_are_counted(self):
-        mark = "<!-- count docs/results/*.md"
-        self.assertEqual(self.complaints(f"1 page\n{mark}: 1 -->"), [])
-        self.assertNotEqual(self.complaints(f"2 pages\n{mark}: 2 -->"), [])
-        self.assertEqual(count(self.root, "docs/**/*.md", r"\d\.\d"), 2)
 
     def test_a_number_is_not_part_of_another(self):
         self.assertTrue(shows("from 19.34 on", "19.3"))

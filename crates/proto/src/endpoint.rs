@@ -2,10 +2,12 @@
 //! It owns none of them.
 
 mod accept;
+pub(crate) mod admission_fuzz;
 pub(crate) mod fuzz;
 mod half_open;
 mod incoming;
 pub(crate) mod network_fuzz;
+mod offenders;
 mod received_tokens;
 mod token;
 
@@ -22,8 +24,9 @@ use crate::peers::Peers;
 use crate::reset::{ResetKey, Resets};
 use crate::version::Version;
 use crate::wire::packet::{self, HeaderRules, Invariants, Packet, PacketType};
-use half_open::{HalfOpen, Rank};
+use half_open::{HalfOpen, Network, Rank};
 pub use incoming::Incoming;
+use offenders::Offenders;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 use received_tokens::ReceivedTokens;
@@ -116,6 +119,7 @@ pub struct Endpoint {
     /// packets. The peer chooses some of the keys, so the hasher is randomly keyed.
     routes: HashMap<ConnectionId, ConnectionHandle>,
     half_open: HalfOpen,
+    offenders: Offenders,
     /// Connections given up to make room, of which the application has not been told.
     given_up: VecDeque<ConnectionHandle>,
     /// Whether clients are let in.
@@ -150,6 +154,7 @@ impl Endpoint {
             connections: Slab::new(),
             routes: HashMap::new(),
             half_open: HalfOpen::default(),
+            offenders: Offenders::default(),
             given_up: VecDeque::new(),
             tokens,
             received_tokens: ReceivedTokens::default(),
@@ -171,8 +176,7 @@ impl Endpoint {
         self.tokens.set_key(now, key);
     }
 
-    /// How many handshakes of clients are in progress.
-    #[cfg(test)]
+    /// How many handshakes of clients are in progress, or have failed and are not over yet.
     pub(crate) fn half_open(&self) -> usize {
         self.half_open.len()
     }
@@ -379,10 +383,16 @@ impl Endpoint {
                     self.half_open.remove(rank);
                 }
             }
+            EndpointEvent::HandshakeFailed => {
+                entry.half_open = entry.half_open.map(|rank| self.half_open.fail(rank));
+            }
             EndpointEvent::NewToken(token) => {
                 if let Some(server_name) = &entry.server_name {
                     self.received_tokens.insert(server_name, token);
                 }
+            }
+            EndpointEvent::Blamed(address, now) => {
+                self.offenders.blame(now, Network::from(address));
             }
             EndpointEvent::Learned(address, losses) => self.peers.learn(address, losses),
             EndpointEvent::Drained => {

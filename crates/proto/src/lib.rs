@@ -137,7 +137,8 @@ pub use recovery::pto::MAX_PROBE_TIMEOUT;
 pub use reset::ResetKey;
 pub use streams::delivery::Chunk;
 pub use streams::{
-    ClosedStream, Outcome, Read, ReadError, ResetAtError, StreamEvent, StreamStats, WriteError,
+    ClosedStream, Outcome, Read, ReadError, ResetAtError, StreamEvent, StreamStats, Uptake,
+    WriteError,
 };
 pub use sutura_schedule::{Priority, Scheme, Urgency};
 pub use version::Version;
@@ -224,6 +225,7 @@ pub mod fuzz {
     //! Entry points for fuzzers and measurements.
     pub use crate::connection::fuzz::connection;
     pub use crate::connection::target::Target;
+    pub use crate::endpoint::admission_fuzz::admission;
     pub use crate::endpoint::fuzz::tokens;
     pub use crate::endpoint::network_fuzz::endpoints;
     pub use crate::groups::fuzz::groups;

@@ -39,6 +39,9 @@ const DECODE_ERROR: u8 = 50;
 /// The TLS alert for a message without an extension that must be there.
 const MISSING_EXTENSION: u8 = 109;
 
+/// The TLS alert for a client with which the server shares no application protocol.
+const NO_APPLICATION_PROTOCOL: u8 = 120;
+
 /// A TLS configuration that cannot be used for QUIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
@@ -281,6 +284,14 @@ impl ServerCryptoConfig for RustlsServerConfig {
 
     fn client_parameters<'a>(&self, handshake: &'a [u8]) -> Option<&'a [u8]> {
         client_hello::transport_parameters(handshake)
+    }
+
+    fn refusal(&self, handshake: &[u8]) -> Option<TransportErrorCode> {
+        // Those of both versions are the same.
+        let known = &self.tls.get(Version::V1).alpn_protocols;
+        let ours = |protocol: &[u8]| known.iter().any(|ours| ours == protocol);
+        let shared = client_hello::protocols(handshake)?.any(ours);
+        (!shared).then_some(TransportErrorCode::crypto(NO_APPLICATION_PROTOCOL))
     }
 
     fn initial_keys(&self, version: u32, dcid: &ConnectionId) -> Result<Keys, StartError> {

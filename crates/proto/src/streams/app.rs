@@ -386,6 +386,23 @@ impl Streams {
         self.send_half(id).is_some_and(SendHalf::has_unsent)
     }
 
+    /// How far the peer has taken what was written on a stream; `None` if nothing of that is held any more.
+    pub fn uptake(&self, id: StreamId) -> Option<super::Uptake> {
+        let send =
+            self.send_half(id).filter(|send| send.is_sending() && send.buffer.retained() > 0)?;
+        Some(super::Uptake {
+            acked: send.buffer.acked_prefix(),
+            credit: send.max_data(),
+            is_blocked: send.is_blocked(),
+        })
+    }
+
+    /// How many bytes the peer lets this end send on all streams.
+    #[must_use]
+    pub fn max_data(&self) -> u64 {
+        self.out.credit.limit()
+    }
+
     pub(super) fn send_half(&self, id: StreamId) -> Option<&SendHalf> {
         self.table.get(id).and_then(|stream| stream.send.as_ref())
     }

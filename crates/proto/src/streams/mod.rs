@@ -115,6 +115,17 @@ impl PeerLimits {
     }
 }
 
+/// How far the peer has taken what was written on a stream of which something is still held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Uptake {
+    /// Every byte below this offset was acknowledged.
+    pub acked: u64,
+    /// The first offset that the peer does not let this end send (MAX_STREAM_DATA).
+    pub credit: u64,
+    /// Whether bytes wait for the peer to raise that.
+    pub is_blocked: bool,
+}
+
 /// The outcome of a sending half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {

@@ -73,8 +73,8 @@ impl Egress {
             }
             None => self.write_bare(pending, slot, out, tokens),
         };
-        if let (Some(message), Some(session)) = (message, session) {
-            self.leave_if_sent(pending.id, message, session);
+        if let Some(message) = message.filter(|_| session.is_some()) {
+            self.leave_if_sent(pending.id, message);
         }
         wrote
     }

@@ -31,7 +31,7 @@ use crate::fec::{
 use crate::ids::{MessageId, StreamId};
 use crate::loss_reaction::LossReaction;
 use crate::recovery::token::Token;
-use crate::streams::{ClosedStream, Streams, Unsent, Withdrawn};
+use crate::streams::{ClosedStream, Streams, Withdrawn};
 use crate::wire::frame::SymbolAck;
 use held::HeldFrames;
 use messages::MessageTable;
@@ -160,9 +160,8 @@ impl Egress {
     ) -> Result<(), ClosedStream> {
         let changed = self.streams.protection(id) != protection.as_ref();
         self.streams.protect(id, protection)?;
-        if let Some(session) = self.streams.session(id).filter(|_| changed) {
+        if changed {
             self.streams.set_session(id, None);
-            self.sessions.detach(session, id);
         }
         Ok(())
     }
@@ -208,21 +207,19 @@ impl Egress {
         let is_awake = |wanted: &&Protection| wanted.factory().sleeps(path, terms).is_none();
         let wanted = streams.protection(id).filter(is_awake)?;
         let kind = if streams.message_id(id).is_some() { Kind::Messages } else { Kind::Streams };
-        let is_member = |id| streams.session(id).is_some();
-        let session = self.sessions.attach(id, kind, wanted, is_member);
+        let session = self.sessions.attach(kind, wanted, |session| streams.members(session));
         self.streams.set_session(id, session);
         session
     }
 
     /// A message of which nothing waits to be sent leaves its session, so that no decision visits all
     /// messages on their way. It joins one again if some of it is sent again as bare data.
-    fn leave_if_sent(&mut self, id: StreamId, message: MessageId, session: u16) {
+    fn leave_if_sent(&mut self, id: StreamId, message: MessageId) {
         if self.streams.owes(id) {
             return;
         }
         self.messages.sent(message, self.streams.unsent(id).peer_buffer);
         self.streams.set_session(id, None);
-        self.sessions.detach(session, id);
     }
 
     /// Whether data that is sent now becomes a source symbol of `session`.
@@ -237,8 +234,7 @@ impl Egress {
     }
 
     fn surroundings_if(&self, idle: bool, session: u16, path: &PathView) -> Surroundings {
-        let streams = self.sessions.streams_of(session).iter().map(|id| self.streams.unsent(*id));
-        let all = streams.fold(Unsent::default(), Unsent::and);
+        let all = self.streams.unsent_of(session);
         // Messages join their session when they are first sent, and leave it when all of them was.
         let (fresh, sent_buffer) = match self.sessions.kind(session) {
             Some(Kind::Messages) => (self.messages.fresh_bytes(), self.messages.sent_buffer()),
@@ -317,10 +313,10 @@ impl Egress {
         Ok(count)
     }
 
-    /// How many streams the coding sessions visit to decide.
+    /// How many streams belong to coding sessions.
     #[cfg(test)]
     pub fn session_members(&self) -> usize {
-        self.sessions.members()
+        (0..crate::fec::MAX_SEND_SESSIONS).map(|session| self.streams.members(session)).sum()
     }
 
     /// Queues a symbol again, as a probe would.

@@ -20,6 +20,8 @@ pub use recv::{MAX_SYMBOL_SIZE, ReceiveSessions};
 pub use redundancy::Protection;
 #[cfg(test)]
 pub use send::MAX_ENCODER_BYTES;
+#[cfg(test)]
+pub use send::MAX_SEND_SESSIONS;
 pub use send::{LostSymbol, RepairBid, SendSessions};
 pub(crate) use session::{Contents, Evicted, Kind, NewSymbol, Surroundings};
 pub use stats::{CodingCounts, FecStats, ProtectionStats};

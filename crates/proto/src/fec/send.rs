@@ -128,12 +128,6 @@ impl SendSessions {
         self.sessions.iter().all(Session::is_quiet)
     }
 
-    /// How many streams belong to all sessions together.
-    #[cfg(test)]
-    pub fn members(&self) -> usize {
-        self.sessions.iter().map(|s| s.streams.len()).sum()
-    }
-
     /// Counters.
     pub fn stats(&self) -> FecStats {
         let (can_send, held) = (self.is_enabled(), self.held);
@@ -174,33 +168,27 @@ impl SendSessions {
         self.sessions.get_mut(usize::from(id))
     }
 
-    /// Assigns a session to a stream that wants `protection`: an idle one, a new one, or one that
-    /// already protects other streams in the same way. `None` if there is none, or if the peer has
-    /// no decoder; the stream is not protected then. Messages rather share a session.
+    /// Assigns a session to data of this kind that wants `protection`: an idle one, a new one, or one
+    /// that already protects other streams in the same way. `None` if there is none, or if the peer
+    /// has no decoder; the data is not protected then. Messages rather share a session.
     ///
-    /// `is_member` returns whether a stream that joined a session still sends in one.
+    /// `members` returns how many streams belong to a session.
     pub fn attach(
         &mut self,
-        id: StreamId,
         kind: Kind,
         protection: &Protection,
-        is_member: impl Fn(StreamId) -> bool,
+        members: impl Fn(u16) -> usize,
     ) -> Option<u16> {
-        for session in &mut self.sessions {
-            session.streams.retain(|id| is_member(*id));
-        }
-        let index = self.find(kind, protection)?;
-        self.sessions.get_mut(index)?.streams.push(id);
-        u16::try_from(index).ok()
-    }
-
-    /// Assigns a session to datagrams that want `protection`, if one is free.
-    pub fn attach_datagrams(&mut self, protection: &Protection) -> Option<u16> {
-        u16::try_from(self.find(Kind::Datagrams, protection)?).ok()
+        u16::try_from(self.find(kind, protection, members)?).ok()
     }
 
     /// A session for data of this kind. It may be in use by others of the kind.
-    fn find(&mut self, kind: Kind, protection: &Protection) -> Option<usize> {
+    fn find(
+        &mut self,
+        kind: Kind,
+        protection: &Protection,
+        members: impl Fn(u16) -> usize,
+    ) -> Option<usize> {
         let limits = self.limits?;
         let alike = |s: &Session| s.kind == kind && s.protection == *protection;
         let shared = match kind {
@@ -210,7 +198,9 @@ impl SendSessions {
         if shared.is_some() {
             return shared;
         }
-        if let Some(free) = self.sessions.iter().position(Session::is_free) {
+        if let Some(free) =
+            (0..).zip(&self.sessions).position(|(number, s)| members(number) == 0 && s.is_settled())
+        {
             self.sessions.get_mut(free)?.reuse(protection.clone(), kind);
             return Some(free);
         }
@@ -220,12 +210,8 @@ impl SendSessions {
             self.sessions.push(Session::new(number, limits, room, protection.clone(), kind));
             return Some(session);
         }
-        self.least_loaded(alike)
-    }
-
-    fn least_loaded(&self, eligible: impl Fn(&Session) -> bool) -> Option<usize> {
-        let candidates = self.sessions.iter().enumerate().filter(|(_, s)| eligible(s));
-        candidates.min_by_key(|(_, s)| s.streams.len()).map(|(i, _)| i)
+        let eligible = (0u16..).zip(&self.sessions).filter(|(_, s)| alike(s));
+        eligible.map(|(number, _)| number).min_by_key(|number| members(*number)).map(usize::from)
     }
 
     /// Whose data a session protects.
@@ -233,21 +219,9 @@ impl SendSessions {
         self.sessions.get(usize::from(session)).map(|s| s.kind)
     }
 
-    /// The streams that belong to a session.
-    pub fn streams_of(&self, session: u16) -> &[StreamId] {
-        self.sessions.get(usize::from(session)).map_or(&[], |s| &s.streams)
-    }
-
     /// Streams whose data a repair symbol of `session` would protect.
     pub fn protected_by(&self, session: u16) -> impl Iterator<Item = StreamId> + '_ {
         self.sessions.get(usize::from(session)).into_iter().flat_map(Session::protected_streams)
-    }
-
-    /// A stream left its session.
-    pub fn detach(&mut self, session: u16, id: StreamId) {
-        if let Some(session) = self.session(session) {
-            session.streams.retain(|stream| *stream != id);
-        }
     }
 
     /// Datagrams no longer use `session`. It is free once what was sent in it is settled.

@@ -154,8 +154,6 @@ pub(super) struct Session {
     pub(super) counts: CodingCounts,
     /// The policy's reason as the observer knows it; `None` if it does not know the policy.
     reported: Option<Option<Reason>>,
-    /// Streams that belong to the session. Messages do only while some of them waits to be sent.
-    pub(super) streams: Vec<StreamId>,
     /// Symbols in the encoder's window, oldest first.
     symbols: VecDeque<Symbol>,
     /// What those of the symbols carry that are not [`SymbolState::Done`].
@@ -199,7 +197,6 @@ impl Session {
             kind,
             counts: CodingCounts::default(),
             reported: None,
-            streams: Vec::new(),
             symbols: VecDeque::new(),
             carried: Carried::default(),
             done: RangeSet::default(),
@@ -216,9 +213,10 @@ impl Session {
         }
     }
 
-    /// Whether nobody uses the session and everything sent in it is settled.
-    pub(super) fn is_free(&self) -> bool {
-        self.streams.is_empty() && self.kind != Kind::Datagrams && self.is_quiet()
+    /// Whether everything sent in the session is settled, and no datagrams use it. It is free if no
+    /// stream belongs to it either.
+    pub(super) fn is_settled(&self) -> bool {
+        self.kind != Kind::Datagrams && self.is_quiet()
     }
 
     /// Reuses the session for data with another protection.

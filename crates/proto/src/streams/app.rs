@@ -307,7 +307,7 @@ impl Streams {
     /// Whether data sent on the stream is, or is going to be, protected.
     #[must_use]
     pub fn is_protected(&self, id: StreamId) -> bool {
-        self.send_half(id).is_some_and(|send| send.protection.is_some() || send.session.is_some())
+        self.send_half(id).is_some_and(|send| send.protection.is_some() || send.session().is_some())
     }
 
     /// Announces that what is written next on the stream is one message.
@@ -336,14 +336,17 @@ impl Streams {
     /// Sets the erasure-coding session that the stream belongs to.
     pub fn set_session(&mut self, id: StreamId, session: Option<u16>) {
         if let Some(send) = self.table.get_mut(id).and_then(|stream| stream.send.as_mut()) {
-            send.session = session;
+            match session {
+                Some(session) => self.out.members.join(send, session),
+                None => self.out.members.leave(send),
+            }
         }
     }
 
     /// The erasure-coding session that the stream belongs to.
     #[must_use]
     pub fn session(&self, id: StreamId) -> Option<u16> {
-        self.send_half(id).and_then(|send| send.session)
+        self.send_half(id).and_then(SendHalf::session)
     }
 
     /// Total number of streams of that direction that the peer may have opened so far.
@@ -423,7 +426,7 @@ impl Streams {
         while let Some(id) = self.out.pool.wake() {
             let Some(stream) = self.table.get_mut(id) else { continue };
             let Some(send) = &mut stream.send else { continue };
-            send.pool_queued = false;
+            send.pool_turn = None;
             if send.buffer.room() > 0 && send.take_wants_room() {
                 Self::push_writable(&mut self.events, stream);
             }

@@ -13,6 +13,7 @@ pub mod delivery;
 mod encode;
 mod events;
 mod flow;
+mod members;
 mod messages;
 mod receive;
 mod recv;
@@ -33,7 +34,6 @@ pub use encode::Length;
 pub use events::StreamEvent;
 pub use messages::{EndedMessage, NewMessage};
 pub use transmit::{Backlog, Pending, Withdrawn};
-pub use unsent::Unsent;
 
 pub use crate::fec::Protection;
 use crate::ids::{Dir, MessageId, Side, StreamId};

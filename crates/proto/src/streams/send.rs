@@ -1,6 +1,7 @@
 //! The sending part of a stream (RFC 9000 section 3.1).
 
 use super::Protection;
+use super::members::Membership;
 use super::messages::Messages;
 use super::send_buffer::SendBuffer;
 use super::send_pool::{STREAM_RESERVE, SendPool};
@@ -143,7 +144,8 @@ pub(super) struct SendHalf {
     wants_room: bool,
     pub(super) priority: Priority,
     pub(super) protection: Option<Protection>,
-    pub(super) session: Option<u16>,
+    /// The coding session that the stream belongs to.
+    pub(super) membership: Option<Box<Membership>>,
     pub(super) messages: Messages,
     /// The message that the stream was opened for.
     pub(super) message: Option<MessageId>,
@@ -153,8 +155,8 @@ pub(super) struct SendHalf {
     pub(super) fresh: bool,
     /// Bytes of the buffer that count against the connection's pool.
     pub(super) pooled: usize,
-    /// The stream is in the pool's queue of streams that found no room.
-    pub(super) pool_queued: bool,
+    /// The stream's turn in the pool's queue of streams that found no room, if it is there.
+    pub(super) pool_turn: Option<u64>,
     /// The stream is in the queue of bare FINs.
     pub(super) fin_queued: bool,
 }
@@ -175,13 +177,13 @@ impl SendHalf {
             wants_room: false,
             priority: Priority::default(),
             protection,
-            session: None,
+            membership: None,
             messages: Messages::default(),
             message: None,
             scheduled: false,
             fresh: false,
             pooled: 0,
-            pool_queued: false,
+            pool_turn: None,
             fin_queued: false,
         }
     }

@@ -6,7 +6,7 @@
 
 use super::send::SendHalf;
 use crate::ids::StreamId;
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 /// Bytes that a stream may always hold (within its own limit), even if the connection's limit is
 /// used up.
@@ -19,13 +19,15 @@ pub(super) const STREAM_RESERVE: usize = 64 * 1024;
 pub(super) struct SendPool {
     limit: usize,
     used: usize,
-    /// Streams that found no room, each once.
-    waiting: VecDeque<StreamId>,
+    /// Streams that found no room, each once, by turn.
+    waiting: BTreeMap<u64, StreamId>,
+    /// The turn of the next stream that finds no room.
+    next: u64,
 }
 
 impl SendPool {
     pub(super) fn new(limit: usize) -> Self {
-        Self { limit, used: 0, waiting: VecDeque::new() }
+        Self { limit, used: 0, waiting: BTreeMap::new(), next: 0 }
     }
 
     /// Number of bytes that a stream which holds `retained` bytes may add.
@@ -40,8 +42,10 @@ impl SendPool {
 
     /// Queues a stream that found no room behind the others.
     pub(super) fn queue(&mut self, id: StreamId, send: &mut SendHalf) {
-        if !std::mem::replace(&mut send.pool_queued, true) {
-            self.waiting.push_back(id);
+        if send.pool_turn.is_none() {
+            send.pool_turn = Some(self.next);
+            self.waiting.insert(self.next, id);
+            self.next += 1;
         }
     }
 
@@ -52,12 +56,14 @@ impl SendPool {
         if free < (self.limit / 4).max(1) {
             return None;
         }
-        self.waiting.pop_front()
+        self.waiting.pop_first().map(|(_, id)| id)
     }
 
     /// Removes a waiting stream that is over.
-    pub(super) fn forget(&mut self, id: StreamId) {
-        self.waiting.retain(|waiting| *waiting != id);
+    pub(super) fn forget(&mut self, send: &mut SendHalf) {
+        if let Some(turn) = send.pool_turn.take() {
+            self.waiting.remove(&turn);
+        }
     }
 
     /// Number of bytes that all streams hold.

@@ -3,6 +3,7 @@
 use super::control::Control;
 use super::encode::{self, Length};
 use super::flow::SendCredit;
+use super::members::Members;
 use super::resend_order::{Precedence, ResendOrder};
 use super::send::{Completion, LostFrame, NextLost, SendHalf};
 use super::send_pool::SendPool;
@@ -103,6 +104,8 @@ pub(super) struct Outgoing {
     pub(super) credit: SendCredit,
     /// The connection's limit for send buffers.
     pub(super) pool: SendPool,
+    /// Which coding session each stream belongs to.
+    pub(super) members: Members,
     /// Number of streams with new bytes that their own flow control allows to send.
     fresh: usize,
     /// Streams that have only FIN left to send. A FIN needs no flow-control credit, so it does not
@@ -122,6 +125,7 @@ impl Outgoing {
             order,
             credit: SendCredit::default(),
             pool: SendPool::new(send_buffer),
+            members: Members::default(),
             fresh: 0,
             fins: VecDeque::new(),
         }
@@ -184,10 +188,12 @@ impl Outgoing {
         self.fresh = (self.fresh + usize::from(fresh)).saturating_sub(usize::from(before));
     }
 
-    /// Updates the pool after the contents of a stream's send buffer changed.
+    /// Updates the pool and the sums of the stream's session after the contents of a stream's send
+    /// buffer, or its state, changed.
     fn account(&mut self, send: &mut SendHalf) {
         let retained = send.buffer.retained();
         self.pool.account(std::mem::replace(&mut send.pooled, retained), retained);
+        self.members.update(send);
     }
 
     /// Removes a stream that is over.
@@ -197,10 +203,9 @@ impl Outgoing {
             self.order.dequeued(id.0, 0);
         }
         self.account(send);
+        self.members.leave(send);
         self.count_fresh(send, false);
-        if send.pool_queued {
-            self.pool.forget(id);
-        }
+        self.pool.forget(send);
         self.scheduler.remove(id.0);
         self.order.remove(id.0);
     }

@@ -1,11 +1,12 @@
 //! What streams still have to send, for those who plan ahead.
 
 use super::Streams;
+use super::send::SendHalf;
 use crate::fec::redundancy::Message;
 use crate::ids::StreamId;
 
 /// What one stream, or several of them, still have to send.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unsent {
     /// Whether there are new bytes to send that the streams' own flow control allows.
     pub is_sendable: bool,
@@ -19,9 +20,20 @@ pub struct Unsent {
 }
 
 impl Unsent {
+    /// What a stream still has to send.
+    pub(super) fn of(send: &SendHalf) -> Self {
+        let unsent = || send.buffer.end().saturating_sub(send.buffer.unsent());
+        Self {
+            is_sendable: send.new_bytes() > 0,
+            bytes: if send.is_sending() { unsent() } else { 0 },
+            peer_buffer: send.max_data().saturating_sub(send.buffer.acked_prefix()),
+            message: send.messages.newest(),
+        }
+    }
+
     /// This and what a later stream has to send.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
+    #[cfg(test)]
+    fn and(self, other: Self) -> Self {
         Self {
             is_sendable: self.is_sendable || other.is_sendable,
             bytes: self.bytes.saturating_add(other.bytes),
@@ -35,13 +47,31 @@ impl Streams {
     /// What the stream still has to send; nothing if it has no sending part.
     #[must_use]
     pub fn unsent(&self, id: StreamId) -> Unsent {
-        let Some(send) = self.send_half(id) else { return Unsent::default() };
-        let unsent = || send.buffer.end().saturating_sub(send.buffer.unsent());
-        Unsent {
-            is_sendable: send.new_bytes() > 0,
-            bytes: if send.is_sending() { unsent() } else { 0 },
-            peer_buffer: send.max_data().saturating_sub(send.buffer.acked_prefix()),
-            message: send.messages.newest(),
-        }
+        self.send_half(id).map(Unsent::of).unwrap_or_default()
+    }
+
+    /// What the streams of a coding session still have to send. The last of them is the one that
+    /// joined last.
+    #[must_use]
+    pub fn unsent_of(&self, session: u16) -> Unsent {
+        #[cfg(test)]
+        assert_eq!(self.out.members.unsent(session), self.visit_unsent(session));
+        self.out.members.unsent(session)
+    }
+
+    /// The same, computed by visiting every stream. This checks the sums.
+    #[cfg(test)]
+    fn visit_unsent(&self, session: u16) -> Unsent {
+        let sending = self.table.iter().filter_map(|stream| stream.send.as_ref());
+        let mut members: Vec<_> = sending.filter(|send| send.session() == Some(session)).collect();
+        members.sort_by_key(|send| send.turn());
+        assert_eq!(members.len(), self.members(session));
+        members.into_iter().map(Unsent::of).fold(Unsent::default(), Unsent::and)
+    }
+
+    /// Number of streams that belong to a coding session.
+    #[must_use]
+    pub fn members(&self, session: u16) -> usize {
+        self.out.members.count(session)
     }
 }

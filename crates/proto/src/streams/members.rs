@@ -1,0 +1,135 @@
+//! Which streams belong to which coding session, and what the streams of a session have to send
+//! together.
+//!
+//! The sums are kept as streams join, change and leave, so that nobody visits the streams of a
+//! session: a peer can bring hundreds into one.
+
+use super::send::SendHalf;
+use super::unsent::Unsent;
+use crate::fec::redundancy::Message;
+use std::collections::BTreeMap;
+
+/// A stream's place in a session.
+#[derive(Debug)]
+pub(super) struct Membership {
+    session: u16,
+    /// The order in which the session's streams joined.
+    turn: u64,
+    /// What the sums of the session contain of the stream.
+    counted: Unsent,
+}
+
+/// The streams of one session.
+#[derive(Debug, Default)]
+struct Group {
+    streams: usize,
+    /// Number of streams with new bytes that their own flow control allows to send.
+    sendable: usize,
+    /// The sum of [`Unsent::bytes`].
+    bytes: u128,
+    /// The sum of [`Unsent::peer_buffer`].
+    peer_buffer: u128,
+    /// The newest message of each stream that has one, by its turn.
+    messages: BTreeMap<u64, Message>,
+}
+
+impl Group {
+    fn subtract(&mut self, unsent: &Unsent) {
+        self.sendable -= usize::from(unsent.is_sendable);
+        self.bytes -= u128::from(unsent.bytes);
+        self.peer_buffer -= u128::from(unsent.peer_buffer);
+    }
+
+    fn add(&mut self, unsent: &Unsent) {
+        self.sendable += usize::from(unsent.is_sendable);
+        self.bytes += u128::from(unsent.bytes);
+        self.peer_buffer += u128::from(unsent.peer_buffer);
+    }
+
+    fn sum(&self) -> Unsent {
+        Unsent {
+            is_sendable: self.sendable > 0,
+            bytes: u64::try_from(self.bytes).unwrap_or(u64::MAX),
+            peer_buffer: u64::try_from(self.peer_buffer).unwrap_or(u64::MAX),
+            message: self.messages.last_key_value().map(|(_, message)| *message),
+        }
+    }
+}
+
+/// The streams of all sessions, by the number of the session. There are as many as sessions:
+/// [`MAX_SEND_SESSIONS`](crate::fec::MAX_SEND_SESSIONS) at most.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    groups: Vec<Group>,
+    /// The turn of the next stream that joins.
+    next: u64,
+}
+
+impl Members {
+    /// Number of streams that belong to a session.
+    pub(super) fn count(&self, session: u16) -> usize {
+        self.groups.get(usize::from(session)).map_or(0, |group| group.streams)
+    }
+
+    /// What the streams of a session still have to send.
+    pub(super) fn unsent(&self, session: u16) -> Unsent {
+        self.groups.get(usize::from(session)).map(Group::sum).unwrap_or_default()
+    }
+
+    /// A stream joins a session; it leaves the one that it belonged to.
+    pub(super) fn join(&mut self, send: &mut SendHalf, session: u16) {
+        self.leave(send);
+        let index = usize::from(session);
+        if self.groups.len() <= index {
+            self.groups.resize_with(index + 1, Group::default);
+        }
+        let Some(group) = self.groups.get_mut(index) else { return };
+        group.streams += 1;
+        let turn = self.next;
+        self.next += 1;
+        send.membership = Some(Box::new(Membership { session, turn, counted: Unsent::default() }));
+        self.update(send);
+    }
+
+    /// A stream leaves its session, if it belongs to one.
+    pub(super) fn leave(&mut self, send: &mut SendHalf) {
+        let Some(member) = send.membership.take() else { return };
+        let Some(group) = self.groups.get_mut(usize::from(member.session)) else { return };
+        group.streams -= 1;
+        group.subtract(&member.counted);
+        group.messages.remove(&member.turn);
+    }
+
+    /// Updates the sums of a stream's session after the stream changed.
+    pub(super) fn update(&mut self, send: &mut SendHalf) {
+        let Some(mut member) = send.membership.take() else { return };
+        let now = Unsent::of(send);
+        if let Some(group) = self.groups.get_mut(usize::from(member.session))
+            && now != member.counted
+        {
+            group.subtract(&member.counted);
+            group.add(&now);
+            if now.message != member.counted.message {
+                // A stream that has announced a message always has a newest one.
+                now.message.into_iter().for_each(|message| {
+                    group.messages.insert(member.turn, message);
+                });
+            }
+            member.counted = now;
+        }
+        send.membership = Some(member);
+    }
+}
+
+impl SendHalf {
+    /// The erasure-coding session that the stream belongs to.
+    pub(super) fn session(&self) -> Option<u16> {
+        self.membership.as_ref().map(|member| member.session)
+    }
+
+    /// The order in which it joined.
+    #[cfg(test)]
+    pub(super) fn turn(&self) -> Option<u64> {
+        self.membership.as_ref().map(|member| member.turn)
+    }
+}

@@ -9,6 +9,7 @@ use super::stats::{CodingCounts, FecStats, ProtectionStats};
 use crate::config::FecConfig;
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{MessageId, StreamId, SymbolRef};
+use crate::invariant::ensure;
 use crate::loss_reaction::RepairOutlook;
 use crate::recovery::token::{StreamToken, Token};
 use crate::wire::code_id::{CodeId, CodeSet};
@@ -132,6 +133,42 @@ impl SendSessions {
     #[cfg(test)]
     pub fn members(&self) -> usize {
         self.sessions.iter().map(|s| s.streams.len()).sum()
+    }
+
+    /// The streams that belong to each session.
+    pub fn memberships(&self) -> impl Iterator<Item = (u16, StreamId)> + '_ {
+        let sessions = (0u16..).zip(&self.sessions);
+        sessions.flat_map(|(session, s)| s.streams.iter().map(move |id| (session, *id)))
+    }
+
+    /// The symbols that wait to be sent again: session, identifier and frames.
+    pub fn queued(&self) -> impl Iterator<Item = (u16, u64, &[StreamToken])> {
+        let sessions = (0u16..).zip(&self.sessions);
+        sessions.flat_map(|(session, s)| s.queued().map(move |(id, frames)| (session, id, frames)))
+    }
+
+    /// Checks what must hold of each session between any two calls.
+    ///
+    /// # Errors
+    /// The first contradiction.
+    pub fn check(&self) -> Result<(), String> {
+        let mut sessions = (0u16..).zip(&self.sessions);
+        sessions.try_for_each(|(session, s)| {
+            s.check().map_err(|wrong| format!("coding session {session}: {wrong}"))
+        })
+    }
+
+    /// Checks that no session waits for anything or has members.
+    ///
+    /// # Errors
+    /// What is left.
+    pub fn check_nothing_left(&self) -> Result<(), String> {
+        let mut sessions = (0u16..).zip(&self.sessions);
+        let left = sessions.find(|(_, s)| !s.is_quiet() || !s.streams.is_empty());
+        ensure(left.is_none(), || {
+            let (number, streams) = left.map(|(n, s)| (n, &s.streams)).unzip();
+            format!("open symbols or streams {streams:?} in session {number:?}")
+        })
     }
 
     /// Counters.

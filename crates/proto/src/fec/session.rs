@@ -183,6 +183,8 @@ pub(super) struct Session {
     used: Option<Instant>,
 }
 
+mod check;
+
 impl Session {
     pub(super) fn new(
         number: u16,

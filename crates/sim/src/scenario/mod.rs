@@ -60,6 +60,7 @@ pub struct Scenario {
     linger: Duration,
     deadline: Duration,
     disturbances: Vec<(Duration, Disturbance)>,
+    checked: bool,
     tracer: Option<MakeTracer>,
 }
 
@@ -109,6 +110,7 @@ impl Scenario {
             linger: DEFAULT_LINGER,
             deadline: DEFAULT_DEADLINE,
             disturbances: Vec::new(),
+            checked: false,
             tracer: None,
         }
     }
@@ -217,6 +219,13 @@ impl Scenario {
     #[must_use]
     pub fn disturb(mut self, at: Duration, disturbance: Disturbance) -> Self {
         self.disturbances.push((at, disturbance));
+        self
+    }
+
+    /// Checks both connections for contradictions, as [`Host::checked`] does.
+    #[must_use]
+    pub fn checked(mut self) -> Self {
+        self.checked = true;
         self
     }
 

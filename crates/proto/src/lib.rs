@@ -99,6 +99,7 @@ mod error;
 mod fec;
 pub mod groups;
 mod ids;
+mod invariant;
 mod loss_reaction;
 mod observe;
 mod path;

@@ -4,6 +4,7 @@
 mod ack_frequency;
 mod api;
 mod assemble;
+mod check;
 mod close;
 mod crypto_stream;
 mod event;

@@ -445,11 +445,7 @@ impl Connection {
             Frame::ResetStreamAt { id, code, final_size, reliable_size } => {
                 self.egress.streams.received_reset_at(id, code, final_size, reliable_size)
             }
-            Frame::StopSending { id, code } => {
-                let withdrawn = self.egress.streams.received_stop_sending(id, code)?;
-                self.egress.withdraw(&withdrawn);
-                Ok(())
-            }
+            Frame::StopSending { id, code } => self.egress.received_stop_sending(id, code),
             Frame::MaxData(max) => {
                 self.egress.streams.received_max_data(max);
                 Ok(())

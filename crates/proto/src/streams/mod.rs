@@ -33,7 +33,7 @@ pub(crate) use block::Fresh;
 pub use encode::Length;
 pub use events::StreamEvent;
 pub use messages::{EndedMessage, NewMessage};
-pub use transmit::{Backlog, Pending, Withdrawn};
+pub use transmit::{Backlog, Pending, QueuedSymbol};
 
 pub use crate::fec::Protection;
 use crate::ids::{Dir, MessageId, Side, StreamId};

@@ -61,6 +61,7 @@ pub struct Scenario {
     linger: Duration,
     deadline: Duration,
     disturbances: Vec<(Duration, Disturbance)>,
+    checked: bool,
     tracer: Option<MakeTracer>,
 }
 
@@ -110,6 +111,7 @@ impl Scenario {
             linger: DEFAULT_LINGER,
             deadline: DEFAULT_DEADLINE,
             disturbances: Vec::new(),
+            checked: false,
             tracer: None,
         }
     }
@@ -218,6 +220,13 @@ impl Scenario {
     #[must_use]
     pub fn disturb(mut self, at: Duration, disturbance: Disturbance) -> Self {
         self.disturbances.push((at, disturbance));
+        self
+    }
+
+    /// Checks both connections for contradictions, as [`Host::checked`] does.
+    #[must_use]
+    pub fn checked(mut self) -> Self {
+        self.checked = true;
         self
     }
 

@@ -188,6 +188,8 @@ impl Outgoing {
     fn account(&mut self, send: &mut SendHalf) {
         let retained = send.buffer.retained();
         self.pool.account(std::mem::replace(&mut send.pooled, retained), retained);
+        let stored = send.buffer.storage();
+        self.pool.account_storage(std::mem::replace(&mut send.stored, stored), stored);
     }
 
     /// Removes a stream that is over.
@@ -197,6 +199,7 @@ impl Outgoing {
             self.order.dequeued(id.0, 0);
         }
         self.account(send);
+        self.pool.closed(send.stored);
         self.count_fresh(send, false);
         if send.pool_queued {
             self.pool.forget(id);

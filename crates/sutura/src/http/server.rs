@@ -159,8 +159,9 @@ impl Server {
     async fn next(&mut self) -> Result<Option<(RequestStream, Fields)>, Error> {
         let next = poll_fn(|cx| {
             let mut state = self.connection.0.lock();
+            let held_back = state.holds_requests_back();
             let next = with_http(&mut state, |http, _| {
-                let next = http.next_request();
+                let next = if held_back { None } else { http.next_request() };
                 if next.is_none() {
                     http.wait_request(cx);
                 }

@@ -200,11 +200,12 @@ impl State {
         self.http.as_ref().map_or(0, |http| http.memory())
     }
 
-    /// Sets how many bytes the connection may hold.
-    pub(crate) fn set_allowance(&mut self, bytes: usize) {
+    /// Sets how many bytes the connection may hold, and how many of them the application may write until
+    /// this is called again.
+    pub(crate) fn set_allowance(&mut self, bytes: usize, burst: usize) {
         self.allowance = bytes;
         let of_requests = self.memory_of_requests();
-        self.quic.set_allowance(bytes.saturating_sub(of_requests));
+        self.quic.set_allowance(bytes.saturating_sub(of_requests), burst);
         let held_back = self.holds_requests_back();
         if let Some(http) = self.http.as_mut().filter(|_| !held_back) {
             http.wake_for_requests();

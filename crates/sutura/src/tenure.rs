@@ -11,10 +11,12 @@ pub(crate) const TEND_INTERVAL: Duration = Duration::from_millis(250);
 const STALL: Duration = Duration::from_secs(30);
 /// A peer takes nothing if it takes less than this part of what is held in that time.
 const LEAST_PART: u64 = 64;
-/// Until its next turn a connection is lent no more than so many times what it holds,
-const MAX_GROWTH: usize = 4;
-/// and this more: many that were lent their share when all was free could take more than there is at once.
-const HEADROOM: usize = 64 * 1024;
+/// Until its next turn a connection may write no more than so many times what it holds, and
+/// [`HEADROOM`]: many that were lent their share when all was free could take more than there is at once.
+const MAX_GROWTH: usize = 3;
+/// Bytes that every connection may write until its next turn, within its share. One half is what streams
+/// share, into which the largest message has to fit.
+const HEADROOM: usize = 8 << 20;
 /// Who holds less data than this is never closed: closing it would gain nothing. Whoever waits for an
 /// event, or keeps a silent tunnel open, holds none.
 const LEAST_DATA: usize = 16 * 1024;
@@ -45,6 +47,8 @@ pub(crate) struct Tenure {
     taken: u64,
     /// What the connection was last told that it may hold.
     lent: usize,
+    /// What it held then.
+    known: usize,
     /// Whether more memory would let the connection do more.
     waits: bool,
     evicted: bool,
@@ -53,7 +57,16 @@ pub(crate) struct Tenure {
 impl Tenure {
     pub(crate) fn new(account: MemoryAccount, now: Instant) -> Self {
         let holding = Holding::default();
-        Self { account, holding, since: now, taken: 0, lent: 0, waits: false, evicted: false }
+        Self {
+            account,
+            holding,
+            since: now,
+            taken: 0,
+            lent: 0,
+            known: 0,
+            waits: false,
+            evicted: false,
+        }
     }
 
     /// Reports what the connection holds, and tells it what it may hold. Returns whether it needs to be
@@ -69,12 +82,12 @@ impl Tenure {
             sent_by_peer: memory.sent_by_peer(),
             taken: state.quic.taken(),
         };
-        let lent = self.note(now, holding).min(holding.total.saturating_mul(MAX_GROWTH) + HEADROOM);
+        let allowance = self.note(now, holding);
         // A connection that is far from what it may hold need not be told of every little change.
-        let is_near = holding.total > self.lent / 4;
-        if is_near || lent.abs_diff(self.lent) > self.lent / 8 {
-            self.lent = lent;
-            state.set_allowance(lent);
+        let is_near = holding.total > self.lent / 4 || holding.total > self.known / 8 * 9;
+        if is_near || allowance.abs_diff(self.lent) > self.lent / 8 {
+            (self.lent, self.known) = (allowance, holding.total);
+            state.set_allowance(allowance, holding.total.saturating_mul(MAX_GROWTH) + HEADROOM);
         }
         self.waits || self.is_short()
     }

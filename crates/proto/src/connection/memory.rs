@@ -109,7 +109,10 @@ impl Connection {
     /// data and for streams than the little that it needs to say what it wants, and coding windows shrink
     /// to a quarter. Call it after what the connection holds has changed, because what some of it takes is
     /// taken from the rest then.
-    pub fn set_allowance(&mut self, bytes: usize) {
+    ///
+    /// Until this is called again, the application can write no more than `burst` bytes beyond what is
+    /// buffered, so that many connections with the same allowance do not take it all at once.
+    pub fn set_allowance(&mut self, bytes: usize, burst: usize) {
         let share = bytes / 4;
         self.egress.set_coding_allowance(share);
         self.fec_in.set_allowance(share);
@@ -117,7 +120,7 @@ impl Connection {
             self.memory();
         let left = bytes.saturating_sub(coding + datagrams + streams + handshake + connection);
         self.egress.streams.set_allowance(Allowance {
-            send: left.saturating_sub(receive),
+            send: left.saturating_sub(receive).min(send.saturating_add(burst)),
             receive: window(left.saturating_sub(send)),
             streams: self::streams(bytes),
         });
@@ -126,7 +129,7 @@ impl Connection {
     /// What was promised to the peer is what [`lend`] made of `config` for so many bytes; more is promised
     /// when more may be held.
     pub(crate) fn borrow_within(&mut self, config: &TransportConfig, bytes: usize) {
-        self.set_allowance(bytes);
+        self.set_allowance(bytes, bytes);
         let streams = &mut self.egress.streams;
         streams.set_max_concurrent(Dir::Bi, config.max_concurrent_bidi_streams);
         streams.set_max_concurrent(Dir::Uni, config.max_concurrent_uni_streams);

@@ -12,6 +12,7 @@ mod get;
 mod interrupt;
 mod lab;
 mod link;
+mod memory;
 mod output;
 mod policies;
 mod qlog;

@@ -193,7 +193,7 @@ async fn a_connection_with_much_to_send_leaves_others_their_turn() {
     let client = client_of(certificate.clone(), open(Arc::new(socket), None));
     // A rate at which a connection may send everything at once.
     let transport = TransportConfig {
-        congestion: Arc::new(FixedRate::new(1 << 40).unwrap()),
+        congestion: Arc::new(FixedRate::new(1 << 36).unwrap()),
         ..TransportConfig::default()
     };
     let mut roots = rustls::RootCertStore::empty();

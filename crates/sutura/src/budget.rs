@@ -21,6 +21,11 @@ const CONNECTION_SHARE: usize = 4;
 /// all.
 const ADDRESS_FACTOR: usize = 2;
 
+/// A connection may hold this much in any case: itself, the few streams that its peer may open however
+/// little there is, one request that is answered, and enough data for the answer to go on. Without it,
+/// those who came first and take nothing would keep everybody else waiting.
+const MIN_ALLOWANCE: usize = CONNECTION_COST + (96 << 10);
+
 /// A limit on the memory that peers make a process hold. Clones share it. Endpoints have one each
 /// unless they are given the same ([`Endpoint::set_memory_budget`](crate::Endpoint::set_memory_budget));
 /// other servers of the process can keep [accounts](Self::open) on it, too.
@@ -114,7 +119,7 @@ impl MemoryBudget {
 
     /// What a connection that is opened now may hold.
     pub(crate) fn allowance_of_new(&self) -> usize {
-        self.free() / CONNECTION_SHARE
+        (self.free() / CONNECTION_SHARE).max(MIN_ALLOWANCE)
     }
 
     /// An account for a connection with `address`.
@@ -167,14 +172,15 @@ impl MemoryAccount {
     }
 
     /// How many bytes the connection may hold: a quarter of what is free, and no more than is left of
-    /// what its address may hold, or an equal part of that.
+    /// what its address may hold, or an equal part of that; in any case what is needed to answer a request.
     #[must_use]
     pub fn allowance(&self) -> usize {
         let free = self.budget.free();
         let all = free.saturating_mul(ADDRESS_FACTOR);
         let others = self.host.used.load(Relaxed).saturating_sub(self.held);
         let equal = all / self.host.connections.load(Relaxed).max(1);
-        (free / CONNECTION_SHARE).min(all.saturating_sub(others).max(equal))
+        let share = (free / CONNECTION_SHARE).min(all.saturating_sub(others).max(equal));
+        share.max(MIN_ALLOWANCE)
     }
 }
 

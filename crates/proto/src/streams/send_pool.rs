@@ -26,6 +26,8 @@ pub(super) struct SendPool {
     limit: usize,
     /// Bytes that all streams together may hold.
     allowance: usize,
+    /// The least allowance under which one of those that wait found no room.
+    tried: usize,
     used: usize,
     /// Bytes of storage that all streams hold, which are freed later than what was acknowledged of them.
     stored: usize,
@@ -44,6 +46,7 @@ impl SendPool {
         Self {
             limit,
             allowance: usize::MAX,
+            tried: usize::MAX,
             used: 0,
             stored: 0,
             freed: 0,
@@ -98,8 +101,8 @@ impl SendPool {
     /// Sets how many bytes all streams together may hold. What they hold already stays. Returns
     /// whether all that wait should try again, because they are allowed considerably more.
     pub(super) fn set_allowance(&mut self, bytes: usize) -> bool {
-        let before = std::mem::replace(&mut self.allowance, bytes);
-        bytes / 4 > before / 5 && !self.waiting.is_empty()
+        self.allowance = bytes;
+        bytes / 5 > self.tried / 4 && !self.waiting.is_empty()
     }
 
     /// A stream now holds `now` bytes instead of `before`.
@@ -125,6 +128,8 @@ impl SendPool {
 
     /// Queues a stream that found no room behind the others.
     pub(super) fn queue(&mut self, id: StreamId, send: &mut SendHalf) {
+        self.tried =
+            self.allowance.min(if self.waiting.is_empty() { usize::MAX } else { self.tried });
         if send.pool_turn.is_none() {
             send.pool_turn = Some(self.next);
             self.waiting.insert(self.next, id);

@@ -110,6 +110,7 @@ impl Decoder {
         if self.symbol(id).is_some() {
             return Ok(Arrival::Duplicate);
         }
+        self.matrix.earn(bytes.len());
         let mut coded = self.pool.take(PREFIX + bytes.len());
         symbol::frame(&mut coded, bytes);
         let learned = if id < self.upper_bound() {
@@ -157,6 +158,7 @@ impl Decoder {
         payload: &[u8],
     ) -> Result<RepairOutcome, DecodeError> {
         self.check_repair(&span, payload)?;
+        self.matrix.earn(payload.len());
         self.extend_to(span.end);
         if span.start < self.lower {
             return Ok(RepairOutcome::Old);
@@ -182,10 +184,12 @@ impl Decoder {
         Ok(RepairOutcome::Innovative { recovered })
     }
 
-    /// `None` if the limit on equations would remove this one again.
+    /// `None` if the limit on equations would remove this one again, or if it would be more work than
+    /// what arrived has earned.
     fn worth_keeping(&mut self, candidate: Candidate) -> Option<Candidate> {
         let full = self.matrix.rows() >= self.limits.repairs;
-        if full && self.matrix.is_oldest_and_unsolved(&candidate) {
+        let useless = full && self.matrix.is_oldest_and_unsolved(&candidate);
+        if useless || !self.matrix.pay_for(&candidate) {
             self.matrix.dismiss(candidate);
             return None;
         }
@@ -416,7 +420,8 @@ pub enum RepairOutcome {
     Dependent,
     /// It covers symbols below the window.
     Old,
-    /// It is about the oldest missing symbols, and the limit on equations has been reached.
+    /// It is about the oldest missing symbols, and the limit on equations has been reached; or it would
+    /// take more arithmetic than symbols as small as those that arrive have earned.
     Dropped,
 }
 

@@ -1,7 +1,6 @@
 //! The server's certificate: the user's own, or one generated on first use.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -9,11 +8,12 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PublicKeyData};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tempfile::NamedTempFile;
 use time::OffsetDateTime;
 
 use crate::failure::{Exit, Failure};
-use crate::vnc::token::random;
+use crate::file::{self, Readers, cannot_write};
+use crate::output;
+use crate::secrets::Secrets;
 
 /// The names in a generated certificate.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -51,11 +51,11 @@ impl IdentityArgs {
         Identity::keep_in(&self.state_dir()?)
     }
 
-    /// The secret by which a server that was restarted tells clients that it has forgotten them, and
-    /// resumes their sessions. `None` if it cannot be kept: they then find out when nothing comes any
+    /// The secrets by which a server that was restarted tells clients that it has forgotten them, and
+    /// resumes their sessions. `None` if they cannot be kept: clients then find out when nothing comes any
     /// more.
-    pub fn reset_secret(&self) -> Option<ResetSecret> {
-        keep_reset_secret(&self.state_dir().ok()?).ok()
+    pub fn secrets(&self) -> Option<Secrets> {
+        Secrets::keep_in(&self.state_dir().ok()?).ok()
     }
 
     /// Where what is made on first use is kept.
@@ -65,23 +65,6 @@ impl IdentityArgs {
     pub fn state_dir(&self) -> Result<PathBuf, Failure> {
         self.state_dir.clone().map_or_else(default_state_dir, Ok)
     }
-}
-
-/// What the keys of stateless resets and of session tickets are derived from.
-pub type ResetSecret = [u8; 32];
-
-/// Reads the secret of stateless resets kept in `directory`; makes one if there is none of use.
-fn keep_reset_secret(directory: &Path) -> Result<ResetSecret, Failure> {
-    let path = directory.join("reset-secret");
-    let mut secret = [0; 32];
-    let kept = fs::read_to_string(&path).unwrap_or_default();
-    if hex::decode_to_slice(kept.trim(), &mut secret).is_ok() {
-        return Ok(secret);
-    }
-    let secret = random()?;
-    write_private(directory, &path, &(hex::encode(secret) + "\n"))
-        .map_err(|e| Failure::local(format!("cannot write {}: {e}", path.display())))?;
-    Ok(secret)
 }
 
 /// A certificate chain and its key.
@@ -136,8 +119,7 @@ impl Identity {
         if !is_fresh(&path) {
             let (certificate, key) = generate()?;
             let pem = certificate.pem() + &key.serialize_pem();
-            write_private(directory, &path, &pem)
-                .map_err(|e| Failure::local(format!("cannot write {}: {e}", path.display())))?;
+            write_private(directory, &path, &pem)?;
         }
         Ok((Self::load(&path, &path)?, path))
     }
@@ -189,14 +171,13 @@ fn is_fresh(path: &Path) -> bool {
     modified.is_ok_and(|made| made.elapsed().map_or(true, |age| age < RENEWAL))
 }
 
-/// Writes a file that only its owner may read, atomically.
-pub fn write_private(directory: &Path, path: &Path, text: &str) -> io::Result<()> {
-    fs::create_dir_all(directory)?;
-    let mut file = NamedTempFile::new_in(directory)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
+/// Writes a file that only its owner may read, and makes its directory if needed.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_private(directory: &Path, path: &Path, text: &str) -> Result<(), Failure> {
+    output::make_directory(directory)?;
+    file::write(path, text.as_bytes(), Readers::Owner).map_err(|e| cannot_write(path, &e))
 }
 
 #[cfg(test)]
@@ -234,16 +215,6 @@ mod tests {
         let identity = Identity { chain: Vec::new(), key };
         let expected = "L1Ya1aRZPZIjWQQQdqcLH7/gnJ/mduENCzSF2Hmrw+8=";
         assert_eq!(identity.public_key_hash().as_deref(), Some(expected));
-    }
-
-    #[test]
-    fn a_secret_is_made_once_and_kept() {
-        let scratch = tempfile::tempdir().unwrap();
-        let secret = keep_reset_secret(scratch.path()).unwrap();
-        assert_eq!(keep_reset_secret(scratch.path()).unwrap(), secret);
-        fs::write(scratch.path().join("reset-secret"), "cut sho").unwrap();
-        let other = keep_reset_secret(scratch.path()).unwrap();
-        assert!(other != secret && other != [0; 32]);
     }
 
     #[test]

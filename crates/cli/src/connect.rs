@@ -1,18 +1,13 @@
 //! Connections to servers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use sutura::{ClientConfig, Connecting, Connection, ConnectionError, Endpoint, TransportErrorCode};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::cert::parse_fingerprint;
 use crate::failure::{Exit, Failure};
 use crate::qlog::QlogArgs;
 use crate::url::Authority;
@@ -28,93 +23,6 @@ const MAX_HANDSHAKE: Duration = Duration::from_secs(10);
 const MAX_CLOSE: Duration = Duration::from_secs(2);
 /// How long servers that keep sending are told again that the connection is closed.
 const LINGER: Duration = Duration::from_millis(250);
-
-/// The options that say which servers to trust.
-#[derive(Debug, Clone, clap::Args)]
-pub struct TrustArgs {
-    /// Trust only the certificate with this SHA-256 fingerprint
-    #[arg(long, value_name = "SHA256", value_parser = parse_fingerprint)]
-    #[arg(conflicts_with_all = ["ca", "insecure"])]
-    fingerprint: Option<[u8; 32]>,
-    /// Trust only certificates that lead to one in this PEM file
-    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
-    ca: Option<PathBuf>,
-    /// Trust any certificate
-    #[arg(long)]
-    insecure: bool,
-}
-
-impl TrustArgs {
-    /// The certificates to trust.
-    pub fn trust(&self) -> Trust {
-        match (&self.fingerprint, &self.ca) {
-            (Some(fingerprint), _) => Trust::Fingerprint(*fingerprint),
-            (None, Some(path)) => Trust::File(path.clone()),
-            (None, None) if self.insecure => Trust::Everybody,
-            (None, None) => Trust::System,
-        }
-    }
-}
-
-/// The certificates to trust.
-#[derive(Debug, Clone)]
-pub enum Trust {
-    /// Certificates that the system trusts.
-    System,
-    /// Certificates that lead to one in this file.
-    File(PathBuf),
-    /// Only the certificate with this fingerprint.
-    Fingerprint([u8; 32]),
-    /// Any certificate.
-    Everybody,
-}
-
-impl Trust {
-    /// The client configuration for these certificates and an application protocol (RFC 7301).
-    ///
-    /// # Errors
-    /// There are no trusted certificates.
-    pub fn client_config(&self, protocol: &[u8]) -> Result<ClientConfig, Failure> {
-        let protocols = &[protocol];
-        let config = match self {
-            Self::System => ClientConfig::with_root_certificates(system_roots()?, protocols),
-            Self::File(path) => ClientConfig::with_root_certificates(file_roots(path)?, protocols),
-            Self::Fingerprint(fingerprint) => {
-                ClientConfig::with_fingerprint(*fingerprint, protocols)
-            }
-            Self::Everybody => ClientConfig::without_verification(protocols),
-        };
-        config.map_err(|e| Failure::new(Exit::Other, e.to_string()))
-    }
-}
-
-fn system_roots() -> Result<RootCertStore, Failure> {
-    let mut roots = RootCertStore::empty();
-    let found = rustls_native_certs::load_native_certs();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
-        let why = found.errors.first().map(|e| format!(": {e}")).unwrap_or_default();
-        return Err(Failure::local(format!(
-            "the system trusts no certificates{why}; say --ca, --fingerprint or --insecure"
-        )));
-    }
-    Ok(roots)
-}
-
-fn file_roots(path: &Path) -> Result<RootCertStore, Failure> {
-    let unusable = |problem: &dyn std::fmt::Display| {
-        Failure::local(format!("no certificate in {}: {problem}", path.display()))
-    };
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|e| unusable(&e))? {
-        let certificate = certificate.map_err(|e| unusable(&e))?;
-        roots.add(certificate).map_err(|e| unusable(&e))?;
-    }
-    if roots.is_empty() {
-        return Err(unusable(&"it holds no CERTIFICATE section"));
-    }
-    Ok(roots)
-}
 
 /// Opens connections.
 #[derive(Debug)]
@@ -293,13 +201,7 @@ fn refused(authority: &Authority, error: &ConnectionError) -> Failure {
     if let ConnectionError::Transport(error) = error
         && is_about_certificates(error.code)
     {
-        let why = if error.code == TransportErrorCode::crypto(ACCESS_DENIED) {
-            "its fingerprint is another one"
-        } else if error.reason.is_empty() {
-            "for a reason unknown"
-        } else {
-            &error.reason
-        };
+        let why = if error.reason.is_empty() { "for a reason unknown" } else { &error.reason };
         let message = format!("the certificate of {authority} is not trusted: {why}");
         return Failure::new(Exit::Certificate, message);
     }
@@ -314,13 +216,10 @@ fn refused(authority: &Authority, error: &ConnectionError) -> Failure {
     Failure::new(Exit::NoConnection, message)
 }
 
-/// The TLS alert for a certificate that is valid but not accepted.
-const ACCESS_DENIED: u8 = 49;
-
 /// Whether an error is one of the TLS alerts about certificates (RFC 8446 section 6.2): from
 /// bad_certificate to certificate_unknown, unknown_ca, access_denied, decrypt_error, and
 /// bad_certificate_status_response.
 fn is_about_certificates(code: TransportErrorCode) -> bool {
-    const ALERTS: [u8; 9] = [42, 43, 44, 45, 46, 48, ACCESS_DENIED, 51, 113];
+    const ALERTS: [u8; 9] = [42, 43, 44, 45, 46, 48, 49, 51, 113];
     ALERTS.into_iter().any(|alert| code == TransportErrorCode::crypto(alert))
 }

@@ -8,15 +8,18 @@ use crate::failure::{Exit, Failure};
 use crate::{lab, output};
 
 const EXAMPLES: &str = "\
-A game stream, a message feed with deadlines and a download with a small buffer, each over a mobile, a
-satellite and a crowded Wi-Fi link: as plain QUIC, with a fixed redundancy and with the policy that sets
-itself, beside the best that could be. Everything runs on a virtual clock over simulated links: the same
-seed always gives the same figures. It takes some seconds.
+A game over datagrams, a game stream, a message feed with deadlines and a download with a small buffer,
+over mobile, satellite and crowded Wi-Fi links: as plain QUIC, with a fixed redundancy and with the policy
+that sets itself. Prints a line for each; --details prints all figures, bounds, and where the links come
+from. Everything runs on a virtual clock over simulated links: the same seed always gives the same figures.
+It takes some seconds.
 
 Examples:
   sutura demo
+  sutura demo --details
   sutura demo --seed 7 --connections 3
   sutura demo --json > demo.json
+  sutura demo --figure demo.svg
   sutura demo --plots pictures";
 
 #[derive(Debug, clap::Args)]
@@ -25,7 +28,10 @@ pub struct Args {
     /// Seed for everything random
     #[arg(long, value_name = "N", default_value_t = Options::default().seed)]
     seed: u64,
-    /// How long the stream and the feed run on each connection, in virtual seconds
+    /// Print all figures before the summary
+    #[arg(long, conflicts_with = "json")]
+    details: bool,
+    /// How long the game, the stream and the feed run on each connection, in virtual seconds
     #[arg(long, value_name = "N", default_value_t = demo::SECONDS)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=600))]
     seconds: u32,
@@ -39,7 +45,10 @@ pub struct Args {
     /// Draw the distributions into this directory, as SVG, overwriting existing ones
     #[arg(long, value_name = "DIRECTORY")]
     plots: Option<PathBuf>,
-    /// Print the figures as JSON
+    /// Draw the summary into this file, as SVG, overwriting an existing one
+    #[arg(long, value_name = "FILE")]
+    figure: Option<PathBuf>,
+    /// Print all figures as JSON
     #[arg(long)]
     json: bool,
 }
@@ -60,7 +69,11 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
     if args.json {
         output::json(&demo)?;
     } else {
-        output::line(demo.to_text().trim_end())?;
+        let text = if args.details { demo.to_text() } else { demo.summary() };
+        output::line(text.trim_end())?;
+    }
+    if let Some(file) = &args.figure {
+        output::write_file(file, &demo.picture().svg)?;
     }
     if let Some(directory) = &args.plots {
         lab::write_plots(&demo.figures(), directory)?;

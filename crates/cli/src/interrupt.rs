@@ -2,21 +2,37 @@
 
 use crate::failure::Failure;
 
-/// Waits for SIGINT, or SIGTERM where it exists.
+/// Why a command is to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// Somebody has pressed the keys for it (SIGINT).
+    Interrupted,
+    /// Whoever runs it ends it, perhaps to start it again (SIGTERM).
+    Terminated,
+}
+
+/// Waits for SIGINT, or SIGTERM where it exists. What comes after this call is noticed, though the future is
+/// awaited later.
 ///
 /// # Errors
 /// Signals cannot be received.
-pub async fn interrupted() -> Result<(), Failure> {
+pub fn interrupted() -> impl Future<Output = Result<Stop, Failure>> {
     let failure = |e: std::io::Error| Failure::local(format!("cannot wait for signals: {e}"));
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        let mut terminate = signal(SignalKind::terminate()).map_err(failure)?;
-        tokio::select! {
-            result = tokio::signal::ctrl_c() => result.map_err(failure),
-            _ = terminate.recv() => Ok(()),
+        let signals = signal(SignalKind::interrupt())
+            .and_then(|interrupt| Ok((interrupt, signal(SignalKind::terminate())?)));
+        async move {
+            let (mut interrupt, mut terminate) = signals.map_err(failure)?;
+            tokio::select! {
+                _ = interrupt.recv() => Ok(Stop::Interrupted),
+                _ = terminate.recv() => Ok(Stop::Terminated),
+            }
         }
     }
     #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await.map_err(failure)
+    {
+        async move { tokio::signal::ctrl_c().await.map(|()| Stop::Interrupted).map_err(failure) }
+    }
 }

@@ -9,13 +9,14 @@ use sutura_relay::{Config, Rebinding, Relay, Stats};
 
 use crate::failure::{Exit, Failure};
 use crate::interrupt::interrupted;
+use crate::listen::Listen;
 use crate::output;
 
 const EXAMPLES: &str = "\
 A link is written as a preset, settings, or a preset followed by settings that change it:
   perfect, paper, paper-percent, paper-time, paper-background
   rate=10mbit delay=50ms jitter=5ms queue=100p queue=64000b queue=policer:30kb overhead=28
-  loss=bern:0.02 loss=ge:0.005,0.25,0.95,0.005 loss=gt:240,4.8,0.95,0.005
+  loss=2% loss=ge:0.005,0.25,0.95,0.005 loss=gt:240,4.8,0.95,0.005
   reorder=0.01,10ms duplicate=0.001 corrupt=0.0001 background=10mbit outage=2s..3s
   step=2s,rate=5mbit step=4s,delay=80ms
 
@@ -31,8 +32,9 @@ state; other addresses only on the loopback device.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Address to listen on for clients
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:5000")]
+    /// Address to listen on for clients; a port alone is one of 127.0.0.1
+    #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:5000")]
+    #[arg(value_parser = Listen::on_loopback)]
     listen: SocketAddr,
     /// Server to forward to: address or host, and port
     #[arg(long, value_name = "ADDR")]
@@ -87,6 +89,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     let relay = Relay::start(&config)
         .map_err(|e| Failure::local(format!("cannot relay from {}: {e}", args.listen)))?;
     let start = Instant::now();
+    let mut interrupted = std::pin::pin!(interrupted());
     if args.json {
         output::json(&json!({
             "listening": relay.local_addr().to_string(), "to": to.to_string(), "seed": args.seed,
@@ -96,11 +99,13 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         output::line(&format!("{} -> {to}, seed {}", relay.local_addr(), args.seed))?;
         output::line(&format!("up:   {up}\ndown: {down}"))?;
     }
-    let mut interrupted = std::pin::pin!(interrupted());
     loop {
         let pause = args.stats_every.unwrap_or(Duration::MAX);
         tokio::select! {
-            result = &mut interrupted => break result?,
+            stop = &mut interrupted => {
+                stop?;
+                break;
+            }
             () = tokio::time::sleep(pause) => report(&relay.stats(), start, args.json)?,
         }
     }

@@ -8,16 +8,20 @@ mod content_type;
 mod demo;
 mod failure;
 mod fec;
+mod file;
 mod get;
 mod interrupt;
 mod lab;
 mod link;
+mod listen;
 mod output;
 mod policies;
 mod qlog;
+mod secrets;
 mod serve;
 mod stats;
 mod transport;
+mod trust;
 mod url;
 mod vnc;
 
@@ -30,10 +34,10 @@ use failure::{Exit, Failure};
 
 const EXAMPLES: &str = "\
 Examples:
-  sutura serve ./public
-  sutura link --listen [::1]:5000 --to [::1]:4433 --profile paper --seed 7
-  sutura get https://localhost:5000/ --insecure --fec 3 --out page.html
   sutura demo
+  sutura serve ./public
+  sutura link --listen 127.0.0.1:5000 --to 127.0.0.1:4433 --profile paper --seed 7
+  sutura get https://127.0.0.1:5000/ --insecure --fec 3 --out page.html
   sutura qlog --out figures/ client.sqlog";
 
 /// HTTP/3 over a QUIC that mends its own losses with erasure coding.
@@ -52,7 +56,7 @@ enum Command {
     Get(get::Args),
     /// Relay UDP through an emulated lossy link
     Link(Box<link::Args>),
-    /// Show what redundancy gains and costs: three applications on three simulated links
+    /// Show what redundancy gains and costs: four applications on simulated links
     Demo(demo::Args),
     /// Analyse qlog files: multiplexing, head-of-line blocking, waterfall, ByteIndex
     Qlog(analyse::Args),

@@ -9,6 +9,7 @@ use serde::Serialize;
 pub use sutura_analysis::statistics::millis;
 
 use crate::failure::{Exit, Failure};
+use crate::file::{self, Readers, cannot_write};
 
 /// Writes text and a line break to standard output.
 ///
@@ -41,8 +42,14 @@ pub fn stdout_failure(error: &io::Error) -> Failure {
 /// # Errors
 /// It cannot be created.
 pub fn make_directory(path: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(path)
-        .map_err(|e| Failure::local(format!("cannot make {}: {e}", path.display())))
+    std::fs::create_dir_all(path).map_err(|error| {
+        let why = match error.kind() {
+            io::ErrorKind::AlreadyExists => "it exists and is no directory".into(),
+            io::ErrorKind::NotADirectory => "it is below what is no directory".into(),
+            _ => error.to_string(),
+        };
+        Failure::local(format!("cannot make the directory {}: {why}", path.display()))
+    })
 }
 
 /// Writes a file, replacing an existing one.
@@ -50,8 +57,7 @@ pub fn make_directory(path: &Path) -> Result<(), Failure> {
 /// # Errors
 /// It cannot be written.
 pub fn write_file(path: &Path, content: &str) -> Result<(), Failure> {
-    std::fs::write(path, content)
-        .map_err(|e| Failure::local(format!("cannot write {}: {e}", path.display())))
+    file::write(path, content.as_bytes(), Readers::Usual).map_err(|e| cannot_write(path, &e))
 }
 
 /// Writes a line to standard error. Errors cannot be reported, and are ignored.

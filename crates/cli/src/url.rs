@@ -107,13 +107,22 @@ impl fmt::Display for Url {
 impl FromStr for Url {
     type Err = &'static str;
 
+    /// Reads a URL, or one without its scheme.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text.len() > MAX_LENGTH {
             return Err("the URL is too long");
         }
-        let (scheme, rest) = text
-            .split_once("://")
-            .ok_or("expected a URL such as https://example.org/index.html")?;
+        // What begins with a host needs no scheme, as only one is possible.
+        let scheme_alone =
+            ["http:", "https:"].iter().any(|scheme| text.to_ascii_lowercase().starts_with(scheme));
+        let is_scheme = |scheme: &str| scheme.bytes().all(|b| b.is_ascii_alphanumeric());
+        let (scheme, rest) = match text.split_once("://") {
+            Some((scheme, rest)) if is_scheme(scheme) => (scheme, rest),
+            _ if text.is_empty() || text.starts_with(['/', '.', '-', ':']) || scheme_alone => {
+                return Err("expected a URL such as https://example.org/index.html");
+            }
+            _ => ("https", text),
+        };
         if !scheme.eq_ignore_ascii_case("https") {
             return Err("only https URLs can be fetched over HTTP/3");
         }
@@ -174,6 +183,9 @@ mod tests {
             ("https://[0:0::1]", "::1", 443, "/"),
             ("https://127.0.0.1?q", "127.0.0.1", 443, "/?q"),
             ("https://a:/ä b", "a", 443, "/%C3%A4%20b"),
+            ("localhost:4999", "localhost", 4999, "/"),
+            ("example.org/x?y=http://z", "example.org", 443, "/x?y=http://z"),
+            ("[::1]:5000/x", "::1", 5000, "/x"),
         ] {
             let url = url(text);
             assert_eq!((url.authority.host.as_str(), url.authority.port), (host, port), "{text}");
@@ -184,8 +196,13 @@ mod tests {
     #[test]
     fn what_is_no_https_url_is_an_error_that_says_why() {
         for (text, problem) in [
+            ("://x", "only https URLs can be fetched over HTTP/3"),
             ("", "expected a URL such as https://example.org/index.html"),
-            ("example.org/x", "expected a URL such as https://example.org/index.html"),
+            ("https:/example.org", "expected a URL such as https://example.org/index.html"),
+            ("HTTP:example.org", "expected a URL such as https://example.org/index.html"),
+            ("/index.html", "expected a URL such as https://example.org/index.html"),
+            ("./index.html", "expected a URL such as https://example.org/index.html"),
+            ("localhost:x", "the port is not a number"),
             ("http://example.org", "only https URLs can be fetched over HTTP/3"),
             ("https://", "the host is missing"),
             ("https:///path", "the host is missing"),

@@ -122,11 +122,41 @@ fn a_server_that_is_not_trusted_gets_no_request() {
         let output = run(["get", &url, "--out", text(&out), trust[0], trust[1]]);
         let text = complaint(&output, 6);
         assert!(text.contains("certificate of 127.0.0.1"), "{text}");
+        assert!(text.contains(server.fingerprint()), "{text}");
+    }
+    // What can be done is said, with the fingerprint that was seen.
+    let text = complaint(&run(["get", &url, "--out", text(&out), "--ca", ca]), 6);
+    for way in [&format!("--fingerprint {};", server.fingerprint()), "--ca FILE", "--insecure"] {
+        assert!(text.contains(way), "{text}");
     }
     assert!(names(&out).is_empty());
     server.process.signal(rustix::process::Signal::INT);
     let log = server.process.output().stderr;
     assert!(!String::from_utf8_lossy(&log).contains("GET"));
+}
+
+/// `openssl req -x509` makes certificates that are their own authority.
+#[test]
+fn a_certificate_that_is_its_own_authority_is_trusted_by_ca_and_explained_otherwise() {
+    let (scratch, site, out) = Scratch::with_site();
+    fs::write(site.join("index.html"), "home").unwrap();
+    let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let (cert, key_file) = (scratch.path().join("cert.pem"), scratch.path().join("key.pem"));
+    fs::write(&cert, params.self_signed(&key).unwrap().pem()).unwrap();
+    fs::write(&key_file, key.serialize_pem()).unwrap();
+    let more = ["--cert", text(&cert), "--key", text(&key_file)];
+    let server = Listening::serve(&site, &scratch, &more);
+    let url = format!("localhost:{}", server.hello["port"]);
+    success(&run(["get", "--ca", text(&cert), "--out", text(&out), &url]));
+    assert_eq!(names(&out), ["index.html"]);
+    // Another one: that which a server makes for itself.
+    let other = Listening::serve(&site, &scratch, &[]);
+    let other = other.hello["certificate"].as_str().unwrap();
+    let text = complaint(&run(["get", "--ca", other, "--out", text(&out), &url]), 6);
+    assert!(text.contains("`openssl req -x509`"), "{text}");
+    assert!(text.contains(&format!("--fingerprint {}", server.fingerprint())), "{text}");
 }
 
 #[test]
@@ -186,9 +216,20 @@ fn wrong_usage_is_explained() {
     wrong_usage(&["link", "--to", "localhost"], "address and a port");
     wrong_usage(&["link", "--to", "localhost:port"], "localhost:port");
     wrong_usage(&["link", "--to", "127.0.0.1:1", "--profile", "papier"], "papier");
-    wrong_usage(&["link", "--to", "127.0.0.1:1", "--up", "loss=2"], "loss");
+    wrong_usage(&["link", "--to", "127.0.0.1:1", "--up", "loss=2"], "is above 1");
+    wrong_usage(
+        &["link", "--to", "127.0.0.1:1", "--up", "loss=some"],
+        "a share such as 2% or 0.02",
+    );
+    wrong_usage(&["get", "--cc", "fixed:99999gbit", "https://a/"], "8kbit to 1000gbit");
+    wrong_usage(&["vnc", "connect", "a", "--token", "secret"], "16 to 256 bytes");
     wrong_usage(&["serve", ".", "--cert", "x"], "--key");
-    wrong_usage(&["serve", ".", "--listen", "here"], "--listen");
+    wrong_usage(
+        &["serve", ".", "--listen", "here"],
+        "expected a port such as 4433, or an IP address",
+    );
+    wrong_usage(&["serve", ".", "--listen", "localhost:4999"], "127.0.0.1:4433 or [::1]:4433");
+    wrong_usage(&["link", "--to", "127.0.0.1:1", "--listen", "here"], "expected a port");
     wrong_usage(&["lab", "no-such-experiment"], "no-such-experiment");
     wrong_usage(&["frobnicate"], "frobnicate");
 }

@@ -447,16 +447,26 @@ fn short_demo(more: &[&str]) -> serde_json::Value {
 fn the_demo_compares_and_repeats() {
     let scratch = Scratch::new();
     let plots = scratch.dir("plots");
-    let demo = short_demo(&["--seed", "3", "--plots", plots.to_str().unwrap()]);
+    let figure = scratch.dir("figure").join("demo.svg");
+    let figure_argument = figure.to_str().unwrap();
+    let demo = short_demo(&[
+        "--seed",
+        "3",
+        "--plots",
+        plots.to_str().unwrap(),
+        "--figure",
+        figure_argument,
+    ]);
     assert_eq!(
         (&demo["seed"], &demo["seconds"], &demo["connections"]),
         (&json!(3), &json!(2), &json!(1))
     );
     let parts = demo["parts"].as_array().unwrap();
     let apps: Vec<&serde_json::Value> = parts.iter().map(|part| &part["app"]).collect();
-    assert_eq!(apps, ["stream", "messages", "download"]);
+    assert_eq!(apps, ["game", "stream", "messages", "download"]);
     for on_link in parts.iter().flat_map(|part| part["links"].as_array().unwrap()) {
         assert!(!on_link["finding"].as_str().unwrap().is_empty(), "{on_link}");
+        assert!(on_link["summary"]["verdict"].is_string(), "{on_link}");
         assert!(on_link["link"]["profile"].as_str().unwrap().contains("delay="), "{on_link}");
         let rows = on_link["rows"].as_array().unwrap();
         assert_eq!(rows[0]["redundancy"], "none");
@@ -467,7 +477,9 @@ fn the_demo_compares_and_repeats() {
         }
         assert!(rows[1]["repairs"].as_u64() > Some(0), "fixed: {on_link}");
     }
-    assert_eq!(names(&plots), ["demo-download.svg", "demo-messages.svg", "demo-stream.svg"]);
+    let charts = ["demo-download.svg", "demo-game.svg", "demo-messages.svg", "demo-stream.svg"];
+    assert_eq!(names(&plots), charts);
+    assert!(fs::read_to_string(figure).unwrap().contains("satellite"));
     assert_eq!(short_demo(&["--seed", "3", "--threads", "3"]), demo, "the same seed");
 }
 

@@ -9,6 +9,8 @@ mod screen;
 #[allow(dead_code, reason = "each test uses a part of it")]
 mod support;
 
+use std::io::Write;
+use std::net::TcpStream;
 use std::time::Duration;
 
 use screen::{Screen, Watcher, right_answer};
@@ -144,19 +146,19 @@ fn nobody_connects_without_the_token_or_the_certificate() {
         Watcher::start(&bridge.address, [0; 16]).wait_for_end()
     };
     let fingerprint = server.fingerprint();
-    let reason = end(&["--fingerprint", fingerprint, "--token", "guess"]);
+    let reason = end(&["--fingerprint", fingerprint, "--token", "a guess of 16 bytes"]);
     assert!(reason.contains("the token is wrong"), "{reason}");
-    let reason = end(&["--fingerprint", fingerprint]);
+    let reason = end(&["--fingerprint", fingerprint, "--no-token"]);
     assert!(reason.contains("the token is wrong"), "{reason}");
-    let reason = end(&["--fingerprint", &"00".repeat(32), "--token", "guess"]);
-    assert!(reason.contains("is not trusted"), "{reason}");
+    let reason = end(&["--fingerprint", &"00".repeat(32), "--no-token"]);
+    assert!(reason.contains("is not trusted") && reason.contains(fingerprint), "{reason}");
     assert_eq!(screen.connections(), 0);
     // With the token that was kept, one viewer is let in, and no other.
     let bridge = connect(&server, &[]);
     let first = Watcher::start(&bridge.address, [0; 16]);
     first.wait_for(&screen);
     let reason = Watcher::start(&bridge.address, [0; 16]).wait_for_end();
-    assert!(reason.contains("1 viewers already"), "{reason}");
+    assert!(reason.contains("too many viewers"), "{reason}");
     drop(first);
     wait_until("the next viewer", || {
         let next = Watcher::start(&bridge.address, [0; 16]);
@@ -180,11 +182,14 @@ fn each_end_says_what_is_missing() {
     let reason = Watcher::start(&bridge.address, [0; 16]).wait_for_end();
     assert!(reason.contains("cannot connect to the RFB server"), "{reason}");
     // No RFB server at all: this one speaks QUIC over UDP, and TCP to nobody.
-    let taken = complaint(
-        &run(["vnc", "connect", "localhost", "--insecure", "--listen", &bridge.address]),
-        3,
-    );
+    let arguments = ["vnc", "connect", "localhost", "--insecure", "--listen", &bridge.address];
+    let taken = complaint(&run([&arguments[..], &["--no-token"]].concat()), 3);
     assert!(taken.contains("cannot listen"), "{taken}");
+    let output = Process::spawn(sutura(arguments)).output();
+    let text = complaint(&output, 2);
+    for said in ["no token: ", "--token-file FILE", "SUTURA_VNC_TOKEN", "--no-token"] {
+        assert!(text.contains(said), "{text}");
+    }
     complaint_of(&["vnc", "serve", "--to", "a:b"]);
     complaint_of(&["vnc", "connect"]);
 }
@@ -244,4 +249,122 @@ fn a_viewer_stays_while_the_connection_is_lost() {
     drop(viewer);
     let (_, report) = bridge.interrupt();
     assert_eq!(report.unwrap()["screen"]["reconnections"], 1);
+}
+
+#[test]
+fn a_server_that_was_started_again_goes_on_with_its_viewers_at_once() {
+    use rustix::process::Signal;
+    let (screen, scratch) = (Screen::start(400, 300, false), Scratch::new());
+    let mut server = serve(&screen, &scratch, &[]);
+    let address = server.address.clone();
+    // The address must be known beforehand: a server at any free port is never found again.
+    server.process.signal(Signal::KILL);
+    server.process.output();
+    let start = || {
+        let mut command =
+            sutura(["vnc", "serve", "--json", "--listen", &address, "--to", &screen.address]);
+        command.arg("--state-dir").arg(scratch.dir("state"));
+        Listening::spawn(command)
+    };
+    let mut server = start();
+    let bridge = connect(&server, &[]);
+    let viewer = Watcher::start(&bridge.address, [0; 16]);
+    viewer.wait_for(&screen);
+    // Killed, or ended by whoever starts it again.
+    for (colour, signal) in [(0x0065_4321, Signal::KILL), (0x0012_3456, Signal::TERM)] {
+        server.process.signal(signal);
+        server.process.output();
+        screen.fill(Rect::new(0, 0, 400, 300), colour);
+        server = start();
+        viewer.wait_for(&screen);
+    }
+    assert_eq!(screen.connections(), 3);
+    drop(viewer);
+    let (output, report) = bridge.interrupt();
+    assert_eq!(report.unwrap()["screen"]["reconnections"], 2);
+    // It was told, and did not have to wait for 10 s of silence.
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("reset") && said.contains("serve was stopped"), "{said}");
+    assert!(!said.contains("timed out"), "{said}");
+}
+
+#[test]
+fn a_server_says_at_the_start_that_there_is_nothing_to_show() {
+    let scratch = Scratch::new();
+    let said = |to: &str| {
+        let mut command = sutura(["vnc", "serve", "--json", "--listen", "127.0.0.1:0", "--to", to]);
+        command.arg("--state-dir").arg(scratch.dir("state"));
+        let (output, _) = Listening::spawn(command).interrupt();
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let text = said(&nobody.to_string());
+    assert!(text.contains(&format!("cannot connect to the RFB server at {nobody}")), "{text}");
+    assert!(text.contains("viewers are told so until there is one"), "{text}");
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let (mut tcp, _) = other.accept().unwrap();
+        tcp.write_all(b"220 this is something else\r\n").unwrap();
+    });
+    let text = said(&address);
+    assert!(text.contains("viewers are told so"), "{text}");
+    assert_eq!(said(&Screen::start(64, 64, false).address), "");
+}
+
+/// Viewers that say nothing take no place from those that do, neither at the end beside them nor at the other.
+#[test]
+fn silent_viewers_keep_nobody_out() {
+    let (screen, scratch) = (Screen::start(64, 64, true), Scratch::new());
+    let server = serve(&screen, &scratch, &["--max-viewers", "4"]);
+    let bridge = connect(&server, &[]);
+    // As many as there may be viewers, and more; some say half of the version.
+    let silent: Vec<TcpStream> = (0..100)
+        .map(|n| {
+            let mut tcp = TcpStream::connect(&bridge.address).unwrap();
+            tcp.write_all(&b"RFB 003.008"[..n % 12]).unwrap();
+            tcp
+        })
+        .collect();
+    let first = Watcher::start(&bridge.address, right_answer());
+    first.wait_for(&screen);
+    // Viewers whose user never types the password: all but one of the places.
+    let typing: Vec<Watcher> = (0..8).map(|_| Watcher::silent(&bridge.address)).collect();
+    wait_until("the server to be full", || {
+        typing.iter().filter(|w| w.end().is_some()).count() >= 5
+    });
+    let second = Watcher::start(&bridge.address, right_answer());
+    second.wait_for(&screen);
+    // Whoever is in stays in.
+    screen.fill(Rect::new(0, 0, 64, 64), 0x0012_3456);
+    first.wait_for(&screen);
+    drop(silent);
+}
+
+#[test]
+fn who_guesses_tokens_is_made_to_wait() {
+    let (screen, scratch) = (Screen::start(64, 64, false), Scratch::new());
+    let server = serve(&screen, &scratch, &[]);
+    let fingerprint = server.fingerprint();
+    let mut command =
+        sutura(["vnc", "connect", &server.address, "--json", "--listen", "127.0.0.1:0"]);
+    command.args(["--fingerprint", fingerprint, "--token", "a guess of 16 bytes"]);
+    let guessing = Listening::spawn(command);
+    let guess = |times: usize| -> Vec<Watcher> {
+        (0..times).map(|_| Watcher::start(&guessing.address, [0; 16])).collect()
+    };
+    // Some are judged, one after the other.
+    let first = guess(10);
+    first.iter().for_each(|guess| {
+        let end = guess.wait_for_end();
+        assert!(end.contains("the token is wrong"), "{end}");
+    });
+    // Of those that follow, only few wait.
+    let next = guess(20);
+    wait_until("refusals", || {
+        let ends = next.iter().filter_map(Watcher::end);
+        ends.filter(|end| end.contains("too many wrong tokens from this address")).count() > 0
+    });
+    assert_eq!(screen.connections(), 0);
 }

@@ -1,5 +1,6 @@
 //! Configuration of one end of a connection.
 
+use crate::connection::CancelLimit;
 use crate::qpack::FieldLimits;
 use crate::settings::Settings;
 
@@ -38,6 +39,9 @@ pub struct Config {
     /// Whether this end accepts HTTP datagrams (RFC 9297); announced to the peer. The QUIC connection
     /// must accept datagrams too, and all of them belong to HTTP/3 then. No.
     pub enable_datagrams: bool,
+    /// How many requests a client may cancel before they are answered; a server closes the connection with
+    /// H3_EXCESSIVE_LOAD if there are more. `None` for any number. 200 at once and 50 a second.
+    pub cancelled_requests: Option<CancelLimit>,
     /// Seed that picks the reserved setting, frame and stream that are sent for the peer to ignore
     /// (RFC 9114 sections 6.2.3, 7.2.4.1 and 7.2.8); `None` sends none.
     pub grease: Option<u64>,
@@ -55,6 +59,7 @@ impl Default for Config {
             max_body_size: u64::MAX,
             enable_connect_protocol: false,
             enable_datagrams: false,
+            cancelled_requests: Some(CancelLimit::default()),
             grease: Some(0),
         }
     }

@@ -2,7 +2,8 @@
 //! parameters for hierarchical sharing and erasure coding.
 //!
 //! [`Connection`] is either end of one connection. It does not own a transport: every method that
-//! moves bytes takes a [`Transport`]. It uses no clock. To drive it:
+//! moves bytes takes a [`Transport`]. It uses no clock: the transport knows the
+//! time. To drive it:
 //!
 //! 1. tell it what happened to streams ([`Connection::readable`], [`Connection::writable`],
 //!    [`Connection::stopped`]),
@@ -139,9 +140,9 @@ pub mod fuzz;
 pub use capsule::{Capsule, CapsuleError, CapsuleReader, MAX_CAPSULE_SIZE};
 pub use config::{Config, MAX_BLOCKED_STREAMS, MAX_TABLE_CAPACITY};
 pub use connection::{
-    Connection, MAX_CONTROL_BACKLOG, MAX_CONTROL_PAYLOAD, MAX_DATA_COPY, MAX_INTERIM_RESPONSES,
-    MAX_PRIORITY_OVERRIDES, MAX_PRIORITY_UPDATES, MAX_QUEUED_DATAGRAM_BYTES, MAX_QUEUED_DATAGRAMS,
-    MAX_UNTYPED_STREAMS,
+    CancelLimit, Connection, MAX_CONTROL_BACKLOG, MAX_CONTROL_PAYLOAD, MAX_DATA_COPY,
+    MAX_INTERIM_RESPONSES, MAX_PRIORITY_OVERRIDES, MAX_PRIORITY_UPDATES, MAX_QUEUED_DATAGRAM_BYTES,
+    MAX_QUEUED_DATAGRAMS, MAX_UNTYPED_STREAMS,
 };
 pub use error::{Code, Error, ReceiveError, SendDatagramError, SendError};
 pub use event::Event;

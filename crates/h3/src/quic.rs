@@ -27,6 +27,16 @@ impl Quic<'_> {
         let _ = self.connection.recv_stream(id).set_delivery(&StreamOrder);
     }
 
+    /// How far the peer has taken what was written on a stream, if anything of it is still held.
+    pub fn uptake(&mut self, id: StreamId) -> Option<quic::Uptake> {
+        self.connection.send_stream(id).uptake()
+    }
+
+    /// Resets a stream that HTTP/3 has handed over completely.
+    pub fn abandon(&mut self, id: StreamId, code: Code) {
+        self.reset(id, code);
+    }
+
     /// Reports written bytes to the observer, if there are any.
     fn written(
         &mut self,
@@ -136,6 +146,14 @@ impl Transport for Quic<'_> {
 
     fn keep_alive(&mut self, kept_alive: bool) {
         self.connection.set_kept_alive(self.now, kept_alive);
+    }
+
+    fn now(&self) -> Option<Instant> {
+        Some(self.now)
+    }
+
+    fn blame(&mut self) {
+        self.connection.blame(self.now);
     }
 
     fn close(&mut self, code: Code, reason: &[u8]) {

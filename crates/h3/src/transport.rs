@@ -1,6 +1,7 @@
 //! The interface that HTTP/3 needs from a QUIC connection.
 
 use bytes::Bytes;
+use std::time::Instant;
 use sutura_proto::{Dir, Protection, Side, StreamId};
 use sutura_schedule::Priority;
 
@@ -91,6 +92,14 @@ pub trait Transport {
     /// Sets whether the connection is to outlast silences, as while a response is awaited (RFC 9114
     /// section 5.1).
     fn keep_alive(&mut self, _kept_alive: bool) {}
+
+    /// The time, if it is known. Without it, cancelled requests are never forgotten.
+    fn now(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Tells that the peer made this end work in vain: it cancelled a request.
+    fn blame(&mut self) {}
 
     /// Closes the connection.
     fn close(&mut self, code: Code, reason: &[u8]);

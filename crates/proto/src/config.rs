@@ -14,6 +14,7 @@ use std::net::{SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutura_schedule::{SchedulerFactory, Scheme};
+use zeroize::Zeroizing;
 
 /// The smallest UDP payload that a QUIC path must carry (RFC 9000 section 14).
 pub const MIN_UDP_PAYLOAD: u16 = 1200;
@@ -342,11 +343,21 @@ impl Default for EndpointConfig {
     }
 }
 
+/// A secret that is wiped from memory when it is dropped.
+pub(crate) type Secret = Zeroizing<[u8; 32]>;
+
 /// A key that seals address validation tokens. Servers that share one accept each other's tokens,
 /// as does a server that is started again. Each remembers only by itself which were used.
+///
+/// Keys should be replaced from time to time. [`Endpoint::set_token_key`](crate::Endpoint::set_token_key)
+/// does so while an endpoint runs. Where several servers share a key, first tell all of them to
+/// [open](Self::also_opens) the tokens of the new one, then to seal with it. Secrets are wiped from
+/// memory when the last copy of the key is dropped.
 #[derive(Clone)]
 pub struct TokenKey {
-    secret: [u8; 32],
+    secret: Secret,
+    /// The secrets of other tokens that are good.
+    others: Vec<Secret>,
     /// A moment, and how long after the UNIX epoch it was.
     clock: (Instant, Duration),
 }
@@ -355,12 +366,25 @@ impl TokenKey {
     /// A key made from `secret`, which must be unpredictable. `now` is `since_epoch` after the UNIX
     /// epoch; the age of tokens is counted from there.
     #[must_use]
-    pub const fn new(secret: [u8; 32], now: Instant, since_epoch: Duration) -> Self {
-        Self { secret, clock: (now, since_epoch) }
+    pub fn new(secret: [u8; 32], now: Instant, since_epoch: Duration) -> Self {
+        Self { secret: Secret::new(secret), others: Vec::new(), clock: (now, since_epoch) }
     }
 
-    pub(crate) const fn secret(&self) -> &[u8; 32] {
+    /// Also accepts the tokens of a key with this secret: the one before, or the next one, which other
+    /// servers may use already. May be called several times; each makes a forged token dearer to refuse.
+    #[must_use]
+    pub fn also_opens(mut self, secret: [u8; 32]) -> Self {
+        self.others.push(Secret::new(secret));
+        self
+    }
+
+    pub(crate) const fn secret(&self) -> &Secret {
         &self.secret
+    }
+
+    /// The secrets of other tokens that are good.
+    pub(crate) fn others(&self) -> &[Secret] {
+        &self.others
     }
 
     /// How long after the UNIX epoch `now` is.

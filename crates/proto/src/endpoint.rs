@@ -2,15 +2,19 @@
 //! It owns none of them.
 
 mod accept;
+pub(crate) mod admission_fuzz;
 pub(crate) mod fuzz;
 mod half_open;
 mod incoming;
 pub(crate) mod network_fuzz;
+mod offenders;
 mod received_tokens;
 mod token;
 
 use crate::cid_generator::{cid_size, new_cid, random_cid};
-use crate::config::{ClientConfig, EndpointConfig, MIN_UDP_PAYLOAD, ServerConfig, TransportConfig};
+use crate::config::{
+    ClientConfig, EndpointConfig, MIN_UDP_PAYLOAD, ServerConfig, TokenKey, TransportConfig,
+};
 use crate::connection::{Connection, EndpointEvent, NewConnection};
 use crate::crypto::StartError;
 use crate::error::TransportError;
@@ -20,8 +24,9 @@ use crate::peers::Peers;
 use crate::reset::{ResetKey, Resets};
 use crate::version::Version;
 use crate::wire::packet::{self, HeaderRules, Invariants, Packet, PacketType};
-use half_open::{HalfOpen, Rank};
+use half_open::{HalfOpen, Network, Rank};
 pub use incoming::Incoming;
+use offenders::Offenders;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 use received_tokens::ReceivedTokens;
@@ -114,6 +119,7 @@ pub struct Endpoint {
     /// packets. The peer chooses some of the keys, so the hasher is randomly keyed.
     routes: HashMap<ConnectionId, ConnectionHandle>,
     half_open: HalfOpen,
+    offenders: Offenders,
     /// Connections given up to make room, of which the application has not been told.
     given_up: VecDeque<ConnectionHandle>,
     /// Whether clients are let in.
@@ -148,6 +154,7 @@ impl Endpoint {
             connections: Slab::new(),
             routes: HashMap::new(),
             half_open: HalfOpen::default(),
+            offenders: Offenders::default(),
             given_up: VecDeque::new(),
             tokens,
             received_tokens: ReceivedTokens::default(),
@@ -163,8 +170,13 @@ impl Endpoint {
         self.server = server.or(self.server.take());
     }
 
-    /// How many handshakes of clients are in progress.
-    #[cfg(test)]
+    /// Seals address validation tokens with `key` from now on. Those that were sealed before stay good for
+    /// as long as they were meant to.
+    pub fn set_token_key(&mut self, now: Instant, key: TokenKey) {
+        self.tokens.set_key(now, key);
+    }
+
+    /// How many handshakes of clients are in progress, or have failed and are not over yet.
     pub(crate) fn half_open(&self) -> usize {
         self.half_open.len()
     }
@@ -371,10 +383,16 @@ impl Endpoint {
                     self.half_open.remove(rank);
                 }
             }
+            EndpointEvent::HandshakeFailed => {
+                entry.half_open = entry.half_open.map(|rank| self.half_open.fail(rank));
+            }
             EndpointEvent::NewToken(token) => {
                 if let Some(server_name) = &entry.server_name {
                     self.received_tokens.insert(server_name, token);
                 }
+            }
+            EndpointEvent::Blamed(address, now) => {
+                self.offenders.blame(now, Network::from(address));
             }
             EndpointEvent::Learned(address, losses) => self.peers.learn(address, losses),
             EndpointEvent::Drained => {

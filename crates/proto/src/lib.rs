@@ -99,6 +99,7 @@ mod error;
 mod fec;
 pub mod groups;
 mod ids;
+mod invariant;
 mod loss_reaction;
 mod observe;
 mod path;
@@ -137,7 +138,8 @@ pub use recovery::pto::MAX_PROBE_TIMEOUT;
 pub use reset::ResetKey;
 pub use streams::delivery::Chunk;
 pub use streams::{
-    ClosedStream, Outcome, Read, ReadError, ResetAtError, StreamEvent, StreamStats, WriteError,
+    ClosedStream, Outcome, Read, ReadError, ResetAtError, StreamEvent, StreamStats, Uptake,
+    WriteError,
 };
 pub use sutura_schedule::{Priority, Scheme, Urgency};
 pub use version::Version;
@@ -224,10 +226,14 @@ pub mod fuzz {
     //! Entry points for fuzzers and measurements.
     pub use crate::connection::fuzz::connection;
     pub use crate::connection::target::Target;
+    pub use crate::endpoint::admission_fuzz::admission;
     pub use crate::endpoint::fuzz::tokens;
     pub use crate::endpoint::network_fuzz::endpoints;
     pub use crate::groups::fuzz::groups;
     pub use crate::wire::fuzz::*;
+    // What a client of one's own needs to build packets and to read them.
+    pub use crate::wire::frame::{encode_ack, encode_symbol_ack};
+    pub use crate::wire::{coding, packet, range_set};
 }
 
 #[cfg(doctest)]

@@ -24,8 +24,14 @@ const RESET_VARIATION: usize = 32;
 
 /// The key from which an endpoint derives the stateless reset tokens of its connection identifiers. An
 /// endpoint that is started again with the same key can reset the connections that it forgot.
+///
+/// To replace a key, start the endpoint with a new one and [the one before](Self::with_previous).
 #[derive(Clone)]
-pub struct ResetKey(Arc<hmac::Key>);
+pub struct ResetKey {
+    key: Arc<hmac::Key>,
+    /// Keys under which there may be connections that this endpoint does not know.
+    previous: Vec<Arc<hmac::Key>>,
+}
 
 impl ResetKey {
     /// Derives the key from `secret`, at least 32 unpredictable bytes, and from `context`: what
@@ -35,8 +41,15 @@ impl ResetKey {
     #[must_use]
     pub fn new(secret: &[u8], context: &[u8]) -> Self {
         let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);
-        let derived = hmac::sign(&secret, context);
-        Self(Arc::new(hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref())))
+        Self { key: derived(&secret, context), previous: Vec::new() }
+    }
+
+    /// Also resets the connections that were opened under `previous` and forgotten. Which key was theirs
+    /// cannot be seen, so the keys take turns, and it takes a packet more until a peer understands.
+    #[must_use]
+    pub fn with_previous(mut self, previous: &Self) -> Self {
+        self.previous.push(previous.key.clone());
+        self
     }
 
     /// The key of one of several endpoints with this key; of the only one, if `owner` is empty.
@@ -45,17 +58,34 @@ impl ResetKey {
             return self;
         }
         // Longer than any identifier, so that it is the token of none.
-        let derived = hmac::sign(&self.0, &[b"the owner of identifiers: ", owner].concat());
-        Self(Arc::new(hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref())))
+        let context = [b"the owner of identifiers: ", owner].concat();
+        let of = |key: &Arc<hmac::Key>| derived(key, &context);
+        Self { key: of(&self.key), previous: self.previous.iter().map(of).collect() }
     }
 
     /// The token of one of our identifiers.
     pub(crate) fn token(&self, cid: &ConnectionId) -> ResetToken {
-        let tag = hmac::sign(&self.0, cid.as_slice());
-        let mut token = [0; RESET_TOKEN_SIZE];
-        token.iter_mut().zip(tag.as_ref()).for_each(|(to, from)| *to = *from);
-        ResetToken(token)
+        token(&self.key, cid)
     }
+
+    /// The token with which a connection of this identifier, which is not known, is reset in this turn.
+    fn token_in_turn(&self, cid: &ConnectionId, turn: usize) -> ResetToken {
+        let turn = turn % (self.previous.len() + 1);
+        let key = turn.checked_sub(1).and_then(|turn| self.previous.get(turn));
+        token(key.unwrap_or(&self.key), cid)
+    }
+}
+
+fn derived(key: &hmac::Key, context: &[u8]) -> Arc<hmac::Key> {
+    let derived = hmac::sign(key, context);
+    Arc::new(hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref()))
+}
+
+fn token(key: &hmac::Key, cid: &ConnectionId) -> ResetToken {
+    let tag = hmac::sign(key, cid.as_slice());
+    let mut token = [0; RESET_TOKEN_SIZE];
+    token.iter_mut().zip(tag.as_ref()).for_each(|(to, from)| *to = *from);
+    ResetToken(token)
 }
 
 impl fmt::Debug for ResetKey {
@@ -79,13 +109,15 @@ pub(crate) struct Resets {
     /// time of a lookup depends on a randomly keyed hash of them only.
     tokens: HashMap<ResetToken, ConnectionHandle>,
     left: u32,
+    /// How many were sent.
+    sent: usize,
     /// When the present second began.
     since: Option<Instant>,
 }
 
 impl Resets {
     pub(crate) fn new(key: ResetKey) -> Self {
-        Self { key, tokens: HashMap::new(), left: 0, since: None }
+        Self { key, tokens: HashMap::new(), left: 0, sent: 0, since: None }
     }
 
     /// The connection that this datagram, which belongs to none, resets.
@@ -126,7 +158,8 @@ impl Resets {
         let mut reset = vec![0; longest];
         rng.fill_bytes(&mut reset);
         reset[0] = reset[0] & 0x3f | 0x40;
-        let token = self.key.token(cid).0;
+        let token = self.key.token_in_turn(cid, self.sent).0;
+        self.sent = self.sent.wrapping_add(1);
         let at = longest - token.len();
         reset[at..].copy_from_slice(&token);
         Some(reset)
@@ -160,6 +193,23 @@ mod tests {
         assert_ne!(key.token(&cid(1)), key.token(&cid(2)));
         assert_ne!(key.token(&cid(1)), ResetKey::new(&[1; 32], b"there").token(&cid(1)));
         assert_ne!(key.token(&cid(1)), ResetKey::new(&[2; 32], b"here").token(&cid(1)));
+    }
+
+    #[test]
+    fn previous_keys_take_turns() {
+        let keys = [1, 2, 3].map(|n| ResetKey::new(&[n; 32], b""));
+        let key = keys[0].clone().with_previous(&keys[1]).with_previous(&keys[2]);
+        assert_eq!(key.token(&cid(1)), keys[0].token(&cid(1)), "our own are of the newest");
+        for owner in [&b""[..], b"one of many"] {
+            let (mut rng, now) = (StdRng::from_seed([1; 32]), Instant::now());
+            let mut resets = Resets::new(key.clone().of(owner));
+            let mut sent = || token_of(&resets.answer(now, &cid(1), 100, &mut rng).unwrap());
+            for _ in 0..2 {
+                for key in &keys {
+                    assert_eq!(sent(), Some(key.clone().of(owner).token(&cid(1))));
+                }
+            }
+        }
     }
 
     #[test]

@@ -185,6 +185,19 @@ fn two_endpoints_on_a_hostile_network() {
     }
 }
 
+/// What clients and the application of a server do.
+fn crowd(rng: &mut Rng) -> Vec<u8> {
+    (0..2 + rng.index(800)).map(|_| rng.index(256) as u8).collect()
+}
+
+#[test]
+fn many_clients_of_a_server() {
+    let mut rng = Rng::new(13);
+    for _ in 0..iterations(200) {
+        fuzz::admission(&crowd(&mut rng));
+    }
+}
+
 #[test]
 fn stored_inputs() {
     replay("proto_frames", |rng| input(rng, &frames()), fuzz::frames);
@@ -195,6 +208,7 @@ fn stored_inputs() {
     replay(name, |rng| input(rng, &transport_parameters()), fuzz::transport_parameters);
     replay("proto_connection", |rng| rewriting(rng, &frames(), 3_000, false), fuzz::connection);
     replay("proto_endpoints", network, fuzz::endpoints);
+    replay("proto_admission", crowd, fuzz::admission);
 }
 
 /// What tells the fuzz target to put `frames` in the place of a packet's own.

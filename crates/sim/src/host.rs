@@ -28,6 +28,8 @@ struct Guest {
     connected: bool,
     lost: Option<ConnectionError>,
     failed: Option<AppError>,
+    /// Whether the connection is checked for contradictions.
+    checked: bool,
 }
 
 /// A connection that has ended.
@@ -57,6 +59,7 @@ pub struct Host {
     /// The connection whose turn it is to send.
     next: Option<ConnectionHandle>,
     finished: Vec<Finished>,
+    checked: bool,
 }
 
 impl std::fmt::Debug for Host {
@@ -118,7 +121,16 @@ impl Host {
             guests: BTreeMap::new(),
             next: None,
             finished: Vec::new(),
+            checked: false,
         }
+    }
+
+    /// Checks all connections for contradictions ([`Connection::check`]) whenever they have nothing to
+    /// send, which debug builds do in any case.
+    #[must_use]
+    pub fn checked(mut self) -> Self {
+        self.checked = true;
+        self
     }
 
     /// Lets the endpoint answer what belongs to no connection, above all by stateless resets with this
@@ -230,8 +242,15 @@ impl Host {
         connection: Box<Connection>,
         app: Box<dyn App<Connection>>,
     ) {
-        let guest =
-            Guest { connection, app, wake_at: None, connected: false, lost: None, failed: None };
+        let guest = Guest {
+            connection,
+            app,
+            wake_at: None,
+            connected: false,
+            lost: None,
+            failed: None,
+            checked: self.checked,
+        };
         self.guests.insert(handle, guest);
     }
 
@@ -261,13 +280,21 @@ fn next_seed(seeds: &mut sutura_random::Rng) -> [u8; 32] {
 
 impl Guest {
     /// Lets the connection send. It is an error if the connection has something to send, nothing
-    /// holds it back, and still no timer will make it send.
+    /// holds it back, and still no timer will make it send, or if it contradicts itself.
     fn transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
         let transmit = self.connection.poll_transmit(now, MAX_BATCH, out);
-        if transmit.is_none() && self.connection.standstill(now) == Standstill::Stuck {
+        if transmit.is_some() {
+            return transmit;
+        }
+        if self.connection.standstill(now) == Standstill::Stuck {
             self.failed.get_or_insert_with(|| AppError("the connection is stuck".to_owned()));
         }
-        transmit
+        if (self.checked || cfg!(debug_assertions))
+            && let Err(wrong) = self.connection.check()
+        {
+            self.failed.get_or_insert_with(|| AppError(format!("a contradiction: {wrong}")));
+        }
+        None
     }
 
     fn run(&mut self, now: Instant) {

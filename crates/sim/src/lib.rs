@@ -36,6 +36,7 @@ mod trace;
 pub use app::{App, AppError};
 pub use apps::bulk::{BulkClient, BulkServer, Completed, Transfer};
 pub use apps::datagram::{DatagramPlan, DatagramSink, DatagramSource};
+pub use apps::echo::{EchoClient, EchoServer};
 pub use apps::messages::{MessagePlan, MessageSink, MessageSource, TimedMessage};
 pub use apps::observed::{Figures, Observed};
 pub use apps::stream::{Delay, StreamPlan, StreamSink, StreamSource};

@@ -70,7 +70,8 @@ impl ServerConfig {
     /// remembered.
     #[must_use]
     pub fn ticket_key(mut self, key: TicketKey) -> Self {
-        self.crypto = self.crypto.with_ticketer(Arc::new(key));
+        let ticketer: Arc<dyn rustls::server::ProducesTickets> = Arc::new(key);
+        self.crypto = self.crypto.with_ticketer(&ticketer);
         self
     }
 
@@ -148,7 +149,8 @@ impl ClientConfig {
         Self::with_tls(tls)
     }
 
-    /// A client with a custom TLS configuration.
+    /// A client with a custom TLS configuration. Its `resumption` is that of version 1; sessions of
+    /// version 2 are remembered in memory, unless [`resumption_2`](Self::resumption_2) says otherwise.
     ///
     /// # Errors
     /// It names no application protocol, or has no cipher suite for QUIC.
@@ -161,6 +163,14 @@ impl ClientConfig {
     #[must_use]
     pub fn transport(mut self, transport: TransportConfig) -> Self {
         self.transport = Arc::new(transport);
+        self
+    }
+
+    /// Says how sessions of version 2 of QUIC are resumed. A store must not be that of version 1: a
+    /// ticket is good for one version (RFC 9369 section 5).
+    #[must_use]
+    pub fn resumption_2(mut self, resumption: rustls::client::Resumption) -> Self {
+        self.crypto = self.crypto.with_resumption_2(resumption);
         self
     }
 

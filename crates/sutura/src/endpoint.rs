@@ -1,6 +1,6 @@
 //! The endpoint: a UDP socket with the connections that it opened and accepted.
 
-use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
+use crate::config::{ClientConfig, EndpointConfig, ServerConfig, TokenKey};
 use crate::connection::{Connection, Shared, enlist, lock};
 use crate::driver::{Dirty, Driver};
 use crate::incoming::{Held, Incoming};
@@ -417,6 +417,13 @@ impl Endpoint {
     pub fn set_server_config(&self, config: Option<ServerConfig>) {
         let config = config.map(|c| Arc::new(c.into_proto()));
         lock(&self.inner.state).proto.set_server_config(config);
+    }
+
+    /// Seals address validation tokens with `key` from now on, as
+    /// [`EndpointConfig::token_key`](crate::EndpointConfig::token_key) does from the start. Those that
+    /// were sealed before stay good for as long as they were meant to.
+    pub fn set_token_key(&self, key: TokenKey) {
+        lock(&self.inner.state).proto.set_token_key(Instant::now(), key);
     }
 
     /// Observes every connection from now on, starting with its first packet, with the observer

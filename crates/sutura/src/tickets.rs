@@ -9,6 +9,7 @@ use ring::hkdf::{HKDF_SHA256, Prk};
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use rustls::server::ProducesTickets;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, SystemTime};
 
 /// How long a key makes tickets. It opens them for as long again, so that each can be used for this long.
@@ -23,31 +24,80 @@ const SALT_LEN: usize = 16;
 /// Whoever learns the secret can pass for the server to clients that hold a ticket of the last 24 hours,
 /// but cannot read the connections: each has fresh keys (RFC 8446 section 2.2). Such tickets can be used
 /// more than once, so they are never good for 0-RTT.
+///
+/// The secret should be replaced from time to time, which [`replace`](Self::replace) does for all clones.
 #[derive(Clone)]
-pub struct TicketKey(hmac::Key);
+pub struct TicketKey(Arc<RwLock<Secrets>>);
+
+struct Secrets {
+    current: hmac::Key,
+    /// Those before, with the last period in which each made tickets.
+    previous: Vec<(hmac::Key, u64)>,
+}
 
 impl TicketKey {
     /// Derives the key from `secret`, at least 32 unpredictable bytes, which may serve other purposes,
     /// too.
     #[must_use]
     pub fn new(secret: &[u8]) -> Self {
-        let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);
-        let derived = hmac::sign(&secret, b"session tickets");
-        Self(hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref()))
+        Self(Arc::new(RwLock::new(Secrets { current: of_tickets(secret), previous: Vec::new() })))
     }
 
-    /// The key of one ticket.
-    fn derive(&self, period: u64, salt: &[u8; SALT_LEN]) -> Option<LessSafeKey> {
-        let of_period = hmac::sign(&self.0, &period.to_be_bytes());
-        let prk = Prk::new_less_safe(HKDF_SHA256, of_period.as_ref());
-        let info = [&salt[..]];
-        let key = prk.expand(&info, &AES_256_GCM).ok()?;
-        Some(LessSafeKey::new(UnboundKey::from(key)))
+    /// Also opens the tickets that were made with the secret `previous` until now, for as long as they
+    /// were meant to be used.
+    #[must_use]
+    pub fn with_previous(self, previous: &[u8]) -> Self {
+        self.write().previous.extend(period().map(|now| (of_tickets(previous), now)));
+        self
+    }
+
+    /// Makes tickets with `secret` from now on, and opens those that were made before for as long as they
+    /// were meant to be used.
+    pub fn replace(&self, secret: &[u8]) {
+        if let Some(now) = period() {
+            self.write().replace(now, secret);
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Secrets> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Secrets> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn of_tickets(secret: &[u8]) -> hmac::Key {
+    let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);
+    let derived = hmac::sign(&secret, b"session tickets");
+    hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref())
+}
+
+/// The key of one ticket.
+fn derive(secret: &hmac::Key, period: u64, salt: &[u8; SALT_LEN]) -> Option<LessSafeKey> {
+    let of_period = hmac::sign(secret, &period.to_be_bytes());
+    let prk = Prk::new_less_safe(HKDF_SHA256, of_period.as_ref());
+    let info = [&salt[..]];
+    let key = prk.expand(&info, &AES_256_GCM).ok()?;
+    Some(LessSafeKey::new(UnboundKey::from(key)))
+}
+
+/// Whether a ticket of `period` can be used `now`: in the same period and the next.
+fn is_good(period: u64, now: u64) -> bool {
+    period == now || period.checked_add(1) == Some(now)
+}
+
+impl Secrets {
+    fn replace(&mut self, now: u64, secret: &[u8]) {
+        let old = std::mem::replace(&mut self.current, of_tickets(secret));
+        self.previous.retain(|(_, last)| is_good(*last, now));
+        self.previous.push((old, now));
     }
 
     fn seal(&self, period: u64, salt: [u8; SALT_LEN], session: &[u8]) -> Option<Vec<u8>> {
         let mut sealed = session.to_vec();
-        let key = self.derive(period, &salt)?;
+        let key = derive(&self.current, period, &salt)?;
         key.seal_in_place_append_tag(nonce(), Aad::empty(), &mut sealed).ok()?;
         Some([&period.to_be_bytes()[..], &salt, &sealed].concat())
     }
@@ -57,13 +107,18 @@ impl TicketKey {
         let (period, rest) = ticket.split_first_chunk::<PERIOD_LEN>()?;
         let (salt, sealed) = rest.split_first_chunk::<SALT_LEN>()?;
         let period = u64::from_be_bytes(*period);
-        if period != now && period.checked_add(1) != Some(now) {
+        if !is_good(period, now) {
             return None;
         }
-        let mut sealed = sealed.to_vec();
-        let key = self.derive(period, salt)?;
-        let session = key.open_in_place(nonce(), Aad::empty(), &mut sealed).ok()?;
-        Some(session.to_vec())
+        let previous = self.previous.iter().rev().filter(|(_, last)| period <= *last);
+        let secrets = std::iter::once(&self.current).chain(previous.map(|(secret, _)| secret));
+        let opened = |secret: &hmac::Key| {
+            let mut sealed = sealed.to_vec();
+            let key = derive(secret, period, salt)?;
+            let session = key.open_in_place(nonce(), Aad::empty(), &mut sealed).ok()?;
+            Some(session.to_vec())
+        };
+        secrets.into_iter().find_map(opened)
     }
 }
 
@@ -96,11 +151,11 @@ impl ProducesTickets for TicketKey {
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
         let mut salt = [0; SALT_LEN];
         SystemRandom::new().fill(&mut salt).ok()?;
-        self.seal(period()?, salt, plain)
+        self.read().seal(period()?, salt, plain)
     }
 
     fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
-        self.open(period()?, cipher)
+        self.read().open(period()?, cipher)
     }
 }
 
@@ -112,20 +167,59 @@ mod tests {
 
     #[test]
     fn tickets_serve_their_time_with_servers_of_the_same_secret() {
-        let ticket = TicketKey::new(&[7; 32]).seal(100, [1; SALT_LEN], SESSION).unwrap();
-        let restarted = TicketKey::new(&[7; 32]);
+        let ticket = secrets(7).seal(100, [1; SALT_LEN], SESSION).unwrap();
+        let restarted = secrets(7);
         for (now, good) in [(99, false), (100, true), (101, true), (102, false), (0, false)] {
             assert_eq!(restarted.open(now, &ticket).is_some(), good, "{now}");
         }
         assert_eq!(restarted.open(101, &ticket).unwrap(), SESSION);
-        assert_eq!(TicketKey::new(&[8; 32]).open(100, &ticket), None);
+        assert_eq!(secrets(8).open(100, &ticket), None);
+        let restarted = TicketKey::new(&[7; 32]);
         assert_eq!(restarted.decrypt(&restarted.encrypt(SESSION).unwrap()).unwrap(), SESSION);
         assert_ne!(restarted.encrypt(SESSION), restarted.encrypt(SESSION));
     }
 
+    fn secrets(n: u8) -> Secrets {
+        Secrets { current: of_tickets(&[n; 32]), previous: Vec::new() }
+    }
+
+    #[test]
+    fn tickets_of_a_secret_that_was_replaced_serve_their_time() {
+        let mut key = secrets(7);
+        let ticket = key.seal(100, [1; SALT_LEN], SESSION).unwrap();
+        key.replace(100, &[8; 32]);
+        let newer = key.seal(100, [2; SALT_LEN], SESSION).unwrap();
+        assert_eq!(secrets(7).open(100, &newer), None);
+        for (now, good) in [(100, true), (101, true), (102, false)] {
+            assert_eq!(key.open(now, &ticket).is_some(), good, "{now}");
+            assert_eq!(key.open(now, &newer).is_some(), good, "{now}");
+        }
+        // Whoever has the old secret makes no tickets any more.
+        let forged = secrets(7).seal(101, [1; SALT_LEN], SESSION).unwrap();
+        assert_eq!(key.open(101, &forged), None);
+        for n in 101..200 {
+            key.replace(u64::from(n), &[n; 32]);
+            assert!(key.previous.len() <= 2, "{n}");
+        }
+    }
+
+    #[test]
+    fn all_clones_of_a_key_are_replaced_together() {
+        let key = TicketKey::new(&[7; 32]);
+        let old = key.encrypt(SESSION).unwrap();
+        key.clone().replace(&[8; 32]);
+        let new = key.encrypt(SESSION).unwrap();
+        let opens = |key: &TicketKey, ticket: &[u8]| key.decrypt(ticket).is_some();
+        assert!(opens(&key, &old) && opens(&key, &new));
+        assert!(!opens(&TicketKey::new(&[7; 32]), &new));
+        let restarted = TicketKey::new(&[8; 32]);
+        assert!(opens(&restarted, &new) && !opens(&restarted, &old));
+        assert!(opens(&restarted.with_previous(&[7; 32]), &old));
+    }
+
     #[test]
     fn what_is_forged_is_not_opened() {
-        let key = TicketKey::new(&[7; 32]);
+        let key = secrets(7);
         let ticket = key.seal(100, [1; SALT_LEN], SESSION).unwrap();
         for at in 0..ticket.len() {
             let mut forged = ticket.clone();

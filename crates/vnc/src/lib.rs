@@ -8,9 +8,12 @@
 //! pieces that it must come after. Beside the viewer, [`bridge::Painter`] paints them in whatever order they come
 //! in, and [`rfb::Viewer`] sends the viewer what it asks for.
 //!
+//! Few bytes may have much painted; an [`Allowance`] limits how much a peer may have painted in a time.
+//!
 //! Nothing here opens sockets, starts threads or reads clocks.
 #![forbid(unsafe_code)]
 
+mod allowance;
 pub mod bridge;
 mod framebuffer;
 #[doc(hidden)]
@@ -18,5 +21,6 @@ pub mod fuzz;
 mod rect;
 pub mod rfb;
 
+pub use allowance::{Allowance, MAX_BURST, MAX_PIXELS_PER_SECOND};
 pub use framebuffer::{Framebuffer, MAX_PIXELS, TooLarge};
 pub use rect::Rect;

@@ -4,6 +4,7 @@ mod axis;
 mod blocking;
 mod canvas;
 mod chart;
+mod comparison;
 mod multiplexing;
 mod plot;
 mod waterfall;
@@ -11,6 +12,7 @@ mod waterfall;
 pub use axis::{Axis, Scale};
 pub use blocking::blocking;
 pub use chart::{Chart, Mark, Panel, Series};
+pub use comparison::{Compared, Comparison, comparison};
 pub use multiplexing::multiplexing;
 pub use waterfall::waterfall;
 

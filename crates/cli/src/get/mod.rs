@@ -18,7 +18,7 @@ use sutura::{Connection, http};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::connect::{Connector, TrustArgs};
+use crate::connect::Connector;
 use crate::failure::{Exit, Failure};
 use crate::fec::Fec;
 use crate::interrupt::interrupted;
@@ -26,6 +26,7 @@ use crate::output;
 use crate::qlog::QlogArgs;
 use crate::stats::Statistics;
 use crate::transport::TransportArgs;
+use crate::trust::TrustArgs;
 use crate::url::{Authority, Url};
 use report::{ConnectionReport, Report};
 use sink::Target;
@@ -44,12 +45,14 @@ Examples:
   sutura get --priority 'u=1, exp_p=(web;u=1)' --priority 'u=5, i, exp_w=0.5' \\
     https://example.org/a.css https://example.org/b.jpg
 
-A response is written under another name and renamed when it is whole.";
+A response is written under another name and renamed when it is whole. Symbolic links are followed, and
+pipes, devices, files with several names (hard links) and files in directories that may not be written are
+written in place.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// URLs to fetch, all at once, over one connection per server
+    /// URLs to fetch, all at once, over one connection per server; https:// may be left out
     #[arg(required = true, value_name = "URL")]
     urls: Vec<Url>,
     /// Directory or file to write to, or - for standard output [default: the current directory]

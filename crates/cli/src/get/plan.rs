@@ -17,14 +17,16 @@ const DEFAULT_NAME: &str = "index.html";
 /// Two responses would go to the same place, or the directory cannot be created.
 pub fn plan(urls: &[Url], out: Option<&Path>) -> Result<Vec<Target>, Failure> {
     let out = out.unwrap_or(Path::new("."));
-    if out == Path::new("-") {
-        if urls.len() > 1 {
-            return Err(Failure::usage("--out - takes one URL"));
+    let target = Target::named(out);
+    if target == Target::Stdout || !is_directory(out) {
+        if let [_] = urls {
+            return Ok(vec![target]);
         }
-        return Ok(vec![Target::Stdout]);
-    }
-    if urls.len() == 1 && !is_directory(out) {
-        return Ok(vec![Target::File(out.to_owned())]);
+        if target == Target::Stdout || out.exists() {
+            let (out, urls) = (out.display(), urls.len());
+            let message = format!("--out {out} takes one URL, not {urls}: it is no directory");
+            return Err(Failure::usage(message));
+        }
     }
     let targets = in_directory(urls, out)?;
     output::make_directory(out)?;
@@ -69,7 +71,9 @@ mod tests {
         let one = urls(&["https://a/x/y.js?z"]);
         let dir = std::env::temp_dir();
         assert_eq!(plan(&one, None), Ok(vec![file("./y.js")]));
-        assert_eq!(plan(&one, Some(Path::new("-"))), Ok(vec![Target::Stdout]));
+        for stdout in ["-", "/dev/stdout"] {
+            assert_eq!(plan(&one, Some(Path::new(stdout))), Ok(vec![Target::Stdout]));
+        }
         assert_eq!(plan(&one, Some(Path::new("f"))), Ok(vec![file("f")]));
         assert_eq!(plan(&one, Some(&dir)), Ok(vec![Target::File(dir.join("y.js"))]));
         let two = urls(&["https://a/", "https://a/b"]);
@@ -79,7 +83,7 @@ mod tests {
 
     #[test]
     fn two_responses_do_not_go_to_the_same_place() {
-        for out in [Some("-"), None] {
+        for out in [Some("-"), Some("/dev/null"), Some("/dev/stdout"), None] {
             let two = urls(&["https://a/x", "https://b/x"]);
             let failure = plan(&two, out.map(Path::new)).unwrap_err();
             assert_eq!(failure.exit, Exit::Usage);

@@ -3,11 +3,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tempfile::{NamedTempFile, TempPath};
 use tokio::io::AsyncWriteExt;
+use tokio::task::spawn_blocking;
 
 use crate::failure::Failure;
+use crate::file::{self, Place, Readers, cannot_write};
 use crate::output;
+
+/// Names of standard output in the file system.
+const STDOUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 
 /// Where a response goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,27 +20,38 @@ pub enum Target {
     File(PathBuf),
 }
 
+impl Target {
+    /// The target of this name; `-` stands for standard output.
+    pub fn named(name: &Path) -> Self {
+        let is_stdout = name == Path::new("-") || STDOUT.iter().any(|path| name == Path::new(path));
+        if is_stdout { Self::Stdout } else { Self::File(name.to_owned()) }
+    }
+}
+
 /// Receives a response. A file has a temporary name until it is complete, and is removed if it
-/// never is.
+/// never is; what cannot be replaced is written as the response arrives (see [`file`]).
 #[derive(Debug)]
 pub enum Sink {
     Stdout(tokio::io::Stdout),
-    File { file: tokio::fs::File, temporary: TempPath, target: PathBuf },
+    File { file: tokio::fs::File, place: Place, target: PathBuf },
 }
 
 impl Sink {
-    /// Opens the target.
+    /// Opens the target. Waits until somebody reads it, if it is a pipe.
     ///
     /// # Errors
-    /// The file cannot be created.
-    pub fn open(target: &Target) -> Result<Self, Failure> {
+    /// The file cannot be created or written.
+    pub async fn open(target: &Target) -> Result<Self, Failure> {
         match target {
             Target::Stdout => Ok(Self::Stdout(tokio::io::stdout())),
             Target::File(path) => {
-                let (file, temporary) =
-                    create(path).map_err(|e| cannot_write(path, &e))?.into_parts();
+                let target = path.clone();
+                let opened = spawn_blocking(move || file::open(&target, Readers::Usual)).await;
+                let (file, place) = opened
+                    .unwrap_or_else(|e| Err(io::Error::other(e)))
+                    .map_err(|e| cannot_write(path, &e))?;
                 let file = tokio::fs::File::from_std(file);
-                Ok(Self::File { file, temporary, target: path.clone() })
+                Ok(Self::File { file, place, target: path.clone() })
             }
         }
     }
@@ -61,34 +76,14 @@ impl Sink {
     pub async fn finish(self) -> Result<(), Failure> {
         match self {
             Self::Stdout(mut out) => out.flush().await.map_err(|e| output::stdout_failure(&e)),
-            Self::File { mut file, temporary, target } => {
+            Self::File { mut file, place, target } => {
                 let result = file.flush().await;
                 drop(file.into_std().await);
-                let result = result.and_then(|()| Ok(temporary.persist(&target)?));
+                let result = result.and_then(|()| place.commit());
                 result.map_err(|e| cannot_write(&target, &e))
             }
         }
     }
-}
-
-/// Creates a file with a unique name next to `target`, with the permissions of any new file.
-fn create(target: &Path) -> io::Result<NamedTempFile> {
-    let name = target.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
-    if target.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    // File systems limit the length of names.
-    let prefix: String = ['.'].into_iter().chain(name.chars().take(40)).chain(['.']).collect();
-    let directory = target.parent().filter(|directory| !directory.as_os_str().is_empty());
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix).suffix(".part");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(directory.unwrap_or(Path::new(".")))
-}
-
-fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::local(format!("cannot write {}: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -108,25 +103,35 @@ mod tests {
         let path = directory.join("page.html");
         let target = Target::File(path.clone());
 
-        let mut sink = Sink::open(&target).unwrap();
+        let mut sink = Sink::open(&target).await.unwrap();
         sink.write(b"half").await.unwrap();
         assert_eq!(names().len(), 1);
         assert_ne!(names(), ["page.html"]);
         drop(sink);
         assert!(names().is_empty());
 
-        let mut sink = Sink::open(&target).unwrap();
+        let mut sink = Sink::open(&target).await.unwrap();
         sink.write(b"whole").await.unwrap();
         sink.finish().await.unwrap();
         assert_eq!(names(), ["page.html"]);
         assert_eq!(fs::read(&path).unwrap(), b"whole");
 
         // The existing file stays until the new one is complete.
-        let mut sink = Sink::open(&target).unwrap();
+        let mut sink = Sink::open(&target).await.unwrap();
         sink.write(b"new").await.unwrap();
         drop(sink);
         assert_eq!(fs::read(&path).unwrap(), b"whole");
-        assert!(Sink::open(&Target::File(directory.to_owned())).is_err());
-        assert!(Sink::open(&Target::File(directory.join("none/x"))).is_err());
+        assert!(Sink::open(&Target::File(directory.to_owned())).await.is_err());
+        assert!(Sink::open(&Target::File(directory.join("none/x"))).await.is_err());
+    }
+
+    #[test]
+    fn standard_output_has_several_names() {
+        for name in ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+            assert_eq!(Target::named(Path::new(name)), Target::Stdout, "{name}");
+        }
+        for name in ["./-", "/dev/null", "stdout"] {
+            assert_eq!(Target::named(Path::new(name)), Target::File(name.into()));
+        }
     }
 }

@@ -93,7 +93,7 @@ pub async fn receive(
     }
     let length = content_length(&response);
     progress.set_length(length.unwrap_or(0));
-    let mut sink = Sink::open(&job.target)?;
+    let mut sink = Sink::open(&job.target).await?;
     let mut bytes = 0;
     loop {
         let data = stream.recv_data().await.map_err(|error| {

@@ -158,10 +158,10 @@ mod tests {
     use crate::serve::service::Log;
     use crate::serve::site::Site;
 
-    /// A service with two files, and the directory where they are.
+    /// A service with some files, and the directory where they are.
     fn service() -> (Service, tempfile::TempDir) {
         let scratch = tempfile::tempdir().unwrap();
-        for (name, length) in [("five", 5), ("huge", 1 << 20)] {
+        for (name, length) in [("five", 5), ("huge", 1 << 20), (".env", 5)] {
             std::fs::write(scratch.path().join(name), vec![b'x'; length]).unwrap();
         }
         let service = Service {
@@ -205,6 +205,8 @@ mod tests {
     async fn what_cannot_be_served_is_refused() {
         for (request, status) in [
             ("GET /none HTTP/1.1\r\nHost: a\r\n\r\n", "404 Not Found"),
+            ("GET /.env HTTP/1.1\r\nHost: a\r\n\r\n", "404 Not Found"),
+            ("GET /%2eenv HTTP/1.1\r\nHost: a\r\n\r\n", "404 Not Found"),
             ("POST /five HTTP/1.1\r\nHost: a\r\ncontent-length: 3\r\n\r\nabc", "405 "),
             ("GET /five HTTP/1.1\r\n\r\n", "400 "),
             ("GET /five HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "400 "),

@@ -10,7 +10,7 @@ mod service;
 mod site;
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,20 +18,21 @@ use std::time::Duration;
 use serde_json::json;
 use sutura::registry::UnknownPolicy;
 use sutura::{
-    Connection, ConnectionIdGenerator, Endpoint, EndpointConfig, QuicLb, QuicLbConfig, ResetKey,
-    ServerConfig, TicketKey,
+    Connection, ConnectionIdGenerator, Endpoint, EndpointConfig, QuicLb, QuicLbConfig, ServerConfig,
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use crate::cert::{Identity, IdentityArgs, ResetSecret};
+use crate::cert::{Identity, IdentityArgs};
 use crate::failure::{Exit, Failure};
 use crate::fec::Fec;
 use crate::interrupt::interrupted;
+use crate::listen::{self, Listen};
 use crate::output;
 use crate::qlog::QlogArgs;
+use crate::secrets::Secrets;
 use crate::transport::TransportArgs;
 use by_urgency::ByUrgency;
 use reports::Reports;
@@ -79,11 +80,14 @@ An interruption lets responses under way finish; a second one does not.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Directory to serve; index.html stands for a directory
+    /// Directory to serve; index.html stands for a directory. Names that begin with a dot are not
+    /// served, except /.well-known/; nor is what symbolic links lead to outside of the directory
     directory: PathBuf,
-    /// UDP and TCP address to listen on; port 4433 on all addresses by default
-    #[arg(long, value_name = "ADDR")]
-    listen: Option<SocketAddr>,
+    /// UDP and TCP address to listen on, or a port for all addresses of this machine. By default,
+    /// everybody who reaches this machine can fetch what is served; say 127.0.0.1:4433 to serve this
+    /// machine alone
+    #[arg(long, value_name = "[ADDR:]PORT", default_value = "4433")]
+    listen: Listen,
     #[command(flatten)]
     identity: IdentityArgs,
     /// Protect responses for which nothing else sets exp_b: repair symbols on each occasion, and for
@@ -149,10 +153,11 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     let mut transport = args.transport.config(IDLE_TIMEOUT);
     sutura_research::configure(&mut transport, &args.scheduler)
         .map_err(|error| Failure::local(error.to_string()))?;
-    let secret = args.identity.reset_secret();
-    let quic = secret.iter().fold(quic.transport(transport), |quic, secret| {
+    let secrets = args.identity.secrets();
+    let tickets = secrets.as_ref().map(Secrets::ticket_key);
+    let quic = tickets.iter().fold(quic.transport(transport), |quic, tickets| {
         // Clients that come back resume their sessions even if this is another process.
-        quic.ticket_key(TicketKey::new(secret))
+        quic.ticket_key(tickets.clone())
     });
     let quic = if args.early_data { quic.early_data() } else { quic };
     let limits = EndpointConfig::default();
@@ -162,7 +167,10 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         Some(path) => EndpointConfig { connection_ids: load_balancing(path)?, ..limits },
         None => limits,
     };
-    let (endpoint, tcp, address) = bind(args.listen, &limits, &quic, secret.as_ref())?;
+    let (endpoint, tcp, address) = bind(args.listen, &limits, &quic, secrets.as_ref())?;
+    if let Some((secrets, tickets)) = secrets.zip(tickets) {
+        tokio::spawn(secrets.renew(tickets));
+    }
     // Before the address is announced, so that no connection is missed.
     args.qlog.watch(&endpoint, "sutura serve");
     let service = Arc::new(Service {
@@ -172,6 +180,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         alt_svc: Some(format!("h3=\":{}\"; ma=86400", address.port())),
         log: Log { enabled: args.verbose },
     });
+    let first = interrupted();
     announce(&args, address, (&fingerprint, public_key), &origin)?;
 
     let (stop, stopped) = watch::channel(false);
@@ -184,14 +193,16 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     };
     let over_quic = h3::accept(endpoint.clone(), service, stopped, args.early_data, accepted);
     let mut over_quic = tokio::spawn(over_quic);
-    interrupted().await?;
+    first.await?;
     endpoint.stop_accepting();
     over_tcp.abort();
     // Fails if the server task has ended; then there is nothing to stop.
     let _ = stop.send(true);
     tokio::select! {
         _ = tokio::time::timeout(DRAIN_TIMEOUT, &mut over_quic) => {}
-        result = interrupted() => result?,
+        again = interrupted() => {
+            again?;
+        }
     }
     over_quic.abort();
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, endpoint.wait_idle()).await;
@@ -232,40 +243,30 @@ fn server_configs(identity: Identity) -> Result<(ServerConfig, rustls::ServerCon
 
 /// Binds UDP and TCP to the same address.
 fn bind(
-    listen: Option<SocketAddr>,
+    listen: Listen,
     limits: &EndpointConfig,
     config: &ServerConfig,
-    secret: Option<&ResetSecret>,
+    secrets: Option<&Secrets>,
 ) -> Result<(Endpoint, TcpListener, SocketAddr), Failure> {
-    const DEFAULT_PORT: u16 = 4433;
-    let address = listen.unwrap_or((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT).into());
-    let mut result = bind_both(address, limits, config, secret);
-    if listen.is_none() && result.as_ref().is_err_and(lacks_ipv6) {
-        let address = (Ipv4Addr::UNSPECIFIED, DEFAULT_PORT).into();
-        result = bind_both(address, limits, config, secret);
-    }
-    result.map_err(|e| Failure::local(format!("cannot listen on {address}: {e}")))
-}
-
-fn lacks_ipv6(error: &io::Error) -> bool {
-    use io::ErrorKind::{AddrInUse, PermissionDenied};
-    !matches!(error.kind(), AddrInUse | PermissionDenied)
+    listen
+        .bind(|address| bind_both(address, limits, config, secrets))
+        .map_err(|e| Failure::local(format!("cannot listen on {listen}: {e}")))
 }
 
 fn bind_both(
     address: SocketAddr,
     limits: &EndpointConfig,
     config: &ServerConfig,
-    secret: Option<&ResetSecret>,
+    secrets: Option<&Secrets>,
 ) -> io::Result<(Endpoint, TcpListener, SocketAddr)> {
     let mut attempts = 0;
     loop {
         let tcp = std::net::TcpListener::bind(address)?;
         tcp.set_nonblocking(true)?;
         let bound = tcp.local_addr()?;
-        // Servers at other addresses may have the same secret.
+        // Servers at other addresses may have the same secrets.
         let context = bound.to_string();
-        let reset_key = secret.map(|secret| ResetKey::new(secret, context.as_bytes()));
+        let reset_key = secrets.map(|secrets| secrets.reset_key(context.as_bytes()));
         let limits = EndpointConfig { reset_key, ..limits.clone() };
         match Endpoint::bind(limits, Some(config.clone()), bound) {
             Ok(endpoint) => return Ok((endpoint, TcpListener::from_std(tcp)?, bound)),
@@ -306,8 +307,10 @@ fn announce(
         }));
     }
     output::line(&format!(
-        "https://localhost:{port}/ serves {}\ncertificate {}\nfingerprint {fingerprint}",
+        "https://localhost:{port}/ serves {}\nlistening on {}\ncertificate {}\n\
+         fingerprint {fingerprint}",
         args.directory.display(),
+        listen::describe(address),
         origin.display(),
     ))?;
     chromium.map_or(Ok(()), |command| output::line(&command))

@@ -13,6 +13,9 @@ use crate::failure::Failure;
 /// Bytes of a resource held in memory at a time.
 pub const CHUNK: usize = 64 * 1024;
 
+/// The only name beginning with a dot that is served, directly below the root (RFC 8615 section 3).
+const WELL_KNOWN: &str = ".well-known";
+
 /// Longest path of a request, in bytes.
 const MAX_PATH: usize = 4096;
 
@@ -141,7 +144,9 @@ fn moved(path: &str) -> String {
     format!("/{}/", path.trim_start_matches('/'))
 }
 
-/// The path below the root for a request's path; `None` if no file can have it.
+/// The path below the root for a request's path; `None` if no file can have it, or if its name says that it
+/// is hidden. Only the names of the request count, not those behind a symbolic link: whoever made the
+/// link wants what it leads to to be found there.
 fn relative_path(path: &str) -> Option<PathBuf> {
     if path.len() > MAX_PATH || !path.starts_with('/') {
         return None;
@@ -149,9 +154,12 @@ fn relative_path(path: &str) -> Option<PathBuf> {
     let mut relative = PathBuf::new();
     for segment in path.split('/').filter(|segment| !segment.is_empty()) {
         let name = percent_decode(segment)?;
+        // Such as .git or .env: files that are not meant to be seen (RFC 8615 names the exception).
+        let hidden =
+            name.starts_with('.') && (name != WELL_KNOWN || relative.file_name().is_some());
         let odd = |c: char| c == '\0' || std::path::is_separator(c) || c == '\\';
         let drive = cfg!(windows) && name.contains(':');
-        if name == "." || name == ".." || name.contains(odd) || drive {
+        if hidden || name.contains(odd) || drive {
             return None;
         }
         relative.push(name);
@@ -188,6 +196,27 @@ mod tests {
             assert_eq!(relative(path), None, "{path}");
         }
         assert_eq!(relative(&"/a".repeat(MAX_PATH)), None);
+    }
+
+    #[test]
+    fn hidden_files_have_no_path_except_those_that_are_well_known() {
+        let relative = |path| relative_path(path).map(|p| p.to_string_lossy().into_owned());
+        let acme = Some(".well-known/acme-challenge/x".to_owned());
+        for path in [
+            "/.well-known/acme-challenge/x",
+            "//%2ewell-known/acme-challenge/x",
+            "/.well%2Dknown//acme-challenge/x",
+        ] {
+            assert_eq!(relative(path), acme, "{path}");
+        }
+        let refused = "/.git/config /.env /%2egit/config /%2Eenv //.env /a/.env /a/%2eb/c /.a/ /... \
+                       /.well-known/.env /a/.well-known/x /.Well-Known/x /.well-knownx/y";
+        for path in refused.split(' ').filter(|path| !path.is_empty()) {
+            assert_eq!(relative(path), None, "{path}");
+        }
+        for path in ["/a.b", "/a./b", "/a..b/c"] {
+            assert!(relative(path).is_some(), "{path}");
+        }
     }
 
     #[test]

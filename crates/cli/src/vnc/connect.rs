@@ -10,18 +10,23 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::doors::Doors;
 use super::token::TokenArgs;
 use super::{ALPN, DEFAULT_PORT, DONE, HANDSHAKE_TIMEOUT, LAST_WORDS, stopped, transport, viewer};
-use crate::connect::{Connector, TrustArgs};
+use crate::connect::Connector;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::interrupted;
 use crate::output;
 use crate::qlog::QlogArgs;
 use crate::transport::TransportArgs;
+use crate::trust::TrustArgs;
 use crate::url::Authority;
 
-/// Most viewers at a time.
+/// Most viewers at a time, and most of one network that is not this machine: 48.
 const MAX_VIEWERS: usize = 64;
+
+const NO_TOKEN: &str = "no token: `sutura vnc serve` prints it when it starts; give it by --token-file FILE or \
+                        the variable SUTURA_VNC_TOKEN, or say --no-token if the server wants none";
 
 const EXAMPLES: &str = "\
 Any viewer then shows the screen: vncviewer localhost::5901, or Remmina, or noVNC through websockify. It stays
@@ -45,6 +50,9 @@ pub struct Args {
     trust: TrustArgs,
     #[command(flatten)]
     token: TokenArgs,
+    /// Show no token, to a server that wants none (`sutura vnc serve --no-token`)
+    #[arg(long, conflicts_with_all = ["token", "token_file"])]
+    no_token: bool,
     #[command(flatten)]
     transport: TransportArgs,
     #[command(flatten)]
@@ -76,6 +84,11 @@ pub struct Context {
 
 /// Serves viewers until interrupted.
 pub async fn run(args: Args) -> Result<Exit, Failure> {
+    let token = match args.token.given()? {
+        None if args.no_token => String::new(),
+        None => return Err(Failure::usage(NO_TOKEN)),
+        Some(token) => token,
+    };
     args.qlog.prepare()?;
     let config = args.trust.trust().client_config(ALPN)?.transport(transport(&args.transport));
     let connector = Connector::new(config, HANDSHAKE_TIMEOUT, &args.qlog, "sutura vnc connect")?;
@@ -83,13 +96,13 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         |e: std::io::Error| Failure::local(format!("cannot listen on {}: {e}", args.listen));
     let listener = TcpListener::bind(&args.listen).await.map_err(unusable)?;
     let address = listener.local_addr().map_err(unusable)?;
-    let token = args.token.given()?.unwrap_or_default();
+    let interrupted = interrupted();
     announce(&args, address)?;
     let (authority, stats, json) = (args.host, args.stats, args.json);
     let (stopping, stop) = watch::channel(false);
     let context = Arc::new(Context { connector, authority, token, stats, json, stop });
     let mut accepting = tokio::spawn(accept(listener, context.clone()));
-    interrupted().await?;
+    interrupted.await?;
     // Viewers are told by the end of their connections.
     let _ = stopping.send(true);
     let _ = timeout(LAST_WORDS, &mut accepting).await;
@@ -106,17 +119,21 @@ fn announce(args: &Args, address: SocketAddr) -> Result<(), Failure> {
 }
 
 async fn accept(listener: TcpListener, context: Arc<Context>) {
-    let mut viewers = JoinSet::new();
+    let (mut viewers, doors) = (JoinSet::new(), Doors::new(MAX_VIEWERS));
     let mut stop = context.stop.clone();
     loop {
         tokio::select! {
             () = stopped(&mut stop) => break,
-            accepted = listener.accept(), if viewers.len() < MAX_VIEWERS => match accepted {
+            accepted = listener.accept() => match accepted {
                 Ok((tcp, remote)) => {
+                    let Some(pass) = doors.enter(remote.ip()) else {
+                        output::complain(&format!("{remote}: there are too many viewers already"));
+                        continue;
+                    };
                     let context = context.clone();
                     viewers.spawn(async move {
                         let name = remote.to_string();
-                        match viewer::show(tcp, &context, &name).await {
+                        match viewer::show(tcp, &context, &name, &pass).await {
                             Ok(()) => output::note(&format!("{name}: left")),
                             Err(why) => output::complain(&format!("{name}: {why}")),
                         }

@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 use std::io;
 
-use sutura_vnc::Framebuffer;
 use sutura_vnc::bridge::{Change, Painted, Painter, ToViewer};
 use sutura_vnc::rfb::{ClientMessage, RfbError, Viewer, write_bell, write_cut_text};
+use sutura_vnc::{Allowance, Framebuffer};
+
+use tokio::time::Instant;
 
 use super::socket::{MAX_WAITING, Socket};
 
@@ -39,6 +41,8 @@ pub struct Local {
     socket: Socket,
     viewer: Viewer,
     painter: Painter,
+    /// What the other end may have painted.
+    allowance: Allowance,
     input: VecDeque<ClientMessage>,
     /// Messages that were received, but for which there was no room.
     unread: bool,
@@ -52,6 +56,7 @@ impl Local {
             socket,
             viewer,
             painter: Painter::new(screen),
+            allowance: Allowance::default(),
             input: VecDeque::new(),
             unread: false,
         }
@@ -106,21 +111,24 @@ impl Local {
         }
     }
 
+    /// When the next piece may be painted, if the other end has had so much painted that it must wait.
+    pub fn wait_until(&self, now: Instant) -> Option<Instant> {
+        self.allowance.wait_until(now.into_std()).map(Into::into)
+    }
+
     /// Paints a piece of the screen.
     ///
     /// # Errors
     /// The piece is malformed, or the viewer cannot show the screen's new size.
-    pub fn paint(&mut self, number: u64, data: &[u8]) -> Result<Painted, Gone> {
+    pub fn paint(&mut self, number: u64, data: &[u8], now: Instant) -> Result<Painted, Gone> {
         let painted = self.painter.paint(number, data);
         let painted = painted.map_err(|e| Gone::Invalid(format!("the other end: {e}")))?;
+        self.allowance.spend(painted.pixels(), now.into_std());
         for change in &painted.changes {
             match *change {
                 Change::Painted(rect) => self.viewer.painted(rect),
                 Change::Copied { from, to } => self.viewer.copied(from, to),
-                Change::Resized => {
-                    let screen = self.painter.screen();
-                    self.viewer.resized(screen.width(), screen.height())?;
-                }
+                Change::Resized(size) => self.viewer.resized(size.width, size.height)?,
             }
         }
         Ok(painted)

@@ -3,6 +3,8 @@
 
 mod connect;
 mod control;
+mod doors;
+mod guesses;
 mod local;
 mod pressed;
 mod report;
@@ -30,6 +32,8 @@ const DEFAULT_PORT: u16 = 5900;
 const DONE: u64 = 0;
 /// The application error code of a connection whose peer does not keep the bridge's protocol.
 const INVALID: u64 = 1;
+/// The application error code of a connection that ends because the server's end does, which may be started again.
+const RESTARTING: u64 = 2;
 /// When a connection counts as lost.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often the other end shows that it is there.
@@ -39,8 +43,12 @@ const KEEP_ALIVE: Duration = Duration::from_secs(2);
 const MAX_PIECES: u64 = 4096;
 /// How long a session waits for a viewer's end whose connection was lost.
 const RESUME_TIME: Duration = Duration::from_secs(60);
-/// How long each step of a handshake may take.
+/// How long each step of a handshake over the network may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long each step of a handshake may take of whoever has shown nothing yet: programs answer at once.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
+/// What is said to those who were silent when others came.
+const GAVE_WAY: &str = "others wanted to connect, and this one was silent";
 /// How long a person may take to type a password.
 const PASSWORD_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long the other end may take to read why a session is over.

@@ -1,34 +1,40 @@
 //! `sutura vnc serve`: the end of the bridge beside the RFB server.
 
 use std::collections::HashMap;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::json;
-use sutura::{Connection, Endpoint, Incoming, Priority, ServerConfig};
+use sutura::{Connection, Endpoint, EndpointConfig, Incoming, Priority, ServerConfig};
 use sutura_vnc::bridge::{End, ToServer, ToViewer};
 use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard, watch};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::control::{Broken, Control};
+use super::doors::{Doors, Pass};
+use super::guesses::Guesses;
 use super::session::{Ending, Link, Session};
 use super::token::{self, TokenArgs};
-use super::upstream::{Knocking, Unusable, Upstream, Wants};
+use super::upstream::{self, Knocking, Unusable, Upstream, Wants};
 use super::{
-    ALPN, DEFAULT_PORT, HANDSHAKE_TIMEOUT, INVALID, LAST_WORDS, PASSWORD_TIMEOUT, RESUME_TIME,
-    STATS_INTERVAL, transport,
+    ALPN, GAVE_WAY, HANDSHAKE_TIMEOUT, INVALID, LAST_WORDS, PASSWORD_TIMEOUT, RESTARTING,
+    RESUME_TIME, SILENCE_TIMEOUT, STATS_INTERVAL, transport,
 };
 use crate::cert::IdentityArgs;
 use crate::failure::{Exit, Failure};
-use crate::interrupt::interrupted;
+use crate::interrupt::{Stop, interrupted};
+use crate::listen::{self, Listen};
 use crate::output;
 use crate::qlog::QlogArgs;
+use crate::secrets::Secrets;
 use crate::stats::{Statistics, peer};
 use crate::transport::TransportArgs;
 use crate::url::Authority;
 
+/// Most connections that have not shown the token yet.
+const MAX_KNOCKING: usize = 64;
 /// The TCP port of RFB servers.
 const RFB_PORT: u16 = 5900;
 
@@ -52,9 +58,9 @@ pub struct Args {
     /// The RFB server; port 5900 by default
     #[arg(long, value_name = "HOST[:PORT]", default_value = "localhost:5900", value_parser = rfb_server)]
     to: Authority,
-    /// UDP address to listen on; port 5900 on all addresses by default
-    #[arg(long, value_name = "ADDR")]
-    listen: Option<SocketAddr>,
+    /// UDP address to listen on, or a port for all addresses of this machine
+    #[arg(long, value_name = "[ADDR:]PORT", default_value = "5900")]
+    listen: Listen,
     #[command(flatten)]
     identity: IdentityArgs,
     #[command(flatten)]
@@ -65,7 +71,8 @@ pub struct Args {
     /// Send pictures with many colours as JPEG of this quality, and exactly once nothing changes
     #[arg(long, value_name = "1-100", value_parser = clap::value_parser!(u8).range(1..=100))]
     quality: Option<u8>,
-    /// Most viewers at a time
+    /// Most viewers at a time; three quarters of them, rounded up, from one network that is not this
+    /// machine
     #[arg(long, value_name = "N", default_value = "16")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
     max_viewers: u16,
@@ -88,8 +95,10 @@ fn rfb_server(text: &str) -> Result<Authority, &'static str> {
 }
 
 /// A session and who serves it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Slot {
+    /// Its place among the viewers.
+    pass: Pass,
     /// Whoever serves it holds this; the session is `None` once it is over.
     session: Arc<AsyncMutex<Option<Session>>>,
     /// Tells whoever serves it to stop. Each has one of its own.
@@ -104,7 +113,11 @@ struct Bridge {
     to: Authority,
     token: Option<String>,
     quality: Option<u8>,
-    max_viewers: usize,
+    /// Those who have not shown the token.
+    knocking: Doors,
+    /// Those who have; they are silent until the RFB server has let them in.
+    viewers: Doors,
+    guesses: Guesses,
     stats: bool,
     json: bool,
     sessions: Sessions,
@@ -135,8 +148,21 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     };
     let config = ServerConfig::with_single_cert(identity.chain, identity.key, &[ALPN])
         .map_err(|e| Failure::local(format!("certificate and key cannot be used: {e}")))?;
-    let (endpoint, address) = bind(args.listen, &config.transport(transport(&args.transport)))?;
+    let mut config = config.transport(transport(&args.transport));
+    let secrets = args.identity.secrets();
+    let tickets = secrets.as_ref().map(Secrets::ticket_key);
+    if let Some(tickets) = &tickets {
+        config = config.ticket_key(tickets.clone());
+    }
+    let (endpoint, address) = bind(args.listen, &config, secrets.as_ref())?;
+    if let Some((secrets, tickets)) = secrets.zip(tickets) {
+        tokio::spawn(secrets.renew(tickets));
+    }
     args.qlog.watch(&endpoint, "sutura vnc serve");
+    if let Err(Unusable::Password(why) | Unusable::Other(why)) = upstream::try_out(&args.to).await {
+        output::complain(&format!("{why}; viewers are told so until there is one"));
+    }
+    let interrupted = interrupted();
     announce(&args, address, &fingerprint, &origin, token.as_deref())?;
 
     let (stopping, stop) = watch::channel(false);
@@ -144,17 +170,25 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         to: args.to,
         token,
         quality: args.quality,
-        max_viewers: args.max_viewers.into(),
+        knocking: Doors::new(MAX_KNOCKING),
+        viewers: Doors::new(args.max_viewers.into()),
+        guesses: Guesses::default(),
         stats: args.stats,
         json: args.json,
         sessions: Sessions::default(),
         stop,
     });
     let mut accepting = tokio::spawn(accept(endpoint.clone(), bridge));
-    interrupted().await?;
+    let stop = interrupted.await?;
     endpoint.stop_accepting();
-    // Fails if nobody is connected.
-    let _ = stopping.send(true);
+    match stop {
+        Stop::Interrupted => {
+            // Fails if nobody is connected.
+            let _ = stopping.send(true);
+        }
+        // Viewers keep what they show, and come back if it is started again.
+        Stop::Terminated => endpoint.close(RESTARTING, b"sutura vnc serve was stopped"),
+    }
     let _ = timeout(LAST_WORDS, &mut accepting).await;
     accepting.abort();
     let _ = timeout(LAST_WORDS, endpoint.wait_idle()).await;
@@ -162,17 +196,21 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 fn bind(
-    listen: Option<SocketAddr>,
+    listen: Listen,
     config: &ServerConfig,
+    secrets: Option<&Secrets>,
 ) -> Result<(Endpoint, SocketAddr), Failure> {
-    let address = listen.unwrap_or((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT).into());
-    let bind = |address| Endpoint::server(config.clone(), address);
-    let mut bound = bind(address);
-    if listen.is_none() && bound.is_err() {
-        bound = bind((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT).into());
-    }
-    let failed = |e: std::io::Error| Failure::local(format!("cannot listen on {address}: {e}"));
-    let endpoint = bound.map_err(failed)?;
+    let failed = |e: std::io::Error| Failure::local(format!("cannot listen on {listen}: {e}"));
+    let endpoint = listen.bind(|address| {
+        // A server that is started again at the same address tells viewers that it has forgotten them. One
+        // whose port is any that is free is never at the same address again.
+        let secrets = secrets.filter(|_| address.port() != 0);
+        let context = address.to_string();
+        let reset_key = secrets.map(|secrets| secrets.reset_key(context.as_bytes()));
+        let limits = EndpointConfig { reset_key, ..EndpointConfig::default() };
+        Endpoint::bind(limits, Some(config.clone()), address)
+    });
+    let endpoint = endpoint.map_err(failed)?;
     let address = endpoint.local_addr().map_err(failed)?;
     Ok((endpoint, address))
 }
@@ -195,9 +233,9 @@ fn announce(
     }
     let token =
         token.map_or("no token: everybody may connect".into(), |token| format!("token {token}"));
-    let (port, to, origin) = (address.port(), &args.to, origin.display());
+    let (listening, to, origin) = (listen::describe(address), &args.to, origin.display());
     output::line(&format!(
-        "UDP port {port} shows the screen of {to}\ncertificate {origin}\nfingerprint {fingerprint}\n{token}"
+        "UDP {listening} shows the screen of {to}\ncertificate {origin}\nfingerprint {fingerprint}\n{token}"
     ))
 }
 
@@ -219,16 +257,24 @@ async fn accept(endpoint: Endpoint, bridge: Arc<Bridge>) {
 async fn serve(incoming: Incoming, bridge: Arc<Bridge>) {
     let Ok(connection) = incoming.await else { return };
     let name = peer(&connection);
-    let accepted = timeout(HANDSHAKE_TIMEOUT, connection.accept_bi()).await;
-    let Ok(Ok((send, recv))) = accepted else { return };
+    let address = connection.remote_address().ip();
+    let Some(pass) = bridge.knocking.enter(address) else { return };
+    let accepted = tokio::select! {
+        () = pass.turned_out() => None,
+        accepted = timeout(SILENCE_TIMEOUT, connection.accept_bi()) => accepted.ok(),
+    };
+    let Some(Ok((send, recv))) = accepted else {
+        connection.close(super::DONE, b"");
+        return;
+    };
     let mut control = Control::new(send, recv);
-    match bridge.admit(&mut control).await {
+    match bridge.admit(&mut control, address, pass).await {
         Ok(served) => bridge.show(served, connection, control, &name).await,
         Err(Some((why, reason))) => {
             output::complain(&format!("{name}: {reason}"));
             dismiss(&connection, &mut control, why, reason).await;
         }
-        Err(None) => {}
+        Err(None) => connection.close(super::DONE, b""),
     }
 }
 
@@ -251,23 +297,49 @@ impl Bridge {
     }
 
     /// Lets a viewer in, or says why not; says nothing if it has gone.
-    async fn admit(&self, control: &mut Control) -> Result<Served, Option<Refusal>> {
-        let hello = match timeout(HANDSHAKE_TIMEOUT, receive(control)).await {
-            Ok(Ok(hello)) => hello,
-            Ok(Err(Broken::Protocol(error))) => return Err(Some((End::Server, error.to_string()))),
-            Ok(Err(Broken::Connection(_) | Broken::Ended)) | Err(_) => return Err(None),
+    async fn admit(
+        &self,
+        control: &mut Control,
+        address: IpAddr,
+        pass: Pass,
+    ) -> Result<Served, Option<Refusal>> {
+        let hello = tokio::select! {
+            () = pass.turned_out() => return Err(Some((End::Busy, GAVE_WAY.into()))),
+            hello = timeout(SILENCE_TIMEOUT, receive(control)) => match hello {
+                Ok(Ok(hello)) => hello,
+                Ok(Err(Broken::Protocol(e))) => return Err(Some((End::Server, e.to_string()))),
+                Ok(Err(Broken::Connection(_) | Broken::Ended)) | Err(_) => return Err(None),
+            },
         };
         let ToServer::Hello { token, resume } = hello else { return Err(None) };
-        if self.token.as_ref().is_some_and(|expected| !token::same(expected, &token)) {
-            return Err(Some((End::Token, "the token is wrong".into())));
+        tokio::select! {
+            () = pass.turned_out() => return Err(Some((End::Busy, GAVE_WAY.into()))),
+            judged = self.judge(&token, address) => judged.map_err(Some)?,
         }
+        drop(pass);
         if let Some(id) = resume
             && let Some(served) = self.resume(id).await
         {
             control.tell_viewer(&ToViewer::Welcome { session: id, resumed: true });
             return Ok(served);
         }
-        self.begin(control).await
+        self.begin(control, address).await
+    }
+
+    /// Whether a token is the right one. Addresses that have shown wrong ones wait for the answer.
+    async fn judge(&self, token: &str, address: IpAddr) -> Result<(), Refusal> {
+        let Some(expected) = &self.token else { return Ok(()) };
+        let Some(wait) = self.guesses.queue(address, Instant::now()) else {
+            return Err((End::Token, "too many wrong tokens from this address: wait".into()));
+        };
+        if !wait.is_zero() {
+            sleep(wait).await;
+        }
+        if token::same(expected, token) {
+            return Ok(());
+        }
+        self.guesses.wrong(address, Instant::now());
+        Err((End::Token, "the token is wrong".into()))
     }
 
     /// The session with this name, if it is not over.
@@ -282,28 +354,30 @@ impl Bridge {
     }
 
     /// Begins a session, if the RFB server lets the viewer in.
-    async fn begin(&self, control: &mut Control) -> Result<Served, Option<Refusal>> {
+    async fn begin(
+        &self,
+        control: &mut Control,
+        address: IpAddr,
+    ) -> Result<Served, Option<Refusal>> {
         let failed = |failure: Failure| Some((End::Server, failure.message));
         let id = token::random().map_err(failed)?;
-        let slot = Arc::new(Slot::default());
-        {
-            let mut sessions = self.sessions();
-            if sessions.len() >= self.max_viewers {
-                let reason = format!("there are {} viewers already", self.max_viewers);
-                return Err(Some((End::Busy, reason)));
-            }
-            sessions.insert(id, slot.clone());
-        }
+        let pass = self.viewers.enter(address);
+        let pass = pass.ok_or_else(|| Some((End::Busy, "there are too many viewers".into())))?;
+        let slot = Arc::new(Slot { pass, session: Arc::default(), replaced: Mutex::default() });
+        self.sessions().insert(id, slot.clone());
         let mut session = slot.session.clone().lock_owned().await;
         control.tell_viewer(&ToViewer::Welcome { session: id, resumed: false });
-        let begun = match self.log_in(control).await {
-            Ok(upstream) => {
+        let begun = tokio::select! {
+            () = slot.pass.turned_out() => Err(Some((End::Busy, GAVE_WAY.into()))),
+            begun = self.log_in(control) => begun.and_then(|upstream| {
                 Session::new(upstream, self.quality).map_err(|e| Some((End::Server, e)))
-            }
-            Err(refusal) => Err(refusal),
+            }),
         };
         match begun {
-            Ok(begun) => *session = Some(begun),
+            Ok(begun) => {
+                slot.pass.stay();
+                *session = Some(begun);
+            }
             Err(refusal) => {
                 self.sessions().remove(&id);
                 return Err(refusal);

@@ -136,10 +136,12 @@ impl Session {
     /// Sends what may be sent, waits for something to happen, and deals with it.
     async fn step(&mut self, link: &mut Link) -> Result<(), Ending> {
         self.send_pieces(link)?;
-        let wake = self.wake_time(link);
+        let now = Instant::now();
+        let waiting = self.upstream.wait_until(now);
+        let wake = self.wake_time(link).min(waiting.unwrap_or(now + NEVER));
         // Neither end is read while the other does not take what it leads to.
         let (read_server, read_viewer) =
-            (link.control.waiting() < MAX_WAITING, !self.upstream.is_behind());
+            (link.control.waiting() < MAX_WAITING && waiting.is_none(), !self.upstream.is_behind());
         tokio::select! {
             server = self.upstream.exchange(read_server) => {
                 server.map_err(Ending::Server)?;
@@ -156,7 +158,8 @@ impl Session {
             }
             () = sleep_until(wake) => {
                 self.ask(link);
-                Ok(())
+                // What has come already, if the server had to wait.
+                self.take_events(link)
             }
         }
     }

@@ -1,16 +1,25 @@
 //! The secret that lets viewers connect.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rustls::crypto::ring::default_provider;
+use subtle::ConstantTimeEq;
 
 use crate::cert::write_private;
 use crate::failure::{Exit, Failure};
 
 /// Random bytes of a token that is made.
 const TOKEN_BYTES: usize = 16;
+/// Bytes of the shortest token: what is shorter can be guessed.
+const MIN_TOKEN: usize = 16;
 /// Bytes of the longest token.
 const MAX_TOKEN: usize = 256;
+/// Different characters in a token: 16 random hexadecimal digits have more.
+const MIN_DIFFERENT: usize = 5;
+/// How to make one.
+const MAKE: &str =
+    "make one by `openssl rand -hex 16`, or take the one that `sutura vnc serve` makes";
 
 /// The options that say which token is expected or shown.
 #[derive(Debug, clap::Args)]
@@ -27,19 +36,30 @@ impl TokenArgs {
     /// The token, if one is given.
     ///
     /// # Errors
-    /// The file cannot be read, or the token is empty or too long.
+    /// The file cannot be read, or the token is too short, too long or too simple.
     pub fn given(&self) -> Result<Option<String>, Failure> {
         let token = match (&self.token_file, &self.token) {
             (Some(file), _) => Some(read(file)?),
             (None, token) => token.clone(),
         };
-        if let Some(token) = &token
-            && !(1..=MAX_TOKEN).contains(&token.len())
-        {
-            return Err(Failure::usage(format!("a token has 1 to {MAX_TOKEN} bytes")));
-        }
+        token.as_deref().map_or(Ok(()), check)?;
         Ok(token)
     }
+}
+
+/// Whether a token is hard to guess.
+fn check(token: &str) -> Result<(), Failure> {
+    if !(MIN_TOKEN..=MAX_TOKEN).contains(&token.len()) {
+        return Err(Failure::usage(format!(
+            "a token has {MIN_TOKEN} to {MAX_TOKEN} bytes, this one {}; {MAKE}",
+            token.len()
+        )));
+    }
+    let different: BTreeSet<char> = token.chars().collect();
+    if different.len() < MIN_DIFFERENT {
+        return Err(Failure::usage(format!("the token is easily guessed; {MAKE}")));
+    }
+    Ok(())
 }
 
 fn read(file: &Path) -> Result<String, Failure> {
@@ -56,8 +76,7 @@ pub fn keep_in(directory: &Path) -> Result<String, Failure> {
     let path = directory.join("vnc-token");
     if !path.exists() {
         let token = hex::encode(random::<TOKEN_BYTES>()?);
-        write_private(directory, &path, &(token + "\n"))
-            .map_err(|e| Failure::local(format!("cannot write {}: {e}", path.display())))?;
+        write_private(directory, &path, &(token + "\n"))?;
     }
     read(&path)
 }
@@ -75,10 +94,10 @@ pub fn random<const N: usize>() -> Result<[u8; N], Failure> {
     Ok(bytes)
 }
 
-/// Whether two tokens are the same. The time it takes says nothing about where they differ.
+/// Whether two tokens are the same. The time it takes says nothing about where they differ, only whether they have
+/// the same length.
 pub fn same(a: &str, b: &str) -> bool {
-    let differ = a.bytes().zip(b.bytes()).fold(0, |differ, (a, b)| differ | (a ^ b));
-    a.len() == b.len() && differ == 0
+    a.as_bytes().ct_eq(b.as_bytes()).into()
 }
 
 #[cfg(test)]
@@ -102,8 +121,15 @@ mod tests {
     #[test]
     fn a_token_of_no_use_is_an_error() {
         let args = |token: &str| TokenArgs { token_file: None, token: Some(token.to_owned()) };
-        assert!(args("").given().is_err() && args(&"x".repeat(257)).given().is_err());
-        assert_eq!(args("x").given().unwrap().as_deref(), Some("x"));
+        let why = |token: &str| args(token).given().unwrap_err().message;
+        for length in [0, 1, 15, 257] {
+            let text = why(&"0123456789".repeat(26)[..length]);
+            let expected = format!("a token has 16 to 256 bytes, this one {length}; make one by `");
+            assert!(text.starts_with(&expected), "{text}");
+        }
+        assert!(why("aaaaaaaaaaaaaaaaaaaa").contains("easily guessed; make one by `openssl"));
+        let good = "0123456789abcdef";
+        assert_eq!(args(good).given().unwrap().as_deref(), Some(good));
         let missing = TokenArgs { token_file: Some("/nowhere/at/all".into()), token: None };
         assert!(missing.given().is_err());
     }

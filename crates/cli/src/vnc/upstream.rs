@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use sutura_vnc::Framebuffer;
 use sutura_vnc::rfb::{
     ClientMessage, Cursor, Decoder, PixelFormat, RfbError, ServerEvent, ServerHandshake,
     ServerStep, encoding,
 };
+use sutura_vnc::{Allowance, Framebuffer};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
-use super::HANDSHAKE_TIMEOUT;
 use super::pressed::Pressed;
 use super::socket::{MAX_WAITING, Socket};
+use super::{HANDSHAKE_TIMEOUT, SILENCE_TIMEOUT};
 use crate::url::Authority;
 
 /// The shortest time from one request for what has changed to the next: 60 a second.
@@ -50,6 +50,8 @@ pub struct Upstream {
     answered: bool,
     /// Whether it must be asked for everything.
     everything: bool,
+    /// What it may have painted.
+    allowance: Allowance,
 }
 
 /// Why a server cannot be used.
@@ -119,6 +121,27 @@ impl Knocking {
     }
 }
 
+/// Looks whether there is an RFB server, and goes away again before that has let anybody in.
+///
+/// # Errors
+/// The server cannot be reached, or says nothing that an RFB server says first.
+pub async fn try_out(to: &Authority) -> Result<(), Unusable> {
+    let mut knocking = Knocking::connect(to).await?;
+    let said = async {
+        loop {
+            let Socket { input, output, .. } = &mut knocking.socket;
+            knocking.handshake.receive(input, output)?;
+            // The answer to its version, which is the first that it says.
+            if !output.is_empty() {
+                return Ok(());
+            }
+            knocking.socket.exchange(true).await.map_err(|e| Unusable::Other(gone(&e)))?;
+        }
+    };
+    let silent = || Err(Unusable::Other(format!("the RFB server at {to} is silent")));
+    timeout(SILENCE_TIMEOUT, said).await.unwrap_or_else(|_| silent())
+}
+
 /// The failure for a server whose connection broke.
 pub fn gone(error: &std::io::Error) -> String {
     if error.kind() == std::io::ErrorKind::UnexpectedEof {
@@ -141,6 +164,7 @@ impl Upstream {
             asked: None,
             answered: true,
             everything: true,
+            allowance: Allowance::default(),
         }
     }
 
@@ -155,12 +179,27 @@ impl Upstream {
             .map_err(|e| gone(&e))
     }
 
-    /// What the server has shown or said next.
+    /// When more may be painted, if the server has had so much painted that it must wait.
+    pub fn wait_until(&self, now: Instant) -> Option<Instant> {
+        self.allowance.wait_until(now.into_std()).map(Into::into)
+    }
+
+    /// What the server has shown or said next; nothing while it must wait.
     ///
     /// # Errors
     /// It does not keep to RFB.
     pub fn next(&mut self) -> Result<Option<ServerEvent>, RfbError> {
+        let now = Instant::now();
+        if self.wait_until(now).is_some() {
+            return Ok(None);
+        }
         let event = self.decoder.next(&mut self.socket.input, &mut self.screen)?;
+        let painted = match &event {
+            Some(ServerEvent::Painted(rect) | ServerEvent::Copied { to: rect, .. }) => rect.area(),
+            Some(ServerEvent::Resized { .. }) => self.screen.bounds().area(),
+            _ => 0,
+        };
+        self.allowance.spend(painted as u64, now.into_std());
         match &event {
             Some(ServerEvent::UpdateEnd) => self.answered = true,
             Some(ServerEvent::Resized { .. }) => self.everything = true,

@@ -15,11 +15,13 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::connect::Context;
 use super::control::{Broken, Control};
+use super::doors::Pass;
 use super::local::{Gone, Local};
 use super::report::Shown;
 use super::socket::{MAX_WAITING, Socket};
 use super::{
-    DONE, HANDSHAKE_TIMEOUT, INVALID, PASSWORD_TIMEOUT, RESUME_TIME, STATS_INTERVAL, stopped,
+    DONE, GAVE_WAY, INVALID, LAST_WORDS, PASSWORD_TIMEOUT, RESUME_TIME, SILENCE_TIMEOUT,
+    STATS_INTERVAL, stopped,
 };
 use crate::failure::Exit;
 use crate::output::{self, millis};
@@ -96,27 +98,60 @@ impl From<Gone> for Ending {
 ///
 /// # Errors
 /// The session did not begin or did not end well; says why. The viewer was told if it still listened.
-pub async fn show(tcp: TcpStream, context: &Context, name: &str) -> Result<(), String> {
-    let mut socket = Socket::new(tcp);
-    let mut handshake = ViewerHandshake::new();
-    handshake.start(&mut socket.output);
-    let version = timeout(HANDSHAKE_TIMEOUT, step(&mut socket, &mut handshake)).await;
-    let Ok(Ok(ViewerStep::Version)) = version else {
-        return Err("the viewer does not speak RFB".into());
-    };
-    let begun = begin(context, &mut socket, &mut handshake).await;
-    let (link, init) = match begun {
+pub async fn show(
+    tcp: TcpStream,
+    context: &Context,
+    name: &str,
+    pass: &Pass,
+) -> Result<(), String> {
+    let mut guest = Guest { socket: Socket::new(tcp), handshake: ViewerHandshake::new(), pass };
+    guest.handshake.start(&mut guest.socket.output);
+    match guest.step(SILENCE_TIMEOUT).await {
+        Ok(ViewerStep::Version) => {}
+        Err(Gone::Invalid(why)) if why == GAVE_WAY => return Err(why),
+        _ => return Err("the viewer does not speak RFB".into()),
+    }
+    let (link, init) = match begin(context, &mut guest).await {
         Ok(begun) => begun,
         Err(Ending::Left) => return Ok(()),
         Err(Ending::Lost(why) | Ending::Over(why)) => {
             // The viewer may be gone.
-            let _ = timeout(HANDSHAKE_TIMEOUT, socket.flush()).await;
+            let _ = timeout(LAST_WORDS, guest.socket.flush()).await;
             return Err(why);
         }
     };
+    pass.stay();
     output::note(&format!("{name}: shows {}", output::clean(&init.name)));
     let screen = Framebuffer::new(init.width, init.height).map_err(|e| e.to_string())?;
-    serve(Local::new(socket, screen), link, context, name).await
+    serve(Local::new(guest.socket, screen), link, context, name).await
+}
+
+/// A viewer that is not let in yet.
+#[derive(Debug)]
+struct Guest<'a> {
+    socket: Socket,
+    handshake: ViewerHandshake,
+    pass: &'a Pass,
+}
+
+impl Guest<'_> {
+    /// Waits for the viewer's next step of the handshake, but not if another wants its place.
+    async fn step(&mut self, limit: Duration) -> Result<ViewerStep, Gone> {
+        tokio::select! {
+            () = self.pass.turned_out() => Err(Gone::Invalid(GAVE_WAY.into())),
+            step = timeout(limit, step(&mut self.socket, &mut self.handshake)) => {
+                step.unwrap_or(Err(Gone::Closed))
+            }
+        }
+    }
+
+    /// Tells the viewer, which was not offered anything yet, why it is not let in.
+    fn refuse(&mut self, ending: Ending) -> Ending {
+        if let Ending::Lost(why) | Ending::Over(why) = &ending {
+            self.handshake.refuse(why, &mut self.socket.output);
+        }
+        ending
+    }
 }
 
 /// Waits for the viewer's next step of the handshake.
@@ -131,26 +166,37 @@ async fn step(socket: &mut Socket, handshake: &mut ViewerHandshake) -> Result<Vi
 }
 
 /// Lets the viewer in, if the server's end and the RFB server do.
-async fn begin(
-    context: &Context,
-    socket: &mut Socket,
-    handshake: &mut ViewerHandshake,
-) -> Result<(Link, ServerInit), Ending> {
+async fn begin(context: &Context, guest: &mut Guest<'_>) -> Result<(Link, ServerInit), Ending> {
     let first = async {
         let mut link = open(context, None).await?;
         let first = hear(&mut link.control).await?;
         Ok::<_, Ending>((link, first))
     };
-    let (mut link, mut message) = match first.await {
+    let (mut link, first) = match first.await {
         Ok(begun) => begun,
-        Err(ending) => return Err(refuse(socket, handshake, ending)),
+        Err(ending) => return Err(guest.refuse(ending)),
     };
+    match let_in(&mut link, first, guest).await {
+        Ok(init) => Ok((link, init)),
+        Err(ending) => {
+            // The server's end has no use for the session either.
+            link.connection.close(DONE, b"");
+            Err(ending)
+        }
+    }
+}
+
+/// Passes the password on, if the RFB server wants one, and tells the viewer what it is let in to.
+async fn let_in(
+    link: &mut Link,
+    first: ToViewer,
+    guest: &mut Guest<'_>,
+) -> Result<ServerInit, Ending> {
+    let mut message = first;
     let password = matches!(message, ToViewer::Challenge(_));
     if let ToViewer::Challenge(challenge) = message {
-        handshake.offer(Security::Password { challenge }, &mut socket.output);
-        let answer = timeout(PASSWORD_TIMEOUT, step(socket, handshake)).await;
-        let Ok(ViewerStep::Response(response)) = answer.unwrap_or(Err(Gone::Closed)) else {
-            link.connection.close(DONE, b"");
+        guest.handshake.offer(Security::Password { challenge }, &mut guest.socket.output);
+        let ViewerStep::Response(response) = guest.step(PASSWORD_TIMEOUT).await? else {
             return Err(Ending::Left);
         };
         link.control.tell_server(&ToServer::Response(response));
@@ -161,33 +207,23 @@ async fn begin(
             ToViewer::Ended { reason, .. } => reason,
             _ => "the other end says what is out of place".into(),
         };
-        link.connection.close(DONE, b"");
         if password {
-            handshake.result(Err(&why), &mut socket.output);
+            guest.handshake.result(Err(&why), &mut guest.socket.output);
             return Err(Ending::Over(why));
         }
-        return Err(refuse(socket, handshake, Ending::Over(why)));
+        return Err(guest.refuse(Ending::Over(why)));
     };
     if password {
-        handshake.result(Ok(()), &mut socket.output);
+        guest.handshake.result(Ok(()), &mut guest.socket.output);
     } else {
-        handshake.offer(Security::None, &mut socket.output);
+        guest.handshake.offer(Security::None, &mut guest.socket.output);
     }
     let init = ServerInit { width, height, format: PixelFormat::RGB32, name };
-    let asked = timeout(HANDSHAKE_TIMEOUT, step(socket, handshake)).await;
-    match asked.unwrap_or(Err(Gone::Closed))? {
-        ViewerStep::Init { .. } => handshake.init(&init, &mut socket.output),
+    match guest.step(SILENCE_TIMEOUT).await? {
+        ViewerStep::Init { .. } => guest.handshake.init(&init, &mut guest.socket.output),
         _ => return Err(Ending::Over("the viewer does not keep to RFB".into())),
     }
-    Ok((link, init))
-}
-
-/// Tells the viewer, which was not offered anything yet, why it is not let in.
-fn refuse(socket: &mut Socket, handshake: &mut ViewerHandshake, ending: Ending) -> Ending {
-    if let Ending::Lost(why) | Ending::Over(why) = &ending {
-        handshake.refuse(why, &mut socket.output);
-    }
-    ending
+    Ok(init)
 }
 
 /// Connects to the server's end, to begin a session or to go on with one.
@@ -353,6 +389,7 @@ async fn step_on(
     {
         link.control.tell_server(&ToServer::Input(input));
     }
+    let wait = local.wait_until(Instant::now());
     tokio::select! {
         viewer = local.exchange(link.control.waiting() < MAX_WAITING) => Ok(viewer?),
         server = link.control.exchange(true) => {
@@ -365,10 +402,14 @@ async fn step_on(
             local.refresh();
             Ok(())
         }
-        piece = link.pieces.next() => {
+        // The other end may have much painted with few bytes, and then must wait for its turn.
+        () = sleep_until(wait.unwrap_or_else(Instant::now)), if wait.is_some() => Ok(()),
+        piece = link.pieces.next(), if wait.is_none() => {
             paint(local, &link.connection, piece?, shown, unreported)?;
             // All that is there already goes to the viewer at once.
-            while let Some(piece) = link.pieces.next().now_or_never() {
+            while local.wait_until(Instant::now()).is_none()
+                && let Some(piece) = link.pieces.next().now_or_never()
+            {
                 paint(local, &link.connection, piece?, shown, unreported)?;
             }
             local.refresh();
@@ -389,8 +430,8 @@ fn paint(
     unreported: &mut Unreported,
 ) -> Result<(), Ending> {
     let piece = piece.ok_or_else(|| Ending::Lost("the other end has ended the session".into()))?;
-    let painted = local.paint(piece.number, &piece.data)?;
     let now = Instant::now();
+    let painted = local.paint(piece.number, &piece.data, now)?;
     shown.pieces += 1;
     shown.left_out += u64::from(painted.changes.is_empty());
     let blocked = now.saturating_duration_since(piece.completed.into());

@@ -133,7 +133,7 @@ impl Screen {
         self.desktop().heard.clone()
     }
 
-    /// How many connections there were.
+    /// How many connections there were that were let in.
     pub fn connections(&self) -> usize {
         self.desktop().connections
     }
@@ -145,16 +145,16 @@ impl Screen {
     }
 
     fn serve(&self, mut tcp: TcpStream) -> Result<(), RfbError> {
-        let number = {
-            let mut desktop = self.desktop();
-            desktop.connections += 1;
-            desktop.connections
-        };
         tcp.set_read_timeout(Some(TICK)).unwrap();
         let mut input = BytesMut::new();
         if !self.let_in(&mut tcp, &mut input)? {
             return Ok(());
         }
+        let number = {
+            let mut desktop = self.desktop();
+            desktop.connections += 1;
+            desktop.connections
+        };
         let screen = self.picture();
         let mut viewer = Viewer::new(screen.width(), screen.height());
         let mut seen = 0;
@@ -270,6 +270,15 @@ pub struct Watcher {
 impl Watcher {
     /// A viewer that connects to an address, and answers a challenge so.
     pub fn start(address: &str, answer: [u8; 16]) -> Self {
+        Self::new(address, Some(answer))
+    }
+
+    /// A viewer whose user never types the password.
+    pub fn silent(address: &str) -> Self {
+        Self::new(address, None)
+    }
+
+    fn new(address: &str, answer: Option<[u8; 16]>) -> Self {
         let mut tcp = TcpStream::connect(address).unwrap();
         tcp.set_read_timeout(Some(TICK)).unwrap();
         let watcher = Self { seen: Arc::default(), orders: Arc::default(), stop: Arc::default() };
@@ -340,7 +349,7 @@ impl Drop for Watcher {
 
 fn watch(
     tcp: &mut TcpStream,
-    answer: [u8; 16],
+    answer: Option<[u8; 16]>,
     seen: &Mutex<Seen>,
     orders: &Mutex<Vec<u8>>,
     stop: &AtomicBool,
@@ -349,7 +358,7 @@ fn watch(
     let mut handshake = ServerHandshake::new(true);
     let init = loop {
         let step = handshake.receive(&mut input, &mut out)?;
-        if let ServerStep::Challenge(_) = step {
+        if let (ServerStep::Challenge(_), Some(answer)) = (&step, answer) {
             handshake.answer(answer, &mut out);
         }
         if let ServerStep::Done(init) = step {

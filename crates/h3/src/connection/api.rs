@@ -36,6 +36,11 @@ impl Connection {
         self.exchanges.len()
     }
 
+    /// The requests whose head has not arrived completely (server).
+    pub fn headless(&self) -> impl Iterator<Item = StreamId> {
+        self.exchanges.iter().filter(|(_, exchange)| !exchange.has_head()).map(|(id, _)| *id)
+    }
+
     /// The priority of an exchange's response as both ends know it so far: what the client asked
     /// for, overridden by the `priority` field of the response (RFC 9218 section 8).
     #[must_use]

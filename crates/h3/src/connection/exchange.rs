@@ -34,6 +34,8 @@ pub(super) struct Exchange {
     pub(super) queued: bool,
     /// Whether the peer stopped our message, and the code.
     pub(super) stopped: Option<Code>,
+    /// Whether the peer has cancelled the request before it was answered.
+    pub(super) cancelled: bool,
     /// Whether such events are already waiting to be polled and need not be queued again.
     pub(super) told_data: bool,
     pub(super) told_update: bool,
@@ -55,6 +57,7 @@ impl Exchange {
             interim: 0,
             queued: false,
             stopped: None,
+            cancelled: false,
             told_data: false,
             told_update: false,
             told_datagram: false,

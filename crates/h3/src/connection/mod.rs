@@ -1,6 +1,7 @@
 //! An HTTP/3 connection: processes what arrives. Messages are sent and read in `api`.
 
 mod api;
+mod cancellation;
 mod control;
 mod datagram;
 mod exchange;
@@ -15,6 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use sutura_proto::{Dir, Side, StreamId};
 
+use self::cancellation::Cancellations;
 use self::control::ControlFrame;
 use self::datagram::Datagrams;
 use self::exchange::Exchange;
@@ -32,6 +34,7 @@ use crate::qpack::{Decoder, Encoder};
 use crate::settings::Settings;
 use crate::transport::{Transport, WriteError};
 
+pub use self::cancellation::CancelLimit;
 pub use self::control::MAX_CONTROL_PAYLOAD;
 pub use self::datagram::{MAX_QUEUED_DATAGRAM_BYTES, MAX_QUEUED_DATAGRAMS};
 pub use self::exchange::MAX_INTERIM_RESPONSES;
@@ -62,6 +65,10 @@ pub struct Connection {
     updates: PriorityUpdates,
     overrides: Overrides,
     datagrams: Datagrams,
+    cancellations: Cancellations,
+    /// Streams that were stopped before they were accepted. Only until the next
+    /// [`process`](Self::process), which accepts them.
+    stopped_early: Vec<(StreamId, Code)>,
     /// Index of the next request that the server accepts.
     next_request: u64,
     max_push_id: Option<u64>,
@@ -100,6 +107,8 @@ impl Connection {
             updates: PriorityUpdates::default(),
             overrides: Overrides::default(),
             datagrams: Datagrams::default(),
+            cancellations: Cancellations::default(),
+            stopped_early: Vec::new(),
             next_request: 0,
             max_push_id: None,
             goaway_sent: None,
@@ -130,6 +139,8 @@ impl Connection {
         } else if let Some(exchange) = self.exchanges.get_mut(&id) {
             exchange.stopped = Some(code);
             self.queue(id);
+        } else if self.side.is_server() && id.index() >= self.next_request {
+            self.stopped_early.push((id, code));
         }
     }
 
@@ -178,6 +189,11 @@ impl Connection {
         self.outgoing.process(quic, &self.config, self.goaway_sent)?;
         self.incoming.accept(quic)?;
         self.accept_requests(quic)?;
+        for (id, code) in std::mem::take(&mut self.stopped_early) {
+            if let Some(exchange) = self.exchanges.get_mut(&id) {
+                exchange.stopped = Some(code);
+            }
+        }
         // Before requests, so that updates of their priorities are known.
         while let Some(frame) = self.incoming.next(quic, &mut self.encoder, &mut self.decoder)? {
             self.on_control_frame(quic, frame)?;
@@ -193,6 +209,10 @@ impl Connection {
             };
             exchange.queued = false;
             if let Some(code) = exchange.stopped.take() {
+                if self.side.is_server() && !exchange.has_head() {
+                    self.reject(quic, id);
+                    continue;
+                }
                 self.on_stopped(quic, id, code);
             }
             self.flush(quic, id);
@@ -201,7 +221,29 @@ impl Connection {
         // Nothing was queued meanwhile: only hints and new streams are.
         queue.clear();
         self.queue = queue;
+        if self.config.cancelled_requests.is_some_and(|limit| self.cancellations.exceeds(limit)) {
+            return Err(Error::new(Code::EXCESSIVE_LOAD, "too many cancelled requests"));
+        }
         self.send_instructions(quic)
+    }
+
+    /// Forgets a request whose answer nobody wants, before the application has seen it (RFC 9114 section
+    /// 4.1.1).
+    fn reject<T: Transport>(&mut self, quic: &mut T, id: StreamId) {
+        self.on_cancelled(quic, id);
+        self.abandon(quic, id, Code::REQUEST_REJECTED);
+    }
+
+    /// Counts a request that the client cancels before it is answered.
+    fn on_cancelled<T: Transport>(&mut self, quic: &mut T, id: StreamId) {
+        let Some(limit) = self.config.cancelled_requests.filter(|_| self.side.is_server()) else {
+            return;
+        };
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let is_new = !exchange.send.is_done() && !std::mem::replace(&mut exchange.cancelled, true);
+        if is_new && self.cancellations.on_cancelled(quic.now(), limit) {
+            quic.blame();
+        }
     }
 
     /// Takes the peer's bidirectional streams (RFC 9114 section 6.1).
@@ -396,6 +438,7 @@ impl Connection {
                 return self.on_fault(quic, id, Fault::Stream(code, reason));
             }
             Fault::Reset(code) => {
+                self.on_cancelled(quic, id);
                 // Without the rest of the peer's message there is nothing to answer, or no answer
                 // to come (RFC 9114 section 4.1.1).
                 if let Some(exchange) = self.exchanges.get_mut(&id) {
@@ -453,6 +496,9 @@ impl Connection {
             && let Some(exchange) = self.exchanges.remove(&id)
         {
             self.datagrams.forget(id);
+            if !exchange.cancelled {
+                self.cancellations.on_answered();
+            }
             self.overrides.insert(id, exchange.server);
         }
     }
@@ -498,6 +544,10 @@ impl Connection {
         if exchange.send.is_done() {
             return;
         }
+        self.on_cancelled(quic, id);
+        let Some(exchange) = self.exchanges.get_mut(&id) else {
+            return;
+        };
         exchange.send.give_up(Some(code));
         quic.reset(id, Code::REQUEST_CANCELLED);
         self.events.push_back(Event::Stopped { stream: id, code });

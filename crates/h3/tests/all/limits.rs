@@ -4,8 +4,8 @@ use crate::common::Ending::{Fin, Open};
 use crate::common::Stream::{Bi, Response, Uni};
 use crate::common::{Bench, GET, OK, World, get, script, update_frame};
 use sutura_h3::{
-    Code, Config, Event, Fields, MAX_CONTROL_BACKLOG, MAX_PRIORITY_UPDATES, MAX_UNTYPED_STREAMS,
-    Priority, SendError, Transport,
+    CancelLimit, Code, Config, Event, Fields, MAX_CONTROL_BACKLOG, MAX_PRIORITY_UPDATES,
+    MAX_UNTYPED_STREAMS, Priority, SendError, Transport,
 };
 use sutura_proto::{Dir, Side, StreamId};
 
@@ -146,7 +146,8 @@ fn streams_without_a_type_wait_their_turn() {
 /// Streams that are opened and reset immediately leave no state behind.
 #[test]
 fn rapid_resets_leave_nothing_behind() {
-    let mut bench = Bench::new(Side::Server);
+    let unlimited = Config { cancelled_requests: None, ..Config::default() };
+    let mut bench = Bench::with(Side::Server, &unlimited);
     bench.pair.limits[Side::Client as usize][Dir::Bi.index()] = 5000;
     for _ in 0..5000 {
         let mut end = bench.pair.end(Side::Client);
@@ -160,6 +161,61 @@ fn rapid_resets_leave_nothing_behind() {
         bench.events.clear();
         assert_eq!(bench.connection.exchanges(), 0);
         crate::common::events(&mut bench.connection);
+    }
+}
+
+/// Sends a request that is cancelled at once, in one of the two ways.
+fn cancel_at_once(bench: &mut Bench, reset: bool) {
+    let mut end = bench.pair.end(Side::Client);
+    let id = end.open(Dir::Bi).unwrap();
+    if reset {
+        bench.pair.inject(Side::Client, id, &GET[..3]);
+        bench.pair.end(Side::Client).reset(id, Code::REQUEST_CANCELLED);
+    } else {
+        end.stop(id, Code::REQUEST_CANCELLED);
+        bench.pair.inject(Side::Client, id, GET);
+    }
+    bench.work();
+}
+
+#[test]
+fn requests_that_are_cancelled_at_once_reach_no_application_and_end_the_connection() {
+    let limit = CancelLimit { burst: 150, per_second: 10 };
+    for reset in [false, true] {
+        let config = Config { cancelled_requests: Some(limit), ..Config::default() };
+        let mut bench = Bench::with(Side::Server, &config);
+        bench.pair.limits[Side::Client as usize][Dir::Bi.index()] = 5000;
+        for n in 0..limit.burst {
+            cancel_at_once(&mut bench, reset);
+            assert_eq!(bench.outcome, Ok(()), "{n}");
+        }
+        let seen = bench.events.iter().filter(|event| matches!(event, Event::Headers { .. }));
+        assert_eq!(seen.count(), 0);
+        assert_eq!(bench.connection.exchanges(), 0);
+        cancel_at_once(&mut bench, reset);
+        assert_eq!(bench.outcome.map_err(|error| error.code), Err(Code::EXCESSIVE_LOAD));
+        assert_eq!(bench.pair.closed[Side::Server as usize], Some(Code::EXCESSIVE_LOAD));
+    }
+}
+
+#[test]
+fn leaving_a_page_with_a_hundred_requests_under_way_is_not_punished() {
+    let mut bench = Bench::new(Side::Server);
+    bench.pair.limits[Side::Client as usize][Dir::Bi.index()] = 200;
+    for _page in 0..2 {
+        let mut requests = Vec::new();
+        for _ in 0..100 {
+            let id = bench.pair.end(Side::Client).open(Dir::Bi).unwrap();
+            bench.pair.inject(Side::Client, id, GET);
+            requests.push(id);
+        }
+        bench.work();
+        for id in requests {
+            bench.pair.end(Side::Client).stop(id, Code::REQUEST_CANCELLED);
+            bench.pair.end(Side::Client).reset(id, Code::REQUEST_CANCELLED);
+        }
+        bench.work();
+        assert_eq!(bench.outcome, Ok(()));
     }
 }
 

@@ -7,24 +7,30 @@ use serde::Serialize;
 use sutura_link::{LinkConfig, Loss};
 use sutura_proto::policy::RedundancyFactory;
 use sutura_proto::{Protection, Reason, Scheme, TransportConfig, registry};
-use sutura_sim::{Ends, MessagePlan, Scenario, StreamPlan, Transfer};
+use sutura_sim::{DatagramPlan, Ends, MessagePlan, Scenario, StreamPlan, Transfer};
 
-use super::links::Link;
+use super::links::{GAME_LINKS, LINKS, Link};
 use crate::{Error, message_trace};
 
 /// Bytes of a file.
-const FILE: u64 = 1_000_000;
+pub(super) const FILE: u64 = 1_000_000;
 /// Files that a connection fetches, one after another.
 const FILES: usize = 8;
 /// The time between them.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Bytes that the downloading client buffers.
-const BUFFER: u64 = 100_000;
+pub(super) const BUFFER: u64 = 100_000;
+/// The time from one packet of the game to the next.
+const TICK: Duration = Duration::from_nanos(1_000_000_000 / 60);
+/// Bytes of a packet of the game.
+const PACKET: usize = 200;
 
 /// What runs over a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum App {
+    /// A game over UDP: 60 small datagrams a second, each answered.
+    Game,
     /// A game or desktop: 5 kB at 60 Hz on one stream.
     Stream,
     /// A video conference: a message for each frame, with a deadline.
@@ -35,12 +41,13 @@ pub enum App {
 
 impl App {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Stream, Self::Messages, Self::Download];
+    pub const ALL: [Self; 4] = [Self::Game, Self::Stream, Self::Messages, Self::Download];
 
     /// A heading.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
+            Self::Game => "UDP game through datagrams",
             Self::Stream => "Game or desktop stream",
             Self::Messages => "Message feed with deadlines",
             Self::Download => "Download with a small receive buffer",
@@ -51,6 +58,11 @@ impl App {
     #[must_use]
     pub const fn about(self) -> &'static str {
         match self {
+            Self::Game => {
+                "60 datagrams of 200 bytes a second, each answered with one like it. Neither is sent \
+                 again if it is lost. An input is late if its answer takes longer than the link there \
+                 and back and three packets of the game, or never comes."
+            }
             Self::Stream => {
                 "5 kB frames at 60 Hz on one stream. A byte is late if it takes longer than the link \
                  and the time of a frame."
@@ -71,7 +83,7 @@ impl App {
     pub const fn fixed(self) -> &'static str {
         match self {
             Self::Stream => "incremental:burst=1",
-            Self::Messages => "tail:burst=1",
+            Self::Game | Self::Messages => "tail:burst=1",
             Self::Download => "tail:burst=3",
         }
     }
@@ -82,17 +94,29 @@ impl App {
     /// As for [`Link::config`].
     pub fn tolerance(self, link: &Link) -> Result<Option<Duration>, Error> {
         Ok(match self {
+            Self::Game => Some(2 * link.config()?.delay + 3 * TICK),
             Self::Stream => Some(link.config()?.delay + slack()),
             Self::Messages => Some(link.deadline()),
             Self::Download => None,
         })
     }
 
+    /// The links on which it is measured.
+    #[must_use]
+    pub const fn links(self) -> &'static [Link] {
+        match self {
+            Self::Game => &GAME_LINKS,
+            Self::Stream | Self::Messages | Self::Download => &LINKS,
+        }
+    }
+
     /// The quantiles of the times to show, with their names.
     #[must_use]
     pub const fn quantiles(self) -> &'static [(&'static str, f64)] {
         match self {
-            Self::Stream | Self::Messages => &[("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)],
+            Self::Game | Self::Stream | Self::Messages => {
+                &[("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)]
+            }
             Self::Download => &[("p10", 0.1), ("p50", 0.5), ("p90", 0.9)],
         }
     }
@@ -127,15 +151,16 @@ pub struct Setup {
 /// The outcome of one connection.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// How long each byte, message or file took, with its weight.
+    /// How long each byte, message, answer or file took, with its weight; [`Duration::MAX`] if it
+    /// never came.
     pub times: Vec<(Duration, u64)>,
     /// When the first frame was made, since the link came up.
     pub began: Duration,
-    /// Bytes of UDP payload that the server sent.
+    /// Bytes of UDP payload that the server sent; of the game, that both ends sent.
     pub bytes: u64,
-    /// Repair symbols that it sent.
+    /// Repair symbols among them.
     pub repairs: u64,
-    /// Those of them with which the client recovered something.
+    /// Those of them with which something was recovered.
     pub useful: u64,
     /// Why repair symbols were sent at the end, or none.
     pub reason: Option<Reason>,
@@ -191,10 +216,35 @@ impl Setup {
     pub fn run(&self, seconds: u32, seed: u64) -> Result<Run, Error> {
         let redundancy = self.redundancy()?;
         match self.app {
+            App::Game => self.game(redundancy, seconds, seed),
             App::Stream => self.stream(redundancy, seconds, seed),
             App::Messages => self.messages(redundancy, seconds, seed),
             App::Download => self.download(redundancy, seed),
         }
+    }
+
+    /// Both ends protect their datagrams alike.
+    fn game(
+        &self,
+        redundancy: Option<Arc<dyn RedundancyFactory>>,
+        seconds: u32,
+        seed: u64,
+    ) -> Result<Run, Error> {
+        let (skip, count) = (frames(WARM_UP), frames(WARM_UP + seconds));
+        let plan = DatagramPlan { size: PACKET, interval: TICK, count };
+        let protection = redundancy.map(Protection::new);
+        let outcome = self.scenario(seed).echoes(plan, protection)?;
+        let came: Vec<_> = outcome.delays.iter().filter(|(number, _)| *number >= skip).collect();
+        let lost = (count - skip).saturating_sub(came.len() as u64);
+        let times = came.iter().map(|(_, delay)| (*delay, 1));
+        let times = times.chain((lost > 0).then_some((Duration::MAX, lost))).collect();
+        let Ends { client, server, up, down, .. } = &outcome.ends;
+        Ok(Run {
+            bytes: up.sent_bytes + down.sent_bytes,
+            repairs: client.fec.repair_symbols_sent + server.fec.repair_symbols_sent,
+            useful: client.fec.repair_symbols_useful + server.fec.repair_symbols_useful,
+            ..Run::new(times, &outcome.ends)
+        })
     }
 
     fn stream(

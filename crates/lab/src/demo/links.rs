@@ -61,6 +61,16 @@ pub const LINKS: [Link; 3] = [
     },
 ];
 
+/// The link of the game: what a person plays over who has a bad day. The figures are assumed. Its loss
+/// is of each direction.
+pub const GAME_LINKS: [Link; 1] = [Link {
+    name: "lossy",
+    about: "10 Mbit/s, 25 ms one way, 5 % loss each way",
+    source: "assumed",
+    profile: "rate=10mbit delay=25ms queue=93750b loss=bern:0.05",
+    deadline_ms: 100,
+}];
+
 impl Link {
     /// The link's configuration.
     ///
@@ -83,9 +93,12 @@ mod tests {
 
     #[test]
     fn the_figures_are_what_the_words_say() {
-        for (link, mbit, ms, loss) in
-            [(LINKS[0], 20, 40, 0.0057), (LINKS[1], 8, 200, 0.01), (LINKS[2], 20, 15, 0.0235)]
-        {
+        for (link, mbit, ms, loss) in [
+            (LINKS[0], 20, 40, 0.0057),
+            (LINKS[1], 8, 200, 0.01),
+            (LINKS[2], 20, 15, 0.0235),
+            (GAME_LINKS[0], 10, 25, 0.05),
+        ] {
             let config = link.config().unwrap();
             let rate = config.rate.unwrap().bits_per_second();
             assert_eq!((rate, config.delay), (mbit * 1_000_000, Duration::from_millis(ms)));

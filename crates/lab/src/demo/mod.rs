@@ -1,39 +1,39 @@
 //! What redundancy gains and what it costs, for applications and on links that people know.
 //!
-//! Three [applications](App) on three [links](LINKS), each without redundancy, with one that is fixed,
-//! with `auto`, and with `auto` that is told what the application needs, always over the same losses as
-//! far as these depend on time. Beside it stands the best that could be: for the stream, what a perfect
-//! code reaches with as many repair symbols ([`ideal`](crate::ideal)); for the others, the same link
-//! without loss.
+//! Four [applications](App) on the [links](App::links) where people use them, each without redundancy,
+//! with one that is fixed, with `auto`, and with `auto` that is told what the application needs, always
+//! over the same losses as far as these depend on time. Beside them stand, where they are known: a
+//! [bound](bound), which nothing that a sender does can beat; for the stream, what a
+//! [model](crate::ideal) with a perfect code reaches that sends as many repair symbols at times that are
+//! fixed beforehand, which policies do beat that look at the path; and plain QUIC over the same link
+//! without loss, which is no bound either: repair changes when a small buffer is refilled.
 
 mod apps;
+mod bound;
 mod links;
 mod report;
+mod summary;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::Serialize;
 use sutura_analysis::statistics::{Distribution, millis};
 use sutura_proto::Reason;
 use sutura_random::Rng;
-use sutura_sim::StreamPlan;
 
 pub use apps::{App, Run, Setup};
-pub use links::{LINKS, Link};
+pub use links::{GAME_LINKS, LINKS, Link};
+pub use summary::{Measure, Summary, Verdict};
 
-use crate::ideal::{Cut, Trace, Workload, least_late};
 use crate::{Error, Options, parallel};
 
 /// Connections of each configuration, unless the options say otherwise.
 pub const CONNECTIONS: u64 = 4;
 /// How long the stream and the feed run on each and count, in seconds.
 pub const SECONDS: u32 = 45;
-/// How the frames of the stream travel: the packets of 1200 bytes that the connections send have room
-/// for this much of a protected stream.
-const CUT: Cut = Cut { payload: 1162, overhead: 38 };
-
 /// Everything that was measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Demo {
@@ -64,8 +64,14 @@ pub struct OnLink {
     pub link: Link,
     /// After how many milliseconds data is late; `None` if there is no such limit.
     pub late_after_ms: Option<f64>,
+    /// The share of late data that nothing a sender does can beat; `None` if that is not known.
+    pub late_bound: Option<f64>,
+    /// The time in milliseconds that no file can beat; `None` if there is no such bound.
+    pub time_bound_ms: Option<f64>,
     /// One for each [`Redundancy`], and for messages and downloads one without loss.
     pub rows: Vec<Row>,
+    /// What the policy that sets itself is compared with plain QUIC.
+    pub summary: Summary,
     /// What follows from the figures, in a sentence.
     pub finding: String,
 }
@@ -95,14 +101,14 @@ impl Redundancy {
             Self::Fixed => "fixed",
             Self::Auto => "auto",
             Self::Target => "auto+target",
-            Self::Lossless => "without loss",
+            Self::Lossless => "none, no loss",
         }
     }
 
     /// What is compared for `app`.
     const fn all(app: App) -> &'static [Self] {
         match app {
-            App::Stream => &[Self::None, Self::Fixed, Self::Auto, Self::Target],
+            App::Game | App::Stream => &[Self::None, Self::Fixed, Self::Auto, Self::Target],
             App::Messages => &[Self::None, Self::Fixed, Self::Auto, Self::Target, Self::Lossless],
             App::Download => &[Self::None, Self::Fixed, Self::Auto, Self::Lossless],
         }
@@ -133,28 +139,26 @@ pub struct Row {
     pub policy: Option<String>,
     /// The share of bytes or messages that are late; `None` if there is no such limit.
     pub late: Option<f64>,
-    /// The least that it could be with as many repair symbols, if that is known.
-    pub late_at_best: Option<f64>,
-    /// Quantiles of how long bytes, messages or files take, in milliseconds.
-    pub times_ms: BTreeMap<&'static str, f64>,
-    /// Bytes of UDP payload that the server sent.
+    /// The least share with as many repair symbols whose times are fixed beforehand, and a perfect
+    /// code, if that was modelled. No bound: who sees losses does better.
+    pub late_in_model: Option<f64>,
+    /// The share of messages or answers that never came.
+    pub lost: f64,
+    /// Quantiles of how long bytes, messages, answers or files take, in milliseconds; `None` for
+    /// what never came.
+    pub times_ms: BTreeMap<&'static str, Option<f64>>,
+    /// Bytes of UDP payload that the server sent; of the game, that both ends sent.
     pub bytes: u64,
     /// Of these, how many more than without redundancy, as a share.
     pub extra: f64,
-    /// Repair symbols that it sent.
+    /// Repair symbols among them.
     pub repairs: u64,
-    /// Those with which the client recovered something.
+    /// Those with which something was recovered.
     pub useful: u64,
     /// Why repair symbols were sent or not at the end of most connections, as the policy says.
     pub reason: Option<String>,
     #[serde(skip)]
     times: Distribution,
-}
-
-/// One job: a configuration, and which of its connections.
-struct Job {
-    setup: Setup,
-    connection: u64,
 }
 
 /// The connections of one configuration.
@@ -181,27 +185,7 @@ impl Outcome<'_> {
         most.map(|(_, reason)| reason.to_string())
     }
 
-    /// The least share of late bytes with as many repair symbols, on the losses of these connections.
-    fn late_at_best(&self, seconds: u32, options: &Options) -> f64 {
-        let plan = StreamPlan::frames(apps::frames(seconds));
-        let workload = Workload {
-            link: self.setup.path.clone(),
-            size: plan.size,
-            interval: plan.interval,
-            count: plan.count,
-            warm_up: apps::frames(apps::WARM_UP),
-            cut: CUT,
-        };
-        let traces = (0..).zip(&self.runs).map(|(connection, run)| {
-            let [_, down] = self.setup.scenario(seed(options, connection)).link_seeds();
-            Trace { seed: down, start: run.began }
-        });
-        let frames = (plan.count + workload.warm_up) * self.runs.len() as u64;
-        let repairs = self.sum(|run| run.repairs) as f64 / frames.max(1) as f64;
-        least_late(&workload, &traces.collect::<Vec<_>>(), repairs, apps::slack())
-    }
-
-    fn row(&self, plain: u64, late_at_best: Option<f64>) -> Result<Row, Error> {
+    fn row(&self, plain: u64, late_in_model: Option<f64>) -> Result<Row, Error> {
         let times = self.runs.iter().flat_map(|run| run.times.iter().copied());
         let times = Distribution::weighted(times);
         let tolerance = self.app.tolerance(self.link)?;
@@ -211,8 +195,9 @@ impl Outcome<'_> {
             redundancy: self.redundancy,
             policy: self.setup.policy.clone(),
             late: tolerance.map(|tolerance| times.share_above(tolerance)),
-            late_at_best,
-            times_ms: quantiles.map(|(name, q)| (*name, millis(times.quantile(*q)))).collect(),
+            late_in_model,
+            lost: times.share_above(NEVER),
+            times_ms: quantiles.map(|(name, q)| (*name, took(times.quantile(*q)))).collect(),
             bytes,
             extra: bytes as f64 / plain.max(1) as f64 - 1.0,
             repairs: self.sum(|run| run.repairs),
@@ -223,73 +208,93 @@ impl Outcome<'_> {
     }
 }
 
+/// Longer than anything that comes takes.
+const NEVER: Duration = Duration::from_secs(1_000_000);
+
+/// A time in milliseconds; `None` for what never came.
+fn took(time: Duration) -> Option<f64> {
+    (time < NEVER).then(|| millis(time))
+}
+
 /// The seed of a connection, which is the same for all configurations.
 fn seed(options: &Options, connection: u64) -> u64 {
     Rng::stream(options.seed, connection).next_u64()
 }
 
-/// Measures all applications on all links: [`Options::seeds`] connections of each configuration, on
-/// which the stream and the feed run for `seconds` each.
+/// Measures all applications on their links: [`Options::seeds`] connections of each configuration, on
+/// which the game, the stream and the feed run for `seconds` each.
 ///
 /// # Errors
 /// A simulation fails.
 pub fn run(seconds: u32, options: &Options) -> Result<Demo, Error> {
-    measure(&App::ALL, &LINKS, seconds, options)
+    let pairs = App::ALL.iter().flat_map(|app| app.links().iter().map(|link| (*app, *link)));
+    measure(&pairs.collect::<Vec<_>>(), seconds, options)
 }
 
-/// Measures some applications on some links.
+/// Measures some applications, each on a link. Those of an application follow each other.
 ///
 /// # Errors
 /// As for [`run`].
-pub fn measure(
-    apps: &[App],
-    links: &[Link],
-    seconds: u32,
-    options: &Options,
-) -> Result<Demo, Error> {
+pub fn measure(pairs: &[(App, Link)], seconds: u32, options: &Options) -> Result<Demo, Error> {
     let connections = options.seeds(CONNECTIONS);
-    let mut outcomes = Vec::new();
-    for (app, link) in apps.iter().flat_map(|app| links.iter().map(move |link| (*app, link))) {
-        for redundancy in Redundancy::all(app) {
-            let setup = redundancy.setup(app, link)?;
-            outcomes.push(Outcome { app, link, redundancy: *redundancy, setup, runs: Vec::new() });
+    let mut outcomes = outcomes(pairs)?;
+    let setups: Vec<_> = outcomes.iter().map(|outcome| outcome.setup.clone()).collect();
+    let runs = parallel::repeat(options, &setups, connections, |setup, connection| {
+        setup.run(seconds, seed(options, connection))
+    })?;
+    outcomes.iter_mut().zip(runs).for_each(|(outcome, runs)| outcome.runs = runs);
+    let models = parallel::map(options, &outcomes, |outcome| {
+        let known = outcome.app == App::Stream;
+        let model = known.then(|| bound::Model::new(outcome, seconds, options));
+        // One bound for the link, whatever is done about losses.
+        let bound = model.as_ref().filter(|_| outcome.redundancy == Redundancy::None);
+        Ok::<_, Error>((
+            model.as_ref().map(bound::Model::open_loop),
+            bound.map(bound::Model::bound),
+        ))
+    })?;
+    let outcomes: Vec<_> = outcomes.into_iter().zip(models).collect();
+    let mut parts: Vec<Part> = Vec::new();
+    for (app, link) in pairs {
+        let on_link = on_link(&outcomes, *app, link)?;
+        match parts.last_mut().filter(|part| part.app == *app) {
+            Some(part) => part.links.push(on_link),
+            None => parts.push(Part { app: *app, links: vec![on_link] }),
         }
     }
-    let jobs = outcomes.iter().flat_map(|outcome| {
-        (0..connections).map(|connection| Job { setup: outcome.setup.clone(), connection })
-    });
-    let mut runs = parallel::map(options, &jobs.collect::<Vec<_>>(), |job| {
-        job.setup.run(seconds, seed(options, job.connection))
-    })?
-    .into_iter();
-    for outcome in &mut outcomes {
-        outcome.runs = runs.by_ref().take(usize::try_from(connections).unwrap_or(0)).collect();
-    }
-    let best = parallel::map(options, &outcomes, |outcome| {
-        let known = outcome.app == App::Stream;
-        Ok::<_, Error>(known.then(|| outcome.late_at_best(seconds, options)))
-    })?;
-    let outcomes: Vec<_> = outcomes.into_iter().zip(best).collect();
-    let part = |app: &App| {
-        let on_link = |link: &Link| on_link(&outcomes, *app, link);
-        let links = links.iter().map(on_link).collect::<Result<_, Error>>()?;
-        Ok(Part { app: *app, links })
-    };
-    let parts = apps.iter().map(part).collect::<Result<_, Error>>()?;
     Ok(Demo { seed: options.seed, seconds, connections, parts })
 }
 
+/// What is to be measured, without runs.
+fn outcomes(pairs: &[(App, Link)]) -> Result<Vec<Outcome<'_>>, Error> {
+    let mut outcomes = Vec::new();
+    for (app, link) in pairs {
+        for redundancy in Redundancy::all(*app) {
+            let (app, redundancy) = (*app, *redundancy);
+            let setup = redundancy.setup(app, link)?;
+            outcomes.push(Outcome { app, link, redundancy, setup, runs: Vec::new() });
+        }
+    }
+    Ok(outcomes)
+}
+
+/// An outcome, what the open loop of the model reaches, and the bound of the link.
+type Modelled<'a> = (Outcome<'a>, (Option<f64>, Option<f64>));
+
 /// The rows of one application on one link.
-fn on_link(
-    outcomes: &[(Outcome<'_>, Option<f64>)],
-    app: App,
-    link: &Link,
-) -> Result<OnLink, Error> {
+fn on_link(outcomes: &[Modelled<'_>], app: App, link: &Link) -> Result<OnLink, Error> {
     let here = || outcomes.iter().filter(|(o, _)| o.app == app && o.link == link);
     let plain = here().find(|(o, _)| o.redundancy == Redundancy::None);
     let plain = plain.map_or(0, |(o, _)| o.sum(|run| run.bytes));
-    let rows = here().map(|(outcome, best)| outcome.row(plain, *best));
+    let rows = here().map(|(outcome, (model, _))| outcome.row(plain, *model));
     let rows = rows.collect::<Result<Vec<_>, Error>>()?;
-    let finding = report::finding(app, &rows);
-    Ok(OnLink { link: *link, late_after_ms: app.tolerance(link)?.map(millis), rows, finding })
+    Ok(OnLink {
+        link: *link,
+        late_after_ms: app.tolerance(link)?.map(millis),
+        late_bound: here().find_map(|(_, (_, bound))| *bound),
+        time_bound_ms: bound::least_time(app, link)?.map(millis),
+        summary: Summary::of(app, &rows),
+        finding: report::finding(app, &rows),
+        rows,
+    })
 }

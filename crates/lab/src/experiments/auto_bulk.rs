@@ -319,7 +319,7 @@ fn text(lossy: &[Compared]) -> Vec<String> {
              connection, {} ms apart, each of which counts as a download. The quantiles are of all \
              downloads with the same {seeds} seeds, with protection and without. From the first packet \
              on that differs, other packets are lost: quantiles differ by chance, too. `ideal` is the \
-             ratio of the median on the path without losses, which no policy can beat.",
+             ratio of the median on the path without losses.",
             THINK_TIME.as_millis()
         ),
         "Bytes are those that the server sends; repair and recovered symbols are for each download."

@@ -133,7 +133,7 @@ fn text() -> Vec<String> {
          (400 kB in a round trip) with BBR, to receivers that buffer 70 kB to 6 MB. The same share of \
          packets is lost each way. The quantiles are of single downloads with the same seed, with \
          protection and without. `ideal` is the ratio of a download over the same path without \
-         losses, which no policy can beat."
+         losses."
             .to_owned(),
         "FlEC's receiver takes 5 % off its window, at least 10 kB, to store repair symbols. Nothing \
          is taken off here, because repair symbols are not flow-controlled data: the decoder has \

@@ -149,7 +149,7 @@ fn report(groups: &[Group]) -> Report {
              one. The paths are Latin hypercubes of our own; the medians are of {SEEDS} seeds, the \
              same with and without protection. `limiting` is the share of paths that hold more than \
              the window in a round trip, `faster` that of paths with a lower median time. `ideal` is \
-             the ratio of a download over the same path without losses, which no policy can beat."
+             the ratio of a download over the same path without losses."
         )],
         tables: vec![table, worst_table(groups)],
         charts: [Kind::Random, Kind::Bursts].map(|kind| chart(groups, kind)).to_vec(),

@@ -223,8 +223,7 @@ fn text() -> Vec<String> {
          policy to those without, with the same seeds, and the quantiles are over the paths. Where \
          most downloads of a path lose nothing that matters, medians are equal with and without \
          protection, and it shows in means and in the time that one in ten exceeds. `ideal` is the \
-         ratio of a download over the same path without losses, which no policy can beat: its \
-         quantiles are over the paths, too."
+         ratio of a download over the same path without losses: its quantiles are over the paths, too."
             .to_owned(),
         "The rules of Table II: `sr-arq` sends what is lost again as repair symbols; `ac-rlnc` adds \
          repair symbols once per round trip; `bulk` protects the last flight. Table I's symbols are \

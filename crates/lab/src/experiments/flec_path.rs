@@ -193,7 +193,7 @@ pub struct Compared {
     pub plain: Vec<Outcome>,
     /// With each policy.
     pub policies: Vec<Vec<Outcome>>,
-    /// Without protection on the same path without losses: no policy can be sooner.
+    /// Without protection on the same path without losses.
     pub ideal: Outcome,
 }
 

@@ -40,6 +40,7 @@ experiments! {
     marx_pages,
     marx_link,
     marx_stacks,
+    meetings,
     survival,
     vnc_scenes,
 }

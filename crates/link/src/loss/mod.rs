@@ -16,7 +16,7 @@ pub use trace::Trace;
 /// Decides which packets are lost.
 ///
 /// Parses and prints as `none`, `bern:0.02`, `ge:0.005,0.25,0.95,0.005`, `gt:240,4.8,0.95,0.005`
-/// (times in milliseconds) and `trace:0001100`.
+/// (times in milliseconds) and `trace:0001100`. A share alone, such as `2%`, is read as `bern:0.02`.
 ///
 /// Both Gilbert-Elliott models start in their steady state: in the bad state with its long-term
 /// probability.

@@ -178,6 +178,8 @@ fn models_are_read_and_written() {
     for (text, written) in [
         ("none", "none"),
         ("bern:2%", "bern:0.02"),
+        ("2%", "bern:0.02"),
+        (".5", "bern:0.5"),
         (PAPER, PAPER),
         ("ge:1,0,1,0", "ge:1,0,1,0"),
         (PAPER_TIME, PAPER_TIME),
@@ -191,13 +193,16 @@ fn models_are_read_and_written() {
 
 #[test]
 fn what_is_no_model_is_an_error_that_says_why() {
-    const FORMS: &str = "expected none, bern:P, ge:P,R,BAD,GOOD, gt:MS,MS,BAD,GOOD or trace:0101";
+    const FORMS: &str = "expected none, a share such as 2% or 0.02, bern:P, ge:P,R,BAD,GOOD, \
+                         gt:MS,MS,BAD,GOOD or trace:0101";
     for (text, problem) in [
         ("", FORMS),
         ("none:", FORMS),
         ("gilbert:1", FORMS),
         ("bern", "probability ``: expected a number such as 0.02 or 2%"),
         ("bern:2", "probability `2`: is above 1"),
+        ("2", "probability `2`: is above 1"),
+        ("2 %", "probability `2 %`: expected a number such as 0.02 or 2%"),
         ("ge:0.1,0.2,0.3", "expected four probabilities"),
         ("ge:0.1,0.2,0.3,0.4,0.5", "expected four probabilities"),
         ("ge:0.1,0.2,x,0.4", "probability `x`: expected a number such as 0.02 or 2%"),

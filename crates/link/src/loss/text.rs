@@ -8,7 +8,7 @@ use super::{Background, Loss};
 use crate::text::{nanos, parse_decimal};
 use crate::{ParseError, Probability};
 
-const FORMS: &str = "expected none, bern:P, ge:P,R,BAD,GOOD, gt:MS,MS,BAD,GOOD or trace:0101";
+const FORMS: &str = "expected none, a share such as 2% or 0.02, bern:P, ge:P,R,BAD,GOOD, gt:MS,MS,BAD,GOOD or trace:0101";
 
 /// A millisecond in nanoseconds.
 const MILLISECOND: u64 = 1_000_000;
@@ -63,6 +63,10 @@ impl FromStr for Loss {
                 })
             }
             "trace" => rest.parse().map(Self::Trace),
+            // A share alone is that of independent losses.
+            _ if text.starts_with(|c: char| c.is_ascii_digit() || c == '.') => {
+                Ok(Self::Bernoulli(probability(text)?))
+            }
             _ => Err(error(FORMS)),
         }
     }

@@ -34,7 +34,8 @@ pub(super) const ENTRY: Entry<dyn CongestionFactory> =
             let fixed = FixedRate::new(bits / 8).and_then(|fixed| fixed.with_makeup(makeup));
             let fixed = fixed.ok_or_else(|| {
                 UnknownPolicy::new(format!(
-                    "`fixed` sends at 8kbit or more and makes up for at most {MAX_MAKEUP} per cent"
+                    "`fixed` sends at 8kbit to {}gbit and makes up for at most {MAX_MAKEUP} per cent",
+                    MAX_RATE / 125_000_000
                 ))
             })?;
             Ok(Arc::new(fixed))
@@ -47,6 +48,9 @@ pub(super) const ENTRY: Entry<dyn CongestionFactory> =
 const WINDOW_GAIN: u64 = 200;
 /// The lowest rate in bytes per second; the pacer knows none below it.
 const MIN_RATE: u64 = 1_000;
+/// The highest rate in bytes per second: more than any device sends, so that whoever says more has mistaken
+/// the unit.
+const MAX_RATE: u64 = 125_000_000_000;
 /// The largest makeup, in percent.
 const MAX_MAKEUP: u64 = 100;
 /// How many packets back the share of lost ones is measured.
@@ -62,10 +66,10 @@ pub struct FixedRate {
 }
 
 impl FixedRate {
-    /// Sends at `rate` bytes of UDP payload per second, at least 1000: `None` if it is lower.
+    /// Sends at `rate` bytes of UDP payload per second: `None` if it is below 1000, or above 125 billion.
     #[must_use]
     pub fn new(rate: u64) -> Option<Self> {
-        (rate >= MIN_RATE).then_some(Self { rate, makeup: 0 })
+        (MIN_RATE..=MAX_RATE).contains(&rate).then_some(Self { rate, makeup: 0 })
     }
 
     /// Makes up for losses by sending up to `makeup` percent more; `None` if that is above 100.
@@ -201,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_largest_window_holds() {
-        let fixed = FixedRate::new(1 << 40).unwrap();
+        let fixed = FixedRate::new(1 << 36).unwrap();
         let path = PathParameters { max_window: 50_000, ..PathParameters::new(MTU as u16, 1) };
         assert_eq!(fixed.build(&path).window(), 50_000);
     }
@@ -214,7 +218,8 @@ mod tests {
         for (text, why) in [
             ("fixed", "needs the rate"),
             ("fixed:20", "not a rate"),
-            ("fixed:7kbit", "8kbit or more"),
+            ("fixed:7kbit", "8kbit to 1000gbit"),
+            ("fixed:99999gbit", "8kbit to 1000gbit"),
             ("fixed:20mbit,makeup=101", "at most 100"),
             ("fixed:20mbit,loss=1", "no parameter `loss`"),
         ] {

@@ -6,7 +6,7 @@ use crate::fec::Protection;
 use crate::fec::redundancy::Message;
 use crate::ids::{Dir, MessageId, StreamId};
 use crate::streams::delivery::{Chunk, DeliveryFactory};
-use crate::streams::{Outcome, Read, ReadError, ResetAtError, WriteError};
+use crate::streams::{Outcome, Read, ReadError, ResetAtError, Uptake, WriteError};
 use bytes::Bytes;
 use std::time::Instant;
 use sutura_schedule::Priority;
@@ -48,6 +48,13 @@ impl Connection {
     #[must_use]
     pub fn wants_to_grant_credit(&self) -> bool {
         self.egress.streams.wants_control()
+    }
+
+    /// How many bytes the peer lets this end send on all streams together, from the start of the connection
+    /// on (MAX_DATA).
+    #[must_use]
+    pub fn send_credit(&self) -> u64 {
+        self.egress.streams.max_data()
     }
 
     /// Accepts the next stream that the peer opened.
@@ -184,6 +191,13 @@ impl SendStream<'_> {
         }
         let reset = c.egress.reset_at(self.id, code, reliable_size);
         reset.map_err(|_| ResetAtError::Closed)
+    }
+
+    /// How far the peer has taken what was written; `None` if nothing of that is held any more, because all
+    /// was acknowledged or the stream is over.
+    #[must_use]
+    pub fn uptake(&self) -> Option<Uptake> {
+        self.connection.egress.streams.uptake(self.id)
     }
 
     /// Sets the priority, which decides which stream goes first when several have data.

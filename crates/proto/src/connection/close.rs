@@ -1,4 +1,9 @@
 //! The end of a connection (RFC 9000 section 10).
+//!
+//! A server that ends a handshake whose client has not shown that it exists says so once and forgets the
+//! connection: the closing period is for those whose later packets can be told from forged ones. Until the
+//! client's address is validated, they cannot, and whatever it sends again is answered like a first
+//! packet.
 
 use super::timer::Timer;
 use super::{Connection, EndpointEvent, State};
@@ -36,6 +41,8 @@ pub struct CloseState {
     pub reason: Option<CloseReason>,
     /// Whether to send a CONNECTION_CLOSE now.
     pub due: bool,
+    /// Whether the connection is over once that was sent.
+    once: bool,
     /// Packets received since this end closed, and the count at which the CONNECTION_CLOSE is sent
     /// again. The count doubles each time, so that two ends never keep each other busy.
     received: u64,
@@ -66,17 +73,46 @@ impl Connection {
     }
 
     pub(super) fn start_closing(&mut self, now: Instant, reason: CloseReason) {
+        self.close.once = self.is_of_nobody();
+        self.fail_handshake();
         self.state = State::Closing;
         self.close.reason = Some(reason);
         self.close.due = true;
-        self.endpoint_events.push_back(EndpointEvent::HandshakeDone);
         self.start_close_period(now);
+        if self.close.once && self.path.address.is_blocked() {
+            self.drained(now);
+        }
+    }
+
+    /// Tells the endpoint if the handshake ends without being complete.
+    fn fail_handshake(&mut self) {
+        if self.state == State::Handshaking {
+            self.endpoint_events.push_back(EndpointEvent::HandshakeFailed);
+        }
+    }
+
+    /// Whether this is a server's handshake with a client that has not shown that it exists.
+    fn is_of_nobody(&self) -> bool {
+        self.side.is_server() && self.is_handshaking() && !self.path.address.is_validated()
+    }
+
+    /// Ends a connection that is to be forgotten with its CONNECTION_CLOSE, which was sent.
+    pub(super) fn on_close_sent(&mut self, now: Instant) {
+        self.close.due = false;
+        if self.close.once {
+            self.drained(now);
+        }
     }
 
     /// Handles the peer's CONNECTION_CLOSE.
     pub(super) fn on_close_frame(&mut self, now: Instant, error: ConnectionError) {
         self.lost(now, error);
         self.close.due = false;
+        if self.is_of_nobody() {
+            self.drained(now);
+            return;
+        }
+        self.fail_handshake();
         match self.state {
             State::Handshaking | State::Established => self.start_close_period(now),
             // The closing period continues (RFC 9000 section 10.2.2).
@@ -98,6 +134,7 @@ impl Connection {
             return;
         }
         self.lost(now, ConnectionError::Reset);
+        self.fail_handshake();
         self.start_close_period(now);
         self.state = State::Draining;
     }

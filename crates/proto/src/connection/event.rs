@@ -6,6 +6,7 @@ use crate::path::LossMemory;
 use crate::path::cids::ResetToken;
 use crate::streams::StreamEvent;
 use std::net::IpAddr;
+use std::time::Instant;
 
 /// An event for the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,11 +44,16 @@ pub enum EndpointEvent {
     /// Pass a datagram that ends with this token to the connection if it belongs to none; `None` for no
     /// such datagrams. Replaces what was said before (RFC 9000 section 10.3).
     ResetToken(Option<ResetToken>),
-    /// The handshake is over; the connection no longer counts as pending.
+    /// The handshake is complete; the connection no longer counts as pending.
     HandshakeDone,
+    /// The handshake has failed. The connection counts as pending until it is drained, but makes room
+    /// before any other.
+    HandshakeFailed,
     /// What the connection learned about losses on the path to this address. Later connections to
     /// it start from there.
     Learned(IpAddr, LossMemory),
+    /// The peer at this address made this end work in vain at this time.
+    Blamed(IpAddr, Instant),
     /// The connection has nothing left to do and may be dropped.
     Drained,
 }

@@ -14,8 +14,9 @@ use crate::ids::{Dir, Side, StreamId};
 use crate::policy::Messages;
 use crate::wire::packet::{Coalesced, HeaderRules, Packet, PacketType, ProtectedPacket};
 use crate::{
-    AckFrequencyConfig, ClientConfig, CodeSet, EndpointConfig, FecConfig, MessageOptions,
-    Protection, ServerConfig, Standstill, TransportConfig,
+    AckFrequencyConfig, ClientConfig, CodeSet, EndpointConfig, FecConfig, MAX_UDP_PAYLOAD,
+    MIN_UDP_PAYLOAD, MessageOptions, Priority, Protection, ServerConfig, SocketFeatures,
+    Standstill, TransportConfig,
 };
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -25,6 +26,8 @@ use std::time::{Duration, Instant};
 
 /// This bit of the first byte asks for a connection that begins in 0-RTT.
 const EARLY: u8 = 0x80;
+/// This bit of the first byte lets both ends search for larger packets.
+const SEARCH: u8 = 0x40;
 /// Steps that are enough for an undisturbed handshake.
 const HANDSHAKE_STEPS: usize = 30;
 /// The most steps in one run.
@@ -78,6 +81,8 @@ struct World {
     /// Datagrams in transit: arrival time, receiver and bytes.
     wire: VecDeque<(Instant, Side, Vec<u8>)>,
     config: ClientConfig,
+    /// Longer datagrams are lost.
+    longest: usize,
 }
 
 /// Runs two connections while `data` decides what happens to their packets and what their
@@ -90,6 +95,7 @@ pub fn connection(data: &[u8]) {
         return;
     }
     for _ in 0..MAX_STEPS {
+        world.meddle(&mut input);
         for side in [Side::Client, Side::Server] {
             world.act(side, &mut input);
             world.transmit(side, &mut input);
@@ -140,8 +146,11 @@ impl World {
             Arc::new(TransportConfig { fec, ack_frequency, ..TransportConfig::default() });
         let crypto = Arc::new(NullServerConfig::new(alpn.clone()).with_early_data());
         let server = Arc::new(ServerConfig { crypto, transport: transport.clone() });
+        let socket =
+            SocketFeatures { unfragmented: seed & SEARCH != 0, ..SocketFeatures::default() };
+        let endpoint = EndpointConfig { socket, ..EndpointConfig::default() };
         let end = |server, port, seed| End {
-            endpoint: Endpoint::new(Arc::new(EndpointConfig::default()), server, [seed; 32]),
+            endpoint: Endpoint::new(Arc::new(endpoint.clone()), server, [seed; 32]),
             connection: None,
             address: ([127, 0, 0, 1], port).into(),
             streams: Vec::new(),
@@ -150,7 +159,8 @@ impl World {
         let now = Instant::now();
         let crypto = Arc::new(NullClientConfig::new(alpn).with_early_data());
         let config = ClientConfig { crypto, transport };
-        let mut world = Self { ends, now, wire: VecDeque::new(), config };
+        let (wire, longest) = (VecDeque::new(), usize::MAX);
+        let mut world = Self { ends, now, wire, config, longest };
         world.connect()?;
         Some(world)
     }
@@ -180,6 +190,25 @@ impl World {
         client.start_0rtt(self.now).then_some(())
     }
 
+    /// Does something to the path: the client moves, noticing it or not, or longer datagrams are lost
+    /// from now on.
+    fn meddle(&mut self, input: &mut Input<'_>) {
+        let kind = input.byte();
+        let [client, _] = &mut self.ends;
+        match kind {
+            200..210 => client.address.set_port(client.address.port().wrapping_add(1).max(1)),
+            210..220 => {
+                client.address = ([198, 51, 100, kind], 1).into();
+                if let Some((_, connection)) = &mut client.connection {
+                    connection.local_address_changed(self.now);
+                }
+            }
+            220..230 => self.longest = MIN_UDP_PAYLOAD.into(),
+            230..240 => self.longest = MAX_UDP_PAYLOAD.into(),
+            _ => {}
+        }
+    }
+
     /// Performs one action of the application.
     fn act(&mut self, side: Side, input: &mut Input<'_>) {
         let (now, End { connection, streams, .. }) = (self.now, &mut self.ends[side as usize]);
@@ -199,11 +228,12 @@ impl World {
             6 => connection.datagrams().protect(Some(protection(input))),
             7 => send_message(now, connection, input),
             8 => while connection.poll_message_outcome().is_some() {},
+            9 => drop(connection.update_keys()),
             _ => {}
         }
         let index = input.index(streams.len());
         let Some(&id) = streams.get(index) else { return };
-        match input.byte() % 13 {
+        match input.byte() % 15 {
             0..=3 => {
                 let _ = connection.send_stream(id).write(&[1; 2_500]);
             }
@@ -214,6 +244,11 @@ impl World {
             7 => drop(connection.send_stream(id).reset(1)),
             8 => drop(connection.recv_stream(id).stop(1)),
             12 => drop(connection.send_stream(id).reset_at(1, 10 * u64::from(input.byte()))),
+            13 => drop(connection.send_stream(id).protect(None)),
+            14 => {
+                let priority = Priority::new(input.byte() % 8, false).unwrap_or_default();
+                let _ = connection.send_stream(id).set_priority(priority);
+            }
             9 => while let Ok(Some(_)) = connection.recv_stream(id).read_chunk(1_000, false) {},
             _ => while let Ok(Some(_)) = connection.recv_stream(id).read_chunk(1_000, true) {},
         }
@@ -229,12 +264,14 @@ impl World {
             out.clear();
             let Some(transmit) = connection.poll_transmit(now, 10, &mut out) else {
                 assert_ne!(connection.standstill(now), Standstill::Stuck);
+                assert_eq!(connection.check(), Ok(()));
                 break;
             };
             assert_eq!(transmit.size, out.len());
             for datagram in out.chunks(transmit.segment_size.unwrap_or(out.len())) {
                 let mut datagram = datagram.to_vec();
-                let copies = tamper(connection, &mut datagram, input);
+                let arrives = datagram.len() <= self.longest;
+                let copies = tamper(connection, &mut datagram, input) * usize::from(arrives);
                 for _ in 0..copies {
                     self.wire.push_back((now + LATENCY, side.peer(), datagram.clone()));
                 }

@@ -4,6 +4,7 @@
 mod ack_frequency;
 mod api;
 mod assemble;
+mod check;
 mod close;
 mod crypto_stream;
 mod event;
@@ -66,7 +67,7 @@ use observed::Observed;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use receive::EarlyPackets;
-pub(crate) use receive::is_authentic;
+pub(crate) use receive::open_first;
 use space::Space;
 use std::any::Any;
 use std::collections::VecDeque;

@@ -74,6 +74,16 @@ impl Connection {
         self.drained(now);
     }
 
+    /// Tells the endpoint that the peer made this end work in vain, such as by a request that it cancelled.
+    /// Whoever does so much is let in no more for a while, even if each of its connections does little.
+    /// Does nothing on a client, nor while the peer's address is not validated.
+    pub fn blame(&mut self, now: Instant) {
+        if self.side.is_server() && self.path.address.is_validated() {
+            let blamed = EndpointEvent::Blamed(self.path.remote.ip(), now);
+            self.endpoint_events.push_back(blamed);
+        }
+    }
+
     /// Sets the token of a client's first Initial.
     pub(crate) fn set_token(&mut self, token: Vec<u8>) {
         self.handshake.retry.token = token;

@@ -445,11 +445,7 @@ impl Connection {
             Frame::ResetStreamAt { id, code, final_size, reliable_size } => {
                 self.egress.streams.received_reset_at(id, code, final_size, reliable_size)
             }
-            Frame::StopSending { id, code } => {
-                let withdrawn = self.egress.streams.received_stop_sending(id, code)?;
-                self.egress.withdraw(&withdrawn);
-                Ok(())
-            }
+            Frame::StopSending { id, code } => self.egress.received_stop_sending(id, code),
             Frame::MaxData(max) => {
                 self.egress.streams.received_max_data(max);
                 Ok(())
@@ -543,11 +539,14 @@ fn open<'a>(
     payload.get(..len)
 }
 
-/// Whether the first packet of `datagram` was sealed with `keys`. Decrypts a copy.
-pub fn is_authentic(keys: &Keys, packet: &ProtectedPacket, datagram: &[u8]) -> bool {
-    let mut copy = datagram.get(..packet.end).unwrap_or_default().to_vec();
-    let unprotected = unprotect(&keys.remote, None, packet, &mut copy);
-    unprotected.is_some_and(|(h, pn)| open(&*keys.remote.packet, &h, pn, &mut copy).is_some())
+/// The frames of the first packet of `datagram`, if that was sealed with `keys`. Decrypts a copy.
+pub fn open_first(keys: &Keys, packet: &ProtectedPacket, datagram: &[u8]) -> Option<Vec<u8>> {
+    let mut copy = datagram.get(..packet.end)?.to_vec();
+    let (header, pn) = unprotect(&keys.remote, None, packet, &mut copy)?;
+    let length = open(&*keys.remote.packet, &header, pn, &mut copy)?.len();
+    copy.truncate(header.payload.start + length);
+    copy.drain(..header.payload.start);
+    Some(copy)
 }
 
 fn close_reason(close: &Close<'_>) -> ConnectionError {

@@ -224,7 +224,7 @@ impl Connection {
         out.resize(end + TAG_SIZE, 0);
         self.seal(now, last, end, out);
         if closing {
-            self.close.due = false;
+            self.on_close_sent(now);
         }
         true
     }

@@ -3,8 +3,17 @@
 /// The type of the extension with the transport parameters (RFC 9001 section 8.2).
 pub const TRANSPORT_PARAMETERS: u16 = 0x39;
 
+/// The type of the extension with the application protocols (RFC 7301 section 3.1).
+const PROTOCOLS: u16 = 0x10;
+
+/// The type of the message (RFC 8446 section 4).
+const CLIENT_HELLO: u8 = 1;
+
+/// Type and length of a handshake message.
+const MESSAGE_HEADER: usize = 4;
+
 /// Bytes before the first vector: the message's type and length, the version, and the random.
-const BEFORE_SESSION_ID: usize = 1 + 3 + 2 + 32;
+const BEFORE_SESSION_ID: usize = MESSAGE_HEADER + 2 + 32;
 
 /// The number that is read next.
 #[derive(Debug, Clone, Copy)]
@@ -84,9 +93,33 @@ impl ExtensionSearch {
 
 /// The transport parameters in a whole ClientHello; `None` if there are none.
 pub fn transport_parameters(hello: &[u8]) -> Option<&[u8]> {
-    let mut search = ExtensionSearch::new(TRANSPORT_PARAMETERS);
+    extension(hello, TRANSPORT_PARAMETERS)
+}
+
+/// What an extension of a whole ClientHello contains; `None` if there is no such extension.
+fn extension(hello: &[u8], wanted: u16) -> Option<&[u8]> {
+    let mut search = ExtensionSearch::new(wanted);
     let rest = search.read(hello);
     rest.get(..search.skip).filter(|_| search.found)
+}
+
+/// The application protocols that the ClientHello at the start of `handshake` offers, none if it has no
+/// such extension. `None` if the message is incomplete, or is no ClientHello.
+pub fn protocols(handshake: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
+    let &[ty, high, middle, low] = handshake.first_chunk()?;
+    let length = u32::from_be_bytes([0, high, middle, low]) as usize;
+    let hello = handshake.get(..MESSAGE_HEADER + length)?;
+    if ty != CLIENT_HELLO {
+        return None;
+    }
+    let list = extension(hello, PROTOCOLS).unwrap_or_default();
+    let mut rest = list.get(2..).unwrap_or_default();
+    Some(std::iter::from_fn(move || {
+        let (length, names) = rest.split_first()?;
+        let (name, others) = names.split_at_checked((*length).into())?;
+        rest = others;
+        Some(name)
+    }))
 }
 
 #[cfg(test)]
@@ -122,6 +155,25 @@ mod tests {
                 assert_eq!(search.found(), expected, "{piece}");
             }
         }
+    }
+
+    #[test]
+    fn protocols_are_read_from_a_whole_client_hello_only() {
+        let mut whole = hello(&[(0, 300), (PROTOCOLS, 8), (1, 70)]);
+        let at = whole.len() - 74 - 8;
+        whole[at..at + 8].copy_from_slice(b"\0\x06\x02h3\x02hq");
+        let length = (whole.len() - 4) as u32;
+        whole[..4].copy_from_slice(&(u32::from(CLIENT_HELLO) << 24 | length).to_be_bytes());
+        let names = |bytes: &[u8]| protocols(bytes).map(|p| p.map(<[u8]>::to_vec).collect());
+        let both = vec![b"h3".to_vec(), b"hq".to_vec()];
+        assert_eq!(names(&whole), Some(both.clone()));
+        assert_eq!(names(&[&whole[..], &[7; 9]].concat()), Some(both));
+        (0..whole.len()).for_each(|len| assert_eq!(names(&whole[..len]), None, "{len}"));
+        // A name that is cut is none.
+        whole[at + 5] = 200;
+        assert_eq!(names(&whole), Some(vec![b"h3".to_vec()]));
+        whole[0] = 2;
+        assert_eq!(names(&whole), None);
     }
 
     #[test]

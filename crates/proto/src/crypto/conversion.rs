@@ -10,6 +10,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustls::{CipherSuite, KeyLog};
+use zeroize::Zeroizing;
 
 use super::traffic_secret::{Protection, TrafficSecret};
 use super::{Keys, PacketKeys};
@@ -42,7 +43,8 @@ pub struct SecretLog {
 struct Kept {
     /// Whether no more secrets are wanted.
     closed: bool,
-    secrets: [Option<Vec<u8>>; LABELS.len()],
+    /// Wiped from memory when they are dropped.
+    secrets: [Option<Zeroizing<Vec<u8>>>; LABELS.len()],
 }
 
 impl SecretLog {
@@ -61,7 +63,7 @@ impl SecretLog {
     }
 
     /// The secrets of a level, of the client and of the server.
-    fn take(&self, level: Level) -> Option<[Vec<u8>; 2]> {
+    fn take(&self, level: Level) -> Option<[Zeroizing<Vec<u8>>; 2]> {
         let mut kept = self.kept();
         let pair = kept.secrets.get_mut(level as usize..)?.first_chunk_mut::<2>()?;
         let [Some(client), Some(server)] = mem::take(pair) else { return None };
@@ -89,7 +91,7 @@ impl KeyLog for SecretLog {
         let mut kept = self.kept();
         let wanted = LABELS.iter().position(|known| *known == label).filter(|_| !kept.closed);
         if let Some(slot) = wanted.and_then(|index| kept.secrets.get_mut(index)) {
-            *slot = Some(secret.to_vec());
+            *slot = Some(Zeroizing::new(secret.to_vec()));
         }
     }
 

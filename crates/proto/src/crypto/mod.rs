@@ -9,6 +9,7 @@ mod conversion;
 pub mod null;
 pub mod retry;
 pub mod rustls;
+mod session_version;
 #[cfg(test)]
 pub(crate) mod tests;
 mod ticket_filter;
@@ -370,6 +371,13 @@ pub trait ServerCryptoConfig: Send + Sync + fmt::Debug {
     /// contain all of that message, without its being processed. `None` if there are none; what is
     /// wrong then is for a session to say.
     fn client_parameters<'a>(&self, handshake: &'a [u8]) -> Option<&'a [u8]>;
+
+    /// The error with which a session would refuse the client for what the ClientHello at the start of
+    /// `handshake` says, if that is complete and this can be seen without a session. `None` for everything
+    /// else, which a session judges.
+    fn refusal(&self, _handshake: &[u8]) -> Option<TransportErrorCode> {
+        None
+    }
 
     /// A server's Initial keys for a client whose first Initial packet has the destination `dcid`
     /// (RFC 9001 section 5.2).

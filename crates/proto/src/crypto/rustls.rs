@@ -7,13 +7,15 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustls::client::Resumption;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::quic;
-use rustls::server::{ProducesTickets, ServerSessionMemoryCache};
+use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSessions};
 use rustls::{CipherSuite, SupportedCipherSuite};
 
 use super::client_hello::{self, ExtensionSearch, TRANSPORT_PARAMETERS};
 use super::conversion::{Conversion, SecretLog};
+use super::session_version::{ByVersion, OfVersion};
 use super::ticket_filter::TicketFilter;
 use super::traffic_secret::Protection;
 use super::{
@@ -37,6 +39,9 @@ const DECODE_ERROR: u8 = 50;
 /// The TLS alert for a message without an extension that must be there.
 const MISSING_EXTENSION: u8 = 109;
 
+/// The TLS alert for a client with which the server shares no application protocol.
+const NO_APPLICATION_PROTOCOL: u8 = 120;
+
 /// A TLS configuration that cannot be used for QUIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
@@ -51,23 +56,38 @@ pub enum ConfigError {
 /// A client's TLS configuration.
 #[derive(Clone)]
 pub struct RustlsClientConfig {
-    tls: Arc<rustls::ClientConfig>,
-    /// The same without resumption: sessions are good for one version of QUIC (RFC 9369 section 5).
-    tls_2: Arc<rustls::ClientConfig>,
+    /// Each remembers its own sessions: they are good for one version (RFC 9369 section 5).
+    tls: ByVersion<Arc<rustls::ClientConfig>>,
     initial: quic::Suite,
 }
 
 impl RustlsClientConfig {
-    /// Wraps a TLS configuration, and disables 0-RTT in it.
+    /// Wraps a TLS configuration, and disables 0-RTT in it. Its `resumption` is that of version 1;
+    /// sessions of version 2 are remembered in memory, unless
+    /// [`with_resumption_2`](Self::with_resumption_2) says otherwise.
     ///
     /// # Errors
     /// It has no ALPN protocols, or no cipher suite for QUIC.
     pub fn new(mut tls: rustls::ClientConfig) -> Result<Self, ConfigError> {
         tls.enable_early_data = false;
         let initial = check_config(&tls.alpn_protocols, &tls.crypto_provider().cipher_suites)?;
-        let mut tls_2 = tls.clone();
-        tls_2.resumption = rustls::client::Resumption::disabled();
-        Ok(Self { tls: Arc::new(tls), tls_2: Arc::new(tls_2), initial })
+        let tls = ByVersion::new(|version| {
+            let mut tls = tls.clone();
+            match version {
+                Version::V1 => {}
+                Version::V2 => tls.resumption = Resumption::default(),
+            }
+            Arc::new(tls)
+        });
+        Ok(Self { tls, initial })
+    }
+
+    /// Says how sessions of version 2 are resumed. A store must not be that of version 1: a ticket is
+    /// good for one version (RFC 9369 section 5).
+    #[must_use]
+    pub fn with_resumption_2(mut self, resumption: Resumption) -> Self {
+        Arc::make_mut(self.tls.get_mut(Version::V2)).resumption = resumption;
+        self
     }
 
     /// Asks servers for 0-RTT when a session is resumed (RFC 9001 section 4.6). This requires that
@@ -75,8 +95,10 @@ impl RustlsClientConfig {
     /// known before it does. A ticket is used for one connection only.
     #[must_use]
     pub fn with_early_data(mut self) -> Self {
-        let tls = Arc::make_mut(&mut self.tls);
-        tls.enable_early_data = tls.alpn_protocols.len() == 1;
+        for version in Version::ALL {
+            let tls = Arc::make_mut(self.tls.get_mut(version));
+            tls.enable_early_data = tls.alpn_protocols.len() == 1;
+        }
         self
     }
 }
@@ -98,10 +120,7 @@ impl ClientCryptoConfig for RustlsClientConfig {
         let name = ServerName::try_from(server_name)
             .map_err(|_| StartError::InvalidServerName(server_name.to_owned()))?
             .to_owned();
-        let mut tls = Arc::clone(match original {
-            Version::V1 => &self.tls,
-            Version::V2 => &self.tls_2,
-        });
+        let mut tls = Arc::clone(self.tls.get(original));
         let conversion = (negotiated != Some(original)).then(|| {
             let tls = Arc::make_mut(&mut tls);
             let log = Arc::new(SecretLog::new(tls.key_log.clone()));
@@ -123,9 +142,8 @@ impl ClientCryptoConfig for RustlsClientConfig {
 /// A server's TLS configuration.
 #[derive(Clone)]
 pub struct RustlsServerConfig {
-    tls: Arc<rustls::ServerConfig>,
-    /// The same without resumption: sessions are good for one version of QUIC (RFC 9369 section 5).
-    tls_2: Arc<rustls::ServerConfig>,
+    /// Each knows its own sessions only.
+    tls: ByVersion<Arc<rustls::ServerConfig>>,
     initial: quic::Suite,
     /// If 0-RTT is accepted: the sessions for it.
     early: Option<Arc<Mutex<EarlySessions>>>,
@@ -137,8 +155,19 @@ pub struct RustlsServerConfig {
 #[derive(Default)]
 struct EarlySessions {
     limits: Option<TransportParameters>,
-    /// The configuration that remembers them.
-    tls: Option<Arc<rustls::ServerConfig>>,
+    /// The configurations that remember them.
+    tls: Option<ByVersion<Arc<rustls::ServerConfig>>>,
+}
+
+/// What of a server's sessions belongs to `version`.
+fn set_sessions(
+    tls: &mut rustls::ServerConfig,
+    version: Version,
+    ticketer: Arc<dyn ProducesTickets>,
+    storage: Arc<dyn StoresServerSessions>,
+) {
+    tls.ticketer = Arc::new(OfVersion::new(version, ticketer));
+    tls.session_storage = Arc::new(OfVersion::new(version, storage));
 }
 
 impl RustlsServerConfig {
@@ -149,17 +178,22 @@ impl RustlsServerConfig {
     pub fn new(mut tls: rustls::ServerConfig) -> Result<Self, ConfigError> {
         tls.max_early_data_size = 0;
         let initial = check_config(&tls.alpn_protocols, &tls.crypto_provider().cipher_suites)?;
-        let mut tls_2 = tls.clone();
-        tls_2.send_tls13_tickets = 0;
-        tls_2.ticketer = Arc::new(NoTickets);
-        tls_2.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
-        Ok(Self { tls: Arc::new(tls), tls_2: Arc::new(tls_2), initial, early: None })
+        let (ticketer, storage) = (tls.ticketer.clone(), tls.session_storage.clone());
+        let tls = ByVersion::new(|version| {
+            let mut tls = tls.clone();
+            set_sessions(&mut tls, version, ticketer.clone(), storage.clone());
+            Arc::new(tls)
+        });
+        Ok(Self { tls, initial, early: None })
     }
 
     /// Uses tickets that need no storage, unless 0-RTT is accepted.
     #[must_use]
-    pub fn with_ticketer(mut self, ticketer: Arc<dyn ProducesTickets>) -> Self {
-        Arc::make_mut(&mut self.tls).ticketer = ticketer;
+    pub fn with_ticketer(mut self, ticketer: &Arc<dyn ProducesTickets>) -> Self {
+        for version in Version::ALL {
+            let of_version = OfVersion::new(version, ticketer.clone());
+            Arc::make_mut(self.tls.get_mut(version)).ticketer = Arc::new(of_version);
+        }
         self
     }
 
@@ -169,14 +203,16 @@ impl RustlsServerConfig {
     /// `ticketer` is not used then: its tickets could be used more than once.
     #[must_use]
     pub fn with_early_data(mut self) -> Self {
-        Arc::make_mut(&mut self.tls).max_early_data_size = u32::MAX;
+        for version in Version::ALL {
+            Arc::make_mut(self.tls.get_mut(version)).max_early_data_size = u32::MAX;
+        }
         self.early = Some(Arc::default());
         self
     }
 
-    /// The configuration for a session with these parameters.
-    fn tls(&self, parameters: &[u8]) -> Arc<rustls::ServerConfig> {
-        let Some(early) = &self.early else { return self.tls.clone() };
+    /// The configuration for a session of `version` with these parameters.
+    fn tls(&self, version: Version, parameters: &[u8]) -> Arc<rustls::ServerConfig> {
+        let Some(early) = &self.early else { return self.tls.get(version).clone() };
         let limits = TransportParameters::decode(parameters, Side::Server);
         let limits = limits.ok().map(|parameters| parameters.remembered());
         let mut early = early.lock().unwrap_or_else(PoisonError::into_inner);
@@ -184,12 +220,14 @@ impl RustlsServerConfig {
             *early = EarlySessions { limits, tls: None };
         }
         let tls = early.tls.get_or_insert_with(|| {
-            let mut tls = (*self.tls).clone();
-            tls.session_storage = ServerSessionMemoryCache::new(MAX_EARLY_SESSIONS);
-            tls.ticketer = Arc::new(NoTickets);
-            Arc::new(tls)
+            let storage = ServerSessionMemoryCache::new(MAX_EARLY_SESSIONS);
+            ByVersion::new(|version| {
+                let mut tls = (**self.tls.get(version)).clone();
+                set_sessions(&mut tls, version, Arc::new(NoTickets), storage.clone());
+                Arc::new(tls)
+            })
         });
-        tls.clone()
+        tls.get(version).clone()
     }
 }
 
@@ -228,10 +266,7 @@ impl ServerCryptoConfig for RustlsServerConfig {
         transport_parameters: Vec<u8>,
     ) -> Result<Box<dyn Session>, StartError> {
         let (original, negotiated) = check_versions(versions)?;
-        let mut tls = match original {
-            Version::V1 => self.tls(&transport_parameters),
-            Version::V2 => self.tls_2.clone(),
-        };
+        let mut tls = self.tls(original, &transport_parameters);
         let conversion = (negotiated != Some(original)).then(|| {
             let tls = Arc::make_mut(&mut tls);
             // A ticket would be good for the version that the client did not begin with (RFC 9369
@@ -249,6 +284,14 @@ impl ServerCryptoConfig for RustlsServerConfig {
 
     fn client_parameters<'a>(&self, handshake: &'a [u8]) -> Option<&'a [u8]> {
         client_hello::transport_parameters(handshake)
+    }
+
+    fn refusal(&self, handshake: &[u8]) -> Option<TransportErrorCode> {
+        // Those of both versions are the same.
+        let known = &self.tls.get(Version::V1).alpn_protocols;
+        let ours = |protocol: &[u8]| known.iter().any(|ours| ours == protocol);
+        let shared = client_hello::protocols(handshake)?.any(ours);
+        (!shared).then_some(TransportErrorCode::crypto(NO_APPLICATION_PROTOCOL))
     }
 
     fn initial_keys(&self, version: u32, dcid: &ConnectionId) -> Result<Keys, StartError> {

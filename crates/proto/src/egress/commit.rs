@@ -35,6 +35,18 @@ impl Egress {
         out: &mut Vec<u8>,
         tokens: &mut Tokens,
     ) -> Wrote {
+        let wrote = self.write(next, slot, out, tokens);
+        self.settle_unqueued();
+        wrote
+    }
+
+    fn write(
+        &mut self,
+        next: &Next,
+        slot: &Slot<'_>,
+        out: &mut Vec<u8>,
+        tokens: &mut Tokens,
+    ) -> Wrote {
         match next {
             Next::Lost(pending) | Next::New(pending) => {
                 let wrote = if pending.symbol().is_some() {

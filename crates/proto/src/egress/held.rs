@@ -20,6 +20,11 @@ impl HeldFrames {
         fits
     }
 
+    /// Forgets the frames that are not `wanted` any more.
+    pub fn retain(&mut self, wanted: impl Fn(&StreamToken) -> bool) {
+        self.0.retain(|(_, frame)| wanted(frame));
+    }
+
     /// When the next frame is released.
     pub fn next(&self) -> Option<Instant> {
         self.0.iter().map(|(until, _)| *until).min()

@@ -1,6 +1,8 @@
 //! Messages: what the application sends as a whole, on a stream of its own or as a datagram, and
 //! what becomes of each.
 
+mod check;
+
 use super::Egress;
 use super::datagrams::OVERHEAD;
 use crate::fec::redundancy::{PathView, Stage};
@@ -395,6 +397,7 @@ impl Egress {
     /// Settles messages that are over, takes leave of deadlines that cannot be met, and starts
     /// messages that waited. Called before anything is sent, and when something was received.
     pub fn tend(&mut self, now: Instant, path: &PathView) {
+        self.settle_unqueued();
         let earlier = now.checked_sub(path.one_way()).unwrap_or(now);
         for EndedMessage { id, complete } in self.streams.take_ended_messages() {
             if complete {

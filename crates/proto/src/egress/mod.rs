@@ -7,6 +7,7 @@
 //! packet. Egress knows neither packets nor the handshake, and sees the path only through a
 //! [`PathView`].
 
+mod check;
 mod commit;
 mod datagrams;
 mod held;
@@ -23,6 +24,7 @@ pub use messages::{MessageOptions, MessageOutcome, MessageStats, SendMessageErro
 pub use outcome::Outcome;
 
 use crate::config::FecConfig;
+use crate::error::TransportError;
 use crate::fec::redundancy::PathView;
 use crate::fec::redundancy::{Reason, Terms};
 use crate::fec::{
@@ -31,7 +33,7 @@ use crate::fec::{
 use crate::ids::{MessageId, StreamId};
 use crate::loss_reaction::LossReaction;
 use crate::recovery::token::Token;
-use crate::streams::{ClosedStream, Streams, Withdrawn};
+use crate::streams::{ClosedStream, Streams};
 use crate::wire::frame::SymbolAck;
 use held::HeldFrames;
 use messages::MessageTable;
@@ -171,8 +173,8 @@ impl Egress {
     /// # Errors
     /// The stream does not exist or cannot be sent on.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
-        let withdrawn = self.streams.reset(id, code)?;
-        self.withdraw(&withdrawn);
+        self.streams.reset(id, code)?;
+        self.settle_unqueued();
         Ok(())
     }
 
@@ -181,14 +183,19 @@ impl Egress {
     /// # Errors
     /// The stream does not exist or cannot be sent on.
     pub fn reset_at(&mut self, id: StreamId, code: u64, reliable: u64) -> Result<(), ClosedStream> {
-        let withdrawn = self.streams.reset_at(id, code, reliable)?;
-        self.withdraw(&withdrawn);
+        self.streams.reset_at(id, code, reliable)?;
+        self.settle_unqueued();
         Ok(())
     }
 
-    /// Forgets symbols that will not be sent again because their stream was reset.
-    pub fn withdraw(&mut self, symbols: &Withdrawn) {
-        symbols.iter().for_each(|symbol| self.give_up_symbol(*symbol));
+    /// Handles STOP_SENDING.
+    ///
+    /// # Errors
+    /// See [`Streams::received_stop_sending`].
+    pub fn received_stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), TransportError> {
+        self.streams.received_stop_sending(id, code)?;
+        self.settle_unqueued();
+        Ok(())
     }
 
     /// The session that protects a stream's data, if the stream asks for protection, the peer
@@ -297,7 +304,7 @@ impl Egress {
         now: Instant,
         ack: &SymbolAck<'_>,
         path: &PathView,
-    ) -> Result<u32, crate::error::TransportError> {
+    ) -> Result<u32, TransportError> {
         let around = self.surroundings(ack.session, path);
         let mut delivered = Contents::default();
         let count = self.sessions.on_symbol_ack(now, ack, &around, &mut delivered)?;
@@ -310,6 +317,7 @@ impl Egress {
         }
         let earlier = now.checked_sub(path.one_way()).unwrap_or(now);
         delivered.datagrams.iter().for_each(|id| self.messages.arrived(*id, earlier, true));
+        self.settle_unqueued();
         Ok(count)
     }
 
@@ -323,6 +331,12 @@ impl Egress {
     #[cfg(test)]
     pub fn probe_symbol(&mut self, symbol: crate::ids::SymbolRef) {
         self.resend_symbol(symbol);
+    }
+
+    /// Holds a frame back, as a loss reaction may.
+    #[cfg(test)]
+    pub fn hold(&mut self, until: Instant, frame: crate::recovery::token::StreamToken) {
+        self.held.hold(until, frame);
     }
 
     /// How many frames of a symbol are queued to be sent again.

@@ -35,6 +35,24 @@ impl Egress {
             Outcome::Late => self.on_arrived(now, frame, Arrival::Late, path),
             Outcome::Lost(sent) => self.on_lost(now, frame, sent, path),
         }
+        self.settle_unqueued();
+    }
+
+    /// Tells sessions what their streams no longer do. Symbols that no longer wait in a stream's queue, although they were not sent, wait for
+    /// another stream that misses one of their frames, or else nobody needs them any more. Without
+    /// this, their sessions would wait for them for ever.
+    pub(super) fn settle_unqueued(&mut self) {
+        loop {
+            let unqueued = self.streams.take_unqueued();
+            if unqueued.is_empty() {
+                return;
+            }
+            for symbol in unqueued {
+                if !self.sessions.resend_frames(symbol).is_empty() {
+                    self.resend_symbol(symbol);
+                }
+            }
+        }
     }
 
     /// Handles the outcome of a DATAGRAM frame.
@@ -201,12 +219,14 @@ impl Egress {
             self.resend_symbol(symbol);
         }
         if !self.held.is_empty() {
+            self.held.retain(|frame| self.streams.is_missing(frame));
             for frame in self.held.take_due(now) {
                 self.resend(&frame);
             }
         }
         // What arrived left its buffers to be used again, and the lists of these may have grown.
         self.enforce_budget();
+        self.settle_unqueued();
     }
 
     /// Sends again, as a probe, the oldest data that waits for a repair symbol over `span`: if that was

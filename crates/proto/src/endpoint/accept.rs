@@ -10,7 +10,7 @@ use crate::crypto::{Keys, TAG_LEN, retry};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::ConnectionId;
 use crate::version::Version;
-use crate::wire::frame::Close;
+use crate::wire::frame::{Carrier, Close, Frame, FrameIter};
 use crate::wire::packet::{LongHeader, LongType, ProtectedPacket, TruncatedNumber, encode_retry};
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -46,11 +46,15 @@ impl Endpoint {
         let retried = matches!(verdict, TokenVerdict::Retried { .. });
         let opener = Opener { remote, version, dcid: packet.dcid, scid: packet.scid, retried };
         let validated = verdict != TokenVerdict::Unknown;
+        self.half_open.age(now);
         let full = self.connections.len() >= self.config.max_connections;
         let refusal = match verdict {
             TokenVerdict::Invalid => Some(TransportErrorCode::INVALID_TOKEN),
             TokenVerdict::Unknown | TokenVerdict::Known | TokenVerdict::Retried { .. } => {
-                (full || !self.accepting).then_some(TransportErrorCode::CONNECTION_REFUSED)
+                let is_shut = full || !self.accepting;
+                let is_shut =
+                    is_shut || self.offenders.is_shut_out(now, Network::from(remote.ip()));
+                is_shut.then_some(TransportErrorCode::CONNECTION_REFUSED)
             }
         };
         let admission = match refusal {
@@ -64,9 +68,15 @@ impl Endpoint {
         }
         // A packet that cannot be opened would leave behind a connection without a peer.
         let keys = server.crypto.initial_keys(version.number(), &packet.dcid).ok();
-        let authentic = |keys: &Keys| connection::is_authentic(keys, packet, datagram);
-        let Some(keys) = keys.filter(authentic) else { return DatagramEvent::Drop };
+        let opened = keys.and_then(|keys| {
+            connection::open_first(&keys, packet, datagram).map(|payload| (keys, payload))
+        });
+        let Some((keys, payload)) = opened else { return DatagramEvent::Drop };
+        let refusal = refusal.or_else(|| server.crypto.refusal(&start_of_handshake(&payload)));
         if let Some(code) = refusal {
+            if !validated {
+                self.half_open.refused();
+            }
             return respond(stateless_close(&keys, &opener, self.new_cid(), code));
         }
         if let Admission::Displace(rank) = admission {
@@ -111,6 +121,26 @@ impl Endpoint {
         out.extend_from_slice(&tag);
         Some(out)
     }
+}
+
+/// The CRYPTO bytes of a packet from the first one on, as far as they have no gap. What is wrong with its
+/// frames is for the connection to say.
+fn start_of_handshake(payload: &[u8]) -> Vec<u8> {
+    let frames = FrameIter::new(payload, Carrier::Initial).map_while(Result::ok);
+    let mut pieces: Vec<(u64, &[u8])> = frames
+        .filter_map(|frame| match frame {
+            Frame::Crypto { offset, data } => Some((offset, data)),
+            _ => None,
+        })
+        .collect();
+    pieces.sort_unstable_by_key(|(offset, _)| *offset);
+    let mut handshake = Vec::new();
+    for (offset, data) in pieces {
+        let known = (handshake.len() as u64).checked_sub(offset);
+        let Some(known) = known.and_then(|known| usize::try_from(known).ok()) else { break };
+        handshake.extend_from_slice(data.get(known..).unwrap_or_default());
+    }
+    handshake
 }
 
 fn respond(answer: Option<Vec<u8>>) -> DatagramEvent {

@@ -2,6 +2,10 @@
 //!
 //! Anybody can send Initials with forged source addresses. A client that has shown that it receives
 //! what is sent to its address therefore displaces one that has not, and never the other way round.
+//!
+//! A handshake counts until nothing is left of it, however it ends. One that has failed makes room first.
+//! Clients that are refused before they have shown anything leave nothing behind, but how many of them
+//! there were lately counts for the decision to send a Retry.
 
 use super::ConnectionHandle;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,6 +18,9 @@ pub const MAX_HANDSHAKES_PER_ADDRESS: usize = 256;
 /// A handshake younger than this is not given up for another, if clients that must wait are sent a
 /// Retry meanwhile. They try again with the same token.
 pub const PATIENCE: Duration = Duration::from_secs(1);
+/// After this time, half of the clients that ended their handshake without showing that they exist
+/// no longer count.
+const HALF_LIFE: Duration = Duration::from_secs(1);
 
 /// The addresses that count as one client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,6 +38,8 @@ impl From<IpAddr> for Network {
 /// Identifies a handshake, and orders all of them: those that are given up first come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
+    /// False once the handshake has failed: only its end has still to be told to the client.
+    under_way: bool,
     validated: bool,
     number: u64,
 }
@@ -62,20 +71,50 @@ pub enum Admission {
     Wait,
 }
 
-/// All handshakes under way.
+/// How many clients came to nothing lately without showing that they exist.
+#[derive(Debug, Default)]
+struct Vain {
+    count: usize,
+    /// Since when none was forgotten.
+    since: Option<Instant>,
+}
+
+impl Vain {
+    /// Forgets half of them for each half-life that has passed.
+    fn age(&mut self, now: Instant) {
+        let since = *self.since.get_or_insert(now);
+        let lives = now.saturating_duration_since(since).as_secs() / HALF_LIFE.as_secs();
+        if lives > 0 {
+            self.count = self.count.checked_shr(lives.min(64) as u32).unwrap_or(0);
+            self.since = Some(now);
+        }
+    }
+}
+
+/// All handshakes that are not over.
 #[derive(Debug, Default)]
 pub struct HalfOpen {
     all: BTreeMap<Rank, HalfOpenEntry>,
     networks: HashMap<Network, BTreeSet<Rank>>,
     unvalidated: usize,
+    vain: Vain,
     next: u64,
 }
 
 impl HalfOpen {
     /// How many there are.
-    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.all.len()
+    }
+
+    /// Handles that time has passed.
+    pub fn age(&mut self, now: Instant) {
+        self.vain.age(now);
+    }
+
+    /// Counts a client that is refused before it has shown that it exists, and for which nothing is kept.
+    pub fn refused(&mut self) {
+        self.vain.count = self.vain.count.saturating_add(1);
     }
 
     /// Decides about a client of `network`. `validated` is whether its token was good.
@@ -89,7 +128,8 @@ impl HalfOpen {
         let same = self.networks.get(&network);
         let network_full = same.is_some_and(|same| same.len() >= MAX_HANDSHAKES_PER_ADDRESS);
         let full = self.all.len() >= limits.max;
-        let pressed = |above: usize| self.unvalidated >= above || network_full || full;
+        let unknown = self.unvalidated.saturating_add(self.vain.count);
+        let pressed = |above: usize| unknown >= above || network_full || full;
         if !validated && limits.retry_above.is_some_and(pressed) {
             return Admission::Retry;
         }
@@ -103,7 +143,7 @@ impl HalfOpen {
         let patience = limits.retry_above.map_or(Duration::ZERO, |_| PATIENCE);
         let gives_way = |rank: &&Rank| {
             let old = self.all.get(rank).is_some_and(|entry| now >= entry.since + patience);
-            old && (validated || !rank.validated)
+            !rank.under_way || (old && (validated || !rank.validated))
         };
         victim.filter(gives_way).map_or(Admission::Wait, |rank| Admission::Displace(*rank))
     }
@@ -116,7 +156,7 @@ impl HalfOpen {
         network: Network,
         validated: bool,
     ) -> Rank {
-        let rank = Rank { validated, number: self.next };
+        let rank = Rank { under_way: true, validated, number: self.next };
         self.next += 1;
         self.put(rank, HalfOpenEntry { handle, network, since: now });
         rank
@@ -128,9 +168,14 @@ impl HalfOpen {
         self.all.insert(rank, entry);
     }
 
-    /// Removes a handshake; returns its connection.
+    /// Removes a handshake; returns its connection. A client that is not validated by now did not
+    /// complete it.
     pub fn remove(&mut self, rank: Rank) -> Option<ConnectionHandle> {
-        self.take(rank).map(|entry| entry.handle)
+        let entry = self.take(rank)?;
+        if !rank.validated {
+            self.refused();
+        }
+        Some(entry.handle)
     }
 
     fn take(&mut self, rank: Rank) -> Option<HalfOpenEntry> {
@@ -147,10 +192,18 @@ impl HalfOpen {
 
     /// Handles proof that the client receives what is sent to its address.
     pub fn validate(&mut self, rank: Rank) -> Rank {
-        let Some(entry) = self.take(rank) else { return rank };
-        let rank = Rank { validated: true, ..rank };
-        self.put(rank, entry);
-        rank
+        self.change(rank, Rank { validated: true, ..rank })
+    }
+
+    /// Handles that a handshake has failed. It counts until it is removed.
+    pub fn fail(&mut self, rank: Rank) -> Rank {
+        self.change(rank, Rank { under_way: false, ..rank })
+    }
+
+    fn change(&mut self, from: Rank, to: Rank) -> Rank {
+        let Some(entry) = self.take(from) else { return from };
+        self.put(to, entry);
+        to
     }
 }
 
@@ -216,6 +269,52 @@ mod tests {
         // But what is validated does not give way to what is not.
         let table = filled(now, 0, 1000);
         assert_eq!(table.decide(later, me, false, never), Admission::Wait);
+    }
+
+    #[test]
+    fn what_has_failed_counts_and_makes_room_at_once() {
+        let now = Instant::now();
+        let me = network("192.0.2.1");
+        let mut table = filled(now, 0, 999);
+        let failed = table.insert(now, ConnectionHandle(7), network("192.0.2.2"), true);
+        let failed = table.fail(failed);
+        assert_eq!(table.len(), 1000);
+        assert_eq!(table.decide(now, me, false, LIMITS), Admission::Retry);
+        assert_eq!(table.decide(now, me, true, LIMITS), Admission::Displace(failed));
+        // Even for a client that has shown nothing, where there is no Retry.
+        let never = Limits { retry_above: None, ..LIMITS };
+        assert_eq!(table.decide(now, me, false, never), Admission::Displace(failed));
+        assert_eq!(table.remove(failed), Some(ConnectionHandle(7)));
+        assert_eq!(table.decide(now, me, true, LIMITS), Admission::Admit);
+    }
+
+    #[test]
+    fn clients_that_come_to_nothing_bring_retry_about_by_their_rate() {
+        let now = Instant::now();
+        let me = network("192.0.2.1");
+        let mut table = HalfOpen::default();
+        table.age(now);
+        for n in 0..500 {
+            assert_eq!(table.decide(now, me, false, LIMITS), Admission::Admit, "{n}");
+            let rank = table.insert(now, ConnectionHandle(n), me, false);
+            table.remove(rank);
+        }
+        assert_eq!(table.len(), 0);
+        assert_eq!(table.decide(now, me, false, LIMITS), Admission::Retry);
+        assert_eq!(table.decide(now, me, true, LIMITS), Admission::Admit);
+        // Those that have shown that they exist do not count, nor does what was long ago.
+        let rank = table.insert(now, ConnectionHandle(0), me, false);
+        let rank = table.validate(rank);
+        table.age(now + HALF_LIFE);
+        assert_eq!(table.remove(rank), Some(ConnectionHandle(0)));
+        for _ in 0..249 {
+            assert_eq!(table.decide(now, me, false, LIMITS), Admission::Admit);
+            table.refused();
+        }
+        table.refused();
+        assert_eq!(table.decide(now, me, false, LIMITS), Admission::Retry);
+        table.age(now + 100 * HALF_LIFE);
+        assert_eq!(table.decide(now, me, false, LIMITS), Admission::Admit);
     }
 
     #[test]

@@ -9,8 +9,8 @@ use super::{ConnectionHandle, DatagramEvent, Endpoint};
 use crate::connection::fuzz::{Input, MAX_DATAGRAMS, MAX_TIMEOUTS};
 use crate::crypto::null::{NullClientConfig, NullServerConfig};
 use crate::{
-    ClientConfig, Connection, ConnectionError, Dir, EndpointConfig, Event, Read, ServerConfig,
-    Side, Standstill, StreamId, TransportConfig,
+    ClientConfig, Connection, ConnectionError, Dir, EndpointConfig, Event, FecConfig, Protection,
+    Read, ServerConfig, Side, Standstill, StreamId, TransportConfig,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -160,7 +160,8 @@ impl World {
     fn new(input: &mut Input<'_>) -> Option<Self> {
         let alpn = vec![b"fuzz".to_vec()];
         let crypto = Arc::new(NullServerConfig::new(alpn.clone()));
-        let transport = Arc::new(TransportConfig::default());
+        let fec = Some(FecConfig::default());
+        let transport = Arc::new(TransportConfig { fec, ..TransportConfig::default() });
         let server = Arc::new(ServerConfig { crypto, transport: transport.clone() });
         let (seed, kind) = (input.byte(), input.byte());
         let retry_above = Some(if kind & 1 > 0 { 0 } else { 500 });
@@ -202,6 +203,20 @@ impl World {
                 let now = self.now;
                 client.peers.values_mut().for_each(|p| p.connection.local_address_changed(now));
             }
+            // The application changes how its stream is protected, and renews keys.
+            kind @ 5..=7 => {
+                let protection = match kind {
+                    5 => None,
+                    6 => Some(Protection::tail(1, Duration::ZERO)),
+                    _ => Some(Protection::incremental(3, Duration::from_millis(20))),
+                };
+                for peer in self.ends.iter_mut().flat_map(|end| end.peers.values_mut()) {
+                    if let Some(id) = peer.ours {
+                        let _ = peer.connection.send_stream(id).protect(protection.clone());
+                    }
+                    peer.connection.update_keys();
+                }
+            }
             // An old datagram comes again, from where it came or from elsewhere.
             kind @ 2..=4 => {
                 let index = input.index(self.kept.len());
@@ -234,6 +249,7 @@ impl World {
                 out.clear();
                 let Some(transmit) = connection.poll_transmit(now, 10, &mut out) else {
                     assert_ne!(connection.standstill(now), Standstill::Stuck);
+                    assert_eq!(connection.check(), Ok(()));
                     break;
                 };
                 let to = transmit.destination;

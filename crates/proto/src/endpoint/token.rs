@@ -6,7 +6,7 @@
 //! and for a Retry also the port and the identifier that the Retry chose, is authenticated but not
 //! contained.
 
-use crate::config::TokenKey;
+use crate::config::{Secret, TokenKey};
 use crate::ids::ConnectionId;
 use crate::version::Version;
 use rand::RngCore;
@@ -91,6 +91,11 @@ impl Tokens {
     pub fn new(key: Option<TokenKey>, mut rng: StdRng) -> Self {
         let keys = Keys::new(key, &mut rng);
         Self { rng, keys, used: Default::default() }
+    }
+
+    /// Seals with `key` from now on. What was sealed before stays good for as long as it was meant to.
+    pub fn set_key(&mut self, now: Instant, key: TokenKey) {
+        self.keys.replace(now, key);
     }
 
     /// The token of a Retry of this version with the source `retry_scid`, to the client at `remote`
@@ -219,8 +224,8 @@ fn binding(kind: Kind, version: Version, remote: SocketAddr, retry_scid: &Connec
     bound
 }
 
-fn derive(secret: &[u8; 32], salt: &Salt) -> Option<LessSafeKey> {
-    let prk = Prk::new_less_safe(HKDF_SHA256, secret);
+fn derive(secret: &Secret, salt: &Salt) -> Option<LessSafeKey> {
+    let prk = Prk::new_less_safe(HKDF_SHA256, &**secret);
     let info = [&salt[..]];
     let key = prk.expand(&info, &AES_256_GCM).ok()?;
     Some(LessSafeKey::new(UnboundKey::from(key)))
@@ -231,11 +236,19 @@ fn nonce() -> Nonce {
     Nonce::assume_unique_for_key([0; NONCE_LEN])
 }
 
+/// A secret that seals no more tokens.
+struct Previous {
+    secret: Secret,
+    /// When its last token has expired.
+    until: Instant,
+}
+
 /// The secrets from which the keys of tokens are derived, and the clock of their age.
 struct Keys {
     configured: Option<TokenKey>,
-    current: [u8; 32],
-    previous: Option<[u8; 32]>,
+    current: Secret,
+    /// Those before, oldest first.
+    previous: Vec<Previous>,
     /// When the current secret was first used.
     since: Option<Instant>,
     /// When the first secret was first used.
@@ -250,27 +263,40 @@ impl std::fmt::Debug for Keys {
 
 impl Keys {
     fn new(configured: Option<TokenKey>, rng: &mut StdRng) -> Self {
-        let current = configured.as_ref().map_or_else(|| random(rng), |key| *key.secret());
-        Self { configured, current, previous: None, since: None, start: None }
+        let current = configured.as_ref().map_or_else(|| random(rng), |key| key.secret().clone());
+        Self { configured, current, previous: Vec::new(), since: None, start: None }
     }
 
-    /// Replaces a generated secret that has served its time.
+    /// Replaces a generated secret that has served its time, and forgets those whose tokens have expired.
     fn rotate(&mut self, now: Instant, rng: &mut StdRng) {
         self.start.get_or_insert(now);
         let since = *self.since.get_or_insert(now);
-        let age = now.saturating_duration_since(since);
-        if self.configured.is_some() || age < KEY_LIFETIME {
-            return;
+        if self.configured.is_none() && now >= since + KEY_LIFETIME {
+            self.retire(random(rng), since + KEY_LIFETIME);
+            self.since = Some(now);
         }
-        // All tokens of the previous secret have expired if the current one is twice as old.
-        let unused = age >= 2 * KEY_LIFETIME;
-        self.previous = Some(self.current).filter(|_| !unused);
-        self.current = random(rng);
-        self.since = Some(now);
+        self.previous.retain(|previous| now < previous.until);
     }
 
-    fn secrets(&self) -> impl Iterator<Item = &[u8; 32]> {
-        [Some(&self.current), self.previous.as_ref()].into_iter().flatten()
+    /// Uses the secret of `key` from now on.
+    fn replace(&mut self, now: Instant, key: TokenKey) {
+        if **key.secret() != *self.current {
+            self.retire(key.secret().clone(), now);
+        }
+        self.configured = Some(key);
+    }
+
+    /// Goes over to `next`. The current secret sealed its last token at `last`.
+    fn retire(&mut self, next: Secret, last: Instant) {
+        let secret = std::mem::replace(&mut self.current, next);
+        self.previous.push(Previous { secret, until: last + NEW_TOKEN_LIFETIME });
+    }
+
+    /// The secrets of tokens that are good, the likeliest first.
+    fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        let previous = self.previous.iter().rev().map(|previous| &previous.secret);
+        let others = self.configured.iter().flat_map(|key| key.others());
+        std::iter::once(&self.current).chain(previous).chain(others)
     }
 
     /// The time `now` as tokens contain it, in milliseconds.
@@ -283,9 +309,9 @@ impl Keys {
     }
 }
 
-fn random(rng: &mut StdRng) -> [u8; 32] {
-    let mut secret = [0; 32];
-    rng.fill_bytes(&mut secret);
+fn random(rng: &mut StdRng) -> Secret {
+    let mut secret = Secret::default();
+    rng.fill_bytes(&mut *secret);
     secret
 }
 
@@ -420,15 +446,58 @@ mod tests {
     fn keys_rotate_and_tokens_serve_their_time() {
         let (mut tokens, now) = (tokens(1), Instant::now());
         tokens.for_later(now, V1, at(HERE)).unwrap();
-        let first = tokens.keys.current;
+        let first = tokens.keys.current.clone();
         let issued = now + KEY_LIFETIME - Duration::from_secs(1);
         let token = tokens.for_later(issued, V1, at(HERE)).unwrap();
         let expiry = issued + NEW_TOKEN_LIFETIME;
         assert_eq!(tokens.judge(expiry, V1, at(HERE), &cid(1), &token), TokenVerdict::Known);
         assert_ne!(tokens.keys.current, first);
+        assert_eq!(tokens.keys.previous.len(), 1);
+        assert_eq!(
+            tokens.judge(expiry + KEY_LIFETIME, V1, at(HERE), &cid(1), &token),
+            TokenVerdict::Unknown
+        );
+        assert!(tokens.keys.secrets().all(|secret| *secret != first), "it has served its time");
         // A server that has just started does not know the key.
         let mut other = self::tokens(2);
         assert_eq!(other.judge(now, V1, at(HERE), &cid(1), &token), TokenVerdict::Unknown);
+    }
+
+    #[test]
+    fn a_configured_key_is_replaced_while_its_tokens_serve_their_time() {
+        let now = Instant::now();
+        let key = |n: u8| TokenKey::new([n; 32], now, NEW_TOKEN_LIFETIME);
+        let server = |key, seed| Tokens::new(Some(key), StdRng::from_seed([seed; 32]));
+        let (mut tokens, mut behind) = (server(key(1), 1), server(key(1).also_opens([2; 32]), 2));
+        let old = tokens.for_later(now, V1, at(HERE)).unwrap();
+        let replaced = now + Duration::from_secs(3600);
+        tokens.set_key(replaced, key(2));
+        tokens.set_key(replaced, key(2));
+        let new = tokens.for_later(replaced, V1, at(HERE)).unwrap();
+        let judge = |tokens: &mut Tokens, after, token| {
+            tokens.judge(now + after, V1, at(HERE), &cid(1), token)
+        };
+        for tokens in [&mut tokens, &mut behind] {
+            assert_eq!(judge(tokens, NEW_TOKEN_LIFETIME, &old), TokenVerdict::Known);
+            assert_eq!(judge(tokens, NEW_TOKEN_LIFETIME, &new), TokenVerdict::Known);
+        }
+        let mut first = server(key(1), 3);
+        assert_eq!(judge(&mut first, NEW_TOKEN_LIFETIME, &new), TokenVerdict::Unknown);
+        judge(&mut tokens, 2 * NEW_TOKEN_LIFETIME, &new);
+        assert!(tokens.keys.previous.is_empty(), "the old key is wiped");
+    }
+
+    #[test]
+    fn keys_that_are_replaced_often_are_forgotten_in_time() {
+        let now = Instant::now();
+        let mut tokens = tokens(1);
+        let hours = 4 * 24;
+        for hour in 0..hours {
+            let now = now + Duration::from_secs(3600 * hour);
+            tokens.set_key(now, TokenKey::new([hour as u8 + 1; 32], now, Duration::ZERO));
+            tokens.for_later(now, V1, at(HERE)).unwrap();
+            assert!(tokens.keys.previous.len() <= 24, "{hour}");
+        }
     }
 
     #[test]

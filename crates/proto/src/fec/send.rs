@@ -9,6 +9,7 @@ use super::stats::{CodingCounts, FecStats, ProtectionStats};
 use crate::config::FecConfig;
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{MessageId, StreamId, SymbolRef};
+use crate::invariant::ensure;
 use crate::loss_reaction::RepairOutlook;
 use crate::recovery::token::{StreamToken, Token};
 use crate::wire::code_id::{CodeId, CodeSet};
@@ -127,6 +128,33 @@ impl SendSessions {
     #[cfg(test)]
     pub fn is_quiet(&self) -> bool {
         self.sessions.iter().all(Session::is_quiet)
+    }
+
+    /// The symbols that wait to be sent again: session, identifier and frames.
+    pub fn queued(&self) -> impl Iterator<Item = (u16, u64, &[StreamToken])> {
+        let sessions = (0u16..).zip(&self.sessions);
+        sessions.flat_map(|(session, s)| s.queued().map(move |(id, frames)| (session, id, frames)))
+    }
+
+    /// Checks what must hold of each session between any two calls.
+    ///
+    /// # Errors
+    /// The first contradiction.
+    pub fn check(&self) -> Result<(), String> {
+        let mut sessions = (0u16..).zip(&self.sessions);
+        sessions.try_for_each(|(session, s)| {
+            s.check().map_err(|wrong| format!("coding session {session}: {wrong}"))
+        })
+    }
+
+    /// Checks that no session waits for anything.
+    ///
+    /// # Errors
+    /// What is left.
+    pub fn check_nothing_left(&self) -> Result<(), String> {
+        let mut sessions = (0u16..).zip(&self.sessions);
+        let left = sessions.find(|(_, s)| !s.is_quiet()).map(|(session, _)| session);
+        ensure(left.is_none(), || format!("open symbols in session {left:?}"))
     }
 
     /// Counters.

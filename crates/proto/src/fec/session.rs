@@ -182,6 +182,8 @@ pub(super) struct Session {
     used: Option<Instant>,
 }
 
+mod check;
+
 impl Session {
     pub(super) fn new(
         number: u16,

@@ -6,7 +6,7 @@ use super::send_pool::SendPool;
 use super::table::{MAX_STREAM_COUNT, Stream};
 use super::{
     ClosedStream, Half, Protection, Read, ReadError, RecvHalf, SendHalf, StreamEvent, Streams,
-    Withdrawn, WriteError,
+    WriteError,
 };
 use crate::fec::redundancy::Message;
 use crate::ids::{Dir, StreamId};
@@ -123,7 +123,7 @@ impl Streams {
     ///
     /// # Errors
     /// There is no such stream, or it has no sending part.
-    pub fn reset(&mut self, id: StreamId, code: u64) -> Result<Withdrawn, ClosedStream> {
+    pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         self.reset_at(id, code, 0)
     }
 
@@ -134,31 +134,25 @@ impl Streams {
     ///
     /// # Errors
     /// There is no such stream, or it has no sending part.
-    pub fn reset_at(
-        &mut self,
-        id: StreamId,
-        code: u64,
-        reliable: u64,
-    ) -> Result<Withdrawn, ClosedStream> {
+    pub fn reset_at(&mut self, id: StreamId, code: u64, reliable: u64) -> Result<(), ClosedStream> {
         self.stream_mut(id, Half::Send)?;
-        Ok(self.cut(id, code.min(VARINT_MAX), reliable))
+        self.cut(id, code.min(VARINT_MAX), reliable);
+        Ok(())
     }
 
-    /// Resets the sending part of a stream if it still has something to send. Returns the symbols
-    /// that were queued for it.
-    pub(super) fn abandon(&mut self, id: StreamId, code: u64) -> Withdrawn {
-        self.cut(id, code, 0)
+    /// Resets the sending part of a stream if it still has something to send.
+    pub(super) fn abandon(&mut self, id: StreamId, code: u64) {
+        self.cut(id, code, 0);
     }
 
-    fn cut(&mut self, id: StreamId, code: u64, reliable: u64) -> Withdrawn {
-        let Some(stream) = self.table.get_mut(id) else { return Withdrawn::new() };
-        let Some(send) = &mut stream.send else { return Withdrawn::new() };
+    fn cut(&mut self, id: StreamId, code: u64, reliable: u64) {
+        let Some(stream) = self.table.get_mut(id) else { return };
+        let Some(send) = &mut stream.send else { return };
         send.reset(code, reliable);
-        let withdrawn = self.out.withdraw(id, send);
+        self.out.withdraw(id, send);
         self.out.refresh(stream, &mut self.control);
         self.out.prune_fins(&mut self.table);
         self.wake_writers();
-        withdrawn
     }
 
     /// Asks the peer to abandon the stream, and discards further data (section 3.5).
@@ -387,6 +381,23 @@ impl Streams {
     #[cfg(test)]
     pub fn has_unsent(&self, id: StreamId) -> bool {
         self.send_half(id).is_some_and(SendHalf::has_unsent)
+    }
+
+    /// How far the peer has taken what was written on a stream; `None` if nothing of that is held any more.
+    pub fn uptake(&self, id: StreamId) -> Option<super::Uptake> {
+        let send =
+            self.send_half(id).filter(|send| send.is_sending() && send.buffer.retained() > 0)?;
+        Some(super::Uptake {
+            acked: send.buffer.acked_prefix(),
+            credit: send.max_data(),
+            is_blocked: send.is_blocked(),
+        })
+    }
+
+    /// How many bytes the peer lets this end send on all streams.
+    #[must_use]
+    pub fn max_data(&self) -> u64 {
+        self.out.credit.limit()
     }
 
     pub(super) fn send_half(&self, id: StreamId) -> Option<&SendHalf> {

@@ -66,6 +66,11 @@ pub(super) struct Members {
 }
 
 impl Members {
+    /// The sessions that streams have joined.
+    pub(super) fn sessions(&self) -> impl Iterator<Item = u16> + use<> {
+        0..u16::try_from(self.groups.len()).unwrap_or(u16::MAX)
+    }
+
     /// Number of streams that belong to a session.
     pub(super) fn count(&self, session: u16) -> usize {
         self.groups.get(usize::from(session)).map_or(0, |group| group.streams)
@@ -128,7 +133,6 @@ impl SendHalf {
     }
 
     /// The order in which it joined.
-    #[cfg(test)]
     pub(super) fn turn(&self) -> Option<u64> {
         self.membership.as_ref().map(|member| member.turn)
     }

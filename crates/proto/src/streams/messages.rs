@@ -116,6 +116,12 @@ impl Streams {
         std::mem::take(&mut self.ended_messages)
     }
 
+    /// Whether the stream of a message is over, and [`take_ended_messages`](Self::take_ended_messages)
+    /// would say so.
+    pub fn ended_a_message(&self, id: MessageId) -> bool {
+        self.ended_messages.iter().any(|ended| ended.id == id)
+    }
+
     /// Withdraws a stream's deadline from the scheduler, because it can no longer be met.
     pub fn withdraw_deadline(&mut self, id: StreamId) {
         if let Some(priority) = self.priority(id).filter(|priority| priority.deadline.is_some()) {

@@ -33,7 +33,7 @@ pub(crate) use block::Fresh;
 pub use encode::Length;
 pub use events::StreamEvent;
 pub use messages::{EndedMessage, NewMessage};
-pub use transmit::{Backlog, Pending, Withdrawn};
+pub use transmit::{Backlog, Pending, QueuedSymbol};
 
 pub use crate::fec::Protection;
 use crate::ids::{Dir, MessageId, Side, StreamId};
@@ -113,6 +113,17 @@ impl PeerLimits {
             Dir::Bi => self.max_stream_data_bidi_local,
         }
     }
+}
+
+/// How far the peer has taken what was written on a stream of which something is still held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Uptake {
+    /// Every byte below this offset was acknowledged.
+    pub acked: u64,
+    /// The first offset that the peer does not let this end send (MAX_STREAM_DATA).
+    pub credit: u64,
+    /// Whether bytes wait for the peer to raise that.
+    pub is_blocked: bool,
 }
 
 /// The outcome of a sending half.

@@ -2,7 +2,7 @@
 
 use super::recv::Received;
 use super::table::{Lookup, MAX_STREAM_COUNT};
-use super::{Half, StreamEvent, Streams, Withdrawn};
+use super::{Half, StreamEvent, Streams};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{Dir, StreamId};
 use crate::wire::frame::FrameKind;
@@ -118,25 +118,21 @@ impl Streams {
     ///
     /// # Errors
     /// We cannot send on the stream, or the peer may not open it.
-    pub fn received_stop_sending(
-        &mut self,
-        id: StreamId,
-        code: u64,
-    ) -> Result<Withdrawn, TransportError> {
+    pub fn received_stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), TransportError> {
         let exists = self
             .open_by_peer(id, Half::Send)
             .map_err(|error| error.in_frame(FrameKind::StopSending.wire_type()))?;
         let stream = self.table.get_mut(id).filter(|_| exists);
         let Some(send) = stream.and_then(|stream| stream.send.as_mut()) else {
-            return Ok(Withdrawn::new());
+            return Ok(());
         };
         let message = send.message;
         if !send.stop(code) {
-            return Ok(Withdrawn::new());
+            return Ok(());
         }
-        let withdrawn = self.abandon(id, code);
+        self.abandon(id, code);
         self.report_end(message, StreamEvent::Stopped { id, code }, false);
-        Ok(withdrawn)
+        Ok(())
     }
 
     /// MAX_DATA (section 19.9).

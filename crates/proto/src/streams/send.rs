@@ -1,5 +1,7 @@
 //! The sending part of a stream (RFC 9000 section 3.1).
 
+mod check;
+
 use super::Protection;
 use super::members::Membership;
 use super::messages::Messages;

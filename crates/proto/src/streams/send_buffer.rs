@@ -1,5 +1,6 @@
 //! The send buffer of a stream: keeps bytes until the peer has acknowledged them.
 
+use crate::invariant::ensure;
 use crate::wire::range_set::RangeSet;
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
@@ -70,6 +71,24 @@ impl SendBuffer {
             acked: RangeSet::default(),
             lost: RangeSet::default(),
         }
+    }
+
+    /// Checks what must hold between any two calls.
+    ///
+    /// # Errors
+    /// The first contradiction.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let bytes: usize = self.chunks.iter().map(|chunk| chunk.bytes.len()).sum();
+        let held = bytes + self.tail.len();
+        ensure(held == self.retained, || format!("{} bytes counted, {held} held", self.retained))?;
+        let mut lost = self.lost.iter();
+        let wrong = lost.find(|range| self.is_acked(range) || range.end > self.unsent);
+        ensure(wrong.is_none(), || format!("lost, but not missing: {wrong:?}"))
+    }
+
+    /// The bytes that are to be sent again.
+    pub(super) fn lost(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.lost.iter()
     }
 
     /// Number of bytes that can be written now.

@@ -67,13 +67,11 @@ impl SendPool {
     }
 
     /// Number of bytes that all streams hold.
-    #[cfg(test)]
     pub(super) fn used(&self) -> usize {
         self.used
     }
 
     /// Number of streams that wait.
-    #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }

@@ -1,5 +1,9 @@
 //! Sending stream data: which bytes go into a packet, and what happens to them afterwards.
 
+mod check;
+
+pub use check::QueuedSymbol;
+
 use super::control::Control;
 use super::encode::{self, Length};
 use super::flow::SendCredit;
@@ -86,8 +90,8 @@ pub enum Backlog {
     Sendable,
 }
 
-/// Source symbols that were queued to be resent for a stream that was reset.
-pub type Withdrawn = SmallVec<[SymbolRef; 2]>;
+/// Source symbols that no longer wait in a stream's queue of lost data.
+pub type Unqueued = SmallVec<[SymbolRef; 2]>;
 
 /// The range of stream bytes that a token stands for.
 fn range_of(token: &StreamToken) -> Range<u64> {
@@ -112,6 +116,8 @@ pub(super) struct Outgoing {
     /// wait for any. The first entry is always such a stream; the others are checked when they
     /// become the first.
     fins: VecDeque<StreamId>,
+    /// Symbols that left a stream's queue of lost data, until their sessions are told.
+    pub(super) unqueued: Unqueued,
 }
 
 impl Outgoing {
@@ -128,6 +134,7 @@ impl Outgoing {
             members: Members::default(),
             fresh: 0,
             fins: VecDeque::new(),
+            unqueued: Unqueued::new(),
         }
     }
 
@@ -198,10 +205,8 @@ impl Outgoing {
 
     /// Removes a stream that is over.
     pub(super) fn remove(&mut self, id: StreamId, send: &mut SendHalf) {
-        if !send.lost.is_empty() {
-            send.lost.clear();
-            self.order.dequeued(id.0, 0);
-        }
+        let lost = std::mem::take(&mut send.lost);
+        self.unqueue(id, send, lost);
         self.account(send);
         self.members.leave(send);
         self.count_fresh(send, false);
@@ -219,34 +224,44 @@ impl Outgoing {
 
     /// Drops the first of a stream's lost frames after it was sent.
     fn drop_lost(&mut self, id: StreamId, send: &mut SendHalf) {
-        send.lost.pop_front();
-        self.order.dequeued(id.0, send.lost.len());
+        let sent = send.lost.pop_front();
+        self.unqueue(id, send, sent);
         self.prune_lost(id, send);
+    }
+
+    /// Every entry of lost data leaves through here, after it was taken out of its stream's queue. The
+    /// order of resending is told, and so is, in the end, the session of its symbol; see
+    /// [`Streams::take_unqueued`]. Returns whether there was any.
+    fn unqueue(
+        &mut self,
+        id: StreamId,
+        send: &SendHalf,
+        gone: impl IntoIterator<Item = LostFrame>,
+    ) -> bool {
+        let mut gone = gone.into_iter().peekable();
+        let any = gone.peek().is_some();
+        self.unqueued.extend(gone.filter_map(|frame| frame.symbol));
+        if any {
+            self.order.dequeued(id.0, send.lost.len());
+        }
+        any
     }
 
     /// Drops lost frames from the front while the peer has received them by other means, so that
     /// the first one always has to be sent. Returns whether any was dropped.
     fn prune_lost(&mut self, id: StreamId, send: &mut SendHalf) -> bool {
-        let before = send.lost.len();
-        while !send.lost.is_empty() && send.next_lost().is_none() {
-            send.lost.pop_front();
-        }
-        let pruned = send.lost.len() < before;
-        if pruned {
-            self.order.dequeued(id.0, send.lost.len());
-        }
-        pruned
+        let unwanted = send.lost.iter().take_while(|frame| !send.is_wanted(frame)).count();
+        let gone: SmallVec<[LostFrame; 4]> = send.lost.drain(..unwanted).collect();
+        self.unqueue(id, send, gone)
     }
 
-    /// Drops the lost frames that need not be sent again because their stream was reset; returns the
-    /// symbols among them.
-    pub(super) fn withdraw(&mut self, id: StreamId, send: &mut SendHalf) -> Withdrawn {
+    /// Drops the lost frames that need not be sent again because their stream was reset.
+    pub(super) fn withdraw(&mut self, id: StreamId, send: &mut SendHalf) {
         let lost = std::mem::take(&mut send.lost);
         let (kept, dropped): (VecDeque<_>, VecDeque<_>) =
             lost.into_iter().partition(|frame| send.is_wanted(frame));
         send.lost = kept;
-        self.order.dequeued(id.0, send.lost.len());
-        dropped.into_iter().filter_map(|frame| frame.symbol).collect()
+        self.unqueue(id, send, dropped);
     }
 
     /// Which of the streams that lost data sends next, regardless of the scheduler.
@@ -399,6 +414,14 @@ impl Streams {
         let bytes = send.unbind(symbol);
         self.out.refresh(stream, &mut self.control);
         bytes
+    }
+
+    /// Takes the symbols that no longer wait in a stream's queue of lost data: they were sent again, or
+    /// their bytes arrived by another frame, or the stream is over. Must be called after whatever
+    /// sends, delivers or resets, so that no session keeps a symbol that nobody will send.
+    #[must_use]
+    pub fn take_unqueued(&mut self) -> Unqueued {
+        std::mem::take(&mut self.out.unqueued)
     }
 
     /// Whether there is stream data that can be sent.

@@ -2,6 +2,7 @@
 
 pub mod bulk;
 pub mod datagram;
+pub mod echo;
 pub mod messages;
 pub mod observed;
 pub mod stream;

@@ -138,10 +138,12 @@ impl Run {
             crypto: Arc::new(NullServerConfig::new(vec![ALPN.to_vec()])),
             transport: scenario.server_transport(),
         };
-        let client =
-            network.add(client_address(), Host::with_sockets(scenario.sockets, None, seeds.client));
-        let server =
-            Host::with_sockets(scenario.sockets, Some((Arc::new(config), accept)), seeds.server);
+        let host = |server, seed| {
+            let host = Host::with_sockets(scenario.sockets, server, seed);
+            if scenario.checked { host.checked() } else { host }
+        };
+        let client = network.add(client_address(), host(None, seeds.client));
+        let server = host(Some((Arc::new(config), accept)), seeds.server);
         let server = network.add(server_address(), server);
         network.connect(client, server, &scenario.up, up);
         network.connect(server, client, &scenario.down, down);

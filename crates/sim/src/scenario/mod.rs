@@ -21,8 +21,9 @@ pub use drive::{Progress, View};
 
 use crate::{
     BulkClient, BulkServer, Clock, DatagramPlan, DatagramSink, DatagramSource, Delay,
-    DeliveredMessage, Failure, MessagePlan, MessageSink, MessageSource, StreamPlan, StreamSink,
-    StreamSource, TraceLog, Tracer, Transfer, UpdatePlan, UpdateSink, UpdateSource,
+    DeliveredMessage, EchoClient, EchoServer, Failure, MessagePlan, MessageSink, MessageSource,
+    StreamPlan, StreamSink, StreamSource, TraceLog, Tracer, Transfer, UpdatePlan, UpdateSink,
+    UpdateSource,
 };
 
 /// A simulated hour: no scenario here takes longer.
@@ -60,6 +61,7 @@ pub struct Scenario {
     linger: Duration,
     deadline: Duration,
     disturbances: Vec<(Duration, Disturbance)>,
+    checked: bool,
     tracer: Option<MakeTracer>,
 }
 
@@ -109,6 +111,7 @@ impl Scenario {
             linger: DEFAULT_LINGER,
             deadline: DEFAULT_DEADLINE,
             disturbances: Vec::new(),
+            checked: false,
             tracer: None,
         }
     }
@@ -220,6 +223,13 @@ impl Scenario {
         self
     }
 
+    /// Checks both connections for contradictions, as [`Host::checked`] does.
+    #[must_use]
+    pub fn checked(mut self) -> Self {
+        self.checked = true;
+        self
+    }
+
     /// Includes the last `events` events in the text of a failure.
     #[must_use]
     pub fn trace(self, events: usize) -> Self {
@@ -287,6 +297,30 @@ impl Scenario {
                 Progress { done: view.client.is_done(), busy: false }
             },
         )?;
+        Ok(DatagramOutcome { delays, ends })
+    }
+
+    /// Sends datagrams from the client to the server, which sends each of them back. Both protect them
+    /// with `protection`. The outcome has the time there and back.
+    ///
+    /// # Errors
+    /// As for [`datagrams`](Self::datagrams).
+    pub fn echoes(
+        self,
+        plan: DatagramPlan,
+        protection: Option<Protection>,
+    ) -> Result<DatagramOutcome, Failure> {
+        let clock = Clock::default();
+        let mut delays = Vec::new();
+        let client = EchoClient::new(plan, protection.clone(), clock);
+        let server = move || EchoServer::new(protection.clone());
+        let ends = self.drive(clock, client, server, |view| {
+            let done = view.client.is_done();
+            if done {
+                delays = view.client.delays().to_vec();
+            }
+            Progress { done, busy: false }
+        })?;
         Ok(DatagramOutcome { delays, ends })
     }
 

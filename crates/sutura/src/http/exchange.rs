@@ -258,7 +258,11 @@ impl Shared {
     }
 
     pub(super) async fn send_response(&self, head: &Fields) -> Result<(), Error> {
-        self.send(|http, quic| http.h3.send_response(quic, self.id, head, false)).await
+        self.send(|http, quic| {
+            http.exchange(self.id).responding = true;
+            http.h3.send_response(quic, self.id, head, false)
+        })
+        .await
     }
 
     pub(super) async fn send_data(&self, data: Bytes) -> Result<(), Error> {
@@ -289,21 +293,26 @@ impl Shared {
         let id = self.id;
         poll_fn(|cx| {
             let mut state = self.lock()?;
-            let result = with_http(&mut state, |http, quic| {
+            let (result, failed) = with_http(&mut state, |http, quic| {
                 if let Some(code) = http.exchange(id).stopped {
-                    return Err(SendError::Stopped(code));
+                    return (Err(SendError::Stopped(code)), None);
                 }
                 let result = step(http, quic);
                 if result == Err(SendError::Blocked) {
                     http.exchange(id).wait_writable(cx);
                 }
-                result
+                (result, http.exchange(id).failed.clone())
             })?;
             drop(state);
             self.connection.0.touch();
             match result {
                 Ok(()) => Poll::Ready(Ok(())),
                 Err(SendError::Blocked) => Poll::Pending,
+                // There may be a reason why the exchange is over.
+                Err(SendError::UnknownStream) => {
+                    let unknown = || send_error(SendError::UnknownStream);
+                    Poll::Ready(Err(failed.unwrap_or_else(unknown)))
+                }
                 Err(error) => Poll::Ready(Err(send_error(error))),
             }
         })
@@ -476,7 +485,7 @@ impl Drop for Shared {
                 let code = if is_server { Code::NO_ERROR } else { Code::REQUEST_CANCELLED };
                 let _ = http.h3.stop(quic, id, code);
             }
-            http.forget(id);
+            http.forget(id, quic);
         });
         drop(state);
         self.connection.0.touch();

@@ -5,6 +5,10 @@
 //! `exp_w` its share, `exp_p` its classes, `exp_b` the number of repair symbols that protect it,
 //! and `exp_d` how long they may be delayed.
 //!
+//! A server waits for a client that makes no progress as long as [`Timeouts`] says, and ends the connection
+//! of one that cancels too many requests ([`Config::cancelled_requests`]); its address is shut out for a
+//! while if others from there do the same.
+//!
 //! There are two interfaces to the same exchanges. [`Client::request`] and [`Server::accept`] give a
 //! [`RequestStream`], on which each part of a message is sent and received by a call.
 //! [`Client::send`] and [`Server::accept_http`] use the types of the `http` and `http-body` crates;
@@ -18,6 +22,7 @@ mod halves;
 mod refused;
 mod server;
 mod state;
+mod timeouts;
 mod types;
 
 pub use body::Body;
@@ -28,10 +33,11 @@ pub use refused::{Refused, RefusedAnswer};
 pub use server::{Request, Responder, Server};
 pub(crate) use state::HttpState;
 pub use sutura_h3::{
-    ALPN, Capsule, CapsuleError, Class, Code, Config, Field, Fields, FrameAction, FrameContent,
-    FrameEvent, MAX_CAPSULE_SIZE, MAX_CLASS_NAME, MAX_DEPTH, Priority, PriorityError,
+    ALPN, CancelLimit, Capsule, CapsuleError, Class, Code, Config, Field, Fields, FrameAction,
+    FrameContent, FrameEvent, MAX_CAPSULE_SIZE, MAX_CLASS_NAME, MAX_DEPTH, Priority, PriorityError,
     PriorityParameters, SendDatagramError, Urgency, Weight,
 };
+pub use timeouts::Timeouts;
 pub use types::Protocol;
 
 use sutura_proto::ConnectionError;

@@ -2,15 +2,17 @@
 
 use super::exchange::{RequestStream, plain_fields, with_http};
 use super::types::request_of;
-use super::{Body, Config, Error, HttpState, Refused, SendHalf};
+use super::{Body, Config, Error, HttpState, Refused, SendHalf, Timeouts};
 use crate::connection::Connection;
 use ::http::{Method, header};
 use std::fmt::Display;
-use std::future::poll_fn;
-use std::task::Poll;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Instant;
 use sutura_h3::{Code, Fields, Quic, SendError};
-use sutura_proto::ConnectionError;
+use sutura_proto::{ConnectionError, StreamId};
+use tokio::time::{Sleep, sleep_until};
 
 /// The head of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,6 +108,8 @@ impl Responder {
 #[derive(Debug)]
 pub struct Server {
     connection: Connection,
+    /// Until it is to be looked whether clients make progress.
+    sleep: Option<Pin<Box<Sleep>>>,
 }
 
 impl Server {
@@ -119,7 +123,15 @@ impl Server {
         state.http = Some(Box::new(http));
         drop(state);
         connection.0.touch();
-        Self { connection }
+        Self { connection, sleep: None }
+    }
+
+    /// Sets how long to wait for a client that makes no progress. Only while [`accept`](Self::accept) is
+    /// awaited, somebody looks.
+    pub fn set_timeouts(&self, timeouts: Timeouts) {
+        if let Some(http) = &mut self.connection.0.lock().http {
+            http.timeouts = timeouts;
+        }
     }
 
     /// Waits for the next request. `None` if the connection ended without an error.
@@ -157,15 +169,9 @@ impl Server {
 
     /// Waits for the next request, with its head.
     async fn next(&mut self) -> Result<Option<(RequestStream, Fields)>, Error> {
+        let Self { connection, sleep } = self;
         let next = poll_fn(|cx| {
-            let mut state = self.connection.0.lock();
-            let next = with_http(&mut state, |http, _| {
-                let next = http.next_request();
-                if next.is_none() {
-                    http.wait_request(cx);
-                }
-                next
-            });
+            let next = poll_request(connection, sleep, cx);
             match next {
                 Ok(Some(next)) => Poll::Ready(Ok(Some(next))),
                 Ok(None) => Poll::Pending,
@@ -212,6 +218,37 @@ impl Server {
     #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.connection
+    }
+}
+
+/// The next request, if there is one. Looks whether clients make progress when it is time.
+fn poll_request(
+    connection: &Connection,
+    sleep: &mut Option<Pin<Box<Sleep>>>,
+    cx: &mut Context<'_>,
+) -> Result<Option<(StreamId, Fields)>, Error> {
+    loop {
+        let mut state = connection.0.lock();
+        let (next, at, ended) = with_http(&mut state, |http, quic| {
+            let (at, ended) = http.look(Instant::now(), quic);
+            let next = http.next_request(quic);
+            if next.is_none() {
+                http.wait_request(cx);
+            }
+            (next, at, ended)
+        })?;
+        drop(state);
+        if ended {
+            connection.0.touch();
+        }
+        let Some(at) = at.filter(|_| next.is_none()) else { return Ok(next) };
+        let sleep = sleep.get_or_insert_with(|| Box::pin(sleep_until(at.into())));
+        if sleep.deadline() != at.into() {
+            sleep.as_mut().reset(at.into());
+        }
+        if sleep.as_mut().poll(cx).is_pending() {
+            return Ok(None);
+        }
     }
 }
 

@@ -2,13 +2,18 @@
 
 use super::Error;
 use super::refused::{Listener, Refused, RefusedAnswer};
+use super::timeouts::{Awaited, Timeouts, Watch};
 use crate::connection::enlist;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::task::{Context, Waker};
 use std::time::Instant;
 use sutura_h3 as h3;
 use sutura_h3::{Code, Config, Event, Fields, Quic};
-use sutura_proto::{Connection, StreamEvent, StreamId};
+use sutura_proto::{Connection, StreamEvent, StreamId, Uptake};
+
+/// So many responses are watched without a look whether they were taken; beyond that, twice as many as are
+/// not.
+const MIN_WATCHED: usize = 256;
 
 /// HTTP/3 on one connection.
 #[derive(Debug)]
@@ -25,6 +30,14 @@ pub(crate) struct HttpState {
     /// Whether the peer accepts (server) or sends (client) no more requests.
     pub(crate) going_away: bool,
     over: bool,
+    pub(super) timeouts: Timeouts,
+    /// On a server: the exchanges of which something was awaited when somebody last looked, and responses
+    /// that were handed over completely.
+    watched: BTreeMap<StreamId, Watch>,
+    /// How many of these there are when those that are over are looked for.
+    sweep_at: usize,
+    /// When to look at these again.
+    look_at: Option<Instant>,
     /// How to start over.
     config: Config,
 }
@@ -40,6 +53,12 @@ pub(crate) struct Exchange {
     pub(crate) finished: bool,
     /// Why the rest of the peer's message will not come.
     pub(crate) failed: Option<Error>,
+    /// How often some of the peer's body was there to be read.
+    pub(crate) pieces: u64,
+    /// Whether this end has begun to answer.
+    pub(crate) responding: bool,
+    /// Whether it is a tunnel, in which there may be silence.
+    tunnel: bool,
     /// The code with which the peer stopped this end's message.
     pub(crate) stopped: Option<Code>,
     reader: Option<Waker>,
@@ -53,12 +72,29 @@ impl Exchange {
         }
     }
 
+    /// Whether the application waits for more of the request before it answers.
+    fn awaits_body(&self) -> bool {
+        self.reader.is_some() && !self.finished && !self.responding
+    }
+
     pub(crate) fn wait_readable(&mut self, cx: &Context<'_>) {
         self.reader = Some(cx.waker().clone());
     }
 
     pub(crate) fn wait_writable(&mut self, cx: &Context<'_>) {
         self.writer = Some(cx.waker().clone());
+    }
+}
+
+/// What is awaited of the client in an exchange whose head has arrived, if the application still holds it.
+/// `all` stands for what the client has taken of all of them.
+fn awaited(exchange: Option<&Exchange>, uptake: Option<&Uptake>, all: Awaited) -> Awaited {
+    match (exchange, uptake) {
+        (Some(exchange), _) if exchange.tunnel => Awaited::Nothing,
+        (_, Some(uptake)) if uptake.is_blocked => Awaited::Credit(uptake.acked, uptake.credit),
+        (_, Some(_)) => all,
+        (Some(exchange), None) if exchange.awaits_body() => Awaited::Body(exchange.pieces),
+        (_, None) => Awaited::Nothing,
     }
 }
 
@@ -82,6 +118,10 @@ impl HttpState {
             refused: Listener::default(),
             going_away: false,
             over: false,
+            timeouts: Timeouts::default(),
+            watched: BTreeMap::new(),
+            sweep_at: MIN_WATCHED,
+            look_at: None,
         }
     }
 
@@ -112,6 +152,62 @@ impl HttpState {
         if over || self.error.is_some() {
             self.wake_all();
         }
+        let is_waiting = self.h3.side().is_server() && self.h3.exchanges() > 0;
+        if is_waiting && self.look_at.is_none() && self.timeouts.interval().is_some() {
+            // Whoever waits for requests looks whether they come to an end.
+            self.accepting.drain(..).for_each(Waker::wake);
+        }
+    }
+
+    /// Ends exchanges in which the client makes no progress. Returns when to call this next, if anything is
+    /// awaited, and whether anything was ended.
+    pub(crate) fn look(&mut self, now: Instant, quic: &mut Quic<'_>) -> (Option<Instant>, bool) {
+        let Some(interval) = self.timeouts.interval() else { return (None, false) };
+        if self.look_at.is_some_and(|at| now < at) {
+            return (self.look_at, false);
+        }
+        let headless: BTreeSet<StreamId> = self.h3.headless().collect();
+        for stream in headless.iter().chain(self.exchanges.keys()) {
+            self.watched.entry(*stream).or_insert_with(|| Watch::new(now));
+        }
+        let uptakes: Vec<_> = self.watched.keys().map(|id| quic.uptake(*id)).collect();
+        let taken = uptakes.iter().flatten().map(|uptake| uptake.acked).sum();
+        let all = Awaited::Uptake(taken, quic.connection.send_credit());
+        let mut over = Vec::new();
+        let mut watched = std::mem::take(&mut self.watched);
+        for ((id, watch), uptake) in watched.iter_mut().zip(&uptakes) {
+            let awaited = match self.exchanges.get(id) {
+                _ if headless.contains(id) => Awaited::Head,
+                exchange => awaited(exchange, uptake.as_ref(), all),
+            };
+            if watch.look(now, awaited, &self.timeouts) {
+                over.push((*id, awaited));
+            }
+        }
+        let is_held = |id: &StreamId| headless.contains(id) || self.exchanges.contains_key(id);
+        watched.retain(|id, _| is_held(id) || quic.uptake(*id).is_some());
+        self.watched = watched;
+        for (id, awaited) in &over {
+            self.expire(*id, *awaited, quic);
+        }
+        let idle = self.watched.is_empty() && self.h3.exchanges() == 0;
+        self.look_at = (!idle).then(|| now + interval);
+        (self.look_at, !over.is_empty())
+    }
+
+    /// Ends an exchange in which the client makes no progress.
+    fn expire(&mut self, stream: StreamId, awaited: Awaited, quic: &mut Quic<'_>) {
+        let code = match awaited {
+            Awaited::Head => Code::REQUEST_REJECTED,
+            _ => Code::REQUEST_CANCELLED,
+        };
+        if self.h3.cancel(quic, stream, code).is_err() {
+            // HTTP/3 has handed all of the response over.
+            quic.abandon(stream, code);
+        }
+        self.watched.remove(&stream);
+        let reason = "the peer makes no progress";
+        self.change(stream, |x| x.failed = Some(Error::Message { code, reason }));
     }
 
     /// Dispatches the events of HTTP/3.
@@ -124,7 +220,8 @@ impl HttpState {
     fn on_event(&mut self, event: Event) {
         match event {
             Event::Headers { stream, fields } if self.h3.side().is_server() => {
-                self.exchanges.entry(stream).or_default();
+                let exchange = self.exchanges.entry(stream).or_default();
+                exchange.tunnel = fields.get(":method") == Some(b"CONNECT");
                 self.incoming.push_back((stream, fields));
                 self.accepting.drain(..).for_each(Waker::wake);
             }
@@ -157,7 +254,8 @@ impl HttpState {
                 self.change(stream, |x| x.failed = Some(Error::Message { code, reason }));
             }
             Event::Stopped { stream, code } => self.change(stream, |x| x.stopped = Some(code)),
-            Event::Data { stream } | Event::Writable { stream } | Event::Datagram { stream } => {
+            Event::Data { stream } => self.change(stream, |x| x.pieces += 1),
+            Event::Writable { stream } | Event::Datagram { stream } => {
                 self.change(stream, |_| {});
             }
             // Whoever waits for a stream need not wait any more.
@@ -203,12 +301,33 @@ impl HttpState {
         self.exchanges.entry(stream).or_default()
     }
 
-    pub(crate) fn forget(&mut self, stream: StreamId) {
+    pub(crate) fn forget(&mut self, stream: StreamId, quic: &mut Quic<'_>) {
         self.exchanges.remove(&stream);
+        if self.h3.side().is_client() || quic.uptake(stream).is_none() {
+            return;
+        }
+        if self.watched.len() >= self.sweep_at {
+            // Most were taken meanwhile.
+            let headless: BTreeSet<StreamId> = self.h3.headless().collect();
+            let exchanges = &self.exchanges;
+            let is_held = |id: &StreamId| headless.contains(id) || exchanges.contains_key(id);
+            self.watched.retain(|id, _| is_held(id) || quic.uptake(*id).is_some());
+            self.sweep_at = MIN_WATCHED.max(2 * self.watched.len());
+        }
+        self.watched.entry(stream).or_insert_with(|| Watch::new(quic.now));
     }
 
-    pub(crate) fn next_request(&mut self) -> Option<(StreamId, Fields)> {
-        self.incoming.pop_front()
+    /// Takes the next request whose answer is still wanted.
+    pub(crate) fn next_request(&mut self, quic: &mut Quic<'_>) -> Option<(StreamId, Fields)> {
+        loop {
+            let (stream, fields) = self.incoming.pop_front()?;
+            if self.exchanges.get(&stream).is_none_or(|exchange| exchange.stopped.is_none()) {
+                return Some((stream, fields));
+            }
+            // If HTTP/3 has forgotten it too, there is nothing to cancel.
+            let _ = self.h3.cancel(quic, stream, Code::REQUEST_REJECTED);
+            self.forget(stream, quic);
+        }
     }
 
     pub(crate) fn wait_request(&mut self, cx: &Context<'_>) {

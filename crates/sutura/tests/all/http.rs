@@ -330,7 +330,8 @@ async fn a_server_announces_its_end() {
 /// Requests that their client resets before the application accepts them leave nothing behind.
 #[tokio::test]
 async fn rapid_resets_do_not_pile_up() {
-    let (client, mut server, _endpoints) = ends(http::Config::default()).await;
+    let config = http::Config { cancelled_requests: None, ..http::Config::default() };
+    let (client, mut server, _endpoints) = ends(config).await;
     for _ in 0..1000 {
         let mut stream = client.request("POST", "localhost", "/", &[], None).await.unwrap();
         stream.send_data(Bytes::from_static(b"x")).await.unwrap();

@@ -12,5 +12,6 @@ mod migration;
 mod qlog;
 mod quic;
 mod resumption;
+mod timeouts;
 mod turns;
 mod versions;

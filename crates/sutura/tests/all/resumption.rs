@@ -7,7 +7,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use sutura::{ClientConfig, Endpoint, ServerConfig, TicketKey};
+use sutura::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TicketKey, Version};
 
 const PROTOCOL: &[u8] = b"resume";
 
@@ -55,8 +55,11 @@ impl ServerCertVerifier for Counting {
 }
 
 /// How many certificates a client verifies that connects to servers which are started one after the
-/// other, as `configure` says.
-async fn verified(configure: impl Fn(ServerConfig) -> ServerConfig) -> usize {
+/// other, as `configure` says, in these versions of QUIC.
+async fn verified(
+    versions: [Version; 3],
+    configure: impl Fn(ServerConfig) -> ServerConfig,
+) -> usize {
     let (certificate, key) = certificate();
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate.clone()).unwrap();
@@ -71,9 +74,11 @@ async fn verified(configure: impl Fn(ServerConfig) -> ServerConfig) -> usize {
         .with_custom_certificate_verifier(verifier.clone())
         .with_no_client_auth();
     tls.alpn_protocols = vec![PROTOCOL.to_vec()];
-    let mut client = Endpoint::client(localhost()).unwrap();
-    client.set_default_client_config(ClientConfig::with_tls(tls).unwrap());
-    for _ in 0..3 {
+    let config = ClientConfig::with_tls(tls).unwrap();
+    for version in versions {
+        let limits = EndpointConfig { versions: vec![version], ..EndpointConfig::default() };
+        let mut client = Endpoint::bind(limits, None, localhost()).unwrap();
+        client.set_default_client_config(config.clone());
         let chain = vec![certificate.clone()];
         let config = ServerConfig::with_single_cert(chain, key.clone_key(), &[PROTOCOL]).unwrap();
         let server = Endpoint::server(configure(config), localhost()).unwrap();
@@ -95,12 +100,23 @@ async fn verified(configure: impl Fn(ServerConfig) -> ServerConfig) -> usize {
 
 #[tokio::test]
 async fn sessions_are_resumed_with_a_server_of_the_same_key() {
-    assert_eq!(verified(|config| config.ticket_key(TicketKey::new(&[3; 32]))).await, 1);
+    let key = |config: ServerConfig| config.ticket_key(TicketKey::new(&[3; 32]));
+    for version in Version::ALL {
+        assert_eq!(verified([version; 3], key).await, 1, "{version:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_resumed_in_its_version_alone() {
+    let key = |config: ServerConfig| config.ticket_key(TicketKey::new(&[3; 32]));
+    assert_eq!(verified([Version::V1, Version::V2, Version::V1], key).await, 2);
+    assert_eq!(verified([Version::V2, Version::V1, Version::V2], key).await, 2);
 }
 
 #[tokio::test]
 async fn sessions_end_with_a_server_that_has_no_key_or_remembers_them() {
-    assert_eq!(verified(|config| config).await, 3);
+    let versions = [Version::V1; 3];
+    assert_eq!(verified(versions, |config| config).await, 3);
     let both = |config: ServerConfig| config.ticket_key(TicketKey::new(&[3; 32])).early_data();
-    assert_eq!(verified(both).await, 3);
+    assert_eq!(verified(versions, both).await, 3);
 }

@@ -19,8 +19,8 @@ pub enum Change {
         /// To where.
         to: Rect,
     },
-    /// The screen has another size, and is black.
-    Resized,
+    /// The screen has another size, that of this rectangle, and is black.
+    Resized(Rect),
 }
 
 /// A piece that was painted, or left out.
@@ -30,6 +30,23 @@ pub struct Painted {
     pub update: u32,
     /// What it changed; nothing if it was left out because another piece supersedes it.
     pub changes: Vec<Change>,
+}
+
+impl Painted {
+    /// How many pixels it has written, which can be many for each byte of it.
+    #[must_use]
+    pub fn pixels(&self) -> u64 {
+        self.changes.iter().map(Change::pixels).sum()
+    }
+}
+
+impl Change {
+    fn pixels(&self) -> u64 {
+        let rect = match *self {
+            Self::Painted(rect) | Self::Copied { to: rect, .. } | Self::Resized(rect) => rect,
+        };
+        rect.area() as u64
+    }
 }
 
 /// The receiving end.
@@ -63,7 +80,7 @@ impl Painter {
     /// Paints the piece with this number, unless it is superseded.
     ///
     /// # Errors
-    /// It is malformed. The other end does not keep the protocol, and nothing more can be painted.
+    /// It is malformed, or paints more than the whole screen. The other end does not keep the protocol, and nothing more can be painted.
     pub fn paint(&mut self, number: u64, data: &[u8]) -> Result<Painted, PieceError> {
         let piece = Piece::decode(data)?;
         self.supersede(number, &piece.superseded)?;
@@ -103,15 +120,17 @@ impl Painter {
             }
             Body::Size { width, height } => {
                 self.screen = Framebuffer::new(width, height)?;
-                Ok(vec![Change::Resized])
+                Ok(vec![Change::Resized(self.screen.bounds())])
             }
         }
     }
 
     fn tiles(&mut self, mut tiles: &[u8]) -> Result<Vec<Change>, PieceError> {
-        let mut changes = Vec::new();
+        let (mut changes, mut left) = (Vec::new(), self.screen.bounds().area());
         while !tiles.is_empty() {
-            changes.push(Change::Painted(tile::paint(&mut tiles, &mut self.screen)?));
+            let painted = tile::paint(&mut tiles, &mut self.screen)?;
+            left = left.checked_sub(painted.area()).ok_or(PieceError::Overdraw)?;
+            changes.push(Change::Painted(painted));
         }
         Ok(changes)
     }
@@ -166,6 +185,31 @@ mod tests {
         assert!(bomb.len() < 8192);
         let result = painter().paint(0, &piece(&[], Body::Compressed(&bomb)));
         assert_eq!(result, Err(PieceError::Compression));
+    }
+
+    /// Whatever its bytes are, a piece writes no more pixels than the screen has and those of one tile.
+    #[test]
+    fn the_work_of_a_piece_is_bounded_by_the_screen_and_counted() {
+        let mut painter = painter();
+        let whole = painter.screen().bounds();
+        let copied = painter.paint(0, &piece(&[], Body::Copy { from: whole, to: whole })).unwrap();
+        assert_eq!(copied.pixels(), 64 * 64);
+        // Tiles of the whole screen in one colour: 10 bytes each, and almost none once compressed.
+        let tile = [0, 0, 0, 0, 63, 63, 0, 1, 2, 3];
+        let painted = painter.paint(1, &piece(&[], Body::Tiles(&tile))).unwrap();
+        assert_eq!(painted.pixels(), 64 * 64);
+        let many = zstd::bulk::compress(&tile.repeat(26_000), 1).unwrap();
+        assert!(many.len() < 200);
+        for body in [Body::Compressed(&many), Body::Tiles(&tile.repeat(2))] {
+            let result = painter.paint(2, &piece(&[], body));
+            assert_eq!(result, Err(PieceError::Overdraw));
+        }
+        let size = painter.paint(3, &piece(&[], Body::Size { width: 200, height: 100 })).unwrap();
+        assert_eq!(size.pixels(), 20_000);
+        // What is left out costs nothing.
+        painter.paint(5, &piece(&[1], Body::Tiles(&[]))).unwrap();
+        let late = painter.paint(4, &piece(&[], Body::Copy { from: whole, to: whole })).unwrap();
+        assert_eq!(late.pixels(), 0);
     }
 
     #[test]

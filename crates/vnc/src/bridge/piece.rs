@@ -30,6 +30,9 @@ pub enum PieceError {
     /// It is a screen of absurd size.
     #[error(transparent)]
     TooLarge(#[from] crate::framebuffer::TooLarge),
+    /// It paints more pixels than the screen has, though none needs to be painted twice.
+    #[error("a piece of the screen paints more than all of it")]
+    Overdraw,
     /// One of its tiles is malformed.
     #[error(transparent)]
     Tile(#[from] TileError),

@@ -122,7 +122,7 @@ impl Case {
             up: up.link,
             down: down.link,
             sockets,
-            disturbances: disturbances(&mut rng, peers, calm),
+            disturbances: disturbances(&mut rng, peers != Peers::QuinnClient, calm),
         })
     }
 
@@ -155,15 +155,18 @@ impl Case {
 }
 
 /// Half of the cases run undisturbed. In the others, something happens once or several times, but
-/// nothing before `calm` is over.
-fn disturbances(rng: &mut Rng, peers: Peers, calm: Duration) -> Vec<(Duration, Disturbance)> {
+/// nothing before `calm` is over. `deliberate` tells whether the client can move on purpose.
+pub fn disturbances(
+    rng: &mut Rng,
+    deliberate: bool,
+    calm: Duration,
+) -> Vec<(Duration, Disturbance)> {
     if rng.below(2) == 0 {
         return Vec::new();
     }
     let one = |rng: &mut Rng| {
         let at = calm + Duration::from_millis(rng.below(5000));
         let rest = Duration::from_millis(100 + rng.below(1900));
-        let deliberate = peers != Peers::QuinnClient;
         let what = match rng.below(4) {
             0 => Disturbance::ClientSleeps(rest),
             1 => Disturbance::ServerSleeps(rest),

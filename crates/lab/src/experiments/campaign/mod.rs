@@ -4,8 +4,8 @@
 mod case;
 mod mixed;
 mod ours;
-mod paths;
-mod settings;
+pub(super) mod paths;
+pub(super) mod settings;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use sutura_analysis::report::Report;
 use sutura_analysis::table::Table;
 use sutura_link::LinkStats;
+use sutura_sim::Failure;
 
+pub(super) use self::case::disturbances;
 use self::case::{Case, Peers, Work};
 use super::Experiment;
 use crate::{Error, Options, parallel};
@@ -113,6 +115,14 @@ fn attempt(case: &Case) -> Verdict {
             text if PEER_ASSERTIONS.contains(&text) => Verdict::PeerFailed,
             text => Verdict::Failed(format!("panicked: {text}")),
         },
+    }
+}
+
+/// What a run came to; a panic is a failure like others.
+pub(super) fn caught<T>(run: impl FnOnce() -> Result<T, Failure>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(outcome) => outcome.map_err(|failure| failure.to_string()),
+        Err(panic) => Err(format!("panicked: {}", message(&*panic))),
     }
 }
 

@@ -26,6 +26,7 @@ pub fn run(case: &Case) -> Result<Tally, Failure> {
         .sockets(case.sockets)
         .protect(case.server.redundancy.clone().map(Protection::new))
         .deadline(DEADLINE)
+        .checked()
         .trace(EVENTS);
     for (at, disturbance) in &case.disturbances {
         scenario = scenario.disturb(*at, *disturbance);

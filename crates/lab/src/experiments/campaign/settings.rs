@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sutura_proto::policy::DeliveryFactory;
+use sutura_proto::policy::{DeliveryFactory, RedundancyFactory};
 use sutura_proto::registry::{self, Entry, Registry};
 use sutura_proto::{FecConfig, MtuDiscovery, TransportConfig};
 use sutura_random::Rng;
@@ -30,6 +30,18 @@ pub fn unordered() -> Result<Arc<dyn DeliveryFactory>, Error> {
     Ok(registry::deliveries().find("arrival")?)
 }
 
+/// One of the redundancy policies, or none.
+///
+/// # Errors
+/// A policy does not accept the parameters that it lists, which is a bug.
+pub fn redundancy(rng: &mut Rng) -> Result<Option<Arc<dyn RedundancyFactory>>, Error> {
+    Ok(match rng.below(8) {
+        0 => None,
+        1..4 => TransportConfig::default().redundancy,
+        _ => Some(pick(rng, &registry::redundancy())?),
+    })
+}
+
 /// Random settings, sometimes with windows and buffers so small that flow control is the limit.
 /// `slowest` is the rate of the path in Mbit/s, and `mtu` the UDP payload that it always carries.
 ///
@@ -43,11 +55,7 @@ pub fn random(rng: &mut Rng, slowest: u64, mtu: u16) -> Result<TransportConfig, 
         0 => registry::congestion().find(&format!("fixed:rate={slowest}mbit"))?,
         _ => registry::congestion().find(["newreno", "cubic", "bbr"][rng.below(3) as usize])?,
     };
-    let redundancy = match rng.below(8) {
-        0 => None,
-        1..4 => TransportConfig::default().redundancy,
-        _ => Some(pick(rng, &registry::redundancy())?),
-    };
+    let redundancy = redundancy(rng)?;
     Ok(TransportConfig {
         congestion,
         redundancy,

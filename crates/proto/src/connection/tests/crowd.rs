@@ -21,13 +21,19 @@ pub(super) fn server_config() -> Arc<ServerConfig> {
 }
 
 pub(super) fn client_config() -> ClientConfig {
-    let crypto = Arc::new(NullClientConfig::new(vec![b"test".to_vec()]));
+    client_of(b"test")
+}
+
+/// A client of another protocol is refused by TLS.
+pub(super) fn client_of(protocol: &[u8]) -> ClientConfig {
+    let crypto = Arc::new(NullClientConfig::new(vec![protocol.to_vec()]));
     ClientConfig { crypto, transport: Arc::default() }
 }
 
 /// A client with one connection at a time.
 pub(super) struct Client {
     pub(super) endpoint: Endpoint,
+    config: ClientConfig,
     pub(super) connection: Option<(ConnectionHandle, Box<Connection>)>,
     pub(super) address: SocketAddr,
     pub(super) connected: bool,
@@ -62,6 +68,8 @@ pub(super) struct Crowd {
     pub(super) received: Vec<(SocketAddr, Vec<u8>)>,
     /// The most handshakes under way at a time.
     pub(super) peak: usize,
+    /// How many clients the server's connections found fault with.
+    pub(super) refused: usize,
 }
 
 impl Crowd {
@@ -76,16 +84,21 @@ impl Crowd {
             sent: 0,
             received: Vec::new(),
             peak: 0,
+            refused: 0,
         }
     }
 
     /// A client at this address opens a connection.
     pub(super) fn client(&mut self, address: &str) -> usize {
+        self.client_with(address, client_config())
+    }
+
+    pub(super) fn client_with(&mut self, address: &str, config: ClientConfig) -> usize {
         let mut seed = [3; 32];
         seed[..8].copy_from_slice(&(self.clients.len() as u64).to_be_bytes());
-        let config = Arc::new(EndpointConfig::default());
         self.clients.push(Client {
-            endpoint: Endpoint::new(config, None, seed),
+            endpoint: Endpoint::new(Arc::default(), None, seed),
+            config,
             connection: None,
             address: address.parse().unwrap(),
             connected: false,
@@ -100,19 +113,23 @@ impl Crowd {
     pub(super) fn reconnect(&mut self, index: usize) {
         let client = &mut self.clients[index];
         (client.connected, client.lost) = (false, None);
-        let opened =
-            client.endpoint.connect(self.now, client_config(), self.address, "localhost").unwrap();
+        let config = client.config.clone();
+        let opened = client.endpoint.connect(self.now, config, self.address, "localhost").unwrap();
         client.connection = Some(opened);
     }
 
     /// A proper first Initial of nobody.
     pub(super) fn initial(&mut self) -> Vec<u8> {
+        self.initial_with(client_config())
+    }
+
+    pub(super) fn initial_with(&mut self, config: ClientConfig) -> Vec<u8> {
         self.sent += 1;
         let mut seed = [4; 32];
         seed[..8].copy_from_slice(&self.sent.to_be_bytes());
         let mut endpoint = Endpoint::new(Arc::default(), None, seed);
         let (_, mut connection) =
-            endpoint.connect(self.now, client_config(), self.address, "localhost").unwrap();
+            endpoint.connect(self.now, config, self.address, "localhost").unwrap();
         let mut bytes = Vec::new();
         connection.poll_transmit(self.now, 1, &mut bytes).unwrap();
         bytes
@@ -174,13 +191,21 @@ impl Crowd {
             }
         }
         for (handle, connection) in &mut self.connections {
-            while connection.poll_event().is_some() {}
+            while let Some(event) = connection.poll_event() {
+                let is_fault =
+                    matches!(event, Event::ConnectionLost(ConnectionError::Transport(_)));
+                self.refused += usize::from(is_fault);
+            }
             transmit(now, connection, self.address, &mut out);
             while let Some(event) = connection.poll_endpoint_event() {
                 self.server.handle_event(*handle, event);
             }
         }
         self.connections.retain(|_, connection| !connection.is_drained());
+        // A handshake counts until it is complete, or nothing is left of it.
+        let incomplete = self.connections.values().filter(|c| !c.handshake.complete).count();
+        assert_eq!(self.server.half_open(), incomplete);
+        assert_eq!(self.server.len(), self.connections.len());
         for (from, to, bytes) in out {
             self.put(from, to, bytes);
         }

@@ -32,6 +32,7 @@ mod observe;
 mod pair;
 mod preferred_address;
 mod protected_datagrams;
+mod refusals;
 mod reset;
 mod reset_at;
 mod retransmission;

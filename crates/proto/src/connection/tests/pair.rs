@@ -259,6 +259,7 @@ impl Pair {
             let Some(connection) = &mut end.connection else { return };
             let Some(transmit) = connection.poll_transmit(now, 10, &mut out) else {
                 assert_ne!(connection.standstill(now), Standstill::Stuck);
+                assert_eq!(connection.check(), Ok(()));
                 break;
             };
             assert_eq!(transmit.size, out.len());

@@ -1,11 +1,13 @@
 //! Resend orders combined with everything else that decides about lost data.
 
 use super::pair::{Pair, pattern};
+use crate::egress::Outcome as Fate;
 use crate::ids::SymbolRef;
 use crate::policy::{
     ByLoss, First, FirstBy, HoldForRepair, InTurn, LossReactionFactory, ResendAtOnce,
     ResendOrderFactory,
 };
+use crate::recovery::token::StreamToken;
 use crate::{Dir, Outcome, Priority, Protection, Scheme, Side, SpaceId, StreamId, TransportConfig};
 use std::sync::Arc;
 use std::time::Duration;
@@ -141,4 +143,46 @@ fn a_small_symbol_in_turn_does_not_keep_a_large_repair_symbol_from_going() {
     let conn = pair.server.conn();
     assert_eq!(conn.stats().fec.repair_symbols_sent, repairs + 1);
     assert_eq!(conn.egress.queued_frames(small), 1, "it waits for its turn");
+}
+
+/// The frame with all `len` bytes of a stream, sent bare.
+fn whole(id: StreamId, len: u32) -> StreamToken {
+    StreamToken { id, offset: 0, len, fin: true, symbol: None }
+}
+
+#[test]
+fn a_symbol_whose_bytes_arrive_in_another_frame_is_waited_for_no_longer() {
+    each(|mut pair| {
+        let ids = [0; 2].map(|_| open(&mut pair, 500, Some(tail()), 3));
+        while lose_one(&mut pair) {}
+        let (now, conn) = (pair.now, pair.server.conn());
+        let path = conn.path.view();
+        for session in [0, 1] {
+            conn.egress.probe_symbol(SymbolRef { session, id: 0 });
+        }
+        assert_eq!(conn.check(), Ok(()));
+        // The second waits behind the first, or the first behind the second.
+        for id in ids {
+            conn.egress.on_stream_frame(now, &whole(id, 500), Fate::Acked, &path);
+            assert_eq!(conn.check(), Ok(()));
+        }
+        assert!(conn.egress.is_coding_quiet(), "a session waits for what nobody sends");
+        assert_eq!(conn.egress.session_members(), 0, "streams that are over have left");
+        assert!(!conn.egress.streams.has_data());
+    });
+}
+
+#[test]
+fn lost_data_that_is_held_is_forgotten_once_it_arrives() {
+    each(|mut pair| {
+        let id = open(&mut pair, 500, None, 3);
+        while lose_one(&mut pair) {}
+        let (now, conn) = (pair.now, pair.server.conn());
+        let path = conn.path.view();
+        conn.egress.hold(now + 100 * SECOND, whole(id, 500));
+        assert_eq!(conn.egress.timeout(now), Some(now + 100 * SECOND));
+        conn.egress.on_stream_frame(now, &whole(id, 500), Fate::Acked, &path);
+        conn.egress.release_overdue(now);
+        assert_eq!(conn.egress.timeout(now), None, "a timer outlives what it was for");
+    });
 }

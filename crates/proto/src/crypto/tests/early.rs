@@ -4,6 +4,7 @@ use super::super::null::{NullClientConfig, NullServerConfig};
 use super::super::rustls::{MAX_EARLY_SESSIONS, RustlsClientConfig, RustlsServerConfig};
 use super::*;
 use crate::wire::transport_parameters::TransportParameters;
+use ::rustls::client::Resumption;
 
 fn protocols(names: &[&str]) -> Vec<Vec<u8>> {
     names.iter().map(|name| name.as_bytes().to_vec()).collect()
@@ -37,28 +38,55 @@ fn answer(pair: &Pair, hello: &[u8], parameters: Vec<u8>) -> End {
 
 #[test]
 fn a_resumed_session_has_keys_and_limits_from_the_start() {
-    for pair in pairs(&["second"]) {
-        let (client, server) = pair.connect();
-        for end in [&client, &server] {
-            assert!(end.session.early_keys().is_none(), "no session is resumed");
-            assert!(!end.session.is_early_data_accepted());
-        }
-        let (mut client, mut server) = pair.start();
-        assert_eq!(client.session.early_parameters(), Some(SERVER_PARAMETERS));
-        assert_eq!(client.session.transport_parameters(), None);
-        let sealer = client.session.early_keys().expect("0-RTT");
-        assert!(server.session.early_keys().is_none(), "no ClientHello yet");
-        shake(&mut client, &mut server, usize::MAX).expect("handshake");
-        let opener = server.session.early_keys().expect("0-RTT");
-        assert!(opens(&*sealer.packet, &*opener.packet));
-        let sample = b"sixteen bytes of";
-        assert_eq!(sealer.header.mask(sample), opener.header.mask(sample));
-        let (later, theirs) = (client.one_rtt.take().unwrap(), server.one_rtt.take().unwrap());
-        assert!(!opens(&*sealer.packet, &*theirs.remote.packet));
-        assert!(!opens(&*later.local.packet, &*opener.packet));
-        assert!(client.session.is_early_data_accepted() && server.session.is_early_data_accepted());
-        assert_eq!(client.session.early_parameters(), None, "the real ones are known");
+    for version in Version::ALL {
+        pairs(&["second"]).iter().for_each(|pair| resumes_early(pair, version));
     }
+}
+
+fn resumes_early(pair: &Pair, version: Version) {
+    let (client, server) = pair.connect_in(version);
+    for end in [&client, &server] {
+        assert!(end.session.early_keys().is_none(), "no session is resumed");
+        assert!(!end.session.is_early_data_accepted());
+    }
+    let (mut client, mut server) = pair.start_in(version);
+    assert_eq!(client.session.early_parameters(), Some(SERVER_PARAMETERS));
+    assert_eq!(client.session.transport_parameters(), None);
+    let sealer = client.session.early_keys().expect("0-RTT");
+    assert!(server.session.early_keys().is_none(), "no ClientHello yet");
+    shake(&mut client, &mut server, usize::MAX).expect("handshake");
+    let opener = server.session.early_keys().expect("0-RTT");
+    assert!(opens(&*sealer.packet, &*opener.packet));
+    let sample = b"sixteen bytes of";
+    assert_eq!(sealer.header.mask(sample), opener.header.mask(sample));
+    let (later, theirs) = (client.one_rtt.take().unwrap(), server.one_rtt.take().unwrap());
+    assert!(!opens(&*sealer.packet, &*theirs.remote.packet));
+    assert!(!opens(&*later.local.packet, &*opener.packet));
+    assert!(client.session.is_early_data_accepted() && server.session.is_early_data_accepted());
+    assert_eq!(client.session.early_parameters(), None, "the real ones are known");
+}
+
+#[test]
+fn a_client_offers_a_session_in_its_version_alone() {
+    for (got, later) in [(Version::V1, Version::V2), (Version::V2, Version::V1)] {
+        let [pair, _] = pairs(&["second"]);
+        pair.connect_in(got);
+        assert!(pair.start_in(later).0.session.early_keys().is_none(), "{got:?} {later:?}");
+        assert!(pair.start_in(got).0.session.early_keys().is_some(), "{got:?}");
+    }
+    // One that offers it all the same is not believed.
+    let (mut client, server) = rustls::configs();
+    client.alpn_protocols = protocols(&["second"]);
+    client.resumption = Resumption::in_memory_sessions(8);
+    let mixing = RustlsClientConfig::new(client.clone()).expect("client").with_early_data();
+    let mixing = mixing.with_resumption_2(client.resumption);
+    let server = RustlsServerConfig::new(server).expect("server").with_early_data();
+    let pair = Pair { client: Arc::new(mixing), server: Arc::new(server) };
+    pair.connect_in(Version::V1);
+    let (mut client, mut server) = pair.start_in(Version::V2);
+    assert!(client.session.early_keys().is_some(), "it offers 0-RTT");
+    shake(&mut client, &mut server, usize::MAX).expect("handshake");
+    assert!(!client.session.is_early_data_accepted() && server.session.early_keys().is_none());
 }
 
 #[test]

@@ -14,6 +14,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::ids::Side;
+use crate::version::Version;
 use crate::wire::packet::VERSION_1;
 
 const CLIENT_PARAMETERS: &[u8] = b"the client's transport parameters";
@@ -32,23 +33,28 @@ impl Pair {
     }
 
     fn start(&self) -> (End, End) {
+        self.start_in(Version::V1)
+    }
+
+    fn start_in(&self, version: Version) -> (End, End) {
+        let versions = || SessionVersions::fixed(version.number());
         let client = self
             .client
-            .start_session(
-                SessionVersions::fixed(VERSION_1),
-                SERVER_NAME,
-                CLIENT_PARAMETERS.to_vec(),
-            )
+            .start_session(versions(), SERVER_NAME, CLIENT_PARAMETERS.to_vec())
             .expect("client session");
         let server = self
             .server
-            .start_session(SessionVersions::fixed(VERSION_1), SERVER_PARAMETERS.to_vec())
+            .start_session(versions(), SERVER_PARAMETERS.to_vec())
             .expect("server session");
         (End::new(client), End::new(server))
     }
 
     fn connect(&self) -> (End, End) {
-        let (mut client, mut server) = self.start();
+        self.connect_in(Version::V1)
+    }
+
+    fn connect_in(&self, version: Version) -> (End, End) {
+        let (mut client, mut server) = self.start_in(version);
         shake(&mut client, &mut server, usize::MAX).expect("handshake");
         (client, server)
     }

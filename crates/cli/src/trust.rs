@@ -1,0 +1,363 @@
+//! Which servers a client trusts, and what can be done about one that it does not.
+
+use std::error::Error;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_name;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme};
+use sutura::{ClientConfig, certificate_fingerprint};
+
+use crate::cert::parse_fingerprint;
+use crate::failure::{Exit, Failure};
+
+/// The options that say which servers to trust.
+#[derive(Debug, Clone, clap::Args)]
+pub struct TrustArgs {
+    /// Trust only the certificate with this SHA-256 fingerprint
+    #[arg(long, value_name = "SHA256", value_parser = parse_fingerprint)]
+    #[arg(conflicts_with_all = ["ca", "insecure"])]
+    fingerprint: Option<[u8; 32]>,
+    /// Trust only certificates that are in this PEM file, or lead to one in it
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    ca: Option<PathBuf>,
+    /// Trust any certificate
+    #[arg(long)]
+    insecure: bool,
+}
+
+impl TrustArgs {
+    /// The certificates to trust.
+    pub fn trust(&self) -> Trust {
+        match (&self.fingerprint, &self.ca) {
+            (Some(fingerprint), _) => Trust::Fingerprint(*fingerprint),
+            (None, Some(path)) => Trust::File(path.clone()),
+            (None, None) if self.insecure => Trust::Everybody,
+            (None, None) => Trust::System,
+        }
+    }
+}
+
+/// The certificates to trust.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trust {
+    /// Certificates that the system trusts.
+    System,
+    /// Certificates in this file, or that lead to one in it.
+    File(PathBuf),
+    /// Only the certificate with this fingerprint.
+    Fingerprint([u8; 32]),
+    /// Any certificate.
+    Everybody,
+}
+
+impl Trust {
+    /// The client configuration for these certificates and an application protocol (RFC 7301).
+    ///
+    /// # Errors
+    /// There are no trusted certificates.
+    pub fn client_config(&self, protocol: &[u8]) -> Result<ClientConfig, Failure> {
+        let failed = |e: &dyn fmt::Display| Failure::new(Exit::Other, e.to_string());
+        let certificates = match self {
+            Self::System => system_certificates()?,
+            Self::File(path) => file_certificates(path)?,
+            Self::Fingerprint(_) => Vec::new(),
+            Self::Everybody => {
+                return ClientConfig::without_verification(&[protocol]).map_err(|e| failed(&e));
+            }
+        };
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let judge = Judge::new(self.clone(), certificates, provider.clone())?;
+        let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(|e| failed(&e))?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(judge))
+            .with_no_client_auth();
+        tls.alpn_protocols = vec![protocol.to_vec()];
+        ClientConfig::with_tls(tls).map_err(|e| failed(&e))
+    }
+}
+
+fn system_certificates() -> Result<Vec<CertificateDer<'static>>, Failure> {
+    let found = rustls_native_certs::load_native_certs();
+    if found.certs.is_empty() {
+        let why = found.errors.first().map(|e| format!(": {e}")).unwrap_or_default();
+        return Err(Failure::local(format!(
+            "the system trusts no certificates{why}; say --ca, --fingerprint or --insecure"
+        )));
+    }
+    Ok(found.certs)
+}
+
+fn file_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
+    let unusable = |problem: &dyn fmt::Display| {
+        Failure::local(format!("no certificate in {}: {problem}", path.display()))
+    };
+    let certificates = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|e| unusable(&e))?;
+    if certificates.is_empty() {
+        return Err(unusable(&"it holds no CERTIFICATE section"));
+    }
+    Ok(certificates)
+}
+
+/// Judges certificates as rustls does, trusts those that were named also if they are their own authority,
+/// and says of those that it does not trust what they are.
+#[derive(Debug)]
+struct Judge {
+    trust: Trust,
+    /// Those that the user named.
+    named: Vec<CertificateDer<'static>>,
+    /// `None` if only a fingerprint counts.
+    authorities: Option<Arc<WebPkiServerVerifier>>,
+    provider: Arc<rustls::crypto::CryptoProvider>,
+}
+
+impl Judge {
+    fn new(
+        trust: Trust,
+        certificates: Vec<CertificateDer<'static>>,
+        provider: Arc<rustls::crypto::CryptoProvider>,
+    ) -> Result<Self, Failure> {
+        if matches!(trust, Trust::Fingerprint(_)) {
+            return Ok(Self { trust, named: certificates, authorities: None, provider });
+        }
+        let mut roots = RootCertStore::empty();
+        let named = if let Trust::File(path) = &trust {
+            for certificate in &certificates {
+                roots.add(certificate.clone()).map_err(|e| {
+                    Failure::local(format!("no certificate in {}: {e}", path.display()))
+                })?;
+            }
+            certificates
+        } else {
+            roots.add_parsable_certificates(certificates);
+            Vec::new()
+        };
+        let authorities =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+                .build()
+                .map_err(|e| Failure::new(Exit::Other, e.to_string()))?;
+        Ok(Self { trust, named, authorities: Some(authorities), provider })
+    }
+
+    /// Whether the user named this certificate itself. It is one for a server and an authority at once,
+    /// and nothing else is wrong with it: `error` is what is found last.
+    fn is_named(&self, certificate: &CertificateDer<'_>, error: &rustls::Error) -> bool {
+        is_authority(error) && self.named.iter().any(|named| named == certificate)
+    }
+
+    /// What is to be told about a certificate that is not trusted.
+    fn explain(&self, certificate: &CertificateDer<'_>, error: &rustls::Error) -> rustls::Error {
+        let fingerprint = hex::encode(certificate_fingerprint(certificate));
+        let why = match (&self.trust, error) {
+            (Trust::Fingerprint(expected), _) => {
+                let expected = hex::encode(expected);
+                format!(
+                    "its fingerprint is {fingerprint}, and not {expected} as --fingerprint says"
+                )
+            }
+            (trust, error) => {
+                let why = reason(trust, error);
+                format!(
+                    "{why}. Its fingerprint is {fingerprint}: if the server says the same, trust it \
+                     by --fingerprint {fingerprint}; trust an authority by --ca FILE, or anybody by \
+                     --insecure"
+                )
+            }
+        };
+        let untrusted: Arc<dyn Error + Send + Sync> = Arc::new(Untrusted(why));
+        CertificateError::Other(OtherError(untrusted)).into()
+    }
+}
+
+/// Whether an authority's certificate was shown as that of a server.
+fn is_authority(error: &rustls::Error) -> bool {
+    let rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(error))) = error
+    else {
+        return false;
+    };
+    error.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
+}
+
+/// What is wrong with a certificate.
+fn reason(trust: &Trust, error: &rustls::Error) -> String {
+    let from = match trust {
+        Trust::File(path) => format!("in {}", path.display()),
+        Trust::System | Trust::Fingerprint(_) | Trust::Everybody => {
+            "that this system trusts".into()
+        }
+    };
+    match error {
+        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            format!("it comes from no authority {from}")
+        }
+        rustls::Error::InvalidCertificate(CertificateError::NotValidForNameContext {
+            presented,
+            ..
+        }) if presented.is_empty() => {
+            "it names no host (subjectAltName), as openssl makes it without -addext \
+             subjectAltName=DNS:NAME"
+                .into()
+        }
+        rustls::Error::InvalidCertificate(error) if !is_authority(&error.clone().into()) => {
+            error.to_string()
+        }
+        rustls::Error::InvalidCertificate(_) => {
+            format!(
+                "it is that of an authority, as `openssl req -x509` makes it, and not itself {from}"
+            )
+        }
+        error => error.to_string(),
+    }
+}
+
+/// Why a certificate is not trusted.
+#[derive(Debug)]
+struct Untrusted(String);
+
+impl fmt::Display for Untrusted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Untrusted {}
+
+impl ServerCertVerifier for Judge {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let judged = match (&self.trust, &self.authorities) {
+            (_, Some(authorities)) => {
+                authorities.verify_server_cert(certificate, intermediates, name, ocsp, now)
+            }
+            (Trust::Fingerprint(expected), None)
+                if certificate_fingerprint(certificate) == *expected =>
+            {
+                Ok(ServerCertVerified::assertion())
+            }
+            (_, None) => Err(CertificateError::ApplicationVerificationFailure.into()),
+        };
+        let judged = match judged {
+            Err(error) if self.is_named(certificate, &error) => {
+                ParsedCertificate::try_from(certificate)
+                    .and_then(|parsed| verify_server_name(&parsed, name))
+                    .map(|()| ServerCertVerified::assertion())
+            }
+            judged => judged,
+        };
+        judged.map_err(|error| self.explain(certificate, &error))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
+
+    use super::*;
+
+    /// A certificate as `openssl req -x509` makes it, for these names and until that year.
+    fn own_authority(names: &[&str], until: i32) -> CertificateDer<'static> {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.not_before = date_time_ymd(2020, 1, 1);
+        params.not_after = date_time_ymd(until, 1, 1);
+        params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().clone()
+    }
+
+    /// What is said about a certificate in 2025, if it is not trusted.
+    fn judge(
+        trust: Trust,
+        known: &[&CertificateDer<'static>],
+        shown: &CertificateDer<'static>,
+    ) -> Option<String> {
+        let known = known.iter().map(|&certificate| certificate.clone()).collect();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let judge = Judge::new(trust, known, provider).unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(1_750_000_000));
+        let judged = judge.verify_server_cert(shown, &[], &name, &[], now);
+        judged.err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_certificate_that_is_its_own_authority_is_trusted_if_it_is_named() {
+        let file = || Trust::File("ca.pem".into());
+        let (own, other) =
+            (own_authority(&["localhost"], 2099), own_authority(&["localhost"], 2099));
+        assert_eq!(judge(file(), &[&own], &own), None);
+        assert_eq!(judge(file(), &[&other, &own], &own), None);
+        let text = judge(file(), &[&other], &own).unwrap();
+        assert!(
+            text.contains("as `openssl req -x509` makes it, and not itself in ca.pem"),
+            "{text}"
+        );
+        // All else is checked as ever: dates, names.
+        let expired = own_authority(&["localhost"], 2021);
+        let text = judge(file(), &[&expired], &expired).unwrap();
+        assert!(text.contains("expired"), "{text}");
+        let elsewhere = own_authority(&["example.org"], 2099);
+        let text = judge(file(), &[&elsewhere], &elsewhere).unwrap();
+        assert!(text.contains("example.org"), "{text}");
+        let nowhere = own_authority(&[], 2099);
+        let text = judge(file(), &[&nowhere], &nowhere).unwrap();
+        assert!(text.contains("-addext subjectAltName=DNS:NAME"), "{text}");
+    }
+
+    #[test]
+    fn it_is_said_what_can_be_done_about_a_certificate_that_is_not_trusted() {
+        let (own, other) =
+            (own_authority(&["localhost"], 2099), own_authority(&["localhost"], 2099));
+        let fingerprint = certificate_fingerprint(&own);
+        let shown = hex::encode(fingerprint);
+        assert_eq!(judge(Trust::Fingerprint(fingerprint), &[], &own), None);
+        let text = judge(Trust::Fingerprint([0; 32]), &[], &own).unwrap();
+        let zeros = "00".repeat(32);
+        assert!(text.contains(&format!("is {shown}, and not {zeros} as")), "{text}");
+        let text = judge(Trust::System, &[&other], &own).unwrap();
+        for said in [&format!("--fingerprint {shown};"), "--ca FILE", "--insecure"] {
+            assert!(text.contains(said), "{text}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A meeting: two ends, the path between them, and what happens to them.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sutura_link::LinkConfig;
+use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
+use sutura_proto::{ClientConfig, Connection, ServerConfig, SocketFeatures, TransportConfig};
+use sutura_random::Rng;
+use sutura_sim::{Accept,Clock, Disturbance, Disturbances, Failure, FailureKind, Host, Network, NodeId, TraceLog};
+
+use super::super::campaign::{disturbances, paths, settings};
+use super::Tally;
+use super::guest::Guest;
+use crate::Error;
+
+const ALPN: &[u8] = b"meeting";
+/// By when everything is over and nothing is left.
+const DEADLINE: Duration = Duration::from_secs(900);
+/// How many events are shown with a failure.
+const EVENTS: usize = 30;
+
+/// Everything that a seed decides.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub seed: u64,
+    up: LinkConfig,
+    down: LinkConfig,
+    client: TransportConfig,
+    server: TransportConfig,
+    sockets: SocketFeatures,
+    disturbances: Vec<(Duration, Disturbance)>,
+    guests: [u64; 2],
+}
+
+impl Case {
+    /// The meeting of a seed.
+    ///
+    /// # Errors
+    /// A link or a policy is not what this module takes it for, which is a bug.
+    pub fn of(seed: u64) -> Result<Self, Error> {
+        let mut rng = Rng::new(seed);
+        let calm = Duration::ZERO;
+        let (up, down) = (paths::random(&mut rng, calm)?, paths::random(&mut rng, calm)?);
+        let slowest = up.slowest.min(down.slowest);
+        Ok(Self {
+            seed,
+            sockets: SocketFeatures { ecn: rng.below(2) == 0, unfragmented: rng.below(2) == 0 },
+            client: settings::random(&mut rng, slowest, up.mtu)?,
+            server: settings::random(&mut rng, slowest, down.mtu)?,
+            up: up.link,
+            down: down.link,
+            disturbances: disturbances(&mut rng, true, calm),
+            guests: [rng.next_u64(), rng.next_u64()],
+        })
+    }
+
+    /// Whether anything happens to a host.
+    pub fn is_disturbed(&self) -> bool {
+        !self.disturbances.is_empty()
+    }
+
+    /// Whether one of the links has such a setting.
+    pub fn has(&self, setting: &str) -> bool {
+        [&self.up, &self.down].iter().any(|link| link.to_string().contains(setting))
+    }
+
+    /// Lets the two ends meet.
+    ///
+    /// # Errors
+    /// A byte is wrong, a connection breaks or contradicts itself, or anything is left when
+    /// everything is over.
+    pub fn run(&self) -> Result<Tally, Failure> {
+        let run = Run::new(self).and_then(|run| run.complete(self));
+        run.map_err(|failure| Failure { seed: Some(self.seed), ..failure })
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { up, down, sockets, disturbances, .. } = self;
+        writeln!(f, "up {up}\ndown {down}\n{sockets:?}, events {disturbances:?}")?;
+        writeln!(f, "client {:?}", self.client)?;
+        write!(f, "server {:?}", self.server)
+    }
+}
+
+struct Run {
+    network: Network,
+    /// The client and the server.
+    nodes: [NodeId; 2],
+}
+
+impl Run {
+    fn new(case: &Case) -> Result<Self, Failure> {
+        let mut seeds = Rng::new(!case.seed);
+        let mut network = Network::new(Clock::default());
+        network.set_tracer(Box::new(TraceLog::new(EVENTS)));
+        let [ours, theirs] = case.guests;
+        let config = ServerConfig {
+            crypto: Arc::new(NullServerConfig::new(vec![ALPN.to_vec()])),
+            transport: Arc::new(case.server.clone()),
+        };
+        let accept: Accept = Box::new(move || Box::new(Guest::new(theirs)));
+        let server = Some((Arc::new(config), accept));
+        let server = Host::with_sockets(case.sockets, server, seeds.next_u64()).checked();
+        let mut client = Host::with_sockets(case.sockets, None, seeds.next_u64()).checked();
+        let config = ClientConfig {
+            crypto: Arc::new(NullClientConfig::new(vec![ALPN.to_vec()])),
+            transport: Arc::new(case.client.clone()),
+        };
+        let remote: SocketAddr = (Ipv4Addr::new(198, 51, 100, 1), 4433).into();
+        let now = network.clock().at(Duration::ZERO);
+        let opened = client.connect(now, config, remote, "server.example", Guest::new(ours));
+        let client = network.add((Ipv4Addr::new(192, 0, 2, 1), 50_000).into(), client);
+        let server = network.add(remote, server);
+        network.connect(client, server, &case.up, seeds.next_u64());
+        network.connect(server, client, &case.down, seeds.next_u64());
+        match opened {
+            Ok(_) => Ok(Self { network, nodes: [client, server] }),
+            Err(error) => Err(network.failure(FailureKind::Connect(error.to_string()))),
+        }
+    }
+
+    fn complete(mut self, case: &Case) -> Result<Tally, Failure> {
+        let mut disturbances = Disturbances::new(&case.disturbances);
+        loop {
+            disturbances.happen(&mut self.network, self.nodes);
+            if let Some(error) = self.nodes.into_iter().find_map(|node| self.error(node)) {
+                return Err(self.network.failure(FailureKind::App(error)));
+            }
+            let left = self.left();
+            let Err(left) = left else { break };
+            if self.network.now() > DEADLINE {
+                return Err(self.network.failure(FailureKind::Leftover(left)));
+            }
+            if !self.network.step()? {
+                return Err(self.network.failure(FailureKind::Quiescent));
+            }
+        }
+        let [client, server] = self.nodes;
+        let links = [(client, server), (server, client)];
+        let links = links.map(|(from, to)| self.network.link_stats(from, to));
+        let ends = self.nodes.map(|node| self.end(node));
+        let mut tally = Tally { seconds: self.network.now().as_secs_f64(), ..Tally::default() };
+        for (connection, guest) in ends.into_iter().flatten() {
+            tally.bytes += guest.bytes;
+            tally.recovered += connection.stats().fec.recovered;
+        }
+        tally.datagrams = links.iter().map(|link| link.sent).sum();
+        let lost = links.iter().map(|l| l.lost + l.outage + l.overflow + l.too_long);
+        tally.dropped = lost.sum();
+        Ok(tally)
+    }
+
+    fn end(&self, node: NodeId) -> Option<(&Connection, &Guest)> {
+        let host = self.network.node::<Host>(node)?;
+        let (handle, connection) = host.connections().next()?;
+        Some((connection, host.app(handle)?))
+    }
+
+    fn error(&self, node: NodeId) -> Option<String> {
+        let host = self.network.node::<Host>(node)?;
+        let failed = host.app_error().map(ToString::to_string);
+        failed.or_else(|| Some(host.connection_error()?.to_string()))
+    }
+
+    /// `Ok` once both ends have done everything, and nothing is left of it.
+    fn left(&self) -> Result<(), String> {
+        for (node, name) in self.nodes.into_iter().zip(["client", "server"]) {
+            let (_, guest) = self.end(node).ok_or_else(|| format!("no {name} yet"))?;
+            if !guest.is_done() {
+                return Err(format!("the {name} is not done"));
+            }
+        }
+        for (node, name) in self.nodes.into_iter().zip(["client", "server"]) {
+            let (connection, _) = self.end(node).ok_or_else(|| format!("no {name} yet"))?;
+            connection.check_nothing_left().map_err(|left| format!("{name}: {left}"))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! What must hold between streams, coding sessions and messages, and what is left in the end.
+
+use super::Egress;
+use crate::ids::SymbolRef;
+use crate::invariant::ensure;
+use std::collections::HashMap;
+
+impl Egress {
+    /// Checks what must hold between any two calls. Visits everything.
+    ///
+    /// # Errors
+    /// The first contradiction.
+    pub fn check(&self) -> Result<(), String> {
+        self.streams.check()?;
+        self.sessions.check()?;
+        self.messages.check().map_err(|wrong| format!("messages: {wrong}"))?;
+        self.check_queued_symbols()?;
+        let mut with_stream = self.messages.streams();
+        let lost = with_stream.find(|(id, stream)| {
+            !self.streams.ended_a_message(*id) && self.streams.message_id(*stream) != Some(*id)
+        });
+        ensure(lost.is_none(), || format!("a message without its stream: {lost:?}"))
+    }
+
+    /// What waits to be sent again waits in the queue of exactly one stream.
+    fn check_queued_symbols(&self) -> Result<(), String> {
+        let mut entries = HashMap::new();
+        for entry in self.streams.queued_symbols() {
+            let twice = entries.insert(entry.symbol, entry);
+            ensure(twice.is_none(), || format!("queued twice: {twice:?}"))?;
+        }
+        for (session, id, frames) in self.sessions.queued() {
+            let symbol = SymbolRef { session, id };
+            let entry = entries.remove(&symbol);
+            let fits = |entry: &crate::streams::QueuedSymbol| {
+                frames.iter().any(|frame| entry.waits_for(frame))
+            };
+            ensure(entry.as_ref().is_some_and(fits), || {
+                format!("nobody will send {symbol:?} with {frames:?}, but {entry:?}")
+            })?;
+        }
+        let rest = entries.values().find(|entry| entry.wanted);
+        ensure(rest.is_none(), || format!("a queue has a symbol that is not to be sent: {rest:?}"))
+    }
+
+    /// Checks that nothing is left, once all streams are over and all messages settled and the
+    /// memory of idle sessions was given back.
+    ///
+    /// # Errors
+    /// What is left.
+    pub fn check_nothing_left(&self) -> Result<(), String> {
+        self.streams.check_nothing_left()?;
+        self.sessions.check_nothing_left()?;
+        ensure(self.held.is_empty(), || "held frames".to_owned())?;
+        ensure(self.datagrams.is_empty(), || "datagrams in the queue".to_owned())?;
+        ensure(!self.awaits_messages(), || "messages whose fate is open".to_owned())
+    }
+}

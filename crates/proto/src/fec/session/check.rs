@@ -1,0 +1,48 @@
+//! What must hold of a coding session.
+
+use super::{Carried, Session, SymbolState};
+use crate::invariant::ensure;
+use crate::recovery::token::StreamToken;
+use crate::wire::range_set::RangeSet;
+use std::collections::BTreeSet;
+
+impl Session {
+    /// Checks what must hold between any two calls: what is counted is what the window holds.
+    ///
+    /// # Errors
+    /// The first contradiction.
+    pub(in crate::fec) fn check(&self) -> Result<(), String> {
+        let mut missing = BTreeSet::new();
+        let (mut done, mut carried) = (RangeSet::default(), Carried::default());
+        let (mut open, mut held) = (0, 0);
+        for (id, symbol) in self.symbols() {
+            held += u32::from(matches!(symbol.state, SymbolState::Held { .. }));
+            if symbol.state.is_missing() {
+                missing.insert(id);
+            }
+            let empty = symbol.contents.frames.is_empty() && symbol.contents.datagrams.is_empty();
+            ensure(empty == (symbol.state == SymbolState::Done), || {
+                format!("symbol {id} is {:?} and has {:?}", symbol.state, symbol.contents)
+            })?;
+            if symbol.state == SymbolState::Done {
+                done.insert(id..id + 1);
+            } else {
+                open += 1;
+                carried.add(&symbol.contents.frames);
+            }
+        }
+        let counted = (self.open, self.held);
+        ensure(counted == (open, held), || format!("open, held {counted:?}, not {open}, {held}"))?;
+        ensure(self.missing == missing, || format!("missing {:?}, not {missing:?}", self.missing))?;
+        ensure(self.done.iter().eq(done.iter()), || format!("done {:?}, not {done:?}", self.done))?;
+        ensure(self.carried == carried, || format!("carries {:?}, not {carried:?}", self.carried))?;
+        let first = self.symbols().next().map(|(_, symbol)| symbol.state);
+        ensure(first != Some(SymbolState::Done), || "the first symbol is done".to_owned())
+    }
+
+    /// The symbols that wait to be sent again, with their frames.
+    pub(in crate::fec) fn queued(&self) -> impl Iterator<Item = (u64, &[StreamToken])> {
+        let queued = self.symbols().filter(|(_, symbol)| symbol.state == SymbolState::Resend);
+        queued.map(|(id, symbol)| (id, &symbol.contents.frames[..]))
+    }
+}

@@ -1,0 +1,96 @@
+//! What must hold of all streams of a connection.
+
+use super::Streams;
+use crate::ids::{StreamId, SymbolRef};
+use crate::invariant::ensure;
+use crate::recovery::token::StreamToken;
+use std::ops::Range;
+
+/// A symbol that waits in a stream's queue of lost data.
+#[derive(Debug)]
+pub struct QueuedSymbol {
+    pub stream: StreamId,
+    pub symbol: SymbolRef,
+    /// The bytes of the stream for which it waits.
+    pub range: Range<u64>,
+    /// Whether the peer still misses some of them.
+    pub wanted: bool,
+}
+
+impl QueuedSymbol {
+    /// Whether it waits for this frame.
+    pub fn waits_for(&self, frame: &StreamToken) -> bool {
+        frame.id == self.stream && super::range_of(frame) == self.range
+    }
+}
+
+impl Streams {
+    /// Checks what must hold between any two calls. Visits every stream.
+    ///
+    /// # Errors
+    /// The first contradiction.
+    pub fn check(&self) -> Result<(), String> {
+        let out = &self.out;
+        let (mut fresh, mut pooled, mut waiting) = (0, 0, 0);
+        let (mut lost, mut scheduled) = (false, false);
+        for stream in self.table.iter() {
+            let Some(send) = &stream.send else { continue };
+            let told = |wrong| format!("{:?}: {wrong}", stream.id);
+            send.check().map_err(told)?;
+            let ready = send.fresh || (out.in_turn() && !send.lost.is_empty());
+            ensure(send.scheduled == ready, || {
+                told(format!("ready to send: {ready}, in the scheduler: {}", send.scheduled))
+            })?;
+            ensure(!stream.is_done(), || told("it is done and was not removed".to_owned()))?;
+            fresh += usize::from(send.fresh);
+            pooled += send.pooled;
+            waiting += usize::from(send.pool_turn.is_some());
+            lost |= !send.lost.is_empty();
+            scheduled |= send.scheduled;
+        }
+        ensure(out.fresh == fresh, || format!("{} fresh streams, {fresh} counted", out.fresh))?;
+        let pool = (out.pool.used(), out.pool.waiting());
+        ensure(pool == (pooled, waiting), || format!("pool {pool:?}, not {pooled}, {waiting}"))?;
+        ensure(out.unqueued.is_empty(), || "symbols left a queue unnoticed".to_owned())?;
+        ensure(out.order.next().is_some() == lost, || {
+            format!("data is lost: {lost}, the order of resending names {:?}", out.order.next())
+        })?;
+        self.check_members()?;
+        let next = out.scheduler.next(usize::MAX);
+        ensure(scheduled || next.is_none(), || format!("the scheduler names {next:?} in vain"))
+    }
+
+    /// The sums over the streams of each coding session are those that a visit of all streams finds.
+    fn check_members(&self) -> Result<(), String> {
+        self.out.members.sessions().try_for_each(|session| {
+            let kept = (self.members(session), self.out.members.unsent(session));
+            let visited = self.visit_unsent(session);
+            ensure(kept == visited, || format!("session {session}: {kept:?}, not {visited:?}"))
+        })
+    }
+
+    /// The symbols that wait in the queues of lost data.
+    pub fn queued_symbols(&self) -> impl Iterator<Item = QueuedSymbol> + '_ {
+        let halves = self.table.iter().filter_map(|s| Some((s.id, s.send.as_ref()?)));
+        halves.flat_map(|(stream, send)| {
+            send.lost.iter().filter_map(move |frame| {
+                let (symbol, range) = (frame.symbol?, frame.range.clone());
+                Some(QueuedSymbol { stream, symbol, range, wanted: send.is_wanted(frame) })
+            })
+        })
+    }
+
+    /// Checks that nothing is left once all streams are over.
+    ///
+    /// # Errors
+    /// What is left.
+    pub fn check_nothing_left(&self) -> Result<(), String> {
+        let left: Vec<StreamId> = self.table.iter().map(|stream| stream.id).take(8).collect();
+        ensure(left.is_empty(), || format!("streams such as {left:?}"))?;
+        let used = self.out.pool.used();
+        ensure(used == 0, || format!("{used} bytes in send buffers"))?;
+        let member = self.out.members.sessions().find(|session| self.members(*session) > 0);
+        ensure(member.is_none(), || format!("streams in session {member:?}"))?;
+        ensure(self.out.scheduler.next(usize::MAX).is_none(), || "an active stream".to_owned())
+    }
+}

@@ -3,6 +3,7 @@
 
 use super::pair::{Forgery, Pair};
 use crate::config::{AckFrequencyConfig, FecConfig};
+use crate::fec::MAX_SEND_SESSIONS;
 use crate::policy::{Code, ReedSolomon, SlidingWindow};
 use crate::wire::code_id::CodeSet;
 use crate::wire_format::{
@@ -24,9 +25,15 @@ const PACKETS: u64 = 5;
 /// Bytes of an IPv4 and a UDP header.
 const HEADERS: u64 = 28;
 /// The most steps for each byte.
-const MAX_STEPS_PER_BYTE: u64 = 64;
-/// How many more steps a thousand bytes may make where much is held.
-const SLACK: u64 = 4000;
+const MAX_STEPS_PER_BYTE: u64 = 12;
+/// How many more steps a thousand bytes may make where much is held that has no small bound: what a
+/// different number of acknowledgements makes.
+const SLACK: u64 = 20;
+/// How many more where there are as many sessions as there can be. A packet that is answered looks at
+/// each of them.
+const SESSIONS_SLACK: u64 = 2000;
+/// How many more where as many equations are pending as a decoder keeps.
+const EQUATIONS_SLACK: u64 = 5000;
 /// Source symbols that a repair symbol is about.
 const SPAN: u64 = 200;
 
@@ -189,7 +196,7 @@ fn payloads(kind: FrameKind) -> Option<Payloads> {
         FrameKind::Ping => copies(&[1]),
         FrameKind::Ack => copies(&[2, 0, 0, 0, 0]),
         FrameKind::ResetStream => {
-            full(|n| Frame::ResetStream { id: uni(n % 1000), code: 0, final_size: 1 })
+            full(|n| Frame::ResetStream { id: uni(2 + n % 900), code: 0, final_size: 1 })
         }
         FrameKind::StopSending => full(|n| Frame::StopSending { id: bidi(n % 1000), code: 0 }),
         FrameKind::Crypto => full(|n| Frame::Crypto { offset: 3 * (n * 37 % 100) + 2, data: b"x" }),
@@ -222,7 +229,7 @@ fn payloads(kind: FrameKind) -> Option<Payloads> {
         FrameKind::HandshakeDone => copies(&[0x1e]),
         FrameKind::ImmediateAck => copies(&[0x1f]),
         FrameKind::ResetStreamAt => full(|n| Frame::ResetStreamAt {
-            id: uni(n % 1000),
+            id: uni(2 + n % 900),
             code: 0,
             final_size: 1,
             reliable_size: 1,
@@ -268,37 +275,41 @@ fn steps(pair: &mut Pair, kind: FrameKind) -> Option<u64> {
 }
 
 /// Whatever the connection holds, a byte of a frame makes no more work than it does of a connection that
-/// holds next to nothing.
-fn compare(few: Held, many: &[Held]) {
+/// holds next to nothing, up to `slack` steps for each thousand bytes.
+fn compare(few: Held, many: &[Held], slack: u64) {
     let mut pair = holding(few);
     let least: Vec<_> = FrameKind::ALL.iter().map(|kind| steps(&mut pair, *kind)).collect();
+    let mut excessive = Vec::new();
     for held in many {
         let mut pair = holding(*held);
         for (kind, least) in FrameKind::ALL.iter().zip(&least) {
             let (Some(most), Some(least)) = (steps(&mut pair, *kind), least) else { continue };
             println!("{kind:?} over {held:?}: {most} steps for a thousand bytes, not {least}");
-            assert!(most.max(*least) <= 1000 * MAX_STEPS_PER_BYTE);
-            assert!(most <= 2 * least + SLACK);
+            let fine = most.max(*least) <= 1000 * MAX_STEPS_PER_BYTE && most <= least + slack;
+            if !fine {
+                excessive.push((*kind, *held, most, *least));
+            }
         }
     }
+    assert!(excessive.is_empty(), "{excessive:?}");
 }
 
 #[test]
 fn no_frame_makes_more_work_where_there_are_many_streams() {
-    compare(Held::Streams(1), &[Held::Streams(100), Held::Streams(1000)]);
+    compare(Held::Streams(1), &[Held::Streams(100), Held::Streams(1000)], SLACK);
 }
 
 #[test]
 fn no_frame_makes_more_work_where_there_are_many_sessions() {
-    compare(Held::Sessions(1), &[Held::Sessions(64)]);
+    compare(Held::Sessions(1), &[Held::Sessions(MAX_SEND_SESSIONS)], SESSIONS_SLACK);
 }
 
 #[test]
 fn no_frame_makes_more_work_where_there_are_many_messages() {
-    compare(Held::Messages(1), &[Held::Messages(100), Held::Messages(1000)]);
+    compare(Held::Messages(1), &[Held::Messages(100), Held::Messages(1000)], SLACK);
 }
 
 #[test]
 fn no_frame_makes_more_work_where_many_equations_are_pending() {
-    compare(Held::Equations(1), &[Held::Equations(64)]);
+    compare(Held::Equations(1), &[Held::Equations(64)], EQUATIONS_SLACK);
 }

@@ -31,7 +31,10 @@ pub use burst::RepairSymbol;
 /// forever. A sender whose own window is within the decoder's limits never causes this for symbols
 /// that it still protects.
 ///
-/// A symbol is recovered as soon as it is determined, even if others are not.
+/// A symbol is recovered as soon as it is determined, even if others are not. Equations are dropped, the
+/// oldest first, beyond the limit on their number, and where reworking them would be more arithmetic
+/// than the bytes that have arrived pay for: small symbols cannot make a decoder rework many long
+/// equations for ever.
 #[derive(Debug)]
 pub struct Decoder {
     limits: DecoderLimits,

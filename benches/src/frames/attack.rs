@@ -122,6 +122,81 @@ fn repairs(target: &mut Target, code: &'static dyn Code, size: usize) -> Result<
     })
 }
 
+/// Lets the connection open so many streams. They stay open, and share one coding session.
+pub fn open(target: &mut Target, streams: u64) -> Result<(), Error> {
+    let tail = Protection::tail(1, std::time::Duration::ZERO);
+    let mut opened = 0;
+    while opened < streams {
+        while opened < streams
+            && let Some(id) = target.connection().open(Dir::Uni)
+        {
+            target.connection().send_stream(id).protect(Some(tail.clone()))?;
+            target.connection().send_stream(id).write(&[7; 50])?;
+            opened += 1;
+        }
+        let mut payload = Vec::new();
+        Frame::MaxStreams { dir: Dir::Uni, max: opened + 100 }.encode(&mut payload);
+        send(target, &payload)?;
+        // A congestion window after the other.
+        for _ in 0..100 {
+            if target.connection().stats().bytes_in_flight == 0 {
+                break;
+            }
+            target.settle();
+        }
+    }
+    Ok(())
+}
+
+/// The costliest mix: 64 pending equations, made long by one of them, and then symbols as small as can
+/// be, each of which is the first unknown of one equation.
+fn tiny_symbols() -> Result<Payloads, Error> {
+    let (mut first, mut queue) = (0, VecDeque::new());
+    Ok(Box::new(move || {
+        let mut payload = Vec::new();
+        if queue.is_empty() {
+            queue = equations_and_symbols(first);
+            first += SYMBOLS;
+        }
+        if let Some(next) = queue.pop_front() {
+            payload = next;
+        }
+        (payload, 1)
+    }))
+}
+
+/// Packets with a repair symbol over small symbols and a long one that never comes, with 63 over the
+/// small ones alone, and then with these symbols, of which 64 remain missing.
+fn equations_and_symbols(first: u64) -> VecDeque<Vec<u8>> {
+    let mut encoder = Encoder::new(WindowLimits::default());
+    let mut packets = VecDeque::new();
+    let mut long = Vec::new();
+    stream(uni(90), 0, &[7; 1200]).encode(&mut long);
+    for id in 0..first + SYMBOLS {
+        let symbol = if id + 1 == first + SYMBOLS { &long[..] } else { &[0x31, 0][..] };
+        encoder.release_below((id + 1).saturating_sub(SYMBOLS));
+        if encoder.push(symbol).is_err() {
+            return packets;
+        }
+    }
+    for key in 0..64 {
+        let span = first..first + SYMBOLS - u64::from(key > 0);
+        let header = RepairHeader::new(0, SlidingWindow.id(), &span, key);
+        let (mut repair, mut payload) = (Vec::new(), Vec::new());
+        if SlidingWindow.encode(&encoder, span.clone(), key, &mut repair).is_ok() {
+            Frame::Repair(Repair { header, payload: &repair }).encode(&mut payload);
+            packets.push_back(payload);
+        }
+    }
+    for id in first..first + SYMBOLS - 65 {
+        let symbol = SymbolRef { session: 0, id };
+        let mut payload = Vec::new();
+        Frame::SourceSymbol(SourceSymbol { symbol, frames: &[0x31, 0] }).encode(&mut payload);
+        packets.push_back(payload);
+    }
+    packets
+}
+
 /// A frame of an attack on a server.
 const fn server(
     kind: FrameKind,
@@ -295,6 +370,7 @@ fn coding() -> Vec<Attack> {
                 Frame::SourceSymbol(SourceSymbol { symbol, frames: &[0x31, 0] }).encode(out);
             })
         }),
+        server(FrameKind::SourceSymbol, "into 64 long equations, with these", |_| tiny_symbols()),
         server(FrameKind::Repair, "of large symbols", |target| {
             repairs(target, &SlidingWindow, 1200)
         }),
@@ -308,13 +384,7 @@ fn coding() -> Vec<Attack> {
         server(FrameKind::SymbolWindow, "", |_| {
             copies(&Frame::SymbolWindow(SymbolWindow { session: 0, lower_bound: 0 }))
         }),
-        server(FrameKind::SymbolAck, "of what is known", |target| {
-            let connection = target.connection();
-            let id = connection.open(Dir::Uni).ok_or("no stream")?;
-            let tail = Protection::tail(1, std::time::Duration::ZERO);
-            connection.send_stream(id).protect(Some(tail))?;
-            connection.send_stream(id).write(&[7; 5000])?;
-            send(target, &[1, 0, 0, 0])?;
+        server(FrameKind::SymbolAck, "of what is known", |_| {
             full(|out| out.extend([0x7f, 0x55, 0, 0, 0]))
         }),
     ]

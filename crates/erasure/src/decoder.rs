@@ -31,7 +31,10 @@ pub use burst::RepairSymbol;
 /// forever. A sender whose own window is within the decoder's limits never causes this for symbols
 /// that it still protects.
 ///
-/// A symbol is recovered as soon as it is determined, even if others are not.
+/// A symbol is recovered as soon as it is determined, even if others are not. Equations are dropped, the
+/// oldest first, beyond the limit on their number, and where reworking them would be more arithmetic
+/// than the bytes that have arrived pay for: small symbols cannot make a decoder rework many long
+/// equations for ever.
 #[derive(Debug)]
 pub struct Decoder {
     limits: DecoderLimits,
@@ -110,6 +113,7 @@ impl Decoder {
         if self.symbol(id).is_some() {
             return Ok(Arrival::Duplicate);
         }
+        self.matrix.earn(bytes.len());
         let mut coded = self.pool.take(PREFIX + bytes.len());
         symbol::frame(&mut coded, bytes);
         let learned = if id < self.upper_bound() {
@@ -157,6 +161,7 @@ impl Decoder {
         payload: &[u8],
     ) -> Result<RepairOutcome, DecodeError> {
         self.check_repair(&span, payload)?;
+        self.matrix.earn(payload.len());
         self.extend_to(span.end);
         if span.start < self.lower {
             return Ok(RepairOutcome::Old);
@@ -182,10 +187,12 @@ impl Decoder {
         Ok(RepairOutcome::Innovative { recovered })
     }
 
-    /// `None` if the limit on equations would remove this one again.
+    /// `None` if the limit on equations would remove this one again, or if it would be more work than
+    /// what arrived has earned.
     fn worth_keeping(&mut self, candidate: Candidate) -> Option<Candidate> {
         let full = self.matrix.rows() >= self.limits.repairs;
-        if full && self.matrix.is_oldest_and_unsolved(&candidate) {
+        let useless = full && self.matrix.is_oldest_and_unsolved(&candidate);
+        if useless || !self.matrix.pay_for(&candidate) {
             self.matrix.dismiss(candidate);
             return None;
         }
@@ -416,7 +423,8 @@ pub enum RepairOutcome {
     Dependent,
     /// It covers symbols below the window.
     Old,
-    /// It is about the oldest missing symbols, and the limit on equations has been reached.
+    /// It is about the oldest missing symbols, and the limit on equations has been reached; or it would
+    /// take more arithmetic than symbols as small as those that arrive have earned.
     Dropped,
 }
 

@@ -73,6 +73,7 @@ extern crate alloc;
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
+mod allowance;
 pub mod block;
 mod coefficient;
 mod decoder;

@@ -69,6 +69,7 @@ impl Decoder {
         let before = outcomes.len();
         outcomes.extend(group.iter().map(|symbol| {
             self.check_repair(&symbol.span, symbol.payload)?;
+            self.matrix.earn(symbol.payload.len());
             self.extend_to(symbol.span.end);
             Ok(RepairOutcome::Unneeded)
         }));

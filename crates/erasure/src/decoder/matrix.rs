@@ -19,6 +19,7 @@ use alloc::{
 use core::ops::Range;
 
 use crate::{
+    allowance::Allowance,
     coefficient::{Coefficients, Combination},
     gf256,
     kernel::{self, Kernel},
@@ -126,6 +127,8 @@ pub(super) struct Matrix {
     removed: Vec<usize>,
     /// Bytes that arithmetic has read here.
     work: u64,
+    /// What may be spent on changing rows because of small symbols.
+    allowance: Allowance,
 }
 
 impl Matrix {
@@ -138,11 +141,32 @@ impl Matrix {
             additions: Vec::new(),
             removed: Vec::new(),
             work: 0,
+            allowance: Allowance::new(),
         }
     }
 
     pub(super) fn work(&self) -> u64 {
         self.work
+    }
+
+    /// A symbol of `len` bytes arrived, which pays for some work.
+    pub(super) fn earn(&mut self, len: usize) {
+        self.allowance.earn(len);
+    }
+
+    /// Pays for admitting a candidate, if what arrived has earned that.
+    pub(super) fn pay_for(&mut self, candidate: &Candidate) -> bool {
+        let additions = candidate.additions.iter().filter_map(|&(index, _)| self.rows.get(index));
+        let read: usize = additions.map(|row| row.payload.padded().len()).sum();
+        let longest = self.rows.iter().map(|row| row.payload.padded().len()).max();
+        let row = candidate.coefficients.len() + longest.unwrap_or_default();
+        let work = read + self.users_of(candidate.pivot) * row;
+        self.allowance.spend(work)
+    }
+
+    /// Number of rows that refer to a column.
+    fn users_of(&self, column: usize) -> usize {
+        self.rows.iter().filter(|row| row.coefficient(column) != 0).count()
     }
 
     pub(super) fn rows(&self) -> usize {
@@ -378,15 +402,21 @@ impl Matrix {
         result
     }
 
-    /// Puts back a row whose pivot became known.
+    /// Puts back a row whose pivot became known, unless that would be more work than what arrived has
+    /// earned: it is dropped then.
     fn pivot_again(&mut self, mut row: Row, pool: &mut Pool) -> Result<(), Contradiction> {
         let Some(scale) = normalise(self.kernel, &mut row.coefficients) else {
             let contradicts = !kernel::is_zero(row.payload.bytes());
             self.recycle(row, pool);
             return if contradicts { Err(Contradiction) } else { Ok(()) };
         };
-        self.kernel.scale(row.payload.padded_mut(), scale);
         row.pivot = row.coefficients.iter().position(|&c| c != 0).unwrap_or(0);
+        let length = row.coefficients.len() + row.payload.padded().len();
+        if !self.allowance.spend(self.users_of(row.pivot) * length) {
+            self.recycle(row, pool);
+            return Ok(());
+        }
+        self.kernel.scale(row.payload.padded_mut(), scale);
         self.place(row);
         Ok(())
     }
@@ -452,9 +482,13 @@ impl Matrix {
 
     /// Removes a column that no row refers to.
     fn remove_column(&mut self, column: usize) {
-        self.removed.clear();
-        self.removed.push(column);
-        self.remove_columns();
+        self.unknowns.remove(column);
+        for row in &mut self.rows {
+            if column < row.coefficients.len() {
+                row.coefficients.remove(column);
+            }
+            row.pivot -= usize::from(column < row.pivot);
+        }
     }
 
     fn recycle(&mut self, row: Row, pool: &mut Pool) {

@@ -399,3 +399,39 @@ fn a_lossy_stream_without_end_neither_grows_nor_sticks() {
     // The last burst is long past, and later losses have been recovered.
     assert!(decoder.missing().len() <= 1);
 }
+
+/// Equations as long as they can be, over symbols that come as bare as they can: each of these would
+/// have all equations changed.
+#[test]
+fn small_symbols_do_not_make_a_decoder_rework_long_equations() {
+    const BYTE: &[u8] = &[7];
+    let limits = DecoderLimits { symbols: 256, repairs: 64, symbol_size: 1472, bytes: 384 << 10 };
+    let mut encoder = Encoder::new(limits.window());
+    let mut decoder = Decoder::new(limits);
+    let (mut first, mut work, mut bytes) = (0, 0, 0);
+    for round in 0..100 {
+        for id in first..first + 256 {
+            let symbol = if id == first + 255 { &[7; 1472][..] } else { BYTE };
+            while encoder.push(symbol).is_err() {
+                encoder.release_below(encoder.window().start + 1);
+            }
+        }
+        let before = decoder.work();
+        for key in 0..64 {
+            // The first makes the others long.
+            let span = first..first + 256 - u64::from(key > 0);
+            let payload = repair(&encoder, span.clone(), key);
+            decoder.repair(span, key, &payload).unwrap();
+            bytes += 64 + payload.len();
+        }
+        for id in first..first + 191 {
+            decoder.source(id, BYTE).unwrap();
+            assert!(decoder.matrix.is_reduced());
+            bytes += 64;
+        }
+        // What is saved up lasts for the first.
+        work += if round < 2 { 0 } else { decoder.work() - before };
+        first += 256;
+    }
+    assert!(work / bytes as u64 <= 400, "{} bytes read for each byte", work / bytes as u64);
+}

@@ -43,7 +43,9 @@ impl Target {
     #[must_use]
     pub fn new(side: Side) -> Option<Self> {
         let alpn = vec![b"target".to_vec()];
-        let fec = Some(FecConfig { codes: CodeSet::all(), ..FecConfig::default() });
+        // Streams share their only session, so that whatever visits its streams shows.
+        let fec =
+            Some(FecConfig { codes: CodeSet::all(), max_sessions: 1, ..FecConfig::default() });
         let transport = Arc::new(TransportConfig { fec, ..TransportConfig::default() });
         let crypto = Arc::new(NullServerConfig::new(alpn.clone()));
         let server = Arc::new(ServerConfig { crypto, transport: transport.clone() });

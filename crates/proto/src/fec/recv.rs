@@ -10,6 +10,7 @@ use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::SymbolRef;
 use crate::wire::frame::{RepairHeader, encode_symbol_ack};
 use crate::wire::range_set::RangeSet;
+use crate::work;
 use std::time::{Duration, Instant};
 use sutura_erasure::{Arrival, Decoder, DecoderLimits};
 
@@ -147,6 +148,12 @@ pub struct ReceiveSessions {
     recovered_bytes: u64,
 }
 
+/// Counts the arithmetic that a decoder has done since it had read `before` bytes: each step is what
+/// a vector instruction reads.
+fn count_work(decoder: &Decoder, before: u64) {
+    work::steps(usize::try_from((decoder.work() - before) / 64).unwrap_or(usize::MAX));
+}
+
 fn violation(reason: &'static str) -> TransportError {
     TransportError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason)
 }
@@ -199,8 +206,10 @@ impl ReceiveSessions {
     ) -> Result<bool, TransportError> {
         let SymbolRef { session, id } = symbol;
         let s = self.session(now, session)?;
+        let before = s.decoder.work();
         let arrival =
             s.decoder.source(id, frames).map_err(|_| violation("source symbol out of bounds"))?;
+        count_work(&s.decoder, before);
         let known = arrival == Arrival::Duplicate || s.was_held(id);
         s.hold(id);
         self.source_symbols += 1;
@@ -228,8 +237,10 @@ impl ReceiveSessions {
         if !code.admits(&span, header.key) {
             return Err(violation("repair symbol that its code does not have"));
         }
+        let before = s.decoder.work();
         code.decode(&mut s.decoder, span, header.key, payload)
             .map_err(|_| violation("repair symbol out of bounds"))?;
+        count_work(&s.decoder, before);
         self.repair_symbols += 1;
         self.fruitful = Some(session);
         self.used(now, session);

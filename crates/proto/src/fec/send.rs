@@ -15,6 +15,7 @@ use crate::recovery::token::{StreamToken, Token};
 use crate::wire::code_id::{CodeId, CodeSet};
 use crate::wire::coding::varint_size;
 use crate::wire::frame::{Frame, RepairHeader, SourceSymbol, SymbolAck, SymbolWindow};
+use crate::work;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::time::Instant;
@@ -571,7 +572,9 @@ impl SendSessions {
         around: impl Fn(u16) -> Surroundings + 'a,
     ) -> impl Iterator<Item = RepairBid> + 'a {
         let sessions = (0u16..).zip(&self.sessions);
-        let bidding = sessions.filter(|(_, s)| !s.is_quiet() && !s.is_beyond_mending());
+        let bidding = sessions
+            .inspect(|_| work::steps(1))
+            .filter(|(_, s)| !s.is_quiet() && !s.is_beyond_mending());
         bidding.filter_map(move |(session, s)| {
             let view = s.view(&around(session));
             let plan = match s.policy.decide(now, &view) {

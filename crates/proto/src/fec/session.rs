@@ -14,6 +14,7 @@ use crate::loss_reaction::RepairOutlook;
 use crate::recovery::token::StreamToken;
 use crate::wire::code_id::CodeSet;
 use crate::wire::range_set::RangeSet;
+use crate::work;
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -294,14 +295,10 @@ impl Session {
         self.carried.share(bytes, charge);
     }
 
-    pub(super) fn symbols(&self) -> impl Iterator<Item = (u64, &Symbol)> {
-        (self.first()..).zip(&self.symbols)
-    }
-
     /// Identifiers of the symbols in `range` that are in the window and not done.
     pub(super) fn open_within(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
         let range = range.start.max(self.first())..range.end.min(self.encoder.next_id());
-        self.done.gaps(range).flatten()
+        self.done.gaps(range).flatten().inspect(|_| work::steps(1))
     }
 
     /// Whether a symbol waits for a repair symbol in flight.
@@ -470,10 +467,13 @@ impl Session {
 
     /// Symbols that are held, with the time until when.
     pub(super) fn held_symbols(&self) -> impl Iterator<Item = (u64, Instant)> + '_ {
-        let symbols = self.holds_any().then(|| self.symbols()).into_iter().flatten();
-        symbols.filter_map(|(id, symbol)| match symbol.state {
-            SymbolState::Held { until } => Some((id, until)),
-            SymbolState::InFlight | SymbolState::Resend | SymbolState::Done => None,
+        let any = self.holds_any();
+        self.missing.iter().take_while(move |_| any).filter_map(move |id| {
+            work::steps(1);
+            match self.get(*id)?.state {
+                SymbolState::Held { until } => Some((*id, until)),
+                SymbolState::InFlight | SymbolState::Resend | SymbolState::Done => None,
+            }
         })
     }
 

@@ -4,6 +4,7 @@ use super::Streams;
 use super::send::SendHalf;
 use crate::fec::redundancy::Message;
 use crate::ids::StreamId;
+use crate::work;
 
 /// What one stream, or several of them, still have to send.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,6 +56,7 @@ impl Streams {
     pub fn unsent_of(&self, session: u16) -> Unsent {
         #[cfg(test)]
         assert_eq!(self.out.members.unsent(session), self.visit_unsent(session).1);
+        work::steps(1);
         self.out.members.unsent(session)
     }
 

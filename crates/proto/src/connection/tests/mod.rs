@@ -16,6 +16,7 @@ mod fec_codes;
 mod fec_events;
 mod fec_limits;
 mod first_answer;
+mod frame_work;
 mod grease;
 mod h3spec;
 mod handshake;

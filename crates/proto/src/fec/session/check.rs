@@ -1,6 +1,6 @@
 //! What must hold of a coding session.
 
-use super::{Carried, Session, SymbolState};
+use super::{Carried, Session, Symbol, SymbolState};
 use crate::invariant::ensure;
 use crate::recovery::token::StreamToken;
 use crate::wire::range_set::RangeSet;
@@ -38,6 +38,10 @@ impl Session {
         ensure(self.carried == carried, || format!("carries {:?}, not {carried:?}", self.carried))?;
         let first = self.symbols().next().map(|(_, symbol)| symbol.state);
         ensure(first != Some(SymbolState::Done), || "the first symbol is done".to_owned())
+    }
+
+    fn symbols(&self) -> impl Iterator<Item = (u64, &Symbol)> {
+        (self.first()..).zip(&self.symbols)
     }
 
     /// The symbols that wait to be sent again, with their frames.

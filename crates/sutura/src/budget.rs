@@ -21,10 +21,11 @@ const CONNECTION_SHARE: usize = 4;
 /// all.
 const ADDRESS_FACTOR: usize = 2;
 
-/// A connection may hold this much in any case: itself, the few streams that its peer may open however
-/// little there is, one request that is answered, and enough data for the answer to go on. Without it,
-/// those who came first and take nothing would keep everybody else waiting.
-const MIN_ALLOWANCE: usize = CONNECTION_COST + (96 << 10);
+/// A connection may hold so many bytes beside itself in any case, or an equal part of a third of the budget
+/// if that is less: the few streams that its peer may open however little there is, one request that is
+/// answered, and enough data for the answer to go on. Without it, those who came first and take nothing
+/// would keep everybody else waiting.
+const MIN_ALLOWANCE: usize = 96 << 10;
 
 /// A limit on the memory that peers make a process hold. Clones share it. Endpoints have one each
 /// unless they are given the same ([`Endpoint::set_memory_budget`](crate::Endpoint::set_memory_budget));
@@ -36,6 +37,8 @@ pub struct MemoryBudget(Arc<Shared>);
 struct Shared {
     limit: usize,
     used: AtomicUsize,
+    /// The part of it that connections hold which are being closed.
+    leaving: AtomicUsize,
     connections: AtomicUsize,
     hosts: Mutex<HashMap<IpAddr, Arc<Host>>>,
 }
@@ -72,6 +75,7 @@ impl MemoryBudget {
         Self(Arc::new(Shared {
             limit,
             used: AtomicUsize::new(0),
+            leaving: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
             hosts: Mutex::default(),
         }))
@@ -97,12 +101,17 @@ impl MemoryBudget {
     /// Whether there is little left, so that those that hold much and whose peers take nothing are
     /// closed.
     pub(crate) fn is_short(&self) -> bool {
-        self.used() > self.limit() / 2
+        self.staying() > self.limit() / 2
+    }
+
+    /// How many bytes are held by connections that are not being closed.
+    fn staying(&self) -> usize {
+        self.used().saturating_sub(self.0.leaving.load(Relaxed))
     }
 
     /// Whether more is held than may be, because peers send all that they were promised.
     pub(crate) fn is_exceeded(&self) -> bool {
-        self.used() > self.limit()
+        self.staying() > self.limit()
     }
 
     /// Whether there is room for another connection with `address`: all of them together may take
@@ -119,7 +128,13 @@ impl MemoryBudget {
 
     /// What a connection that is opened now may hold.
     pub(crate) fn allowance_of_new(&self) -> usize {
-        (self.free() / CONNECTION_SHARE).max(MIN_ALLOWANCE)
+        (self.free() / CONNECTION_SHARE).max(self.least())
+    }
+
+    /// What a connection may hold in any case.
+    fn least(&self) -> usize {
+        let equal = self.limit() / 3 / self.0.connections.load(Relaxed).max(1);
+        CONNECTION_COST + equal.min(MIN_ALLOWANCE)
     }
 
     /// An account for a connection with `address`.
@@ -132,7 +147,7 @@ impl MemoryBudget {
         host.connections.fetch_add(1, Relaxed);
         drop(hosts);
         self.0.connections.fetch_add(1, Relaxed);
-        MemoryAccount { budget: self.clone(), address, host, held: 0 }
+        MemoryAccount { budget: self.clone(), address, host, held: 0, leaving: 0 }
     }
 }
 
@@ -143,9 +158,19 @@ pub struct MemoryAccount {
     address: IpAddr,
     host: Arc<Host>,
     held: usize,
+    /// How much of it is about to be given back.
+    leaving: usize,
 }
 
 impl MemoryAccount {
+    /// The connection is being closed: what it holds is about to be given back. It is lent to nobody else
+    /// before that, but no other connection has to be closed for it.
+    pub(crate) fn leave(&mut self) {
+        let more = self.held.saturating_sub(self.leaving);
+        self.leaving += more;
+        self.budget.0.leaving.fetch_add(more, Relaxed);
+    }
+
     /// Reports that the connection holds so many bytes now.
     pub fn set(&mut self, bytes: usize) {
         let before = std::mem::replace(&mut self.held, bytes);
@@ -180,13 +205,14 @@ impl MemoryAccount {
         let others = self.host.used.load(Relaxed).saturating_sub(self.held);
         let equal = all / self.host.connections.load(Relaxed).max(1);
         let share = (free / CONNECTION_SHARE).min(all.saturating_sub(others).max(equal));
-        share.max(MIN_ALLOWANCE)
+        share.max(self.budget.least())
     }
 }
 
 impl Drop for MemoryAccount {
     fn drop(&mut self) {
         self.set(0);
+        self.budget.0.leaving.fetch_sub(self.leaving, Relaxed);
         self.budget.0.connections.fetch_sub(1, Relaxed);
         let mut hosts = lock(&self.budget.0.hosts);
         if self.host.connections.fetch_sub(1, Relaxed) == 1 {
@@ -251,6 +277,22 @@ mod tests {
         drop(accounts);
         assert_eq!((budget.used(), budget.0.connections.load(Relaxed)), (0, 0));
         assert!(lock(&budget.0.hosts).capacity() <= 128);
+    }
+
+    #[test]
+    fn what_is_about_to_be_given_back_is_lent_to_nobody_before() {
+        let budget = MemoryBudget::new(LIMIT);
+        let (mut one, other) = (budget.open(address(1)), budget.open(address(2)));
+        one.set(LIMIT / 4 * 3);
+        let before = other.allowance();
+        assert!(budget.is_short());
+        one.leave();
+        one.leave();
+        assert!(!budget.is_short());
+        assert_eq!(other.allowance(), before);
+        drop(one);
+        assert!(other.allowance() > before && !budget.is_short());
+        assert_eq!((budget.used(), budget.0.leaving.load(Relaxed)), (0, 0));
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod puppet;
 mod quinn;
 mod report;
 mod request;
+mod security;
 mod target;
 
 use clap::Parser;
@@ -50,9 +51,13 @@ struct Options {
     /// Events or bits in a second, instead of the attack's own pace
     #[arg(long)]
     rate: Option<u64>,
-    /// Seconds after the end of an attack when memory is looked at again
+    /// Seconds that the server gets after an attack to come back to one and a half times the memory
+    /// that it had before; nobody waits for longer than it takes
     #[arg(long, default_value_t = 60)]
     after: u64,
+    /// Renew the prices in this document, which is SECURITY.md
+    #[arg(long, value_name = "FILE")]
+    security: Option<PathBuf>,
     #[command(flatten)]
     output: Output,
     /// Be the server of quinn for the site in this directory
@@ -99,6 +104,10 @@ fn run(options: &Options) -> Result<(), Error> {
     let mut report = report::report(&chosen, &measurements, options.after);
     report.failures.clone_from(&failures);
     options.output.write_as(COMMAND, &report, &measurements)?;
+    if let Some(path) = &options.security {
+        let text = std::fs::read_to_string(path)?;
+        std::fs::write(path, security::renew(&text, &security::prices(&measurements)))?;
+    }
     if failures.is_empty() { Ok(()) } else { Err(failures.join("; ").into()) }
 }
 

@@ -18,6 +18,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// What the attacker waits if it has nothing to do.
 const NAP: Duration = Duration::from_micros(500);
 
+/// How long the aftermath lasts at least.
+const AT_LEAST: Duration = Duration::from_secs(2);
 /// How long a server gets to show that it still answers.
 const ANSWER: Duration = Duration::from_secs(15);
 
@@ -131,6 +133,31 @@ fn assault(
     Ok(start.elapsed())
 }
 
+/// Waits until the server has given its memory back, but not for ever; returns what it uses then.
+fn aftermath(
+    label: &str,
+    options: &Options,
+    idle: Usage,
+    target: &mut Target,
+) -> Result<Usage, Error> {
+    let bar = bar(label, "aftermath", Duration::from_secs(options.after));
+    let start = Instant::now();
+    loop {
+        if !target.is_alive() {
+            return Ok(Usage::default());
+        }
+        let usage = target.usage()?;
+        let elapsed = start.elapsed();
+        let is_back = elapsed >= AT_LEAST && usage.resident_kib * 2 <= idle.resident_kib * 3;
+        if is_back || elapsed >= Duration::from_secs(options.after) {
+            bar.finish_and_clear();
+            return Ok(usage);
+        }
+        bar.set_position(elapsed.as_secs());
+        sleep(LOOK);
+    }
+}
+
 /// Whether a client is served that comes now.
 fn answers(honest: &Honest, now: Instant) -> bool {
     while now.elapsed() < ANSWER {
@@ -167,11 +194,8 @@ pub fn measure(
     let tally: Tally = fleet.tally;
     // From here on nobody answers at the attackers' addresses.
     drop(fleet);
-    if !died {
-        wait(&label, "aftermath", Duration::from_secs(options.after));
-    }
+    let later = aftermath(&label, options, idle, &mut target)?;
     let over = Instant::now();
-    let later = if target.is_alive() { target.usage()? } else { Usage::default() };
     let alive = target.is_alive() && answers(&honest, over);
     let after = honest.service(ended, over);
     let cpu = end.cpu - idle.cpu - honest_load * took.as_secs_f64();
@@ -193,7 +217,7 @@ pub fn measure(
         peak_kib: end.peak_kib.max(later.peak_kib),
         end_kib: end.resident_kib,
         later_kib: later.resident_kib,
-        later_seconds: options.after,
+        later_seconds: (over - ended).as_secs(),
         before: honest.service(began, attacked),
         during: honest.service(attacked, ended),
         after,

@@ -457,3 +457,122 @@ pub fn first_flight(
     keys.local.protect(0, &mut out, layout.number, layout.payload - layout.number)?;
     Ok(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::{bidi, whole};
+    use sutura_benches::tls::{ALPN, Identity, aes_128_gcm};
+    use sutura_proto::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
+    use sutura_proto::{
+        Connection, ConnectionError, DatagramEvent, Endpoint, EndpointConfig, Event, ServerConfig,
+        TransportConfig,
+    };
+
+    /// A puppet and a server, in memory.
+    struct World {
+        now: Instant,
+        puppet: Puppet,
+        endpoint: Endpoint,
+        server: Option<Box<Connection>>,
+    }
+
+    impl World {
+        fn new(retry: bool) -> Self {
+            let identity = Identity::new().unwrap();
+            let tls = identity.server_tls(aes_128_gcm()).unwrap();
+            let crypto = Arc::new(RustlsServerConfig::new(tls).unwrap());
+            let config = ServerConfig { crypto, transport: Arc::new(TransportConfig::default()) };
+            let limits =
+                EndpointConfig { retry_above: retry.then_some(0), ..EndpointConfig::default() };
+            let endpoint = Endpoint::new(Arc::new(limits), Some(Arc::new(config)), [1; 32]);
+            let tls = identity.client_tls(aes_128_gcm()).unwrap();
+            let setup = Setup {
+                crypto: Arc::new(RustlsClientConfig::new(tls).unwrap()),
+                parameters: TransportParameters::default(),
+            };
+            let id = |n| ConnectionId::new(&[n; CID_SIZE]).unwrap();
+            let now = Instant::now();
+            let puppet = Puppet::new(&setup, now, id(1), id(2)).unwrap();
+            Self { now, puppet, endpoint, server: None }
+        }
+
+        /// Moves what both have to say, for a second of their time.
+        fn exchange(&mut self) {
+            for _ in 0..100 {
+                let mut up = Vec::new();
+                self.puppet.tick(self.now);
+                self.puppet.flush(self.now, &mut |datagram: &[u8]| up.push(datagram.to_vec()));
+                up.into_iter().for_each(|datagram| self.deliver_up(datagram));
+                self.deliver_down();
+                self.now += Duration::from_millis(10);
+            }
+        }
+
+        fn deliver_up(&mut self, mut datagram: Vec<u8>) {
+            let from = ([192, 0, 2, 1], 1).into();
+            match self.endpoint.handle(self.now, from, &datagram) {
+                DatagramEvent::NewConnection(incoming) => {
+                    self.server = self.endpoint.accept(self.now, incoming);
+                }
+                DatagramEvent::Respond(mut answer) => self.puppet.handle(self.now, &mut answer),
+                DatagramEvent::Connection(_) | DatagramEvent::Drop => {}
+            }
+            if let Some(server) = &mut self.server {
+                server.handle_datagram(self.now, from, None, &mut datagram);
+            }
+        }
+
+        fn deliver_down(&mut self) {
+            let Some(server) = &mut self.server else { return };
+            if server.poll_timeout().is_some_and(|at| at <= self.now) {
+                server.handle_timeout(self.now);
+            }
+            let mut out = Vec::new();
+            while server.poll_transmit(self.now, 1, &mut out).is_some() {
+                self.puppet.handle(self.now, &mut out);
+                out.clear();
+            }
+        }
+
+        fn events(&mut self) -> Vec<Event> {
+            let server = self.server.as_mut().unwrap();
+            std::iter::from_fn(|| server.poll_event()).collect()
+        }
+    }
+
+    #[test]
+    fn a_puppet_is_let_in_and_says_what_it_is_told() {
+        assert_eq!(ALPN, b"perf");
+        for retry in [false, true] {
+            let mut world = World::new(retry);
+            world.exchange();
+            assert!(world.puppet.is_established() && world.puppet.confirmed, "retry: {retry}");
+            assert!(world.events().contains(&Event::Connected));
+            assert!(world.puppet.max_streams > 0);
+            let mut payload = Vec::new();
+            whole(bidi(0), b"hello", true, &mut payload);
+            // The first one is lost.
+            assert!(world.puppet.reliable(world.now, payload).is_some());
+            world.exchange();
+            assert_eq!(world.server.as_mut().unwrap().accept(Dir::Bi), Some(bidi(0)));
+            let unacknowledged = &world.puppet.spaces[SpaceId::Data as usize].unacknowledged;
+            assert!(unacknowledged.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_puppet_learns_that_its_connection_is_over() {
+        let mut world = World::new(false);
+        world.exchange();
+        let mut payload = Vec::new();
+        world.puppet.ack_unsent(&mut payload);
+        let packet = world.puppet.packet(&payload).unwrap();
+        world.deliver_up(packet);
+        world.exchange();
+        assert_eq!(world.puppet.state, State::Closed(0x0a));
+        let lost =
+            |event: &Event| matches!(event, Event::ConnectionLost(ConnectionError::Transport(_)));
+        assert!(world.events().iter().any(lost));
+    }
+}

@@ -3,6 +3,7 @@
 use crate::attacks::{Attack, Pace};
 use crate::honest::Service;
 use crate::measure::Measurement;
+use crate::security;
 use sutura_analysis::report::Report;
 use sutura_analysis::table::{Cell, Table};
 
@@ -44,9 +45,9 @@ fn prices(measurements: &[Measurement]) -> Table {
             ("Mbit/s", &|m| Cell::from(format!("{:.1}", m.sent_bytes as f64 * 8e-6 / m.seconds))),
             ("events/s", &|m| Cell::from(format!("{:.0}", m.events as f64 / m.seconds))),
             ("% of a core", &|m| Cell::from(format!("{:.0}", m.load() * 100.0))),
-            ("ns a byte", &|m| Cell::from(format!("{:.1}", m.nanoseconds_per_byte()))),
+            ("ns a byte", &|m| Cell::from(security::price(m)[0].as_str())),
             ("us an event", &|m| Cell::from(format!("{:.2}", m.microseconds_per_event()))),
-            ("bytes held a byte", &|m| Cell::from(format!("{:.2}", m.held_per_byte()))),
+            ("bytes held a byte", &|m| Cell::from(security::price(m)[1].as_str())),
             ("connections established", &|m| fate(m).into()),
         ],
     )
@@ -62,10 +63,10 @@ fn memory(measurements: &[Measurement]) -> Table {
             ("idle", &|m| mib(m.idle_kib).into()),
             ("peak", &|m| mib(m.peak_kib).into()),
             ("at the end", &|m| mib(m.end_kib).into()),
-            ("later", &|m| mib(m.later_kib).into()),
-            ("before", &|m| served(&m.before).into()),
-            ("during", &|m| served(&m.during).into()),
-            ("after", &|m| served(&m.after).into()),
+            ("after", &|m| Cell::from(format!("{} ({} s)", mib(m.later_kib), m.later_seconds))),
+            ("honest before", &|m| served(&m.before).into()),
+            ("honest during", &|m| served(&m.during).into()),
+            ("honest after", &|m| served(&m.after).into()),
             ("still answers", &|m| if m.alive { "yes" } else { "NO" }.into()),
         ],
     )
@@ -100,8 +101,8 @@ pub fn report(attacks: &[&Attack], measurements: &[Measurement], after: u64) -> 
          at the end."
             .to_owned(),
         format!(
-            "Memory is that before the attack, its peak, when the attack ended, and {after} s later. Honest \
-             clients come every 100 ms, each with a connection of its own, and ask for 10 kB; their times \
+            "Memory is that before the attack, its peak, when the attack ended, and as soon as it was back at \
+             one and a half times the first, or {after} s later. Honest clients come every 100 ms, each with a connection of its own, and ask for 10 kB; their times \
              include what the attacker and the machine's other work take from two shared cores."
         ),
     ];

@@ -9,6 +9,7 @@ use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PublicKeyData
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use time::OffsetDateTime;
+use zeroize::Zeroizing;
 
 use crate::failure::{Exit, Failure};
 use crate::file::{self, Readers, cannot_write};
@@ -118,7 +119,8 @@ impl Identity {
         let path = directory.join("self-signed.pem");
         if !is_fresh(&path) {
             let (certificate, key) = generate()?;
-            let pem = certificate.pem() + &key.serialize_pem();
+            let key = Zeroizing::new(key.serialize_pem());
+            let pem = Zeroizing::new(certificate.pem() + &key);
             write_private(directory, &path, &pem)?;
         }
         Ok((Self::load(&path, &path)?, path))

@@ -14,6 +14,7 @@ mod interrupt;
 mod lab;
 mod link;
 mod listen;
+mod memory;
 mod output;
 mod policies;
 mod qlog;

@@ -85,6 +85,10 @@ impl Transport for Quic<'_> {
         self.written(id, result)
     }
 
+    fn room(&mut self, id: StreamId) -> Result<usize, WriteError> {
+        self.connection.send_stream(id).room().map_err(write_error)
+    }
+
     fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
         self.connection.send_stream(id).finish().map_err(write_error)
     }

@@ -39,6 +39,15 @@ pub trait Transport {
     /// As [`Self::write`].
     fn write_chunk(&mut self, id: StreamId, chunk: Bytes) -> Result<usize, WriteError>;
 
+    /// How many bytes a write would accept now. A transport that does not know says that it accepts any
+    /// number.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    fn room(&mut self, _id: StreamId) -> Result<usize, WriteError> {
+        Ok(usize::MAX)
+    }
+
     /// Ends the stream after what was written.
     ///
     /// # Errors

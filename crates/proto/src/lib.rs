@@ -122,9 +122,9 @@ pub use config::{
 };
 pub use congestion::Algorithm;
 pub use connection::{
-    Connection, ConnectionStats, Datagrams, EndpointEvent, Event, MessageOptions, MessageOutcome,
-    MessageStats, RecvStream, SendDatagramError, SendMessageError, SendStream, Standstill,
-    TrafficStats, Transmit,
+    CONNECTION_COST, Connection, ConnectionStats, Datagrams, EndpointEvent, Event, MemoryUse,
+    MessageOptions, MessageOutcome, MessageStats, RecvStream, SendDatagramError, SendMessageError,
+    SendStream, Standstill, TrafficStats, Transmit,
 };
 pub use ecn::EcnCodepoint;
 pub use endpoint::{ConnectError, ConnectionHandle, DatagramEvent, Endpoint, Incoming};

@@ -27,6 +27,7 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
     crypto: RustlsServerConfig,
+    early_data: bool,
     transport: Arc<TransportConfig>,
 }
 
@@ -54,7 +55,7 @@ impl ServerConfig {
     /// It names no application protocol, or has no cipher suite for QUIC.
     pub fn with_tls(tls: rustls::ServerConfig) -> Result<Self, ConfigError> {
         let crypto = RustlsServerConfig::new(tls)?;
-        Ok(Self { crypto, transport: Arc::default() })
+        Ok(Self { crypto, early_data: false, transport: Arc::default() })
     }
 
     /// Sets the transport parameters of every connection.
@@ -85,7 +86,12 @@ impl ServerConfig {
     #[must_use]
     pub fn early_data(mut self) -> Self {
         self.crypto = self.crypto.with_early_data();
+        self.early_data = true;
         self
+    }
+
+    pub(crate) fn accepts_early_data(&self) -> bool {
+        self.early_data
     }
 
     pub(crate) fn into_proto(self) -> proto::ServerConfig {

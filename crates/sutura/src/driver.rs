@@ -7,6 +7,7 @@
 use crate::connection::{Shared, lock};
 use crate::endpoint::{Inner, Opened, Sockets};
 use crate::socket::{self, AsyncUdpSocket, Received};
+use crate::tenure::{TEND_INTERVAL, Tenure};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -73,6 +74,7 @@ struct Entry {
     /// On a server: the address of this end that the newest datagram was sent to. Answers come from
     /// there, because a client takes no other.
     local: Option<IpAddr>,
+    tenure: Tenure,
 }
 
 /// Connections by handle. Handles are small numbers that are reused.
@@ -98,9 +100,18 @@ impl Entries {
         self.slots.get_mut(handle.0)?.as_mut()
     }
 
+    /// Gives memory back that is left from when there were many more.
+    fn give_back(&mut self) {
+        if self.slots.len() > 64 && self.len < self.slots.len() / 4 {
+            while self.slots.pop_if(|slot| slot.is_none()).is_some() {}
+            self.slots.shrink_to(self.slots.len() * 2);
+        }
+    }
+
     fn remove(&mut self, handle: ConnectionHandle) -> Option<Entry> {
         let entry = self.slots.get_mut(handle.0)?.take()?;
         self.len -= 1;
+        self.give_back();
         Some(entry)
     }
 }
@@ -126,6 +137,8 @@ pub(crate) struct Driver {
     unsent: Option<Unsent>,
     buffer: Vec<u8>,
     touched: Vec<ConnectionHandle>,
+    /// When to look after the connections for which memory is short, if there may be any.
+    tend_at: Option<Instant>,
 }
 
 impl Driver {
@@ -139,6 +152,7 @@ impl Driver {
             unsent: None,
             buffer: Vec::new(),
             touched: Vec::new(),
+            tend_at: None,
         }
     }
 
@@ -154,7 +168,10 @@ impl Driver {
     fn adopt(&mut self) {
         for Opened { shared, local } in self.inner.take_opened() {
             let handle = shared.handle;
-            self.connections.insert(handle, Entry { shared, timer: None, active: false, local });
+            let remote = shared.lock().quic.remote_address();
+            let tenure = Tenure::new(self.inner.budget().open(remote.ip()), Instant::now());
+            let entry = Entry { shared, timer: None, active: false, local, tenure };
+            self.connections.insert(handle, entry);
             self.activate(handle);
         }
     }
@@ -333,6 +350,38 @@ impl Driver {
         Ok(more)
     }
 
+    /// Looks after the connections while memory is short: those that wait for it learn what they may hold
+    /// now, and those that must be closed are.
+    fn tend(&mut self, now: Instant) {
+        if self.tend_at.is_none_or(|at| at > now) {
+            return;
+        }
+        self.tend_at = None;
+        let mut waiting = false;
+        let mut candidates = Vec::new();
+        for entry in self.connections.slots.iter_mut().flatten() {
+            let waits = entry.tenure.waits();
+            waiting |= waits || entry.tenure.is_short();
+            if waits {
+                self.touched.push(entry.shared.handle);
+            }
+            candidates.extend(entry.tenure.urgency(now).map(|rank| (rank, entry.shared.handle)));
+        }
+        candidates.sort_unstable_by(|a, b| b.cmp(a));
+        for (_, handle) in candidates {
+            let Some(entry) = self.connections.get_mut(handle) else { continue };
+            if entry.tenure.urgency(now).is_some() {
+                entry.tenure.evict();
+                entry.shared.lock().close_for_memory(now);
+                self.touched.push(handle);
+            }
+        }
+        self.tend_at = waiting.then(|| now + TEND_INTERVAL);
+        let mut touched = std::mem::take(&mut self.touched);
+        touched.drain(..).for_each(|handle| self.activate(handle));
+        self.touched = touched;
+    }
+
     fn take_reply(&self) -> Option<(SocketAddr, Vec<u8>)> {
         lock(&self.inner.state).take_reply()
     }
@@ -342,8 +391,11 @@ impl Driver {
         cx: &mut Context<'_>,
         handle: ConnectionHandle,
     ) -> std::io::Result<Progress> {
-        let Some(entry) = self.connections.get(handle) else { return Ok(Progress::Done) };
+        let Some(entry) = self.connections.get_mut(handle) else { return Ok(Progress::Done) };
         let (shared, source) = (entry.shared.clone(), entry.local);
+        if entry.tenure.report(Instant::now(), &mut shared.lock()) {
+            self.tend_at.get_or_insert_with(|| Instant::now() + TEND_INTERVAL);
+        }
         let mut progress = Progress::More;
         for _ in 0..SEND_BATCHES {
             let mut state = shared.lock();
@@ -454,9 +506,12 @@ impl Future for Driver {
         let mut turn = || -> std::io::Result<bool> {
             this.take_dirty(cx);
             let mut more = this.receive(cx)?;
-            this.fire_timers(Instant::now());
+            let now = Instant::now();
+            this.fire_timers(now);
+            this.tend(now);
             more |= this.drive(cx)?;
-            if let Some(&(at, _)) = this.timers.first() {
+            let timer = this.timers.first().map(|(at, _)| *at);
+            if let Some(at) = timer.into_iter().chain(this.tend_at).min() {
                 this.sleep.as_mut().reset(at.into());
                 more |= this.sleep.as_mut().poll(cx).is_ready();
             }

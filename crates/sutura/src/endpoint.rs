@@ -1,5 +1,6 @@
 //! The endpoint: a UDP socket with the connections that it opened and accepted.
 
+use crate::budget::MemoryBudget;
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig, TokenKey};
 use crate::connection::{Connection, Shared, enlist, lock};
 use crate::driver::{Dirty, Driver};
@@ -78,6 +79,10 @@ pub(crate) struct State {
     shut_down: bool,
     /// Whether connections must be told that the socket was replaced.
     rebound: bool,
+    /// What the peers of new connections may make this process hold.
+    pub(crate) budget: MemoryBudget,
+    /// Whether clients may send 0-RTT, and so were promised what the configuration says.
+    early_data: bool,
 }
 
 /// A connection that the driver does not know yet.
@@ -105,9 +110,11 @@ impl State {
         }
     }
 
-    /// Offers a client to the application, with its first datagram. Refuses it if the backlog is full.
+    /// Offers a client to the application, with its first datagram. Refuses it if the backlog or the
+    /// memory is full.
     pub(crate) fn offer(&mut self, client: proto::Incoming, meta: &Received, datagram: &[u8]) {
-        if self.closed || self.backlog.len() >= MAX_BACKLOG {
+        if self.closed || self.backlog.len() >= MAX_BACKLOG || !self.budget.admits(meta.remote.ip())
+        {
             let refusal = self.proto.refuse(client);
             return self.reply(meta.remote, refusal);
         }
@@ -177,6 +184,11 @@ impl Inner {
         lock(&self.sockets).previous = None;
     }
 
+    /// What the peers of new connections may make this process hold.
+    pub(crate) fn budget(&self) -> MemoryBudget {
+        lock(&self.state).budget.clone()
+    }
+
     /// Whether the socket was replaced since the last call.
     pub(crate) fn take_rebound(&self) -> bool {
         std::mem::take(&mut lock(&self.state).rebound)
@@ -196,7 +208,9 @@ impl Inner {
         let handle = client.handle();
         let mut state = lock(&self.state);
         state.undecided -= 1;
-        let Some(quic) = state.proto.accept(now, client) else {
+        let allowance = state.budget.allowance_of_new();
+        let allowance = (!state.early_data).then_some(allowance);
+        let Some(quic) = state.proto.accept_within(now, client, allowance) else {
             state.wake_if_idle();
             return Err(ConnectionError::TimedOut);
         };
@@ -379,6 +393,7 @@ impl Endpoint {
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
         let seed = crate::config::random_seed()?;
+        let early_data = server.as_ref().is_some_and(ServerConfig::accepts_early_data);
         let server = server.map(|s| Arc::new(s.into_proto()));
         let config = EndpointConfig { socket: socket.features(), ..config };
         let proto = proto::Endpoint::new(Arc::new(config), server, seed);
@@ -400,11 +415,26 @@ impl Endpoint {
                 ending: None,
                 shut_down: false,
                 rebound: false,
+                budget: MemoryBudget::default(),
+                early_data,
             }),
             dirty: Arc::default(),
         });
         runtime.spawn(Driver::new(inner.clone()));
         Ok(Self { inner, client: None })
+    }
+
+    /// Makes the peers of connections that are opened or accepted from now on share the memory of
+    /// `budget`, with those of all other endpoints that have the same one. Without this, the endpoint has
+    /// one of its own, with [`MemoryBudget::DEFAULT_LIMIT`].
+    ///
+    /// What one connection or one address may hold shrinks as the whole fills. Whoever holds that much
+    /// already cannot write until its peer has taken some of it ([`SendStream`](crate::SendStream) waits),
+    /// and gets no more data and streams from its peer than it was promised. When more than half is held,
+    /// connections are closed whose peers have taken hardly anything of it for half a minute, those that hold
+    /// most first: with H3_EXCESSIVE_LOAD over HTTP/3, with INTERNAL_ERROR otherwise.
+    pub fn set_memory_budget(&self, budget: MemoryBudget) {
+        lock(&self.inner.state).budget = budget;
     }
 
     /// Sets the configuration that [`connect`](Self::connect) uses.
@@ -415,6 +445,8 @@ impl Endpoint {
     /// Replaces the configuration of connections accepted from now on. With `None`, new clients are
     /// told that they are refused.
     pub fn set_server_config(&self, config: Option<ServerConfig>) {
+        lock(&self.inner.state).early_data =
+            config.as_ref().is_some_and(ServerConfig::accepts_early_data);
         let config = config.map(|c| Arc::new(c.into_proto()));
         lock(&self.inner.state).proto.set_server_config(config);
     }

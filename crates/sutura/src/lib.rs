@@ -24,6 +24,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod budget;
 mod config;
 mod connection;
 mod driver;
@@ -35,9 +36,11 @@ pub mod qlog;
 mod recv_stream;
 mod send_stream;
 mod socket;
+mod tenure;
 mod tickets;
 mod udp;
 
+pub use budget::{MemoryAccount, MemoryBudget};
 pub use config::{
     AckFrequencyConfig, ClientConfig, ConfigError, EndpointConfig, Extensions, ServerConfig,
     TokenKey, TransportConfig, certificate_fingerprint,
@@ -51,12 +54,12 @@ pub use socket::{AsyncUdpSocket, Received, Transmit};
 pub use sutura_proto::crypto::ExportError;
 pub use sutura_proto::{
     Algorithm, Chunk, CodeId, CodeSet, CodingCounts, ConnectError, ConnectionError, ConnectionId,
-    ConnectionIdGenerator, ConnectionStats, Dir, EcnCodepoint, FecConfig, FecStats, Message,
-    MessageId, MessageOptions, MessageOutcome, MessageStats, Metrics, Observation, Observer,
-    PreferredAddresses, Priority, Protection, ProtectionStats, QuicLb, QuicLbConfig, QuicLbError,
-    RandomIds, Reason, ResetAtError, ResetKey, Scheme, SendDatagramError, SendMessageError, Side,
-    SocketFeatures, SpaceId, StreamId, TransportError, TransportErrorCode, Urgency, Version,
-    conformance, policy, registry, wire_format,
+    ConnectionIdGenerator, ConnectionStats, Dir, EcnCodepoint, FecConfig, FecStats, MemoryUse,
+    Message, MessageId, MessageOptions, MessageOutcome, MessageStats, Metrics, Observation,
+    Observer, PreferredAddresses, Priority, Protection, ProtectionStats, QuicLb, QuicLbConfig,
+    QuicLbError, RandomIds, Reason, ResetAtError, ResetKey, Scheme, SendDatagramError,
+    SendMessageError, Side, SocketFeatures, SpaceId, StreamId, TransportError, TransportErrorCode,
+    Urgency, Version, conformance, policy, registry, wire_format,
 };
 pub use tickets::TicketKey;
 

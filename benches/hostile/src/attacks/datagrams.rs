@@ -77,6 +77,6 @@ mod tests {
     fn long_headers_span_the_datagram() {
         let datagram = long_header(&mut Rng::new(1), 1);
         assert_eq!(datagram.len(), 1200);
-        assert_eq!(datagram[22..25], [0, 0x40 | 4, (1200 - 25 - 1024) as u8]);
+        assert_eq!(datagram[23..26], [0, 0x40 | 4, (1200 - 26 - 1024) as u8]);
     }
 }

@@ -9,13 +9,13 @@ use crate::request::{bidi, control_stream, headers, uni, whole};
 use crate::target::LARGE;
 use std::time::Instant;
 use sutura_benches::Error;
+use sutura_erasure::{Encoder, WindowLimits};
 use sutura_proto::CodeSet;
 use sutura_proto::fuzz::encode_symbol_ack;
 use sutura_proto::fuzz::range_set::RangeSet;
 use sutura_proto::policy::{Code, SlidingWindow};
 use sutura_proto::wire_format::{
-    FecParameters, Frame, Repair, RepairHeader, SourceSymbol, StreamFrame, SymbolRef,
-    TransportParameters,
+    FecParameters, Frame, Repair, RepairHeader, SourceSymbol, SymbolRef, TransportParameters,
 };
 
 /// Bits in a second of a flood of frames.
@@ -62,16 +62,13 @@ pub fn repairs() -> Vec<Attack> {
                 single(|_, rng, _, payload| repair(rng.next_u64() as u32, 1000, payload)),
             )
         }),
-        repairs("sources", "source symbols of a byte, after 64 repair symbols", || {
+        repairs("late-sources", "source symbols of three bytes into 64 equations of 1,000", || {
+            let mut symbols = Late::new();
             Flood::start(
                 4,
-                single(|puppet, rng, _, payload| {
+                single(move |puppet, _, _, out| {
+                    symbols.write(puppet.counter as usize, out);
                     puppet.counter += 1;
-                    if puppet.counter <= 64 {
-                        repair(rng.next_u64() as u32, 1000, payload);
-                    } else {
-                        source(puppet.counter - 65, payload);
-                    }
                 }),
             )
         }),
@@ -85,12 +82,63 @@ fn repair(key: u32, size: usize, payload: &mut Vec<u8>) {
     Frame::Repair(Repair { header, payload: &vec![7; size] }).encode(payload);
 }
 
-/// A source symbol with an empty STREAM frame.
-fn source(id: u64, payload: &mut Vec<u8>) {
-    let mut frames = Vec::new();
-    Frame::Stream(StreamFrame { id: uni(0), offset: 0, fin: false, data: b"" }).encode(&mut frames);
-    let symbol = SymbolRef { session: 0, id };
-    Frame::SourceSymbol(SourceSymbol { symbol, frames: &frames }).encode(payload);
+/// Repair symbols that fill a decoder's matrix, then most of the source symbols that they are about,
+/// and so on: each has to be taken out of all equations, and none of these is ever solved.
+struct Late {
+    encoder: Encoder,
+    /// What was made so far.
+    payloads: Vec<Vec<u8>>,
+}
+
+impl Late {
+    /// Source symbols that an equation is about.
+    const SPAN: u64 = 200;
+    /// Equations that a decoder keeps.
+    const EQUATIONS: u32 = 64;
+    /// Source symbols that are sent: so many are missing that no equation can be solved.
+    const SENT: u64 = 130;
+
+    fn new() -> Self {
+        Self { encoder: Encoder::new(WindowLimits::default()), payloads: Vec::new() }
+    }
+
+    /// Appends the payload of this number; connections that have come less far get the same ones.
+    fn write(&mut self, at: usize, out: &mut Vec<u8>) {
+        if at >= self.payloads.len() {
+            self.more();
+        }
+        out.extend_from_slice(self.payloads.get(at).map_or(&[], Vec::as_slice));
+    }
+
+    fn more(&mut self) {
+        let span = self.encoder.next_id()..self.encoder.next_id() + Self::SPAN;
+        self.encoder.release_below(span.start);
+        let frames = |data: &[u8]| {
+            let mut out = Vec::new();
+            whole(uni(0), data, false, &mut out);
+            out
+        };
+        // What the control stream begins with, again; and something long that is never sent.
+        let (short, long) = (frames(&[0, 4, 0]), frames(&[0; 1000]));
+        for id in span.clone() {
+            // The window has room for more than a span.
+            let _ = self.encoder.push(if id == span.start { &long } else { &short });
+        }
+        for key in 0..Self::EQUATIONS {
+            let (mut payload, mut symbol) = (Vec::new(), Vec::new());
+            let header = RepairHeader::new(0, SlidingWindow.id(), &span, key);
+            if SlidingWindow.encode(&self.encoder, span.clone(), key, &mut symbol).is_ok() {
+                Frame::Repair(Repair { header, payload: &symbol }).encode(&mut payload);
+            }
+            self.payloads.push(payload);
+        }
+        for id in span.start + 1..=span.start + Self::SENT {
+            let symbol = SymbolRef { session: 0, id };
+            let mut payload = Vec::new();
+            Frame::SourceSymbol(SourceSymbol { symbol, frames: &short }).encode(&mut payload);
+            self.payloads.push(payload);
+        }
+    }
 }
 
 /// Acknowledges symbols that were acknowledged before.
@@ -145,5 +193,33 @@ impl Tactic for Acks {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sutura_proto::wire_format::{Carrier, FrameIter};
+
+    #[test]
+    fn late_symbols_are_frames_and_never_enough() {
+        let mut late = Late::new();
+        let mut repairs = 0;
+        let all = Late::EQUATIONS as usize + Late::SENT as usize;
+        for at in 0..2 * all {
+            let mut payload = Vec::new();
+            late.write(at, &mut payload);
+            let frames: Vec<_> = FrameIter::new(&payload, Carrier::OneRtt).collect();
+            match frames.as_slice() {
+                [Ok(Frame::Repair(repair))] => {
+                    repairs += 1;
+                    assert!(repair.payload.len() > 1000);
+                }
+                [Ok(Frame::SourceSymbol(symbol))] => assert_ne!(symbol.symbol.id % Late::SPAN, 0),
+                other => unreachable!("{other:?}"),
+            }
+        }
+        assert_eq!(repairs, 2 * Late::EQUATIONS);
+        assert!(Late::SPAN - Late::SENT > Late::EQUATIONS.into());
     }
 }

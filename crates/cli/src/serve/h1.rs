@@ -21,7 +21,7 @@ use tokio_io_timeout::TimeoutStream;
 
 use super::reply::Reply;
 use super::service::{Access, Service};
-use super::site::Resource;
+use super::site::{CHUNK, Resource};
 
 /// Largest header section of a request, in bytes.
 const MAX_HEAD: usize = 16 * 1024;
@@ -138,7 +138,7 @@ async fn next_frame(
     current: Current,
 ) -> io::Result<Option<(Frame<Bytes>, Option<Resource>)>> {
     let Some(mut body) = body else { return Ok(None) };
-    let Some(chunk) = body.next_chunk().await? else { return Ok(None) };
+    let Some(chunk) = body.next_chunk(CHUNK).await? else { return Ok(None) };
     if let Some(access) = &mut *current.lock() {
         access.bytes += chunk.len() as u64;
     }

@@ -163,7 +163,10 @@ async fn send(
     stream.send_response(reply.status.as_u16(), &fields).await.map_err(broken)?;
     access.priority = stream.priority();
     while let Some(body) = &mut reply.body {
-        match body.next_chunk().await {
+        // What there is no room for is not read either, so that a client that does not take it costs
+        // no memory.
+        let room = if body.is_at_end() { 0 } else { stream.body_room().await.map_err(broken)? };
+        match body.next_chunk(room).await {
             Ok(Some(chunk)) => {
                 let length = chunk.len() as u64;
                 stream.send_data(chunk).await.map_err(broken)?;

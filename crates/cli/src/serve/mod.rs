@@ -18,7 +18,8 @@ use std::time::Duration;
 use serde_json::json;
 use sutura::registry::UnknownPolicy;
 use sutura::{
-    Connection, ConnectionIdGenerator, Endpoint, EndpointConfig, QuicLb, QuicLbConfig, ServerConfig,
+    Connection, ConnectionIdGenerator, Endpoint, EndpointConfig, MemoryBudget, QuicLb,
+    QuicLbConfig, ServerConfig,
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -30,6 +31,7 @@ use crate::failure::{Exit, Failure};
 use crate::fec::Fec;
 use crate::interrupt::interrupted;
 use crate::listen::{self, Listen};
+use crate::memory::MemoryArgs;
 use crate::output;
 use crate::qlog::QlogArgs;
 use crate::secrets::Secrets;
@@ -42,6 +44,9 @@ use site::Site;
 
 /// Most HTTP/1.1 connections at a time.
 const MAX_TCP_CONNECTIONS: usize = 256;
+/// Bytes that an HTTP/1.1 connection may hold: the state and the buffers of TLS, and the part of a file
+/// that is being sent.
+const TCP_COST: usize = 128 * 1024;
 /// Timeout of a TLS handshake over TCP.
 const TLS_TIMEOUT: Duration = Duration::from_secs(10);
 /// The idle timeout of QUIC connections.
@@ -120,6 +125,8 @@ pub struct Args {
     #[arg(long)]
     early_data: bool,
     #[command(flatten)]
+    memory: MemoryArgs,
+    #[command(flatten)]
     transport: TransportArgs,
     #[command(flatten)]
     qlog: QlogArgs,
@@ -171,6 +178,8 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     if let Some((secrets, tickets)) = secrets.zip(tickets) {
         tokio::spawn(secrets.renew(tickets));
     }
+    let budget = args.memory.budget();
+    endpoint.set_memory_budget(budget.clone());
     // Before the address is announced, so that no connection is missed.
     args.qlog.watch(&endpoint, "sutura serve");
     let service = Arc::new(Service {
@@ -184,7 +193,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     announce(&args, address, (&fingerprint, public_key), &origin)?;
 
     let (stop, stopped) = watch::channel(false);
-    let over_tcp = accept_tcp(tcp, TlsAcceptor::from(Arc::new(tls)), service.clone());
+    let over_tcp = accept_tcp(tcp, TlsAcceptor::from(Arc::new(tls)), service.clone(), budget);
     let over_tcp = tokio::spawn(over_tcp);
     let reports = args.stats.then(|| Reports::new(args.json));
     let accepted = {
@@ -317,7 +326,12 @@ fn announce(
 }
 
 /// Serves all clients over HTTP/1.1.
-async fn accept_tcp(listener: TcpListener, tls: TlsAcceptor, service: Arc<Service>) {
+async fn accept_tcp(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    service: Arc<Service>,
+    budget: MemoryBudget,
+) {
     let room = Arc::new(Semaphore::new(MAX_TCP_CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
@@ -332,12 +346,17 @@ async fn accept_tcp(listener: TcpListener, tls: TlsAcceptor, service: Arc<Servic
                 continue;
             }
         };
+        if !budget.admits(remote.ip()) {
+            continue;
+        }
+        let mut account = budget.open(remote.ip());
+        account.set(TCP_COST);
         let (tls, service) = (tls.clone(), service.clone());
         connections.spawn(async move {
             if let Err(error) = answer_tcp(stream, remote, &tls, &service).await {
                 service.log.connection(remote, &error);
             }
-            drop(permit);
+            drop((permit, account));
         });
     }
 }

@@ -84,15 +84,15 @@ impl Resource {
         self.left == 0
     }
 
-    /// The next part, in order; `None` at the end.
+    /// The next part, in order, of at most `room` bytes; `None` at the end.
     ///
     /// # Errors
     /// The file cannot be read, or has become shorter.
-    pub async fn next_chunk(&mut self) -> io::Result<Option<Bytes>> {
+    pub async fn next_chunk(&mut self, room: usize) -> io::Result<Option<Bytes>> {
         if self.is_at_end() {
             return Ok(None);
         }
-        let want = usize::try_from(self.left).unwrap_or(CHUNK).min(CHUNK);
+        let want = usize::try_from(self.left).unwrap_or(CHUNK).min(CHUNK).min(room.max(1));
         let chunk = match &mut self.source {
             Source::Memory(bytes) => bytes.split_to(want),
             Source::File(file) => {
@@ -233,7 +233,7 @@ mod tests {
         let site = Site::directory(scratch.path()).unwrap();
         let Found::Resource(mut found) = site.find("/a.png?x").await else { panic!() };
         let mut all = Vec::new();
-        while let Some(chunk) = found.next_chunk().await.unwrap() {
+        while let Some(chunk) = found.next_chunk(usize::MAX).await.unwrap() {
             assert!(chunk.len() <= CHUNK);
             all.extend_from_slice(&chunk);
         }

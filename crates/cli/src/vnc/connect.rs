@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use zeroize::Zeroizing;
 
 use super::doors::Doors;
 use super::token::TokenArgs;
@@ -75,7 +76,7 @@ fn server(text: &str) -> Result<Authority, &'static str> {
 pub struct Context {
     pub connector: Connector,
     pub authority: Authority,
-    pub token: String,
+    pub token: Zeroizing<String>,
     pub stats: bool,
     pub json: bool,
     /// Whether the command is to stop.
@@ -85,7 +86,7 @@ pub struct Context {
 /// Serves viewers until interrupted.
 pub async fn run(args: Args) -> Result<Exit, Failure> {
     let token = match args.token.given()? {
-        None if args.no_token => String::new(),
+        None if args.no_token => Zeroizing::default(),
         None => return Err(Failure::usage(NO_TOKEN)),
         Some(token) => token,
     };

@@ -11,6 +11,7 @@ use sutura_vnc::bridge::{End, ToServer, ToViewer};
 use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
+use zeroize::Zeroizing;
 
 use super::control::{Broken, Control};
 use super::doors::{Doors, Pass};
@@ -111,7 +112,7 @@ type Sessions = Mutex<HashMap<[u8; 16], Arc<Slot>>>;
 #[derive(Debug)]
 struct Bridge {
     to: Authority,
-    token: Option<String>,
+    token: Option<Zeroizing<String>>,
     quality: Option<u8>,
     /// Those who have not shown the token.
     knocking: Doors,
@@ -163,7 +164,8 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         output::complain(&format!("{why}; viewers are told so until there is one"));
     }
     let interrupted = interrupted();
-    announce(&args, address, &fingerprint, &origin, token.as_deref())?;
+    let shown = token.as_ref().map(|token| token.as_str());
+    announce(&args, address, &fingerprint, &origin, shown)?;
 
     let (stopping, stop) = watch::channel(false);
     let bridge = Arc::new(Bridge {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustls::crypto::ring::default_provider;
 use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
 
 use crate::cert::write_private;
 use crate::failure::{Exit, Failure};
@@ -37,12 +38,12 @@ impl TokenArgs {
     ///
     /// # Errors
     /// The file cannot be read, or the token is too short, too long or too simple.
-    pub fn given(&self) -> Result<Option<String>, Failure> {
+    pub fn given(&self) -> Result<Option<Zeroizing<String>>, Failure> {
         let token = match (&self.token_file, &self.token) {
             (Some(file), _) => Some(read(file)?),
-            (None, token) => token.clone(),
+            (None, token) => token.clone().map(Zeroizing::new),
         };
-        token.as_deref().map_or(Ok(()), check)?;
+        token.as_ref().map_or(Ok(()), |token| check(token))?;
         Ok(token)
     }
 }
@@ -62,21 +63,21 @@ fn check(token: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn read(file: &Path) -> Result<String, Failure> {
+fn read(file: &Path) -> Result<Zeroizing<String>, Failure> {
     let text = std::fs::read_to_string(file)
         .map_err(|e| Failure::local(format!("cannot read {}: {e}", file.display())))?;
-    Ok(text.trim().to_owned())
+    Ok(Zeroizing::new(Zeroizing::new(text).trim().to_owned()))
 }
 
 /// The token that is kept in a directory; made if there is none.
 ///
 /// # Errors
 /// It cannot be read or written.
-pub fn keep_in(directory: &Path) -> Result<String, Failure> {
+pub fn keep_in(directory: &Path) -> Result<Zeroizing<String>, Failure> {
     let path = directory.join("vnc-token");
     if !path.exists() {
-        let token = hex::encode(random::<TOKEN_BYTES>()?);
-        write_private(directory, &path, &(token + "\n"))?;
+        let token = Zeroizing::new(hex::encode(random::<TOKEN_BYTES>()?) + "\n");
+        write_private(directory, &path, &token)?;
     }
     read(&path)
 }
@@ -129,7 +130,7 @@ mod tests {
         }
         assert!(why("aaaaaaaaaaaaaaaaaaaa").contains("easily guessed; make one by `openssl"));
         let good = "0123456789abcdef";
-        assert_eq!(args(good).given().unwrap().as_deref(), Some(good));
+        assert_eq!(args(good).given().unwrap().unwrap().as_str(), good);
         let missing = TokenArgs { token_file: Some("/nowhere/at/all".into()), token: None };
         assert!(missing.given().is_err());
     }

@@ -237,7 +237,7 @@ async fn open(context: &Context, resume: Option<[u8; 16]>) -> Result<Link, Endin
     let pieces = connection.receive_groups();
     let (send, recv) = connection.open_bi().await.map_err(Broken::Connection)?;
     let mut control = Control::new(send, recv);
-    control.tell_server(&ToServer::Hello { token: context.token.clone(), resume });
+    control.tell_server(&ToServer::Hello { token: context.token.to_string(), resume });
     match hear(&mut control).await? {
         ToViewer::Welcome { session, resumed } => {
             Ok(Link { connection, control, pieces, session, resumed })

@@ -161,6 +161,23 @@ impl Connection {
         })
     }
 
+    /// How many bytes of body the transport has room for, so that a server need not fetch body that
+    /// would have to wait. Never 0.
+    ///
+    /// # Errors
+    /// As for [`Self::send_body`].
+    pub fn body_room<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+    ) -> Result<usize, SendError> {
+        self.check()?;
+        self.send(quic, stream, |quic, send| {
+            send.ready(quic, stream, Phase::Body)?;
+            send.room(quic, stream)
+        })
+    }
+
     /// Sends all of `chunk` as body, without copying it.
     ///
     /// # Errors

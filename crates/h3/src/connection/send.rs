@@ -160,6 +160,23 @@ impl Send {
         Ok(data.len())
     }
 
+    /// How many bytes of body fit into one DATA frame that the transport accepts at once; 1 if there is
+    /// room for hardly more than its header. Only if [`Self::ready`].
+    pub(super) fn room<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+    ) -> Result<usize, Failure> {
+        match quic.room(id) {
+            Ok(room) => Ok(room.saturating_sub(frame::MAX_HEADER_SIZE).max(1)),
+            Err(WriteError::Blocked) => {
+                self.waits = true;
+                Err(SendError::Blocked.into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Sends all of `chunk` in a DATA frame. Only if [`Self::ready`].
     pub(super) fn chunk<T: Transport>(
         &mut self,

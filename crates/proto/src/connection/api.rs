@@ -160,6 +160,16 @@ impl SendStream<'_> {
         self.connection.egress.streams.write_chunk(self.id, data)
     }
 
+    /// How many bytes the stream's buffer has room for.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write). If the buffer is full,
+    /// [`StreamEvent::Writable`](crate::StreamEvent::Writable) follows.
+    pub fn room(&mut self) -> Result<usize, WriteError> {
+        self.check()?;
+        self.connection.egress.streams.room(self.id)
+    }
+
     /// Finishes the stream: it ends after the data written so far.
     ///
     /// # Errors

@@ -36,6 +36,11 @@ impl CryptoStream {
         &mut self.out
     }
 
+    /// Bytes of storage, in both directions.
+    pub fn storage(&self) -> usize {
+        self.out.capacity() + self.input.capacity()
+    }
+
     /// The next bytes to send, at most `max`; lost bytes go first.
     pub fn next_range(&self, max: usize) -> Option<Range<u64>> {
         let range = match self.lost.iter().next() {

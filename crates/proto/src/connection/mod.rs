@@ -13,6 +13,7 @@ pub(crate) mod fuzz;
 mod handshake;
 mod key_update;
 mod liveness;
+mod memory;
 mod migration;
 mod mtu;
 mod negotiation;
@@ -34,6 +35,8 @@ pub use crate::egress::{MessageOptions, MessageOutcome, MessageStats, SendMessag
 pub use api::{Datagrams, RecvStream, SendStream};
 pub use event::{EndpointEvent, Event};
 pub use liveness::Standstill;
+pub(crate) use memory::lend;
+pub use memory::{CONNECTION_COST, MemoryUse};
 pub(crate) use opening::Opening;
 pub use stats::{ConnectionStats, TrafficStats};
 pub use transmit::Transmit;
@@ -58,7 +61,7 @@ use crate::version::Version;
 use crate::wire::packet::HeaderRules;
 use crate::wire::transport_parameters::{TransportParameters, VersionInformation};
 use ack_frequency::AckFrequencyState;
-use close::CloseState;
+use close::{CloseReason, CloseState};
 use handshake::Handshake;
 use key_update::KeyPhases;
 use migration::Migration;
@@ -596,7 +599,7 @@ impl Connection {
             return;
         }
         self.lost(now, ConnectionError::Transport(error.clone()));
-        self.start_closing(now, close::CloseReason::Transport(error));
+        self.start_closing(now, CloseReason::Transport(error));
     }
 
     /// The probe timeout of 1-RTT packets without backoff. The closing, idle and hold periods are

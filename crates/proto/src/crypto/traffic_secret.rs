@@ -7,6 +7,7 @@
 use ring::aead::{self, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey, quic};
 use ring::hkdf::{self, KeyType, Okm, Prk};
 use rustls::CipherSuite;
+use zeroize::Zeroizing;
 
 use super::{
     DirectionalKeys, HeaderKey, MASK_LEN, PacketKey, ProtectionError, SAMPLE_LEN, TAG_LEN,
@@ -116,8 +117,8 @@ impl TrafficSecret {
     pub fn packet_key(&self) -> Option<Box<dyn PacketKey>> {
         let (labels, protection) = (labels(self.version), self.protection);
         let key = self.expand(labels.key, protection.aead, |okm| UnboundKey::from(okm))?;
-        let mut iv = [0; NONCE_LEN];
-        self.expand(labels.iv, IvLength, |okm| okm.fill(&mut iv))?.ok()?;
+        let mut iv = Zeroizing::new([0; NONCE_LEN]);
+        self.expand(labels.iv, IvLength, |okm| okm.fill(&mut *iv))?.ok()?;
         Some(Box::new(RingPacketKey { key: LessSafeKey::new(key), iv, protection }))
     }
 
@@ -144,14 +145,14 @@ impl TrafficSecret {
 
 struct RingPacketKey {
     key: LessSafeKey,
-    iv: [u8; NONCE_LEN],
+    iv: Zeroizing<[u8; NONCE_LEN]>,
     protection: Protection,
 }
 
 impl RingPacketKey {
     /// RFC 9001 section 5.3.
     fn nonce(&self, pn: u64) -> Nonce {
-        let mut nonce = self.iv;
+        let mut nonce = *self.iv;
         let pn = pn.to_be_bytes();
         nonce.iter_mut().rev().zip(pn.iter().rev()).for_each(|(byte, pn)| *byte ^= pn);
         Nonce::assume_unique_for_key(nonce)

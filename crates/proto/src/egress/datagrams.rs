@@ -98,6 +98,11 @@ impl<K> DatagramQueue<K> {
         self.items.iter().map(|(_, data)| data.len())
     }
 
+    /// Bytes that all datagrams take, each with its overhead.
+    pub fn cost(&self) -> usize {
+        self.cost
+    }
+
     /// Whether nothing is queued.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()

@@ -283,8 +283,19 @@ impl Egress {
         self.sessions.release_idle(now);
     }
 
+    /// Bytes of datagrams that wait to be sent, with their overhead.
+    pub fn datagram_cost(&self) -> usize {
+        self.datagrams.cost()
+    }
+
+    /// Sets how many bytes all coding windows may hold together, and releases what exceeds that.
+    pub fn set_coding_allowance(&mut self, bytes: usize) {
+        if self.sessions.set_allowance(bytes) {
+            self.enforce_budget();
+        }
+    }
+
     /// Bytes held by coding windows.
-    #[cfg(test)]
     pub fn coding_bytes(&self) -> usize {
         self.sessions.allocated()
     }

@@ -58,26 +58,47 @@ impl Endpoint {
     /// Makes the connection of a client. Pass it the datagrams that were kept, the first one first.
     /// `None` if the client was given up meanwhile (see [`poll_given_up`](Self::poll_given_up)), or no
     /// connection can be made.
-    #[allow(clippy::needless_pass_by_value, reason = "a client is decided about once")]
     pub fn accept(&mut self, now: Instant, incoming: Incoming) -> Option<Box<Connection>> {
+        self.accept_within(now, incoming, None)
+    }
+
+    /// Like [`accept`](Self::accept), but promises the client no more than what fits into an allowance in
+    /// bytes (see [`Connection::set_allowance`]). It must not be given to clients that may send 0-RTT:
+    /// they were promised what the configuration says (RFC 9000 section 7.4.1).
+    #[allow(clippy::needless_pass_by_value, reason = "a client is decided about once")]
+    pub fn accept_within(
+        &mut self,
+        now: Instant,
+        incoming: Incoming,
+        allowance: Option<usize>,
+    ) -> Option<Box<Connection>> {
         if !self.is_pending(&incoming) {
             return None;
         }
         let handle = incoming.handle;
-        let connection = self.open(now, &incoming);
+        let connection = self.open(now, &incoming, allowance);
         if connection.is_none() {
             self.remove(handle);
         }
         connection.map(Box::new)
     }
 
-    fn open(&mut self, now: Instant, incoming: &Incoming) -> Option<Connection> {
+    fn open(
+        &mut self,
+        now: Instant,
+        incoming: &Incoming,
+        allowance: Option<usize>,
+    ) -> Option<Connection> {
         let Incoming { handle, opener, original_dcid, validated, .. } = *incoming;
         let Opener { remote, version, dcid, scid, retried } = opener;
         let server = self.server.clone()?;
         let local_cid = self.fresh_cid()?;
         let seed = self.random_seed();
-        let transport = server.transport.clone();
+        let configured = server.transport.clone();
+        let transport = match allowance {
+            Some(bytes) => crate::connection::lend(&configured, bytes),
+            None => configured.clone(),
+        };
         let new = self.describe(Side::Server, remote, transport, original_dcid, local_cid, seed);
         let new = NewConnection { version, ..new };
         let new_token = self.config.new_tokens.then_some(version);
@@ -89,7 +110,10 @@ impl Endpoint {
             validated,
             new_token,
         };
-        let connection = Connection::server(now, new, &server.crypto, opening).ok()?;
+        let mut connection = Connection::server(now, new, &server.crypto, opening).ok()?;
+        if let Some(bytes) = allowance {
+            connection.borrow_within(&configured, bytes);
+        }
         let entry = self.connections.get_mut(handle.0)?;
         entry.undecided = false;
         entry.cids.push(local_cid);

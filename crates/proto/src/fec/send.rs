@@ -83,6 +83,8 @@ pub struct SendSessions {
     /// The codes that the peer accepts.
     codes: CodeSet,
     sessions: Vec<Session>,
+    /// How many bytes less than [`MAX_ENCODER_BYTES`] all windows may hold.
+    withheld: usize,
     counts: CodingCounts,
     /// See [`FecStats::held`].
     held: u64,
@@ -312,10 +314,10 @@ impl SendSessions {
     }
 
     /// Evicts the oldest symbols of the largest windows while all sessions together hold more than
-    /// [`MAX_ENCODER_BYTES`]. Calls `evict` for those that are not known to have arrived.
+    /// the allowance, [`MAX_ENCODER_BYTES`] at most. Calls `evict` for those that are not known to have arrived.
     pub fn enforce_budget(&mut self, mut evict: impl FnMut(u16, Evicted)) {
         let mut held = self.allocated();
-        while held > MAX_ENCODER_BYTES {
+        while held > MAX_ENCODER_BYTES.saturating_sub(self.withheld) {
             let sessions = (0u16..).zip(&mut self.sessions);
             let Some((session, s)) = sessions.max_by_key(|(_, s)| s.encoder.allocated()) else {
                 return;
@@ -335,6 +337,13 @@ impl SendSessions {
             }
             held -= freed;
         }
+    }
+
+    /// Sets how many bytes all coding windows may hold, [`MAX_ENCODER_BYTES`] at most. Returns whether
+    /// they hold more.
+    pub fn set_allowance(&mut self, bytes: usize) -> bool {
+        self.withheld = MAX_ENCODER_BYTES.saturating_sub(bytes);
+        self.withheld > 0 && self.allocated() > bytes
     }
 
     /// Number of bytes that all coding windows hold.

@@ -110,6 +110,14 @@ impl Streams {
         self.writing(id, |send, pool| send.write_chunk(data, pool))
     }
 
+    /// How many bytes can be written.
+    ///
+    /// # Errors
+    /// The buffer is full, or the stream is closed for writing.
+    pub fn room(&mut self, id: StreamId) -> Result<usize, WriteError> {
+        self.writing(id, |send, pool| send.accept(usize::MAX, pool))
+    }
+
     /// Ends the stream after the data written so far.
     ///
     /// # Errors
@@ -170,6 +178,7 @@ impl Streams {
                 self.control.queue(stream);
             }
         }
+        self.count_received(id);
         self.release(released);
         self.reap(id);
         Ok(())
@@ -237,6 +246,7 @@ impl Streams {
     /// Updates the flow-control windows after `len` bytes were read, and frees the stream if it is
     /// done.
     fn after_read(&mut self, id: StreamId, len: usize) {
+        self.count_received(id);
         if len == 0 {
             self.reap(id);
             return;
@@ -422,6 +432,18 @@ impl Streams {
             let Some(send) = &mut stream.send else { continue };
             send.pool_turn = None;
             if send.buffer.room() > 0 && send.take_wants_room() {
+                Self::push_writable(&mut self.events, stream);
+            }
+        }
+    }
+
+    /// Notifies all writers that wait for the connection's limit, because it was raised.
+    pub(super) fn wake_all_writers(&mut self) {
+        for id in self.out.pool.take_waiting() {
+            let Some(stream) = self.table.get_mut(id) else { continue };
+            let Some(send) = &mut stream.send else { continue };
+            send.pool_turn = None;
+            if send.take_wants_room() {
                 Self::push_writable(&mut self.events, stream);
             }
         }

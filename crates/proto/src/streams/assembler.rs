@@ -40,6 +40,8 @@ pub(crate) struct Assembler {
     end: u64,
     /// Number of received ranges in all blocks.
     fragments: u64,
+    /// Bytes of storage that the blocks can have.
+    storage: usize,
 }
 
 impl Assembler {
@@ -117,7 +119,9 @@ impl Assembler {
         }
         let index = self.blocks.partition_point(|block| block.end() < end);
         if self.blocks.get(index).is_none_or(|block| block.end() != end) {
-            self.blocks.insert(index, Block::new(end));
+            let block = Block::new(end);
+            self.storage += block.size();
+            self.blocks.insert(index, block);
         }
         index
     }
@@ -135,6 +139,7 @@ impl Assembler {
     fn drop_if_empty(&mut self, index: usize) {
         if let Some(block) = self.blocks.get(index).filter(|block| block.pieces() == 0) {
             self.fragments -= block.fragments();
+            self.storage -= block.size();
             self.blocks.remove(index);
         }
     }
@@ -251,6 +256,13 @@ impl Assembler {
         self.blocks = VecDeque::new();
         self.ahead.clear();
         self.fragments = 0;
+        self.storage = 0;
+    }
+
+    /// At most this many bytes of storage are held. Unlike [`allocated`](Self::allocated), this visits
+    /// no block.
+    pub(super) fn storage(&self) -> usize {
+        self.storage
     }
 
     /// Bytes of storage held.

@@ -106,6 +106,12 @@ impl Block {
         self.end
     }
 
+    /// Bytes from where the block begins to where it ends, which is the most that it stores.
+    pub(super) fn size(&self) -> usize {
+        let Range { start, end } = bounds(self.end.saturating_sub(1));
+        usize::try_from(end - start).unwrap_or(usize::MAX)
+    }
+
     /// Number of ranges of received bytes.
     pub(super) fn fragments(&self) -> u64 {
         self.received.len() as u64

@@ -26,6 +26,8 @@ pub(super) struct RecvWindow {
     size: u64,
     max_size: u64,
     consumed: u64,
+    /// What the window may be at most at present, whatever its size.
+    allowance: u64,
     /// When the limit was last announced, and how much had been consumed by then.
     epoch: Option<(Instant, u64)>,
 }
@@ -35,7 +37,14 @@ impl RecvWindow {
     /// announced it already.
     pub(super) fn new(size: u64, max_size: u64) -> Self {
         let size = size.min(VARINT_MAX);
-        Self { limit: size, size, max_size: max_size.max(size), consumed: 0, epoch: None }
+        Self {
+            limit: size,
+            size,
+            max_size: max_size.max(size),
+            consumed: 0,
+            allowance: u64::MAX,
+            epoch: None,
+        }
     }
 
     /// The first offset that the peer must not send.
@@ -49,7 +58,6 @@ impl RecvWindow {
     }
 
     /// How many bytes the application has consumed.
-    #[cfg(test)]
     pub(super) fn consumed(&self) -> u64 {
         self.consumed
     }
@@ -63,12 +71,20 @@ impl RecvWindow {
 
     /// Whether so much of the window is consumed that a new limit should be announced.
     pub(super) fn is_due(&self) -> bool {
-        self.limit.saturating_sub(self.consumed) <= self.size - self.step()
+        let size = self.size.min(self.allowance);
+        self.allowance > 0 && self.limit.saturating_sub(self.consumed) <= size - self.step()
+    }
+
+    /// Sets what the window may be at most until this is called again. What was announced stays.
+    /// Returns whether it may be larger than before.
+    pub(super) fn set_allowance(&mut self, bytes: u64) -> bool {
+        std::mem::replace(&mut self.allowance, bytes) < bytes.min(self.size)
     }
 
     /// How many bytes must be consumed between two announcements.
     fn step(&self) -> u64 {
-        if self.size < self.max_size { self.size / 2 } else { self.size / STEPS }
+        let size = self.size.min(self.allowance);
+        if self.size < self.max_size { size / 2 } else { size / STEPS }
     }
 
     /// The limit to announce now. Never below an earlier one.
@@ -85,7 +101,8 @@ impl RecvWindow {
                 size = size.saturating_mul(2).min(self.max_size);
             }
         }
-        let limit = self.consumed.saturating_add(size).min(VARINT_MAX).max(self.limit);
+        let usable = size.min(self.allowance);
+        let limit = self.consumed.saturating_add(usable).min(VARINT_MAX).max(self.limit);
         Update { limit, size }
     }
 

@@ -80,7 +80,7 @@ impl Streams {
     /// does nothing if the peer allows no more streams for now, or if the send buffers lack room.
     pub fn send_message(&mut self, message: NewMessage) -> Option<StreamId> {
         let NewMessage { id, data, deadline, priority, stage } = message;
-        if self.out.pool.room(0) < data.len() {
+        if self.out.pool.room_of_new() < data.len() {
             return None;
         }
         let stream = self.open(Dir::Uni)?;

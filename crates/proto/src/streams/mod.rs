@@ -14,6 +14,7 @@ mod encode;
 mod events;
 mod flow;
 mod members;
+mod memory;
 mod messages;
 mod receive;
 mod recv;
@@ -32,6 +33,8 @@ pub(crate) use assembler::Assembler;
 pub(crate) use block::Fresh;
 pub use encode::Length;
 pub use events::StreamEvent;
+pub use memory::Allowance;
+pub(crate) use memory::STREAM_COST;
 pub use messages::{EndedMessage, NewMessage};
 pub use transmit::{Backlog, Pending, QueuedSymbol};
 
@@ -236,6 +239,8 @@ pub struct Streams {
     window: RecvWindow,
     /// How much of it is used: the sum of all streams' highest offsets.
     received: u64,
+    /// Bytes of storage for received data that all streams can have.
+    received_storage: usize,
     out: Outgoing,
     control: Control,
     events: Events,
@@ -266,6 +271,7 @@ impl Streams {
             table,
             window,
             received: 0,
+            received_storage: 0,
             out,
             control: Control::default(),
             events: Events::default(),
@@ -364,6 +370,7 @@ impl Streams {
             RecvHalf::new(window, self.delivery.build())
         });
         if let Some(send) = &send {
+            self.out.pool.opened();
             self.out.order.insert(id.0, &send.priority);
             self.out.scheduler.insert(id.0, send.priority.clone());
         }
@@ -379,6 +386,9 @@ impl Streams {
         };
         if let Some(send) = &mut stream.send {
             self.out.remove(id, send);
+        }
+        if let Some(recv) = &mut stream.recv {
+            self.received_storage -= std::mem::take(&mut recv.stored);
         }
         let dir = id.dir().index();
         if self.table.remove(id) && self.table.remote[dir].is_due() {

@@ -86,6 +86,9 @@ impl Streams {
             return Ok(());
         };
         let Received { readable, growth, released } = act(half, credit)?;
+        let stored = half.storage();
+        let before = std::mem::replace(&mut half.stored, stored);
+        self.received_storage = self.received_storage + stored - before;
         if !half.may_update() {
             stream.pending.max_data = false;
         }

@@ -77,6 +77,8 @@ pub(super) struct RecvHalf {
     reset_at: Option<ResetAt>,
     /// Whether some of the data came in a 0-RTT packet.
     pub(super) early: bool,
+    /// Bytes of storage that the connection has counted.
+    pub(super) stored: usize,
 }
 
 /// What a RESET_STREAM_AT frame says.
@@ -119,6 +121,7 @@ impl RecvHalf {
             reset: 0,
             reset_at: None,
             early: false,
+            stored: 0,
         }
     }
 
@@ -130,6 +133,11 @@ impl RecvHalf {
     /// Bytes of storage held.
     pub(super) fn allocated(&self) -> usize {
         self.assembler.allocated()
+    }
+
+    /// At most this many bytes of storage are held; visits nothing.
+    pub(super) fn storage(&self) -> usize {
+        self.assembler.storage()
     }
 
     /// Whether the application is done with the stream and nothing is expected from the peer.

@@ -6,7 +6,7 @@ use super::Protection;
 use super::members::Membership;
 use super::messages::Messages;
 use super::send_buffer::SendBuffer;
-use super::send_pool::{STREAM_RESERVE, SendPool};
+use super::send_pool::SendPool;
 use super::{ClosedStream, WriteError};
 use crate::ids::{MessageId, SymbolRef};
 use bytes::Bytes;
@@ -157,6 +157,8 @@ pub(super) struct SendHalf {
     pub(super) fresh: bool,
     /// Bytes of the buffer that count against the connection's pool.
     pub(super) pooled: usize,
+    /// Bytes of the buffer's storage that the pool has counted.
+    pub(super) stored: usize,
     /// The stream's turn in the pool's queue of streams that found no room, if it is there.
     pub(super) pool_turn: Option<u64>,
     /// The stream is in the queue of bare FINs.
@@ -185,6 +187,7 @@ impl SendHalf {
             scheduled: false,
             fresh: false,
             pooled: 0,
+            stored: 0,
             pool_turn: None,
             fin_queued: false,
         }
@@ -235,7 +238,7 @@ impl SendHalf {
     }
 
     /// How many of `len` bytes there is room for.
-    fn accept(&mut self, len: usize, pool: &SendPool) -> Result<usize, WriteError> {
+    pub(super) fn accept(&mut self, len: usize, pool: &SendPool) -> Result<usize, WriteError> {
         self.writable()?;
         let room = self.buffer.room().min(pool.room(self.buffer.retained()));
         if len > 0 && room == 0 {
@@ -528,7 +531,7 @@ impl SendHalf {
         if !self.wants_room || self.buffer.room() < enough(limit) || self.writable().is_err() {
             return Wake::No;
         }
-        if pool.room(self.buffer.retained()) < enough(limit.min(STREAM_RESERVE)) {
+        if pool.room(self.buffer.retained()) < enough(limit.min(pool.reserve())) {
             return Wake::WaitForPool;
         }
         self.wants_room = false;

@@ -19,6 +19,8 @@ const MAX_BLOCK: usize = 16 * 1024;
 struct Chunk {
     start: u64,
     bytes: Bytes,
+    /// The length with which it was stored: acknowledging its beginning frees no memory.
+    stored: usize,
 }
 
 impl Chunk {
@@ -44,6 +46,8 @@ pub(super) struct SendBuffer {
     limit: usize,
     /// Number of bytes in `chunks` and `tail`.
     retained: usize,
+    /// Bytes of storage of `chunks`, with what was acknowledged of those that are not freed yet.
+    stored: usize,
     /// Every byte below this offset is acknowledged.
     acked_prefix: u64,
     /// First byte that was never sent.
@@ -65,6 +69,7 @@ impl SendBuffer {
             block: MIN_BLOCK,
             limit,
             retained: 0,
+            stored: 0,
             acked_prefix: 0,
             unsent: 0,
             end: 0,
@@ -104,6 +109,12 @@ impl SendBuffer {
     /// Bytes held.
     pub(super) fn retained(&self) -> usize {
         self.retained
+    }
+
+    /// Bytes of storage held: those of chunks of which anything is needed, and the block that is
+    /// still growing.
+    pub(super) fn storage(&self) -> usize {
+        self.stored + self.tail.capacity()
     }
 
     /// Every byte below this offset is acknowledged.
@@ -154,11 +165,17 @@ impl SendBuffer {
         let accepted = data.len();
         if accepted > 0 {
             self.seal_tail();
-            self.chunks.push_back(Chunk { start: self.end, bytes: data });
+            self.push(self.end, data);
             self.end += accepted as u64;
             self.retained += accepted;
         }
         accepted
+    }
+
+    fn push(&mut self, start: u64, bytes: Bytes) {
+        let stored = bytes.len();
+        self.stored += stored;
+        self.chunks.push_back(Chunk { start, bytes, stored });
     }
 
     /// Stream offset of the first byte of the tail.
@@ -171,7 +188,7 @@ impl SendBuffer {
         let range = self.tail_start()..self.end;
         if !range.is_empty() {
             let bytes = self.tail.split().freeze();
-            self.chunks.push_back(Chunk { start: range.start, bytes });
+            self.push(range.start, bytes);
             self.free(&range);
         }
     }
@@ -239,6 +256,7 @@ impl SendBuffer {
         while let Some(front) = self.chunks.front_mut() {
             if front.end() <= self.acked_prefix {
                 self.retained -= front.bytes.len();
+                self.stored -= front.stored;
                 self.chunks.pop_front();
                 continue;
             }
@@ -258,6 +276,7 @@ impl SendBuffer {
         while let Some(chunk) = self.chunks.get(index).filter(|chunk| chunk.start < range.end) {
             if self.acked.contains_range(&(chunk.start..chunk.end())) {
                 self.retained -= chunk.bytes.len();
+                self.stored -= chunk.stored;
                 self.chunks.remove(index);
             } else {
                 index += 1;
@@ -319,6 +338,7 @@ impl SendBuffer {
             if kept > 0 {
                 break;
             }
+            self.stored -= last.stored;
             self.chunks.pop_back();
         }
         self.tail = BytesMut::new();
@@ -334,10 +354,17 @@ impl SendBuffer {
         self.chunks = VecDeque::new();
         self.tail = BytesMut::new();
         self.retained = 0;
+        self.stored = 0;
         self.acked.clear();
         self.lost.clear();
         self.end = self.unsent;
         self.acked_prefix = self.unsent;
+    }
+
+    /// Bytes of storage, computed by visiting every chunk. This checks the count.
+    #[cfg(test)]
+    pub(super) fn storage_by_walk(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.stored).sum::<usize>() + self.tail.capacity()
     }
 
     /// Number of separate chunks.

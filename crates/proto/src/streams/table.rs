@@ -94,12 +94,22 @@ pub(super) struct RemoteStreams {
     pub(super) concurrent: u64,
     /// Number of finished streams.
     pub(super) finished: u64,
+    /// How many unfinished streams are allowed at most at present, whatever the maximum is.
+    pub(super) lent: Option<u64>,
 }
 
 impl RemoteStreams {
     /// The limit that could be announced.
     pub(super) fn allowance(&self) -> u64 {
-        self.finished.saturating_add(self.concurrent).min(MAX_STREAM_COUNT)
+        let concurrent = self.concurrent.min(self.lent.unwrap_or(u64::MAX));
+        self.finished.saturating_add(concurrent).min(MAX_STREAM_COUNT)
+    }
+
+    /// Sets how many unfinished streams are allowed at most, whatever the maximum is. Those that the
+    /// peer may open already stay. Returns whether a higher limit can be announced than before.
+    pub(super) fn set_lent(&mut self, streams: u64) -> bool {
+        let before = self.lent.replace(streams).unwrap_or(u64::MAX);
+        before < streams.min(self.concurrent) && self.allowance() > self.max
     }
 
     /// Whether a new limit should be announced: it would raise the limit considerably, or the peer

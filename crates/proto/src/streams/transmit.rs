@@ -201,6 +201,8 @@ impl Outgoing {
         let retained = send.buffer.retained();
         self.pool.account(std::mem::replace(&mut send.pooled, retained), retained);
         self.members.update(send);
+        let stored = send.buffer.storage();
+        self.pool.account_storage(std::mem::replace(&mut send.stored, stored), stored);
     }
 
     /// Removes a stream that is over.
@@ -209,6 +211,7 @@ impl Outgoing {
         self.unqueue(id, send, lost);
         self.account(send);
         self.members.leave(send);
+        self.pool.closed(send.stored);
         self.count_fresh(send, false);
         self.pool.forget(send);
         self.scheduler.remove(id.0);

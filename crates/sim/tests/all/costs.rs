@@ -171,6 +171,25 @@ fn datagrams_arrive_or_are_lost_with_their_packets() {
 }
 
 #[test]
+fn echoes_take_both_ways_and_are_lost_on_either() {
+    let plan = DatagramPlan { size: 200, interval: 20 * MS, count: 500 };
+    let clear = link("rate=10mbit delay=30ms");
+    let outcome = Scenario::new(1).link(&clear, &clear).echoes(plan, None).unwrap();
+    let numbers: Vec<u64> = outcome.delays.iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, (0..500).collect::<Vec<_>>());
+    assert!(outcome.delays.iter().all(|(_, delay)| *delay > 60 * MS && *delay < 80 * MS));
+    let lossy = link("rate=10mbit delay=30ms loss=bern:0.1");
+    let arrived = |protection| {
+        let scenario = Scenario::new(1).link(&lossy, &lossy);
+        scenario.echoes(plan, protection).unwrap().delays.len()
+    };
+    let (plain, with) = (arrived(None), arrived(Some(Protection::tail(1, Duration::ZERO))));
+    // 0.9 * 0.9 of them.
+    assert!((370..440).contains(&plain), "{plain}");
+    assert!(with > 490, "{with}");
+}
+
+#[test]
 fn a_failure_says_its_seed() {
     let dead = link("loss=bern:1");
     let scenario = Scenario::new(99).link(&dead, &dead).transfer(Transfer::download(1)).trace(5);

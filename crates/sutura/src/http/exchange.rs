@@ -158,6 +158,23 @@ impl RequestStream {
         self.shared.send_response(&head).await
     }
 
+    /// Waits until some of the body can be sent, and returns how many bytes of it there is room for:
+    /// whoever fetches no more than that from elsewhere holds nothing for a peer that does not read.
+    ///
+    /// # Errors
+    /// As [`send_data`](Self::send_data).
+    pub async fn body_room(&mut self) -> Result<usize, Error> {
+        let mut room = 0;
+        let id = self.shared.id;
+        self.shared
+            .send(|http, quic| {
+                room = http.h3.body_room(quic, id)?;
+                Ok(())
+            })
+            .await?;
+        Ok(room)
+    }
+
     /// Sends a part of the body, waiting until earlier data has left the buffers.
     ///
     /// # Errors

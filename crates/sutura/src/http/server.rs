@@ -229,9 +229,10 @@ fn poll_request(
 ) -> Result<Option<(StreamId, Fields)>, Error> {
     loop {
         let mut state = connection.0.lock();
+        let held_back = state.holds_requests_back();
         let (next, at, ended) = with_http(&mut state, |http, quic| {
             let (at, ended) = http.look(Instant::now(), quic);
-            let next = http.next_request(quic);
+            let next = if held_back { None } else { http.next_request(quic) };
             if next.is_none() {
                 http.wait_request(cx);
             }

@@ -15,6 +15,11 @@ use sutura_proto::{Connection, StreamEvent, StreamId, Uptake};
 /// not.
 const MIN_WATCHED: usize = 256;
 
+/// Bytes that an open request takes until it is accepted: what HTTP/3 knows of it, and its head.
+const EXCHANGE_COST: usize = 2048;
+/// Bytes that the task of a request takes that was accepted.
+const TASK_COST: usize = 8192;
+
 /// HTTP/3 on one connection.
 #[derive(Debug)]
 pub(crate) struct HttpState {
@@ -303,6 +308,7 @@ impl HttpState {
 
     pub(crate) fn forget(&mut self, stream: StreamId, quic: &mut Quic<'_>) {
         self.exchanges.remove(&stream);
+        self.wake_for_requests();
         if self.h3.side().is_client() || quic.uptake(stream).is_none() {
             return;
         }
@@ -315,6 +321,30 @@ impl HttpState {
             self.sweep_at = MIN_WATCHED.max(2 * self.watched.len());
         }
         self.watched.entry(stream).or_insert_with(|| Watch::new(quic.now));
+    }
+
+    /// Requests that the application has accepted and not finished.
+    fn accepted(&self) -> usize {
+        self.exchanges.len().saturating_sub(self.incoming.len())
+    }
+
+    /// Bytes that the requests take, on a server with the tasks that answer them.
+    pub(crate) fn memory(&self) -> usize {
+        let tasks = if self.h3.side().is_server() { self.accepted() } else { 0 };
+        self.exchanges.len() * EXCHANGE_COST + tasks * TASK_COST
+    }
+
+    /// Whether the application is to accept no further request if the connection may hold only so many
+    /// bytes more: it answers one at any rate.
+    pub(crate) fn holds_back(&self, left: usize) -> bool {
+        left < TASK_COST && self.accepted() > 0
+    }
+
+    /// Lets whoever accepts requests look again whether there is one.
+    pub(crate) fn wake_for_requests(&mut self) {
+        if !self.incoming.is_empty() {
+            self.accepting.drain(..).for_each(Waker::wake);
+        }
     }
 
     /// Takes the next request whose answer is still wanted.

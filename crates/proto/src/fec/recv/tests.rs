@@ -105,6 +105,7 @@ impl Peer {
 
     fn check(&self) {
         let allocated = self.receiver.allocated();
+        assert_eq!(allocated, self.receiver.allocated_by_walk());
         assert!(allocated <= MAX_DECODER_BYTES, "{allocated}");
     }
 

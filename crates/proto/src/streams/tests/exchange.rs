@@ -156,6 +156,15 @@ impl Host {
         }
     }
 
+    /// The process lends the connection more or less than before.
+    fn lend(&mut self, random: &mut Rng) {
+        if random.below(8) == 0 {
+            let bytes = [0, 500, 20_000, usize::MAX][random.below(4) as usize];
+            let streams = [0, 1, 5, 100][random.below(4) as usize];
+            self.streams.set_allowance(Allowance { send: bytes, receive: bytes as u64, streams });
+        }
+    }
+
     fn is_done(&self) -> bool {
         self.to_open == 0
             && self.writing.is_empty()
@@ -178,10 +187,17 @@ fn run(seed: u64, limits: &StreamLimits, count: u64, size: u64, loss: u64) {
     while !(a.is_done() && b.is_done() && a.received == 2 * count * size) {
         a.run(&mut random);
         b.run(&mut random);
+        for host in [&mut a, &mut b] {
+            host.lend(&mut random);
+        }
         a.exchange(&mut b, now, &mut random, loss);
         b.exchange(&mut a, now, &mut random, loss);
         for host in [&a, &b] {
             assert_eq!(host.streams.out.pool.used(), host.streams.stats().send_buffered);
+            let counted = (host.streams.send_storage(), host.streams.receive_storage());
+            assert_eq!(counted, host.streams.storage_by_walk());
+            let StreamStats { send_buffered, receive_buffered, .. } = host.streams.stats();
+            assert!(counted.0 >= send_buffered && counted.1 >= receive_buffered);
         }
         now += RTT / 4;
         rounds += 1;
@@ -192,6 +208,7 @@ fn run(seed: u64, limits: &StreamLimits, count: u64, size: u64, loss: u64) {
         assert_eq!((host.received, host.finished), (2 * count * size, 2 * count));
         let StreamStats { send_buffered, receive_buffered, .. } = host.streams.stats();
         assert_eq!((send_buffered, receive_buffered), (0, 0));
+        assert_eq!((host.streams.send_storage(), host.streams.receive_storage()), (0, 0));
         while packet(&mut host.streams, now).is_some() {}
         assert!(!host.streams.wants_control() && !host.streams.has_data());
     }

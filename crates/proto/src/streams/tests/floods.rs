@@ -133,7 +133,7 @@ fn memory_goes_back_when_streams_end() {
         a.write(id, &[round as u8; 50]).unwrap();
         match round % 4 {
             0 => a.finish(id).unwrap(),
-            1 => drop(a.reset(id, 0).unwrap()),
+            1 => a.reset(id, 0).unwrap(),
             2 => a.stop(id, 0).unwrap(),
             _ => {
                 a.stop(id, 0).unwrap();

@@ -167,3 +167,81 @@ fn no_writer_is_forgotten() {
         obedient(seed, [0, 100_000, 500_000, POOL][seed as usize % 4]);
     }
 }
+
+/// Sets how much all send buffers may hold.
+fn lend(streams: &mut Streams, send: usize) {
+    streams.set_allowance(Allowance { send, receive: u64::MAX, streams: STREAMS });
+}
+
+#[test]
+fn all_streams_stay_within_an_allowance_and_each_has_a_part_of_it() {
+    const ALLOWANCE: usize = 80_000;
+    let mut streams = endpoint(Side::Client, &limits());
+    lend(&mut streams, ALLOWANCE);
+    let ids: Vec<_> = (0..20).map(|_| streams.open(Dir::Uni).unwrap()).collect();
+    let taken: Vec<_> = ids.iter().map(|id| fill(&mut streams, *id)).collect();
+    assert_eq!(taken[0], ALLOWANCE / 2, "the first takes all that is shared");
+    assert!(taken[1..].iter().all(|len| *len == ALLOWANCE / 2 / 20), "{taken:?}");
+    assert!(streams.out.pool.used() <= ALLOWANCE);
+}
+
+#[test]
+fn writers_that_an_allowance_blocked_go_on_when_there_is_more() {
+    let mut streams = endpoint(Side::Client, &limits());
+    lend(&mut streams, 0);
+    let ids: Vec<_> = (0..8).map(|_| streams.open(Dir::Uni).unwrap()).collect();
+    assert!(ids.iter().all(|id| streams.write(*id, b"x") == Err(WriteError::Blocked)));
+    lend(&mut streams, 0);
+    assert!(events(&mut streams).is_empty());
+    lend(&mut streams, 1_000);
+    let woken: Vec<_> = ids.iter().map(|id| StreamEvent::Writable { id: *id }).collect();
+    assert_eq!(events(&mut streams), woken);
+    assert!(ids.iter().all(|id| streams.write(*id, b"x") == Ok(1)));
+}
+
+#[test]
+fn a_chunk_counts_until_all_of_it_arrived() {
+    let mut streams = endpoint(Side::Client, &limits());
+    streams.set_peer_limits(PeerLimits { max_data: 1 << 40, ..streams.peer });
+    let id = streams.open(Dir::Uni).unwrap();
+    assert_eq!(streams.write_chunk(id, vec![0; 10_000].into()), Ok(10_000));
+    let mut sent = Vec::new();
+    while let Some(token) = send_frame(&mut streams) {
+        sent.push(token);
+    }
+    let last = sent.pop().unwrap();
+    sent.iter().for_each(|token| streams.acked(&Token::Stream(*token)));
+    assert_eq!(
+        (streams.stats().send_buffered, streams.send_storage()),
+        (last.len as usize, 10_000)
+    );
+    assert_eq!(streams.taken(), u64::from(10_000 - last.len));
+    streams.acked(&Token::Stream(last));
+    assert_eq!((streams.send_storage(), streams.taken()), (0, 10_000));
+}
+
+#[test]
+fn credit_for_streams_and_data_is_lent() {
+    let mut streams = endpoint(Side::Server, &limits());
+    let lent = Allowance { send: 0, receive: 1_000, streams: 3 };
+    streams.set_allowance(lent);
+    streams.window.consume(1 << 40);
+    assert!(streams.window.is_due());
+    let now = Instant::now();
+    assert_eq!(streams.window.propose(now, RTT).limit, (1 << 40) + 1_000);
+    let remote = &mut streams.table.remote[Dir::Uni.index()];
+    (remote.next, remote.finished) = (STREAMS, STREAMS);
+    assert!(remote.is_due());
+    assert_eq!(remote.allowance(), STREAMS + 3);
+    remote.max = STREAMS + 3;
+    streams.control.max_streams = [false; 2];
+    streams.set_allowance(Allowance { streams: STREAMS, ..lent });
+    assert!(streams.control.max_streams[Dir::Uni.index()], "more can be announced");
+}
+
+#[test]
+fn the_state_of_a_stream_takes_no_more_than_is_counted() {
+    use crate::streams::table::Stream;
+    // The rest is for the entries in the tables and for what policies keep.
+    assert!(size_of::<Stream>() * 3 / 2 <= STREAM_COST, "{}", size_of::<Stream>());
+}

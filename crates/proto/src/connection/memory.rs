@@ -1,0 +1,149 @@
+//! What the peer makes a connection hold, and how much of the memory of the process it may take.
+
+use super::{CloseReason, Connection};
+use crate::config::TransportConfig;
+use crate::error::{ConnectionError, TransportError, TransportErrorCode};
+use crate::ids::Dir;
+use crate::streams::{Allowance, STREAM_COST};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Bytes that a connection takes on which nothing happens: its state, that of TLS, of recovery and of
+/// congestion control. `docs/performance.md` has the measurement.
+pub const CONNECTION_COST: usize = 26 * 1024;
+/// However little may be held, the peer may send so many bytes beyond what was read, so that it can
+/// still say what it wants and what not.
+const MIN_RECEIVE: u64 = 4096;
+/// And so many streams of each direction.
+const MIN_STREAMS: u64 = 8;
+
+/// What a connection holds, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// Written stream data that the peer may still need.
+    pub send: usize,
+    /// Received stream data that the application has not read, with the storage reserved for gaps.
+    pub receive: usize,
+    /// Coding windows and decoders.
+    pub coding: usize,
+    /// Datagrams that wait to be sent or read.
+    pub datagrams: usize,
+    /// The state of open streams.
+    pub streams: usize,
+    /// Handshake messages and packets that wait for their keys.
+    pub handshake: usize,
+    /// The connection itself.
+    pub connection: usize,
+}
+
+impl MemoryUse {
+    /// All of it.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        let Self { send, receive, coding, datagrams, streams, handshake, connection } = self;
+        send + receive + coding + datagrams + streams + handshake + connection
+    }
+
+    /// What the peer has sent, or announced that it will: its data, what decodes it, and datagrams.
+    #[must_use]
+    pub fn sent_by_peer(&self) -> usize {
+        self.receive + self.datagrams
+    }
+}
+
+/// How many bytes the peer may send, of those that the connection may hold.
+fn window(bytes: usize) -> u64 {
+    (bytes as u64 / 2).max(MIN_RECEIVE)
+}
+
+/// How many streams of a direction the peer may have open.
+fn streams(bytes: usize) -> u64 {
+    ((bytes / 2 / STREAM_COST) as u64).max(MIN_STREAMS)
+}
+
+/// `config`, but a new peer is promised no more than what fits into so many bytes.
+pub(crate) fn lend(config: &Arc<TransportConfig>, bytes: usize) -> Arc<TransportConfig> {
+    let (window, streams) = (window(bytes), streams(bytes));
+    let promised = config.receive_window.max(config.stream_receive_window);
+    let open = config.max_concurrent_bidi_streams.max(config.max_concurrent_uni_streams);
+    if promised <= window && open <= streams {
+        return config.clone();
+    }
+    Arc::new(TransportConfig {
+        receive_window: config.receive_window.min(window),
+        stream_receive_window: config.stream_receive_window.min(window),
+        max_concurrent_bidi_streams: config.max_concurrent_bidi_streams.min(streams),
+        max_concurrent_uni_streams: config.max_concurrent_uni_streams.min(streams),
+        ..(**config).clone()
+    })
+}
+
+impl Connection {
+    /// What the connection holds. Visits neither streams nor data, so it can be asked for every packet.
+    #[must_use]
+    pub fn memory(&self) -> MemoryUse {
+        let streams = &self.egress.streams;
+        let crypto: usize = self.spaces.iter().map(|space| space.crypto.storage()).sum();
+        MemoryUse {
+            send: streams.send_storage(),
+            receive: streams.receive_storage(),
+            coding: self.egress.coding_bytes() + self.fec_in.allocated(),
+            datagrams: self.egress.datagram_cost() + self.datagrams_in.cost(),
+            streams: streams.open_streams() * STREAM_COST,
+            handshake: crypto + self.early.bytes,
+            connection: CONNECTION_COST,
+        }
+    }
+
+    /// Bytes of stream data that this connection got rid of: those that the peer acknowledged, and those
+    /// that the application has read. Only ever grows: a peer for which it does not grow takes nothing.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.egress.streams.taken()
+    }
+
+    /// Sets how many bytes the connection may hold, as [`memory`](Self::memory) counts them; unlimited at
+    /// first. What it holds, and what the peer was promised, stays. But as long as it holds more, no
+    /// stream can be written to ([`WriteError::Blocked`](crate::WriteError::Blocked), and
+    /// [`StreamEvent::Writable`](crate::StreamEvent::Writable) follows), the peer gets no more credit for
+    /// data and for streams than the little that it needs to say what it wants, and coding windows shrink
+    /// to a quarter. Call it after what the connection holds has changed, because what some of it takes is
+    /// taken from the rest then.
+    ///
+    /// Until this is called again, the application can write no more than `burst` bytes beyond what is
+    /// buffered, so that many connections with the same allowance do not take it all at once.
+    pub fn set_allowance(&mut self, bytes: usize, burst: usize) {
+        let share = bytes / 4;
+        self.egress.set_coding_allowance(share);
+        self.fec_in.set_allowance(share);
+        let MemoryUse { send, receive, coding, datagrams, streams, handshake, connection } =
+            self.memory();
+        let left = bytes.saturating_sub(coding + datagrams + streams + handshake + connection);
+        self.egress.streams.set_allowance(Allowance {
+            send: left.saturating_sub(receive).min(send.saturating_add(burst)),
+            receive: window(left.saturating_sub(send)),
+            streams: self::streams(bytes),
+        });
+    }
+
+    /// What was promised to the peer is what [`lend`] made of `config` for so many bytes; more is promised
+    /// when more may be held.
+    pub(crate) fn borrow_within(&mut self, config: &TransportConfig, bytes: usize) {
+        self.set_allowance(bytes, bytes);
+        let streams = &mut self.egress.streams;
+        streams.set_max_concurrent(Dir::Bi, config.max_concurrent_bidi_streams);
+        streams.set_max_concurrent(Dir::Uni, config.max_concurrent_uni_streams);
+    }
+
+    /// Closes the connection because this end cannot go on holding what the peer makes it hold, with
+    /// INTERNAL_ERROR (RFC 9000 section 20.1). The application learns of it, as of any error of the
+    /// transport. Does nothing if the connection is already closed.
+    pub fn give_up_for_memory(&mut self, now: Instant) {
+        if self.is_closed() {
+            return;
+        }
+        let error = TransportError::new(TransportErrorCode::INTERNAL_ERROR, "out of memory");
+        self.lost(now, ConnectionError::Transport(error.clone()));
+        self.start_closing(now, CloseReason::Transport(error));
+    }
+}

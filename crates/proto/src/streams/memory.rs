@@ -1,0 +1,83 @@
+//! What the streams of a connection hold, and how much they may.
+
+use super::Streams;
+use crate::ids::StreamId;
+
+/// Bytes that the state of a stream takes, apart from the data that it holds: its entry in the table,
+/// in the scheduler and in the order of resending.
+pub(crate) const STREAM_COST: usize = 2048;
+
+/// How much the streams of a connection may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowance {
+    /// Bytes in all send buffers together.
+    pub send: usize,
+    /// Bytes that the peer may send on all streams before the application has read any.
+    pub receive: u64,
+    /// Unfinished streams of each direction that the peer may have opened.
+    pub streams: u64,
+}
+
+impl Streams {
+    /// Bytes of storage for data that was written and that the peer may still need.
+    #[must_use]
+    pub fn send_storage(&self) -> usize {
+        self.out.pool.stored()
+    }
+
+    /// Bytes of storage that received data which was not read yet takes at most.
+    #[must_use]
+    pub fn receive_storage(&self) -> usize {
+        self.received_storage
+    }
+
+    /// How many streams have state.
+    #[must_use]
+    pub fn open_streams(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Data of the streams that has left for good, in bytes: what the peer acknowledged of what was
+    /// sent, and what the application has read. Only ever grows.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.out.pool.freed().saturating_add(self.window.consumed())
+    }
+
+    /// Sets what may be held from now on. What is held or was promised already stays.
+    pub fn set_allowance(&mut self, Allowance { send, receive, streams }: Allowance) {
+        if self.out.pool.set_allowance(send) {
+            self.wake_all_writers();
+        } else {
+            self.wake_writers();
+        }
+        if self.window.set_allowance(receive) && self.window.is_due() {
+            self.control.max_data = true;
+        }
+        for (remote, due) in self.table.remote.iter_mut().zip(&mut self.control.max_streams) {
+            *due |= remote.set_lent(streams);
+        }
+    }
+
+    /// Counts the storage of a stream's received data anew after it may have changed.
+    pub(super) fn count_received(&mut self, id: StreamId) {
+        let Some(recv) = self.table.get_mut(id).and_then(|stream| stream.recv.as_mut()) else {
+            return;
+        };
+        let stored = recv.storage();
+        let before = std::mem::replace(&mut recv.stored, stored);
+        self.received_storage = self.received_storage + stored - before;
+    }
+
+    /// What [`send_storage`](Self::send_storage) and [`receive_storage`](Self::receive_storage) count,
+    /// computed by visiting every stream. This checks the counts.
+    #[cfg(test)]
+    pub(super) fn storage_by_walk(&self) -> (usize, usize) {
+        let mut sum = (0, 0);
+        for stream in self.table.iter() {
+            sum.0 += stream.send.as_ref().map_or(0, |send| send.buffer.storage_by_walk());
+            sum.1 += stream.recv.as_ref().map_or(0, super::RecvHalf::storage);
+        }
+        sum
+    }
+}

@@ -1,0 +1,273 @@
+//! How much memory the peers of a whole process may take, and how it is shared among them.
+//!
+//! Every connection has a [`MemoryAccount`], to which it reports what its peer makes it hold. What it
+//! may hold is a share of what is *free* (dynamic thresholds: Choudhury and Hahne, "Dynamic Queue
+//! Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM Transactions on Networking 6(2),
+//! 1998). So a single busy connection gets plenty, each of many gets less, and something is always
+//! left for the next one. The connections of one address have a share together as well.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use sutura_proto::CONNECTION_COST;
+
+use crate::connection::lock;
+
+/// A connection may hold this share of what is free.
+const CONNECTION_SHARE: usize = 4;
+/// The connections of an address together may hold so many times what is free: at most two thirds of
+/// all.
+const ADDRESS_FACTOR: usize = 2;
+
+/// A limit on the memory that peers make a process hold. Clones share it. Endpoints have one each
+/// unless they are given the same ([`Endpoint::set_memory_budget`](crate::Endpoint::set_memory_budget));
+/// other servers of the process can keep [accounts](Self::open) on it, too.
+#[derive(Debug, Clone)]
+pub struct MemoryBudget(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    limit: usize,
+    used: AtomicUsize,
+    connections: AtomicUsize,
+    hosts: Mutex<HashMap<IpAddr, Arc<Host>>>,
+}
+
+/// What the connections of one address hold.
+#[derive(Debug, Default)]
+struct Host {
+    used: AtomicUsize,
+    connections: AtomicUsize,
+}
+
+/// The addresses that count as one: a single host may have all of an IPv6 /64.
+fn host_of(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => ip.into(),
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
+    }
+}
+
+impl Default for MemoryBudget {
+    /// A budget of [`DEFAULT_LIMIT`](Self::DEFAULT_LIMIT).
+    fn default() -> Self {
+        Self::new(Self::DEFAULT_LIMIT)
+    }
+}
+
+impl MemoryBudget {
+    /// The limit of an endpoint that was given no other: 512 MiB.
+    pub const DEFAULT_LIMIT: usize = 512 << 20;
+
+    /// A budget of `limit` bytes.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self(Arc::new(Shared {
+            limit,
+            used: AtomicUsize::new(0),
+            connections: AtomicUsize::new(0),
+            hosts: Mutex::default(),
+        }))
+    }
+
+    /// The limit in bytes.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.0.limit
+    }
+
+    /// How many bytes are held.
+    #[must_use]
+    pub fn used(&self) -> usize {
+        self.0.used.load(Relaxed)
+    }
+
+    /// How many bytes are left.
+    fn free(&self) -> usize {
+        self.limit().saturating_sub(self.used())
+    }
+
+    /// Whether there is little left, so that those that hold much and whose peers take nothing are
+    /// closed.
+    pub(crate) fn is_short(&self) -> bool {
+        self.used() > self.limit() / 2
+    }
+
+    /// Whether more is held than may be, because peers send all that they were promised.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.used() > self.limit()
+    }
+
+    /// Whether there is room for another connection with `address`: all of them together may take
+    /// three quarters of the budget by their mere existence, and those of one address half of it.
+    #[must_use]
+    pub fn admits(&self, address: IpAddr) -> bool {
+        let cost = |connections: &AtomicUsize| {
+            connections.load(Relaxed).saturating_add(1).saturating_mul(CONNECTION_COST)
+        };
+        let hosts = lock(&self.0.hosts);
+        let of_host = hosts.get(&host_of(address)).map_or(0, |host| cost(&host.connections));
+        cost(&self.0.connections) <= self.limit() / 4 * 3 && of_host <= self.limit() / 2
+    }
+
+    /// What a connection that is opened now may hold.
+    pub(crate) fn allowance_of_new(&self) -> usize {
+        self.free() / CONNECTION_SHARE
+    }
+
+    /// An account for a connection with `address`.
+    #[must_use]
+    pub fn open(&self, address: IpAddr) -> MemoryAccount {
+        let address = host_of(address);
+        let mut hosts = lock(&self.0.hosts);
+        let host = hosts.entry(address).or_default().clone();
+        // Under the lock, because a host without connections is removed.
+        host.connections.fetch_add(1, Relaxed);
+        drop(hosts);
+        self.0.connections.fetch_add(1, Relaxed);
+        MemoryAccount { budget: self.clone(), address, host, held: 0 }
+    }
+}
+
+/// What one connection holds of a [`MemoryBudget`]. It is given back when this is dropped.
+#[derive(Debug)]
+pub struct MemoryAccount {
+    budget: MemoryBudget,
+    address: IpAddr,
+    host: Arc<Host>,
+    held: usize,
+}
+
+impl MemoryAccount {
+    /// Reports that the connection holds so many bytes now.
+    pub fn set(&mut self, bytes: usize) {
+        let before = std::mem::replace(&mut self.held, bytes);
+        for sum in [&self.budget.0.used, &self.host.used] {
+            // Each account takes away only what it added, so that no sum falls below zero.
+            if bytes >= before {
+                sum.fetch_add(bytes - before, Relaxed);
+            } else {
+                sum.fetch_sub(before - bytes, Relaxed);
+            }
+        }
+    }
+
+    /// The budget that it belongs to.
+    #[must_use]
+    pub fn budget(&self) -> &MemoryBudget {
+        &self.budget
+    }
+
+    /// How many bytes the connection reported.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// How many bytes the connection may hold: a quarter of what is free, and no more than is left of
+    /// what its address may hold, or an equal part of that.
+    #[must_use]
+    pub fn allowance(&self) -> usize {
+        let free = self.budget.free();
+        let all = free.saturating_mul(ADDRESS_FACTOR);
+        let others = self.host.used.load(Relaxed).saturating_sub(self.held);
+        let equal = all / self.host.connections.load(Relaxed).max(1);
+        (free / CONNECTION_SHARE).min(all.saturating_sub(others).max(equal))
+    }
+}
+
+impl Drop for MemoryAccount {
+    fn drop(&mut self) {
+        self.set(0);
+        self.budget.0.connections.fetch_sub(1, Relaxed);
+        let mut hosts = lock(&self.budget.0.hosts);
+        if self.host.connections.fetch_sub(1, Relaxed) == 1 {
+            hosts.remove(&self.address);
+            if hosts.capacity() > 4 * hosts.len() + 64 {
+                hosts.shrink_to_fit();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    const LIMIT: usize = 128 << 20;
+
+    fn address(n: u32) -> IpAddr {
+        Ipv4Addr::from_bits(n).into()
+    }
+
+    /// Lets all approach what they may hold until nothing changes; returns what each holds then.
+    fn settle(accounts: &mut [MemoryAccount]) -> Vec<usize> {
+        for _ in 0..2_000 {
+            for account in &mut *accounts {
+                account.set((7 * account.held() + account.allowance()) / 8);
+            }
+        }
+        accounts.iter().map(MemoryAccount::held).collect()
+    }
+
+    #[test]
+    fn what_one_may_hold_shrinks_as_the_whole_fills() {
+        for count in [1, 10, 1_000] {
+            let budget = MemoryBudget::new(LIMIT);
+            let mut accounts: Vec<_> = (0..count).map(|n| budget.open(address(n))).collect();
+            let held = settle(&mut accounts);
+            let fair = LIMIT / (CONNECTION_SHARE + count as usize);
+            assert!(held.iter().all(|bytes| *bytes <= 2 * fair + 1_000), "{count}: {held:?}");
+            assert!(budget.used() < LIMIT);
+            let newcomer = budget.open(address(u32::MAX)).allowance();
+            assert!(newcomer >= fair / 2, "{count}: {newcomer} of {fair}");
+        }
+    }
+
+    #[test]
+    fn one_address_leaves_a_third_to_the_others() {
+        let budget = MemoryBudget::new(LIMIT);
+        let mut accounts: Vec<_> = (0..1_000).map(|_| budget.open(address(1))).collect();
+        settle(&mut accounts);
+        assert!(budget.used() <= LIMIT / 3 * 2 + LIMIT / 100, "{}", budget.used());
+        assert!(budget.open(address(2)).allowance() >= LIMIT / 13);
+        assert!(budget.open(address(1)).allowance() >= LIMIT / 3 * 2 / 1_100);
+    }
+
+    #[test]
+    fn what_is_closed_leaves_nothing_behind() {
+        let budget = MemoryBudget::new(LIMIT);
+        let mut accounts: Vec<_> = (0..1_000).map(|n| budget.open(address(n))).collect();
+        settle(&mut accounts);
+        drop(accounts);
+        assert_eq!((budget.used(), budget.0.connections.load(Relaxed)), (0, 0));
+        assert!(lock(&budget.0.hosts).capacity() <= 128);
+    }
+
+    #[test]
+    fn mere_existence_does_not_fill_the_budget() {
+        let budget = MemoryBudget::new(LIMIT);
+        let mut accounts = Vec::new();
+        while budget.admits(address(1)) {
+            accounts.push(budget.open(address(1)));
+        }
+        assert_eq!(accounts.len(), LIMIT / 2 / CONNECTION_COST);
+        while budget.admits(address(2)) {
+            accounts.push(budget.open(address(2)));
+        }
+        assert_eq!(accounts.len(), LIMIT / 4 * 3 / CONNECTION_COST);
+    }
+
+    #[test]
+    fn all_addresses_of_an_ipv6_network_are_one_host() {
+        let budget = MemoryBudget::new(LIMIT);
+        let _one = budget.open("2001:db8::1".parse().unwrap());
+        let _other = budget.open("2001:db8::2:1".parse().unwrap());
+        let _mapped = budget.open("::ffff:192.0.2.1".parse().unwrap());
+        let _plain = budget.open("192.0.2.1".parse().unwrap());
+        assert_eq!(lock(&budget.0.hosts).len(), 2);
+    }
+}

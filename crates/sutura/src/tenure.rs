@@ -1,0 +1,215 @@
+//! What a connection holds of the memory of the process, and whether it may go on holding it.
+
+use crate::budget::MemoryAccount;
+use crate::connection::State;
+use std::time::{Duration, Instant};
+
+/// How often a driver looks after its connections while memory is short.
+pub(crate) const TEND_INTERVAL: Duration = Duration::from_millis(250);
+/// A connection whose peer has taken nothing for so long may be closed when memory is short. No outage of
+/// 25 s is as long, with the probe timeout after it.
+const STALL: Duration = Duration::from_secs(30);
+/// A peer takes nothing if it takes less than this part of what is held in that time.
+const LEAST_PART: u64 = 64;
+/// Until its next turn a connection may write no more than so many times what it holds, and
+/// [`HEADROOM`]: many that were lent their share when all was free could take more than there is at once.
+const MAX_GROWTH: usize = 3;
+/// Bytes that every connection may write until its next turn, within its share. One half is what streams
+/// share, into which the largest message has to fit.
+const HEADROOM: usize = 8 << 20;
+/// Who holds less data than this is never closed: closing it would gain nothing. Whoever waits for an
+/// event, or keeps a silent tunnel open, holds none.
+const LEAST_DATA: usize = 16 * 1024;
+
+/// What a connection holds, in bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Holding {
+    total: usize,
+    /// Data that waits for the peer to take it, or to send what is missing of it.
+    data: usize,
+    /// What the peer has sent of it.
+    sent_by_peer: usize,
+    /// Data that has left so far.
+    taken: u64,
+}
+
+/// The order in which connections are closed: the greatest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Urgency(usize);
+
+/// The account of a connection, and for how long its peer has taken nothing.
+#[derive(Debug)]
+pub(crate) struct Tenure {
+    account: MemoryAccount,
+    holding: Holding,
+    /// When the peer was last seen to take a fair part of what is held, and how much it had taken then.
+    since: Instant,
+    taken: u64,
+    /// What the connection was last told that it may hold.
+    lent: usize,
+    /// What it held then.
+    known: usize,
+    /// Whether more memory would let the connection do more.
+    waits: bool,
+    evicted: bool,
+}
+
+impl Tenure {
+    pub(crate) fn new(account: MemoryAccount, now: Instant) -> Self {
+        let holding = Holding::default();
+        Self {
+            account,
+            holding,
+            since: now,
+            taken: 0,
+            lent: 0,
+            known: 0,
+            waits: false,
+            evicted: false,
+        }
+    }
+
+    /// Reports what the connection holds, and tells it what it may hold. Returns whether it needs to be
+    /// looked after.
+    pub(crate) fn report(&mut self, now: Instant, state: &mut State) -> bool {
+        if self.evicted {
+            return false;
+        }
+        let memory = state.quic.memory();
+        let holding = Holding {
+            total: memory.total() + state.memory_of_requests(),
+            data: memory.send + memory.receive + memory.coding + memory.datagrams,
+            sent_by_peer: memory.sent_by_peer(),
+            taken: state.quic.taken(),
+        };
+        let allowance = self.note(now, holding);
+        // A connection that is far from what it may hold need not be told of every little change.
+        let is_near = holding.total > self.lent / 4 || holding.total > self.known / 8 * 9;
+        if is_near || allowance.abs_diff(self.lent) > self.lent / 8 {
+            (self.lent, self.known) = (allowance, holding.total);
+            state.set_allowance(allowance, holding.total.saturating_mul(MAX_GROWTH) + HEADROOM);
+        }
+        self.waits || self.is_short()
+    }
+
+    /// Notes what the connection holds; returns what it may hold.
+    fn note(&mut self, now: Instant, holding: Holding) -> usize {
+        self.account.set(holding.total);
+        self.holding = holding;
+        let part = holding.data as u64 / LEAST_PART;
+        if holding.data < LEAST_DATA || holding.taken.saturating_sub(self.taken) > part {
+            (self.since, self.taken) = (now, holding.taken);
+        }
+        let allowance = self.account.allowance();
+        self.waits = holding.total > allowance / 2;
+        allowance
+    }
+
+    /// Whether the connection waits for others to give memory back.
+    pub(crate) fn waits(&self) -> bool {
+        self.waits && !self.evicted
+    }
+
+    /// Whether memory is short.
+    pub(crate) fn is_short(&self) -> bool {
+        self.account.budget().is_short()
+    }
+
+    /// How urgent it is to close the connection, if that must be.
+    ///
+    /// Of what this end sends, no more is held than is allowed. But a peer can send all that it was once
+    /// promised, so that those that did go first if more is held than may be.
+    pub(crate) fn urgency(&self, now: Instant) -> Option<Urgency> {
+        let Holding { data, sent_by_peer, .. } = self.holding;
+        if self.evicted || data < LEAST_DATA {
+            return None;
+        }
+        let budget = self.account.budget();
+        if budget.is_exceeded() && sent_by_peer > self.account.allowance().max(LEAST_DATA) {
+            return Some(Urgency(usize::MAX / 2 + sent_by_peer));
+        }
+        let stalls = now.saturating_duration_since(self.since) >= STALL;
+        (stalls && budget.is_short()).then_some(Urgency(data))
+    }
+
+    /// The connection is being closed: what it holds will soon be free.
+    pub(crate) fn evict(&mut self) {
+        self.evicted = true;
+        self.account.set(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::MemoryBudget;
+
+    const MIB: usize = 1 << 20;
+
+    fn after(start: Instant, seconds: u64) -> Instant {
+        start + Duration::from_secs(seconds)
+    }
+
+    fn holding(data: usize, taken: u64) -> Holding {
+        Holding { total: data, data, sent_by_peer: 0, taken }
+    }
+
+    #[test]
+    fn who_takes_nothing_is_closed_when_memory_is_short_and_nobody_else() {
+        let budget = MemoryBudget::new(16 * MIB);
+        let start = Instant::now();
+        let tenure = || Tenure::new(budget.open([192, 0, 2, 1].into()), start);
+        let (mut stalled, mut slow, mut poll) = (tenure(), tenure(), tenure());
+        stalled.note(start, holding(4 * MIB, 0));
+        slow.note(start, holding(4 * MIB, 0));
+        poll.note(start, Holding { total: 500_000, ..Holding::default() });
+        assert!(stalled.is_short());
+        for seconds in (0..3_600).step_by(10) {
+            let now = after(start, seconds);
+            // A modem's speed.
+            slow.note(now, holding(4 * MIB, seconds * 4_000));
+            poll.note(now, Holding { total: 500_000, ..Holding::default() });
+            stalled.note(now, holding(4 * MIB, 0));
+            assert_eq!((slow.urgency(now), poll.urgency(now)), (None, None));
+            assert_eq!(stalled.urgency(now).is_some(), seconds >= 30, "an outage of 25 s is none");
+        }
+        let now = after(start, 3_600);
+        stalled.evict();
+        assert_eq!((stalled.urgency(now), stalled.waits()), (None, false));
+        assert!(!poll.is_short(), "what it held counts no more");
+    }
+
+    #[test]
+    fn nobody_is_closed_while_there_is_enough() {
+        let budget = MemoryBudget::new(16 * MIB);
+        let start = Instant::now();
+        let mut tenure = Tenure::new(budget.open([192, 0, 2, 1].into()), start);
+        tenure.note(start, holding(7 * MIB, 0));
+        assert_eq!(tenure.urgency(after(start, 3_600)), None);
+    }
+
+    #[test]
+    fn peers_that_send_all_they_were_promised_go_first_when_it_is_too_much() {
+        let budget = MemoryBudget::new(16 * MIB);
+        let start = Instant::now();
+        let open = |n| Tenure::new(budget.open([192, 0, 2, n].into()), start);
+        let mut reader = open(0);
+        reader.note(start, holding(4 * MIB, 0));
+        let mut senders: Vec<_> = (1..8).map(open).collect();
+        for sender in &mut senders {
+            let data = 2 * MIB;
+            sender.note(start, Holding { total: data, data, sent_by_peer: data, taken: 0 });
+        }
+        let now = after(start, 1);
+        assert!(budget.is_exceeded());
+        assert_eq!(reader.urgency(now), None, "it may be in an outage");
+        let mut closed = 0;
+        for sender in &mut senders {
+            if sender.urgency(now).is_some() {
+                sender.evict();
+                closed += 1;
+            }
+        }
+        assert_eq!((closed, budget.used()), (1, 16 * MIB));
+    }
+}

@@ -227,7 +227,7 @@ impl Endpoint {
         }
         let mut entry = Entry::new(&[local_cid]);
         entry.server_name = Some(server_name.to_owned());
-        Ok((self.register(entry), Box::new(connection)))
+        Ok((self.register(entry), connection))
     }
 
     fn describe(

@@ -268,7 +268,7 @@ impl Connection {
         new: NewConnection,
         crypto: ClientCrypto,
         server_name: &str,
-    ) -> Result<Self, ConnectError> {
+    ) -> Result<Box<Self>, ConnectError> {
         let remote_cid = new.original_dcid;
         let keys = crypto.initial_keys(new.version.number(), &new.original_dcid)?;
         let negotiation = Negotiation::client(new.version, &new.versions, new.extensions);
@@ -288,7 +288,7 @@ impl Connection {
         new: NewConnection,
         crypto: &ServerCrypto,
         opening: Opening,
-    ) -> Result<Self, ConnectError> {
+    ) -> Result<Box<Self>, ConnectError> {
         let Opening { remote_cid, initial_dcid, retry_source, validated, new_token } = opening;
         let version = new.version.number();
         let keys = crypto.initial_keys(version, &initial_dcid)?;
@@ -300,6 +300,7 @@ impl Connection {
         Ok(connection)
     }
 
+    /// It is boxed here, because it is some kilobytes long, and is handed on several times.
     fn new(
         new: NewConnection,
         negotiation: Negotiation,
@@ -307,7 +308,7 @@ impl Connection {
         retry_source: Option<ConnectionId>,
         initial_keys: Keys,
         start: impl FnOnce(Vec<u8>) -> Result<Box<dyn Session>, StartError>,
-    ) -> Result<Self, ConnectError> {
+    ) -> Result<Box<Self>, ConnectError> {
         let mut rng = StdRng::from_seed(new.seed);
         let Introduction { parameters: local, local_cids, endpoint_events } =
             new.introduction(retry_source, &mut rng);
@@ -323,7 +324,7 @@ impl Connection {
         let streams = new_streams(&config, side);
         let reaction = config.loss_reaction.build();
         let buffer = config.datagram_send_buffer;
-        Ok(Self {
+        Ok(Box::new(Self {
             side,
             state: State::Handshaking,
             handshake: Handshake::new(session, local, local_cid, original_dcid),
@@ -364,7 +365,7 @@ impl Connection {
             scratch: Scratch::default(),
             rng,
             config,
-        })
+        }))
     }
 
     /// Which end this is.

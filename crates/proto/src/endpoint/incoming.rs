@@ -80,7 +80,7 @@ impl Endpoint {
         if connection.is_none() {
             self.remove(handle);
         }
-        connection.map(Box::new)
+        connection
     }
 
     fn open(
@@ -88,7 +88,7 @@ impl Endpoint {
         now: Instant,
         incoming: &Incoming,
         allowance: Option<usize>,
-    ) -> Option<Connection> {
+    ) -> Option<Box<Connection>> {
         let Incoming { handle, opener, original_dcid, validated, .. } = *incoming;
         let Opener { remote, version, dcid, scid, retried } = opener;
         let server = self.server.clone()?;

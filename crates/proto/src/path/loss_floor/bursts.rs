@@ -83,6 +83,10 @@ impl Gaps {
     /// The mean of the time `T` by Bayes' rule, its values being equally likely at first; zero if
     /// losses do not come in bursts. `share` of all packets are lost.
     fn time(&self, share: f64) -> Duration {
+        // As with each new path, and then all that follows would come to the same.
+        if self.bins().next().is_none() {
+            return Duration::ZERO;
+        }
         let share = share.clamp(LEAST_SHARE, 0.5);
         let (mut weights, mut times) = (0.0, 0.0);
         for log in (0..TIMES).map(f64::from) {

@@ -1,0 +1,113 @@
+//! Counting.
+
+use crate::table::{Counts, Line};
+use allocation_counter::{AllocationInfo, measure};
+use std::cell::Cell;
+use std::process::{Command, Stdio};
+use sutura_guard::{Error, Kind, ROWS, Row};
+
+thread_local! {
+    static COUNTED: Cell<AllocationInfo> = const { Cell::new(NOTHING) };
+}
+
+const NOTHING: AllocationInfo = AllocationInfo {
+    count_total: 0,
+    count_current: 0,
+    count_max: 0,
+    bytes_total: 0,
+    bytes_current: 0,
+    bytes_max: 0,
+};
+
+fn gauge(work: &mut dyn FnMut()) {
+    let info = measure(work);
+    let mut counted = COUNTED.get();
+    counted += info;
+    COUNTED.set(counted);
+}
+
+/// Counts everything.
+pub fn rows() -> Result<Vec<Line>, Error> {
+    let row = |(number, row): (usize, &Row)| {
+        COUNTED.set(NOTHING);
+        let times = row.run(gauge).map_err(|error| format!("{}: {error}", row.name))?;
+        let info = COUNTED.get();
+        let each = |total: u64| total as f64 / times as f64;
+        let counts = match row.kind {
+            Kind::Work => Counts {
+                instructions: Some(each(instructions(number)?)),
+                allocations: Some(each(info.count_total)),
+                allocated: Some(each(info.bytes_total)),
+                held: None,
+            },
+            Kind::State => Counts { held: Some(info.bytes_current as f64), ..Counts::default() },
+        };
+        Ok(Line { name: row.name.to_owned(), counts })
+    };
+    ROWS.iter().enumerate().map(row).collect()
+}
+
+/// What the figures depend on besides the sources: the compiler, the target, the C library with its
+/// allocator and copies, and the processor that valgrind pretends to be.
+pub fn toolchain() -> Result<String, Error> {
+    let rustc = output(Command::new("rustc").arg("-vV"))?;
+    let version = rustc.lines().next().unwrap_or_default();
+    let host = rustc.lines().find_map(|line| line.strip_prefix("host: ")).unwrap_or_default();
+    let libc = output(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
+    let valgrind = output(Command::new("valgrind").arg("--version"))?;
+    Ok(format!("{version}, {host}, {}, {}, {}", vectors(), libc.trim(), valgrind.trim()))
+}
+
+/// Which of their variants the codes and the C library choose on this processor.
+fn vectors() -> &'static str {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        return "with AVX2";
+    }
+    "without AVX2"
+}
+
+fn output(command: &mut Command) -> Result<String, Error> {
+    let output = command.stderr(Stdio::inherit()).output();
+    let failed = |what: String| format!("{}: {what}", command_name(command));
+    let output = output.map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        return Err(failed(output.status.to_string()).into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+fn command_name(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// Has callgrind count the instructions of a row. What it writes stays beside the build, by the number of
+/// the row, for `callgrind_annotate`.
+fn instructions(number: usize) -> Result<u64, Error> {
+    let scene = std::env::current_exe()?.with_file_name("scene");
+    if !scene.try_exists()? {
+        let scene = scene.display();
+        return Err(
+            format!("{scene} is missing: `cargo build` builds it, `cargo run` does not").into()
+        );
+    }
+    let folder = scene.with_file_name("guard-callgrind");
+    std::fs::create_dir_all(&folder)?;
+    let file = folder.join(number.to_string());
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--quiet", "--tool=callgrind", "--toggle-collect=*measured_by_callgrind*"]);
+    valgrind.arg(format!("--callgrind-out-file={}", file.display()));
+    valgrind.arg(scene).arg(number.to_string());
+    // The environment is on the stack, and moves what is below it.
+    valgrind.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    output(&mut valgrind)?;
+    total(&std::fs::read_to_string(&file)?)
+        .ok_or_else(|| format!("callgrind counted nothing: {}", file.display()).into())
+}
+
+/// The instructions in a file of callgrind's.
+fn total(profile: &str) -> Option<u64> {
+    let line = profile.lines().find_map(|line| line.strip_prefix("totals: "))?;
+    line.trim().parse().ok().filter(|total| *total > 0)
+}

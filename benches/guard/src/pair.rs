@@ -1,0 +1,238 @@
+//! A client and a server on a link in memory, in virtual time.
+
+use crate::Error;
+use crate::gauge::Meter;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
+use sutura_proto::{
+    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Endpoint, Event, ServerConfig, Side,
+    TransportConfig,
+};
+
+/// How long a datagram takes.
+const LATENCY: Duration = Duration::from_millis(10);
+/// How many datagrams are built at a time, as the async layer does with GSO.
+const BATCH: usize = 10;
+const PROTOCOL: &[u8] = sutura_h3::ALPN;
+
+/// One end.
+#[derive(Debug)]
+pub struct End {
+    endpoint: Endpoint,
+    address: SocketAddr,
+    handle: Option<ConnectionHandle>,
+    connection: Option<Box<Connection>>,
+    /// What happened to the connection and was not looked at.
+    events: VecDeque<Event>,
+    /// Where datagrams are built.
+    buffer: Vec<u8>,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// How often a timer was due.
+    pub expired: u64,
+}
+
+impl End {
+    fn new(address: SocketAddr, server: Option<Arc<ServerConfig>>, seed: u8) -> Self {
+        Self {
+            endpoint: Endpoint::new(Arc::default(), server, [seed; 32]),
+            address,
+            handle: None,
+            connection: None,
+            // Room for all that happens at once, so that the guard's own memory is not counted.
+            events: VecDeque::with_capacity(4096),
+            buffer: Vec::with_capacity(1 << 16),
+            sent: 0,
+            expired: 0,
+        }
+    }
+
+    /// The connection.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn connection(&mut self) -> Result<&mut Connection, Error> {
+        self.connection.as_deref_mut().ok_or_else(|| "there is no connection".into())
+    }
+
+    /// The next event of the connection.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Builds the next datagrams, and returns the size of all but the last.
+    fn transmit(&mut self, now: Instant) -> usize {
+        let Some(connection) = &mut self.connection else { return 0 };
+        self.buffer.clear();
+        connection
+            .poll_transmit(now, BATCH, &mut self.buffer)
+            .map_or(0, |transmit| transmit.segment_size.unwrap_or(transmit.size))
+    }
+
+    fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+        if let DatagramEvent::NewConnection(incoming) = self.endpoint.handle(now, from, datagram) {
+            self.handle = Some(incoming.handle());
+            self.connection = self.endpoint.accept(now, incoming);
+        }
+        if let Some(connection) = &mut self.connection {
+            connection.handle_datagram(now, from, None, datagram);
+        }
+        self.settle();
+    }
+
+    /// Fires the timers that are due.
+    fn expire(&mut self, now: Instant) {
+        self.expired += 1;
+        if let Some(connection) = &mut self.connection {
+            connection.handle_timeout(now);
+        }
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        let (Some(connection), Some(handle)) = (&mut self.connection, self.handle) else { return };
+        while let Some(event) = connection.poll_endpoint_event() {
+            self.endpoint.handle_event(handle, event);
+        }
+        while let Some(event) = connection.poll_event() {
+            self.events.push_back(event);
+        }
+    }
+
+    fn timeout(&self) -> Option<Instant> {
+        self.connection.as_ref()?.poll_timeout()
+    }
+}
+
+/// The other side.
+fn other(side: Side) -> Side {
+    match side {
+        Side::Client => Side::Server,
+        Side::Server => Side::Client,
+    }
+}
+
+/// A datagram on its way.
+#[derive(Debug)]
+struct Flying {
+    to: Side,
+    arrives: Instant,
+    datagram: Vec<u8>,
+}
+
+/// Both ends and what is between them.
+#[derive(Debug)]
+pub struct Pair {
+    pub client: End,
+    pub server: End,
+    pub now: Instant,
+    pub meter: Meter,
+    /// In the order of arrival, since all take equally long.
+    wire: VecDeque<Flying>,
+    /// Whether datagrams arrive that are sent from now on.
+    pub connected: bool,
+}
+
+impl Pair {
+    /// A client that has begun to connect. The same each time, except for the time.
+    ///
+    /// # Errors
+    /// The client cannot connect.
+    pub fn new(transport: &TransportConfig, meter: Meter) -> Result<Self, Error> {
+        let transport = Arc::new(transport.clone());
+        let crypto = Arc::new(NullServerConfig::new(vec![PROTOCOL.to_vec()]));
+        let config = Arc::new(ServerConfig { crypto, transport: transport.clone() });
+        let crypto = Arc::new(NullClientConfig::new(vec![PROTOCOL.to_vec()]));
+        let config_of_client = ClientConfig { crypto, transport };
+        let mut client = End::new(([192, 0, 2, 1], 40_000).into(), None, 1);
+        let server = End::new(([192, 0, 2, 2], 443).into(), Some(config), 2);
+        let now = Instant::now();
+        let to = server.address;
+        let made = meter.run(Side::Client, || {
+            Some(client.endpoint.connect(now, config_of_client, to, "example.org"))
+        });
+        let (handle, connection) = made.ok_or("the client was not started")??;
+        (client.handle, client.connection) = (Some(handle), Some(connection));
+        Ok(Self { client, server, now, meter, wire: VecDeque::new(), connected: true })
+    }
+
+    /// A side.
+    pub fn end(&mut self, side: Side) -> &mut End {
+        match side {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        }
+    }
+
+    /// Does work on the connection of a side.
+    ///
+    /// # Errors
+    /// There is no connection, or those of the work.
+    pub fn work<R>(
+        &mut self,
+        side: Side,
+        work: impl FnOnce(&mut Connection) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let meter = self.meter;
+        let connection = self.end(side).connection()?;
+        meter.run(side, || Some(work(connection))).ok_or("no work was done")?
+    }
+
+    /// Has a side send all that it may send now.
+    pub fn transmit(&mut self, side: Side) {
+        let (now, meter, connected) = (self.now, self.meter, self.connected);
+        loop {
+            let end = self.end(side);
+            let size = meter.run(side, || end.transmit(now));
+            if size == 0 {
+                return;
+            }
+            let datagrams: Vec<Vec<u8>> = end.buffer.chunks(size).map(<[u8]>::to_vec).collect();
+            end.sent += datagrams.len() as u64;
+            if connected {
+                let to = other(side);
+                let arrives = now + LATENCY;
+                let flying = |datagram| Flying { to, arrives, datagram };
+                self.wire.extend(datagrams.into_iter().map(flying));
+            }
+        }
+    }
+
+    /// When something happens next.
+    pub fn next(&self) -> Option<Instant> {
+        let arrival = self.wire.front().map(|flying| flying.arrives);
+        [arrival, self.client.timeout(), self.server.timeout()].into_iter().flatten().min()
+    }
+
+    /// Both ends send what they may, and then what happens next happens, if that is not after `end`.
+    /// Returns whether anything did.
+    pub fn step(&mut self, end: Instant) -> bool {
+        self.transmit(Side::Client);
+        self.transmit(Side::Server);
+        let Some(now) = self.next().filter(|next| *next <= end) else { return false };
+        self.now = self.now.max(now);
+        let (now, meter) = (self.now, self.meter);
+        while let Some(mut flying) = self.wire.pop_front_if(|flying| flying.arrives <= now) {
+            let from = self.end(other(flying.to)).address;
+            let end = self.end(flying.to);
+            meter.run(flying.to, || end.receive(now, from, &mut flying.datagram));
+        }
+        for side in [Side::Client, Side::Server] {
+            let end = self.end(side);
+            if end.timeout().is_some_and(|at| at <= now) {
+                meter.run(side, || end.expire(now));
+            }
+        }
+        true
+    }
+
+    /// Lets time pass.
+    pub fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.step(end) {}
+        self.now = end;
+    }
+}

@@ -1,0 +1,226 @@
+//! What is measured.
+
+use crate::Error;
+use crate::gauge::{Gauge, Meter};
+use crate::pair::Pair;
+use crate::web::Web;
+use std::time::Duration;
+use sutura_proto::{Dir, Protection, Read, Side, TransportConfig};
+
+/// After this long, nothing of a handshake or a transfer is left to do.
+const REST: Duration = Duration::from_secs(5);
+
+/// What is counted in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// What work costs.
+    Work,
+    /// What is held in memory afterwards.
+    State,
+}
+
+/// One thing that is measured, at one side.
+#[derive(Debug)]
+pub struct Row {
+    /// What, and at which side.
+    pub name: &'static str,
+    side: Side,
+    /// What is counted.
+    pub kind: Kind,
+    scene: fn(Meter) -> Result<u64, Error>,
+}
+
+impl Row {
+    const fn work(name: &'static str, side: Side, scene: fn(Meter) -> Result<u64, Error>) -> Self {
+        Self { name, side, kind: Kind::Work, scene }
+    }
+
+    const fn state(name: &'static str, side: Side, scene: fn(Meter) -> Result<u64, Error>) -> Self {
+        Self { name, side, kind: Kind::State, scene }
+    }
+
+    /// Plays the scene, measures the work of its side, and returns how many times what is measured was
+    /// done.
+    ///
+    /// # Errors
+    /// The scene does not come to its end.
+    pub fn run(&self, gauge: Gauge) -> Result<u64, Error> {
+        (self.scene)(Meter::new(self.side, gauge))
+    }
+}
+
+/// All rows. Their names are those of the table.
+pub const ROWS: &[Row] = &[
+    Row::work("handshake at the client", Side::Client, handshake),
+    Row::work("handshake at the server", Side::Server, handshake),
+    Row::work("request alone at the client", Side::Client, |meter| requests(meter, 1)),
+    Row::work("request alone at the server", Side::Server, |meter| requests(meter, 1)),
+    Row::work("request among 100 at the client", Side::Client, |meter| requests(meter, 100)),
+    Row::work("request among 100 at the server", Side::Server, |meter| requests(meter, 100)),
+    Row::work("bulk packet sent", Side::Client, |meter| bulk(meter, None)),
+    Row::work("bulk packet received", Side::Server, |meter| bulk(meter, None)),
+    Row::work("protected bulk packet sent", Side::Client, |meter| bulk(meter, protection())),
+    Row::work("protected bulk packet received", Side::Server, |meter| bulk(meter, protection())),
+    Row::work("look with nothing to do", Side::Client, looks),
+    Row::work("probe timeout", Side::Client, probes),
+    Row::state("half-open connection at the server", Side::Server, half_open),
+    Row::state("idle connection at the client", Side::Client, idle),
+    Row::state("idle connection at the server", Side::Server, idle),
+    Row::state("idle connection with HTTP/3 at the client", Side::Client, idle_web),
+    Row::state("idle connection with HTTP/3 at the server", Side::Server, idle_web),
+];
+
+/// A repair symbol where the application has nothing more to send: each packet is a source symbol.
+fn protection() -> Option<Protection> {
+    Some(Protection::tail(1, Duration::ZERO))
+}
+
+/// A pair after its handshake, and the meter switched off.
+fn connected(transport: &TransportConfig, mut meter: Meter) -> Result<Pair, Error> {
+    meter.switch(false);
+    let mut pair = Pair::new(transport, meter)?;
+    pair.pass(REST);
+    Ok(pair)
+}
+
+/// Handshakes, up to the moment when nothing is left to do.
+fn handshake(meter: Meter) -> Result<u64, Error> {
+    const HANDSHAKES: u64 = 20;
+    let transport = TransportConfig::default();
+    for _ in 0..HANDSHAKES {
+        let mut pair = Pair::new(&transport, meter)?;
+        pair.pass(REST);
+        for side in [Side::Client, Side::Server] {
+            if pair.end(side).connection()?.is_handshaking() {
+                return Err("a handshake does not end".into());
+            }
+        }
+    }
+    Ok(HANDSHAKES)
+}
+
+/// Requests with answers of 1 kB, so many at a time, on a connection that has had some. Each round goes
+/// on until all is acknowledged.
+fn requests(meter: Meter, at_once: usize) -> Result<u64, Error> {
+    const REQUESTS: usize = 400;
+    // The limit is raised by some streams at once, and is a little less than it might be in between.
+    let max_concurrent_bidi_streams = 100.max(2 * at_once as u64);
+    let transport = TransportConfig { max_concurrent_bidi_streams, ..TransportConfig::default() };
+    let mut web = Web::new(connected(&transport, meter)?);
+    let rounds = REQUESTS / at_once;
+    for round in 0..2 * rounds {
+        // The first half is practice.
+        web.pair.meter.switch(round >= rounds);
+        web.ask(at_once)?;
+        web.pass(REST)?;
+    }
+    Ok(REQUESTS as u64)
+}
+
+/// A packet of a long stream without losses. To the sender counts the handling of acknowledgements, to
+/// the receiver that it sends them.
+fn bulk(meter: Meter, protection: Option<Protection>) -> Result<u64, Error> {
+    const BYTES: usize = 4 << 20;
+    const PRACTICE: usize = 1 << 20;
+    let mut pair = connected(&TransportConfig::default(), meter)?;
+    let stream = pair.work(Side::Client, |connection| {
+        let stream = connection.open(Dir::Uni).ok_or("no stream may be opened")?;
+        connection.send_stream(stream).protect(protection)?;
+        Ok(stream)
+    })?;
+    let (mut written, mut read, mut sent) = (0, 0, 0);
+    let end = pair.now + 100 * REST;
+    let data = vec![7; 1 << 16];
+    let mut buffer = vec![0; 1 << 16];
+    while read < BYTES {
+        if read >= PRACTICE && sent == 0 {
+            sent = pair.client.sent;
+            pair.meter.switch(true);
+        }
+        written += pair.work(Side::Client, |connection| {
+            // What does not fit now is written later.
+            let room = data.len().min(BYTES - written);
+            Ok(connection.send_stream(stream).write(&data[..room]).unwrap_or(0))
+        })?;
+        if !pair.step(end) {
+            return Err("the stream does not end".into());
+        }
+        while let Some(_event) = pair.server.poll_event() {}
+        while let Some(_event) = pair.client.poll_event() {}
+        read += pair.work(Side::Server, |connection| {
+            let mut bytes = 0;
+            while let Ok(Read::Data(more)) = connection.recv_stream(stream).read(&mut buffer) {
+                bytes += more;
+            }
+            Ok(bytes)
+        })?;
+    }
+    Ok(pair.client.sent - sent)
+}
+
+/// Timers are looked at, and whether there is something to send, and nothing is due.
+fn looks(meter: Meter) -> Result<u64, Error> {
+    const LOOKS: u64 = 1000;
+    let mut pair = connected(&TransportConfig::default(), meter)?;
+    pair.meter.switch(true);
+    let now = pair.now;
+    let mut out = Vec::with_capacity(1 << 16);
+    for _ in 0..LOOKS {
+        pair.work(Side::Client, |connection| {
+            connection.handle_timeout(now);
+            if connection.poll_transmit(now, 1, &mut out).is_some() {
+                return Err("there was something to send".into());
+            }
+            connection.poll_timeout().map(drop).ok_or_else(|| "no timer is set".into())
+        })?;
+    }
+    Ok(LOOKS)
+}
+
+/// A timer that is due, and the probes that it has sent.
+fn probes(meter: Meter) -> Result<u64, Error> {
+    const PROBES: u64 = 20;
+    let transport = TransportConfig { max_idle_timeout: None, ..TransportConfig::default() };
+    let mut pair = connected(&transport, meter)?;
+    let stream = pair.client.connection()?.open(Dir::Uni).ok_or("no stream may be opened")?;
+    pair.client.connection()?.send_stream(stream).write(&[7; 5000])?;
+    pair.transmit(Side::Client);
+    pair.connected = false;
+    pair.meter.switch(true);
+    let before = pair.client.expired;
+    while pair.client.expired < before + PROBES {
+        if !pair.step(pair.now + 100 * REST) {
+            return Err("no timer is set".into());
+        }
+    }
+    Ok(PROBES)
+}
+
+/// The server has answered the client's first datagram, and has heard nothing since.
+fn half_open(meter: Meter) -> Result<u64, Error> {
+    let mut pair = Pair::new(&TransportConfig::default(), meter)?;
+    while pair.server.sent == 0 {
+        if !pair.step(pair.now + REST) {
+            return Err("the server does not answer".into());
+        }
+        pair.transmit(Side::Server);
+    }
+    Ok(1)
+}
+
+/// The handshake is over, and nothing else has happened.
+fn idle(meter: Meter) -> Result<u64, Error> {
+    let mut pair = Pair::new(&TransportConfig::default(), meter)?;
+    pair.pass(REST);
+    Ok(1)
+}
+
+/// One request has been answered.
+fn idle_web(meter: Meter) -> Result<u64, Error> {
+    let mut pair = Pair::new(&TransportConfig::default(), meter)?;
+    pair.pass(Duration::from_secs(1));
+    let mut web = Web::new(pair);
+    web.ask(1)?;
+    web.pass(REST)?;
+    Ok(1)
+}

@@ -9,7 +9,9 @@ use sutura_link::LinkConfig;
 use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
 use sutura_proto::{ClientConfig, Connection, ServerConfig, SocketFeatures, TransportConfig};
 use sutura_random::Rng;
-use sutura_sim::{Accept,Clock, Disturbance, Disturbances, Failure, FailureKind, Host, Network, NodeId, TraceLog};
+use sutura_sim::{
+    Accept, Clock, Disturbance, Disturbances, Failure, FailureKind, Host, Network, NodeId, TraceLog,
+};
 
 use super::super::campaign::{disturbances, paths, settings};
 use super::Tally;

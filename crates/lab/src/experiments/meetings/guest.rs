@@ -72,8 +72,7 @@ impl Reading {
         let (begin, rest) = bytes.split_at(begin);
         self.header.extend_from_slice(begin);
         self.at += begin.len() as u64;
-        if let Some(wrong) =
-            self.word(0).and_then(|key| Pattern::new(key).mismatch(self.at, rest))
+        if let Some(wrong) = self.word(0).and_then(|key| Pattern::new(key).mismatch(self.at, rest))
         {
             return Err(AppError(format!("byte {wrong} is wrong")));
         }
@@ -315,12 +314,7 @@ impl Guest {
 }
 
 impl App<Connection> for Guest {
-    fn on_event(
-        &mut self,
-        now: Instant,
-        _: &mut Connection,
-        event: Event,
-    ) -> Result<(), AppError> {
+    fn on_event(&mut self, now: Instant, _: &mut Connection, event: Event) -> Result<(), AppError> {
         if event == Event::Connected {
             self.next.get_or_insert(now);
         }

@@ -52,7 +52,8 @@ fn run(options: &Options) -> Result<Report, Error> {
 }
 
 fn report(first: u64, outcomes: &[Outcome]) -> Report {
-    let failed = outcomes.iter().filter_map(|(case, outcome)| Some((case, outcome.as_ref().err()?)));
+    let failed =
+        outcomes.iter().filter_map(|(case, outcome)| Some((case, outcome.as_ref().err()?)));
     let describe = |(case, error): (&Case, &String)| format!("seed {}: {error}\n{case}", case.seed);
     Report {
         title: "Random meetings".to_owned(),

@@ -9,6 +9,9 @@ pub(crate) const TEND_INTERVAL: Duration = Duration::from_millis(250);
 /// A connection whose peer has taken nothing for so long may be closed when memory is short. No outage of
 /// 25 s is as long, with the probe timeout after it.
 const STALL: Duration = Duration::from_secs(30);
+/// A connection whose peer has taken nothing for so long is lent no more than it holds: more data would only
+/// wait as well.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// A peer takes nothing if it takes less than this part of what is held in that time.
 const LEAST_PART: u64 = 64;
 /// Until its next turn a connection may write no more than so many times what it holds, and
@@ -102,7 +105,8 @@ impl Tenure {
         }
         let allowance = self.account.allowance();
         self.waits = holding.total > allowance / 2;
-        allowance
+        let is_read = now.saturating_duration_since(self.since) < PATIENCE;
+        if is_read { allowance } else { allowance.min(holding.total) }
     }
 
     /// Whether the connection waits for others to give memory back.
@@ -177,6 +181,20 @@ mod tests {
         stalled.evict();
         assert_eq!((stalled.urgency(now), stalled.waits()), (None, false));
         assert!(!poll.is_short(), "what it holds is about to be given back");
+    }
+
+    #[test]
+    fn who_takes_nothing_for_a_while_is_lent_no_more_than_it_holds() {
+        let budget = MemoryBudget::new(16 * MIB);
+        let start = Instant::now();
+        let mut tenure = Tenure::new(budget.open([192, 0, 2, 1].into()), start);
+        for seconds in 0..60 {
+            let lent = tenure.note(after(start, seconds), holding(MIB, 0));
+            assert_eq!(lent > MIB, seconds < PATIENCE.as_secs(), "{seconds}: {lent}");
+        }
+        // It goes on as soon as some of it is taken, and a connection that holds next to nothing may always.
+        assert!(tenure.note(after(start, 60), holding(MIB, MIB as u64)) > MIB);
+        assert!(tenure.note(after(start, 90), holding(LEAST_DATA - 1, MIB as u64)) > MIB);
     }
 
     #[test]

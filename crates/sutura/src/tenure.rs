@@ -9,8 +9,8 @@ pub(crate) const TEND_INTERVAL: Duration = Duration::from_millis(250);
 /// A connection whose peer has taken nothing for so long may be closed when memory is short. No outage of
 /// 25 s is as long, with the probe timeout after it.
 const STALL: Duration = Duration::from_secs(30);
-/// A connection whose peer has taken nothing for so long is lent no more than it holds: more data would only
-/// wait as well.
+/// A connection whose peer has taken nothing at all for so long of what waits for it is lent no more than it
+/// holds: more data would only wait as well.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A peer takes nothing if it takes less than this part of what is held in that time.
 const LEAST_PART: u64 = 64;
@@ -48,6 +48,9 @@ pub(crate) struct Tenure {
     /// When the peer was last seen to take a fair part of what is held, and how much it had taken then.
     since: Instant,
     taken: u64,
+    /// When it was last seen to take anything, or nothing waited for it, and how much it had taken then.
+    moved: Instant,
+    seen: u64,
     /// What the connection was last told that it may hold.
     lent: usize,
     /// What it held then.
@@ -65,6 +68,8 @@ impl Tenure {
             holding,
             since: now,
             taken: 0,
+            moved: now,
+            seen: 0,
             lent: 0,
             known: 0,
             waits: false,
@@ -103,9 +108,12 @@ impl Tenure {
         if holding.data < LEAST_DATA || holding.taken.saturating_sub(self.taken) > part {
             (self.since, self.taken) = (now, holding.taken);
         }
+        if holding.data == 0 || holding.taken > self.seen {
+            (self.moved, self.seen) = (now, holding.taken);
+        }
         let allowance = self.account.allowance();
         self.waits = holding.total > allowance / 2;
-        let is_read = now.saturating_duration_since(self.since) < PATIENCE;
+        let is_read = now.saturating_duration_since(self.moved) < PATIENCE;
         if is_read { allowance } else { allowance.min(holding.total) }
     }
 
@@ -188,13 +196,17 @@ mod tests {
         let budget = MemoryBudget::new(16 * MIB);
         let start = Instant::now();
         let mut tenure = Tenure::new(budget.open([192, 0, 2, 1].into()), start);
-        for seconds in 0..60 {
-            let lent = tenure.note(after(start, seconds), holding(MIB, 0));
-            assert_eq!(lent > MIB, seconds < PATIENCE.as_secs(), "{seconds}: {lent}");
+        for data in [1, LEAST_DATA, MIB] {
+            let mut tenure = Tenure::new(budget.open([192, 0, 2, 1].into()), start);
+            for seconds in 0..60 {
+                let lent = tenure.note(after(start, seconds), holding(data, 0));
+                assert_eq!(lent > data, seconds < PATIENCE.as_secs(), "{seconds}: {lent}");
+            }
         }
-        // It goes on as soon as some of it is taken, and a connection that holds next to nothing may always.
-        assert!(tenure.note(after(start, 60), holding(MIB, MIB as u64)) > MIB);
-        assert!(tenure.note(after(start, 90), holding(LEAST_DATA - 1, MIB as u64)) > MIB);
+        // It goes on as soon as some of it is taken, and where nothing waits.
+        tenure.note(start, holding(MIB, 0));
+        assert!(tenure.note(after(start, 60), holding(MIB, 1)) > MIB);
+        assert!(tenure.note(after(start, 90), holding(0, 1)) > MIB);
     }
 
     #[test]

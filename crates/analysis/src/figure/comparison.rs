@@ -18,7 +18,7 @@ pub struct Compared {
     pub label: String,
     /// How much it was.
     pub before: f64,
-    /// How much it is. What exceeds [`MOST`] times `before` is cut off.
+    /// How much it is. What exceeds `MOST` times `before` is cut off.
     pub after: f64,
     /// Both in words.
     pub text: String,

@@ -3,7 +3,7 @@
 //! Four [applications](App) on the [links](App::links) where people use them, each without redundancy,
 //! with one that is fixed, with `auto`, and with `auto` that is told what the application needs, always
 //! over the same losses as far as these depend on time. Beside them stand, where they are known: a
-//! [bound](bound), which nothing that a sender does can beat; for the stream, what a
+//! bound, which nothing that a sender does can beat; for the stream, what a
 //! [model](crate::ideal) with a perfect code reaches that sends as many repair symbols at times that are
 //! fixed beforehand, which policies do beat that look at the path; and plain QUIC over the same link
 //! without loss, which is no bound either: repair changes when a small buffer is refilled.

@@ -223,7 +223,7 @@ impl Scenario {
         self
     }
 
-    /// Checks both connections for contradictions, as [`Host::checked`] does.
+    /// Checks both connections for contradictions, as [`Host::checked`](crate::Host::checked) does.
     #[must_use]
     pub fn checked(mut self) -> Self {
         self.checked = true;

@@ -6,7 +6,7 @@ use crate::ids::SpaceId;
 use std::time::{Duration, Instant};
 
 /// The probe timeout is doubled until it is this long, but at least once. From then on each expiry
-/// sends one packet instead of [`PROBES`].
+/// sends one packet instead of two.
 ///
 /// This is how long a path that was gone stays unused once it is back, so it must be short compared
 /// with an idle timeout: an outage may then last nearly as long as that. RFC 9002 section 6.2.1 would

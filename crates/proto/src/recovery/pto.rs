@@ -5,20 +5,16 @@ use super::sent::SentPacket;
 use crate::ids::SpaceId;
 use std::time::{Duration, Instant};
 
-/// The probe timeout is doubled until it is this long, but at least once. From then on each expiry
-/// sends one packet instead of two.
+/// The probe timeout is doubled until it is this long, but at least once.
 ///
 /// This is how long a path that was gone stays unused once it is back, so it must be short compared
-/// with an idle timeout: an outage may then last nearly as long as that. RFC 9002 section 6.2.1 would
-/// double it further, which leaves a path unused for as long as the outage took. One packet in two
-/// seconds is a load that no path notices, and within an idle timeout of 30 seconds hardly more packets
-/// than doubling on would send.
+/// with an idle timeout: an outage may then last nearly as long as that. Two packets of probes in two
+/// seconds are a load that no path notices.
 pub const MAX_PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The probe timeout is doubled at least this many times, however long it is: a path whose round
 /// trips take seconds, or have grown to that, must be probed more slowly, too.
 pub const MIN_DOUBLINGS: u32 = 1;
-/// Ack-eliciting packets sent per probe timeout (RFC 9002 section 6.2.4), until it is
-/// [as long as it gets](MAX_PROBE_TIMEOUT).
+/// Ack-eliciting packets sent per probe timeout (RFC 9002 section 6.2.4).
 pub const PROBES: u8 = 2;
 
 /// What the connection knows that determines whether and where a probe is due.
@@ -79,21 +75,10 @@ impl<C: Copy> Recovery<C> {
 
     /// [`pto`](Self::pto), doubled for each expiry since the last acknowledgement, up to a maximum.
     pub fn pto_with_backoff(&self, space: SpaceId) -> Duration {
-        self.pto_doubled(space).min(self.longest_pto(space))
-    }
-
-    fn pto_doubled(&self, space: SpaceId) -> Duration {
-        let doubled = 1u32.checked_shl(self.pto_count).map(|n| self.pto(space).saturating_mul(n));
-        doubled.unwrap_or(Duration::MAX)
-    }
-
-    fn longest_pto(&self, space: SpaceId) -> Duration {
-        self.pto(space).saturating_mul(1 << MIN_DOUBLINGS).max(MAX_PROBE_TIMEOUT)
-    }
-
-    /// How many packets to send when the probe timeout expires.
-    fn probes(&self, space: SpaceId) -> u8 {
-        if self.pto_doubled(space) > self.longest_pto(space) { 1 } else { PROBES }
+        let pto = self.pto(space);
+        let longest = pto.saturating_mul(1 << MIN_DOUBLINGS).max(MAX_PROBE_TIMEOUT);
+        let doubled = 1u32.checked_shl(self.pto_count).map_or(longest, |n| pto.saturating_mul(n));
+        doubled.min(longest)
     }
 
     /// How many times in a row the probe timeout has expired.
@@ -172,7 +157,7 @@ impl<C: Copy> Recovery<C> {
         }
         let state = &self.spaces[space as usize];
         let sent = state.last_ack_eliciting.filter(|_| state.probed > 0)?;
-        Some(Probe { time: self.probe_time(sent, space)?, space, count: self.probes(space) })
+        Some(Probe { time: self.probe_time(sent, space)?, space, count: PROBES })
     }
 
     /// `since` is usually when the last packet was sent. A later timeout counts as well: the packet

@@ -38,9 +38,9 @@ impl Egress {
         self.settle_unqueued();
     }
 
-    /// Tells sessions what their streams no longer do. Symbols that no longer wait in a stream's queue, although they were not sent, wait for
-    /// another stream that misses one of their frames, or else nobody needs them any more. Without
-    /// this, their sessions would wait for them for ever.
+    /// Tells sessions of the symbols that no longer wait in a stream's queue, although they were not sent.
+    /// Such a symbol waits for another stream that misses one of its frames, or else nobody needs it any
+    /// more. Without this, its session would wait for it for ever.
     pub(super) fn settle_unqueued(&mut self) {
         loop {
             let unqueued = self.streams.take_unqueued();

@@ -3,7 +3,7 @@
 use crate::Error;
 use serde::Serialize;
 use std::path::PathBuf;
-use sutura_analysis::report::{Origin, Report};
+use sutura_analysis::report::{Origin, Place, Report};
 
 /// What the command lines of all benches have in common.
 #[derive(Debug, Clone, clap::Args)]
@@ -37,7 +37,7 @@ impl Output {
         measurements: &impl Serialize,
     ) -> Result<(), Error> {
         if let Some(path) = &self.report {
-            report.save(path, &Origin::of_this_process(command))?;
+            report.save(path, &Origin::of_this_process(command, Place::this_machine()))?;
         }
         if self.json {
             println!("{}", serde_json::to_string_pretty(measurements)?);

@@ -26,7 +26,7 @@ use measure::Race;
 use memory::Pages;
 use results::Results;
 use std::{collections::BTreeSet, process::ExitCode};
-use sutura_analysis::report::Origin;
+use sutura_analysis::report::{Origin, Place};
 
 /// Any error; a bench only reports it.
 type Error = Box<dyn std::error::Error>;
@@ -77,7 +77,7 @@ fn run(options: &Options) -> Result<(), Error> {
     let report = report::report(&results, &criteria, &sections);
     if let Some(path) = &options.report {
         let command = "cargo run --release --manifest-path benches/erasure/Cargo.toml --";
-        report.save(path, &Origin::of_this_process(command))?;
+        report.save(path, &Origin::of_this_process(command, Place::this_machine()))?;
     }
     if options.json {
         return report::json::print(&results, &criteria);

@@ -61,16 +61,25 @@ impl Report {
         Ok(all)
     }
 
-    /// Writes the report as Markdown to a file whose head says how its figures were made.
+    /// The report as Markdown with a head that says how its figures were made.
+    pub fn to_page(&self, origin: &Origin) -> String {
+        let Origin { command, place } = origin;
+        let place = match place {
+            Place::Machine(machine) => format!(" on {machine}"),
+            Place::VirtualTime => ", in virtual time: every machine gets the same".to_owned(),
+        };
+        let head = format!("<!-- Generated. Do not edit. -->\n\nMade by `{command}`{place}.");
+        let mut report = self.clone();
+        report.text.insert(0, head);
+        report.to_markdown()
+    }
+
+    /// Writes the [page](Self::to_page) to a file.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn save(&self, path: &Path, origin: &Origin) -> io::Result<()> {
-        let Origin { command, machine } = origin;
-        let head = format!("<!-- Generated. Do not edit. -->\n\nMade by `{command}` on {machine}.");
-        let mut report = self.clone();
-        report.text.insert(0, head);
-        fs::write(path, report.to_markdown())
+        fs::write(path, self.to_page(origin))
     }
 }
 
@@ -79,15 +88,31 @@ impl Report {
 pub struct Origin {
     /// The command that makes them.
     pub command: String,
-    /// The machine that it ran on.
-    pub machine: String,
+    /// Where it ran.
+    pub place: Place,
+}
+
+/// What the figures of a report depend on besides the command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On this machine.
+    Machine(String),
+    /// On nothing: the command simulates.
+    VirtualTime,
+}
+
+impl Place {
+    /// The machine that this process runs on.
+    pub fn this_machine() -> Self {
+        Self::Machine(machine())
+    }
 }
 
 impl Origin {
     /// The origin of this process: `command` starts it, and its arguments are appended.
-    pub fn of_this_process(command: &str) -> Self {
+    pub fn of_this_process(command: &str, place: Place) -> Self {
         let command = std::iter::once(command.to_owned()).chain(std::env::args().skip(1));
-        Self { command: command.collect::<Vec<_>>().join(" "), machine: machine() }
+        Self { command: command.collect::<Vec<_>>().join(" "), place }
     }
 }
 
@@ -147,15 +172,22 @@ mod tests {
     #[test]
     fn a_file_says_how_it_was_made() {
         let path = std::env::temp_dir().join(format!("sutura-report-{}.md", std::process::id()));
-        let origin = Origin { command: "bench --quick".to_owned(), machine: machine() };
-        report().save(&path, &origin).unwrap();
-        let text = fs::read_to_string(&path).unwrap();
-        fs::remove_file(&path).unwrap();
-        let (head, rest) = text.split_once("\n\nText.").unwrap();
-        assert!(head.starts_with("# Title\n\n<!-- Generated"), "{head}");
-        assert!(head.contains("Made by `bench --quick` on "), "{head}");
-        assert!(rest.ends_with("| a |\n"), "{rest}");
+        let places = [
+            (Place::this_machine(), "` on "),
+            (Place::VirtualTime, "`, in virtual time: every machine gets the same."),
+        ];
+        for (place, told) in places {
+            let origin = Origin { command: "bench --quick".to_owned(), place };
+            report().save(&path, &origin).unwrap();
+            let text = fs::read_to_string(&path).unwrap();
+            fs::remove_file(&path).unwrap();
+            let (head, rest) = text.split_once("\n\nText.").unwrap();
+            assert!(head.starts_with("# Title\n\n<!-- Generated"), "{head}");
+            assert!(head.contains(&format!("Made by `bench --quick{told}")), "{head}");
+            assert!(rest.ends_with("| a |\n"), "{rest}");
+        }
         let missing = Path::new("/nonexistent/report.md");
+        let origin = Origin { command: "bench".to_owned(), place: Place::VirtualTime };
         assert!(report().save(missing, &origin).is_err());
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use sutura_analysis::report::Report;
+use sutura_analysis::report::{Origin, Place, Report};
 use sutura_lab::{EXPERIMENTS, Error, Options, Progress};
 
 use crate::failure::{Exit, Failure};
@@ -25,6 +25,7 @@ Examples:
   sutura lab eghbal-2022 --seeds 1000
   sutura lab controllers --reduce 10
   sutura lab campaign --seed 1000 --seeds 400
+  sutura lab meetings --report meetings.md
   sutura lab controllers-shared --plots pictures";
 
 /// Experiments that take less time show no progress.
@@ -59,6 +60,10 @@ pub struct Args {
     /// Write the report's figures to this directory, as SVG, overwriting existing ones
     #[arg(long, value_name = "DIRECTORY")]
     plots: Option<PathBuf>,
+    /// Write the report as Markdown to this file too, with the command that made it, overwriting an
+    /// existing one
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Print the report as JSON instead of Markdown
     #[arg(long)]
     json: bool,
@@ -96,6 +101,10 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
     }
     if let Some(directory) = &args.plots {
         write_plots(&report, directory)?;
+    }
+    if let Some(path) = &args.report {
+        let origin = Origin::of_this_process("sutura", Place::VirtualTime);
+        output::write_file(path, &report.to_page(&origin))?;
     }
     match report.failures.len() {
         0 => Ok(Exit::Success),

@@ -133,6 +133,14 @@ impl Host {
         self
     }
 
+    /// Offers these extensions to QUIC, of which hosts offer none otherwise.
+    #[must_use]
+    pub fn offering(mut self, extensions: Extensions) -> Self {
+        self.config = Arc::new(EndpointConfig { extensions, ..(*self.config).clone() });
+        self.forget();
+        self
+    }
+
     /// Lets the endpoint answer what belongs to no connection, above all by stateless resets with this
     /// key. Otherwise it does not: hosts speak the same version and keep what they know of connections,
     /// so nobody waits for a version negotiation packet or a reset.

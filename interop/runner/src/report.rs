@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use sutura_analysis::report::{Origin, Report, machine};
+use sutura_analysis::report::{Origin, Place, Report};
 use sutura_analysis::statistics::Spread;
 use sutura_analysis::table::{Cell as TableCell, Table};
 
@@ -138,7 +138,8 @@ pub fn show(
     let report = report(cells, outcomes, versions);
     if let Some(page) = page {
         // The script's arguments only say where the stacks and the page are.
-        let origin = Origin { command: "interop/matrix.sh".to_owned(), machine: machine() };
+        let origin =
+            Origin { command: "interop/matrix.sh".to_owned(), place: Place::this_machine() };
         report.save(page, &origin)?;
     }
     if as_json {

@@ -2,6 +2,7 @@
 
 mod flec_path;
 mod paper_path;
+mod seeded;
 
 pub use paper_path::Channel;
 use sutura_analysis::report::Report;

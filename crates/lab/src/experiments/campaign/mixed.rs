@@ -14,7 +14,7 @@ use sutura_sim::{
     TraceLog,
 };
 
-use super::Tally;
+use super::super::seeded::Traffic;
 use super::case::{Case, Peers};
 
 const ALPN: &[u8] = b"perf";
@@ -34,7 +34,7 @@ const EVENTS: usize = 30;
 /// # Errors
 /// A transfer is not complete in time, bytes are wrong, a connection breaks, or something is left
 /// after the close.
-pub fn run(case: &Case) -> Result<Tally, Failure> {
+pub fn run(case: &Case) -> Result<Traffic, Failure> {
     let mut run = Run::new(case)?;
     let result = run.work(case).and_then(|()| run.close());
     result.map_err(|failure| Failure { seed: Some(case.seed), ..failure })?;
@@ -174,11 +174,11 @@ impl Run {
         Ok(())
     }
 
-    fn tally(&self) -> Tally {
+    fn tally(&self) -> Traffic {
         let [client, server] = self.nodes;
         let links = [(client, server), (server, client)];
         let links = links.map(|(from, to)| self.network.link_stats(from, to));
-        Tally::of(&links, 0)
+        Traffic::of(&links, 0)
     }
 }
 

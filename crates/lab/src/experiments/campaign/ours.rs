@@ -6,7 +6,7 @@ use sutura_proto::Protection;
 use sutura_random::Rng;
 use sutura_sim::{DatagramPlan, Ends, Failure, MessagePlan, Scenario, UpdateOrder, UpdatePlan};
 
-use super::Tally;
+use super::super::seeded::Traffic;
 use super::case::{Case, Work};
 
 /// By when everything is done. A path may be gone for half a minute and lose a fifth of the rest.
@@ -18,7 +18,7 @@ const EVENTS: usize = 30;
 ///
 /// # Errors
 /// Whatever the oracles of [`Scenario`] find.
-pub fn run(case: &Case) -> Result<Tally, Failure> {
+pub fn run(case: &Case) -> Result<Traffic, Failure> {
     let mut scenario = Scenario::new(case.seed)
         .link(&case.up, &case.down)
         .client(&case.client)
@@ -33,7 +33,7 @@ pub fn run(case: &Case) -> Result<Tally, Failure> {
     }
     let ends = work(scenario, case)?;
     let recovered = ends.client.fec.recovered + ends.server.fec.recovered;
-    Ok(Tally::of(&[ends.up, ends.down], recovered))
+    Ok(Traffic::of(&[ends.up, ends.down], recovered))
 }
 
 fn work(scenario: Scenario, case: &Case) -> Result<Ends, Failure> {

@@ -7,13 +7,16 @@ use std::time::Duration;
 
 use sutura_link::LinkConfig;
 use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
-use sutura_proto::{ClientConfig, Connection, ServerConfig, SocketFeatures, TransportConfig};
+use sutura_proto::{
+    ClientConfig, Connection, Extensions, ServerConfig, SocketFeatures, TransportConfig,
+};
 use sutura_random::Rng;
 use sutura_sim::{
     Accept, Clock, Disturbance, Disturbances, Failure, FailureKind, Host, Network, NodeId, TraceLog,
 };
 
 use super::super::campaign::{disturbances, paths, settings};
+use super::super::seeded::{self, Traffic};
 use super::Tally;
 use super::guest::Guest;
 use crate::Error;
@@ -35,14 +38,18 @@ pub struct Case {
     sockets: SocketFeatures,
     disturbances: Vec<(Duration, Disturbance)>,
     guests: [u64; 2],
+    /// What the client and the server offer.
+    extensions: [Extensions; 2],
 }
 
-impl Case {
+impl seeded::Case for Case {
+    type Tally = Tally;
+
     /// The meeting of a seed.
     ///
     /// # Errors
     /// A link or a policy is not what this module takes it for, which is a bug.
-    pub fn of(seed: u64) -> Result<Self, Error> {
+    fn of(seed: u64) -> Result<Self, Error> {
         let mut rng = Rng::new(seed);
         let calm = Duration::ZERO;
         let (up, down) = (paths::random(&mut rng, calm)?, paths::random(&mut rng, calm)?);
@@ -56,17 +63,12 @@ impl Case {
             down: down.link,
             disturbances: disturbances(&mut rng, true, calm),
             guests: [rng.next_u64(), rng.next_u64()],
+            extensions: [extensions(&mut rng), extensions(&mut rng)],
         })
     }
 
-    /// Whether anything happens to a host.
-    pub fn is_disturbed(&self) -> bool {
-        !self.disturbances.is_empty()
-    }
-
-    /// Whether one of the links has such a setting.
-    pub fn has(&self, setting: &str) -> bool {
-        [&self.up, &self.down].iter().any(|link| link.to_string().contains(setting))
+    fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// Lets the two ends meet.
@@ -74,16 +76,47 @@ impl Case {
     /// # Errors
     /// A byte is wrong, a connection breaks or contradicts itself, or anything is left when
     /// everything is over.
-    pub fn run(&self) -> Result<Tally, Failure> {
+    fn run(&self) -> Result<Tally, Failure> {
         let run = Run::new(self).and_then(|run| run.complete(self));
         run.map_err(|failure| Failure { seed: Some(self.seed), ..failure })
     }
 }
 
+impl Case {
+    /// Whether anything happens to a host.
+    pub fn is_disturbed(&self) -> bool {
+        !self.disturbances.is_empty()
+    }
+
+    /// Whether both ends understand RESET_STREAM_AT.
+    pub fn can_promise(&self) -> bool {
+        self.extensions.iter().all(|offered| offered.reset_stream_at)
+    }
+
+    /// Whether one of the links has such a setting.
+    pub fn has(&self, setting: &str) -> bool {
+        [&self.up, &self.down].iter().any(|link| link.to_string().contains(setting))
+    }
+}
+
+/// Most ends offer all extensions, as by default; the others any of them.
+fn extensions(rng: &mut Rng) -> Extensions {
+    if rng.below(4) > 0 {
+        return Extensions::default();
+    }
+    Extensions {
+        grease_quic_bit: rng.below(2) == 0,
+        reset_stream_at: rng.below(2) == 0,
+        version_information: rng.below(2) == 0,
+        ack_frequency: rng.below(2) == 0,
+    }
+}
+
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { up, down, sockets, disturbances, .. } = self;
+        let Self { up, down, sockets, disturbances, extensions, .. } = self;
         writeln!(f, "up {up}\ndown {down}\n{sockets:?}, events {disturbances:?}")?;
+        writeln!(f, "{extensions:?}")?;
         writeln!(f, "client {:?}", self.client)?;
         write!(f, "server {:?}", self.server)
     }
@@ -107,8 +140,11 @@ impl Run {
         };
         let accept: Accept = Box::new(move || Box::new(Guest::new(theirs)));
         let server = Some((Arc::new(config), accept));
-        let server = Host::with_sockets(case.sockets, server, seeds.next_u64()).checked();
-        let mut client = Host::with_sockets(case.sockets, None, seeds.next_u64()).checked();
+        let [client_offers, server_offers] = case.extensions;
+        let server = Host::with_sockets(case.sockets, server, seeds.next_u64());
+        let server = server.offering(server_offers).checked();
+        let client = Host::with_sockets(case.sockets, None, seeds.next_u64());
+        let mut client = client.offering(client_offers).checked();
         let config = ClientConfig {
             crypto: Arc::new(NullClientConfig::new(vec![ALPN.to_vec()])),
             transport: Arc::new(case.client.clone()),
@@ -146,15 +182,14 @@ impl Run {
         let links = [(client, server), (server, client)];
         let links = links.map(|(from, to)| self.network.link_stats(from, to));
         let ends = self.nodes.map(|node| self.end(node));
-        let mut tally = Tally { seconds: self.network.now().as_secs_f64(), ..Tally::default() };
-        for (connection, guest) in ends.into_iter().flatten() {
-            tally.bytes += guest.bytes;
-            tally.recovered += connection.stats().fec.recovered;
-        }
-        tally.datagrams = links.iter().map(|link| link.sent).sum();
-        let lost = links.iter().map(|l| l.lost + l.outage + l.overflow + l.too_long);
-        tally.dropped = lost.sum();
-        Ok(tally)
+        let guests = || ends.iter().flatten().map(|(_, guest)| *guest);
+        let recovered = ends.iter().flatten().map(|(quic, _)| quic.stats().fec.recovered).sum();
+        Ok(Tally {
+            traffic: Traffic::of(&links, recovered),
+            bytes: guests().map(|guest| guest.bytes).sum(),
+            promises: guests().map(|guest| guest.promises).sum(),
+            time: self.network.now(),
+        })
     }
 
     fn end(&self, node: NodeId) -> Option<(&Connection, &Guest)> {

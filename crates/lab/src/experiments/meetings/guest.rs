@@ -20,6 +20,11 @@ const PIECE: usize = 16 * 1024;
 /// The most streams of its own that an end has open at once.
 const MAX_OPEN: usize = 30;
 
+/// The code of a stream that is reset and promises nothing.
+const NO_PROMISE: u64 = 3;
+/// The code of a stream whose first bytes arrive although it is reset is this and their number.
+const PROMISE: u64 = 1000;
+
 /// The header of `length` bytes.
 fn header(key: u64, length: u64) -> [u8; HEADER] {
     let mut header = [0; HEADER];
@@ -83,6 +88,17 @@ impl Reading {
         }
     }
 
+    /// Checks that all has arrived that a reset with this code promised. Returns whether it promised
+    /// anything.
+    fn reset(&self, code: u64) -> Result<bool, AppError> {
+        match code.checked_sub(PROMISE) {
+            Some(promised) if promised > self.at => {
+                Err(AppError(format!("reset after {} bytes instead of {promised}", self.at)))
+            }
+            promise => Ok(promise.is_some()),
+        }
+    }
+
     /// Checks that this is the end.
     fn end(&self) -> Result<(), AppError> {
         if self.word(1) == Some(self.at) {
@@ -90,6 +106,10 @@ impl Reading {
         }
         Err(AppError(format!("ends after {} bytes instead of {:?}", self.at, self.word(1))))
     }
+}
+
+fn some_key<V>(rng: &mut Rng, of: &BTreeMap<StreamId, V>) -> Option<StreamId> {
+    of.keys().nth(rng.below(of.len().max(1) as u64) as usize).copied()
 }
 
 /// One end of a meeting.
@@ -103,9 +123,15 @@ pub struct Guest {
     pace: Duration,
     writing: BTreeMap<StreamId, Writing>,
     reading: BTreeMap<StreamId, Reading>,
+    /// The bytes of each stream that was written to its end.
+    finished: BTreeMap<StreamId, u64>,
+    /// Streams that were reset at a size, and to how many bytes the promise can still shrink.
+    promised: BTreeMap<StreamId, u64>,
     messages: Vec<MessageId>,
     /// Bytes that were read and are right.
     pub bytes: u64,
+    /// Streams of the peer's that were reset and whose beginning arrived as promised.
+    pub promises: u64,
 }
 
 impl Guest {
@@ -120,8 +146,11 @@ impl Guest {
             pace,
             writing: BTreeMap::new(),
             reading: BTreeMap::new(),
+            finished: BTreeMap::new(),
+            promised: BTreeMap::new(),
             messages: Vec::new(),
             bytes: 0,
+            promises: 0,
         }
     }
 
@@ -132,13 +161,11 @@ impl Guest {
 
     /// One of the streams that are being written.
     fn some_writing(&mut self) -> Option<StreamId> {
-        let index = self.rng.below(self.writing.len().max(1) as u64) as usize;
-        self.writing.keys().nth(index).copied()
+        some_key(&mut self.rng, &self.writing)
     }
 
     fn some_reading(&mut self) -> Option<StreamId> {
-        let index = self.rng.below(self.reading.len().max(1) as u64) as usize;
-        self.reading.keys().nth(index).copied()
+        some_key(&mut self.rng, &self.reading)
     }
 
     fn protection(&mut self) -> Result<Option<Protection>, AppError> {
@@ -178,6 +205,30 @@ impl Guest {
         Ok(())
     }
 
+    /// Resets a stream beyond some of what was written on it.
+    fn promise(&mut self, quic: &mut Connection) {
+        let unfinished = self.writing.iter().map(|(id, writing)| (*id, writing.written));
+        let finished = self.finished.iter().map(|(id, length)| (*id, *length));
+        let streams: BTreeMap<StreamId, u64> = unfinished.chain(finished).collect();
+        let Some(id) = some_key(&mut self.rng, &streams) else { return };
+        let written = streams.get(&id).copied().unwrap_or_default();
+        let least = self.rng.below(written + 1);
+        let first = least + self.rng.below(2 * (written - least) + 1);
+        if quic.send_stream(id).reset_at(PROMISE + least, first).is_ok() {
+            self.writing.remove(&id);
+            self.finished.remove(&id);
+            self.promised.insert(id, least);
+        }
+    }
+
+    /// Promises no more of a stream than its code has said.
+    fn promise_less(&mut self, quic: &mut Connection) {
+        let Some(id) = some_key(&mut self.rng, &self.promised) else { return };
+        let Some(least) = self.promised.remove(&id) else { return };
+        // It may be over.
+        let _ = quic.send_stream(id).reset_at(PROMISE + least, least);
+    }
+
     fn send_message(&mut self, now: Instant, quic: &mut Connection) {
         let deadline = now + Duration::from_millis(self.rng.below(800));
         let options = MessageOptions {
@@ -194,7 +245,7 @@ impl Guest {
 
     /// Does something.
     fn act(&mut self, now: Instant, quic: &mut Connection) -> Result<(), AppError> {
-        match self.rng.below(16) {
+        match self.rng.below(18) {
             0..=4 => self.open(quic)?,
             5 => {
                 let protection = self.protection()?;
@@ -211,7 +262,7 @@ impl Guest {
             7 => {
                 if let Some(id) = self.some_writing() {
                     self.writing.remove(&id);
-                    let _ = quic.send_stream(id).reset(3);
+                    let _ = quic.send_stream(id).reset(NO_PROMISE);
                 }
             }
             8 => {
@@ -234,6 +285,8 @@ impl Guest {
             14 => {
                 quic.update_keys();
             }
+            15 => self.promise(quic),
+            16 => self.promise_less(quic),
             _ => {
                 let index = self.rng.below(self.messages.len().max(1) as u64) as usize;
                 if let Some(id) = self.messages.get(index) {
@@ -261,6 +314,7 @@ impl Guest {
                 }
             }
             let _ = quic.send_stream(*id).finish();
+            self.finished.insert(*id, *length);
             false
         });
     }
@@ -294,7 +348,12 @@ impl Guest {
                         break;
                     }
                     Err(ReadError::Blocked) => break,
-                    Err(ReadError::Reset(_) | ReadError::Closed) => {
+                    Err(ReadError::Reset(code)) => {
+                        self.promises += u64::from(reading.reset(code).map_err(about)?);
+                        self.reading.remove(&id);
+                        break;
+                    }
+                    Err(ReadError::Closed) => {
                         self.reading.remove(&id);
                         break;
                     }
@@ -335,5 +394,20 @@ impl App<Connection> for Guest {
         self.write(quic);
         while quic.poll_message_outcome().is_some() {}
         Ok(self.next.filter(|_| self.left > 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reset_stream_holds_what_its_code_promises() {
+        let mut reading = Reading::default();
+        reading.take(&body(5, 100)).unwrap();
+        assert!(!reading.reset(NO_PROMISE).unwrap());
+        assert!(reading.reset(PROMISE + 100).unwrap());
+        let broken = reading.reset(PROMISE + 101).unwrap_err();
+        assert_eq!(broken.0, "reset after 100 bytes instead of 101");
     }
 }

@@ -4,18 +4,18 @@
 mod case;
 mod guest;
 
+use std::time::Duration;
+
 use sutura_analysis::report::Report;
 use sutura_analysis::table::Table;
 
 use self::case::Case;
 use super::Experiment;
-use super::campaign::caught;
-use crate::{Error, Options, parallel};
+use super::seeded::{Line, Outcomes, Traffic, table};
+use crate::{Error, Options};
 
 /// Seeds of a whole run.
 const SEEDS: u64 = 10_000;
-/// The most failures that are described.
-const MAX_DESCRIBED: usize = 20;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "meetings",
@@ -24,100 +24,75 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 };
 
 /// What a meeting came to, if nothing went wrong.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Tally {
-    /// Datagrams that both ends sent.
-    pub datagrams: u64,
-    /// Datagrams that the links dropped, for whatever reason.
-    pub dropped: u64,
-    /// Source symbols that were recovered.
-    pub recovered: u64,
+    traffic: Traffic,
     /// Bytes that were read, each compared.
-    pub bytes: u64,
+    bytes: u64,
+    /// Streams of which the beginning arrived as promised, although they were reset.
+    promises: u64,
     /// Virtual time until nothing was left.
-    pub seconds: f64,
+    time: Duration,
 }
 
-type Outcome = (Case, Result<Tally, String>);
+impl AsRef<Traffic> for Tally {
+    fn as_ref(&self) -> &Traffic {
+        &self.traffic
+    }
+}
 
 fn run(options: &Options) -> Result<Report, Error> {
-    let count = options.seeds(SEEDS);
-    let seeds: Vec<u64> = (0..count).map(|n| options.seed.wrapping_add(n)).collect();
-    let outcomes = parallel::map(options, &seeds, |seed| {
-        let case = Case::of(*seed)?;
-        let outcome = caught(|| case.run());
-        Ok::<_, Error>((case, outcome))
-    })?;
-    Ok(report(options.seed, &outcomes))
+    Ok(report(&Outcomes::of(options, SEEDS)?))
 }
 
-fn report(first: u64, outcomes: &[Outcome]) -> Report {
-    let failed =
-        outcomes.iter().filter_map(|(case, outcome)| Some((case, outcome.as_ref().err()?)));
-    let describe = |(case, error): (&Case, &String)| format!("seed {}: {error}\n{case}", case.seed);
-    Report {
-        title: "Random meetings".to_owned(),
-        text: vec![
+fn report(outcomes: &Outcomes<Case>) -> Report {
+    let text = vec![
             format!(
-                "{} seeds from {first}, a connection each. Both ends open streams, change their \
-                 protection and priority, reset and stop them, send messages and datagrams, cancel \
-                 messages, change the protection of datagrams and update keys, at random times. The \
-                 paths, the settings and what happens to the hosts are those of the \
-                 [campaign](campaign.md): loss, reordering, duplication, corruption, outages, \
-                 changes of packet size, moves and sleep.",
-                outcomes.len()
+                "{}, a connection each. Both ends open streams, change their protection and priority, \
+                 reset and stop them, promise that their beginning arrives although they reset them \
+                 (RESET_STREAM_AT), send messages and datagrams, cancel messages, change the protection \
+                 of datagrams and update keys, at random times. The paths, the settings and what \
+                 happens to the hosts are those of the [campaign](campaign.md): loss, reordering, \
+                 duplication, corruption, outages, changes of packet size, moves and sleep. Each end \
+                 offers extensions at random.",
+                outcomes.seeds()
             ),
             "A seed fails if a byte is wrong, a connection breaks, has something to send and never \
              does, or contradicts itself (`Connection::check`, whenever it has nothing to send), or \
              if 15 minutes of virtual time after the start anything is left \
              (`Connection::check_nothing_left`)."
                 .to_owned(),
-        ],
-        tables: vec![table(outcomes)],
-        failures: failed.take(MAX_DESCRIBED).map(describe).collect(),
-        ..Report::default()
-    }
+    ];
+    outcomes.report("Random meetings", text, vec![by_event(outcomes)])
 }
 
 /// What may happen in a meeting, and whether it does.
 type Kind = (&'static str, fn(&Case) -> bool);
 
-/// A line of the table: what the meetings have in common.
-type Line<'a> = (&'static str, Vec<&'a Outcome>);
-
-fn table(outcomes: &[Outcome]) -> Table {
-    let kinds: [Kind; 4] = [
+fn by_event(outcomes: &Outcomes<Case>) -> Table {
+    let kinds: [Kind; 5] = [
         ("all", |_| true),
         ("a host moves or sleeps", Case::is_disturbed),
         ("outage", |case| case.has("outage=")),
         ("the path changes", |case| case.has("step=")),
+        ("streams may be reset at a size", Case::can_promise),
     ];
-    let lines: Vec<Line<'_>> = kinds
-        .iter()
-        .map(|(name, holds)| (*name, outcomes.iter().filter(|(case, _)| holds(case)).collect()))
-        .collect();
-    let sum = |(_, all): &Line<'_>, value: fn(&Tally) -> u64| -> u64 {
-        all.iter().filter_map(|(_, outcome)| outcome.as_ref().ok()).map(value).sum()
-    };
-    let failed = |(_, all): &Line<'_>| all.iter().filter(|(_, o)| o.is_err()).count() as u64;
-    Table::of(
+    let lines = kinds.map(|(name, holds)| outcomes.line(name, holds));
+    let hours = |line: &Line<'_, Case>| line.sum(|tally| tally.time.as_secs()) / 3600;
+    table(
         "By what happens (a seed may be in several lines)",
-        &lines,
+        lines,
         &[
-            ("meetings", &|(name, _)| (*name).into()),
-            ("seeds", &|(_, all)| (all.len() as u64).into()),
-            ("failed", &|line| failed(line).into()),
-            ("datagrams", &|line| sum(line, |t| t.datagrams).into()),
-            ("dropped", &|line| sum(line, |t| t.dropped).into()),
-            ("recovered", &|line| sum(line, |t| t.recovered).into()),
-            ("bytes", &|line| sum(line, |t| t.bytes).into()),
-            ("virtual hours", &|line| sum(line, |t| t.seconds as u64).div_euclid(3600).into()),
+            ("promises", &|line| line.sum(|tally| tally.promises).into()),
+            ("bytes", &|line| line.sum(|tally| tally.bytes).into()),
+            ("virtual hours", &|line| hours(line).into()),
         ],
     )
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::seeded::Case as _;
     use super::*;
 
     /// The beginning of what the command runs as a whole.

@@ -85,8 +85,12 @@ impl Transport for Quic<'_> {
         self.written(id, result)
     }
 
-    fn room(&mut self, id: StreamId) -> Result<usize, WriteError> {
-        self.connection.send_stream(id).room().map_err(write_error)
+    fn room(&self, id: StreamId) -> Result<usize, WriteError> {
+        self.connection.send_room(id).map_err(write_error)
+    }
+
+    fn want_room(&mut self, id: StreamId) -> Result<(), WriteError> {
+        self.connection.send_stream(id).want_room().map_err(write_error)
     }
 
     fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {

@@ -43,9 +43,18 @@ pub trait Transport {
     /// number.
     ///
     /// # Errors
-    /// As [`Self::write`].
-    fn room(&mut self, _id: StreamId) -> Result<usize, WriteError> {
+    /// `Stopped` or `Closed`, never `Blocked`.
+    fn room(&self, _id: StreamId) -> Result<usize, WriteError> {
         Ok(usize::MAX)
+    }
+
+    /// The stream is to become writable once there is room, as after a write that was blocked. A
+    /// transport whose [`room`](Self::room) is never 0 has nothing to do.
+    ///
+    /// # Errors
+    /// As [`Self::room`].
+    fn want_room(&mut self, _id: StreamId) -> Result<(), WriteError> {
+        Ok(())
     }
 
     /// Ends the stream after what was written.

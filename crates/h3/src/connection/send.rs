@@ -167,13 +167,13 @@ impl Send {
         quic: &mut T,
         id: StreamId,
     ) -> Result<usize, Failure> {
-        match quic.room(id) {
-            Ok(room) => Ok(room.saturating_sub(frame::MAX_HEADER_SIZE).max(1)),
-            Err(WriteError::Blocked) => {
+        match quic.room(id)? {
+            0 => {
+                quic.want_room(id)?;
                 self.waits = true;
                 Err(SendError::Blocked.into())
             }
-            Err(error) => Err(error.into()),
+            room => Ok(room.saturating_sub(frame::MAX_HEADER_SIZE).max(1)),
         }
     }
 

@@ -67,6 +67,15 @@ impl Connection {
         SendStream { connection: self, id }
     }
 
+    /// How many bytes the buffer of a stream has room for. To be told when there is some, use
+    /// [`SendStream::want_room`].
+    ///
+    /// # Errors
+    /// The peer does not want data, or the stream is finished.
+    pub fn send_room(&self, id: StreamId) -> Result<usize, WriteError> {
+        if self.is_closed() { Err(WriteError::Closed) } else { self.egress.streams.room(id) }
+    }
+
     /// The receiving half of a stream.
     pub fn recv_stream(&mut self, id: StreamId) -> RecvStream<'_> {
         RecvStream { connection: self, id }
@@ -160,14 +169,15 @@ impl SendStream<'_> {
         self.connection.egress.streams.write_chunk(self.id, data)
     }
 
-    /// How many bytes the stream's buffer has room for.
+    /// Makes [`StreamEvent::Writable`](crate::StreamEvent::Writable) follow once the stream's buffer has
+    /// room, as it does after a [`write`](Self::write) that finds none; [`Connection::send_room`] tells how
+    /// much there is.
     ///
     /// # Errors
-    /// As for [`write`](Self::write). If the buffer is full,
-    /// [`StreamEvent::Writable`](crate::StreamEvent::Writable) follows.
-    pub fn room(&mut self) -> Result<usize, WriteError> {
+    /// The peer does not want data, or the stream is finished.
+    pub fn want_room(&mut self) -> Result<(), WriteError> {
         self.check()?;
-        self.connection.egress.streams.room(self.id)
+        self.connection.egress.streams.want_room(self.id)
     }
 
     /// Finishes the stream: it ends after the data written so far.

@@ -113,9 +113,26 @@ impl Streams {
     /// How many bytes can be written.
     ///
     /// # Errors
-    /// The buffer is full, or the stream is closed for writing.
-    pub fn room(&mut self, id: StreamId) -> Result<usize, WriteError> {
-        self.writing(id, |send, pool| send.accept(usize::MAX, pool))
+    /// The stream is closed for writing.
+    pub fn room(&self, id: StreamId) -> Result<usize, WriteError> {
+        let stream = self.table.get(id).ok_or(ClosedStream::Closed)?;
+        Ok(stream.send.as_ref().ok_or(ClosedStream::Closed)?.room(&self.out.pool)?)
+    }
+
+    /// Makes [`StreamEvent::Writable`] follow once there is room, as a write does that finds none.
+    ///
+    /// # Errors
+    /// The stream is closed for writing.
+    pub fn want_room(&mut self, id: StreamId) -> Result<(), WriteError> {
+        match self.writing(id, |send, pool| send.accept(1, pool)) {
+            Ok(_) => {
+                let stream = self.table.get_mut(id).ok_or(ClosedStream::Closed)?;
+                Self::push_writable(&mut self.events, stream);
+                Ok(())
+            }
+            Err(WriteError::Blocked) => Ok(()),
+            Err(error @ (WriteError::Stopped(_) | WriteError::Closed)) => Err(error),
+        }
     }
 
     /// Ends the stream after the data written so far.

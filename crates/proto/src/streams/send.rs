@@ -237,10 +237,15 @@ impl SendHalf {
         Ok(self.buffer.write_chunk(data))
     }
 
-    /// How many of `len` bytes there is room for.
-    pub(super) fn accept(&mut self, len: usize, pool: &SendPool) -> Result<usize, WriteError> {
+    /// How many bytes there is room for.
+    pub(super) fn room(&self, pool: &SendPool) -> Result<usize, ClosedStream> {
         self.writable()?;
-        let room = self.buffer.room().min(pool.room(self.buffer.retained()));
+        Ok(self.buffer.room().min(pool.room(self.buffer.retained())))
+    }
+
+    /// How many of `len` bytes there is room for. If there is none, the writer waits for it.
+    pub(super) fn accept(&mut self, len: usize, pool: &SendPool) -> Result<usize, WriteError> {
+        let room = self.room(pool)?;
         if len > 0 && room == 0 {
             self.wants_room = true;
             return Err(WriteError::Blocked);

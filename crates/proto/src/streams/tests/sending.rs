@@ -188,6 +188,44 @@ fn a_full_buffer_blocks_until_a_quarter_is_free() {
 }
 
 #[test]
+fn looking_for_room_changes_nothing_and_wanting_it_is_answered_once() {
+    let mut limits = small();
+    limits.send_buffer = 4_000;
+    let mut streams = endpoint(Side::Client, &limits);
+    let id = streams.open(Dir::Uni).unwrap();
+    assert_eq!(streams.room(id), Ok(4_000));
+    assert_eq!(streams.want_room(id), Ok(()));
+    assert_eq!(events(&mut streams), [StreamEvent::Writable { id }], "there is room already");
+    assert_eq!(streams.write(id, &[0; 4_000]), Ok(4_000));
+    let tokens: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).collect();
+    assert_eq!(streams.room(id), Ok(0));
+    streams.delivered(&tokens[0]);
+    streams.delivered(&tokens[1]);
+    assert!(streams.room(id).unwrap() > 1_000);
+    assert!(events(&mut streams).is_empty(), "nobody has asked");
+    let room = streams.room(id).unwrap();
+    assert_eq!(streams.write(id, &[0; 4_000]), Ok(room));
+    assert_eq!(streams.want_room(id), Ok(()));
+    assert!(events(&mut streams).is_empty(), "there is none");
+    streams.delivered(&tokens[2]);
+    streams.delivered(&tokens[3]);
+    assert_eq!(events(&mut streams), [StreamEvent::Writable { id }]);
+    streams.reset(id, 0).unwrap();
+    assert_eq!(streams.room(id), Err(WriteError::Closed));
+    assert_eq!(streams.want_room(id), Err(WriteError::Closed));
+}
+
+#[test]
+fn looking_for_room_makes_no_stream_wait_for_that_of_the_connection() {
+    let (mut streams, id) = opened();
+    streams.set_allowance(Allowance { send: 0, receive: u64::MAX, streams: 1_000 });
+    assert_eq!(streams.room(id), Ok(0));
+    assert_eq!(streams.out.pool.waiting(), 0);
+    assert_eq!(streams.want_room(id), Ok(()));
+    assert_eq!(streams.out.pool.waiting(), 1);
+}
+
+#[test]
 fn reset_ends_everything_and_is_repeated_until_acknowledged() {
     let (mut streams, id) = opened();
     streams.write(id, &[0; 2_000]).unwrap();

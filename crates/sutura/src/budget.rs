@@ -141,13 +141,31 @@ impl MemoryBudget {
     #[must_use]
     pub fn open(&self, address: IpAddr) -> MemoryAccount {
         let address = host_of(address);
-        let mut hosts = lock(&self.0.hosts);
-        let host = hosts.entry(address).or_default().clone();
-        // Under the lock, because a host without connections is removed.
-        host.connections.fetch_add(1, Relaxed);
-        drop(hosts);
+        let host = self.0.enter(address);
         self.0.connections.fetch_add(1, Relaxed);
         MemoryAccount { budget: self.clone(), address, host, held: 0, leaving: 0 }
+    }
+}
+
+impl Shared {
+    /// Counts a connection of this host.
+    fn enter(&self, address: IpAddr) -> Arc<Host> {
+        let mut hosts = lock(&self.hosts);
+        let host = hosts.entry(address).or_default();
+        // Under the lock, because a host without connections is removed.
+        host.connections.fetch_add(1, Relaxed);
+        host.clone()
+    }
+
+    /// Counts a connection of this host no more.
+    fn leave(&self, address: IpAddr, host: &Host) {
+        let mut hosts = lock(&self.hosts);
+        if host.connections.fetch_sub(1, Relaxed) == 1 {
+            hosts.remove(&address);
+            if hosts.capacity() > 4 * hosts.len() + 64 {
+                hosts.shrink_to_fit();
+            }
+        }
     }
 }
 
@@ -184,6 +202,20 @@ impl MemoryAccount {
         }
     }
 
+    /// The connection's peer has another address now: what it holds counts for that one. Only once the
+    /// address is validated, as else a peer could charge its memory to others.
+    pub fn move_to(&mut self, address: IpAddr) {
+        let address = host_of(address);
+        if address == self.address {
+            return;
+        }
+        let host = self.budget.0.enter(address);
+        host.used.fetch_add(self.held, Relaxed);
+        let left = std::mem::replace(&mut self.host, host);
+        left.used.fetch_sub(self.held, Relaxed);
+        self.budget.0.leave(std::mem::replace(&mut self.address, address), &left);
+    }
+
     /// The budget that it belongs to.
     #[must_use]
     pub fn budget(&self) -> &MemoryBudget {
@@ -214,13 +246,7 @@ impl Drop for MemoryAccount {
         self.set(0);
         self.budget.0.leaving.fetch_sub(self.leaving, Relaxed);
         self.budget.0.connections.fetch_sub(1, Relaxed);
-        let mut hosts = lock(&self.budget.0.hosts);
-        if self.host.connections.fetch_sub(1, Relaxed) == 1 {
-            hosts.remove(&self.address);
-            if hosts.capacity() > 4 * hosts.len() + 64 {
-                hosts.shrink_to_fit();
-            }
-        }
+        self.budget.0.leave(self.address, &self.host);
     }
 }
 
@@ -277,6 +303,27 @@ mod tests {
         drop(accounts);
         assert_eq!((budget.used(), budget.0.connections.load(Relaxed)), (0, 0));
         assert!(lock(&budget.0.hosts).capacity() <= 128);
+    }
+
+    #[test]
+    fn what_a_connection_holds_moves_with_it() {
+        const EACH: usize = LIMIT / 15;
+        let budget = MemoryBudget::new(LIMIT);
+        let mut accounts: Vec<_> = (0..10).map(|_| budget.open(address(1))).collect();
+        accounts.iter_mut().for_each(|account| account.set(EACH));
+        let (free, before) = (budget.free(), accounts[9].allowance());
+        let of_host = |n| lock(&budget.0.hosts).get(&address(n)).map(|h| h.used.load(Relaxed));
+        accounts[0].move_to(address(2));
+        assert_eq!((of_host(1), of_host(2)), (Some(9 * EACH), Some(EACH)));
+        assert_eq!(budget.free(), free);
+        let after = accounts[9].allowance();
+        assert!(after > before, "{after} of {before}");
+        accounts[0].move_to(address(2));
+        accounts[0].set(1000);
+        assert_eq!((of_host(1), of_host(2)), (Some(9 * EACH), Some(1000)));
+        drop(accounts);
+        assert_eq!((budget.used(), budget.0.connections.load(Relaxed)), (0, 0));
+        assert!(lock(&budget.0.hosts).is_empty());
     }
 
     #[test]

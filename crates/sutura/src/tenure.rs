@@ -83,6 +83,9 @@ impl Tenure {
         if self.evicted {
             return false;
         }
+        if state.quic.remote_address_validated() {
+            self.account.move_to(state.quic.remote_address().ip());
+        }
         let memory = state.quic.memory();
         let holding = Holding {
             total: memory.total() + state.memory_of_requests(),

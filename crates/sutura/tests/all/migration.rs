@@ -5,7 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use sutura::TransportConfig;
+use sutura::{MemoryBudget, TransportConfig};
 
 #[tokio::test]
 async fn a_client_moves_to_another_socket_in_the_middle_of_an_exchange() {
@@ -44,6 +44,31 @@ async fn a_server_sees_where_its_client_went() {
         }
     };
     tokio::time::timeout(PATIENCE, arrived).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_memory_of_a_connection_counts_for_the_address_that_it_has_moved_to() {
+    let (server, client, address) = pair(b"echo", &TransportConfig::default());
+    let budget = MemoryBudget::new(16 << 20);
+    server.set_memory_budget(budget.clone());
+    echo(server);
+    let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+    exchange(connection.clone(), pattern(1000), None).await;
+    let before = client.local_addr().unwrap().ip();
+    // As many others as may have the client's address.
+    let mut others = Vec::new();
+    while budget.admits(before) {
+        others.push(budget.open(before));
+    }
+    // Every address of 127.0.0.0/8 is one of this machine on Linux; others have to be set up.
+    let Ok(socket) = UdpSocket::bind("127.0.0.2:0") else { return };
+    client.rebind(socket).unwrap();
+    let counted = async {
+        while !budget.admits(before) {
+            exchange(connection.clone(), pattern(1000), None).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, counted).await.unwrap();
 }
 
 #[tokio::test]

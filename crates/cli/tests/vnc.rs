@@ -123,6 +123,19 @@ fn the_picture_is_right_in_the_end_whatever_is_lost() {
     assert_eq!(screen.connections(), 2);
 }
 
+/// Viewers share the memory of their server as the clients of other commands do.
+#[test]
+fn viewers_are_served_with_the_memory_that_there_is() {
+    let (screen, scratch) = (Screen::start(400, 300, false), Scratch::new());
+    let server = serve(&screen, &scratch, &["--memory", "1MiB"]);
+    let bridge = connect(&server, &[]);
+    let viewers = [(); 4].map(|()| Watcher::start(&bridge.address, [0; 16]));
+    for seed in 0..10 {
+        screen.noise(Rect::new(0, 0, 400, 300), seed);
+        viewers.iter().for_each(|viewer| viewer.wait_for(&screen));
+    }
+}
+
 #[test]
 fn the_servers_password_is_passed_through() {
     let (screen, scratch) = (Screen::start(64, 64, true), Scratch::new());

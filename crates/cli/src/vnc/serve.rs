@@ -27,6 +27,7 @@ use crate::cert::IdentityArgs;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::{Stop, interrupted};
 use crate::listen::{self, Listen};
+use crate::memory::MemoryArgs;
 use crate::output;
 use crate::qlog::QlogArgs;
 use crate::secrets::Secrets;
@@ -77,6 +78,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value = "16")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
     max_viewers: u16,
+    #[command(flatten)]
+    memory: MemoryArgs,
     #[command(flatten)]
     transport: TransportArgs,
     #[command(flatten)]
@@ -156,6 +159,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         config = config.ticket_key(tickets.clone());
     }
     let (endpoint, address) = bind(args.listen, &config, secrets.as_ref())?;
+    endpoint.set_memory_budget(args.memory.budget());
     if let Some((secrets, tickets)) = secrets.zip(tickets) {
         tokio::spawn(secrets.renew(tickets));
     }
